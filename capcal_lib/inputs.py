@@ -1,0 +1,108 @@
+"""Check the arrays that people hand in, once and in one place.
+
+Each function takes a list, array or pandas Series and returns a plain numpy array, or raises an
+:class:`~capcal_lib.errors.InputError` that names the first row at fault. Rows count from 0.
+"""
+
+from numbers import Integral, Real
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from capcal_lib.errors import InputError
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+LARGEST = 2**53 - 1  # every whole number up to here is a float64
+
+
+def as_numbers(name: str, values: ArrayLike) -> Floats:
+    """Return one number per row, shape (n,), n at least 1; NaN passes.
+
+    >>> as_numbers("weight", [1, 2.5])
+    array([1. , 2.5])
+    """
+    try:
+        array = np.asarray(values)
+    except (ValueError, TypeError):
+        raise InputError(f"{name} must hold one number per row; got rows of different lengths") from None
+    if array.ndim != 1:
+        found = f"an array of shape {array.shape}" if array.ndim else type(values).__name__
+        raise InputError(f"{name} must be one-dimensional, with one number per row; got {found}")
+    if not array.size:
+        raise InputError(f"{name} is empty; give at least one row")
+    if array.dtype.kind not in "biuf":
+        # numpy turns [0.5, "x"] into texts, so the fault is looked for in what was given.
+        for row, value in enumerate(values):  # type: ignore[arg-type]
+            if not isinstance(value, Real):
+                raise InputError(f"row {row}: {name} is {value!r:.40}, not a number (the first row is 0)")
+    return array.astype(np.float64)
+
+
+def refuse(name: str, values: Floats, bad: NDArray[np.bool_], rule: str) -> None:
+    """Raise an InputError for the first row that is bad, if there is one."""
+    if bad.any():
+        row = int(np.argmax(bad))
+        value = repr(float(values[row])).removesuffix(".0")
+        raise InputError(f"row {row}: {name} is {value}, {rule}")
+
+
+def as_whole(name: str, values: ArrayLike, *, least: int) -> Ints:
+    """Return one whole number of at least ``least`` per row, shape (n,).
+
+    >>> as_whole("budget", [1.0, 3], least=0)
+    array([1, 3])
+    """
+    numbers = as_numbers(name, values)
+    fits = (numbers == np.floor(numbers)) & (numbers >= least) & (numbers <= LARGEST)
+    refuse(name, numbers, ~fits, f"but must be a whole number of at least {least} (the first row is 0)")
+    return numbers.astype(np.int64)
+
+
+def whole(name: str, value: object, *, least: int) -> int:
+    """Return a single whole number of at least ``least``; a bool or a float is refused.
+
+    >>> whole("budget", 16, least=0)
+    16
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or not least <= int(value) <= LARGEST:
+        raise InputError(f"{name} must be a whole number from {least} to {LARGEST}; got {value!r:.40}")
+    return int(value)
+
+
+def as_confidence(confidence: ArrayLike) -> Floats:
+    """Return confidences in [0, 1], shape (n_questions,); NaN is refused, since nobody can score it.
+
+    >>> as_confidence([0, 0.5])
+    array([0. , 0.5])
+    """
+    numbers = as_numbers("confidence", confidence)
+    outside = ~((numbers >= 0) & (numbers <= 1))
+    refuse("confidence", numbers, outside, "but must lie in [0, 1]; leave out rows without one (the first row is 0)")
+    return numbers
+
+
+def as_counts(correct: ArrayLike, total: ArrayLike, *, scored: int = 0) -> tuple[Ints, Ints]:
+    """Return correct and scored samples, each of shape (n_questions,), with ``scored`` or more to a question.
+
+    >>> as_counts([3, 0], [4, 4])
+    (array([3, 0]), array([4, 4]))
+    """
+    hits, samples = as_whole("correct", correct, least=0), as_whole("total", total, least=0)
+    same_length(correct=hits, total=samples)
+    refuse("correct", hits.astype(np.float64), hits > samples, "more than its total (the first row is 0)")
+    needed = f"but {scored} scored sample{'s are' if scored > 1 else ' is'} needed; leave this question out"
+    refuse("total", samples.astype(np.float64), samples < scored, f"{needed} (the first row is 0)")
+    return hits, samples
+
+
+def same_length(**columns: NDArray[np.generic]) -> None:
+    """Raise an InputError unless all columns have equally many rows.
+
+    >>> same_length(correct=np.arange(3), total=np.arange(3))
+    """
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        found = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+        raise InputError(f"equally many rows are needed, one per question; {found}")
