@@ -1,0 +1,84 @@
+import tomllib
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from capcal_lib.paths import ROOT
+
+NAMED = ["jupyter-book", "jupytext", "papermill", "transformers", "torch", "vllm", "pandas", "seaborn", "scikit-learn"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+LOCKED_EXTRAS = ("local", "book", "dev")
+
+# What the metadata of vllm 0.32.0 asks of packages that the lock pins, where it asks for more than a lower bound.
+VLLM = "0.32.0"
+VLLM_NEEDS = ("torch==2.13.0", "transformers<5.20.0,>=5.16.1")
+
+
+def lock() -> dict[str, str]:
+    lines = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
+    pins = [Requirement(line) for line in lines if line.strip() and not line.startswith("#")]
+    assert all(len(pin.specifier) == 1 and str(pin.specifier).startswith("==") for pin in pins)
+    return {canonicalize_name(pin.name): str(pin.specifier).removeprefix("==") for pin in pins}
+
+
+def conda() -> tuple[list[str], list[str]]:
+    listed = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))["dependencies"]
+    [pip] = [entry["pip"] for entry in listed if isinstance(entry, dict)]
+    return [entry for entry in listed if isinstance(entry, str)], pip
+
+
+def named_pins() -> dict[str, Requirement]:
+    pins = [Requirement(line) for line in conda()[1] if not line.startswith("-")]
+    return {canonicalize_name(pin.name): pin for pin in pins}
+
+
+def test_the_research_packages_are_named_with_a_pin():
+    assert sorted(named_pins()) == sorted(NAMED)
+    assert all(str(pin.specifier).startswith("==") for pin in named_pins().values())
+
+
+def test_the_environment_is_the_lock_and_the_project():
+    _, pip = conda()
+    assert pip[0] == "-r requirements.lock"
+    assert pip[-1] == "-e ."
+
+
+@pytest.mark.parametrize("name", [name for name in NAMED if name != "vllm"])
+def test_a_named_pin_is_the_locks(name):
+    assert str(named_pins()[name].specifier) == f"=={lock()[name]}"
+
+
+def test_vllm_is_the_projects_and_only_where_it_runs():
+    [wanted] = map(Requirement, EXTRAS["vllm"])
+    named = named_pins()["vllm"]
+    assert str(wanted.specifier) == str(named.specifier) == f"=={VLLM}"
+    assert named.marker is not None
+    assert named.marker.evaluate({"sys_platform": "linux"})
+    assert not named.marker.evaluate({"sys_platform": "darwin"})
+    assert "vllm" not in lock()
+
+
+@pytest.mark.parametrize("needed", VLLM_NEEDS)
+def test_vllm_can_be_installed_beside_the_lock(needed):
+    requirement = Requirement(needed)
+    assert requirement.specifier.contains(lock()[requirement.name])
+
+
+@pytest.mark.parametrize(
+    "line", [*PROJECT["dependencies"], *(line for extra in LOCKED_EXTRAS for line in EXTRAS[extra])]
+)
+def test_the_lock_satisfies_every_requirement(line):
+    requirement = Requirement(line)
+    pinned = lock().get(canonicalize_name(requirement.name))
+    assert pinned is not None, f"{requirement.name} is not in requirements.lock"
+    assert requirement.specifier.contains(pinned, prereleases=True)
+
+
+def test_python_is_one_the_project_allows():
+    [python] = [entry.removeprefix("python=") for entry in conda()[0] if entry.startswith("python=")]
+    floor = PROJECT["requires-python"].removeprefix(">=")
+    assert Version(python) >= Version(floor)

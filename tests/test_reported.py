@@ -1,0 +1,234 @@
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from capcal_lib import reported
+from capcal_lib.errors import InputError
+from capcal_lib.paths import ROOT
+from capcal_lib.reported import COLUMNS, FOLDER, TABLES, beta_moments, load_reported
+
+PAPER = ROOT.parent / "shared" / "paper" / "paper.tex"
+
+MODELS = {
+    "Olmo-3-7B-Instruct": "olmo-3-7b-instruct",
+    "Qwen3-8B": "qwen3-8b",
+    "Qwen-3B": "qwen3-8b",  # the paper's name for it in the table of hyperparameters
+    "gpt-oss-20b": "gpt-oss-20b",
+}
+MODEL_NAMES = sorted(set(MODELS.values()))
+DATASETS = {
+    "TriviaQA": "triviaqa",
+    "SimpleQA": "simpleqa",
+    "GSM8K": "gsm8k",
+    "MATH": "math500",
+    "MATH-500": "math500",
+    "AIME25": "aime25",
+    "MMLU": "mmlu",
+    "GPQA": "gpqa",
+}
+METHODS = {
+    "Uniform random baseline": "Uniform random",
+    "Verbalized confidence": "Verbalized confidence",
+    "P(True)": "P(True)",
+    "Probe (train on TriviaQA)": "Probe (TriviaQA)",
+    "Probe (train on GSM8K)": "Probe (GSM8K)",
+    "Probe (train on MATH)": "Probe (MATH)",
+    "Probing (TriviaQA)": "Probe (TriviaQA)",
+    "Probing (GSM8K)": "Probe (GSM8K)",
+    "Probing (TriviaQA + GSM8K)": "Probe (TriviaQA + GSM8K)",
+    "Probe-MATH": "Probe (MATH)",
+    "Oracle RC": "Oracle RC",
+    "Oracle CC": "Oracle CC",
+}
+SETTINGS = {
+    "Number of layer activations used": "layers used",
+    "Hidden dimension": "hidden size",
+    "Epochs": "epochs",
+    "Batch size": "batch size",
+    "Weight decay": "weight decay",
+    "Feature standardization": "feature standardization",
+}
+WORDS = {"Pooling method": "Mean pooling", "Loss function": "BCE loss"}
+
+
+def plain(cell: str) -> str:
+    """Strip a LaTeX table cell of everything that does not print."""
+    cell = re.sub(r"\\cellcolor\{[^}]*\}|\\hspace\{[^}]*\}|\\multicolumn\{\d\}\{[^}]*\}", "", cell)
+    cell = re.sub(r"\\(?:textbf|underline|mbox)\b", "", cell)
+    return re.sub(r"[{}$]|\\", "", cell).strip()
+
+
+def tabulars(tex: str):
+    """Yield each tabular of the paper as a list of rows of plain cells."""
+    for body in re.findall(r"\\begin\{tabularx?\}(.*?)\\end\{tabularx?\}", tex, flags=re.DOTALL):
+        rows = (row.split("&") for row in re.split(r"\\\\", body[body.index("\\toprule") :]))
+        rule = r"\\(?:top|mid|bottom)rule|\\cmidrule\(lr\)\{[^}]*\}|\\addlinespace\[[^]]*\]"
+        yield [[plain(re.sub(rule, "", cell)) for cell in row] for row in rows]
+
+
+def number(text: str) -> float | None:
+    if scientific := re.fullmatch(r"(\d+) times 10\^(-\d)", text):
+        return float(f"{scientific[1]}e{scientific[2]}")
+    if text.endswith("%"):
+        return round(float(text[:-1]) / 100, 6)
+    if text in ("True", "False"):
+        return float(text == "True")
+    return float(text) if re.fullmatch(r"\d+(\.\d+)?", text) else None
+
+
+def printed_cells(tex: str) -> dict:
+    """Collect every number in a table of the paper under (table, model, method, dataset, k)."""
+    cells = {}
+    kinds = iter(("main", "passk_math500", "mean_accuracy", "hyperparameters", "consistency", "mixing", "passk_aime25"))
+    for rows in tabulars(tex):
+        if not any(number(cell) is not None for row in rows for cell in row[1:]):
+            continue
+        table, model, head = next(kinds), "", []
+        for label, *rest in rows:
+            if any(cell in DATASETS or cell in MODELS or cell.startswith("pass@") for cell in rest):
+                head = rest
+                continue
+            if label in WORDS:
+                assert rest == [WORDS[label]] * len(MODEL_NAMES)
+                continue
+            if label in MODELS and not any(rest):
+                model = MODELS[label]
+                continue
+            if not any(number(cell) is not None for cell in rest):
+                continue  # the row of domains, and what is left after the last row
+            for column, text in zip(head, rest, strict=True):
+                value = number(text)
+                if column == "Cost":
+                    continue
+                assert value is not None, (table, label, column, text)
+                if table == "mean_accuracy":
+                    key = (MODELS[label], "", DATASETS[column], None)
+                elif table == "hyperparameters":
+                    rate = re.fullmatch(r"Learning rate \((.*)\)", label)
+                    setting, dataset = ("learning rate", DATASETS[rate[1]]) if rate else (SETTINGS[label], "")
+                    key = (MODELS[column], setting, dataset, None)
+                elif table == "consistency":
+                    k = re.fullmatch(r"Consistency \(k=(\d+)\)", label)[1]
+                    key = (model, "Response consistency", DATASETS[column], int(k))
+                elif table.startswith("passk"):
+                    key = (model, METHODS[label], table.removeprefix("passk_"), int(column.removeprefix("pass@")))
+                else:
+                    key = (model, METHODS[label], DATASETS[column], None)
+                assert (table, *key) not in cells
+                cells[table, *key] = value
+    assert next(kinds, None) is None
+    for name, model in MODELS.items():
+        if setting := re.search(re.escape(name) + r"~\\cite[^.]*?temperature=([\d.]+) and top-p=([\d.]+\d)", tex):
+            cells["sampling", model, "temperature", "", None] = float(setting[1])
+            cells["sampling", model, "top_p", "", None] = float(setting[2])
+    return cells
+
+
+def stored_cells() -> dict:
+    rows = load_reported().astype({"k": object}).itertuples(index=False)
+    return {
+        (row.table, row.model, row.method, row.dataset, row.k if isinstance(row.k, int) else None): row.value
+        for row in rows
+    }
+
+
+@pytest.mark.skipif(not PAPER.exists(), reason="the paper's source is not beside the repository")
+def test_every_cell_is_the_papers_and_none_is_missing():
+    printed = printed_cells(PAPER.read_text(encoding="utf-8"))
+    assert len(printed) == 126 + 21 + 63 + 63 + 36 + 36 + 27 + 6
+    assert stored_cells() == printed
+
+
+def test_columns_and_types():
+    everything = load_reported()
+    assert tuple(everything.columns) == COLUMNS
+    assert str(everything["k"].dtype) == "Int64"
+    assert everything["value"].dtype == np.float64
+    assert list(everything["table"].unique()) == list(TABLES)
+    assert everything["value"].notna().all()
+    assert not everything[["table", "model", "method", "dataset"]].isna().any(axis=None)
+    assert sorted(path.stem for path in FOLDER.glob("*")) == sorted(TABLES)
+
+
+def test_scores_are_shares():
+    everything = load_reported()
+    scores = everything[~everything["table"].isin(["hyperparameters", "sampling"])]
+    assert scores["value"].between(0, 1).all()
+
+
+def test_k_is_there_exactly_where_it_means_something():
+    for table, k in [("consistency", [5, 10, 20]), ("passk_math500", [1, 4, 16, 64]), ("passk_aime25", [1, 4, 16, 64])]:
+        assert sorted(load_reported(table)["k"].unique()) == k
+    for table in ("main", "mean_accuracy", "mixing", "hyperparameters", "sampling"):
+        assert load_reported(table)["k"].isna().all()
+
+
+def test_tables_that_repeat_a_number_agree():
+    main = load_reported("main").set_index(["model", "method", "dataset"])["value"]
+    mixing = load_reported("mixing").set_index(["model", "method", "dataset"])["value"]
+    single = mixing[mixing.index.get_level_values("method") != "Probe (TriviaQA + GSM8K)"]
+    assert (main[single.index] == single).all()
+
+
+def test_a_caller_cannot_change_what_the_next_one_reads():
+    mine = load_reported("main")
+    mine["value"] = 0.0
+    assert (load_reported("main")["value"] > 0).all()
+
+
+def test_unknown_table_names_the_known_ones():
+    with pytest.raises(InputError, match=r"^unknown table of the paper 'mian'; known: consistency, .*, sampling$"):
+        load_reported("mian")
+
+
+def test_beta_moments_by_hand():
+    mean, spread = beta_moments("olmo-3-7b-instruct", "triviaqa")
+    assert mean == 0.5397
+    assert spread == pytest.approx(1 / 3 - 0.2745)
+
+
+def test_beta_moments_are_those_of_some_distribution_on_the_unit_interval():
+    for model, dataset in load_reported("mean_accuracy")[["model", "dataset"]].itertuples(index=False):
+        mean, spread = beta_moments(model, dataset)
+        assert 0 < spread < mean * (1 - mean)
+
+
+@pytest.mark.parametrize(
+    ("model", "dataset", "message"),
+    [
+        ("smollm2-135m", "mmlu", "unknown model of the paper 'smollm2-135m'; known: gpt-oss-20b, "),
+        ("qwen3-8b", "mini-exam", "unknown data set of the paper 'mini-exam'; known: aime25, "),
+    ],
+)
+def test_beta_moments_refuse_what_the_paper_does_not_have(model, dataset, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        beta_moments(model, dataset)
+
+
+HEAD = ",".join(COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "the file of the paper's numbers is missing"),
+        ("", "not a readable CSV: No columns to parse"),
+        ("model,value\nm,1\n", f"the columns must be {', '.join(COLUMNS)}; got model, value"),
+        (f"{HEAD}\nmain,m,x,d,,0.1\nmain,m,y,d,,nine\n", "line 3: value must be a number; got 'nine'"),
+        (f"{HEAD}\nmain,m,x,d,,\n", "line 2: value must be a number; got ''"),
+        (f"{HEAD}\nmain,m,x,d,4.5,0.1\n", "line 2: k must be a whole number or empty; got '4.5'"),
+        (f"{HEAD}\nmixing,m,x,d,,0.1\n", "line 2: the table must be 'main'; got 'mixing'"),
+        (f"{HEAD}\nmain,m,x,d,,0.1\nmain,m,x,d,,0.2\n", "line 3: another line has the same table, model, method"),
+        (f"{HEAD}\nmain,m,x,d,,0.1,0.2,7\n", "must be"),
+    ],
+)
+def test_a_broken_file_is_one_clear_line(content: str | None, message: str, tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(reported, "FOLDER", tmp_path)
+    if content is not None:
+        (tmp_path / "main.csv").write_text(content, encoding="utf-8")
+    with pytest.raises(InputError, match=re.escape(message)) as error:
+        load_reported("main")
+    assert "\n" not in str(error.value)
+    assert "main.csv" in str(error.value)
