@@ -1,0 +1,124 @@
+"""Confidences: one estimate of mu for each question. One file a method; this file holds what they share."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from capcal_lib.errors import InputError
+from capcal_lib.inputs import Floats, Ints
+
+Status = Literal["ok", "fallback", "missing"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Confidence:
+    """An estimate of mu for each question and what it cost; every field is (n_questions,).
+
+    Made by ``estimated``; missing values stay NaN until ``with_fallback`` fills them in a copy.
+    """
+
+    question_ids: npt.NDArray[np.str_]
+    values: Floats  # in [0, 1]; NaN where missing
+    status: npt.NDArray[np.str_]  # ok, fallback (a value that was filled in) or missing
+    tokens: Ints  # completion tokens spent, failed attempts included
+    texts: tuple[str | None, ...]  # the model's last words, cut to a bounded length; None where there are none
+
+    def status_counts(self) -> dict[Status, int]:
+        """Count the questions of each status.
+
+        Examples
+        --------
+        >>> estimated(["q1", "q2"], [0.7, np.nan]).status_counts()
+        {'ok': 1, 'fallback': 0, 'missing': 1}
+        """
+        return {status: int(np.sum(self.status == status)) for status in get_args(Status)}
+
+    def __len__(self) -> int:
+        return len(self.question_ids)
+
+
+def estimated(
+    question_ids: Sequence[str] | npt.NDArray[np.str_],
+    values: npt.ArrayLike,
+    *,
+    tokens: npt.ArrayLike = 0,
+    texts: Sequence[str | None] | None = None,
+) -> Confidence:
+    """Put estimates beside their questions, with status ``ok``, or ``missing`` where the value is NaN.
+
+    Parameters
+    ----------
+    question_ids
+        (n_questions,), each once.
+    values
+        (n_questions,) in [0, 1]; NaN where there is no estimate.
+    tokens
+        (n_questions,) completion tokens spent on each estimate, or one number for all.
+    texts
+        (n_questions,) what the model said; None where it said nothing.
+
+    Raises
+    ------
+    InputError
+        For other shapes, a repeated id, a value outside [0, 1] or negative tokens.
+
+    Examples
+    --------
+    >>> confidence = estimated(["q1", "q2"], [0.7, np.nan], tokens=1)
+    >>> confidence.status.tolist(), confidence.tokens.tolist()
+    (['ok', 'missing'], [1, 1])
+    """
+    ids = np.asarray(question_ids, dtype=np.str_)
+    numbers = np.array(values, dtype=np.float64)
+    words = (None,) * len(ids) if texts is None else tuple(texts)
+    if ids.ndim != 1 or numbers.shape != ids.shape or len(words) != len(ids):
+        raise InputError(
+            f"a confidence needs one value (and text) a question; "
+            f"got {ids.shape} ids, {numbers.shape} values and {len(words)} texts"
+        )
+    names, times = np.unique(ids, return_counts=True)
+    if np.any(times > 1):
+        raise InputError(f"question {str(names[times > 1][0])!r} has more than one confidence; keep one")
+    outside = np.flatnonzero((numbers < 0) | (numbers > 1))
+    if len(outside):
+        first = outside[0]
+        raise InputError(f"a confidence lies in [0, 1] or is NaN; question {str(ids[first])!r} has {numbers[first]}")
+    spent = np.broadcast_to(np.asarray(tokens, dtype=np.int64), ids.shape).copy()
+    if np.any(spent < 0):
+        raise InputError(f"tokens cannot be negative; question {str(ids[spent < 0][0])!r} has {spent[spent < 0][0]}")
+    return Confidence(
+        question_ids=ids,
+        values=numbers,
+        status=np.where(np.isnan(numbers), "missing", "ok"),
+        tokens=spent,
+        texts=words,
+    )
+
+
+def with_fallback(confidence: Confidence, value: float = 0.5) -> Confidence:
+    """Fill the missing values in a copy, and say so in their status.
+
+    The paper's code scores every missing confidence as 0.5; show the score with and without.
+
+    Raises
+    ------
+    InputError
+        For a value outside [0, 1].
+
+    Examples
+    --------
+    >>> filled = with_fallback(estimated(["q1", "q2"], [0.7, np.nan]))
+    >>> filled.values.tolist(), filled.status.tolist()
+    ([0.7, 0.5], ['ok', 'fallback'])
+    """
+    if not 0 <= value <= 1:
+        raise InputError(f"a fallback confidence lies in [0, 1]; got {value}")
+    missing = confidence.status == "missing"
+    return replace(
+        confidence,
+        values=np.where(missing, value, confidence.values),
+        status=np.where(missing, "fallback", confidence.status),
+    )

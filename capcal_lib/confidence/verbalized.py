@@ -1,0 +1,152 @@
+"""Verbalized confidence: the model says how likely it is to answer correctly (paper, section 4.2)."""
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from capcal_lib.confidence import Confidence, estimated
+from capcal_lib.engines import Engine, Request
+from capcal_lib.manifests import Model, Sampling
+from capcal_lib.prompts import verbalized_messages
+from capcal_lib.questions import Question
+
+ATTEMPTS = 3
+KEPT_CHARACTERS = 2_000  # of the model's words; the estimate stands at their end
+READ_CHARACTERS = 10_000
+
+# Every repetition is bounded and no two neighbours match the same character, so the time is linear in the text.
+_BOX = re.compile(r"\\boxed\s{0,3}\{((?:[^{}]|\{[^{}]{0,40}\}){1,60})\}")
+_NUMBER = r"(?:[0-9]{0,30}\.[0-9]{1,30}|0,[0-9]{1,30}|[0-9]{1,30}(?:,[0-9]{1,2}|\.)?)"
+_PERCENT = r"(?:\s?(?:%|percent\b))"
+_ESTIMATE = re.compile(
+    rf"""
+    (?<![\w.,/−–-])                                           # not inside a word, a date or another number
+    (?P<label>(?:P|probability|confidence)\s{{0,3}}[=:≈~]\s{{0,3}})?
+    (?P<first>{_NUMBER}) (?P<percent>{_PERCENT})?
+    (?: \s{{0,3}}(?:-|–|—|\bto\b|\band\b)\s{{0,3}} (?P<high>{_NUMBER}) (?P<high_percent>{_PERCENT})?
+      | \s{{0,3}}(?:/|\bout\ of\b)\s{{0,3}} (?P<whole>{_NUMBER}) )?
+    (?![\w%/] | [.,][0-9])
+    """,
+    re.VERBOSE | re.ASCII | re.IGNORECASE,
+)
+_MARKUP = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\{([^{}]{0,40})\}")
+_FRACTION = re.compile(r"\\[dt]?frac\{([0-9.]{1,30})\}\{([0-9.]{1,30})\}")
+
+
+def verbalized(
+    engine: Engine, model: Model, questions: Sequence[Question], *, seed: int, sampling: Sampling | None = None
+) -> Confidence:
+    """Ask the model for the probability that it answers each question correctly.
+
+    A question whose words hold no probability is asked again, three times at most; after that its
+    confidence is missing. The tokens of all attempts are counted.
+
+    Parameters
+    ----------
+    engine, model
+        The opened engine and the manifest of its model.
+    questions
+        (n_questions,)
+    seed
+        Decides the words where the engine can be seeded.
+    sampling
+        Settings other than the model's own, such as more tokens for the reasoning.
+
+    Returns
+    -------
+    Confidence
+        One value in [0, 1] a question, in the order of the questions; NaN where missing.
+
+    Notes
+    -----
+    The paper's code counts the tokens of the last attempt only.
+    """
+    values = dict.fromkeys((question.id for question in questions), np.nan)
+    tokens = dict.fromkeys(values, 0)
+    texts: dict[str, str | None] = dict.fromkeys(values)
+    for attempt in range(ATTEMPTS):
+        requests = [
+            Request(question, verbalized_messages(question, model.prompt_style), (attempt,), "verbalized")
+            for question in questions
+            if np.isnan(values[question.id])
+        ]
+        if not requests:
+            break
+        for group in engine.sample(requests, sampling or model.sampling, seed):
+            for sample in group:
+                probability = parse_probability(sample.response)
+                values[sample.question_id] = np.nan if probability is None else probability
+                tokens[sample.question_id] += sample.completion_tokens
+                texts[sample.question_id] = sample.response[-KEPT_CHARACTERS:]
+    ids = [question.id for question in questions]
+    return estimated(
+        ids, [values[name] for name in ids], tokens=[tokens[name] for name in ids], texts=[texts[name] for name in ids]
+    )
+
+
+def parse_probability(text: str) -> float | None:
+    """Read the probability in [0, 1] that a model stated, or None where it stated none.
+
+    The last ``\\boxed{}`` that holds a probability counts. Without any box, the last one in the running
+    text counts: a decimal, a percentage, a fraction, a range, a number after ``P =``, or a number that is
+    all there is. A range stands for its middle; the whole scale, 0 to 1, is no estimate. Numbers outside
+    [0, 1] are refused, not clipped. What stands before ``</think>`` is never read, and of a long text only the end.
+
+    Examples
+    --------
+    >>> [parse_probability(text) for text in (r"I said 0.9, so \\boxed{85\\%}", "about 0,8", "7/10", "0.7-0.8")]
+    [0.85, 0.8, 0.7, 0.75]
+    >>> [parse_probability(text) for text in (r"\\boxed{1.5}", "1e9", "nan", "<think> 0.9")]
+    [None, None, None, None]
+    """
+    said = text.rpartition("</think>")[2]
+    if "<think>" in said:
+        return None
+    said = said[-READ_CHARACTERS:]
+    boxes = _BOX.findall(said)
+    if boxes:
+        found = (_probability(_ESTIMATE.fullmatch(_plain(box))) for box in reversed(boxes))
+        return next((value for value in found if value is not None), None)
+    said = _plain(said)
+    alone = _ESTIMATE.fullmatch(said)
+    if alone:
+        return _probability(alone)
+    estimates = [match for match in _ESTIMATE.finditer(said) if _is_estimate(match)]
+    return _probability(estimates[-1]) if estimates else None
+
+
+def _plain(text: str) -> str:
+    """Take away the markup that models put around a number."""
+    text = _FRACTION.sub(r"\1/\2", _MARKUP.sub(r"\1", text))
+    for mark in ("\\%", "{,}", "\\,", "\\!", "\\(", "\\)", "$", "*", "`"):
+        text = text.replace(mark, {"\\%": "%", "{,}": ","}.get(mark, ""))
+    return text.strip().rstrip(".").strip()
+
+
+def _is_estimate(match: re.Match[str]) -> bool:
+    """Tell an estimate in running text from a bare integer (a year, a count) and from the whole scale."""
+    marked = any(match[group] for group in ("label", "percent", "high_percent", "whole"))
+    return (marked or "." in match["first"].rstrip(".") or "," in match["first"]) and not _is_scale(match)
+
+
+def _is_scale(match: re.Match[str]) -> bool:
+    return match["high"] is not None and (_number(match["first"]), _number(match["high"])) in {(0, 1), (0, 100)}
+
+
+def _probability(match: re.Match[str] | None) -> float | None:
+    if match is None or _is_scale(match):
+        return None
+    value = _number(match["first"])
+    if match["whole"]:
+        whole = _number(match["whole"])
+        value = value / whole if whole else np.inf
+    elif match["high"]:
+        value = (value + _number(match["high"])) / 2
+    if match["percent"] or match["high_percent"]:
+        value /= 100
+    return value if 0 <= value <= 1 else None
+
+
+def _number(digits: str) -> float:
+    return float(digits.replace(",", "."))
