@@ -1,0 +1,44 @@
+r"""Letters of options: ``C``, ``(C)``, ``C.``, ``\text{C}``, ``C) text``; never a stray letter in prose."""
+
+import re
+
+from capcal_lib.grading import short
+
+_LETTER = re.compile(r"(?:(?:option|choice)\s)?[(\[]?\s?([A-Ja-j])\s?[)\]]?\s?[.:]?", re.IGNORECASE)
+_LETTER_AND_TEXT = re.compile(
+    r"(?:\(([A-J])\)|\[([A-J])\]|([A-J])\s?[).:]|([A-J])\s-|([A-J])(?=\s\())\s{1,3}(?P<text>\S.*)"
+)
+_ANOTHER = re.compile(r"\b(?:or|and)\s{1,3}\(?[A-J]\b|\(?\b[B-J]\)")
+
+
+def letter(text: str) -> str | None:
+    r"""Read a letter from A to J where it is all of the text, or is followed by a bracket or dot and the option's text.
+
+    >>> letter("(c)"), letter(r"\text{C. water}"), letter("A dog"), letter("A) or B)")
+    ('C', 'C', None, None)
+    """
+    text = short.plain(text)
+    if match := _LETTER.fullmatch(text):
+        return match[1].upper()
+    if (match := _LETTER_AND_TEXT.fullmatch(text)) and not _ANOTHER.search(match["text"]):
+        return next(group for group in match.groups()[:5] if group)
+    return None
+
+
+def equal(gold: str, aliases: tuple[str, ...], extracted: str) -> bool:
+    """Compare by letter, or by the full text of the right option.
+
+    >>> equal("C", ("Paris",), "(C)"), equal("C", ("Paris",), "paris"), equal("C", ("Paris",), "B) Paris")
+    (True, True, False)
+    """
+    chosen = letter(extracted)
+    return chosen == letter(gold) if chosen else short.equal(aliases, extracted)
+
+
+def normal(text: str) -> str:
+    """Return the letter, or the normalised text where there is none.
+
+    >>> normal("(c)"), normal("The Moon")
+    ('C', 'moon')
+    """
+    return letter(text) or short.normal(text)

@@ -1,0 +1,250 @@
+r"""Find the final answer in a response; comparing it comes later and elsewhere.
+
+Searched, in this order, and only in what follows the reasoning:
+
+1. the last balanced, non-empty ``\boxed{}`` or ``\fbox{}`` (also ``\boxed 5``);
+2. the last phrase such as "the answer is X", "Answer: X", a heading "Final answer" with X below, or GSM8K's ``#### X``;
+   for a number or a letter, only where X reads as one from end to end;
+3. a response that is a single short line and nothing else. A short answer is that line, even where it is a
+   sentence. A number must be all of the line, or be what follows the last ``=`` in it. A letter must stand
+   alone in capitals or introduce an option (``C) Paris``); the full text of the right option also counts.
+   Mathematics must be a number or one formula between delimiters.
+
+Nothing else is an answer: no last number, no last capital letter, no first line of several. A reasoning
+block that is not closed has no answer after it.
+"""
+
+import re
+from collections.abc import Callable
+
+from capcal_lib.grading import choice, number, short
+from capcal_lib.grading.latex import LONGEST
+from capcal_lib.manifests import Kind
+
+SEARCHED = 20_000  # characters at the end of a response
+BARE_WORDS, BARE_CHARACTERS = 8, 60
+
+_END_MARKS = ("<|return|>", "<|end|>", "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "</s>")
+# Control, format and surrogate characters can hide text and break files.
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u0600-\u0605\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ud800-\udfff"
+    "\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+
+
+def final_text(response: str) -> str | None:
+    """Return what follows the reasoning; None where the reasoning does not end.
+
+    Known are ``<think>`` and ``<thinking>`` blocks and gpt-oss channels, with their markers or only the text of these.
+
+    >>> final_text("<think>7? no, 8</think>8"), final_text("<think>7"), final_text("analysisHm.assistantfinal8")
+    ('8', None, '8')
+    """
+    if "<|channel|>" in response:
+        _, found, response = response.rpartition("<|channel|>final<|message|>")
+        if not found:
+            return None
+    elif response.startswith("analysis") and response[8:9].isupper():
+        _, found, response = response.rpartition("assistantfinal")
+        if not found:
+            return None
+    for tag in ("think", "thinking"):
+        response = response.rpartition(f"</{tag}>")[2]
+        if f"<{tag}>" in response:
+            return None
+    text = _INVISIBLE.sub("", response[-SEARCHED:]).strip()
+    while text.endswith(_END_MARKS):
+        text = text[: text.rindex("<")].rstrip()
+    return text
+
+
+_A_BOX = re.compile(r"\\(?:boxed|fbox)")
+_BOX = re.compile(r"\\(?:boxed|fbox)\s{0,3}\{|\\.|[{}]", re.DOTALL)
+_BARE_BOX = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z{])[ \t]{0,3}([^\s{}$\\]{1,100})")
+
+
+def boxed(text: str) -> str | None:
+    r"""Return the content of the last balanced, non-empty box.
+
+    >>> boxed(r"\boxed{1} so \boxed{\frac{1}{2}} and \boxed{3"), boxed(r"\boxed 5.")
+    ('\\frac{1}{2}', '5')
+    """
+    if not _A_BOX.search(text):
+        return None
+    best, best_start = None, -1
+    open_braces: list[tuple[int, bool]] = []
+    for match in _BOX.finditer(text):
+        mark = match[0]
+        if mark.endswith("{") and len(mark) != 2:
+            open_braces.append((match.end(), len(mark) > 1))
+        elif mark == "}" and open_braces:
+            start, is_box = open_braces.pop()
+            if is_box and start > best_start and (content := text[start : match.start()].strip()):
+                best, best_start = content, start
+    for match in _BARE_BOX.finditer(text):
+        if match.start() > best_start:
+            best, best_start = match[1].rstrip(".,;"), match.start()
+    return best or None
+
+
+_PHRASE = re.compile(
+    r"""
+      \banswer(?:\s(?:to|for)\s[^.:\n]{1,80}?)?[\s*_]{0,4}(?:\bis\b|\bare\b|\bwas\b|:|=)[\s*_]{0,4}:?
+    | \b(?:correct|right|best)\s(?:option|choice)[\s*_]{0,4}(?:\bis\b|:)
+    | ^[\#*_\ ]{0,8}final\sanswer[*_:\ ]{0,8}$
+    | ^\#{4}\ (?=[-\d$.])
+    """,
+    re.VERBOSE | re.IGNORECASE | re.MULTILINE,
+)
+_MOST_PHRASES = 20
+_NO_VALUE = re.compile(
+    r"(?:not|correct|incorrect|wrong|right|helpful|clear|as follows|below|above|given by|found|obtained)\b",
+    re.IGNORECASE,
+)
+_DISPLAY = re.compile(r"\s*(?:\$\$(.{1,500}?)\$\$|\\\[(.{1,500}?)\\\])", re.DOTALL)
+_INLINE = re.compile(r"(?:\$([^$]+)\$|\\\((.+?)\\\))(.*)")
+_SENTENCE_END = re.compile(r"(\S+?)[.!?]\s+(?=\S)|,?\s+because\b|,\s+(?:which|since|as)\b")
+_ABBREVIATIONS = frozenset(
+    [
+        "st",
+        "dr",
+        "mr",
+        "mrs",
+        "ms",
+        "jr",
+        "sr",
+        "mt",
+        "ft",
+        "vs",
+        "no",
+        "prof",
+        "gen",
+        "col",
+        "lt",
+        "gov",
+        "capt",
+        "rev",
+    ]
+)
+
+
+def _phrases(text: str) -> list[str]:
+    """Return what the phrases say the answer is, the last one first."""
+    values = []
+    for match in list(_PHRASE.finditer(text))[-_MOST_PHRASES:][::-1]:
+        rest = text[match.end() : match.end() + 2 * LONGEST]
+        if display := _DISPLAY.match(rest):
+            value = display[1] or display[2]
+        else:
+            lines = rest.strip(" \t\n*_:").splitlines()
+            value = _first_sentence(lines[0]) if lines else ""
+        value = value.strip()
+        if value and not _A_BOX.search(value) and not _NO_VALUE.match(value):
+            values.append(value)
+    return values
+
+
+def _first_sentence(line: str) -> str:
+    for match in _SENTENCE_END.finditer(line):
+        word = match[1]
+        if word is None:
+            return line[: match.start()]
+        last = re.split(r"[\s.]", word)[-1].lower()
+        if last not in _ABBREVIATIONS and not (len(last) == 1 and last.isalpha()):
+            return line[: match.end(1)]
+    return line
+
+
+def _formula(value: str) -> str:
+    """Take the leading formula of a value where only words follow it."""
+    match = _INLINE.fullmatch(value)
+    if match and not re.search(r"[\d$\\]|\b(?:or|and)\b", match[3]):
+        return match[1] or match[2]
+    return value
+
+
+def _bare_line(text: str) -> str | None:
+    line = text.strip()
+    if "\n" in line or _A_BOX.search(line) or len(line) > BARE_CHARACTERS + 4:  # four asterisks
+        return None
+    line = line.replace("**", "").strip("*_` ")
+    return line if 0 < len(line) <= BARE_CHARACTERS and len(line.split()) <= BARE_WORDS else None
+
+
+def _is_formula(line: str) -> bool:
+    return (
+        bool(re.fullmatch(r"\$[^$]+\$\.?|\$\$[^$]+\$\$|\\\(.+\\\)\.?|\\\[.+\\\]", line))
+        or number.read(line) is not None
+    )
+
+
+def extract(response: str, kind: Kind, aliases: tuple[str, ...] = ()) -> tuple[str | None, str]:
+    r"""Extract the final answer as the response writes it.
+
+    Parameters
+    ----------
+    response
+        The text of one sample, possibly with its reasoning.
+    kind
+        The kind of answer looked for.
+    aliases
+        For ``choice``, the full text of the right option, which counts as an answer where it is all of the response.
+
+    Returns
+    -------
+    tuple
+        The answer, or None, and where it was found (``boxed``, ``phrase``, ``bare line``) or why not.
+
+    Examples
+    --------
+    >>> extract(r"So $\boxed{\frac{1}{2}}$.", "math")
+    ('\\frac{1}{2}', 'boxed')
+    >>> extract("The answer depends on A.", "choice")
+    (None, 'nothing extractable')
+    """
+    text = final_text(response)
+    if text is None:
+        return None, "unfinished reasoning"
+    if not text:
+        return None, "empty response"
+    content = boxed(text)
+    if content and (kind != "short" or short.normal(content)):
+        return _tidied(content, kind), "boxed"
+    says = _reads_as(kind, aliases)
+    for value in _phrases(text):
+        if kind in ("math", "number"):
+            value = _formula(value)
+        if says(value):
+            return _tidied(value, kind), "phrase"
+    line = _bare_line(text)
+    if line is not None and kind == "number" and "=" in line:
+        line = line.rpartition("=")[2]
+    if line is not None and says(line) and _stands_alone(line, kind):
+        return _tidied(line, kind), "bare line"
+    return None, "nothing extractable"
+
+
+def _reads_as(kind: Kind, aliases: tuple[str, ...]) -> Callable[[str], bool]:
+    if kind == "number":
+        return lambda value: number.read(value) is not None
+    if kind == "choice":
+        return lambda value: choice.letter(value) is not None or short.equal(aliases, value)
+    return lambda value: bool(short.normal(value) if kind == "short" else value.strip())
+
+
+def _stands_alone(line: str, kind: Kind) -> bool:
+    if kind == "math":
+        return _is_formula(line)
+    # In prose a lower-case letter is an article or a variable.
+    return kind != "choice" or not re.fullmatch(r"[a-z]\W?", line)
+
+
+def _tidied(value: str, kind: Kind) -> str:
+    """Return the answer without decoration; one character over the limit tells that it is too long."""
+    if kind == "choice":
+        text = choice.letter(value) or short.plain(value)
+    elif kind == "short":
+        text = short.plain(value)
+    else:
+        text = re.sub(r"(?<![\\.,;])[.,;]{1,9}$", "", " ".join(value.replace("**", "").split()))
+    return (text or value)[: LONGEST + 1]

@@ -1,0 +1,188 @@
+"""One spelling for what LaTeX and Unicode spell in many ways, and the limits on what is read at all.
+
+Everything here works on text of at most ``LONGEST`` characters, so no pattern can run long.
+"""
+
+import itertools
+import re
+
+LONGEST = 500  # characters of an extracted answer; the longest answer of MATH has 159
+DEEPEST = 10  # nested brackets
+MOST_DIGITS = 100  # of one number
+LARGEST_POWER = 10_000  # exponent of a number
+LARGEST_FACTORIAL = 3_000  # what a factorial or binomial may be taken of
+MOST_POWER = 10_000  # product of all exponents of numbers and brackets in one expression
+LARGEST_NESTED = 100  # number in an exponent that has an exponent
+MOST_POWERS_NESTED = 3
+
+_CHARACTERS = str.maketrans(
+    {
+        **dict.fromkeys("−–‒﹣－", "-"),
+        **dict.fromkeys("\u00a0\u2007\u2009\u200a\u202f\t\r\n", " "),
+        **{chr(0xFF10 + digit): str(digit) for digit in range(10)},
+        **{mark: f"^{{{power}}}" for power, mark in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
+        **dict(
+            zip("½⅓⅔¼¾", (rf"\frac{{{n}}}{{{d}}}" for n, d in ((1, 2), (1, 3), (2, 3), (1, 4), (3, 4))), strict=True)
+        ),
+        "×": r"\times ",
+        "·": r"\cdot ",
+        "⋅": r"\cdot ",
+        "÷": r"\div ",
+        "±": r"\pm ",
+        "∓": r"\mp ",
+        "π": r"\pi ",
+        "θ": r"\theta ",
+        "∞": r"\infty ",
+        "°": r"^\circ ",
+        "√": r"\sqrt ",
+        "≤": r"\le ",
+        "≥": r"\ge ",
+        "≠": r"\neq ",
+        "≈": r"\approx ",
+        "∈": r"\in ",
+        "∪": r"\cup ",
+        "∅": r"\emptyset ",
+        "％": "%",
+        "⁄": "/",
+        "∕": "/",
+        **dict.fromkeys("“”‘’", "'"),
+    }
+)
+
+_END = r"(?![A-Za-z])"
+_SPELLINGS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern), replacement)
+    for pattern, replacement in (
+        (r"(?<=\d)(?:\{,\}\s?|,\s?\\!\s?)(?=\d{3})", ""),  # thousands, as in 10{,}080 and 10,\!080
+        (r"\\!", ""),
+        (rf"\\(?:left|right)\s*\.|\\(?:left|right|[bB]igg?[lrm]?){_END}", ""),
+        (r"(?<!\\)((?:\\\\)*)(?:\\[()\[\]]|\$)", r"\1"),  # mathematics delimiters; \$ stays
+        (rf"(?<!\\)\\[,;:> ]|~|\\(?:q?quad|thinspace|enspace){_END}", " "),
+        (rf"\\(?:displaystyle|textstyle|limits|rm|bf){_END}", ""),
+        (rf"\\[dtc]frac{_END}", r"\\frac"),
+        (
+            r"\\(?:text(?:normal|rm|bf|it|sf|tt)?|mbox|hbox|mathrm|mathbf|mathit|mathsf|operatorname|boldsymbol)"
+            r"\*?\s*(?=\{)",
+            r"\\text",
+        ),
+        (r"\\text\{\s*\}", " "),
+        (r"(?<![\d}\s])\\text\{\s*([A-Za-z])\s*\}", r" \1 "),
+        (
+            r"(?:\^\s*(?:\\circ|\{\s*\\circ\s*\})|\\degree)(?![A-Za-z])(?:\s*(?:[CF]|\\text\{\s*[CF]\s*\})(?![A-Za-z]))?",
+            r"\\text{ degrees}",
+        ),
+        (r"(?<!\\)%", r"\\%"),
+        (rf"\\leq(?:slant)?{_END}", r"\\le"),
+        (rf"\\geq(?:slant)?{_END}", r"\\ge"),
+        (r"<=", r"\\le "),
+        (r">=", r"\\ge "),
+        (rf"\\ne{_END}", r"\\neq"),
+        (rf"\\lbrace{_END}", r"\\{"),
+        (rf"\\rbrace{_END}", r"\\}"),
+        (rf"\\varnothing{_END}|\\\{{\s*\\\}}", r"\\emptyset"),
+        (rf"\\(?:cdot|times|ast){_END}|\*", r"\\cdot "),
+        (rf"(?<![A-Za-z\\])(sqrt|pi|infinity|sin|cos|tan|cot|sec|csc|log|ln|theta){_END}", r"\\\1"),
+        (rf"\\infinity{_END}", r"\\infty"),
+        (rf"\+\s*\\infty{_END}", r"\\infty"),
+        (r"\\sqrt\s*\(([^()]*)\)", r"\\sqrt{\1}"),
+        (r"\\sqrt\s*(\d+|[A-Za-z])", r"\\sqrt{\1}"),
+        (r"\\frac\s*(\d)\s*(\d)", r"\\frac{\1}{\2}"),
+        (r"\\frac\s*(\d)\s*(?=\{)", r"\\frac{\1}"),
+        (r"(\\frac\s*\{[^{}]*\})\s*(\d|[A-Za-z])", r"\1{\2}"),
+        (r"\s+", " "),
+    )
+)
+
+
+def clean(text: str) -> str:
+    r"""Spell an expression in one way: fractions, spacing, delimiters, units as ``\text``, degrees.
+
+    >>> clean(r"$\dfrac43\,\mathrm{cm}$"), clean(r"11,\! 111"), clean("−½")
+    ('\\frac{4}{3} \\text{cm}', '11111', '-\\frac{1}{2}')
+    """
+    text = text.translate(_CHARACTERS)
+    for pattern, replacement in _SPELLINGS:
+        text = pattern.sub(replacement, text)
+    return text.strip().rstrip(".,;").strip()
+
+
+_TOKEN = re.compile(r"\\begin\s*\{[a-z]+\*?\}|\\end\s*\{[a-z]+\*?\}|\\[A-Za-z]+|\\.|\d+(?:\.\d+)?|\.\d+|[^\s]")
+_OPEN = {"(", "[", "{", r"\{", r"\langle"}
+_CLOSE = {")", "]", "}", r"\}", r"\rangle"}
+
+
+def tokens(text: str) -> list[str]:
+    r"""Split cleaned LaTeX into commands, numbers and single characters.
+
+    >>> tokens(r"\frac{12}{x}")
+    ['\\frac', '{', '12', '}', '{', 'x', '}']
+    """
+    return _TOKEN.findall(text)
+
+
+def depths(parts: list[str]) -> list[int] | None:
+    """Return how many brackets are open after each token; None where they do not balance or go too deep.
+
+    A round bracket may close a square one, as in a half-open interval.
+    """
+    level, levels = 0, []
+    for part in parts:
+        if part in _OPEN or part.startswith(r"\begin"):
+            level += 1
+        elif part in _CLOSE or part.startswith(r"\end"):
+            level -= 1
+        if not 0 <= level <= DEEPEST:
+            return None
+        levels.append(level)
+    return levels if level == 0 else None
+
+
+_DIGIT_RUN = re.compile(rf"\d{{{MOST_DIGITS + 1}}}")
+
+
+def too_large(text: str) -> bool:
+    r"""Say whether an expression is too long or stands for something too large to evaluate.
+
+    >>> too_large("2^{2^{2^{49}}}"), too_large("10000000!"), too_large(r"e^{x^2} + 2^{10}")
+    (True, True, False)
+    """
+    if len(text) > LONGEST or _DIGIT_RUN.search(text.replace(",", "").replace(" ", "")):
+        return True
+    parts = tokens(clean(text))
+    levels = depths(parts)
+    if levels is None:
+        return True
+    total = 1.0
+    for index, part in enumerate(parts):
+        if part == "!":
+            operand = parts[index - 1] if index else ""
+            if operand in ("!", ")", "}") or (operand[:1].isdecimal() and float(operand) > LARGEST_FACTORIAL):
+                return True
+        elif part == r"\binom":
+            if any(later[0].isdecimal() and float(later) > LARGEST_FACTORIAL for later in parts[index + 1 : index + 7]):
+                return True
+        elif part in ("^", r"\sp"):
+            exponent = _operand(parts, index + 1)
+            numbers = [float(piece) for piece in exponent if piece[0].isdecimal()]
+            if "^" in exponent and (
+                exponent.count("^") >= MOST_POWERS_NESTED
+                or any(number > LARGEST_NESTED for number in numbers)
+                or not any(piece.isalpha() for piece in exponent)  # a tower of numbers
+            ):
+                return True
+            if numbers and not (index and parts[index - 1].isalpha()):
+                total *= max(1.0, *numbers)
+            if total > MOST_POWER or any(number > LARGEST_POWER for number in numbers):
+                return True
+    return False
+
+
+def _operand(parts: list[str], start: int) -> list[str]:
+    """Return the tokens of the exponent that begins at ``start``: a group or single token, with its own exponents."""
+    level, operand = 0, []
+    for part, after in itertools.pairwise([*parts[start:], ""]):
+        operand.append(part)
+        level += (part in _OPEN) - (part in _CLOSE)
+        if level <= 0 and part not in ("-", "+", "^") and after != "^":
+            break
+    return operand

@@ -1,0 +1,401 @@
+r"""LaTeX answers: structure is compared here, exactly; only scalar expressions are left to Math-Verify.
+
+Decisions, in the order in which an answer is taken apart
+---------------------------------------------------------
+- Words: ``\text{east}``, or bare words of five letters or several, are compared as words, case aside; ``\text{(C)}``
+  is ``C``. Fewer bare letters are a product, ``abc`` being ``cba``, but ``even`` still equals ``\text{even}``.
+- Lists: ``a, b``, ``a and b``, ``\{a, b\}`` and ``a \pm b`` are unordered, with repetitions counted: ``3, 5, 7`` equals
+  ``7, 5, 3``. ``(a, b)`` and ``[a, b]`` are ordered and keep their brackets: ``(1, 2)`` is neither ``(2, 1)`` nor
+  ``[1, 2]`` nor ``\{1, 2\}``. A bare list against a tuple is compared in order. Tuples and open intervals are written
+  alike and are not told apart; a column vector is a tuple, a row or any other matrix is not.
+- Unions ``A \cup B`` are unordered. ``-2 \le x < 7`` is ``[-2, 7)``, and ``x > 5`` is ``(5, \infty)``.
+- Labels: ``x = 5``, ``f(x) = 5``, ``x \in A`` equal ``5`` and ``A``; where both have a label it must be the same.
+- Equations and inequalities equal one another when one is a multiple of the other, and never equal a value:
+  ``3x + 4y + 14 = 0`` is not ``0``.
+- Bases: ``52_8`` equals ``52_{8}`` and nothing without its base, ``52`` included.
+- Numbers, units, percent, degrees, mixed numbers, thousands separators: as in :mod:`capcal_lib.grading.number`. A comma
+  followed by exactly three digits separates thousands, but inside brackets it separates elements.
+- A decimal equals a fraction only when it is exactly that fraction, and never an irrational number.
+
+Scalars that are neither the same text nor numbers are parsed by Math-Verify, with its own stripping of units and its
+rounding switched off, and evaluated to 30 digits at fixed points. That refutes nearly all wrong answers at once and
+settles right ones; where an expression cannot be evaluated, Math-Verify's ``verify`` decides, gold first.
+Only known commands are let through to the parser; anything else can only match the gold answer's own text.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from capcal_lib.grading import number
+from capcal_lib.grading.latex import clean, depths, tokens, too_large
+
+MOST_ELEMENTS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """An answer taken apart.
+
+    ``shape`` is ``scalar``, ``word``, ``base``, ``list``, ``set``, ``union``, a pair of brackets such as ``(]``,
+    ``matrix RxC``, or a relation ``=``, ``<``, ``\\le``, ``\\neq`` between two parts.
+    """
+
+    shape: str
+    text: str = ""
+    parts: tuple["Form", ...] = ()
+    label: str = ""
+    unit: str = ""
+    value: number.Number | None = None
+
+
+# Three-valued comparison of two scalars: equal, different, or None for not settled.
+Compare = Callable[[Form, Form], bool | None]
+
+_WORD = re.compile(r"[A-Za-z]{5,}|[A-Za-z]{2,}(?:[ -][A-Za-z]{2,})+")
+_ALL_TEXT = re.compile(r"\\text\{([^{}]*)\}")
+_TRAILING_UNIT = re.compile(r"(.*\S)\s?\\text\{\s?([^{}]*)\}(?:\s?\^\s?\{?\s?(\d)\s?\}?)?")
+_BASE = re.compile(r"(?:\\text\{)?([0-9A-F]+)\}?\s?_\s?(?:\{\s?(\d{1,2})\s?\}|(\d{1,2}))")
+_LABEL = re.compile(
+    r"(?:[A-Za-z]|\\[a-zA-Z]+|\\text\{[^{}]*\}|[A-Z]{2,4})(?:_\s?(?:\w|\{\w+\}))?'*(?:\s?\(\s?[\w,\s]*\))?|\\angle\s?[A-Z]+"
+)
+_ARITHMETIC = re.compile(r"(?:[\d\s.+\-/(){}!^]|\\(?:cdot|div|frac|sqrt|binom|left|right)(?![A-Za-z]))+")
+_THOUSANDS = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})+(?![\d,])")
+_AND = re.compile(r",?\s?(?:\\text\{\s?,?\s?(?:and|or)\s?\}|(?<![A-Za-z])(?:and|or)(?![A-Za-z]))")
+_FLIPPED = {">": "<", r"\ge": r"\le", "<": ">", r"\le": r"\ge"}
+_RELATIONS = {"=", "<", ">", r"\le", r"\ge", r"\neq", r"\in", r"\approx"}
+_FUNCTIONS = frozenset(
+    re.findall(r"\S+", r"\sin \cos \tan \cot \sec \csc \arcsin \arccos \arctan \sinh \cosh \tanh \log \ln \exp")
+)
+_GREEK = frozenset(
+    re.findall(
+        r"\S+", r"\alpha \beta \gamma \delta \epsilon \theta \lambda \mu \nu \rho \sigma \tau \phi \varphi \omega"
+    )
+)
+_KNOWN = {r"\frac", r"\sqrt", r"\pi", r"\cdot", r"\div", r"\binom", *_FUNCTIONS, *_GREEK}
+
+
+def read(text: str) -> Form | None:
+    r"""Take an answer apart; None where it is too large to be handled.
+
+    >>> read("(1, 2]").shape, read("x = 5").label, read(r"3 \pm \sqrt{2}").shape, read("9^{9^{9^9}}")
+    ('(]', 'x', 'list', None)
+    """
+    if too_large(text):
+        return None
+    return _read(clean(text), nested=False)
+
+
+def _read(text: str, *, nested: bool) -> Form:
+    text = text.strip()
+    if inside := _ALL_TEXT.fullmatch(text):
+        text = inside[1].strip()
+        if "," in text:
+            return _read(text, nested=nested)
+        if not any(mark.isdigit() for mark in text):
+            return Form("word", text.strip("() .").lower())
+    if _WORD.fullmatch(text) and rf"\{text}" not in _FUNCTIONS:
+        return Form("word", text.lower())
+    if found := _BASE.fullmatch(text):
+        return Form("base", f"{found[1].lstrip('0') or '0'}_{found[2] or found[3]}")
+    value = number.literal(text, variables=True)
+    if value and not (nested and "," in text):
+        return _scalar(text, value)
+    if not nested:
+        text = _THOUSANDS.sub(_joined, text)
+        text = _AND.sub(", ", text).replace(", ,", ",")
+    parts = tokens(text)
+    levels = depths(parts)
+    if levels is None:
+        return _scalar(text)
+    for separators, shape in (((r"\cup",), "union"), ((",", ";"), "list")):
+        pieces = _split(parts, levels, separators)
+        if len(pieces) > 1 and any(pieces):
+            return _list(shape, [piece for piece in pieces if piece])
+    return _relation(parts, levels) or _bracketed(parts, levels) or _plus_minus(parts) or _scalar_with_unit(text)
+
+
+def _joined(match: re.Match[str]) -> str:
+    """Join thousands, outside brackets only."""
+    before = tokens(match.string[: match.start()])
+    closed = sum(part in (")", "]", r"\}") for part in before) >= sum(part in ("(", "[", r"\{") for part in before)
+    return match[0].replace(",", "") if closed else match[0]
+
+
+def _split(parts: Sequence[str], levels: Sequence[int], separators: Sequence[str]) -> list[str]:
+    """Split at separators outside all brackets."""
+    pieces: list[list[str]] = [[]]
+    for part, level in zip(parts, levels, strict=True):
+        if level == 0 and part in separators:
+            pieces.append([])
+        else:
+            pieces[-1].append(part)
+    return [_join(piece) for piece in pieces]
+
+
+def _join(parts: Sequence[str]) -> str:
+    """Undo :func:`tokens`; a space after a command only where a letter follows, and between numbers."""
+    text = ""
+    for part in parts:
+        command_runs_on = part[0].isalpha() and re.search(r"\\[A-Za-z]+$", text)
+        numbers_meet = text[-1:].isdigit() and part[0].isdigit()
+        text += (" " if command_runs_on or numbers_meet else "") + part
+    return text
+
+
+def _list(shape: str, pieces: list[str]) -> Form:
+    forms = [_read(piece, nested=True) for piece in pieces]
+    flat: list[Form] = []
+    for form in forms:
+        flat.extend(form.parts if form.shape == shape else [form])
+    label = flat[0].label
+    others = {form.label for form in flat[1:]}
+    if others <= {label} or others == {""}:  # x = 1, x = 2 and x = 1, 2 are lists with one label
+        flat = [replace(form, label="") for form in flat]
+    else:
+        label = ""
+    if shape == "list" and all(len(form.shape) == 2 and form.text == "inequality" for form in flat):
+        shape = "union"  # x < 2 or x > 3
+    if len(flat) == 1 and shape == "list":
+        return replace(flat[0], label=label)
+    return Form(shape, parts=tuple(flat), label=label)
+
+
+def _relation(parts: list[str], levels: list[int]) -> Form | None:
+    signs = [part for part, level in zip(parts, levels, strict=True) if level == 0 and part in _RELATIONS]
+    if not signs:
+        return None
+    sides = _split(parts, levels, tuple(_RELATIONS))
+    if all(sign in ("=", r"\approx", r"\in") for sign in signs):
+        if not sides[0] or _ARITHMETIC.fullmatch(sides[0]):
+            return _read(sides[-1], nested=False)
+        if _LABEL.fullmatch(sides[0]):
+            return replace(_read(sides[-1], nested=False), label=sides[0].replace(" ", ""))
+    elif len(sides) == 3 and len(set(signs) & {"<", r"\le"}) == len(set(signs)) and _LABEL.fullmatch(sides[1]):
+        return _interval(sides[1], sides[0], signs[0], sides[2], signs[1])
+    elif len(sides) == 3 and len(set(signs) & {">", r"\ge"}) == len(set(signs)) and _LABEL.fullmatch(sides[1]):
+        return _interval(sides[1], sides[2], signs[1], sides[0], signs[0])
+    elif len(sides) == 2 and signs[0] in _FLIPPED:
+        for label, sign, bound in ((sides[0], signs[0], sides[1]), (sides[1], _FLIPPED[signs[0]], sides[0])):
+            if _LABEL.fullmatch(label) and label != bound:
+                below = sign in ("<", r"\le")
+                lower, upper = (r"-\infty", bound) if below else (bound, r"\infty")
+                return _interval(label, lower, "<" if below else sign, upper, sign if below else "<")
+    if len(sides) != 2 or not all(sides):
+        return _scalar(_join(parts))
+    left, right = (_scalar(side) for side in sides)
+    if signs[0] in (">", r"\ge"):
+        return Form(_FLIPPED[signs[0]], parts=(right, left))
+    return Form(signs[0], parts=(left, right))
+
+
+def _interval(label: str, lower: str, left: str, upper: str, right: str) -> Form:
+    brackets = ("[" if left in (r"\le", r"\ge") else "(") + ("]" if right in (r"\le", r"\ge") else ")")
+    ends = tuple(_read(end, nested=True) for end in (lower, upper))
+    return Form(brackets, text="inequality", parts=ends, label=label.replace(" ", ""))
+
+
+def _bracketed(parts: list[str], levels: list[int]) -> Form | None:
+    if len(parts) < 2 or 0 in levels[:-1] or levels[0] != 1:
+        return None
+    first, last, inside = parts[0], parts[-1], parts[1:-1]
+    if first.startswith(r"\begin"):
+        return _matrix(first, inside)
+    if first == "{" or first == "" or not inside:
+        return _read(_join(inside), nested=False) if first == "{" and inside else None
+    pieces = _split(inside, [level - 1 for level in levels[1:-1]], (",", ";"))
+    if not all(pieces):
+        return None
+    if first == "(" and last == ")" and len(pieces) == 1:
+        return _read(pieces[0], nested=False)
+    elements = tuple(_read(piece, nested=True) for piece in pieces)
+    if first == r"\{":
+        # {1 ± √5, -2} has three elements.
+        flat = tuple(part for form in elements for part in (form.parts if form.shape == "list" else (form,)))
+        return Form("set", parts=flat)
+    return Form("()" if first == r"\langle" else first + last, parts=elements)
+
+
+def _matrix(opening: str, inside: list[str]) -> Form | None:
+    if not re.fullmatch(r"\\begin\s*\{[pbB]?(?:small)?matrix\}", opening):
+        return None
+    levels = depths(inside)
+    if levels is None:
+        return None
+    rows = [row for row in _split(inside, levels, (r"\\",)) if row]
+    cells = [_split(row := tokens(text), depths(row) or [0] * len(row), ("&",)) for text in rows]
+    if not cells or any(len(row) != len(cells[0]) or not all(row) for row in cells):
+        return None
+    shape = "()" if len(cells[0]) == 1 and len(cells) > 1 else f"matrix {len(cells)}x{len(cells[0])}"
+    return Form(shape, parts=tuple(_read(cell, nested=True) for row in cells for cell in row))
+
+
+def _plus_minus(parts: list[str]) -> Form | None:
+    if r"\pm" not in parts:
+        return None
+    flip = {r"\pm": ("+", "-"), r"\mp": ("-", "+")}
+    both = ([flip[part][sign] if part in flip else part for part in parts] for sign in (0, 1))
+    return Form("list", parts=tuple(_scalar_with_unit(_join(variant).lstrip("+")) for variant in both))
+
+
+def _scalar_with_unit(text: str) -> Form:
+    unit = ""
+    while found := _TRAILING_UNIT.fullmatch(text):
+        # The unit's name is read as that of the number one.
+        one = number.literal(rf"1\text{{{found[2]}}}" + (f"^{found[3]}" if found[3] else ""))
+        text, unit = found[1].strip(), one.unit if one else ""
+    for sign in (r"\%", r"\$"):
+        text = text.replace(sign, "")
+    return replace(_scalar(text), unit=unit)
+
+
+def _scalar(text: str, value: number.Number | None = None) -> Form:
+    value = value or number.literal(text, variables=True)
+    if value:
+        return Form("scalar", str(value.value), value=value, unit=value.unit)
+    return Form("scalar", _join(tokens(text)))
+
+
+def compare(gold: Form, other: Form, scalars: Compare) -> bool | None:
+    """Compare two answers part by part.
+
+    Returns
+    -------
+    bool or None
+        None where ``scalars`` could not settle a pair that matters.
+    """
+    if gold.label and other.label and gold.label != other.label:
+        return False
+    if gold.shape != other.shape:
+        if gold.shape in ("list", "()") and other.shape in ("list", "()"):
+            return _in_order(gold, other, scalars)
+        if {gold.shape, other.shape} == {"list", "set"}:
+            return _unordered(gold, other, scalars)
+        if {gold.shape, other.shape} == {"word", "scalar"}:
+            return gold.text.lower() == other.text.lower()
+        return False
+    match gold.shape:
+        case "scalar":
+            return scalars(gold, other)
+        case "word" | "base":
+            return gold.text == other.text
+        case "list" | "set" | "union":
+            return _unordered(gold, other, scalars)
+        case "=" | "<" | r"\le" | r"\neq":
+            return True if gold.parts == other.parts else scalars(gold, other)
+        case _:
+            return _in_order(gold, other, scalars)
+
+
+def _in_order(gold: Form, other: Form, scalars: Compare) -> bool | None:
+    if len(gold.parts) != len(other.parts):
+        return False
+    results = [compare(one, two, scalars) for one, two in zip(gold.parts, other.parts, strict=True)]
+    return False if False in results else None if None in results else True
+
+
+def _unordered(gold: Form, other: Form, scalars: Compare) -> bool | None:
+    """Match every part with one of the other's; equality is transitive, so the first match will do."""
+    if len(gold.parts) != len(other.parts) or len(gold.parts) > MOST_ELEMENTS:
+        return False
+    left, unsettled = list(other.parts), 0
+    for part in gold.parts:
+        results = [compare(part, candidate, scalars) for candidate in left]
+        if True in results:
+            del left[results.index(True)]
+        elif None in results:
+            unsettled += 1
+        else:
+            return False
+    return None if unsettled else True
+
+
+def settle_quickly(gold: Form, other: Form) -> bool | None:
+    """Compare two scalars by text and as exact numbers; None where that does not settle it."""
+    if gold.shape != "scalar":
+        return None if all(_readable(part.text) for form in (gold, other) for part in form.parts) else False
+    if gold.value and other.value:
+        return number.equal(gold.value, other.value)
+    if gold.unit and other.unit and gold.unit != other.unit:
+        return False
+    if gold.text == other.text:
+        return True
+    return None if _readable(_latex(gold)) and _readable(_latex(other)) else False
+
+
+def _latex(form: Form) -> str:
+    return rf"\frac{{{form.value.value.numerator}}}{{{form.value.value.denominator}}}" if form.value else form.text
+
+
+@lru_cache(maxsize=4096)
+def _readable(text: str) -> bool:
+    """Say whether every token is one whose meaning the parser and we agree on."""
+    parts = tokens(text)
+    letters = 0
+    for index, part in enumerate(parts):
+        after = parts[index + 1] if index + 1 < len(parts) else ""
+        if part[0] == "\\" and part not in _KNOWN:
+            return False
+        letters = letters + 1 if part.isalpha() else 0
+        if letters > 4 or (part[0].isdigit() and after[:1].isdigit()):
+            return False  # prose, or two numbers side by side
+        if not (part[0] == "\\" or part.isascii()) or part in "\"#$%&',:;<=>?@`~":
+            return False
+    return bool(parts) and depths(parts) is not None
+
+
+def equal(gold: str, extracted: str) -> bool | None:
+    r"""Compare an answer with the gold one without Math-Verify.
+
+    Returns
+    -------
+    bool or None
+        None where only :func:`equal_slowly` can tell.
+
+    Examples
+    --------
+    >>> equal(r"\frac{1}{2}", "0.5"), equal("(1,2)", "(2,1)"), equal("52_8", "52"), equal("x+1", "1+x")
+    (True, False, False, None)
+    """
+    if clean(gold) == clean(extracted):
+        return True
+    form, other = read(gold), read(extracted)
+    return False if form is None or other is None else compare(form, other, settle_quickly)
+
+
+def equal_slowly(gold: str, extracted: str) -> bool:
+    """Compare with the help of Math-Verify; may take long, so only the worker processes call it."""
+    form, other = read(gold), read(extracted)
+    return form is not None and other is not None and bool(compare(form, other, _settle))
+
+
+def _settle(gold: Form, other: Form) -> bool:
+    from capcal_lib.grading import symbolic
+
+    quick = settle_quickly(gold, other)
+    if quick is not None:
+        return quick
+    if gold.shape == "scalar":
+        return symbolic.same(_latex(gold), _latex(other))
+    sides = [[_latex(part) for part in form.parts] for form in (gold, other)]
+    return symbolic.same_relation(sides[0], sides[1], signed=gold.shape in ("<", r"\le"))
+
+
+def normal(text: str) -> str:
+    """Return a cheap normal form for grouping votes: numbers, order of unordered parts, labels and units, no algebra.
+
+    >>> normal("x = 0.5"), normal(r"\\{2, 1\\}") == normal("1, 2"), normal("x+1") == normal("1+x")
+    ('1/2', True, False)
+    """
+    form = read(text)
+    return _render(form) if form else " ".join(text.split())
+
+
+def _render(form: Form) -> str:
+    if not form.parts:
+        return form.text
+    parts = [_render(part) for part in form.parts]
+    if form.shape in ("list", "set"):
+        return "{" + ",".join(sorted(parts)) + "}"
+    return f"{form.shape}:" + ",".join(sorted(parts) if form.shape == "union" else parts)

@@ -1,0 +1,72 @@
+r"""Names and phrases, compared by equality after normalising: never by containment, either way.
+
+The normal form is that of the official TriviaQA evaluation: lower case, punctuation to spaces, articles and superfluous
+spaces removed. It is extended by stripping accents (``Málaga`` is ``Malaga``) and all Unicode punctuation. Quirks that
+come with it: ``The Who`` is ``who``, ``C++`` is ``c``, ``U.S.`` is ``u s`` and thus not ``US``. Where both answers are
+numbers, they are compared as numbers instead, since without punctuation ``-5`` would be ``5``. An answer
+of which nothing remains, such as ``the``, is no answer.
+"""
+
+import re
+import string
+import unicodedata
+
+from capcal_lib.grading import number
+
+_PUNCTUATION = frozenset(string.punctuation + "‘’´`")
+_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+_WRAPPED = re.compile(r"\\(?:text(?:normal|rm|bf|it|sf|tt)?|mbox|hbox|mathrm|mathbf|mathit|emph)\s?\{([^{}]*)\}")
+_MARKS = re.compile(r"\*\*|\\[()\[\]]|\\(?=[&%$#_])|(?<!\\)\$|`")
+
+
+def plain(text: str) -> str:
+    r"""Take a name out of LaTeX and markdown: ``\text{}``, ``$``, bold, quotes, the final full stop.
+
+    >>> plain(r"**\text{Marie~Curie}**."), plain('"Paris"')
+    ('Marie Curie', 'Paris')
+    """
+    for _ in range(3):  # \textbf{\text{...}}
+        text = _WRAPPED.sub(r"\1", text)
+    text = _MARKS.sub("", text).replace("~", " ").replace("\\ ", " ").replace("\\,", " ")
+    return " ".join(text.split()).strip("*_\"'“” ").rstrip(".!,;").strip("*_\"'“” ")
+
+
+def normal(text: str) -> str:
+    """Return the normal form; empty where nothing remains.
+
+    >>> normal("The  Beatles!"), normal("Málaga"), normal("an")
+    ('beatles', 'malaga', '')
+    """
+    value = number.read(text)
+    return str(value.value) if value else _words(text)
+
+
+def _words(text: str) -> str:
+    text = unicodedata.normalize(
+        "NFC", "".join(mark for mark in unicodedata.normalize("NFD", plain(text)) if not _accent(mark))
+    )
+    text = "".join(
+        " " if mark in _PUNCTUATION or unicodedata.category(mark)[0] == "P" else mark for mark in text.lower()
+    )
+    return " ".join(_ARTICLES.sub(" ", text).split())
+
+
+def _accent(mark: str) -> bool:
+    return unicodedata.category(mark) == "Mn"
+
+
+def equal(golds: tuple[str, ...], extracted: str) -> bool:
+    """Say whether the answer equals any of the right ones.
+
+    >>> equal(("Norway",), "no"), equal(("Norway", "Kingdom of Norway"), "the Kingdom of Norway")
+    (False, True)
+    """
+    words, value = _words(extracted), number.read(extracted)
+    for gold in golds:
+        gold_value = number.read(gold)
+        if value and gold_value:
+            if number.equal(gold_value, value):
+                return True
+        elif words and words == _words(gold):
+            return True
+    return False
