@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from capcal_lib.errors import InputError, unknown
 from capcal_lib.paths import MANIFESTS
@@ -91,11 +91,20 @@ class Dataset(Manifest):
     licence: str
     source: str  # a sentence: whose questions these are
     builtin: bool = False  # made by mini.py, nothing to download
+    gated: bool = False  # the hub gives it only to those who accepted its terms
     splits: dict[str, Split]
     evaluation_split: str
     training_split: str | None = None  # what probes are trained on
     training_title: str | None = None  # of the training questions, where it is another than the title
     notes: str = ""
+
+    @field_validator("evaluation_split", "training_split")
+    @classmethod
+    def _exists(cls, split: str | None, fields: ValidationInfo) -> str | None:
+        splits = fields.data.get("splits", {split: None})
+        if split is not None and split not in splits:
+            raise ValueError(f"no split {split!r}; known: {', '.join(splits)}")
+        return split
 
     @property
     def probe(self) -> str:

@@ -8,9 +8,9 @@ import numpy as np
 
 from capcal_lib.errors import unknown
 from capcal_lib.manifests import Model, Sampling
+from capcal_lib.prompts import Messages
 from capcal_lib.questions import Question
 
-Messages = tuple[dict[str, str], ...]  # chat messages, each with a role and a content
 FinishReason = Literal["stop", "length"]
 Purpose = Literal["answer", "verbalized"]
 
