@@ -1,0 +1,60 @@
+# `make book` and `make test` set up all that they need: .venv, pinned requirements, the embedded model's weights.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: book test check benchmarks recorded notebooks lock clean
+
+book: $(READY)
+	$(BIN)/capcal book
+
+test: check
+	$(BIN)/pytest -n 2 --dist loadfile
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# Make runs/recorded whole again. What is there is kept, the rest is drawn with the same seeds; to repeat everything,
+# name an empty folder: make recorded RECORDED=build/repeated
+RECORDED ?= runs/recorded
+SMALL := mini-capitals mini-elements mini-arithmetic mini-exam
+
+recorded: $(READY)
+	set -e; for model in simulated smollm2-135m; do for dataset in $(SMALL); do \
+	  $(BIN)/capcal sample --model $$model --dataset $$dataset --split test --k 120 --store $(RECORDED); \
+	  $(BIN)/capcal sample --model $$model --dataset $$dataset --split train --k 10 --store $(RECORDED); \
+	  for split in test train; do \
+	    $(BIN)/capcal grade --model $$model --dataset $$dataset --split $$split --store $(RECORDED); \
+	    $(BIN)/capcal features --model $$model --dataset $$dataset --split $$split --store $(RECORDED); \
+	  done; \
+	  for method in p-true verbalized; do \
+	    $(BIN)/capcal confidence --model $$model --dataset $$dataset --method $$method --store $(RECORDED); \
+	  done; \
+	done; done
+
+# Derive the .ipynb files from their py:percent sources.
+notebooks: $(READY)
+	$(BIN)/jupytext --to ipynb --update notebooks/[0-9]*.py
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "capcal needs Python 3.11 or newer; name one with: make PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	@echo "installing the pinned requirements (about 2 GB on disk)"
+	$(BIN)/python -m pip install --quiet -r requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps -e .
+	$(BIN)/python -c 'from capcal_lib.manifests import load_model; from capcal_lib.weights import ensure_weights; ensure_weights(load_model("smollm2-135m"))'
+	@touch $@
+
+# The lock names torch by its release alone: a local index may add a build to it, such as +cpu.
+lock: $(READY)
+	$(BIN)/pip-compile --quiet --upgrade --strip-extras --extra local --extra book --extra dev \
+		--no-emit-index-url --no-emit-find-links --no-annotate --no-header -o requirements.lock pyproject.toml
+	sed -i 's/^\(torch==[0-9.]*\)+.*/\1/' requirements.lock
+
+clean:
+	rm -rf build
