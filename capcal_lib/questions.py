@@ -178,7 +178,7 @@ def load_questions(dataset: str, split: str | None = None, *, limit: int | None 
     Parameters
     ----------
     dataset
-        One of :func:`capcal_lib.manifests.dataset_names`.
+        One of ``capcal datasets``.
     split
         One of the manifest's splits; None takes the one that is evaluated.
     limit

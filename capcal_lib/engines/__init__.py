@@ -81,13 +81,27 @@ def _simulated(model: Model) -> Engine:
 ENGINES: dict[str, Callable[[Model], Engine]] = {"simulated": _simulated, "transformers": _transformers}
 
 
-def open_engine(model: Model, name: str | None = None) -> Engine:
-    """Open the engine ``name``, or the one that the model's manifest names.
+def engine_name(model: Model, name: str | None = None) -> str:
+    """Return the name of the engine to use: ``name``, or the one in the model's manifest.
 
     Raises
     ------
     InputError
-        For an unknown engine.
+        For an engine that there is not.
+    """
+    name = name or model.engine
+    if name not in ENGINES:
+        raise unknown("engine", name, ENGINES)
+    return name
+
+
+def open_engine(model: Model, name: str | None = None) -> Engine:
+    """Open the engine ``name``, or the one in the model's manifest.
+
+    Raises
+    ------
+    InputError
+        For an engine that there is not.
 
     Examples
     --------
@@ -95,7 +109,4 @@ def open_engine(model: Model, name: str | None = None) -> Engine:
     >>> open_engine(load_model("simulated")).family
     'simulated'
     """
-    name = name or model.engine
-    if name not in ENGINES:
-        raise unknown("engine", name, ENGINES)
-    return ENGINES[name](model)
+    return ENGINES[engine_name(model, name)](model)

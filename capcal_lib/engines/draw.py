@@ -1,0 +1,92 @@
+"""Draw tokens from next-token logits by inverse CDF, one uniform number a token."""
+
+from typing import TYPE_CHECKING
+
+from capcal_lib.manifests import Sampling
+
+if TYPE_CHECKING:
+    import torch
+
+BLOCK = 256  # the vocabulary is searched block first, then inside the block: no cumulative sum over all of it
+NUCLEUS = 1024  # a top-p set rarely holds more tokens; where it does, the row is sorted in full
+
+
+def draw_tokens(
+    logits: "torch.Tensor", rows: "torch.Tensor", uniforms: "torch.Tensor", sampling: Sampling
+) -> "torch.Tensor":
+    """Draw one token for each uniform number, from the distribution in the row it points at.
+
+    The same number always draws the same token from the same logits, whatever else is in the batch.
+    Temperature first, then top-k, then top-p of what top-k left; tokens that tie at a limit stay together.
+
+    Parameters
+    ----------
+    logits
+        Shape (n_rows, vocabulary).
+    rows
+        Shape (n_draws,): which row of ``logits`` each draw is from.
+    uniforms
+        Shape (n_draws,), float64, in [0, 1).
+    sampling
+        Its ``temperature`` (0 takes the most likely token), ``top_k`` and ``top_p``.
+
+    Returns
+    -------
+    torch.Tensor
+        Token ids, shape (n_draws,).
+
+    Examples
+    --------
+    >>> import torch
+    >>> half = torch.tensor([[0.5, 0.25, 0.25]]).log()
+    >>> uniforms = torch.tensor([0.4, 0.6, 0.9], dtype=torch.float64)
+    >>> settings = Sampling(temperature=1.0, max_tokens=1, context_tokens=8)
+    >>> draw_tokens(half, torch.zeros(3, dtype=torch.long), uniforms, settings).tolist()
+    [0, 1, 2]
+    """
+    import torch
+
+    if sampling.temperature == 0:
+        return logits.argmax(-1)[rows]
+    n_rows, vocabulary = logits.shape
+    mass = logits.new_zeros(n_rows, -(-vocabulary // BLOCK) * BLOCK, dtype=torch.float32)
+    scaled = mass[:, :vocabulary]
+    torch.sub(logits.float(), logits.amax(-1, keepdim=True).float(), out=scaled)
+    scaled.div_(sampling.temperature).exp_()
+    if sampling.top_k is not None and sampling.top_k < vocabulary:
+        _drop_below(mass, scaled.topk(sampling.top_k).values[:, -1])
+    if sampling.top_p < 1:
+        _drop_below(mass, _nucleus_limit(scaled, sampling.top_p))
+
+    blocks = mass.view(n_rows, -1, BLOCK)
+    upto = blocks.sum(-1, dtype=torch.float64).cumsum(-1)[rows]
+    target = uniforms * upto[:, -1]
+    block = (upto <= target[:, None]).sum(-1)
+    before = torch.nn.functional.pad(upto, (1, 0)).gather(1, block[:, None])[:, 0]
+    inside = blocks[rows, block].double().cumsum(-1)
+    # The block's sum is rounded in another order here, so a target near its end could come to lie behind it.
+    rest = torch.minimum(target - before, torch.nextafter(inside[:, -1], torch.zeros_like(before)))
+    return block * BLOCK + (inside <= rest[:, None]).sum(-1)
+
+
+def _drop_below(mass: "torch.Tensor", limit: "torch.Tensor") -> None:
+    mass.masked_fill_(mass < limit[:, None], 0)
+
+
+def _nucleus_limit(mass: "torch.Tensor", top_p: float) -> "torch.Tensor":
+    """Return the smallest mass in each row's top-p set: the fewest tokens that together hold at least ``top_p``."""
+    import torch
+
+    wanted = top_p * mass.sum(-1, dtype=torch.float64)
+    limit = torch.empty_like(mass[:, 0])
+    todo = torch.arange(len(mass), device=mass.device)
+    for size in (min(NUCLEUS, mass.shape[1]), mass.shape[1]):
+        largest = mass[todo].topk(size).values
+        upto = largest.double().cumsum(-1)
+        last = (upto < wanted[todo, None]).sum(-1)
+        found = last < size if size < mass.shape[1] else torch.ones_like(last, dtype=torch.bool)
+        limit[todo[found]] = largest[found, last[found].clamp(max=size - 1)]
+        todo = todo[~found]
+        if not len(todo):
+            break
+    return limit

@@ -1,0 +1,539 @@
+"""Draw from a model on this machine with transformers: many samples of a question at once.
+
+Four things make it fast. A prompt is read from where it parts from the one before, so what all questions begin with
+is read once. The keys and values of a prompt are shared by all samples of its question. Samples that have said the
+same so far are one row of the batch, so each distinct beginning is computed once. Finished samples leave the batch at
+once and the next question's samples join.
+"""
+
+import hashlib
+import platform
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from capcal_lib.engines import FinishReason, Request, Sample
+from capcal_lib.engines.draw import draw_tokens
+from capcal_lib.errors import InputError
+from capcal_lib.manifests import Model, Sampling
+from capcal_lib.weights import ensure_weights
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+ATTENTION = "capcal_shared_prefix"  # our name among the attention functions of transformers
+SAMPLES_IN_FLIGHT = 1024
+PACKED_ROWS = 64  # the batch that packed weights are laid out for
+CACHE_BYTES = 2 << 30  # for the keys and values of the prompts in flight, and as much for those of the answers
+
+
+class TransformersEngine:
+    """Sample with transformers: float32 on the CPU, the checkpoint's type on a GPU.
+
+    For decoder-only models whose attention goes through transformers' attention interface (Llama, Qwen2, Qwen3,
+    OLMo 2 and many more). Attention sinks and soft caps, linear attention, and a sliding window shorter than prompt
+    and answer are refused with an `InputError`.
+
+    A sample depends on the model, the messages, the settings and (seed, question id, sample index) only, never on
+    what else is in the batch, up to rounding: sums of another batch size differ by about 1e-6, and a draw that falls
+    inside such a difference changes.
+
+    Parameters
+    ----------
+    model
+        The manifest of the model.
+    folder
+        Its weights; None gets them through `ensure_weights`.
+    """
+
+    family = "transformers"
+
+    def __init__(self, model: Model, folder: Path | None = None) -> None:
+        import torch
+
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="IProgress not found")  # tqdm wants widgets in a notebook
+            from transformers import AutoModelForCausalLM, AutoTokenizer
+            from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+            from transformers.utils import logging
+
+        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        folder = folder or ensure_weights(model)
+        self.model = model
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.tokenizer: Any = AutoTokenizer.from_pretrained(folder)
+        ALL_ATTENTION_FUNCTIONS.register(ATTENTION, _attention)
+        network: Any = AutoModelForCausalLM.from_pretrained(
+            folder, dtype="auto" if self.device.type == "cuda" else torch.float32, attn_implementation=ATTENTION
+        )
+        self.network = network.to(self.device).eval()
+        if self.device.type == "cpu":
+            _pack(self.network)
+        config = self.network.config
+        layer_types = set(getattr(config, "layer_types", None) or ["full_attention"])
+        if layer_types - {"full_attention", "sliding_attention"} or not self.network._supports_attention_backend:
+            raise InputError(
+                f"the transformers engine cannot do the attention of a {config.model_type!r} model; use vllm"
+            )
+        self.window = config.sliding_window if "sliding_attention" in layer_types else None
+        ends = self.network.generation_config.eos_token_id
+        self.ends = {*(ends if isinstance(ends, list) else [ends]), self.tokenizer.eos_token_id} - {None}
+
+    def sample(self, requests: Sequence[Request], sampling: Sampling, seed: int) -> Iterator[list[Sample]]:
+        """Draw every wanted sample, yielding those of a question together.
+
+        ``completion_tokens`` counts every generated token, the end-of-turn token included.
+
+        Raises
+        ------
+        InputError
+            For a prompt that leaves no room in ``context_tokens``.
+        """
+        groups = [self._group(request, sampling, seed) for request in requests if request.sample_indices]
+        if not groups:
+            return
+        longest = max(group.limit for group in groups)
+        budget = CACHE_BYTES // self._token_bytes()
+        cap = max(1, min(SAMPLES_IN_FLIGHT, budget // longest))
+        waiting = sorted((part for group in groups for part in group.split(cap)), key=lambda group: group.prompt)
+        reader = _Reader(self.device)
+        tails = _Tails(min(cap, sum(len(group.streams) for group in waiting)), longest)
+        active: list[_Group] = []
+        branches: list[_Branch] = []
+        while waiting or active:
+            roots = []
+            in_flight = sum(len(branch.streams) for branch in branches)
+            while waiting and (
+                not active
+                or (in_flight + len(waiting[-1].streams) <= cap and sum(len(g.prompt) for g in active) < budget)
+            ):
+                group = waiting.pop()
+                in_flight += len(group.streams)
+                active.append(group)
+                roots.append(_Branch(group, (), group.streams))
+            branches = self._advance(branches, roots, sampling, reader, tails)
+            for group in [group for group in active if len(group.done) == len(group.streams)]:
+                active.remove(group)
+                yield group.done
+
+    def next_token_logprobs(self, requests: Sequence[Request], words: Sequence[str]) -> np.ndarray:
+        """Return the log-probability, at temperature 1, that the first answer token is exactly each word.
+
+        Shape (n_requests, n_words), in [-inf, 0]; NaN where a word is not a single token.
+        """
+        import torch
+
+        tokens = [self.tokenizer.encode(word, add_special_tokens=False) for word in words]
+        single = [token[0] if len(token) == 1 else 0 for token in tokens]
+        result = np.full((len(requests), len(words)), np.nan)
+        with torch.inference_mode():
+            for row, prompt, reader in self._prompts(requests):
+                logits = reader.read(self.network, prompt, logits_to_keep=1).logits[0, -1]
+                result[row] = logits.double().log_softmax(-1)[single].cpu().numpy()
+        result[:, [len(token) != 1 for token in tokens]] = np.nan
+        return result
+
+    def hidden_states(self, requests: Sequence[Request]) -> np.ndarray:
+        """Return the last prompt token's hidden states, averaged over the embedding and every layer.
+
+        Shape (n_requests, hidden_size), float32. The last layer's state is taken after the final norm, as in
+        transformers' ``output_hidden_states``; only the last position of each is ever kept.
+        """
+        import torch
+
+        decoder = self.network.get_decoder()
+        result = np.empty((len(requests), self.network.config.hidden_size), dtype=np.float32)
+        states: list[Tensor] = []
+        # What enters layer i is the embedding (i = 0) or what layer i - 1 put out.
+        hooks = [
+            layer.register_forward_pre_hook(lambda _, inputs: states.append(inputs[0][0, -1].float()))
+            for layer in decoder.layers
+        ]
+        try:
+            with torch.inference_mode():
+                for row, prompt, reader in self._prompts(requests):
+                    last = reader.read(decoder, prompt).last_hidden_state[0, -1].float()
+                    result[row] = torch.stack([*states, last]).mean(0).cpu().numpy()
+                    states.clear()
+        finally:
+            for hook in hooks:
+                hook.remove()
+        return result
+
+    def _prompt(self, request: Request) -> list[int]:
+        """Return the token ids of the messages as the model reads them, ready for its answer."""
+        encoded = self.tokenizer.apply_chat_template(
+            list(request.messages),
+            add_generation_prompt=True,
+            tokenize=True,
+            return_dict=True,
+            **self.model.chat_template,
+        )
+        return list(encoded["input_ids"])
+
+    def _prompts(self, requests: Sequence[Request]) -> Iterator[tuple[int, list[int], "_Reader"]]:
+        """Yield (index of the request, prompt, the reader of all of them), those that begin alike in a row."""
+        prompts = [self._prompt(request) for request in requests]
+        for request, prompt in zip(requests, prompts, strict=True):
+            self._check_window(len(prompt), request)
+        reader = _Reader(self.device)
+        for index in sorted(range(len(prompts)), key=lambda index: prompts[index]):
+            yield index, prompts[index], reader
+
+    def _group(self, request: Request, sampling: Sampling, seed: int) -> "_Group":
+        prompt = self._prompt(request)
+        room = sampling.context_tokens - len(prompt)
+        if room < 1:
+            raise InputError(
+                f"question {request.question.id!r}: the prompt has {len(prompt)} tokens, which leaves no room for an "
+                f"answer in context_tokens = {sampling.context_tokens}; raise it or leave the question out"
+            )
+        limit = min(sampling.max_tokens, room)
+        self._check_window(len(prompt) + limit, request)
+        streams = [_Stream(index, _uniforms(seed, request.question.id, index)) for index in request.sample_indices]
+        return _Group(request.question.id, prompt, limit, streams)
+
+    def _check_window(self, tokens: int, request: Request) -> None:
+        if self.window is not None and tokens > self.window:
+            raise InputError(
+                f"question {request.question.id!r}: {tokens} tokens are more than the sliding window of {self.window} "
+                f"of {self.model.name!r}, which the transformers engine cannot do; use vllm or lower max_tokens"
+            )
+
+    def _token_bytes(self) -> int:
+        """Size of the keys and values of one token in all layers."""
+        config = self.network.config
+        heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+        head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        return int(2 * config.num_hidden_layers * heads * head_dim * self.network.dtype.itemsize)
+
+    def _advance(
+        self,
+        branches: list["_Branch"],
+        roots: list["_Branch"],
+        sampling: Sampling,
+        reader: "_Reader",
+        tails: "_Tails",
+    ) -> list["_Branch"]:
+        """Draw the next token of every sample in flight and return the branches that go on."""
+        import torch
+
+        parents = [*branches, *roots]
+        with torch.inference_mode():
+            logits = [self._step(branches, tails)] if branches else []
+            logits += [self._read(root.group, reader) for root in roots]
+            counts = torch.tensor([len(parent.streams) for parent in parents])
+            rows = torch.arange(len(parents)).repeat_interleave(counts)
+            uniforms = [stream.uniforms.random() for parent in parents for stream in parent.streams]
+            tokens = draw_tokens(
+                torch.cat(logits) if len(logits) > 1 else logits[0],
+                rows.to(self.device),
+                torch.tensor(uniforms, dtype=torch.float64, device=self.device),
+                sampling,
+            )
+            drawn = iter(tokens.tolist())
+            children = []
+            for parent in parents:
+                for child in parent.children([next(drawn) for _ in parent.streams]):
+                    if child.tokens[-1] in self.ends or len(child.tokens) == child.group.limit:
+                        child.group.done += self._finish(child)
+                    else:
+                        children.append(child)
+            tails.place(children)
+        return children
+
+    def _read(self, group: "_Group", reader: "_Reader") -> "Tensor":
+        """Read a prompt, keep its keys and values, and return the logits of the first token, (1, vocabulary)."""
+        logits: Tensor = reader.read(self.network, group.prompt, logits_to_keep=1).logits
+        group.prefix = reader.prefix
+        return logits[0]
+
+    def _step(self, branches: list["_Branch"], tails: "_Tails") -> "Tensor":
+        """Return the next-token logits of every branch, (n_branches, vocabulary)."""
+        import torch
+
+        ids = torch.tensor([[branch.tokens[-1]] for branch in branches], device=self.device)
+        positions = [[len(branch.group.prompt) + len(branch.tokens) - 1] for branch in branches]
+        logits: Tensor = self.network(
+            ids,
+            position_ids=torch.tensor(positions, device=self.device),
+            use_cache=False,
+            attend=_SharedPrefixAttention(branches, tails, self.device),
+        ).logits
+        return logits[:, 0]
+
+    def _finish(self, branch: "_Branch") -> list[Sample]:
+        finish: FinishReason = "stop" if branch.tokens[-1] in self.ends else "length"
+        said = branch.tokens[:-1] if finish == "stop" else branch.tokens
+        reasoning, response = _split_reasoning(self.tokenizer.decode(said, skip_special_tokens=True))
+        group = branch.group
+        return [
+            Sample(
+                question_id=group.question_id,
+                sample_index=stream.index,
+                response=response,
+                reasoning=reasoning,
+                finish_reason=finish,
+                prompt_tokens=len(group.prompt),
+                completion_tokens=len(branch.tokens),
+            )
+            for stream in branch.streams
+        ]
+
+
+@dataclass(slots=True)
+class _Stream:
+    """One sample in flight, with its own uniform numbers."""
+
+    index: int
+    uniforms: np.random.Generator
+
+
+@dataclass(slots=True, eq=False)
+class _Group:
+    """Samples of one question that share the keys and values of its prompt."""
+
+    question_id: str
+    prompt: list[int]
+    limit: int  # new tokens of a sample
+    streams: list[_Stream]
+    prefix: list[tuple["Tensor", "Tensor"]] = field(default_factory=list)  # keys and values of the prompt, as read
+    done: list[Sample] = field(default_factory=list)
+
+    def split(self, size: int) -> list["_Group"]:
+        starts = range(0, len(self.streams), size)
+        return [_Group(self.question_id, self.prompt, self.limit, self.streams[i : i + size]) for i in starts]
+
+
+@dataclass(slots=True)
+class _Branch:
+    """Samples of one question that have said the same so far: one row of the batch."""
+
+    group: _Group
+    tokens: tuple[int, ...]
+    streams: list[_Stream]
+    row: int | None = None  # where its keys and values are; None before the first token
+
+    def children(self, drawn: list[int]) -> list["_Branch"]:
+        """Part the samples by the token each has drawn. Every child starts with the parent's row."""
+        by_token: dict[int, list[_Stream]] = {}
+        for token, stream in zip(drawn, self.streams, strict=True):
+            by_token.setdefault(token, []).append(stream)
+        return [_Branch(self.group, (*self.tokens, token), streams, self.row) for token, streams in by_token.items()]
+
+
+class _Reader:
+    """Reads prompts one after the other, each from where it parts from the one before."""
+
+    def __init__(self, device: Any) -> None:
+        self.device = device
+        self.prompt: list[int] = []
+        self.prefix: list[tuple[Tensor, Tensor]] = []  # keys and values (kv_heads, prompt, head_dim), a pair a layer
+
+    def read(self, network: Any, prompt: list[int], **options: Any) -> Any:
+        """Return what the network puts out for the part that is new, at least the last token."""
+        import torch
+
+        known = min(len(prompt) - 1, _common(prompt, self.prompt))
+        before, prefix = self.prefix, []
+
+        def attend(module: Any, query: "Tensor", key: "Tensor", value: "Tensor", scaling: float | None) -> "Tensor":
+            if known:
+                keys, values = before[module.layer_idx]
+                key = torch.cat([keys[None, :, :known], key], dim=2)
+                value = torch.cat([values[None, :, :known], value], dim=2)
+            prefix.append((key[0], value[0]))
+            return _causal(module, query, key, value, scaling)
+
+        ids = torch.tensor([prompt[known:]], device=self.device)
+        positions = torch.arange(known, len(prompt), device=self.device)[None]
+        result = network(ids, position_ids=positions, use_cache=False, attend=attend, **options)
+        self.prompt, self.prefix = prompt, prefix
+        return result
+
+
+def _common(one: list[int], other: list[int]) -> int:
+    """Count the tokens at the beginning that two prompts share."""
+    return next(
+        (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+    )
+
+
+class _Tails:
+    """Keys and values of what the branches have said: a row a branch, rows 0 to n_branches - 1 in use."""
+
+    def __init__(self, rows: int, length: int) -> None:
+        self.shape = (rows, length)
+        self.layers: dict[int, tuple[Tensor, Tensor]] = {}
+
+    def layer(self, index: int, key: "Tensor", value: "Tensor") -> tuple["Tensor", "Tensor"]:
+        """Return the keys and values of a layer, each (rows, kv_heads, length, head_dim)."""
+        if index not in self.layers:
+            rows, length = self.shape
+            # Zeros, because what lies behind a branch's end meets a weight of zero and must not be NaN.
+            self.layers[index] = (
+                key.new_zeros(rows, key.shape[1], length, key.shape[3]),
+                value.new_zeros(rows, value.shape[1], length, value.shape[3]),
+            )
+        return self.layers[index]
+
+    def place(self, branches: list[_Branch]) -> None:
+        """Give every branch a row of its own, copying what it has from its parent's row.
+
+        The first child of a parent keeps its row; the others, and those that lie behind the end of a batch that
+        has become smaller, go where a row is free. So no row that is read here is written.
+        """
+        kept: set[int] = set()
+        movers = []
+        for branch in branches:
+            if branch.row is not None and branch.row < len(branches) and branch.row not in kept:
+                kept.add(branch.row)
+            else:
+                movers.append(branch)
+        free = (row for row in range(len(branches)) if row not in kept)
+        sources, targets, length = [], [], 0
+        for branch in movers:
+            target = next(free)
+            if branch.row is not None:
+                sources.append(branch.row)
+                targets.append(target)
+                length = max(length, len(branch.tokens) - 1)
+            branch.row = target
+        if sources:
+            for keys, values in self.layers.values():
+                keys[targets, :, :length] = keys[sources, :, :length]
+                values[targets, :, :length] = values[sources, :, :length]
+
+
+class _SharedPrefixAttention:
+    """Attention of one new token a branch to its prompt, shared with its neighbours, and to its own tail.
+
+    The branches of a group lie side by side, so their queries meet the prompt's keys in one matrix product.
+    One softmax then covers prompt and tail.
+    """
+
+    def __init__(self, branches: list[_Branch], tails: _Tails, device: Any) -> None:
+        import torch
+
+        self.tails = tails
+        self.rows = torch.tensor([branch.row for branch in branches], device=device)  # of branch i in the tails
+        self.branches = self.rows.argsort()  # branch in row i of the tails
+        self.ends = torch.tensor([len(branch.tokens) - 1 for branch in branches], device=device)
+        self.tail = max(len(branch.tokens) for branch in branches)
+        behind = torch.arange(self.tail, device=device) > self.ends[:, None]
+        self.mask = torch.zeros(behind.shape, device=device).masked_fill_(behind, float("-inf"))[:, None, None]
+        self.segments: list[tuple[_Group, int, int]] = []
+        for index, branch in enumerate(branches):
+            if self.segments and self.segments[-1][0] is branch.group:
+                self.segments[-1] = (branch.group, self.segments[-1][1], index + 1)
+            else:
+                self.segments.append((branch.group, index, index + 1))
+        self.prompt = max(len(group.prompt) for group, _, _ in self.segments)
+        self.scores: Tensor | None = None
+
+    def __call__(self, module: Any, query: "Tensor", key: "Tensor", value: "Tensor", scaling: float | None) -> "Tensor":
+        import torch
+
+        layer = module.layer_idx
+        n, heads, _, width = query.shape
+        kv_heads, tail = key.shape[1], self.tail
+        share = heads // kv_heads  # query heads that share a key head
+        keys, values = self.tails.layer(layer, key, value)
+        keys[self.rows, :, self.ends] = key[:, :, 0]
+        values[self.rows, :, self.ends] = value[:, :, 0]
+        keys, values = keys[:n, :, :tail].flatten(0, 1), values[:n, :, :tail].flatten(0, 1)
+
+        query = query[:, :, 0].mul(width**-0.5 if scaling is None else scaling).view(n, kv_heads, share, width)
+        by_head = query.transpose(0, 1).reshape(kv_heads, n * share, width)
+        if self.scores is None:  # columns behind a short prompt's end keep their -inf through all layers
+            self.scores = query.new_full((kv_heads, n * share, self.prompt + tail), float("-inf"))
+        for group, start, stop in self.segments:
+            here = slice(start * share, stop * share)
+            self.scores[:, here, : len(group.prompt)] = by_head[:, here] @ group.prefix[layer][0].mT
+        own = torch.bmm(query[self.branches].flatten(0, 1), keys.mT).view(n, kv_heads, share, tail)
+        own = own[self.rows] + self.mask
+        self.scores[:, :, self.prompt :] = own.transpose(0, 1).reshape(kv_heads, n * share, tail)
+
+        weights = self.scores.softmax(-1, dtype=torch.float32).to(query.dtype)
+        result = value.new_empty(kv_heads, n * share, value.shape[-1])
+        for group, start, stop in self.segments:
+            here = slice(start * share, stop * share)
+            result[:, here] = weights[:, here, : len(group.prompt)] @ group.prefix[layer][1]
+        own = weights[:, :, self.prompt :].view(kv_heads, n, share, tail).transpose(0, 1)[self.branches]
+        own = torch.bmm(own.flatten(0, 1), values).view(n, kv_heads, share, -1)[self.rows]
+        return (result.view(kv_heads, n, share, -1).transpose(0, 1) + own).reshape(n, 1, heads, -1)
+
+
+def _attention(
+    module: Any,
+    query: "Tensor",
+    key: "Tensor",
+    value: "Tensor",
+    attention_mask: "Tensor | None",  # noqa: ARG001 -- always None, since nothing is padded
+    scaling: float | None = None,
+    *,
+    attend: Callable[..., "Tensor"],
+    **others: Any,
+) -> tuple["Tensor", None]:
+    """Attend as the caller of the network asks with ``attend``."""
+    extras = [name for name in ("s_aux", "softcap", "position_bias") if others.get(name) is not None]
+    if extras:
+        raise InputError(f"the transformers engine cannot do this model's attention ({', '.join(extras)}); use vllm")
+    return attend(module, query, key, value, scaling), None
+
+
+def _pack(network: Any) -> None:
+    """Lay the weights of linear layers out as oneDNN multiplies by them.
+
+    The same float32 sums, 1.1 to 2.5 times as fast (most with few rows, and over the vocabulary). Other processors
+    than x86 keep what they have.
+    """
+    import torch
+
+    if platform.machine() not in ("x86_64", "AMD64") or not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
+        return
+    for layer in network.modules():
+        if type(layer) is torch.nn.Linear and layer.weight.dtype == torch.float32:
+            packed = torch.ops.mkldnn._reorder_linear_weight(layer.weight.detach(), PACKED_ROWS)
+            layer.forward = partial(_packed_linear, packed, layer.bias)  # type: ignore[method-assign]
+            layer.register_parameter("weight", None)  # once is enough; a tied embedding keeps its own
+
+
+def _packed_linear(weight: "Tensor", bias: "Tensor | None", states: "Tensor") -> "Tensor":
+    import torch
+
+    result: Tensor = torch.ops.mkldnn._linear_pointwise(states, weight, bias, "none", [], "")
+    return result
+
+
+def _causal(module: Any, query: "Tensor", key: "Tensor", value: "Tensor", scaling: float | None) -> "Tensor":
+    """Attend causally; the queries are the last of the keys' positions."""
+    import torch
+    from transformers.integrations.sdpa_attention import sdpa_attention_forward
+
+    new, total = query.shape[2], key.shape[2]
+    mask = None
+    if total > new:
+        mask = torch.ones(new, total, dtype=torch.bool, device=query.device).tril(total - new)[None, None]
+    return sdpa_attention_forward(module, query, key, value, mask, scaling=scaling, is_causal=mask is None)[0]
+
+
+def _uniforms(seed: int, question_id: str, sample_index: int) -> np.random.Generator:
+    """Return a sample's own stream of random numbers, the same whatever else is drawn."""
+    name = hashlib.sha256(repr((seed, question_id, sample_index)).encode()).digest()
+    return np.random.Generator(np.random.Philox(key=int.from_bytes(name[:16], "little")))
+
+
+def _split_reasoning(text: str) -> tuple[str | None, str]:
+    """Part reasoning in think tags from the answer; reasoning that never ends leaves an empty answer."""
+    before, end, after = text.rpartition("</think>")
+    if end:
+        return before.replace("<think>", "", 1).strip(), after
+    if text.lstrip().startswith("<think>"):
+        return text.replace("<think>", "", 1).strip(), ""
+    return None, text
