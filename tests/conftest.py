@@ -7,7 +7,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture(scope="session")
-def real_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def real_data() -> Path:
     """The folder of real data set copies; a test that needs it is skipped where there is none."""
     folder = Path(os.environ.get("CAPCAL_DATA_DIR") or ROOT.parent / "shared" / "data")
     if not folder.is_dir():
