@@ -280,7 +280,7 @@ def _plain_errors(folder: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOENT, errno.ENOTDIR):
             raise InputError(f"{folder}: cannot be written ({error.strerror}); choose another --store") from None
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise InputError(
                 f"{folder}: the disk is full; what was written is kept, so free some space and give the command again"
             ) from None

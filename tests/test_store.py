@@ -1,6 +1,7 @@
 import json
 import os
 import random
+import resource
 import subprocess
 import sys
 import textwrap
@@ -239,16 +240,22 @@ def test_a_place_that_cannot_be_written_is_one_clear_line() -> None:
 
 
 def test_a_full_disk_keeps_what_was_written(tmp_path: Path) -> None:
-    if not Path("/dev/full").exists():
-        pytest.skip("no /dev/full to fill")
-    folder = run_folder(tmp_path, IDENTITY)
     with open_writer(tmp_path, RECORD) as writer:
         writer.append([row("a", 0)])
-    (folder / "journal").symlink_to("/dev/full")
-    with (
-        pytest.raises(InputError, match="the disk is full; what was written is kept"),
-        open_writer(tmp_path, RECORD) as writer,
-    ):
-        writer.append([row("a", 1)])
-    (folder / "journal").unlink()
-    assert keys(folder) == [("a", 0)]
+    folder = run_folder(tmp_path, IDENTITY)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (8192, limits[1]))  # a small file may be written, a large one not
+        with (
+            pytest.raises(InputError, match=r"the disk is full; what was written is kept"),
+            open_writer(tmp_path, RECORD) as writer,
+        ):
+            writer.append([row("a", 1)])
+            writer.append([row("a", 2, "x" * 100_000)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert keys(folder)[:2] == [("a", 0), ("a", 1)]
+    with open_writer(tmp_path, RECORD) as writer:
+        assert writer.missing(["a"], 3) == {"a": (2,)}
+        writer.append([row("a", 2)])
+    assert keys(folder) == [("a", 0), ("a", 1), ("a", 2)]

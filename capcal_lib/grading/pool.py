@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -55,7 +56,8 @@ class Worker:
         process.kill()
         process.wait()
         for pipe in (process.stdin, process.stdout):
-            _pipe(pipe).close()
+            with suppress(BrokenPipeError):  # what it was still to be sent
+                _pipe(pipe).close()
 
     def _start(self) -> None:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(entry or os.getcwd() for entry in sys.path)}

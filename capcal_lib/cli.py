@@ -1,0 +1,241 @@
+"""The ``capcal`` command."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from capcal_lib.errors import InputError
+from capcal_lib.paths import LOCAL_RUNS
+
+SECONDS_BETWEEN_LINES = 10.0
+COLUMNS_IN_A_FILE = 160
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Capability calibration: sample, grade, estimate confidence, score.",
+)
+out = Console(width=None if sys.stdout.isatty() else COLUMNS_IN_A_FILE)
+err = Console(stderr=True)
+
+ModelName = Annotated[str, typer.Option("--model", help="A model of `capcal models`.")]
+DatasetName = Annotated[str, typer.Option("--dataset", help="A data set of `capcal datasets`.")]
+SplitName = Annotated[str | None, typer.Option("--split", help="Default: the data set's evaluation split.")]
+Store = Annotated[Path, typer.Option("--store", help="Folder of the run store.")]
+Engine = Annotated[str | None, typer.Option("--engine", help="Default: the engine of the model's manifest.")]
+Seed = Annotated[int, typer.Option("--seed", help="Decides the rows; another seed is another run.")]
+
+
+@app.command()
+def sample(
+    model: ModelName,
+    dataset: DatasetName,
+    k: Annotated[int, typer.Option("--k", help="Samples a question.")],
+    split: SplitName = None,
+    limit: Annotated[int | None, typer.Option("--limit", help="Only the first questions.")] = None,
+    engine: Engine = None,
+    store: Store = LOCAL_RUNS,
+    seed: Seed = 0,
+) -> None:
+    """Draw the samples that the store lacks. Stop it at any time; the same command goes on."""
+    from capcal_lib.sampling import sample as draw
+
+    with _progress(f"{model} on {dataset}") as progress:
+        drawn = draw(
+            model,
+            dataset,
+            k=k,
+            store=store,
+            split=split,
+            limit=limit,
+            engine=engine,
+            seed=seed,
+            progress=progress,
+        )
+    if drawn.cut_bytes:
+        out.print(f"cut off a torn line of {drawn.cut_bytes} bytes that an earlier stop had left")
+    out.print(f"{drawn.new} samples drawn, {drawn.present} were there; {drawn.folder}", soft_wrap=True)
+
+
+@app.command()
+def grade(model: ModelName, dataset: DatasetName, split: SplitName = None, store: Store = LOCAL_RUNS) -> None:
+    """Grade the samples that have no verdict by the current grader."""
+    from capcal_lib.verdicts import grade_run
+
+    graded = grade_run(_run(store, model, dataset, split))
+    out.print(f"{graded.new} samples graded, {graded.again} graded again")
+    for (old, new), number in sorted(graded.flipped.items()):
+        out.print(f"{number} flipped from {old} to {new}")
+
+
+@app.command("grade-file")
+def grade_file(
+    rows: Annotated[Path, typer.Argument(metavar="IN.jsonl", help="Rows {kind, gold, aliases?, response}.")],
+    verdicts: Annotated[Path, typer.Option("--out", metavar="OUT.jsonl", help="Where the verdicts go.")],
+) -> None:
+    """Grade responses from anywhere: one JSON object a line in, one verdict a line out."""
+    from capcal_lib.grading.file import grade_file
+
+    grade_file(rows, verdicts)
+    out.print(f"wrote {verdicts}", soft_wrap=True)
+
+
+@app.command()
+def confidence(
+    model: ModelName,
+    dataset: DatasetName,
+    method: Annotated[str, typer.Option("--method", help="verbalized, p-true or consistency.")],
+    split: SplitName = None,
+    engine: Engine = None,
+    store: Store = LOCAL_RUNS,
+    seed: Seed = 0,
+) -> None:
+    """Estimate a confidence for each question of a run, and keep it with the run."""
+    from capcal_lib.estimates import estimate
+
+    run = _run(store, model, dataset, split)
+    found = estimate(run, method, engine=engine, seed=seed)
+    counted = ", ".join(f"{number} {status}" for status, number in found.status_counts().items())
+    out.print(f"{method}: {counted}; {found.tokens.sum()} tokens")
+
+
+@app.command()
+def features(
+    model: ModelName, dataset: DatasetName, split: SplitName = None, engine: Engine = None, store: Store = LOCAL_RUNS
+) -> None:
+    """Extract the hidden states that a probe reads, and keep them with the run."""
+    from capcal_lib.estimates import extract
+
+    matrix = extract(_run(store, model, dataset, split), engine=engine)
+    out.print(f"{matrix.shape[0]} questions, {matrix.shape[1]} features each")
+
+
+@app.command()
+def score(
+    file: Annotated[Path, typer.Argument(metavar="FILE.csv", help="question_id, confidence, correct, total.")],
+) -> None:
+    """Score your own confidences against your own counts."""
+    from capcal_lib.tables import score_file
+
+    table = Table("", "value", "95 % interval")
+    for row in score_file(file):
+        table.add_row(*row)
+    out.print(table)
+
+
+@app.command()
+def status(store: Store = LOCAL_RUNS) -> None:
+    """Show the runs of a store."""
+    from capcal_lib.store import list_runs, read_record, read_samples
+
+    if not store.is_dir():
+        raise InputError(f"{store} is not a folder; name a run store with --store")
+    table = Table("model", "data set", "split", "run", "questions", "samples a question", "samples", "tokens")
+    for folder in list_runs(store):
+        identity, samples = read_record(folder).identity, read_samples(folder)
+        each = samples.groupby("question_id").size()
+        spread = f"{each.min()} to {each.max()}" if len(each) and each.min() < each.max() else str(each.max())
+        tokens = samples["completion_tokens"].sum()
+        numbers = (f"{len(each):,}", spread, f"{len(samples):,}", f"{tokens:,}")
+        table.add_row(identity.model, identity.dataset, identity.split, identity.key, *numbers)
+    out.print(table)
+
+
+@app.command()
+def datasets() -> None:
+    """List the data sets."""
+    from capcal_lib.manifests import dataset_names, load_dataset
+
+    table = Table("name", "title", "domain", "answers", "splits", "from")
+    for dataset in map(load_dataset, dataset_names()):
+        splits = ", ".join(f"{name} {split.rows:,}" for name, split in dataset.splits.items())
+        source = "built in" if dataset.builtin else "hub or CAPCAL_DATA_DIR"
+        table.add_row(dataset.name, dataset.title, dataset.domain, dataset.kind, splits, source)
+    out.print(table)
+
+
+@app.command()
+def models() -> None:
+    """List the models."""
+    from capcal_lib.manifests import load_model, model_names
+
+    table = Table("name", "title", "engine", "prompts", "temperature", "top-p", "in the paper")
+    for model in map(load_model, model_names()):
+        sampling = (f"{model.sampling.temperature:g}", f"{model.sampling.top_p:g}")
+        table.add_row(model.name, model.title, model.engine, model.prompt_style, *sampling, model.paper_name or "no")
+    out.print(table)
+
+
+@app.command()
+def notebooks(
+    model: Annotated[list[str] | None, typer.Option("--model", help="Default: the pages of the book.")] = None,
+) -> None:
+    """Execute the notebooks in order, those whose inputs have changed."""
+    from capcal_lib.pipeline import book_pages, execute, model_pages
+
+    execute(model_pages(model) if model else book_pages(), say=out.print)
+
+
+@app.command()
+def book() -> None:
+    """Execute the notebooks and build the book."""
+    from capcal_lib.pipeline import book_pages, build_book, execute
+
+    execute(book_pages(), say=out.print)
+    out.print(f"the book: {build_book()}", soft_wrap=True)
+
+
+def main() -> None:
+    """Run the command; bad input ends it with one line and exit status 2."""
+    try:
+        app()
+    except InputError as error:
+        err.print(f"capcal: {error}", markup=False, highlight=False, soft_wrap=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        err.print("capcal: stopped; what was drawn is kept, and the same command goes on from there")
+        sys.exit(130)
+
+
+def _run(store: Path, model: str, dataset: str, split: str | None) -> Path:
+    from capcal_lib.manifests import load_dataset, load_model
+    from capcal_lib.store import find_run
+
+    load_model(model)
+    return find_run(store, model, dataset, split or load_dataset(dataset).evaluation_split)
+
+
+@contextmanager
+def _progress(what: str) -> Iterator:  # type: ignore[type-arg]
+    """Show one bar on a terminal, and a plain line now and then elsewhere."""
+    if err.is_terminal:
+        columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=err) as bar:
+            task = bar.add_task(what, total=None)
+            yield lambda done, total: bar.update(task, completed=done, total=total)
+        return
+    started = said = time.monotonic()
+
+    def line(done: int, total: int) -> None:
+        nonlocal said
+        now = time.monotonic()
+        if now - said >= SECONDS_BETWEEN_LINES or done == total:
+            said = now
+            rate = done / max(now - started, 1e-9)
+            left = (total - done) / rate if rate else float("inf")
+            err.print(f"{what}: {done} of {total} samples, {rate:.0f}/s, {left:.0f} s to go", highlight=False)
+
+    yield line
+
+
+if __name__ == "__main__":
+    main()

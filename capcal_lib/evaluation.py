@@ -1,0 +1,199 @@
+"""An evaluation: the counts of one model on one data set, and every confidence there is for its questions."""
+
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from capcal_lib.confidence import Confidence, estimated
+from capcal_lib.confidence.consistency import consistency
+from capcal_lib.counts import Counts, count_verdicts
+from capcal_lib.errors import InputError
+from capcal_lib.estimates import FEATURES, METHODS, confidence_file, read_confidence, read_features
+from capcal_lib.grading import normalize
+from capcal_lib.manifests import Dataset, Kind, Model, dataset_names, load_dataset, load_model
+from capcal_lib.probes import LinearProbe
+from capcal_lib.reported import beta_moments
+from capcal_lib.simulation import beta_from_moments, beta_sample
+from capcal_lib.store import find_run, read_record, read_samples
+from capcal_lib.verdicts import FILE, read_verdicts, run_questions
+
+Evidence = Literal["measured", "reported", "simulated"]
+TITLES = {"verbalized": "Verbalized confidence", "p-true": "P(True)"}
+CONSISTENCY = "Response consistency"
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """One model on one data set; all arrays follow ``counts.question_ids``."""
+
+    model: Model
+    dataset: Dataset
+    evidence: Evidence
+    sampled: bool  # whether samples of a run are behind the counts
+    source: str  # the run's key, or the distribution that was simulated
+    counts: Counts  # of the first k_eval samples
+    answer_tokens: float  # mean completion tokens of a sample; NaN where none was drawn
+    confidences: dict[str, Confidence]  # by the method's name in the tables
+
+
+def evaluated(store: Path, model: str) -> list[str]:
+    """List the data sets on which a model has graded samples of the evaluation split."""
+    folders = store.joinpath(load_model(model).name).glob(f"*/*/{FILE}")
+    identities = [read_record(path.parent).identity for path in folders]
+    return sorted({run.dataset for run in identities if run.split == load_dataset(run.dataset).evaluation_split})
+
+
+def load_evaluation(store: Path, model: str, dataset: str, *, k_eval: int = 100, k_c: int = 10) -> Evaluation:
+    """Load the counts and all confidences of a model on a data set's evaluation split.
+
+    Parameters
+    ----------
+    store
+        Folder of the run store.
+    k_eval
+        The samples 0 to k_eval - 1 define mu_hat; a question that has fewer keeps the total that it has.
+    k_c
+        The k_c samples after those are the votes of response consistency: never the same samples.
+        A question without that many spare samples has no such confidence.
+
+    Raises
+    ------
+    InputError
+        Where there is no graded run, with the command that makes it.
+    """
+    folder = find_run(store, model, dataset, load_dataset(dataset).evaluation_split)
+    verdicts = read_verdicts(folder)
+    counts = count_verdicts(verdicts, k=k_eval)
+    tokens = float(read_samples(folder)["completion_tokens"].mean())
+    votes = _votes(folder, verdicts, counts, first=k_eval, k_c=k_c, tokens=tokens)
+    stored = {
+        TITLES[method]: _aligned(read_confidence(folder, method), counts)
+        for method in METHODS
+        if confidence_file(folder, method).exists()
+    }
+    return Evaluation(
+        model=load_model(model),
+        dataset=load_dataset(dataset),
+        evidence="simulated" if read_record(folder).identity.engine == "simulated" else "measured",
+        sampled=True,
+        source=f"run {folder.name}",
+        counts=counts,
+        answer_tokens=tokens,
+        confidences=stored | votes | _probes(store, folder, counts),
+    )
+
+
+def beta_evaluation(model: str, dataset: str, *, k_eval: int = 100, rng: np.random.Generator) -> Evaluation:
+    """Simulate the counts of a model that was only reported on: mu from a Beta with its two reported moments.
+
+    It has as many questions as the data set, and no confidences: the paper prints none per question.
+
+    Raises
+    ------
+    InputError
+        Where the paper reports nothing for the pair.
+    """
+    manifest = load_dataset(dataset)
+    a, b = beta_from_moments(*beta_moments(model, dataset))
+    mu = beta_sample(a, b, manifest.splits[manifest.evaluation_split].rows, rng)
+    correct = rng.binomial(k_eval, mu)
+    counts = Counts(
+        question_ids=np.array([f"simulated/{row}" for row in range(len(mu))]),
+        correct=correct,
+        total=np.full(len(mu), k_eval),
+        no_answer=np.zeros(len(mu), np.int64),
+        not_scored=np.zeros(len(mu), np.int64),
+    )
+    return Evaluation(
+        model=load_model(model),
+        dataset=manifest,
+        evidence="simulated",
+        sampled=False,
+        source=f"Beta({a:.3g}, {b:.3g}) with the reported moments",
+        counts=counts,
+        answer_tokens=float("nan"),
+        confidences={},
+    )
+
+
+def _votes(
+    folder: Path, verdicts: pd.DataFrame, counts: Counts, *, first: int, k_c: int, tokens: float
+) -> dict[str, Confidence]:
+    """Vote with the k_c samples from index first on, where a question has them all."""
+    rows = verdicts[verdicts["sample_index"].between(first, first + k_c - 1)]
+    kinds: dict[str, Kind] = {name: question.answer.kind for name, question in run_questions(folder).items()}
+    canonical = [
+        None if answer is None or pd.isna(answer) else normalize(answer, kinds[name])
+        for name, answer in zip(rows["question_id"], rows["extracted"], strict=True)
+    ]
+    answers = pd.Series(canonical, rows.index, dtype=object).groupby(rows["question_id"])
+    votes = {str(name): list(group) for name, group in answers if len(group) == k_c}
+    if not votes:
+        return {}
+    found = estimated(list(votes), consistency(list(votes.values())), tokens=round(k_c * tokens))
+    return {CONSISTENCY: _aligned(found, counts)}
+
+
+def _probes(store: Path, folder: Path, counts: Counts) -> dict[str, Confidence]:
+    """Predict with every probe that can be trained from the store's runs on training splits."""
+    if not (folder / FEATURES).exists():
+        return {}
+    model = read_record(folder).identity.model
+    ids, features = read_features(folder)
+    predicted = {}
+    for manifest in map(load_dataset, dataset_names()):
+        split = manifest.training_split
+        if split is None or not any(store.joinpath(model, f"{manifest.name}-{split}").glob(f"*/{FEATURES}")):
+            continue
+        run = find_run(store, model, manifest.name, split)
+        if (run / FEATURES).exists() and (run / FILE).exists():
+            predicted[manifest.probe] = _aligned(estimated(ids, trained_probe(run).predict(features)), counts)
+    return predicted
+
+
+def trained_probe(folder: Path) -> LinearProbe:
+    """Train the paper's linear probe on the hidden states and all verdicts of a run.
+
+    Trained once while the files stay as they are.
+
+    Raises
+    ------
+    InputError
+        Where the run is not graded, has no hidden states, or lacks those of a graded question.
+    """
+    written = tuple((folder / name).stat().st_mtime_ns for name in (FILE, FEATURES) if (folder / name).exists())
+    return _trained_probe(folder, written)
+
+
+@cache
+def _trained_probe(folder: Path, written: tuple[int, ...]) -> LinearProbe:  # noqa: ARG001
+    verdicts = read_verdicts(folder)
+    counts = count_verdicts(verdicts, k=int(verdicts["sample_index"].max()) + 1)
+    ids, features = read_features(folder)
+    rows = pd.Series(range(len(ids)), ids).reindex(counts.question_ids)
+    if rows.isna().any():
+        raise InputError(
+            f"{folder}: hidden states of some sampled questions are missing; extract them with: capcal features"
+        )
+    scored = counts.total > 0
+    chosen = features[rows.to_numpy(np.int64)][scored]
+    return LinearProbe(standardize=True).fit(chosen, counts.correct[scored], counts.total[scored])
+
+
+def _aligned(confidence: Confidence, counts: Counts) -> Confidence:
+    """Put a confidence's rows in the order of the counts; a question without one is missing."""
+    rows = pd.Series(range(len(confidence)), confidence.question_ids).reindex(counts.question_ids)
+    there = rows.notna().to_numpy()
+    take = rows.fillna(0).to_numpy(np.int64)
+    return replace(
+        confidence,
+        question_ids=counts.question_ids,
+        values=np.where(there, confidence.values[take], np.nan),
+        status=np.where(there, confidence.status[take], "missing"),
+        tokens=np.where(there, confidence.tokens[take], 0),
+        texts=tuple(confidence.texts[row] if known else None for row, known in zip(take, there, strict=True)),
+    )

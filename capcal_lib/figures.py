@@ -1,0 +1,256 @@
+"""What the notebooks draw. Each function takes computed data and returns a figure."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from capcal_lib.evaluation import Evaluation
+from capcal_lib.intervals import binomial_interval
+from capcal_lib.passk import pass_at_k, simulate_pass_at_k
+from capcal_lib.tables import EVEN, ORACLE_CC, ORACLE_RC
+
+STYLE: Any = {  # Any, because the stubs want each key as a literal
+    "figure.dpi": 120,
+    "figure.facecolor": "white",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": "medium",
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "legend.frameon": False,
+}
+INK, MUTED = "#1f3b4d", "#9aa5ab"
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8a6d3b", "#4d4d4d")
+PANEL_WIDTH, PANEL_HEIGHT, COLUMNS = 2.9, 2.6, 4
+
+
+@contextmanager
+def _style() -> Iterator[None]:
+    with sns.axes_style("ticks"), plt.rc_context(STYLE):
+        yield
+
+
+def _panels(evaluations: Sequence[Evaluation], draw: Callable[[Axes, Evaluation], None], *, x: str, y: str) -> Figure:
+    """Draw one panel an evaluation, titled with its data set and marked with its evidence."""
+    with _style():
+        columns = max(1, min(COLUMNS, len(evaluations)))
+        rows = max(1, -(-len(evaluations) // columns))
+        size = (max(PANEL_WIDTH * columns, 5), PANEL_HEIGHT * rows + 0.3)
+        figure, grid = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
+        for axes, one in zip(grid.flat, evaluations, strict=False):
+            draw(axes, one)
+            axes.set_title(f"{one.dataset.title} ({one.evidence})")
+        for axes in grid.flat[len(evaluations) :]:
+            axes.set_axis_off()
+        if not evaluations:
+            _say(grid[0, 0], "no samples of this model yet")
+        figure.supxlabel(x, fontsize="medium")
+        figure.supylabel(y, fontsize="medium")
+    return _done(figure)
+
+
+def _say(axes: Axes, words: str) -> None:
+    """Put words where there is nothing to draw."""
+    axes.text(0.5, 0.5, words, ha="center", va="center", color=MUTED, transform=axes.transAxes)
+
+
+def _mark(figure: Figure, table: pd.DataFrame) -> None:
+    """Head a figure with the evidence of the table that it draws."""
+    figure.suptitle(", ".join(dict.fromkeys(table.get("evidence", []))), fontsize="medium")
+
+
+def _legend(axes: Axes, **settings: Any) -> None:
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(**settings)
+
+
+def _done(figure: Figure) -> Figure:
+    """Take the figure out of pyplot's list, so that a notebook shows it once."""
+    plt.close(figure)
+    return figure
+
+
+def histograms(evaluations: Sequence[Evaluation]) -> Figure:
+    """Draw how expected accuracy is spread over the questions of each data set."""
+
+    def draw(axes: Axes, one: Evaluation) -> None:
+        mu = one.counts.expected_accuracy
+        axes.hist(mu[~np.isnan(mu)], bins=list(np.linspace(0, 1, 11)), color=INK, alpha=0.85)
+
+    return _panels(evaluations, draw, x="expected accuracy (mu_hat)", y="questions")
+
+
+def targets(evaluations: Sequence[Evaluation], rng: np.random.Generator) -> Figure:
+    """Draw the response target of one sample a question against the capability target (paper, figure 2)."""
+
+    def draw(axes: Axes, one: Evaluation) -> None:
+        scored = one.counts.total > 0
+        mu = one.counts.expected_accuracy[scored]
+        response = rng.random(len(mu)) < mu
+        jitter = rng.uniform(-0.18, 0.18, len(mu))
+        alpha = float(np.clip(150 / max(1, len(mu)), 0.08, 0.6))
+        axes.scatter(response + jitter, mu, s=9, color=INK, alpha=alpha, linewidths=0)
+        axes.set_xticks([0, 1], ["incorrect", "correct"])
+        axes.set_ylim(-0.03, 1.03)
+
+    return _panels(evaluations, draw, x="one sample (response target)", y="mu_hat (capability target)")
+
+
+def k_eval(table: pd.DataFrame, *, paper_k: int = 100) -> Figure:
+    """Draw what ``tables.k_eval_table`` holds: precision, and the bias of the plug-in score, against k."""
+    with _style():
+        figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
+        left.plot(table["k"], table["half-width"], marker="o", color=PALETTE[0], label="one question's mu_hat")
+        left.plot(table["k"], table["standard error"], marker="o", color=PALETTE[1], label="mean over questions (SE)")
+        left.set(xlabel="k_eval", ylabel="95 % half-width, or SE", xscale="log", yscale="log")
+        right.plot(table["k"], table["plug-in"], marker="o", color=PALETTE[5], label="plug-in")
+        right.plot(table["k"], table["corrected"], marker="o", color=PALETTE[2], label="corrected")
+        right.set(xlabel="k_eval", ylabel="Brier of Uniform random", xscale="log")
+        for axes in (left, right):
+            if table.empty:
+                axes.set_axis_off()
+                _say(axes, "too few samples a question")
+                continue
+            axes.axvline(paper_k, color=MUTED, linestyle=":", zorder=0)
+            _legend(axes)
+        _mark(figure, table)
+    return _done(figure)
+
+
+def coverage(table: pd.DataFrame, *, level: float = 0.95) -> Figure:
+    """Draw what ``tables.coverage`` holds: how often each interval covers mu."""
+    with _style():
+        figure, axes = plt.subplots(figsize=(6.5, 3.2), layout="constrained")
+        for color, (method, rows) in zip(PALETTE, table.groupby("method", sort=False), strict=False):
+            axes.plot(rows["mu"], rows["coverage"], marker="o", markersize=3, color=color, label=str(method))
+        axes.axhline(level, color=MUTED, linestyle=":", zorder=0)
+        axes.set(xlabel="mu", ylabel="coverage (simulated)", ylim=(min(0.6, table["coverage"].min()) - 0.02, 1.005))
+        _legend(axes, ncols=2)
+    return _done(figure)
+
+
+def confidences(one: Evaluation) -> Figure:
+    """Draw each method's confidence against mu_hat, question by question; the diagonal is perfect."""
+    with _style():
+        columns = min(COLUMNS, max(1, len(one.confidences)))
+        rows = max(1, -(-len(one.confidences) // columns))
+        size = (max(PANEL_WIDTH * columns, 4), PANEL_HEIGHT * rows + 0.3)
+        figure, grid = plt.subplots(
+            rows, columns, figsize=size, squeeze=False, layout="constrained", sharex=True, sharey=True
+        )
+        for axes, (method, confidence) in zip(grid.flat, one.confidences.items(), strict=False):
+            axes.plot([0, 1], [0, 1], color=MUTED, linewidth=1, zorder=0)
+            axes.scatter(confidence.values, one.counts.expected_accuracy, s=10, color=INK, alpha=0.5, linewidths=0)
+            axes.set(title=method, xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
+        for axes in grid.flat[len(one.confidences) :]:
+            axes.set_axis_off()
+        if not one.confidences:
+            _say(grid[0, 0], "no confidences yet")
+        figure.supxlabel("confidence", fontsize="medium")
+        figure.supylabel("mu_hat", fontsize="medium")
+        figure.suptitle(f"{one.dataset.title} ({one.evidence})", fontsize="medium")
+    return _done(figure)
+
+
+def scores(table: pd.DataFrame) -> Figure:
+    """Draw what ``tables.main_table`` holds: scores with their intervals, a panel a data set, a line a method."""
+    names = list(dict.fromkeys(table.get("data set", [])))
+    methods = list(dict.fromkeys(table.get("method", [])))[::-1]  # the first on top
+    places = np.arange(len(methods))
+    with _style():
+        size = (max(2.6 * len(names), 5), 3.6)
+        figure, grid = plt.subplots(
+            1, max(1, len(names)), figsize=size, sharey=True, squeeze=False, layout="constrained"
+        )
+        for axes, name in zip(grid.flat, names, strict=False):
+            rows = table[table["data set"] == name].set_index("method").reindex(methods)
+            colors = [PALETTE[2] if best is True else INK for best in rows["best"]]
+            axes.hlines(places, rows["low"], rows["high"], colors=colors, linewidth=2, alpha=0.6)
+            axes.scatter(rows["brier"], places, color=colors, s=22, zorder=3)
+            axes.set_yticks(places, methods)
+            axes.set_title(name)
+            axes.axvline(0, color=MUTED, linewidth=0.8, zorder=0)
+        if not names:
+            grid[0, 0].set_axis_off()
+            _say(grid[0, 0], "no samples of this model yet")
+        figure.supxlabel("corrected capability Brier score (lower is better)", fontsize="medium")
+        _mark(figure, table)
+    return _done(figure)
+
+
+def pass_curves(evaluations: Sequence[Evaluation], methods: Sequence[str], *, largest: int = 64) -> Figure:
+    """Draw each data set's pass@k, and what each method's confidences predict for it (paper, figure 7).
+
+    The curves end at ``largest``, or before it where no question has as many scored samples; the questions are
+    those that have enough for the whole curve.
+    """
+
+    def draw(axes: Axes, one: Evaluation) -> None:
+        end = min(largest, int(one.counts.total.max()))
+        if end < 2:
+            _say(axes, "too few scored samples")
+            return
+        ks = np.unique(np.geomspace(1, end, 13).round().astype(int))
+        enough = one.counts.total >= end
+        actual = pass_at_k(one.counts.correct[enough], one.counts.total[enough], ks).mean(axis=0)
+        axes.plot(ks, actual, color=INK, linewidth=2.5, label="actual (unbiased)")
+        mu = one.counts.expected_accuracy[enough]
+        lines: dict[str, npt.NDArray[np.float64]] = {ORACLE_RC: np.full(len(ks), mu.mean())}
+        for method in methods:
+            if method in one.confidences:
+                s = one.confidences[method].values[enough]
+                if not np.isnan(s).all():
+                    lines[method] = simulate_pass_at_k(s[~np.isnan(s)], ks).mean(axis=0)
+        for color, (method, line) in zip(PALETTE[1:], lines.items(), strict=False):
+            axes.plot(ks, line, color=color, linestyle="--", label=method)
+        axes.set(xscale="log", ylim=(-0.02, 1.02))
+        axes.set_xticks([1, 4, 16, 64], ["1", "4", "16", "64"])
+        axes.legend(fontsize="x-small")
+
+    return _panels(evaluations, draw, x="k", y="pass@k")
+
+
+def budgets(evaluations: Sequence[Evaluation], tables: Sequence[pd.DataFrame], methods: Sequence[str]) -> Figure:
+    """Draw what ``tables.budget_table`` holds: success rate against the budget a question (paper, figure 6)."""
+    by_name = {one.dataset.name: table for one, table in zip(evaluations, tables, strict=True)}
+
+    def draw(axes: Axes, one: Evaluation) -> None:
+        table = by_name[one.dataset.name]
+        if table.empty:
+            _say(axes, "no scored samples")
+            return
+        table = table[table["method"].isin([EVEN, ORACLE_CC, *methods])]
+        for color, (method, rows) in zip(PALETTE, table.groupby("method", sort=False), strict=False):
+            style = {EVEN: (0, (1, 1)), ORACLE_CC: "-"}.get(str(method), "--")
+            axes.plot(rows["B"], rows["success rate"], color=color, linestyle=style, label=str(method))
+        axes.set(xscale="log")
+        axes.set_xticks([1, 4, 16, 64], ["1", "4", "16", "64"])
+        _legend(axes, fontsize="x-small")
+
+    return _panels(evaluations, draw, x="B, samples a question on average", y="success rate")
+
+
+def live(table: pd.DataFrame) -> Figure:
+    """Draw what ``live.compare`` holds: two estimates of each question's mu, with their Jeffreys intervals."""
+    with _style():
+        figure, axes = plt.subplots(figsize=(7, 0.32 * len(table) + 1.2), layout="constrained")
+        places = np.arange(len(table))
+        for shift, color, label, prefix in ((-0.15, INK, "recorded", ""), (0.15, PALETTE[1], "live", "live ")):
+            correct, total = table[f"{prefix}correct"], table[f"{prefix}total"]
+            limits = binomial_interval(correct, total)
+            axes.hlines(places + shift, limits[:, 0], limits[:, 1], colors=color, linewidth=2, alpha=0.6)
+            axes.scatter(correct / total, places + shift, color=color, s=20, label=label, zorder=3)
+        axes.set_yticks(places, table["question_id"])
+        axes.invert_yaxis()
+        axes.set(xlabel="expected accuracy, 95 % Jeffreys interval", xlim=(-0.02, 1.02))
+        _mark(figure, table)
+        axes.legend(loc="lower right")
+    return _done(figure)

@@ -1,0 +1,505 @@
+"""What the notebooks show in tables. Computing a table and drawing it are separate functions."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from pandas.io.formats.style import Styler
+
+from capcal_lib.budget import allocate, success_rate
+from capcal_lib.confidence import Confidence, with_fallback
+from capcal_lib.confidence.oracle import oracle_cc_split
+from capcal_lib.errors import InputError
+from capcal_lib.evaluation import Evaluation
+from capcal_lib.inputs import Floats, Ints
+from capcal_lib.intervals import Interval, binomial_interval, bootstrap_mean, paired_difference
+from capcal_lib.manifests import Dataset, dataset_names, load_dataset
+from capcal_lib.metrics import (
+    capability_brier,
+    capability_brier_terms,
+    correctness_variance,
+    correctness_variance_terms,
+    expected_response_brier,
+    noise_floor,
+    spearman,
+    uniform_baseline_brier,
+    uniform_baseline_brier_terms,
+)
+from capcal_lib.passk import pass_at_k, simulate_pass_at_k
+from capcal_lib.reported import load_reported
+
+UNIFORM, ORACLE_RC, ORACLE_CC = "Uniform random", "Oracle RC", "Oracle CC"
+EVEN = "Uniform allocation"
+Bools = npt.NDArray[np.bool_]
+
+
+def badge(evidence: object) -> str:
+    """Mark where a number comes from, as HTML."""
+    return f'<span class="evidence {evidence}">{evidence}</span>'
+
+
+def show(table: pd.DataFrame, caption: str, **formats: str) -> Styler:
+    """Draw a table: escaped, four decimals unless a column's format says otherwise, badges for evidence."""
+    if table.empty:
+        table, formats = pd.DataFrame({"": ["no samples of this model yet"]}), {}
+    styler = Styler(table, precision=4, na_rep="–", thousands=",", escape="html", uuid="table", cell_ids=False)
+    styler = styler.format_index(escape="html", axis="columns").hide(axis="index")
+    styler = styler.set_caption(caption).set_table_attributes('class="capcal"')
+    for column, form in formats.items():
+        styler = styler.format(form, subset=[column], na_rep="–", escape="html")
+    if "evidence" in table:
+        styler = styler.format(badge, subset=["evidence"])
+    return styler
+
+
+def overview(evaluations: Sequence[Evaluation], rng: np.random.Generator) -> pd.DataFrame:
+    """Summarise what is behind a page: one row a data set.
+
+    ``mean mu_hat`` is over the questions with a scored sample, with its bootstrap interval; ``no answer`` and
+    ``not scored`` are shares of all samples.
+    """
+    rows = []
+    for one in evaluations:
+        counts, dataset = one.counts, one.dataset
+        mean = _mean(counts.expected_accuracy, rng)
+        samples = int(counts.total.sum() + counts.not_scored.sum())
+        unusable = counts.no_answer.sum() / max(1, samples), counts.not_scored.sum() / max(1, samples)
+        facts = (dataset.title, dataset.domain, len(counts), samples, mean.estimate, interval_text(mean))
+        rows.append((*facts, *unusable, one.evidence))
+    columns = ["data set", "domain", "questions", "samples", "mean mu_hat", "95 % interval"]
+    return pd.DataFrame(rows, columns=[*columns, "no answer", "not scored", "evidence"])
+
+
+def _mean(terms: npt.ArrayLike, rng: np.random.Generator) -> Interval:
+    """Return the mean over questions with its bootstrap interval; NaN terms are left out, and none give NaN."""
+    values = np.asarray(terms, np.float64)
+    known = values[~np.isnan(values)]
+    return bootstrap_mean(known, rng=rng) if len(known) else Interval(np.nan, np.nan, np.nan)
+
+
+def targets(evaluations: Sequence[Evaluation]) -> pd.DataFrame:
+    """Compare the response target with the capability target: one row a data set.
+
+    ``mean |C - mu|`` is the mean distance of one sample's correctness from mu_hat, exactly
+    2 mu_hat (1 - mu_hat) on average over the samples; ``0.1 < mu < 0.9`` is the share of questions whose
+    mu_hat lies there; the correctness variance is the corrected one of theorem 2, from the questions with two
+    scored samples or more. Questions without a scored sample are left out of all three.
+    """
+    rows = []
+    for one in evaluations:
+        c, n = one.counts.correct, one.counts.total
+        mu, twice = one.counts.expected_accuracy[n > 0], n > 1
+        distance = float(np.mean(2 * mu * (1 - mu))) if len(mu) else np.nan
+        between = float(np.mean((mu > 0.1) & (mu < 0.9))) if len(mu) else np.nan
+        variance = correctness_variance(c[twice], n[twice], corrected=True) if twice.any() else np.nan
+        rows.append((one.dataset.title, len(n), distance, between, variance, one.evidence))
+    columns = ["data set", "questions", "mean |C − mu|", "0.1 < mu < 0.9", "correctness variance", "evidence"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def theorem_2(evaluation: Evaluation) -> pd.DataFrame:
+    """Evaluate both sides of theorem 2 for every confidence of an evaluation: one row a method.
+
+    A method is scored on the questions that have its confidence and a scored sample; without any it has no row.
+    ``gap`` is capability Brier - (expected response Brier - correctness variance): zero up to rounding.
+    """
+    rows = []
+    for method, confidence in evaluation.confidences.items():
+        there = (evaluation.counts.total > 0) & ~np.isnan(confidence.values)
+        if not there.any():
+            continue
+        s, c, n = confidence.values[there], evaluation.counts.correct[there], evaluation.counts.total[there]
+        response, variance = expected_response_brier(s, c, n), correctness_variance(c, n)
+        capability = capability_brier(s, c, n)
+        rows.append((method, response, variance, capability, capability - (response - variance)))
+    columns = ["method", "expected response Brier", "correctness variance", "capability Brier", "gap"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def interval_text(interval: Interval, digits: int = 3) -> str:
+    """Write an interval's limits, ``[low, high]``; nothing where they are not known."""
+    if np.isnan(interval.low):
+        return ""
+    return f"[{interval.low:.{digits}f},\u00a0{interval.high:.{digits}f}]"
+
+
+def brier_terms(one: Evaluation, *, corrected: bool = True, fallback: float | None = None) -> pd.DataFrame:
+    """Return the capability Brier term of each question (rows) by each method (columns); NaN is not scored.
+
+    Uniform random and the oracles are exact expectations. ``fallback`` fills missing confidences. A question with
+    fewer than two scored samples, which the corrected score needs, is not scored by either form.
+    """
+    counts, scored = one.counts, one.counts.total > 1
+
+    def column(term: Callable[..., Floats], where: Bools, *confidence: Floats) -> Floats:
+        values = np.full(len(counts), np.nan)
+        if where.any():
+            given = [array[where] for array in (*confidence, counts.correct, counts.total)]
+            values[where] = term(*given, corrected=corrected)
+        return values
+
+    terms = {UNIFORM: column(uniform_baseline_brier_terms, scored)}
+    for method, confidence in one.confidences.items():
+        values = (confidence if fallback is None else with_fallback(confidence, fallback)).values
+        terms[method] = column(capability_brier_terms, scored & ~np.isnan(values), values)
+    terms[ORACLE_RC] = column(correctness_variance_terms, scored)
+    terms[ORACLE_CC] = np.where(scored, 0.0, np.nan)
+    return pd.DataFrame(terms, index=counts.question_ids)
+
+
+def main_table(
+    evaluations: Sequence[Evaluation], rng: np.random.Generator, *, fallback: float | None = None
+) -> pd.DataFrame:
+    """Score every method on every data set: one row a (method, data set).
+
+    Parameters
+    ----------
+    evaluations
+        Of one model.
+    rng
+        For the bootstrap over questions.
+    fallback
+        Fill missing confidences with this value; None leaves them out of the score.
+
+    Returns
+    -------
+    DataFrame
+        ``brier`` is the corrected capability Brier score (lower is better; unbiased, so it may fall below
+        zero) with its interval ``low`` to ``high``, and ``plug-in`` the paper's uncorrected one; ``rank`` the
+        Spearman correlation with mu_hat; ``tokens`` the mean cost of an estimate; ``missing`` how many of the
+        ``questions`` have no confidence; ``best`` marks the lowest score on a data set and those that are not
+        worse by the interval of their paired difference, on the questions that both scored, oracles aside.
+        A method without any confidence has NaN for all scores.
+    """
+    return stack([_scores(one, rng, fallback) for one in evaluations])
+
+
+def _scores(one: Evaluation, rng: np.random.Generator, fallback: float | None) -> pd.DataFrame:
+    terms = brier_terms(one, fallback=fallback)
+    plugin = brier_terms(one, corrected=False, fallback=fallback)
+    contenders = terms.drop(columns=[ORACLE_RC, ORACLE_CC]).dropna(axis="columns", how="all")
+    lowest = contenders[contenders.mean().idxmin()] if len(contenders.columns) else pd.Series()
+    rows = []
+    for method in map(str, terms):
+        column, confidence = terms[method], one.confidences.get(method)
+        rows.append(
+            {
+                "method": method,
+                "dataset": one.dataset.name,
+                "data set": one.dataset.title,
+                "domain": one.dataset.domain,
+                **_mean(column, rng)._asdict(),
+                "plug-in": plugin[method].mean(),
+                "rank": _rank(one, confidence) if confidence else np.nan,
+                "tokens": confidence.tokens.mean() if confidence else np.nan,
+                "missing": int(np.isnan(confidence.values).sum()) if confidence else 0,
+                "questions": len(one.counts),
+                "best": method in contenders and not _worse(column, lowest, rng),
+                "evidence": one.evidence,
+            }
+        )
+    return pd.DataFrame(rows).rename(columns={"estimate": "brier"})
+
+
+def _rank(one: Evaluation, confidence: Confidence) -> float:
+    there = (one.counts.total > 0) & ~np.isnan(confidence.values)
+    if not there.any():
+        return float("nan")
+    return spearman(confidence.values[there], one.counts.correct[there], one.counts.total[there])
+
+
+def _worse(one: pd.Series, other: pd.Series, rng: np.random.Generator) -> bool:
+    """Say whether a method scores higher than another for sure, on the questions that both scored."""
+    both = one.notna() & other.notna()
+    return bool(both.any()) and paired_difference(one[both], other[both], rng=rng).low > 0
+
+
+def reported_main(model: str) -> pd.DataFrame:
+    """Return the paper's rows of the main table for a model, in the form of ``main_table``."""
+    reported = load_reported("main")
+    rows = reported[reported["model"] == model][["method", "dataset", "value"]].rename(columns={"value": "brier"})
+    titles = {name: load_dataset(name) for name in rows["dataset"].unique()}
+    rows["data set"] = [titles[name].title for name in rows["dataset"]]
+    rows["domain"] = [titles[name].domain for name in rows["dataset"]]
+    rows["best"] = rows["brier"] == rows.groupby("dataset")["brier"].transform("min")
+    return rows.assign(evidence="reported").reset_index(drop=True)
+
+
+def k_eval_table(one: Evaluation, ks: Sequence[int], rng: np.random.Generator) -> pd.DataFrame:
+    """Show what k samples a question give: one row for each k of at least 2 for which there are samples.
+
+    The questions are those with as many scored samples as the largest such k.
+    ``standard error`` is that of the mean expected accuracy of these questions, from the corrected correctness
+    variance (appendix B.1). The rest uses a draw of k samples from those at hand, without replacement:
+    ``half-width`` is the mean half-width of the questions' Jeffreys intervals, ``plug-in`` and ``corrected`` the
+    score of Uniform random by either form, of which only the plug-in depends on k, and ``floor`` the plug-in
+    score of a perfect estimator.
+    """
+    ks = [k for k in ks if 2 <= k <= one.counts.total.max()]
+    enough = one.counts.total >= max(ks, default=0)
+    c, n = one.counts.correct[enough], one.counts.total[enough]
+    variance = correctness_variance(c, n, corrected=True) if ks else np.nan
+    rows = []
+    for k in ks:
+        drawn, totals = rng.hypergeometric(c, n - c, k), np.full(len(c), k)
+        limits = binomial_interval(drawn, totals)
+        scores = uniform_baseline_brier(drawn, totals), uniform_baseline_brier(drawn, totals, corrected=True)
+        half = float(np.mean(limits[:, 1] - limits[:, 0]) / 2)
+        rows.append((k, np.sqrt(variance / (k * len(c))), half, *scores, noise_floor(drawn, totals), one.evidence))
+    columns = ["k", "standard error", "half-width", "plug-in", "corrected", "floor", "evidence"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def coverage(
+    mus: Sequence[float], k: int, rng: np.random.Generator, *, draws: int = 4000, level: float = 0.95
+) -> pd.DataFrame:
+    """Simulate how often each interval covers mu at k samples: one row a (method, mu)."""
+    rows = []
+    for mu in mus:
+        correct, total = rng.binomial(k, mu, size=draws), np.full(draws, k)
+        for method in ("wald", "wilson", "jeffreys", "clopper-pearson"):
+            limits = binomial_interval(correct, total, method=method, level=level)
+            covered = float(np.mean((limits[:, 0] <= mu) & (mu <= limits[:, 1])))
+            rows.append((method, mu, k, covered, "simulated"))
+    return pd.DataFrame(rows, columns=["method", "mu", "k", "coverage", "evidence"])
+
+
+def passk_table(one: Evaluation, ks: Sequence[int], rng: np.random.Generator) -> pd.DataFrame:
+    """Score predictions of pass@k question by question: one row a (method, k), mean squared error.
+
+    Every method is scored on the same half of the samples, which the oracles have not seen: the confidence of
+    Oracle CC is mu_hat of the other half, that of Oracle RC the correctness of a sample from it, averaged exactly
+    over which one is drawn. ``in sample`` is the paper's way, with both from all samples.
+
+    A question needs two scored samples, and k of them where pass@k is to be known; others are left out, and the
+    error is NaN for a k that no question has samples for.
+    """
+    twice = one.counts.total > 1
+    c, n, mu = one.counts.correct[twice], one.counts.total[twice], one.counts.expected_accuracy[twice]
+    half_mu, half_c, half_n = oracle_cc_split(c, n, rng) if twice.any() else (mu, c, n)
+    methods = {ORACLE_RC: (half_mu, mu), ORACLE_CC: (half_mu, mu)}
+    methods |= {name: (found.values[twice], found.values[twice]) for name, found in one.confidences.items()}
+    rows = []
+    for method, (unseen, seen) in methods.items():
+        error = _oracle_rc_error if method == ORACLE_RC else _squared_error
+        halves, whole = error(unseen, half_c, half_n, ks), error(seen, c, n, ks)
+        rows += [(method, k, half, both, one.evidence) for k, half, both in zip(ks, halves, whole, strict=True)]
+    return pd.DataFrame(rows, columns=["method", "k", "error", "in sample", "evidence"])
+
+
+def _squared_error(confidence: Floats, correct: Ints, total: Ints, ks: Sequence[int]) -> Floats:
+    """Return the mean over questions of the squared error of 1 - (1 - s)^k, one number for each k."""
+    there = ~np.isnan(confidence)
+    if not there.any():
+        return np.full(len(ks), np.nan)
+    error = simulate_pass_at_k(confidence[there], ks) - pass_at_k(correct[there], total[there], ks)
+    return _mean_of_known(error**2)
+
+
+def _oracle_rc_error(mu: Floats, correct: Ints, total: Ints, ks: Sequence[int]) -> Floats:
+    """Return the same for the correctness of one sample as the confidence, which is 1 with probability mu."""
+    if not len(mu):
+        return np.full(len(ks), np.nan)
+    actual = pass_at_k(correct, total, ks)
+    return _mean_of_known(mu[:, None] * (1 - actual) ** 2 + (1 - mu[:, None]) * actual**2)
+
+
+def _mean_of_known(errors: Floats) -> Floats:
+    """Return each column's mean over the rows that are not NaN; NaN where all are."""
+    known = (~np.isnan(errors)).sum(axis=0)
+    return np.divide(np.nansum(errors, axis=0), known, out=np.full(len(known), np.nan), where=known > 0)
+
+
+def budget_table(one: Evaluation, budgets: Sequence[int]) -> pd.DataFrame:
+    """Spend n_questions x B samples by each method's allocation: one row a (method, B), exact success rate.
+
+    Uniform gives every question B samples. A question without a confidence counts as 0.5. No question gets more
+    samples than it has, and one without a scored sample takes no part. Oracle CC allocates by mu_hat of the very
+    samples it is scored on: a ceiling. Without any scored sample the table is empty.
+    """
+    scored = one.counts.total > 0
+    if not scored.any():
+        return pd.DataFrame(columns=["method", "B", "success rate", "evidence"])
+    c, n = one.counts.correct[scored], one.counts.total[scored]
+    sources = {ORACLE_CC: c / n}
+    sources |= {name: with_fallback(found).values[scored] for name, found in one.confidences.items()}
+    rows = []
+    for each in budgets:
+        even = np.minimum(each, n)
+        rows.append((EVEN, each, success_rate(even, c, n), one.evidence))
+        for method, confidence in sources.items():
+            allocation = allocate(confidence, each * len(n), max_per_question=n)
+            rows.append((method, each, success_rate(allocation, c, n), one.evidence))
+    return pd.DataFrame(rows, columns=["method", "B", "success rate", "evidence"])
+
+
+def score_file(path: Path) -> list[tuple[str, str, str]]:
+    """Score a CSV of question_id, confidence, correct, total; one row of texts a metric.
+
+    Raises
+    ------
+    InputError
+        For a file that cannot be read, missing columns, or values that are not allowed (the row is named).
+    """
+    try:
+        table = pd.read_csv(path)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read as CSV: {str(error).splitlines()[0]}") from None
+    missing = [name for name in ("question_id", "confidence", "correct", "total") if name not in table]
+    if missing:
+        raise InputError(f"{path}: no column {', '.join(missing)}; needed: question_id, confidence, correct, total")
+    twice = table["question_id"].duplicated()
+    if twice.any():
+        raise InputError(f"{path}: question_id {table['question_id'][twice].iloc[0]!r} stands in two rows; keep one")
+    triple = table["confidence"], table["correct"], table["total"]
+    counted = triple[1:]
+    rng = np.random.default_rng(0)
+    rows = [("questions", f"{len(table)}", ""), ("capability Brier, plug-in", f"{capability_brier(*triple):.4f}", "")]
+    if (table["total"] > 1).all():
+        corrected = bootstrap_mean(capability_brier_terms(*triple, corrected=True), rng=rng)
+        rows += [
+            ("capability Brier, corrected", f"{corrected.estimate:.4f}", interval_text(corrected, 4)),
+            ("uniform random, corrected", f"{uniform_baseline_brier(*counted, corrected=True):.4f}", ""),
+            ("noise floor of the plug-in", f"{noise_floor(*counted):.4f}", ""),
+        ]
+    rows += [
+        ("expected response Brier", f"{expected_response_brier(*triple):.4f}", ""),
+        ("correctness variance", f"{correctness_variance(*counted):.4f}", ""),
+        ("Spearman with mu_hat", f"{spearman(*triple):.4f}", ""),
+    ]
+    return rows
+
+
+def costs(evaluations: Sequence[Evaluation]) -> pd.DataFrame:
+    """List what each method's estimates cost and how many are missing: one row a (data set, method)."""
+    rows = [
+        (
+            one.dataset.title,
+            method,
+            float(found.tokens.mean()),
+            found.status_counts()["missing"],
+            len(found),
+            one.evidence,
+        )
+        for one in evaluations
+        for method, found in one.confidences.items()
+    ]
+    return pd.DataFrame(rows, columns=["data set", "method", "tokens", "missing", "questions", "evidence"])
+
+
+def ranks(evaluations: Sequence[Evaluation]) -> pd.DataFrame:
+    """Correlate each method's confidence with mu_hat (Spearman, in [-1, 1], higher is better).
+
+    One row a method, one column a data set; NaN where there is no ranking. The evaluations are of one model.
+    """
+    found = {
+        one.dataset.title: {method: _rank(one, confidence) for method, confidence in one.confidences.items()}
+        for one in evaluations
+    }
+    table = pd.DataFrame(found).rename_axis("method").reset_index()
+    return table.assign(evidence=evaluations[0].evidence) if len(table) else table
+
+
+def stack(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Put tables of one form under each other; no tables make an empty one."""
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+
+
+def shown_methods(evaluations: Sequence[Evaluation]) -> list[str]:
+    """Choose the methods of the application pages: the two that ask the model, and the in-distribution probes."""
+    probes = [one.dataset.probe for one in evaluations]
+    there = {method for one in evaluations for method in one.confidences}
+    return [method for method in ("Verbalized confidence", "P(True)", *probes) if method in there]
+
+
+def plug_in(table: pd.DataFrame) -> pd.DataFrame:
+    """Put the plug-in scores of a main table in the place of the corrected ones, without their intervals.
+
+    Both forms differ by the same number for all methods on a question, so the same methods are best.
+    """
+    if table.empty:
+        return table
+    return table.drop(columns=["low", "high"]).assign(brier=table["plug-in"])
+
+
+def shift(method: str, dataset: Dataset) -> str:
+    """Say how far a probe's training set is from a data set: ``id``, ``ood`` (same domain) or ``out``."""
+    if not method.startswith("Probe ("):
+        return ""
+    trained = [one for one in map(load_dataset, dataset_names()) if one.probe == method]
+    if dataset in trained:
+        return "id"
+    return "ood" if dataset.domain in {one.domain for one in trained} else "out"
+
+
+def show_main(table: pd.DataFrame, caption: str) -> Styler:
+    """Draw a main table: a row a method, a column a data set, with intervals, bold for the best, probes tinted."""
+    if table.empty:
+        return show(table, caption)
+    order = {"factual knowledge": 0, "mathematical reasoning": 1, "general exams": 2}
+    rows = table.assign(order=table["domain"].map(order)).sort_values("order", kind="stable")
+    text = [
+        np.nan if np.isnan(brier) else f"{brier:.4f} {interval_text(Interval(brier, low, high))}".rstrip()
+        for brier, low, high in rows.reindex(columns=["brier", "low", "high"]).to_numpy(float)
+    ]
+    classes = [
+        " ".join(filter(None, (shift(method, load_dataset(dataset)), "best" if best else "")))
+        for method, dataset, best in zip(rows["method"], rows["dataset"], rows["best"], strict=True)
+    ]
+    rows = rows.assign(text=text, css=classes)
+    columns, methods = list(dict.fromkeys(rows["data set"])), list(dict.fromkeys(table["method"]))
+    wide = rows.pivot(index="method", columns="data set", values="text").loc[methods, columns]
+    css = rows.pivot(index="method", columns="data set", values="css").loc[methods, columns]
+    shown = wide.rename_axis(columns=None).reset_index()
+    styler = show(shown, f"{caption} Evidence: {table['evidence'].iloc[0]}.")
+    return styler.set_td_classes(css.reset_index(drop=True))
+
+
+def reported_wide(model: str) -> pd.DataFrame:
+    """Return the paper's main table for a model: a row a method, a column a data set."""
+    table = reported_main(model)
+    if table.empty:
+        return pd.DataFrame({"": ["the paper has no numbers of this model"]})
+    columns, methods = list(dict.fromkeys(table["data set"])), list(dict.fromkeys(table["method"]))
+    wide = table.pivot(index="method", columns="data set", values="brier").loc[methods, columns]
+    return wide.rename_axis(columns=None).reset_index().assign(evidence="reported")
+
+
+def reported_passk(model: str) -> pd.DataFrame:
+    """Return the paper's two pass@k tables for a model: a row a (data set, method), a column a k."""
+    reported = pd.concat([load_reported("passk_math500"), load_reported("passk_aime25")])
+    rows = reported[reported["model"] == model]
+    if rows.empty:
+        return pd.DataFrame({"": ["the paper has no numbers of this model"]})
+    rows = rows.assign(
+        column="pass@" + rows["k"].astype(str), title=[load_dataset(name).title for name in rows["dataset"]]
+    )
+    columns = list(dict.fromkeys(rows["column"]))
+    wide = rows.pivot(index=["title", "method"], columns="column", values="value")[columns]
+    wide = wide.rename_axis(columns=None, index=["data set", "method"])
+    return wide.reset_index().assign(evidence="reported")
+
+
+def budget_wide(table: pd.DataFrame) -> pd.DataFrame:
+    """Turn a budget table into one row a method, one column a budget."""
+    if table.empty:
+        return table
+    methods = list(dict.fromkeys(table["method"]))
+    wide = table.pivot(index="method", columns="B", values="success rate").loc[methods]
+    wide.columns = [f"B = {each}" for each in wide.columns]
+    return wide.reset_index().assign(evidence=table["evidence"].iloc[0])
+
+
+def budget_gain(one: Evaluation, table: pd.DataFrame) -> pd.DataFrame:
+    """Return the percentage points that each method wins over the uniform allocation, a column a budget.
+
+    ``table`` is the evaluation's ``budget_table``.
+    """
+    if table.empty:
+        return table
+    wide = budget_wide(table).set_index("method").drop(columns="evidence")
+    gain = (100 * (wide - wide.loc[EVEN])).drop(index=EVEN).reset_index()
+    gain.insert(0, "data set", one.dataset.title)
+    return gain.assign(evidence=one.evidence)

@@ -1,0 +1,100 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Five ways to ask a model how sure it is
+#
+# Describes the methods of section 4.2 and appendix C of the paper and shows what each says about every question.
+#
+# - **You will learn** what each method asks, what it costs, and where it fails in silence if one lets it.
+# - **You need** nothing but this repository: no GPU, no network. It takes seconds.
+
+# %% tags=["parameters"]
+model: str = "smollm2-135m"  # one of `capcal models`
+store: str = "runs/recorded"  # run store, from the root
+k_eval: int = 100  # samples that define mu_hat
+seed: int = 0  # of all that is drawn here
+
+# %%
+from capcal_lib import figures, notebook, tables
+
+study = notebook.open_study(globals())
+study
+
+# %% [markdown]
+# ## The methods
+#
+# | method | what is asked | cost | needs |
+# | --- | --- | --- | --- |
+# | Uniform random | nothing: a uniform draw, scored by its exact expectation | none | nothing |
+# | Verbalized confidence | "how likely are you to answer correctly?", a number in words | an answer | text |
+# | P(True) | "can you answer this?", the probability of *Yes* against *No* | one token | log-probabilities |
+# | Response consistency | the share of $k_c$ samples that agree with the majority | $k_c$ answers | text |
+# | Probe | a linear read-out of the hidden state at the end of the prompt | less than a token | weights |
+#
+# All are about the *question*, before an answer is written. Two oracles bound them: Oracle RC knows whether one
+# sample is correct, Oracle CC knows $\hat\mu$.
+#
+# Response consistency votes with samples that do not define $\hat\mu$. Sharing them, as the reference
+# implementation does, ties the confidence to its own target.
+
+# %%
+costs = tables.costs(study.evaluations)
+tables.show(costs, "Mean tokens an estimate costs; questions without one.")
+
+# %% [markdown]
+# ## Missing is missing
+#
+# A model may fail to state a probability. Such a question has no confidence. It is counted as *missing* and left out,
+# and the tables show the score once more with 0.5 filled in, which is what the reference implementation does silently.
+
+# %%
+missing = int(costs["missing"].sum()) if len(costs) else 0
+asked = int(costs["questions"].sum()) if len(costs) else 0
+notebook.glue(missing=missing, asked=asked)
+
+# %% [markdown]
+# On this page {glue:text}`missing` of {glue:text}`asked` estimates are missing.
+#
+# ## Question by question
+#
+# A good method's points lie along the diagonal. A method that says nearly the same of every question makes a vertical
+# line: calibrated at best on average, and useless for telling questions apart.
+
+# %% mystnb={"figure": {"caption": "Confidence against expected accuracy, a point a question.", "name": "fig-confidences"}}
+figures.confidences(study.evaluations[0]) if study.evaluations else study
+
+# %%
+ranks = tables.ranks(study.evaluations)
+tables.show(
+    ranks, "Spearman correlation with expected accuracy (higher is better)."
+)
+
+# %% [markdown]
+# ## What the paper reports
+#
+# The paper gives no confidences of single questions, only their scores.
+
+# %%
+tables.show(
+    tables.reported_wide(study.model.name),
+    "As printed in the paper (lower is better).",
+)
+
+# %% [markdown]
+# ## Summary
+#
+# - The methods differ in cost by four orders of magnitude: the probe reads a prompt, consistency writes $k_c$ answers.
+# - What a method cannot say must be counted, not filled in.
+# - Telling questions apart (rank) and being right on average (calibration) are different virtues.
+#
+# ## Exercises
+#
+# 1. Which probe ranks the questions of a data set best: the one trained on the same data set? Why might it not?
+# 2. Find a method whose points lie on the wrong side of the diagonal throughout. What one-number repair suggests itself?
+# 3. What would Response consistency give on a question that the model always answers with the same wrong answer?

@@ -1,0 +1,167 @@
+"""The command as a person meets it: one line and exit status 2 for bad input, never a traceback."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from capcal_lib import cli
+from capcal_lib.store import list_runs, read_samples
+
+
+def capcal(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-W", "error", "-m", "capcal_lib.cli", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: object
+) -> tuple[int, str, str]:
+    """Call the command in this process, for speed; return its status and what it printed."""
+    monkeypatch.setattr(sys, "argv", ["capcal", *map(str, arguments)])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    captured = capsys.readouterr()
+    return int(ended.value.code or 0), captured.out, captured.err
+
+
+def test_a_run_from_sample_to_confidence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ("--model", "simulated", "--dataset", "mini-capitals", "--store", tmp_path)
+    status, out, err = run(monkeypatch, capsys, "sample", *where, "--k", 3, "--limit", 5)
+    assert status == 0
+    assert "15 samples drawn, 0 were there" in out
+    assert "15 of 15 samples" in err
+    status, out, _ = run(monkeypatch, capsys, "sample", *where, "--k", 4, "--limit", 5)
+    assert "5 samples drawn, 15 were there" in out
+    status, out, _ = run(monkeypatch, capsys, "grade", *where)
+    assert "20 samples graded, 0 graded again" in out
+    status, out, _ = run(monkeypatch, capsys, "grade", *where)
+    assert "0 samples graded, 0 graded again" in out
+    for method in ("p-true", "verbalized"):
+        status, out, _ = run(monkeypatch, capsys, "confidence", *where, "--method", method)
+        assert status == 0
+        assert out.startswith(f"{method}: ")
+    status, out, _ = run(monkeypatch, capsys, "features", *where)
+    assert "5 questions" in out
+    status, out, _ = run(monkeypatch, capsys, "status", "--store", tmp_path)
+    assert "mini-capitals" in out
+    assert len(read_samples(list_runs(tmp_path)[0])) == 20
+
+
+BAD = {
+    "unknown model": (["sample", "--model", "gpt-9", "--dataset", "gsm8k", "--k", 1], "unknown model 'gpt-9'; known: "),
+    "unknown data set": (
+        ["sample", "--model", "simulated", "--dataset", "mnist", "--k", 1],
+        "unknown data set 'mnist'; known: ",
+    ),
+    "unknown split": (
+        ["sample", "--model", "simulated", "--dataset", "mini-exam", "--split", "eval", "--k", 1],
+        "'eval'; known: test, train",
+    ),
+    "unknown engine": (
+        ["sample", "--model", "simulated", "--dataset", "mini-exam", "--engine", "cloud", "--k", 1],
+        "unknown engine 'cloud'; known: ",
+    ),
+    "no samples": (["sample", "--model", "simulated", "--dataset", "mini-exam", "--k", 0], "must be at least 1; got 0"),
+    "bad limit": (["sample", "--model", "simulated", "--dataset", "mini-exam", "--k", 1, "--limit", 0], "limit"),
+    "no run": (
+        ["grade", "--model", "simulated", "--dataset", "gsm8k"],
+        "make them with: capcal sample --model simulated",
+    ),
+    "no store": (["status", "--store", "nowhere"], "nowhere is not a folder"),
+    "no file": (["score", "nowhere.csv"], "nowhere.csv: cannot be read"),
+    "no rows": (["grade-file", "nowhere.jsonl", "--out", "out.jsonl"], "nowhere.jsonl"),
+    "notebooks of an unknown model": (["notebooks", "--model", "gpt-9"], "unknown model 'gpt-9'"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD.values(), ids=BAD)
+def test_bad_input_is_one_line_and_status_2(
+    arguments: list[object],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if arguments[0] in ("sample", "grade"):
+        arguments = [*arguments, "--store", tmp_path / "store"]
+    status, out, err = run(monkeypatch, capsys, *arguments)
+    assert status == 2
+    assert out == ""
+    assert message in err
+    assert len(err.strip().splitlines()) == 1
+    assert list(tmp_path.rglob("*")) == [], "something was written"
+
+
+def test_the_installed_command_shows_no_traceback() -> None:
+    done = capcal("sample", "--model", "gpt-9", "--dataset", "gsm8k", "--k", "1")
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert capcal("sample", "--k", "many").returncode == 2
+    assert capcal("no-such-command").returncode == 2
+
+
+CSV = "question_id,confidence,correct,total\na,0.5,1,2\nb,1.0,2,2\n"
+
+
+def test_score_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text(CSV)
+    status, out, _ = run(monkeypatch, capsys, "score", path)
+    assert status == 0
+    lines = {line.split("│")[1].strip(): line.split("│")[2].strip() for line in out.splitlines() if line.count("│") > 2}
+    assert lines["questions"] == "2"
+    assert lines["capability Brier, plug-in"] == "0.0000"
+    assert lines["capability Brier, corrected"] == "-0.1250"  # (0 - 0.25 / 1) / 2
+    assert lines["expected response Brier"] == "0.1250"
+    assert lines["correctness variance"] == "0.1250"
+
+
+BAD_CSV = {
+    "confidence above one": (CSV.replace("0.5", "1.5"), "row 0: confidence is 1.5"),
+    "no confidence": (CSV.replace("0.5", ""), "row 0: confidence is nan"),
+    "more correct than total": (CSV.replace("2,2", "3,2"), "row 1: correct"),
+    "a word": (CSV.replace("0.5", "sure"), "row 0: confidence is 'sure'"),
+    "no rows": ("question_id,confidence,correct,total\n", "empty"),
+    "no column": (CSV.replace("total", "n"), "no column total; needed: question_id, confidence, correct, total"),
+    "a question twice": (CSV.replace("b,", "a,"), "question_id 'a' stands in two rows"),
+    "an empty file": ("", "cannot be read as CSV"),
+}
+
+
+@pytest.mark.parametrize(("content", "message"), BAD_CSV.values(), ids=BAD_CSV)
+def test_a_bad_csv_is_one_line(
+    content: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text(content)
+    status, _, err = run(monkeypatch, capsys, "score", path)
+    assert status == 2
+    assert message in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_grade_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(json.dumps({"kind": "number", "gold": "7", "response": "The answer is 7."}) + "\n")
+    status, _, _ = run(monkeypatch, capsys, "grade-file", rows, "--out", tmp_path / "out.jsonl")
+    assert status == 0
+    assert json.loads((tmp_path / "out.jsonl").read_text())["verdict"] == "correct"
+
+
+def test_lists(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "mini-capitals" in run(monkeypatch, capsys, "datasets")[1]
+    assert "smollm2-135m" in run(monkeypatch, capsys, "models")[1]
+
+
+def test_help_names_every_command() -> None:
+    shown = CliRunner().invoke(cli.app, ["--help"]).output
+    answers = "sample grade grade-file confidence features score"
+    for command in (*answers.split(), "status", "datasets", "models", "notebooks", "book"):
+        assert command in shown
