@@ -156,8 +156,18 @@ def _run(page: Page, notebooks: Path, executed: Path, root: Path) -> float:
         )
     except PapermillExecutionError as error:
         raise InputError(f"{page.name}: cell {error.exec_count}: {error.ename}: {error.evalue}") from None
+    if page.notebook == MAIN_TABLE:
+        _name_after_model(unfinished, load_model(page.model).title)
     unfinished.replace(executed)
     return time.monotonic() - started
+
+
+def _name_after_model(path: Path, title: str) -> None:
+    """Put the model's title into the heading, which pages of one notebook would share otherwise."""
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    first = notebook["cells"][0]["source"]
+    first[0] = f"{first[0].rstrip()}: {title}\n"
+    path.write_text(json.dumps(notebook, indent=1), encoding="utf-8")
 
 
 def _shared_inputs() -> list[Path]:

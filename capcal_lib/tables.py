@@ -31,6 +31,7 @@ from capcal_lib.passk import pass_at_k, simulate_pass_at_k
 from capcal_lib.reported import load_reported
 
 UNIFORM, ORACLE_RC, ORACLE_CC = "Uniform random", "Oracle RC", "Oracle CC"
+NO_SAMPLES = "no samples of this model yet"
 EVEN = "Uniform allocation"
 Bools = npt.NDArray[np.bool_]
 
@@ -40,11 +41,11 @@ def badge(evidence: object) -> str:
     return f'<span class="evidence {evidence}">{evidence}</span>'
 
 
-def show(table: pd.DataFrame, caption: str, **formats: str) -> Styler:
-    """Draw a table: escaped, four decimals unless a column's format says otherwise, badges for evidence."""
+def show(table: pd.DataFrame, caption: str, *, digits: int = 4, empty: str = NO_SAMPLES, **formats: str) -> Styler:
+    """Draw a table: escaped, so many digits unless a column's format says otherwise, badges for evidence."""
     if table.empty:
-        table, formats = pd.DataFrame({"": ["no samples of this model yet"]}), {}
-    styler = Styler(table, precision=4, na_rep="–", thousands=",", escape="html", uuid="table", cell_ids=False)
+        table, formats = pd.DataFrame({"": [empty]}), {}
+    styler = Styler(table, precision=digits, na_rep="–", thousands=",", escape="html", uuid="table", cell_ids=False)
     styler = styler.format_index(escape="html", axis="columns").hide(axis="index")
     styler = styler.set_caption(caption).set_table_attributes('class="capcal"')
     for column, form in formats.items():
@@ -227,15 +228,15 @@ def reported_main(model: str) -> pd.DataFrame:
     return rows.assign(evidence="reported").reset_index(drop=True)
 
 
-def k_eval_table(one: Evaluation, ks: Sequence[int], rng: np.random.Generator) -> pd.DataFrame:
+def k_eval_table(one: Evaluation, ks: Sequence[int], rng: np.random.Generator, *, draws: int = 200) -> pd.DataFrame:
     """Show what k samples a question give: one row for each k of at least 2 for which there are samples.
 
     The questions are those with as many scored samples as the largest such k.
     ``standard error`` is that of the mean expected accuracy of these questions, from the corrected correctness
-    variance (appendix B.1). The rest uses a draw of k samples from those at hand, without replacement:
-    ``half-width`` is the mean half-width of the questions' Jeffreys intervals, ``plug-in`` and ``corrected`` the
-    score of Uniform random by either form, of which only the plug-in depends on k, and ``floor`` the plug-in
-    score of a perfect estimator.
+    variance (appendix B.1). The rest are means over draws of k samples from those at hand, without replacement:
+    ``half-width`` is the half-width of a question's Jeffreys interval, ``plug-in`` and ``corrected`` the score of
+    Uniform random by either form, of which only the plug-in depends on k, and ``floor`` the plug-in score of a
+    perfect estimator.
     """
     ks = [k for k in ks if 2 <= k <= one.counts.total.max()]
     enough = one.counts.total >= max(ks, default=0)
@@ -243,8 +244,8 @@ def k_eval_table(one: Evaluation, ks: Sequence[int], rng: np.random.Generator) -
     variance = correctness_variance(c, n, corrected=True) if ks else np.nan
     rows = []
     for k in ks:
-        drawn, totals = rng.hypergeometric(c, n - c, k), np.full(len(c), k)
-        limits = binomial_interval(drawn, totals)
+        drawn, totals = rng.hypergeometric(c, n - c, k, size=(draws, len(c))).ravel(), np.full(draws * len(c), k)
+        limits = binomial_interval(np.arange(k + 1), np.full(k + 1, k))[drawn]
         scores = uniform_baseline_brier(drawn, totals), uniform_baseline_brier(drawn, totals, corrected=True)
         half = float(np.mean(limits[:, 1] - limits[:, 0]) / 2)
         rows.append((k, np.sqrt(variance / (k * len(c))), half, *scores, noise_floor(drawn, totals), one.evidence))
@@ -434,10 +435,10 @@ def shift(method: str, dataset: Dataset) -> str:
     return "ood" if dataset.domain in {one.domain for one in trained} else "out"
 
 
-def show_main(table: pd.DataFrame, caption: str) -> Styler:
+def show_main(table: pd.DataFrame, caption: str, *, empty: str = NO_SAMPLES) -> Styler:
     """Draw a main table: a row a method, a column a data set, with intervals, bold for the best, probes tinted."""
     if table.empty:
-        return show(table, caption)
+        return show(table, caption, empty=empty)
     order = {"factual knowledge": 0, "mathematical reasoning": 1, "general exams": 2}
     rows = table.assign(order=table["domain"].map(order)).sort_values("order", kind="stable")
     text = [
@@ -454,7 +455,7 @@ def show_main(table: pd.DataFrame, caption: str) -> Styler:
     css = rows.pivot(index="method", columns="data set", values="css").loc[methods, columns]
     shown = wide.rename_axis(columns=None).reset_index()
     styler = show(shown, f"{caption} Evidence: {table['evidence'].iloc[0]}.")
-    return styler.set_td_classes(css.reset_index(drop=True))
+    return styler.set_table_attributes('class="capcal main"').set_td_classes(css.reset_index(drop=True))
 
 
 def reported_wide(model: str) -> pd.DataFrame:

@@ -45,7 +45,9 @@ study
 
 # %%
 costs = tables.costs(study.evaluations)
-tables.show(costs, "Mean tokens an estimate costs; questions without one.")
+tables.show(
+    costs, "Mean tokens an estimate costs; questions without one.", digits=1
+)
 
 # %% [markdown]
 # ## Missing is missing

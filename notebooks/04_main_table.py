@@ -75,7 +75,9 @@ tables.show_main(tables.plug_in(filled), "Plug-in score, missing as 0.5.")
 
 # %%
 tables.show_main(
-    tables.reported_main(study.model.name), "As printed in the paper."
+    tables.reported_main(study.model.name),
+    "As printed in the paper.",
+    empty="the paper has no numbers of this model",
 )
 
 # %% [markdown]

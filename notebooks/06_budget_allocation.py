@@ -77,7 +77,9 @@ gains = [
     for one, table in zip(study.evaluations, curves, strict=True)
 ]
 tables.show(
-    tables.stack(gains), "Percentage points won over the uniform allocation."
+    tables.stack(gains),
+    "Percentage points won over the uniform allocation.",
+    digits=1,
 )
 
 # %% [markdown]

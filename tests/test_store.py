@@ -244,14 +244,16 @@ def test_a_full_disk_keeps_what_was_written(tmp_path: Path) -> None:
         writer.append([row("a", 0)])
     folder = run_folder(tmp_path, IDENTITY)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (8192, limits[1]))  # a small file may be written, a large one not
-        with (
-            pytest.raises(InputError, match=r"the disk is full; what was written is kept"),
-            open_writer(tmp_path, RECORD) as writer,
-        ):
+
+    def write_too_much() -> None:
+        with open_writer(tmp_path, RECORD) as writer:
             writer.append([row("a", 1)])
             writer.append([row("a", 2, "x" * 100_000)])
+
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (8192, limits[1]))  # a small file may be written, a large one not
+        with pytest.raises(InputError, match="the disk is full; what was written is kept"):
+            write_too_much()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert keys(folder)[:2] == [("a", 0), ("a", 1)]
