@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from capcal_lib.errors import InputError
+from capcal_lib.errors import InputError, unknown
 from capcal_lib.paths import LOCAL_RUNS
 
 SECONDS_BETWEEN_LINES = 10.0
@@ -99,11 +99,16 @@ def confidence(
     store: Store = LOCAL_RUNS,
     seed: Seed = 0,
 ) -> None:
-    """Estimate a confidence for each question of a run, and keep it with the run."""
-    from capcal_lib.estimates import estimate
+    """Estimate a confidence for each question of a run, and keep it; consistency follows from spare samples."""
+    from capcal_lib.estimates import METHODS, estimate
+    from capcal_lib.evaluation import vote
 
+    if method not in (*METHODS, "consistency"):
+        raise unknown("method", method, (*METHODS, "consistency"))
     run = _run(store, model, dataset, split)
-    found = estimate(run, method, engine=engine, seed=seed)
+    found = vote(run) if method == "consistency" else estimate(run, method, engine=engine, seed=seed)
+    if not len(found):
+        raise InputError("no question has the 10 spare samples that vote; draw them with: capcal sample --k 110")
     counted = ", ".join(f"{number} {status}" for status, number in found.status_counts().items())
     out.print(f"{method}: {counted}; {found.tokens.sum()} tokens")
 

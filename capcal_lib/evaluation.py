@@ -69,12 +69,14 @@ def load_evaluation(store: Path, model: str, dataset: str, *, k_eval: int = 100,
     verdicts = read_verdicts(folder)
     counts = count_verdicts(verdicts, k=k_eval)
     tokens = float(read_samples(folder)["completion_tokens"].mean())
-    votes = _votes(folder, verdicts, counts, first=k_eval, k_c=k_c, tokens=tokens)
+    votes = vote(folder, k_eval=k_eval, k_c=k_c)
     stored = {
         TITLES[method]: _aligned(read_confidence(folder, method), counts)
         for method in METHODS
         if confidence_file(folder, method).exists()
     }
+    if len(votes):
+        stored[CONSISTENCY] = _aligned(votes, counts)
     return Evaluation(
         model=load_model(model),
         dataset=load_dataset(dataset),
@@ -83,7 +85,7 @@ def load_evaluation(store: Path, model: str, dataset: str, *, k_eval: int = 100,
         source=f"run {folder.name}",
         counts=counts,
         answer_tokens=tokens,
-        confidences=stored | votes | _probes(store, folder, counts),
+        confidences=stored | _probes(store, folder, counts),
     )
 
 
@@ -120,11 +122,16 @@ def beta_evaluation(model: str, dataset: str, *, k_eval: int = 100, rng: np.rand
     )
 
 
-def _votes(
-    folder: Path, verdicts: pd.DataFrame, counts: Counts, *, first: int, k_c: int, tokens: float
-) -> dict[str, Confidence]:
-    """Vote with the k_c samples from index first on, where a question has them all."""
-    rows = verdicts[verdicts["sample_index"].between(first, first + k_c - 1)]
+def vote(folder: Path, *, k_eval: int = 100, k_c: int = 10) -> Confidence:
+    """Estimate response consistency from the k_c samples of a run after the first k_eval, where a question has them.
+
+    Raises
+    ------
+    InputError
+        Where the run is not graded, or its questions have changed.
+    """
+    verdicts = read_verdicts(folder)
+    rows = verdicts[verdicts["sample_index"].between(k_eval, k_eval + k_c - 1)]
     kinds: dict[str, Kind] = {name: question.answer.kind for name, question in run_questions(folder).items()}
     canonical = [
         None if answer is None or pd.isna(answer) else normalize(answer, kinds[name])
@@ -132,10 +139,8 @@ def _votes(
     ]
     answers = pd.Series(canonical, rows.index, dtype=object).groupby(rows["question_id"])
     votes = {str(name): list(group) for name, group in answers if len(group) == k_c}
-    if not votes:
-        return {}
-    found = estimated(list(votes), consistency(list(votes.values())), tokens=round(k_c * tokens))
-    return {CONSISTENCY: _aligned(found, counts)}
+    tokens = float(read_samples(folder)["completion_tokens"].mean())
+    return estimated(list(votes), consistency(list(votes.values())), tokens=round(k_c * tokens))
 
 
 def _probes(store: Path, folder: Path, counts: Counts) -> dict[str, Confidence]:

@@ -55,7 +55,9 @@ class Study:
         if all(not one.sampled for one in self.evaluations):
             lines.append(
                 "No samples of this model are in the run store, so nothing here is measured. "
-                f"To measure it: <code>capcal sample --model {self.model.name} --dataset gsm8k --k 100</code>"
+                f"To measure it: <code>capcal sample --model {self.model.name} --dataset gsm8k --k 110 && "
+                f"capcal grade --model {self.model.name} --dataset gsm8k</code>, then this page with "
+                "<code>-p store runs/local</code>."
             )
         return "<div class='capcal-study'>" + "<br>".join(lines) + "</div>"
 

@@ -46,11 +46,17 @@ def test_a_run_from_sample_to_confidence(
         status, out, _ = run(monkeypatch, capsys, "confidence", *where, "--method", method)
         assert status == 0
         assert out.startswith(f"{method}: ")
+    status, _, err = run(monkeypatch, capsys, "confidence", *where, "--method", "consistency")
+    assert status == 2
+    assert "no question has the 10 spare samples" in err
+    run(monkeypatch, capsys, "sample", *where, "--k", 110, "--limit", 2)
+    run(monkeypatch, capsys, "grade", *where)
+    assert "consistency: 2 ok" in run(monkeypatch, capsys, "confidence", *where, "--method", "consistency")[1]
     status, out, _ = run(monkeypatch, capsys, "features", *where)
     assert "5 questions" in out
     status, out, _ = run(monkeypatch, capsys, "status", "--store", tmp_path)
     assert "mini-capitals" in out
-    assert len(read_samples(list_runs(tmp_path)[0])) == 20
+    assert len(read_samples(list_runs(tmp_path)[0])) == 2 * 110 + 3 * 4
 
 
 BAD = {
@@ -66,6 +72,10 @@ BAD = {
     "unknown engine": (
         ["sample", "--model", "simulated", "--dataset", "mini-exam", "--engine", "cloud", "--k", 1],
         "unknown engine 'cloud'; known: ",
+    ),
+    "unknown method": (
+        ["confidence", "--model", "simulated", "--dataset", "mini-exam", "--method", "guess"],
+        "unknown method 'guess'; known: consistency, p-true, verbalized",
     ),
     "no samples": (["sample", "--model", "simulated", "--dataset", "mini-exam", "--k", 0], "must be at least 1; got 0"),
     "bad limit": (["sample", "--model", "simulated", "--dataset", "mini-exam", "--k", 1, "--limit", 0], "limit"),
@@ -89,7 +99,7 @@ def test_bad_input_is_one_line_and_status_2(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    if arguments[0] in ("sample", "grade"):
+    if arguments[0] in ("sample", "grade", "confidence"):
         arguments = [*arguments, "--store", tmp_path / "store"]
     status, out, err = run(monkeypatch, capsys, *arguments)
     assert status == 2

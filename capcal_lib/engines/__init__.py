@@ -6,7 +6,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from capcal_lib.errors import unknown
+from capcal_lib.errors import InputError, unknown
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.prompts import Messages
 from capcal_lib.questions import Question
@@ -91,7 +91,7 @@ def engine_name(model: Model, name: str | None = None) -> str:
     """
     name = name or model.engine
     if name not in ENGINES:
-        raise unknown("engine", name, ENGINES)
+        raise InputError(f"{unknown('engine', name, ENGINES)}; choose one with --engine")
     return name
 
 
