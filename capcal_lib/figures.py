@@ -166,10 +166,10 @@ def scores(table: pd.DataFrame) -> Figure:
     methods = list(dict.fromkeys(table.get("method", [])))[::-1]  # the first on top
     places = np.arange(len(methods))
     with _style():
-        size = (max(2.6 * len(names), 5), 3.6)
-        figure, grid = plt.subplots(
-            1, max(1, len(names)), figsize=size, sharey=True, squeeze=False, layout="constrained"
-        )
+        columns = max(1, min(COLUMNS, len(names)))
+        lines = max(1, -(-len(names) // columns))
+        size = (max(2.6 * columns, 5), (0.26 * len(methods) + 1) * lines)
+        figure, grid = plt.subplots(lines, columns, figsize=size, sharey=True, squeeze=False, layout="constrained")
         for axes, name in zip(grid.flat, names, strict=False):
             rows = table[table["data set"] == name].set_index("method").reindex(methods)
             colors = [PALETTE[2] if best is True else INK for best in rows["best"]]
@@ -178,8 +178,9 @@ def scores(table: pd.DataFrame) -> Figure:
             axes.set_yticks(places, methods)
             axes.set_title(name)
             axes.axvline(0, color=MUTED, linewidth=0.8, zorder=0)
+        for axes in grid.flat[len(names) :]:
+            axes.set_axis_off()
         if not names:
-            grid[0, 0].set_axis_off()
             _say(grid[0, 0], "no samples of this model yet")
         figure.supxlabel("corrected capability Brier score (lower is better)", fontsize="medium")
         _mark(figure, table)

@@ -63,13 +63,13 @@ def overview(evaluations: Sequence[Evaluation], rng: np.random.Generator) -> pd.
     """
     rows = []
     for one in evaluations:
-        counts, dataset = one.counts, one.dataset
+        counts = one.counts
         mean = _mean(counts.expected_accuracy, rng)
         samples = int(counts.total.sum() + counts.not_scored.sum())
         unusable = counts.no_answer.sum() / max(1, samples), counts.not_scored.sum() / max(1, samples)
-        facts = (dataset.title, dataset.domain, len(counts), samples, mean.estimate, interval_text(mean))
+        facts = (one.dataset.title, len(counts), samples, mean.estimate, interval_text(mean))
         rows.append((*facts, *unusable, one.evidence))
-    columns = ["data set", "domain", "questions", "samples", "mean mu_hat", "95 % interval"]
+    columns = ["data set", "questions", "samples", "mean mu_hat", "95 % interval"]
     return pd.DataFrame(rows, columns=[*columns, "no answer", "not scored", "evidence"])
 
 

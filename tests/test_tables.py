@@ -86,7 +86,7 @@ def test_overview() -> None:
     one = evaluation([2, 3, 0], [4, 4, 0], no_answer=[1, 0, 0], not_scored=[0, 0, 4])
     table = tables.overview([one, FOUR], rng())
     first = table.iloc[0]
-    assert first[["data set", "domain", "questions", "samples"]].tolist() == ["Mini exam", "general exams", 3, 12]
+    assert first[["data set", "questions", "samples"]].tolist() == ["Mini exam", 3, 12]
     assert first["mean mu_hat"] == pytest.approx((0.5 + 0.75) / 2)
     assert first["95 % interval"] == "[0.500,\u00a00.750]"
     assert first["no answer"] == pytest.approx(1 / 12)
