@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: book test check benchmarks recorded notebooks lock clean
+.PHONY: book test check recorded notebooks lock clean
 
 book: $(READY)
 	$(BIN)/capcal book

@@ -172,7 +172,8 @@ def _name_after_model(path: Path, title: str) -> None:
 
 def _shared_inputs() -> list[Path]:
     code = ROOT.joinpath("capcal_lib").rglob("*.py")
-    data = [path for folder in (MANIFESTS, RECORDED_RUNS) for path in folder.rglob("*") if path.is_file()]
+    files = [path for folder in (MANIFESTS, RECORDED_RUNS) for path in folder.rglob("*") if path.is_file()]
+    data = [path for path in files if path.name != "lock"]  # says who wrote last, and changes no row
     return [ROOT / "requirements.lock", *code, *data]
 
 
