@@ -19,7 +19,8 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Make runs/recorded whole again. What is there is kept, the rest is drawn with the same seeds; to repeat everything,
+# Make runs/recorded whole again (about ten minutes from nothing). What is there is kept, the rest is drawn with the
+# same seeds, which gives the same rows up to rounding. To repeat everything,
 # name an empty folder: make recorded RECORDED=build/repeated
 RECORDED ?= runs/recorded
 SMALL := mini-capitals mini-elements mini-arithmetic mini-exam
