@@ -68,8 +68,8 @@ def load_evaluation(store: Path, model: str, dataset: str, *, k_eval: int = 100,
     folder = find_run(store, model, dataset, load_dataset(dataset).evaluation_split)
     verdicts = read_verdicts(folder)
     counts = count_verdicts(verdicts, k=k_eval)
-    tokens = float(read_samples(folder)["completion_tokens"].mean())
-    votes = vote(folder, k_eval=k_eval, k_c=k_c)
+    tokens = _mean_tokens(folder)
+    votes = _vote(folder, verdicts, tokens, k_eval=k_eval, k_c=k_c)
     stored = {
         TITLES[method]: _aligned(read_confidence(folder, method), counts)
         for method in METHODS
@@ -130,7 +130,10 @@ def vote(folder: Path, *, k_eval: int = 100, k_c: int = 10) -> Confidence:
     InputError
         Where the run is not graded, or its questions have changed.
     """
-    verdicts = read_verdicts(folder)
+    return _vote(folder, read_verdicts(folder), _mean_tokens(folder), k_eval=k_eval, k_c=k_c)
+
+
+def _vote(folder: Path, verdicts: pd.DataFrame, tokens: float, *, k_eval: int, k_c: int) -> Confidence:
     rows = verdicts[verdicts["sample_index"].between(k_eval, k_eval + k_c - 1)]
     kinds: dict[str, Kind] = {name: question.answer.kind for name, question in run_questions(folder).items()}
     canonical = [
@@ -139,8 +142,11 @@ def vote(folder: Path, *, k_eval: int = 100, k_c: int = 10) -> Confidence:
     ]
     answers = pd.Series(canonical, rows.index, dtype=object).groupby(rows["question_id"])
     votes = {str(name): list(group) for name, group in answers if len(group) == k_c}
-    tokens = float(read_samples(folder)["completion_tokens"].mean())
     return estimated(list(votes), consistency(list(votes.values())), tokens=round(k_c * tokens))
+
+
+def _mean_tokens(folder: Path) -> float:
+    return float(read_samples(folder)["completion_tokens"].mean())
 
 
 def _probes(store: Path, folder: Path, counts: Counts) -> dict[str, Confidence]:

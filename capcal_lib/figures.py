@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from capcal_lib.evaluation import Evaluation
 from capcal_lib.intervals import binomial_interval
 from capcal_lib.passk import pass_at_k, simulate_pass_at_k
-from capcal_lib.tables import EVEN, ORACLE_CC, ORACLE_RC
+from capcal_lib.tables import EVEN, NO_SAMPLES, ORACLE_CC, ORACLE_RC
 
 STYLE: Any = {  # Any, because the stubs want each key as a literal
     "figure.dpi": 120,
@@ -38,20 +38,28 @@ def _style() -> Iterator[None]:
         yield
 
 
+def _grid(
+    n: int, *, empty: str = NO_SAMPLES, width: float = PANEL_WIDTH, height: float = PANEL_HEIGHT, **shared: Any
+) -> tuple[Figure, list[Axes]]:
+    """Make n panels in rows of a few; none make one that says what there is none of."""
+    columns = max(1, min(COLUMNS, n))
+    rows = max(1, -(-n // columns))
+    size = (max(width * columns, 5), height * rows + 0.3)
+    figure, grid = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained", **shared)
+    for axes in grid.flat[n:]:
+        axes.set_axis_off()
+    if n == 0:
+        _say(grid[0, 0], empty)
+    return figure, list(grid.flat[:n])
+
+
 def _panels(evaluations: Sequence[Evaluation], draw: Callable[[Axes, Evaluation], None], *, x: str, y: str) -> Figure:
     """Draw one panel an evaluation, titled with its data set and marked with its evidence."""
     with _style():
-        columns = max(1, min(COLUMNS, len(evaluations)))
-        rows = max(1, -(-len(evaluations) // columns))
-        size = (max(PANEL_WIDTH * columns, 5), PANEL_HEIGHT * rows + 0.3)
-        figure, grid = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
-        for axes, one in zip(grid.flat, evaluations, strict=False):
+        figure, panels = _grid(len(evaluations))
+        for axes, one in zip(panels, evaluations, strict=True):
             draw(axes, one)
             axes.set_title(f"{one.dataset.title} ({one.evidence})")
-        for axes in grid.flat[len(evaluations) :]:
-            axes.set_axis_off()
-        if not evaluations:
-            _say(grid[0, 0], "no samples of this model yet")
         figure.supxlabel(x, fontsize="medium")
         figure.supylabel(y, fontsize="medium")
     return _done(figure)
@@ -140,20 +148,11 @@ def coverage(table: pd.DataFrame, *, level: float = 0.95) -> Figure:
 def confidences(one: Evaluation) -> Figure:
     """Draw each method's confidence against mu_hat, question by question; the diagonal is perfect."""
     with _style():
-        columns = min(COLUMNS, max(1, len(one.confidences)))
-        rows = max(1, -(-len(one.confidences) // columns))
-        size = (max(PANEL_WIDTH * columns, 4), PANEL_HEIGHT * rows + 0.3)
-        figure, grid = plt.subplots(
-            rows, columns, figsize=size, squeeze=False, layout="constrained", sharex=True, sharey=True
-        )
-        for axes, (method, confidence) in zip(grid.flat, one.confidences.items(), strict=False):
+        figure, panels = _grid(len(one.confidences), empty="no confidences yet", sharex=True, sharey=True)
+        for axes, (method, confidence) in zip(panels, one.confidences.items(), strict=True):
             axes.plot([0, 1], [0, 1], color=MUTED, linewidth=1, zorder=0)
             axes.scatter(confidence.values, one.counts.expected_accuracy, s=10, color=INK, alpha=0.5, linewidths=0)
             axes.set(title=method, xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
-        for axes in grid.flat[len(one.confidences) :]:
-            axes.set_axis_off()
-        if not one.confidences:
-            _say(grid[0, 0], "no confidences yet")
         figure.supxlabel("confidence", fontsize="medium")
         figure.supylabel("mu_hat", fontsize="medium")
         figure.suptitle(f"{one.dataset.title} ({one.evidence})", fontsize="medium")
@@ -166,11 +165,8 @@ def scores(table: pd.DataFrame) -> Figure:
     methods = list(dict.fromkeys(table.get("method", [])))[::-1]  # the first on top
     places = np.arange(len(methods))
     with _style():
-        columns = max(1, min(COLUMNS, len(names)))
-        lines = max(1, -(-len(names) // columns))
-        size = (max(2.6 * columns, 5), (0.26 * len(methods) + 1) * lines)
-        figure, grid = plt.subplots(lines, columns, figsize=size, sharey=True, squeeze=False, layout="constrained")
-        for axes, name in zip(grid.flat, names, strict=False):
+        figure, panels = _grid(len(names), width=2.6, height=0.26 * len(methods) + 1, sharey=True)
+        for axes, name in zip(panels, names, strict=True):
             rows = table[table["data set"] == name].set_index("method").reindex(methods)
             colors = [PALETTE[2] if best is True else INK for best in rows["best"]]
             axes.hlines(places, rows["low"], rows["high"], colors=colors, linewidth=2, alpha=0.6)
@@ -178,10 +174,6 @@ def scores(table: pd.DataFrame) -> Figure:
             axes.set_yticks(places, methods)
             axes.set_title(name)
             axes.axvline(0, color=MUTED, linewidth=0.8, zorder=0)
-        for axes in grid.flat[len(names) :]:
-            axes.set_axis_off()
-        if not names:
-            _say(grid[0, 0], "no samples of this model yet")
         figure.supxlabel("corrected capability Brier score (lower is better)", fontsize="medium")
         _mark(figure, table)
     return _done(figure)

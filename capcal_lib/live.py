@@ -44,7 +44,7 @@ def sample_again(one: Evaluation, questions: Sequence[Question], *, k: int, seed
     """
     whole("k", k, least=1)
     asked = {question.id: question for question in questions}
-    requests = answer_requests(one.model, asked, {name: tuple(range(k)) for name in asked})
+    requests = answer_requests(one.model, questions, {name: tuple(range(k)) for name in asked})
     groups = open_engine(one.model).sample(requests, one.model.sampling, seed)
     samples = pd.DataFrame([sample for group in groups for sample in group])
     answers = [asked[name].answer for name in samples["question_id"]]

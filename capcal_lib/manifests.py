@@ -2,7 +2,6 @@
 
 import json
 from functools import cache
-from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import yaml
@@ -115,7 +114,10 @@ class Dataset(Manifest):
 _Kind = TypeVar("_Kind", Model, Dataset)
 
 
-def _read(kind: type[_Kind], path: Path) -> _Kind:
+def _load(kind: type[_Kind], what: str, folder: str, name: str) -> _Kind:
+    if name not in _names(folder):
+        raise unknown(what, name, _names(folder))
+    path = MANIFESTS / folder / f"{name}.yaml"
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
         # Through JSON, because strict mode then takes a list for a tuple and nothing else for anything.
@@ -160,9 +162,7 @@ def load_model(name: str) -> Model:
     >>> load_model("smollm2-135m").layers
     30
     """
-    if name not in model_names():
-        raise unknown("model", name, model_names())
-    return _read(Model, MANIFESTS / "models" / f"{name}.yaml")
+    return _load(Model, "model", "models", name)
 
 
 @cache
@@ -179,6 +179,4 @@ def load_dataset(name: str) -> Dataset:
     >>> load_dataset("gsm8k").domain
     'mathematical reasoning'
     """
-    if name not in dataset_names():
-        raise unknown("data set", name, dataset_names())
-    return _read(Dataset, MANIFESTS / "datasets" / f"{name}.yaml")
+    return _load(Dataset, "data set", "datasets", name)

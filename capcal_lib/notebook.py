@@ -89,8 +89,8 @@ def open_study(namespace: Mapping[str, Any]) -> Study:
     tables = load_reported("mean_accuracy")
     pairs = tables[tables["model"] == model.name]["dataset"]
     rng = np.random.default_rng(seed)
-    simulated = tuple(beta_evaluation(model.name, name, k_eval=k_eval, rng=rng) for name in pairs)
-    return Study(model=model, evaluations=measured or simulated, reported=len(pairs) > 0, seed=seed)
+    evaluations = measured or tuple(beta_evaluation(model.name, name, k_eval=k_eval, rng=rng) for name in pairs)
+    return Study(model=model, evaluations=evaluations, reported=len(pairs) > 0, seed=seed)
 
 
 def check_parameters(namespace: Mapping[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 import os
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -84,7 +84,8 @@ def sample(
         new = 0
         if missing:
             source = open_engine(manifest, engine)
-            for group in source.sample(answer_requests(manifest, asked, missing), manifest.sampling, seed):
+            requests = answer_requests(manifest, [asked[name] for name in missing], missing)
+            for group in source.sample(requests, manifest.sampling, seed):
                 writer.append(group)
                 new += len(group)
                 if progress:
@@ -93,12 +94,12 @@ def sample(
 
 
 def answer_requests(
-    model: Model, questions: Mapping[str, Question], indices: Mapping[str, tuple[int, ...]]
+    model: Model, questions: Iterable[Question], indices: Mapping[str, tuple[int, ...]]
 ) -> list[Request]:
-    """Ask for the given sample indices of each question, in the model's prompt style."""
+    """Ask each question in the model's prompt style, for the sample indices that stand under its id, if any."""
     return [
-        Request(questions[name], answer_messages(questions[name], model.prompt_style), wanted)
-        for name, wanted in indices.items()
+        Request(question, answer_messages(question, model.prompt_style), indices.get(question.id, ()))
+        for question in questions
     ]
 
 

@@ -145,7 +145,12 @@ def read_samples(folder: Path) -> pd.DataFrame:
     """
     # The journal first: a writer may move its rows to a shard meanwhile, and twice is better than never.
     rows, _ = _read_journal(folder / "journal")
-    tables = [pa.Table.from_pylist(rows, schema=SCHEMA), *map(_read_shard, _shards(folder))]
+    return _merged(folder, rows, [_read_shard(path) for path in _shards(folder)])
+
+
+def _merged(folder: Path, rows: list[dict[str, Any]], shards: list[pa.Table]) -> pd.DataFrame:
+    """Put the journal's rows and the shards together, sorted, each row once; two rows under one key are refused."""
+    tables = [pa.Table.from_pylist(rows, schema=SCHEMA), *shards]
     frame = pa.concat_tables(tables).to_pandas().drop_duplicates().sort_values(KEY, ignore_index=True)
     twice = frame.duplicated(KEY)
     if twice.any():
@@ -186,9 +191,11 @@ class Writer:
         self.cut_bytes = self._path.stat().st_size - whole if self._path.exists() else 0
         if self.cut_bytes:
             os.truncate(self._path, whole)
-        sealed = {key for path in _shards(folder) for key in _keys(_read_shard(path))}
+        shards = [_read_shard(path) for path in _shards(folder)]
+        samples = _merged(folder, rows, shards)
+        sealed = {key for shard in shards for key in _keys(shard)}
         self._pending = [row for row in rows if (row["question_id"], row["sample_index"]) not in sealed]
-        self._present = set(_keys(pa.Table.from_pandas(read_samples(folder)[KEY], preserve_index=False)))
+        self._present = set(zip(samples["question_id"], samples["sample_index"], strict=True))
         self._journal = self._path.open("ab")
 
     def missing(self, question_ids: Sequence[str], k: int) -> dict[str, tuple[int, ...]]:
@@ -203,7 +210,8 @@ class Writer:
         """Write rows to the journal, at once; a row that is there already is an error."""
         rows = [asdict(sample) for sample in samples]
         for row in rows:  # half a surrogate pair is not text, and no file would take it
-            row["response"] = row["response"].encode("utf-8", "replace").decode()
+            for name in ("response", "reasoning"):
+                row[name] = row[name] and row[name].encode("utf-8", "replace").decode()
         for row in rows:
             key = (row["question_id"], row["sample_index"])
             if key in self._present:

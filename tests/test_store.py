@@ -64,8 +64,10 @@ def test_rows_come_back_as_they_went_in(tmp_path: Path) -> None:
 
 def test_half_a_surrogate_pair_is_replaced_and_stops_nothing(tmp_path: Path) -> None:
     with open_writer(tmp_path, RECORD) as writer:
-        writer.append([row("a", 0, "x\ud800y")])
-    assert read_samples(run_folder(tmp_path, IDENTITY))["response"].tolist() == ["x?y"]
+        writer.append([replace(row("a", 0, "x\ud800y"), reasoning="\udfffz")])
+    samples = read_samples(run_folder(tmp_path, IDENTITY))
+    assert samples["response"].tolist() == ["x?y"]
+    assert samples["reasoning"].tolist() == ["?z"]
 
 
 def test_raising_k_asks_only_for_what_is_missing(tmp_path: Path) -> None:

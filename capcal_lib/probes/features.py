@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from capcal_lib.engines import Engine, Request
+from capcal_lib.engines import Engine
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model
-from capcal_lib.prompts import answer_messages
 from capcal_lib.questions import Question
+from capcal_lib.sampling import answer_requests
 
 
 def extract_features(engine: Engine, model: Model, questions: Sequence[Question]) -> npt.NDArray[np.float32]:
@@ -35,7 +35,7 @@ def extract_features(engine: Engine, model: Model, questions: Sequence[Question]
     InputError
         Where the engine returns another shape or a number that is not finite.
     """
-    requests = [Request(question, answer_messages(question, model.prompt_style)) for question in questions]
+    requests = answer_requests(model, questions, {})
     features = np.asarray(engine.hidden_states(requests), dtype=np.float32)
     if features.ndim != 2 or len(features) != len(questions):
         raise InputError(
