@@ -44,7 +44,8 @@ def estimate(folder: Path, method: str, *, engine: str | None = None, seed: int 
     kept = _read_confidences(path) if path.exists() else CONFIDENCES.empty_table()
     lacking = _lacking(folder, kept)
     if lacking:
-        model = load_model(read_record(folder).identity.model)
+        run = read_record(folder).identity
+        model = load_model(run.model).on(run.dataset)
         source = open_engine(model, engine)
         fresh = p_true(source, model, lacking) if method == "p-true" else verbalized(source, model, lacking, seed=seed)
         values = pa.array(fresh.values, from_pandas=True)  # NaN becomes null
@@ -92,7 +93,8 @@ def extract(folder: Path, *, engine: str | None = None) -> npt.NDArray[np.float3
     kept = _read_feature_table(path) if path.exists() else None
     lacking = _lacking(folder, kept)
     if lacking:
-        model = load_model(read_record(folder).identity.model)
+        run = read_record(folder).identity
+        model = load_model(run.model).on(run.dataset)
         features = extract_features(open_engine(model, engine), model, lacking)
         far = np.abs(features).max(axis=1) > np.finfo(np.float16).max
         if far.any():

@@ -78,7 +78,7 @@ def load_evaluation(store: Path, model: str, dataset: str, *, k_eval: int = 100,
     if len(votes):
         stored[CONSISTENCY] = _aligned(votes, counts)
     return Evaluation(
-        model=load_model(model),
+        model=load_model(model).on(dataset),
         dataset=load_dataset(dataset),
         evidence="simulated" if read_record(folder).identity.engine == "simulated" else "measured",
         sampled=True,
@@ -111,7 +111,7 @@ def beta_evaluation(model: str, dataset: str, *, k_eval: int = 100, rng: np.rand
         not_scored=np.zeros(len(mu), np.int64),
     )
     return Evaluation(
-        model=load_model(model),
+        model=load_model(model).on(dataset),
         dataset=manifest,
         evidence="simulated",
         sampled=False,

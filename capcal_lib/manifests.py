@@ -50,6 +50,13 @@ class Weights(Manifest):
     sha256: Sha256 | None = None
 
 
+class Asking(Manifest):
+    """How a model is asked on one data set, where that is not its usual way."""
+
+    prompt_style: PromptStyle
+    max_tokens: Annotated[int, Field(ge=1)]
+
+
 class Model(Manifest):
     """A model: its weights, how it is asked and sampled, and what the paper calls it."""
 
@@ -65,7 +72,20 @@ class Model(Manifest):
     prompt_style: PromptStyle
     chat_template: dict[str, Any] = {}  # switches handed to the chat template
     sampling: Sampling
+    by_dataset: dict[str, Asking] = {}  # by the data set's name
     notes: str = ""
+
+    def on(self, dataset: str) -> "Model":
+        """Return the model as it is asked on a data set.
+
+        >>> load_model("qwen2.5-coder-0.5b").on("gsm8k").prompt_style
+        'paper'
+        """
+        asking = self.by_dataset.get(dataset)
+        if asking is None:
+            return self
+        sampling = self.sampling.model_copy(update={"max_tokens": asking.max_tokens})
+        return self.model_copy(update={"prompt_style": asking.prompt_style, "sampling": sampling})
 
 
 class Split(Manifest):

@@ -72,7 +72,7 @@ def sample(
     """
     if k < 1:
         raise InputError(f"k is the number of samples a question and must be at least 1; got {k}")
-    manifest = load_model(model)
+    manifest = load_model(model).on(dataset)
     split = split or load_dataset(dataset).evaluation_split
     questions = load_questions(dataset, split)
     first = questions if limit is None else load_questions(dataset, split, limit=limit)

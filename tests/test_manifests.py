@@ -172,3 +172,14 @@ def test_unknown_names_list_the_known_ones() -> None:
 def test_a_manifest_does_not_change_after_loading() -> None:
     with pytest.raises(ValueError, match="frozen"):
         load_dataset("gsm8k").name = "other"
+
+
+@pytest.mark.parametrize("name", model_names())
+def test_a_model_is_asked_otherwise_only_on_data_sets_that_exist(name: str) -> None:
+    model = load_model(name)
+    assert set(model.by_dataset) <= set(dataset_names())
+    for dataset, asking in model.by_dataset.items():
+        asked = model.on(dataset)
+        assert (asked.prompt_style, asked.sampling.max_tokens) == (asking.prompt_style, asking.max_tokens)
+        assert asked.sampling.temperature == model.sampling.temperature
+    assert model.on("mini-capitals") is model
