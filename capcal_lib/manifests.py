@@ -12,7 +12,7 @@ from capcal_lib.paths import MANIFESTS
 
 Domain = Literal["factual knowledge", "mathematical reasoning", "general exams"]
 Kind = Literal["math", "number", "choice", "short"]
-PromptStyle = Literal["paper", "short"]
+PromptStyle = Literal["paper", "short", "steps"]
 EngineName = Literal["transformers", "vllm", "openai", "simulated"]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
@@ -79,7 +79,7 @@ class Model(Manifest):
         """Return the model as it is asked on a data set.
 
         >>> load_model("qwen2.5-coder-0.5b").on("gsm8k").prompt_style
-        'paper'
+        'steps'
         """
         asking = self.by_dataset.get(dataset)
         if asking is None:

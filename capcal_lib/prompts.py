@@ -1,8 +1,9 @@
 """What a model is asked: the paper's prompts, and short ones for small models.
 
 Style ``paper`` is one user message. The answer prompt is in our wording, since the paper prints none; verbalized
-confidence and P(True): as printed in appendix C.2. Style ``short`` shows a few earlier turns of the same chat, in which
-an answer is one short sentence: a small model that answers with a bare word does much worse.
+confidence and P(True): as printed in appendix C.2. Style ``short`` shows a few earlier turns of the same chat, in
+which an answer is one short sentence: a small model that answers with a bare word does much worse. Style ``steps``
+shows turns that reason before a boxed answer, as the paper asks, but in two or three sentences.
 """
 
 import hashlib
@@ -85,6 +86,66 @@ _SHOWN_ANSWERS: dict[Kind, Turns] = {
         ("On which continent is Canada?\nA. Asia\nB. Africa\nC. North America\nD. Europe", "C"),
     ),
 }
+_SHOWN_STEPS: dict[Kind, Turns] = {
+    "short": (
+        ("What is the capital of Portugal?", "Portugal is governed from Lisbon. \\boxed{Lisbon}"),
+        ("What is the chemical symbol of gold?", "Gold is aurum in Latin. \\boxed{Au}"),
+        ("Which country has Lima as its capital?", "Lima is the seat of Peru's government. \\boxed{Peru}"),
+    ),
+    "number": (
+        (
+            "A baker fills 6 trays with 8 rolls each and sells 30 rolls. How many rolls are left?",
+            "6 trays of 8 rolls are 6 × 8 = 48 rolls. After 30 are sold, 48 - 30 = 18 are left. \\boxed{18}",
+        ),
+        (
+            "Mia earns $12 an hour. She works 5 hours on Friday and twice as long on Saturday. "
+            "How many dollars does she earn in all?",
+            "On Saturday she works 2 × 5 = 10 hours, so 5 + 10 = 15 hours in all. "
+            "She earns 15 × 12 = 180 dollars. \\boxed{180}",
+        ),
+        (
+            "A tank holds 80 litres. A quarter of it is used on Monday, and half of what is left on Tuesday. "
+            "How many litres remain?",
+            "Monday takes 80 / 4 = 20 litres and leaves 80 - 20 = 60. "
+            "Tuesday takes 60 / 2 = 30 litres, so 60 - 30 = 30 remain. \\boxed{30}",
+        ),
+        (
+            "Tom is 4 years older than Ann. In 6 years their ages will add up to 40. How old is Ann now?",
+            "In 6 years both are 6 years older, so now their ages add up to 40 - 12 = 28. "
+            "If Ann is a years old, a + (a + 4) = 28, so a = 12. \\boxed{12}",
+        ),
+    ),
+    "math": (
+        (
+            "What is the sum of the roots of $x^2 - 5x + 6 = 0$?",
+            "The sum of the roots is the coefficient of $x$ with its sign changed, $5$. \\boxed{5}",
+        ),
+        (
+            "A fair die is rolled twice. What is the probability that the sum is 10?",
+            "The rolls (4,6), (5,5) and (6,4) give 10, which are 3 of 36. "
+            "The probability is $\\frac{3}{36} = \\frac{1}{12}$. \\boxed{\\frac{1}{12}}",
+        ),
+        (
+            "Let $f(x) = 2x^2 - 1$. Find $f(f(2))$.",
+            "$f(2) = 2 \\cdot 4 - 1 = 7$ and $f(7) = 2 \\cdot 49 - 1 = 97$. \\boxed{97}",
+        ),
+        (
+            "A right triangle has legs of length 4 and 6. What is the length of its hypotenuse?",
+            "It is $\\sqrt{4^2 + 6^2} = \\sqrt{52} = 2\\sqrt{13}$. \\boxed{2\\sqrt{13}}",
+        ),
+    ),
+    "choice": (
+        ("What is 2 + 2?\nA. 8\nB. 3\nC. 6\nD. 4", "2 + 2 = 4, which is option D. \\boxed{D}"),
+        (
+            "What is the chemical symbol of gold?\nA. Au\nB. Ag\nC. He\nD. C",
+            "Gold is aurum in Latin, which is option A. \\boxed{A}",
+        ),
+        (
+            "On which continent is Canada?\nA. Asia\nB. Africa\nC. North America\nD. Europe",
+            "Canada lies north of the United States, so it is option C. \\boxed{C}",
+        ),
+    ),
+}
 _SHOWN_VERBALIZED: Turns = (
     ("What is 2 + 2?", "0.9"),
     ("What is 8315 × 6427?", "0.1"),
@@ -93,6 +154,7 @@ _SHOWN_VERBALIZED: Turns = (
     ("What is the chemical symbol of silver?", "0.6"),
     ("What is the boiling point of gold in kelvin?", "0.3"),
 )
+_SHOWN: dict[str, dict[Kind, Turns]] = {"short": _SHOWN_ANSWERS, "steps": _SHOWN_STEPS}
 
 
 def _chat(shown: Turns, last: str) -> Messages:
@@ -117,9 +179,9 @@ def answer_messages(question: Question, style: PromptStyle) -> Messages:
     """
     _check(style)
     kind = question.answer.kind
-    if style == "short":
-        return _chat(_SHOWN_ANSWERS[kind], question.text)
-    return _chat((), f"{question.text}\n\n{_PAPER_FORMAT[kind]}")
+    if style == "paper":
+        return _chat((), f"{question.text}\n\n{_PAPER_FORMAT[kind]}")
+    return _chat(_SHOWN[style][kind], question.text)
 
 
 def verbalized_messages(question: Question, style: PromptStyle) -> Messages:
@@ -140,14 +202,14 @@ def verbalized_messages(question: Question, style: PromptStyle) -> Messages:
     How likely are you to answer the question correctly? Answer with a probability between 0.0 and 1.0.
     """
     _check(style)
-    if style == "short":
+    if style != "paper":
         shown = tuple((_SHORT_VERBALIZED.format(question=asked), said) for asked, said in _SHOWN_VERBALIZED)
         return _chat(shown, _SHORT_VERBALIZED.format(question=question.text))
     return _chat((), _PAPER_VERBALIZED.format(question=question.text))
 
 
 def p_true_messages(question: Question, style: PromptStyle) -> Messages:
-    """Ask whether the model can answer the question, Yes or No; the same words in both styles.
+    """Ask whether the model can answer the question, Yes or No; the same words in every style.
 
     Raises
     ------
@@ -191,7 +253,7 @@ def template_digest(style: PromptStyle) -> str:
     False
     """
     _check(style)
-    return _digest(_PAPER_FORMAT if style == "paper" else _SHOWN_ANSWERS)
+    return _digest(_PAPER_FORMAT if style == "paper" else _SHOWN[style])
 
 
 def _digest(content: object) -> str:

@@ -10,7 +10,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading import grade
 from capcal_lib.manifests import KINDS, Kind, PromptStyle
 from capcal_lib.prompts import (
-    _SHOWN_ANSWERS,
+    _SHOWN,
     _SHOWN_VERBALIZED,
     STYLES,
     Messages,
@@ -58,19 +58,20 @@ def test_the_papers_verbalized_prompt_word_for_word() -> None:
     )
 
 
-def test_p_true_is_the_papers_in_both_styles() -> None:
+def test_p_true_is_the_papers_in_every_style() -> None:
     question = Question("q", "Why?", Answer("short", "so"))
     expected = (
         "Question: Why?\n\nAre you able to answer the question correctly?\nAnswer with only a single word: Yes or No."
     )
-    assert [p_true_messages(question, style)[0]["content"] for style in STYLES] == [expected] * 2
+    assert [p_true_messages(question, style)[0]["content"] for style in STYLES] == [expected] * len(STYLES)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_shown_answers_are_right_and_the_grader_reads_them(kind: Kind) -> None:
+@pytest.mark.parametrize("style", ["short", "steps"])
+def test_shown_answers_are_right_and_the_grader_reads_them(style: PromptStyle, kind: Kind) -> None:
     bare = {"short": r"is (.*)\.$", "number": r"(\d+)\.?$", "math": r"is (.*)\.$", "choice": "(.)$"}[kind]
-    for asked, said in _SHOWN_ANSWERS[kind]:
-        found = re.search(bare, said)
+    for asked, said in _SHOWN[style][kind]:
+        found = re.search(r"\\boxed\{(.*)\}$" if style == "steps" else bare, said)
         assert found
         gold = found[1].strip("$")
         assert grade(said, Answer(kind, gold)).verdict == "correct", asked
@@ -93,7 +94,8 @@ def test_no_mini_question_is_shown_and_no_shown_fact_is_asked() -> None:
         for split in mini.SPLITS
         for row in mini.rows(dataset, split)
     ]
-    shown = {asked.partition("\n")[0] for turns in (*_SHOWN_ANSWERS.values(), _SHOWN_VERBALIZED) for asked, _ in turns}
+    answers = [turns for by_kind in _SHOWN.values() for turns in by_kind.values()]
+    shown = {asked.partition("\n")[0] for turns in (*answers, _SHOWN_VERBALIZED) for asked, _ in turns}
     assert not shown & {row["question"] for row in rows}
     places = {"Japan", "Tokyo", "Egypt", "Cairo", "Peru", "Lima", "Portugal", "Lisbon", "Canada", "Ottawa"}
     elements = {"helium", "carbon", "silver", "gold"}
@@ -107,7 +109,7 @@ def test_digests_tell_prompts_and_wordings_apart() -> None:
     question = Question("q", "Why?", Answer("short", "so"))
     prompts = [ask(question, style) for ask in ASKING for style in STYLES]
     digests = {prompt_digest(messages) for messages in prompts}
-    assert len(digests) == 5  # P(True) is one prompt in both styles
+    assert len(digests) == 6  # P(True) is one prompt in every style, verbalized confidence one but in the paper's
     assert all(re.fullmatch("[0-9a-f]{16}", digest) for digest in digests)
     assert template_digest("short") != template_digest("paper")
 
@@ -118,7 +120,7 @@ def test_a_lone_surrogate_has_a_digest() -> None:
 
 @pytest.mark.parametrize("ask", ASKING)
 def test_unknown_style(ask: object) -> None:
-    with pytest.raises(InputError, match="unknown prompt style 'long'; known: paper, short"):
+    with pytest.raises(InputError, match="unknown prompt style 'long'; known: paper, short, steps"):
         ask(QUESTIONS["short"], "long")  # type: ignore[operator]
     with pytest.raises(InputError, match="unknown prompt style 'long'"):
         template_digest("long")  # type: ignore[arg-type]
