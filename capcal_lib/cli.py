@@ -41,7 +41,7 @@ def sample(
     dataset: DatasetName,
     k: Annotated[int, typer.Option("--k", help="Samples a question.")],
     split: SplitName = None,
-    limit: Annotated[int | None, typer.Option("--limit", help="Only the first questions.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", help="Only a random subset, the same each time.")] = None,
     engine: Engine = None,
     store: Store = LOCAL_RUNS,
     seed: Seed = 0,

@@ -19,6 +19,7 @@ from capcal_lib.manifests import Dataset, Kind, Split, load_dataset
 from capcal_lib.paths import data_dir
 
 GPQA_SEED = 42  # the options of GPQA have no fixed order
+SUBSET_SEED = 42
 _LETTERS = "ABCD"
 
 
@@ -182,7 +183,7 @@ def load_questions(dataset: str, split: str | None = None, *, limit: int | None 
     split
         One of the manifest's splits; None takes the one that is evaluated.
     limit
-        Take only the first ones, at least 1; None takes all.
+        Take only a random subset of this size (see ``subset``), at least 1; None takes all.
 
     Raises
     ------
@@ -192,8 +193,10 @@ def load_questions(dataset: str, split: str | None = None, *, limit: int | None 
 
     Examples
     --------
-    >>> load_questions("mini-capitals", limit=1)[0].text
+    >>> load_questions("mini-capitals")[0].text
     'What is the capital of Afghanistan?'
+    >>> len(load_questions("mini-capitals", limit=5))
+    5
     """
     manifest = load_dataset(dataset)
     split = manifest.evaluation_split if split is None else split
@@ -224,11 +227,25 @@ def load_questions(dataset: str, split: str | None = None, *, limit: int | None 
         if not question.text:
             raise InputError(f"{where}: the question is empty")
         questions[question.id] = question
-        if len(questions) == limit:
-            break
     if not questions:
         raise InputError(f"{source}: no questions; expected {manifest.splits[split].rows}")
-    return tuple(questions.values())
+    return tuple(questions.values()) if limit is None else subset(tuple(questions.values()), limit)
+
+
+def subset(questions: Sequence[Question], size: int) -> tuple[Question, ...]:
+    """Take a random subset of questions, in their own order: the same one whoever asks, and a part of every larger one.
+
+    Each question's rank is the SHA-256 of ``SUBSET_SEED`` and its id, and the lowest ranks are taken. The choice thus
+    depends neither on the order of the rows, nor on the model, k or seed of a run.
+
+    >>> questions = load_questions("mini-capitals")
+    >>> few, more = subset(questions, 2), subset(questions, 3)
+    >>> [question.id for question in few], set(few) < set(more)
+    (['mini-capitals/test/capital-of-belize', 'mini-capitals/test/continent-of-jamaica'], True)
+    """
+    ranked = sorted(questions, key=lambda question: hashlib.sha256(f"{SUBSET_SEED} {question.id}".encode()).digest())
+    taken = {question.id for question in ranked[:size]}
+    return tuple(question for question in questions if question.id in taken)
 
 
 def _rows(manifest: Dataset, split: str) -> tuple[str, Iterable[Row]]:

@@ -52,7 +52,8 @@ def sample(
     store
         Folder of the run store.
     limit
-        Take only the first questions of the split; the run is the same one, and can be completed later.
+        Take only this many questions of the split: a random subset, always the same one, and a part of every larger
+        one (``questions.subset``). The run is the same one, and can be completed later.
     engine
         An engine other than the one in the model's manifest.
     seed
@@ -75,8 +76,8 @@ def sample(
     manifest = load_model(model).on(dataset)
     split = split or load_dataset(dataset).evaluation_split
     questions = load_questions(dataset, split)
-    first = questions if limit is None else load_questions(dataset, split, limit=limit)
-    asked = {question.id: question for question in first}
+    chosen = questions if limit is None else load_questions(dataset, split, limit=limit)
+    asked = {question.id: question for question in chosen}
     record = describe(manifest, dataset, split, questions, engine=engine, seed=seed)
     with open_writer(store, record) as writer:
         missing = writer.missing(list(asked), k)

@@ -15,6 +15,7 @@ from capcal_lib.estimates import FEATURES, METHODS, confidence_file, estimate, e
 from capcal_lib.manifests import load_model
 from capcal_lib.paths import RECORDED_RUNS
 from capcal_lib.probes.features import extract_features
+from capcal_lib.questions import subset
 from capcal_lib.sampling import sample
 from capcal_lib.store import find_run
 from capcal_lib.verdicts import run_questions
@@ -29,7 +30,7 @@ def run(tmp_path: Path) -> Path:
 
 
 def sampled(run: Path, number: int = 8) -> list:  # type: ignore[type-arg]
-    return sorted(list(run_questions(run).values())[:number], key=lambda question: question.id)
+    return sorted(subset(tuple(run_questions(run).values()), number), key=lambda question: question.id)
 
 
 class Failing(SimulatedEngine):

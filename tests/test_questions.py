@@ -1,6 +1,7 @@
 """Loading: the mini sets, local copies, the hub's layout, and everything that can be wrong with them."""
 
 import gzip
+import itertools
 import json
 import shutil
 from collections.abc import Iterator
@@ -13,10 +14,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capcal_lib import manifests
+from capcal_lib import questions as questions_module
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import dataset_names, load_dataset
 from capcal_lib.paths import MANIFESTS
-from capcal_lib.questions import Answer, Question, check_questions, load_questions, questions_digest, with_options
+from capcal_lib.questions import (
+    Answer,
+    Question,
+    check_questions,
+    load_questions,
+    questions_digest,
+    subset,
+    with_options,
+)
 
 MINI_SETS = [name for name in dataset_names() if load_dataset(name).builtin]
 LOCAL_SPLITS = [
@@ -66,9 +76,24 @@ def test_the_split_is_the_evaluated_one_by_default() -> None:
     assert load_questions("mini-exam") == load_questions("mini-exam", "test")
 
 
-def test_a_limit_takes_the_first_ones() -> None:
-    assert load_questions("mini-exam", limit=7) == load_questions("mini-exam")[:7]
-    assert load_questions("mini-exam", limit=10_000) == load_questions("mini-exam")
+def test_a_limit_takes_a_subset_that_a_larger_limit_contains() -> None:
+    every = load_questions("mini-exam")
+    taken = [load_questions("mini-exam", limit=limit) for limit in (1, 7, 30, 31, 10_000)]
+    assert [len(few) for few in taken] == [1, 7, 30, 31, len(every)]
+    assert all(set(few) < set(more) for few, more in itertools.pairwise(taken))
+    assert all(list(few) == sorted(few, key=every.index) for few in taken)
+    assert taken[1] != every[:7]
+    assert taken[-1] == every
+
+
+def test_a_subset_depends_on_the_seed_and_not_on_the_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    every = load_questions("mini-exam")
+    few = subset(every, 9)
+    assert set(subset(every[::-1], 9)) == set(few)
+    positions = [every.index(question) for question in subset(every, len(every) // 2)]
+    assert 0.4 < sum(positions) / len(positions) / len(every) < 0.6  # from the whole split
+    monkeypatch.setattr(questions_module, "SUBSET_SEED", 43)
+    assert set(subset(every, 9)) != set(few)
 
 
 def test_an_exam_question_shows_its_options() -> None:
@@ -375,13 +400,13 @@ def test_real_copies_match_their_manifests(
 
 def test_real_rows(real_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CAPCAL_DATA_DIR", str(real_data))
-    assert load_questions("gsm8k", limit=1)[0].answer == Answer("number", "18")
+    assert load_questions("gsm8k")[0].answer == Answer("number", "18")
     assert load_questions("aime25")[0].answer == Answer("number", "70")
     assert all(question.answer.gold.isdecimal() for question in load_questions("aime25"))
-    assert load_questions("simpleqa", limit=1)[0].answer.gold == "Michio Sugeno"
-    assert load_questions("simpleqa", limit=1)[0].subject == "Science and technology"
-    assert load_questions("math500", limit=1)[0].answer.gold == "\\left( 3, \\frac{\\pi}{2} \\right)"
-    first = load_questions("mmlu", limit=1)[0]
+    assert load_questions("simpleqa")[0].answer.gold == "Michio Sugeno"
+    assert load_questions("simpleqa")[0].subject == "Science and technology"
+    assert load_questions("math500")[0].answer.gold == "\\left( 3, \\frac{\\pi}{2} \\right)"
+    first = load_questions("mmlu")[0]
     assert (first.answer, first.subject) == (Answer("choice", "A", ("4",)), "abstract_algebra")
     assert not any(question.text.startswith('"') and '""' in question.text for question in load_questions("triviaqa"))
     test, train = ({q.text for q in load_questions("math500", split)} for split in ("test", "train"))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Sampling, load_model
 from capcal_lib.paths import RECORDED_RUNS
-from capcal_lib.questions import Answer, load_questions
+from capcal_lib.questions import Answer, load_questions, subset
 from capcal_lib.sampling import describe, sample
 from capcal_lib.store import find_run, read_record, read_samples
 
@@ -54,7 +54,7 @@ def test_any_way_of_getting_there_gives_the_rows_of_one_undisturbed_run(
     store = tmp_path_factory.mktemp("steps")
     present: set[tuple[str, int]] = set()
     for k, limit in [*steps, (6, 5)]:
-        wanted = {(question.id, index) for question in QUESTIONS[:limit] for index in range(k)}
+        wanted = {(question.id, index) for question in subset(QUESTIONS, limit) for index in range(k)}
         drawn = sample("simulated", SET, k=k, limit=limit, store=store)
         assert drawn.new == len(wanted - present)
         assert drawn.present == len(wanted & present)
