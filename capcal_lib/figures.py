@@ -112,6 +112,29 @@ def targets(evaluations: Sequence[Evaluation], rng: np.random.Generator) -> Figu
     return _panels(evaluations, draw, x="one sample (response target)", y="mu_hat (capability target)")
 
 
+def running_means(one: Evaluation, rng: np.random.Generator) -> Figure:
+    """Draw how the share of correct samples of three questions settles, in one random order of their samples.
+
+    The questions are those at the 25th, 50th and 75th percentile of mu_hat among the undecided ones.
+    """
+    c, n = one.counts.correct, one.counts.total
+    undecided = np.flatnonzero((c > 0) & (c < n))
+    order = undecided[np.argsort(one.counts.expected_accuracy[undecided], kind="stable")]
+    chosen = [order[int(share * (len(order) - 1))] for share in (0.25, 0.5, 0.75)] if len(order) else []
+    with _style():
+        figure, axes = plt.subplots(figsize=(6.5, 3), layout="constrained")
+        for color, row in zip(PALETTE, dict.fromkeys(chosen), strict=False):
+            verdicts = rng.permutation(np.arange(n[row]) < c[row])
+            drawn = np.arange(1, n[row] + 1)
+            axes.plot(drawn, verdicts.cumsum() / drawn, color=color)
+            axes.axhline(c[row] / n[row], color=color, linestyle=":", linewidth=1)
+        if not chosen:
+            _say(axes, "no undecided question")
+        axes.set(xlabel="samples drawn", ylabel="share correct", ylim=(-0.02, 1.02), xscale="log")
+        axes.set_title(f"{one.dataset.title} ({one.evidence})")
+    return _done(figure)
+
+
 def k_eval(table: pd.DataFrame, *, paper_k: int = 100) -> Figure:
     """Draw what ``tables.k_eval_table`` holds: precision, and the bias of the plug-in score, against k."""
     with _style():
@@ -138,7 +161,8 @@ def coverage(table: pd.DataFrame, *, level: float = 0.95) -> Figure:
     with _style():
         figure, axes = plt.subplots(figsize=(6.5, 3.2), layout="constrained")
         for color, (method, rows) in zip(PALETTE, table.groupby("method", sort=False), strict=False):
-            axes.plot(rows["mu"], rows["coverage"], marker="o", markersize=3, color=color, label=str(method))
+            dots = "o" if len(rows) < 20 else ""
+            axes.plot(rows["mu"], rows["coverage"], marker=dots, markersize=3, color=color, label=str(method))
         axes.axhline(level, color=MUTED, linestyle=":", zorder=0)
         axes.set(xlabel="mu", ylabel="coverage (simulated)", ylim=(min(0.6, table["coverage"].min()) - 0.02, 1.005))
         _legend(axes, ncols=2)
@@ -180,7 +204,7 @@ def scores(table: pd.DataFrame) -> Figure:
 
 
 def pass_curves(evaluations: Sequence[Evaluation], methods: Sequence[str], *, largest: int = 64) -> Figure:
-    """Draw each data set's pass@k, and what each method's confidences predict for it (paper, figure 7).
+    """Draw each data set's pass@k, and what each method's confidences predict for it (paper, figure 9).
 
     The curves end at ``largest``, or before it where no question has as many scored samples; the questions are
     those that have enough for the whole curve.
@@ -212,7 +236,7 @@ def pass_curves(evaluations: Sequence[Evaluation], methods: Sequence[str], *, la
 
 
 def budgets(evaluations: Sequence[Evaluation], tables: Sequence[pd.DataFrame], methods: Sequence[str]) -> Figure:
-    """Draw what ``tables.budget_table`` holds: success rate against the budget a question (paper, figure 6)."""
+    """Draw what ``tables.budget_table`` holds: success rate against the budget a question (paper, figures 5 and 10)."""
     by_name = {one.dataset.name: table for one, table in zip(evaluations, tables, strict=True)}
 
     def draw(axes: Axes, one: Evaluation) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.inputs import Floats, as_counts, as_numbers, refuse, same_length, whole
+from capcal_lib.inputs import Floats, as_confidence, as_counts, as_numbers, refuse, same_length, whole
 
 BinomialMethod = Literal["jeffreys", "wilson", "clopper-pearson", "wald"]
 
@@ -105,6 +105,48 @@ def _beta_limits(c: Floats, n: Floats, level: float, *, spread: float) -> tuple[
     low = betaincinv(np.maximum(c + 1 - spread, 0.5), n - c + spread, tail)
     high = betaincinv(c + spread, np.maximum(n - c + 1 - spread, 0.5), 1 - tail)
     return low, high
+
+
+def coverage_probability(
+    expected_accuracy: ArrayLike, k_eval: int, *, method: BinomialMethod = "jeffreys", level: float = 0.95
+) -> Floats:
+    """Return how often an interval from k_eval samples holds mu, summed exactly over the number correct.
+
+    Parameters
+    ----------
+    expected_accuracy : array-like of shape (n,)
+        Values of mu, in [0, 1].
+    k_eval : int
+        Samples per question, at least 1.
+    method, level
+        As in :func:`binomial_interval`.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        In [0, 1]; near ``level`` is good, below it the interval promises too much.
+
+    Raises
+    ------
+    InputError
+        For values of mu outside [0, 1], or an option out of range.
+
+    References
+    ----------
+    The paper, appendix "The choice of k_eval"; Brown, Cai and DasGupta (2001), section 2.
+
+    Examples
+    --------
+    >>> coverage_probability([0.01, 0.5], 100, method="wald").round(3)
+    array([0.633, 0.943])
+    """
+    from scipy.stats import binom  # slow to import
+
+    mu = as_confidence(expected_accuracy)
+    correct = np.arange(whole("k_eval", k_eval, least=1) + 1)
+    limits = binomial_interval(correct, np.full(correct.size, k_eval), method=method, level=level)
+    held = (limits[:, 0] <= mu[:, None]) & (mu[:, None] <= limits[:, 1])
+    return (binom.pmf(correct, k_eval, mu[:, None]) * held).sum(axis=1)
 
 
 def wald_sample_size(half_width: float, *, expected_accuracy: float = 0.5, level: float = 0.95) -> int:

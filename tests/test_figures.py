@@ -56,6 +56,7 @@ DRAWN_FROM_EVALUATIONS: dict[str, Callable[[list[Evaluation]], Figure]] = {
 }
 DRAWN_FROM_TABLES: dict[str, Callable[[], Figure]] = {
     "k_eval": lambda: figures.k_eval(sweep([MIXED])),
+    "running_means": lambda: figures.running_means(MIXED, rng()),
     "coverage": lambda: figures.coverage(tables.coverage([0.1, 0.5], 20, rng(), draws=50)),
     "confidences": lambda: figures.confidences(MIXED),
     "live": lambda: figures.live(LIVE),

@@ -9,7 +9,13 @@ from scipy.optimize import brentq
 from scipy.stats import beta, betabinom, binom, binomtest
 
 from capcal_lib.errors import InputError
-from capcal_lib.intervals import binomial_interval, bootstrap_mean, paired_difference, wald_sample_size
+from capcal_lib.intervals import (
+    binomial_interval,
+    bootstrap_mean,
+    coverage_probability,
+    paired_difference,
+    wald_sample_size,
+)
 
 METHODS = ["jeffreys", "wilson", "clopper-pearson", "wald"]
 
@@ -240,3 +246,45 @@ def test_a_pair_must_be_of_the_same_questions():
         paired_difference([0.1, 0.2], [0.1], rng=rng())
     with pytest.raises(InputError, match="row 0: term is inf"):
         paired_difference([np.inf], [np.inf], rng=rng())
+
+
+# Coverage
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_coverage_is_the_chance_of_the_counts_whose_interval_holds_mu(method):
+    for k, mu in [(1, 0.3), (10, 0.04), (100, 0.5)]:
+        naive = 0.0
+        for c in range(k + 1):
+            low, high = binomial_interval([c], [k], method=method, level=0.9)[0]
+            naive += math.comb(k, c) * mu**c * (1 - mu) ** (k - c) * (low <= mu <= high)
+        assert coverage_probability([mu], k, method=method, level=0.9)[0] == pytest.approx(naive, abs=1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_coverage_is_what_draws_show(method):
+    mu, k, draws = 0.07, 40, 40_000
+    limits = binomial_interval(rng(1).binomial(k, mu, draws), np.full(draws, k), method=method)
+    seen = np.mean((limits[:, 0] <= mu) & (mu <= limits[:, 1]))
+    exact = coverage_probability([mu], k, method=method)[0]
+    assert abs(seen - exact) < 4 * math.sqrt(exact * (1 - exact) / draws)
+
+
+@given(mu=st.floats(0, 1), k=st.integers(1, 150), level=st.sampled_from([0.8, 0.95]))
+@settings(deadline=None, max_examples=60)
+def test_clopper_pearson_never_covers_less_than_it_says(mu, k, level):
+    assert coverage_probability([mu], k, method="clopper-pearson", level=level)[0] >= level - 1e-9
+
+
+def test_wald_hardly_ever_covers_near_the_ends():
+    wald, jeffreys = (coverage_probability([0.001, 0.999], 100, method=one) for one in ("wald", "jeffreys"))
+    assert (wald < 0.1).all()
+    assert (jeffreys > 0.9).all()
+    assert wald[0] == pytest.approx(wald[1], abs=1e-9)
+
+
+def test_coverage_refuses_what_is_no_probability():
+    with pytest.raises(InputError, match=r"row 1: confidence is 1\.5"):
+        coverage_probability([0.5, 1.5], 10)
+    with pytest.raises(InputError, match="k_eval must be a whole number"):
+        coverage_probability([0.5], 0)
