@@ -80,18 +80,20 @@ class Claim:
 def judged(claims: Iterable[Claim]) -> pd.DataFrame:
     """Judge claims: one row each, with how many comparisons hold and the first three that do not.
 
-    A claim that denies something (wording *some*) has no exceptions to list.
+    A claim that denies something (wording *some*) has no exceptions to list. ``numbers`` says where they come from,
+    where that is not the paper for all.
     """
     rows = []
     for claim in claims:
         against = [one.where for one in claim.comparisons if not one.holds] if claim.wording != "some" else []
-        more = f" and {len(against) - 3} more" if len(against) > 3 else ""
+        more = f"; {len(against) - 3} more" if len(against) > 3 else ""
         right = sum(one.holds is True for one in claim.comparisons)
-        count = f"{right} of {len(claim.comparisons)}" if claim.comparisons else "none to count"
-        shown = ", ".join(against[:3]) + more
+        count = f"{right} of {len(claim.comparisons)}" if claim.comparisons else "no numbers"
+        shown = "; ".join(against[:3]) + more
         rows.append((claim.place, claim.says, claim.wording, count, claim.verdict, shown, claim.source))
-    columns = ["place", "the paper says", "wording", "comparisons that hold", "verdict", "exceptions", "numbers"]
-    return pd.DataFrame(rows, columns=columns).assign(evidence="reported")
+    columns = ["place", "the paper says", "of the cells", "hold", "verdict", "exceptions", "numbers"]
+    table = pd.DataFrame(rows, columns=columns).assign(evidence="reported")
+    return table if (table["numbers"] != "paper").any() else table.drop(columns="numbers")
 
 
 def main_table_claims() -> list[Claim]:
@@ -187,7 +189,9 @@ def appendix_claims() -> list[Claim]:
         for single, d in zip(singles, ("triviaqa", "gsm8k"), strict=True)
     )
     means = tuple(
-        Comparison(f"{load_model(m).title}, {single}", _mean(mixing, m, MIXED, seen), _mean(mixing, m, single, seen))
+        Comparison(
+            f"{load_model(m).paper_name}, {single}", _mean(mixing, m, MIXED, seen), _mean(mixing, m, single, seen)
+        )
         for m in MODELS
         for single in singles
     )
@@ -257,7 +261,7 @@ def application_claims() -> list[Claim]:
     )
     oracle = tuple(one for other in (PROBE_MATH, VERBALIZED, EVEN) for one in solved(other, ORACLE_CC, every, tie=True))
     often = tuple(one for other in (PROBE_MATH, VERBALIZED) for one in solved(EVEN, other, every))
-    figure, later = "figures 5 and 10", "published later, read off a figure"
+    figure, later = "figures 5 and 10", "later, off a figure"
     main_example = [("gpt-oss-20b", "math500")]
     return [
         Claim("rc-rises", "table 3", "The error of Oracle RC rises with k (both data sets)", "every", rising),
@@ -352,4 +356,4 @@ def _highest(ranges: list[Range]) -> Range:
 
 def _at(model: str, dataset: str, what: str = "") -> str:
     """Name a cell."""
-    return ", ".join(filter(None, (load_model(model).title, load_dataset(dataset).title, what)))
+    return ", ".join(filter(None, (load_model(model).paper_name, load_dataset(dataset).title, what)))

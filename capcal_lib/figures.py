@@ -112,27 +112,27 @@ def targets(evaluations: Sequence[Evaluation], rng: np.random.Generator) -> Figu
     return _panels(evaluations, draw, x="one sample (response target)", y="mu_hat (capability target)")
 
 
-def running_means(one: Evaluation, rng: np.random.Generator) -> Figure:
+def running_means(evaluations: Sequence[Evaluation], rng: np.random.Generator) -> Figure:
     """Draw how the share of correct samples of three questions settles, in one random order of their samples.
 
     The questions are those at the 25th, 50th and 75th percentile of mu_hat among the undecided ones.
     """
-    c, n = one.counts.correct, one.counts.total
-    undecided = np.flatnonzero((c > 0) & (c < n))
-    order = undecided[np.argsort(one.counts.expected_accuracy[undecided], kind="stable")]
-    chosen = [order[int(share * (len(order) - 1))] for share in (0.25, 0.5, 0.75)] if len(order) else []
-    with _style():
-        figure, axes = plt.subplots(figsize=(6.5, 3), layout="constrained")
+
+    def draw(axes: Axes, one: Evaluation) -> None:
+        c, n = one.counts.correct, one.counts.total
+        undecided = np.flatnonzero((c > 0) & (c < n))
+        order = undecided[np.argsort(one.counts.expected_accuracy[undecided], kind="stable")]
+        chosen = [order[int(share * (len(order) - 1))] for share in (0.25, 0.5, 0.75)] if len(order) else []
         for color, row in zip(PALETTE, dict.fromkeys(chosen), strict=False):
             verdicts = rng.permutation(np.arange(n[row]) < c[row])
             drawn = np.arange(1, n[row] + 1)
             axes.plot(drawn, verdicts.cumsum() / drawn, color=color)
             axes.axhline(c[row] / n[row], color=color, linestyle=":", linewidth=1)
+        axes.set(ylim=(-0.02, 1.02), xscale="log")
         if not chosen:
             _say(axes, "no undecided question")
-        axes.set(xlabel="samples drawn", ylabel="share correct", ylim=(-0.02, 1.02), xscale="log")
-        axes.set_title(f"{one.dataset.title} ({one.evidence})")
-    return _done(figure)
+
+    return _panels(evaluations, draw, x="samples drawn", y="share correct")
 
 
 def k_eval(table: pd.DataFrame, *, paper_k: int = 100) -> Figure:

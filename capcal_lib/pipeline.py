@@ -15,12 +15,14 @@ from pathlib import Path
 
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import load_model, model_names
+from capcal_lib.paper_map import check_evidence, map_page
 from capcal_lib.paths import BOOK, BUILD, MANIFESTS, NOTEBOOKS, RECORDED_RUNS, ROOT
 
 DEFAULT_MODEL = "smollm2-135m"
 MAIN_TABLE = "04_main_table"
 EXECUTED = BUILD / "notebooks"
 SOURCE = BUILD / "book_source"
+MAP = "reference/paper_map"
 WORKERS = 2
 CELL_TIMEOUT_S = 600
 
@@ -104,18 +106,24 @@ def execute(pages: Iterable[Page], *, say: Say) -> None:
 
 
 def build_book() -> Path:
-    """Build the book from the executed pages, warnings being errors, and return its index.
+    """Build the book from the executed pages and the reproduction map, warnings being errors, and return its index.
 
     Raises
     ------
     InputError
-        When a page is not executed, or the build fails.
+        When a page is not executed or shows other evidence than its notebook declares, or the build fails.
     """
     wanted = {BOOK / path.relative_to(BOOK): path.relative_to(BOOK) for path in BOOK.rglob("*") if path.is_file()}
     for page in book_pages():
         if not page.executed.exists():
             raise InputError(f"{page.name} is not executed; run: capcal notebooks")
+        if page.model == DEFAULT_MODEL:
+            check_evidence(page.executed)
         wanted[page.executed] = Path("notebooks") / f"{page.name}.ipynb"
+    where = BUILD / "paper_map.md"
+    names = {page.notebook: page.name for page in book_pages() if page.model == DEFAULT_MODEL}
+    where.write_text(map_page(names), encoding="utf-8")
+    wanted[where] = Path(f"{MAP}.md")
     _mirror(wanted, SOURCE)
     command = [str(Path(sys.executable).with_name("jupyter-book")), "build", str(SOURCE), "-n", "-W", "--keep-going"]
     command += ["--config", str(ROOT / "_config.yml"), "--toc", str(BOOK / "_toc.yml")]

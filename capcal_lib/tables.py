@@ -483,6 +483,33 @@ def reported_passk(model: str) -> pd.DataFrame:
     return wide.reset_index().assign(evidence="reported")
 
 
+def reported_settings(model: str) -> pd.DataFrame:
+    """List how the paper sampled from a model and trained its probes (appendices B.2 and C.2): one row a setting."""
+    rows = pd.concat([load_reported("sampling"), load_reported("hyperparameters")])
+    rows = rows[rows["model"] == model]
+    trained = [f" ({load_dataset(name).title})" if name else "" for name in rows["dataset"]]
+    return pd.DataFrame({"setting": rows["method"] + trained, "value": rows["value"]}).assign(evidence="reported")
+
+
+def reported_costs(model: str) -> pd.DataFrame:
+    """Return the mean tokens of a response and of a confidence, read off the paper's cost figures: one row a data set.
+
+    They are known to 6 percent. P(True) costs one token where the figure has none; a probe costs less than one.
+    """
+    rows = load_reported("tokens", source="reference code")
+    rows = rows[rows["model"] == model]
+    if rows.empty:
+        return pd.DataFrame()
+    methods = list(dict.fromkeys(rows["method"]))
+    wide = rows.pivot(index="dataset", columns="method", values="value").loc[
+        list(dict.fromkeys(rows["dataset"])), methods
+    ]
+    wide.index = [load_dataset(name).title for name in wide.index]
+    return (
+        wide.rename_axis("data set", axis="index").rename_axis(columns=None).reset_index().assign(evidence="reported")
+    )
+
+
 def reported_later(model: str) -> pd.DataFrame:
     """Count what the authors published later of a model: one row for each table, generation and source.
 

@@ -64,6 +64,11 @@ def proper_scores(evaluation: Evaluation, *, clip: float = 0.001) -> pd.DataFram
     return pd.DataFrame(rows, columns=columns).assign(evidence=evaluation.evidence)
 
 
+def widest_gap(tables: Sequence[pd.DataFrame]) -> float:
+    """Return the largest absolute ``gap`` of some tables; NaN where all are empty."""
+    return max((float(table["gap"].abs().max()) for table in tables if len(table)), default=float("nan"))
+
+
 def single_draws(evaluation: Evaluation, rng: np.random.Generator, *, draws: int = 1000) -> pd.DataFrame:
     """Compare the exact uniform baseline with draws of the confidences: one row, mean and spread of their scores."""
     scored = evaluation.counts.total > 0
@@ -103,14 +108,15 @@ def coverage_summary(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def coverage_on(evaluations: Sequence[Evaluation], k: int) -> pd.DataFrame:
-    """Average each interval's exact coverage over the questions of each data set, as if their mu_hat were mu.
+    """Average each interval's exact coverage over the questions of each data set, as if their mu were known.
 
-    One row a data set, one column an interval; simulated, since mu is not known.
+    The mean of the Jeffreys posterior, (correct + 1/2)/(total + 1), stands for mu: mu_hat itself would be 0 or 1 for
+    many questions, where no interval can miss. One row a data set, one column an interval.
     """
     rows = []
     for one in evaluations:
-        mu = one.counts.expected_accuracy
-        mu = mu[~np.isnan(mu)]
+        scored = one.counts.total > 0
+        mu = (one.counts.correct[scored] + 0.5) / (one.counts.total[scored] + 1)
         covered = {
             method: float(coverage_probability(mu, k, method=method).mean()) if len(mu) else np.nan
             for method in get_args(BinomialMethod)

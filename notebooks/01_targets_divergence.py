@@ -42,7 +42,7 @@ tables.show(
 # %% [markdown]
 # A question is interesting when $\hat\mu$ is neither 0 nor 1: then one sample cannot tell what the model can do.
 
-# %% mystnb={"figure": {"caption": "Expected accuracy over the questions of each data set.", "name": "fig-expected-accuracy"}}
+# %% mystnb={"figure": {"caption": "Expected accuracy over the questions of each data set.", "name": "fig-expected-accuracy"}} paper=["equation-4"] evidence=["measured"] reads=["verdicts"]
 figures.histograms(study.evaluations)
 
 # %% [markdown]
@@ -51,14 +51,14 @@ figures.histograms(study.evaluations)
 # Response calibration takes the correctness $C$ of one sample as its target; capability calibration takes $\mu$.
 # Below, one sample is drawn for each question. Were the targets the same, all points would lie in two corners.
 
-# %% mystnb={"figure": {"caption": "The response target of one drawn sample against the capability target, a point a question, with sideways jitter.", "name": "fig-targets"}}
+# %% mystnb={"figure": {"caption": "The response target of one drawn sample against the capability target, a point a question, with sideways jitter.", "name": "fig-targets"}} paper=["figure-2", "figure-11", "appendix-e", "section-3.2"] evidence=["measured"] reads=["verdicts"]
 figures.targets(study.evaluations, study.rng)
 
 # %% [markdown]
 # The distance between the targets needs no draw: a sample of a question with expected accuracy $\mu$ lies
 # $2\mu(1-\mu)$ from it on average.
 
-# %%
+# %% label="targets-distance" paper=["figure-11", "appendix-e", "section-4.1"] evidence=["measured"] reads=["verdicts"]
 divergence = tables.targets(study.evaluations)
 tables.show(divergence, "How far the two targets lie apart.")
 
@@ -84,7 +84,7 @@ checks = [
     if one.confidences
 ]
 
-# %%
+# %% label="targets-theorem-2" paper=["theorem-2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 tables.show(
     tables.stack(checks[:1]),
     "Both sides of theorem 2 on one data set.",

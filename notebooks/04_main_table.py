@@ -30,7 +30,7 @@ study
 # %% [markdown]
 # ## What is behind this page
 
-# %%
+# %% label="main-overview" paper=["table-4", "appendix-b.3", "section-4.3", "section-4.3.1"] evidence=["measured"] reads=["verdicts"]
 tables.show(
     tables.overview(study.evaluations, study.rng),
     "Questions, samples and expected accuracy.",
@@ -45,7 +45,7 @@ tables.show(
 # [in-domain in-distribution]{.in-domain-in-distribution}, [in-domain out-of-distribution]{.in-domain-out-of-distribution}
 # or [out-of-domain]{.out-of-domain}.
 
-# %%
+# %% label="main-scores" paper=["table-2", "section-4.3.2", "equation-7", "equation-11"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 scores = tables.main_table(study.evaluations, study.rng)
 tables.show_main(scores, "Corrected capability Brier score.")
 
@@ -63,7 +63,7 @@ notebook.glue(missing=int(missing))
 # On this page {glue:text}`missing` confidences are missing. The paper scores by the plug-in form, and its code fills
 # what is missing with 0.5. By that rule:
 
-# %%
+# %% label="main-plug-in" paper=["table-2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 filled = tables.main_table(study.evaluations, study.rng, fallback=0.5)
 tables.show_main(tables.plug_in(filled), "Plug-in score, missing as 0.5.")
 
@@ -73,7 +73,7 @@ tables.show_main(tables.plug_in(filled), "Plug-in score, missing as 0.5.")
 # These are the paper's printed numbers: plug-in scores without intervals, on the paper's own samples, which were not
 # published. Bold marks the lowest as printed; no interval supports it.
 
-# %%
+# %% label="main-reported" paper=["table-2"] evidence=["reported"] reads=["main"]
 tables.show_main(
     tables.reported_main(study.model.name),
     "As printed in the paper.",

@@ -35,15 +35,14 @@ study
 # A score printed as 0.0831 is some number from 0.08305 to 0.08315. Below, two printed numbers *agree* when some pair of
 # values from their ranges does, computed in fractions. Three numbers share one quantity, the mean of $\mu(1-\mu)$: the
 # uniform baseline is one third less it, the pass@1 error of Oracle RC estimates it, and by theorem 2 it separates
-# response from capability scores.
-
-# %% [markdown]
+# response from capability scores. What follows from printed numbers by arithmetic alone keeps the mark *reported*.
+#
 # ## Theorem 2, completed
 #
 # The paper prints no correctness variance. It follows from the uniform baseline for all 21 cells, and with it the
 # expected response Brier score of every method.
 
-# %%
+# %% label="audit-theorem-2" paper=["theorem-2", "table-2", "equation-10"] evidence=["reported"] reads=["main"]
 completed = audit.theorem_2_reported()
 tables.show(
     completed,
@@ -67,7 +66,7 @@ notebook.glue(beaten=beaten, cells=len(completed), least=least, most=most)
 #
 # A data set of mean accuracy $m$ has a variance of at most $m(1-m)$. A table that broke this would be wrong somewhere.
 
-# %%
+# %% label="audit-means" paper=["table-4", "appendix-b.3"] evidence=["reported"] reads=["main", "mean_accuracy"]
 means = audit.mean_accuracies()
 tables.show(means, "The variance and its bound.")
 
@@ -78,13 +77,13 @@ notebook.glue(possible=int((means["possible"] == "yes").sum()))
 # All {glue:text}`possible` of {glue:text}`cells` are possible. AIME25 has 30 questions, and 3,000 samples can only give
 # certain means:
 
-# %%
+# %% label="audit-counts" paper=["table-4"] evidence=["reported"] reads=["mean_accuracy"]
 tables.show(audit.countable_means(), "Whole counts behind the printed means.")
 
 # %% [markdown]
 # ## Oracle RC against the baseline
 
-# %%
+# %% label="audit-oracle-rc" paper=["table-3", "table-8", "equation-11"] evidence=["reported"] reads=["main", "passk_math500", "passk_aime25"]
 shared = audit.shared_variance()
 tables.show(shared, "The same variance, printed in two tables.")
 
@@ -101,7 +100,7 @@ notebook.glue(unexplained=unexplained, widest=shared["sds"].abs().max())
 #
 # At $k = 1$ the pass@k error of a confidence *is* its Brier score.
 
-# %%
+# %% label="audit-twice" paper=["table-2", "table-3", "table-8"] evidence=["reported"] reads=["main", "passk_math500", "passk_aime25"]
 twice = audit.same_quantity()
 tables.show(twice, "Brier score and pass@1 error of Probe (MATH).")
 
@@ -120,7 +119,7 @@ notebook.glue(pairs=len(twice), excess=twice["excess"].max())
 # Oracle CC predicts pass@1 by $\hat\mu$ and is scored on the same $\hat\mu$: zero by definition. What would it score on
 # others?
 
-# %%
+# %% label="audit-oracle-cc" paper=["table-3", "table-8"] evidence=["reported"] reads=["main", "passk_math500", "passk_aime25"]
 tables.show(audit.oracle_in_sample(), "Oracle CC at k = 1, in sample and not.")
 
 # %% [markdown]
@@ -128,12 +127,8 @@ tables.show(audit.oracle_in_sample(), "Oracle CC at k = 1, in sample and not.")
 # for the oracle and half to score it:
 
 # %%
-halves = [
-    tables.passk_table(one, [1, 4, 16], study.rng) for one in study.evaluations
-]
-oracle = tables.stack(halves)
-oracle = oracle[oracle["method"] == "Oracle CC"] if len(oracle) else oracle
-tables.show(oracle, "Oracle CC on unseen samples, and in sample.")
+halves = audit.oracle_halves(study.evaluations, study.rng)
+tables.show(halves, "Oracle CC on unseen samples, and in sample.")
 
 # %% [markdown]
 # ## What the text says, and what the tables bear out
@@ -142,11 +137,11 @@ tables.show(oracle, "Oracle CC on unseen samples, and in sample.")
 # one; *most*, where it says "generally" or "often"; *some*, where it denies that something is always so. Where no number
 # bears on a claim, or rounding hides which is lower, it *cannot be told*.
 
-# %%
+# %% label="audit-claims-methods" paper=["section-4.3.2", "table-2"] evidence=["reported"] reads=["main"]
 main_claims = claims.judged(claims.main_table_claims())
 tables.show(main_claims, "Section 4.3 and table 2.")
 
-# %%
+# %% label="audit-claims-appendix" paper=["appendix-b.1", "appendix-c.2", "appendix-c.3", "appendix-c.4", "table-6", "table-7"] evidence=["reported"] reads=["main", "consistency", "mixing"]
 appendix_claims = claims.judged(claims.appendix_claims())
 tables.show(appendix_claims, "Appendices B and C.")
 
@@ -154,7 +149,7 @@ tables.show(appendix_claims, "Appendices B and C.")
 # The standard error of 0.0056 that the paper names is that of the *mean* over 30 questions. One question's $\hat\mu$ is
 # known to several hundredths at best, which is what matters for its Brier term.
 
-# %%
+# %% label="audit-claims-applications" paper=["section-5", "section-5.1", "section-5.2", "appendix-d", "figure-5", "figure-10", "table-3", "table-8"] evidence=["reported"] reads=["main", "passk_math500", "passk_aime25", "budget"]
 application_claims = claims.judged(claims.application_claims())
 tables.show(application_claims, "Section 5 and appendix D.")
 
@@ -178,7 +173,7 @@ notebook.glue(
 # mean $\mu(1-\mu)/k$, so the drop along the curve measures the variance again. These numbers are read off a figure and
 # belong to the paper's generation of samples, except gpt-oss-20b on MATH-500, whose labels were collected again.
 
-# %%
+# %% label="audit-slopes" paper=["figure-6", "appendix-b.1"] evidence=["reported"] reads=["main", "k_eval_curve"]
 slopes = audit.k_eval_slope()
 tables.show(slopes, "Variance from the baseline and from the curve.")
 
@@ -197,7 +192,7 @@ notebook.glue(agree=agree, far=far)
 # question and the outcomes are sorted, so all questions draw the same positions. One sample a question must solve the
 # mean accuracy. It does not:
 
-# %%
+# %% label="audit-one-sample" paper=["figure-5", "figure-10"] evidence=["reported"] reads=["budget", "mean_accuracy"]
 once = audit.one_sample_each()
 tables.show(
     once, "Even spending at one sample a question, read off a figure.", digits=3

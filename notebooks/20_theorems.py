@@ -31,13 +31,11 @@ study
 # %% [markdown]
 # ## Expected accuracy is a limit
 #
-# $\mu$ is what the share of correct samples tends to as more and more are drawn. Three undecided questions, in a
-# random order of the samples at hand:
+# $\mu$ is what the share of correct samples tends to as more and more are drawn. Three undecided questions of each
+# data set, in a random order of the samples at hand:
 
-# %% mystnb={"figure": {"caption": "Share of correct samples of three questions as samples come in; dotted, all samples.", "name": "fig-running-means"}}
-figures.running_means(study.evaluations[0], study.rng) if len(
-    study.evaluations
-) else study
+# %% mystnb={"figure": {"caption": "Share of correct samples of three questions as samples come in; dotted, all samples.", "name": "fig-running-means"}} paper=["equation-5", "equation-4", "section-3.1"] evidence=["measured"] reads=["verdicts"]
+figures.running_means(study.evaluations, study.rng)
 
 # %% [markdown]
 # ## Theorem 1: two targets, two optima
@@ -45,7 +43,7 @@ figures.running_means(study.evaluations[0], study.rng) if len(
 # For every question, search all confidences for the best by either target. By the response target that is the
 # correctness of the one sample drawn; by the capability target it is $\hat\mu$. This is so for every proper score.
 
-# %%
+# %% label="theorem-1-optima" paper=["theorem-1", "equation-8", "equation-6", "equation-2"] evidence=["measured"] reads=["verdicts"]
 optima = tables.stack(
     [theory.optima(one, study.rng) for one in study.evaluations[:1]]
 )
@@ -64,23 +62,18 @@ notebook.glue(apart=apart)
 # Expected response Brier less correctness variance is the capability Brier, for any confidence.
 
 # %%
-checks = [tables.theorem_2(one) for one in study.evaluations]
 checks = [
-    check.assign(evidence=one.evidence)
-    for one, check in zip(study.evaluations, checks, strict=True)
+    tables.theorem_2(one).assign(evidence=one.evidence)
+    for one in study.evaluations
 ]
 
-# %%
+# %% label="theorem-2-gaps" paper=["theorem-2", "equation-9", "equation-10", "equation-3", "equation-7"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 tables.show(
     tables.stack(checks[:1]), "Both sides on one data set.", gap="{:.1e}"
 )
 
 # %%
-worst = max(
-    (float(check["gap"].abs().max()) for check in checks if len(check)),
-    default=float("nan"),
-)
-notebook.glue(datasets=len(checks), worst=worst)
+notebook.glue(datasets=len(checks), worst=theory.widest_gap(checks))
 
 # %% [markdown]
 # Over all {glue:text}`datasets` data sets the largest gap is {glue:text}`worst:.1e`: rounding, and nothing else.
@@ -92,15 +85,17 @@ notebook.glue(datasets=len(checks), worst=worst)
 # confidence and target agree:
 #
 # $$
-# \mathcal D_g(t, s) = g(t) - g(s) - g'(s)\,(t - s), \qquad
-# \mathbb E\bigl[\mathcal D_g(\mathcal C, s)\bigr] - \mathcal D_g(\mu, s) = \mathbb E\bigl[g(\mathcal C)\bigr] - g(\mu).
+# \begin{aligned}
+# \mathcal D_g(t, s) &= g(t) - g(s) - g'(s)\,(t - s), \\
+# \mathbb E\bigl[\mathcal D_g(\mathcal C, s)\bigr] - \mathcal D_g(\mu, s) &= \mathbb E\bigl[g(\mathcal C)\bigr] - g(\mu).
+# \end{aligned}
 # $$ (eq-bregman)
 #
 # The right side does not know $s$. With $g(t) = t^2$ it is the variance. With $g(t) = t\log t + (1-t)\log(1-t)$ the
 # divergence is Kullback and Leibler's and the right side is the entropy of $\mathcal C$. With
 # $g(t) = \sqrt{t^2 + (1-t)^2}$ it is the spherical score.
 
-# %%
+# %% label="proper-scores" paper=["appendix-a.3", "equation-15"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 general = [theory.proper_scores(one) for one in study.evaluations]
 tables.show(
     tables.stack(general[:1]),
@@ -109,11 +104,7 @@ tables.show(
 )
 
 # %%
-worst_general = max(
-    (float(table["gap"].abs().max()) for table in general if len(table)),
-    default=float("nan"),
-)
-notebook.glue(worst_general=worst_general)
+notebook.glue(worst_general=theory.widest_gap(general))
 
 # %% [markdown]
 # The largest gap over all data sets, methods and scores is {glue:text}`worst_general:.1e`.
@@ -142,7 +133,7 @@ notebook.glue(no_gap=mean - cross_entropy(mu, s))
 # A confidence drawn evenly from $[0, 1]$ loses $\int_0^1 (s - \mu)^2\,ds = \frac13 - \mu + \mu^2$ on average. The
 # integrand is a parabola in $s$, so Gauss's rule with two points gives the integral exactly; it needs no draws.
 
-# %%
+# %% label="uniform-integral" paper=["equation-11", "appendix-c.2"] evidence=["simulated"]
 nodes, weights = np.polynomial.legendre.leggauss(2)
 points, share = (nodes + 1) / 2, weights / 2
 mus = np.linspace(0, 1, 101)
@@ -153,7 +144,7 @@ notebook.glue(baseline_gap=np.abs(integral - (1 / 3 - mus + mus**2)).max())
 # Integral and formula differ by at most {glue:text}`baseline_gap:.1e`. So the baseline of a data set is one third less the
 # correctness variance, and one number tells the other. A single draw of the confidences scatters around it:
 
-# %%
+# %% label="uniform-draws" paper=["equation-11"] evidence=["measured"] reads=["verdicts"]
 single = [theory.single_draws(one, study.rng) for one in study.evaluations]
 tables.show(
     tables.stack(single),

@@ -34,7 +34,7 @@ study
 # The Wald interval $\hat\mu \pm z\sqrt{\hat\mu(1-\hat\mu)/k}$ has no width where $\hat\mu$ is 0 or 1. How many questions
 # are there?
 
-# %%
+# %% label="wald-points" paper=["appendix-b.1"] evidence=["measured"] reads=["verdicts"]
 certain = theory.at_the_ends(study.evaluations)
 tables.show(certain, "Questions whose Wald interval is a single point.")
 
@@ -50,10 +50,10 @@ import numpy as np
 mus = np.linspace(0.002, 0.998, 499)
 exact = theory.exact_coverage(mus, k_eval)
 
-# %% mystnb={"figure": {"caption": "Chance that a 95 % interval holds mu, for four intervals, summed exactly. The teeth come from the counts being whole numbers.", "name": "fig-exact-coverage"}}
+# %% mystnb={"figure": {"caption": "Chance that a 95 % interval holds mu, for four intervals, summed exactly. The teeth come from the counts being whole numbers.", "name": "fig-exact-coverage"}} paper=["appendix-b.1", "equation-16"] evidence=["simulated"]
 figures.coverage(exact)
 
-# %%
+# %% label="coverage-summary" paper=["appendix-b.1"] evidence=["simulated"]
 summary = theory.coverage_summary(exact)
 tables.show(summary, "Coverage and width over all mu.", digits=3)
 
@@ -66,7 +66,7 @@ notebook.glue(wald=least["wald"], exact_least=least["clopper-pearson"])
 # falls below 0.95 and pays for it in width. Wilson and Jeffreys miss a little at some $\mu$ and are right on average.
 #
 # The least is taken at unlucky $\mu$, and $\mu$ near the ends are not rare. Averaged over the questions of each data set,
-# with each question's $\hat\mu$ in the place of its $\mu$:
+# with the mean of a question's Jeffreys posterior in the place of its $\mu$:
 
 # %%
 tables.show(
@@ -102,7 +102,7 @@ tables.show(
 # The paper plans $k_\text{eval}$ by the Wald half-width at $\mu = 1/2$, and mentions that Wilson's interval could be
 # searched instead. Its widest interval is also in the middle, so the search is short.
 
-# %%
+# %% label="wilson-size" paper=["equation-17", "equation-18"] evidence=["simulated"]
 from capcal_lib.intervals import binomial_interval, wald_sample_size
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from capcal_lib import audit
 from capcal_lib.audit import Range, cells
 from capcal_lib.reported import load_reported
+from tests.test_tables import evaluation, rng
 
 PRINTED = st.integers(0, 10_000).map(lambda n: n / 10_000)
 
@@ -119,3 +120,13 @@ def test_one_sample_a_question_is_not_the_mean_accuracy():
     points = audit.one_sample_each()["points"]
     assert len(points) == 6
     assert (points > 1.5).all()
+
+
+def test_the_oracle_on_unseen_samples_is_worse_than_in_sample():
+    one = evaluation([50] * 60, [100] * 60)
+    table = audit.oracle_halves([one], rng())
+    assert table["k"].tolist() == [1, 4, 16]
+    assert table["data set"].tolist() == ["Mini exam"] * 3
+    assert table["in sample"][0] == 0
+    assert table["error"][0] == pytest.approx(0.25 / 25, rel=0.5)  # the halves of a fair coin: 2 x 0.25/50
+    assert audit.oracle_halves([], rng()).empty

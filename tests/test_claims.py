@@ -41,9 +41,9 @@ def test_a_claim_is_judged_by_its_own_wording(wording, comparisons, verdict):
 
 def test_the_table_names_the_exceptions_but_not_of_a_denial():
     table = judged([Claim("a", "p", "s", "every", (RIGHT, *[WRONG] * 5)), Claim("b", "p", "s", "some", (WRONG, RIGHT))])
-    assert table["exceptions"].tolist() == ["w, w, w and 2 more", ""]
-    assert table["comparisons that hold"].tolist() == ["1 of 6", "1 of 2"]
-    assert judged([Claim("c", "p", "s")])["comparisons that hold"].tolist() == ["none to count"]
+    assert table["exceptions"].tolist() == ["w; w; w; 2 more", ""]
+    assert table["hold"].tolist() == ["1 of 6", "1 of 2"]
+    assert judged([Claim("c", "p", "s")])["hold"].tolist() == ["no numbers"]
 
 
 def test_keys_are_unique_and_every_comparison_is_of_another_cell():

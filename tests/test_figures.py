@@ -50,13 +50,13 @@ def spent(ones: list[Evaluation]) -> list[pd.DataFrame]:
 DRAWN_FROM_EVALUATIONS: dict[str, Callable[[list[Evaluation]], Figure]] = {
     "histograms": figures.histograms,
     "targets": lambda ones: figures.targets(ones, rng()),
+    "running_means": lambda ones: figures.running_means(ones, rng()),
     "scores": lambda ones: figures.scores(tables.main_table(ones, rng())),
     "pass_curves": lambda ones: figures.pass_curves(ones, METHODS),
     "budgets": lambda ones: figures.budgets(ones, spent(ones), METHODS),
 }
 DRAWN_FROM_TABLES: dict[str, Callable[[], Figure]] = {
     "k_eval": lambda: figures.k_eval(sweep([MIXED])),
-    "running_means": lambda: figures.running_means(MIXED, rng()),
     "coverage": lambda: figures.coverage(tables.coverage([0.1, 0.5], 20, rng(), draws=50)),
     "confidences": lambda: figures.confidences(MIXED),
     "live": lambda: figures.live(LIVE),
@@ -231,3 +231,12 @@ def test_nothing_stumbles_over_an_edge(one: Evaluation) -> None:
     made += [figures.confidences(one), figures.k_eval(tables.k_eval_table(one, [2, 100], rng()))]
     for figure in made:
         figure.draw_without_rendering()
+
+
+def test_running_means_end_at_the_expected_accuracy() -> None:
+    one = evaluation([0, 3, 5, 8, 10], [10] * 5)
+    (axes,) = panels(figures.running_means([one], rng()))
+    ends = sorted(line.get_ydata()[-1] for line in axes.get_lines() if len(line.get_xdata()) == 10)
+    assert ends == [0.3, 0.5]
+    (nothing,) = panels(figures.running_means([evaluation([0, 4], [4, 4])], rng()))
+    assert [text.get_text() for text in nothing.texts] == ["no undecided question"]

@@ -29,7 +29,7 @@ ORDER = (  # a module may import from its own line and from those above it
     ("claims",),
     ("defects",),
     ("figures",),
-    ("notebook",),
+    ("notebook", "paper_map"),
     ("pipeline",),
     ("cli",),
 )

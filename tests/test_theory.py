@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from capcal_lib import tables, theory
@@ -88,7 +89,7 @@ def test_drawn_and_exact_coverage_agree() -> None:
 
 def test_coverage_on_a_data_set_is_the_mean_over_its_questions() -> None:
     row = theory.coverage_on([evaluation([1, 0, 0], [10, 10, 0])], 50).iloc[0]
-    assert row["wald"] == pytest.approx(coverage_probability([0.1, 0.0], 50, method="wald").mean())
+    assert row["wald"] == pytest.approx(coverage_probability([1.5 / 11, 0.5 / 11], 50, method="wald").mean())
     assert row["evidence"] == "simulated"
 
 
@@ -103,3 +104,9 @@ def test_no_scored_sample_is_nothing_to_show() -> None:
     assert theory.proper_scores(NOTHING).empty
     assert math.isnan(theory.at_the_ends([NOTHING])["none correct"][0])
     assert math.isnan(theory.coverage_on([NOTHING], 10)["wald"][0])
+
+
+def test_the_widest_gap_has_no_sign() -> None:
+    gaps = [pd.DataFrame({"gap": [0.0, -3.0]}), pd.DataFrame({"gap": [2.0]}), pd.DataFrame({"gap": []})]
+    assert theory.widest_gap(gaps) == 3
+    assert math.isnan(theory.widest_gap(gaps[2:]))
