@@ -487,8 +487,11 @@ def reported_settings(model: str) -> pd.DataFrame:
     """List how the paper sampled from a model and trained its probes (appendices B.2 and C.2): one row a setting."""
     rows = pd.concat([load_reported("sampling"), load_reported("hyperparameters")])
     rows = rows[rows["model"] == model]
-    trained = [f" ({load_dataset(name).title})" if name else "" for name in rows["dataset"]]
-    return pd.DataFrame({"setting": rows["method"] + trained, "value": rows["value"]}).assign(evidence="reported")
+    settings = [
+        f"{setting} ({load_dataset(name).title})" if name else setting
+        for setting, name in zip(rows["method"], rows["dataset"], strict=True)
+    ]
+    return pd.DataFrame({"setting": settings, "value": rows["value"]}).assign(evidence="reported")
 
 
 def reported_costs(model: str) -> pd.DataFrame:

@@ -595,3 +595,27 @@ def test_no_evaluations_make_empty_tables() -> None:
     ):
         assert table.empty
         assert "no samples of this model yet" in tables.show(table, "Nothing.").to_html()
+
+
+@pytest.mark.parametrize("model", IN_PAPER)
+def test_reported_settings_and_costs_are_the_data(model: str) -> None:
+    settings_ = tables.reported_settings(model).set_index("setting")["value"]
+    assert len(settings_) == 2 + 9
+    assert settings_["temperature"] in (0.6, 0.7, 1.0)
+    assert settings_["learning rate (MATH-500)"] in (5e-3, 1e-4, 2e-4)
+    costs = tables.reported_costs(model)
+    assert len(costs) == 7
+    assert ("P(True)" in costs) == (model == "gpt-oss-20b")
+    assert tables.reported_later(model)["numbers"].sum() > 300
+    for table in (costs, tables.reported_later(model)):
+        assert set(table["evidence"]) == {"reported"}
+
+
+def test_a_model_without_reported_numbers_has_none() -> None:
+    for table in (tables.reported_settings, tables.reported_costs, tables.reported_later):
+        assert table("smollm2-135m").empty
+
+
+def test_reported_costs_by_hand() -> None:
+    costs = tables.reported_costs("gpt-oss-20b").set_index("data set")
+    assert costs.loc["AIME25", ["Response", "Verbalized confidence", "P(True)"]].tolist() == [7800, 3080, 2400]
