@@ -154,13 +154,15 @@ def joined(items: Sequence[Item], cells: Sequence[Cell]) -> dict[str, list[Cell]
     return rows
 
 
-def map_page(pages: Mapping[str, str]) -> str:
+def map_page(pages: Mapping[str, str], reported: Mapping[str, str]) -> str:
     """Write the reproduction map in MyST.
 
     Parameters
     ----------
     pages
         For each notebook, its page in the book without the ending, such as ``04_main_table/smollm2-135m``.
+    reported
+        For notebooks that have one, the page of a model of the paper: where its printed numbers are.
 
     Raises
     ------
@@ -175,7 +177,7 @@ def map_page(pages: Mapping[str, str]) -> str:
             fence = [":::", ""] if len(lines) > 1 else []
             lines += [*fence, f"## {_part(item)}", "", ":::{list-table}", ":header-rows: 1", ":widths: 32 36 12 20", ""]
             lines += ["* - In the paper", "  - Here", "  - Evidence", "  - Files"]
-        lines += _row(item, rows[item.key], pages)
+        lines += _row(item, rows[item.key], pages, reported)
     return "\n".join([*lines, ":::", ""])
 
 
@@ -187,8 +189,11 @@ def _part(item: Item) -> str:
     return item.number if item.title in (item.number, "What the paper is about") else f"{item.number}: {item.title}"
 
 
-def _row(item: Item, cells: Sequence[Cell], pages: Mapping[str, str]) -> list[str]:
-    places = [f"[{_place(cell)}](../notebooks/{pages[cell.notebook]}.ipynb{_anchor(cell)})" for cell in cells]
+def _row(item: Item, cells: Sequence[Cell], pages: Mapping[str, str], reported: Mapping[str, str]) -> list[str]:
+    places = []
+    for cell in cells:
+        shown = {**pages, **reported} if cell.evidence == ("reported",) else pages
+        places.append(f"[{_place(cell)}](../notebooks/{shown[cell.notebook]}.ipynb{_anchor(cell)})")
     places += [
         f"[{_spoken(page)}](../{page.replace('#', '.md#') if '#' in page else page + '.md'})" for page in item.pages
     ]
@@ -214,6 +219,8 @@ def _anchor(cell: Cell) -> str:
 
 def _spoken(page: str) -> str:
     """Name a written page, or its section."""
+    if page == "index":
+        return "The start page"
     path, _, section = page.partition("#")
     return (section or path.rpartition("/")[2]).replace("-", " ").replace("_", " ").capitalize()
 

@@ -15,7 +15,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.evaluation import Evaluation
 from capcal_lib.inputs import Floats, Ints
 from capcal_lib.intervals import Interval, binomial_interval, bootstrap_mean, paired_difference
-from capcal_lib.manifests import Dataset, dataset_names, load_dataset
+from capcal_lib.manifests import Dataset, dataset_names, load_dataset, load_model
 from capcal_lib.metrics import (
     capability_brier,
     capability_brier_terms,
@@ -469,11 +469,15 @@ def reported_wide(model: str) -> pd.DataFrame:
 
 
 def reported_passk(model: str) -> pd.DataFrame:
-    """Return the paper's two pass@k tables for a model: a row a (data set, method), a column a k."""
+    """Return the paper's two pass@k tables: a row a (data set, method), a column a k.
+
+    For a model that is not in them, all of the paper's models, a row a (model, data set, method).
+    """
     reported = pd.concat([load_reported("passk_math500"), load_reported("passk_aime25")])
     rows = reported[reported["model"] == model]
     if rows.empty:
-        return pd.DataFrame({"": ["the paper has no numbers of this model"]})
+        found = [reported_passk(name).assign(model=load_model(name).paper_name) for name in reported["model"].unique()]
+        return stack([table[["model", *table.columns.drop("model")]] for table in found])
     rows = rows.assign(
         column="pass@" + rows["k"].astype(str), title=[load_dataset(name).title for name in rows["dataset"]]
     )
@@ -483,33 +487,42 @@ def reported_passk(model: str) -> pd.DataFrame:
     return wide.reset_index().assign(evidence="reported")
 
 
-def reported_settings(model: str) -> pd.DataFrame:
-    """List how the paper sampled from a model and trained its probes (appendices B.2 and C.2): one row a setting."""
+def reported_settings() -> pd.DataFrame:
+    """List how the paper sampled and trained its probes (appendices B.2 and C.2): a row a setting, a column a model."""
     rows = pd.concat([load_reported("sampling"), load_reported("hyperparameters")])
-    rows = rows[rows["model"] == model]
-    settings = [
-        f"{setting} ({load_dataset(name).title})" if name else setting
-        for setting, name in zip(rows["method"], rows["dataset"], strict=True)
-    ]
-    return pd.DataFrame({"setting": settings, "value": rows["value"]}).assign(evidence="reported")
+    rows = rows.assign(
+        setting=[
+            f"{setting} ({load_dataset(name).title})" if name else setting
+            for setting, name in zip(rows["method"], rows["dataset"], strict=True)
+        ],
+        title=[str(load_model(name).paper_name) for name in rows["model"]],
+    )
+    return _wide(rows, "setting", "title").assign(evidence="reported")
 
 
-def reported_costs(model: str) -> pd.DataFrame:
-    """Return the mean tokens of a response and of a confidence, read off the paper's cost figures: one row a data set.
+def reported_costs() -> pd.DataFrame:
+    """Return the mean tokens of a response and of a confidence, read off the paper's cost figures, to 6 percent.
 
-    They are known to 6 percent. P(True) costs one token where the figure has none; a probe costs less than one.
+    One row a (model, data set). P(True) costs one token where there is no number; a probe costs less than one.
     """
     rows = load_reported("tokens", source="reference code")
-    rows = rows[rows["model"] == model]
-    if rows.empty:
-        return pd.DataFrame()
-    methods = list(dict.fromkeys(rows["method"]))
-    wide = rows.pivot(index="dataset", columns="method", values="value").loc[
-        list(dict.fromkeys(rows["dataset"])), methods
-    ]
-    wide.index = [load_dataset(name).title for name in wide.index]
+    rows = rows.assign(
+        place=[
+            f"{load_model(m).paper_name}, {load_dataset(d).title}"
+            for m, d in zip(rows["model"], rows["dataset"], strict=True)
+        ]
+    )
+    return _wide(rows, "place", "method").rename(columns={"place": "model and data set"}).assign(evidence="reported")
+
+
+def _wide(rows: pd.DataFrame, index: str, columns: str) -> pd.DataFrame:
+    """Turn rows of values into a table, in the order in which they come."""
+    order = [list(dict.fromkeys(rows[name])) for name in (index, columns)]
     return (
-        wide.rename_axis("data set", axis="index").rename_axis(columns=None).reset_index().assign(evidence="reported")
+        rows.pivot(index=index, columns=columns, values="value")
+        .loc[order[0], order[1]]
+        .rename_axis(columns=None)
+        .reset_index()
     )
 
 

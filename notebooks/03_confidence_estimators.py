@@ -103,26 +103,18 @@ tables.show(
 )
 
 # %% [markdown]
-# How it sampled, and the settings of its probes:
+# How it sampled from its three models, and the settings of their probes:
 
 # %% label="estimator-settings" paper=["appendix-b.2", "table-5", "appendix-c.2"] evidence=["reported"] reads=["sampling", "hyperparameters"]
-tables.show(
-    tables.reported_settings(study.model.name),
-    "Settings, as printed in the paper.",
-    empty="the paper has no numbers of this model",
-    value="{:g}",
-)
+settings = tables.reported_settings()
+numbers = dict.fromkeys(settings.columns[1:-1], "{:g}")
+tables.show(settings, "Settings, as printed in the paper.", **numbers)
 
 # %% [markdown]
 # What a response and a confidence cost in tokens, read off the paper's cost figures to about 6 %:
 
 # %% label="estimator-tokens" paper=["figure-3", "figure-4"] evidence=["reported"] reads=["tokens"]
-tables.show(
-    tables.reported_costs(study.model.name),
-    "Mean tokens.",
-    digits=0,
-    empty="the paper has no numbers of this model",
-)
+tables.show(tables.reported_costs(), "Mean tokens.", digits=0)
 
 # %% [markdown]
 # ## Summary

@@ -93,8 +93,8 @@ notebook.glue(unexplained=unexplained, widest=shared["sds"].abs().max())
 
 # %% [markdown]
 # Rounding alone does not explain {glue:text}`unexplained` of the six differences. But Oracle RC is drawn at random,
-# and no difference exceeds {glue:text}`widest:.2f` standard deviations of a single draw. The tables agree; with the exact
-# expectation in the place of the draw they would have agreed to the last digit.
+# and the largest difference is {glue:text}`widest:.2f` of the largest standard deviation that one draw can have. Nothing
+# here contradicts the tables; with the exact expectation in the place of the draw they would agree to the last digit.
 #
 # ## One mean, printed twice
 #

@@ -20,12 +20,13 @@ from capcal_lib.paper_map import (
     slug,
 )
 from capcal_lib.paths import BOOK, RECORDED_RUNS, ROOT
-from capcal_lib.pipeline import DEFAULT_MODEL, book_pages, notebook_names
+from capcal_lib.pipeline import DEFAULT_MODEL, PAPER_MODEL, book_pages, notebook_names
 
 PAPER = ROOT.parent / "shared" / "paper" / "paper.tex"
 ITEMS = load_items()
 CELLS = notebook_cells()
 PAGES = {page.notebook: page.name for page in book_pages() if page.model == DEFAULT_MODEL}
+REPORTED = {page.notebook: page.name for page in book_pages() if page.model == PAPER_MODEL}
 LEVELS = {"section": 0, "subsection": 1, "subsubsection": 2}
 
 
@@ -124,11 +125,12 @@ def test_measured_cells_read_runs_and_reported_ones_read_what_is_reported() -> N
 
 
 def test_the_page_has_a_row_an_item_and_only_links_to_pages_of_the_book() -> None:
-    page = map_page(PAGES)
+    page = map_page(PAGES, REPORTED)
     for item in ITEMS:
         assert page.count(f"* - **{item.number}** ") == 1
     for target in re.findall(r"\]\(\.\./notebooks/([^)#]*)\.ipynb", page):
-        assert target in PAGES.values()
+        assert target in {*PAGES.values(), *REPORTED.values()}
+    assert f"notebooks/{REPORTED['04_main_table']}.ipynb#what-the-paper-reports" in page
     assert page.count(":::{list-table}") == page.count("\n:::\n")
 
 
