@@ -63,7 +63,7 @@ def divergence(target: ArrayLike, confidence: ArrayLike, *, score: ProperScore =
         Both in [0, 1].
     score : {"brier", "log", "spherical"}, default="brier"
         ``brier``: (t - s)^2; ``log``: the Kullback-Leibler divergence in nats, infinite where s is 0 or 1 and t is
-        not; ``spherical``: |(t, 1-t)| - (t, 1-t).(s, 1-s)/|(s, 1-s)|.
+        not; ``spherical``: the length of (t, 1 - t) less that of its projection on (s, 1 - s).
 
     Returns
     -------
@@ -163,7 +163,7 @@ def bregman_information(correct: ArrayLike, total: ArrayLike, *, score: ProperSc
     -------
     ndarray of shape (n_questions,)
         At least 0, and 0 where all samples agree: mu_hat(1 - mu_hat) for Brier, the entropy of the sample's
-        correctness (at most log 2) for log, 1 - |(mu_hat, 1 - mu_hat)| for spherical.
+        correctness (at most log 2) for log, 1 less the length of (mu_hat, 1 - mu_hat) for spherical.
 
     Raises
     ------
