@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 ATTENTION = "capcal_shared_prefix"  # our name among the attention functions of transformers
-SAMPLES_IN_FLIGHT = 1024
+SAMPLES_IN_FLIGHT = 256
 PACKED_ROWS = 64  # the batch that packed weights are laid out for
 CACHE_BYTES = 2 << 30  # for the keys and values of the prompts in flight, and as much for those of the answers
 
