@@ -82,11 +82,18 @@ def load_evaluation(store: Path, model: str, dataset: str, *, k_eval: int = 100,
         dataset=load_dataset(dataset),
         evidence="simulated" if read_record(folder).identity.engine == "simulated" else "measured",
         sampled=True,
-        source=f"run {folder.name}",
+        source=f"run {folder.name}{_shortfall(counts, k_eval)}",
         counts=counts,
         answer_tokens=tokens,
         confidences=stored | _probes(store, folder, counts),
     )
+
+
+def _shortfall(counts: Counts, k_eval: int) -> str:
+    """Say which questions lack samples, as where some failed or the run was stopped."""
+    there = counts.total + counts.not_scored
+    short = there < k_eval
+    return f"; {short.sum():,} of them with {there.min()} to {k_eval - 1} samples, not {k_eval}" if short.any() else ""
 
 
 def beta_evaluation(model: str, dataset: str, *, k_eval: int = 100, rng: np.random.Generator) -> Evaluation:
