@@ -97,6 +97,7 @@ class Exchange(BaseHTTPRequestHandler):
     """One request and its answer."""
 
     protocol_version = "HTTP/1.1"
+    wbufsize = 1 << 16  # headers and body in one packet
     server: _Server
 
     def log_message(self, *_: object) -> None:

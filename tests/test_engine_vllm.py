@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import httpx2
 import numpy as np
@@ -171,7 +170,9 @@ def test_a_server_with_two_ranks_gives_the_rows_of_the_engine_in_process(engine:
 
 def test_the_server_gives_the_first_token_probabilities_of_the_engine(engine: Engine, server: str) -> None:
     asked = [Request(one, p_true_messages(one, MODEL.prompt_style)) for one in QUESTIONS[:6]]
-    ours, theirs = (one.next_token_logprobs(asked, [*YES, *NO]) for one in (engine, OpenAIEngine(MODEL, base_url=server)))
+    ours, theirs = (
+        one.next_token_logprobs(asked, [*YES, *NO]) for one in (engine, OpenAIEngine(MODEL, base_url=server))
+    )
     known = ~np.isnan(theirs)
     assert known.any()
     np.testing.assert_allclose(theirs[known], ours[known], atol=2e-3)
