@@ -2,9 +2,11 @@
 
 import hashlib
 import json
+import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -56,8 +58,12 @@ class ChatServer:
         self.thread.start()
 
     def stop(self) -> None:
+        """Die: connections that are open break."""
         self.http.shutdown()
         self.http.server_close()
+        for connection in self.http.connections:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
         self.thread.join()
 
     def __enter__(self) -> "ChatServer":
@@ -88,6 +94,14 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     allow_reuse_address = True
     chat: ChatServer
+
+    def __init__(self, *where: Any) -> None:
+        self.connections: list[Any] = []
+        super().__init__(*where)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self.connections.append(request)
+        super().process_request(request, client_address)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Say nothing when a client has gone away."""

@@ -21,7 +21,7 @@ ANSWER_SECONDS = 3600.0  # generous, because to give up on slow answers would fa
 CONNECT_SECONDS = 30.0
 LONGEST_WAIT = 30.0  # seconds between two attempts, unless the server asks for more
 BODY_BYTES = 64 << 20  # of one answer
-REFUSAL_BYTES = 4 << 10  # of a refusal; the rest of it is not read
+REFUSAL_BYTES = 64 << 10  # of a refusal; the rest of it is not read
 AWAY = (429, 502, 503, 504)  # too busy, or restarting behind a gateway
 
 T = TypeVar("T")
