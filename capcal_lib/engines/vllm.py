@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 SAMPLES_IN_FLIGHT = 8192  # several times what vLLM runs at once, so that it never waits for us
 CPU_SAMPLES_AT_ONCE = 256
+CPU_TOKENS_AT_ONCE = 2048
 CPU_CACHE_BYTES = 2 << 30  # keys and values
 
 
@@ -52,7 +53,9 @@ class VllmEngine:
         self.context = model.sampling.context_tokens
         settings = {"model": str(folder), "max_model_len": self.context, "enable_prefix_caching": True}
         try:
-            self.engine = LLMEngine.from_engine_args(EngineArgs(disable_log_stats=True, **settings, **_machine()))
+            self.engine = LLMEngine.from_engine_args(
+                EngineArgs(disable_log_stats=True, **settings, **_machine(self.context))
+            )
         except (RuntimeError, ValueError, ImportError) as error:
             raise InputError(f"vLLM could not open {model.name!r}: {plain(error)}") from error
 
@@ -126,6 +129,7 @@ class VllmEngine:
     ) -> Iterator[tuple[int, list["CompletionOutput"]]]:
         """Run prompts and yield the index and the choices of each as it is done."""
         from vllm.sampling_params import RequestOutputKind
+        from vllm.v1.engine.exceptions import EngineDeadError
 
         waiting = iter(enumerate(prompts))
         flying: dict[str, int] = {}  # samples, by the index of the prompt
@@ -142,8 +146,15 @@ class VllmEngine:
                     if output.finished:
                         del flying[output.request_id]
                         yield int(output.request_id), output.outputs
+        except EngineDeadError as error:
+            flying.clear()
+            raise InputError(
+                "vLLM stopped, for the reason that it has printed above; what was drawn is kept, and the same command "
+                "goes on from there"
+            ) from error
         finally:
-            self.engine.abort_request(list(flying))
+            if flying:
+                self.engine.abort_request(list(flying))
 
     def _sample(self, request: Request, index: int, prompt: list[int], choice: "CompletionOutput") -> Sample:
         finish: FinishReason = "stop" if choice.finish_reason == "stop" else "length"
@@ -152,7 +163,7 @@ class VllmEngine:
         return Sample(request.question.id, index, response, reasoning, finish, len(prompt), len(said))
 
 
-def _machine() -> dict[str, Any]:
+def _machine(context: int) -> dict[str, Any]:
     """Return the settings for the machine that this is."""
     from vllm.platforms import current_platform
 
@@ -162,6 +173,8 @@ def _machine() -> dict[str, Any]:
             "enforce_eager": True,
             "max_num_seqs": CPU_SAMPLES_AT_ONCE,
             "kv_cache_memory_bytes": CPU_CACHE_BYTES,
+            "enable_chunked_prefill": False,  # a seeded prompt that is read in pieces stops the CPU build
+            "max_num_batched_tokens": max(context, CPU_TOKENS_AT_ONCE),
         }
     gpus: int = current_platform.device_count()
     return {"tensor_parallel_size": 1 << (gpus.bit_length() - 1)}  # a power of two, as the heads of attention
