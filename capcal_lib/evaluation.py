@@ -84,11 +84,18 @@ def load_evaluation(store: Path, model: str, dataset: str, *, k_eval: int = 100,
         dataset=load_dataset(dataset),
         evidence="simulated" if read_record(folder).identity.engine == "simulated" else "measured",
         sampled=True,
-        source=f"run {folder.name}",
+        source=f"run {folder.name}{_shortfall(counts, k_eval)}",
         counts=counts,
         answer_tokens=tokens,
         confidences=stored | _probes(store, folder, counts),
     )
+
+
+def _shortfall(counts: Counts, k_eval: int) -> str:
+    """Say how many questions lack samples, as where some failed or the run was stopped."""
+    there = counts.total + counts.not_scored
+    short = int((there < k_eval).sum())
+    return f"; {short:,} with fewer than {k_eval} samples (the fewest: {there.min()})" if short else ""
 
 
 def beta_evaluation(model: str, dataset: str, *, k_eval: int = 100, rng: np.random.Generator) -> Evaluation:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from capcal_lib.engines import FinishReason, Request, Sample
+from capcal_lib.engines.chat import answer_limit, decode, encode
 from capcal_lib.engines.draw import draw_tokens
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling
@@ -167,14 +168,7 @@ class TransformersEngine:
 
     def _prompt(self, request: Request) -> list[int]:
         """Return the token ids of the messages as the model reads them, ready for its answer."""
-        encoded = self.tokenizer.apply_chat_template(
-            list(request.messages),
-            add_generation_prompt=True,
-            tokenize=True,
-            return_dict=True,
-            **self.model.chat_template,
-        )
-        return list(encoded["input_ids"])
+        return encode(self.tokenizer, self.model, request)
 
     def _prompts(self, requests: Sequence[Request]) -> Iterator[tuple[int, list[int], "_Reader"]]:
         """Yield (index of the request, prompt, the reader of all of them), those that begin alike in a row."""
@@ -187,13 +181,7 @@ class TransformersEngine:
 
     def _group(self, request: Request, sampling: Sampling, seed: int) -> "_Group":
         prompt = self._prompt(request)
-        room = sampling.context_tokens - len(prompt)
-        if room < 1:
-            raise InputError(
-                f"question {request.question.id!r}: the prompt has {len(prompt)} tokens, which leaves no room for an "
-                f"answer in context_tokens = {sampling.context_tokens}; raise it or leave the question out"
-            )
-        limit = min(sampling.max_tokens, room)
+        limit = answer_limit(prompt, request, sampling)
         self._check_window(len(prompt) + limit, request)
         streams = [_Stream(index, _uniforms(seed, request.question.id, index)) for index in request.sample_indices]
         return _Group(request.question.id, prompt, limit, streams)
@@ -270,8 +258,8 @@ class TransformersEngine:
     def _finish(self, branch: "_Branch") -> list[Sample]:
         finish: FinishReason = "stop" if branch.tokens[-1] in self.ends else "length"
         said = branch.tokens[:-1] if finish == "stop" else branch.tokens
-        reasoning, response = _split_reasoning(self.tokenizer.decode(said, skip_special_tokens=True))
         group = branch.group
+        reasoning, response = decode(self.tokenizer, group.prompt, said)
         return [
             Sample(
                 question_id=group.question_id,
@@ -527,13 +515,3 @@ def _uniforms(seed: int, question_id: str, sample_index: int) -> np.random.Gener
     """Return a sample's own stream of random numbers, the same whatever else is drawn."""
     name = hashlib.sha256(repr((seed, question_id, sample_index)).encode()).digest()
     return np.random.Generator(np.random.Philox(key=int.from_bytes(name[:16], "little")))
-
-
-def _split_reasoning(text: str) -> tuple[str | None, str]:
-    """Part reasoning in think tags from the answer; reasoning that never ends leaves an empty answer."""
-    before, end, after = text.rpartition("</think>")
-    if end:
-        return before.replace("<think>", "", 1).strip(), after
-    if text.lstrip().startswith("<think>"):
-        return text.replace("<think>", "", 1).strip(), ""
-    return None, text
