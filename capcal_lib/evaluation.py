@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from capcal_lib.confidence import Confidence, estimated
@@ -14,7 +15,7 @@ from capcal_lib.counts import Counts, count_verdicts
 from capcal_lib.errors import InputError
 from capcal_lib.estimates import FEATURES, METHODS, confidence_file, read_confidence, read_features
 from capcal_lib.grading import normalize
-from capcal_lib.manifests import Dataset, Kind, Model, dataset_names, load_dataset, load_model
+from capcal_lib.manifests import Dataset, Kind, Model, PromptStyle, dataset_names, load_dataset, load_model
 from capcal_lib.probes import LinearProbe
 from capcal_lib.reported import beta_moments
 from capcal_lib.simulation import beta_from_moments, beta_sample
@@ -38,6 +39,42 @@ class Evaluation:
     counts: Counts  # of the first k_eval samples
     answer_tokens: float  # mean completion tokens of a sample; NaN where none was drawn
     confidences: dict[str, Confidence]  # by the method's name in the tables
+    k_eval: int | None = None  # samples asked for; the counts hold fewer where the run does; None: no matter
+    prompt_style: PromptStyle | None = None  # of the run; None where there is none
+    groups: npt.NDArray[np.str_] | None = None  # whose questions belong together, where intervals draw whole groups
+
+    @property
+    def samples(self) -> str:
+        """Say how many scored samples the questions have: ``100``, or ``20 to 32``."""
+        least, most = int(self.counts.total.min()), int(self.counts.total.max())
+        return f"{most}" if least == most else f"{least} to {most}"
+
+    @property
+    def short(self) -> bool:
+        """Whether no question has the samples that were asked for."""
+        return self.k_eval is not None and int((self.counts.total + self.counts.not_scored).max()) < self.k_eval
+
+    def remarks(self) -> list[str]:
+        """Say what a reader of its numbers should know."""
+        notes = [f"{self.samples} samples a question, fewer than k_eval = {self.k_eval}"] if self.short else []
+        if self.sampled and CONSISTENCY not in self.confidences:
+            notes.append("no spare samples for a vote")
+        if self.prompt_style not in (None, self.model.prompt_style):
+            notes.append(f"{self.prompt_style} prompts")
+        if self.groups is not None:
+            notes.append(f"intervals over {len(np.unique(self.groups))} subjects")
+        return notes
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What the samples of a run answered; arrays are (n_questions, n_samples)."""
+
+    question_ids: npt.NDArray[np.str_]
+    canonical: npt.NDArray[np.object_]  # equal answers are equal texts; None where there is no answer, or no sample
+    correct: npt.NDArray[np.float64]  # 1 or 0; NaN where not scored, or no sample
+    drawn: npt.NDArray[np.bool_]  # whether there is a sample
+    tokens: float  # mean completion tokens of a sample
 
 
 def evaluated(store: Path, model: str) -> list[str]:
@@ -65,7 +102,9 @@ def load_evaluation(store: Path, model: str, dataset: str, *, k_eval: int = 100,
     InputError
         Where there is no graded run, with the command that makes it.
     """
-    folder = find_run(store, model, dataset, load_dataset(dataset).evaluation_split)
+    manifest = load_dataset(dataset)
+    folder = find_run(store, model, dataset, manifest.evaluation_split)
+    identity = read_record(folder).identity
     verdicts = read_verdicts(folder)
     counts = count_verdicts(verdicts, k=k_eval)
     tokens = _mean_tokens(folder)
@@ -79,14 +118,43 @@ def load_evaluation(store: Path, model: str, dataset: str, *, k_eval: int = 100,
         stored[CONSISTENCY] = _aligned(votes, counts)
     return Evaluation(
         model=load_model(model),
-        dataset=load_dataset(dataset),
-        evidence="simulated" if read_record(folder).identity.engine == "simulated" else "measured",
+        dataset=manifest,
+        evidence="simulated" if identity.engine == "simulated" else "measured",
         sampled=True,
         source=f"run {folder.name}",
         counts=counts,
         answer_tokens=tokens,
         confidences=stored | _probes(store, folder, counts),
+        k_eval=k_eval,
+        prompt_style=identity.prompt_style,
+        groups=_groups(manifest, counts.question_ids),
     )
+
+
+def load_answers(store: Path, model: str, dataset: str, *, k: int) -> Answers:
+    """Load what the samples 0 to k - 1 of each question answered, on a data set's evaluation split.
+
+    Raises
+    ------
+    InputError
+        Where there is no graded run, with the command that makes it.
+    """
+    folder = find_run(store, model, dataset, load_dataset(dataset).evaluation_split)
+    rows = read_verdicts(folder)
+    rows = rows[rows["sample_index"] < k]
+    ids = np.unique(rows["question_id"].to_numpy(str))
+    row, column = np.searchsorted(ids, rows["question_id"].to_numpy(str)), rows["sample_index"].to_numpy()
+    shape = (len(ids), int(column.max()) + 1)
+    canonical, correct, drawn = np.full(shape, None, object), np.full(shape, np.nan), np.zeros(shape, bool)
+    canonical[row, column] = _canonical(folder, rows)
+    correct[row, column] = np.where(rows["verdict"] == "not_scored", np.nan, rows["verdict"] == "correct")
+    drawn[row, column] = True
+    return Answers(ids, canonical, correct, drawn, _mean_tokens(folder))
+
+
+def _groups(dataset: Dataset, question_ids: npt.NDArray[np.str_]) -> npt.NDArray[np.str_] | None:
+    """Return the subject in each id, where the data set is clustered by subject."""
+    return np.array([name.split("/")[-2] for name in question_ids]) if dataset.clustered else None
 
 
 def beta_evaluation(model: str, dataset: str, *, k_eval: int = 100, rng: np.random.Generator) -> Evaluation:
@@ -135,14 +203,23 @@ def vote(folder: Path, *, k_eval: int = 100, k_c: int = 10) -> Confidence:
 
 def _vote(folder: Path, verdicts: pd.DataFrame, tokens: float, *, k_eval: int, k_c: int) -> Confidence:
     rows = verdicts[verdicts["sample_index"].between(k_eval, k_eval + k_c - 1)]
-    kinds: dict[str, Kind] = {name: question.answer.kind for name, question in run_questions(folder).items()}
-    canonical = [
-        None if answer is None or pd.isna(answer) else normalize(answer, kinds[name])
-        for name, answer in zip(rows["question_id"], rows["extracted"], strict=True)
-    ]
-    answers = pd.Series(canonical, rows.index, dtype=object).groupby(rows["question_id"])
+    answers = pd.Series(_canonical(folder, rows), rows.index, dtype=object).groupby(rows["question_id"])
     votes = {str(name): list(group) for name, group in answers if len(group) == k_c}
     return estimated(list(votes), consistency(list(votes.values())), tokens=round(k_c * tokens))
+
+
+def _canonical(folder: Path, verdicts: pd.DataFrame) -> list[str | None]:
+    """Return the answer of each verdict in a form that is the same for equal answers; None where there is none."""
+    dataset = load_dataset(read_record(folder).identity.dataset)
+    ids, extracted = verdicts["question_id"].tolist(), verdicts["extracted"].tolist()
+    if dataset.builtin:  # the only ones whose answers may be of several kinds
+        questions = run_questions(folder)
+        kinds: list[Kind] = [questions[name].answer.kind for name in ids]
+    else:
+        kinds = [dataset.kind] * len(ids)
+    pairs = list(zip(extracted, kinds, strict=True))
+    known = {(answer, kind): normalize(answer, kind) for answer, kind in set(pairs) if isinstance(answer, str)}
+    return [known.get(pair) for pair in pairs]
 
 
 def _mean_tokens(folder: Path) -> float:
