@@ -14,13 +14,13 @@ from capcal_lib.confidence.consistency import consistency
 from capcal_lib.counts import Counts, count_verdicts
 from capcal_lib.errors import InputError
 from capcal_lib.estimates import FEATURES, METHODS, confidence_file, read_confidence, read_features
-from capcal_lib.grading import normalize
-from capcal_lib.manifests import Dataset, Kind, Model, PromptStyle, dataset_names, load_dataset, load_model
+from capcal_lib.manifests import Dataset, Model, PromptStyle, dataset_names, load_dataset, load_model
 from capcal_lib.probes import LinearProbe
 from capcal_lib.reported import beta_moments
 from capcal_lib.simulation import beta_from_moments, beta_sample
-from capcal_lib.store import find_run, read_record, read_samples
-from capcal_lib.verdicts import FILE, read_verdicts, run_questions
+from capcal_lib.store import find_run, read_record
+from capcal_lib.verdicts import FILE, read_verdicts
+from capcal_lib.votes import Answers, canonical, mean_tokens, read_answers
 
 Evidence = Literal["measured", "reported", "simulated"]
 TITLES = {"verbalized": "Verbalized confidence", "p-true": "P(True)"}
@@ -57,24 +57,13 @@ class Evaluation:
     def remarks(self) -> list[str]:
         """Say what a reader of its numbers should know."""
         notes = [f"{self.samples} samples a question, fewer than k_eval = {self.k_eval}"] if self.short else []
-        if self.sampled and CONSISTENCY not in self.confidences:
+        if self.k_eval is not None and CONSISTENCY not in self.confidences:
             notes.append("no spare samples for a vote")
         if self.prompt_style not in (None, self.model.prompt_style):
             notes.append(f"{self.prompt_style} prompts")
         if self.groups is not None:
             notes.append(f"intervals over {len(np.unique(self.groups))} subjects")
         return notes
-
-
-@dataclass(frozen=True, eq=False)
-class Answers:
-    """What the samples of a run answered; arrays are (n_questions, n_samples)."""
-
-    question_ids: npt.NDArray[np.str_]
-    canonical: npt.NDArray[np.object_]  # equal answers are equal texts; None where there is no answer, or no sample
-    correct: npt.NDArray[np.float64]  # 1 or 0; NaN where not scored, or no sample
-    drawn: npt.NDArray[np.bool_]  # whether there is a sample
-    tokens: float  # mean completion tokens of a sample
 
 
 def evaluated(store: Path, model: str) -> list[str]:
@@ -107,7 +96,7 @@ def load_evaluation(store: Path, model: str, dataset: str, *, k_eval: int = 100,
     identity = read_record(folder).identity
     verdicts = read_verdicts(folder)
     counts = count_verdicts(verdicts, k=k_eval)
-    tokens = _mean_tokens(folder)
+    tokens = mean_tokens(folder)
     votes = _vote(folder, verdicts, tokens, k_eval=k_eval, k_c=k_c)
     stored = {
         TITLES[method]: _aligned(read_confidence(folder, method), counts)
@@ -131,25 +120,16 @@ def load_evaluation(store: Path, model: str, dataset: str, *, k_eval: int = 100,
     )
 
 
-def load_answers(store: Path, model: str, dataset: str, *, k: int) -> Answers:
-    """Load what the samples 0 to k - 1 of each question answered, on a data set's evaluation split.
+def load_answers(store: Path, one: Evaluation) -> Answers:
+    """Load what the samples behind the counts of an evaluation answered, in the order of its questions.
 
     Raises
     ------
     InputError
         Where there is no graded run, with the command that makes it.
     """
-    folder = find_run(store, model, dataset, load_dataset(dataset).evaluation_split)
-    rows = read_verdicts(folder)
-    rows = rows[rows["sample_index"] < k]
-    ids = np.unique(rows["question_id"].to_numpy(str))
-    row, column = np.searchsorted(ids, rows["question_id"].to_numpy(str)), rows["sample_index"].to_numpy()
-    shape = (len(ids), int(column.max()) + 1)
-    canonical, correct, drawn = np.full(shape, None, object), np.full(shape, np.nan), np.zeros(shape, bool)
-    canonical[row, column] = _canonical(folder, rows)
-    correct[row, column] = np.where(rows["verdict"] == "not_scored", np.nan, rows["verdict"] == "correct")
-    drawn[row, column] = True
-    return Answers(ids, canonical, correct, drawn, _mean_tokens(folder))
+    folder = find_run(store, one.model.name, one.dataset.name, one.dataset.evaluation_split)
+    return read_answers(folder, k=one.k_eval or int(one.counts.total.max()))
 
 
 def _groups(dataset: Dataset, question_ids: npt.NDArray[np.str_]) -> npt.NDArray[np.str_] | None:
@@ -198,32 +178,14 @@ def vote(folder: Path, *, k_eval: int = 100, k_c: int = 10) -> Confidence:
     InputError
         Where the run is not graded, or its questions have changed.
     """
-    return _vote(folder, read_verdicts(folder), _mean_tokens(folder), k_eval=k_eval, k_c=k_c)
+    return _vote(folder, read_verdicts(folder), mean_tokens(folder), k_eval=k_eval, k_c=k_c)
 
 
 def _vote(folder: Path, verdicts: pd.DataFrame, tokens: float, *, k_eval: int, k_c: int) -> Confidence:
     rows = verdicts[verdicts["sample_index"].between(k_eval, k_eval + k_c - 1)]
-    answers = pd.Series(_canonical(folder, rows), rows.index, dtype=object).groupby(rows["question_id"])
+    answers = pd.Series(canonical(folder, rows), rows.index, dtype=object).groupby(rows["question_id"])
     votes = {str(name): list(group) for name, group in answers if len(group) == k_c}
     return estimated(list(votes), consistency(list(votes.values())), tokens=round(k_c * tokens))
-
-
-def _canonical(folder: Path, verdicts: pd.DataFrame) -> list[str | None]:
-    """Return the answer of each verdict in a form that is the same for equal answers; None where there is none."""
-    dataset = load_dataset(read_record(folder).identity.dataset)
-    ids, extracted = verdicts["question_id"].tolist(), verdicts["extracted"].tolist()
-    if dataset.builtin:  # the only ones whose answers may be of several kinds
-        questions = run_questions(folder)
-        kinds: list[Kind] = [questions[name].answer.kind for name in ids]
-    else:
-        kinds = [dataset.kind] * len(ids)
-    pairs = list(zip(extracted, kinds, strict=True))
-    known = {(answer, kind): normalize(answer, kind) for answer, kind in set(pairs) if isinstance(answer, str)}
-    return [known.get(pair) for pair in pairs]
-
-
-def _mean_tokens(folder: Path) -> float:
-    return float(read_samples(folder)["completion_tokens"].mean())
 
 
 def _probes(store: Path, folder: Path, counts: Counts) -> dict[str, Confidence]:
