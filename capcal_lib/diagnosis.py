@@ -16,6 +16,8 @@ from capcal_lib.reliability import binned_split, isotonic_split, smooth_ece
 from capcal_lib.tables import Bools, interval_text
 
 PERFECT = "A perfect estimator"
+COUNT = "{:,.0f}"
+FORMATS = {"from samples": "{:.1%}", "samples of each": COUNT} | {f"questions at k = {k}": COUNT for k in (1, 10, 100)}
 
 
 def parts(one: Evaluation, rng: np.random.Generator) -> pd.DataFrame:
@@ -60,7 +62,8 @@ def recalibrated(one: Evaluation, rng: np.random.Generator) -> pd.DataFrame:
     """Recalibrate every method by every map, cross-fitted over questions: one row a (method, recalibration).
 
     ``before`` and ``after`` are corrected capability Brier scores of the same questions, ``change`` is after less
-    before with its paired interval; below 0 the recalibration helps. No question is recalibrated by a map that it
+    before with its paired interval; below 0 the recalibration helps, and ``for sure`` says whether the interval agrees
+    that the score is ``lower``, or ``higher``. No question is recalibrated by a map that it
     helped to learn, nor one of its subject where a data set comes in subjects. A method with a confidence for fewer
     than ten questions is left out.
     """
@@ -84,8 +87,10 @@ def recalibrated(one: Evaluation, rng: np.random.Generator) -> pd.DataFrame:
     rows = []
     for (method, by, missing), *scores in zip(names, means[::3], means[1::3], means[2::3], strict=True):
         estimates = (score.estimate for score in scores)
-        rows.append((method, by, *estimates, interval_text(scores[-1], 4), missing, one.evidence))
-    heads = ["method", "recalibration", "before", "after", "change", "95 % interval", "missing", "evidence"]
+        change = scores[-1]
+        sure = "lower" if change.high < 0 else "higher" if change.low > 0 else ""
+        rows.append((method, by, *estimates, interval_text(change, 4), sure, missing, one.evidence))
+    heads = ["method", "recalibration", "before", "after", "change", "95 % interval", "for sure", "missing", "evidence"]
     return pd.DataFrame(rows, columns=heads)
 
 

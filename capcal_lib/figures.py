@@ -150,34 +150,37 @@ def divergence(groups: Sequence[Sequence[Evaluation]], rng: np.random.Generator,
     return _done(figure)
 
 
-def consistency(tables: Mapping[str, pd.DataFrame], spreads: Mapping[str, float]) -> Figure:
+def consistency(tables: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw what ``tables.consistency_table`` holds for each data set: score against tokens, with both kinds of votes.
 
-    ``spreads`` is the standard deviation of a perfect estimator's score, by data set.
+    The grey band is where 95 % of the scores of a perfect estimator would lie.
     """
     with _style():
         figure, panels = _grid(len(tables))
         for axes, (title, table) in zip(panels, tables.items(), strict=True):
             if table.empty:
-                _say(axes, "too few samples a question")
                 axes.set_title(title)
+                _say(axes, "too few samples a question")
                 continue
-            axes.axhspan(
-                -1.96 * spreads[title], 1.96 * spreads[title], color=MUTED, alpha=0.5, label=FLOOR, linewidth=0
-            )
-            axes.fill_between(table["tokens"], table["low"], table["high"], color=PALETTE[0], alpha=0.2, linewidth=0)
-            axes.plot(table["tokens"], table["disjoint"], marker="o", color=PALETTE[0], label="votes apart from mu_hat")
-            axes.plot(
-                table["tokens"], table["same pool"], marker="x", ls="--", color=PALETTE[5], label="votes among it"
-            )
-            for _, row in table.iterrows():
-                axes.annotate(f"{row['k_c']:.0f}", (row["tokens"], row["disjoint"]), (0, 6), textcoords="offset points")
             axes.set_title(f"{title} ({table['evidence'].iloc[0]})")
-            axes.margins(0.12)
-            axes.set_ylim(bottom=min(-0.005, float(table["low"].min())))
+            reach = 1.96 * float(table["spread"].iloc[0])
+            if not np.isnan(reach):
+                axes.axhspan(-reach, reach, color=MUTED, alpha=0.6, label=FLOOR, linewidth=1)
+            if table["disjoint"].notna().any():
+                axes.fill_between(
+                    table["tokens"], table["low"], table["high"], color=PALETTE[0], alpha=0.2, linewidth=0
+                )
+                axes.plot(table["tokens"], table["disjoint"], "o-", color=PALETTE[0], label="votes apart from mu_hat")
+            axes.plot(
+                table["tokens"], table["same pool"], "x--", color=PALETTE[5], label="votes among the samples of mu_hat"
+            )
+            for k_c, x, y in table[["k_c", "tokens", "same pool"]].to_numpy(float):
+                axes.annotate(f"{k_c:.0f}", (x, y), (0, 6), textcoords="offset points", ha="center")
+            axes.margins(0.15)
+            axes.set_ylim(bottom=min(-0.005, float(table["same pool"].min())))
         _shared_legend(figure, panels)
-        figure.supxlabel("tokens of an estimate, k_c at each point", fontsize="medium")
-        figure.supylabel("corrected capability Brier", fontsize="medium")
+        figure.supxlabel("tokens of an estimate (k_c at each point)", fontsize="medium")
+        figure.supylabel("capability Brier", fontsize="medium")
     return _done(figure)
 
 
@@ -186,8 +189,8 @@ def parts(tables: Mapping[str, pd.DataFrame]) -> Figure:
 
     Up and to the left is better. On each diagonal the score is the same; the darker the line, the lower.
     """
-    methods = list(dict.fromkeys(method for table in tables.values() for method in table["method"]))
-    colors: dict[str, str] = dict(zip(methods, _colors(len(methods)), strict=True))
+    methods = list(dict.fromkeys(str(method) for table in tables.values() for method in table["method"]))
+    colors = dict(zip(methods, _colors(len(methods)), strict=True))
     with _style():
         figure, panels = _grid(len(tables))
         for axes, (title, table) in zip(panels, tables.items(), strict=True):
@@ -221,7 +224,7 @@ def costs(table: pd.DataFrame) -> Figure:
     """
     keys = [key for key in PANEL if key in table]
     panels_of = list(table.groupby(keys, sort=False)) if len(table) else []
-    methods = [method for method in dict.fromkeys(table.get("method", [])) if method != UNIFORM]
+    methods = [str(method) for method in dict.fromkeys(table.get("method", [])) if method != UNIFORM]
     colors = dict(zip(methods, _colors(len(methods)), strict=True))
     several = len(set(table.get("model", []))) > 1
     with _style():
@@ -235,11 +238,11 @@ def costs(table: pd.DataFrame) -> Figure:
                 if row["method"] == UNIFORM:
                     axes.axhline(height, color=MUTED, linestyle="--", label=UNIFORM)
                     continue
-                color, (x,) = colors[row["method"]], _places([row["tokens"]])
+                color, (x,) = colors[str(row["method"])], _places([row["tokens"]])
                 if not np.isnan(row.get("low", np.nan)):
                     axes.vlines(x, 1 - row["high"], 1 - row["low"], color=color, alpha=0.6)
                 face = "none" if evidence == "reported" else color
-                mark = {"marker": SHAPES[evidence], "s": 34, "zorder": 3, "label": row["method"]}
+                mark = {"marker": SHAPES[str(evidence)], "s": 34, "zorder": 3, "label": row["method"]}
                 axes.scatter([x], [height], facecolors=face, edgecolors=color, **mark)
             axes.set(xscale="log", xlim=(0.3, max(2e2, 2 * float(rows["tokens"].max()))))
             axes.set_xticks([0.5, 1, 10, 100, 1e3, 1e4], ["0", "1", "10", "100", "1k", "10k"])

@@ -1,6 +1,6 @@
 """What the notebooks show in tables. Computing a table and drawing it are separate functions."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -376,10 +376,12 @@ def consistency_table(one: Evaluation, answers: Answers, k_cs: Sequence[int], rn
     :func:`capcal_lib.votes.vote_terms`, means over the blocks of a question and then over questions. ``optimism`` is
     same pool less disjoint on the same votes, what sharing samples flatters (below 0). Both have intervals,
     ``low`` to ``high`` that of disjoint. ``tokens`` is k_c times the mean length of a sample; ``wrong majority`` the
-    share of the votes that elect a wrong answer; ``missing`` the share without any answer. A k_c for which no
-    question has k_c + 2 samples has no row.
+    share of the votes that elect a wrong answer; ``missing`` the share without any answer; ``spread`` the standard
+    deviation of a perfect estimator's score. A k_c for which no question has k_c + 2 samples has no row.
     """
     rows = []
+    twice = one.counts.total > 1
+    spread = noise_spread(one.counts.correct[twice], one.counts.total[twice]) if twice.any() else np.nan
     for k_c in k_cs:
         votes = vote_terms(answers, k_c)
         if votes.empty:
@@ -401,10 +403,46 @@ def consistency_table(one: Evaluation, answers: Answers, k_cs: Sequence[int], rn
                 "wrong majority": 1 - votes["right"].mean(),
                 "missing": 1 - said.mean(),
                 "questions": int(terms["disjoint"].notna().sum()),
+                "spread": spread,
                 "evidence": one.evidence,
             }
         )
     return pd.DataFrame(rows)
+
+
+def reported_consistency(model: str) -> dict[str, pd.DataFrame]:
+    """Return the paper's scores of response consistency by k_c, in the form of ``consistency_table``, by data set.
+
+    They are plug-in scores with votes among the samples of mu_hat, so they stand under ``same pool``; the tokens
+    were read off the paper's cost figure, to about 6 %.
+    """
+    scores, read = load_reported("consistency"), load_reported("tokens", source="reference code")
+    scores = scores[scores["model"] == model]
+    length = read[(read["model"] == model) & (read["method"] == "Response")].set_index("dataset")["value"]
+    return {
+        load_dataset(str(name)).title: pd.DataFrame(
+            {
+                "k_c": rows["k"].astype(int),
+                "tokens": rows["k"].astype(int) * float(length[name]),
+                "disjoint": np.nan,
+                "same pool": rows["value"],
+                "spread": np.nan,
+                "evidence": "reported",
+            }
+        ).reset_index(drop=True)
+        for name, rows in scores.groupby("dataset", sort=False)
+    }
+
+
+def by_data_set(found: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Put tables of one form under each other, their keys in a first column ``data set``."""
+    return stack([table.assign(**{"data set": title})[["data set", *table]] for title, table in found.items()])
+
+
+def divergence_table(groups: Sequence[Sequence[Evaluation]]) -> pd.DataFrame:
+    """Compare the two targets for several models, a group of evaluations each: one row a (model, data set)."""
+    found = [targets(group).assign(model=group[0].model.title) for group in groups if group]
+    return stack([table[["model", *table.columns.drop("model")]] for table in found])
 
 
 def score_file(path: Path) -> list[tuple[str, str, str]]:
@@ -452,13 +490,15 @@ def costs(evaluations: Sequence[Evaluation]) -> pd.DataFrame:
             method,
             float(found.tokens.mean()),
             found.status_counts()["missing"],
+            found.status_counts()["missing"] / len(found),
             len(found),
             one.evidence,
         )
         for one in evaluations
         for method, found in one.confidences.items()
     ]
-    return pd.DataFrame(rows, columns=["data set", "method", "tokens", "missing", "questions", "evidence"])
+    columns = ["data set", "method", "tokens", "missing", "missing rate", "questions", "evidence"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def cost_table(evaluations: Sequence[Evaluation], rng: np.random.Generator) -> pd.DataFrame:
