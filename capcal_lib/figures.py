@@ -12,6 +12,7 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from capcal_lib.diagnosis import PERFECT
 from capcal_lib.evaluation import Evaluation
 from capcal_lib.intervals import binomial_interval
 from capcal_lib.passk import pass_at_k, simulate_pass_at_k
@@ -187,7 +188,7 @@ def consistency(tables: Mapping[str, pd.DataFrame]) -> Figure:
 def parts(tables: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw what ``diagnosis.parts`` holds for each data set: discrimination against miscalibration, a point a method.
 
-    Up and to the left is better. On each diagonal the score is the same; the darker the line, the lower.
+    Up and to the left is better; on each diagonal the score is the same. The star is the perfect estimator.
     """
     methods = list(dict.fromkeys(str(method) for table in tables.values() for method in table["method"]))
     colors = dict(zip(methods, _colors(len(methods)), strict=True))
@@ -195,10 +196,9 @@ def parts(tables: Mapping[str, pd.DataFrame]) -> Figure:
         figure, panels = _grid(len(tables))
         for axes, (title, table) in zip(panels, tables.items(), strict=True):
             for _, row in table.iterrows():
-                place, shape = (row["miscalibration"], row["discrimination"]), SHAPES[row["evidence"]]
-                axes.scatter(
-                    *place, color=colors[str(row["method"])], marker=shape, s=34, label=row["method"], zorder=3
-                )
+                place, method = (row["miscalibration"], row["discrimination"]), str(row["method"])
+                shape, size = ("*", 110) if method == PERFECT else (SHAPES[row["evidence"]], 34)
+                axes.scatter(*place, color=colors[method], marker=shape, s=size, label=method, zorder=3)
             if table.empty:
                 axes.set_title(title)
                 _say(axes, "no confidences")

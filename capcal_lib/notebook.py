@@ -26,7 +26,7 @@ class Study:
     """A notebook's model and what is known of it."""
 
     model: Model
-    evaluations: tuple[Evaluation, ...]  # measured ones; else simulated ones, where two moments are reported
+    evaluations: tuple[Evaluation, ...]  # largest first; simulated where only two moments are reported
     reported: bool  # whether the paper has numbers of this model
     store: Path
     k_eval: int
@@ -101,7 +101,8 @@ def open_study(namespace: Mapping[str, Any]) -> Study:
 
 
 def _study(name: str, store: Path, k_eval: int, seed: int) -> Study:
-    measured = tuple(load_evaluation(store, name, dataset, k_eval=k_eval) for dataset in evaluated(store, name))
+    found = [load_evaluation(store, name, dataset, k_eval=k_eval) for dataset in evaluated(store, name)]
+    measured = tuple(sorted(found, key=lambda one: -len(one.counts)))
     tables = load_reported("mean_accuracy")
     pairs = tables[tables["model"] == name]["dataset"]
     rng = np.random.default_rng(seed)

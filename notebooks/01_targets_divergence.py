@@ -113,7 +113,7 @@ checks = [
 # %%
 tables.show(
     tables.stack(checks[:1]),
-    "Both sides of theorem 2 on one data set.",
+    "Both sides of theorem 2 on the largest data set.",
     gap="{:.1e}",
 )
 

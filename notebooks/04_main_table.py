@@ -84,13 +84,13 @@ tables.show_main(tables.plug_in(filled), "Plug-in score, missing as 0.5.")
 asked = [one for one in study.evaluations if one.confidences]
 made_of = {one.dataset.title: diagnosis.parts(one, study.rng) for one in asked}
 
-# %% mystnb={"figure": {"caption": "Discrimination against miscalibration; up and to the left is better, and along a diagonal the score stays the same. Dotted: all the discrimination there is. Square: a perfect estimator with as many samples, simulated.", "name": "fig-parts"}}
+# %% mystnb={"figure": {"caption": "Discrimination against miscalibration; up and to the left is better, and along a diagonal the score stays the same. Dotted: all the discrimination there is. Star: a perfect estimator with as many samples, simulated.", "name": "fig-parts"}}
 figures.parts(made_of) if made_of else study
 
 # %%
 tables.show(
     tables.stack(list(made_of.values())[:1]),
-    "What the scores are made of, on the first data set.",
+    "What the scores are made of, on the largest data set.",
     missing="{:.1%}",
 )
 
@@ -104,7 +104,7 @@ tables.show(
 mended = [diagnosis.recalibrated(one, study.rng) for one in asked]
 tables.show(
     tables.stack(mended[:1]),
-    "Recalibration on the first data set (below 0 it helps).",
+    "Recalibration on the largest data set (below 0 it helps).",
     empty="no confidences to recalibrate",
     missing="{:.1%}",
 )
@@ -128,13 +128,14 @@ notebook.glue(
 # %%
 tables.show(
     tables.stack([diagnosis.settling(one, study.rng) for one in asked[:1]]),
-    "What would settle each comparison with the lowest score, on the first data set.",
+    "What would settle each comparison with the lowest score, on the largest data set.",
     empty="fewer than two methods to compare",
     **diagnosis.FORMATS,
 )
 
 # %% [markdown]
-# Where *from samples* is small, more samples of the same questions buy nothing: ask more questions.
+# Where *from samples* is small, more samples of the same questions buy nothing: ask more questions. *inf* says that no
+# number of samples of these questions alone is likely to do.
 #
 # ## What the paper reports
 #
