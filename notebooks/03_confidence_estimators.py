@@ -46,7 +46,10 @@ study
 # %%
 costs = tables.costs(study.evaluations)
 tables.show(
-    costs, "Mean tokens an estimate costs; questions without one.", digits=1
+    costs,
+    "Mean tokens an estimate costs; questions without one.",
+    digits=1,
+    **{"missing rate": "{:.1%}"},
 )
 
 # %% [markdown]
@@ -68,7 +71,7 @@ notebook.glue(missing=missing, asked=asked)
 # A good method's points lie along the diagonal. A method that says nearly the same of every question makes a vertical
 # line: calibrated at best on average, and useless for telling questions apart.
 
-# %% mystnb={"figure": {"caption": "Confidence against expected accuracy, a point a question.", "name": "fig-confidences"}}
+# %% mystnb={"figure": {"caption": "Confidence against expected accuracy, a point a question. In the grey band lie 95 % of the points of a perfect estimator.", "name": "fig-confidences"}}
 figures.confidences(study.evaluations[0]) if study.evaluations else study
 
 # %%

@@ -52,7 +52,8 @@ notebook.glue(smallest=smallest)
 
 # %%
 tables.show(
-    tables.stack(errors[:1]), "Squared error on one data set (lower is better)."
+    tables.stack(errors[:1]),
+    "Squared error on the largest data set (lower is better).",
 )
 
 # %% [markdown]

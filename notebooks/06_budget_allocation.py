@@ -60,7 +60,7 @@ figures.budgets(
 # %%
 tables.show(
     tables.stack([tables.budget_wide(table) for table in curves[:1]]),
-    "Success rate on one data set (higher is better).",
+    "Success rate on the largest data set (higher is better).",
 )
 
 # %% [markdown]
