@@ -81,7 +81,9 @@ def label_weights(strata: ArrayLike, samples: ArrayLike, labelled: ArrayLike) ->
     sums = pd.DataFrame({"all": numbers, "labelled": numbers * chosen}).groupby(pd.factorize(names)[0]).transform("sum")
     unknown = (sums["labelled"] == 0) & (sums["all"] > 0)
     if unknown.any():
-        raise InputError(f"no answer of the stratum {names[int(np.argmax(unknown))]!r} is labelled; label at least one")
+        raise InputError(
+            f"no answer of the stratum {str(names[int(np.argmax(unknown))])!r} is labelled; label at least one"
+        )
     share = np.divide(sums["all"], sums["labelled"], out=np.zeros(len(numbers)), where=sums["labelled"] > 0)
     return np.asarray(numbers * chosen * share)
 

@@ -22,7 +22,7 @@ FILE = "judgements.parquet"
 PAIR = ["question_id", "extracted"]
 MADE_WITH = ["judge", "weights", "engine", "prompt"]
 SCHEMA = pa.schema([(name, pa.string()) for name in (*MADE_WITH, *PAIR, "verdict", "words")])
-ROWS_AT_RISK = 200  # judgements between two writes of the file
+CHUNK = 200  # answers judged between two writes of the file
 
 
 def judge_run(
@@ -30,7 +30,8 @@ def judge_run(
 ) -> tuple[int, int]:
     """Judge every distinct extracted answer to a short question of a graded run that this judge has not judged yet.
 
-    A judge's rows that were made with other weights, another engine or another prompt are replaced.
+    The answers that most samples gave come first, so that judging can be stopped at any time and taken up again. A
+    judge's rows that were made with other weights, another engine or another prompt are replaced.
 
     Parameters
     ----------
@@ -60,7 +61,8 @@ def judge_run(
         "engine": engine_name(model, engine),
         "prompt": judge_prompt_digest(),
     }
-    questions, pairs = run_questions(folder), _short(folder)[PAIR].dropna().drop_duplicates()
+    questions, given = run_questions(folder), _short(folder).groupby(PAIR).size()
+    pairs = given.sort_values(ascending=False, kind="stable").index.to_frame(index=False)
     kept = _read(folder)
     same = (kept[MADE_WITH] == pd.Series(made_with)).all(axis=1)
     kept = kept[same | (kept["judge"] != model.name)]
@@ -69,19 +71,16 @@ def judge_run(
     if lacking.empty:
         return 0, len(pairs)
     cases = [(questions[name], extracted) for name, extracted in lacking.itertuples(index=False)]
-    fresh: list[dict[str, str]] = []
-    try:
-        for place, judgement in judge(open_engine(model, engine), model, cases):
-            question, extracted = cases[place]
+    source, fresh = open_engine(model, engine), list[dict[str, str]]()
+    for start in range(0, len(cases), CHUNK):
+        chunk = cases[start : start + CHUNK]
+        for place, judgement in judge(source, model, chunk):
+            question, extracted = chunk[place]
             found = {"verdict": judgement.verdict, "words": judgement.words}
             fresh.append(made_with | {"question_id": question.id, "extracted": extracted} | found)
-            if len(fresh) % ROWS_AT_RISK == 0:
-                _write(folder, kept, fresh)
             if progress:
                 progress(len(fresh), len(cases))
-    finally:
-        if fresh:
-            _write(folder, kept, fresh)
+        _write(folder, kept, fresh)
     return len(fresh), len(pairs) - len(lacking)
 
 
