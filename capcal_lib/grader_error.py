@@ -42,52 +42,6 @@ class CorrectedMean(NamedTuple):
     clipped: bool  # whether the estimate lay outside [0, 1] and was put at its end
 
 
-def label_weights(strata: ArrayLike, samples: ArrayLike, labelled: ArrayLike) -> Floats:
-    """Weigh labelled answers so that those of each stratum stand for all samples of it.
-
-    Where two graders disagree, a person labels every answer, and where they agree, a few: without weights the few
-    would seem to be all there are. A stratum is what decided how many were labelled, such as what both graders said.
-
-    Parameters
-    ----------
-    strata : array-like of shape (n_answers,)
-        The stratum of each distinct answer of a run.
-    samples : array-like of shape (n_answers,)
-        How many samples gave the answer.
-    labelled : array-like of shape (n_answers,)
-        Whether a person has labelled it, answers drawn with equal chances within a stratum.
-
-    Returns
-    -------
-    ndarray of shape (n_answers,)
-        Samples that each labelled answer stands for; 0 where there is no label. They sum to all samples.
-
-    Raises
-    ------
-    InputError
-        For a stratum without a label, a number of samples below 0, or lengths that differ.
-
-    Examples
-    --------
-    >>> label_weights(["agree", "agree", "agree", "differ"], [10, 10, 20, 3], [True, True, False, True]).tolist()
-    [20.0, 20.0, 0.0, 3.0]
-    """
-    import pandas as pd  # slow to import
-
-    names, numbers = np.asarray(strata), as_numbers("samples", samples)
-    chosen = np.asarray(labelled, dtype=bool)
-    same_length(strata=names, samples=numbers, labelled=chosen)
-    refuse("samples", numbers, ~(numbers >= 0), "but must be a number from 0 (the first row is 0)")
-    sums = pd.DataFrame({"all": numbers, "labelled": numbers * chosen}).groupby(pd.factorize(names)[0]).transform("sum")
-    unknown = (sums["labelled"] == 0) & (sums["all"] > 0)
-    if unknown.any():
-        raise InputError(
-            f"no answer of the stratum {str(names[int(np.argmax(unknown))])!r} is labelled; label at least one"
-        )
-    share = np.divide(sums["all"], sums["labelled"], out=np.zeros(len(numbers)), where=sums["labelled"] > 0)
-    return np.asarray(numbers * chosen * share)
-
-
 def grader_error(
     says_correct: ArrayLike, is_correct: ArrayLike, weights: ArrayLike | None = None, *, level: float = 0.95
 ) -> GraderError:
@@ -100,7 +54,8 @@ def grader_error(
     is_correct : array-like of shape (n_labels,)
         1 where a person says that the answer is right, 0 where wrong; NaN where they could not tell, which is left out.
     weights : array-like of shape (n_labels,), optional
-        How many samples each label stands for, as by :func:`label_weights`; alike by default.
+        How many samples each label stands for; alike by default. Where two graders disagree a person labels every
+        answer, and where they agree a few: without weights, the few would seem to be all there are.
     level : float, default=0.95
         Nominal coverage of the intervals, between 0 and 1.
 

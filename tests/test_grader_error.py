@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capcal_lib.errors import InputError
-from capcal_lib.grader_error import GraderError, corrected_mean, corrected_mu, grader_error, label_weights
+from capcal_lib.grader_error import GraderError, corrected_mean, corrected_mu, grader_error
 from capcal_lib.intervals import binomial_interval
 
 Z = 1.959963984540054
@@ -199,9 +199,8 @@ def test_labels_drawn_by_disagreement_give_the_truth_back() -> None:
         is_correct = rng.random(answers) < 0.4
         first = is_correct ^ (rng.random(answers) < np.where(is_correct, 0.06, 0.03))
         second = is_correct ^ (rng.random(answers) < 0.05)
-        strata = first * 2 + second
         labelled = (first != second) | (rng.random(answers) < 0.08)
-        weight = label_weights(strata, np.ones(answers), labelled)[labelled]
+        weight = np.where(first != second, 1, 1 / 0.08)[labelled]
         error = grader_error(first[labelled], is_correct[labelled], weight)
         truths.append(np.mean(first[is_correct]))
         weighted.append(error.sensitivity.estimate)
@@ -211,13 +210,6 @@ def test_labels_drawn_by_disagreement_give_the_truth_back() -> None:
     assert np.mean(weighted) == pytest.approx(np.mean(truths), abs=0.004)
     assert np.mean(plain) < np.mean(truths) - 0.1
     assert covered / 120 >= 0.92
-
-
-def test_weights_sum_to_the_samples_of_each_stratum() -> None:
-    strata = np.array(["a", "a", "b", "b", "b", "c"])
-    samples, labelled = [5, 15, 1, 2, 3, 0], [True, False, True, False, True, False]
-    weight = label_weights(strata, samples, labelled)
-    assert weight.tolist() == [20, 0, 1.5, 0, 4.5, 0]
 
 
 @pytest.mark.parametrize("said", [[1, 0, 1, 0], [0, 0, 0, 0]])
@@ -247,8 +239,6 @@ def test_few_labels_may_leave_it_open_whether_a_grader_is_better_than_a_coin() -
         (lambda: corrected_mu([3], [2], labels(9, 10, 9, 10)), "row 0: correct is 3"),
         (lambda: corrected_mu([1], [2], labels(9, 10, 9, 10), level=0.0), "level must lie between 0 and 1"),
         (lambda: corrected_mean([0], [0], labels(9, 10, 9, 10)), "no question has a scored sample"),
-        (lambda: label_weights(["a", "b"], [1, 2], [True, False]), "no answer of the stratum 'b' is labelled"),
-        (lambda: label_weights(["a"], [-1], [True]), "row 0: samples is -1"),
     ],
 )
 def test_faults(call, message: str) -> None:  # type: ignore[no-untyped-def]

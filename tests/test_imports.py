@@ -26,6 +26,7 @@ ORDER = (  # a module may import from its own line and from those above it
     ("reported", "estimates"),
     ("evaluation",),
     ("live", "tables"),
+    ("strictness",),
     ("figures",),
     ("notebook",),
     ("pipeline",),
