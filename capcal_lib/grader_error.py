@@ -9,14 +9,17 @@ limits for prevalence of disease adjusted for estimated sensitivity and specific
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from capcal_lib.errors import InputError
+from capcal_lib.errors import InputError, unknown
 from capcal_lib.inputs import Floats, as_counts, as_numbers, refuse, same_length
 from capcal_lib.intervals import Interval, _check_level, _z
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,38 @@ def grader_error(
         size = float(weight[rows].sum() ** 2 / (weight[rows] ** 2).sum())
         found[name] = _jeffreys(share, size, level), size
     return GraderError(found["right"][0], found["wrong"][0], found["right"][1], found["wrong"][1])
+
+
+def error_from_labels(labels: "pd.DataFrame", *, grader: str = "first", level: float = 0.95) -> GraderError:
+    """Estimate a grader's error from a table of answers that a person has labelled.
+
+    Parameters
+    ----------
+    labels : DataFrame
+        One row an answer: a column with the grader's verdict; ``correct``, 1 or 0, or NaN where the person could not
+        tell; and ``weight``, how many samples the row stands for.
+    grader : str, default="first"
+        The column of verdicts. Rows that the grader did not score are left out: they are in no accuracy either.
+    level : float, default=0.95
+        Nominal coverage of the intervals, between 0 and 1.
+
+    Raises
+    ------
+    InputError
+        For a missing column, and as for :func:`grader_error`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = [("correct", 1, 20), ("incorrect", 1, 5), ("no_answer", 0, 9), ("not_scored", 1, 2)]
+    >>> error_from_labels(pd.DataFrame(rows, columns=["first", "correct", "weight"])).sensitivity.estimate
+    0.8
+    """
+    for column in (grader, "correct", "weight"):
+        if column not in labels:
+            raise unknown("column of the labels", column, map(str, labels))
+    scored = labels[labels[grader] != "not_scored"]
+    return grader_error(scored[grader] == "correct", scored["correct"], scored["weight"], level=level)
 
 
 def corrected_mu(correct: ArrayLike, total: ArrayLike, error: GraderError, *, level: float = 0.95) -> Floats:

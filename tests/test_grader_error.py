@@ -1,12 +1,13 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capcal_lib.errors import InputError
-from capcal_lib.grader_error import GraderError, corrected_mean, corrected_mu, grader_error
+from capcal_lib.grader_error import GraderError, corrected_mean, corrected_mu, error_from_labels, grader_error
 from capcal_lib.intervals import binomial_interval
 
 Z = 1.959963984540054
@@ -210,6 +211,25 @@ def test_labels_drawn_by_disagreement_give_the_truth_back() -> None:
     assert np.mean(weighted) == pytest.approx(np.mean(truths), abs=0.004)
     assert np.mean(plain) < np.mean(truths) - 0.1
     assert covered / 120 >= 0.92
+
+
+def test_a_table_of_labels_serves_either_grader() -> None:
+    table = pd.DataFrame(
+        [
+            ("correct", "correct", 1.0, 30.0),
+            ("incorrect", "correct", 1.0, 3.0),
+            ("no_answer", "incorrect", 0.0, 20.0),
+            ("correct", "incorrect", 0.0, 2.0),
+            ("correct", "no_answer", math.nan, 9.0),
+            ("not_scored", "correct", 1.0, 5.0),
+        ],
+        columns=["first", "second", "correct", "weight"],
+    )
+    first, second = error_from_labels(table), error_from_labels(table, grader="second")
+    assert first == grader_error([1, 0, 0, 1], [1, 1, 0, 0], [30, 3, 20, 2])
+    assert second == grader_error([1, 1, 0, 0, 1], [1, 1, 0, 0, 1], [30, 3, 20, 2, 5])
+    with pytest.raises(InputError, match="unknown column of the labels 'judge'; known: correct, first, second, weight"):
+        error_from_labels(table, grader="judge")
 
 
 @pytest.mark.parametrize("said", [[1, 0, 1, 0], [0, 0, 0, 0]])
