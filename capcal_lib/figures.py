@@ -432,3 +432,41 @@ def live(table: pd.DataFrame) -> Figure:
         _mark(figure, table)
         axes.legend(loc="lower right")
     return _done(figure)
+
+
+def verdict_shares(table: pd.DataFrame) -> Figure:
+    """Draw what ``strictness.verdict_shares`` holds: one bar a data set, from correct to not scored."""
+    with _style():
+        figure, axes = plt.subplots(figsize=(7, 0.45 * max(1, len(table)) + 1.3), layout="constrained")
+        places, left = np.arange(len(table)), np.zeros(len(table))
+        for color, verdict in zip((PALETTE[2], PALETTE[5], PALETTE[1], MUTED), table.columns[2:6], strict=True):
+            axes.barh(places, table[verdict], left=left, color=color, label=verdict, height=0.6)
+            left += table[verdict].to_numpy(np.float64)
+        axes.set_yticks(places, table["data set"])
+        axes.invert_yaxis()
+        axes.set(xlabel="share of samples", xlim=(0, 1))
+        _mark(figure, table)
+        if table.empty:
+            axes.set_axis_off()
+            _say(axes, NO_SAMPLES)
+        else:
+            figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    return _done(figure)
+
+
+def strictness(table: pd.DataFrame) -> Figure:
+    """Draw what ``strictness.accuracy_by_rule`` holds: how far each rule moves accuracy, a panel a data set."""
+    names, rules = list(dict.fromkeys(table["data set"])), list(dict.fromkeys(table["rule"]))[1:][::-1]
+    places = np.arange(len(rules))
+    with _style():
+        figure, panels = _grid(len(names), width=2.6, height=0.3 * len(rules) + 1, sharex=True, sharey=True)
+        for axes, name in zip(panels, names, strict=True):
+            rows = table[table["data set"] == name].set_index("rule").loc[rules]
+            axes.axvline(0, color=MUTED, linewidth=1, zorder=0)
+            axes.hlines(places, rows["low"], rows["high"], colors=INK, linewidth=2, alpha=0.6)
+            axes.scatter(rows["difference"], places, color=INK, s=22, zorder=3)
+            axes.set_yticks(places, rules)
+            axes.set(title=name, ylim=(-0.6, len(rules) - 0.4))
+        figure.supxlabel("mean mu_hat, difference from this book's rules", fontsize="medium")
+        _mark(figure, table)
+    return _done(figure)
