@@ -125,6 +125,23 @@ def features(
 
 
 @app.command()
+def exact(
+    model: ModelName,
+    dataset: DatasetName,
+    split: SplitName = None,
+    engine: Engine = None,
+    epsilon: Annotated[float, typer.Option("--epsilon", help="Leave out answers less likely than this.")] = 1e-3,
+    store: Store = LOCAL_RUNS,
+) -> None:
+    """Compute expected accuracy from the probabilities of whole answers, where these are short; no sampling."""
+    from capcal_lib.estimates import enumerate_answers
+
+    found = enumerate_answers(_run(store, model, dataset, split), engine=engine, epsilon=epsilon)
+    known = sum(mu == mu for mu in found.mu)  # NaN is not equal to itself
+    out.print(f"{known} of {len(found)} known to within 0.05; {found.passes.mean():.0f} passes a question")
+
+
+@app.command()
 def score(
     file: Annotated[Path, typer.Argument(metavar="FILE.csv", help="question_id, confidence, correct, total.")],
 ) -> None:

@@ -19,7 +19,7 @@ ORDER = (  # a module may import from its own line and from those above it
     ("sampling",),
     ("grading",),
     ("counts", "verdicts"),
-    ("confidence", "probes"),
+    ("confidence", "exact", "probes"),
     ("metrics", "intervals"),
     ("passk", "budget", "simulation"),
     ("reported", "estimates"),

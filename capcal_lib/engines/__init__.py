@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -41,6 +41,20 @@ class Sample:
     completion_tokens: int  # every generated token, the end-of-turn token included
 
 
+@dataclass(frozen=True, slots=True)
+class LikelyAnswers:
+    """Answers that a model may give to a question, each with the probability of drawing it.
+
+    The probabilities add up to 1 less what lies in the answers that were left out. A response may stand there
+    more than once: different tokens can spell the same text.
+    """
+
+    question_id: str
+    responses: tuple[str, ...]
+    probabilities: tuple[float, ...]
+    passes: int  # times that the network was asked for a next token
+
+
 class Engine(Protocol):
     """What every engine can do. ``family`` names it in the digest of a run."""
 
@@ -62,6 +76,20 @@ class Engine(Protocol):
         """Return the last prompt token's hidden states, averaged over all layers + 1.
 
         Shape (n_requests, hidden_size), float32.
+        """
+        ...
+
+
+@runtime_checkable
+class EnumeratingEngine(Engine, Protocol):
+    """An engine that can also say how probable each whole answer is."""
+
+    def likely_answers(
+        self, requests: Sequence[Request], sampling: Sampling, epsilon: float
+    ) -> Iterator[LikelyAnswers]:
+        """Yield the answers to each request, under the settings they are sampled with, in any order.
+
+        An answer is left out where it, or its beginning, has a probability below ``epsilon``.
         """
         ...
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from capcal_lib.engines import Request, Sample
+from capcal_lib.engines import LikelyAnswers, Request, Sample
 from capcal_lib.inputs import Floats
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.questions import Answer, Question
@@ -22,6 +22,7 @@ OTHER_WORDS = 0.05  # first-token probability of anything but Yes and No
 FEATURES = 64
 WRONG_SHARES = (0.6, 0.25, 0.15)  # how often each of three wrong answers is given: one misconception dominates
 NAMES = ("Lisbon", "Helium", "Mercury", "Nairobi", "Quito", "Cobalt", "Peru", "Ottawa", "Marie Curie", "1848")
+UNSURE = "I am not sure about this one."
 PHRASES = (
     "The answer is \\boxed{{{}}}.",
     "\\boxed{{{}}}",
@@ -70,6 +71,17 @@ class SimulatedEngine:
         for request in requests:
             if request.sample_indices:
                 yield [_draw(request, index, sampling, seed) for index in request.sample_indices]
+
+    def likely_answers(
+        self,
+        requests: Sequence[Request],
+        sampling: Sampling,
+        epsilon: float,  # noqa: ARG002 -- it has its own words
+    ) -> Iterator[LikelyAnswers]:
+        """Yield every answer that `sample` may draw, but those less likely than ``epsilon``."""
+        for request in requests:
+            answers = {text: p for text, p in _answers(request.question).items() if p >= epsilon}
+            yield LikelyAnswers(request.question.id, tuple(answers), tuple(answers.values()), passes=1)
 
     def next_token_logprobs(self, requests: Sequence[Request], words: Sequence[str]) -> np.ndarray:
         """Return log-probabilities (n_requests, n_words) of the words Yes and No; -inf for all others."""
@@ -133,10 +145,20 @@ def _answered(question: Question, rng: np.random.Generator) -> str:
     if rng.random() < _mu(question.id):
         given = question.answer.gold
     elif rng.random() < NO_ANSWER:
-        return "I am not sure about this one."
+        return UNSURE
     else:
         given = str(rng.choice(_wrong_answers(question.id, question.answer), p=WRONG_SHARES))
     return PHRASES[rng.integers(len(PHRASES))].format(given)
+
+
+def _answers(question: Question) -> dict[str, float]:
+    """Return the probability of each answer that `_answered` may give."""
+    mu = _mu(question.id)
+    given = {question.answer.gold: mu}
+    for wrong, share in zip(_wrong_answers(question.id, question.answer), WRONG_SHARES, strict=True):
+        given[str(wrong)] = (1 - mu) * (1 - NO_ANSWER) * share
+    phrased = {phrase.format(text): p / len(PHRASES) for text, p in given.items() for phrase in PHRASES}
+    return phrased | {UNSURE: (1 - mu) * NO_ANSWER}
 
 
 def _stated(question: Question, rng: np.random.Generator) -> str:

@@ -10,15 +10,15 @@ import hashlib
 import platform
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from capcal_lib.engines import FinishReason, Request, Sample
-from capcal_lib.engines.draw import draw_tokens
+from capcal_lib.engines import FinishReason, LikelyAnswers, Request, Sample
+from capcal_lib.engines.draw import draw_tokens, token_probabilities
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.weights import ensure_weights
@@ -120,6 +120,20 @@ class TransformersEngine:
             for group in [group for group in active if len(group.done) == len(group.streams)]:
                 active.remove(group)
                 yield group.done
+
+    def likely_answers(
+        self, requests: Sequence[Request], sampling: Sampling, epsilon: float
+    ) -> Iterator[LikelyAnswers]:
+        """Yield the answers to each request, walking the tree of next tokens from its prompt.
+
+        A beginning is followed while its probability is at least ``epsilon``, at most 1,024 of them at a time, until
+        it ends or is as long as answers may become.
+        """
+        requests = [replace(request, sample_indices=()) for request in requests]
+        groups = sorted((self._group(request, sampling, 0) for request in requests), key=lambda group: group.prompt)
+        reader = _Reader(self.device)
+        for group in groups:
+            yield self._walk(group, sampling, epsilon, reader)
 
     def next_token_logprobs(self, requests: Sequence[Request], words: Sequence[str]) -> np.ndarray:
         """Return the log-probability, at temperature 1, that the first answer token is exactly each word.
@@ -247,6 +261,40 @@ class TransformersEngine:
             tails.place(children)
         return children
 
+    def _walk(self, group: "_Group", sampling: Sampling, epsilon: float, reader: "_Reader") -> LikelyAnswers:
+        """Follow the likely beginnings of an answer, all that are equally long at once."""
+        import torch
+
+        tails = _Tails(SAMPLES_IN_FLIGHT, group.limit)
+        ended: list[tuple[str, float]] = []
+        passes = 1
+        with torch.inference_mode():
+            branches = [_Branch(group, (), [])]
+            masses, logits = torch.ones(1, dtype=torch.float64, device=self.device), self._read(group, reader)
+            while True:
+                joint = masses[:, None] * token_probabilities(logits, sampling)
+                likely = torch.nonzero(joint >= epsilon)
+                likely = likely[joint[tuple(likely.T)].argsort(descending=True, stable=True)]
+                parents, branches = branches, []
+                kept: list[float] = []
+                for (row, token), mass in zip(likely.tolist(), joint[tuple(likely.T)].tolist(), strict=True):
+                    child = _Branch(group, (*parents[row].tokens, token), [], parents[row].row)
+                    if token in self.ends or len(child.tokens) == group.limit:
+                        ended.append((self._said(child)[2], mass))
+                    elif len(kept) < SAMPLES_IN_FLIGHT:
+                        branches.append(child)
+                        kept.append(mass)
+                if not branches:
+                    break
+                tails.place(branches)
+                masses, logits = (
+                    torch.tensor(kept, dtype=torch.float64, device=self.device),
+                    self._step(branches, tails),
+                )
+                passes += len(branches)
+        responses, probabilities = zip(*ended, strict=True) if ended else ((), ())
+        return LikelyAnswers(group.question_id, responses, probabilities, passes)
+
     def _read(self, group: "_Group", reader: "_Reader") -> "Tensor":
         """Read a prompt, keep its keys and values, and return the logits of the first token, (1, vocabulary)."""
         logits: Tensor = reader.read(self.network, group.prompt, logits_to_keep=1).logits
@@ -267,10 +315,14 @@ class TransformersEngine:
         ).logits
         return logits[:, 0]
 
-    def _finish(self, branch: "_Branch") -> list[Sample]:
+    def _said(self, branch: "_Branch") -> tuple[FinishReason, str | None, str]:
+        """Return how an answer finished, its reasoning and its response."""
         finish: FinishReason = "stop" if branch.tokens[-1] in self.ends else "length"
         said = branch.tokens[:-1] if finish == "stop" else branch.tokens
-        reasoning, response = _split_reasoning(self.tokenizer.decode(said, skip_special_tokens=True))
+        return finish, *_split_reasoning(self.tokenizer.decode(said, skip_special_tokens=True))
+
+    def _finish(self, branch: "_Branch") -> list[Sample]:
+        finish, reasoning, response = self._said(branch)
         group = branch.group
         return [
             Sample(
