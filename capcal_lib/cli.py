@@ -125,6 +125,19 @@ def features(
 
 
 @app.command()
+def coordinates(model: ModelName, dataset: DatasetName, engine: Engine = None, store: Store = LOCAL_RUNS) -> None:
+    """Keep where the questions of a data set's two splits lie in all layers: what the kernel probe reads."""
+    from capcal_lib.manifests import load_dataset
+    from capcal_lib.probes.coordinates import keep_coordinates
+
+    training = load_dataset(dataset).training_split
+    if training is None:
+        raise InputError(f"{dataset} has no training split, so there is nothing to learn from")
+    keep_coordinates(_run(store, model, dataset, training), _run(store, model, dataset, None), engine=engine)
+    out.print(f"coordinates of {dataset} kept with its two runs")
+
+
+@app.command()
 def exact(
     model: ModelName,
     dataset: DatasetName,
@@ -134,7 +147,7 @@ def exact(
     store: Store = LOCAL_RUNS,
 ) -> None:
     """Compute expected accuracy from the probabilities of whole answers, where these are short; no sampling."""
-    from capcal_lib.estimates import enumerate_answers
+    from capcal_lib.exact import enumerate_answers
 
     found = enumerate_answers(_run(store, model, dataset, split), engine=engine, epsilon=epsilon)
     known = sum(mu == mu for mu in found.mu)  # NaN is not equal to itself

@@ -1,4 +1,4 @@
-"""Confidences, hidden states and exact expected accuracies of a run's questions, kept beside its samples."""
+"""Confidences and hidden states of a run's questions, kept beside its samples."""
 
 from pathlib import Path
 
@@ -11,7 +11,6 @@ from capcal_lib.confidence.p_true import p_true
 from capcal_lib.confidence.verbalized import verbalized
 from capcal_lib.engines import open_engine
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.exact import EPSILON, ExactAccuracy, exact_accuracy
 from capcal_lib.manifests import load_model
 from capcal_lib.probes.features import extract_features
 from capcal_lib.questions import Question
@@ -19,10 +18,6 @@ from capcal_lib.store import read_record, read_samples, read_table, write_table
 from capcal_lib.verdicts import run_questions
 
 FEATURES = "features.parquet"
-EXACT = "exact.parquet"
-BOUNDS = pa.schema(
-    [("question_id", pa.string()), ("lower", pa.float64()), ("upper", pa.float64()), ("passes", pa.int64())]
-)
 METHODS = ("p-true", "verbalized")
 CONFIDENCES = pa.schema(
     [("question_id", pa.string()), ("confidence", pa.float64()), ("tokens", pa.int64()), ("text", pa.string())]
@@ -130,43 +125,6 @@ def read_features(folder: Path) -> tuple[list[str], npt.NDArray[np.float32]]:
     return table["question_id"].to_pylist(), matrix.astype(np.float32)
 
 
-def enumerate_answers(folder: Path, *, engine: str | None = None, epsilon: float = EPSILON) -> ExactAccuracy:
-    """Bound the expected accuracy of each sampled question of a run by exact probabilities, once, and keep the bounds.
-
-    Only questions that were sampled since are enumerated, whatever the epsilon of the others was.
-
-    Raises
-    ------
-    InputError
-        For an engine that cannot, an epsilon out of range, a corrupt file, or a run whose questions have changed.
-    """
-    path = folder / EXACT
-    kept = _read_bounds(path) if path.exists() else BOUNDS.empty_table()
-    lacking = _lacking(folder, kept)
-    if lacking:
-        model = load_model(read_record(folder).identity.model)
-        fresh = exact_accuracy(open_engine(model, engine), model, lacking, epsilon=epsilon)
-        columns = [fresh.question_ids.tolist(), fresh.lower, fresh.upper, fresh.passes]
-        _add(path, kept, pa.table(columns, schema=BOUNDS))
-    return read_exact(folder)
-
-
-def read_exact(folder: Path) -> ExactAccuracy:
-    """Read the bounds that ``enumerate_answers`` kept, sorted by question id.
-
-    Raises
-    ------
-    InputError
-        Where there are none, with the command that makes them; for a corrupt file.
-    """
-    path = folder / EXACT
-    if not path.exists():
-        raise InputError(f"no exact expected accuracies in {folder}; {_how(folder, 'exact')}")
-    table = _read_bounds(path)
-    lower, upper, passes = (table[name].to_numpy() for name in ("lower", "upper", "passes"))
-    return ExactAccuracy(np.array(table["question_id"].to_pylist()), lower, upper, passes)
-
-
 def confidence_file(folder: Path, method: str) -> Path:
     """Return where a run keeps the confidences of a method.
 
@@ -205,13 +163,6 @@ def _read_confidences(path: Path) -> pa.Table:
     table = read_table(path)
     if not table.schema.equals(CONFIDENCES, check_metadata=False):
         raise InputError(f"{path}: not a file of confidences; delete it and make it again with: capcal confidence")
-    return table
-
-
-def _read_bounds(path: Path) -> pa.Table:
-    table = read_table(path)
-    if not table.schema.equals(BOUNDS, check_metadata=False):
-        raise InputError(f"{path}: not a file of exact accuracies; delete it and make it again with: capcal exact")
     return table
 
 

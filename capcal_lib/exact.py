@@ -9,18 +9,26 @@ long reasoning it does not close: no answer is likely enough to follow to its en
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from capcal_lib.engines import Engine, EnumeratingEngine
+from capcal_lib.engines import Engine, EnumeratingEngine, open_engine
 from capcal_lib.errors import InputError
 from capcal_lib.grading import grade_many
 from capcal_lib.inputs import Floats, Ints
-from capcal_lib.manifests import Model
+from capcal_lib.manifests import Model, load_model
 from capcal_lib.questions import Question
 from capcal_lib.sampling import answer_requests
+from capcal_lib.store import read_record, read_samples, read_table, write_table
+from capcal_lib.verdicts import run_questions
 
+FILE = "exact.parquet"  # beside a run's samples
+SCHEMA = pa.schema(
+    [("question_id", pa.string()), ("lower", pa.float64()), ("upper", pa.float64()), ("passes", pa.int64())]
+)
 EPSILON = 1e-3
 WIDEST = 0.05  # bounds further apart say less than a hundred samples do
 
@@ -101,3 +109,55 @@ def exact_accuracy(
         upper=np.maximum(1 - bounds[:, 1], np.minimum(bounds[:, 0], 1.0)),
         passes=np.array([found[question.id].passes for question in questions], dtype=np.int64),
     )
+
+
+def enumerate_answers(folder: Path, *, engine: str | None = None, epsilon: float = EPSILON) -> ExactAccuracy:
+    """Bound the expected accuracy of each sampled question of a run, once, and keep the bounds beside the samples.
+
+    Only questions that were sampled since are enumerated, whatever the epsilon of the others was.
+
+    Raises
+    ------
+    InputError
+        As `exact_accuracy`; for a corrupt file, or a run whose questions have changed.
+    """
+    path = folder / FILE
+    kept = _read(path) if path.exists() else SCHEMA.empty_table()
+    known = set(kept["question_id"].to_pylist())
+    lacking = [name for name in read_samples(folder)["question_id"].unique() if name not in known]
+    if lacking:
+        run, questions = read_record(folder).identity, run_questions(folder)
+        model = load_model(run.model).on(run.dataset)
+        source = open_engine(model, engine)
+        fresh = exact_accuracy(source, model, [questions[name] for name in lacking], epsilon=epsilon)
+        columns = [fresh.question_ids.tolist(), fresh.lower, fresh.upper, fresh.passes]
+        both = pa.concat_tables([kept, pa.table(columns, schema=SCHEMA)])
+        write_table(path, both.sort_by("question_id"))
+    return read_exact(folder)
+
+
+def read_exact(folder: Path) -> ExactAccuracy:
+    """Read the bounds that ``enumerate_answers`` kept, sorted by question id.
+
+    Raises
+    ------
+    InputError
+        Where there are none, with the command that makes them; for a corrupt file.
+    """
+    path = folder / FILE
+    if not path.exists():
+        run = read_record(folder).identity
+        raise InputError(
+            f"no exact expected accuracies in {folder}; "
+            f"make them with: capcal exact --model {run.model} --dataset {run.dataset} --split {run.split}"
+        )
+    table = _read(path)
+    lower, upper, passes = (table[name].to_numpy() for name in ("lower", "upper", "passes"))
+    return ExactAccuracy(np.array(table["question_id"].to_pylist()), lower, upper, passes)
+
+
+def _read(path: Path) -> pa.Table:
+    table = read_table(path)
+    if not table.schema.equals(SCHEMA, check_metadata=False):
+        raise InputError(f"{path}: not a file of exact accuracies; delete it and make it again with: capcal exact")
+    return table

@@ -25,6 +25,7 @@ ORDER = (  # a module may import from its own line and from those above it
     ("reported", "estimates"),
     ("evaluation",),
     ("live", "tables"),
+    ("convergence", "generalisation"),
     ("figures",),
     ("notebook",),
     ("pipeline",),

@@ -75,8 +75,8 @@ class SimulatedEngine:
     def likely_answers(
         self,
         requests: Sequence[Request],
-        sampling: Sampling,
-        epsilon: float,  # noqa: ARG002 -- it has its own words
+        sampling: Sampling,  # noqa: ARG002 -- its answers are what they are
+        epsilon: float,
     ) -> Iterator[LikelyAnswers]:
         """Yield every answer that `sample` may draw, but those less likely than ``epsilon``."""
         for request in requests:
