@@ -271,7 +271,7 @@ def learning(sizes: pd.DataFrame, labels: pd.DataFrame) -> Figure:
 
 
 def differences(table: pd.DataFrame, *, reference: str) -> Figure:
-    """Draw what ``generalisation.contest`` holds: each predictor's score less that of the reference, lower is better."""
+    """Draw what ``generalisation.contest`` holds: each score less that of the reference, with its paired interval."""
     names = list(dict.fromkeys(table.get("data set", [])))
     predictors = [name for name in dict.fromkeys(table.get("predictor", [])) if name != reference][::-1]
     places = np.arange(len(predictors))

@@ -170,6 +170,26 @@ def transfer_matrix(
     return pd.DataFrame(rows, columns=[*columns, "shift", "best", "evidence"])
 
 
+def shift_table(matrix: pd.DataFrame) -> pd.DataFrame:
+    """Summarise a transfer matrix by the shift: its cells, mean score and gain, and cells that beat Uniform random."""
+    if matrix.empty:
+        return matrix
+    groups = matrix.groupby("shift", sort=False)
+    table = groups.agg(cells=("brier", "size"), brier=("brier", "mean"), gain=("gain", "mean"), beat=("best", "sum"))
+    return table.reset_index().assign(evidence=matrix["evidence"].iloc[0])
+
+
+def shift_counts(table: pd.DataFrame) -> dict[str, int]:
+    """Count the cells of a ``shift_table``, and those that beat Uniform random: at home, away, and of the mixture."""
+    counts = {}
+    for name, kinds in {"own": ["id"], "away": ["ood", "out"], "mixture": []}.items():
+        titles = [SHIFTS[kind] for kind in kinds] or ["mixture"]
+        rows = table[table["shift"].isin(titles)] if len(table) else table
+        counts[name] = int(rows["beat"].sum()) if len(rows) else 0
+        counts[f"{name}_cells"] = int(rows["cells"].sum()) if len(rows) else 0
+    return counts
+
+
 def _terms(predicted: Floats, test: ProbeSet) -> Floats:
     return capability_brier_terms(predicted, test.correct, test.total, corrected=True)
 
@@ -273,6 +293,18 @@ def contest(training: Sequence[ProbeSet], test: ProbeSet, rng: np.random.Generat
         rows.append((name, test.dataset.title, *score, *difference, test.evidence))
     columns = ["predictor", "data set", "brier", "low", "high"]
     return pd.DataFrame(rows, columns=[*columns, "difference", "difference low", "difference high", "evidence"])
+
+
+def pick(sets: Sequence[ProbeSet], dataset: str) -> list[ProbeSet]:
+    """Return the set of a data set: at most one.
+
+    Raises
+    ------
+    InputError
+        For an unknown data set.
+    """
+    name = load_dataset(dataset).name
+    return [one for one in sets if one.dataset.name == name]
 
 
 def verdicts_of(table: pd.DataFrame) -> dict[str, int]:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from capcal_lib.engines import Request, Sample
-from capcal_lib.engines.draw import draw_tokens
+from capcal_lib.engines.draw import draw_tokens, token_probabilities
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling, load_model
 from capcal_lib.questions import Answer, Question
@@ -381,3 +381,60 @@ def test_the_embedded_model_draws_with_its_probabilities(
     for text, probability in zip(texts, p, strict=True):
         exact[text] += probability
     assert chi_square_p(np.array([counts[text] for text in exact]), np.array(list(exact.values()))) > 1e-4
+
+
+@pytest.mark.parametrize("sampling", SETTINGS, ids=str)
+def test_token_probabilities_are_those_of_the_words(sampling: Sampling) -> None:
+    logits = torch.tensor(np.random.default_rng(2).normal(scale=2, size=(3, 700)), dtype=torch.float32)
+    for row, found in enumerate(token_probabilities(logits.clone(), sampling).numpy()):
+        np.testing.assert_allclose(found, naive_probabilities(logits[row].numpy(), sampling), atol=1e-6)
+
+
+def test_token_probabilities_at_temperature_zero() -> None:
+    logits = torch.tensor([[0.0, 2.0, 1.0]])
+    assert token_probabilities(logits, settings(temperature=0.0)).tolist() == [[0.0, 1.0, 0.0]]
+
+
+def every_answer(engine: TransformersEngine, prompt: list[int], sampling: Sampling) -> Counter[str]:
+    """All answers with their probabilities, by following every token from plain transformers' logits."""
+    answers: Counter[str] = Counter()
+    waiting: list[tuple[list[int], float]] = [([], 1.0)]
+    while waiting:
+        said, mass = waiting.pop()
+        for token, p in enumerate(naive_probabilities(plain_logits(engine, prompt + said), sampling)):
+            longer = [*said, token]
+            if token in engine.ends or len(longer) == sampling.max_tokens:
+                answers[engine.tokenizer.decode(longer, skip_special_tokens=True)] += mass * p
+            elif p:
+                waiting.append((longer, mass * p))
+    return answers
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("changes", [{"max_tokens": 1}, {"max_tokens": 3}, {"max_tokens": 3, "top_p": 0.8, "top_k": 5}])
+def test_all_answers_are_found_with_their_probabilities(
+    architecture: str, changes: dict[str, Any], engines: Callable[[str], TransformersEngine]
+) -> None:
+    engine, sampling = engines(architecture), settings(temperature=0.8, **changes)
+    asked = [request("one two"), request("one three four")]
+    found = {each.question_id: each for each in engine.likely_answers(asked, sampling, 1e-12)}
+    for one in asked:
+        answers: Counter[str] = Counter()
+        for response, p in zip(found[one.question.id].responses, found[one.question.id].probabilities, strict=True):
+            answers[response] += p
+        expected = every_answer(engine, engine._prompt(one), sampling)
+        assert sum(answers.values()) == pytest.approx(1, abs=1e-6)
+        assert answers.keys() == {text for text, p in expected.items() if p > 1e-12}
+        for text, p in answers.items():
+            assert p == pytest.approx(expected[text], abs=1e-5)
+    if sampling.max_tokens == 1:
+        assert {each.passes for each in found.values()} == {1}
+
+
+def test_unlikely_beginnings_are_left_out(engines: Callable[[str], TransformersEngine]) -> None:
+    engine = engines("llama")
+    every = next(engine.likely_answers([request("one two")], settings(max_tokens=4), 1e-12))
+    likely = next(engine.likely_answers([request("one two")], settings(max_tokens=4), 0.01))
+    assert likely.passes < every.passes
+    assert 0 < sum(likely.probabilities) < sum(every.probabilities)
+    assert min(likely.probabilities) >= 0.01
