@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capcal_lib.engines import Engine, Request
+from capcal_lib.engines import Engine, Layers, Request
 from capcal_lib.engines.simulated import SimulatedEngine, true_mu
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import load_model
@@ -246,7 +246,7 @@ class LengthEngine:
     def __init__(self, rows: int | None = None, first: float | None = None) -> None:
         self.rows, self.first, self.requests = rows, first, []
 
-    def hidden_states(self, requests: list[Request]) -> np.ndarray:
+    def hidden_states(self, requests: list[Request], layers: Layers = "mean") -> np.ndarray:  # noqa: ARG002
         self.requests = requests
         states = np.array([[len(r.question.text), len(r.messages)] for r in requests], dtype=np.float64)
         if self.first is not None:
