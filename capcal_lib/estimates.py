@@ -1,5 +1,6 @@
 """Confidences and hidden states of a run's questions, kept beside its samples."""
 
+from functools import cache, partial
 from pathlib import Path
 from typing import get_args
 
@@ -117,10 +118,10 @@ def extract(folder: Path, *, layers: Layers = "mean", engine: str | None = None)
         known.update(names)
         tables.append(table)
     lacking = [question for name, question in questions.items() if name not in known]
-    source = open_engine(model, engine) if lacking else None
-    for start in range(0, len(lacking), BATCH) if source else ():
+    opened = cache(partial(open_engine, model, engine))  # at the first batch, if there is one
+    for start in range(0, len(lacking), BATCH):
         batch = lacking[start : start + BATCH]
-        features = extract_features(source, model, batch, layers=layers)
+        features = extract_features(opened(), model, batch, layers=layers)
         table = _feature_table(path, [(one.id, prompts[one.id]) for one in batch], features)
         if tables and not table.schema.equals(tables[0].schema, check_metadata=False):
             raise InputError(f"{path}: made by another engine or model; delete it and make it again")

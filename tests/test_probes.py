@@ -158,7 +158,7 @@ def test_badly_scaled_correlated_single_precision_features_reach_the_optimum(los
     np.testing.assert_allclose(single.predict(data[0]), double.predict(data[0]), atol=1e-4)
     exact = objective(double, data[0].astype(np.float64), *data[1:], double.weights, double.bias)
     reached = objective(single, data[0].astype(np.float64), *data[1:], single.weights, single.bias)
-    assert exact - 1e-12 < reached < exact + 1e-8
+    assert exact - 1e-11 < reached < exact + 1e-8
 
 
 def test_stronger_decay_gives_smaller_weights():
@@ -215,7 +215,7 @@ def test_bad_input_is_refused(changes, message):
 
 
 def test_bad_settings_are_refused():
-    with pytest.raises(InputError, match="unknown loss 'hinge'; known: bce, mse"):
+    with pytest.raises(InputError, match="unknown loss 'hinge'; known: bce, binomial, mse"):
         LinearProbe(loss="hinge")
     for decay in (-1, np.nan, np.inf, "0.1"):
         with pytest.raises(InputError, match="weight_decay is a number of at least 0"):
