@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast, get_args
 
 import typer
 from rich.console import Console
@@ -115,13 +115,21 @@ def confidence(
 
 @app.command()
 def features(
-    model: ModelName, dataset: DatasetName, split: SplitName = None, engine: Engine = None, store: Store = LOCAL_RUNS
+    model: ModelName,
+    dataset: DatasetName,
+    layers: Annotated[str, typer.Option("--layers", help="mean or max over the layers, or all of them.")] = "mean",
+    split: SplitName = None,
+    engine: Engine = None,
+    store: Store = LOCAL_RUNS,
 ) -> None:
-    """Extract the hidden states that a probe reads, and keep them with the run."""
+    """Extract the hidden states that a probe reads, and keep them with the run. Stopped, it goes on from there."""
+    from capcal_lib.engines import Layers
     from capcal_lib.estimates import extract
 
-    matrix = extract(_run(store, model, dataset, split), engine=engine)
-    out.print(f"{matrix.shape[0]} questions, {matrix.shape[1]} features each")
+    if layers not in get_args(Layers):
+        raise unknown("layers", layers, get_args(Layers))
+    matrix = extract(_run(store, model, dataset, split), layers=cast(Layers, layers), engine=engine)
+    out.print(f"{matrix.shape[0]} questions, {' x '.join(map(str, matrix.shape[1:]))} features each")
 
 
 @app.command()

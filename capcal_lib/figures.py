@@ -231,6 +231,25 @@ def budgets(evaluations: Sequence[Evaluation], tables: Sequence[pd.DataFrame], m
     return _panels(evaluations, draw, x="B, samples a question on average", y="success rate")
 
 
+def layers(table: pd.DataFrame) -> Figure:
+    """Draw where the signal lives: the ``states`` of a `Selection`, single layers as a line, pooled ones across it."""
+    with _style():
+        figure, axes = plt.subplots(figsize=(7, 3.2), layout="constrained")
+        single = table["states"].astype(str).str.isdecimal()
+        numbers = table[single].assign(layer=table["states"][single].astype(int)).sort_values("layer")
+        axes.fill_between(numbers["layer"], numbers["low"], numbers["high"], color=INK, alpha=0.15, linewidth=0)
+        axes.plot(numbers["layer"], numbers["brier"], marker="o", markersize=3, color=INK, label="one layer")
+        for color, (_, row) in zip(PALETTE, table[~single].iterrows(), strict=False):
+            label = {"all": "all side by side"}.get(row["states"], f"{row['states']} of the layers")
+            axes.axhline(row["brier"], color=color, linestyle="--", label=label)
+        if table.empty:
+            _say(axes, NO_SAMPLES)
+        axes.set(xlabel="layer (0 is the embedding)", ylabel="held-out capability Brier")
+        _legend(axes, fontsize="x-small", loc="upper left", bbox_to_anchor=(1, 1))
+        _mark(figure, table)
+    return _done(figure)
+
+
 def live(table: pd.DataFrame) -> Figure:
     """Draw what ``live.compare`` holds: two estimates of each question's mu, with their Jeffreys intervals."""
     with _style():

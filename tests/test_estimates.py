@@ -8,7 +8,7 @@ import pytest
 from capcal_lib import estimates as estimates_module
 from capcal_lib.confidence.p_true import p_true
 from capcal_lib.confidence.verbalized import verbalized
-from capcal_lib.engines import Request, open_engine
+from capcal_lib.engines import Layers, Request, open_engine
 from capcal_lib.engines.simulated import SimulatedEngine
 from capcal_lib.errors import InputError
 from capcal_lib.estimates import FEATURES, METHODS, confidence_file, estimate, extract, read_confidence, read_features
@@ -37,7 +37,7 @@ class Failing(SimulatedEngine):
     def next_token_logprobs(self, requests, words):  # type: ignore[no-untyped-def]  # noqa: ARG002
         raise RuntimeError("out of memory")
 
-    def hidden_states(self, requests):  # type: ignore[no-untyped-def]  # noqa: ARG002
+    def hidden_states(self, requests, layers="mean"):  # type: ignore[no-untyped-def]  # noqa: ARG002
         raise RuntimeError("out of memory")
 
     def sample(self, requests, sampling, seed):  # type: ignore[no-untyped-def]
@@ -147,8 +147,8 @@ def test_a_feature_beyond_float16_is_refused_and_leaves_nothing(
 
 def _with(value: float) -> type[SimulatedEngine]:
     class Far(SimulatedEngine):
-        def hidden_states(self, requests: list[Request]) -> np.ndarray:  # type: ignore[override]
-            states = super().hidden_states(requests)
+        def hidden_states(self, requests: list[Request], layers: Layers = "mean") -> np.ndarray:  # type: ignore[override]
+            states = super().hidden_states(requests, layers)
             states[2, 5] = value
             return states
 
@@ -198,8 +198,8 @@ def test_corrupt_files_are_one_clear_line(run: Path) -> None:
 
 def test_hidden_states_of_another_length_are_not_mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Short(SimulatedEngine):
-        def hidden_states(self, requests):  # type: ignore[no-untyped-def]
-            return super().hidden_states(requests)[:, :3]
+        def hidden_states(self, requests, layers="mean"):  # type: ignore[no-untyped-def]
+            return super().hidden_states(requests, layers)[:, :3]
 
     folder = sample("simulated", SET, k=1, limit=2, store=tmp_path).folder
     extract(folder)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capcal_lib.engines import Engine, Request
+from capcal_lib.engines import Engine, Layers, Request
 from capcal_lib.engines.simulated import SimulatedEngine, true_mu
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import load_model
@@ -158,7 +158,7 @@ def test_badly_scaled_correlated_single_precision_features_reach_the_optimum(los
     np.testing.assert_allclose(single.predict(data[0]), double.predict(data[0]), atol=1e-4)
     exact = objective(double, data[0].astype(np.float64), *data[1:], double.weights, double.bias)
     reached = objective(single, data[0].astype(np.float64), *data[1:], single.weights, single.bias)
-    assert exact - 1e-12 < reached < exact + 1e-8
+    assert exact - 1e-11 < reached < exact + 1e-8
 
 
 def test_stronger_decay_gives_smaller_weights():
@@ -215,7 +215,7 @@ def test_bad_input_is_refused(changes, message):
 
 
 def test_bad_settings_are_refused():
-    with pytest.raises(InputError, match="unknown loss 'hinge'; known: bce, mse"):
+    with pytest.raises(InputError, match="unknown loss 'hinge'; known: bce, binomial, mse"):
         LinearProbe(loss="hinge")
     for decay in (-1, np.nan, np.inf, "0.1"):
         with pytest.raises(InputError, match="weight_decay is a number of at least 0"):
@@ -246,7 +246,7 @@ class LengthEngine:
     def __init__(self, rows: int | None = None, first: float | None = None) -> None:
         self.rows, self.first, self.requests = rows, first, []
 
-    def hidden_states(self, requests: list[Request]) -> np.ndarray:
+    def hidden_states(self, requests: list[Request], layers: Layers = "mean") -> np.ndarray:  # noqa: ARG002
         self.requests = requests
         states = np.array([[len(r.question.text), len(r.messages)] for r in requests], dtype=np.float64)
         if self.first is not None:

@@ -13,6 +13,7 @@ from capcal_lib.questions import Question
 
 FinishReason = Literal["stop", "length"]
 Purpose = Literal["answer", "verbalized"]
+Layers = Literal["mean", "max", "all"]  # of the embedding and every layer: their mean, their maximum, each of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +73,11 @@ class Engine(Protocol):
         """
         ...
 
-    def hidden_states(self, requests: Sequence[Request]) -> np.ndarray:
-        """Return the last prompt token's hidden states, averaged over all layers + 1.
+    def hidden_states(self, requests: Sequence[Request], layers: Layers = "mean") -> np.ndarray:
+        """Return the last prompt token's hidden states: after the embedding, and after every layer.
 
-        Shape (n_requests, hidden_size), float32.
+        ``mean`` and ``max`` pool these layers + 1 states, number by number: shape (n_requests, hidden_size).
+        ``all`` keeps them: shape (n_requests, layers + 1, hidden_size). Always float32, and pooled as such.
         """
         ...
 

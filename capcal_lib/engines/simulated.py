@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from capcal_lib.engines import LikelyAnswers, Request, Sample
+from capcal_lib.engines import Layers, LikelyAnswers, Request, Sample
 from capcal_lib.inputs import Floats
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.questions import Answer, Question
@@ -20,6 +20,7 @@ NO_ANSWER = 0.03  # of the samples that are not right; about 1.5 % of all
 NO_PROBABILITY = 0.02  # of the answers to a question for a probability
 OTHER_WORDS = 0.05  # first-token probability of anything but Yes and No
 FEATURES = 64
+STRENGTHS = (0.0, 0.2, 0.7, 1.3, 1.7, 1.6, 1.5)  # of the logit of mu in each hidden state; 1 on average
 WRONG_SHARES = (0.6, 0.25, 0.15)  # how often each of three wrong answers is given: one misconception dominates
 NAMES = ("Lisbon", "Helium", "Mercury", "Nairobi", "Quito", "Cobalt", "Peru", "Ottawa", "Marie Curie", "1848")
 UNSURE = "I am not sure about this one."
@@ -94,15 +95,26 @@ class SimulatedEngine:
                     result[row, column] = np.log((1 - OTHER_WORDS) * share[word])
         return result
 
-    def hidden_states(self, requests: Sequence[Request]) -> np.ndarray:
-        """Return features (n_requests, 64), float32."""
+    def hidden_states(self, requests: Sequence[Request], layers: Layers = "mean") -> np.ndarray:
+        """Return features (n_requests, 64), or (n_requests, 7, 64) for ``all``, float32.
+
+        The logit is strongest in the fifth state of the seven.
+        """
         direction = _rng("direction").normal(size=FEATURES)
         direction /= np.linalg.norm(direction)
-        rows = [
-            _logit(request.question.id) * direction + _rng("features", request.question.id).normal(size=FEATURES)
-            for request in requests
-        ]
-        return np.array(rows, dtype=np.float32).reshape(len(requests), FEATURES)
+        names = [request.question.id for request in requests]
+        logits = np.array([_logit(name) for name in names]).reshape(-1, 1)
+        noise = np.array([_rng("features", name).normal(size=FEATURES) for name in names]).reshape(-1, FEATURES)
+        mean = logits * direction + noise
+        if layers == "mean":
+            return mean.astype(np.float32)
+        # What the states add to their mean cancels out over them.
+        shape = (len(STRENGTHS), FEATURES)
+        own = np.array([_rng("layers", name).normal(size=shape) for name in names]).reshape(-1, *shape)
+        own -= own.mean(axis=1, keepdims=True)
+        signal = np.multiply.outer(np.array(STRENGTHS) - 1, direction)
+        states = (mean[:, None] + own + logits[:, None] * signal).astype(np.float32)
+        return states if layers == "all" else states.max(axis=1)
 
 
 def _rng(*key: object) -> np.random.Generator:
