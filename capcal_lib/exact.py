@@ -44,8 +44,13 @@ class ExactAccuracy:
 
     @property
     def mu(self) -> Floats:
-        """Return the middle of the bounds; NaN, not known, where they are over 0.05 apart."""
-        return np.where(self.upper - self.lower <= WIDEST, (self.lower + self.upper) / 2, np.nan)
+        """Return the share of right answers among those found; NaN, not known, where the bounds are over 0.05 apart.
+
+        It lies between the bounds.
+        """
+        found = self.lower + 1 - self.upper
+        share = np.divide(self.lower, found, out=np.full(len(found), np.nan), where=found > 0)
+        return np.where(self.upper - self.lower <= WIDEST, share, np.nan)
 
     def __len__(self) -> int:
         return len(self.question_ids)

@@ -83,11 +83,14 @@ figures.convergence(curve, z)
 notebook.glue(
     spread=z.std() if len(z) else float("nan"),
     outside=(abs(z) > 1.96).mean() if len(z) else float("nan"),
+    middle=z.mean() * len(z) ** 0.5 if len(z) else float("nan"),
 )
 
 # %% [markdown]
-# The standard deviation is {glue:text}`spread:.2f`, and {glue:text}`outside:.2f` of the questions lie outside ±1.96, where
-# 0.05 are expected. So engine, sampler, grader and store are tested together, against arithmetic.
+# The standard deviation is {glue:text}`spread:.2f`, where 1 is expected; {glue:text}`outside:.2f` of the questions lie outside
+# ±1.96, where 0.05 are expected; and the mean of all lies {glue:text}`middle:.1f` of its standard errors from zero, where a
+# value beyond ±2 is an unlucky set of samples and one beyond ±4 a defect. So engine, sampler, grader and store are
+# tested together, against arithmetic.
 #
 # ## Summary
 #
