@@ -64,6 +64,11 @@ def sample(
     if drawn.cut_bytes:
         out.print(f"cut off a torn line of {drawn.cut_bytes} bytes that an earlier stop had left")
     out.print(f"{drawn.new} samples drawn, {drawn.present} were there; {drawn.folder}", soft_wrap=True)
+    if drawn.failed:
+        err.print(f"capcal: {sum(drawn.failed.values())} samples failed; the same command tries them again")
+        for reason, number in sorted(drawn.failed.items(), key=lambda item: -item[1]):
+            err.print(f"{number} failed: {reason}", markup=False, highlight=False, soft_wrap=True)
+        raise typer.Exit(1)
 
 
 @app.command()

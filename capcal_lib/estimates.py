@@ -34,7 +34,7 @@ def estimate(folder: Path, method: str, *, engine: str | None = None, seed: int 
     """Ask the model for its confidence in each sampled question of a run, once, and keep the answer.
 
     A question that has an answer is not asked again, whatever the engine and the seed; one that was sampled
-    since is asked alone.
+    since is asked alone, and one that the engine failed to ask is asked again.
 
     Returns
     -------
@@ -48,6 +48,7 @@ def estimate(folder: Path, method: str, *, engine: str | None = None, seed: int 
     """
     path = confidence_file(folder, method)
     kept = _read_confidences(path) if path.exists() else CONFIDENCES.empty_table()
+    kept = kept.filter(pa.array(kept["tokens"].to_numpy() > 0))  # where the engine failed, nothing was said
     known = set(kept["question_id"].to_pylist())
     lacking = [question for name, question in _sampled(folder).items() if name not in known]
     if lacking:

@@ -1,5 +1,7 @@
 """An evaluation: the counts of one model on one data set, and every confidence there is for its questions."""
 
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -82,11 +84,18 @@ def load_evaluation(store: Path, model: str, dataset: str, *, k_eval: int = 100,
         dataset=load_dataset(dataset),
         evidence="simulated" if read_record(folder).identity.engine == "simulated" else "measured",
         sampled=True,
-        source=f"run {folder.name}",
+        source=f"run {folder.name}{_shortfall(counts, k_eval)}",
         counts=counts,
         answer_tokens=tokens,
         confidences=stored | _probes(store, folder, counts),
     )
+
+
+def _shortfall(counts: Counts, k_eval: int) -> str:
+    """Say how many questions lack samples, as where some failed or the run was stopped."""
+    there = counts.total + counts.not_scored
+    short = int((there < k_eval).sum())
+    return f"; {short:,} with fewer than {k_eval} samples (the fewest: {there.min()})" if short else ""
 
 
 def beta_evaluation(model: str, dataset: str, *, k_eval: int = 100, rng: np.random.Generator) -> Evaluation:
@@ -135,7 +144,7 @@ def vote(folder: Path, *, k_eval: int = 100, k_c: int = 10) -> Confidence:
 
 def _vote(folder: Path, verdicts: pd.DataFrame, tokens: float, *, k_eval: int, k_c: int) -> Confidence:
     rows = verdicts[verdicts["sample_index"].between(k_eval, k_eval + k_c - 1)]
-    kinds: dict[str, Kind] = {name: question.answer.kind for name, question in run_questions(folder).items()}
+    kinds = _kinds(folder)
     canonical = [
         None if answer is None or pd.isna(answer) else normalize(answer, kinds[name])
         for name, answer in zip(rows["question_id"], rows["extracted"], strict=True)
@@ -143,6 +152,14 @@ def _vote(folder: Path, verdicts: pd.DataFrame, tokens: float, *, k_eval: int, k
     answers = pd.Series(canonical, rows.index, dtype=object).groupby(rows["question_id"])
     votes = {str(name): list(group) for name, group in answers if len(group) == k_c}
     return estimated(list(votes), consistency(list(votes.values())), tokens=round(k_c * tokens))
+
+
+def _kinds(folder: Path) -> Mapping[str, Kind]:
+    """Return the kind of each question's answer. Needs no download: only built-in sets mix several kinds."""
+    dataset = load_dataset(read_record(folder).identity.dataset)
+    if not dataset.builtin:
+        return defaultdict(lambda: dataset.kind)
+    return {name: question.answer.kind for name, question in run_questions(folder).items()}
 
 
 def _mean_tokens(folder: Path) -> float:

@@ -265,8 +265,10 @@ def test_what_a_run_is_evidence_of_depends_on_what_drew_it(tmp_path: Path, engin
     with open_writer(tmp_path, record) as writer:
         writer.append([Sample(questions[0].id, index, r"\boxed{A}", None, "stop", 1, 4) for index in range(3)])
     grade_run(writer.folder)
-    one = load_evaluation(tmp_path, "smollm2-135m", SET)
+    one = load_evaluation(tmp_path, "smollm2-135m", SET, k_eval=3)
     assert (one.evidence, one.sampled, one.source) == (evidence, True, f"run {writer.folder.name}")
+    short = load_evaluation(tmp_path, "smollm2-135m", SET)
+    assert short.source == f"run {writer.folder.name}; 1 with fewer than 100 samples (the fewest: 3)"
     assert one.answer_tokens == 4.0
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from capcal_lib.engines import FinishReason, Layers, LikelyAnswers, Request, Sample
+from capcal_lib.engines.chat import answer_limit, decode, encode
 from capcal_lib.engines.draw import draw_tokens, token_probabilities
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 ATTENTION = "capcal_shared_prefix"  # our name among the attention functions of transformers
-SAMPLES_IN_FLIGHT = 1024
+SAMPLES_IN_FLIGHT = 256
+BEGINNINGS = 1024  # of an answer, followed at a time where all likely ones are wanted
 PACKED_ROWS = 64  # the batch that packed weights are laid out for
 PACK_TOKENS = 1024  # that are read in one pass for hidden states or log-probabilities
 SHARED_TOKENS = 32  # a beginning that is worth reading before those that share it
@@ -190,14 +192,7 @@ class TransformersEngine:
 
     def _prompt(self, request: Request) -> list[int]:
         """Return the token ids of the messages as the model reads them, ready for its answer."""
-        encoded = self.tokenizer.apply_chat_template(
-            list(request.messages),
-            add_generation_prompt=True,
-            tokenize=True,
-            return_dict=True,
-            **self.model.chat_template,
-        )
-        return list(encoded["input_ids"])
+        return encode(self.tokenizer, self.model, request)
 
     def _packs(self, requests: Sequence[Request]) -> Iterator[tuple[list[int], "_Pack"]]:
         """Yield (indices of the requests, their prompts as one pack), prompts that begin alike close together."""
@@ -223,13 +218,7 @@ class TransformersEngine:
 
     def _group(self, request: Request, sampling: Sampling, seed: int) -> "_Group":
         prompt = self._prompt(request)
-        room = sampling.context_tokens - len(prompt)
-        if room < 1:
-            raise InputError(
-                f"question {request.question.id!r}: the prompt has {len(prompt)} tokens, which leaves no room for an "
-                f"answer in context_tokens = {sampling.context_tokens}; raise it or leave the question out"
-            )
-        limit = min(sampling.max_tokens, room)
+        limit = answer_limit(prompt, request, sampling)
         self._check_window(len(prompt) + limit, request)
         streams = [_Stream(index, _uniforms(seed, request.question.id, index)) for index in request.sample_indices]
         return _Group(request.question.id, prompt, limit, streams)
@@ -287,7 +276,7 @@ class TransformersEngine:
         """Follow the likely beginnings of an answer, all that are equally long at once."""
         import torch
 
-        tails = _Tails(SAMPLES_IN_FLIGHT, group.limit)
+        tails = _Tails(BEGINNINGS, group.limit)
         ended: list[tuple[str, float]] = []
         passes = 1
         with torch.inference_mode():
@@ -303,7 +292,7 @@ class TransformersEngine:
                     child = _Branch(group, (*parents[row].tokens, token), [], parents[row].row)
                     if token in self.ends or len(child.tokens) == group.limit:
                         ended.append((self._said(child)[2], mass))
-                    elif len(kept) < SAMPLES_IN_FLIGHT:
+                    elif len(kept) < BEGINNINGS:
                         branches.append(child)
                         kept.append(mass)
                 if not branches:
@@ -341,7 +330,7 @@ class TransformersEngine:
         """Return how an answer finished, its reasoning and its response."""
         finish: FinishReason = "stop" if branch.tokens[-1] in self.ends else "length"
         said = branch.tokens[:-1] if finish == "stop" else branch.tokens
-        return finish, *_split_reasoning(self.tokenizer.decode(said, skip_special_tokens=True))
+        return finish, *decode(self.tokenizer, branch.group.prompt, said)
 
     def _finish(self, branch: "_Branch") -> list[Sample]:
         finish, reasoning, response = self._said(branch)
@@ -646,13 +635,3 @@ def _uniforms(seed: int, question_id: str, sample_index: int) -> np.random.Gener
     """Return a sample's own stream of random numbers, the same whatever else is drawn."""
     name = hashlib.sha256(repr((seed, question_id, sample_index)).encode()).digest()
     return np.random.Generator(np.random.Philox(key=int.from_bytes(name[:16], "little")))
-
-
-def _split_reasoning(text: str) -> tuple[str | None, str]:
-    """Part reasoning in think tags from the answer; reasoning that never ends leaves an empty answer."""
-    before, end, after = text.rpartition("</think>")
-    if end:
-        return before.replace("<think>", "", 1).strip(), after
-    if text.lstrip().startswith("<think>"):
-        return text.replace("<think>", "", 1).strip(), ""
-    return None, text

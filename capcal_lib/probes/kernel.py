@@ -132,7 +132,7 @@ def principal_coordinates(
     flat = [(rows - centre) * scale for rows in flat]
     values, vectors = np.linalg.eigh(flat[0] @ flat[0].T)
     kept = np.argsort(values)[::-1][: min(components, len(values))]
-    lengths = np.sqrt(np.maximum(values[kept], values.max() * 1e-7))
+    lengths = np.sqrt(np.maximum(values[kept], max(values.max() * 1e-7, 1e-12)))
     directions = flat[0].T @ (vectors[:, kept] / lengths)
     return [(rows @ directions).astype(np.float32) for rows in flat]
 
