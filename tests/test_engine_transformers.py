@@ -14,7 +14,9 @@ from capcal_lib.engines import Request, Sample
 from capcal_lib.engines.draw import draw_tokens, token_probabilities
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling, load_model
+from capcal_lib.probes.features import extract_features
 from capcal_lib.questions import Answer, Question
+from capcal_lib.sampling import answer_requests
 from capcal_lib.weights import weights_folder
 
 torch = pytest.importorskip("torch")
@@ -326,6 +328,78 @@ def test_hidden_states_and_logprobs_equal_plain_transformers(
         assert len(out.hidden_states) == 4
         assert np.allclose(states[row], expected, rtol=1e-5, atol=1e-4)  # values of about 20
         assert np.allclose(logprobs[row, [0, 2]], out.logits[0, -1].log_softmax(-1)[[3, 7]], atol=5e-4)
+
+
+@pytest.mark.parametrize("pack_tokens", [1, 40, 4096])
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("architecture", ["llama", "qwen3"])
+def test_every_layer_is_read_at_the_last_token_however_prompts_are_packed(
+    architecture: str,
+    side: str,
+    pack_tokens: int,
+    engines: Callable[[str], TransformersEngine],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engine = engines(architecture)
+    monkeypatch.setattr("capcal_lib.engines.transformers.PACK_TOKENS", pack_tokens)
+    monkeypatch.setattr(engine.tokenizer, "padding_side", side)
+    shared = "two three four five " * 10  # a beginning that is read before those that share it
+    requests = [request(content) for content in [*MIXED, f"{shared} one", f"{shared} five", f"{shared} two"]]
+    every = engine.hidden_states(requests, "all")
+    assert every.shape == (9, 4, 32)
+    assert every.dtype == np.float32
+    for row, asked in enumerate(requests):
+        with torch.inference_mode():
+            out = plain(engine)(torch.tensor([engine._prompt(asked)]), output_hidden_states=True)
+        expected = torch.stack([layer[0, -1] for layer in out.hidden_states])
+        assert np.allclose(every[row], expected, rtol=1e-5, atol=2e-4)  # values of about 20
+    np.testing.assert_allclose(engine.hidden_states(requests), every.mean(axis=1), atol=1e-4)
+    np.testing.assert_allclose(engine.hidden_states(requests, "max"), every.max(axis=1), atol=1e-4)
+
+
+def test_features_are_read_after_the_very_tokens_that_sampling_reads(
+    engines: Callable[[str], TransformersEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = engines("llama")
+    monkeypatch.setattr(engine, "model", manifest(chat_template={"loud": True}))
+    questions = [Question(text, text, Answer("short", "one")) for text in ("one", "two three", "one two")]
+    read: list[list[int]] = []
+    forward = engine.network.get_decoder().embed_tokens.register_forward_hook(
+        lambda _, inputs, __: read.extend(inputs[0].tolist())
+    )
+    monkeypatch.setattr("capcal_lib.engines.transformers.PACK_TOKENS", 1)  # one prompt a pass
+    monkeypatch.setattr("capcal_lib.engines.transformers._common", lambda *_: 0)  # all of it
+    try:
+        extract_features(engine, engine.model, questions)
+        for_features, read[:] = sorted(read), []
+        draw(
+            engine,
+            answer_requests(engine.model, questions, {one.id: (0,) for one in questions}),
+            settings(max_tokens=1),
+        )
+    finally:
+        forward.remove()
+    assert for_features == sorted(read)
+    assert len(for_features) == 3
+    assert all(WORDS[ids[-2]] == "five" and WORDS[ids[-1]] == "say" for ids in for_features)
+
+
+def test_no_layer_keeps_more_than_the_last_tokens_and_no_head_is_used(
+    engines: Callable[[str], TransformersEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = engines("llama")
+    kept: list[tuple[int, ...]] = []
+    stack = torch.stack
+    monkeypatch.setattr(
+        torch, "stack", lambda states, dim: kept.extend(tuple(s.shape) for s in states) or stack(states, dim)
+    )
+    head = engine.network.lm_head.register_forward_hook(lambda *_: pytest.fail("the head over the vocabulary is used"))
+    try:
+        engine.hidden_states([request(content) for content in MIXED])
+    finally:
+        head.remove()
+    assert sum(shape[0] for shape in kept) == 4 * len(MIXED)
+    assert {shape[1:] for shape in kept} == {(32,)}
 
 
 def test_nothing_asked_gives_empty_arrays(engines: Callable[[str], TransformersEngine]) -> None:

@@ -256,12 +256,13 @@ def minimise(
     *,
     change: tuple[Change, Change] | None = None,
     start: Floats | None = None,
+    tolerance: float = _TOLERANCE,
 ) -> tuple[Floats, float, Floats]:
     """Minimise sum(shares · loss) + sum(penalty · weights²) / 2 over weights and bias.
 
     L-BFGS in coordinates in which the curvature bound of the whole objective is about the identity, which takes
     most of the iterations away where features are correlated. ``change`` maps these coordinates to weights, and
-    gradients back; None, where the columns are so already.
+    gradients back; None, where the columns are so already. ``tolerance`` is of the gradient in these coordinates.
 
     Returns
     -------
@@ -286,9 +287,9 @@ def minimise(
         mean = np.clip(shares @ target, 1e-3, 1 - 1e-3)
         start = np.zeros(columns.shape[1] + 1)
         start[0] = np.log(mean / (1 - mean)) / bias_scale
-    options = {"maxiter": _ITERATIONS, "maxfun": 2 * _ITERATIONS, "maxcor": 20, "gtol": _TOLERANCE, "ftol": 0}
+    options = {"maxiter": _ITERATIONS, "maxfun": 2 * _ITERATIONS, "maxcor": 20, "gtol": tolerance, "ftol": 0}
     found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
-    if np.abs(found.jac).max() > 30 * _TOLERANCE:
+    if np.abs(found.jac).max() > 30 * tolerance:
         raise InputError("the probe does not come to its optimum; standardize the features or raise weight_decay")
     return onward(found.x[1:].astype(precision)).astype(np.float64), float(bias_scale * found.x[0]), found.x
 

@@ -39,6 +39,7 @@ MLP_ITERATIONS = 100
 VALIDATION = 5  # every fifth training question decides which epoch of SGD is kept
 REDUCED = 1_024  # training questions or features up to which the settings of one matrix share its decomposition
 RESAMPLES = 2_000
+TOLERANCE = 5e-5  # of the preconditioned gradient, whose square bounds how far an objective is from its optimum
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,11 +212,8 @@ def fit_setting(
     states, hits, samples = _checked(features, correct, total)
 
     def predict(new: npt.ArrayLike) -> Floats:
-        others = _as_states(new)
-        both = np.concatenate([states, others])
-        rows = np.arange(len(both))
-        counts = (np.concatenate([part, np.ones(len(others), np.int64)]) for part in (hits, samples))
-        return _predictions([setting], both, *counts, rows[: len(states)], rows[len(states) :], seed)[0]
+        others = pool(_as_states(new), setting.states)
+        return _FIT[setting.kind]([setting], pool(states, setting.states), hits, samples, others, seed)[0]
 
     return predict
 
@@ -318,11 +316,10 @@ def _predictions(
     groups: dict[tuple[Kind, str, bool], list[int]] = {}
     for row, one in enumerate(settings):
         groups.setdefault((one.kind, one.states, one.standardize), []).append(row)
-    fit = {"linear": _linear, "sgd": _sgd, "mlp": _mlp}
     for (kind, name, _), rows in groups.items():
         matrix = pool(states[train], name)
         group = [settings[row] for row in rows]
-        result[rows] = fit[kind](group, matrix, hits[train], samples[train], pool(states[test], name), seed)
+        result[rows] = _FIT[kind](group, matrix, hits[train], samples[train], pool(states[test], name), seed)
     return result
 
 
@@ -352,7 +349,9 @@ def _linear(
             if point is not None:
                 point[1:] *= before / scale
             penalty = decay * scale**2
-            weights, bias, point = minimise(loss, inputs * scale, target, shares, penalty, start=point)
+            weights, bias, point = minimise(
+                loss, inputs * scale, target, shares, penalty, start=point, tolerance=TOLERANCE
+            )
             result[row], before = expit(others @ (weights * scale) + bias), scale
     return result
 
@@ -436,3 +435,6 @@ def _mlp(
             network.fit(np.vstack([inputs, inputs]), labels, np.concatenate([shares * mu, shares * (1 - mu)]))
         result[row] = network.predict_proba(others)[:, 1]
     return result
+
+
+_FIT = {"linear": _linear, "sgd": _sgd, "mlp": _mlp}
