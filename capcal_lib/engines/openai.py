@@ -118,7 +118,7 @@ class OpenAIEngine:
 
     def hidden_states(
         self,
-        requests: Sequence[Request],
+        requests: Sequence[Request],  # noqa: ARG002 -- the protocol's
         layers: Layers = "mean",  # noqa: ARG002 -- the protocol's
     ) -> np.ndarray:
         """Refuse: the protocol has none."""

@@ -122,7 +122,7 @@ class VllmEngine:
 
     def hidden_states(
         self,
-        requests: Sequence[Request],
+        requests: Sequence[Request],  # noqa: ARG002 -- the protocol's
         layers: Layers = "mean",  # noqa: ARG002 -- the protocol's
     ) -> np.ndarray:
         """Refuse: what vLLM gives of hidden states lacks the last layer's final norm."""
