@@ -52,7 +52,11 @@ recorded: $(READY)
 	  for method in p-true verbalized; do \
 	    $(BIN)/capcal confidence --model $$model --dataset $$dataset --method $$method --store $(RECORDED); \
 	  done; \
-	done; done
+	  $(BIN)/capcal coordinates --model $$model --dataset $$dataset --store $(RECORDED); \
+	done; \
+	$(BIN)/capcal exact --model $$model --dataset mini-exam --epsilon 0.0001 --store $(RECORDED); \
+	$(BIN)/capcal exact --model $$model --dataset mini-capitals --epsilon 0.02 --store $(RECORDED); \
+	$(BIN)/capcal exact --model $$model --dataset mini-arithmetic --epsilon 0.01 --store $(RECORDED); done
 
 # Derive the .ipynb files from their py:percent sources.
 notebooks: $(READY)

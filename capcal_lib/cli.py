@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast, get_args
 
 import typer
 from rich.console import Console
@@ -155,13 +155,51 @@ def confidence(
 
 @app.command()
 def features(
-    model: ModelName, dataset: DatasetName, split: SplitName = None, engine: Engine = None, store: Store = LOCAL_RUNS
+    model: ModelName,
+    dataset: DatasetName,
+    layers: Annotated[str, typer.Option("--layers", help="mean or max over the layers, or all of them.")] = "mean",
+    split: SplitName = None,
+    engine: Engine = None,
+    store: Store = LOCAL_RUNS,
 ) -> None:
-    """Extract the hidden states that a probe reads, and keep them with the run."""
+    """Extract the hidden states that a probe reads, and keep them with the run. Stopped, it goes on from there."""
+    from capcal_lib.engines import Layers
     from capcal_lib.estimates import extract
 
-    matrix = extract(_run(store, model, dataset, split), engine=engine)
-    out.print(f"{matrix.shape[0]} questions, {matrix.shape[1]} features each")
+    if layers not in get_args(Layers):
+        raise unknown("layers", layers, get_args(Layers))
+    matrix = extract(_run(store, model, dataset, split), layers=cast(Layers, layers), engine=engine)
+    out.print(f"{matrix.shape[0]} questions, {' x '.join(map(str, matrix.shape[1:]))} features each")
+
+
+@app.command()
+def coordinates(model: ModelName, dataset: DatasetName, engine: Engine = None, store: Store = LOCAL_RUNS) -> None:
+    """Keep where the questions of a data set's two splits lie in all layers: what the kernel probe reads."""
+    from capcal_lib.manifests import load_dataset
+    from capcal_lib.probes.coordinates import keep_coordinates
+
+    training = load_dataset(dataset).training_split
+    if training is None:
+        raise InputError(f"{dataset} has no training split, so there is nothing to learn from")
+    keep_coordinates(_run(store, model, dataset, training), _run(store, model, dataset, None), engine=engine)
+    out.print(f"coordinates of {dataset} kept with its two runs")
+
+
+@app.command()
+def exact(
+    model: ModelName,
+    dataset: DatasetName,
+    split: SplitName = None,
+    engine: Engine = None,
+    epsilon: Annotated[float, typer.Option("--epsilon", help="Leave out answers less likely than this.")] = 1e-3,
+    store: Store = LOCAL_RUNS,
+) -> None:
+    """Compute expected accuracy from the probabilities of whole answers, where these are short; no sampling."""
+    from capcal_lib.exact import enumerate_answers
+
+    found = enumerate_answers(_run(store, model, dataset, split), engine=engine, epsilon=epsilon)
+    known = sum(mu == mu for mu in found.mu)  # NaN is not equal to itself
+    out.print(f"{known} of {len(found)} known to within 0.05; {found.passes.mean():.0f} passes a question")
 
 
 @app.command()

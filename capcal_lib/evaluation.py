@@ -18,13 +18,14 @@ from capcal_lib.manifests import Dataset, Model, PromptStyle, dataset_names, loa
 from capcal_lib.probes import LinearProbe
 from capcal_lib.reported import beta_moments
 from capcal_lib.simulation import beta_from_moments, beta_sample
-from capcal_lib.store import find_run, read_record
+from capcal_lib.store import differences, find_run, read_record
 from capcal_lib.verdicts import FILE, read_verdicts
 from capcal_lib.votes import Answers, canonical, mean_tokens, read_answers
 
 Evidence = Literal["measured", "reported", "simulated"]
 TITLES = {"verbalized": "Verbalized confidence", "p-true": "P(True)"}
 CONSISTENCY = "Response consistency"
+SAME_FOR_A_PROBE = ("weights", "prompt_style", "prompt_template", "chat_template")
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,8 +209,19 @@ def _probes(store: Path, folder: Path, counts: Counts) -> dict[str, Confidence]:
             continue
         run = find_run(store, model, manifest.name, split)
         if (run / FEATURES).exists() and (run / FILE).exists():
+            _refuse_other_prompts(run, folder)
             predicted[manifest.probe] = _aligned(estimated(ids, trained_probe(run).predict(features)), counts)
     return predicted
+
+
+def _refuse_other_prompts(run: Path, folder: Path) -> None:
+    """Refuse a training run whose hidden states are those of other weights or prompts than a run's own."""
+    differing = [line for line in differences(run, folder) if line.split(":")[0] in SAME_FOR_A_PROBE]
+    if differing:
+        raise InputError(
+            f"a probe trained on {run} cannot predict {folder}: they differ in {'; '.join(differing)}; "
+            "sample one of them again, or move it to another --store"
+        )
 
 
 def trained_probe(folder: Path) -> LinearProbe:

@@ -416,6 +416,25 @@ def budgets(evaluations: Sequence[Evaluation], tables: Sequence[pd.DataFrame], m
     return _panels(evaluations, draw, x="B, samples a question on average", y="success rate")
 
 
+def layers(table: pd.DataFrame) -> Figure:
+    """Draw where the signal lives: the ``states`` of a `Selection`, single layers as a line, pooled ones across it."""
+    with _style():
+        figure, axes = plt.subplots(figsize=(7, 3.2), layout="constrained")
+        single = table["states"].astype(str).str.isdecimal()
+        numbers = table[single].assign(layer=table["states"][single].astype(int)).sort_values("layer")
+        axes.fill_between(numbers["layer"], numbers["low"], numbers["high"], color=INK, alpha=0.15, linewidth=0)
+        axes.plot(numbers["layer"], numbers["brier"], marker="o", markersize=3, color=INK, label="one layer")
+        for color, (_, row) in zip(PALETTE, table[~single].iterrows(), strict=False):
+            label = {"all": "all side by side"}.get(row["states"], f"{row['states']} of the layers")
+            axes.axhline(row["brier"], color=color, linestyle="--", label=label)
+        if table.empty:
+            _say(axes, NO_SAMPLES)
+        axes.set(xlabel="layer (0 is the embedding)", ylabel="held-out capability Brier")
+        _legend(axes, fontsize="x-small", loc="upper left", bbox_to_anchor=(1, 1))
+        _mark(figure, table)
+    return _done(figure)
+
+
 def live(table: pd.DataFrame) -> Figure:
     """Draw what ``live.compare`` holds: two estimates of each question's mu, with their Jeffreys intervals."""
     with _style():
@@ -468,5 +487,69 @@ def strictness(table: pd.DataFrame) -> Figure:
             axes.set_yticks(places, rules)
             axes.set(title=name, ylim=(-0.6, len(rules) - 0.4))
         figure.supxlabel("mean mu_hat, difference from this book's rules", fontsize="medium")
+        _mark(figure, table)
+    return _done(figure)
+
+
+def learning(sizes: pd.DataFrame, labels: pd.DataFrame) -> Figure:
+    """Draw what ``generalisation.size_curve`` and ``label_curve`` hold: score against what a probe is trained on."""
+    with _style():
+        figure, grid = plt.subplots(1, 2, figsize=(9, 3.2), sharey=True, layout="constrained")
+        for axes, table, column in zip(grid, (sizes, labels), ("questions", "k_train"), strict=True):
+            if table.empty:
+                axes.set_axis_off()
+                _say(axes, NO_SAMPLES)
+                continue
+            axes.fill_between(
+                table[column], table["lowest"], table["highest"], color=PALETTE[0], alpha=0.2, linewidth=0
+            )
+            axes.plot(table[column], table["brier"], marker="o", color=PALETTE[0])
+            axes.set(xscale="log", xlabel=f"training {column}" if column == "questions" else "samples a question")
+            axes.set_xticks(table[column], table[column].astype(str))
+            axes.minorticks_off()
+        grid[0].set_ylabel("corrected capability Brier")
+        _mark(figure, sizes)
+    return _done(figure)
+
+
+def differences(table: pd.DataFrame, *, reference: str) -> Figure:
+    """Draw what ``generalisation.contest`` holds: each score less that of the reference, with its paired interval."""
+    names = list(dict.fromkeys(table.get("data set", [])))
+    predictors = [name for name in dict.fromkeys(table.get("predictor", [])) if name != reference][::-1]
+    places = np.arange(len(predictors))
+    with _style():
+        figure, panels = _grid(len(names), width=2.6, height=0.3 * len(predictors) + 1, sharey=True)
+        for axes, name in zip(panels, names, strict=True):
+            rows = table[table["data set"] == name].set_index("predictor").reindex(predictors)
+            better, worse = rows["difference high"] < 0, rows["difference low"] > 0
+            colors = [PALETTE[2] if a else PALETTE[5] if b else MUTED for a, b in zip(better, worse, strict=True)]
+            axes.hlines(places, rows["difference low"], rows["difference high"], colors=colors, linewidth=2)
+            axes.scatter(rows["difference"], places, color=colors, s=22, zorder=3)
+            axes.axvline(0, color=INK, linewidth=0.8, zorder=0)
+            axes.set_yticks(places, predictors)
+            axes.set_title(name)
+        figure.supxlabel(f"Brier score less that of: {reference}", fontsize="medium")
+        _mark(figure, table)
+    return _done(figure)
+
+
+def convergence(table: pd.DataFrame, z: npt.NDArray[np.float64]) -> Figure:
+    """Draw what ``convergence.convergence`` and ``z_scores`` hold: estimates of mu against its exact value."""
+    with _style():
+        figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
+        if table.empty:
+            for axes in (left, right):
+                axes.set_axis_off()
+                _say(axes, "no exact expected accuracies")
+            return _done(figure)
+        left.plot(table["k"], table["theory"], color=MUTED, linestyle="--", label="root of mean mu (1 − mu) / k")
+        left.plot(table["k"], table["error"], marker="o", color=INK, linestyle="", label="mu_hat of k samples")
+        left.set(xscale="log", yscale="log", xlabel="k", ylabel="root mean square error")
+        left.legend()
+        places = np.linspace(-3.5, 3.5, 100)
+        right.hist(z, bins=list(np.linspace(-3.5, 3.5, 15)), density=True, color=INK, alpha=0.85)
+        right.plot(places, np.exp(-(places**2) / 2) / np.sqrt(2 * np.pi), color=PALETTE[1], label="standard normal")
+        right.set(xlabel="(mu_hat − mu) / standard error", ylabel="density")
+        right.legend()
         _mark(figure, table)
     return _done(figure)

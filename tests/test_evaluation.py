@@ -1,3 +1,4 @@
+import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -236,6 +237,21 @@ def test_a_probe_needs_the_hidden_states_of_all_graded_questions(tmp_path: Path)
         trained_probe(train)
     extract(train)
     trained_probe(train)
+
+
+@pytest.mark.parametrize("setting", ["weights", "prompt_template"])
+def test_a_probe_of_other_weights_or_prompts_is_refused(tmp_path: Path, setting: str) -> None:
+    extract(make(tmp_path, limit=3))
+    train = make(tmp_path, split="train", k=2, limit=20)
+    extract(train)
+    load_evaluation(tmp_path, "simulated", SET)
+    record = json.loads((train / "run.json").read_text())
+    record["identity"][setting] = "another"
+    (train / "run.json").write_text(json.dumps(record))
+    with pytest.raises(
+        InputError, match=f"a probe trained on .* cannot predict .*: they differ in {setting}: another / "
+    ):
+        load_evaluation(tmp_path, "simulated", SET)
 
 
 def test_two_training_runs_are_refused_and_not_mixed(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -19,6 +19,7 @@ SAMPLES_A_REQUEST = 16
 
 FinishReason = Literal["stop", "length"]
 Purpose = Literal["answer", "verbalized"]
+Layers = Literal["mean", "max", "all"]  # of the embedding and every layer: their mean, their maximum, each of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,20 @@ class Sample:
     finish_reason: FinishReason
     prompt_tokens: int
     completion_tokens: int  # every generated token, the end-of-turn token included
+
+
+@dataclass(frozen=True, slots=True)
+class LikelyAnswers:
+    """Answers that a model may give to a question, each with the probability of drawing it.
+
+    The probabilities add up to 1 less what lies in the answers that were left out. A response may stand there
+    more than once: different tokens can spell the same text.
+    """
+
+    question_id: str
+    responses: tuple[str, ...]
+    probabilities: tuple[float, ...]
+    passes: int  # times that the network was asked for a next token
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +113,25 @@ class Engine(Protocol):
         """
         ...
 
-    def hidden_states(self, requests: Sequence[Request]) -> np.ndarray:
-        """Return the last prompt token's hidden states, averaged over all layers + 1.
+    def hidden_states(self, requests: Sequence[Request], layers: Layers = "mean") -> np.ndarray:
+        """Return the last prompt token's hidden states: after the embedding, and after every layer.
 
-        Shape (n_requests, hidden_size), float32.
+        ``mean`` and ``max`` pool these layers + 1 states, number by number: shape (n_requests, hidden_size).
+        ``all`` keeps them: shape (n_requests, layers + 1, hidden_size). Always float32, and pooled as such.
+        """
+        ...
+
+
+@runtime_checkable
+class EnumeratingEngine(Engine, Protocol):
+    """An engine that can also say how probable each whole answer is."""
+
+    def likely_answers(
+        self, requests: Sequence[Request], sampling: Sampling, epsilon: float
+    ) -> Iterator[LikelyAnswers]:
+        """Yield the answers to each request, under the settings they are sampled with, in any order.
+
+        An answer is left out where it, or its beginning, has a probability below ``epsilon``.
         """
         ...
 

@@ -14,6 +14,7 @@ from capcal_lib.engines import (
     BASE_URL,
     Failure,
     FinishReason,
+    Layers,
     Request,
     Sample,
     check_engine,
@@ -115,7 +116,11 @@ class OpenAIEngine:
             result[row] = [logprobs.get(word, np.nan) for word in words]
         return result
 
-    def hidden_states(self, requests: Sequence[Request]) -> np.ndarray:  # noqa: ARG002 -- the protocol's
+    def hidden_states(
+        self,
+        requests: Sequence[Request],  # noqa: ARG002 -- the protocol's
+        layers: Layers = "mean",  # noqa: ARG002 -- the protocol's
+    ) -> np.ndarray:
         """Refuse: the protocol has none."""
         raise InputError("a server gives no hidden states; extract them with --engine transformers")
 

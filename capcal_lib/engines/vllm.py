@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from capcal_lib.engines import FinishReason, Request, Sample, consecutive, question_seed
+from capcal_lib.engines import FinishReason, Layers, Request, Sample, consecutive, question_seed
 from capcal_lib.engines.chat import answer_limit, decode, encode
 from capcal_lib.errors import InputError, plain
 from capcal_lib.manifests import Model, Sampling
@@ -120,7 +120,11 @@ class VllmEngine:
                 result[row, column] = said[token].logprob
         return result
 
-    def hidden_states(self, requests: Sequence[Request]) -> np.ndarray:  # noqa: ARG002 -- the protocol's
+    def hidden_states(
+        self,
+        requests: Sequence[Request],  # noqa: ARG002 -- the protocol's
+        layers: Layers = "mean",  # noqa: ARG002 -- the protocol's
+    ) -> np.ndarray:
         """Refuse: what vLLM gives of hidden states lacks the last layer's final norm."""
         raise InputError("the vllm engine gives no hidden states; extract them with --engine transformers")
 
