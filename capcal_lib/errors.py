@@ -23,3 +23,16 @@ def unknown(what: str, name: object, allowed: Iterable[str]) -> InputError:
     unknown model 'gpt-9'; known: simulated, smollm2-135m
     """
     return InputError(f"unknown {what} {name!r}; known: {', '.join(sorted(allowed)) or 'none'}")
+
+
+def plain(text: object, characters: int = 300) -> str:
+    """Make foreign text fit for a message: one line, bounded, nothing that a terminal would act on.
+
+    Examples
+    --------
+    >>> plain("out of\\n memory\\x1b[2J")
+    'out of memory\\\\x1b[2J'
+    """
+    words = " ".join(str(text)[: 4 * characters].split())
+    safe = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in words)
+    return safe if len(safe) <= characters else f"{safe[: characters - 1]}…"

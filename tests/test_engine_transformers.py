@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 from capcal_lib.engines import Request, Sample
-from capcal_lib.engines.draw import draw_tokens
+from capcal_lib.engines.draw import draw_tokens, token_probabilities
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling, load_model
+from capcal_lib.probes.features import extract_features
 from capcal_lib.questions import Answer, Question
+from capcal_lib.sampling import answer_requests
 from capcal_lib.weights import weights_folder
 
 torch = pytest.importorskip("torch")
@@ -328,6 +330,78 @@ def test_hidden_states_and_logprobs_equal_plain_transformers(
         assert np.allclose(logprobs[row, [0, 2]], out.logits[0, -1].log_softmax(-1)[[3, 7]], atol=5e-4)
 
 
+@pytest.mark.parametrize("pack_tokens", [1, 40, 4096])
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("architecture", ["llama", "qwen3"])
+def test_every_layer_is_read_at_the_last_token_however_prompts_are_packed(
+    architecture: str,
+    side: str,
+    pack_tokens: int,
+    engines: Callable[[str], TransformersEngine],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engine = engines(architecture)
+    monkeypatch.setattr("capcal_lib.engines.transformers.PACK_TOKENS", pack_tokens)
+    monkeypatch.setattr(engine.tokenizer, "padding_side", side)
+    shared = "two three four five " * 10  # a beginning that is read before those that share it
+    requests = [request(content) for content in [*MIXED, f"{shared} one", f"{shared} five", f"{shared} two"]]
+    every = engine.hidden_states(requests, "all")
+    assert every.shape == (9, 4, 32)
+    assert every.dtype == np.float32
+    for row, asked in enumerate(requests):
+        with torch.inference_mode():
+            out = plain(engine)(torch.tensor([engine._prompt(asked)]), output_hidden_states=True)
+        expected = torch.stack([layer[0, -1] for layer in out.hidden_states])
+        assert np.allclose(every[row], expected, rtol=1e-5, atol=2e-4)  # values of about 20
+    np.testing.assert_allclose(engine.hidden_states(requests), every.mean(axis=1), atol=1e-4)
+    np.testing.assert_allclose(engine.hidden_states(requests, "max"), every.max(axis=1), atol=1e-4)
+
+
+def test_features_are_read_after_the_very_tokens_that_sampling_reads(
+    engines: Callable[[str], TransformersEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = engines("llama")
+    monkeypatch.setattr(engine, "model", manifest(chat_template={"loud": True}))
+    questions = [Question(text, text, Answer("short", "one")) for text in ("one", "two three", "one two")]
+    read: list[list[int]] = []
+    forward = engine.network.get_decoder().embed_tokens.register_forward_hook(
+        lambda _, inputs, __: read.extend(inputs[0].tolist())
+    )
+    monkeypatch.setattr("capcal_lib.engines.transformers.PACK_TOKENS", 1)  # one prompt a pass
+    monkeypatch.setattr("capcal_lib.engines.transformers._common", lambda *_: 0)  # all of it
+    try:
+        extract_features(engine, engine.model, questions)
+        for_features, read[:] = sorted(read), []
+        draw(
+            engine,
+            answer_requests(engine.model, questions, {one.id: (0,) for one in questions}),
+            settings(max_tokens=1),
+        )
+    finally:
+        forward.remove()
+    assert for_features == sorted(read)
+    assert len(for_features) == 3
+    assert all(WORDS[ids[-2]] == "five" and WORDS[ids[-1]] == "say" for ids in for_features)
+
+
+def test_no_layer_keeps_more_than_the_last_tokens_and_no_head_is_used(
+    engines: Callable[[str], TransformersEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = engines("llama")
+    kept: list[tuple[int, ...]] = []
+    stack = torch.stack
+    monkeypatch.setattr(
+        torch, "stack", lambda states, dim: kept.extend(tuple(s.shape) for s in states) or stack(states, dim)
+    )
+    head = engine.network.lm_head.register_forward_hook(lambda *_: pytest.fail("the head over the vocabulary is used"))
+    try:
+        engine.hidden_states([request(content) for content in MIXED])
+    finally:
+        head.remove()
+    assert sum(shape[0] for shape in kept) == 4 * len(MIXED)
+    assert {shape[1:] for shape in kept} == {(32,)}
+
+
 def test_nothing_asked_gives_empty_arrays(engines: Callable[[str], TransformersEngine]) -> None:
     assert engines("llama").hidden_states([]).shape == (0, 32)
     assert engines("llama").next_token_logprobs([], ["one"]).shape == (0, 1)
@@ -381,3 +455,60 @@ def test_the_embedded_model_draws_with_its_probabilities(
     for text, probability in zip(texts, p, strict=True):
         exact[text] += probability
     assert chi_square_p(np.array([counts[text] for text in exact]), np.array(list(exact.values()))) > 1e-4
+
+
+@pytest.mark.parametrize("sampling", SETTINGS, ids=str)
+def test_token_probabilities_are_those_of_the_words(sampling: Sampling) -> None:
+    logits = torch.tensor(np.random.default_rng(2).normal(scale=2, size=(3, 700)), dtype=torch.float32)
+    for row, found in enumerate(token_probabilities(logits.clone(), sampling).numpy()):
+        np.testing.assert_allclose(found, naive_probabilities(logits[row].numpy(), sampling), atol=1e-6)
+
+
+def test_token_probabilities_at_temperature_zero() -> None:
+    logits = torch.tensor([[0.0, 2.0, 1.0]])
+    assert token_probabilities(logits, settings(temperature=0.0)).tolist() == [[0.0, 1.0, 0.0]]
+
+
+def every_answer(engine: TransformersEngine, prompt: list[int], sampling: Sampling) -> Counter[str]:
+    """All answers with their probabilities, by following every token from plain transformers' logits."""
+    answers: Counter[str] = Counter()
+    waiting: list[tuple[list[int], float]] = [([], 1.0)]
+    while waiting:
+        said, mass = waiting.pop()
+        for token, p in enumerate(naive_probabilities(plain_logits(engine, prompt + said), sampling)):
+            longer = [*said, token]
+            if token in engine.ends or len(longer) == sampling.max_tokens:
+                answers[engine.tokenizer.decode(longer, skip_special_tokens=True)] += mass * p
+            elif p:
+                waiting.append((longer, mass * p))
+    return answers
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("changes", [{"max_tokens": 1}, {"max_tokens": 3}, {"max_tokens": 3, "top_p": 0.8, "top_k": 5}])
+def test_all_answers_are_found_with_their_probabilities(
+    architecture: str, changes: dict[str, Any], engines: Callable[[str], TransformersEngine]
+) -> None:
+    engine, sampling = engines(architecture), settings(temperature=0.8, **changes)
+    asked = [request("one two"), request("one three four")]
+    found = {each.question_id: each for each in engine.likely_answers(asked, sampling, 1e-12)}
+    for one in asked:
+        answers: Counter[str] = Counter()
+        for response, p in zip(found[one.question.id].responses, found[one.question.id].probabilities, strict=True):
+            answers[response] += p
+        expected = every_answer(engine, engine._prompt(one), sampling)
+        assert sum(answers.values()) == pytest.approx(1, abs=1e-6)
+        assert answers.keys() == {text for text, p in expected.items() if p > 1e-12}
+        for text, p in answers.items():
+            assert p == pytest.approx(expected[text], abs=1e-5)
+    if sampling.max_tokens == 1:
+        assert {each.passes for each in found.values()} == {1}
+
+
+def test_unlikely_beginnings_are_left_out(engines: Callable[[str], TransformersEngine]) -> None:
+    engine = engines("llama")
+    every = next(engine.likely_answers([request("one two")], settings(max_tokens=4), 1e-12))
+    likely = next(engine.likely_answers([request("one two")], settings(max_tokens=4), 0.01))
+    assert likely.passes < every.passes
+    assert 0 < sum(likely.probabilities) < sum(every.probabilities)
+    assert min(likely.probabilities) >= 0.01

@@ -15,7 +15,7 @@ LOCKED_EXTRAS = ("local", "book", "dev")
 
 # What the metadata of vllm 0.32.0 asks of packages that the lock pins, where it asks for more than a lower bound.
 VLLM = "0.32.0"
-VLLM_NEEDS = ("torch==2.13.0", "transformers<5.20.0,>=5.16.1")
+VLLM_NEEDS = ("torch==2.13.0", "transformers<5.20.0,>=5.16.1", "numpy<2.5")  # on Python 3.13; numpy<2.4 before
 
 
 def lock() -> dict[str, str]:

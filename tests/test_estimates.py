@@ -8,10 +8,19 @@ import pytest
 from capcal_lib import estimates as estimates_module
 from capcal_lib.confidence.p_true import p_true
 from capcal_lib.confidence.verbalized import verbalized
-from capcal_lib.engines import Request, open_engine
+from capcal_lib.engines import Layers, Request, open_engine
 from capcal_lib.engines.simulated import SimulatedEngine
 from capcal_lib.errors import InputError
-from capcal_lib.estimates import FEATURES, METHODS, confidence_file, estimate, extract, read_confidence, read_features
+from capcal_lib.estimates import (
+    FEATURES,
+    METHODS,
+    confidence_file,
+    estimate,
+    extract,
+    features_file,
+    read_confidence,
+    read_features,
+)
 from capcal_lib.manifests import load_model
 from capcal_lib.paths import RECORDED_RUNS
 from capcal_lib.probes.features import extract_features
@@ -37,7 +46,7 @@ class Failing(SimulatedEngine):
     def next_token_logprobs(self, requests, words):  # type: ignore[no-untyped-def]  # noqa: ARG002
         raise RuntimeError("out of memory")
 
-    def hidden_states(self, requests):  # type: ignore[no-untyped-def]  # noqa: ARG002
+    def hidden_states(self, requests, layers="mean"):  # type: ignore[no-untyped-def]  # noqa: ARG002
         raise RuntimeError("out of memory")
 
     def sample(self, requests, sampling, seed):  # type: ignore[no-untyped-def]
@@ -128,6 +137,86 @@ def test_features_are_kept_as_float16_and_read_as_float32(run: Path) -> None:
     assert pq.read_schema(run / FEATURES).field("features").type.value_type == pa.float16()
 
 
+@pytest.mark.parametrize("layers", ["max", "all"])
+def test_other_layers_have_files_of_their_own(run: Path, layers: Layers) -> None:
+    matrix = extract(run, layers=layers)
+    exact = extract_features(open_engine(MODEL), MODEL, sampled(run), layers=layers)
+    np.testing.assert_array_equal(matrix, exact.astype(np.float16).astype(np.float32))
+    assert matrix.shape == ((8, 7, 64) if layers == "all" else (8, 64))
+    assert features_file(run, layers).exists()
+    assert not (run / FEATURES).exists()
+    ids, again = read_features(run, layers)
+    assert ids == [question.id for question in sampled(run)]
+    np.testing.assert_array_equal(again, matrix)
+    with pytest.raises(InputError, match="unknown layers 'last'; known: all, max, mean"):
+        extract(run, layers="last")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="unknown layers 'last'"):
+        extract_features(open_engine(MODEL), MODEL, sampled(run), layers="last")  # type: ignore[arg-type]
+
+
+def test_a_stopped_extraction_loses_the_batch_in_flight_and_no_more(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    class Stopping(SimulatedEngine):
+        def hidden_states(self, requests, layers="mean"):  # type: ignore[no-untyped-def]
+            read.extend(request.question.id for request in requests)
+            if len(read) == 9:
+                raise KeyboardInterrupt
+            return super().hidden_states(requests, layers)
+
+    monkeypatch.setattr(estimates_module, "BATCH", 3)
+    whole = extract(run)
+    (run / FEATURES).unlink()
+    use(monkeypatch, Stopping)
+    read.append("")  # so that the third batch, of two, is the one in flight
+    with pytest.raises(KeyboardInterrupt):
+        extract(run)
+    assert len(list(run.glob("features.part-*.parquet"))) == 2
+    assert not (run / FEATURES).exists()
+    read.clear()
+    np.testing.assert_array_equal(extract(run), whole)
+    assert read == [question.id for question in sampled(run)][6:]
+    assert not list(run.glob("features.part-*.parquet"))
+
+
+def test_parts_that_are_in_the_file_already_are_read_once(run: Path) -> None:
+    whole = extract(run)
+    (run / "features.part-00000.parquet").write_bytes((run / FEATURES).read_bytes())
+    np.testing.assert_array_equal(extract(run), whole)
+    assert len(pq.read_table(run / FEATURES)) == 8
+    assert not list(run.glob("features.part-*.parquet"))
+
+
+def test_rows_of_another_prompt_are_refused_and_rows_of_unknown_ones_read_again(run: Path) -> None:
+    whole = extract(run)
+    table = pq.read_table(run / FEATURES)
+    assert table.column_names == ["question_id", "prompt", "features"]
+    prompts = table["prompt"].to_pylist()
+    pq.write_table(table.set_column(1, "prompt", pa.array([*prompts[:-1], "0123456789abcdef"])), run / FEATURES)
+    with pytest.raises(InputError, match=rf"{table['question_id'][7]}' was read from another prompt; delete the file"):
+        extract(run)
+    pq.write_table(table.drop_columns("prompt"), run / FEATURES)
+    np.testing.assert_array_equal(read_features(run)[1], whole)  # as it was kept before there were digests
+    np.testing.assert_array_equal(extract(run), whole)
+    assert pq.read_table(run / FEATURES)["prompt"].to_pylist() == prompts
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"prompt_style": "paper"}, "prompt style \\(short\\) than there are now \\(paper\\)"),
+        ({"chat_template": {"thinking": False}}, "switches of the chat template"),
+    ],
+)
+def test_a_model_that_is_asked_in_another_way_since_is_refused(
+    run: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, object], what: str
+) -> None:
+    monkeypatch.setattr(estimates_module, "load_model", lambda _: MODEL.model_copy(update=change))
+    for call in (extract, lambda folder: estimate(folder, "p-true")):
+        with pytest.raises(InputError, match=f"sampled with other {what}"):
+            call(run)
+
+
 @pytest.mark.parametrize("largest", [65_504.0, -65_504.0])
 def test_the_largest_float16_is_kept(run: Path, monkeypatch: pytest.MonkeyPatch, largest: float) -> None:
     use(monkeypatch, _with(largest))
@@ -147,8 +236,8 @@ def test_a_feature_beyond_float16_is_refused_and_leaves_nothing(
 
 def _with(value: float) -> type[SimulatedEngine]:
     class Far(SimulatedEngine):
-        def hidden_states(self, requests: list[Request]) -> np.ndarray:  # type: ignore[override]
-            states = super().hidden_states(requests)
+        def hidden_states(self, requests: list[Request], layers: Layers = "mean") -> np.ndarray:  # type: ignore[override]
+            states = super().hidden_states(requests, layers)
             states[2, 5] = value
             return states
 
@@ -198,8 +287,8 @@ def test_corrupt_files_are_one_clear_line(run: Path) -> None:
 
 def test_hidden_states_of_another_length_are_not_mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Short(SimulatedEngine):
-        def hidden_states(self, requests):  # type: ignore[no-untyped-def]
-            return super().hidden_states(requests)[:, :3]
+        def hidden_states(self, requests, layers="mean"):  # type: ignore[no-untyped-def]
+            return super().hidden_states(requests, layers)[:, :3]
 
     folder = sample("simulated", SET, k=1, limit=2, store=tmp_path).folder
     extract(folder)

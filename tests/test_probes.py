@@ -1,16 +1,20 @@
 """The linear probe: its optimum, its invariances and its faults."""
 
+import hashlib
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capcal_lib.engines import Engine, Request
+from capcal_lib.engines import Engine, Layers, Request
 from capcal_lib.engines.simulated import SimulatedEngine, true_mu
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import load_model
 from capcal_lib.probes import LinearProbe, linear
 from capcal_lib.probes.features import extract_features
+from capcal_lib.probes.persistence import write_arrays
 from capcal_lib.prompts import answer_messages
 from capcal_lib.questions import Answer, Question
 
@@ -31,7 +35,9 @@ def draw(n, d, *, k=20, seed=0, offset=0.0):
 def objective(probe, features, correct, total, weights, bias):
     """The paper's objective, written down anew."""
     mu, predicted = correct / total, sigmoid(features @ weights + bias)
-    if probe.loss == "bce":
+    if probe.loss == "binomial":
+        loss = np.sum(-correct * np.log(predicted) - (total - correct) * np.log(1 - predicted)) / total.sum()
+    elif probe.loss == "bce":
         loss = np.mean(-mu * np.log(predicted) - (1 - mu) * np.log(1 - predicted))
     else:
         loss = np.mean((predicted - mu) ** 2)
@@ -39,10 +45,12 @@ def objective(probe, features, correct, total, weights, bias):
     return loss + probe.weight_decay / 2 * np.sum(penalised**2)
 
 
-@pytest.mark.parametrize("loss", ["bce", "mse"])
+@pytest.mark.parametrize("sketch", [1_024, 12])
+@pytest.mark.parametrize("loss", ["bce", "binomial", "mse"])
 @pytest.mark.parametrize("standardize", [False, True])
-@pytest.mark.parametrize("shape", [(200, 5), (15, 40)])
-def test_the_gradient_vanishes_at_the_optimum(loss, standardize, shape):
+@pytest.mark.parametrize("shape", [(200, 5), (15, 40), (100, 30)])
+def test_the_gradient_vanishes_at_the_optimum(loss, standardize, shape, sketch, monkeypatch):
+    monkeypatch.setattr(linear, "_SKETCH", sketch)  # beyond so many features, few questions stand for the curvature
     data = draw(*shape)
     probe = LinearProbe(loss=loss, standardize=standardize).fit(*data)
     point = np.append(probe.weights, probe.bias)
@@ -75,6 +83,96 @@ def test_it_equals_logistic_regression_on_single_samples():
     theirs.fit(both, labels, sample_weight=weights)
     np.testing.assert_allclose(probe.weights, theirs.coef_[0], atol=2e-5)
     np.testing.assert_allclose(probe.predict(features), theirs.predict_proba(features)[:, 1], atol=1e-5)
+
+
+def test_the_binomial_loss_is_logistic_regression_on_every_sample():
+    from sklearn.linear_model import LogisticRegression
+
+    features, correct, total = draw(60, 4)
+    samples = np.repeat(features, total, axis=0)
+    labels = np.concatenate([np.arange(n) < c for c, n in zip(correct, total, strict=True)])
+    decay = 0.02
+    theirs = LogisticRegression(C=1 / (len(labels) * decay), tol=1e-10, max_iter=10_000).fit(samples, labels)
+    probe = LinearProbe(loss="binomial", weight_decay=decay).fit(features, correct, total)
+    np.testing.assert_allclose(probe.weights, theirs.coef_[0], atol=2e-5)
+    assert np.abs(probe.weights - LinearProbe(weight_decay=decay).fit(features, correct, total).weights).max() > 1e-3
+
+
+def test_a_sketch_and_the_whole_curvature_lead_to_the_same_optimum(monkeypatch):
+    features, correct, total = draw(300, 60, offset=3.0)
+    features[:, 7] = features[:, 7] * 500 + 5000
+    features[:, 8] = 3.25
+    features[1::2] = features[::2]  # questions that say the same
+    data = features.astype(np.float32), correct, total
+    for decay in (1e-3, 1.0):
+        whole = LinearProbe(weight_decay=decay, standardize=True).fit(*data).predict(data[0])
+        with monkeypatch.context() as patch:
+            patch.setattr(linear, "_SKETCH", 50)
+            sketched = LinearProbe(weight_decay=decay, standardize=True).fit(*data).predict(data[0])
+        np.testing.assert_allclose(sketched, whole, atol=1e-4)
+
+
+def test_soft_labels_are_counts_without_their_totals():
+    features, correct, total = draw(60, 5)
+    soft = LinearProbe().fit_soft(features, correct / total)
+    np.testing.assert_array_equal(soft.weights, LinearProbe().fit(features, correct, total).weights)
+    for mu, message in (([1.5], "row 0: mu is 1.5"), ([np.nan], "row 0: mu is nan"), ([0.5, 0.5], "mu of 2 questions")):
+        with pytest.raises(InputError, match=message):
+            LinearProbe().fit_soft([[1.0]], mu)
+
+
+@pytest.mark.parametrize("name", ["probe", "probe.json", "probe.safetensors", "v1.2"])
+def test_a_saved_probe_predicts_the_same_bits(tmp_path, name):
+    features, correct, total = draw(60, 5)
+    probe = LinearProbe(loss="mse", weight_decay=0.03, standardize=True).fit(features, correct, total)
+    probe.save(tmp_path / name)
+    again = LinearProbe.load(tmp_path / name)
+    assert (again.loss, again.weight_decay, again.standardize) == ("mse", 0.03, True)
+    assert again.predict(features).tobytes() == probe.predict(features).tobytes()
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_saved_probes_that_are_not_whole_are_refused(tmp_path):
+    with pytest.raises(InputError, match="not fitted"):
+        LinearProbe().save(tmp_path / "probe")
+    with pytest.raises(InputError, match=r"probe\.json: cannot be read \(No such file"):
+        LinearProbe.load(tmp_path / "probe")
+    with pytest.raises(InputError, match="cannot be written"):
+        LinearProbe().fit([[0.0], [1.0]], [0, 1], [1, 1]).save(tmp_path / "no folder" / "probe")
+    LinearProbe().fit([[0.0], [1.0]], [0, 1], [1, 1]).save(tmp_path / "probe")
+    text, data = tmp_path / "probe.json", tmp_path / "probe.safetensors"
+    good, bytes_ = json.loads(text.read_text()), data.read_bytes()
+    faults = [
+        ("{", "not JSON"),
+        ("[1]", "does not describe a linear probe"),
+        (json.dumps(good | {"kind": "mlp"}), "does not describe a linear probe"),
+        (json.dumps(good | {"version": 2}), "version 2, but this capcal reads version 1"),
+        (json.dumps(good | {"sha256": "0" * 64}), "corrupt, or of another save"),
+        (json.dumps(good | {"settings": []}), "does not describe"),
+        (json.dumps(good | {"settings": good["settings"] | {"depth": 2}}), "unknown settings loss, .* depth"),
+        (json.dumps(good | {"settings": good["settings"] | {"loss": "hinge"}}), "unknown loss 'hinge'"),
+    ]
+    for content, message in faults:
+        text.write_text(content)
+        with pytest.raises(InputError, match=message) as caught:
+            LinearProbe.load(tmp_path / "probe")
+        assert "\n" not in str(caught.value)
+    text.write_text(json.dumps(good))
+    data.write_bytes(bytes_[:-1])
+    with pytest.raises(InputError, match=r"probe\.safetensors: corrupt, or of another save than probe\.json"):
+        LinearProbe.load(tmp_path / "probe")
+    for arrays, message in (
+        ({"weights": np.ones(2)}, "no finite weights and bias"),
+        ({"weights": np.ones(2, np.float32), "bias": np.ones(1)}, "no finite weights and bias"),
+        ({"weights": np.array([np.nan]), "bias": np.ones(1)}, "no finite weights and bias"),
+    ):
+        write_arrays(tmp_path / "probe", "linear probe", good["settings"], arrays)
+        with pytest.raises(InputError, match=message):
+            LinearProbe.load(tmp_path / "probe")
+    text.write_text(json.dumps(good | {"sha256": hashlib.sha256(b"junk").hexdigest()}))
+    data.write_bytes(b"junk")
+    with pytest.raises(InputError, match="not a safetensors file"):
+        LinearProbe.load(tmp_path / "probe")
 
 
 def test_every_question_weighs_the_same_whatever_its_total():
@@ -158,7 +256,7 @@ def test_badly_scaled_correlated_single_precision_features_reach_the_optimum(los
     np.testing.assert_allclose(single.predict(data[0]), double.predict(data[0]), atol=1e-4)
     exact = objective(double, data[0].astype(np.float64), *data[1:], double.weights, double.bias)
     reached = objective(single, data[0].astype(np.float64), *data[1:], single.weights, single.bias)
-    assert exact - 1e-12 < reached < exact + 1e-8
+    assert exact - 1e-11 < reached < exact + 1e-8
 
 
 def test_stronger_decay_gives_smaller_weights():
@@ -215,7 +313,7 @@ def test_bad_input_is_refused(changes, message):
 
 
 def test_bad_settings_are_refused():
-    with pytest.raises(InputError, match="unknown loss 'hinge'; known: bce, mse"):
+    with pytest.raises(InputError, match="unknown loss 'hinge'; known: bce, binomial, mse"):
         LinearProbe(loss="hinge")
     for decay in (-1, np.nan, np.inf, "0.1"):
         with pytest.raises(InputError, match="weight_decay is a number of at least 0"):
@@ -246,7 +344,7 @@ class LengthEngine:
     def __init__(self, rows: int | None = None, first: float | None = None) -> None:
         self.rows, self.first, self.requests = rows, first, []
 
-    def hidden_states(self, requests: list[Request]) -> np.ndarray:
+    def hidden_states(self, requests: list[Request], layers: Layers = "mean") -> np.ndarray:  # noqa: ARG002
         self.requests = requests
         states = np.array([[len(r.question.text), len(r.messages)] for r in requests], dtype=np.float64)
         if self.first is not None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from capcal_lib.confidence import Confidence, estimated
-from capcal_lib.engines import Engine, Request
+from capcal_lib.engines import Engine, Failure, Request
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.prompts import verbalized_messages
 from capcal_lib.questions import Question
@@ -74,6 +74,8 @@ def verbalized(
         if not requests:
             break
         for group in engine.sample(requests, sampling or model.sampling, seed):
+            if isinstance(group, Failure):
+                continue  # asked again like one whose words hold no probability
             for sample in group:
                 probability = parse_probability(sample.response)
                 values[sample.question_id] = np.nan if probability is None else probability

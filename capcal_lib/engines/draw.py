@@ -48,6 +48,51 @@ def draw_tokens(
 
     if sampling.temperature == 0:
         return logits.argmax(-1)[rows]
+    blocks = _masses(logits, sampling).view(len(logits), -1, BLOCK)
+    upto = blocks.sum(-1, dtype=torch.float64).cumsum(-1)[rows]
+    target = uniforms * upto[:, -1]
+    block = (upto <= target[:, None]).sum(-1)
+    before = torch.nn.functional.pad(upto, (1, 0)).gather(1, block[:, None])[:, 0]
+    inside = blocks[rows, block].double().cumsum(-1)
+    # The block's sum is rounded in another order here, so a target near its end could come to lie behind it.
+    rest = torch.minimum(target - before, torch.nextafter(inside[:, -1], torch.zeros_like(before)))
+    return block * BLOCK + (inside <= rest[:, None]).sum(-1)
+
+
+def token_probabilities(logits: "torch.Tensor", sampling: Sampling) -> "torch.Tensor":
+    """Return the probability with which `draw_tokens` draws each token.
+
+    Parameters
+    ----------
+    logits
+        Shape (n_rows, vocabulary).
+    sampling
+        Its ``temperature``, ``top_k`` and ``top_p``.
+
+    Returns
+    -------
+    torch.Tensor
+        Shape (n_rows, vocabulary), float64, each row summing to 1.
+
+    Examples
+    --------
+    >>> import torch
+    >>> settings = Sampling(temperature=1.0, top_k=2, max_tokens=1, context_tokens=8)
+    >>> token_probabilities(torch.tensor([[0.6, 0.2, 0.1]]).log(), settings).round(decimals=3).tolist()
+    [[0.75, 0.25, 0.0]]
+    """
+    import torch
+
+    if sampling.temperature == 0:
+        return torch.nn.functional.one_hot(logits.argmax(-1), logits.shape[-1]).double()
+    mass = _masses(logits, sampling)[:, : logits.shape[-1]].double()
+    return mass / mass.sum(-1, keepdim=True)
+
+
+def _masses(logits: "torch.Tensor", sampling: Sampling) -> "torch.Tensor":
+    """Return what each token's probability is proportional to, and zeros up to whole blocks of tokens."""
+    import torch
+
     n_rows, vocabulary = logits.shape
     mass = logits.new_zeros(n_rows, -(-vocabulary // BLOCK) * BLOCK, dtype=torch.float32)
     scaled = mass[:, :vocabulary]
@@ -57,16 +102,7 @@ def draw_tokens(
         _drop_below(mass, scaled.topk(sampling.top_k).values[:, -1])
     if sampling.top_p < 1:
         _drop_below(mass, _nucleus_limit(scaled, sampling.top_p))
-
-    blocks = mass.view(n_rows, -1, BLOCK)
-    upto = blocks.sum(-1, dtype=torch.float64).cumsum(-1)[rows]
-    target = uniforms * upto[:, -1]
-    block = (upto <= target[:, None]).sum(-1)
-    before = torch.nn.functional.pad(upto, (1, 0)).gather(1, block[:, None])[:, 0]
-    inside = blocks[rows, block].double().cumsum(-1)
-    # The block's sum is rounded in another order here, so a target near its end could come to lie behind it.
-    rest = torch.minimum(target - before, torch.nextafter(inside[:, -1], torch.zeros_like(before)))
-    return block * BLOCK + (inside <= rest[:, None]).sum(-1)
+    return mass
 
 
 def _drop_below(mass: "torch.Tensor", limit: "torch.Tensor") -> None:

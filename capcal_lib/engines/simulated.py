@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from capcal_lib.engines import Request, Sample
+from capcal_lib.engines import Layers, LikelyAnswers, Request, Sample
 from capcal_lib.inputs import Floats
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.questions import Answer, Question
@@ -20,8 +20,10 @@ NO_ANSWER = 0.03  # of the samples that are not right; about 1.5 % of all
 NO_PROBABILITY = 0.02  # of the answers to a question for a probability
 OTHER_WORDS = 0.05  # first-token probability of anything but Yes and No
 FEATURES = 64
+STRENGTHS = (0.0, 0.2, 0.7, 1.3, 1.7, 1.6, 1.5)  # of the logit of mu in each hidden state; 1 on average
 WRONG_SHARES = (0.6, 0.25, 0.15)  # how often each of three wrong answers is given: one misconception dominates
 NAMES = ("Lisbon", "Helium", "Mercury", "Nairobi", "Quito", "Cobalt", "Peru", "Ottawa", "Marie Curie", "1848")
+UNSURE = "I am not sure about this one."
 PHRASES = (
     "The answer is \\boxed{{{}}}.",
     "\\boxed{{{}}}",
@@ -71,6 +73,17 @@ class SimulatedEngine:
             if request.sample_indices:
                 yield [_draw(request, index, sampling, seed) for index in request.sample_indices]
 
+    def likely_answers(
+        self,
+        requests: Sequence[Request],
+        sampling: Sampling,  # noqa: ARG002 -- its answers are what they are
+        epsilon: float,
+    ) -> Iterator[LikelyAnswers]:
+        """Yield every answer that `sample` may draw, but those less likely than ``epsilon``."""
+        for request in requests:
+            answers = {text: p for text, p in _answers(request.question).items() if p >= epsilon}
+            yield LikelyAnswers(request.question.id, tuple(answers), tuple(answers.values()), passes=1)
+
     def next_token_logprobs(self, requests: Sequence[Request], words: Sequence[str]) -> np.ndarray:
         """Return log-probabilities (n_requests, n_words) of the words Yes and No; -inf for all others."""
         result = np.full((len(requests), len(words)), -np.inf)
@@ -82,15 +95,26 @@ class SimulatedEngine:
                     result[row, column] = np.log((1 - OTHER_WORDS) * share[word])
         return result
 
-    def hidden_states(self, requests: Sequence[Request]) -> np.ndarray:
-        """Return features (n_requests, 64), float32."""
+    def hidden_states(self, requests: Sequence[Request], layers: Layers = "mean") -> np.ndarray:
+        """Return features (n_requests, 64), or (n_requests, 7, 64) for ``all``, float32.
+
+        The logit is strongest in the fifth state of the seven.
+        """
         direction = _rng("direction").normal(size=FEATURES)
         direction /= np.linalg.norm(direction)
-        rows = [
-            _logit(request.question.id) * direction + _rng("features", request.question.id).normal(size=FEATURES)
-            for request in requests
-        ]
-        return np.array(rows, dtype=np.float32).reshape(len(requests), FEATURES)
+        names = [request.question.id for request in requests]
+        logits = np.array([_logit(name) for name in names]).reshape(-1, 1)
+        noise = np.array([_rng("features", name).normal(size=FEATURES) for name in names]).reshape(-1, FEATURES)
+        mean = logits * direction + noise
+        if layers == "mean":
+            return mean.astype(np.float32)
+        # What the states add to their mean cancels out over them.
+        shape = (len(STRENGTHS), FEATURES)
+        own = np.array([_rng("layers", name).normal(size=shape) for name in names]).reshape(-1, *shape)
+        own -= own.mean(axis=1, keepdims=True)
+        signal = np.multiply.outer(np.array(STRENGTHS) - 1, direction)
+        states = (mean[:, None] + own + logits[:, None] * signal).astype(np.float32)
+        return states if layers == "all" else states.max(axis=1)
 
 
 def _rng(*key: object) -> np.random.Generator:
@@ -133,10 +157,20 @@ def _answered(question: Question, rng: np.random.Generator) -> str:
     if rng.random() < _mu(question.id):
         given = question.answer.gold
     elif rng.random() < NO_ANSWER:
-        return "I am not sure about this one."
+        return UNSURE
     else:
         given = str(rng.choice(_wrong_answers(question.id, question.answer), p=WRONG_SHARES))
     return PHRASES[rng.integers(len(PHRASES))].format(given)
+
+
+def _answers(question: Question) -> dict[str, float]:
+    """Return the probability of each answer that `_answered` may give."""
+    mu = _mu(question.id)
+    given = {question.answer.gold: mu}
+    for wrong, share in zip(_wrong_answers(question.id, question.answer), WRONG_SHARES, strict=True):
+        given[str(wrong)] = (1 - mu) * (1 - NO_ANSWER) * share
+    phrased = {phrase.format(text): p / len(PHRASES) for text, p in given.items() for phrase in PHRASES}
+    return phrased | {UNSURE: (1 - mu) * NO_ANSWER}
 
 
 def _stated(question: Question, rng: np.random.Generator) -> str:

@@ -7,18 +7,20 @@ once and the next question's samples join.
 """
 
 import hashlib
+import itertools
 import platform
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from capcal_lib.engines import FinishReason, Request, Sample
-from capcal_lib.engines.draw import draw_tokens
+from capcal_lib.engines import FinishReason, Layers, LikelyAnswers, Request, Sample
+from capcal_lib.engines.chat import answer_limit, decode, encode
+from capcal_lib.engines.draw import draw_tokens, token_probabilities
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.weights import ensure_weights
@@ -27,8 +29,11 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 ATTENTION = "capcal_shared_prefix"  # our name among the attention functions of transformers
-SAMPLES_IN_FLIGHT = 1024
+SAMPLES_IN_FLIGHT = 256
+BEGINNINGS = 1024  # of an answer, followed at a time where all likely ones are wanted
 PACKED_ROWS = 64  # the batch that packed weights are laid out for
+PACK_TOKENS = 1024  # that are read in one pass for hidden states or log-probabilities
+SHARED_TOKENS = 32  # a beginning that is worth reading before those that share it
 CACHE_BYTES = 2 << 30  # for the keys and values of the prompts in flight, and as much for those of the answers
 
 
@@ -121,6 +126,20 @@ class TransformersEngine:
                 active.remove(group)
                 yield group.done
 
+    def likely_answers(
+        self, requests: Sequence[Request], sampling: Sampling, epsilon: float
+    ) -> Iterator[LikelyAnswers]:
+        """Yield the answers to each request, walking the tree of next tokens from its prompt.
+
+        A beginning is followed while its probability is at least ``epsilon``, at most 1,024 of them at a time, until
+        it ends or is as long as answers may become.
+        """
+        requests = [replace(request, sample_indices=()) for request in requests]
+        groups = sorted((self._group(request, sampling, 0) for request in requests), key=lambda group: group.prompt)
+        reader = _Reader(self.device)
+        for group in groups:
+            yield self._walk(group, sampling, epsilon, reader)
+
     def next_token_logprobs(self, requests: Sequence[Request], words: Sequence[str]) -> np.ndarray:
         """Return the log-probability, at temperature 1, that the first answer token is exactly each word.
 
@@ -132,33 +151,39 @@ class TransformersEngine:
         single = [token[0] if len(token) == 1 else 0 for token in tokens]
         result = np.full((len(requests), len(words)), np.nan)
         with torch.inference_mode():
-            for row, prompt, reader in self._prompts(requests):
-                logits = reader.read(self.network, prompt, logits_to_keep=1).logits[0, -1]
-                result[row] = logits.double().log_softmax(-1)[single].cpu().numpy()
+            for rows, pack in self._packs(requests):
+                logits = pack.read(self.network, logits_to_keep=pack.ends).logits[0]
+                result[rows] = logits.double().log_softmax(-1)[:, single].cpu().numpy()
         result[:, [len(token) != 1 for token in tokens]] = np.nan
         return result
 
-    def hidden_states(self, requests: Sequence[Request]) -> np.ndarray:
-        """Return the last prompt token's hidden states, averaged over the embedding and every layer.
+    def hidden_states(self, requests: Sequence[Request], layers: Layers = "mean") -> np.ndarray:
+        """Return the last prompt token's hidden states, as `Engine` says.
 
-        Shape (n_requests, hidden_size), float32. The last layer's state is taken after the final norm, as in
-        transformers' ``output_hidden_states``; only the last position of each is ever kept.
+        The last layer's state is taken after the final norm, as in transformers' ``output_hidden_states``. Only the
+        last position of each prompt is ever kept, and the head over the vocabulary is left out.
         """
         import torch
 
-        decoder = self.network.get_decoder()
-        result = np.empty((len(requests), self.network.config.hidden_size), dtype=np.float32)
+        decoder, config = self.network.get_decoder(), self.network.config
+        shape = (config.num_hidden_layers + 1, config.hidden_size) if layers == "all" else (config.hidden_size,)
+        result = np.empty((len(requests), *shape), dtype=np.float32)
         states: list[Tensor] = []
+        ends: Tensor
+
+        def keep(_: Any, inputs: tuple["Tensor", ...]) -> None:
+            states.append(inputs[0][0, ends].float())
+
         # What enters layer i is the embedding (i = 0) or what layer i - 1 put out.
-        hooks = [
-            layer.register_forward_pre_hook(lambda _, inputs: states.append(inputs[0][0, -1].float()))
-            for layer in decoder.layers
-        ]
+        hooks = [layer.register_forward_pre_hook(keep) for layer in decoder.layers]
         try:
             with torch.inference_mode():
-                for row, prompt, reader in self._prompts(requests):
-                    last = reader.read(decoder, prompt).last_hidden_state[0, -1].float()
-                    result[row] = torch.stack([*states, last]).mean(0).cpu().numpy()
+                for rows, pack in self._packs(requests):
+                    ends = pack.ends
+                    last = pack.read(decoder).last_hidden_state[0, ends].float()
+                    stack = torch.stack([*states, last], dim=1)
+                    pooled = stack if layers == "all" else stack.mean(1) if layers == "mean" else stack.amax(1)
+                    result[rows] = pooled.cpu().numpy()
                     states.clear()
         finally:
             for hook in hooks:
@@ -167,33 +192,33 @@ class TransformersEngine:
 
     def _prompt(self, request: Request) -> list[int]:
         """Return the token ids of the messages as the model reads them, ready for its answer."""
-        encoded = self.tokenizer.apply_chat_template(
-            list(request.messages),
-            add_generation_prompt=True,
-            tokenize=True,
-            return_dict=True,
-            **self.model.chat_template,
-        )
-        return list(encoded["input_ids"])
+        return encode(self.tokenizer, self.model, request)
 
-    def _prompts(self, requests: Sequence[Request]) -> Iterator[tuple[int, list[int], "_Reader"]]:
-        """Yield (index of the request, prompt, the reader of all of them), those that begin alike in a row."""
+    def _packs(self, requests: Sequence[Request]) -> Iterator[tuple[list[int], "_Pack"]]:
+        """Yield (indices of the requests, their prompts as one pack), prompts that begin alike close together."""
         prompts = [self._prompt(request) for request in requests]
         for request, prompt in zip(requests, prompts, strict=True):
             self._check_window(len(prompt), request)
         reader = _Reader(self.device)
-        for index in sorted(range(len(prompts)), key=lambda index: prompts[index]):
-            yield index, prompts[index], reader
+        waiting = sorted(range(len(prompts)), key=lambda index: prompts[index], reverse=True)
+        while waiting:
+            rows = [waiting.pop()]
+            known = reader.known(prompts[rows[0]])
+            tokens = len(prompts[rows[0]])
+            # The first of those that begin alike goes alone, so that the others need not read the beginning.
+            alone = waiting and _common(prompts[rows[0]], prompts[waiting[-1]]) >= known + SHARED_TOKENS
+            while waiting and not alone:
+                shared = min(known, reader.known(prompts[waiting[-1]]))
+                tokens += len(prompts[waiting[-1]])
+                if tokens - shared * (len(rows) + 1) > PACK_TOKENS:
+                    break
+                known = shared
+                rows.append(waiting.pop())
+            yield rows, _Pack(reader, [prompts[row] for row in rows], known)
 
     def _group(self, request: Request, sampling: Sampling, seed: int) -> "_Group":
         prompt = self._prompt(request)
-        room = sampling.context_tokens - len(prompt)
-        if room < 1:
-            raise InputError(
-                f"question {request.question.id!r}: the prompt has {len(prompt)} tokens, which leaves no room for an "
-                f"answer in context_tokens = {sampling.context_tokens}; raise it or leave the question out"
-            )
-        limit = min(sampling.max_tokens, room)
+        limit = answer_limit(prompt, request, sampling)
         self._check_window(len(prompt) + limit, request)
         streams = [_Stream(index, _uniforms(seed, request.question.id, index)) for index in request.sample_indices]
         return _Group(request.question.id, prompt, limit, streams)
@@ -247,6 +272,40 @@ class TransformersEngine:
             tails.place(children)
         return children
 
+    def _walk(self, group: "_Group", sampling: Sampling, epsilon: float, reader: "_Reader") -> LikelyAnswers:
+        """Follow the likely beginnings of an answer, all that are equally long at once."""
+        import torch
+
+        tails = _Tails(BEGINNINGS, group.limit)
+        ended: list[tuple[str, float]] = []
+        passes = 1
+        with torch.inference_mode():
+            branches = [_Branch(group, (), [])]
+            masses, logits = torch.ones(1, dtype=torch.float64, device=self.device), self._read(group, reader)
+            while True:
+                joint = masses[:, None] * token_probabilities(logits, sampling)
+                likely = torch.nonzero(joint >= epsilon)
+                likely = likely[joint[tuple(likely.T)].argsort(descending=True, stable=True)]
+                parents, branches = branches, []
+                kept: list[float] = []
+                for (row, token), mass in zip(likely.tolist(), joint[tuple(likely.T)].tolist(), strict=True):
+                    child = _Branch(group, (*parents[row].tokens, token), [], parents[row].row)
+                    if token in self.ends or len(child.tokens) == group.limit:
+                        ended.append((self._said(child)[2], mass))
+                    elif len(kept) < BEGINNINGS:
+                        branches.append(child)
+                        kept.append(mass)
+                if not branches:
+                    break
+                tails.place(branches)
+                masses, logits = (
+                    torch.tensor(kept, dtype=torch.float64, device=self.device),
+                    self._step(branches, tails),
+                )
+                passes += len(branches)
+        responses, probabilities = zip(*ended, strict=True) if ended else ((), ())
+        return LikelyAnswers(group.question_id, responses, probabilities, passes)
+
     def _read(self, group: "_Group", reader: "_Reader") -> "Tensor":
         """Read a prompt, keep its keys and values, and return the logits of the first token, (1, vocabulary)."""
         logits: Tensor = reader.read(self.network, group.prompt, logits_to_keep=1).logits
@@ -267,10 +326,14 @@ class TransformersEngine:
         ).logits
         return logits[:, 0]
 
-    def _finish(self, branch: "_Branch") -> list[Sample]:
+    def _said(self, branch: "_Branch") -> tuple[FinishReason, str | None, str]:
+        """Return how an answer finished, its reasoning and its response."""
         finish: FinishReason = "stop" if branch.tokens[-1] in self.ends else "length"
         said = branch.tokens[:-1] if finish == "stop" else branch.tokens
-        reasoning, response = _split_reasoning(self.tokenizer.decode(said, skip_special_tokens=True))
+        return finish, *decode(self.tokenizer, branch.group.prompt, said)
+
+    def _finish(self, branch: "_Branch") -> list[Sample]:
+        finish, reasoning, response = self._said(branch)
         group = branch.group
         return [
             Sample(
@@ -335,11 +398,15 @@ class _Reader:
         self.prompt: list[int] = []
         self.prefix: list[tuple[Tensor, Tensor]] = []  # keys and values (kv_heads, prompt, head_dim), a pair a layer
 
+    def known(self, prompt: list[int]) -> int:
+        """Count the tokens at a prompt's beginning that need not be read; its last one always is."""
+        return min(len(prompt) - 1, _common(prompt, self.prompt))
+
     def read(self, network: Any, prompt: list[int], **options: Any) -> Any:
         """Return what the network puts out for the part that is new, at least the last token."""
         import torch
 
-        known = min(len(prompt) - 1, _common(prompt, self.prompt))
+        known = self.known(prompt)
         before, prefix = self.prefix, []
 
         def attend(module: Any, query: "Tensor", key: "Tensor", value: "Tensor", scaling: float | None) -> "Tensor":
@@ -354,6 +421,47 @@ class _Reader:
         positions = torch.arange(known, len(prompt), device=self.device)[None]
         result = network(ids, position_ids=positions, use_cache=False, attend=attend, **options)
         self.prompt, self.prefix = prompt, prefix
+        return result
+
+
+class _Pack:
+    """Prompts that are read in one pass, one behind the other in one row: nothing is padded.
+
+    ``known`` tokens of each are what their reader has read before; ``ends`` are the places of their last tokens.
+    """
+
+    def __init__(self, reader: _Reader, prompts: list[list[int]], known: int) -> None:
+        import torch
+
+        self.reader, self.prompts, self.known = reader, prompts, known
+        self.stops = list(itertools.accumulate(len(prompt) - known for prompt in prompts))
+        self.ends = torch.tensor(self.stops, device=reader.device) - 1
+
+    def read(self, network: Any, **options: Any) -> Any:
+        """Return what the network puts out for the new parts, each attending to itself and to what is known."""
+        import torch
+
+        known, before, prefix = self.known, self.reader.prefix, []
+
+        def attend(module: Any, query: "Tensor", key: "Tensor", value: "Tensor", scaling: float | None) -> "Tensor":
+            results = []
+            for start, stop in zip([0, *self.stops], self.stops, strict=False):
+                own_key, own_value = key[:, :, start:stop], value[:, :, start:stop]
+                if known:
+                    keys, values = before[module.layer_idx]
+                    own_key = torch.cat([keys[None, :, :known], own_key], dim=2)
+                    own_value = torch.cat([values[None, :, :known], own_value], dim=2)
+                results.append(_causal(module, query[:, :, start:stop], own_key, own_value, scaling))
+            prefix.append((own_key[0].clone(), own_value[0].clone()))  # of the last prompt alone
+            return torch.cat(results, dim=1)
+
+        ids = [token for prompt in self.prompts for token in prompt[known:]]
+        places = [place for prompt in self.prompts for place in range(known, len(prompt))]
+        device = self.reader.device
+        inputs = torch.tensor([ids], device=device)
+        positions = torch.tensor([places], device=device)
+        result = network(inputs, position_ids=positions, use_cache=False, attend=attend, **options)
+        self.reader.prompt, self.reader.prefix = self.prompts[-1], prefix
         return result
 
 
@@ -527,13 +635,3 @@ def _uniforms(seed: int, question_id: str, sample_index: int) -> np.random.Gener
     """Return a sample's own stream of random numbers, the same whatever else is drawn."""
     name = hashlib.sha256(repr((seed, question_id, sample_index)).encode()).digest()
     return np.random.Generator(np.random.Philox(key=int.from_bytes(name[:16], "little")))
-
-
-def _split_reasoning(text: str) -> tuple[str | None, str]:
-    """Part reasoning in think tags from the answer; reasoning that never ends leaves an empty answer."""
-    before, end, after = text.rpartition("</think>")
-    if end:
-        return before.replace("<think>", "", 1).strip(), after
-    if text.lstrip().startswith("<think>"):
-        return text.replace("<think>", "", 1).strip(), ""
-    return None, text

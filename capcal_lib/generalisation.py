@@ -1,0 +1,446 @@
+"""What a probe is worth beyond its training questions: other data sets, fewer questions, fewer samples, other probes.
+
+Every score is the corrected capability Brier score on the evaluation split, lower is better, with a bootstrap
+interval over questions; every comparison is paired on the same questions.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from capcal_lib.counts import count_verdicts
+from capcal_lib.errors import InputError
+from capcal_lib.estimates import FEATURES, read_features
+from capcal_lib.evaluation import Evidence
+from capcal_lib.inputs import Floats, Ints
+from capcal_lib.intervals import bootstrap_mean, paired_difference
+from capcal_lib.manifests import Dataset, dataset_names, load_dataset, load_model
+from capcal_lib.metrics import capability_brier_terms, uniform_baseline_brier_terms
+from capcal_lib.probes import LinearProbe
+from capcal_lib.probes.coordinates import FILE as COORDINATES
+from capcal_lib.probes.coordinates import read_coordinates
+from capcal_lib.probes.kernel import KernelProbe
+from capcal_lib.probes.recipe import LEARNING_RATES, Recipe, fit_paper_recipes
+from capcal_lib.probes.reliance import Familiarity, conformal_half_width
+from capcal_lib.questions import Question
+from capcal_lib.reported import load_reported
+from capcal_lib.store import find_run, read_record
+from capcal_lib.tables import shift
+from capcal_lib.verdicts import FILE as VERDICTS
+from capcal_lib.verdicts import read_verdicts, run_questions
+
+MIXTURE = "Equal shares of all sets"
+LINEAR, OPTIMUM, TUNED = "Linear probe (paper)", "Linear probe (at its optimum)", "Linear probe (tuned)"
+KERNEL = "Kernel probe, all layers"
+VALIDATION = 0.2  # share of the training questions that chooses the paper's learning rate and epoch
+SHIFTS = {"id": "in-domain in-distribution", "ood": "in-domain out-of-distribution", "out": "out-of-domain"}
+
+
+class Probe(Protocol):
+    """What can be fitted to features and counts."""
+
+    def fit(self, features: npt.ArrayLike, correct: npt.ArrayLike, total: npt.ArrayLike) -> "Probe":
+        """Fit to (n_questions, n_features) and two arrays of (n_questions,)."""
+        ...
+
+    def predict(self, features: npt.ArrayLike) -> Floats:
+        """Predict mu, (n_questions,)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class ProbeSet:
+    """The questions of one split with what a probe reads and learns; those with two scored samples or more."""
+
+    dataset: Dataset
+    evidence: Evidence
+    folder: Path
+    question_ids: npt.NDArray[np.str_]
+    features: npt.NDArray[np.float32]  # (n_questions, hidden_size), the mean over layers
+    correct: Ints
+    total: Ints
+
+    def __len__(self) -> int:
+        return len(self.total)
+
+    def rows(self, chosen: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.float32], Ints, Ints]:
+        """Return features and counts of some of the questions."""
+        return self.features[chosen], self.correct[chosen], self.total[chosen]
+
+    @property
+    def everything(self) -> tuple[npt.NDArray[np.float32], Ints, Ints]:
+        """Return features and counts of all questions, as probes are fitted to them."""
+        return self.features, self.correct, self.total
+
+    def coordinates(self) -> npt.NDArray[np.float32] | None:
+        """Return the questions' coordinates in all layers, (n_questions, 64); None where they are not kept."""
+        if not (self.folder / COORDINATES).exists():
+            return None
+        names, points, _ = read_coordinates(self.folder)
+        return points[_places(names, self.question_ids, self.folder)]
+
+
+def training_sets(store: Path, model: str) -> list[ProbeSet]:
+    """Load every training split on which a model has verdicts and hidden states."""
+    return _sets(store, model, lambda dataset: dataset.training_split, k=None)
+
+
+def evaluation_sets(store: Path, model: str, *, k_eval: int = 100) -> list[ProbeSet]:
+    """Load every evaluation split on which a model has verdicts and hidden states; the first k_eval samples count."""
+    return _sets(store, model, lambda dataset: dataset.evaluation_split, k=k_eval)
+
+
+def _sets(store: Path, model: str, split: Callable[[Dataset], str | None], *, k: int | None) -> list[ProbeSet]:
+    found = []
+    for dataset in map(load_dataset, dataset_names()):
+        name = split(dataset)
+        folders = list(store.glob(f"{load_model(model).name}/{dataset.name}-{name}/*/{FEATURES}"))
+        if name is None or not folders or not (folders[0].parent / VERDICTS).exists():
+            continue
+        found.append(_load(find_run(store, model, dataset.name, name), dataset, k))
+    return found
+
+
+def _load(folder: Path, dataset: Dataset, k: int | None) -> ProbeSet:
+    verdicts = read_verdicts(folder)
+    counts = count_verdicts(verdicts, k=k or int(verdicts["sample_index"].max()) + 1)
+    scored = counts.total > 1
+    names, features = read_features(folder)
+    evidence: Evidence = "simulated" if read_record(folder).identity.engine == "simulated" else "measured"
+    ids = counts.question_ids[scored]
+    matrix = features[_places(names, ids, folder)]
+    return ProbeSet(dataset, evidence, folder, ids, matrix, counts.correct[scored], counts.total[scored])
+
+
+def _places(names: Sequence[str], wanted: npt.NDArray[np.str_], folder: Path) -> npt.NDArray[np.int64]:
+    places = pd.Series(range(len(names)), names).reindex(wanted)
+    if places.isna().any():
+        raise InputError(f"{folder}: some sampled questions have no hidden states; extract them with: capcal features")
+    return places.to_numpy(np.int64)
+
+
+def paper_probe() -> LinearProbe:
+    """Make the probe of the main table: linear, on the mean over layers, at the optimum of the paper's objective."""
+    return LinearProbe(standardize=True)
+
+
+def mixed(sets: Sequence[ProbeSet], size: int, rng: np.random.Generator) -> tuple[Floats, Ints, Ints]:
+    """Draw equal shares of several training sets, ``size`` questions together, without replacement.
+
+    Returns
+    -------
+    features, correct, total
+        As probes are fitted to them. A set that is smaller than its share gives all that it has.
+    """
+    share = size // len(sets)
+    parts = [one.rows(rng.permutation(len(one))[:share]) for one in sets]
+    features, correct, total = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return features, correct, total
+
+
+def transfer_matrix(
+    training: Sequence[ProbeSet], evaluation: Sequence[ProbeSet], rng: np.random.Generator
+) -> pd.DataFrame:
+    """Train the paper's probe on each training set, and on an equal mixture of all; score it everywhere.
+
+    The mixture is as large as the largest single set, so that it has no advantage but its variety.
+
+    Returns
+    -------
+    DataFrame
+        One row a (method, data set), in the form of the main table: ``brier`` with ``low`` and ``high``; ``gain``,
+        how far below Uniform random it is, with ``gain low`` and ``gain high``, paired (above 0 is better);
+        ``best``, whether the gain's interval lies above 0; ``shift`` between the two sets.
+    """
+    sources: dict[str, Probe] = {one.dataset.probe: paper_probe().fit(*one.everything) for one in training}
+    if len(training) > 1:
+        sources[MIXTURE] = paper_probe().fit(*mixed(training, max(map(len, training)), rng))
+    rows = []
+    for name, probe in sources.items():
+        for test in evaluation:
+            terms = _terms(probe.predict(test.features), test)
+            uniform = uniform_baseline_brier_terms(test.correct, test.total, corrected=True)
+            score, gain = bootstrap_mean(terms, rng=rng), paired_difference(uniform, terms, rng=rng)
+            kind = SHIFTS.get("" if name == MIXTURE else shift(name, test.dataset), "mixture")
+            about = test.dataset.name, test.dataset.title, test.dataset.domain
+            rows.append((name, *about, *score, *gain, kind, gain.low > 0, test.evidence))
+    columns = ["method", "dataset", "data set", "domain", "brier", "low", "high", "gain", "gain low", "gain high"]
+    return pd.DataFrame(rows, columns=[*columns, "shift", "best", "evidence"])
+
+
+def shift_table(matrix: pd.DataFrame) -> pd.DataFrame:
+    """Summarise a transfer matrix by the shift: its cells, mean score and gain, and cells that beat Uniform random."""
+    if matrix.empty:
+        return matrix
+    groups = matrix.groupby("shift", sort=False)
+    table = groups.agg(cells=("brier", "size"), brier=("brier", "mean"), gain=("gain", "mean"), beat=("best", "sum"))
+    return table.reset_index().assign(evidence=matrix["evidence"].iloc[0])
+
+
+def shift_counts(table: pd.DataFrame) -> dict[str, int]:
+    """Count the cells of a ``shift_table``, and those that beat Uniform random: at home, away, and of the mixture."""
+    counts = {}
+    for name, kinds in {"own": ["id"], "away": ["ood", "out"], "mixture": []}.items():
+        titles = [SHIFTS[kind] for kind in kinds] or ["mixture"]
+        rows = table[table["shift"].isin(titles)] if len(table) else table
+        counts[name] = int(rows["beat"].sum()) if len(rows) else 0
+        counts[f"{name}_cells"] = int(rows["cells"].sum()) if len(rows) else 0
+    return counts
+
+
+def _terms(predicted: Floats, test: ProbeSet) -> Floats:
+    return capability_brier_terms(predicted, test.correct, test.total, corrected=True)
+
+
+def size_curve(
+    train: ProbeSet, test: ProbeSet, sizes: Sequence[int], rng: np.random.Generator, *, draws: int = 20
+) -> pd.DataFrame:
+    """Train the paper's probe on fewer questions: one row a size, with the mean and the spread over draws of them."""
+    rows = []
+    for size in [size for size in sizes if size <= len(train)]:
+        scores = []
+        for _ in range(draws):
+            probe = paper_probe().fit(*train.rows(rng.permutation(len(train))[:size]))
+            scores.append(_terms(probe.predict(test.features), test).mean())
+        rows.append((size, np.mean(scores), np.min(scores), np.max(scores), test.evidence))
+    return pd.DataFrame(rows, columns=["questions", "brier", "lowest", "highest", "evidence"])
+
+
+def label_curve(
+    train: ProbeSet, test: ProbeSet, ks: Sequence[int], rng: np.random.Generator, *, draws: int = 20
+) -> pd.DataFrame:
+    """Train the paper's probe with fewer samples a question: one row a k_train.
+
+    Fewer samples are drawn from those at hand, without replacement: a hypergeometric count, as if only k had been
+    sampled. The questions are those with as many scored samples as the largest k.
+    """
+    ks = [k for k in ks if k <= train.total.max()]
+    enough = np.flatnonzero(train.total >= max(ks, default=0))
+    features, correct, total = train.rows(enough)
+    rows = []
+    for k in ks:
+        scores = []
+        for _ in range(draws):
+            fewer = rng.hypergeometric(correct, total - correct, k)
+            probe = paper_probe().fit(features, fewer, np.full(len(fewer), k))
+            scores.append(_terms(probe.predict(test.features), test).mean())
+        rows.append((k, np.mean(scores), np.min(scores), np.max(scores), test.evidence))
+    return pd.DataFrame(rows, columns=["k_train", "brier", "lowest", "highest", "evidence"])
+
+
+def reliance(
+    train: ProbeSet, evaluation: Sequence[ProbeSet], rng: np.random.Generator, *, level: float = 0.9
+) -> pd.DataFrame:
+    """Put a conformal band around a probe's predictions, and flag questions far from its training set.
+
+    The probe is trained on half of the training questions, and the band calibrated on the other half.
+
+    Returns
+    -------
+    DataFrame
+        One row a data set: ``half-width`` of the band, the share of its questions whose mu_hat lies ``covered``, the
+        share ``flagged`` as far, and the ``shift`` from the training set. The promise holds for the first kind only.
+    """
+    order = rng.permutation(len(train))
+    fitted, calibration = order[: len(train) // 2], order[len(train) // 2 :]
+    probe = paper_probe().fit(*train.rows(fitted))
+    features, correct, total = train.rows(calibration)
+    width = conformal_half_width(probe.predict(features), correct / total, level=level)
+    known = Familiarity().fit(train.features, rng=rng)
+    rows = []
+    for test in evaluation:
+        inside = np.abs(probe.predict(test.features) - test.correct / test.total) <= width
+        kind = SHIFTS[shift(train.dataset.probe, test.dataset)]
+        far = known.far(test.features)
+        rows.append((test.dataset.title, kind, width, inside.mean(), far.mean(), test.evidence))
+    return pd.DataFrame(rows, columns=["data set", "shift", "half-width", "covered", "flagged", "evidence"])
+
+
+def contest(training: Sequence[ProbeSet], test: ProbeSet, rng: np.random.Generator) -> pd.DataFrame:
+    """Predict one data set by the paper's probe, simple baselines and other probes: one row a question.
+
+    All are trained on the data set's own training split, but for the overall mean. ``Linear probe (paper)`` is
+    trained by the paper's recipe; ``at its optimum`` minimises the same objective fully, and ``tuned`` does so with the
+    weight decay that cross-validation on the training questions chooses. Bag of words, and length and punctuation,
+    read the question's text alone.
+
+    Returns
+    -------
+    DataFrame
+        The corrected capability Brier terms of each question, a column a predictor. A predictor whose input is not
+        at hand (texts of another machine's data set, coordinates not kept) has no column; without a training split of
+        its own there is none at all.
+    """
+    own = next((one for one in training if one.dataset == test.dataset), None)
+    if own is None:
+        return pd.DataFrame()
+    mu = {one.dataset.name: one.correct / one.total for one in training}
+    predicted = {
+        LINEAR: recipe_probe(own, rng).predict(test.features),
+        OPTIMUM: paper_probe().fit(*own.everything).predict(test.features),
+        "Overall mean of all training sets": np.full(len(test), np.concatenate(list(mu.values())).mean()),
+        "Mean of the training set": np.full(len(test), mu[own.dataset.name].mean()),
+        **_text_baselines(own, test),
+        TUNED: tuned_linear(own, rng).predict(test.features),
+    }
+    here, there = own.coordinates(), test.coordinates()
+    if here is not None and there is not None:
+        predicted[KERNEL] = KernelProbe().fit(here, own.correct, own.total).predict(there)
+    return pd.DataFrame({name: _terms(values, test) for name, values in predicted.items()})
+
+
+def contest_table(
+    test: ProbeSet, terms: pd.DataFrame, rng: np.random.Generator, *, reference: str = LINEAR
+) -> pd.DataFrame:
+    """Score what ``contest`` returned: one row a predictor.
+
+    ``brier`` with ``low`` and ``high``; ``difference``, its score less that of the reference, with ``difference low``
+    and ``difference high``, paired: below 0, it is better.
+    """
+    rows = []
+    for name in map(str, terms):
+        score = bootstrap_mean(terms[name], rng=rng)
+        difference = paired_difference(terms[name], terms[reference], rng=rng)
+        rows.append((name, test.dataset.title, *score, *difference, test.evidence))
+    columns = ["predictor", "data set", "brier", "low", "high", "difference", "difference low", "difference high"]
+    return pd.DataFrame(rows, columns=[*columns, "evidence"])
+
+
+def pick(sets: Sequence[ProbeSet], dataset: str) -> list[ProbeSet]:
+    """Return the set of a data set: at most one.
+
+    Raises
+    ------
+    InputError
+        For an unknown data set.
+    """
+    name = load_dataset(dataset).name
+    return [one for one in sets if one.dataset.name == name]
+
+
+def baselines_beaten(table: pd.DataFrame) -> dict[str, int]:
+    """Count, over stacked contest tables, the data sets on which the paper's probe is told from the best baseline.
+
+    Returns
+    -------
+    dict
+        ``sets``; ``below`` and ``above``: on how many the paper's probe scores lower, or higher, than the best of the
+        baselines that read no hidden state, with a paired interval that excludes zero.
+    """
+    counted = {"sets": 0, "below": 0, "above": 0}
+    for _, rows in table.groupby("data set") if len(table) else ():
+        simple = rows[~rows["predictor"].isin([LINEAR, OPTIMUM, TUNED, KERNEL])]
+        best = simple.loc[simple["brier"].idxmin()]
+        counted["sets"] += 1
+        counted["below"] += int(best["difference low"] > 0)
+        counted["above"] += int(best["difference high"] < 0)
+    return counted
+
+
+def tenths_won(table: pd.DataFrame, *, reference: str = LINEAR) -> int:
+    """Count the data sets on which the kernel probe scores a tenth lower than the reference, beyond doubt.
+
+    ``table`` holds stacked contest tables with that reference: the score is at most 0.9 of the reference's, and the
+    paired interval of the difference lies below zero.
+    """
+    if table.empty:
+        return 0
+    against = table[table["predictor"] == reference].set_index("data set")["brier"]
+    ours = table[table["predictor"] == KERNEL].set_index("data set")
+    return int(((ours["difference"] <= -0.1 * against[ours.index]) & (ours["difference high"] < 0)).sum())
+
+
+def recipe_probe(train: ProbeSet, rng: np.random.Generator) -> LinearProbe:
+    """Train by the paper's recipe: its grid of learning rates, raw and standardised, chosen by a fifth held out."""
+    order = rng.permutation(len(train))
+    cut = max(1, round(VALIDATION * len(train)))
+    data, validation = train.rows(order[cut:]), train.rows(order[:cut])
+    recipes = [Recipe(rate, standardize=flag) for rate in LEARNING_RATES for flag in (False, True)]
+    found = [
+        fit_paper_recipes([one for one in recipes if one.standardize == flag], data, validation) for flag in (0, 1)
+    ]
+    probes = [probe for group in found for probe in group if probe is not None]
+    features, correct, total = validation
+    return min(probes, key=lambda probe: capability_brier_terms(probe.predict(features), correct, total).mean())
+
+
+def tuned_linear(
+    train: ProbeSet,
+    rng: np.random.Generator,
+    *,
+    decays: Sequence[float] = (0.01, 0.1, 1.0, 10.0),
+    folds: int = 5,
+) -> LinearProbe:
+    """Fit the paper's probe with the weight decay that predicts held-out training questions best."""
+    fold = rng.permutation(len(train)) % folds
+    scores = {}
+    for decay in decays:
+        errors = np.empty(len(train))
+        for each in range(folds):
+            probe = LinearProbe(standardize=True, weight_decay=decay).fit(*train.rows(np.flatnonzero(fold != each)))
+            features, correct, total = train.rows(np.flatnonzero(fold == each))
+            errors[fold == each] = capability_brier_terms(probe.predict(features), correct, total)
+        scores[decay] = errors.mean()
+    return LinearProbe(standardize=True, weight_decay=min(scores, key=scores.__getitem__)).fit(*train.everything)
+
+
+def _text_baselines(train: ProbeSet, test: ProbeSet) -> dict[str, Floats]:
+    """Predict from the questions' texts; nothing where they are not on this machine."""
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    try:
+        asked, unseen = (_texts(one) for one in (train, test))
+    except InputError:
+        return {}
+    words = CountVectorizer(binary=True, token_pattern=r"\w+|[^\w\s]")
+    bags = words.fit_transform(asked).toarray(), words.transform(unseen).toarray()
+    shapes = text_statistics(asked), text_statistics(unseen)
+    return {
+        "Bag of words": LinearProbe(weight_decay=1e-2).fit(bags[0], train.correct, train.total).predict(bags[1]),
+        "Length and punctuation": LinearProbe(standardize=True)
+        .fit(shapes[0], train.correct, train.total)
+        .predict(shapes[1]),
+    }
+
+
+def _texts(one: ProbeSet) -> list[str]:
+    questions: dict[str, Question] = run_questions(one.folder)
+    return [questions[name].text for name in one.question_ids]
+
+
+def text_statistics(texts: Sequence[str]) -> Floats:
+    """Count what can be seen of a question without reading it: (n_questions, 5).
+
+    Characters, words, digits, capital letters, and marks that are none of these.
+
+    >>> text_statistics(["What is 6 × 7?"]).tolist()
+    [[14.0, 5.0, 2.0, 1.0, 2.0]]
+    """
+    rows = [
+        (
+            len(text),
+            len(text.split()),
+            sum(map(str.isdigit, text)),
+            sum(map(str.isupper, text)),
+            sum(not (character.isalnum() or character.isspace()) for character in text),
+        )
+        for text in texts
+    ]
+    return np.array(rows, dtype=np.float64)
+
+
+def reported_mixing(model: str) -> pd.DataFrame:
+    """Return what the paper reports of training on two sets: a row a probe, a column a data set."""
+    table = load_reported("mixing")
+    rows = table[table["model"] == model]
+    if rows.empty:
+        return pd.DataFrame({"": ["the paper has no numbers of this model"]})
+    rows = rows.assign(title=[load_dataset(name).title for name in rows["dataset"]])
+    columns, methods = list(dict.fromkeys(rows["title"])), list(dict.fromkeys(rows["method"]))
+    wide = rows.pivot(index="method", columns="title", values="value").loc[methods, columns]
+    return wide.rename_axis(columns=None).reset_index().assign(evidence="reported")
