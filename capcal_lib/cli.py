@@ -101,8 +101,10 @@ def judge(
 
     folder = _run(store, model, dataset, split)
     with _progress(f"{judge} judges {model} on {dataset}", "answers") as progress:
-        new, present = judge_run(folder, judge, engine=judge_engine, progress=progress)
-    out.print(f"{new} distinct answers judged, {present} were there")
+        judged = judge_run(folder, judge, engine=judge_engine, progress=progress)
+    out.print(f"{judged.new} distinct answers judged, {judged.present} were there")
+    if judged.failed:
+        out.print(f"{judged.failed} got no reply; the same command asks again")
     for what, found in judge_agreement(folder, judge, rng=np.random.default_rng(0)).items():
         table = Table(f"{what}: by the rules", *(f"judge: {name}" for name in found.table.columns))
         for name, row in found.table[found.table.any(axis=1)].iterrows():

@@ -5,6 +5,7 @@ the digest of the prompt. The verdicts of the rules stay what every page counts,
 """
 
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 import pyarrow as pa
@@ -25,9 +26,15 @@ SCHEMA = pa.schema([(name, pa.string()) for name in (*MADE_WITH, *PAIR, "verdict
 CHUNK = 200  # answers judged between two writes of the file
 
 
-def judge_run(
-    folder: Path, judge_name: str, *, engine: str | None = None, progress: Progress | None = None
-) -> tuple[int, int]:
+class Judged(NamedTuple):
+    """What a call to ``judge_run`` did, in distinct answers."""
+
+    new: int  # judged now
+    present: int  # judged before
+    failed: int  # to which the engine gave no reply; the next call asks again
+
+
+def judge_run(folder: Path, judge_name: str, *, engine: str | None = None, progress: Progress | None = None) -> Judged:
     """Judge every distinct extracted answer to a short question of a graded run that this judge has not judged yet.
 
     The answers that most samples gave come first, so that judging can be stopped at any time and taken up again. A
@@ -46,8 +53,8 @@ def judge_run(
 
     Returns
     -------
-    tuple of int
-        The numbers of answers judged now and before.
+    Judged
+        How many answers were judged, and when.
 
     Raises
     ------
@@ -69,7 +76,7 @@ def judge_run(
     there = pd.MultiIndex.from_frame(kept.loc[kept["judge"] == model.name, PAIR])
     lacking = pairs[~pd.MultiIndex.from_frame(pairs).isin(there)]
     if lacking.empty:
-        return 0, len(pairs)
+        return Judged(0, len(pairs), 0)
     cases = [(questions[name], extracted) for name, extracted in lacking.itertuples(index=False)]
     source, fresh = open_engine(model, engine), list[dict[str, str]]()
     for start in range(0, len(cases), CHUNK):
@@ -80,8 +87,9 @@ def judge_run(
             fresh.append(made_with | {"question_id": question.id, "extracted": extracted} | found)
             if progress:
                 progress(len(fresh), len(cases))
-        _write(folder, kept, fresh)
-    return len(fresh), len(pairs) - len(lacking)
+        if fresh:
+            _write(folder, kept, fresh)
+    return Judged(len(fresh), len(pairs) - len(lacking), len(cases) - len(fresh))
 
 
 def judges(folder: Path) -> list[str]:

@@ -88,7 +88,15 @@ tables.show(
     empty="no model has judged these samples yet: capcal judge",
 )
 
+# %%
+kappa = judged["kappa"].max() if len(judged) else float("nan")
+notebook.glue(best_kappa=float(kappa))
+
 # %% [markdown]
+# The best $\kappa$ of the table is {glue:text}`best_kappa:.2f`. Judging goes from the answer given most often to the
+# rarest, and *compared* says how far it has come. A model that can answer the questions need not be able to judge
+# answers: look at what a judge says of answers that are letter by letter the right one before you use it.
+#
 # Two graders that agree can both be wrong. Only a person settles that, and a person settles few.
 #
 # ## From labels to an error bar

@@ -52,7 +52,7 @@ def test_a_judge_of_one_word_has_no_skill() -> None:
 def test_it_is_symmetric_and_within_bounds(pairs: list[tuple[str, str]]) -> None:
     one, other = zip((RIGHT, RIGHT), *pairs, strict=True)
     there, back = (agreement(*both, range(len(one)), rng=RNG(0)) for both in ((one, other), (other, one)))
-    assert there.rate == back.rate
+    np.testing.assert_array_equal(there.rate, back.rate)  # NaN limits where a single answer is left
     assert there.kappa == pytest.approx(back.kappa, nan_ok=True)
     assert (there.table.to_numpy() == back.table.to_numpy().T).all()
     assert np.isnan(there.kappa) or -1 <= there.kappa <= 1 + 1e-12

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capcal_lib.engines import Request, Sample, open_engine
+from capcal_lib.engines import Failure, Request, Sample, open_engine
 from capcal_lib.engines.simulated import SimulatedEngine
 from capcal_lib.grading.judge import (
     MOST_NAMES,
@@ -157,6 +157,18 @@ def test_a_judge_that_does_not_keep_to_the_words_scores_nothing() -> None:
     for _, judgement in judge(open_engine(MODEL), MODEL, [(QUESTION, "Ndjamena")]):
         assert judgement.verdict == "not_scored"
         assert judgement.words
+
+
+def test_a_case_on_which_the_engine_fails_has_no_judgement() -> None:
+    class Failing(Literal):
+        def sample(
+            self, requests: Sequence[Request], sampling: Sampling, seed: int
+        ) -> Iterator[list[Sample] | Failure]:
+            yield Failure(QUESTION.id, (0,), "the server is gone")
+            yield from super().sample(requests[1:], sampling, seed)
+
+    found = list(judge(Failing(), MODEL, [(QUESTION, "Ndjamena"), (QUESTION, "Suva")]))
+    assert found == [(1, Judgement("incorrect", "INCORRECT"))]
 
 
 def test_long_replies_are_cut_and_torn_characters_replaced() -> None:

@@ -10,11 +10,13 @@ import pytest
 
 from capcal_lib import judgements
 from capcal_lib.counts import count_verdicts
-from capcal_lib.engines import Request, Sample
+from capcal_lib.engines import Failure, Request, Sample
 from capcal_lib.engines.simulated import SimulatedEngine
 from capcal_lib.errors import InputError
+from capcal_lib.grading.judge import read_grade
 from capcal_lib.judgements import FILE, PAIR, judge_run, judges, read_judged, read_judgements
 from capcal_lib.manifests import Sampling, load_model
+from capcal_lib.paths import RECORDED_RUNS
 from capcal_lib.sampling import sample
 from capcal_lib.verdicts import grade_run, read_verdicts, run_questions
 
@@ -61,9 +63,9 @@ def distinct(run: Path) -> pd.DataFrame:
 
 def test_each_distinct_answer_is_judged_once(run: Path, stern: type[Stern]) -> None:
     number = len(distinct(run))
-    assert judge_run(run, JUDGE) == (number, 0)
+    assert judge_run(run, JUDGE) == (number, 0, 0)
     assert stern.asked == number < len(read_verdicts(run))
-    assert judge_run(run, JUDGE) == (0, number)
+    assert judge_run(run, JUDGE) == (0, number, 0)
     assert stern.asked == number
     kept = read_judgements(run, JUDGE)
     assert sorted(map(tuple, kept[PAIR].to_numpy())) == sorted(map(tuple, distinct(run).to_numpy()))
@@ -99,7 +101,7 @@ def test_new_samples_bring_only_new_answers(run: Path, tmp_path: Path, stern: ty
     grade_run(run)
     with pytest.raises(InputError, match=r"has not judged \d+ answers; judge with: capcal judge --model simulated"):
         read_judged(run, JUDGE)
-    new, present = judge_run(run, JUDGE)
+    new, present, _ = judge_run(run, JUDGE)
     assert present == len(before) == asked
     assert stern.asked == asked + new == len(distinct(run))
 
@@ -117,17 +119,30 @@ def test_the_most_frequent_answers_come_first_and_a_stop_loses_less_than_a_chunk
     judged = times[pd.MultiIndex.from_frame(kept[PAIR])]
     assert judged.min() >= times.drop(judged.index).max()
     stern.fails_after = 10**9
-    new, present = judge_run(run, JUDGE)
+    new, present, _ = judge_run(run, JUDGE)
     assert (new, present) == (len(distinct(run)) - 8, 8)
+
+
+def test_what_got_no_reply_is_asked_again(run: Path, stern: type[Stern], monkeypatch: pytest.MonkeyPatch) -> None:
+    class Moody(stern):  # type: ignore[misc, valid-type]
+        def sample(self, requests, sampling, seed):  # type: ignore[no-untyped-def]
+            yield Failure(requests[0].question.id, requests[0].sample_indices, "no route")
+            yield from super().sample(requests[1:], sampling, seed)
+
+    number = len(distinct(run))
+    with monkeypatch.context() as patch:
+        patch.setattr(judgements, "open_engine", lambda model, name=None: Moody(model))  # noqa: ARG005
+        assert judge_run(run, JUDGE) == (number - 1, 0, 1)
+    assert judge_run(run, JUDGE) == (1, number - 1, 0)
 
 
 def test_another_prompt_replaces_and_another_judge_stands_beside(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     judge_run(run, JUDGE)
     number = len(distinct(run))
-    assert judge_run(run, "smollm2-135m") == (number, 0)
+    assert judge_run(run, "smollm2-135m") == (number, 0, 0)
     assert judges(run) == ["simulated", "smollm2-135m"]
     monkeypatch.setattr(judgements, "judge_prompt_digest", lambda: "another")
-    assert judge_run(run, JUDGE) == (number, 0)
+    assert judge_run(run, JUDGE) == (number, 0, 0)
     rows = pq.read_table(run / FILE).to_pandas()
     assert rows.groupby(["judge", "prompt"]).size().to_dict() == {
         ("simulated", "another"): number,
@@ -188,3 +203,14 @@ def test_progress_is_told(run: Path) -> None:
     judge_run(run, load_model(JUDGE).name, progress=lambda done, total: told.append((done, total)))
     number = len(distinct(run))
     assert told == [(done, number) for done in range(1, number + 1)]
+
+
+def test_the_recorded_judgements_are_those_of_this_prompt_and_this_reader() -> None:
+    files = sorted(RECORDED_RUNS.glob(f"*/*/*/{FILE}"))
+    assert files
+    for file in files:
+        rows = pq.read_table(file).to_pandas()
+        assert set(rows["prompt"]) == {judgements.judge_prompt_digest()}
+        assert rows["verdict"].tolist() == [read_grade(words) for words in rows["words"]]
+        assert not rows.duplicated(["judge", *PAIR]).any()
+        assert judges(file.parent) == sorted(set(rows["judge"]))

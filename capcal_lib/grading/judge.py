@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from capcal_lib.engines import Engine, Request
+from capcal_lib.engines import Engine, Failure, Request
 from capcal_lib.grading.grader import Outcome
 from capcal_lib.grading.latex import LONGEST
 from capcal_lib.manifests import Model
@@ -126,7 +126,7 @@ def judge(
     Yields
     ------
     tuple of int and Judgement
-        The place of a case and its judgement, in the order in which they finish.
+        The place of a case and its judgement, in the order in which they finish; none where the engine failed.
     """
     sampling = model.sampling.model_copy(update={"temperature": 0.0, "top_p": 1.0, "top_k": None})
     requests = [
@@ -134,6 +134,8 @@ def judge(
         for place, (question, extracted) in enumerate(cases)
     ]
     for group in engine.sample(requests, sampling, seed):
+        if isinstance(group, Failure):  # the judge gave no reply; the case stays without a judgement
+            continue
         for reply in group:
             yield reply.sample_index, Judgement(read_grade(reply.response), _readable(reply.response))
 
