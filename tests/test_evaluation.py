@@ -1,5 +1,5 @@
-from collections import Counter
 import json
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
