@@ -82,6 +82,43 @@ def grade(model: ModelName, dataset: DatasetName, split: SplitName = None, store
         out.print(f"{number} flipped from {old} to {new}")
 
 
+@app.command()
+def judge(
+    model: ModelName,
+    dataset: DatasetName,
+    judge: Annotated[str, typer.Option("--judge", help="The model that judges, of `capcal models`.")],
+    judge_engine: Annotated[
+        str | None, typer.Option("--judge-engine", help="Default: the engine of the judge's manifest.")
+    ] = None,
+    split: SplitName = None,
+    store: Store = LOCAL_RUNS,
+) -> None:
+    """Let a model judge the short answers of a graded run, and compare it with the rules, whose verdicts stay."""
+    import numpy as np
+
+    from capcal_lib.agreement import judge_agreement
+    from capcal_lib.judgements import judge_run
+
+    folder = _run(store, model, dataset, split)
+    with _progress(f"{judge} judges {model} on {dataset}", "answers") as progress:
+        judged = judge_run(folder, judge, engine=judge_engine, progress=progress)
+    out.print(f"{judged.new} distinct answers judged, {judged.present} were there")
+    if judged.failed:
+        out.print(f"{judged.failed} got no reply; the same command asks again")
+    for what, found in judge_agreement(folder, judge, rng=np.random.default_rng(0)).items():
+        table = Table(f"{what}: by the rules", *(f"judge: {name}" for name in found.table.columns))
+        for name, row in found.table[found.table.any(axis=1)].iterrows():
+            table.add_row(str(name), *(f"{number:,}" for number in row))
+        out.print(table)
+        rate = found.rate
+        out.print(
+            f"agreement on what is correct {rate.estimate:.3f}, 95 % interval {rate.low:.3f} to {rate.high:.3f}; "
+            f"Cohen's kappa {found.kappa:.3f}; not scored {found.left_out:,}",
+            highlight=False,
+            soft_wrap=True,
+        )
+
+
 @app.command("grade-file")
 def grade_file(
     rows: Annotated[Path, typer.Argument(metavar="IN.jsonl", help="Rows {kind, gold, aliases?, response}.")],
@@ -263,7 +300,7 @@ def _run(store: Path, model: str, dataset: str, split: str | None) -> Path:
 
 
 @contextmanager
-def _progress(what: str) -> Iterator:  # type: ignore[type-arg]
+def _progress(what: str, units: str = "samples") -> Iterator:  # type: ignore[type-arg]
     """Show one bar on a terminal, and a plain line now and then elsewhere."""
     if err.is_terminal:
         columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -280,7 +317,7 @@ def _progress(what: str) -> Iterator:  # type: ignore[type-arg]
             said = now
             rate = done / max(now - started, 1e-9)
             left = (total - done) / rate if rate else float("inf")
-            err.print(f"{what}: {done} of {total} samples, {rate:.0f}/s, {left:.0f} s to go", highlight=False)
+            err.print(f"{what}: {done} of {total} {units}, {rate:.0f}/s, {left:.0f} s to go", highlight=False)
 
     yield line
 

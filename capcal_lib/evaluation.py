@@ -1,13 +1,12 @@
 """An evaluation: the counts of one model on one data set, and every confidence there is for its questions."""
 
-from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from capcal_lib.confidence import Confidence, estimated
@@ -15,13 +14,13 @@ from capcal_lib.confidence.consistency import consistency
 from capcal_lib.counts import Counts, count_verdicts
 from capcal_lib.errors import InputError
 from capcal_lib.estimates import FEATURES, METHODS, confidence_file, read_confidence, read_features
-from capcal_lib.grading import normalize
-from capcal_lib.manifests import Dataset, Kind, Model, dataset_names, load_dataset, load_model
+from capcal_lib.manifests import Dataset, Model, PromptStyle, dataset_names, load_dataset, load_model
 from capcal_lib.probes import LinearProbe
 from capcal_lib.reported import beta_moments
 from capcal_lib.simulation import beta_from_moments, beta_sample
-from capcal_lib.store import differences, find_run, read_record, read_samples
-from capcal_lib.verdicts import FILE, read_verdicts, run_questions
+from capcal_lib.store import differences, find_run, read_record
+from capcal_lib.verdicts import FILE, read_verdicts
+from capcal_lib.votes import Answers, canonical, mean_tokens, read_answers
 
 Evidence = Literal["measured", "reported", "simulated"]
 TITLES = {"verbalized": "Verbalized confidence", "p-true": "P(True)"}
@@ -41,6 +40,31 @@ class Evaluation:
     counts: Counts  # of the first k_eval samples
     answer_tokens: float  # mean completion tokens of a sample; NaN where none was drawn
     confidences: dict[str, Confidence]  # by the method's name in the tables
+    k_eval: int | None = None  # samples asked for; the counts hold fewer where the run does; None: no matter
+    prompt_style: PromptStyle | None = None  # of the run; None where there is none
+    groups: npt.NDArray[np.str_] | None = None  # whose questions belong together, where intervals draw whole groups
+
+    @property
+    def samples(self) -> str:
+        """Say how many scored samples the questions have: ``100``, or ``20 to 32``."""
+        least, most = int(self.counts.total.min()), int(self.counts.total.max())
+        return f"{most}" if least == most else f"{least} to {most}"
+
+    @property
+    def short(self) -> bool:
+        """Whether no question has the samples that were asked for."""
+        return self.k_eval is not None and int((self.counts.total + self.counts.not_scored).max()) < self.k_eval
+
+    def remarks(self) -> list[str]:
+        """Say what a reader of its numbers should know."""
+        notes = [f"{self.samples} samples a question, fewer than k_eval = {self.k_eval}"] if self.short else []
+        if self.k_eval is not None and CONSISTENCY not in self.confidences:
+            notes.append("no spare samples for a vote")
+        if self.prompt_style not in (None, self.model.prompt_style):
+            notes.append(f"{self.prompt_style} prompts")
+        if self.groups is not None:
+            notes.append(f"intervals over {len(np.unique(self.groups))} subjects")
+        return notes
 
 
 def evaluated(store: Path, model: str) -> list[str]:
@@ -68,10 +92,12 @@ def load_evaluation(store: Path, model: str, dataset: str, *, k_eval: int = 100,
     InputError
         Where there is no graded run, with the command that makes it.
     """
-    folder = find_run(store, model, dataset, load_dataset(dataset).evaluation_split)
+    manifest = load_dataset(dataset)
+    folder = find_run(store, model, dataset, manifest.evaluation_split)
+    identity = read_record(folder).identity
     verdicts = read_verdicts(folder)
     counts = count_verdicts(verdicts, k=k_eval)
-    tokens = _mean_tokens(folder)
+    tokens = mean_tokens(folder)
     votes = _vote(folder, verdicts, tokens, k_eval=k_eval, k_c=k_c)
     stored = {
         TITLES[method]: _aligned(read_confidence(folder, method), counts)
@@ -82,13 +108,16 @@ def load_evaluation(store: Path, model: str, dataset: str, *, k_eval: int = 100,
         stored[CONSISTENCY] = _aligned(votes, counts)
     return Evaluation(
         model=load_model(model).on(dataset),
-        dataset=load_dataset(dataset),
-        evidence="simulated" if read_record(folder).identity.engine == "simulated" else "measured",
+        dataset=manifest,
+        evidence="simulated" if identity.engine == "simulated" else "measured",
         sampled=True,
         source=f"run {folder.name}{_shortfall(counts, k_eval)}",
         counts=counts,
         answer_tokens=tokens,
         confidences=stored | _probes(store, folder, counts),
+        k_eval=k_eval,
+        prompt_style=identity.prompt_style,
+        groups=_groups(manifest, counts.question_ids),
     )
 
 
@@ -97,6 +126,23 @@ def _shortfall(counts: Counts, k_eval: int) -> str:
     there = counts.total + counts.not_scored
     short = int((there < k_eval).sum())
     return f"; {short:,} with fewer than {k_eval} samples (the fewest: {there.min()})" if short else ""
+
+
+def load_answers(store: Path, one: Evaluation) -> Answers:
+    """Load what the samples behind the counts of an evaluation answered, in the order of its questions.
+
+    Raises
+    ------
+    InputError
+        Where there is no graded run, with the command that makes it.
+    """
+    folder = find_run(store, one.model.name, one.dataset.name, one.dataset.evaluation_split)
+    return read_answers(folder, k=one.k_eval or int(one.counts.total.max()))
+
+
+def _groups(dataset: Dataset, question_ids: npt.NDArray[np.str_]) -> npt.NDArray[np.str_] | None:
+    """Return the subject in each id, where the data set is clustered by subject."""
+    return np.array([name.split("/")[-2] for name in question_ids]) if dataset.clustered else None
 
 
 def beta_evaluation(model: str, dataset: str, *, k_eval: int = 100, rng: np.random.Generator) -> Evaluation:
@@ -140,31 +186,14 @@ def vote(folder: Path, *, k_eval: int = 100, k_c: int = 10) -> Confidence:
     InputError
         Where the run is not graded, or its questions have changed.
     """
-    return _vote(folder, read_verdicts(folder), _mean_tokens(folder), k_eval=k_eval, k_c=k_c)
+    return _vote(folder, read_verdicts(folder), mean_tokens(folder), k_eval=k_eval, k_c=k_c)
 
 
 def _vote(folder: Path, verdicts: pd.DataFrame, tokens: float, *, k_eval: int, k_c: int) -> Confidence:
     rows = verdicts[verdicts["sample_index"].between(k_eval, k_eval + k_c - 1)]
-    kinds = _kinds(folder)
-    canonical = [
-        None if answer is None or pd.isna(answer) else normalize(answer, kinds[name])
-        for name, answer in zip(rows["question_id"], rows["extracted"], strict=True)
-    ]
-    answers = pd.Series(canonical, rows.index, dtype=object).groupby(rows["question_id"])
+    answers = pd.Series(canonical(folder, rows), rows.index, dtype=object).groupby(rows["question_id"])
     votes = {str(name): list(group) for name, group in answers if len(group) == k_c}
     return estimated(list(votes), consistency(list(votes.values())), tokens=round(k_c * tokens))
-
-
-def _kinds(folder: Path) -> Mapping[str, Kind]:
-    """Return the kind of each question's answer. Needs no download: only built-in sets mix several kinds."""
-    dataset = load_dataset(read_record(folder).identity.dataset)
-    if not dataset.builtin:
-        return defaultdict(lambda: dataset.kind)
-    return {name: question.answer.kind for name, question in run_questions(folder).items()}
-
-
-def _mean_tokens(folder: Path) -> float:
-    return float(read_samples(folder)["completion_tokens"].mean())
 
 
 def _probes(store: Path, folder: Path, counts: Counts) -> dict[str, Confidence]:

@@ -1,6 +1,6 @@
 """What the notebooks draw. Each function takes computed data and returns a figure."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,10 +12,11 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from capcal_lib.diagnosis import PERFECT
 from capcal_lib.evaluation import Evaluation
 from capcal_lib.intervals import binomial_interval
 from capcal_lib.passk import pass_at_k, simulate_pass_at_k
-from capcal_lib.tables import EVEN, NO_SAMPLES, ORACLE_CC, ORACLE_RC
+from capcal_lib.tables import EVEN, NO_SAMPLES, ORACLE_CC, ORACLE_RC, PANEL, UNIFORM, front
 
 STYLE: Any = {  # Any, because the stubs want each key as a literal
     "figure.dpi": 120,
@@ -30,6 +31,8 @@ STYLE: Any = {  # Any, because the stubs want each key as a literal
 INK, MUTED = "#1f3b4d", "#9aa5ab"
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8a6d3b", "#4d4d4d")
 PANEL_WIDTH, PANEL_HEIGHT, COLUMNS = 2.9, 2.6, 4
+SHAPES = {"measured": "o", "reported": "D", "simulated": "s"}
+FLOOR = "a perfect estimator (95 %)"
 
 
 @contextmanager
@@ -100,16 +103,205 @@ def targets(evaluations: Sequence[Evaluation], rng: np.random.Generator) -> Figu
     """Draw the response target of one sample a question against the capability target (paper, figure 2)."""
 
     def draw(axes: Axes, one: Evaluation) -> None:
-        scored = one.counts.total > 0
-        mu = one.counts.expected_accuracy[scored]
-        response = rng.random(len(mu)) < mu
-        jitter = rng.uniform(-0.18, 0.18, len(mu))
-        alpha = float(np.clip(150 / max(1, len(mu)), 0.08, 0.6))
-        axes.scatter(response + jitter, mu, s=9, color=INK, alpha=alpha, linewidths=0)
+        _scatter_targets(axes, one, rng)
         axes.set_xticks([0, 1], ["incorrect", "correct"])
-        axes.set_ylim(-0.03, 1.03)
 
     return _panels(evaluations, draw, x="one sample (response target)", y="mu_hat (capability target)")
+
+
+def running_means(evaluations: Sequence[Evaluation], rng: np.random.Generator) -> Figure:
+    """Draw how the share of correct samples of three questions settles, in one random order of their samples.
+
+    The questions are those at the 25th, 50th and 75th percentile of mu_hat among the undecided ones.
+    """
+
+    def draw(axes: Axes, one: Evaluation) -> None:
+        c, n = one.counts.correct, one.counts.total
+        undecided = np.flatnonzero((c > 0) & (c < n))
+        order = undecided[np.argsort(one.counts.expected_accuracy[undecided], kind="stable")]
+        chosen = [order[int(share * (len(order) - 1))] for share in (0.25, 0.5, 0.75)] if len(order) else []
+        for color, row in zip(PALETTE, dict.fromkeys(chosen), strict=False):
+            verdicts = rng.permutation(np.arange(n[row]) < c[row])
+            drawn = np.arange(1, n[row] + 1)
+            axes.plot(drawn, verdicts.cumsum() / drawn, color=color)
+            axes.axhline(c[row] / n[row], color=color, linestyle=":", linewidth=1)
+        axes.set(ylim=(-0.02, 1.02), xscale="log")
+        if not chosen:
+            _say(axes, "no undecided question")
+
+    return _panels(evaluations, draw, x="samples drawn", y="share correct")
+
+
+def _scatter_targets(axes: Axes, one: Evaluation, rng: np.random.Generator) -> None:
+    """Draw one sample of each question at 0 or 1, with sideways jitter, against its mu_hat."""
+    mu = one.counts.expected_accuracy[one.counts.total > 0]
+    response = rng.random(len(mu)) < mu
+    jitter = rng.uniform(-0.18, 0.18, len(mu))
+    alpha = float(np.clip(150 / max(1, len(mu)), 0.08, 0.6))
+    axes.scatter(response + jitter, mu, s=9, color=INK, alpha=alpha, linewidths=0)
+    axes.set_ylim(-0.03, 1.03)
+
+
+def divergence(groups: Sequence[Sequence[Evaluation]], rng: np.random.Generator, *, columns: int = 7) -> Figure:
+    """Draw the two targets of every model (rows) on every data set (paper, appendix E), with their mean distance.
+
+    Each group holds the evaluations of one model; one with more than ``columns`` takes several rows.
+    """
+    groups = [group for group in groups if group]
+    rows = [group[start : start + columns] for group in groups for start in range(0, len(group), columns)]
+    with _style():
+        size = (1.55 * columns, 1.6 * max(1, len(rows)) + 0.5)
+        figure, grid = plt.subplots(max(1, len(rows)), columns, figsize=size, squeeze=False, layout="constrained")
+        for axes in grid.flat:
+            axes.set_axis_off()
+        if not rows:
+            _say(grid[0, 0], NO_SAMPLES)
+        for line, group in zip(grid, rows, strict=False):
+            for axes, one in zip(line, group, strict=False):
+                axes.set_axis_on()
+                _scatter_targets(axes, one, rng)
+                axes.set_title(one.dataset.title, fontsize="small")
+                axes.set_xticks([0, 1], ["0", "1"])
+                mu = one.counts.expected_accuracy
+                mu = mu[~np.isnan(mu)]
+                if len(mu):
+                    between = np.mean((mu > 0.1) & (mu < 0.9))
+                    words = f"{np.mean(2 * mu * (1 - mu)):.2f}\n{between:.0%}"
+                    axes.text(0.5, 0.5, words, ha="center", va="center", fontsize="small", transform=axes.transAxes)
+            line[0].set_ylabel(f"{group[0].model.title}\n({group[0].evidence})", fontsize="x-small")
+        figure.supxlabel("correctness of one sample (response target)", fontsize="medium")
+        figure.supylabel("mu_hat (capability target)", fontsize="medium")
+    return _done(figure)
+
+
+def consistency(tables: Mapping[str, pd.DataFrame]) -> Figure:
+    """Draw what ``tables.consistency_table`` holds for each data set: score against tokens, with both kinds of votes.
+
+    The grey band is where 95 % of the scores of a perfect estimator would lie.
+    """
+    with _style():
+        figure, panels = _grid(len(tables))
+        for axes, (title, table) in zip(panels, tables.items(), strict=True):
+            if table.empty:
+                axes.set_title(title)
+                _say(axes, "too few samples a question")
+                continue
+            axes.set_title(f"{title} ({table['evidence'].iloc[0]})")
+            reach = 1.96 * float(table["spread"].iloc[0])
+            if not np.isnan(reach):
+                axes.axhspan(-reach, reach, color=MUTED, alpha=0.6, label=FLOOR, linewidth=1)
+            if table["disjoint"].notna().any():
+                axes.fill_between(
+                    table["tokens"], table["low"], table["high"], color=PALETTE[0], alpha=0.2, linewidth=0
+                )
+                axes.plot(table["tokens"], table["disjoint"], "o-", color=PALETTE[0], label="votes apart from mu_hat")
+            axes.plot(
+                table["tokens"], table["same pool"], "x--", color=PALETTE[5], label="votes among the samples of mu_hat"
+            )
+            for k_c, x, y in table[["k_c", "tokens", "same pool"]].to_numpy(float):
+                axes.annotate(f"{k_c:.0f}", (x, y), (0, 6), textcoords="offset points", ha="center")
+            axes.margins(0.15)
+            axes.set_ylim(bottom=min(-0.005, float(table["same pool"].min())))
+        _shared_legend(figure, panels)
+        figure.supxlabel("tokens of an estimate (k_c at each point)", fontsize="medium")
+        figure.supylabel("capability Brier", fontsize="medium")
+    return _done(figure)
+
+
+def parts(tables: Mapping[str, pd.DataFrame]) -> Figure:
+    """Draw what ``diagnosis.parts`` holds for each data set: discrimination against miscalibration, a point a method.
+
+    Up and to the left is better; on each diagonal the score is the same. The star is the perfect estimator.
+    """
+    methods = list(dict.fromkeys(str(method) for table in tables.values() for method in table["method"]))
+    colors = dict(zip(methods, _colors(len(methods)), strict=True))
+    with _style():
+        figure, panels = _grid(len(tables))
+        for axes, (title, table) in zip(panels, tables.items(), strict=True):
+            for _, row in table.iterrows():
+                place, method = (row["miscalibration"], row["discrimination"]), str(row["method"])
+                shape, size = ("*", 110) if method == PERFECT else (SHAPES[row["evidence"]], 34)
+                axes.scatter(*place, color=colors[method], marker=shape, s=size, label=method, zorder=3)
+            if table.empty:
+                axes.set_title(title)
+                _say(axes, "no confidences")
+                continue
+            axes.set_title(f"{title} ({table['evidence'].iloc[0]})")
+            axes.axhline(table["uncertainty"].iloc[0], color=MUTED, linestyle=":", zorder=0)
+            right, top = table["miscalibration"].max() * 1.1 + 0.01, table["uncertainty"].max() * 1.15 + 0.01
+            for shift in np.linspace(-right, top, 8):
+                axes.plot([0, right], [shift, shift + right], color=INK, alpha=0.12, linewidth=0.8, zorder=0)
+            axes.set(xlim=(-0.02 * right, right), ylim=(-0.03 * top, top))
+        _shared_legend(figure, panels)
+        figure.supxlabel("miscalibration (lower is better)", fontsize="medium")
+        figure.supylabel("discrimination (higher is better)", fontsize="medium")
+    return _done(figure)
+
+
+def costs(table: pd.DataFrame) -> Figure:
+    """Draw a cost table (paper, cost-performance figures): 1 - Brier against tokens, a panel a model and data set.
+
+    The line is the Pareto front; the dashed line Uniform random; the grey band at the top is where a perfect
+    estimator would lie. What costs nothing stands left of one token. Filled marks are measured or simulated and
+    corrected, hollow ones reported and plug-in.
+    """
+    keys = [key for key in PANEL if key in table]
+    panels_of = list(table.groupby(keys, sort=False)) if len(table) else []
+    methods = [str(method) for method in dict.fromkeys(table.get("method", [])) if method != UNIFORM]
+    colors = dict(zip(methods, _colors(len(methods)), strict=True))
+    several = len(set(table.get("model", []))) > 1
+    with _style():
+        figure, panels = _grid(len(panels_of), empty="nothing to draw")
+        for axes, ((model, name, evidence), rows) in zip(panels, panels_of, strict=True):
+            _perfect(axes, rows)
+            best = rows[front(rows)].sort_values("tokens")
+            axes.step(_places(best["tokens"]), 1 - best["brier"], where="post", color=INK, linewidth=1, alpha=0.6)
+            for _, row in rows.iterrows():
+                height = 1 - row["brier"]
+                if row["method"] == UNIFORM:
+                    axes.axhline(height, color=MUTED, linestyle="--", label=UNIFORM)
+                    continue
+                color, (x,) = colors[str(row["method"])], _places([row["tokens"]])
+                if not np.isnan(row.get("low", np.nan)):
+                    axes.vlines(x, 1 - row["high"], 1 - row["low"], color=color, alpha=0.6)
+                face = "none" if evidence == "reported" else color
+                mark = {"marker": SHAPES[str(evidence)], "s": 34, "zorder": 3, "label": row["method"]}
+                axes.scatter([x], [height], facecolors=face, edgecolors=color, **mark)
+            axes.set(xscale="log", xlim=(0.3, max(2e2, 2 * float(rows["tokens"].max()))))
+            axes.set_xticks([0.5, 1, 10, 100, 1e3, 1e4], ["0", "1", "10", "100", "1k", "10k"])
+            axes.minorticks_off()
+            axes.set_ylim(top=1.02)
+            axes.set_title(f"{model if several else name} ({evidence})", fontsize="small")
+        _shared_legend(figure, panels)
+        figure.supxlabel("completion tokens of an estimate", fontsize="medium")
+        figure.supylabel("1 − capability Brier (higher is better)", fontsize="medium")
+    return _done(figure)
+
+
+def _places(tokens: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Return where costs stand on a logarithmic axis that has a place for nothing."""
+    return np.maximum(np.asarray(tokens, np.float64), 0.5)
+
+
+def _perfect(axes: Axes, rows: pd.DataFrame) -> None:
+    """Mark where a perfect estimator would lie: a band for corrected scores, a line for plug-in ones, where known."""
+    if "spread" in rows and rows["spread"].notna().all():
+        reach = 1.96 * float(rows["spread"].iloc[0])
+        axes.axhspan(1 - reach, 1 + reach, color=MUTED, alpha=0.6, linewidth=1, label=FLOOR)
+    elif "floor" in rows and rows["floor"].notna().all():
+        axes.axhline(1 - float(rows["floor"].iloc[0]), color=MUTED, linewidth=2, alpha=0.6, label=FLOOR)
+
+
+def _colors(n: int) -> list[str]:
+    """Return n colours that can be told apart: the palette's own, or as many around the circle."""
+    return list(PALETTE[:n]) if n <= len(PALETTE) else sns.husl_palette(n, s=0.9, l=0.5).as_hex()
+
+
+def _shared_legend(figure: Figure, panels: Sequence[Axes]) -> None:
+    """Put one legend of all panels above them."""
+    found = {label: handle for axes in panels for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    if found:
+        figure.legend(found.values(), found.keys(), loc="outside upper center", ncols=4, fontsize="small")
 
 
 def k_eval(table: pd.DataFrame, *, paper_k: int = 100) -> Figure:
@@ -121,6 +313,7 @@ def k_eval(table: pd.DataFrame, *, paper_k: int = 100) -> Figure:
         left.set(xlabel="k_eval", ylabel="95 % half-width, or SE", xscale="log", yscale="log")
         right.plot(table["k"], table["plug-in"], marker="o", color=PALETTE[5], label="plug-in")
         right.plot(table["k"], table["corrected"], marker="o", color=PALETTE[2], label="corrected")
+        right.plot(table["k"], table["floor"], marker="o", color=MUTED, label="plug-in of a perfect estimator")
         right.set(xlabel="k_eval", ylabel="Brier of Uniform random", xscale="log")
         for axes in (left, right):
             if table.empty:
@@ -138,7 +331,8 @@ def coverage(table: pd.DataFrame, *, level: float = 0.95) -> Figure:
     with _style():
         figure, axes = plt.subplots(figsize=(6.5, 3.2), layout="constrained")
         for color, (method, rows) in zip(PALETTE, table.groupby("method", sort=False), strict=False):
-            axes.plot(rows["mu"], rows["coverage"], marker="o", markersize=3, color=color, label=str(method))
+            dots = "o" if len(rows) < 20 else ""
+            axes.plot(rows["mu"], rows["coverage"], marker=dots, markersize=3, color=color, label=str(method))
         axes.axhline(level, color=MUTED, linestyle=":", zorder=0)
         axes.set(xlabel="mu", ylabel="coverage (simulated)", ylim=(min(0.6, table["coverage"].min()) - 0.02, 1.005))
         _legend(axes, ncols=2)
@@ -146,11 +340,21 @@ def coverage(table: pd.DataFrame, *, level: float = 0.95) -> Figure:
 
 
 def confidences(one: Evaluation) -> Figure:
-    """Draw each method's confidence against mu_hat, question by question; the diagonal is perfect."""
+    """Draw each method's confidence against mu_hat, question by question.
+
+    The diagonal is perfect; the band around it holds 95 % of mu_hat of a confidence that equals mu, at the median
+    number of samples.
+    """
+    from scipy.stats import binom  # slow to import
+
+    line = np.linspace(0, 1, 201)
+    k = max(1, int(np.median(one.counts.total)))
+    low, high = (binom.ppf(tail, k, line) / k for tail in (0.025, 0.975))
     with _style():
         figure, panels = _grid(len(one.confidences), empty="no confidences yet", sharex=True, sharey=True)
         for axes, (method, confidence) in zip(panels, one.confidences.items(), strict=True):
             axes.plot([0, 1], [0, 1], color=MUTED, linewidth=1, zorder=0)
+            axes.fill_between(line, low, high, color=MUTED, alpha=0.25, linewidth=0, zorder=0)
             axes.scatter(confidence.values, one.counts.expected_accuracy, s=10, color=INK, alpha=0.5, linewidths=0)
             axes.set(title=method, xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
         figure.supxlabel("confidence", fontsize="medium")
@@ -160,7 +364,10 @@ def confidences(one: Evaluation) -> Figure:
 
 
 def scores(table: pd.DataFrame) -> Figure:
-    """Draw what ``tables.main_table`` holds: scores with their intervals, a panel a data set, a line a method."""
+    """Draw what ``tables.main_table`` holds: scores with their intervals, a panel a data set, a line a method.
+
+    The grey band is where 95 % of the scores of a perfect estimator would lie.
+    """
     names = list(dict.fromkeys(table.get("data set", [])))
     methods = list(dict.fromkeys(table.get("method", [])))[::-1]  # the first on top
     places = np.arange(len(methods))
@@ -174,13 +381,15 @@ def scores(table: pd.DataFrame) -> Figure:
             axes.set_yticks(places, methods)
             axes.set_title(name)
             axes.axvline(0, color=MUTED, linewidth=0.8, zorder=0)
+            reach = 1.96 * float(np.nan_to_num(table.loc[table["data set"] == name, "spread"].iloc[0]))
+            axes.axvspan(-reach, reach, color=MUTED, alpha=0.6, linewidth=1, zorder=0)
         figure.supxlabel("corrected capability Brier score (lower is better)", fontsize="medium")
         _mark(figure, table)
     return _done(figure)
 
 
 def pass_curves(evaluations: Sequence[Evaluation], methods: Sequence[str], *, largest: int = 64) -> Figure:
-    """Draw each data set's pass@k, and what each method's confidences predict for it (paper, figure 7).
+    """Draw each data set's pass@k, and what each method's confidences predict for it (paper, figure 9).
 
     The curves end at ``largest``, or before it where no question has as many scored samples; the questions are
     those that have enough for the whole curve.
@@ -212,7 +421,7 @@ def pass_curves(evaluations: Sequence[Evaluation], methods: Sequence[str], *, la
 
 
 def budgets(evaluations: Sequence[Evaluation], tables: Sequence[pd.DataFrame], methods: Sequence[str]) -> Figure:
-    """Draw what ``tables.budget_table`` holds: success rate against the budget a question (paper, figure 6)."""
+    """Draw what ``tables.budget_table`` holds: success rate against the budget a question (paper, figures 5 and 10)."""
     by_name = {one.dataset.name: table for one, table in zip(evaluations, tables, strict=True)}
 
     def draw(axes: Axes, one: Evaluation) -> None:
@@ -268,6 +477,44 @@ def live(table: pd.DataFrame) -> Figure:
     return _done(figure)
 
 
+def verdict_shares(table: pd.DataFrame) -> Figure:
+    """Draw what ``strictness.verdict_shares`` holds: one bar a data set, from correct to not scored."""
+    with _style():
+        figure, axes = plt.subplots(figsize=(7, 0.45 * max(1, len(table)) + 1.3), layout="constrained")
+        places, left = np.arange(len(table)), np.zeros(len(table))
+        for color, verdict in zip((PALETTE[2], PALETTE[5], PALETTE[1], MUTED), table.columns[2:6], strict=True):
+            axes.barh(places, table[verdict], left=left, color=color, label=verdict, height=0.6)
+            left += table[verdict].to_numpy(np.float64)
+        axes.set_yticks(places, table["data set"])
+        axes.invert_yaxis()
+        axes.set(xlabel="share of samples", xlim=(0, 1))
+        _mark(figure, table)
+        if table.empty:
+            axes.set_axis_off()
+            _say(axes, NO_SAMPLES)
+        else:
+            figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    return _done(figure)
+
+
+def strictness(table: pd.DataFrame) -> Figure:
+    """Draw what ``strictness.accuracy_by_rule`` holds: how far each rule moves accuracy, a panel a data set."""
+    names, rules = list(dict.fromkeys(table["data set"])), list(dict.fromkeys(table["rule"]))[1:][::-1]
+    places = np.arange(len(rules))
+    with _style():
+        figure, panels = _grid(len(names), width=2.6, height=0.3 * len(rules) + 1, sharex=True, sharey=True)
+        for axes, name in zip(panels, names, strict=True):
+            rows = table[table["data set"] == name].set_index("rule").loc[rules]
+            axes.axvline(0, color=MUTED, linewidth=1, zorder=0)
+            axes.hlines(places, rows["low"], rows["high"], colors=INK, linewidth=2, alpha=0.6)
+            axes.scatter(rows["difference"], places, color=INK, s=22, zorder=3)
+            axes.set_yticks(places, rules)
+            axes.set(title=name, ylim=(-0.6, len(rules) - 0.4))
+        figure.supxlabel("mean mu_hat, difference from this book's rules", fontsize="medium")
+        _mark(figure, table)
+    return _done(figure)
+
+
 def learning(sizes: pd.DataFrame, labels: pd.DataFrame) -> Figure:
     """Draw what ``generalisation.size_curve`` and ``label_curve`` hold: score against what a probe is trained on."""
     with _style():
@@ -310,7 +557,7 @@ def differences(table: pd.DataFrame, *, reference: str) -> Figure:
     return _done(figure)
 
 
-def convergence(table: pd.DataFrame, z: npt.NDArray[np.float64]) -> Figure:
+def convergence(table: pd.DataFrame, z: Sequence[float]) -> Figure:
     """Draw what ``convergence.convergence`` and ``z_scores`` hold: estimates of mu against its exact value."""
     with _style():
         figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")

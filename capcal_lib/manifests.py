@@ -111,6 +111,7 @@ class Dataset(Manifest):
     source: str  # a sentence: whose questions these are
     builtin: bool = False  # made by mini.py, nothing to download
     gated: bool = False  # the hub gives it only to those who accepted its terms
+    clustered: bool = False  # in subjects, an id's last part but one, which intervals draw whole
     splits: dict[str, Split]
     evaluation_split: str
     training_split: str | None = None  # what probes are trained on

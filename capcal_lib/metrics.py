@@ -251,6 +251,82 @@ def noise_floor(correct: ArrayLike, total: ArrayLike) -> float:
     return float((correctness_variance_terms(correct, total, corrected=True) / samples).mean())
 
 
+def noise_spread(correct: ArrayLike, total: ArrayLike) -> float:
+    """Return the standard deviation of the corrected capability Brier of the true mu, over draws of the samples.
+
+    Its mean is 0, so a corrected score within about two of these of 0 cannot be told from perfect. The corrected
+    term of a question is the mean of (mu - z)(mu - z') over pairs of its samples z and z', whose variance is
+    2 (mu(1 - mu))^2 / (total (total - 1)); (mu(1 - mu))^2 is estimated without bias where there are four samples.
+
+    Parameters
+    ----------
+    correct, total : array-like of shape (n_questions,)
+        Correct and scored samples of each question, two scored ones at least.
+
+    Returns
+    -------
+    float
+        At least 0; smaller with more questions and with more samples.
+
+    Raises
+    ------
+    InputError
+        See the head of the module.
+
+    Examples
+    --------
+    >>> round(noise_spread([50, 100], [100, 100]), 5)
+    0.00179
+    """
+    variance = correctness_variance_terms(correct, total, corrected=True)
+    c, n = as_counts(correct, total, scored=2)
+    four = n >= 4
+    squared = variance**2
+    pairs = c[four] * (c[four] - 1) * (n - c)[four] * (n - c - 1)[four]
+    squared[four] = pairs / (n[four] * (n[four] - 1) * (n[four] - 2) * (n[four] - 3))
+    return float(np.sqrt((2 * squared / (n * (n - 1))).sum()) / len(n))
+
+
+def concordance(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> float:
+    """Return how likely a correct sample's question has the higher confidence than an incorrect sample's.
+
+    Draw a question and a correct sample of it, in proportion to mu_hat, and another with an incorrect sample, in
+    proportion to 1 - mu_hat: this is the chance that the first question has the higher confidence, a tie counting
+    one half. It is the AUROC for targets that are fractions. Higher is better; a constant confidence has 0.5, and
+    mu_hat itself has less than 1, because a question can give both samples.
+
+    Parameters
+    ----------
+    confidence : array-like of shape (n_questions,)
+        Estimates s of the expected accuracy, in [0, 1].
+    correct, total : array-like of shape (n_questions,)
+        Correct and scored samples of each question.
+
+    Returns
+    -------
+    float
+        In [0, 1]; NaN where no sample is correct, or all are.
+
+    Raises
+    ------
+    InputError
+        See the head of the module.
+
+    Examples
+    --------
+    >>> concordance([0.9, 0.2], [4, 0], [4, 4]), concordance([0.5, 0.5], [4, 0], [4, 4])
+    (1.0, 0.5)
+    """
+    s, mu = _confidence_and_accuracy(confidence, correct, total)
+    _, group = np.unique(s, return_inverse=True)  # confidences in rising order, equal ones together
+    right, wrong = np.bincount(group, weights=mu), np.bincount(group, weights=1 - mu)
+    pairs = right.sum() * wrong.sum()
+    if pairs == 0:
+        return float("nan")
+    below = np.cumsum(wrong) - wrong
+    return float((right * (below + wrong / 2)).sum() / pairs)
+
+
 def spearman(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> float:
     """Return the rank correlation of confidence and mu_hat; ties share their mean rank. Higher is better.
 

@@ -5,13 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from capcal_lib.errors import InputError, unknown
 from capcal_lib.evaluation import Evaluation, beta_evaluation, evaluated, load_evaluation
-from capcal_lib.manifests import Model, load_dataset, load_model
+from capcal_lib.manifests import Model, load_dataset, load_model, model_names
 from capcal_lib.paths import ROOT
 from capcal_lib.reported import load_reported
 from capcal_lib.tables import badge
@@ -25,14 +26,24 @@ class Study:
     """A notebook's model and what is known of it."""
 
     model: Model
-    evaluations: tuple[Evaluation, ...]  # measured ones; else simulated ones, where two moments are reported
+    evaluations: tuple[Evaluation, ...]  # largest first; simulated where only two moments are reported
     reported: bool  # whether the paper has numbers of this model
+    store: Path
+    k_eval: int
     seed: int
 
     @cached_property
     def rng(self) -> np.random.Generator:
         """Return the generator behind everything that the notebook draws."""
         return np.random.default_rng(self.seed)
+
+    def everyone(self) -> "list[Study]":
+        """Return the studies of all models of which anything is known, by the same parameters; this one is its own."""
+        names = model_names()
+        studies = [
+            self if name == self.model.name else _study(name, self.store, self.k_eval, self.seed) for name in names
+        ]
+        return [study for study in studies if study.evaluations or study.reported]
 
     def repeatable(self, dataset: str) -> list[Evaluation]:
         """Return the evaluation on a data set, if it can be sampled again here: at most one.
@@ -47,7 +58,8 @@ class Study:
         """Say what the page's numbers rest on, and what is missing."""
         lines = [f"<strong>{escape(self.model.title)}</strong>"]
         lines += [
-            f"{badge(one.evidence)} {escape(one.dataset.title)}: {len(one.counts):,} questions, {escape(one.source)}"
+            f"{badge(one.evidence)} {escape(one.dataset.title)}: "
+            + escape("; ".join((f"{len(one.counts):,} questions, {one.source}", *one.remarks())))
             for one in self.evaluations
         ]
         if self.reported:
@@ -85,12 +97,17 @@ def open_study(namespace: Mapping[str, Any]) -> Study:
     store = ROOT / namespace["store"]
     if not store.is_dir():
         raise InputError(f"parameter store names no folder: {namespace['store']!r}; give a path from {ROOT.name}/")
-    measured = tuple(load_evaluation(store, model.name, name, k_eval=k_eval) for name in evaluated(store, model.name))
+    return _study(model.name, store, k_eval, seed)
+
+
+def _study(name: str, store: Path, k_eval: int, seed: int) -> Study:
+    found = [load_evaluation(store, name, dataset, k_eval=k_eval) for dataset in evaluated(store, name)]
+    measured = tuple(sorted(found, key=lambda one: -len(one.counts)))
     tables = load_reported("mean_accuracy")
-    pairs = tables[tables["model"] == model.name]["dataset"]
+    pairs = tables[tables["model"] == name]["dataset"]
     rng = np.random.default_rng(seed)
-    evaluations = measured or tuple(beta_evaluation(model.name, name, k_eval=k_eval, rng=rng) for name in pairs)
-    return Study(model=model, evaluations=evaluations, reported=len(pairs) > 0, seed=seed)
+    evaluations = measured or tuple(beta_evaluation(name, dataset, k_eval=k_eval, rng=rng) for dataset in pairs)
+    return Study(load_model(name), evaluations, len(pairs) > 0, store, k_eval, seed)
 
 
 def check_parameters(namespace: Mapping[str, Any]) -> None:

@@ -15,12 +15,15 @@ from pathlib import Path
 
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import load_model, model_names
+from capcal_lib.paper_map import check_evidence, map_page
 from capcal_lib.paths import BOOK, BUILD, MANIFESTS, NOTEBOOKS, RECORDED_RUNS, ROOT
 
 DEFAULT_MODEL = "smollm2-135m"
+PAPER_MODEL = "gpt-oss-20b"  # whose main table shows reported numbers
 MAIN_TABLE = "04_main_table"
 EXECUTED = BUILD / "notebooks"
 SOURCE = BUILD / "book_source"
+MAP = "reference/paper_map"
 WORKERS = 2
 CELL_TIMEOUT_S = 600
 
@@ -104,18 +107,23 @@ def execute(pages: Iterable[Page], *, say: Say) -> None:
 
 
 def build_book() -> Path:
-    """Build the book from the executed pages, warnings being errors, and return its index.
+    """Build the book from the executed pages and the reproduction map, warnings being errors, and return its index.
 
     Raises
     ------
     InputError
-        When a page is not executed, or the build fails.
+        When a page is not executed or shows other evidence than its notebook declares, or the build fails.
     """
     wanted = {BOOK / path.relative_to(BOOK): path.relative_to(BOOK) for path in BOOK.rglob("*") if path.is_file()}
     for page in book_pages():
         if not page.executed.exists():
             raise InputError(f"{page.name} is not executed; run: capcal notebooks")
+        if page.model == DEFAULT_MODEL:
+            check_evidence(page.executed)
         wanted[page.executed] = Path("notebooks") / f"{page.name}.ipynb"
+    where = BUILD / "paper_map.md"
+    where.write_text(map_page(_names(DEFAULT_MODEL), _names(PAPER_MODEL)), encoding="utf-8")
+    wanted[where] = Path(f"{MAP}.md")
     _mirror(wanted, SOURCE)
     command = [str(Path(sys.executable).with_name("jupyter-book")), "build", str(SOURCE), "-n", "-W", "--keep-going"]
     command += ["--config", str(ROOT / "_config.yml"), "--toc", str(BOOK / "_toc.yml")]
@@ -129,6 +137,11 @@ def build_book() -> Path:
         told = [line for line in lines if "WARNING" in line or "ERROR" in line] or lines[-5:]
         raise InputError("the book does not build; see build/book.log:\n" + "\n".join(told[:20]))
     return BUILD / "book" / "_build" / "html" / "index.html"
+
+
+def _names(model: str) -> dict[str, str]:
+    """Return the page of each notebook that the book has for a model."""
+    return {page.notebook: page.name for page in book_pages() if page.model == model}
 
 
 def _talk_to(log: Path) -> None:

@@ -1,7 +1,8 @@
-"""The paper's published numbers, as data."""
+"""The paper's published numbers, as data; and, apart from them, what its authors published later."""
 
 from functools import cache
 from pathlib import Path
+from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -21,12 +22,29 @@ TABLES = (
     "hyperparameters",
     "sampling",
 )
+Source = Literal["paper", "reference code"]
+LATER_TABLES = (
+    "later_mean_accuracy",
+    "later_brier",
+    "later_ece",
+    "k_eval_curve",
+    "oracle_rc",
+    "passk_actual",
+    "budget",
+    "tokens",
+    "spearman",
+    "recalibrated",
+    "few_shot",
+    "temperature",
+    "temperature_accuracy",
+)
 COLUMNS = ("table", "model", "method", "dataset", "k", "value")
-KEY = list(COLUMNS[:-1])
+LATER_COLUMNS = ("table", "model", "method", "dataset", "k", "setting", "value", "generation", "source", "precision")
+KEY = ("table", "model", "method", "dataset", "k", "setting", "generation")
 
 
-def load_reported(table: str | None = None) -> pd.DataFrame:
-    """Load what the paper prints, one number a row.
+def load_reported(table: str | None = None, *, source: Source = "paper") -> pd.DataFrame:
+    """Load what the paper prints, or what the authors' code repository adds to it, one number a row.
 
     ===================  ================================================================  ==========================
     table                value                                                             paper
@@ -46,33 +64,66 @@ def load_reported(table: str | None = None) -> pd.DataFrame:
     are words there, mean pooling and the BCE loss, are the same for every model and are not in the table.
     The paper's column "Qwen-3B" is filed under ``qwen3-8b``, whose layers and hidden size it shows.
 
+    The other source is the repository of the authors' code (commit 9088a5a and its public branches). The authors
+    collected samples more than once, and the numbers of one generation do not belong beside those of another:
+    ``G1`` is the paper's; ``G2`` was collected again with the released scripts; ``G3`` has other AIME and MMLU
+    questions, under names of their own (``aime24-26``, ``mmlu-test-1000``), and one in-domain probe a data set.
+
+    ========================  ====================================================================  ==========
+    table                     value                                                                 generation
+    ========================  ====================================================================  ==========
+    ``later_mean_accuracy``   mean expected accuracy                                                G2, G3
+    ``later_brier``           capability Brier score, some after isotonic recalibration             G3
+    ``later_ece``             expected calibration error, ten bins                                  G3
+    ``k_eval_curve``          capability Brier score by ``k`` = k_eval, median of subsamples        G1
+    ``oracle_rc``             Oracle RC by the metric in ``setting``                                G2
+    ``passk_actual``          pass@``k`` of the data set                                            G1
+    ``budget``                success rate at ``k`` = B samples a question                          G1
+    ``tokens``                mean completion tokens of a response, or of a confidence              G1
+    ``spearman``              rank correlation of confidence and expected accuracy                  G1
+    ``recalibrated``          capability Brier score after isotonic regression on a training set    G1
+    ``few_shot``              capability Brier score of verbalized confidence with examples         G1, G2
+    ``temperature``           capability Brier score at a lower sampling temperature                G3
+    ``temperature_accuracy``  mean expected accuracy by sampling temperature                        G3
+    ========================  ====================================================================  ==========
+
     Parameters
     ----------
     table
-        One of the names above; None loads all of them.
+        One of the source's names above; None loads all of them.
+    source
+        ``paper``, or ``reference code`` for the later numbers. One call never returns both.
 
     Returns
     -------
     DataFrame
         Columns ``table``, ``model``, ``method``, ``dataset`` (texts, empty where they do not apply), ``k``
-        (nullable Int64) and ``value`` (float64). No two rows share everything but the value.
+        (nullable Int64) and ``value`` (float64). The later numbers have also ``setting``, ``generation``,
+        ``source`` (where in the repository, and whether read off a figure) and ``precision``: the value is known
+        to plus or minus this. No two rows share everything but the value and what is said of it.
 
     Raises
     ------
     InputError
-        For an unknown table, or a file that is missing or not in this form.
+        For an unknown table or source, or a file that is missing or not in this form.
 
     Examples
     --------
     >>> main = load_reported("main").set_index(["model", "method", "dataset"])["value"]
     >>> float(main["gpt-oss-20b", "Probe (MATH)", "math500"])
     0.0267
+    >>> actual = load_reported("passk_actual", source="reference code").set_index("k")
+    >>> float(actual["value"][1]), actual["generation"][1]
+    (0.9319, 'G1')
     """
+    if source not in get_args(Source):
+        raise unknown("source of reported numbers", source, get_args(Source))
+    folder, known = (FOLDER, TABLES) if source == "paper" else (FOLDER / "reference_code", LATER_TABLES)
     if table is None:
-        return pd.concat([_read(FOLDER / f"{name}.csv") for name in TABLES], ignore_index=True)
-    if table not in TABLES:
-        raise unknown("table of the paper", table, TABLES)
-    return _read(FOLDER / f"{table}.csv").copy()
+        return pd.concat([_read(folder / f"{name}.csv") for name in known], ignore_index=True)
+    if table not in known:
+        raise unknown(f"table of the {source}", table, known)
+    return _read(folder / f"{table}.csv").copy()
 
 
 def beta_moments(model: str, dataset: str) -> tuple[float, float]:
@@ -153,17 +204,23 @@ def _read(path: Path) -> pd.DataFrame:
         ) from None
     except (ValueError, UnicodeDecodeError) as error:  # pandas' parser errors are ValueErrors
         raise InputError(f"{path}: not a readable CSV: {' '.join(str(error).split())}") from None
-    if tuple(texts.columns) != COLUMNS:
-        raise InputError(f"{path}: the columns must be {', '.join(COLUMNS)}; got {', '.join(texts.columns)}")
-    values, ks = (pd.to_numeric(texts[column], errors="coerce") for column in ("value", "k"))
+    expected = LATER_COLUMNS if path.stem in LATER_TABLES else COLUMNS
+    if tuple(texts.columns) != expected:
+        raise InputError(f"{path}: the columns must be {', '.join(expected)}; got {', '.join(texts.columns)}")
+    numbers = {name: pd.to_numeric(texts[name], errors="coerce") for name in expected if name in ("value", "precision")}
+    ks = pd.to_numeric(texts["k"], errors="coerce")
     not_whole = ~texts["k"].str.fullmatch(r"[0-9]*")
     _refuse(path, texts["table"] != path.stem, texts["table"], f"the table must be {path.stem!r}")
     _refuse(path, not_whole, texts["k"], "k must be a whole number or empty")
-    _refuse(path, ~np.isfinite(values), texts["value"], "value must be a number")
+    for name, found in numbers.items():
+        _refuse(path, ~np.isfinite(found), texts[name], f"{name} must be a number")
+    for name in set(expected) & {"generation", "source"}:
+        _refuse(path, texts[name] == "", texts[name], f"the {name} must be given")
+    key = [name for name in KEY if name in expected]
     _refuse(
-        path, texts.duplicated(KEY), texts["method"], "another line has the same table, model, method, dataset and k"
+        path, texts.duplicated(key), texts["method"], f"another line has the same {', '.join(key[:-1])} and {key[-1]}"
     )
-    return texts.assign(k=ks.astype("Int64"), value=values.astype("float64"))
+    return texts.assign(k=ks.astype("Int64"), **{name: found.astype("float64") for name, found in numbers.items()})
 
 
 def _refuse(path: Path, wrong: "pd.Series[bool]", texts: "pd.Series[str]", what: str) -> None:

@@ -1,7 +1,9 @@
 """What the notebooks show in tables. Computing a table and drawing it are separate functions."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +14,10 @@ from capcal_lib.budget import allocate, success_rate
 from capcal_lib.confidence import Confidence, with_fallback
 from capcal_lib.confidence.oracle import oracle_cc_split
 from capcal_lib.errors import InputError
-from capcal_lib.evaluation import Evaluation
+from capcal_lib.evaluation import CONSISTENCY, Evaluation
 from capcal_lib.inputs import Floats, Ints
-from capcal_lib.intervals import Interval, binomial_interval, bootstrap_mean, paired_difference
-from capcal_lib.manifests import Dataset, dataset_names, load_dataset
+from capcal_lib.intervals import Interval, binomial_interval, bootstrap_mean, bootstrap_means
+from capcal_lib.manifests import Dataset, dataset_names, load_dataset, load_model
 from capcal_lib.metrics import (
     capability_brier,
     capability_brier_terms,
@@ -23,16 +25,20 @@ from capcal_lib.metrics import (
     correctness_variance_terms,
     expected_response_brier,
     noise_floor,
+    noise_spread,
     spearman,
     uniform_baseline_brier,
     uniform_baseline_brier_terms,
 )
 from capcal_lib.passk import pass_at_k, simulate_pass_at_k
-from capcal_lib.reported import load_reported
+from capcal_lib.reported import beta_moments, load_reported
+from capcal_lib.votes import Answers, vote_terms
 
 UNIFORM, ORACLE_RC, ORACLE_CC = "Uniform random", "Oracle RC", "Oracle CC"
 NO_SAMPLES = "no samples of this model yet"
 EVEN = "Uniform allocation"
+PAPER_K_EVAL = 100
+PANEL = ["model", "data set", "evidence"]  # rows of a cost table that are compared with each other
 Bools = npt.NDArray[np.bool_]
 
 
@@ -58,26 +64,24 @@ def show(table: pd.DataFrame, caption: str, *, digits: int = 4, empty: str = NO_
 def overview(evaluations: Sequence[Evaluation], rng: np.random.Generator) -> pd.DataFrame:
     """Summarise what is behind a page: one row a data set.
 
-    ``mean mu_hat`` is over the questions with a scored sample, with its bootstrap interval; ``no answer`` and
-    ``not scored`` are shares of all samples.
+    ``each`` is the number of scored samples a question; ``mean mu_hat`` is over the questions with a scored sample,
+    with its bootstrap interval; ``no answer`` and ``not scored`` are shares of all samples.
     """
     rows = []
     for one in evaluations:
         counts = one.counts
-        mean = _mean(counts.expected_accuracy, rng)
+        mean = _means(one, counts.expected_accuracy[:, None], rng)[0]
         samples = int(counts.total.sum() + counts.not_scored.sum())
         unusable = counts.no_answer.sum() / max(1, samples), counts.not_scored.sum() / max(1, samples)
-        facts = (one.dataset.title, len(counts), samples, mean.estimate, interval_text(mean))
-        rows.append((*facts, *unusable, one.evidence))
-    columns = ["data set", "questions", "samples", "mean mu_hat", "95 % interval"]
+        facts = (one.dataset.title, one.prompt_style, len(counts), one.samples, samples)
+        rows.append((*facts, mean.estimate, interval_text(mean), *unusable, one.evidence))
+    columns = ["data set", "prompts", "questions", "each", "samples", "mean mu_hat", "95 % interval"]
     return pd.DataFrame(rows, columns=[*columns, "no answer", "not scored", "evidence"])
 
 
-def _mean(terms: npt.ArrayLike, rng: np.random.Generator) -> Interval:
-    """Return the mean over questions with its bootstrap interval; NaN terms are left out, and none give NaN."""
-    values = np.asarray(terms, np.float64)
-    known = values[~np.isnan(values)]
-    return bootstrap_mean(known, rng=rng) if len(known) else Interval(np.nan, np.nan, np.nan)
+def _means(one: Evaluation, terms: npt.NDArray[np.float64], rng: np.random.Generator) -> list[Interval]:
+    """Return the mean of each column over the questions that have it, with its interval; draws whole groups."""
+    return bootstrap_means(terms, rng=rng, clusters=one.groups)
 
 
 def targets(evaluations: Sequence[Evaluation]) -> pd.DataFrame:
@@ -160,7 +164,7 @@ def main_table(
     evaluations
         Of one model.
     rng
-        For the bootstrap over questions.
+        For the bootstrap over questions, or over the groups in which a data set's questions come.
     fallback
         Fill missing confidences with this value; None leaves them out of the score.
 
@@ -170,9 +174,12 @@ def main_table(
         ``brier`` is the corrected capability Brier score (lower is better; unbiased, so it may fall below
         zero) with its interval ``low`` to ``high``, and ``plug-in`` the paper's uncorrected one; ``rank`` the
         Spearman correlation with mu_hat; ``tokens`` the mean cost of an estimate; ``missing`` how many of the
-        ``questions`` have no confidence; ``best`` marks the lowest score on a data set and those that are not
-        worse by the interval of their paired difference, on the questions that both scored, oracles aside.
-        A method without any confidence has NaN for all scores.
+        ``questions`` have no confidence, and ``filled`` how many of these were filled in. ``best`` marks the lowest
+        score on a data set and those that are not worse by the interval of their paired difference, on the questions
+        that both scored, oracles aside; where one alone is best, ``second`` marks the next if all others are worse
+        than it in the same sense. ``floor`` is what the true mu scores by the plug-in form, and ``spread`` the
+        standard deviation of its corrected score, whose mean is zero. A method without any confidence has NaN for
+        all scores.
     """
     return stack([_scores(one, rng, fallback) for one in evaluations])
 
@@ -180,28 +187,59 @@ def main_table(
 def _scores(one: Evaluation, rng: np.random.Generator, fallback: float | None) -> pd.DataFrame:
     terms = brier_terms(one, fallback=fallback)
     plugin = brier_terms(one, corrected=False, fallback=fallback)
-    contenders = terms.drop(columns=[ORACLE_RC, ORACLE_CC]).dropna(axis="columns", how="all")
-    lowest = contenders[contenders.mean().idxmin()] if len(contenders.columns) else pd.Series()
+    intervals, best, second = _ranked(one, terms, rng)
+    twice = one.counts.total > 1
+    c, n = one.counts.correct[twice], one.counts.total[twice]
+    floor, spread = (noise_floor(c, n), noise_spread(c, n)) if twice.any() else (np.nan, np.nan)
     rows = []
     for method in map(str, terms):
-        column, confidence = terms[method], one.confidences.get(method)
+        confidence = one.confidences.get(method)
+        missing = confidence.status_counts()["missing"] if confidence else 0
         rows.append(
             {
                 "method": method,
                 "dataset": one.dataset.name,
                 "data set": one.dataset.title,
                 "domain": one.dataset.domain,
-                **_mean(column, rng)._asdict(),
+                **intervals[method]._asdict(),
                 "plug-in": plugin[method].mean(),
                 "rank": _rank(one, confidence) if confidence else np.nan,
                 "tokens": confidence.tokens.mean() if confidence else np.nan,
-                "missing": int(np.isnan(confidence.values).sum()) if confidence else 0,
+                "missing": missing,
+                "filled": 0 if fallback is None else missing,
                 "questions": len(one.counts),
-                "best": method in contenders and not _worse(column, lowest, rng),
+                "best": method in best,
+                "second": method in second,
+                "floor": floor,
+                "spread": spread,
+                "remarks": "; ".join(one.remarks()),
                 "evidence": one.evidence,
             }
         )
     return pd.DataFrame(rows).rename(columns={"estimate": "brier"})
+
+
+def _ranked(
+    one: Evaluation, terms: pd.DataFrame, rng: np.random.Generator
+) -> tuple[dict[str, Interval], list[str], list[str]]:
+    """Return the interval of each method, the methods that may be the best one, and the sure second, if there is one.
+
+    Methods and their differences are drawn together, each difference on the questions that both scored.
+    """
+    contenders = terms.drop(columns=[ORACLE_RC, ORACLE_CC]).dropna(axis="columns", how="all")
+    order = list(contenders.mean().sort_values(kind="stable").index)
+    first, next_ = order[:1], order[1:2]
+    against = [contenders.sub(contenders[base], axis="index") for base in (*first, *next_)]
+    drawn = _means(one, pd.concat([terms, *against], axis="columns").to_numpy(np.float64), rng)
+    intervals = dict(zip(map(str, terms), drawn, strict=False))
+    # Not known to be worse where nothing is known, as on a single question.
+    worse = [interval.low > 0 for interval in drawn[len(terms.columns) :]]
+    columns = list(map(str, contenders))
+    than_first, than_next = worse[: len(columns)], worse[len(columns) :]
+    best = [method for method, flag in zip(columns, than_first, strict=True) if not flag]
+    alone = len(best) == 1 and bool(next_)
+    others = [flag for method, flag in zip(columns, than_next, strict=False) if method not in (*first, *next_)]
+    return intervals, best, next_ if alone and all(others) else []
 
 
 def _rank(one: Evaluation, confidence: Confidence) -> float:
@@ -211,12 +249,6 @@ def _rank(one: Evaluation, confidence: Confidence) -> float:
     return spearman(confidence.values[there], one.counts.correct[there], one.counts.total[there])
 
 
-def _worse(one: pd.Series, other: pd.Series, rng: np.random.Generator) -> bool:
-    """Say whether a method scores higher than another for sure, on the questions that both scored."""
-    both = one.notna() & other.notna()
-    return bool(both.any()) and paired_difference(one[both], other[both], rng=rng).low > 0
-
-
 def reported_main(model: str) -> pd.DataFrame:
     """Return the paper's rows of the main table for a model, in the form of ``main_table``."""
     reported = load_reported("main")
@@ -224,7 +256,8 @@ def reported_main(model: str) -> pd.DataFrame:
     titles = {name: load_dataset(name) for name in rows["dataset"].unique()}
     rows["data set"] = [titles[name].title for name in rows["dataset"]]
     rows["domain"] = [titles[name].domain for name in rows["dataset"]]
-    rows["best"] = rows["brier"] == rows.groupby("dataset")["brier"].transform("min")
+    place = rows.groupby("dataset")["brier"].rank(method="dense")
+    rows["best"], rows["second"] = place == 1, place == 2
     return rows.assign(evidence="reported").reset_index(drop=True)
 
 
@@ -336,6 +369,82 @@ def budget_table(one: Evaluation, budgets: Sequence[int]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["method", "B", "success rate", "evidence"])
 
 
+def consistency_table(one: Evaluation, answers: Answers, k_cs: Sequence[int], rng: np.random.Generator) -> pd.DataFrame:
+    """Score response consistency by k_c, with votes apart from mu_hat and with votes among it: one row a k_c.
+
+    ``disjoint`` and ``same pool``, the paper's way, are the corrected capability Brier scores of
+    :func:`capcal_lib.votes.vote_terms`, means over the blocks of a question and then over questions. ``optimism`` is
+    same pool less disjoint on the same votes, what sharing samples flatters (below 0). Both have intervals,
+    ``low`` to ``high`` that of disjoint. ``tokens`` is k_c times the mean length of a sample; ``wrong majority`` the
+    share of the votes that elect a wrong answer; ``missing`` the share without any answer; ``spread`` the standard
+    deviation of a perfect estimator's score. A k_c for which no question has k_c + 2 samples has no row.
+    """
+    rows = []
+    twice = one.counts.total > 1
+    spread = noise_spread(one.counts.correct[twice], one.counts.total[twice]) if twice.any() else np.nan
+    for k_c in k_cs:
+        votes = vote_terms(answers, k_c)
+        if votes.empty:
+            continue
+        terms = votes.groupby("row")[["disjoint", "same pool"]].mean().reindex(range(len(one.counts)))
+        terms["optimism"] = terms["same pool"] - terms["disjoint"]
+        disjoint, same, optimism = _means(one, terms.to_numpy(np.float64), rng)
+        said = votes["confidence"].notna()
+        rows.append(
+            {
+                "k_c": k_c,
+                "tokens": k_c * answers.tokens,
+                "disjoint": disjoint.estimate,
+                "low": disjoint.low,
+                "high": disjoint.high,
+                "same pool": same.estimate,
+                "optimism": optimism.estimate,
+                "95 % interval": interval_text(optimism, 4),
+                "wrong majority": 1 - votes["right"].mean(),
+                "missing": 1 - said.mean(),
+                "questions": int(terms["disjoint"].notna().sum()),
+                "spread": spread,
+                "evidence": one.evidence,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def reported_consistency(model: str) -> dict[str, pd.DataFrame]:
+    """Return the paper's scores of response consistency by k_c, in the form of ``consistency_table``, by data set.
+
+    They are plug-in scores with votes among the samples of mu_hat, so they stand under ``same pool``; the tokens
+    were read off the paper's cost figure, to about 6 %.
+    """
+    scores, read = load_reported("consistency"), load_reported("tokens", source="reference code")
+    scores = scores[scores["model"] == model]
+    length = read[(read["model"] == model) & (read["method"] == "Response")].set_index("dataset")["value"]
+    return {
+        load_dataset(str(name)).title: pd.DataFrame(
+            {
+                "k_c": rows["k"].astype(int),
+                "tokens": rows["k"].astype(int) * float(length[name]),
+                "disjoint": np.nan,
+                "same pool": rows["value"],
+                "spread": np.nan,
+                "evidence": "reported",
+            }
+        ).reset_index(drop=True)
+        for name, rows in scores.groupby("dataset", sort=False)
+    }
+
+
+def by_data_set(found: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Put tables of one form under each other, their keys in a first column ``data set``."""
+    return stack([table.assign(**{"data set": title})[["data set", *table]] for title, table in found.items()])
+
+
+def divergence_table(groups: Sequence[Sequence[Evaluation]]) -> pd.DataFrame:
+    """Compare the two targets for several models, a group of evaluations each: one row a (model, data set)."""
+    found = [targets(group).assign(model=group[0].model.title) for group in groups if group]
+    return stack([table[["model", *table.columns.drop("model")]] for table in found])
+
+
 def score_file(path: Path) -> list[tuple[str, str, str]]:
     """Score a CSV of question_id, confidence, correct, total; one row of texts a metric.
 
@@ -381,13 +490,89 @@ def costs(evaluations: Sequence[Evaluation]) -> pd.DataFrame:
             method,
             float(found.tokens.mean()),
             found.status_counts()["missing"],
+            found.status_counts()["missing"] / len(found),
             len(found),
             one.evidence,
         )
         for one in evaluations
         for method, found in one.confidences.items()
     ]
-    return pd.DataFrame(rows, columns=["data set", "method", "tokens", "missing", "questions", "evidence"])
+    columns = ["data set", "method", "tokens", "missing", "missing rate", "questions", "evidence"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def cost_table(evaluations: Sequence[Evaluation], rng: np.random.Generator) -> pd.DataFrame:
+    """Set the score of every method beside its mean completion tokens: the rows of a main table, oracles aside."""
+    table = main_table(evaluations, rng)
+    if table.empty:
+        return table
+    table = table[~table["method"].isin([ORACLE_RC, ORACLE_CC]) & table["brier"].notna()]
+    models = [evaluations[0].model.title] * len(table)
+    return table.assign(model=models, tokens=table["tokens"].fillna(0.0)).reset_index(drop=True)
+
+
+def reported_costs(model: str) -> pd.DataFrame:
+    """Return the paper's scores of a model beside the tokens of its cost figure, in the form of ``cost_table``.
+
+    The scores are plug-in. The tokens were read off the figure, to about 6 %; response consistency (k_c = 10) costs
+    ten times a response, P(True) one token where the model does not reason first, and a probe none. ``floor`` is the
+    score of the true mu at the paper's k_eval.
+    """
+    main, votes = reported_main(model), load_reported("consistency")
+    if main.empty:
+        return main
+    read = load_reported("tokens", source="reference code")
+    tokens = read[read["model"] == model].set_index(["method", "dataset"])["value"]
+    votes = votes[(votes["model"] == model) & (votes["k"] == 10)].rename(columns={"value": "brier"})
+    sets = main.drop_duplicates("dataset").set_index("dataset")[["data set", "domain"]]
+    votes = votes[["dataset", "brier"]].join(sets, on="dataset").assign(method=CONSISTENCY, evidence="reported")
+    rows = pd.concat([main[~main["method"].isin([ORACLE_RC, ORACLE_CC])], votes], ignore_index=True)
+
+    def cost(method: str, dataset: str) -> float:
+        if method == CONSISTENCY:
+            return 10 * float(tokens["Response", dataset])
+        return float(tokens.get((method, dataset), 1.0 if method == "P(True)" else 0.0))
+
+    rows["tokens"] = [cost(*pair) for pair in zip(rows["method"], rows["dataset"], strict=True)]
+    rows["floor"] = [beta_moments(model, name)[1] / PAPER_K_EVAL for name in rows["dataset"]]
+    return rows.assign(model=load_model(model).title)
+
+
+def front(table: pd.DataFrame) -> "pd.Series[bool]":
+    """Say which rows of a cost table no other of the same model, data set and evidence beats in cost and score.
+
+    Of rows that cost and score the same, all stand on the front. Uniform random, which takes nothing, does not
+    compete.
+    """
+
+    def beaten(row: "pd.Series[Any]") -> bool:
+        alike = (table[PANEL] == row[PANEL]).all(axis="columns")
+        near = table[alike & (table["method"] != UNIFORM)]
+        as_good = (near["tokens"] <= row["tokens"]) & (near["brier"] <= row["brier"])
+        better = (near["tokens"] < row["tokens"]) | (near["brier"] < row["brier"])
+        return bool((as_good & better).any())
+
+    return pd.Series(
+        [row["method"] != UNIFORM and not beaten(row) for _, row in table.iterrows()], table.index, dtype=bool
+    )
+
+
+def cost_summary(table: pd.DataFrame) -> pd.DataFrame:
+    """Average a cost table over the data sets: one row a (model, method) that has a score on all sets of the model.
+
+    ``data set`` says of how many sets it is the mean; ``floor`` and ``spread`` are those of the mean.
+    """
+    if table.empty:
+        return table
+    sets = table.groupby("model")["data set"].nunique()
+    keys = ["model", "method", "evidence"]
+    rows = table.assign(variance=table["spread"] ** 2 if "spread" in table else np.nan).groupby(keys, sort=False)
+    number = rows["data set"].nunique()
+    mean = rows[["tokens", "brier", "floor"]].mean()
+    mean["spread"] = np.sqrt(rows["variance"].sum(min_count=1)) / number
+    complete = number.to_numpy() == sets.reindex(number.index.get_level_values("model")).to_numpy()
+    mean["data set"] = [f"mean of {n}" for n in number]
+    return mean[complete].reset_index()
 
 
 def ranks(evaluations: Sequence[Evaluation]) -> pd.DataFrame:
@@ -436,26 +621,55 @@ def shift(method: str, dataset: Dataset) -> str:
 
 
 def show_main(table: pd.DataFrame, caption: str, *, empty: str = NO_SAMPLES) -> Styler:
-    """Draw a main table: a row a method, a column a data set, with intervals, bold for the best, probes tinted."""
+    """Draw a main table: a row a method, a column a data set, with intervals; probes are tinted.
+
+    Bold is the best and underlined the second; several that cannot be told from the best are marked as a tie instead.
+    A dagger at a data set leads to what the caption says of it.
+    """
     if table.empty:
         return show(table, caption, empty=empty)
     order = {"factual knowledge": 0, "mathematical reasoning": 1, "general exams": 2}
     rows = table.assign(order=table["domain"].map(order)).sort_values("order", kind="stable")
-    text = [
-        np.nan if np.isnan(brier) else f"{brier:.4f} {interval_text(Interval(brier, low, high))}".rstrip()
-        for brier, low, high in rows.reindex(columns=["brier", "low", "high"]).to_numpy(float)
+    rows = rows.assign(tied=rows["best"] & (rows.groupby("dataset")["best"].transform("sum") > 1))
+    rows["text"] = [_cell(row) for _, row in rows.iterrows()]
+    rows["css"] = [
+        " ".join(filter(None, (shift(method, load_dataset(dataset)), _standing(best, tied, second))))
+        for method, dataset, best, tied, second in zip(
+            *(rows[name] for name in ("method", "dataset", "best", "tied", "second")), strict=True
+        )
     ]
-    classes = [
-        " ".join(filter(None, (shift(method, load_dataset(dataset)), "best" if best else "")))
-        for method, dataset, best in zip(rows["method"], rows["dataset"], rows["best"], strict=True)
-    ]
-    rows = rows.assign(text=text, css=classes)
     columns, methods = list(dict.fromkeys(rows["data set"])), list(dict.fromkeys(table["method"]))
     wide = rows.pivot(index="method", columns="data set", values="text").loc[methods, columns]
     css = rows.pivot(index="method", columns="data set", values="css").loc[methods, columns]
-    shown = wide.rename_axis(columns=None).reset_index()
-    styler = show(shown, f"{caption} Evidence: {table['evidence'].iloc[0]}.")
-    return styler.set_table_attributes('class="capcal main"').set_td_classes(css.reset_index(drop=True))
+    remarks = dict(zip(rows["data set"], rows["remarks"], strict=True)) if "remarks" in rows else {}
+    remarks = {title: remark for title, remark in remarks.items() if remark}
+    heads = {title: f"{title}\u00a0†" for title in remarks}
+    shown = wide.rename_axis(columns=None).rename(columns=heads).reset_index()
+    evidence = ", ".join(dict.fromkeys(table["evidence"]))
+    notes = escape("".join(f" † {title}: {remark}." for title, remark in remarks.items()))
+    styler = show(shown, f"{caption} Evidence: {evidence}.{notes}")
+    css = css.rename(columns=heads).reset_index(drop=True)
+    return styler.set_table_attributes('class="capcal main"').set_td_classes(css)
+
+
+def _cell(row: "pd.Series[Any]") -> str | float:
+    """Write a score with its interval, whether it is a tie, and the share of its confidences that are missing."""
+    if np.isnan(row["brier"]):
+        return np.nan
+    interval = interval_text(Interval(row["brier"], row.get("low", np.nan), row.get("high", np.nan)))
+    absent = row.get("missing", 0) / row.get("questions", 1)
+    word = "filled" if row.get("filled", 0) else "missing"
+    parts = (
+        f"{row['brier']:.4f}",
+        interval,
+        "tie" if row["tied"] else "",
+        f"{absent:.1%}\u00a0{word}" if absent else "",
+    )
+    return " ".join(filter(None, parts))
+
+
+def _standing(best: bool, tied: bool, second: bool) -> str:
+    return "tied" if tied else "best" if best else "second" if second else ""
 
 
 def reported_wide(model: str) -> pd.DataFrame:
@@ -469,11 +683,15 @@ def reported_wide(model: str) -> pd.DataFrame:
 
 
 def reported_passk(model: str) -> pd.DataFrame:
-    """Return the paper's two pass@k tables for a model: a row a (data set, method), a column a k."""
+    """Return the paper's two pass@k tables: a row a (data set, method), a column a k.
+
+    For a model that is not in them, all of the paper's models, a row a (model, data set, method).
+    """
     reported = pd.concat([load_reported("passk_math500"), load_reported("passk_aime25")])
     rows = reported[reported["model"] == model]
     if rows.empty:
-        return pd.DataFrame({"": ["the paper has no numbers of this model"]})
+        found = [reported_passk(name).assign(model=load_model(name).paper_name) for name in reported["model"].unique()]
+        return stack([table[["model", *table.columns.drop("model")]] for table in found])
     rows = rows.assign(
         column="pass@" + rows["k"].astype(str), title=[load_dataset(name).title for name in rows["dataset"]]
     )
@@ -481,6 +699,59 @@ def reported_passk(model: str) -> pd.DataFrame:
     wide = rows.pivot(index=["title", "method"], columns="column", values="value")[columns]
     wide = wide.rename_axis(columns=None, index=["data set", "method"])
     return wide.reset_index().assign(evidence="reported")
+
+
+def reported_settings() -> pd.DataFrame:
+    """List how the paper sampled and trained its probes (appendices B.2 and C.2): a row a setting, a column a model."""
+    rows = pd.concat([load_reported("sampling"), load_reported("hyperparameters")])
+    rows = rows.assign(
+        setting=[
+            f"{setting} ({load_dataset(name).title})" if name else setting
+            for setting, name in zip(rows["method"], rows["dataset"], strict=True)
+        ],
+        title=[str(load_model(name).paper_name) for name in rows["model"]],
+    )
+    return _wide(rows, "setting", "title").assign(evidence="reported")
+
+
+def reported_tokens() -> pd.DataFrame:
+    """Return the mean tokens of a response and of a confidence, read off the paper's cost figures, to 6 percent.
+
+    One row a (model, data set). P(True) costs one token where there is no number; a probe costs less than one.
+    """
+    rows = load_reported("tokens", source="reference code")
+    rows = rows.assign(
+        place=[
+            f"{load_model(m).paper_name}, {load_dataset(d).title}"
+            for m, d in zip(rows["model"], rows["dataset"], strict=True)
+        ]
+    )
+    return _wide(rows, "place", "method").rename(columns={"place": "model and data set"}).assign(evidence="reported")
+
+
+def _wide(rows: pd.DataFrame, index: str, columns: str) -> pd.DataFrame:
+    """Turn rows of values into a table, in the order in which they come."""
+    order = [list(dict.fromkeys(rows[name])) for name in (index, columns)]
+    return (
+        rows.pivot(index=index, columns=columns, values="value")
+        .loc[order[0], order[1]]
+        .rename_axis(columns=None)
+        .reset_index()
+    )
+
+
+def reported_later(model: str) -> pd.DataFrame:
+    """Count what the authors published later of a model: one row for each table, generation and source.
+
+    ``precision`` is how well the values are known at worst, plus or minus.
+    """
+    rows = load_reported(source="reference code")
+    rows = rows[rows["model"] == model]
+    if rows.empty:
+        return pd.DataFrame()
+    grouped = rows.groupby(["table", "generation", "source"], sort=False)
+    found = grouped.agg(numbers=("value", "size"), precision=("precision", "max")).reset_index()
+    return found.assign(evidence="reported")
 
 
 def budget_wide(table: pd.DataFrame) -> pd.DataFrame:

@@ -58,7 +58,7 @@ drawn = [
 # Never trust a number before you have read what is behind it. The first sample of each question, what the grader took
 # from it, and its verdict:
 
-# %%
+# %% label="live-answers" paper=["section-4.1"] evidence=["measured"] reads=["samples"]
 tables.show(
     tables.stack([live.first(samples) for samples in drawn]),
     "One drawn answer to each question.",
@@ -76,10 +76,10 @@ comparisons = [
     for one, samples in zip(recorded, drawn, strict=True)
 ]
 
-# %% mystnb={"figure": {"caption": "Two independent estimates of the same expected accuracies, recorded and live.", "name": "fig-live"}}
+# %% mystnb={"figure": {"caption": "Two independent estimates of the same expected accuracies, recorded and live.", "name": "fig-live"}} paper=["section-4.1", "equation-16"] evidence=["measured"] reads=["samples", "verdicts"]
 figures.live(comparisons[0]) if comparisons else study
 
-# %%
+# %% label="live-comparison" paper=["section-4.1"] evidence=["measured"] reads=["samples", "verdicts"]
 tables.show(tables.stack(comparisons), "Correct answers, recorded and live.")
 
 # %%

@@ -42,7 +42,7 @@ tables.show(
 # %% [markdown]
 # A question is interesting when $\hat\mu$ is neither 0 nor 1: then one sample cannot tell what the model can do.
 
-# %% mystnb={"figure": {"caption": "Expected accuracy over the questions of each data set.", "name": "fig-expected-accuracy"}}
+# %% mystnb={"figure": {"caption": "Expected accuracy over the questions of each data set.", "name": "fig-expected-accuracy"}} paper=["equation-4"] evidence=["measured"] reads=["verdicts"]
 figures.histograms(study.evaluations)
 
 # %% [markdown]
@@ -51,14 +51,14 @@ figures.histograms(study.evaluations)
 # Response calibration takes the correctness $C$ of one sample as its target; capability calibration takes $\mu$.
 # Below, one sample is drawn for each question. Were the targets the same, all points would lie in two corners.
 
-# %% mystnb={"figure": {"caption": "The response target of one drawn sample against the capability target, a point a question, with sideways jitter.", "name": "fig-targets"}}
+# %% mystnb={"figure": {"caption": "The response target of one drawn sample against the capability target, a point a question, with sideways jitter.", "name": "fig-targets"}} paper=["figure-2", "figure-11", "appendix-e", "section-3.2"] evidence=["measured"] reads=["verdicts"]
 figures.targets(study.evaluations, study.rng)
 
 # %% [markdown]
 # The distance between the targets needs no draw: a sample of a question with expected accuracy $\mu$ lies
 # $2\mu(1-\mu)$ from it on average.
 
-# %%
+# %% label="targets-distance" paper=["figure-11", "appendix-e", "section-4.1"] evidence=["measured"] reads=["verdicts"]
 divergence = tables.targets(study.evaluations)
 tables.show(divergence, "How far the two targets lie apart.")
 
@@ -72,6 +72,32 @@ notebook.glue(
 # Averaged over the data sets, one sample's correctness lies {glue:text}`distance:.3f` from $\hat\mu$, and a share of
 # {glue:text}`between:.2f` of the questions has $\hat\mu$ strictly between 0.1 and 0.9.
 #
+# ## Every model on every data set
+#
+# The same for all models with samples, and for the paper's models, whose samples were not published: their panels are
+# simulated from Beta distributions with the two reported moments of $\mu$. In each panel stand the mean distance
+# $|C - \hat\mu|$ and the share of the questions with $\hat\mu$ strictly between 0.1 and 0.9.
+
+# %%
+groups = [each.evaluations for each in study.everyone()]
+
+# %% mystnb={"figure": {"caption": "The response target against the capability target, a row of panels a model; with the mean distance of the two and the share of questions in between.", "name": "fig-divergence-grid"}}
+figures.divergence(groups, study.rng)
+
+# %%
+everywhere = tables.divergence_table(groups)
+tables.show(everywhere, "How far the two targets lie apart, everywhere.")
+
+# %%
+notebook.glue(
+    nearest=everywhere["mean |C − mu|"].min(),
+    farthest=everywhere["mean |C − mu|"].max(),
+)
+
+# %% [markdown]
+# The mean distance runs from {glue:text}`nearest:.2f` to {glue:text}`farthest:.2f`. It is small only where nearly every
+# question is nearly always right, or nearly never.
+#
 # ## Theorem 2 on data
 #
 # For any confidences, the capability Brier score is the expected response Brier score less the variance of
@@ -84,10 +110,10 @@ checks = [
     if one.confidences
 ]
 
-# %%
+# %% label="targets-theorem-2" paper=["theorem-2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 tables.show(
     tables.stack(checks[:1]),
-    "Both sides of theorem 2 on one data set.",
+    "Both sides of theorem 2 on the largest data set.",
     gap="{:.1e}",
 )
 

@@ -35,7 +35,7 @@ study
 # $\mu(1-\mu)/k_\text{eval}$. Asking for a Wald interval no wider than $\pm\varepsilon$ at the worst case
 # $\mu = 1/2$ takes $k_\text{eval} \ge z^2 / 4\varepsilon^2$ samples.
 
-# %%
+# %% label="wald-sizes" paper=["equation-17", "equation-18"] evidence=["simulated"]
 from capcal_lib.intervals import wald_sample_size
 
 notebook.glue(
@@ -56,11 +56,11 @@ notebook.glue(
 ks = [k for k in (2, 5, 10, 20, 50, 100) if k <= k_eval]
 sweeps = [tables.k_eval_table(one, ks, study.rng) for one in study.evaluations]
 
-# %%
+# %% label="k-eval-table" paper=["appendix-b.1"] evidence=["measured"] reads=["verdicts"]
 sweep = tables.stack(sweeps[:1])
 tables.show(sweep, "What k samples a question give.")
 
-# %% mystnb={"figure": {"caption": "Precision of the estimates (left) and the bias of the plug-in Brier score (right) against k, on one data set.", "name": "fig-k-eval"}}
+# %% mystnb={"figure": {"caption": "Precision of the estimates (left) and the bias of the plug-in Brier score (right) against k, on the largest data set.", "name": "fig-k-eval"}} paper=["figure-6", "appendix-b.1", "equation-16"] evidence=["measured"] reads=["verdicts"]
 figures.k_eval(sweep) if len(sweep) else study
 
 # %% [markdown]
@@ -93,7 +93,7 @@ notebook.glue(smallest=int(gap["k"]), bias=gap["plug-in"] - gap["corrected"])
 mus = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5]
 covered = tables.coverage(mus, k_eval, study.rng)
 
-# %% mystnb={"figure": {"caption": "How often 95 % intervals cover mu (simulated). Wald fails where mu is close to 0; by symmetry, also close to 1.", "name": "fig-coverage"}}
+# %% mystnb={"figure": {"caption": "How often 95 % intervals cover mu (simulated). Wald fails where mu is close to 0; by symmetry, also close to 1.", "name": "fig-coverage"}} paper=["appendix-b.1"] evidence=["simulated"]
 figures.coverage(covered)
 
 # %%

@@ -43,11 +43,28 @@ study
 # Response consistency votes with samples that do not define $\hat\mu$. Sharing them, as the reference
 # implementation does, ties the confidence to its own target.
 
-# %%
+# %% label="estimator-costs" paper=["section-4.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 costs = tables.costs(study.evaluations)
 tables.show(
-    costs, "Mean tokens an estimate costs; questions without one.", digits=1
+    costs,
+    "Mean tokens an estimate costs; questions without one.",
+    digits=1,
+    **{"missing rate": "{:.1%}"},
 )
+
+# %% [markdown]
+# ## What the model is asked
+#
+# These are the paper's two questions, about a sum. Small models are asked in fewer words, with examples.
+
+# %% label="estimator-prompts" paper=["figure-7", "figure-8", "appendix-c.2"] evidence=["reported"]
+from capcal_lib.prompts import p_true_messages, verbalized_messages
+from capcal_lib.questions import Answer, Question
+
+asked = Question("sum", "What is 6 × 7?", Answer("number", "42"))
+print(verbalized_messages(asked, "paper")[-1]["content"])
+print("\n-----\n")
+print(p_true_messages(asked, "paper")[-1]["content"])
 
 # %% [markdown]
 # ## Missing is missing
@@ -68,10 +85,10 @@ notebook.glue(missing=missing, asked=asked)
 # A good method's points lie along the diagonal. A method that says nearly the same of every question makes a vertical
 # line: calibrated at best on average, and useless for telling questions apart.
 
-# %% mystnb={"figure": {"caption": "Confidence against expected accuracy, a point a question.", "name": "fig-confidences"}}
+# %% mystnb={"figure": {"caption": "Confidence against expected accuracy, a point a question. In the grey band lie 95 % of the points of a perfect estimator.", "name": "fig-confidences"}} paper=["section-4.2", "appendix-c"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 figures.confidences(study.evaluations[0]) if study.evaluations else study
 
-# %%
+# %% label="estimator-ranks" paper=["section-4.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 ranks = tables.ranks(study.evaluations)
 tables.show(
     ranks, "Spearman correlation with expected accuracy (higher is better)."
@@ -82,11 +99,25 @@ tables.show(
 #
 # The paper gives no confidences of single questions, only their scores.
 
-# %%
+# %% label="estimators-reported" paper=["table-2"] evidence=["reported"] reads=["main"]
 tables.show(
     tables.reported_wide(study.model.name),
     "As printed in the paper (lower is better).",
 )
+
+# %% [markdown]
+# How it sampled from its three models, and the settings of their probes:
+
+# %% label="estimator-settings" paper=["appendix-b.2", "table-5", "appendix-c.2"] evidence=["reported"] reads=["sampling", "hyperparameters"]
+settings = tables.reported_settings()
+numbers = dict.fromkeys(settings.columns[1:-1], "{:g}")
+tables.show(settings, "Settings, as printed in the paper.", **numbers)
+
+# %% [markdown]
+# What a response and a confidence cost in tokens, read off the paper's cost figures to about 6 %:
+
+# %% label="estimator-tokens" paper=["figure-3", "figure-4"] evidence=["reported"] reads=["tokens"]
+tables.show(tables.reported_tokens(), "Mean tokens.", digits=0)
 
 # %% [markdown]
 # ## Summary

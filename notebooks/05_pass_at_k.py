@@ -50,9 +50,10 @@ smallest = min(
 # %%
 notebook.glue(smallest=smallest)
 
-# %%
+# %% label="passk-errors" paper=["table-3", "table-8", "section-5.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 tables.show(
-    tables.stack(errors[:1]), "Squared error on one data set (lower is better)."
+    tables.stack(errors[:1]),
+    "Squared error on the largest data set (lower is better).",
 )
 
 # %% [markdown]
@@ -60,7 +61,7 @@ tables.show(
 #
 # ## The whole data set
 
-# %% mystnb={"figure": {"caption": "Actual pass@k of each data set, and the mean of what each method predicts.", "name": "fig-pass-at-k"}}
+# %% mystnb={"figure": {"caption": "Actual pass@k of each data set, and the mean of what each method predicts.", "name": "fig-pass-at-k"}} paper=["figure-9", "appendix-d.1", "appendix-d.1.1", "appendix-d.1.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 figures.pass_curves(study.evaluations, tables.shown_methods(study.evaluations))
 
 # %% [markdown]
@@ -69,7 +70,7 @@ figures.pass_curves(study.evaluations, tables.shown_methods(study.evaluations))
 #
 # ## What the paper reports
 
-# %%
+# %% label="passk-reported" paper=["table-3", "table-8"] evidence=["reported"] reads=["passk_math500", "passk_aime25"]
 tables.show(
     tables.reported_passk(study.model.name),
     "As printed in the paper (lower is better).",

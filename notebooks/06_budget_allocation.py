@@ -34,7 +34,7 @@ study
 # with every sample, so taking the largest gains first is optimal: a threshold on the gain decides every question's
 # share at once.
 
-# %%
+# %% label="budget-greedy" paper=["appendix-d.2.1", "equation-20"] evidence=["simulated"]
 from capcal_lib.budget import allocate
 
 allocate([0.9, 0.5, 0.1, 0.0], 12)
@@ -52,15 +52,15 @@ allocate([0.9, 0.5, 0.1, 0.0], 12)
 budgets = (1, 2, 4, 8, 16, 32, 64)
 curves = [tables.budget_table(one, budgets) for one in study.evaluations]
 
-# %% mystnb={"figure": {"caption": "Questions solved against the mean number of samples a question, by the confidence that allocates them.", "name": "fig-budget"}}
+# %% mystnb={"figure": {"caption": "Questions solved against the mean number of samples a question, by the confidence that allocates them.", "name": "fig-budget"}} paper=["figure-5", "figure-10", "section-5.2", "appendix-d.2", "appendix-d.2.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 figures.budgets(
     study.evaluations, curves, tables.shown_methods(study.evaluations)
 )
 
-# %%
+# %% label="budget-success" paper=["figure-10", "equation-19"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 tables.show(
     tables.stack([tables.budget_wide(table) for table in curves[:1]]),
-    "Success rate on one data set (higher is better).",
+    "Success rate on the largest data set (higher is better).",
 )
 
 # %% [markdown]
@@ -71,7 +71,7 @@ tables.show(
 #
 # The gain over the uniform allocation at the same budget, in percentage points:
 
-# %%
+# %% label="budget-gains" paper=["section-5.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 gains = [
     tables.budget_gain(one, table)
     for one, table in zip(study.evaluations, curves, strict=True)

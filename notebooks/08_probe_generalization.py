@@ -42,20 +42,23 @@ study
 training = generalisation.training_sets(ROOT / store, model)
 evaluation = generalisation.evaluation_sets(ROOT / store, model, k_eval=k_eval)
 
-# %%
+# %% label="probe-transfer" paper=["section-4.3.2", "table-7", "appendix-c.4"] evidence=["measured"] reads=["verdicts", "features"]
 matrix = generalisation.transfer_matrix(training, evaluation, study.rng)
 tables.show_main(matrix, "Corrected capability Brier score (lower is better).")
 
-# %% mystnb={"figure": {"caption": "The same scores with their intervals; green beats Uniform random for sure.", "name": "fig-transfer"}}
+# %% mystnb={"figure": {"caption": "The same scores with their intervals; green beats Uniform random for sure.", "name": "fig-transfer"}} paper=["table-7"] evidence=["measured"] reads=["verdicts", "features"]
 figures.scores(matrix)
 
-# %%
+# %% label="probe-shift" paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
 kinds = generalisation.shift_table(matrix)
 tables.show(kinds, "By how far the training set is from the test set.")
 
 # %%
 counted = generalisation.shift_counts(kinds)
-notebook.glue(**counted)
+notebook.glue(own=counted["own"], own_cells=counted["own_cells"])
+notebook.glue(away=counted["away"], away_cells=counted["away_cells"])
+notebook.glue(mixture=counted["mixture"])
+notebook.glue(mixture_cells=counted["mixture_cells"])
 
 # %% [markdown]
 # On its own data set a probe beats a random guess in {glue:text}`own` of {glue:text}`own_cells` cells. Elsewhere it does
@@ -67,7 +70,7 @@ notebook.glue(**counted)
 #
 # Plug-in scores of probes trained on TriviaQA, on GSM8K and on both, without intervals.
 
-# %%
+# %% label="mixing-reported" paper=["table-7", "appendix-c.4"] evidence=["reported"] reads=["mixing"]
 tables.show(
     generalisation.reported_mixing(study.model.name),
     "Mixed training sets, as printed in the paper.",

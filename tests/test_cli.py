@@ -3,12 +3,14 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from capcal_lib import cli
+from capcal_lib.engines.simulated import SimulatedEngine
 from capcal_lib.store import list_runs, read_samples
 
 
@@ -83,6 +85,10 @@ BAD = {
         ["grade", "--model", "simulated", "--dataset", "gsm8k"],
         "make them with: capcal sample --model simulated",
     ),
+    "a judge of no run": (
+        ["judge", "--model", "simulated", "--dataset", "mini-capitals", "--judge", "gpt-9"],
+        "make them with: capcal sample --model simulated",
+    ),
     "no store": (["status", "--store", "nowhere"], "nowhere is not a folder"),
     "no file": (["score", "nowhere.csv"], "nowhere.csv: cannot be read"),
     "no rows": (["grade-file", "nowhere.jsonl", "--out", "out.jsonl"], "nowhere.jsonl"),
@@ -99,7 +105,7 @@ def test_bad_input_is_one_line_and_status_2(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    if arguments[0] in ("sample", "grade", "confidence"):
+    if arguments[0] in ("sample", "grade", "judge", "confidence"):
         arguments = [*arguments, "--store", tmp_path / "store"]
     status, out, err = run(monkeypatch, capsys, *arguments)
     assert status == 2
@@ -115,6 +121,30 @@ def test_the_installed_command_shows_no_traceback() -> None:
     assert "Traceback" not in done.stderr
     assert capcal("sample", "--k", "many").returncode == 2
     assert capcal("no-such-command").returncode == 2
+
+
+def test_a_judge_is_compared_with_the_rules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Kind(SimulatedEngine):
+        def sample(self, requests, sampling, seed):  # type: ignore[no-untyped-def]
+            for [one] in super().sample(requests, sampling, seed):
+                yield [replace(one, response="CORRECT")]
+
+    monkeypatch.setattr("capcal_lib.judgements.open_engine", lambda model, name=None: Kind(model))  # noqa: ARG005
+    where = ("--model", "simulated", "--dataset", "mini-capitals", "--store", tmp_path)
+    run(monkeypatch, capsys, "sample", *where, "--k", 10, "--limit", 5)
+    status, _, err = run(monkeypatch, capsys, "judge", *where, "--judge", "simulated")
+    assert (status, "is not graded" in err) == (2, True)
+    run(monkeypatch, capsys, "grade", *where)
+    status, out, err = run(monkeypatch, capsys, "judge", *where, "--judge", "simulated", "--judge-engine", "simulated")
+    assert status == 0
+    assert "distinct answers judged, 0 were there" in out
+    assert "samples: by the rules" in out
+    assert "Cohen's kappa 0.000; not scored 0" in out
+    assert "answers, " in err
+    status, _, err = run(monkeypatch, capsys, "judge", *where, "--judge", "gpt-9")
+    assert (status, "unknown model 'gpt-9'" in err) == (2, True)
 
 
 CSV = "question_id,confidence,correct,total\na,0.5,1,2\nb,1.0,2,2\n"

@@ -1,5 +1,6 @@
-from collections import Counter
 import json
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +13,16 @@ from capcal_lib.counts import count_verdicts
 from capcal_lib.engines import Sample
 from capcal_lib.errors import InputError
 from capcal_lib.estimates import FEATURES, confidence_file, estimate, extract, read_confidence, read_features
-from capcal_lib.evaluation import CONSISTENCY, beta_evaluation, evaluated, load_evaluation, trained_probe
+from capcal_lib.evaluation import (
+    CONSISTENCY,
+    beta_evaluation,
+    evaluated,
+    load_answers,
+    load_evaluation,
+    trained_probe,
+)
 from capcal_lib.grading import GRADER_VERSION
-from capcal_lib.manifests import load_dataset, load_model
+from capcal_lib.manifests import dataset_names, load_dataset, load_model
 from capcal_lib.metrics import correctness_variance
 from capcal_lib.paths import RECORDED_RUNS
 from capcal_lib.probes import LinearProbe
@@ -323,3 +331,50 @@ def test_a_beta_evaluation_needs_reported_numbers() -> None:
         beta_evaluation("simulated", "math500", rng=np.random.default_rng(0))
     with pytest.raises(InputError, match="unknown data set of the paper 'mini-exam'"):
         beta_evaluation("qwen3-8b", "mini-exam", rng=np.random.default_rng(0))
+
+
+def test_remarks_say_what_a_reader_should_know(tmp_path: Path) -> None:
+    make(tmp_path, k=6, limit=4)
+    assert load_evaluation(tmp_path, "simulated", SET, k_eval=4, k_c=2).remarks() == []
+    short = load_evaluation(tmp_path, "simulated", SET, k_eval=9, k_c=2)
+    assert short.remarks() == ["6 samples a question, fewer than k_eval = 9", "no spare samples for a vote"]
+    make(tmp_path, k=3, limit=6)
+    assert load_evaluation(tmp_path, "simulated", SET, k_eval=9).samples == "3 to 6"
+    other = replace(short, prompt_style="paper", groups=np.array(["a", "a", "b", "b"]))
+    assert other.remarks()[2:] == ["paper prompts", "intervals over 2 subjects"]
+    assert beta_evaluation("qwen3-8b", "math500", rng=np.random.default_rng(0)).remarks() == []
+
+
+def test_samples_that_were_drawn_and_not_scored_are_not_too_few(tmp_path: Path) -> None:
+    folder = make(tmp_path, k=3, limit=1)
+    (name,) = (question.id for question in load_questions(SET, limit=1))
+    by_hand(folder, {name: [("A", "correct"), (None, "not_scored"), (None, "not_scored")]})
+    one = load_evaluation(tmp_path, "simulated", SET, k_eval=3)
+    assert (one.samples, one.short) == ("1", False)
+
+
+def test_mmlu_comes_in_subjects_and_needs_no_questions_to_be_read(
+    tmp_path: Path, real_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CAPCAL_DATA_DIR", str(real_data))
+    make(tmp_path, dataset="mmlu", k=4, limit=20)
+    monkeypatch.setenv("CAPCAL_DATA_DIR", str(tmp_path / "nowhere"))
+    one = load_evaluation(tmp_path, "simulated", "mmlu", k_eval=2, k_c=2)
+    assert one.groups is not None
+    assert one.groups.tolist() == [name.split("/")[2] for name in one.counts.question_ids]
+    assert len(set(one.groups)) > 2
+    assert (one.confidences[CONSISTENCY].status == "ok").any()
+    assert load_answers(tmp_path, one).canonical.shape == (20, 2)
+
+
+def test_other_data_sets_do_not_come_in_groups(tmp_path: Path) -> None:
+    make(tmp_path, k=1, limit=2)
+    assert load_evaluation(tmp_path, "simulated", SET).groups is None
+    assert [name for name in dataset_names() if load_dataset(name).clustered] == ["mmlu"]
+
+
+def test_answers_follow_the_counts(complete: Path) -> None:
+    one = load_evaluation(complete, "simulated", SET, k_eval=4, k_c=2)
+    answers = load_answers(complete, one)
+    assert answers.question_ids.tolist() == one.counts.question_ids.tolist()
+    np.testing.assert_array_equal((answers.correct == 1).sum(axis=1), one.counts.correct)

@@ -9,10 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from capcal_lib import figures, tables
+from capcal_lib import diagnosis, figures, tables
 from capcal_lib.evaluation import Evaluation
 from capcal_lib.passk import pass_at_k
 from capcal_lib.tables import EVEN, ORACLE_CC, ORACLE_RC, UNIFORM
+from capcal_lib.votes import Answers
 from tests.test_tables import EDGES, NAN, evaluation, rng
 
 N = 30
@@ -39,6 +40,12 @@ LIVE = pd.DataFrame(
 )
 
 
+def votes(one: Evaluation) -> pd.DataFrame:
+    letters = np.where(rng().random((N, 20)) < one.counts.expected_accuracy[:, None], "A", "B").astype(object)
+    said = Answers(one.counts.question_ids, letters, (letters == "A") * 1.0, np.ones((N, 20), bool), 9.0)
+    return tables.consistency_table(one, said, (2, 5), rng())
+
+
 def sweep(ones: list[Evaluation]) -> pd.DataFrame:
     return tables.stack([tables.k_eval_table(one, [2, 10, 50], rng()) for one in ones[:1]])
 
@@ -50,6 +57,9 @@ def spent(ones: list[Evaluation]) -> list[pd.DataFrame]:
 DRAWN_FROM_EVALUATIONS: dict[str, Callable[[list[Evaluation]], Figure]] = {
     "histograms": figures.histograms,
     "targets": lambda ones: figures.targets(ones, rng()),
+    "running_means": lambda ones: figures.running_means(ones, rng()),
+    "parts": lambda ones: figures.parts({one.dataset.title: diagnosis.parts(one, rng()) for one in ones}),
+    "costs": lambda ones: figures.costs(tables.cost_table(ones, rng())),
     "scores": lambda ones: figures.scores(tables.main_table(ones, rng())),
     "pass_curves": lambda ones: figures.pass_curves(ones, METHODS),
     "budgets": lambda ones: figures.budgets(ones, spent(ones), METHODS),
@@ -59,6 +69,10 @@ DRAWN_FROM_TABLES: dict[str, Callable[[], Figure]] = {
     "coverage": lambda: figures.coverage(tables.coverage([0.1, 0.5], 20, rng(), draws=50)),
     "confidences": lambda: figures.confidences(MIXED),
     "live": lambda: figures.live(LIVE),
+    "divergence": lambda: figures.divergence([[MIXED, OTHER]], rng()),
+    "consistency": lambda: figures.consistency({"Mini exam": votes(MIXED)}),
+    "reported consistency": lambda: figures.consistency(tables.reported_consistency("gpt-oss-20b")),
+    "reported costs": lambda: figures.costs(tables.reported_costs("gpt-oss-20b")),
 }
 
 
@@ -94,7 +108,7 @@ def test_one_panel_an_evaluation(draw: Callable[[list[Evaluation]], Figure], one
         assert titles == [one.dataset.title for one in ones]
         assert words == []
     else:
-        assert words == ["no samples of this model yet"]
+        assert words in (["no samples of this model yet"], ["nothing to draw"])
 
 
 def test_every_figure_is_closed_and_changes_no_setting() -> None:
@@ -112,7 +126,8 @@ def test_every_figure_is_closed_and_changes_no_setting() -> None:
 def test_every_figure_says_what_its_numbers_are(name: str) -> None:
     figure = DRAWN_FROM_TABLES[name]() if name in DRAWN_FROM_TABLES else DRAWN_FROM_EVALUATIONS[name]([MIXED])
     said = [figure.get_suptitle(), *(axes.get_title() + axes.get_ylabel() for axes in figure.axes)]
-    assert any("measured" in text or "simulated" in text for text in said)
+    kind = "reported" if name.startswith("reported") else "measured"
+    assert any(kind in text or "simulated" in text for text in said)
 
 
 def test_histograms_count_every_question() -> None:
@@ -145,7 +160,7 @@ def test_k_eval_draws_what_the_table_holds() -> None:
     table = sweep([MIXED])
     left, right = panels(figures.k_eval(table, paper_k=50))
     assert legend(left) == ["one question's mu_hat", "mean over questions (SE)"]
-    assert legend(right) == ["plug-in", "corrected"]
+    assert legend(right) == ["plug-in", "corrected", "plug-in of a perfect estimator"]
     np.testing.assert_array_equal(line(right, "plug-in"), table["plug-in"])
     np.testing.assert_array_equal(line(left, "mean over questions (SE)"), table["standard error"])
 
@@ -162,7 +177,10 @@ def test_coverage_draws_a_line_a_method() -> None:
 def test_confidences_have_a_panel_a_method() -> None:
     figure = figures.confidences(MIXED)
     assert [axes.get_title() for axes in panels(figure)] == list(MIXED.confidences)
-    at = np.ma.getdata(figure.axes[0].collections[0].get_offsets())
+    band, scatter = figure.axes[0].collections
+    low, high = band.get_paths()[0].vertices[:, 1].min(), band.get_paths()[0].vertices[:, 1].max()  # type: ignore[union-attr]
+    assert (low, high) == (0, 1)
+    at = np.ma.getdata(scatter.get_offsets())
     np.testing.assert_allclose(at[:, 0], MIXED.confidences["P(True)"].values)
     np.testing.assert_allclose(at[:, 1], MIXED.counts.expected_accuracy)
     empty = figures.confidences(EDGES["no confidences"])
@@ -208,6 +226,61 @@ def test_pass_curves_end_where_the_samples_do() -> None:
     assert np.asarray(actual.get_ydata())[-1] == 1.0
 
 
+def test_divergence_has_a_panel_an_evaluation_and_its_numbers() -> None:
+    figure = figures.divergence([[MIXED] * 9, [OTHER], []], rng(), columns=7)
+    drawn = panels(figure)
+    assert [axes.get_title() for axes in drawn] == ["Mini exam"] * 9 + ["Mini capitals"]
+    assert len(figure.axes) == 3 * 7
+    row = tables.targets([OTHER]).iloc[0]
+    (words,) = [text.get_text() for text in drawn[-1].texts]
+    assert words == f"{row['mean |C − mu|']:.2f}\n{row['0.1 < mu < 0.9']:.0%}"
+    empty = figures.divergence([[], []], rng())
+    assert [text.get_text() for axes in empty.axes for text in axes.texts] == ["no samples of this model yet"]
+
+
+def test_the_band_of_a_perfect_estimator_is_in_every_panel_of_scores() -> None:
+    table = tables.main_table([MIXED, OTHER], rng())
+    for axes, name in zip(panels(figures.scores(table)), ("Mini exam", "Mini capitals"), strict=True):
+        spread = table.loc[table["data set"] == name, "spread"].iloc[0]
+        (band,) = axes.patches
+        assert band.get_extents().width > 0
+        np.testing.assert_allclose(band.get_width() / 2, 1.96 * spread)  # type: ignore[attr-defined]
+    (axes,) = panels(figures.costs(tables.cost_table([MIXED], rng())))
+    assert "a perfect estimator (95 %)" in axes.get_legend_handles_labels()[1]
+    (reported, *_) = panels(figures.costs(tables.reported_costs("gpt-oss-20b")))
+    assert "a perfect estimator (95 %)" in reported.get_legend_handles_labels()[1]
+
+
+def test_costs_draw_each_method_and_the_front() -> None:
+    table = tables.cost_table([MIXED], rng())
+    (axes,) = panels(figures.costs(table))
+    marks = {
+        found.get_label(): np.asarray(found.get_offsets())[0]
+        for found in axes.collections
+        if found.get_label()[0] != "_"
+    }  # type: ignore[index]
+    for _, row in table.iterrows():
+        if row["method"] != UNIFORM:
+            np.testing.assert_allclose(marks[row["method"]], [max(0.5, row["tokens"]), 1 - row["brier"]])
+    best = table[tables.front(table)]
+    np.testing.assert_allclose(np.sort(axes.get_lines()[0].get_ydata()), np.sort(1 - best["brier"]))
+
+
+def test_colours_can_be_told_apart() -> None:
+    for n in (3, 8, 14):
+        assert len(set(figures._colors(n))) == n
+
+
+def test_consistency_draws_both_kinds_of_votes() -> None:
+    table = votes(MIXED)
+    (axes,) = panels(figures.consistency({"Mini exam": table}))
+    np.testing.assert_array_equal(line(axes, "votes apart from mu_hat"), table["disjoint"])
+    np.testing.assert_array_equal(line(axes, "votes among the samples of mu_hat"), table["same pool"])
+    assert [text.get_text() for text in axes.texts] == ["2", "5"]
+    (empty,) = panels(figures.consistency({"Mini exam": table.iloc[:0]}))
+    assert [text.get_text() for text in empty.texts] == ["too few samples a question"]
+
+
 def test_budgets_draw_what_the_tables_hold() -> None:
     table = tables.budget_table(MIXED, (1, 4, 16))
     (axes,) = panels(figures.budgets([MIXED], [table], ["P(True)"]))
@@ -230,3 +303,12 @@ def test_nothing_stumbles_over_an_edge(one: Evaluation) -> None:
     made += [figures.confidences(one), figures.k_eval(tables.k_eval_table(one, [2, 100], rng()))]
     for figure in made:
         figure.draw_without_rendering()
+
+
+def test_running_means_end_at_the_expected_accuracy() -> None:
+    one = evaluation([0, 3, 5, 8, 10], [10] * 5)
+    (axes,) = panels(figures.running_means([one], rng()))
+    ends = sorted(line.get_ydata()[-1] for line in axes.get_lines() if len(line.get_xdata()) == 10)
+    assert ends == [0.3, 0.5]
+    (nothing,) = panels(figures.running_means([evaluation([0, 4], [4, 4])], rng()))
+    assert [text.get_text() for text in nothing.texts] == ["no undecided question"]

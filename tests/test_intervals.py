@@ -6,10 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
-from scipy.stats import beta, betabinom, binom, binomtest
+from scipy.stats import beta, betabinom, binom, binomtest, bootstrap
 
 from capcal_lib.errors import InputError
-from capcal_lib.intervals import binomial_interval, bootstrap_mean, paired_difference, wald_sample_size
+from capcal_lib.intervals import (
+    binomial_interval,
+    bootstrap_mean,
+    bootstrap_means,
+    coverage_probability,
+    paired_difference,
+    wald_sample_size,
+)
 
 METHODS = ["jeffreys", "wilson", "clopper-pearson", "wald"]
 
@@ -240,3 +247,112 @@ def test_a_pair_must_be_of_the_same_questions():
         paired_difference([0.1, 0.2], [0.1], rng=rng())
     with pytest.raises(InputError, match="row 0: term is inf"):
         paired_difference([np.inf], [np.inf], rng=rng())
+
+
+# Several means at once
+
+COLUMNS = np.column_stack([TERMS, rng(8).random(40), TERMS - rng(8).random(40)])
+
+
+@pytest.mark.parametrize("clusters", [None, LABELS])
+def test_columns_share_their_draws_and_equal_each_on_its_own(clusters):
+    together = bootstrap_means(COLUMNS, rng=rng(1), clusters=clusters)
+    for column, interval in zip(COLUMNS.T, together, strict=True):
+        assert interval == pytest.approx(bootstrap_mean(column, rng=rng(1), clusters=clusters))
+
+
+@pytest.mark.parametrize("clusters", [None, LABELS])
+def test_missing_terms_are_left_out_of_their_own_column(clusters):
+    gaps = COLUMNS.copy()
+    gaps[::3, 1] = np.nan
+    found = bootstrap_means(gaps, rng=rng(1), resamples=300, clusters=clusters)
+    whole = bootstrap_means(COLUMNS, rng=rng(1), resamples=300, clusters=clusters)
+    assert found[0] == pytest.approx(whole[0])
+    assert found[1].estimate == pytest.approx(np.nanmean(gaps[:, 1]))
+    labels = list(range(40)) if clusters is None else clusters
+    groups = [
+        [t for t, label in zip(gaps[:, 1], labels, strict=True) if label == each] for each in dict.fromkeys(labels)
+    ]
+    generator, means = rng(1), []
+    for _ in range(300):
+        drawn = [t for unit in generator.integers(len(groups), size=len(groups)) for t in groups[unit]]
+        means.append(np.nanmean(drawn))
+    np.testing.assert_allclose(found[1][1:], np.quantile(means, [0.025, 0.975]), rtol=1e-12)
+
+
+def test_columns_that_are_empty_or_of_one_unit_have_no_limits():
+    terms = np.array([[np.nan, 0.2, 0.1], [np.nan, np.nan, 0.3]])
+    none, single, both = bootstrap_means(terms, rng=rng())
+    assert np.isnan(none).all()
+    assert single.estimate == 0.2
+    assert np.isnan(single[1:]).all()
+    assert np.isfinite(both).all()
+    assert np.isnan(bootstrap_means(terms, rng=rng(), clusters=["a", "a"])[2][1:]).all()
+
+
+def test_a_resample_without_any_term_says_nothing():
+    terms = np.full((6, 1), np.nan)
+    terms[:2, 0] = 0.1, 0.5
+    (interval,) = bootstrap_means(terms, rng=rng())
+    assert interval[1:] == (0.1, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("terms", "message"),
+    [
+        ([0.1, 0.2], r"terms must have shape \(n_questions, n_columns\); got \(2,\)"),
+        (np.empty((0, 2)), r"terms must have shape"),
+        ([[0.1, 0.2], [0.1, np.inf]], "row 1: a term is infinite"),
+    ],
+)
+def test_bad_columns_are_refused(terms, message):
+    with pytest.raises(InputError, match=message):
+        bootstrap_means(terms, rng=rng())
+
+
+def test_bootstrap_agrees_with_scipy():
+    ours = bootstrap_mean(TERMS, rng=rng(1))
+    theirs = bootstrap((TERMS,), np.mean, n_resamples=10_000, method="percentile", rng=rng(2)).confidence_interval
+    np.testing.assert_allclose(ours[1:], theirs, atol=0.005)
+
+
+# Coverage
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_coverage_is_the_chance_of_the_counts_whose_interval_holds_mu(method):
+    for k, mu in [(1, 0.3), (10, 0.04), (100, 0.5)]:
+        naive = 0.0
+        for c in range(k + 1):
+            low, high = binomial_interval([c], [k], method=method, level=0.9)[0]
+            naive += math.comb(k, c) * mu**c * (1 - mu) ** (k - c) * (low <= mu <= high)
+        assert coverage_probability([mu], k, method=method, level=0.9)[0] == pytest.approx(naive, abs=1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_coverage_is_what_draws_show(method):
+    mu, k, draws = 0.07, 40, 40_000
+    limits = binomial_interval(rng(1).binomial(k, mu, draws), np.full(draws, k), method=method)
+    seen = np.mean((limits[:, 0] <= mu) & (mu <= limits[:, 1]))
+    exact = coverage_probability([mu], k, method=method)[0]
+    assert abs(seen - exact) < 4 * math.sqrt(exact * (1 - exact) / draws)
+
+
+@given(mu=st.floats(0, 1), k=st.integers(1, 150), level=st.sampled_from([0.8, 0.95]))
+@settings(deadline=None, max_examples=60)
+def test_clopper_pearson_never_covers_less_than_it_says(mu, k, level):
+    assert coverage_probability([mu], k, method="clopper-pearson", level=level)[0] >= level - 1e-9
+
+
+def test_wald_hardly_ever_covers_near_the_ends():
+    wald, jeffreys = (coverage_probability([0.001, 0.999], 100, method=one) for one in ("wald", "jeffreys"))
+    assert (wald < 0.1).all()
+    assert (jeffreys > 0.9).all()
+    assert wald[0] == pytest.approx(wald[1], abs=1e-9)
+
+
+def test_coverage_refuses_what_is_no_probability():
+    with pytest.raises(InputError, match=r"row 1: confidence is 1\.5"):
+        coverage_probability([0.5, 1.5], 10)
+    with pytest.raises(InputError, match="k_eval must be a whole number"):
+        coverage_probability([0.5], 0)

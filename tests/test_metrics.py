@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
-from sklearn.metrics import brier_score_loss
+from sklearn.metrics import brier_score_loss, roc_auc_score
 
 from capcal_lib import metrics
 from capcal_lib.errors import InputError
@@ -28,10 +28,12 @@ SCORES = {
     "correctness_variance": [{}, CORRECTED],
     "uniform_baseline_brier": [{}, CORRECTED],
     "noise_floor": [{}],
+    "noise_spread": [{}],
+    "concordance": [{}],
     "spearman": [{}],
 }
-WITHOUT_CONFIDENCE = {"correctness_variance", "uniform_baseline_brier", "noise_floor"}
-NEEDS_TWO_SAMPLES = {"noise_floor"}  # and every corrected variant
+WITHOUT_CONFIDENCE = {"correctness_variance", "uniform_baseline_brier", "noise_floor", "noise_spread"}
+NEEDS_TWO_SAMPLES = {"noise_floor", "noise_spread"}  # and every corrected variant
 WITH_TERMS = {"capability_brier", "expected_response_brier", "correctness_variance", "uniform_baseline_brier"}
 VARIANTS = [(name, options) for name, variants in SCORES.items() for options in variants]
 
@@ -257,3 +259,60 @@ def test_with_one_sample_each_it_is_the_usual_brier_score():
     expected = brier_score_loss(verdicts, confidence)
     assert metrics.capability_brier(confidence, verdicts, [1] * 4) == pytest.approx(expected, abs=1e-15)
     assert metrics.expected_response_brier(confidence, verdicts, [1] * 4) == pytest.approx(expected, abs=1e-15)
+
+
+@settings(max_examples=60, deadline=None)
+@given(scored_questions())
+def test_concordance_counts_pairs_of_samples_with_ties_at_one_half(questions):
+    confidence, correct, total = questions
+    mu = [Fraction(c, n) for c, n in zip(correct, total, strict=True)]
+    pairs = wins = Fraction(0)
+    for s, right in zip(confidence, mu, strict=True):
+        for other, rate in zip(confidence, mu, strict=True):
+            weight = right * (1 - rate)
+            pairs += weight
+            wins += weight * (Fraction(1, 2) if s == other else int(s > other))
+    found = metrics.concordance(*questions)
+    assert np.isnan(found) if pairs == 0 else found == pytest.approx(float(wins / pairs), abs=1e-12)
+
+
+def test_concordance_is_the_weighted_auroc_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    s, correct = rng.random(50).round(1), rng.integers(0, 8, 50)
+    mu = correct / 7
+    expected = roc_auc_score([1] * 50 + [0] * 50, np.r_[s, s], sample_weight=np.r_[mu, 1 - mu])
+    assert metrics.concordance(s, correct, [7] * 50) == pytest.approx(expected)
+
+
+def test_concordance_of_constants_and_of_mu_itself():
+    assert metrics.concordance([0.3] * 3, [0, 1, 2], [2, 2, 2]) == 0.5
+    assert metrics.concordance([0.0, 0.5, 1.0], [0, 1, 2], [2, 2, 2]) < 1
+    assert metrics.concordance([0.0, 1.0], [0, 2], [2, 2]) == 1.0
+    for correct in ([0, 0], [2, 2]):
+        assert np.isnan(metrics.concordance([0.1, 0.2], correct, [2, 2]))
+
+
+def test_noise_spread_is_the_spread_of_the_score_of_the_truth():
+    """By all outcomes: the corrected score of the true mu has mean zero and this variance."""
+    mus, n = [0.1, 0.5, 0.8], 6
+    variance = 0.0
+    for mu in mus:
+        chance = binom.pmf(range(n + 1), n, mu)
+        terms = [metrics.capability_brier([mu], [c], [n], corrected=True) for c in range(n + 1)]
+        assert chance @ terms == pytest.approx(0, abs=1e-14)
+        variance += chance @ np.square(terms)
+        expected = 2 * (mu * (1 - mu)) ** 2 / (n * (n - 1))
+        assert chance @ np.square(terms) == pytest.approx(expected)
+        estimates = [metrics.noise_spread([c], [n]) ** 2 for c in range(n + 1)]
+        assert chance @ estimates == pytest.approx(expected)  # estimated without bias
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_noise_spread_with_few_samples_squares_the_unbiased_variance(n):
+    assert metrics.noise_spread([1], [n]) == pytest.approx(np.sqrt(2 / (n * (n - 1))) * (n - 1) / (n * (n - 1)))
+
+
+def test_noise_spread_falls_with_questions_and_samples():
+    one = metrics.noise_spread([5], [10])
+    assert metrics.noise_spread([5] * 4, [10] * 4) == pytest.approx(one / 2)
+    assert metrics.noise_spread([50], [100]) < one

@@ -61,3 +61,27 @@ def test_a_value_that_is_not_allowed_is_one_clear_line(change: dict[str, object]
 
 def test_a_notebook_shows_the_line_and_no_traceback() -> None:
     assert InputError("k is too small")._render_traceback_() == ["InputError: k is too small"]
+
+
+def opened(**given: Any) -> Any:
+    return open_study({"model": "simulated", "store": "runs/recorded", "k_eval": 100, "seed": 0, **given})
+
+
+def test_everyone_is_every_model_of_which_something_is_known() -> None:
+    study = opened(k_eval=20)
+    found = {each.model.name: each for each in study.everyone()}
+    assert found["simulated"] is study
+    assert {"smollm2-135m", "gpt-oss-20b", "qwen3-8b", "olmo-3-7b-instruct"} <= set(found)
+    assert all(each.evaluations or each.reported for each in found.values())
+    assert all(each.k_eval == 20 for each in found.values())
+    assert {int(one.counts.total.max()) for each in found.values() for one in each.evaluations} == {20}
+
+
+def test_the_largest_data_set_comes_first() -> None:
+    sizes = [len(one.counts) for one in opened().evaluations]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_a_study_says_what_is_special_about_a_data_set() -> None:
+    assert "k_eval = 500" in opened(k_eval=500)._repr_html_()
+    assert "k_eval" not in opened()._repr_html_()

@@ -5,6 +5,7 @@ from math import comb
 import numpy as np
 import pandas as pd
 import pytest
+import scorio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -129,3 +130,11 @@ def test_curve_is_the_mean_and_spread_of_independent_verdicts():
         outcomes = [(0, (1 - p) * (1 - q)), (0.5, p * (1 - q) + q * (1 - p)), (1, p * q)]
         variance = sum(chance * (rate - (p + q) / 2) ** 2 for rate, chance in outcomes)
         assert curve.sd[column] == pytest.approx(variance**0.5)
+
+
+@pytest.mark.parametrize("k", [1, 3, 8, 20])
+def test_the_mean_over_questions_is_that_of_scorio(k):
+    samples = np.random.default_rng(k).random((30, 20)) < np.linspace(0, 1, 30)[:, None]
+    correct = samples.sum(axis=1)
+    expected = scorio.eval.pass_at_k(samples.astype(int), k)
+    assert pass_at_k(correct, [20] * 30, [k]).mean() == pytest.approx(expected, abs=1e-12)

@@ -115,5 +115,5 @@ def test_the_printed_hyperparameters() -> None:
     assert paper_recipe("olmo-3-7b-instruct", "math500") == Recipe(5e-3)
     assert paper_recipe("qwen3-8b", "triviaqa") == Recipe(2e-4)
     for model, dataset in (("smollm2-135m", "gsm8k"), ("qwen3-8b", "mmlu")):
-        with pytest.raises(InputError, match="unknown (model|data set) with a probe in the paper"):
+        with pytest.raises(InputError, match=r"unknown (model|data set) with a probe in the paper"):
             paper_recipe(model, dataset)

@@ -7,9 +7,18 @@ import pytest
 from capcal_lib import reported
 from capcal_lib.errors import InputError
 from capcal_lib.paths import ROOT
-from capcal_lib.reported import COLUMNS, FOLDER, TABLES, beta_moments, load_reported
+from capcal_lib.reported import (
+    COLUMNS,
+    FOLDER,
+    LATER_COLUMNS,
+    LATER_TABLES,
+    TABLES,
+    beta_moments,
+    load_reported,
+)
 
 PAPER = ROOT.parent / "shared" / "paper" / "paper.tex"
+FACTS = ROOT.parent / "shared" / "paper" / "reference_code_facts.md"
 
 MODELS = {
     "Olmo-3-7B-Instruct": "olmo-3-7b-instruct",
@@ -149,7 +158,7 @@ def test_columns_and_types():
     assert list(everything["table"].unique()) == list(TABLES)
     assert everything["value"].notna().all()
     assert not everything[["table", "model", "method", "dataset"]].isna().any(axis=None)
-    assert sorted(path.stem for path in FOLDER.glob("*")) == sorted(TABLES)
+    assert sorted(path.stem for path in FOLDER.glob("*.csv")) == sorted(TABLES)
 
 
 def test_scores_are_shares():
@@ -207,6 +216,99 @@ def test_beta_moments_refuse_what_the_paper_does_not_have(model, dataset, messag
         beta_moments(model, dataset)
 
 
+LATER = "reference code"
+
+
+def printed_later(head: str) -> list[list[str]]:
+    """Return the cells of all table rows under a heading of the notes on the authors' code."""
+    lines = FACTS.read_text(encoding="utf-8").splitlines()
+    start = next(row for row, line in enumerate(lines) if line.startswith(head))
+    end = next(row for row in range(start + 1, len(lines)) if lines[row].startswith("#"))
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[start:end] if line.startswith("|")]
+
+
+@pytest.mark.skipif(not FACTS.exists(), reason="the notes on the authors' code are not beside the repository")
+@pytest.mark.parametrize(
+    ("head", "table", "per_cell", "first"),
+    [
+        ("### 7.8", "k_eval_curve", 3, 2),
+        ("### 7.10", "budget", 1, 2),
+        ("### 7.11", "tokens", 0, 1),
+        ("### 7.6", ("recalibrated", "few_shot"), 1, 2),
+        ("### 7.7", "spearman", 1, 2),
+    ],
+)
+def test_later_cells_are_those_of_the_notes_and_none_is_missing(head, table, per_cell, first):
+    _, _, *rows = printed_later(head)
+    printed = [float(value) for row in rows for cell in row[first:] for value in cell.split(" / ")]
+    assert not per_cell or len(printed) == per_cell * sum(len(row) - first for row in rows)
+    tables = (table,) if isinstance(table, str) else table
+    stored = [value for name in tables for value in load_reported(name, source=LATER)["value"]]
+    assert sorted(stored) == sorted(printed)
+    if len(tables) == 1:
+        assert stored == printed
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "value"),
+    [
+        ("k_eval_curve", ("gpt-oss-20b", "Probe (MATH)", "gpqa", 200, ""), 0.1422),
+        ("budget", ("qwen3-8b", "Verbalized confidence", "math500", 64, ""), 0.9772),
+        ("tokens", ("gpt-oss-20b", "P(True)", "aime25", None, ""), 2400),
+        ("passk_actual", ("gpt-oss-20b", "Actual", "math500", 48, ""), 0.9920),
+        ("recalibrated", ("qwen3-8b", "P(True) + isotonic", "mmlu", None, "fitted on MATH"), 0.1057),
+        ("temperature", ("gpt-oss-20b", "Probe (in-domain)", "mmlu-test-1000", None, "temperature 0.25"), 0.1013),
+        ("temperature_accuracy", ("qwen3-8b", "", "gsm8k", None, "temperature 0.175"), 0.9361),
+        ("later_brier", ("gpt-oss-20b", "Probe (in-domain)", "gpqa", None, ""), 0.1462),
+        ("later_ece", ("olmo-3-7b-instruct", "P(True)", "aime24-26", None, ""), 0.2062),
+        ("later_mean_accuracy", ("gpt-oss-20b", "", "mmlu-test-1000", None, ""), 0.8444),
+        ("oracle_rc", ("qwen3-8b", "Oracle RC", "gpqa", None, "ECE"), 0.2581),
+    ],
+)
+def test_a_later_cell_by_hand(table, key, value):
+    rows = load_reported(table, source=LATER).astype({"k": object})
+    k = [None if not isinstance(one, int) else one for one in rows["k"]]
+    keys = list(zip(rows["model"], rows["method"], rows["dataset"], k, rows["setting"], strict=True))
+    assert rows["value"].iloc[keys.index(key)] == value
+
+
+def test_later_numbers_say_what_they_are():
+    later = load_reported(source=LATER)
+    assert tuple(later.columns) == LATER_COLUMNS
+    assert list(later["table"].unique()) == list(LATER_TABLES)
+    assert sorted(path.stem for path in FOLDER.joinpath("reference_code").glob("*")) == sorted(LATER_TABLES)
+    assert (later["precision"] > 0).all()
+    assert later["generation"].str.contains(r"^G[123]").all()
+    assert (later[["source", "model", "dataset"]] != "").all(axis=None)
+
+
+def test_other_questions_have_other_names():
+    later = load_reported(source=LATER)
+    g3 = later[later["generation"] == "G3"]
+    assert not g3["dataset"].isin(["aime25", "mmlu"]).any()
+    assert not later[later["generation"] != "G3"]["dataset"].isin(["aime24-26", "mmlu-test-1000"]).any()
+
+
+def test_the_two_sources_never_mix():
+    assert set(TABLES).isdisjoint(LATER_TABLES)
+    assert set(load_reported()["table"]) == set(TABLES)
+    with pytest.raises(InputError, match=r"^unknown table of the paper 'budget'; known: "):
+        load_reported("budget")
+    with pytest.raises(InputError, match=r"^unknown table of the reference code 'main'; known: budget, "):
+        load_reported("main", source=LATER)
+    with pytest.raises(InputError, match=r"^unknown source of reported numbers 'blog'; known: paper, reference code$"):
+        load_reported(source="blog")
+
+
+def test_a_later_number_without_its_generation_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(reported, "FOLDER", tmp_path)
+    path = tmp_path / "reference_code" / "tokens.csv"
+    path.parent.mkdir()
+    path.write_text(f"{','.join(LATER_COLUMNS)}\ntokens,m,x,d,,,1,,figure,0.1\n", encoding="utf-8")
+    with pytest.raises(InputError, match="line 2: the generation must be given; got ''"):
+        load_reported("tokens", source=LATER)
+
+
 HEAD = ",".join(COLUMNS)
 
 
@@ -220,7 +322,7 @@ HEAD = ",".join(COLUMNS)
         (f"{HEAD}\nmain,m,x,d,,\n", "line 2: value must be a number; got ''"),
         (f"{HEAD}\nmain,m,x,d,4.5,0.1\n", "line 2: k must be a whole number or empty; got '4.5'"),
         (f"{HEAD}\nmixing,m,x,d,,0.1\n", "line 2: the table must be 'main'; got 'mixing'"),
-        (f"{HEAD}\nmain,m,x,d,,0.1\nmain,m,x,d,,0.2\n", "line 3: another line has the same table, model, method"),
+        (f"{HEAD}\nmain,m,x,d,,0.1\nmain,m,x,d,,0.2\n", "line 3: another line has the same table, model"),
         (f"{HEAD}\nmain,m,x,d,,0.1,0.2,7\n", "must be"),
     ],
 )
