@@ -54,9 +54,8 @@ recorded: $(READY)
 	  done; \
 	  $(BIN)/capcal coordinates --model $$model --dataset $$dataset --store $(RECORDED); \
 	done; \
-	$(BIN)/capcal exact --model $$model --dataset mini-exam --epsilon 0.0001 --store $(RECORDED); \
-	$(BIN)/capcal exact --model $$model --dataset mini-capitals --epsilon 0.02 --store $(RECORDED); \
-	$(BIN)/capcal exact --model $$model --dataset mini-arithmetic --epsilon 0.01 --store $(RECORDED); done
+	$(BIN)/capcal exact --model $$model --dataset mini-exam --store $(RECORDED); \
+	$(BIN)/capcal exact --model $$model --dataset mini-capitals --epsilon 0.02 --store $(RECORDED); done
 
 # Derive the .ipynb files from their py:percent sources.
 notebooks: $(READY)

@@ -23,7 +23,7 @@ def exact_pairs(store: Path, evaluations: Sequence[Evaluation]) -> list[Pair]:
         folder = find_run(store, one.model.name, one.dataset.name, one.dataset.evaluation_split)
         if (folder / FILE).exists():
             bounds = read_exact(folder)
-            rows = pd.Series(range(len(bounds)), bounds.question_ids)[one.counts.question_ids].to_numpy()
+            rows = pd.Index(bounds.question_ids).get_indexer(pd.Index(one.counts.question_ids))
             columns = bounds.question_ids[rows], bounds.lower[rows], bounds.upper[rows], bounds.passes[rows]
             pairs.append((one, ExactAccuracy(*columns)))
     return pairs
@@ -76,3 +76,24 @@ def convergence(
         theory = np.sqrt(np.mean(mu * (1 - mu)) / k)
         rows.append((k, float(np.sqrt(np.mean((drawn - mu) ** 2))), float(theory), one.evidence))
     return pd.DataFrame(rows, columns=["k", "error", "theory", "evidence"])
+
+
+def best_known(pairs: Sequence[Pair]) -> list[Pair]:
+    """Return the pair with the most known questions: at most one."""
+    return sorted(pairs, key=lambda pair: int(np.isnan(pair[1].mu).sum()) - len(pair[1]))[:1]
+
+
+def agreement(z: Sequence[float] | Floats) -> dict[str, float]:
+    """Summarise ``z_scores``, each beside what a standard normal variable gives; NaN for none.
+
+    Returns
+    -------
+    dict
+        ``spread``, their standard deviation (1); ``outside``, the share beyond 1.96 (0.05); ``middle``, the mean in its
+        standard errors (within 2, nearly always).
+    """
+    scores = np.asarray(z, np.float64)
+    if not len(scores):
+        return dict.fromkeys(("spread", "outside", "middle"), float("nan"))
+    middle = float(scores.mean() * np.sqrt(len(scores)))
+    return {"spread": float(scores.std()), "outside": float(np.mean(np.abs(scores) > 1.96)), "middle": middle}

@@ -88,7 +88,7 @@ def exact_accuracy(
     >>> model = load_model("simulated")
     >>> exact = exact_accuracy(open_engine(model), model, load_questions("mini-capitals", limit=2))
     >>> exact.mu.round(3).tolist()
-    [0.035, 0.205]
+    [0.983, 0.971]
     """
     if not 0 < epsilon <= 1:
         raise InputError(f"epsilon is a probability above 0, such as {EPSILON}; got {epsilon!r}")

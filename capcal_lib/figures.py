@@ -557,7 +557,7 @@ def differences(table: pd.DataFrame, *, reference: str) -> Figure:
     return _done(figure)
 
 
-def convergence(table: pd.DataFrame, z: npt.NDArray[np.float64]) -> Figure:
+def convergence(table: pd.DataFrame, z: Sequence[float]) -> Figure:
     """Draw what ``convergence.convergence`` and ``z_scores`` hold: estimates of mu against its exact value."""
     with _style():
         figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")

@@ -30,7 +30,7 @@ from capcal_lib.probes.reliance import Familiarity, conformal_half_width
 from capcal_lib.questions import Question
 from capcal_lib.reported import load_reported
 from capcal_lib.store import find_run, read_record
-from capcal_lib.tables import shift
+from capcal_lib.tables import shift, stack
 from capcal_lib.verdicts import FILE as VERDICTS
 from capcal_lib.verdicts import read_verdicts, run_questions
 
@@ -118,10 +118,10 @@ def _load(folder: Path, dataset: Dataset, k: int | None) -> ProbeSet:
 
 
 def _places(names: Sequence[str], wanted: npt.NDArray[np.str_], folder: Path) -> npt.NDArray[np.int64]:
-    places = pd.Series(range(len(names)), names).reindex(wanted)
-    if places.isna().any():
+    places = pd.Index(list(names)).get_indexer(pd.Index(wanted))
+    if (places < 0).any():
         raise InputError(f"{folder}: some sampled questions have no hidden states; extract them with: capcal features")
-    return places.to_numpy(np.int64)
+    return places.astype(np.int64)
 
 
 def paper_probe() -> LinearProbe:
@@ -311,6 +311,26 @@ def contest_table(
     return pd.DataFrame(rows, columns=[*columns, "evidence"])
 
 
+def last_step(curve: pd.DataFrame) -> float:
+    """Return how far the score falls at the last step of a learning curve; NaN for less than two points."""
+    return float(curve["brier"].iloc[-2] - curve["brier"].iloc[-1]) if len(curve) > 1 else float("nan")
+
+
+def home_and_away(table: pd.DataFrame) -> dict[str, float]:
+    """Average a ``reliance`` table over the training set's own questions and over others; NaN for none.
+
+    Returns
+    -------
+    dict
+        ``covered``: the share inside the band at home; ``home`` and ``away``: the share flagged as far.
+    """
+    if table.empty:
+        return dict.fromkeys(("covered", "home", "away"), float("nan"))
+    own = table["shift"] == SHIFTS["id"]
+    shares = table["covered"][own].mean(), table["flagged"][own].mean(), table["flagged"][~own].mean()
+    return dict(zip(("covered", "home", "away"), map(float, shares), strict=True))
+
+
 def pick(sets: Sequence[ProbeSet], dataset: str) -> list[ProbeSet]:
     """Return the set of a data set: at most one.
 
@@ -321,6 +341,14 @@ def pick(sets: Sequence[ProbeSet], dataset: str) -> list[ProbeSet]:
     """
     name = load_dataset(dataset).name
     return [one for one in sets if one.dataset.name == name]
+
+
+def contest_tables(
+    training: Sequence[ProbeSet], tests: Sequence[ProbeSet], rng: np.random.Generator, *references: str
+) -> list[pd.DataFrame]:
+    """Hold a contest on each data set, and return the stacked ``contest_table`` against each reference."""
+    held = [(test, terms) for test in tests if len(terms := contest(training, test, rng))]
+    return [stack([contest_table(*one, rng, reference=name) for one in held]) for name in references]
 
 
 def baselines_beaten(table: pd.DataFrame) -> dict[str, int]:
@@ -335,7 +363,7 @@ def baselines_beaten(table: pd.DataFrame) -> dict[str, int]:
     counted = {"sets": 0, "below": 0, "above": 0}
     for _, rows in table.groupby("data set") if len(table) else ():
         simple = rows[~rows["predictor"].isin([LINEAR, OPTIMUM, TUNED, KERNEL])]
-        best = simple.loc[simple["brier"].idxmin()]
+        best = simple.iloc[int(simple["brier"].to_numpy().argmin())]
         counted["sets"] += 1
         counted["below"] += int(best["difference low"] > 0)
         counted["above"] += int(best["difference high"] < 0)

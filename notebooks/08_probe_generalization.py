@@ -55,7 +55,10 @@ tables.show(kinds, "By how far the training set is from the test set.")
 
 # %%
 counted = generalisation.shift_counts(kinds)
-notebook.glue(**counted)
+notebook.glue(own=counted["own"], own_cells=counted["own_cells"])
+notebook.glue(away=counted["away"], away_cells=counted["away_cells"])
+notebook.glue(mixture=counted["mixture"])
+notebook.glue(mixture_cells=counted["mixture_cells"])
 
 # %% [markdown]
 # On its own data set a probe beats a random guess in {glue:text}`own` of {glue:text}`own_cells` cells. Elsewhere it does

@@ -41,25 +41,17 @@ study
 # in the main table. *Tuned* chooses the weight decay by cross-validation on training questions. The *kernel probe*
 # reads all layers instead of their mean: standardised, along their 64 strongest directions, by kernel ridge
 # regression on $\hat\mu$, with bandwidth and penalty chosen by leaving one training question out, in closed form. It
-# costs the same single pass over the prompt, and nothing of it is chosen on the questions scored here.
+# costs the same single pass over the prompt. Its design was settled on the training questions of the four mini sets of
+# `smollm2-135m`, but with the test scores in sight, so its lead there may flatter it; other models and data sets
+# are the clean test.
 
 # %%
 training = generalisation.training_sets(ROOT / store, model)
 tests = generalisation.evaluation_sets(ROOT / store, model, k_eval=k_eval)
-tests = [
-    one for one in tests if generalisation.pick(training, one.dataset.name)
-]
 
 # %%
-terms = [generalisation.contest(training, one, study.rng) for one in tests]
-against_paper, against_tuned = (
-    tables.stack(
-        [
-            generalisation.contest_table(*pair, study.rng, reference=name)
-            for pair in zip(tests, terms, strict=True)
-        ]
-    )
-    for name in (generalisation.LINEAR, generalisation.TUNED)
+against_paper, against_tuned = generalisation.contest_tables(
+    training, tests, study.rng, generalisation.LINEAR, generalisation.TUNED
 )
 
 # %%
@@ -69,13 +61,13 @@ tables.show(against_paper, "Score, and difference from the paper's probe.")
 figures.differences(against_paper, reference=generalisation.LINEAR)
 
 # %%
-notebook.glue(
-    **generalisation.baselines_beaten(against_paper),
-    kernel=generalisation.tenths_won(against_paper),
-    tuned=generalisation.tenths_won(
-        against_tuned, reference=generalisation.TUNED
-    ),
-)
+beaten = generalisation.baselines_beaten(against_paper)
+kernel = generalisation.tenths_won(against_paper)
+tuned = generalisation.tenths_won(against_tuned, reference=generalisation.TUNED)
+
+# %%
+notebook.glue(sets=beaten["sets"], kernel=kernel, tuned=tuned)
+notebook.glue(below=beaten["below"], above=beaten["above"])
 
 # %% [markdown]
 # Of {glue:text}`sets` data sets, the paper's probe beats the best of the baselines on {glue:text}`below` and loses to
@@ -104,12 +96,7 @@ for train, test in zip(ours, theirs, strict=False):
 figures.learning(by_size, by_k)
 
 # %%
-saved = (
-    by_k["brier"].iloc[-2] - by_k["brier"].iloc[-1]
-    if len(by_k) > 1
-    else float("nan")
-)
-notebook.glue(last_step=saved)
+notebook.glue(last_step=generalisation.last_step(by_k))
 
 # %% [markdown]
 # The last step to ten samples changes the score by {glue:text}`last_step:.3f`. Where that is small against the step from
@@ -130,13 +117,9 @@ trust = tables.stack(
 tables.show(trust, "A band and a warning, in and out of domain.", digits=2)
 
 # %%
-home = trust[trust["data set"] == theirs[0].dataset.title] if theirs else trust
-away = trust.drop(home.index)
-notebook.glue(
-    covered=home["covered"].mean() if len(home) else float("nan"),
-    flagged_home=home["flagged"].mean() if len(home) else float("nan"),
-    flagged_away=away["flagged"].mean() if len(away) else float("nan"),
-)
+shares = generalisation.home_and_away(trust)
+notebook.glue(covered=shares["covered"])
+notebook.glue(flagged_home=shares["home"], flagged_away=shares["away"])
 
 # %% [markdown]
 # At home the band covers {glue:text}`covered:.2f` and {glue:text}`flagged_home:.2f` of the questions are flagged; elsewhere

@@ -35,7 +35,9 @@ study
 # very settings of the samples: temperature, top-k, top-p, longest answer. Every answer that ends is graded. Beginnings
 # that are too unlikely are left out, so that
 #
-# $$ \sum_{y \text{ right}} p(y \mid x) \;\le\; \mu \;\le\; 1 - \sum_{y \text{ wrong}} p(y \mid x) $$ (exact-bounds)
+# $$
+# \sum_{y \text{ right}} p(y \mid x) \;\le\; \mu \;\le\; 1 - \sum_{y \text{ wrong}} p(y \mid x)
+# $$ (exact-bounds)
 #
 # holds without any statistics. For an answer of one letter this is one pass over the prompt, and one more for each
 # letter to see that the answer ends there. The first letter alone would not do: what follows it can still change
@@ -52,15 +54,12 @@ tables.show(
 )
 
 # %%
-best = max(
-    pairs, key=lambda pair: (pair[1].mu == pair[1].mu).sum(), default=None
-)
-costs = convergence.bounds_table([best] if best else [])
-notebook.glue(
-    known=int(costs["known"].sum()),
-    passes=costs["passes"].mean(),
-    tokens=costs["tokens"].mean(),
-)
+best = convergence.best_known(pairs)
+costs = convergence.bounds_table(best)
+
+# %%
+notebook.glue(known=int(costs["known"].sum()))
+notebook.glue(passes=costs["passes"].mean(), tokens=costs["tokens"].mean())
 
 # %% [markdown]
 # On the data set with the most known questions, {glue:text}`known` of them, a question takes {glue:text}`passes:.0f` next-token
@@ -73,18 +72,18 @@ notebook.glue(
 
 # %%
 ks = [k for k in (1, 2, 5, 10, 20, 50, 100) if k <= k_eval]
-curve = convergence.convergence(*best, ks, study.rng) if best else costs
-z = convergence.z_scores(*best) if best else costs["passes"].to_numpy()
+curve = tables.stack(
+    [convergence.convergence(*pair, ks, study.rng) for pair in best]
+)
+z = [score for pair in best for score in convergence.z_scores(*pair)]
 
 # %% mystnb={"figure": {"caption": "Error of estimates against exact mu (left); their standardised differences at all samples (right).", "name": "fig-exact"}}
 figures.convergence(curve, z)
 
 # %%
-notebook.glue(
-    spread=z.std() if len(z) else float("nan"),
-    outside=(abs(z) > 1.96).mean() if len(z) else float("nan"),
-    middle=z.mean() * len(z) ** 0.5 if len(z) else float("nan"),
-)
+agreement = convergence.agreement(z)
+notebook.glue(spread=agreement["spread"], outside=agreement["outside"])
+notebook.glue(middle=agreement["middle"])
 
 # %% [markdown]
 # The standard deviation is {glue:text}`spread:.2f`, where 1 is expected; {glue:text}`outside:.2f` of the questions lie outside

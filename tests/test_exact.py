@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from capcal_lib.convergence import bounds_table, convergence, exact_pairs, z_scores
+from capcal_lib.convergence import agreement, best_known, bounds_table, convergence, exact_pairs, z_scores
 from capcal_lib.engines import LikelyAnswers, open_engine
 from capcal_lib.engines.simulated import SimulatedEngine, true_mu
 from capcal_lib.errors import InputError
@@ -129,6 +129,15 @@ def test_another_mu_would_be_found_out() -> None:
     assert z_scores(one, shuffled).std() > 2
     again = convergence(one, exact, [5], np.random.default_rng(1))["error"][0]
     assert again != convergence(one, exact, [5], np.random.default_rng(2))["error"][0]
+
+
+def test_agreement_is_summarised_and_the_best_pair_found() -> None:
+    summary = agreement([-3.0, 0.0, 0.0, 1.0])
+    assert summary == pytest.approx({"spread": 1.5, "outside": 0.25, "middle": -1.0})
+    assert all(map(np.isnan, agreement([]).values()))
+    pairs = [pair("smollm2-135m", "mini-capitals"), pair("smollm2-135m")]
+    assert best_known(pairs)[0][0].dataset.name == "mini-exam"
+    assert best_known([]) == []
 
 
 def test_the_table_of_bounds_counts_what_is_known() -> None:

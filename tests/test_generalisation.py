@@ -142,6 +142,23 @@ def test_wins_are_counted_only_where_the_interval_says_so() -> None:
     assert lab.tenths_won(table) == 1
 
 
+def test_tables_against_two_references_share_their_scores() -> None:
+    one, other = lab.contest_tables(TRAINING, [UNSEEN], rng(), lab.LINEAR, lab.OPTIMUM)
+    assert one["brier"].tolist() == other["brier"].tolist()
+    gap = one.set_index("predictor")["difference"] - other.set_index("predictor")["difference"]
+    np.testing.assert_allclose(gap, gap.iloc[0])
+    assert lab.contest_tables([], [], rng(), lab.LINEAR)[0].empty
+
+
+def test_the_last_step_and_the_shares_at_home() -> None:
+    assert lab.last_step(pd.DataFrame({"brier": [0.3, 0.2, 0.15]})) == pytest.approx(0.05)
+    assert np.isnan(lab.last_step(pd.DataFrame()))
+    kinds = [lab.SHIFTS["id"], lab.SHIFTS["ood"], lab.SHIFTS["out"]]
+    table = pd.DataFrame({"shift": kinds, "covered": [0.9, 0.5, 0.1], "flagged": [0.1, 0.5, 0.7]})
+    assert lab.home_and_away(table) == pytest.approx({"covered": 0.9, "home": 0.1, "away": 0.6})
+    assert all(map(np.isnan, lab.home_and_away(pd.DataFrame()).values()))
+
+
 def test_text_statistics_count_what_is_seen() -> None:
     texts = ["What is 6 × 7?", "A. Paris\nB. Rome"]
     assert lab.text_statistics(texts).tolist() == [[14, 5, 2, 1, 2], [16, 4, 0, 4, 2]]
