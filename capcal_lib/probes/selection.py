@@ -39,7 +39,7 @@ MLP_ITERATIONS = 100
 VALIDATION = 5  # every fifth training question decides which epoch of SGD is kept
 REDUCED = 1_024  # training questions or features up to which the settings of one matrix share its decomposition
 RESAMPLES = 2_000
-TOLERANCE = 5e-5  # of the preconditioned gradient, whose square bounds how far an objective is from its optimum
+TOLERANCE = 1e-5  # of the preconditioned gradient, whose square bounds how far an objective is from its optimum
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +287,7 @@ def _selection(
     table = pd.DataFrame([asdict(setting) for setting in settings]).assign(
         **_intervals(terms, rng), chosen=np.arange(len(settings)) == best
     )
-    rows = np.array(list(by_states.values())).reshape(len(by_states), -1)
+    rows = np.array(list(by_states.values())).reshape(len(by_states), -1 if by_states else 0)
     states = pd.DataFrame({"states": list(by_states)}).assign(**_intervals(rows, rng))
     return Selection(table, states, settings[best], score, confidence, corrected)
 
