@@ -140,13 +140,25 @@ def coverage_probability(
     >>> coverage_probability([0.01, 0.5], 100, method="wald").round(3)
     array([0.633, 0.943])
     """
-    from scipy.stats import binom  # slow to import
-
     mu = as_confidence(expected_accuracy)
     correct = np.arange(whole("k_eval", k_eval, least=1) + 1)
     limits = binomial_interval(correct, np.full(correct.size, k_eval), method=method, level=level)
     held = (limits[:, 0] <= mu[:, None]) & (mu[:, None] <= limits[:, 1])
-    return (binom.pmf(correct, k_eval, mu[:, None]) * held).sum(axis=1)
+    return (count_chances(mu, k_eval) * held).sum(axis=1)
+
+
+def count_chances(expected_accuracy: ArrayLike, k_eval: int) -> Floats:
+    """Return the chance of each number correct among k_eval samples, shape (n, k_eval + 1): the binomial distribution.
+
+    >>> count_chances([0.5, 0.0], 2).round(4)
+    array([[0.25, 0.5 , 0.25],
+           [1.  , 0.  , 0.  ]])
+    """
+    from scipy.special import gammaln, xlog1py, xlogy  # slow to import
+
+    mu, correct = as_confidence(expected_accuracy)[:, None], np.arange(k_eval + 1)
+    ways = gammaln(k_eval + 1) - gammaln(correct + 1) - gammaln(k_eval - correct + 1)
+    return np.exp(ways + xlogy(correct, mu) + xlog1py(k_eval - correct, -mu))
 
 
 def wald_sample_size(half_width: float, *, expected_accuracy: float = 0.5, level: float = 0.95) -> int:
