@@ -60,9 +60,8 @@ def sample(
             engine=engine,
             seed=seed,
             progress=progress,
+            say=lambda line: out.print(line, soft_wrap=True),
         )
-    if drawn.cut_bytes:
-        out.print(f"cut off a torn line of {drawn.cut_bytes} bytes that an earlier stop had left")
     out.print(f"{drawn.new} samples drawn, {drawn.present} were there; {drawn.folder}", soft_wrap=True)
     if drawn.failed:
         err.print(f"capcal: {sum(drawn.failed.values())} samples failed; the same command tries them again")

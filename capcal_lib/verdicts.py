@@ -10,9 +10,9 @@ import pyarrow as pa
 from capcal_lib.errors import InputError
 from capcal_lib.grading import GRADER_VERSION, grade_many
 from capcal_lib.questions import Question, load_questions, questions_digest
-from capcal_lib.store import KEY, read_record, read_samples, read_table, write_table
+from capcal_lib.store import KEY, VERDICTS, read_record, read_samples, read_table, write_table
 
-FILE = "verdicts.parquet"
+FILE = VERDICTS
 SCHEMA = pa.schema(
     [
         ("question_id", pa.string()),

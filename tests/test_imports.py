@@ -16,6 +16,7 @@ ORDER = (  # a module may import from its own line and from those above it
     ("prompts",),
     ("engines", "weights"),
     ("store",),
+    ("sessions",),
     ("sampling",),
     ("grading",),
     ("counts", "verdicts"),

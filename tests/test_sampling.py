@@ -80,7 +80,7 @@ def test_progress_counts_to_what_is_missing(tmp_path: Path) -> None:
     sample("simulated", SET, k=1, limit=4, store=tmp_path)
     seen: list[tuple[int, int]] = []
     sample("simulated", SET, k=3, limit=4, store=tmp_path, progress=lambda done, wanted: seen.append((done, wanted)))
-    assert seen == [(2, 8), (4, 8), (6, 8), (8, 8)]
+    assert seen == [(0, 8), (2, 8), (4, 8), (6, 8), (8, 8)]
 
 
 def test_the_same_seed_gives_the_same_rows_and_another_others(tmp_path: Path, undisturbed: pd.DataFrame) -> None:

@@ -74,9 +74,9 @@ def test_raising_k_asks_only_for_what_is_missing(tmp_path: Path) -> None:
     with open_writer(tmp_path, RECORD) as writer:
         writer.append([row("a", 0), row("a", 1), row("b", 1)])
     with open_writer(tmp_path, RECORD) as writer:
-        assert writer.missing(["a", "b", "c"], 2) == {"b": (0,), "c": (0, 1)}
-        assert writer.missing(["a"], 1) == {}
-        assert writer.missing(["a"], 4) == {"a": (2, 3)}
+        assert writer.missing({"a": 2, "b": 2, "c": 2}) == {"b": (0,), "c": (0, 1)}
+        assert writer.missing({"a": 1}) == {}
+        assert writer.missing({"a": 4}) == {"a": (2, 3)}
 
 
 def test_a_row_is_never_written_twice(tmp_path: Path) -> None:
@@ -121,8 +121,9 @@ def test_a_journal_cut_at_any_byte_loses_only_the_torn_line(tmp_path: Path) -> N
         whole = sum(end <= cut for end in ends)
         assert keys(folder) == [("a", index) for index in range(whole)]
         with open_writer(tmp_path, RECORD) as writer:
-            assert writer.cut_bytes == cut - ([0, *ends][whole])
-            assert writer.missing(["a"], 4) == ({"a": tuple(range(whole, 4))} if whole < 4 else {})
+            torn = cut - [0, *ends][whole]
+            assert writer.notes == ([f"cut off a torn tail of {torn} bytes that an earlier stop had left"] * bool(torn))
+            assert writer.missing({"a": 4}) == ({"a": tuple(range(whole, 4))} if whole < 4 else {})
             writer.append([row("a", index) for index in range(whole, 4)])
         assert keys(folder) == [("a", index) for index in range(4)]
 
@@ -148,7 +149,7 @@ def test_killed_writers_lose_nothing_that_was_appended(tmp_path: Path) -> None:
         from capcal_lib import store
         store.ROWS_PER_SHARD = 40
         with store.open_writer(Path(sys.argv[1]), RECORD) as writer:
-            for question, indices in writer.missing([f"q{n}" for n in range(60)], 5).items():
+            for question, indices in writer.missing({f"q{n}": 5 for n in range(60)}).items():
                 for index in indices:
                     writer.append([row(question, index, f"{question}:{index}")])
                     print(question, index, flush=True)
@@ -193,7 +194,7 @@ def test_another_setting_is_another_run_and_the_difference_is_named(tmp_path: Pa
             writer.append([row("a", 0)])
     one, two = run_folder(tmp_path, IDENTITY), run_folder(tmp_path, other)
     assert list_runs(tmp_path) == sorted([one, two])
-    assert differences(one, two) == ["seed: 0 / 1", "sampling.top_p: 1.0 / 0.9"]
+    assert differences(IDENTITY, other) == ["seed: 0 / 1", "sampling.top_p: 1.0 / 0.9"]
     with pytest.raises(InputError, match=r"2 runs of m on d .* differ in .*seed: "):
         find_run(tmp_path, "m", "d", "test")
 
@@ -260,6 +261,6 @@ def test_a_full_disk_keeps_what_was_written(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert keys(folder)[:2] == [("a", 0), ("a", 1)]
     with open_writer(tmp_path, RECORD) as writer:
-        assert writer.missing(["a"], 3) == {"a": (2,)}
+        assert writer.missing({"a": 3}) == {"a": (2,)}
         writer.append([row("a", 2)])
     assert keys(folder) == [("a", 0), ("a", 1), ("a", 2)]

@@ -13,7 +13,7 @@ from capcal_lib.manifests import load_model
 from capcal_lib.paths import RECORDED_RUNS
 from capcal_lib.questions import load_questions
 from capcal_lib.sampling import describe, sample
-from capcal_lib.store import KEY, find_run, open_writer, read_record, read_samples
+from capcal_lib.store import KEY, Record, find_run, open_writer, read_record, read_samples
 from capcal_lib.verdicts import FILE, SCHEMA, Graded, grade_run, read_verdicts, run_questions
 
 SET = "mini-exam"
@@ -115,7 +115,9 @@ def test_an_ungraded_run_names_the_command(run: Path) -> None:
 def test_a_changed_question_set_is_refused(run: Path) -> None:
     record = run / "run.json"
     digest = read_record(run).identity.questions
-    record.write_text(record.read_text().replace(digest, "0" * len(digest)))
+    text = record.read_text().replace(digest, "0" * len(digest))
+    record.write_text(text)
+    run = run.rename(run.with_name(Record.model_validate_json(text).identity.key))
     with pytest.raises(InputError, match=r"the questions of mini-exam \(test\) are not those that were sampled"):
         run_questions(run)
     with pytest.raises(InputError, match="are not those that were sampled"):
