@@ -42,30 +42,39 @@ def sample(
     k: Annotated[int, typer.Option("--k", help="Samples a question.")],
     split: SplitName = None,
     limit: Annotated[int | None, typer.Option("--limit", help="Only a random subset, the same each time.")] = None,
+    precision: Annotated[
+        float | None,
+        typer.Option("--precision", help="Stop a question once its 95 % interval reaches this far to either side."),
+    ] = None,
     engine: Engine = None,
     store: Store = LOCAL_RUNS,
     seed: Seed = 0,
 ) -> None:
     """Draw the samples that the store lacks. Stop it at any time; the same command goes on."""
+    from capcal_lib.adaptive import sample_until
     from capcal_lib.sampling import sample as draw
 
+    def say(line: str) -> None:
+        out.print(line, markup=False, highlight=False, soft_wrap=True)
+
     with _progress(f"{model} on {dataset}") as progress:
-        drawn = draw(
-            model,
-            dataset,
-            k=k,
-            store=store,
-            split=split,
-            limit=limit,
-            engine=engine,
-            seed=seed,
-            progress=progress,
-            say=lambda line: out.print(line, soft_wrap=True),
-        )
-    out.print(f"{drawn.new} samples drawn, {drawn.present} were there; {drawn.folder}", soft_wrap=True)
-    if drawn.failed:
-        err.print(f"capcal: {sum(drawn.failed.values())} samples failed; the same command tries them again")
-        for reason, number in sorted(drawn.failed.items(), key=lambda item: -item[1]):
+        settings = {"split": split, "limit": limit, "engine": engine, "seed": seed, "progress": progress, "say": say}
+        if precision is None:
+            drawn = draw(model, dataset, k=k, store=store, **settings)
+            done = f"{drawn.new} samples drawn, {drawn.present} were there"
+            folder, failed = drawn.folder, drawn.failed
+        else:
+            stopped = sample_until(model, dataset, k=k, precision=precision, store=store, **settings)
+            most = stopped.questions * k
+            done = (
+                f"{stopped.new} samples drawn; {stopped.early} of {stopped.questions} questions stopped before {k}, "
+                f"which saved {stopped.saved} of {most} samples ({stopped.saved / most:.0%})"
+            )
+            folder, failed = stopped.folder, stopped.failed
+    say(f"{done}; {folder}")
+    if failed:
+        err.print(f"capcal: {sum(failed.values())} samples failed; the same command tries them again")
+        for reason, number in sorted(failed.items(), key=lambda item: -item[1]):
             err.print(f"{number} failed: {reason}", markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(1)
 
@@ -217,21 +226,62 @@ def score(
 
 
 @app.command()
-def status(store: Store = LOCAL_RUNS) -> None:
-    """Show the runs of a store."""
-    from capcal_lib.store import list_runs, read_record, read_samples
+def status(
+    store: Store = LOCAL_RUNS,
+    model: Annotated[str | None, typer.Option("--model", help="Only this model's runs.")] = None,
+    dataset: Annotated[str | None, typer.Option("--dataset", help="Only the runs on this data set.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a run and line.")] = False,
+) -> None:
+    """Show what each run of a store has, what it lacks, what it took, and how long a drawing still takes."""
+    from capcal_lib.status import as_row, line, spell_lacking, spell_pace, survey
 
-    if not store.is_dir():
-        raise InputError(f"{store} is not a folder; name a run store with --store")
-    table = Table("model", "data set", "split", "run", "questions", "samples a question", "samples", "tokens")
-    for folder in list_runs(store):
-        identity, samples = read_record(folder).identity, read_samples(folder)
-        each = samples.groupby("question_id").size()
-        spread = f"{each.min()} to {each.max()}" if len(each) and each.min() < each.max() else str(each.max())
-        tokens = samples["completion_tokens"].sum()
-        numbers = (f"{len(each):,}", spread, f"{len(samples):,}", f"{tokens:,}")
-        table.add_row(identity.model, identity.dataset, identity.split, identity.key, *numbers)
+    runs = survey(store, model, dataset)
+    if as_json or not out.is_terminal:
+        for run in runs:
+            out.print(as_row(run) if as_json else line(run), markup=False, highlight=False, soft_wrap=True)
+        return
+    table = Table(
+        "run", "samples", "a question", "of those asked for", "tokens", "pace", "verdicts", "confidences", "features"
+    )
+    for run in runs:
+        what = f"{run.identity.model}\n{run.identity.dataset}-{run.identity.split}\n{run.identity.key}"
+        each = " to ".join(map(str, sorted(set(run.each))))
+        methods = "\n".join(f"{method}: {covered}" for method, covered in run.confidences.items()) or "no"
+        lacking = f"{run.asked}: {spell_lacking(run)}"
+        numbers = (f"{run.samples:,}", each, lacking, f"{run.tokens:,}", spell_pace(run).replace(", ", "\n"))
+        table.add_row(what, *numbers, run.graded, methods, run.features)
     out.print(table)
+
+
+@app.command()
+def merge(
+    into: Annotated[Path, typer.Argument(metavar="INTO", help="A run store, existing or not.")],
+    sources: Annotated[list[Path], typer.Argument(metavar="FROM...", help="Run stores, or single runs.")],
+) -> None:
+    """Take over the runs and rows of other stores. Conflicting rows are refused, and nothing is written then."""
+    from capcal_lib.merging import merge as merge_stores
+
+    for run in merge_stores(into, sources):
+        lines = [f"{run.rows} samples taken over, {run.present} were there; {run.source} into {run.target}", *run.notes]
+        for line in lines:
+            out.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+@app.command()
+def verify(
+    store: Store = LOCAL_RUNS,
+    model: Annotated[str | None, typer.Option("--model", help="Only this model's runs.")] = None,
+    dataset: Annotated[str | None, typer.Option("--dataset", help="Only the runs on this data set.")] = None,
+) -> None:
+    """Check every run of a store: one line a run, ok or all that is wrong with it; exit status 1 where anything is."""
+    from capcal_lib.verify import verify_store
+
+    wrong = False
+    for checked in verify_store(store, model, dataset):
+        wrong |= bool(checked.problems)
+        out.print(str(checked), markup=False, highlight=False, soft_wrap=True)
+    if wrong:
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -95,6 +95,11 @@ def list_runs(store: Path) -> list[Path]:
     return sorted(path.parent for path in store.glob("*/*/*/run.json"))
 
 
+def list_run_folders(store: Path) -> list[Path]:
+    """List all folders in which a run is or should be, with or without a record, sorted."""
+    return sorted(path for path in store.glob("*/*/*") if path.is_dir())
+
+
 def find_run(store: Path, model: str, dataset: str, split: str) -> Path:
     """Return the folder of the only run of a model on a split.
 
@@ -182,6 +187,11 @@ def _merged(folder: Path, tables: Sequence[pa.Table]) -> pd.DataFrame:
     return frame.sort_values(KEY, ignore_index=True)
 
 
+def count_rows(folder: Path) -> int:
+    """Count the rows in all files of a run; a row that is in two of them counts twice."""
+    return len(_read_journal(folder / "journal")[0]) + sum(pq.read_metadata(path).num_rows for path in _shards(folder))
+
+
 def write_table(path: Path, table: pa.Table) -> None:
     """Write a parquet file whole or not at all."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
@@ -247,6 +257,11 @@ class Writer:
             self._mark(row["question_id"], row["sample_index"])
         self._drop_stale_verdicts()
         self._journal = self._path.open("ab")
+
+    @property
+    def rows(self) -> int:
+        """Return how many rows the run has."""
+        return sum(mask.bit_count() for mask in self._present.values())
 
     def missing(self, ks: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
         """Return, for each question that lacks any of its first k samples, the indices that it lacks."""

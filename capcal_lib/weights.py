@@ -87,14 +87,22 @@ def weights_digest(model: Model) -> str:
     >>> weights_digest(load_model("smollm2-135m"))[:12]
     'b179c9523d0e'
     """
-    if not model.weights:
-        return "none"
-    pins = {_pin(way) for way in model.weights}
-    pin = pins.pop()
-    if pin and not pins:
+    pin = pinned_digest(model)
+    if pin is not None:
         return pin
     provenance = json.loads((ensure_weights(model) / PROVENANCE).read_text(encoding="utf-8"))
     return str(provenance["digest"])
+
+
+def pinned_digest(model: Model) -> str | None:
+    """Return the digest that the manifest pins for all ways of getting the weights; None where it leaves it open.
+
+    >>> from capcal_lib.manifests import load_model
+    >>> pinned_digest(load_model("simulated"))
+    'none'
+    """
+    pins = {_pin(way) for way in model.weights} or {"none"}
+    return pins.pop() if len(pins) == 1 else None
 
 
 def _folder(model: Model) -> Path:
