@@ -1,11 +1,13 @@
 """The ``capcal`` command."""
 
+import shlex
+import signal
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, cast, get_args
+from typing import Annotated, NoReturn, cast, get_args
 
 import typer
 from rich.console import Console
@@ -16,6 +18,7 @@ from capcal_lib.errors import InputError, unknown
 from capcal_lib.paths import LOCAL_RUNS
 
 SECONDS_BETWEEN_LINES = 10.0
+STOPPED = 130  # the exit status of a command that Ctrl-C ended
 COLUMNS_IN_A_FILE = 160
 
 app = typer.Typer(
@@ -336,8 +339,19 @@ def main() -> None:
         err.print(f"capcal: {error}", markup=False, highlight=False, soft_wrap=True)
         sys.exit(2)
     except KeyboardInterrupt:
-        err.print("capcal: stopped; what was drawn is kept, and the same command goes on from there")
-        sys.exit(130)
+        _stopped()
+    except SystemExit as ended:
+        if ended.code == STOPPED:
+            _stopped()
+        raise
+
+
+def _stopped() -> NoReturn:
+    """Say how to go on after a Ctrl-C; whoever presses again finds everything done already."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    command = shlex.join(["capcal", *sys.argv[1:]])
+    err.print(f"capcal: stopped; what was done is kept. Go on with: {command}", markup=False, soft_wrap=True)
+    sys.exit(STOPPED)
 
 
 def _run(store: Path, model: str, dataset: str, split: str | None) -> Path:
@@ -351,22 +365,29 @@ def _run(store: Path, model: str, dataset: str, split: str | None) -> Path:
 @contextmanager
 def _progress(what: str, units: str = "samples") -> Iterator:  # type: ignore[type-arg]
     """Show one bar on a terminal, and a plain line now and then elsewhere."""
+    from capcal_lib.status import duration
+
     if err.is_terminal:
-        columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=err) as bar:
-            task = bar.add_task(what, total=None)
-            yield lambda done, total: bar.update(task, completed=done, total=total)
+        columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"))
+        with Progress(*columns, TimeRemainingColumn(), console=err) as bar:
+            task = bar.add_task(what, total=None, rate="starting")
+
+            def move(done: int, total: int) -> None:
+                speed = bar.tasks[0].speed
+                bar.update(task, completed=done, total=total, rate=f"{speed:,.1f}/s" if speed else "")
+
+            yield move
         return
     started = said = time.monotonic()
 
     def line(done: int, total: int) -> None:
         nonlocal said
         now = time.monotonic()
-        if now - said >= SECONDS_BETWEEN_LINES or done == total:
+        if done and (now - said >= SECONDS_BETWEEN_LINES or done == total):
             said = now
             rate = done / max(now - started, 1e-9)
-            left = (total - done) / rate if rate else float("inf")
-            err.print(f"{what}: {done} of {total} {units}, {rate:.0f}/s, {left:.0f} s to go", highlight=False)
+            left = duration((total - done) / rate)
+            err.print(f"{what}: {done} of {total} {units}, {rate:,.1f}/s, {left} to go", highlight=False)
 
     yield line
 

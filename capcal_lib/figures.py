@@ -16,6 +16,7 @@ from capcal_lib.diagnosis import PERFECT
 from capcal_lib.evaluation import Evaluation
 from capcal_lib.intervals import binomial_interval
 from capcal_lib.passk import pass_at_k, simulate_pass_at_k
+from capcal_lib.stopping import Rule
 from capcal_lib.tables import EVEN, NO_SAMPLES, ORACLE_CC, ORACLE_RC, PANEL, UNIFORM, front
 
 STYLE: Any = {  # Any, because the stubs want each key as a literal
@@ -576,4 +577,26 @@ def convergence(table: pd.DataFrame, z: Sequence[float]) -> Figure:
         right.set(xlabel="(mu_hat − mu) / standard error", ylabel="density")
         right.legend()
         _mark(figure, table)
+    return _done(figure)
+
+
+def stopping(table: pd.DataFrame, rule: Rule, *, level: float = 0.95) -> Figure:
+    """Draw what ``stopping.behaviour`` holds: samples, bias and coverage against mu."""
+    with _style():
+        figure, (samples, bias, cover) = plt.subplots(1, 3, figsize=(10, 3.2), layout="constrained")
+        mu = table["mu"]
+        samples.plot(mu, table["samples"], color=PALETTE[0])
+        samples.axhline(rule.k, color=MUTED, linestyle=":", zorder=0)
+        samples.set(ylabel="expected samples", ylim=(0, 1.05 * rule.k))
+        bias.plot(mu, table["bias"], color=PALETTE[5], label="c/n")
+        bias.plot(mu, table["unbiased bias"], color=PALETTE[2], label="unbiased")
+        bias.set(ylabel="bias of the estimate of mu")
+        cover.plot(mu, table["fixed coverage"], color=MUTED, label=f"fixed, {rule.k} samples")
+        cover.plot(mu, table["coverage"], color=PALETTE[0], label="stopped early")
+        cover.axhline(level, color=MUTED, linestyle=":", zorder=0)
+        cover.set(ylabel="coverage of the 95 % interval", ylim=(0.75, 1.005))
+        for axes in (samples, bias, cover):
+            axes.set_xlabel("mu")
+            _legend(axes)
+        figure.suptitle("simulated", fontsize="medium")
     return _done(figure)

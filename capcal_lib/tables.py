@@ -32,6 +32,7 @@ from capcal_lib.metrics import (
 )
 from capcal_lib.passk import pass_at_k, simulate_pass_at_k
 from capcal_lib.reported import beta_moments, load_reported
+from capcal_lib.stopping import Rule, stops
 from capcal_lib.votes import Answers, vote_terms
 
 UNIFORM, ORACLE_RC, ORACLE_CC = "Uniform random", "Oracle RC", "Oracle CC"
@@ -775,3 +776,31 @@ def budget_gain(one: Evaluation, table: pd.DataFrame) -> pd.DataFrame:
     gain = (100 * (wide - wide.loc[EVEN])).drop(index=EVEN).reset_index()
     gain.insert(0, "data set", one.dataset.title)
     return gain.assign(evidence=one.evidence)
+
+
+def stopping_table(evaluations: Sequence[Evaluation], rule: Rule, rng: np.random.Generator) -> pd.DataFrame:
+    """Apply a stopping rule to the samples of evaluations, each question's in random order: one row a data set.
+
+    Questions that lack samples for the rule are left out. ``samples`` are all that the questions have up to k, and
+    ``saved`` is the share of them that the rule does without. ``mu``, ``stopped`` and ``unbiased`` are the mean
+    expected accuracy by all of them, by c/n at the stop, and by the unbiased estimate; ``Brier of ½`` is the corrected
+    capability Brier of a constant confidence of one half, and the two after it are the same at the stop.
+    """
+    rows = []
+    for one in evaluations:
+        whole = one.counts.total >= rule.k
+        # More samples than k are first drawn down to k: as if these had been the first.
+        correct = rng.hypergeometric(one.counts.correct[whole], (one.counts.total - one.counts.correct)[whole], rule.k)
+        if not len(correct):
+            continue
+        order = rng.permuted(np.arange(rule.k) < correct[:, None], axis=1).astype(np.int8)
+        at, _ = stops(rule, order)
+        c, half = np.where(np.arange(rule.k) < at[:, None], order, 0).sum(axis=1), np.full(len(at), 0.5)
+        mu, _ = rule.unbiased(c, at)
+        k = np.full_like(at, rule.k)
+        briers = [capability_brier(half, *counts, corrected=True) for counts in ((correct, k), (c, at))]
+        facts = (one.dataset.title, len(at), len(at) * rule.k, 1 - at.mean() / rule.k)
+        means = (correct.mean() / rule.k, (c / at).mean(), mu.mean())
+        rows.append((*facts, *means, *briers, rule.brier_terms(half, c, at).mean(), one.evidence))
+    columns = ["data set", "questions", "samples", "saved", "mu", "stopped", "unbiased"]
+    return pd.DataFrame(rows, columns=[*columns, "Brier of ½", "stopped ½", "unbiased ½", "evidence"])

@@ -1,6 +1,7 @@
 """The command as a person meets it: one line and exit status 2 for bad input, never a traceback."""
 
 import json
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 
 from capcal_lib import cli
 from capcal_lib.engines.simulated import SimulatedEngine
+from capcal_lib.paths import ROOT
 from capcal_lib.store import list_runs, read_samples
 
 
@@ -147,6 +149,66 @@ def test_a_judge_is_compared_with_the_rules(
     assert (status, "unknown model 'gpt-9'" in err) == (2, True)
 
 
+def test_ctrl_c_keeps_what_was_drawn_and_says_how_to_go_on(tmp_path: Path) -> None:
+    """Press it for real, in another process, and a second time at once."""
+    arguments = ["sample", "--model", "simulated", "--dataset", "mini-exam", "--k", "400", "--store", str(tmp_path)]
+    code = "from capcal_lib import cli; cli.SECONDS_BETWEEN_LINES = 0; cli.main()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
+    ) as process:
+        assert process.stderr
+        assert " samples, " in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGINT)
+        *_, last = process.stderr.read().splitlines()
+    assert process.returncode == 130
+    assert last.startswith("capcal: stopped; what was done is kept. Go on with: capcal sample --model simulated")
+    (folder,) = list_runs(tmp_path)
+    assert not (folder / "journal").exists()
+    drawn = len(read_samples(folder))
+    assert 0 < drawn < 400 * 102
+    assert drawn % 400 == 0  # whole batches
+
+
+def test_merge_status_and_verify(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ("--model", "simulated", "--dataset", "mini-exam")
+    one, other, both = (tmp_path / name for name in ("one", "other", "both"))
+    for store, limit in ((one, 2), (other, 3)):
+        run(monkeypatch, capsys, "sample", *where, "--k", 2, "--limit", limit, "--store", store)
+    status, out, _ = run(monkeypatch, capsys, "merge", both, one, other)
+    assert status == 0
+    assert "4 samples taken over, 0 were there" in out
+    assert "2 samples taken over, 4 were there" in out
+    status, out, _ = run(monkeypatch, capsys, "verify", "--store", both)
+    assert status == 0
+    assert "ok, 6 samples of 3 questions" in out
+    status, out, _ = run(monkeypatch, capsys, "status", *where, "--store", both)
+    assert out.startswith("simulated on mini-exam (test), run ")
+    assert "6 samples of 3 questions, none lacking of 3 x 2" in out
+    (row,) = run(monkeypatch, capsys, "status", "--json", "--store", both)[1].splitlines()
+    assert json.loads(row)["samples"] == 6
+    assert run(monkeypatch, capsys, "status", "--model", "gpt-9", "--store", both)[1] == ""
+    (folder,) = list_runs(both)
+    next(folder.glob("samples-*")).unlink()
+    status, out, _ = run(monkeypatch, capsys, "verify", "--store", both)
+    assert status == 1
+    assert "samples missing: mini-exam/" in out
+
+
+def test_a_precision_saves_samples(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ("--model", "simulated", "--dataset", "mini-exam", "--store", tmp_path)
+    status, out, _ = run(monkeypatch, capsys, "sample", *where, "--k", 40, "--precision", 0.1, "--limit", 4)
+    assert status == 0
+    assert "of 4 questions stopped before 40, which saved " in out
+    status, _, err = run(monkeypatch, capsys, "sample", *where, "--k", 40, "--precision", 2)
+    assert status == 2
+    assert "precision is the half-width" in err
+
+
 CSV = "question_id,confidence,correct,total\na,0.5,1,2\nb,1.0,2,2\n"
 
 
@@ -203,5 +265,5 @@ def test_lists(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[st
 def test_help_names_every_command() -> None:
     shown = CliRunner().invoke(cli.app, ["--help"]).output
     answers = "sample grade grade-file confidence features score"
-    for command in (*answers.split(), "status", "datasets", "models", "notebooks", "book"):
+    for command in (*answers.split(), "status", "merge", "verify", "datasets", "models", "notebooks", "book"):
         assert command in shown

@@ -3,6 +3,8 @@
 import gzip
 import itertools
 import json
+import os
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -23,6 +25,7 @@ from capcal_lib.questions import (
     Question,
     check_questions,
     load_questions,
+    load_split,
     questions_digest,
     subset,
     with_options,
@@ -262,6 +265,21 @@ def test_a_repository_out_of_reach_names_both_ways(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "gpqa")
     with pytest.raises(InputError, match=r"the set is gated: be online .* accept its terms"):
         load_questions("gpqa")
+
+
+@pytest.mark.usefixtures("hub")
+def test_the_revision_that_was_loaded_is_known(tmp_path: Path) -> None:
+    _, source = load_split("gsm8k")
+    assert re.fullmatch(re.escape(f"{tmp_path / 'gsm8k'}, revision ") + "[0-9a-f]{16}", source)  # of a local folder
+    path = tmp_path / "gsm8k" / "rows.jsonl"
+    path.write_text(path.read_text() + "\n")
+    os.utime(path, (1, 1))
+    assert load_split("gsm8k")[1] != source
+
+
+def test_a_local_copy_is_named_without_its_machine(data_dir: Path) -> None:
+    write(data_dir, "gsm8k/test.jsonl.gz", GSM8K)
+    assert load_split("gsm8k")[1] == "CAPCAL_DATA_DIR/gsm8k/test.jsonl.gz"
 
 
 # Faults

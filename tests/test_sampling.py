@@ -11,6 +11,7 @@ from capcal_lib.manifests import Sampling, load_model
 from capcal_lib.paths import RECORDED_RUNS
 from capcal_lib.questions import Answer, load_questions, subset
 from capcal_lib.sampling import describe, sample
+from capcal_lib.sessions import read_sessions
 from capcal_lib.store import find_run, read_record, read_samples
 
 SET = "mini-exam"
@@ -76,6 +77,38 @@ def test_a_run_that_was_stopped_goes_on(tmp_path: Path, undisturbed: pd.DataFram
     pd.testing.assert_frame_equal(read_samples(resumed.folder), undisturbed)
 
 
+def test_a_new_run_beside_others_names_what_differs_from_the_nearest(tmp_path: Path) -> None:
+    said: list[str] = []
+    first = sample("simulated", SET, k=1, limit=1, store=tmp_path, say=said.append)
+    sample("simulated", SET, k=2, limit=1, store=tmp_path, say=said.append)
+    assert said == []
+    second = sample("simulated", SET, k=1, limit=1, store=tmp_path, seed=1, say=said.append).folder.name
+    assert said == [f"a new run, {second}: it differs from run {first.folder.name} in seed: 0 / 1"]
+    sample("simulated", SET, k=2, limit=1, store=tmp_path, seed=1, say=said.append)
+    sample("simulated", "mini-capitals", k=1, limit=1, store=tmp_path, say=said.append)
+    assert len(said) == 1
+
+
+def test_what_was_put_right_is_said(tmp_path: Path) -> None:
+    folder = sample("simulated", SET, k=2, limit=2, store=tmp_path).folder
+    before = rows(folder)
+    (shard,) = folder.glob("samples-*")
+    shard.write_bytes(shard.read_bytes()[:-30])
+    said: list[str] = []
+    assert sample("simulated", SET, k=2, limit=2, store=tmp_path, say=said.append).new == 4
+    assert "samples-00000.parquet was damaged: set aside" in said[0]
+    assert rows(folder) == before
+
+
+def test_a_session_is_kept_where_something_was_drawn(tmp_path: Path) -> None:
+    folder = sample("simulated", SET, k=2, limit=2, store=tmp_path).folder
+    sample("simulated", SET, k=1, limit=1, store=tmp_path)
+    (one,) = read_sessions(folder)
+    assert (one.ask.questions, one.ask.k, one.rows, one.state) == (2, 2, 4, "ended")
+    assert one.tokens == read_samples(folder)["completion_tokens"].sum()
+    assert {"machine", "python", "torch"} <= one.made_with.keys()
+
+
 def test_progress_counts_to_what_is_missing(tmp_path: Path) -> None:
     sample("simulated", SET, k=1, limit=4, store=tmp_path)
     seen: list[tuple[int, int]] = []
@@ -107,6 +140,7 @@ def test_the_record_says_with_what_the_run_was_made(tmp_path: Path) -> None:
         "model": "simulated", "dataset": SET, "split": "test", "engine": "simulated", "seed": 3,
     }  # fmt: skip
     assert record.made_with["questions"] == "matches"
+    assert record.made_with["questions_from"] == "built in"
     assert {"started", "machine", "python", "capcal", "torch"} <= record.made_with.keys()
 
 

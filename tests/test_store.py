@@ -2,12 +2,14 @@ import json
 import os
 import random
 import resource
+import signal
 import subprocess
 import sys
 import textwrap
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -16,6 +18,7 @@ from capcal_lib.engines import Sample
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Sampling
 from capcal_lib.store import (
+    VERDICTS,
     Identity,
     Record,
     differences,
@@ -25,6 +28,7 @@ from capcal_lib.store import (
     read_record,
     read_samples,
     run_folder,
+    writer_at_work,
 )
 
 IDENTITY = Identity(
@@ -264,3 +268,140 @@ def test_a_full_disk_keeps_what_was_written(tmp_path: Path) -> None:
         assert writer.missing({"a": 3}) == {"a": (2,)}
         writer.append([row("a", 2)])
     assert keys(folder) == [("a", 0), ("a", 1), ("a", 2)]
+
+
+# Damage from outside
+
+
+def shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int = 3) -> Path:
+    """Make a run of a few shards with two rows each."""
+    monkeypatch.setattr(store_module, "ROWS_PER_SHARD", 2)
+    with open_writer(tmp_path, RECORD) as writer:
+        for index in range(2 * number):
+            writer.append([row("a", index, f"answer {index}")])
+    return run_folder(tmp_path, IDENTITY)
+
+
+@pytest.mark.parametrize("keep", [0, 3, 200, -1])
+def test_a_damaged_shard_is_set_aside_and_its_rows_are_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keep: int
+) -> None:
+    folder = shards(tmp_path, monkeypatch)
+    path = folder / "samples-00001.parquet"
+    path.write_bytes(path.read_bytes()[:keep])
+    with open_writer(tmp_path, RECORD) as writer:
+        assert writer.notes == [
+            "samples-00001.parquet was damaged: set aside as samples-00001.parquet.damaged; its rows are drawn again"
+        ]
+        assert writer.missing({"a": 6}) == {"a": (2, 3)}
+        writer.append([row("a", 2), row("a", 3)])
+    names = sorted(path.name for path in folder.glob("samples-*"))
+    assert names == [f"samples-0000{number}.parquet{'.damaged' * (number == 1)}" for number in range(4)]
+    assert keys(folder) == [("a", index) for index in range(6)]
+    assert read_samples(folder)["response"].tolist()[4:] == ["answer 4", "answer 5"]
+
+
+def test_a_flipped_bit_in_a_shard_is_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = shards(tmp_path, monkeypatch, 1)
+    path = folder / "samples-00000.parquet"
+    content = bytearray(path.read_bytes())
+    where = content.index(b"answer")  # compression leaves the first occurrence as it is
+    content[where] ^= 1
+    path.write_bytes(bytes(content))
+    with pytest.raises(InputError, match="missing or corrupt"):
+        read_samples(folder)
+    with open_writer(tmp_path, RECORD) as writer:
+        assert writer.missing({"a": 2}) == {"a": (0, 1)}
+
+
+def test_verdicts_of_lost_rows_go_with_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = shards(tmp_path, monkeypatch)
+    verdicts = pa.table({"question_id": ["a"] * 6, "sample_index": list(range(6))})
+    pq.write_table(verdicts, folder / VERDICTS)
+    with open_writer(tmp_path, RECORD) as writer:
+        assert writer.notes == []
+    (folder / "samples-00002.parquet").write_bytes(b"")
+    with open_writer(tmp_path, RECORD) as writer:
+        assert any("removed the verdicts" in note for note in writer.notes)
+    assert not (folder / VERDICTS).exists()
+
+
+def test_the_remains_of_a_killed_sealing_are_cleared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = shards(tmp_path, monkeypatch, 1)
+    (folder / ".samples-00001.parquet.123").write_bytes(b"half")
+    with open_writer(tmp_path, RECORD):
+        pass
+    assert not list(folder.glob(".samples-*"))
+
+
+@pytest.mark.parametrize("content", ["", '{"identity": {"model": "m", "we'])
+def test_a_torn_record_is_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str) -> None:
+    folder = shards(tmp_path, monkeypatch)
+    (folder / "run.json").write_text(content)
+    with open_writer(tmp_path, RECORD) as writer:
+        assert writer.notes == ["run.json was torn: written anew"]
+        assert writer.missing({"a": 6}) == {}
+    assert read_record(folder) == RECORD
+
+
+def test_an_edited_record_is_refused_by_readers_and_writers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = shards(tmp_path, monkeypatch)
+    path = folder / "run.json"
+    path.write_text(path.read_text().replace('"seed": 0', '"seed": 1'))
+    with pytest.raises(InputError, match=r"its settings are those of run \w{12}, not of its folder") as caught:
+        read_record(folder)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(InputError, match="not of its folder"), open_writer(tmp_path, RECORD):
+        pass
+
+
+def test_one_column_is_read_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = shards(tmp_path, monkeypatch)
+    samples = read_samples(folder, ["completion_tokens"])
+    assert list(samples) == ["question_id", "sample_index", "completion_tokens"]
+    assert len(samples) == 6
+
+
+def test_the_writer_is_known_while_it_writes(tmp_path: Path) -> None:
+    with open_writer(tmp_path, RECORD) as writer:
+        assert (writer_at_work(writer.folder) or "").startswith(f"pid {os.getpid()} on ")
+    assert writer_at_work(writer.folder) is None
+    assert writer_at_work(tmp_path / "nothing") is None
+
+
+def test_a_large_journal_is_sealed_before_it_has_many_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_module, "BYTES_PER_SHARD", 10_000)
+    with open_writer(tmp_path, RECORD) as writer:
+        for index in range(3):
+            writer.append([row("a", index, "x" * 6_000)])
+        assert len(list(writer.folder.glob("samples-*"))) == 1
+        assert writer.rows == 3
+
+
+def test_ctrl_c_waits_until_a_batch_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Press it in the middle of appending and again in the middle of sealing."""
+    pressed = []
+
+    def press(real):  # type: ignore[no-untyped-def]
+        def call(*arguments):  # type: ignore[no-untyped-def]
+            pressed.append(1)
+            signal.raise_signal(signal.SIGINT)
+            return real(*arguments)
+
+        return call
+
+    monkeypatch.setattr(store_module, "_journal_line", press(store_module._journal_line))
+    monkeypatch.setattr(store_module, "write_table", press(store_module.write_table))
+
+    def interrupted() -> None:
+        with open_writer(tmp_path, RECORD) as writer:
+            writer.append([row("a", 0), row("a", 1)])
+            pytest.fail("the first press ends it here")
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert len(pressed) == 3
+    folder = run_folder(tmp_path, IDENTITY)
+    assert keys(folder) == [("a", 0), ("a", 1)]
+    assert sorted(path.name for path in folder.iterdir()) == ["lock", "run.json", "samples-00000.parquet"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -1,0 +1,155 @@
+"""Kill the sampler at random moments, truncate its files at random offsets, and compare with an undisturbed run.
+
+Each round starts a real `capcal sample`, ends it with SIGKILL a random time after it began to draw (one in eight before
+that), and in half of the rounds cuts the file that was written last, or now and then any other, at a random byte. A
+last round runs to the end. The rows must then be those of a run that nobody disturbed, to the last character.
+
+Usage: python benchmarks/survive_kills.py [kills [model [k]]]
+"""
+
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from capcal_lib.paths import ROOT
+from capcal_lib.store import list_runs, read_samples
+
+# The command itself, with smaller shards than it makes, so that a short run has many.
+COMMAND = "from capcal_lib import cli, store; store.ROWS_PER_SHARD = {rows}; cli.main()"
+SEALED = "samples-"
+
+
+@dataclass
+class Figures:
+    """What was done to a run, and what became of it."""
+
+    kills: int = 0
+    rounds_that_drew: int = 0
+    cuts: Counter[str] = field(default_factory=Counter)  # by kind of file
+    repairs: Counter[str] = field(default_factory=Counter)  # by the first words of what the sampler said
+    rows: int = 0
+    same: bool = False
+    seconds: float = 0.0
+
+
+def survive(
+    store: Path,
+    *,
+    kills: int,
+    seed: int,
+    model: str = "simulated",
+    dataset: str = "mini-capitals",
+    k: int = 20,
+    limit: int = 140,
+    rows_per_shard: int = 1_000,
+    say: Callable[[str], None] = lambda line: None,  # noqa: ARG005
+) -> Figures:
+    """Do it in a folder, and return the figures; ``same`` tells whether the rows are those of the undisturbed run."""
+    rng, figures = random.Random(seed), Figures()
+    what = ["--model", model, "--dataset", dataset, "--k", str(k), "--limit", str(limit)]
+    command = [sys.executable, "-u", "-c", COMMAND.format(rows=rows_per_shard), "sample", *what, "--store"]
+    started = time.monotonic()
+    subprocess.run([*command, str(store / "undisturbed")], cwd=ROOT, check=True, capture_output=True)
+    (whole,) = list_runs(store / "undisturbed")
+    drawing = _seconds_of_drawing(whole)
+    disturbed = store / "disturbed"
+    for number in range(kills):
+        # Twice the mean share of a round in the whole, a little less since cuts undo some of it.
+        _kill_one([*command, str(disturbed)], disturbed, rng, 1.6 * drawing / kills, figures)
+        if rng.random() < 0.5:
+            _cut_one(disturbed, rng, figures)
+        if (number + 1) % 10 == 0:
+            say(f"{number + 1} kills, {_rows(disturbed)} rows, cuts {dict(figures.cuts)}")
+    last = subprocess.run([*command, str(disturbed)], cwd=ROOT, check=True, capture_output=True, text=True)
+    _note(last.stdout, figures)
+    (folder,) = list_runs(disturbed)
+    rows = read_samples(folder)
+    figures.rows, figures.same = len(rows), bool(rows.equals(read_samples(whole)))
+    figures.seconds = time.monotonic() - started
+    return figures
+
+
+def _kill_one(command: list[str], store: Path, rng: random.Random, span: float, figures: Figures) -> None:
+    before = _size(store)
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    if rng.random() < 1 / 8:
+        time.sleep(rng.uniform(0, 2))
+    else:
+        while process.poll() is None and _size(store) <= before:
+            time.sleep(0.002)
+        time.sleep(rng.uniform(0, span))
+    figures.rounds_that_drew += _size(store) > before
+    process.kill()
+    said, _ = process.communicate()
+    _note(said, figures)
+    figures.kills += process.returncode == -9
+
+
+def _cut_one(store: Path, rng: random.Random, figures: Figures) -> None:
+    """Truncate the newest file of the run, or in one of four cases any."""
+    files = [path for path in store.rglob("*") if path.is_file() and path.name != "lock" and path.suffix != ".damaged"]
+    files = [path for path in files if path.stat().st_size]
+    if not files:
+        return
+    newest = max(files, key=lambda path: path.stat().st_mtime_ns)
+    path = rng.choice(files) if rng.random() < 0.25 else newest
+    with path.open("rb+") as file:
+        file.truncate(rng.randrange(path.stat().st_size))
+    figures.cuts["shard" if path.name.startswith(SEALED) else path.name] += 1
+
+
+def _note(said: str, figures: Figures) -> None:
+    for words in ("cut off a torn tail", "was damaged: set aside", "run.json was torn"):
+        figures.repairs[words] += said.count(words)
+
+
+def _size(store: Path) -> int:
+    """Return the bytes of samples that are in the run, journal and shards; files may come and go meanwhile."""
+    total = 0
+    for path in [*store.rglob("journal"), *store.rglob(f"{SEALED}*.parquet")]:
+        try:
+            total += path.stat().st_size
+        except FileNotFoundError:
+            continue
+    return total
+
+
+def _rows(store: Path) -> str:
+    try:
+        return f"{sum(len(read_samples(run)) for run in list_runs(store)):,}"
+    except ValueError:
+        return "some damaged"
+
+
+def _seconds_of_drawing(run: Path) -> float:
+    from capcal_lib.sessions import read_sessions
+
+    return sum(session.seconds for session in read_sessions(run))
+
+
+def main(kills: int, model: str, k: int) -> None:
+    """Run it and print the figures."""
+    with tempfile.TemporaryDirectory() as folder:
+        figures = survive(Path(folder), kills=kills, seed=0, model=model, k=k, say=lambda line: print(line, flush=True))
+    print(
+        f"{model}: {figures.kills} of {kills} rounds ended by SIGKILL, {figures.rounds_that_drew} of them drawing; "
+        f"cuts {dict(figures.cuts)}; repairs {dict(figures.repairs)}; {figures.seconds:.0f} s"
+    )
+    print(f"{figures.rows:,} rows, {'the same' if figures.same else 'NOT the same'} as those of the undisturbed run")
+    if not figures.same:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    given = sys.argv[1:]
+    main(
+        int(given[0]) if given else 100,
+        given[1] if len(given) > 1 else "simulated",
+        int(given[2]) if len(given) > 2 else 300,
+    )

@@ -1,0 +1,14 @@
+"""The short form of the benchmark: real kills and cuts of a real command."""
+
+from pathlib import Path
+
+from benchmarks.survive_kills import survive
+
+
+def test_killed_and_cut_runs_end_with_the_rows_of_an_undisturbed_one(tmp_path: Path) -> None:
+    figures = survive(tmp_path, kills=6, seed=1, k=8, limit=100, rows_per_shard=100)
+    assert figures.kills >= 4
+    assert figures.rounds_that_drew >= 2
+    assert sum(figures.cuts.values()) >= 1
+    assert figures.rows == 800
+    assert figures.same
