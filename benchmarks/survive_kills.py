@@ -29,8 +29,9 @@ SEALED = "samples-"
 class Figures:
     """What was done to a run, and what became of it."""
 
+    rounds: int = 0
     kills: int = 0
-    rounds_that_drew: int = 0
+    kills_while_drawing: int = 0
     cuts: Counter[str] = field(default_factory=Counter)  # by kind of file
     repairs: Counter[str] = field(default_factory=Counter)  # by the first words of what the sampler said
     rows: int = 0
@@ -59,13 +60,13 @@ def survive(
     (whole,) = list_runs(store / "undisturbed")
     drawing = _seconds_of_drawing(whole)
     disturbed = store / "disturbed"
-    for number in range(kills):
-        # Twice the mean share of a round in the whole, a little less since cuts undo some of it.
-        _kill_one([*command, str(disturbed)], disturbed, rng, 1.6 * drawing / kills, figures)
+    while figures.kills < kills and figures.rounds < 3 * kills:
+        # All rounds together draw somewhat more than half of the run, and so nearly all end in the middle of drawing.
+        _kill_one([*command, str(disturbed)], disturbed, rng, 1.2 * drawing / kills, figures)
         if rng.random() < 0.5:
             _cut_one(disturbed, rng, figures)
-        if (number + 1) % 10 == 0:
-            say(f"{number + 1} kills, {_rows(disturbed)} rows, cuts {dict(figures.cuts)}")
+        if figures.rounds % 10 == 0:
+            say(f"{figures.kills} kills, {_rows(disturbed)} rows, cuts {dict(figures.cuts)}")
     last = subprocess.run([*command, str(disturbed)], cwd=ROOT, check=True, capture_output=True, text=True)
     _note(last.stdout, figures)
     (folder,) = list_runs(disturbed)
@@ -84,11 +85,14 @@ def _kill_one(command: list[str], store: Path, rng: random.Random, span: float, 
         while process.poll() is None and _size(store) <= before:
             time.sleep(0.002)
         time.sleep(rng.uniform(0, span))
-    figures.rounds_that_drew += _size(store) > before
+    drew = _size(store) > before
     process.kill()
     said, _ = process.communicate()
     _note(said, figures)
-    figures.kills += process.returncode == -9
+    killed = process.returncode == -9
+    figures.rounds += 1
+    figures.kills += killed
+    figures.kills_while_drawing += killed and drew
 
 
 def _cut_one(store: Path, rng: random.Random, figures: Figures) -> None:
@@ -101,7 +105,8 @@ def _cut_one(store: Path, rng: random.Random, figures: Figures) -> None:
     path = rng.choice(files) if rng.random() < 0.25 else newest
     with path.open("rb+") as file:
         file.truncate(rng.randrange(path.stat().st_size))
-    figures.cuts["shard" if path.name.startswith(SEALED) else path.name] += 1
+    kind = "shard" if path.name.startswith(SEALED) else "half-written shard" if path.name[0] == "." else path.name
+    figures.cuts[kind] += 1
 
 
 def _note(said: str, figures: Figures) -> None:
@@ -138,7 +143,8 @@ def main(kills: int, model: str, k: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         figures = survive(Path(folder), kills=kills, seed=0, model=model, k=k, say=lambda line: print(line, flush=True))
     print(
-        f"{model}: {figures.kills} of {kills} rounds ended by SIGKILL, {figures.rounds_that_drew} of them drawing; "
+        f"{model}: {figures.kills} of {figures.rounds} rounds ended by SIGKILL, {figures.kills_while_drawing} of them "
+        f"in the middle of drawing; "
         f"cuts {dict(figures.cuts)}; repairs {dict(figures.repairs)}; {figures.seconds:.0f} s"
     )
     print(f"{figures.rows:,} rows, {'the same' if figures.same else 'NOT the same'} as those of the undisturbed run")

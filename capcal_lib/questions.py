@@ -288,7 +288,7 @@ def _provenance(manifest: Dataset, split: str, rows: Iterable[Row]) -> str:
         return "built in"
     if isinstance(rows, list):
         return f"CAPCAL_DATA_DIR/{entry.local}"
-    # The library names the folder of its cache after the commit that was loaded (after the content of a local folder).
+    # The library names the folder of its cache after the commit that was loaded, or by a hash for a local folder.
     files = getattr(rows, "cache_files", [])
     found = Path(files[0]["filename"]).parent.name if files else "unknown"
     return f"{entry.hub}, revision {entry.revision or found}"
