@@ -6,8 +6,9 @@ from capcal_lib.grading import short
 
 _LETTER = re.compile(r"(?:(?:option|choice)\s)?[(\[]?\s?([A-Ja-j])\s?[)\]]?\s?[.:]?", re.IGNORECASE)
 _LETTER_AND_TEXT = re.compile(
-    r"(?:\(([A-J])\)|\[([A-J])\]|([A-J])\s?[).:]|([A-J])\s-|([A-J])(?=\s\())\s{1,3}(?P<text>\S.*)"
+    r"(?:\(([A-J])\)|\[([A-J])\]|([A-J])\s?[).:]|([A-J])\s[-–—]|([A-J])(?=\s\())\s{1,3}(?P<text>\S.*)"
 )
+_LETTER_THEN_TEXT = re.compile(r"([A-J])[,:]?\s(.+)")
 _ANOTHER = re.compile(r"\b(?:or|and)\s{1,3}\(?[A-J]\b|\(?\b[B-J]\)")
 
 
@@ -17,7 +18,7 @@ def letter(text: str) -> str | None:
     >>> letter("(c)"), letter(r"\text{C. water}"), letter("A dog"), letter("A) or B)")
     ('C', 'C', None, None)
     """
-    text = short.plain(text)
+    text = short.plain(text).strip("{} ")
     if match := _LETTER.fullmatch(text):
         return match[1].upper()
     if (match := _LETTER_AND_TEXT.fullmatch(text)) and not _ANOTHER.search(match["text"]):
@@ -31,8 +32,11 @@ def equal(gold: str, aliases: tuple[str, ...], extracted: str) -> bool:
     >>> equal("C", ("Paris",), "(C)"), equal("C", ("Paris",), "paris"), equal("C", ("Paris",), "B) Paris")
     (True, True, False)
     """
-    chosen = letter(extracted)
-    return chosen == letter(gold) if chosen else short.equal(aliases, extracted)
+    if chosen := letter(extracted):
+        return chosen == letter(gold)
+    if match := _LETTER_THEN_TEXT.fullmatch(extracted):  # C, water
+        return match[1] == letter(gold) and short.equal(aliases, match[2])
+    return short.equal(aliases, extracted)
 
 
 def normal(text: str) -> str:

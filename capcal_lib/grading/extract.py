@@ -32,26 +32,39 @@ _INVISIBLE = re.compile(
 )
 
 
+_FINAL_CHANNEL = re.compile(r"<\|channel\|>\s?final[^<]{0,80}(?:<\|constrain\|>[^<]{0,80})?<\|message\|>")
+_MARK = re.compile(r"<\|(?:end|return|start|channel|call)\|>")
+_REASONING = re.compile(
+    r"(?i:<\|?|◁)\s?(?i:(/|end_of_|end_)?(?:seed:|begin_of_|start_)?(?:think|thinking|thought|reasoning|scratchpad))"
+    r"\s?(?:\|?>|▷)|\[(/)?THINK\]"
+)
+
+
 def final_text(response: str) -> str | None:
     """Return what follows the reasoning; None where the reasoning does not end.
 
-    Known are ``<think>`` and ``<thinking>`` blocks and gpt-oss channels, with their markers or only the text of these.
+    Known are blocks such as ``<think>``, ``<reasoning>``, ``[THINK]`` and ``<|begin_of_thought|>``, and gpt-oss channels,
+    with their markers or only the text of these.
 
     >>> final_text("<think>7? no, 8</think>8"), final_text("<think>7"), final_text("analysisHm.assistantfinal8")
     ('8', None, '8')
     """
     if "<|channel|>" in response:
-        _, found, response = response.rpartition("<|channel|>final<|message|>")
-        if not found:
+        channels = list(_FINAL_CHANNEL.finditer(response))
+        if not channels:
             return None
+        response = _MARK.split(response[channels[-1].end() :], maxsplit=1)[0]
     elif response.startswith("analysis") and response[8:9].isupper():
         _, found, response = response.rpartition("assistantfinal")
         if not found:
             return None
-    for tag in ("think", "thinking"):
-        response = response.rpartition(f"</{tag}>")[2]
-        if f"<{tag}>" in response:
-            return None
+    answer_starts, reasoning = 0, False
+    for tag in _REASONING.finditer(response):
+        reasoning = not (tag[1] or tag[2])
+        answer_starts = tag.end()
+    if reasoning:
+        return None
+    response = response[answer_starts:]
     text = _INVISIBLE.sub("", response[-SEARCHED:]).strip()
     while text.endswith(_END_MARKS):
         text = text[: text.rindex("<")].rstrip()
@@ -89,21 +102,29 @@ def boxed(text: str) -> str | None:
 
 _PHRASE = re.compile(
     r"""
-      \banswer(?:\s(?:to|for)\s[^.:\n]{1,80}?)?[\s*_]{0,4}(?:\bis\b|\bare\b|\bwas\b|:|=)[\s*_]{0,4}:?
+      \banswer(?:\s(?:to|for)\s[^.:\n]{1,80}?)?[\s*_]{0,4}(?:\bis\b|\bare\b|\bwas\b|\b(?:would|should|must)\sbe\b|:|=)[\s*_]{0,4}:?
     | \b(?:correct|right|best)\s(?:option|choice)[\s*_]{0,4}(?:\bis\b|:)
     | ^[\#*_\ ]{0,8}final\sanswer[*_:\ ]{0,8}$
     | ^\#{4}\ (?=[-\d$.])
     """,
     re.VERBOSE | re.IGNORECASE | re.MULTILINE,
 )
+_CHOSEN = re.compile(
+    r"""
+      \b(?:option|choice)\s[\s*(]{0,3}(?-i:([A-J]))[)*]{0,3}\sis\s(?:the\s)?(?:correct|right|best)\b(?=\s?(?:[.,!*]|$|answer|option|choice|because|since))
+    | (?<![\w'])[(*]{0,3}(?-i:([A-J]))[)*]{0,3}\sis\sthe\s(?:correct|right|best)\s(?:answer|option|choice)\b
+    """,
+    re.VERBOSE | re.IGNORECASE | re.MULTILINE,
+)
+_STATED = re.compile(r"(?:the\s)?(?:final\s|correct\s)?answer(?:\sis(?:\s?:)?|:)\s*(?=\S)", re.IGNORECASE)
 _MOST_PHRASES = 20
 _NO_VALUE = re.compile(
-    r"(?:not|correct|incorrect|wrong|right|helpful|clear|as follows|below|above|given by|found|obtained)\b",
+    r"(?:not|correct|incorrect|wrong|right|helpful|clear|as follows|below|above|given|written|expressed|rounded|found|obtained)\b",
     re.IGNORECASE,
 )
 _DISPLAY = re.compile(r"\s*(?:\$\$(.{1,500}?)\$\$|\\\[(.{1,500}?)\\\])", re.DOTALL)
 _INLINE = re.compile(r"(?:\$([^$]+)\$|\\\((.+?)\\\))(.*)")
-_SENTENCE_END = re.compile(r"(\S+?)[.!?]\s+(?=\S)|,?\s+because\b|,\s+(?:which|since|as)\b")
+_SENTENCE_END = re.compile(r"(\S+?)[.!?]\s+(?=\S)|,?\s+because\b|,\s+(?:which|since|as|not|rather|instead)\b")
 _ABBREVIATIONS = frozenset(
     [
         "st",
@@ -128,10 +149,16 @@ _ABBREVIATIONS = frozenset(
 )
 
 
-def _phrases(text: str) -> list[str]:
+def _phrases(text: str, kind: Kind) -> list[str]:
     """Return what the phrases say the answer is, the last one first."""
+    matches = list(_PHRASE.finditer(text))
+    if kind == "choice":
+        matches = sorted([*matches, *_CHOSEN.finditer(text)], key=lambda match: match.start())
     values = []
-    for match in list(_PHRASE.finditer(text))[-_MOST_PHRASES:][::-1]:
+    for match in matches[-_MOST_PHRASES:][::-1]:
+        if match.re is _CHOSEN:
+            values.append(match[1] or match[2])
+            continue
         rest = text[match.end() : match.end() + 2 * LONGEST]
         if display := _DISPLAY.match(rest):
             value = display[1] or display[2]
@@ -208,10 +235,12 @@ def extract(response: str, kind: Kind, aliases: tuple[str, ...] = ()) -> tuple[s
     if not text:
         return None, "empty response"
     content = boxed(text)
+    if content and (stated := _STATED.match(content)):
+        content = content[stated.end() :]
     if content and (kind != "short" or short.normal(content)):
         return _tidied(content, kind), "boxed"
     says = _reads_as(kind, aliases)
-    for value in _phrases(text):
+    for value in _phrases(text, kind):
         if kind in ("math", "number"):
             value = _formula(value)
         if says(value):
