@@ -11,6 +11,24 @@ _LETTER_AND_TEXT = re.compile(
 _LETTER_THEN_TEXT = re.compile(r"([A-J])[,:]?\s(.+)")
 _ANOTHER = re.compile(r"\b(?:or|and)\s{1,3}\(?[A-J]\b|\(?\b[B-J]\)")
 
+_OPENING = re.compile(r"(?:\(([A-J])\)|\[([A-J])\]|([A-J])[.):])[ \t]+(?=[^\s])|([A-J])[.)]?[ \t]*(?=\n)")
+_OPTION = re.compile(r"^\W{0,4}([A-J])(?:[.):\]]|\s*$|\s-)|(?<=\s)\(?([A-J])[.)](?=\s|$)|\b(?:or|and)\s\(?([A-J])[.)]", re.MULTILINE)
+
+
+def opening(text: str) -> str | None:
+    r"""Read the option that a response opens with, whatever explanation follows; None where it names others as options.
+
+    >>> opening("B. No, since C is lost.\nThis follows from the law."), opening("A. true\nB. false"), opening("A dog")
+    ('B', None, None)
+    """
+    text = text.replace("**", "").strip()
+    match = _OPENING.match(text)
+    if not match:
+        return None
+    chosen = match[1] or match[2] or match[3] or match[4]
+    others = {group for found in _OPTION.finditer(text, match.end()) for group in found.groups() if group}
+    return chosen if others <= {chosen} else None
+
 
 def letter(text: str) -> str | None:
     r"""Read a letter from A to J where it is all of the text, or is followed by a bracket or dot and the option's text.

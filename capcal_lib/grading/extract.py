@@ -5,12 +5,13 @@ Searched, in this order, and only in what follows the reasoning:
 1. the last balanced, non-empty ``\boxed{}`` or ``\fbox{}`` (also ``\boxed 5``);
 2. the last phrase such as "the answer is X", "Answer: X", a heading "Final answer" with X below, or GSM8K's ``#### X``;
    for a number or a letter, only where X reads as one from end to end;
-3. a response that is a single short line and nothing else. A short answer is that line, even where it is a
+3. the option that a response opens with, as in ``C) Paris, because ...``, where no other is named as an option after it;
+4. a response that is a single short line and nothing else. A short answer is that line, even where it is a
    sentence. A number must be all of the line, or be what follows the last ``=`` in it. A letter must stand
-   alone in capitals or introduce an option (``C) Paris``); the full text of the right option also counts.
+   alone in capitals; the full text of the right option also counts.
    Mathematics must be a number or one formula between delimiters.
 
-Nothing else is an answer: no last number, no last capital letter, no first line of several. A reasoning
+Nothing else is an answer: no last number, no last capital letter, no first line of several but for an option. A reasoning
 block that is not closed has no answer after it.
 """
 
@@ -220,7 +221,7 @@ def extract(response: str, kind: Kind, aliases: tuple[str, ...] = ()) -> tuple[s
     Returns
     -------
     tuple
-        The answer, or None, and where it was found (``boxed``, ``phrase``, ``bare line``) or why not.
+        The answer, or None, and where it was found (``boxed``, ``phrase``, ``opening option``, ``bare line``) or why not.
 
     Examples
     --------
@@ -245,6 +246,8 @@ def extract(response: str, kind: Kind, aliases: tuple[str, ...] = ()) -> tuple[s
             value = _formula(value)
         if says(value):
             return _tidied(value, kind), "phrase"
+    if kind == "choice" and (opening := choice.opening(text)):
+        return opening, "opening option"
     line = _bare_line(text)
     if line is not None and kind == "number" and "=" in line:
         line = line.rpartition("=")[2]
