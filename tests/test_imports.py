@@ -25,6 +25,8 @@ ORDER = (  # a module may import from its own line and from those above it
     ("passk", "budget", "simulation", "recalibration", "power", "agreement", "grader_error"),
     ("reported", "estimates", "votes"),
     ("evaluation",),
+    ("second_look",),
+    ("second_look_page",),
     ("live", "tables", "theory"),
     ("diagnosis", "strictness", "convergence", "generalisation"),
     ("audit",),

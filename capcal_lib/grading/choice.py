@@ -6,13 +6,17 @@ from capcal_lib.grading import short
 
 _LETTER = re.compile(r"(?:(?:option|choice)\s)?[(\[]?\s?([A-Ja-j])\s?[)\]]?\s?[.:]?", re.IGNORECASE)
 _LETTER_AND_TEXT = re.compile(
-    r"(?:\(([A-J])\)|\[([A-J])\]|([A-J])\s?[).:]|([A-J])\s[-–—]|([A-J])(?=\s\())\s{1,3}(?P<text>\S.*)"
+    r"(?:\(([A-J])\)|\[([A-J])\]|([A-J])\s?[).:]|([A-J])\s[-–—]|([A-J]),(?!\W*[A-J]\b)|([A-J])(?=\s\())"
+    r"\s{1,3}(?P<text>\S.*)"
 )
-_LETTER_THEN_TEXT = re.compile(r"([A-J])[,:]?\s(.+)")
+_LETTER_THEN_TEXT = re.compile(r"([A-J])(?:[,:]?\s|[-–—])(.+)")
 _ANOTHER = re.compile(r"\b(?:or|and)\s{1,3}\(?[A-J]\b|\(?\b[B-J]\)")
 
 _OPENING = re.compile(r"(?:\(([A-J])\)|\[([A-J])\]|([A-J])[.):])[ \t]+(?=[^\s])|([A-J])[.)]?[ \t]*(?=\n)")
-_OPTION = re.compile(r"^\W{0,4}([A-J])(?:[.):\]]|\s*$|\s-)|(?<=\s)\(?([A-J])[.)](?=\s|$)|\b(?:or|and)\s\(?([A-J])[.)]", re.MULTILINE)
+_OPTION = re.compile(
+    r"^\W{0,4}([A-J])(?:[.):\]]|\s*$|\s-)|(?<=\s)(?:\(([A-J])\)|([A-J])\.)(?=[ \t]+\S)|\b(?:or|and)\s\(?([A-J])[.)]",
+    re.MULTILINE,
+)
 
 
 def opening(text: str) -> str | None:
@@ -40,7 +44,7 @@ def letter(text: str) -> str | None:
     if match := _LETTER.fullmatch(text):
         return match[1].upper()
     if (match := _LETTER_AND_TEXT.fullmatch(text)) and not _ANOTHER.search(match["text"]):
-        return next(group for group in match.groups()[:5] if group)
+        return next(group for group in match.groups()[:-1] if group)
     return None
 
 

@@ -5,14 +5,14 @@ Searched, in this order, and only in what follows the reasoning:
 1. the last balanced, non-empty ``\boxed{}`` or ``\fbox{}`` (also ``\boxed 5``);
 2. the last phrase such as "the answer is X", "Answer: X", a heading "Final answer" with X below, or GSM8K's ``#### X``;
    for a number or a letter, only where X reads as one from end to end;
-3. the option that a response opens with, as in ``C) Paris, because ...``, where no other is named as an option after it;
-4. a response that is a single short line and nothing else. A short answer is that line, even where it is a
-   sentence. A number must be all of the line, or be what follows the last ``=`` in it. A letter must stand
-   alone in capitals; the full text of the right option also counts.
-   Mathematics must be a number or one formula between delimiters.
+3. the option that a response opens with, as in ``C) Paris, because ...``, where no other is named as an option later;
+4. a response that is a single short line and nothing else. A short answer is that line, and where it is a sentence
+   such as "The capital of X is Y", what follows "is". A number must be all of the line, or what follows the last ``=``,
+   "is" or "equals" in it. A letter must stand alone; the full text of the right option also counts. Mathematics must
+   be a number or one formula between delimiters.
 
-Nothing else is an answer: no last number, no last capital letter, no first line of several but for an option. A reasoning
-block that is not closed has no answer after it.
+Nothing else is an answer: no last number, no last capital letter, no first line of several but for an option. A
+reasoning block that is not closed has no answer after it.
 """
 
 import re
@@ -44,8 +44,8 @@ _REASONING = re.compile(
 def final_text(response: str) -> str | None:
     """Return what follows the reasoning; None where the reasoning does not end.
 
-    Known are blocks such as ``<think>``, ``<reasoning>``, ``[THINK]`` and ``<|begin_of_thought|>``, and gpt-oss channels,
-    with their markers or only the text of these.
+    Known are blocks such as ``<think>``, ``<reasoning>``, ``[THINK]`` and ``<|begin_of_thought|>``, and the channels of
+    gpt-oss, with their markers or only the text of these.
 
     >>> final_text("<think>7? no, 8</think>8"), final_text("<think>7"), final_text("analysisHm.assistantfinal8")
     ('8', None, '8')
@@ -120,11 +120,13 @@ _CHOSEN = re.compile(
 _STATED = re.compile(r"(?:the\s)?(?:final\s|correct\s)?answer(?:\sis(?:\s?:)?|:)\s*(?=\S)", re.IGNORECASE)
 _MOST_PHRASES = 20
 _NO_VALUE = re.compile(
-    r"(?:not|correct|incorrect|wrong|right|helpful|clear|as follows|below|above|given|written|expressed|rounded|found|obtained)\b",
+    r"(?:not|correct|incorrect|wrong|right|helpful|clear|as follows|below|above|"
+    r"given|written|expressed|rounded|found|obtained)\b",
     re.IGNORECASE,
 )
 _DISPLAY = re.compile(r"\s*(?:\$\$(.{1,500}?)\$\$|\\\[(.{1,500}?)\\\])", re.DOTALL)
 _INLINE = re.compile(r"(?:\$([^$]+)\$|\\\((.+?)\\\))(.*)")
+_REMARK = re.compile(r"(?:!|\s\([^()\d]{1,60}\))\s?[.!]?$")
 _SENTENCE_END = re.compile(r"(\S+?)[.!?]\s+(?=\S)|,?\s+because\b|,\s+(?:which|since|as|not|rather|instead)\b")
 _ABBREVIATIONS = frozenset(
     [
@@ -191,12 +193,17 @@ def _formula(value: str) -> str:
     return value
 
 
+_WORD = re.compile(r"[^\W\d_]+")
+_RESULT = re.compile(r"=|\bis\b|\bequals\b")
+_STATEMENT = re.compile(r"(?:it|the\s(?:\S+\s){1,6}?of\s(?:\S+\s){1,5}?)\s?is\s(?=\S)", re.IGNORECASE)
+
+
 def _bare_line(text: str) -> str | None:
     line = text.strip()
     if "\n" in line or _A_BOX.search(line) or len(line) > BARE_CHARACTERS + 4:  # four asterisks
         return None
     line = line.replace("**", "").strip("*_` ")
-    return line if 0 < len(line) <= BARE_CHARACTERS and len(line.split()) <= BARE_WORDS else None
+    return line if 0 < len(line) <= BARE_CHARACTERS and len(_WORD.findall(line)) <= BARE_WORDS else None
 
 
 def _is_formula(line: str) -> bool:
@@ -221,7 +228,8 @@ def extract(response: str, kind: Kind, aliases: tuple[str, ...] = ()) -> tuple[s
     Returns
     -------
     tuple
-        The answer, or None, and where it was found (``boxed``, ``phrase``, ``opening option``, ``bare line``) or why not.
+        The answer, or None; and where it was found (``boxed``, ``phrase``, ``opening option``, ``bare line``), or why
+        there is none.
 
     Examples
     --------
@@ -244,14 +252,16 @@ def extract(response: str, kind: Kind, aliases: tuple[str, ...] = ()) -> tuple[s
     for value in _phrases(text, kind):
         if kind in ("math", "number"):
             value = _formula(value)
+        if kind == "number":
+            value = _REMARK.sub("", value)
         if says(value):
             return _tidied(value, kind), "phrase"
     if kind == "choice" and (opening := choice.opening(text)):
         return opening, "opening option"
     line = _bare_line(text)
-    if line is not None and kind == "number" and "=" in line:
-        line = line.rpartition("=")[2]
-    if line is not None and says(line) and _stands_alone(line, kind):
+    if line is not None and kind == "number":
+        line = _RESULT.split(line)[-1].strip()
+    if line is not None and says(line) and (kind != "math" or _is_formula(line)):
         return _tidied(line, kind), "bare line"
     return None, "nothing extractable"
 
@@ -264,19 +274,12 @@ def _reads_as(kind: Kind, aliases: tuple[str, ...]) -> Callable[[str], bool]:
     return lambda value: bool(short.normal(value) if kind == "short" else value.strip())
 
 
-def _stands_alone(line: str, kind: Kind) -> bool:
-    if kind == "math":
-        return _is_formula(line)
-    # In prose a lower-case letter is an article or a variable.
-    return kind != "choice" or not re.fullmatch(r"[a-z]\W?", line)
-
-
 def _tidied(value: str, kind: Kind) -> str:
     """Return the answer without decoration; one character over the limit tells that it is too long."""
     if kind == "choice":
         text = choice.letter(value) or short.plain(value)
     elif kind == "short":
-        text = short.plain(value)
+        text = short.plain(_STATEMENT.sub("", value, count=1) if _STATEMENT.match(value) else value)
     else:
         text = re.sub(r"(?<![\\.,;])[.,;]{1,9}$", "", " ".join(value.replace("**", "").split()))
     return (text or value)[: LONGEST + 1]
