@@ -12,7 +12,9 @@ _LETTER_AND_TEXT = re.compile(
 _LETTER_THEN_TEXT = re.compile(r"([A-J])(?:[,:]?\s|[-–—])(.+)")
 _ANOTHER = re.compile(r"\b(?:or|and)\s{1,3}\(?[A-J]\b|\(?\b[B-J]\)")
 
-_OPENING = re.compile(r"(?:\(([A-J])\)|\[([A-J])\]|([A-J])[.):])[ \t]+(?=[^\s])|([A-J])[.)]?[ \t]*(?=\n)")
+_OPENING = re.compile(
+    r"(?:\(([A-J])\)|\[([A-J])\]|([A-J])[.):])[ \t]+(?=[^\s])|([A-J])-(?=[A-Z][a-z])|([A-J])[.)]?[ \t]*(?=\n)"
+)
 _OPTION = re.compile(
     r"^\W{0,4}([A-J])(?:[.):\]]|\s*$|\s-)|(?<=\s)(?:\(([A-J])\)|([A-J])\.)(?=[ \t]+\S)|\b(?:or|and)\s\(?([A-J])[.)]",
     re.MULTILINE,
@@ -29,7 +31,7 @@ def opening(text: str) -> str | None:
     match = _OPENING.match(text)
     if not match:
         return None
-    chosen = match[1] or match[2] or match[3] or match[4]
+    chosen = next(group for group in match.groups() if group)
     others = {group for found in _OPTION.finditer(text, match.end()) for group in found.groups() if group}
     return chosen if others <= {chosen} else None
 

@@ -8,8 +8,9 @@ Searched, in this order, and only in what follows the reasoning:
 3. the option that a response opens with, as in ``C) Paris, because ...``, where no other is named as an option later;
 4. a response that is a single short line and nothing else. A short answer is that line, and where it is a sentence
    such as "The capital of X is Y", what follows "is". A number must be all of the line, or what follows the last ``=``,
-   "is" or "equals" in it. A letter must stand alone; the full text of the right option also counts. Mathematics must
-   be a number or one formula between delimiters.
+   "is" or "equals" in it, or the only number in a plain sentence that ends with it and denies nothing. A letter must
+   stand alone; the full text of the right option also counts. Mathematics must be a number or one formula between
+   delimiters.
 
 Nothing else is an answer: no last number, no last capital letter, no first line of several but for an option. A
 reasoning block that is not closed has no answer after it.
@@ -195,6 +196,11 @@ def _formula(value: str) -> str:
 
 _WORD = re.compile(r"[^\W\d_]+")
 _RESULT = re.compile(r"=|\bis\b|\bequals\b")
+_ONE_NUMBER = re.compile(r"(?:\(?[^\W\d_]\S*\s(?<!\d\s)){3,14}\\?\$?(\d[\d,.]{0,20})[.!]?")
+_DENIES = re.compile(r"n't\b|\b(?:not|never)\b", re.IGNORECASE)
+_UNSURE = re.compile(
+    r"n't\b|\b(?:not|never|no|than|least|most|over|under|between|or|from|step|question)\b", re.IGNORECASE
+)
 _STATEMENT = re.compile(r"(?:it|the\s(?:\S+\s){1,6}?of\s(?:\S+\s){1,5}?)\s?is\s(?=\S)", re.IGNORECASE)
 
 
@@ -259,8 +265,10 @@ def extract(response: str, kind: Kind, aliases: tuple[str, ...] = ()) -> tuple[s
     if kind == "choice" and (opening := choice.opening(text)):
         return opening, "opening option"
     line = _bare_line(text)
-    if line is not None and kind == "number":
-        line = _RESULT.split(line)[-1].strip()
+    if kind == "number" and (sentence := _ONE_NUMBER.fullmatch(text)) and not _UNSURE.search(text):
+        line = sentence[1]
+    elif line is not None and kind == "number":
+        line = "" if _DENIES.search(line) else _RESULT.split(line)[-1].strip()
     if line is not None and says(line) and (kind != "math" or _is_formula(line)):
         return _tidied(line, kind), "bare line"
     return None, "nothing extractable"
