@@ -81,6 +81,9 @@ def grade(
         Path | None, typer.Option("--audit", metavar="OUT.html", help="Page of what a second grader disputes.")
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Decides which agreements the page shows.")] = 0,
+    labels: Annotated[
+        Path | None, typer.Option("--labels", metavar="LABELS.jsonl", help="What a person said on that page.")
+    ] = None,
 ) -> None:
     """Grade the samples that have no verdict by the current grader."""
     from capcal_lib.verdicts import grade_run
@@ -102,6 +105,20 @@ def grade(
             f"{audit} lists {listed} answers to settle",
             soft_wrap=True,
         )
+    if labels:
+        from capcal_lib.second_look import agreement, read_labels
+
+        table = read_labels(labels)
+        for what, rows in (
+            ("samples", table),
+            ("right answers", table[table["correct"] == 1]),
+            ("wrong answers", table[table["correct"] == 0]),
+        ):
+            if rows["correct"].notna().any():
+                share = agreement(rows)
+                out.print(
+                    f"agrees with the labels on {share.estimate:.2%} [{share.low:.2%}, {share.high:.2%}] of {what}"
+                )
 
 
 @app.command()

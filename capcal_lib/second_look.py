@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -177,6 +177,45 @@ def read_labels(path: str | Path) -> pd.DataFrame:
         raise InputError(f"{source} has no labels; make some with: capcal grade --audit OUT.html")
     table = pd.DataFrame(rows, columns=list(LABEL_COLUMNS))
     return table.astype({"correct": float, "weight": float})
+
+
+def agreement(labels: pd.DataFrame, grader: Literal["first", "second"] = "first", *, level: float = 0.95) -> Interval:
+    """Return the share of samples on which a grader and the person agree, with a Jeffreys interval.
+
+    Parameters
+    ----------
+    labels : DataFrame
+        As returned by :func:`read_labels`. Left out is what the person could not tell and the grader did not score.
+        The right answers alone give the grader's sensitivity, the wrong ones its specificity.
+    grader : {"first", "second"}
+        Whose verdicts.
+    level : float, default=0.95
+        Nominal coverage of the interval, between 0 and 1. Labels of unequal weights count as the number of labels of
+        one weight that would tell as much.
+
+    Raises
+    ------
+    InputError
+        Where no label is left.
+
+    Examples
+    --------
+    >>> labels = pd.DataFrame({"first": ["correct", "incorrect"], "correct": [1.0, 1.0], "weight": [9.0, 1.0]})
+    >>> agreement(labels).estimate
+    0.9
+    """
+    from scipy.stats import beta
+
+    told = labels[labels["correct"].notna() & (labels[grader] != "not_scored") & (labels["weight"] > 0)]
+    if not len(told):
+        raise InputError(
+            "no answer is labelled right or wrong; settle some on the page of: capcal grade --audit OUT.html"
+        )
+    weights, agrees = told["weight"], (told[grader] == "correct") == (told["correct"] == 1)
+    share = float(weights[agrees].sum() / weights.sum())
+    number = float(weights.sum() ** 2 / (weights**2).sum())
+    low, high = beta.ppf([(1 - level) / 2, (1 + level) / 2], share * number + 0.5, (1 - share) * number + 0.5)
+    return Interval(share, 0.0 if share == 0 else float(low), 1.0 if share == 1 else float(high))
 
 
 def _label(line: str, where: str) -> dict[str, Any]:

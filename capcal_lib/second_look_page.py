@@ -135,8 +135,8 @@ def page(look: SecondLook) -> str:
 <dl class="rates">
 <div><dt>samples</dt><dd>{look.samples:,}</dd></div>
 <div><dt>distinct answers</dt><dd>{look.pairs:,}</dd></div>
-<div><dt>they disagree on</dt><dd>{_share(look.by_pair)} of distinct answers</dd></div>
-<div><dt>they disagree on</dt><dd>{_share(look.by_sample)} of samples</dd></div>
+<div><dt>disagreement, of distinct answers</dt><dd>{_share(look.by_pair)}</dd></div>
+<div><dt>disagreement, of samples</dt><dd>{_share(look.by_sample)}</dd></div>
 </dl>
 <p>Two graders that share no code read every response. Where only one of them calls it correct, one of the two is wrong:
 say which, and download <code>labels.jsonl</code>. Please settle the agreements further down as well. They tell about
@@ -153,7 +153,7 @@ the errors that both make, and without them the first grader's sensitivity and s
 
 
 def _share(share: Interval) -> str:
-    return f"{share.estimate:.1%} [{share.low:.1%}, {share.high:.1%}]"
+    return f"{share.estimate:.2%} [{share.low:.2%}, {share.high:.2%}]"
 
 
 def _short(text: str, longest: int = LONGEST_TEXT) -> str:
@@ -187,7 +187,7 @@ def _card(pair: Pair, name: str) -> str:
     number = f"{pair.samples:,} sample{'s' * (pair.samples != 1)}"
     stands = "" if pair.disagreement else f", stands for {pair.weight:,.0f}"
     return f"""<article data-row="{escape(json.dumps(label_row(pair)))}">
-<header><span>{escape(pair.question.id)} &middot; {answer.kind}</span><span>{number}{stands}</span></header>
+<header><span>{_short(pair.question.id, 200)} &middot; {answer.kind}</span><span>{number}{stands}</span></header>
 <pre class="question">{_short(pair.question.text)}</pre>
 <pre class="response">{_short(pair.response)}</pre>
 <table>{table}</table>
