@@ -106,19 +106,18 @@ def grade(
             soft_wrap=True,
         )
     if labels:
-        from capcal_lib.second_look import agreement, read_labels
+        from capcal_lib.grader_error import error_from_labels
+        from capcal_lib.second_look import agreement, corrected_accuracy, read_labels
 
         table = read_labels(labels)
-        for what, rows in (
-            ("samples", table),
-            ("right answers", table[table["correct"] == 1]),
-            ("wrong answers", table[table["correct"] == 0]),
+        error, accuracy = error_from_labels(table), corrected_accuracy(run, table)
+        for what, estimate, low, high in (
+            ("agreement with the labels", *agreement(table)),
+            ("sensitivity", *error.sensitivity),
+            ("specificity", *error.specificity),
+            ("expected accuracy, corrected for these", *accuracy[:3]),
         ):
-            if rows["correct"].notna().any():
-                share = agreement(rows)
-                out.print(
-                    f"agrees with the labels on {share.estimate:.2%} [{share.low:.2%}, {share.high:.2%}] of {what}"
-                )
+            out.print(f"{what} {estimate:.2%} [{low:.2%}, {high:.2%}]", highlight=False)
 
 
 @app.command()

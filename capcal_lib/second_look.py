@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from capcal_lib.errors import InputError
+from capcal_lib.grader_error import CorrectedMean, corrected_mean, error_from_labels
 from capcal_lib.grading import GRADER_VERSION, Verdict
 from capcal_lib.grading.second import second_opinion
 from capcal_lib.intervals import Interval, binomial_interval, bootstrap_mean
@@ -216,6 +217,20 @@ def agreement(labels: pd.DataFrame, grader: Literal["first", "second"] = "first"
     number = float(weights.sum() ** 2 / (weights**2).sum())
     low, high = beta.ppf([(1 - level) / 2, (1 + level) / 2], share * number + 0.5, (1 - share) * number + 0.5)
     return Interval(share, 0.0 if share == 0 else float(low), 1.0 if share == 1 else float(high))
+
+
+def corrected_accuracy(folder: Path, labels: pd.DataFrame) -> CorrectedMean:
+    """Correct a run's mean expected accuracy for the error that labels tell of the first grader.
+
+    Raises
+    ------
+    InputError
+        Where the run is not graded, or no right answer or no wrong one is labelled.
+    """
+    verdicts = read_verdicts(folder)
+    scored = verdicts[verdicts["verdict"] != "not_scored"]
+    correct = (scored["verdict"] == "correct").groupby(scored["question_id"])
+    return corrected_mean(correct.sum(), correct.size(), error_from_labels(labels))
 
 
 def _label(line: str, where: str) -> dict[str, Any]:

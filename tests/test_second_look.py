@@ -19,7 +19,7 @@ from capcal_lib.grading import Verdict, grade_many
 from capcal_lib.paths import RECORDED_RUNS, ROOT
 from capcal_lib.questions import Answer, Question, load_questions
 from capcal_lib.sampling import sample
-from capcal_lib.second_look import Pair, SecondLook, agreement, label_row, read_labels, second_look
+from capcal_lib.second_look import Pair, SecondLook, agreement, corrected_accuracy, label_row, read_labels, second_look
 from capcal_lib.second_look_page import MOST_LISTED, page, write_page
 from capcal_lib.store import find_run
 from capcal_lib.verdicts import FILE, SCHEMA, grade_run, read_verdicts
@@ -260,7 +260,21 @@ def test_the_command_writes_the_page_and_reads_labels(tmp_path: Path) -> None:
     assert (tmp_path / "page.html").exists()
     done = CliRunner().invoke(app, [*grade, "--labels", str(LABELS)])
     assert done.exit_code == 0
-    assert re.search(r"agrees with the labels on 99\.\d\d% \[\d\d\.\d\d%, 99\.\d\d%\] of samples", done.output)
+    for what in ("agreement with the labels", "sensitivity", "specificity"):
+        assert re.search(rf"^{what} (99|100)\.\d\d% \[9\d\.\d\d%, (99|100)\.\d\d%\]$", done.output, re.MULTILINE)
+    assert "expected accuracy, corrected for these" in done.output
+
+
+def test_accuracy_is_corrected_for_the_error_that_labels_tell(run: Path) -> None:
+    mean = (read_verdicts(run)["verdict"] == "correct").mean()
+    labels = pd.DataFrame(
+        {
+            "first": ["correct"] * 80 + ["incorrect"] * 120,
+            "correct": [1.0] * 100 + [0.0] * 100,
+            "weight": [1.0] * 200,
+        }
+    )
+    assert corrected_accuracy(run, labels).estimate == pytest.approx(min(1.0, mean / 0.8))
 
 
 def test_recorded_runs_are_disputed_seldom() -> None:
