@@ -12,6 +12,7 @@ import gzip
 import json
 import os
 import random
+import resource
 import time
 from pathlib import Path
 
@@ -70,6 +71,12 @@ def responses(questions: int, samples: int, seed: int = 0) -> list[tuple[str, An
     return pairs
 
 
+def processor() -> float:
+    """Return the seconds of processor time that this process and its ended children have used."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(use.ru_utime + use.ru_stime for use in used)
+
+
 def main() -> None:
     """Print the time of grade_many, and its ratio to grading one by one."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -81,20 +88,25 @@ def main() -> None:
     distinct = len({(response, answer.gold) for response, answer in pairs})
     print(f"{len(pairs):,} responses, {distinct:,} distinct, {pool.cores()} cores")
 
-    start = time.perf_counter()
+    start, used = time.perf_counter(), processor()
     verdicts = grade_many(pairs)
     together = time.perf_counter() - start
+    pool.close()  # so that its workers' time counts
+    spent = processor() - used
     counts = {
         name: sum(verdict.verdict == name for verdict in verdicts) for name in ("correct", "incorrect", "not_scored")
     }
-    print(f"grade_many: {together:.1f} s, worker start included; {counts}")
+    print(f"grade_many: {together:.1f} s, {spent:.1f} s of processor time, worker start included; {counts}")
 
     subset = random.Random(1).sample(pairs, min(options.one_by_one, len(pairs)))
-    start = time.perf_counter()
+    start, used, share = time.perf_counter(), processor(), len(pairs) / len(subset)
     for response, answer in subset:
         grade(response, answer)
-    alone = (time.perf_counter() - start) * len(pairs) / len(subset)
-    print(f"one by one: {alone:.1f} s, extrapolated from {len(subset)}; {alone / together:.1f} times as long")
+    alone = (time.perf_counter() - start) * share
+    pool.close()
+    cost = (processor() - used) * share
+    print(f"one by one: {alone:.1f} s, {cost:.1f} s of processor time, extrapolated from {len(subset)}")
+    print(f"ratio: {alone / together:.1f} by the clock, {cost / spent:.1f} in processor time")
 
 
 if __name__ == "__main__":

@@ -83,14 +83,52 @@ def sample(
 
 
 @app.command()
-def grade(model: ModelName, dataset: DatasetName, split: SplitName = None, store: Store = LOCAL_RUNS) -> None:
+def grade(
+    model: ModelName,
+    dataset: DatasetName,
+    split: SplitName = None,
+    store: Store = LOCAL_RUNS,
+    audit: Annotated[
+        Path | None, typer.Option("--audit", metavar="OUT.html", help="Page of what a second grader disputes.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Decides which agreements the page shows.")] = 0,
+    labels: Annotated[
+        Path | None, typer.Option("--labels", metavar="LABELS.jsonl", help="What a person said on that page.")
+    ] = None,
+) -> None:
     """Grade the samples that have no verdict by the current grader."""
     from capcal_lib.verdicts import grade_run
 
-    graded = grade_run(_run(store, model, dataset, split))
+    run = _run(store, model, dataset, split)
+    graded = grade_run(run)
     out.print(f"{graded.new} samples graded, {graded.again} graded again")
     for (old, new), number in sorted(graded.flipped.items()):
         out.print(f"{number} flipped from {old} to {new}")
+    if audit:
+        from capcal_lib.second_look import second_look
+        from capcal_lib.second_look_page import write_page
+
+        look = second_look(run, seed=seed)
+        listed = write_page(look, audit)
+        share = look.by_sample
+        out.print(
+            f"two graders disagree on {share.estimate:.2%} [{share.low:.2%}, {share.high:.2%}] of samples; "
+            f"{audit} lists {listed} answers to settle",
+            soft_wrap=True,
+        )
+    if labels:
+        from capcal_lib.grader_error import error_from_labels
+        from capcal_lib.second_look import agreement, corrected_accuracy, read_labels
+
+        table = read_labels(labels)
+        error, accuracy = error_from_labels(table), corrected_accuracy(run, table)
+        for what, estimate, low, high in (
+            ("agreement with the labels", *agreement(table)),
+            ("sensitivity", *error.sensitivity),
+            ("specificity", *error.specificity),
+            ("expected accuracy, corrected for these", *accuracy[:3]),
+        ):
+            out.print(f"{what} {estimate:.2%} [{low:.2%}, {high:.2%}]", highlight=False)
 
 
 @app.command()

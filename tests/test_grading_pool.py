@@ -52,8 +52,56 @@ def test_the_late_worker_is_really_gone() -> None:
     assert worker._process is not None
     process = worker._process
     assert worker.equal("x", ENDLESS[7:-1], 0.5) == "grader time limit"
-    assert process.returncode == -signal.SIGKILL
+    assert process.returncode == -signal.SIGPROF  # by processor time, so that a busy machine changes no verdict
     assert worker._process is None
+
+
+def test_a_worker_that_stands_still_is_killed_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = pool.Worker()
+    assert worker.equal("x", "2x", 5.0) is False
+    assert worker._process is not None
+    process = worker._process
+    monkeypatch.setattr(pool, "PATIENCE", 1)
+    os.kill(process.pid, signal.SIGSTOP)
+    assert worker.equal("x", "3x", 0.3) == "grader time limit"
+    assert process.returncode == -signal.SIGKILL
+
+
+PAYLOADS = [
+    r"\log_{x}" * 9 + "y",
+    r"\log_{x}" * 3 + "y",
+    "x^{9999}+y^{9999}",
+    "(x+y+z)^{99}",
+    "(1+x)^{9999}",
+    "3000!",
+    r"\binom{3000}{1500}",
+    r"\sin(" * 9 + "x" + ")" * 9,
+    r"\tan(" * 9 + "10^{9999}" + ")" * 9,
+    "e^{e^{e^{x}}}",
+    "2.5^{9999.5}",
+    r"\frac{1}{" * 9 + "x" + "}" * 9,
+    "x!" * 50,
+    "|" * 50 + "x" + "|" * 50,
+    "x^{0.123456789}" * 30,
+    r"\sum_{n=1}^{10000} n^2",
+    "__import__('os').system('true')",
+    "abcdefghijklmnop" * 30,
+]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="peaks are read from /proc")
+def test_hard_expressions_stay_within_a_second_of_processor_time_and_200_megabytes() -> None:
+    assert pool.TIME_LIMIT == 1.0
+    worker = pool.Worker()
+    assert worker.equal("x", "2x", 5.0) is False
+    for payload in PAYLOADS:
+        reply = worker.equal("x+1", payload, pool.TIME_LIMIT)
+        assert reply is False or reply == "grader time limit", payload
+        if worker._process is not None:
+            status = Path(f"/proc/{worker._process.pid}/status").read_text()
+            peak = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
+            assert peak < 200 * 1024, payload
+    worker.close()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit is set on Linux only")

@@ -27,6 +27,8 @@ ORDER = (  # a module may import from its own line and from those above it
     ("reported", "estimates", "adaptive", "votes"),
     ("status", "verify"),
     ("evaluation",),
+    ("second_look",),
+    ("second_look_page",),
     ("live", "tables", "theory"),
     ("diagnosis", "strictness", "convergence", "generalisation"),
     ("audit",),

@@ -6,9 +6,34 @@ from capcal_lib.grading import short
 
 _LETTER = re.compile(r"(?:(?:option|choice)\s)?[(\[]?\s?([A-Ja-j])\s?[)\]]?\s?[.:]?", re.IGNORECASE)
 _LETTER_AND_TEXT = re.compile(
-    r"(?:\(([A-J])\)|\[([A-J])\]|([A-J])\s?[).:]|([A-J])\s-|([A-J])(?=\s\())\s{1,3}(?P<text>\S.*)"
+    r"(?:\(([A-J])\)|\[([A-J])\]|([A-J])\s?[).:]|([A-J])\s[-–—]|([A-J]),(?!\W*[A-J]\b)|([A-J])(?=\s\())"
+    r"\s{1,3}(?P<text>\S.*)"
 )
+_LETTER_THEN_TEXT = re.compile(r"([A-J])(?:[,:]?\s|[-–—])(.+)")
 _ANOTHER = re.compile(r"\b(?:or|and)\s{1,3}\(?[A-J]\b|\(?\b[B-J]\)")
+
+_OPENING = re.compile(
+    r"(?:\(([A-J])\)|\[([A-J])\]|([A-J])[.):])[ \t]+(?=[^\s])|([A-J])-(?=[A-Z][a-z])|([A-J])[.)]?[ \t]*(?=\n)"
+)
+_OPTION = re.compile(
+    r"^\W{0,4}([A-J])(?:[.):\]]|\s*$|\s-)|(?<=\s)(?:\(([A-J])\)|([A-J])\.)(?=[ \t]+\S)|\b(?:or|and)\s\(?([A-J])[.)]",
+    re.MULTILINE,
+)
+
+
+def opening(text: str) -> str | None:
+    r"""Read the option that a response opens with, whatever explanation follows; None where it names others as options.
+
+    >>> opening("B. No, since C is lost.\nThis follows from the law."), opening("A. true\nB. false"), opening("A dog")
+    ('B', None, None)
+    """
+    text = text.replace("**", "").strip()
+    match = _OPENING.match(text)
+    if not match:
+        return None
+    chosen = next(group for group in match.groups() if group)
+    others = {group for found in _OPTION.finditer(text, match.end()) for group in found.groups() if group}
+    return chosen if others <= {chosen} else None
 
 
 def letter(text: str) -> str | None:
@@ -17,11 +42,11 @@ def letter(text: str) -> str | None:
     >>> letter("(c)"), letter(r"\text{C. water}"), letter("A dog"), letter("A) or B)")
     ('C', 'C', None, None)
     """
-    text = short.plain(text)
+    text = short.plain(text).strip("{} ")
     if match := _LETTER.fullmatch(text):
         return match[1].upper()
     if (match := _LETTER_AND_TEXT.fullmatch(text)) and not _ANOTHER.search(match["text"]):
-        return next(group for group in match.groups()[:5] if group)
+        return next(group for group in match.groups()[:-1] if group)
     return None
 
 
@@ -31,8 +56,11 @@ def equal(gold: str, aliases: tuple[str, ...], extracted: str) -> bool:
     >>> equal("C", ("Paris",), "(C)"), equal("C", ("Paris",), "paris"), equal("C", ("Paris",), "B) Paris")
     (True, True, False)
     """
-    chosen = letter(extracted)
-    return chosen == letter(gold) if chosen else short.equal(aliases, extracted)
+    if chosen := letter(extracted):
+        return chosen == letter(gold)
+    if match := _LETTER_THEN_TEXT.fullmatch(extracted):  # C, water
+        return match[1] == letter(gold) and short.equal(aliases, match[2])
+    return short.equal(aliases, extracted)
 
 
 def normal(text: str) -> str:

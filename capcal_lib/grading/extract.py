@@ -5,13 +5,15 @@ Searched, in this order, and only in what follows the reasoning:
 1. the last balanced, non-empty ``\boxed{}`` or ``\fbox{}`` (also ``\boxed 5``);
 2. the last phrase such as "the answer is X", "Answer: X", a heading "Final answer" with X below, or GSM8K's ``#### X``;
    for a number or a letter, only where X reads as one from end to end;
-3. a response that is a single short line and nothing else. A short answer is that line, even where it is a
-   sentence. A number must be all of the line, or be what follows the last ``=`` in it. A letter must stand
-   alone in capitals or introduce an option (``C) Paris``); the full text of the right option also counts.
-   Mathematics must be a number or one formula between delimiters.
+3. the option that a response opens with, as in ``C) Paris, because ...``, where no other is named as an option later;
+4. a response that is a single short line and nothing else. A short answer is that line, and where it is a sentence
+   such as "The capital of X is Y", what follows "is". A number must be all of the line, or what follows the last ``=``,
+   "is" or "equals" in it, or the only number in a plain sentence that ends with it and denies nothing. A letter must
+   stand alone; the full text of the right option also counts. Mathematics must be a number or one formula between
+   delimiters.
 
-Nothing else is an answer: no last number, no last capital letter, no first line of several. A reasoning
-block that is not closed has no answer after it.
+Nothing else is an answer: no last number, no last capital letter, no first line of several but for an option. A
+reasoning block that is not closed has no answer after it.
 """
 
 import re
@@ -32,26 +34,39 @@ _INVISIBLE = re.compile(
 )
 
 
+_FINAL_CHANNEL = re.compile(r"<\|channel\|>\s?final[^<]{0,80}(?:<\|constrain\|>[^<]{0,80})?<\|message\|>")
+_MARK = re.compile(r"<\|(?:end|return|start|channel|call)\|>")
+_REASONING = re.compile(
+    r"(?i:<\|?|◁)\s?(?i:(/|end_of_|end_)?(?:seed:|begin_of_|start_)?(?:think|thinking|thought|reasoning|scratchpad))"
+    r"\s?(?:\|?>|▷)|\[(/)?THINK\]"
+)
+
+
 def final_text(response: str) -> str | None:
     """Return what follows the reasoning; None where the reasoning does not end.
 
-    Known are ``<think>`` and ``<thinking>`` blocks and gpt-oss channels, with their markers or only the text of these.
+    Known are blocks such as ``<think>``, ``<reasoning>``, ``[THINK]`` and ``<|begin_of_thought|>``, and the channels of
+    gpt-oss, with their markers or only the text of these.
 
     >>> final_text("<think>7? no, 8</think>8"), final_text("<think>7"), final_text("analysisHm.assistantfinal8")
     ('8', None, '8')
     """
     if "<|channel|>" in response:
-        _, found, response = response.rpartition("<|channel|>final<|message|>")
-        if not found:
+        channels = list(_FINAL_CHANNEL.finditer(response))
+        if not channels:
             return None
+        response = _MARK.split(response[channels[-1].end() :], maxsplit=1)[0]
     elif response.startswith("analysis") and response[8:9].isupper():
         _, found, response = response.rpartition("assistantfinal")
         if not found:
             return None
-    for tag in ("think", "thinking"):
-        response = response.rpartition(f"</{tag}>")[2]
-        if f"<{tag}>" in response:
-            return None
+    answer_starts, reasoning = 0, False
+    for tag in _REASONING.finditer(response):
+        reasoning = not (tag[1] or tag[2])
+        answer_starts = tag.end()
+    if reasoning:
+        return None
+    response = response[answer_starts:]
     text = _INVISIBLE.sub("", response[-SEARCHED:]).strip()
     while text.endswith(_END_MARKS):
         text = text[: text.rindex("<")].rstrip()
@@ -89,21 +104,31 @@ def boxed(text: str) -> str | None:
 
 _PHRASE = re.compile(
     r"""
-      \banswer(?:\s(?:to|for)\s[^.:\n]{1,80}?)?[\s*_]{0,4}(?:\bis\b|\bare\b|\bwas\b|:|=)[\s*_]{0,4}:?
+      \banswer(?:\s(?:to|for)\s[^.:\n]{1,80}?)?[\s*_]{0,4}(?:\bis\b|\bare\b|\bwas\b|\b(?:would|should|must)\sbe\b|:|=)[\s*_]{0,4}:?
     | \b(?:correct|right|best)\s(?:option|choice)[\s*_]{0,4}(?:\bis\b|:)
     | ^[\#*_\ ]{0,8}final\sanswer[*_:\ ]{0,8}$
     | ^\#{4}\ (?=[-\d$.])
     """,
     re.VERBOSE | re.IGNORECASE | re.MULTILINE,
 )
+_CHOSEN = re.compile(
+    r"""
+      \b(?:option|choice)\s[\s*(]{0,3}(?-i:([A-J]))[)*]{0,3}\sis\s(?:the\s)?(?:correct|right|best)\b(?=\s?(?:[.,!*]|$|answer|option|choice|because|since))
+    | (?<![\w'])[(*]{0,3}(?-i:([A-J]))[)*]{0,3}\sis\sthe\s(?:correct|right|best)\s(?:answer|option|choice)\b
+    """,
+    re.VERBOSE | re.IGNORECASE | re.MULTILINE,
+)
+_STATED = re.compile(r"(?:the\s)?(?:final\s|correct\s)?answer(?:\sis(?:\s?:)?|:)\s*(?=\S)", re.IGNORECASE)
 _MOST_PHRASES = 20
 _NO_VALUE = re.compile(
-    r"(?:not|correct|incorrect|wrong|right|helpful|clear|as follows|below|above|given by|found|obtained)\b",
+    r"(?:not|correct|incorrect|wrong|right|helpful|clear|as follows|below|above|"
+    r"given|written|expressed|rounded|found|obtained)\b",
     re.IGNORECASE,
 )
 _DISPLAY = re.compile(r"\s*(?:\$\$(.{1,500}?)\$\$|\\\[(.{1,500}?)\\\])", re.DOTALL)
 _INLINE = re.compile(r"(?:\$([^$]+)\$|\\\((.+?)\\\))(.*)")
-_SENTENCE_END = re.compile(r"(\S+?)[.!?]\s+(?=\S)|,?\s+because\b|,\s+(?:which|since|as)\b")
+_REMARK = re.compile(r"(?:!|\s\([^()\d]{1,60}\))\s?[.!]?$")
+_SENTENCE_END = re.compile(r"(\S+?)[.!?]\s+(?=\S)|,?\s+because\b|,\s+(?:which|since|as|not|rather|instead)\b")
 _ABBREVIATIONS = frozenset(
     [
         "st",
@@ -128,10 +153,16 @@ _ABBREVIATIONS = frozenset(
 )
 
 
-def _phrases(text: str) -> list[str]:
+def _phrases(text: str, kind: Kind) -> list[str]:
     """Return what the phrases say the answer is, the last one first."""
+    matches = list(_PHRASE.finditer(text))
+    if kind == "choice":
+        matches = sorted([*matches, *_CHOSEN.finditer(text)], key=lambda match: match.start())
     values = []
-    for match in list(_PHRASE.finditer(text))[-_MOST_PHRASES:][::-1]:
+    for match in matches[-_MOST_PHRASES:][::-1]:
+        if match.re is _CHOSEN:
+            values.append(match[1] or match[2])
+            continue
         rest = text[match.end() : match.end() + 2 * LONGEST]
         if display := _DISPLAY.match(rest):
             value = display[1] or display[2]
@@ -163,12 +194,22 @@ def _formula(value: str) -> str:
     return value
 
 
+_WORD = re.compile(r"[^\W\d_]+")
+_RESULT = re.compile(r"=|\bis\b|\bequals\b")
+_ONE_NUMBER = re.compile(r"(?:\(?[^\W\d_]\S*\s(?<!\d\s)){3,14}\\?\$?(\d[\d,.]{0,20})[.!]?")
+_DENIES = re.compile(r"n't\b|\b(?:not|never)\b", re.IGNORECASE)
+_UNSURE = re.compile(
+    r"n't\b|\b(?:not|never|no|than|least|most|over|under|between|or|from|step|question)\b", re.IGNORECASE
+)
+_STATEMENT = re.compile(r"(?:it|the\s(?:\S+\s){1,6}?of\s(?:\S+\s){1,5}?)\s?is\s(?=\S)", re.IGNORECASE)
+
+
 def _bare_line(text: str) -> str | None:
     line = text.strip()
     if "\n" in line or _A_BOX.search(line) or len(line) > BARE_CHARACTERS + 4:  # four asterisks
         return None
     line = line.replace("**", "").strip("*_` ")
-    return line if 0 < len(line) <= BARE_CHARACTERS and len(line.split()) <= BARE_WORDS else None
+    return line if 0 < len(line) <= BARE_CHARACTERS and len(_WORD.findall(line)) <= BARE_WORDS else None
 
 
 def _is_formula(line: str) -> bool:
@@ -193,7 +234,8 @@ def extract(response: str, kind: Kind, aliases: tuple[str, ...] = ()) -> tuple[s
     Returns
     -------
     tuple
-        The answer, or None, and where it was found (``boxed``, ``phrase``, ``bare line``) or why not.
+        The answer, or None; and where it was found (``boxed``, ``phrase``, ``opening option``, ``bare line``), or why
+        there is none.
 
     Examples
     --------
@@ -208,18 +250,26 @@ def extract(response: str, kind: Kind, aliases: tuple[str, ...] = ()) -> tuple[s
     if not text:
         return None, "empty response"
     content = boxed(text)
+    if content and (stated := _STATED.match(content)):
+        content = content[stated.end() :]
     if content and (kind != "short" or short.normal(content)):
         return _tidied(content, kind), "boxed"
     says = _reads_as(kind, aliases)
-    for value in _phrases(text):
+    for value in _phrases(text, kind):
         if kind in ("math", "number"):
             value = _formula(value)
+        if kind == "number":
+            value = _REMARK.sub("", value)
         if says(value):
             return _tidied(value, kind), "phrase"
+    if kind == "choice" and (opening := choice.opening(text)):
+        return opening, "opening option"
     line = _bare_line(text)
-    if line is not None and kind == "number" and "=" in line:
-        line = line.rpartition("=")[2]
-    if line is not None and says(line) and _stands_alone(line, kind):
+    if kind == "number" and (sentence := _ONE_NUMBER.fullmatch(text)) and not _UNSURE.search(text):
+        line = sentence[1]
+    elif line is not None and kind == "number":
+        line = "" if _DENIES.search(line) else _RESULT.split(line)[-1].strip()
+    if line is not None and says(line) and (kind != "math" or _is_formula(line)):
         return _tidied(line, kind), "bare line"
     return None, "nothing extractable"
 
@@ -232,19 +282,12 @@ def _reads_as(kind: Kind, aliases: tuple[str, ...]) -> Callable[[str], bool]:
     return lambda value: bool(short.normal(value) if kind == "short" else value.strip())
 
 
-def _stands_alone(line: str, kind: Kind) -> bool:
-    if kind == "math":
-        return _is_formula(line)
-    # In prose a lower-case letter is an article or a variable.
-    return kind != "choice" or not re.fullmatch(r"[a-z]\W?", line)
-
-
 def _tidied(value: str, kind: Kind) -> str:
     """Return the answer without decoration; one character over the limit tells that it is too long."""
     if kind == "choice":
         text = choice.letter(value) or short.plain(value)
     elif kind == "short":
-        text = short.plain(value)
+        text = short.plain(_STATEMENT.sub("", value, count=1) if _STATEMENT.match(value) else value)
     else:
         text = re.sub(r"(?<![\\.,;])[.,;]{1,9}$", "", " ".join(value.replace("**", "").split()))
     return (text or value)[: LONGEST + 1]

@@ -11,7 +11,7 @@ from capcal_lib.grading.latex import LONGEST, too_large
 from capcal_lib.manifests import Kind
 from capcal_lib.questions import Answer
 
-GRADER_VERSION = "1"  # changes whenever a verdict may
+GRADER_VERSION = "2"  # changes whenever a verdict may
 
 Outcome = Literal["correct", "incorrect", "no_answer", "not_scored"]
 
@@ -119,7 +119,7 @@ def grade_many(
     workers
         Processes for the comparisons that need algebra; as many as there are cores by default.
     time_limit
-        Seconds for one such comparison, after which its verdict is ``not_scored``.
+        Seconds of processor time for one such comparison, after which its verdict is ``not_scored``.
 
     Returns
     -------
@@ -198,7 +198,7 @@ def grade(response: str, answer: Answer) -> Verdict:
     Returns
     -------
     Verdict
-        ``not_scored`` where the comparison took longer than five seconds.
+        ``not_scored`` where the comparison took more than a second of processor time.
 
     Raises
     ------

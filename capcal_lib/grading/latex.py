@@ -42,6 +42,7 @@ _CHARACTERS = str.maketrans(
         "∈": r"\in ",
         "∪": r"\cup ",
         "∅": r"\emptyset ",
+        "ℝ": r"\mathbb{R}",
         "％": "%",
         "⁄": "/",
         "∕": "/",
@@ -55,17 +56,38 @@ _SPELLINGS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     for pattern, replacement in (
         (r"(?<=\d)(?:\{,\}\s?|,\s?\\!\s?)(?=\d{3})", ""),  # thousands, as in 10{,}080 and 10,\!080
         (r"\\!", ""),
+        (r"\\\\\s?\[-?[\d.]+\s?[a-z]{2}\]", r"\\\\"),  # \\[2pt]
+        (r"\bUS\s?\$(?=\s?\d)|^\s*\$(?=\s?[\d.][^$]*$)", r"\\$"),  # a dollar, not a delimiter
         (rf"\\(?:left|right)\s*\.|\\(?:left|right|[bB]igg?[lrm]?){_END}", ""),
         (r"(?<!\\)((?:\\\\)*)(?:\\[()\[\]]|\$)", r"\1"),  # mathematics delimiters; \$ stays
         (rf"(?<!\\)\\[,;:> ]|~|\\(?:q?quad|thinspace|enspace){_END}", " "),
         (rf"\\(?:displaystyle|textstyle|limits|rm|bf){_END}", ""),
         (rf"\\[dtc]frac{_END}", r"\\frac"),
+        (r"\\[dt]?binom\s*(\d)\s*(\d)", r"\\binom{\1}{\2}"),
+        (rf"\\[dt]binom{_END}", r"\\binom"),
+        *(
+            (pattern, rf"\\{command}{{\1}}{{\2}}")
+            for name, command in (("over", "frac"), ("choose", "binom"))
+            for pattern in (
+                rf"\{{([^{{}}\\]+)\\{name}{_END}([^{{}}\\]+)\}}",
+                rf"^([^{{}}\\]+)\\{name}{_END}([^{{}}\\]+)$",
+            )
+        ),
+        (rf"\\(?:[lr]?vert|mid){_END}", "|"),
+        (r"\{:\}", ":"),
+        (rf"\\(?:lor|vee){_END}", r"\\text{ or }"),
+        (r"\\begin\s*\{array\}\s*\{[clr|\s]*\}", r"\\begin{matrix}"),
+        (r"\\end\s*\{array\}", r"\\end{matrix}"),
+        (r"\\mathbb\s*\{?\s*R\s*\}?", r"(-\\infty,\\infty)"),
+        (r"\\log\s*_\s*(?:(\d+)\s+|(\d|[A-Za-z]))", r"\\log_{\1\2}"),
         (
             r"\\(?:text(?:normal|rm|bf|it|sf|tt)?|mbox|hbox|mathrm|mathbf|mathit|mathsf|operatorname|boldsymbol)"
             r"\*?\s*(?=\{)",
             r"\\text",
         ),
         (r"\\text\{\s*\}", " "),
+        (r"\\text\{\s*(\\[$%])\s*\}", r"\1"),
+        (r"_\s*\{?\s*\\text\{\s*(\d+)\s*\}\s*\}?", r"_{\1}"),
         (r"(?<![\d}\s])\\text\{\s*([A-Za-z])\s*\}", r" \1 "),
         (
             r"(?:\^\s*(?:\\circ|\{\s*\\circ\s*\})|\\degree)(?![A-Za-z])(?:\s*(?:[CF]|\\text\{\s*[CF]\s*\})(?![A-Za-z]))?",

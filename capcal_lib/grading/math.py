@@ -56,10 +56,13 @@ Compare = Callable[[Form, Form], bool | None]
 _WORD = re.compile(r"[A-Za-z]{5,}|[A-Za-z]{2,}(?:[ -][A-Za-z]{2,})+")
 _ALL_TEXT = re.compile(r"\\text\{([^{}]*)\}")
 _TRAILING_UNIT = re.compile(r"(.*\S)\s?\\text\{\s?([^{}]*)\}(?:\s?\^\s?\{?\s?(\d)\s?\}?)?")
-_BASE = re.compile(r"(?:\\text\{)?([0-9A-F]+)\}?\s?_\s?(?:\{\s?(\d{1,2})\s?\}|(\d{1,2}))")
+_BASE = re.compile(r"(?:\\text\{(?=\w+\})|\((?=\w+\)))?([0-9A-F]+)[})]?\s?_\s?(?:\{\s?(\d{1,2})\s?\}|(\d{1,2}))")
 _LABEL = re.compile(
     r"(?:[A-Za-z]|\\[a-zA-Z]+|\\text\{[^{}]*\}|[A-Z]{2,4})(?:_\s?(?:\w|\{\w+\}))?'*(?:\s?\(\s?[\w,\s]*\))?|\\angle\s?[A-Z]+"
 )
+_INDEX = re.compile(r"_(?:\w|\{\w+\})$")
+_NAMES = re.compile(r"\(\s?([A-Za-z](?:\s?,\s?[A-Za-z])+)\s?\)")
+_ALL_REALS = frozenset(["all reals", "all real numbers", "the real numbers", "the set of all real numbers"])
 _ARITHMETIC = re.compile(r"(?:[\d\s.+\-/(){}!^]|\\(?:cdot|div|frac|sqrt|binom|left|right)(?![A-Za-z]))+")
 _THOUSANDS = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})+(?![\d,])")
 _AND = re.compile(r",?\s?(?:\\text\{\s?,?\s?(?:and|or)\s?\}|(?<![A-Za-z])(?:and|or)(?![A-Za-z]))")
@@ -94,9 +97,9 @@ def _read(text: str, *, nested: bool) -> Form:
         if "," in text:
             return _read(text, nested=nested)
         if not any(mark.isdigit() for mark in text):
-            return Form("word", text.strip("() .").lower())
+            return _word(text.strip("() ."))
     if _WORD.fullmatch(text) and rf"\{text}" not in _FUNCTIONS:
-        return Form("word", text.lower())
+        return _word(text)
     if found := _BASE.fullmatch(text):
         return Form("base", f"{found[1].lstrip('0') or '0'}_{found[2] or found[3]}")
     value = number.literal(text, variables=True)
@@ -114,6 +117,13 @@ def _read(text: str, *, nested: bool) -> Form:
         if len(pieces) > 1 and any(pieces):
             return _list(shape, [piece for piece in pieces if piece])
     return _relation(parts, levels) or _bracketed(parts, levels) or _plus_minus(parts) or _scalar_with_unit(text)
+
+
+def _word(text: str) -> Form:
+    text = text.lower()
+    if text in _ALL_REALS:
+        return Form("()", parts=(_scalar(r"-\infty"), _scalar(r"\infty")))
+    return Form("word", text)
 
 
 def _joined(match: re.Match[str]) -> str:
@@ -149,6 +159,11 @@ def _list(shape: str, pieces: list[str]) -> Form:
     flat: list[Form] = []
     for form in forms:
         flat.extend(form.parts if form.shape == shape else [form])
+    if shape == "list" and len({form.label for form in flat} - {""}) == len(flat) > 1:
+        named = _named([form.label for form in flat], flat)
+        if named:
+            return named
+        flat = [replace(form, label=_INDEX.sub("", form.label)) for form in flat]
     label = flat[0].label
     others = {form.label for form in flat[1:]}
     if others <= {label} or others == {""}:  # x = 1, x = 2 and x = 1, 2 are lists with one label
@@ -162,6 +177,14 @@ def _list(shape: str, pieces: list[str]) -> Form:
     return Form(shape, parts=tuple(flat), label=label)
 
 
+def _named(labels: list[str], values: Sequence[Form]) -> Form | None:
+    """Return the tuple, by name, that x = 1, y = 2 stands for; None for x_1 = 1, x_2 = 2, which is a list."""
+    if len(labels) != len(values) or len({_INDEX.sub("", label) for label in labels}) != len(labels):
+        return None
+    pairs = sorted(zip(labels, values, strict=True), key=lambda pair: pair[0])
+    return Form("()", parts=tuple(replace(form, label="") for _, form in pairs), label=",".join(sorted(labels)))
+
+
 def _relation(parts: list[str], levels: list[int]) -> Form | None:
     signs = [part for part, level in zip(parts, levels, strict=True) if level == 0 and part in _RELATIONS]
     if not signs:
@@ -170,6 +193,9 @@ def _relation(parts: list[str], levels: list[int]) -> Form | None:
     if all(sign in ("=", r"\approx", r"\in") for sign in signs):
         if not sides[0] or _ARITHMETIC.fullmatch(sides[0]):
             return _read(sides[-1], nested=False)
+        names = _NAMES.fullmatch(sides[0])
+        if names and (value := _read(sides[-1], nested=False)).shape == "()":
+            return _named(names[1].replace(" ", "").split(","), value.parts) or value
         if _LABEL.fullmatch(sides[0]):
             return replace(_read(sides[-1], nested=False), label=sides[0].replace(" ", ""))
     elif len(sides) == 3 and len(set(signs) & {"<", r"\le"}) == len(set(signs)) and _LABEL.fullmatch(sides[1]):
@@ -204,6 +230,8 @@ def _bracketed(parts: list[str], levels: list[int]) -> Form | None:
         return _matrix(first, inside)
     if first == "{" or first == "" or not inside:
         return _read(_join(inside), nested=False) if first == "{" and inside else None
+    if first == r"\{" and len(inside) > 2 and inside[0].isalpha() and inside[1] in ("|", ":"):
+        return _read(_join(inside[2:]), nested=False)  # {x | x > 2}
     pieces = _split(inside, [level - 1 for level in levels[1:-1]], (",", ";"))
     if not all(pieces):
         return None
@@ -272,6 +300,9 @@ def compare(gold: Form, other: Form, scalars: Compare) -> bool | None:
             return _in_order(gold, other, scalars)
         if {gold.shape, other.shape} == {"list", "set"}:
             return _unordered(gold, other, scalars)
+        if {gold.shape, other.shape} == {"scalar", "="}:
+            one, two = _as_equation(gold), _as_equation(other)
+            return False if one is None or two is None else compare(one, two, scalars)
         if {gold.shape, other.shape} == {"word", "scalar"}:
             return gold.text.lower() == other.text.lower()
         return False
@@ -286,6 +317,15 @@ def compare(gold: Form, other: Form, scalars: Compare) -> bool | None:
             return True if gold.parts == other.parts else scalars(gold, other)
         case _:
             return _in_order(gold, other, scalars)
+
+
+def _as_equation(form: Form) -> Form | None:
+    """Write ``y = 2x + 1`` as an equation; None for a value, which no equation equals."""
+    if form.shape == "=":
+        return form
+    if not form.label or form.value or not any(part.isalpha() for part in tokens(form.text)):
+        return None
+    return Form("=", parts=(_scalar(form.label), replace(form, label="")))
 
 
 def _in_order(gold: Form, other: Form, scalars: Compare) -> bool | None:

@@ -83,16 +83,16 @@ _POWER = r"10\s?\^\s?(?:\{{\s?(?P<{0}>[+-]?\s?\d{{1,3}})\s?\}}|(?P<{0}_bare>[+-]
 _NUMBER = re.compile(
     rf"""(?P<sign>[+-]?)\s?(?P<currency>{_CURRENCY})?\s?(?P<inner_sign>[+-]?)\s?
     (?:
-        (?P<whole>\d+)?\s?\\frac\s?\{{\s?(?P<top>[+-]?\s?{_DECIMAL})\s?\}}\s?\{{\s?(?P<bottom>[+-]?\s?{_DECIMAL})\s?\}}
+        {_POWER.format("power")}
+      | (?P<whole>\d+)?\s?\\frac\s?\{{\s?(?P<top>[+-]?\s?{_DECIMAL})\s?\}}\s?\{{\s?(?P<bottom>[+-]?\s?{_DECIMAL})\s?\}}
       | (?:(?P<whole_plain>\d+)\s)?(?P<top_plain>{_DECIMAL})\s?/\s?(?P<bottom_plain>{_DECIMAL})
       | (?P<decimal>{_DECIMAL})(?:\\overline\s?\{{(?P<repeating>\d+)\}})?
         (?:[eE](?P<exponent>[+-]?\d{{1,3}})|\s?(?:\\cdot|x)\s?{_POWER.format("scale")})?
-      | {_POWER.format("power")}
     )(?P<rest>.*)""",
     re.VERBOSE,
 )
 _UNIT_TEXT = re.compile(r"(\\text\{[^{}]*\}|\\%)(\s?\^\s?\{?\s?\d\s?\}?)?")
-_PLAIN_UNIT = re.compile(r"(?:[A-Za-z]+\.?|[€£¥₹¢])(?:\s?\^\s?\{?\s?([23])\s?\}?)?")
+_PLAIN_UNIT = re.compile(r"(?:[A-Za-z]+(?:/[A-Za-z]+)?\.?|[€£¥₹¢])(?:\s?\^\s?\{?\s?([23])\s?\}?)?")
 
 
 def literal(text: str, *, variables: bool = False) -> Number | None:
@@ -167,10 +167,11 @@ def _unit(rest: str, variables: bool) -> tuple[list[str], str] | None:
             power = re.sub(r"\D", "", match[2] or "") or power
         elif match := _PLAIN_UNIT.match(rest):
             word = match[0].partition("^")[0].strip(". ").lower()
-            if len(word) == 1 and word.isalpha() and (variables or word not in _UNITS):
-                return None
-            if variables and len(word) < 4 and word not in _UNITS:
-                return None
+            for part in word.split("/"):
+                if len(part) == 1 and part.isalpha() and (variables or part not in _UNITS):
+                    return None
+                if variables and len(part) < 4 and part not in _UNITS:
+                    return None
             words.append(word)
             power = match[1] or power
         else:
@@ -185,11 +186,20 @@ def _unit(rest: str, variables: bool) -> tuple[list[str], str] | None:
     return words, f"^{power}" if power else ""
 
 
+_KNOWN_WORDS = _UNITS.keys() | _MULTIPLIERS.keys() | {"text", "frac", "cdot", "overline", "e", "x", "us"}
+_WORDS = re.compile(r"[^\W\d_]+")
 _RELATION = re.compile(r"(?<![<>!:])=|\\approx(?![A-Za-z])")
 
 
-def read(text: str) -> Number | None:
+def read(text: str, *, any_unit: bool = True) -> Number | None:
     r"""Read an answer that is a number from end to end; what stands before the last ``=`` is a label.
+
+    Parameters
+    ----------
+    text
+        The answer, of any length.
+    any_unit
+        Whether any words may follow as a unit; otherwise only well-known ones, as ``12 Monkeys`` is no number.
 
     Returns
     -------
@@ -203,7 +213,10 @@ def read(text: str) -> Number | None:
     """
     if len(text) > LONGEST or not 0 < sum(mark.isnumeric() for mark in text) <= MOST_DIGITS:
         return None
-    return literal(_RELATION.split(clean(text))[-1].strip())
+    text = _RELATION.split(clean(text))[-1].strip()
+    if not any_unit and any(word.lower() not in _KNOWN_WORDS for word in _WORDS.findall(text)):
+        return None
+    return literal(text)
 
 
 def equal(gold: Number, other: Number) -> bool:

@@ -3,8 +3,9 @@ r"""Names and phrases, compared by equality after normalising: never by containm
 The normal form is that of the official TriviaQA evaluation: lower case, punctuation to spaces, articles and superfluous
 spaces removed. It is extended by stripping accents (``Málaga`` is ``Malaga``) and all Unicode punctuation. Quirks that
 come with it: ``The Who`` is ``who``, ``C++`` is ``c``, ``U.S.`` is ``u s`` and thus not ``US``. Where both answers are
-numbers, they are compared as numbers instead, since without punctuation ``-5`` would be ``5``. An answer
-of which nothing remains, such as ``the``, is no answer.
+numbers, bare or with a well-known unit, they are compared as numbers instead, since without punctuation ``-5`` would be
+``5``; ``12 Monkeys`` and ``20 July`` are no numbers. An article that is all of the answer stays, as the letter ``A``
+may be right. An answer of which nothing remains, such as ``...``, is no answer.
 """
 
 import re
@@ -15,8 +16,10 @@ from capcal_lib.grading import number
 
 _PUNCTUATION = frozenset(string.punctuation + "‘’´`")
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+_LEADING_ARTICLE = re.compile(r"^(?:a|an|the)\s+", re.IGNORECASE)
 _WRAPPED = re.compile(r"\\(?:text(?:normal|rm|bf|it|sf|tt)?|mbox|hbox|mathrm|mathbf|mathit|emph)\s?\{([^{}]*)\}")
-_MARKS = re.compile(r"\*\*|\\[()\[\]]|\\(?=[&%$#_])|(?<!\\)\$|`")
+_MARKS = re.compile(r"\*\*|\\[()\[\]]|\\(?=[&%$#_])|(?<!\\)\$")
+_CODE = re.compile(r"`+([^`]*)`+")
 
 
 def plain(text: str) -> str:
@@ -27,18 +30,22 @@ def plain(text: str) -> str:
     """
     for _ in range(3):  # \textbf{\text{...}}
         text = _WRAPPED.sub(r"\1", text)
-    text = _MARKS.sub("", text).replace("~", " ").replace("\\ ", " ").replace("\\,", " ")
+    text = _CODE.sub(r"\1", _MARKS.sub("", text)).replace("~", " ").replace("\\ ", " ").replace("\\,", " ")
     return " ".join(text.split()).strip("*_\"'“” ").rstrip(".!,;").strip("*_\"'“” ")
 
 
 def normal(text: str) -> str:
     """Return the normal form; empty where nothing remains.
 
-    >>> normal("The  Beatles!"), normal("Málaga"), normal("an")
-    ('beatles', 'malaga', '')
+    >>> normal("The  Beatles!"), normal("Málaga"), normal("A."), normal("...")
+    ('beatles', 'malaga', 'a', '')
     """
-    value = number.read(text)
+    value = _number(text)
     return str(value.value) if value else _words(text)
+
+
+def _number(text: str) -> number.Number | None:
+    return number.read(_LEADING_ARTICLE.sub("", text.strip()), any_unit=False)
 
 
 def _words(text: str) -> str:
@@ -48,7 +55,7 @@ def _words(text: str) -> str:
     text = "".join(
         " " if mark in _PUNCTUATION or unicodedata.category(mark)[0] == "P" else mark for mark in text.lower()
     )
-    return " ".join(_ARTICLES.sub(" ", text).split())
+    return " ".join(_ARTICLES.sub(" ", text).split()) or " ".join(text.split())
 
 
 def _accent(mark: str) -> bool:
@@ -61,11 +68,11 @@ def equal(golds: tuple[str, ...], extracted: str) -> bool:
     >>> equal(("Norway",), "no"), equal(("Norway", "Kingdom of Norway"), "the Kingdom of Norway")
     (False, True)
     """
-    words, value = _words(extracted), number.read(extracted)
+    words, value = _words(extracted), _number(extracted)
     for gold in golds:
-        gold_value = number.read(gold)
-        if value and gold_value:
-            if number.equal(gold_value, value):
+        gold_value = _number(gold)
+        if value or gold_value:
+            if value and gold_value and number.equal(gold_value, value):
                 return True
         elif words and words == _words(gold):
             return True
