@@ -511,7 +511,7 @@ def cost_table(evaluations: Sequence[Evaluation], rng: np.random.Generator) -> p
     return table.assign(model=models, tokens=table["tokens"].fillna(0.0)).reset_index(drop=True)
 
 
-def reported_costs(model: str) -> pd.DataFrame:
+def reported_cost_table(model: str) -> pd.DataFrame:
     """Return the paper's scores of a model beside the tokens of its cost figure, in the form of ``cost_table``.
 
     The scores are plug-in. The tokens were read off the figure, to about 6 %; response consistency (k_c = 10) costs
