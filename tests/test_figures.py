@@ -247,7 +247,10 @@ def test_the_band_of_a_perfect_estimator_is_in_every_panel_of_scores() -> None:
     (axes,) = panels(figures.costs(tables.cost_table([MIXED], rng())))
     assert "a perfect estimator (95 %)" in axes.get_legend_handles_labels()[1]
     (reported, *_) = panels(figures.costs(tables.reported_cost_table("gpt-oss-20b")))
-    assert "a perfect estimator (95 %)" in reported.get_legend_handles_labels()[1]
+    assert "a perfect estimator" in reported.get_legend_handles_labels()[1]
+    votes_ = tables.reported_consistency("gpt-oss-20b")
+    (axes, *_) = panels(figures.consistency(votes_))
+    np.testing.assert_allclose(line(axes, "a perfect estimator"), votes_["TriviaQA"]["floor"].iloc[0])
 
 
 def test_costs_draw_each_method_and_the_front() -> None:
