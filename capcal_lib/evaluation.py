@@ -50,17 +50,18 @@ class Evaluation:
         least, most = int(self.counts.total.min()), int(self.counts.total.max())
         return f"{most}" if least == most else f"{least} to {most}"
 
-    @property
-    def short(self) -> bool:
-        """Whether no question has the samples that were asked for."""
-        return self.k_eval is not None and int((self.counts.total + self.counts.not_scored).max()) < self.k_eval
-
     def remarks(self) -> list[str]:
         """Say what a reader of its numbers should know."""
-        notes = [f"{self.samples} samples a question, fewer than k_eval = {self.k_eval}"] if self.short else []
+        notes = []
+        there = self.counts.total + self.counts.not_scored
+        if self.k_eval is not None and there.max() < self.k_eval:
+            notes.append(f"{self.samples} samples a question, fewer than k_eval = {self.k_eval}")
+        elif self.k_eval is not None and there.min() < self.k_eval:  # as where some failed or the run was stopped
+            few = int((there < self.k_eval).sum())
+            notes.append(f"{few:,} with fewer than {self.k_eval} samples (the fewest: {there.min()})")
         if self.k_eval is not None and CONSISTENCY not in self.confidences:
             notes.append("no spare samples for a vote")
-        if self.prompt_style not in (None, self.model.prompt_style):
+        if self.prompt_style not in (None, load_model(self.model.name).prompt_style):  # its usual one
             notes.append(f"{self.prompt_style} prompts")
         if self.groups is not None:
             notes.append(f"intervals over {len(np.unique(self.groups))} subjects")
@@ -111,7 +112,7 @@ def load_evaluation(store: Path, model: str, dataset: str, *, k_eval: int = 100,
         dataset=manifest,
         evidence="simulated" if identity.engine == "simulated" else "measured",
         sampled=True,
-        source=f"run {folder.name}{_shortfall(counts, k_eval)}",
+        source=f"run {folder.name}",
         counts=counts,
         answer_tokens=tokens,
         confidences=stored | _probes(store, folder, counts),
@@ -119,13 +120,6 @@ def load_evaluation(store: Path, model: str, dataset: str, *, k_eval: int = 100,
         prompt_style=identity.prompt_style,
         groups=_groups(manifest, counts.question_ids),
     )
-
-
-def _shortfall(counts: Counts, k_eval: int) -> str:
-    """Say how many questions lack samples, as where some failed or the run was stopped."""
-    there = counts.total + counts.not_scored
-    short = int((there < k_eval).sum())
-    return f"; {short:,} with fewer than {k_eval} samples (the fewest: {there.min()})" if short else ""
 
 
 def load_answers(store: Path, one: Evaluation) -> Answers:

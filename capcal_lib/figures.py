@@ -33,7 +33,8 @@ INK, MUTED = "#1f3b4d", "#9aa5ab"
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8a6d3b", "#4d4d4d")
 PANEL_WIDTH, PANEL_HEIGHT, COLUMNS = 2.9, 2.6, 4
 SHAPES = {"measured": "o", "reported": "D", "simulated": "s"}
-FLOOR = "a perfect estimator (95 %)"
+FLOOR = "a perfect estimator"
+FLOOR_BAND = f"{FLOOR} (95 %)"
 
 
 @contextmanager
@@ -178,7 +179,7 @@ def divergence(groups: Sequence[Sequence[Evaluation]], rng: np.random.Generator,
 def consistency(tables: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw what ``tables.consistency_table`` holds for each data set: score against tokens, with both kinds of votes.
 
-    The grey band is where 95 % of the scores of a perfect estimator would lie.
+    Grey is where a perfect estimator would lie: 95 % of its scores, or the plug-in one of reported numbers.
     """
     with _style():
         figure, panels = _grid(len(tables))
@@ -188,9 +189,7 @@ def consistency(tables: Mapping[str, pd.DataFrame]) -> Figure:
                 _say(axes, "too few samples a question")
                 continue
             axes.set_title(f"{title} ({table['evidence'].iloc[0]})")
-            reach = 1.96 * float(table["spread"].iloc[0])
-            if not np.isnan(reach):
-                axes.axhspan(-reach, reach, color=MUTED, alpha=0.6, label=FLOOR, linewidth=1)
+            _perfect(axes, table, best=0.0)
             if table["disjoint"].notna().any():
                 axes.fill_between(
                     table["tokens"], table["low"], table["high"], color=PALETTE[0], alpha=0.2, linewidth=0
@@ -202,7 +201,8 @@ def consistency(tables: Mapping[str, pd.DataFrame]) -> Figure:
             for k_c, x, y in table[["k_c", "tokens", "same pool"]].to_numpy(float):
                 axes.annotate(f"{k_c:.0f}", (x, y), (0, 6), textcoords="offset points", ha="center")
             axes.margins(0.15)
-            axes.set_ylim(bottom=min(-0.005, float(table["same pool"].min())))
+            peak = float(np.nanmax(table.reindex(columns=["high", "same pool"]).to_numpy(float)))
+            axes.set_ylim(min(-0.03 * peak, float(table["same pool"].min())), 1.18 * peak)
         _shared_legend(figure, panels)
         figure.supxlabel("tokens of an estimate (k_c at each point)", fontsize="medium")
         figure.supylabel("capability Brier", fontsize="medium")
@@ -254,7 +254,7 @@ def costs(table: pd.DataFrame) -> Figure:
     with _style():
         figure, panels = _grid(len(panels_of), empty="nothing to draw")
         for axes, ((model, name, evidence), rows) in zip(panels, panels_of, strict=True):
-            _perfect(axes, rows)
+            _perfect(axes, rows, best=1.0)
             best = rows[front(rows)].sort_values("tokens")
             axes.step(_places(best["tokens"]), 1 - best["brier"], where="post", color=INK, linewidth=1, alpha=0.6)
             for _, row in rows.iterrows():
@@ -284,13 +284,16 @@ def _places(tokens: npt.ArrayLike) -> npt.NDArray[np.float64]:
     return np.maximum(np.asarray(tokens, np.float64), 0.5)
 
 
-def _perfect(axes: Axes, rows: pd.DataFrame) -> None:
-    """Mark where a perfect estimator would lie: a band for corrected scores, a line for plug-in ones, where known."""
+def _perfect(axes: Axes, rows: pd.DataFrame, *, best: float) -> None:
+    """Mark where a perfect estimator would lie: a band for corrected scores, a line for plug-in ones, where known.
+
+    ``best`` is the height of a Brier score of 0: 0, or 1 where 1 - Brier is drawn.
+    """
     if "spread" in rows and rows["spread"].notna().all():
         reach = 1.96 * float(rows["spread"].iloc[0])
-        axes.axhspan(1 - reach, 1 + reach, color=MUTED, alpha=0.6, linewidth=1, label=FLOOR)
+        axes.axhspan(best - reach, best + reach, color=MUTED, alpha=0.6, linewidth=1, label=FLOOR_BAND)
     elif "floor" in rows and rows["floor"].notna().all():
-        axes.axhline(1 - float(rows["floor"].iloc[0]), color=MUTED, linewidth=2, alpha=0.6, label=FLOOR)
+        axes.axhline(abs(best - float(rows["floor"].iloc[0])), color=MUTED, linewidth=2, alpha=0.6, label=FLOOR)
 
 
 def _colors(n: int) -> list[str]:

@@ -81,10 +81,10 @@ notebook.glue(
 # %%
 groups = [each.evaluations for each in study.everyone()]
 
-# %% mystnb={"figure": {"caption": "The response target against the capability target, a row of panels a model; with the mean distance of the two and the share of questions in between.", "name": "fig-divergence-grid"}}
+# %% mystnb={"figure": {"caption": "The response target against the capability target, a row of panels a model; with the mean distance of the two and the share of questions in between.", "name": "fig-divergence-grid"}} paper=["figure-11", "appendix-e"] evidence=["measured", "simulated"] reads=["verdicts", "main", "mean_accuracy"]
 figures.divergence(groups, study.rng)
 
-# %%
+# %% label="targets-everywhere" paper=["figure-11", "appendix-e"] evidence=["measured", "simulated"] reads=["verdicts", "main", "mean_accuracy"]
 everywhere = tables.divergence_table(groups)
 tables.show(everywhere, "How far the two targets lie apart, everywhere.")
 

@@ -44,6 +44,8 @@ study
 # %%
 sampled = [one for one in study.evaluations if one.sampled]
 answers = [load_answers(study.store, one) for one in sampled]
+
+# %%
 votes = {
     one.dataset.title: tables.consistency_table(
         one, said, (5, 10, 20), study.rng
@@ -51,10 +53,10 @@ votes = {
     for one, said in zip(sampled, answers, strict=True)
 }
 
-# %% mystnb={"figure": {"caption": "Score of response consistency against its cost, 5, 10 and 20 votes, with votes apart from mu_hat (its 95 % interval shaded) and votes among the samples of mu_hat. Grey: where a perfect estimator would lie.", "name": "fig-consistency"}} paper=["appendix-c.3", "table-6"] evidence=["measured"] reads=["verdicts", "samples"]
+# %% mystnb={"figure": {"caption": "Score of response consistency against its cost, 5, 10 and 20 votes, with votes apart from mu_hat (its 95 % interval shaded) and votes among the samples of mu_hat. Grey: where a perfect estimator would lie.", "name": "fig-consistency"}} paper=["table-6", "appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
 figures.consistency(votes)
 
-# %% label="consistency-scores" paper=["table-6"] evidence=["measured"] reads=["verdicts", "samples"]
+# %% label="consistency-table" paper=["table-6", "appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
 scores = tables.by_data_set(votes)
 tables.show(
     scores.drop(columns=["low", "high", "spread"], errors="ignore"),
@@ -86,15 +88,13 @@ notebook.glue(largest=largest, cells=len(scores), flattered=int(sum(sure)))
 #
 # The paper prints plug-in scores for 5, 10 and 20 votes. The tokens were read off its cost figure, to about 6 %.
 
-# %% mystnb={"figure": {"caption": "Response consistency as printed in the paper (plug-in scores), against the tokens of its cost figure.", "name": "fig-consistency-reported"}} paper=["table-6"] evidence=["reported"] reads=["consistency", "tokens"]
+# %% mystnb={"figure": {"caption": "Response consistency as printed in the paper (plug-in scores), against the tokens of its cost figure. Grey: what a perfect estimator would score.", "name": "fig-consistency-reported"}} paper=["table-6", "appendix-c.3"] evidence=["reported"] reads=["consistency", "tokens"]
 reported = tables.reported_consistency(study.model.name)
 figures.consistency(reported) if reported else study
 
-# %% label="consistency-reported" paper=["table-6"] evidence=["reported"] reads=["consistency", "tokens"]
+# %% label="consistency-reported" paper=["table-6", "appendix-c.3"] evidence=["reported"] reads=["consistency", "tokens"]
 tables.show(
-    tables.by_data_set(reported).drop(
-        columns=["disjoint", "spread"], errors="ignore"
-    ),
+    tables.by_data_set(reported).drop(columns=["disjoint"], errors="ignore"),
     "As printed in the paper (lower is better).",
     empty="the paper has no numbers of this model",
     tokens="{:,.0f}",

@@ -292,7 +292,7 @@ def test_what_a_run_is_evidence_of_depends_on_what_drew_it(tmp_path: Path, engin
     one = load_evaluation(tmp_path, "smollm2-135m", SET, k_eval=3)
     assert (one.evidence, one.sampled, one.source) == (evidence, True, f"run {writer.folder.name}")
     short = load_evaluation(tmp_path, "smollm2-135m", SET)
-    assert short.source == f"run {writer.folder.name}; 1 with fewer than 100 samples (the fewest: 3)"
+    assert short.remarks()[0] == "3 samples a question, fewer than k_eval = 100"
     assert one.answer_tokens == 4.0
 
 
@@ -339,7 +339,10 @@ def test_remarks_say_what_a_reader_should_know(tmp_path: Path) -> None:
     short = load_evaluation(tmp_path, "simulated", SET, k_eval=9, k_c=2)
     assert short.remarks() == ["6 samples a question, fewer than k_eval = 9", "no spare samples for a vote"]
     make(tmp_path, k=3, limit=6)
-    assert load_evaluation(tmp_path, "simulated", SET, k_eval=9).samples == "3 to 6"
+    grown = load_evaluation(tmp_path, "simulated", SET, k_eval=6, k_c=2)
+    assert grown.samples == "3 to 6"
+    few = len(grown.counts) - 4
+    assert grown.remarks()[0] == f"{few} with fewer than 6 samples (the fewest: 3)"
     other = replace(short, prompt_style="paper", groups=np.array(["a", "a", "b", "b"]))
     assert other.remarks()[2:] == ["paper prompts", "intervals over 2 subjects"]
     assert beta_evaluation("qwen3-8b", "math500", rng=np.random.default_rng(0)).remarks() == []
@@ -350,7 +353,8 @@ def test_samples_that_were_drawn_and_not_scored_are_not_too_few(tmp_path: Path) 
     (name,) = (question.id for question in load_questions(SET, limit=1))
     by_hand(folder, {name: [("A", "correct"), (None, "not_scored"), (None, "not_scored")]})
     one = load_evaluation(tmp_path, "simulated", SET, k_eval=3)
-    assert (one.samples, one.short) == ("1", False)
+    assert one.samples == "1"
+    assert one.remarks() == ["no spare samples for a vote"]
 
 
 def test_mmlu_comes_in_subjects_and_needs_no_questions_to_be_read(

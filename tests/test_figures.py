@@ -72,7 +72,7 @@ DRAWN_FROM_TABLES: dict[str, Callable[[], Figure]] = {
     "divergence": lambda: figures.divergence([[MIXED, OTHER]], rng()),
     "consistency": lambda: figures.consistency({"Mini exam": votes(MIXED)}),
     "reported consistency": lambda: figures.consistency(tables.reported_consistency("gpt-oss-20b")),
-    "reported costs": lambda: figures.costs(tables.reported_costs("gpt-oss-20b")),
+    "reported costs": lambda: figures.costs(tables.reported_cost_table("gpt-oss-20b")),
 }
 
 
@@ -247,8 +247,11 @@ def test_the_band_of_a_perfect_estimator_is_in_every_panel_of_scores() -> None:
         np.testing.assert_allclose(band.get_width() / 2, 1.96 * spread)  # type: ignore[attr-defined]
     (axes,) = panels(figures.costs(tables.cost_table([MIXED], rng())))
     assert "a perfect estimator (95 %)" in axes.get_legend_handles_labels()[1]
-    (reported, *_) = panels(figures.costs(tables.reported_costs("gpt-oss-20b")))
-    assert "a perfect estimator (95 %)" in reported.get_legend_handles_labels()[1]
+    (reported, *_) = panels(figures.costs(tables.reported_cost_table("gpt-oss-20b")))
+    assert "a perfect estimator" in reported.get_legend_handles_labels()[1]
+    votes_ = tables.reported_consistency("gpt-oss-20b")
+    (axes, *_) = panels(figures.consistency(votes_))
+    np.testing.assert_allclose(line(axes, "a perfect estimator"), votes_["TriviaQA"]["floor"].iloc[0])
 
 
 def test_costs_draw_each_method_and_the_front() -> None:

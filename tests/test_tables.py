@@ -555,8 +555,8 @@ def test_cost_table_drops_the_oracles_and_what_has_no_score() -> None:
 
 
 @pytest.mark.parametrize("model", IN_PAPER)
-def test_reported_costs_stand_beside_the_printed_scores(model: str) -> None:
-    table = tables.reported_costs(model).set_index(["method", "dataset"])
+def test_reported_cost_table_stand_beside_the_printed_scores(model: str) -> None:
+    table = tables.reported_cost_table(model).set_index(["method", "dataset"])
     assert set(table["evidence"]) == {"reported"}
     votes = load_reported("consistency")
     ten = votes[(votes["model"] == model) & (votes["k"] == 10)].set_index("dataset")["value"]
@@ -572,8 +572,8 @@ def test_reported_costs_stand_beside_the_printed_scores(model: str) -> None:
     assert table.loc[(UNIFORM, "gpqa"), "floor"] == pytest.approx((1 / 3 - printed[model, UNIFORM, "gpqa"]) / 100)
 
 
-def test_a_model_outside_the_paper_has_no_reported_costs() -> None:
-    assert tables.reported_costs("simulated").empty
+def test_a_model_outside_the_paper_has_no_reported_cost_table() -> None:
+    assert tables.reported_cost_table("simulated").empty
     assert tables.reported_consistency("simulated") == {}
 
 
