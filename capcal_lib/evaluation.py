@@ -210,7 +210,8 @@ def _probes(store: Path, folder: Path, counts: Counts) -> dict[str, Confidence]:
 
 def _refuse_other_prompts(run: Path, folder: Path) -> None:
     """Refuse a training run whose hidden states are those of other weights or prompts than a run's own."""
-    differing = [line for line in differences(run, folder) if line.split(":")[0] in SAME_FOR_A_PROBE]
+    one, other = read_record(run).identity, read_record(folder).identity
+    differing = [line for line in differences(one, other) if line.split(":")[0] in SAME_FOR_A_PROBE]
     if differing:
         raise InputError(
             f"a probe trained on {run} cannot predict {folder}: they differ in {'; '.join(differing)}; "

@@ -14,6 +14,8 @@ import pyarrow as pa
 
 from capcal_lib.errors import InputError
 from capcal_lib.grading import GRADER_VERSION
+from capcal_lib.judgements import FILE as JUDGEMENTS
+from capcal_lib.judgements import PAIR
 from capcal_lib.sessions import add_sessions
 from capcal_lib.store import (
     KEY,
@@ -26,6 +28,8 @@ from capcal_lib.store import (
     run_folder,
     write_table,
 )
+
+KEYS = {VERDICTS: KEY, JUDGEMENTS: ["judge", *PAIR]}  # what identifies a row of a file; of others, its question
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +113,9 @@ def _take(into: Path, run: Path) -> Merged:
 
 def _take_facts(source: Path, target: Path) -> str | None:
     """Take over the rows of a file beside the samples that the target lacks; return what is to be said."""
-    if source.name.startswith("samples-"):
+    if source.name.startswith("samples-") or ".part-" in source.name:  # samples; hidden states not finished yet
         return None
-    keys = KEY if source.name == VERDICTS else KEY[:1]
+    keys = KEYS.get(source.name, KEY[:1])
     theirs = read_table(source)
     if source.name == VERDICTS and (theirs.schema.metadata or {}).get(b"grader") != GRADER_VERSION.encode():
         return f"left out {source}, which is by another version of the grader; grade again"

@@ -10,6 +10,8 @@ import pandas as pd
 
 from capcal_lib.errors import InputError
 from capcal_lib.estimates import FEATURES, METHODS, confidence_file, read_confidence, read_features
+from capcal_lib.exact import FILE as EXACT
+from capcal_lib.exact import read_exact
 from capcal_lib.grading import GRADER_VERSION
 from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.paths import data_dir
@@ -104,6 +106,8 @@ def verify_run(folder: Path) -> Checked:
             check(lambda method=method: _confidences(folder, method, names))  # type: ignore[misc]
     if (folder / FEATURES).exists():
         check(lambda: _features(folder, names, identity))
+    if (folder / EXACT).exists():
+        check(lambda: _exact(folder, names))
     return Checked(folder, tuple(problems), tuple(filter(None, facts)))
 
 
@@ -213,6 +217,16 @@ def _features(folder: Path, names: set[str], identity: Identity) -> Iterator[str
     size = load_model(identity.model).hidden_size
     if size is not None and features.shape[1] != size:
         yield f"hidden states of size {features.shape[1]}, the manifest has {size}"
+
+
+def _exact(folder: Path, names: set[str]) -> Iterator[str]:
+    exact = read_exact(folder)
+    strangers = sorted(set(exact.question_ids.tolist()) - names)
+    if strangers:
+        yield f"exact accuracies of no sampled question: {len(strangers)}, such as {_some(strangers)}"
+    wrong = ~((exact.lower >= 0) & (exact.lower <= exact.upper + 1e-9) & (exact.upper <= 1 + 1e-9))
+    if wrong.any():
+        yield f"exact accuracies of {int(wrong.sum())} questions out of range"
 
 
 def _cover(what: str, ids: list[str], names: set[str]) -> Iterator[str]:

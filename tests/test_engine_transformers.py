@@ -375,7 +375,7 @@ def test_features_are_read_after_the_very_tokens_that_sampling_reads(
         draw(
             engine,
             answer_requests(engine.model, questions, {one.id: (0,) for one in questions}),
-            settings(max_tokens=1),
+            settings(max_tokens=1, context_tokens=128),
         )
     finally:
         forward.remove()
