@@ -170,7 +170,8 @@ def transfer_matrix(
             about = test.dataset.name, test.dataset.title, test.dataset.domain
             rows.append((name, *about, *score, *gain, kind, gain.low > 0, test.evidence))
     columns = ["method", "dataset", "data set", "domain", "brier", "low", "high", "gain", "gain low", "gain high"]
-    return pd.DataFrame(rows, columns=[*columns, "shift", "best", "evidence"])
+    table = pd.DataFrame(rows, columns=[*columns, "shift", "best", "evidence"])
+    return table.assign(tied=False, second=False)  # what the main table marks besides
 
 
 def shift_table(matrix: pd.DataFrame) -> pd.DataFrame:
