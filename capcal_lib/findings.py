@@ -40,6 +40,14 @@ ITEMS = {  # by the number of the claim
     4: (PASSK_PROBE, RC_PROBE, PASSK_ASKED, RC_ASKED, BUDGET_PROBE, BUDGET_ASKED),
 }
 SKILL_COLUMNS = ["model", "parameters", "data set", "prompts", "method", "kind", "skill", "low", "high", "evidence"]
+KINDS = (
+    VERBALIZED,
+    P_TRUE,
+    CONSISTENCY,
+    "Own probe",
+    "Probe of the same domain",
+    "Probe of another domain",
+)
 COLUMNS = ["item", "model", "data set", "prompts", "method", "against", "at", "questions"]
 
 
@@ -290,7 +298,9 @@ def counted(table: pd.DataFrame, *items: str) -> tuple[int, int, int, int]:
 
 def relative_costs(one: Evaluation, answers: Answers, *, k_c: int = 10) -> pd.DataFrame:
     """List the tokens of a mean response and, relative to it, of each way to ask: one row a run, NaN where missing."""
-    tokens = {name: float(one.confidences[name].tokens.mean()) for name in (VERBALIZED, P_TRUE) if name in one.confidences}
+    tokens = {
+        name: float(one.confidences[name].tokens.mean()) for name in (VERBALIZED, P_TRUE) if name in one.confidences
+    }
     about = {"model": one.model.title, "data set": one.dataset.title, "prompts": one.prompt_style}
     costs = {name: tokens.get(name, np.nan) / answers.tokens for name in (VERBALIZED, P_TRUE)}
     votes = {CONSISTENCY: float(k_c) if CONSISTENCY in scored(one, answers, k_c) else np.nan}
@@ -334,10 +344,23 @@ def reported_skills() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=SKILL_COLUMNS)
 
 
+def mean_skills(table: pd.DataFrame) -> pd.DataFrame:
+    """Average skills over the data sets of each model and form of prompt: a column a kind of method.
+
+    ``parameters`` are in billions. Models have other data sets, so that only one row's cells compare.
+    """
+    if table.empty:
+        return table
+    keys = ["model", "parameters", "prompts", "evidence"]
+    wide = table.pivot_table("skill", keys, "kind", sort=False).rename_axis(columns=None).reset_index()
+    sets = table.groupby(keys)["data set"].nunique().rename("data sets").reset_index()
+    wide = wide.merge(sets).sort_values("parameters").assign(parameters=lambda rows: rows["parameters"] / 1e9)
+    kinds = [kind for kind in KINDS if kind in wide]
+    return wide[["model", "parameters", "prompts", "data sets", *kinds, "evidence"]]
+
+
 def _kind(method: str, dataset: Dataset) -> str:
-    return {"id": "Own probe", "ood": "Probe of the same domain", "out": "Probe of another domain"}.get(
-        shift(method, dataset), method
-    )
+    return {"id": KINDS[3], "ood": KINDS[4], "out": KINDS[5]}.get(shift(method, dataset), method)
 
 
 def gather(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
