@@ -6,10 +6,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from capcal_lib.evaluation import Evaluation
+from capcal_lib.evaluation import Evaluation, run_of
 from capcal_lib.exact import FILE, ExactAccuracy, read_exact
 from capcal_lib.inputs import Floats
-from capcal_lib.store import find_run
 
 Pair = tuple[Evaluation, ExactAccuracy]
 
@@ -20,7 +19,7 @@ def exact_pairs(store: Path, evaluations: Sequence[Evaluation]) -> list[Pair]:
     for one in evaluations:
         if not one.sampled:
             continue
-        folder = find_run(store, one.model.name, one.dataset.name, one.dataset.evaluation_split)
+        folder = run_of(store, one)
         if (folder / FILE).exists():
             bounds = read_exact(folder)
             rows = pd.Index(bounds.question_ids).get_indexer(pd.Index(one.counts.question_ids))

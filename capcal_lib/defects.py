@@ -15,7 +15,7 @@ import pandas as pd
 
 from capcal_lib.budget import success_rate
 from capcal_lib.estimates import FEATURES, read_features
-from capcal_lib.evaluation import CONSISTENCY, Evaluation, vote
+from capcal_lib.evaluation import CONSISTENCY, Evaluation, run_of, vote
 from capcal_lib.grading import grade, normalize
 from capcal_lib.inputs import Floats, as_confidence, as_counts, as_whole, same_length
 from capcal_lib.manifests import Kind
@@ -44,10 +44,6 @@ CANDIDATES = [(decay, scaled) for decay in (1e-4, 1e-3, 1e-2, 1e-1, 1.0) for sca
 def _table(rows: list[tuple[Evaluation, float, float]]) -> pd.DataFrame:
     facts = [(one.dataset.title, old, right, old - right, one.evidence) for one, old, right in rows]
     return pd.DataFrame(facts, columns=COLUMNS)
-
-
-def _folder(store: Path, one: Evaluation) -> Path:
-    return find_run(store, one.model.name, one.dataset.name, one.dataset.evaluation_split)
 
 
 # Budget
@@ -175,7 +171,7 @@ def votes_in_the_target(
     for one in evaluations:
         if not one.sampled:
             continue
-        folder = _folder(store, one)
+        folder = run_of(store, one)
         verdicts = read_verdicts(folder)
         verdicts = verdicts[(verdicts["sample_index"] < k_eval) & (verdicts["verdict"] != "not_scored")]
         scores = []
@@ -208,7 +204,7 @@ def answers_as_texts(
     for one in evaluations:
         if CONSISTENCY not in one.confidences:
             continue
-        verdicts = read_verdicts(_folder(store, one))
+        verdicts = read_verdicts(run_of(store, one))
         votes = verdicts[verdicts["sample_index"].between(k_eval, k_eval + k_c - 1)]
         texts = votes["extracted"].fillna("no answer").groupby(votes["question_id"])
         largest = texts.agg(lambda group: group.value_counts().iloc[0] / len(group))
@@ -345,7 +341,7 @@ def loose_grading(evaluations: Sequence[Evaluation], store: Path, *, k_eval: int
         at_home = at_hand(one.dataset.name, one.dataset.evaluation_split)
         if not one.sampled or not at_home or one.dataset.kind not in ("choice", "short"):
             continue
-        folder = _folder(store, one)
+        folder = run_of(store, one)
         rows.append((one, _loosely_graded(folder, one.dataset.kind, k_eval), _mean_accuracy(one)))
     return _table(rows)
 
@@ -401,7 +397,7 @@ def _candidate_terms(one: Evaluation, store: Path) -> Floats | None:
     split = one.dataset.training_split
     if split is None or not any(store.joinpath(one.model.name, f"{one.dataset.name}-{split}").glob(f"*/{FEATURES}")):
         return None
-    train, test = find_run(store, one.model.name, one.dataset.name, split), _folder(store, one)
+    train, test = find_run(store, one.model.name, one.dataset.name, split), run_of(store, one)
     if not (train / FILE).exists() or not (test / FEATURES).exists():
         return None
     verdicts = read_verdicts(train)

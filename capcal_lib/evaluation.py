@@ -122,6 +122,17 @@ def load_evaluation(store: Path, model: str, dataset: str, *, k_eval: int = 100,
     )
 
 
+def run_of(store: Path, one: Evaluation) -> Path:
+    """Return the folder of the run whose samples are behind an evaluation.
+
+    Raises
+    ------
+    InputError
+        Where there is none, with the command that makes it.
+    """
+    return find_run(store, one.model.name, one.dataset.name, one.dataset.evaluation_split)
+
+
 def load_answers(store: Path, one: Evaluation) -> Answers:
     """Load what the samples behind the counts of an evaluation answered, in the order of its questions.
 
@@ -130,8 +141,7 @@ def load_answers(store: Path, one: Evaluation) -> Answers:
     InputError
         Where there is no graded run, with the command that makes it.
     """
-    folder = find_run(store, one.model.name, one.dataset.name, one.dataset.evaluation_split)
-    return read_answers(folder, k=one.k_eval or int(one.counts.total.max()))
+    return read_answers(run_of(store, one), k=one.k_eval or int(one.counts.total.max()))
 
 
 def _groups(dataset: Dataset, question_ids: npt.NDArray[np.str_]) -> npt.NDArray[np.str_] | None:

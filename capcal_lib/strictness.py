@@ -8,13 +8,13 @@ import pandas as pd
 
 from capcal_lib.agreement import judge_agreement
 from capcal_lib.counts import count_verdicts
-from capcal_lib.evaluation import Evaluation
+from capcal_lib.evaluation import Evaluation, run_of
 from capcal_lib.grader_error import corrected_mean, corrected_mu, grader_error
 from capcal_lib.grading import normalize
 from capcal_lib.intervals import binomial_interval, bootstrap_mean, paired_difference
 from capcal_lib.judgements import judges
 from capcal_lib.questions import Answer, at_hand
-from capcal_lib.store import KEY, find_run, read_samples
+from capcal_lib.store import KEY, read_samples
 from capcal_lib.tables import interval_text
 from capcal_lib.verdicts import read_verdicts, run_questions
 
@@ -86,7 +86,7 @@ def accuracy_by_rule(
     for one in evaluations:
         if not one.sampled or not at_hand(one.dataset.name, one.dataset.evaluation_split):
             continue
-        folder = _folder(store, one)
+        folder = run_of(store, one)
         ours = one.counts.expected_accuracy
         known = ~np.isnan(ours)
         for rule in (OURS, *RULES):
@@ -102,8 +102,8 @@ def judge_table(store: Path, evaluations: Sequence[Evaluation], rng: np.random.G
     """Compare every judge of a run with the rules: one row a (data set, judge, what is counted)."""
     rows = []
     for one in evaluations:
-        for judge in judges(_folder(store, one)) if one.sampled else ():
-            for what, found in judge_agreement(_folder(store, one), judge, rng=rng).items():
+        for judge in judges(run_of(store, one)) if one.sampled else ():
+            for what, found in judge_agreement(run_of(store, one), judge, rng=rng).items():
                 compared = int(found.table.to_numpy().sum()) - found.left_out
                 numbers = compared, found.left_out, found.rate.estimate, interval_text(found.rate), found.kappa
                 rows.append((one.dataset.title, judge, what, *numbers, one.evidence))
@@ -132,7 +132,3 @@ def labels_table(
         mean, each = corrected_mean(c, n, error), corrected_mu(c[scored], n[scored], error)
         rows.append((f"{number} + {number}", *mean[:3], float(np.median(each[:, 2] - each[:, 1])), "simulated"))
     return pd.DataFrame(rows, columns=["labels", "mean mu_hat", "low", "high", "one question", "evidence"])
-
-
-def _folder(store: Path, one: Evaluation) -> Path:
-    return find_run(store, one.model.name, one.dataset.name, one.dataset.evaluation_split)

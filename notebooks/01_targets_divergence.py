@@ -102,6 +102,7 @@ notebook.glue(
 #
 # For any confidences, the capability Brier score is the expected response Brier score less the variance of
 # correctness. On counts this is an identity, so the last column may hold nothing but rounding.
+# [The theorems, on data](20_theorems.ipynb) goes on from here: to theorem 1, and to other scores.
 
 # %%
 checks = [

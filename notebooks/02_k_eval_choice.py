@@ -105,6 +105,7 @@ notebook.glue(wald=by_method["wald"], jeffreys=by_method["jeffreys"])
 # %% [markdown]
 # At its worst among these $\mu$, Wald covers {glue:text}`wald:.2f` of the time and Jeffreys {glue:text}`jeffreys:.2f`. This
 # book uses Jeffreys for single questions and the bootstrap over questions for means.
+# [What an interval for μ is worth](21_interval_coverage.ipynb) sums the coverage exactly, for all $\mu$.
 #
 # ## Stopping when it is narrow enough
 #

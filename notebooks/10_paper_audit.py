@@ -232,7 +232,8 @@ tables.show(
 # ## Votes that are also the target
 #
 # The reference draws the votes of response consistency from the samples that define $\hat\mu$. Here the same votes are
-# scored on all samples, and on the others only.
+# scored on all samples, and on the others only. [How many votes?](07_response_consistency.ipynb) measures the difference
+# for other numbers of votes, with intervals.
 
 # %%
 tables.show(

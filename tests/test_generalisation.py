@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from capcal_lib import figures
 from capcal_lib import generalisation as lab
 from capcal_lib.engines.simulated import true_mu
 from capcal_lib.errors import InputError
 from capcal_lib.estimates import extract
 from capcal_lib.manifests import dataset_names, load_dataset
-from capcal_lib.metrics import capability_brier, uniform_baseline_brier
+from capcal_lib.metrics import capability_brier, noise_spread, uniform_baseline_brier
 from capcal_lib.paths import RECORDED_RUNS
 from capcal_lib.probes.coordinates import FILE, keep_coordinates, read_coordinates
 from capcal_lib.probes.kernel import KernelProbe, principal_coordinates
@@ -54,6 +55,8 @@ def test_each_cell_of_the_matrix_is_a_probe_trained_here_and_scored_there() -> N
     s, c, n = probe.predict(TESTS[1].features), TESTS[1].correct, TESTS[1].total
     assert row["brier"] == pytest.approx(capability_brier(s, c, n, corrected=True))
     assert row["gain"] == pytest.approx(uniform_baseline_brier(c, n, corrected=True) - row["brier"])
+    assert row["spread"] == pytest.approx(noise_spread(c, n))
+    figures.scores(matrix)  # which marks where a perfect estimator would lie
     assert row["low"] < row["brier"] < row["high"]
     assert (matrix["best"] == (matrix["gain low"] > 0)).all()
 
