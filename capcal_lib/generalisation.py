@@ -20,7 +20,7 @@ from capcal_lib.evaluation import Evidence
 from capcal_lib.inputs import Floats, Ints
 from capcal_lib.intervals import bootstrap_mean, paired_difference
 from capcal_lib.manifests import Dataset, dataset_names, load_dataset, load_model
-from capcal_lib.metrics import capability_brier_terms, uniform_baseline_brier_terms
+from capcal_lib.metrics import capability_brier_terms, noise_spread, uniform_baseline_brier_terms
 from capcal_lib.probes import LinearProbe
 from capcal_lib.probes.coordinates import FILE as COORDINATES
 from capcal_lib.probes.coordinates import read_coordinates
@@ -168,9 +168,10 @@ def transfer_matrix(
             score, gain = bootstrap_mean(terms, rng=rng), paired_difference(uniform, terms, rng=rng)
             kind = SHIFTS.get("" if name == MIXTURE else shift(name, test.dataset), "mixture")
             about = test.dataset.name, test.dataset.title, test.dataset.domain
-            rows.append((name, *about, *score, *gain, kind, gain.low > 0, test.evidence))
+            spread = noise_spread(test.correct, test.total)
+            rows.append((name, *about, *score, *gain, kind, gain.low > 0, spread, test.evidence))
     columns = ["method", "dataset", "data set", "domain", "brier", "low", "high", "gain", "gain low", "gain high"]
-    table = pd.DataFrame(rows, columns=[*columns, "shift", "best", "evidence"])
+    table = pd.DataFrame(rows, columns=[*columns, "shift", "best", "spread", "evidence"])
     return table.assign(tied=False, second=False)  # what the main table marks besides
 
 
