@@ -155,7 +155,8 @@ def transfer_matrix(
     DataFrame
         One row a (method, data set), in the form of the main table: ``brier`` with ``low`` and ``high``; ``gain``,
         how far below Uniform random it is, with ``gain low`` and ``gain high``, paired (above 0 is better);
-        ``best``, whether the gain's interval lies above 0; ``shift`` between the two sets.
+        ``spread``, the standard deviation of a perfect estimator's score; ``best``, whether the gain's interval lies
+        above 0; ``shift`` between the two sets.
     """
     sources: dict[str, Probe] = {one.dataset.probe: paper_probe().fit(*one.everything) for one in training}
     if len(training) > 1:
@@ -169,9 +170,9 @@ def transfer_matrix(
             kind = SHIFTS.get("" if name == MIXTURE else shift(name, test.dataset), "mixture")
             about = test.dataset.name, test.dataset.title, test.dataset.domain
             spread = noise_spread(test.correct, test.total)
-            rows.append((name, *about, *score, *gain, kind, gain.low > 0, spread, test.evidence))
+            rows.append((name, *about, *score, *gain, spread, kind, gain.low > 0, test.evidence))
     columns = ["method", "dataset", "data set", "domain", "brier", "low", "high", "gain", "gain low", "gain high"]
-    table = pd.DataFrame(rows, columns=[*columns, "shift", "best", "spread", "evidence"])
+    table = pd.DataFrame(rows, columns=[*columns, "spread", "shift", "best", "evidence"])
     return table.assign(tied=False, second=False)  # what the main table marks besides
 
 

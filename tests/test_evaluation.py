@@ -1,4 +1,3 @@
-import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +28,7 @@ from capcal_lib.probes import LinearProbe
 from capcal_lib.questions import load_questions
 from capcal_lib.reported import beta_moments
 from capcal_lib.sampling import describe, sample
-from capcal_lib.store import open_writer
+from capcal_lib.store import open_writer, read_record
 from capcal_lib.verdicts import FILE, SCHEMA, grade_run, read_verdicts
 
 SET = "mini-exam"
@@ -245,9 +244,10 @@ def test_a_probe_of_other_weights_or_prompts_is_refused(tmp_path: Path, setting:
     train = make(tmp_path, split="train", k=2, limit=20)
     extract(train)
     load_evaluation(tmp_path, "simulated", SET)
-    record = json.loads((train / "run.json").read_text())
-    record["identity"][setting] = "another"
-    (train / "run.json").write_text(json.dumps(record))
+    record = read_record(train)
+    other = record.model_copy(update={"identity": record.identity.model_copy(update={setting: "another"})})
+    (train / "run.json").write_text(other.model_dump_json())
+    train.rename(train.with_name(other.identity.key))
     with pytest.raises(
         InputError, match=f"a probe trained on .* cannot predict .*: they differ in {setting}: another / "
     ):

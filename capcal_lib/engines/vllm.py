@@ -177,6 +177,7 @@ def _machine(context: int) -> dict[str, Any]:
             "enforce_eager": True,
             "max_num_seqs": CPU_SAMPLES_AT_ONCE,
             "kv_cache_memory_bytes": CPU_CACHE_BYTES,
+            "block_size": 32,  # of the prefix cache; what is left over of a prompt is read again for every sample
             "enable_chunked_prefill": False,  # a seeded prompt that is read in pieces stops the CPU build
             "max_num_batched_tokens": max(context, CPU_TOKENS_AT_ONCE),
         }
