@@ -27,7 +27,7 @@ from capcal_lib.probes.coordinates import read_coordinates
 from capcal_lib.probes.kernel import KernelProbe
 from capcal_lib.probes.recipe import LEARNING_RATES, Recipe, fit_paper_recipes
 from capcal_lib.probes.reliance import Familiarity, conformal_half_width
-from capcal_lib.questions import Question
+from capcal_lib.questions import Question, at_hand
 from capcal_lib.reported import load_reported
 from capcal_lib.store import find_run, read_record
 from capcal_lib.tables import shift, stack
@@ -424,10 +424,9 @@ def _text_baselines(train: ProbeSet, test: ProbeSet) -> dict[str, Floats]:
     """Predict from the questions' texts; nothing where they are not on this machine."""
     from sklearn.feature_extraction.text import CountVectorizer
 
-    try:
-        asked, unseen = (_texts(one) for one in (train, test))
-    except InputError:
+    if not all(at_hand(one.dataset.name, read_record(one.folder).identity.split) for one in (train, test)):
         return {}
+    asked, unseen = (_texts(one) for one in (train, test))
     words = CountVectorizer(binary=True, token_pattern=r"\w+|[^\w\s]")
     bags = words.fit_transform(asked).toarray(), words.transform(unseen).toarray()
     shapes = text_statistics(asked), text_statistics(unseen)
