@@ -11,6 +11,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
 from capcal_lib.diagnosis import PERFECT
 from capcal_lib.evaluation import Evaluation
@@ -608,7 +609,8 @@ def stopping(table: pd.DataFrame, rule: Rule, *, level: float = 0.95) -> Figure:
 
 def findings(table: pd.DataFrame) -> Figure:
     """Draw what ``findings.tally`` holds: a bar for each comparison of a claim (rows) by each model (columns)."""
-    columns = list(table.groupby(["model", "prompts", "evidence"], sort=False).groups) if len(table) else []
+    keys = ["model", "prompts", "evidence"]
+    columns = list(dict.fromkeys(map(tuple, table[keys].to_numpy(str).tolist()))) if len(table) else []
     items = [(claim, item) for claim, found in ITEMS.items() for item in found]
     heights = {item: claim * 0.5 + place for place, (claim, item) in enumerate(items)}  # a gap between claims
     colors = dict(zip(VERDICTS, (PALETTE[2], PALETTE[5], MUTED), strict=True))
@@ -618,13 +620,11 @@ def findings(table: pd.DataFrame) -> Figure:
             left = columns.index((row["model"], row["prompts"], row["evidence"])) + 0.06
             for verdict in (VERDICTS[0], VERDICTS[2], VERDICTS[1]):
                 width = 0.88 * row[verdict] / row["of"]
-                bar = {"color": colors[verdict], "height": 0.78, "label": verdict}
-                axes.barh(
-                    heights[row["item"]], width, left=left, alpha=1 if row["evidence"] == "measured" else 0.55, **bar
-                )
+                strong = 1 if row["evidence"] == "measured" else 0.55
+                height = heights[row["item"]]
+                axes.barh(height, width, left=left, height=0.78, color=colors[verdict], alpha=strong, label=verdict)
                 if row[verdict]:
-                    words = {"ha": "center", "va": "center", "fontsize": "x-small"}
-                    axes.text(left + width / 2, heights[row["item"]], str(row[verdict]), **words)
+                    axes.text(left + width / 2, height, row[verdict], ha="center", va="center", fontsize="x-small")
                 left += width
         names = [f"{model}\n{prompts} prompts\n({evidence})" for model, prompts, evidence in columns]
         axes.set_xticks(np.arange(len(columns)) + 0.5, names, fontsize="x-small")
@@ -635,8 +635,7 @@ def findings(table: pd.DataFrame) -> Figure:
         axes.spines[:].set_visible(False)
         axes.grid(visible=False)
         axes.invert_yaxis()
-        handles = [plt.Rectangle((0, 0), 1, 1, color=color) for color in colors.values()]
-        figure.legend(handles, list(colors), loc="outside lower center", ncols=3)
+        figure.legend([Patch(color=color) for color in colors.values()], colors, loc="outside lower center", ncols=3)
     return _done(figure)
 
 
@@ -652,17 +651,19 @@ def skills(table: pd.DataFrame) -> Figure:
         figure, panels = _grid(len(kinds), width=3.4, height=2.8, sharex=True, sharey=True)
         for axes, kind in zip(panels, kinds, strict=True):
             rows = table[table["kind"] == kind].sort_values("parameters")
-            for (_, style, _), line in rows.groupby(["data set", "prompts", "evidence"], sort=False):
-                means = line.groupby("parameters")["skill"].mean()
-                axes.plot(means.index, means, color=colors[style], linewidth=0.8, alpha=0.35, zorder=1)
+            for _, line in rows.groupby(["data set", "method", "prompts", "evidence"], sort=False):
+                color = colors[line["prompts"].iloc[0]]
+                axes.plot(line["parameters"], line["skill"], color=color, linewidth=0.8, alpha=0.35, zorder=1)
             for (style, evidence), some in rows.groupby(["prompts", "evidence"], sort=False):
-                color = colors[style]
+                color = colors[str(style)]
                 axes.vlines(some["parameters"], some["low"], some["high"], color=color, alpha=0.4)
                 face = "none" if evidence == "reported" else color
-                mark = {"marker": SHAPES[str(evidence)], "s": 24, "zorder": 3, "label": f"{style} prompts ({evidence})"}
-                axes.scatter(some["parameters"], some["skill"], facecolors=face, edgecolors=color, **mark)
+                label, shape = f"{style} prompts ({evidence})", SHAPES[str(evidence)]
+                points = some["parameters"], some["skill"]
+                axes.scatter(*points, s=24, facecolors=face, edgecolors=color, marker=shape, zorder=3, label=label)
             axes.axhline(0, color=MUTED, linestyle="--", zorder=0)
-            axes.set(title=kind, xscale="log", xlim=(7e7, 4e10), ylim=(max(-2.2, table["low"].min() - 0.1), 1.05))
+            axes.set(title=kind, xscale="log", xlim=(7e7, 4e10))
+            axes.set_ylim(top=1.05)
         _shared_legend(figure, panels)
         figure.supxlabel("parameters of the model", fontsize="medium")
         figure.supylabel("skill (higher is better)", fontsize="medium")

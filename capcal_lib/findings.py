@@ -7,6 +7,7 @@ difference has a sign, unless they are equal as printed.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -131,7 +132,7 @@ def comparisons(
 
 def _briers(one: Evaluation, answers: Answers, k_c: int) -> Iterator[Pair]:
     terms = scored(one, answers, k_c)
-    return _orders(list(terms), one.dataset, lambda a, b: (terms[a] - terms[b]).to_numpy(np.float64))
+    return _orders(list(map(str, terms)), one.dataset, lambda a, b: (terms[a] - terms[b]).to_numpy(np.float64))
 
 
 def scored(one: Evaluation, answers: Answers, k_c: int = 10) -> pd.DataFrame:
@@ -172,11 +173,10 @@ def _hardest(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _applied(one: Evaluation) -> dict[str, Floats]:
-    """Return the confidences of claim 4: those that asking gives, and that of the nearest probe."""
-    probe = nearest_probe(one.confidences, one.dataset)
-    return {
-        name: found.values for name, found in one.confidences.items() if name in (VERBALIZED, P_TRUE, probe)
-    }  # response consistency takes the answers that it would save
+    """Return the confidences of claim 4: asked for, or of the nearest probe; votes need the answers themselves."""
+    known = {name: found.values for name, found in one.confidences.items() if not np.isnan(found.values).all()}
+    probe = nearest_probe(known, one.dataset)
+    return {name: values for name, values in known.items() if name in (VERBALIZED, P_TRUE, probe)}
 
 
 def _pass_at_k(one: Evaluation) -> Iterator[Pair]:
@@ -220,11 +220,9 @@ def _budgets(one: Evaluation, budgets: Sequence[int]) -> Iterator[Pair]:
     """Compare the questions left unsolved; as in ``tables.budget_table``, without a confidence one counts as 0.5."""
     there = one.counts.total > 0
     c, n = one.counts.correct[there], one.counts.total[there]
-    for each in budgets:
-        even = success_terms(np.minimum(each, n), c, n) if there.any() else np.array([])
+    for each in budgets if there.any() else ():
+        even = success_terms(np.minimum(each, n), c, n)
         for name in _applied(one):
-            if not there.any() or np.isnan(one.confidences[name].values).all():
-                continue
             s = with_fallback(one.confidences[name]).values[there]
             gained = np.full(len(there), np.nan)
             gained[there] = success_terms(allocate(s, each * len(n), max_per_question=n), c, n) - even
@@ -243,9 +241,7 @@ def reported_comparisons() -> pd.DataFrame:
         table = reported_cost_table(model)
         for name, part in table.groupby("dataset", sort=False):
             score = part.set_index("method")["brier"]
-            pairs = _orders(
-                list(score.index), load_dataset(str(name)), lambda a, b, known=score: np.array([known[a] - known[b]])
-            )
+            pairs = _orders(list(score.index), load_dataset(str(name)), partial(_less, score))
             rows += [_printed(pair, model, str(name)) for pair in pairs]
     tables = [(load_reported(f"passk_{name}"), ORACLE_RC, "k", 1) for name in ("math500", "aime25")]
     tables.append((load_reported("budget", source="reference code"), EVEN, "B", -1))
@@ -260,6 +256,10 @@ def reported_comparisons() -> pd.DataFrame:
                 rows.append(_printed(pair, model, name))
     columns = [*COLUMNS, "difference", "low", "high", "verdict"]
     return _hardest(pd.DataFrame(rows, columns=columns).assign(evidence="reported"))
+
+
+def _less(score: "pd.Series[float]", method: str, other: str) -> Floats:
+    return np.array([score[method] - score[other]])
 
 
 def _printed(pair: Pair, model: str, dataset: str) -> tuple[object, ...]:
