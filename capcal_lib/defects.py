@@ -179,6 +179,9 @@ def votes_in_the_target(
             votes = vote(folder, k_eval=start, k_c=k_c)
             s = pd.Series(votes.values, votes.question_ids).dropna()
             others = verdicts[~verdicts["sample_index"].between(start, start + k_c - 1)]
+            s = s[others["question_id"].value_counts().reindex(s.index, fill_value=0) > 1]
+            if s.empty:  # no question has this many samples
+                continue
             scores.append([_corrected(s, rows_) for rows_ in (verdicts, others)])
         if scores:
             old, right = np.mean(scores, axis=0)
