@@ -663,7 +663,7 @@ def skills(table: pd.DataFrame) -> Figure:
                 axes.scatter(*points, s=24, facecolors=face, edgecolors=color, marker=shape, zorder=3, label=label)
             axes.axhline(0, color=MUTED, linestyle="--", zorder=0)
             axes.set(title=kind, xscale="log", xlim=(7e7, 4e10))
-            axes.set_ylim(top=1.05)
+            axes.set_ylim(float(table[["skill", "low"]].min().min()) - 0.1, 1.05)
         _shared_legend(figure, panels)
         figure.supxlabel("parameters of the model", fontsize="medium")
         figure.supylabel("skill (higher is better)", fontsize="medium")
