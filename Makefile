@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: book test test-vllm check recorded notebooks lock clean
+.PHONY: book test test-vllm check recorded recorded-real notebooks lock clean
 
 book: $(READY)
 	$(BIN)/capcal book
@@ -56,6 +56,21 @@ recorded: $(READY)
 	done; \
 	$(BIN)/capcal exact --model $$model --dataset mini-exam --store $(RECORDED); \
 	$(BIN)/capcal exact --model $$model --dataset mini-capitals --epsilon 0.02 --store $(RECORDED); done
+
+# The same for the real data sets, whose questions come from the hub or from CAPCAL_DATA_DIR: hours without a GPU.
+# model:data set:questions:samples a question
+REAL := smollm2-135m:mmlu:300:110 qwen2.5-coder-0.5b:mmlu:300:110 qwen2.5-coder-0.5b:gsm8k:60:16
+
+recorded-real: $(READY)
+	set -e; for run in $(REAL); do \
+	  set -- $$(echo $$run | tr : ' '); \
+	  $(BIN)/capcal sample --model $$1 --dataset $$2 --limit $$3 --k $$4 --store $(RECORDED); \
+	  $(BIN)/capcal grade --model $$1 --dataset $$2 --store $(RECORDED); \
+	  $(BIN)/capcal features --model $$1 --dataset $$2 --store $(RECORDED); \
+	  for method in p-true verbalized; do \
+	    $(BIN)/capcal confidence --model $$1 --dataset $$2 --method $$method --store $(RECORDED); \
+	  done; \
+	done
 
 # Derive the .ipynb files from their py:percent sources.
 notebooks: $(READY)

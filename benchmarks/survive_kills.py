@@ -1,8 +1,9 @@
 """Kill the sampler at random moments, truncate its files at random offsets, and compare with an undisturbed run.
 
-Each round starts a real `capcal sample`, ends it with SIGKILL a random time after it began to draw (one in eight before
-that), and in half of the rounds cuts the file that was written last, or now and then any other, at a random byte. A
-last round runs to the end. The rows must then be those of a run that nobody disturbed, to the last character.
+Each round starts a real `capcal sample`, ends it with SIGKILL a random time after it began to draw (one in eight
+whenever it may be), and in half of the rounds cuts the file that was written last, or now and then any other, at a
+random byte. A last round runs to the end. The rows must then be those of a run that nobody disturbed, to the last
+character.
 
 Usage: python benchmarks/survive_kills.py [kills [model [k]]]
 """
@@ -61,8 +62,7 @@ def survive(
     drawing = _seconds_of_drawing(whole)
     disturbed = store / "disturbed"
     while figures.kills < kills and figures.rounds < 3 * kills:
-        # All rounds together draw somewhat more than half of the run, and so nearly all end in the middle of drawing.
-        _kill_one([*command, str(disturbed)], disturbed, rng, 1.2 * drawing / kills, figures)
+        _kill_one([*command, str(disturbed)], disturbed, rng, drawing / kills, figures)
         if rng.random() < 0.5:
             _cut_one(disturbed, rng, figures)
         if figures.rounds % 10 == 0:
@@ -82,10 +82,11 @@ def _kill_one(command: list[str], store: Path, rng: random.Random, span: float, 
     if rng.random() < 1 / 8:
         time.sleep(rng.uniform(0, 2))
     else:
-        while process.poll() is None and _size(store) <= before:
+        known = _size(store, "sessions.jsonl")
+        while process.poll() is None and _size(store, "sessions.jsonl") <= known:
             time.sleep(0.002)
         time.sleep(rng.uniform(0, span))
-    drew = _size(store) > before
+    drew = _size(store) > before  # at least one batch
     process.kill()
     said, _ = process.communicate()
     _note(said, figures)
@@ -114,10 +115,10 @@ def _note(said: str, figures: Figures) -> None:
         figures.repairs[words] += said.count(words)
 
 
-def _size(store: Path) -> int:
-    """Return the bytes of samples that are in the run, journal and shards; files may come and go meanwhile."""
+def _size(store: Path, *patterns: str) -> int:
+    """Return the bytes of the files of a run, by default journal and shards; they may come and go meanwhile."""
     total = 0
-    for path in [*store.rglob("journal"), *store.rglob(f"{SEALED}*.parquet")]:
+    for path in [path for pattern in patterns or ("journal", f"{SEALED}*.parquet") for path in store.rglob(pattern)]:
         try:
             total += path.stat().st_size
         except FileNotFoundError:
@@ -144,7 +145,7 @@ def main(kills: int, model: str, k: int) -> None:
         figures = survive(Path(folder), kills=kills, seed=0, model=model, k=k, say=lambda line: print(line, flush=True))
     print(
         f"{model}: {figures.kills} of {figures.rounds} rounds ended by SIGKILL, {figures.kills_while_drawing} of them "
-        f"in the middle of drawing; "
+        f"after they drew; "
         f"cuts {dict(figures.cuts)}; repairs {dict(figures.repairs)}; {figures.seconds:.0f} s"
     )
     print(f"{figures.rows:,} rows, {'the same' if figures.same else 'NOT the same'} as those of the undisturbed run")

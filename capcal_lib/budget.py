@@ -152,6 +152,15 @@ def success_rate(allocation: ArrayLike, correct: ArrayLike, total: ArrayLike) ->
     >>> round(success_rate([1, 2, 0], [2, 2, 4], [4, 4, 4]), 4)
     0.4444
     """
+    return float(success_terms(allocation, correct, total).mean())
+
+
+def success_terms(allocation: ArrayLike, correct: ArrayLike, total: ArrayLike) -> Floats:
+    """Return the terms, shape (n_questions,), whose mean is :func:`success_rate`.
+
+    >>> success_terms([1, 2, 0], [2, 2, 4], [4, 4, 4]).round(4)
+    array([0.5   , 0.8333, 0.    ])
+    """
     spent = as_whole("allocation", allocation, least=0)
     hits, samples = as_counts(correct, total)
     same_length(allocation=spent, correct=hits)
@@ -163,4 +172,4 @@ def success_rate(allocation: ArrayLike, correct: ArrayLike, total: ArrayLike) ->
     )
     ks, column = np.unique(spent, return_inverse=True)
     solved = pass_at_k(hits, samples, np.maximum(ks, 1))[np.arange(spent.size), column]
-    return float(np.where(spent > 0, solved, 0.0).mean())
+    return np.where(spent > 0, solved, 0.0)

@@ -21,7 +21,7 @@ from capcal_lib.inputs import Floats, as_confidence, as_counts, as_whole, same_l
 from capcal_lib.manifests import Kind
 from capcal_lib.metrics import capability_brier, capability_brier_terms
 from capcal_lib.probes import LinearProbe
-from capcal_lib.questions import Answer
+from capcal_lib.questions import Answer, at_hand
 from capcal_lib.store import find_run, read_samples
 from capcal_lib.verdicts import FILE, read_verdicts, run_questions
 
@@ -179,6 +179,9 @@ def votes_in_the_target(
             votes = vote(folder, k_eval=start, k_c=k_c)
             s = pd.Series(votes.values, votes.question_ids).dropna()
             others = verdicts[~verdicts["sample_index"].between(start, start + k_c - 1)]
+            s = s[others["question_id"].value_counts().reindex(s.index, fill_value=0) > 1]
+            if s.empty:  # no question has this many samples
+                continue
             scores.append([_corrected(s, rows_) for rows_ in (verdicts, others)])
         if scores:
             old, right = np.mean(scores, axis=0)
@@ -333,11 +336,13 @@ def loose_grading(evaluations: Sequence[Evaluation], store: Path, *, k_eval: int
     """Compare the mean expected accuracy by loose reading and by this library's grading, on the same responses.
 
     Options are read by ``loose_letter``; short answers are compared by ``contained``. Others are left out: the
-    difference there is in what may stand in the box, which small models seldom use.
+    difference there is in what may stand in the box, which small models seldom use. So are data sets whose right
+    answers are not on this machine.
     """
     rows = []
     for one in evaluations:
-        if not one.sampled or one.dataset.kind not in ("choice", "short"):
+        at_home = at_hand(one.dataset.name, one.dataset.evaluation_split)
+        if not one.sampled or not at_home or one.dataset.kind not in ("choice", "short"):
             continue
         folder = run_of(store, one)
         rows.append((one, _loosely_graded(folder, one.dataset.kind, k_eval), _mean_accuracy(one)))

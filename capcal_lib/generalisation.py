@@ -27,7 +27,7 @@ from capcal_lib.probes.coordinates import read_coordinates
 from capcal_lib.probes.kernel import KernelProbe
 from capcal_lib.probes.recipe import LEARNING_RATES, Recipe, fit_paper_recipes
 from capcal_lib.probes.reliance import Familiarity, conformal_half_width
-from capcal_lib.questions import Question
+from capcal_lib.questions import Question, at_hand
 from capcal_lib.reported import load_reported
 from capcal_lib.store import find_run, read_record
 from capcal_lib.tables import shift, stack
@@ -155,8 +155,8 @@ def transfer_matrix(
     DataFrame
         One row a (method, data set), in the form of the main table: ``brier`` with ``low`` and ``high``; ``gain``,
         how far below Uniform random it is, with ``gain low`` and ``gain high``, paired (above 0 is better);
-        ``best``, whether the gain's interval lies above 0; ``spread``, the standard deviation of a perfect
-        estimator's score; ``shift`` between the two sets.
+        ``spread``, the standard deviation of a perfect estimator's score; ``best``, whether the gain's interval lies
+        above 0; ``shift`` between the two sets.
     """
     sources: dict[str, Probe] = {one.dataset.probe: paper_probe().fit(*one.everything) for one in training}
     if len(training) > 1:
@@ -424,10 +424,9 @@ def _text_baselines(train: ProbeSet, test: ProbeSet) -> dict[str, Floats]:
     """Predict from the questions' texts; nothing where they are not on this machine."""
     from sklearn.feature_extraction.text import CountVectorizer
 
-    try:
-        asked, unseen = (_texts(one) for one in (train, test))
-    except InputError:
+    if not all(at_hand(one.dataset.name, read_record(one.folder).identity.split) for one in (train, test)):
         return {}
+    asked, unseen = (_texts(one) for one in (train, test))
     words = CountVectorizer(binary=True, token_pattern=r"\w+|[^\w\s]")
     bags = words.fit_transform(asked).toarray(), words.transform(unseen).toarray()
     shapes = text_statistics(asked), text_statistics(unseen)

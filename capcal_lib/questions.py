@@ -260,6 +260,17 @@ def subset(questions: Sequence[Question], limit: int) -> tuple[Question, ...]:
     return tuple(question for question in questions if question.id in taken)
 
 
+def at_hand(dataset: str, split: str) -> bool:
+    """Say whether a split can be read on this machine with no download: built in, or in ``CAPCAL_DATA_DIR``.
+
+    >>> at_hand("mini-capitals", "test")
+    True
+    """
+    manifest, folder = load_dataset(dataset), data_dir()
+    local = manifest.splits[split].local
+    return manifest.builtin or (folder is not None and local is not None and (folder / local).is_file())
+
+
 def _rows(manifest: Dataset, split: str) -> tuple[str, Iterable[Row]]:
     """Return where the rows come from, for messages, and the rows."""
     entry = manifest.splits[split]

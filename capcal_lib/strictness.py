@@ -13,7 +13,7 @@ from capcal_lib.grader_error import corrected_mean, corrected_mu, grader_error
 from capcal_lib.grading import normalize
 from capcal_lib.intervals import binomial_interval, bootstrap_mean, paired_difference
 from capcal_lib.judgements import judges
-from capcal_lib.questions import Answer
+from capcal_lib.questions import Answer, at_hand
 from capcal_lib.store import KEY, read_samples
 from capcal_lib.tables import interval_text
 from capcal_lib.verdicts import read_verdicts, run_questions
@@ -79,11 +79,12 @@ def accuracy_by_rule(
 ) -> pd.DataFrame:
     """Compare the mean expected accuracy of the same samples under several rules: one row a (data set, rule).
 
-    ``difference`` is from this book's rules, on the same questions, with its interval from ``low`` to ``high``.
+    ``difference`` is from this book's rules, on the same questions, with its interval from ``low`` to ``high``. Data
+    sets whose right answers are not on this machine have no row.
     """
     rows = []
     for one in evaluations:
-        if not one.sampled:
+        if not one.sampled or not at_hand(one.dataset.name, one.dataset.evaluation_split):
             continue
         folder = run_of(store, one)
         ours = one.counts.expected_accuracy

@@ -46,7 +46,8 @@ figures.verdict_shares(shares)
 #
 # Here are three rules that are easy to write. *Identical text* asks the extracted answer to equal an accepted one,
 # letter by letter. *One contains the other* is what many evaluation scripts do after lower-casing. *Mentioned anywhere*
-# looks for an accepted answer in the whole response and extracts nothing.
+# looks for an accepted answer in the whole response and extracts nothing. Only data sets whose right answers are on this
+# machine have a row.
 
 # %%
 runs = paths.ROOT / store

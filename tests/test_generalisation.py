@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capcal_lib import figures
+from capcal_lib import figures, tables
 from capcal_lib import generalisation as lab
 from capcal_lib.engines.simulated import true_mu
 from capcal_lib.errors import InputError
@@ -59,6 +59,13 @@ def test_each_cell_of_the_matrix_is_a_probe_trained_here_and_scored_there() -> N
     figures.scores(matrix)  # which marks where a perfect estimator would lie
     assert row["low"] < row["brier"] < row["high"]
     assert (matrix["best"] == (matrix["gain low"] > 0)).all()
+
+
+def test_the_matrix_is_shown_and_drawn_as_a_main_table() -> None:
+    matrix = lab.transfer_matrix(TRAINING[:2], TESTS[:2], rng())
+    assert "Probe (Mini capitals)" in tables.show_main(matrix, "Scores.").to_html()
+    assert len(figures.scores(matrix).axes) == 2
+    tables.show_main(lab.transfer_matrix([], [], rng()), "Scores.").to_html()
 
 
 def test_the_shift_is_by_data_set_and_domain() -> None:

@@ -32,7 +32,7 @@ ORDER = (  # a module may import from its own line and from those above it
     ("live", "tables", "theory"),
     ("diagnosis", "strictness", "convergence", "generalisation"),
     ("audit",),
-    ("claims",),
+    ("claims", "findings"),
     ("defects",),
     ("figures",),
     ("notebook", "paper_map"),

@@ -22,6 +22,7 @@ from capcal_lib.paths import MANIFESTS
 from capcal_lib.questions import (
     Answer,
     Question,
+    at_hand,
     check_questions,
     load_questions,
     load_split,
@@ -424,3 +425,12 @@ def test_real_rows(real_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not any(question.text.startswith('"') and '""' in question.text for question in load_questions("triviaqa"))
     test, train = ({q.text for q in load_questions("math500", split)} for split in ("test", "train"))
     assert not test & train
+
+
+def test_what_is_on_this_machine_is_at_hand(monkeypatch: pytest.MonkeyPatch, real_data: Path) -> None:
+    monkeypatch.delenv("CAPCAL_DATA_DIR", raising=False)
+    assert at_hand("mini-exam", "test")
+    assert not at_hand("gsm8k", "test")
+    monkeypatch.setenv("CAPCAL_DATA_DIR", str(real_data))
+    assert at_hand("gsm8k", "test")
+    assert not at_hand("gpqa", load_dataset("gpqa").evaluation_split)
