@@ -67,6 +67,7 @@ def _panels(evaluations: Sequence[Evaluation], draw: Callable[[Axes, Evaluation]
         for axes, one in zip(panels, evaluations, strict=True):
             draw(axes, one)
             axes.set_title(f"{one.dataset.title} ({one.evidence})")
+        _shared_legend(figure, panels)
         figure.supxlabel(x, fontsize="medium")
         figure.supylabel(y, fontsize="medium")
     return _done(figure)
@@ -178,13 +179,14 @@ def divergence(groups: Sequence[Sequence[Evaluation]], rng: np.random.Generator,
     return _done(figure)
 
 
-def consistency(tables: Mapping[str, pd.DataFrame]) -> Figure:
+def consistency(tables: Mapping[str, pd.DataFrame], *, empty: str = NO_SAMPLES) -> Figure:
     """Draw what ``tables.consistency_table`` holds for each data set: score against tokens, with both kinds of votes.
 
-    Grey is where a perfect estimator would lie: 95 % of its scores, or the plug-in one of reported numbers.
+    Grey is where a perfect estimator would lie: 95 % of its scores, or the plug-in one of reported numbers. Without a
+    table the figure says ``empty``.
     """
     with _style():
-        figure, panels = _grid(len(tables))
+        figure, panels = _grid(len(tables), empty=empty)
         for axes, (title, table) in zip(panels, tables.items(), strict=True):
             if table.empty:
                 axes.set_title(title)
@@ -336,7 +338,7 @@ def coverage(table: pd.DataFrame, *, level: float = 0.95) -> Figure:
     """Draw what ``tables.coverage`` holds: how often each interval covers mu."""
     with _style():
         figure, axes = plt.subplots(figsize=(6.5, 3.2), layout="constrained")
-        for color, (method, rows) in zip(PALETTE, table.groupby("method", sort=False), strict=False):
+        for color, (method, rows) in zip(PALETTE, table.groupby("method"), strict=False):
             dots = "o" if len(rows) < 20 else ""
             axes.plot(rows["mu"], rows["coverage"], marker=dots, markersize=3, color=color, label=str(method))
         axes.axhline(level, color=MUTED, linestyle=":", zorder=0)
@@ -400,6 +402,7 @@ def pass_curves(evaluations: Sequence[Evaluation], methods: Sequence[str], *, la
     The curves end at ``largest``, or before it where no question has as many scored samples; the questions are
     those that have enough for the whole curve.
     """
+    colors = dict(zip((ORACLE_RC, *methods), _colors(1 + len(methods)), strict=True))
 
     def draw(axes: Axes, one: Evaluation) -> None:
         end = min(largest, int(one.counts.total.max()))
@@ -417,11 +420,10 @@ def pass_curves(evaluations: Sequence[Evaluation], methods: Sequence[str], *, la
                 s = one.confidences[method].values[enough]
                 if not np.isnan(s).all():
                     lines[method] = simulate_pass_at_k(s[~np.isnan(s)], ks).mean(axis=0)
-        for color, (method, line) in zip(PALETTE[1:], lines.items(), strict=False):
-            axes.plot(ks, line, color=color, linestyle="--", label=method)
+        for method, line in lines.items():
+            axes.plot(ks, line, color=colors[method], linestyle="--", label=method)
         axes.set(xscale="log", ylim=(-0.02, 1.02))
         axes.set_xticks([1, 4, 16, 64], ["1", "4", "16", "64"])
-        axes.legend(fontsize="x-small")
 
     return _panels(evaluations, draw, x="k", y="pass@k")
 
@@ -429,19 +431,18 @@ def pass_curves(evaluations: Sequence[Evaluation], methods: Sequence[str], *, la
 def budgets(evaluations: Sequence[Evaluation], tables: Sequence[pd.DataFrame], methods: Sequence[str]) -> Figure:
     """Draw what ``tables.budget_table`` holds: success rate against the budget a question (paper, figures 5 and 10)."""
     by_name = {one.dataset.name: table for one, table in zip(evaluations, tables, strict=True)}
+    colors = dict(zip((EVEN, ORACLE_CC, *methods), _colors(2 + len(methods)), strict=True))
 
     def draw(axes: Axes, one: Evaluation) -> None:
         table = by_name[one.dataset.name]
         if table.empty:
             _say(axes, "no scored samples")
             return
-        table = table[table["method"].isin([EVEN, ORACLE_CC, *methods])]
-        for color, (method, rows) in zip(PALETTE, table.groupby("method", sort=False), strict=False):
+        for method, rows in table[table["method"].isin(list(colors))].groupby("method", sort=False):
             style = {EVEN: (0, (1, 1)), ORACLE_CC: "-"}.get(str(method), "--")
-            axes.plot(rows["B"], rows["success rate"], color=color, linestyle=style, label=str(method))
+            axes.plot(rows["B"], rows["success rate"], color=colors[str(method)], linestyle=style, label=str(method))
         axes.set(xscale="log")
         axes.set_xticks([1, 4, 16, 64], ["1", "4", "16", "64"])
-        _legend(axes, fontsize="x-small")
 
     return _panels(evaluations, draw, x="B, samples a question on average", y="success rate")
 
@@ -479,7 +480,7 @@ def live(table: pd.DataFrame) -> Figure:
         axes.invert_yaxis()
         axes.set(xlabel="expected accuracy, 95 % Jeffreys interval", xlim=(-0.02, 1.02))
         _mark(figure, table)
-        axes.legend(loc="lower right")
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return _done(figure)
 
 

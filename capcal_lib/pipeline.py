@@ -14,7 +14,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import load_model, model_names
+from capcal_lib.manifests import Model, load_model, model_names
 from capcal_lib.paper_map import check_evidence, map_page
 from capcal_lib.paths import BOOK, BUILD, MANIFESTS, NOTEBOOKS, RECORDED_RUNS, ROOT
 
@@ -170,16 +170,19 @@ def _run(page: Page, notebooks: Path, executed: Path, root: Path) -> float:
     except PapermillExecutionError as error:
         raise InputError(f"{page.name}: cell {error.exec_count}: {error.ename}: {error.evalue}") from None
     if page.notebook == MAIN_TABLE:
-        _name_after_model(unfinished, load_model(page.model).title)
+        _name_after_model(unfinished, load_model(page.model))
     unfinished.replace(executed)
     return time.monotonic() - started
 
 
-def _name_after_model(path: Path, title: str) -> None:
-    """Put the model's title into the heading, which pages of one notebook would share otherwise."""
+def _name_after_model(path: Path, model: Model) -> None:
+    """Put the model into the heading and the names of figures, which pages of one notebook would share otherwise."""
     notebook = json.loads(path.read_text(encoding="utf-8"))
     first = notebook["cells"][0]["source"]
-    first[0] = f"{first[0].rstrip()}: {title}\n"
+    first[0] = f"{first[0].rstrip()}: {model.title}\n"
+    for cell in notebook["cells"]:
+        if figure := cell["metadata"].get("mystnb", {}).get("figure"):
+            figure["name"] += f"-{model.name}"
     path.write_text(json.dumps(notebook, indent=1), encoding="utf-8")
 
 

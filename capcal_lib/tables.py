@@ -225,7 +225,8 @@ def _ranked(
 ) -> tuple[dict[str, Interval], list[str], list[str]]:
     """Return the interval of each method, the methods that may be the best one, and the sure second, if there is one.
 
-    Methods and their differences are drawn together, each difference on the questions that both scored.
+    One method alone has nothing to be best of. Methods and their differences are drawn together, each difference on the
+    questions that both scored.
     """
     contenders = terms.drop(columns=[ORACLE_RC, ORACLE_CC]).dropna(axis="columns", how="all")
     order = list(contenders.mean().sort_values(kind="stable").index)
@@ -237,7 +238,7 @@ def _ranked(
     worse = [interval.low > 0 for interval in drawn[len(terms.columns) :]]
     columns = list(map(str, contenders))
     than_first, than_next = worse[: len(columns)], worse[len(columns) :]
-    best = [method for method, flag in zip(columns, than_first, strict=True) if not flag]
+    best = [method for method, flag in zip(columns, than_first, strict=True) if not flag] if next_ else []
     alone = len(best) == 1 and bool(next_)
     others = [flag for method, flag in zip(columns, than_next, strict=False) if method not in (*first, *next_)]
     return intervals, best, next_ if alone and all(others) else []

@@ -85,7 +85,7 @@ asked = [one for one in study.evaluations if one.confidences]
 made_of = {one.dataset.title: diagnosis.parts(one, study.rng) for one in asked}
 
 # %% mystnb={"figure": {"caption": "Discrimination against miscalibration; up and to the left is better, and along a diagonal the score stays the same. Dotted: all the discrimination there is. Star: a perfect estimator with as many samples, simulated.", "name": "fig-parts"}}
-figures.parts(made_of) if made_of else study
+figures.parts(made_of)
 
 # %%
 tables.show(

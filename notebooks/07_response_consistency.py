@@ -90,7 +90,7 @@ notebook.glue(largest=largest, cells=len(scores), flattered=int(sum(sure)))
 
 # %% mystnb={"figure": {"caption": "Response consistency as printed in the paper (plug-in scores), against the tokens of its cost figure. Grey: what a perfect estimator would score.", "name": "fig-consistency-reported"}} paper=["table-6", "appendix-c.3"] evidence=["reported"] reads=["consistency", "tokens"]
 reported = tables.reported_consistency(study.model.name)
-figures.consistency(reported) if reported else study
+figures.consistency(reported, empty="the paper has no numbers of this model")
 
 # %% label="consistency-reported" paper=["table-6", "appendix-c.3"] evidence=["reported"] reads=["consistency", "tokens"]
 tables.show(

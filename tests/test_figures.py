@@ -83,8 +83,11 @@ def panels(figure: Figure) -> list[Axes]:
 
 
 def legend(axes: Axes) -> list[str]:
-    found = axes.get_legend()
-    return [text.get_text() for text in found.get_texts()] if found else []
+    """Return what a legend of the panel, or of its figure, says of the panel."""
+    figure = axes.get_figure()
+    assert isinstance(figure, Figure)
+    found = [axes.get_legend(), *figure.legends]
+    return [text.get_text() for one in found if one for text in one.get_texts()]
 
 
 def line(axes: Axes, label: str) -> np.ndarray:
@@ -168,7 +171,7 @@ def test_k_eval_draws_what_the_table_holds() -> None:
 def test_coverage_draws_a_line_a_method() -> None:
     table = tables.coverage([0.1, 0.5], 20, rng(), draws=50)
     (axes,) = panels(figures.coverage(table))
-    assert legend(axes) == ["wald", "wilson", "jeffreys", "clopper-pearson"]
+    assert legend(axes) == ["clopper-pearson", "jeffreys", "wald", "wilson"]
     wald = table[table["method"] == "wald"]["coverage"]
     np.testing.assert_array_equal(line(axes, "wald"), wald)
     assert axes.get_ylim()[0] < table["coverage"].min()
