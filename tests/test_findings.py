@@ -178,7 +178,11 @@ def test_the_papers_numbers_are_compared_as_printed() -> None:
     passk = load_reported("passk_math500").set_index(["model", "method", "k"])["value"]["gpt-oss-20b"]
     at = rows[(rows["item"] == findings.RC_PROBE) & (rows["at"] == "k = 4")].iloc[0]
     assert at["difference"] == pytest.approx(passk["Probe (MATH)", 4] - passk["Oracle RC", 4])
-    budget = load_reported("budget", source="reference code").set_index(["model", "dataset", "method", "k"])["value"]
+    budget = (
+        load_reported("budget", source="reference code")
+        .set_index(["model", "dataset", "method", "k"])["value"]
+        .sort_index()
+    )
     spent = budget["gpt-oss-20b", "math500"]
     at = rows[(rows["item"] == findings.BUDGET_PROBE) & (rows["at"] == "B = 2")].iloc[0]
     assert at["difference"] == pytest.approx(spent["Uniform allocation", 2] - spent["Probe (MATH)", 2])
