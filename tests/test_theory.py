@@ -18,7 +18,7 @@ NOTHING = evaluation([0], [0])
 @pytest.mark.parametrize("model", ["smollm2-135m", "simulated"])
 def test_theorem_2_holds_on_every_recorded_run_for_every_score(model: str) -> None:
     datasets = evaluated(RECORDED_RUNS, model)
-    assert len(datasets) == 4
+    assert len(datasets) >= 4
     for dataset in datasets:
         one = load_evaluation(RECORDED_RUNS, model, dataset)
         assert tables.theorem_2(one)["gap"].abs().max() < 1e-12
