@@ -182,6 +182,8 @@ def in_thread(make: Callable[[], AsyncGenerator[R]]) -> Iterator[R]:
             results.put(error)
         else:
             results.put(None)
+        finally:
+            loop.run_until_complete(asyncio.sleep(0.01))  # a closed connection is gone in a later round of the loop
 
     thread = threading.Thread(target=run, name="requests", daemon=True)
     thread.start()
