@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from capcal_lib.budget import success_rate
+from capcal_lib.counts import count_verdicts
 from capcal_lib.estimates import FEATURES, read_features
 from capcal_lib.evaluation import CONSISTENCY, Evaluation, run_of, vote
 from capcal_lib.grading import grade, normalize
@@ -404,7 +405,8 @@ def _candidate_terms(one: Evaluation, store: Path) -> Floats | None:
     if not (train / FILE).exists() or not (test / FEATURES).exists():
         return None
     verdicts = read_verdicts(train)
-    labels = (verdicts["verdict"] == "correct").groupby(verdicts["question_id"]).agg(["sum", "count"])
+    counts = count_verdicts(verdicts, k=int(verdicts["sample_index"].max()) + 1)
+    labels = pd.DataFrame({"sum": counts.correct, "count": counts.total}, counts.question_ids)
     ids, features = read_features(train)
     labels = labels.reindex(ids)
     test_ids, test_features = read_features(test)
