@@ -13,17 +13,11 @@ two), ``correct`` above ``total``, a count that is not a whole number, empty inp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from capcal_lib.inputs import Floats, as_confidence, as_counts, same_length
-
-
-def _expected_accuracy(correct: ArrayLike, total: ArrayLike) -> Floats:
-    """Return mu_hat = correct / total, each with at least one scored sample."""
-    hits, samples = as_counts(correct, total, scored=1)
-    return hits / samples
+from capcal_lib.inputs import Floats, as_confidence, as_counts, as_expected_accuracy, same_length
 
 
 def _confidence_and_accuracy(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> tuple[Floats, Floats]:
-    s, mu = as_confidence(confidence), _expected_accuracy(correct, total)
+    s, mu = as_confidence(confidence), as_expected_accuracy(correct, total)
     same_length(confidence=s, correct=mu)
     return s, mu
 
@@ -171,7 +165,7 @@ def correctness_variance_terms(correct: ArrayLike, total: ArrayLike, *, correcte
     >>> correctness_variance_terms([2, 4], [4, 4])
     array([0.25, 0.  ])
     """
-    mu = _expected_accuracy(correct, total)
+    mu = as_expected_accuracy(correct, total)
     if not corrected:
         return mu * (1 - mu)
     hits, samples = as_counts(correct, total, scored=2)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from capcal_lib.errors import unknown
-from capcal_lib.inputs import Floats, as_confidence, as_counts, same_length
+from capcal_lib.inputs import Floats, as_confidence, as_expected_accuracy, same_length
 
 ProperScore = Literal["brier", "log", "spherical"]
 
@@ -121,7 +121,7 @@ def capability_loss(
     >>> capability_loss([0.5, 1.0], [2, 3], [4, 4])
     array([0.    , 0.0625])
     """
-    return divergence(_expected_accuracy(correct, total), confidence, score=score)
+    return divergence(as_expected_accuracy(correct, total), confidence, score=score)
 
 
 def expected_response_loss(
@@ -141,7 +141,7 @@ def expected_response_loss(
     >>> expected_response_loss([0.5, 1.0], [2, 3], [4, 4])
     array([0.25, 0.25])
     """
-    mu, s = _expected_accuracy(correct, total), as_confidence(confidence)
+    mu, s = as_expected_accuracy(correct, total), as_confidence(confidence)
     if_correct = divergence(np.ones_like(mu), s, score=score)
     if_not = divergence(np.zeros_like(mu), s, score=score)
     return _weighted(mu, if_correct) + _weighted(1 - mu, if_not)
@@ -178,7 +178,7 @@ def bregman_information(correct: ArrayLike, total: ArrayLike, *, score: ProperSc
     array([0.6931, 0.    ])
     """
     _known(score)
-    mu = _expected_accuracy(correct, total)
+    mu = as_expected_accuracy(correct, total)
     generator = _GENERATORS[score]
     return mu * generator(np.ones_like(mu)) + (1 - mu) * generator(np.zeros_like(mu)) - generator(mu)
 
@@ -186,11 +186,6 @@ def bregman_information(correct: ArrayLike, total: ArrayLike, *, score: ProperSc
 def _known(score: str) -> None:
     if score not in get_args(ProperScore):
         raise unknown("proper score", score, get_args(ProperScore))
-
-
-def _expected_accuracy(correct: ArrayLike, total: ArrayLike) -> Floats:
-    hits, samples = as_counts(correct, total, scored=1)
-    return hits / samples
 
 
 def _weighted(weight: Floats, loss: Floats) -> Floats:
