@@ -58,16 +58,20 @@ recorded: $(READY)
 	$(BIN)/capcal exact --model $$model --dataset mini-capitals --epsilon 0.02 --store $(RECORDED); done
 
 # The same for the real data sets, whose questions come from the hub or from CAPCAL_DATA_DIR: hours without a GPU.
-# model:data set:questions:samples a question
-REAL := smollm2-135m:mmlu:300:110 qwen2.5-coder-0.5b:mmlu:300:110 qwen2.5-coder-0.5b:gsm8k:60:16
+# model:data set:split:questions:samples a question
+REAL := smollm2-135m:mmlu:validation:300:110 qwen2.5-coder-0.5b:mmlu:validation:300:110 \
+	smollm2-135m:triviaqa:validation:200:110 qwen2.5-coder-0.5b:triviaqa:validation:200:110 \
+	smollm2-135m:triviaqa:train:600:10 qwen2.5-coder-0.5b:triviaqa:train:600:10 \
+	smollm2-135m:gsm8k:test:60:32 qwen2.5-coder-0.5b:gsm8k:test:60:32 \
+	smollm2-135m:gsm8k:train:300:4 qwen2.5-coder-0.5b:gsm8k:train:300:4
 
 recorded-real: $(READY)
 	set -e; for run in $(REAL); do \
 	  set -- $$(echo $$run | tr : ' '); \
-	  $(BIN)/capcal sample --model $$1 --dataset $$2 --limit $$3 --k $$4 --store $(RECORDED); \
-	  $(BIN)/capcal grade --model $$1 --dataset $$2 --store $(RECORDED); \
-	  $(BIN)/capcal features --model $$1 --dataset $$2 --store $(RECORDED); \
-	  for method in p-true verbalized; do \
+	  $(BIN)/capcal sample --model $$1 --dataset $$2 --split $$3 --limit $$4 --k $$5 --store $(RECORDED); \
+	  $(BIN)/capcal grade --model $$1 --dataset $$2 --split $$3 --store $(RECORDED); \
+	  $(BIN)/capcal features --model $$1 --dataset $$2 --split $$3 --store $(RECORDED); \
+	  [ $$3 = train ] || for method in p-true verbalized; do \
 	    $(BIN)/capcal confidence --model $$1 --dataset $$2 --method $$method --store $(RECORDED); \
 	  done; \
 	done

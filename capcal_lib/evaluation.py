@@ -25,7 +25,7 @@ from capcal_lib.votes import Answers, canonical, mean_tokens, read_answers
 Evidence = Literal["measured", "reported", "simulated"]
 TITLES = {"verbalized": "Verbalized confidence", "p-true": "P(True)"}
 CONSISTENCY = "Response consistency"
-SAME_FOR_A_PROBE = ("weights", "prompt_style", "prompt_template", "chat_template")
+SAME_FOR_A_PROBE = ("weights", "dtype", "prompt_template", "chat_template")
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,18 +201,22 @@ def _vote(folder: Path, verdicts: pd.DataFrame, tokens: float, *, k_eval: int, k
 
 
 def _probes(store: Path, folder: Path, counts: Counts) -> dict[str, Confidence]:
-    """Predict with every probe that can be trained from the store's runs on training splits."""
+    """Predict with every probe that can be trained from the store's runs on training splits, asked in the same style.
+
+    After another style of prompt hidden states are of another kind, so that a probe of one says nothing of the other.
+    """
     if not (folder / FEATURES).exists():
         return {}
-    model = read_record(folder).identity.model
+    identity = read_record(folder).identity
     ids, features = read_features(folder)
     predicted = {}
     for manifest in map(load_dataset, dataset_names()):
         split = manifest.training_split
-        if split is None or not any(store.joinpath(model, f"{manifest.name}-{split}").glob(f"*/{FEATURES}")):
+        if split is None or not any(store.joinpath(identity.model, f"{manifest.name}-{split}").glob(f"*/{FEATURES}")):
             continue
-        run = find_run(store, model, manifest.name, split)
-        if (run / FEATURES).exists() and (run / FILE).exists():
+        run = find_run(store, identity.model, manifest.name, split)
+        same_style = read_record(run).identity.prompt_style == identity.prompt_style
+        if same_style and (run / FEATURES).exists() and (run / FILE).exists():
             _refuse_other_prompts(run, folder)
             predicted[manifest.probe] = _aligned(estimated(ids, trained_probe(run).predict(features)), counts)
     return predicted

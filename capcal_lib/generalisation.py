@@ -86,12 +86,12 @@ class ProbeSet:
 
 
 def training_sets(store: Path, model: str) -> list[ProbeSet]:
-    """Load every training split on which a model has verdicts and hidden states."""
+    """Load every training split on which a model has verdicts and hidden states, asked in its usual style."""
     return _sets(store, model, lambda dataset: dataset.training_split, k=None)
 
 
 def evaluation_sets(store: Path, model: str, *, k_eval: int = 100) -> list[ProbeSet]:
-    """Load every evaluation split on which a model has verdicts and hidden states; the first k_eval samples count."""
+    """Load every evaluation split asked so, with verdicts and hidden states; the first k_eval samples count."""
     return _sets(store, model, lambda dataset: dataset.evaluation_split, k=k_eval)
 
 
@@ -102,7 +102,9 @@ def _sets(store: Path, model: str, split: Callable[[Dataset], str | None], *, k:
         folders = list(store.glob(f"{load_model(model).name}/{dataset.name}-{name}/*/{FEATURES}"))
         if name is None or not folders or not (folders[0].parent / VERDICTS).exists():
             continue
-        found.append(_load(find_run(store, model, dataset.name, name), dataset, k))
+        folder = find_run(store, model, dataset.name, name)
+        if read_record(folder).identity.prompt_style == load_model(model).prompt_style:
+            found.append(_load(folder, dataset, k))
     return found
 
 

@@ -254,6 +254,19 @@ def test_a_probe_of_other_weights_or_prompts_is_refused(tmp_path: Path, setting:
         load_evaluation(tmp_path, "simulated", SET)
 
 
+def test_a_probe_is_not_asked_about_prompts_of_another_style(tmp_path: Path) -> None:
+    extract(make(tmp_path, limit=3))
+    train = make(tmp_path, split="train", k=2, limit=20)
+    extract(train)
+    probe = load_dataset(SET).probe
+    assert probe in load_evaluation(tmp_path, "simulated", SET).confidences
+    record = read_record(train)
+    other = record.model_copy(update={"identity": record.identity.model_copy(update={"prompt_style": "steps"})})
+    (train / "run.json").write_text(other.model_dump_json())
+    train.rename(train.with_name(other.identity.key))
+    assert probe not in load_evaluation(tmp_path, "simulated", SET).confidences
+
+
 def test_two_training_runs_are_refused_and_not_mixed(tmp_path: Path) -> None:
     extract(make(tmp_path, limit=3))
     for seed in (0, 1):

@@ -74,10 +74,7 @@ def test_everyone_is_every_model_of_which_something_is_known() -> None:
     assert {"smollm2-135m", "gpt-oss-20b", "qwen3-8b", "olmo-3-7b-instruct"} <= set(found)
     assert all(each.evaluations or each.reported for each in found.values())
     assert all(each.k_eval == 20 for each in found.values())
-    assert {int(one.counts.total.max()) for each in found.values() for one in each.evaluations} == {
-        16,
-        20,
-    }  # GSM8K has 16
+    assert {int(one.counts.total.max()) for each in found.values() for one in each.evaluations} == {20}
 
 
 def test_the_largest_data_set_comes_first() -> None:
