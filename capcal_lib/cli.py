@@ -105,8 +105,8 @@ def grade(
     for (old, new), number in sorted(graded.flipped.items()):
         out.print(f"{number} flipped from {old} to {new}")
     if audit:
-        from capcal_lib.second_look import second_look
-        from capcal_lib.second_look_page import write_page
+        from capcal_lib.review.page import write_page
+        from capcal_lib.review.second_look import second_look
 
         look = second_look(run, seed=seed)
         listed = write_page(look, audit)
@@ -117,8 +117,8 @@ def grade(
             soft_wrap=True,
         )
     if labels:
-        from capcal_lib.grader_error import error_from_labels
-        from capcal_lib.second_look import agreement, corrected_accuracy, read_labels
+        from capcal_lib.review.grader_error import error_from_labels
+        from capcal_lib.review.second_look import agreement, corrected_accuracy, read_labels
 
         table = read_labels(labels)
         error, accuracy = error_from_labels(table), corrected_accuracy(run, table)
@@ -145,8 +145,8 @@ def judge(
     """Let a model judge the short answers of a graded run, and compare it with the rules, whose verdicts stay."""
     import numpy as np
 
-    from capcal_lib.agreement import judge_agreement
-    from capcal_lib.judgements import judge_run
+    from capcal_lib.review.agreement import judge_agreement
+    from capcal_lib.review.judgements import judge_run
 
     folder = _run(store, model, dataset, split)
     with _progress(f"{judge} judges {model} on {dataset}", "answers") as progress:

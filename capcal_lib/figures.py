@@ -15,8 +15,8 @@ from matplotlib.patches import Patch
 
 from capcal_lib.diagnosis import PERFECT
 from capcal_lib.evaluation import Evaluation
-from capcal_lib.findings import ITEMS, KINDS, VERDICTS
 from capcal_lib.intervals import binomial_interval
+from capcal_lib.paper.findings import ITEMS, KINDS, VERDICTS
 from capcal_lib.passk import pass_at_k, simulate_pass_at_k
 from capcal_lib.stopping import Rule
 from capcal_lib.tables import EVEN, NO_SAMPLES, ORACLE_CC, ORACLE_RC, PANEL, UNIFORM, front

@@ -13,6 +13,7 @@ from capcal_lib.paths import MANIFESTS
 Domain = Literal["factual knowledge", "mathematical reasoning", "general exams"]
 Kind = Literal["math", "number", "choice", "short"]
 PromptStyle = Literal["paper", "short", "steps"]
+DType = Literal["float32", "bfloat16"]
 EngineName = Literal["transformers", "vllm", "openai", "simulated"]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
@@ -71,6 +72,7 @@ class Model(Manifest):
     hidden_size: int | None = None
     prompt_style: PromptStyle
     chat_template: dict[str, Any] = {}  # switches handed to the chat template
+    dtype: DType | None = None  # of the weights; None: float32 on a CPU, the checkpoint's own on a GPU
     sampling: Sampling
     by_dataset: dict[str, Asking] = {}  # by the data set's name
     notes: str = ""

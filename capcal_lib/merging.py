@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from capcal_lib.errors import InputError
 from capcal_lib.grading import GRADER_VERSION
-from capcal_lib.judgements import FILE as JUDGEMENTS
-from capcal_lib.judgements import PAIR
+from capcal_lib.review.judgements import FILE as JUDGEMENTS
+from capcal_lib.review.judgements import PAIR
 from capcal_lib.sessions import add_sessions
 from capcal_lib.store import (
     KEY,

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, load_model, model_names
-from capcal_lib.paper_map import check_evidence, map_page
+from capcal_lib.paper.map import check_evidence, map_page
 from capcal_lib.paths import BOOK, BUILD, MANIFESTS, NOTEBOOKS, RECORDED_RUNS, ROOT
 
 DEFAULT_MODEL = "smollm2-135m"

@@ -216,6 +216,7 @@ def describe(
         sampling=model.sampling,
         engine=engine_name(model, engine),
         seed=seed,
+        dtype=model.dtype,
     )
     facts = {"questions": check_questions(dataset, split, questions), "reproducible": REPRODUCIBLE[identity.engine]}
     return Record(identity=identity, made_with=_circumstances() | facts)

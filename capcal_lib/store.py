@@ -36,7 +36,7 @@ from pydantic import ValidationError
 
 from capcal_lib.engines import Sample
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import Manifest, PromptStyle, Sampling
+from capcal_lib.manifests import DType, Manifest, PromptStyle, Sampling
 
 ROWS_PER_SHARD = 50_000
 BYTES_PER_SHARD = 1 << 28  # of journal; whichever comes first bounds the memory that pending rows take
@@ -70,11 +70,13 @@ class Identity(Manifest):
     sampling: Sampling
     engine: str
     seed: int
+    dtype: DType | None = None
 
     @property
     def key(self) -> str:
         """Return the digest that names the run's folder."""
-        canonical = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+        unset = {"dtype"} if self.dtype is None else None  # so that runs older than the setting keep their names
+        canonical = json.dumps(self.model_dump(mode="json", exclude=unset), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()[:12]
 
 

@@ -22,7 +22,8 @@ k_eval: int = 100  # samples that define mu_hat
 seed: int = 0  # of all that is drawn here
 
 # %%
-from capcal_lib import audit, claims, defects, notebook, tables
+from capcal_lib import notebook, tables
+from capcal_lib.paper import audit, claims, defects
 from capcal_lib.paths import ROOT
 
 study = notebook.open_study(globals())

@@ -23,7 +23,8 @@ k_eval: int = 100  # samples that define mu_hat
 seed: int = 0  # of all that is drawn here
 
 # %%
-from capcal_lib import figures, notebook, paths, strictness, tables
+from capcal_lib import figures, notebook, paths, tables
+from capcal_lib.review import strictness
 
 study = notebook.open_study(globals())
 study

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capcal_lib.agreement import VERDICTS, agreement, judge_agreement
 from capcal_lib.errors import InputError
-from capcal_lib.judgements import judge_run
+from capcal_lib.review.agreement import VERDICTS, agreement, judge_agreement
+from capcal_lib.review.judgements import judge_run
 from capcal_lib.sampling import sample
 from capcal_lib.verdicts import grade_run, read_verdicts
 
@@ -88,7 +88,7 @@ def test_a_judge_is_compared_by_answer_and_by_sample(tmp_path: Path, monkeypatch
     once = rules[["question_id", "extracted", "verdict"]].drop_duplicates()
     wrong = once[once["verdict"] == "incorrect"].iloc[0]
     lenient = once.assign(verdict=once["verdict"].where(once.index != wrong.name, "correct"), words="")
-    monkeypatch.setattr("capcal_lib.agreement.read_judgements", lambda folder, judge: lenient)  # noqa: ARG005
+    monkeypatch.setattr("capcal_lib.review.agreement.read_judgements", lambda folder, judge: lenient)  # noqa: ARG005
     found = judge_agreement(folder, "any", rng=RNG(0))
     times = (rules[["question_id", "extracted"]] == wrong[["question_id", "extracted"]]).all(axis=1).sum()
     assert found["distinct answers"].table.to_numpy().sum() == len(once)

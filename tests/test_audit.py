@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capcal_lib import audit
-from capcal_lib.audit import Range, cells
+from capcal_lib.paper import audit
+from capcal_lib.paper.audit import Range, cells
 from capcal_lib.reported import load_reported
 from tests.test_tables import evaluation, rng
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from capcal_lib.audit import Range
-from capcal_lib.claims import Claim, Comparison, appendix_claims, application_claims, judged, main_table_claims
+from capcal_lib.paper.audit import Range
+from capcal_lib.paper.claims import Claim, Comparison, appendix_claims, application_claims, judged, main_table_claims
 
 LOW, HIGH = Range.printed(0.1), Range.printed(0.2)
 RIGHT, WRONG, OPEN = Comparison("r", LOW, HIGH), Comparison("w", HIGH, LOW), Comparison("o", LOW, LOW)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capcal_lib import defects
 from capcal_lib.budget import success_rate
 from capcal_lib.errors import InputError
 from capcal_lib.evaluation import Evaluation, load_evaluation
+from capcal_lib.paper import defects
 from capcal_lib.paths import RECORDED_RUNS
 from tests.test_tables import FOUR, NAN, evaluation, rng
 

@@ -223,6 +223,35 @@ def test_every_step_has_the_logits_of_plain_transformers(
         assert np.allclose(logits, plain_logits(engine, list(ids)), atol=5e-4)
 
 
+@pytest.mark.parametrize("machine", ["x86_64", "arm64"])
+@pytest.mark.parametrize("architecture", ["llama", "qwen3"])
+def test_bfloat16_rounds_what_linear_layers_multiply_and_nothing_else(
+    architecture: str, machine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("platform.machine", lambda: machine)
+    folder = make_weights(tmp_path, architecture)
+    engine = TransformersEngine(manifest(dtype="bfloat16"), folder)
+
+    def rounded(states: Any) -> Any:
+        return states.bfloat16().float()
+
+    naive = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager")
+    for layer in naive.modules():
+        if isinstance(layer, torch.nn.Linear):
+            for values in layer.parameters():
+                values.data = rounded(values.data)
+            layer.register_forward_pre_hook(lambda _, inputs: (rounded(inputs[0]),))
+            layer.register_forward_hook(lambda _, __, output: rounded(output))
+    asked = request("two three one")
+    prompt = engine._prompt(asked)
+    with torch.inference_mode():
+        expected = naive(torch.tensor([prompt]), use_cache=False).logits[0, -1].log_softmax(-1)
+    exact = plain_logits(engine, prompt).log_softmax(-1)
+    got = engine.next_token_logprobs([asked], WORDS)[0]
+    assert np.abs(got - expected.numpy()).max() < 0.02
+    assert 1e-4 < np.abs(got - exact.numpy()).max() < 0.2
+
+
 def test_whole_answers_come_with_their_probabilities(engines: Callable[[str], TransformersEngine]) -> None:
     engine, sampling = engines("llama"), settings(max_tokens=3, temperature=1.5)
     asked = request("one two", 20_000)

@@ -7,11 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from capcal_lib import figures, findings, tables
+from capcal_lib import figures, tables
 from capcal_lib.budget import allocate, success_rate
 from capcal_lib.evaluation import CONSISTENCY, Evaluation
-from capcal_lib.findings import P_TRUE, VERBALIZED
 from capcal_lib.intervals import Interval
+from capcal_lib.paper import findings
+from capcal_lib.paper.findings import P_TRUE, VERBALIZED
 from capcal_lib.reported import load_reported
 from capcal_lib.tables import UNIFORM
 from capcal_lib.votes import Answers

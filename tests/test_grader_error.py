@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capcal_lib.errors import InputError
-from capcal_lib.grader_error import GraderError, corrected_mean, corrected_mu, error_from_labels, grader_error
 from capcal_lib.intervals import binomial_interval
+from capcal_lib.review.grader_error import GraderError, corrected_mean, corrected_mu, error_from_labels, grader_error
 
 Z = 1.959963984540054
 

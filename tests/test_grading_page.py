@@ -9,7 +9,7 @@ from capcal_lib.grading import grade_many
 from capcal_lib.intervals import Interval
 from capcal_lib.paths import BOOK, ROOT
 from capcal_lib.questions import Answer
-from capcal_lib.second_look import agreement, read_labels
+from capcal_lib.review.second_look import agreement, read_labels
 
 TEXT = (BOOK / "reference" / "grading.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| (math|number|choice|short) \| `(.+?)` \| `(.+?)` \| (\w+) \|$", TEXT, flags=re.MULTILINE)

@@ -8,15 +8,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from capcal_lib import judgements
 from capcal_lib.counts import count_verdicts
 from capcal_lib.engines import Failure, Request, Sample
 from capcal_lib.engines.simulated import SimulatedEngine
 from capcal_lib.errors import InputError
 from capcal_lib.grading.judge import read_grade
-from capcal_lib.judgements import FILE, PAIR, judge_run, judges, read_judged, read_judgements
 from capcal_lib.manifests import Sampling, load_model
 from capcal_lib.paths import RECORDED_RUNS
+from capcal_lib.review import judgements
+from capcal_lib.review.judgements import FILE, PAIR, judge_run, judges, read_judged, read_judgements
 from capcal_lib.sampling import sample
 from capcal_lib.verdicts import grade_run, read_verdicts, run_questions
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from capcal_lib.errors import InputError
-from capcal_lib.paper_map import (
+from capcal_lib.paper.map import (
     REPORTED_FILES,
     RUN_FILES,
     Cell,

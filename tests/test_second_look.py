@@ -18,9 +18,17 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading import Verdict, grade_many
 from capcal_lib.paths import RECORDED_RUNS, ROOT
 from capcal_lib.questions import Answer, Question, load_questions
+from capcal_lib.review.page import MOST_LISTED, page, write_page
+from capcal_lib.review.second_look import (
+    Pair,
+    SecondLook,
+    agreement,
+    corrected_accuracy,
+    label_row,
+    read_labels,
+    second_look,
+)
 from capcal_lib.sampling import sample
-from capcal_lib.second_look import Pair, SecondLook, agreement, corrected_accuracy, label_row, read_labels, second_look
-from capcal_lib.second_look_page import MOST_LISTED, page, write_page
 from capcal_lib.store import find_run
 from capcal_lib.verdicts import FILE, SCHEMA, grade_run, read_verdicts
 

@@ -1,3 +1,4 @@
+import hashlib
 import json
 import os
 import random
@@ -201,6 +202,15 @@ def test_another_setting_is_another_run_and_the_difference_is_named(tmp_path: Pa
     assert differences(IDENTITY, other) == ["seed: 0 / 1", "sampling.top_p: 1.0 / 0.9"]
     with pytest.raises(InputError, match=r"2 runs of m on d .* differ in .*seed: "):
         find_run(tmp_path, "m", "d", "test")
+
+
+def test_a_type_of_weights_is_a_setting_that_older_runs_go_without() -> None:
+    rounded = IDENTITY.model_copy(update={"dtype": "bfloat16"})
+    content = IDENTITY.model_dump(mode="json", exclude={"dtype"})
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    assert IDENTITY.key == hashlib.sha256(canonical.encode()).hexdigest()[:12]
+    assert rounded.key != IDENTITY.key
+    assert differences(IDENTITY, rounded) == ["dtype: None / bfloat16"]
 
 
 def test_a_missing_run_names_the_command_that_makes_it(tmp_path: Path) -> None:

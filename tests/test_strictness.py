@@ -11,9 +11,7 @@ from capcal_lib.evaluation import Evaluation, beta_evaluation, load_evaluation
 from capcal_lib.manifests import load_model
 from capcal_lib.paths import RECORDED_RUNS
 from capcal_lib.questions import load_questions
-from capcal_lib.sampling import describe
-from capcal_lib.store import KEY, find_run, open_writer
-from capcal_lib.strictness import (
+from capcal_lib.review.strictness import (
     OURS,
     RULES,
     accuracy_by_rule,
@@ -22,6 +20,8 @@ from capcal_lib.strictness import (
     regrade,
     verdict_shares,
 )
+from capcal_lib.sampling import describe
+from capcal_lib.store import KEY, find_run, open_writer
 from capcal_lib.verdicts import grade_run, read_verdicts
 
 SET = "mini-arithmetic"
@@ -71,7 +71,7 @@ def test_other_rules_keep_the_form_and_the_four_verdicts(run: Path) -> None:
 def test_what_was_not_scored_stays_so(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ours = read_verdicts(run)
     ours.loc[0, "verdict"] = "not_scored"
-    monkeypatch.setattr("capcal_lib.strictness.read_verdicts", lambda folder: ours)  # noqa: ARG005
+    monkeypatch.setattr("capcal_lib.review.strictness.read_verdicts", lambda folder: ours)  # noqa: ARG005
     assert regrade(run, "mentioned anywhere")["verdict"].tolist() == ["not_scored", *["correct"] * 3]
 
 
@@ -108,8 +108,8 @@ def test_judges_are_listed_where_there_are_some(tmp_path: Path, monkeypatch: pyt
     assert judge_table(tmp_path, [], RNG(0)).empty
     folder = find_run(RECORDED_RUNS, "simulated", "mini-capitals", "test")
     told = read_verdicts(folder)[["question_id", "extracted", "verdict"]].drop_duplicates().assign(words="")
-    monkeypatch.setattr("capcal_lib.strictness.judges", lambda folder: ["echo"])  # noqa: ARG005
-    monkeypatch.setattr("capcal_lib.agreement.read_judgements", lambda folder, judge: told)  # noqa: ARG005
+    monkeypatch.setattr("capcal_lib.review.strictness.judges", lambda folder: ["echo"])  # noqa: ARG005
+    monkeypatch.setattr("capcal_lib.review.agreement.read_judgements", lambda folder, judge: told)  # noqa: ARG005
     table = judge_table(RECORDED_RUNS, [one], RNG(0))
     assert table["of"].tolist() == ["distinct answers", "samples"]
     assert table["compared"].tolist() == [len(told), 16_800]

@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from capcal_lib import tables, theory
+from capcal_lib import tables
 from capcal_lib.evaluation import evaluated, load_evaluation
 from capcal_lib.intervals import binomial_interval, coverage_probability
+from capcal_lib.paper import theory
 from capcal_lib.paths import RECORDED_RUNS
 from tests.test_tables import FOUR, evaluation, rng
 

@@ -169,7 +169,7 @@ ENGINES: dict[str, Callable[[Model], Engine]] = {
 
 REPRODUCIBLE = {
     "simulated": "yes: the same seed gives the same rows",
-    "transformers": "up to rounding: the same seed gives the same rows, whatever else is drawn",
+    "transformers": "up to rounding, coarse in bfloat16: the same seed gives the same rows, whatever else is drawn",
     "vllm": "up to rounding: the same seed gives the same rows, but sums depend on the batch, much so in bfloat16",
     "openai": "not promised: the seed of every sample is sent, but servers differ in what they make of it",
 }

@@ -54,7 +54,7 @@ class VllmEngine:
         settings = {"model": str(folder), "max_model_len": self.context, "enable_prefix_caching": True}
         try:
             self.engine = LLMEngine.from_engine_args(
-                EngineArgs(disable_log_stats=True, **settings, **_machine(self.context))
+                EngineArgs(disable_log_stats=True, **settings, **_machine(model, self.context))
             )
         except (RuntimeError, ValueError, ImportError) as error:
             raise InputError(f"vLLM could not open {model.name!r}: {plain(error)}") from error
@@ -167,13 +167,13 @@ class VllmEngine:
         return Sample(request.question.id, index, response, reasoning, finish, len(prompt), len(said))
 
 
-def _machine(context: int) -> dict[str, Any]:
+def _machine(model: Model, context: int) -> dict[str, Any]:
     """Return the settings for the machine that this is."""
     from vllm.platforms import current_platform
 
     if current_platform.is_cpu():
         return {
-            "dtype": "float32",  # bfloat16 is slower there
+            "dtype": model.dtype or "float32",  # bfloat16 is mostly slower there
             "enforce_eager": True,
             "max_num_seqs": CPU_SAMPLES_AT_ONCE,
             "kv_cache_memory_bytes": CPU_CACHE_BYTES,
@@ -182,4 +182,5 @@ def _machine(context: int) -> dict[str, Any]:
             "max_num_batched_tokens": max(context, CPU_TOKENS_AT_ONCE),
         }
     gpus: int = current_platform.device_count()
-    return {"tensor_parallel_size": 1 << (gpus.bit_length() - 1)}  # a power of two, as the heads of attention
+    ranks = 1 << (gpus.bit_length() - 1)  # a power of two, as the heads of attention
+    return {"dtype": model.dtype or "auto", "tensor_parallel_size": ranks}

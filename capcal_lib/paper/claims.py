@@ -14,8 +14,8 @@ from typing import Literal
 
 import pandas as pd
 
-from capcal_lib.audit import AIME_QUESTIONS, PAPER_K, PROBE_MATH, Range, cells, variances
 from capcal_lib.manifests import load_dataset, load_model
+from capcal_lib.paper.audit import AIME_QUESTIONS, PAPER_K, PROBE_MATH, Range, cells, variances
 from capcal_lib.tables import ORACLE_CC, ORACLE_RC, UNIFORM, shift
 
 Wording = Literal["every", "most", "some"]

@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 
 from capcal_lib.errors import InputError
-from capcal_lib.grader_error import CorrectedMean, corrected_mean, error_from_labels
 from capcal_lib.grading import GRADER_VERSION, Verdict
 from capcal_lib.grading.second import second_opinion
 from capcal_lib.intervals import Interval, binomial_interval, bootstrap_mean
 from capcal_lib.questions import Question
+from capcal_lib.review.grader_error import CorrectedMean, corrected_mean, error_from_labels
 from capcal_lib.store import KEY, Identity, read_record, read_samples
 from capcal_lib.verdicts import read_verdicts, run_questions
 

@@ -12,7 +12,7 @@ from capcal_lib.errors import InputError, unknown
 from capcal_lib.grading import Outcome
 from capcal_lib.inputs import same_length
 from capcal_lib.intervals import Interval, bootstrap_mean
-from capcal_lib.judgements import PAIR, read_judgements
+from capcal_lib.review.judgements import PAIR, read_judgements
 from capcal_lib.verdicts import read_verdicts
 
 VERDICTS: tuple[Outcome, ...] = get_args(Outcome)

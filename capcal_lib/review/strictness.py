@@ -6,14 +6,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from capcal_lib.agreement import judge_agreement
 from capcal_lib.counts import count_verdicts
 from capcal_lib.evaluation import Evaluation, run_of
-from capcal_lib.grader_error import corrected_mean, corrected_mu, grader_error
 from capcal_lib.grading import normalize
 from capcal_lib.intervals import binomial_interval, bootstrap_mean, paired_difference
-from capcal_lib.judgements import judges
 from capcal_lib.questions import Answer, at_hand
+from capcal_lib.review.agreement import judge_agreement
+from capcal_lib.review.grader_error import corrected_mean, corrected_mu, grader_error
+from capcal_lib.review.judgements import judges
 from capcal_lib.store import KEY, read_samples
 from capcal_lib.tables import interval_text
 from capcal_lib.verdicts import read_verdicts, run_questions

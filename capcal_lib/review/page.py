@@ -8,7 +8,7 @@ from pathlib import Path
 
 from capcal_lib.errors import InputError
 from capcal_lib.intervals import Interval
-from capcal_lib.second_look import Pair, SecondLook, label_row
+from capcal_lib.review.second_look import Pair, SecondLook, label_row
 
 MOST_LISTED = 500  # disagreements, the most frequent first
 LONGEST_TEXT = 1_500  # characters of a question or response; the middle is left out

@@ -1,0 +1,1 @@
+"""The paper itself: its claims, its numbers and its code, put to the test."""
