@@ -1,102 +1,274 @@
-"""Tokens per second of `generate` and of the transformers engine, on the same prompts, interleaved in one run.
+"""Tokens per second of an engine and of the naive ways to draw the same samples, on the same prompts, in one run.
 
-Prints, for three prompts, both rates and their ratio: two that the model answers at length, each sample differently,
-and one of the project's own, with examples, whose answers are short and often the same.
+    OMP_NUM_THREADS=1 python benchmarks/sampling.py transformers
+    VLLM_CPU_OMP_THREADS_BIND=0 build/vllm/bin/python benchmarks/sampling.py vllm
+    VLLM_CPU_OMP_THREADS_BIND=0 build/vllm/bin/python benchmarks/sampling.py openai
 
-Usage: python benchmarks/sampling.py [samples [threads]]
-Rates are per second of processor time of this process over its threads, so that other work on the machine counts less.
+``openai`` starts a vLLM server on this machine. The naive ways are one request for one sample after the other, with
+nothing shared between them, and what a batch of the same software makes of it: ``generate`` with
+``num_return_sequences``, or all requests for one sample submitted at once. With vLLM, each naive request has a salt of
+its own, so that it finds nothing of the others in the prefix cache; the engine finds there what vLLM would keep.
+
+Two kinds of prompt: one of the project's own, with examples and short answers, and one that asks for reasoning. Rates
+are by the clock and per second of processor time of this process and those that it started; ratios are to one request
+after the other. Each way is run twice, by turns, and the better is taken.
 """
 
+import argparse
+import os
+import socket
+import subprocess
 import sys
 import time
 import warnings
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import count
 from typing import Any
 
-import torch
-from transformers import AutoModelForCausalLM
+import httpx2
+import psutil
 
-from capcal_lib.engines import Request
-from capcal_lib.engines.transformers import TransformersEngine
+from capcal_lib.engines import Engine, Failure, Request
 from capcal_lib.manifests import Sampling, load_model
 from capcal_lib.prompts import answer_messages
 from capcal_lib.questions import Answer, Question, load_questions
+from capcal_lib.weights import ensure_weights
 
-SHORT = "What is the capital of Kazakhstan? Answer with the name of the city."
-LONG = " ".join(
-    [
-        "Read the rules before you answer. Answer in one short sentence. Do not explain how you found the answer.",
-        "Do not repeat the question. If you are not sure, give your best guess all the same, since a guess is worth",
-        "more than nothing. Names of persons are given in full, names of countries in English, and numbers in digits.",
-        "Here is the question, from a quiz for the upper classes of secondary schools.",
-        "Who wrote the novel Middlemarch, and in which century did the writer live?",
-    ]
+MODEL = load_model("smollm2-135m")
+QUESTIONS, ROUNDS = 4, 2
+FEW = 2  # samples of a question that are asked for one after the other, at a rate that does not depend on how many
+START_SECONDS = 1_500  # for a server, on a busy machine
+CLERK = (
+    "A clerk at a railway station sells tickets for the morning and the evening train. In the morning, {0} people buy "
+    "a ticket for 4 euros each, and 7 of them come back at noon and return it for half of the price. In the evening "
+    "twice as many people buy a ticket as in the morning, but every second ticket is sold to a child and costs only "
+    "1 euro. How many euros does the clerk have at the end of the day?"
 )
-SAMPLING = Sampling(temperature=1.0, max_tokens=24, context_tokens=2048)
+
+Way = Callable[[Sequence[Request], Sampling], int]  # draws what is asked and returns the number of tokens drawn
+Salts = count()
 
 
-def main(samples: int) -> None:
-    """Measure both on all prompts, after a warm-up."""
-    engine = TransformersEngine(load_model("smollm2-135m"))
+def prompts(samples: int) -> dict[str, tuple[list[Request], Sampling]]:
+    """Return what is asked, and how, by kind of prompt."""
+    few_shot = load_questions("mini-capitals")[:QUESTIONS]
+    clerk = [Question(f"clerk/{people}", CLERK.format(people), Answer("number", "0")) for people in range(20, 60, 10)]
+    indices = tuple(range(samples))
+    return {
+        "with examples": (
+            [Request(one, answer_messages(one, "short"), indices) for one in few_shot],
+            Sampling(temperature=0.8, max_tokens=24, context_tokens=2_048),
+        ),
+        "reasoning": (
+            [Request(one, answer_messages(one, "paper"), indices) for one in clerk],
+            Sampling(temperature=0.8, max_tokens=48, context_tokens=2_048),
+        ),
+    }
+
+
+def engine_way(engine: Engine) -> Way:
+    """Draw through an engine."""
+
+    def draw(requests: Sequence[Request], sampling: Sampling) -> int:
+        tokens = 0
+        for group in engine.sample(requests, sampling, next(Salts)):
+            assert not isinstance(group, Failure), group
+            tokens += sum(sample.completion_tokens for sample in group)
+        return tokens
+
+    return draw
+
+
+@contextmanager
+def with_transformers() -> Iterator[dict[str, Way]]:
+    """Draw with `generate`, one sample at a time and all of a question together, and with the engine."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    from capcal_lib.engines.transformers import TransformersEngine
+
+    engine = TransformersEngine(MODEL)
     plain = AutoModelForCausalLM.from_pretrained(engine.network.name_or_path, dtype=engine.network.dtype)
     plain.to(engine.device)
-    asked = [one_message(SHORT), one_message(LONG), load_questions("mini-capitals")[0]]
-    own(engine, ask(engine, asked[0], 16), 0)
-    for question in asked:
-        request = ask(engine, question, samples)
-        rates: dict[str, list[float]] = {"generate": [], "engine": []}
-        for repeat in range(2):
-            rates["generate"].append(generate(plain, engine, request))
-            rates["engine"].append(own(engine, request, repeat))
-        best = {name: max(values) for name, values in rates.items()}
-        print(
-            f"prompt of {len(engine._prompt(request))} tokens, {samples} samples: generate {best['generate']:.0f}, "
-            f"engine {best['engine']:.0f} tokens/s, ratio {best['engine'] / best['generate']:.1f}",
-            flush=True,
+    ends = torch.tensor(sorted(engine.ends), device=engine.device)
+
+    def generate(request: Request, sampling: Sampling, number: int) -> int:
+        ids = torch.tensor([engine._prompt(request)], device=engine.device)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            rows = plain.generate(
+                ids,
+                attention_mask=torch.ones_like(ids),
+                do_sample=True,
+                temperature=sampling.temperature,
+                top_k=0,
+                top_p=1.0,
+                num_return_sequences=number,
+                max_new_tokens=sampling.max_tokens,
+            )
+        ended = torch.isin(rows[:, ids.shape[1] :], ends).int()
+        return int((ended.cumsum(1) - ended == 0).sum())  # what pads shorter answers does not count
+
+    yield {
+        "one by one": lambda requests, sampling: sum(
+            generate(request, sampling, 1) for request in requests for _ in request.sample_indices
+        ),
+        "num_return_sequences": lambda requests, sampling: sum(
+            generate(request, sampling, len(request.sample_indices)) for request in requests
+        ),
+        "engine": engine_way(engine),
+    }
+
+
+@contextmanager
+def with_vllm() -> Iterator[dict[str, Way]]:
+    """Draw with vLLM in process: requests for one sample each, one by one and all at once, and the engine."""
+    from vllm import SamplingParams
+    from vllm.sampling_params import RequestOutputKind
+
+    from capcal_lib.engines.chat import encode
+    from capcal_lib.engines.vllm import VllmEngine
+
+    engine = VllmEngine(MODEL)
+
+    def submit(request: Request, sampling: Sampling) -> None:
+        salt = f"salt {next(Salts)}"
+        prompt = {"prompt_token_ids": encode(engine.tokenizer, MODEL, request), "cache_salt": salt}
+        parameters = SamplingParams(
+            temperature=sampling.temperature,
+            max_tokens=sampling.max_tokens,
+            detokenize=False,
+            output_kind=RequestOutputKind.FINAL_ONLY,
         )
+        engine.engine.add_request(salt, prompt, parameters)
+
+    def finish() -> int:
+        tokens = 0
+        while engine.engine.has_unfinished_requests():
+            for output in engine.engine.step():
+                assert not output.num_cached_tokens, "a naive request found something in the cache"
+                tokens += sum(len(choice.token_ids) for choice in output.outputs)
+        return tokens
+
+    def one_by_one(requests: Sequence[Request], sampling: Sampling) -> int:
+        tokens = 0
+        for request in requests:
+            for _ in request.sample_indices:
+                submit(request, sampling)
+                tokens += finish()
+        return tokens
+
+    def at_once(requests: Sequence[Request], sampling: Sampling) -> int:
+        for request in requests:
+            for _ in request.sample_indices:
+                submit(request, sampling)
+        return finish()
+
+    yield {"one by one": one_by_one, "all at once": at_once, "engine": engine_way(engine)}
 
 
-def one_message(text: str) -> Question:
-    """Make a question that is asked without examples."""
-    return Question("benchmark", text, Answer("short", "none"))
+@contextmanager
+def with_openai() -> Iterator[dict[str, Way]]:
+    """Draw from a server: requests for one sample each, one by one and 64 at a time, and the engine."""
+    from capcal_lib.engines.openai import REQUESTS_IN_FLIGHT, OpenAIEngine
+
+    with serving() as url, httpx2.Client(timeout=None) as client:
+        engine = OpenAIEngine(MODEL, base_url=url)
+
+        def ask(request: Request, sampling: Sampling) -> int:
+            body = engine.body(request, sampling) | {"cache_salt": f"salt {next(Salts)}"}
+            answer = client.post(f"{url}/chat/completions", json=body).raise_for_status()
+            return int(answer.json()["usage"]["completion_tokens"])
+
+        def one_by_one(requests: Sequence[Request], sampling: Sampling) -> int:
+            return sum(ask(request, sampling) for request in requests for _ in request.sample_indices)
+
+        def at_once(requests: Sequence[Request], sampling: Sampling) -> int:
+            with ThreadPoolExecutor(REQUESTS_IN_FLIGHT) as pool:
+                jobs = [pool.submit(ask, one, sampling) for one in requests for _ in one.sample_indices]
+                return sum(job.result() for job in jobs)
+
+        yield {
+            "one by one": one_by_one,
+            f"{REQUESTS_IN_FLIGHT} at a time": at_once,
+            "engine": engine_way(engine),
+        }
 
 
-def ask(engine: TransformersEngine, question: Question, samples: int) -> Request:
-    """Ask a question of the benchmark plainly, another in the project's way."""
-    plain = ({"role": "user", "content": question.text},)
-    messages = plain if question.id == "benchmark" else answer_messages(question, engine.model.prompt_style)
-    return Request(question, messages, tuple(range(samples)))
+@contextmanager
+def serving() -> Iterator[str]:
+    """Serve the model with vLLM on this machine, as on a CPU it must be, and give the address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(ensure_weights(MODEL))]
+    command += ["--served-model-name", MODEL.name, "--host", "127.0.0.1", "--port", str(port)]
+    command += ["--dtype", "float32", "--enforce-eager", "--no-enable-chunked-prefill", "--max-num-seqs", "256"]
+    command += ["--max-model-len", "2048", "--kv-cache-memory-bytes", str(2 << 30), "--block-size", "32"]
+    quiet = os.environ | {"VLLM_NO_USAGE_STATS": "1", "VLLM_LOGGING_LEVEL": "WARNING"}
+    with subprocess.Popen([*command, "--disable-uvicorn-access-log"], env=quiet) as process:
+        try:
+            for _ in range(START_SECONDS):
+                time.sleep(1)
+                assert process.poll() is None, "the server ended"
+                try:
+                    if httpx2.get(f"http://127.0.0.1:{port}/health", timeout=5).status_code == 200:
+                        break
+                except httpx2.TransportError:
+                    continue
+            else:
+                raise TimeoutError("the server did not start")
+            yield f"http://127.0.0.1:{port}/v1"
+        finally:
+            process.terminate()
 
 
-def own(engine: TransformersEngine, request: Request, seed: int) -> float:
-    """Return the engine's tokens per second."""
-    start = time.process_time()
-    groups = list(engine.sample([request], SAMPLING, seed))
-    seconds = (time.process_time() - start) / torch.get_num_threads()
-    return sum(sample.completion_tokens for group in groups for sample in group) / seconds
+def processor() -> float:
+    """Return the processor time in seconds of this process and of those that it started."""
+    own = psutil.Process()
+    times = [process.cpu_times() for process in (own, *own.children(recursive=True))]
+    return float(sum(one.user + one.system for one in times))
 
 
-def generate(network: Any, engine: TransformersEngine, request: Request) -> float:
-    """Return the tokens per second of transformers' own batched sampling; padding does not count."""
-    ids = torch.tensor([engine._prompt(request)], device=engine.device)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        start = time.process_time()
-        rows = network.generate(
-            ids,
-            attention_mask=torch.ones_like(ids),
-            do_sample=True,
-            temperature=SAMPLING.temperature,
-            top_k=0,
-            top_p=1.0,
-            num_return_sequences=len(request.sample_indices),
-            max_new_tokens=SAMPLING.max_tokens,
-        )
-        seconds = (time.process_time() - start) / torch.get_num_threads()
-    ended = torch.isin(rows[:, ids.shape[1] :], torch.tensor(sorted(engine.ends), device=engine.device)).int()
-    return float((ended.cumsum(1) - ended == 0).sum()) / seconds
+def fewer(requests: Sequence[Request], samples: int) -> list[Request]:
+    """Ask for fewer samples of each question."""
+    return [Request(one.question, one.messages, one.sample_indices[:samples]) for one in requests]
+
+
+def measure(way: Way, requests: Sequence[Request], sampling: Sampling) -> tuple[float, float]:
+    """Return tokens per second by the clock, and per second of processor time."""
+    clock, used = time.perf_counter(), processor()
+    tokens = way(requests, sampling)
+    return tokens / (time.perf_counter() - clock), tokens / (processor() - used)
+
+
+def main() -> None:
+    """Print the rates of all ways and their ratios."""
+    engines = {"transformers": with_transformers, "vllm": with_vllm, "openai": with_openai}
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("engine", choices=engines)
+    parser.add_argument("--samples", type=int, default=64, help="of each of 4 questions (default 64)")
+    given = parser.parse_args()
+    with engines[given.engine]() as ways:
+        for kind, (requests, sampling) in prompts(given.samples).items():
+            best: dict[str, Any] = {}
+            for way in ways.values():
+                way(fewer(requests[:1], 1), sampling)  # what a first call sets up does not count
+            for _ in range(ROUNDS):
+                for name, way in ways.items():
+                    rates = measure(way, fewer(requests, FEW) if name == "one by one" else requests, sampling)
+                    best[name] = tuple(map(max, rates, best.get(name, rates)))
+            print(f"{given.engine}, prompts {kind}, {QUESTIONS} questions x {given.samples} samples", flush=True)
+            for name, (clock, used) in best.items():
+                first = best["one by one"]
+                print(
+                    f"  {name:<22}{clock:7.0f} tokens/s, ratio {clock / first[0]:5.1f};"
+                    f"{used:7.0f} tokens per processor second, ratio {used / first[1]:5.1f}",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 2:
-        torch.set_num_threads(int(sys.argv[2]))
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 256)
+    main()
