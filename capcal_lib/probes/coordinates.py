@@ -16,7 +16,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.manifests import load_model
 from capcal_lib.probes.features import extract_features
 from capcal_lib.probes.kernel import principal_coordinates
-from capcal_lib.store import read_record, read_samples, read_table, write_table
+from capcal_lib.store import KEY, read_record, read_samples, read_table, write_table
 from capcal_lib.verdicts import run_questions
 
 FILE = "coordinates.parquet"
@@ -38,7 +38,7 @@ def keep_coordinates(training: Path, evaluation: Path, *, engine: str | None = N
     names, states = [], []
     for folder in (training, evaluation):
         questions = run_questions(folder)
-        names.append([str(name) for name in read_samples(folder)["question_id"].unique()])
+        names.append([str(name) for name in read_samples(folder, KEY)["question_id"].unique()])
         states.append(extract_features(source, model, [questions[name] for name in names[-1]], layers="all"))
     for folder, rows, points in zip((training, evaluation), names, principal_coordinates(*states), strict=True):
         _write(folder, rows, points, directions=training.name)
