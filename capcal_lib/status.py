@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from capcal_lib.errors import InputError
 from capcal_lib.estimates import FEATURES, METHODS, confidence_file
@@ -87,6 +88,29 @@ def run_status(folder: Path) -> Status:
         },
         features=_covered(folder / FEATURES, len(each)),
     )
+
+
+def how_made(store: Path) -> pd.DataFrame:
+    """Say how the runs of a store were drawn, but for simulated ones: one row each.
+
+    Returns
+    -------
+    DataFrame
+        ``time`` is the wall time of the recorded sessions, with whatever else the machine did meanwhile, and
+        ``tokens/s`` the completion tokens in it; both are NaN where the rows were drawn before sessions were recorded.
+        ``numbers`` is the type that the linear layers multiply in.
+    """
+    rows = []
+    for folder in list_runs(store):
+        made, status = read_record(folder).made_with, run_status(folder)
+        run = status.identity
+        if run.engine == "simulated":
+            continue
+        took = duration(status.seconds) if status.seconds else math.nan
+        facts = run.model, run.dataset, run.split, run.prompt_style, status.questions, status.samples, status.tokens
+        rows.append((*facts, run.engine, run.dtype or "engine's own", made["machine"], took, status.tokens_per_second))
+    columns = ["model", "data set", "split", "prompts", "questions", "samples", "tokens", "engine", "numbers"]
+    return pd.DataFrame(rows, columns=[*columns, "machine", "time", "tokens/s"])
 
 
 def _lacking(folder: Path, each: dict[str, int], sessions: list[Session]) -> tuple[int, str]:
