@@ -6,8 +6,9 @@ interval over questions; every comparison is paired on the same questions.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -18,25 +19,30 @@ from capcal_lib.errors import InputError
 from capcal_lib.estimates import FEATURES, read_features
 from capcal_lib.evaluation import Evidence
 from capcal_lib.inputs import Floats, Ints
-from capcal_lib.intervals import bootstrap_mean, paired_difference
-from capcal_lib.manifests import Dataset, dataset_names, load_dataset, load_model
+from capcal_lib.intervals import Interval, bootstrap_mean, paired_difference
+from capcal_lib.manifests import Dataset, PromptStyle, dataset_names, load_dataset, load_model
 from capcal_lib.metrics import capability_brier_terms, noise_spread, uniform_baseline_brier_terms
 from capcal_lib.probes import LinearProbe
 from capcal_lib.probes.coordinates import FILE as COORDINATES
-from capcal_lib.probes.coordinates import read_coordinates
-from capcal_lib.probes.kernel import KernelProbe
+from capcal_lib.probes.coordinates import Coordinates, read_coordinates, text_statistics
+from capcal_lib.probes.kernel import KernelProbe, principal_coordinates
 from capcal_lib.probes.recipe import LEARNING_RATES, Recipe, fit_paper_recipes
 from capcal_lib.probes.reliance import Familiarity, conformal_half_width
+from capcal_lib.probes.stacked import BLOCKS, StackedProbe
 from capcal_lib.questions import Question, at_hand
 from capcal_lib.reported import load_reported
 from capcal_lib.store import find_run, read_record
-from capcal_lib.tables import shift, stack
+from capcal_lib.tables import interval_text, shift, stack
 from capcal_lib.verdicts import FILE as VERDICTS
 from capcal_lib.verdicts import read_verdicts, run_questions
 
 MIXTURE = "Equal shares of all sets"
 LINEAR, OPTIMUM, TUNED = "Linear probe (paper)", "Linear probe (at its optimum)", "Linear probe (tuned)"
 KERNEL = "Kernel probe, all layers"
+STACKED = "Stacked probe"
+PROBES = (LINEAR, OPTIMUM, TUNED, KERNEL, STACKED)  # all others in a contest read no hidden state
+AGAINST = ("minus the paper's", "minus tuned", "minus best baseline")  # the stacked probe's score
+AIM = 0.1  # share of the paper's score by which the stacked probe is to score lower
 VALIDATION = 0.2  # share of the training questions that chooses the paper's learning rate and epoch
 SHIFTS = {"id": "in-domain in-distribution", "ood": "in-domain out-of-distribution", "out": "out-of-domain"}
 
@@ -77,33 +83,41 @@ class ProbeSet:
         """Return features and counts of all questions, as probes are fitted to them."""
         return self.features, self.correct, self.total
 
-    def coordinates(self) -> npt.NDArray[np.float32] | None:
-        """Return the questions' coordinates in all layers, (n_questions, 64); None where they are not kept."""
+    def coordinates(self) -> Coordinates | None:
+        """Return the questions' coordinates in all layers, in this order of questions; None where they are not kept."""
         if not (self.folder / COORDINATES).exists():
             return None
-        names, points, _ = read_coordinates(self.folder)
-        return points[_places(names, self.question_ids, self.folder)]
+        kept = read_coordinates(self.folder)
+        places = pd.Index(kept.question_ids).get_indexer(pd.Index(self.question_ids))
+        if (places < 0).any():
+            run = read_record(self.folder).identity
+            how = f"capcal coordinates --model {run.model} --dataset {run.dataset}"
+            raise InputError(f"{self.folder}: some sampled questions have no coordinates; make them with: {how}")
+        names = [str(name) for name in self.question_ids]
+        return Coordinates(names, kept.points[places], kept.statistics[places], kept.directions)
 
 
-def training_sets(store: Path, model: str) -> list[ProbeSet]:
-    """Load every training split on which a model has verdicts and hidden states, asked in its usual style."""
-    return _sets(store, model, lambda dataset: dataset.training_split, k=None)
+def training_sets(store: Path, model: str, *, style: PromptStyle | None = None) -> list[ProbeSet]:
+    """Load every training split with verdicts and hidden states of a model, asked in its usual style or another."""
+    return _sets(store, model, lambda dataset: dataset.training_split, k=None, style=style)
 
 
-def evaluation_sets(store: Path, model: str, *, k_eval: int = 100) -> list[ProbeSet]:
+def evaluation_sets(store: Path, model: str, *, k_eval: int = 100, style: PromptStyle | None = None) -> list[ProbeSet]:
     """Load every evaluation split asked so, with verdicts and hidden states; the first k_eval samples count."""
-    return _sets(store, model, lambda dataset: dataset.evaluation_split, k=k_eval)
+    return _sets(store, model, lambda dataset: dataset.evaluation_split, k=k_eval, style=style)
 
 
-def _sets(store: Path, model: str, split: Callable[[Dataset], str | None], *, k: int | None) -> list[ProbeSet]:
-    found = []
+def _sets(
+    store: Path, model: str, split: Callable[[Dataset], str | None], *, k: int | None, style: PromptStyle | None
+) -> list[ProbeSet]:
+    found, style = [], style or load_model(model).prompt_style
     for dataset in map(load_dataset, dataset_names()):
         name = split(dataset)
         folders = list(store.glob(f"{load_model(model).name}/{dataset.name}-{name}/*/{FEATURES}"))
         if name is None or not folders or not (folders[0].parent / VERDICTS).exists():
             continue
         folder = find_run(store, model, dataset.name, name)
-        if read_record(folder).identity.prompt_style == load_model(model).prompt_style:
+        if read_record(folder).identity.prompt_style == style:
             found.append(_load(folder, dataset, k))
     return found
 
@@ -272,7 +286,7 @@ def contest(training: Sequence[ProbeSet], test: ProbeSet, rng: np.random.Generat
     All are trained on the data set's own training split, but for the overall mean. ``Linear probe (paper)`` is
     trained by the paper's recipe; ``at its optimum`` minimises the same objective fully, and ``tuned`` does so with the
     weight decay that cross-validation on the training questions chooses. Bag of words, and length and punctuation,
-    read the question's text alone.
+    read the question's text alone. The kernel probe reads all layers; the stacked probe is `StackedProbe`.
 
     Returns
     -------
@@ -280,6 +294,11 @@ def contest(training: Sequence[ProbeSet], test: ProbeSet, rng: np.random.Generat
         The corrected capability Brier terms of each question, a column a predictor. A predictor whose input is not
         at hand (texts of another machine's data set, coordinates not kept) has no column; without a training split of
         its own there is none at all.
+
+    Raises
+    ------
+    InputError
+        Where the two splits' coordinates lie along different directions.
     """
     own = next((one for one in training if one.dataset == test.dataset), None)
     if own is None:
@@ -295,8 +314,28 @@ def contest(training: Sequence[ProbeSet], test: ProbeSet, rng: np.random.Generat
     }
     here, there = own.coordinates(), test.coordinates()
     if here is not None and there is not None:
-        predicted[KERNEL] = KernelProbe().fit(here, own.correct, own.total).predict(there)
+        counts = own.correct, own.total
+        points = [kept.points.reshape(len(kept.points), -1) for kept in (here, there)]
+        predicted[KERNEL] = KernelProbe().fit(points[0], *counts).predict(points[1])
+        known, unseen = _blocks(own, here, test, there)
+        predicted[STACKED] = StackedProbe(seed=int(rng.integers(2**31))).fit(known, *counts).predict(unseen)
     return pd.DataFrame({name: _terms(values, test) for name, values in predicted.items()})
+
+
+def _blocks(
+    train: ProbeSet, here: Coordinates, test: ProbeSet, there: Coordinates
+) -> list[dict[str, npt.NDArray[np.floating]]]:
+    """Return what the stacked probe reads of the training and of the test questions."""
+    if here.directions != there.directions:
+        run = read_record(test.folder).identity
+        how = f"capcal coordinates --model {run.model} --dataset {run.dataset}"
+        raise InputError(f"{test.folder}: its coordinates are not along the training run's directions; run: {how}")
+    statistics = principal_coordinates(here.statistics, there.statistics)
+    blocks = []
+    for one, kept, seen in zip((train, test), (here, there), statistics, strict=True):
+        parts: list[npt.NDArray[np.floating]] = [one.features, *np.moveaxis(kept.points, 1, 0), seen]
+        blocks.append(dict(zip(BLOCKS, parts, strict=True)))
+    return blocks
 
 
 def contest_table(
@@ -348,11 +387,30 @@ def pick(sets: Sequence[ProbeSet], dataset: str) -> list[ProbeSet]:
     return [one for one in sets if one.dataset.name == name]
 
 
+def contests(
+    store: Path, models: Sequence[str], *, k_eval: int = 100, seed: int = 0
+) -> list[tuple[ProbeSet, pd.DataFrame]]:
+    """Hold a contest for each model on each data set with recorded runs of both splits, asked in one style.
+
+    Each has its own generator of this seed, so its outcome does not depend on the others.
+
+    Returns
+    -------
+    list of (ProbeSet, DataFrame)
+        The evaluation split, and what ``contest`` returns.
+    """
+    found = []
+    for model, style in product(models, get_args(PromptStyle)):
+        training = training_sets(store, model, style=style)
+        for test in evaluation_sets(store, model, k_eval=k_eval, style=style) if training else ():
+            found.append((test, contest(training, test, np.random.default_rng(seed))))
+    return [(test, terms) for test, terms in found if len(terms)]
+
+
 def contest_tables(
-    training: Sequence[ProbeSet], tests: Sequence[ProbeSet], rng: np.random.Generator, *references: str
+    held: Sequence[tuple[ProbeSet, pd.DataFrame]], rng: np.random.Generator, *references: str
 ) -> list[pd.DataFrame]:
-    """Hold a contest on each data set, and return the stacked ``contest_table`` against each reference."""
-    held = [(test, terms) for test in tests if len(terms := contest(training, test, rng))]
+    """Return the stacked ``contest_table`` of ``contests`` against each reference."""
     return [stack([contest_table(*one, rng, reference=name) for one in held]) for name in references]
 
 
@@ -367,7 +425,7 @@ def baselines_beaten(table: pd.DataFrame) -> dict[str, int]:
     """
     counted = {"sets": 0, "below": 0, "above": 0}
     for _, rows in table.groupby("data set") if len(table) else ():
-        simple = rows[~rows["predictor"].isin([LINEAR, OPTIMUM, TUNED, KERNEL])]
+        simple = rows[~rows["predictor"].isin(PROBES)]
         best = simple.iloc[int(simple["brier"].to_numpy().argmin())]
         counted["sets"] += 1
         counted["below"] += int(best["difference low"] > 0)
@@ -375,8 +433,8 @@ def baselines_beaten(table: pd.DataFrame) -> dict[str, int]:
     return counted
 
 
-def tenths_won(table: pd.DataFrame, *, reference: str = LINEAR) -> int:
-    """Count the data sets on which the kernel probe scores a tenth lower than the reference, beyond doubt.
+def tenths_won(table: pd.DataFrame, *, reference: str = LINEAR, probe: str = KERNEL) -> int:
+    """Count the data sets on which a probe scores a tenth lower than the reference, beyond doubt.
 
     ``table`` holds stacked contest tables with that reference: the score is at most 0.9 of the reference's, and the
     paired interval of the difference lies below zero.
@@ -384,8 +442,75 @@ def tenths_won(table: pd.DataFrame, *, reference: str = LINEAR) -> int:
     if table.empty:
         return 0
     against = table[table["predictor"] == reference].set_index("data set")["brier"]
-    ours = table[table["predictor"] == KERNEL].set_index("data set")
-    return int(((ours["difference"] <= -0.1 * against[ours.index]) & (ours["difference high"] < 0)).sum())
+    ours = table[table["predictor"] == probe].set_index("data set")
+    return int(((ours["difference"] <= -AIM * against[ours.index]) & (ours["difference high"] < 0)).sum())
+
+
+def stacked_table(held: Sequence[tuple[ProbeSet, pd.DataFrame]], *, seed: int = 0) -> pd.DataFrame:
+    """Hold the stacked probe against the paper's, the tuned and the best baseline, over measured ``contests``.
+
+    Returns
+    -------
+    DataFrame
+        One row a pair of model and data set on which the stacked probe could be made: ``part``, whether the pair was
+        seen while the probe was designed (the built-in mini sets) or is a clean test; the scores of the paper's probe
+        and of the stacked one; ``lower``, by what share of the paper's score the stacked one is lower; the paired
+        difference from the paper's, the tuned and the best baseline's score, each with its interval, below 0 is
+        better; and whether the aim is ``met``: a tenth lower, with an interval that lies below zero. The best
+        baseline is the one that scores lowest on the very questions.
+    """
+    rows = []
+    for test, terms in held:
+        if STACKED not in terms or test.evidence != "measured":
+            continue
+        baseline = str(terms.drop(columns=list(PROBES)).mean().idxmin())
+        differences = [
+            paired_difference(terms[STACKED], terms[name], rng=np.random.default_rng(seed))
+            for name in (LINEAR, TUNED, baseline)
+        ]
+        paper, ours = terms[LINEAR].mean(), terms[STACKED].mean()
+        title = load_model(read_record(test.folder).identity.model).title
+        part = "development" if test.dataset.builtin else "clean test"
+        lower = (paper - ours) / paper
+        met = lower >= AIM and differences[0].high < 0
+        scores = title, test.dataset.title, part, len(test), paper, ours, lower
+        rows.append((*scores, *(limit for one in differences for limit in one), met, test.evidence))
+    against = [f"{name}{end}" for name in AGAINST for end in ("", " low", " high")]
+    columns = ["model", "data set", "part", "questions", "paper's", "stacked", "lower", *against, "met", "evidence"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def stacked_shown(table: pd.DataFrame) -> pd.DataFrame:
+    """Write each interval of a ``stacked_table`` behind its difference, and say what is met."""
+    shown = table.assign(met=table["met"].map({True: "yes", False: "no"}))
+    for name in AGAINST:
+        rows = zip(*(table[f"{name}{end}"] for end in ("", " low", " high")), strict=True)
+        shown[name] = [f"{middle:+.4f} {interval_text(Interval(middle, low, high), 4)}" for middle, low, high in rows]
+    return shown.drop(columns=[f"{name}{end}" for name in AGAINST for end in (" low", " high")])
+
+
+def aim_counts(table: pd.DataFrame) -> dict[str, int]:
+    """Count the pairs of a ``stacked_table``, and those on which the aim is met: all, of the clean test, and before.
+
+    Returns
+    -------
+    dict
+        ``pairs``, ``met``; ``clean``, ``clean_met``; ``development``, ``development_met``; ``worse``: the pairs
+        on which the interval of the difference from the paper's probe lies above zero.
+    """
+    counts = {"pairs": len(table), "met": int(table["met"].sum())}
+    for key, part in {"clean": "clean test", "development": "development"}.items():
+        rows = table[table["part"] == part]
+        counts |= {key: len(rows), f"{key}_met": int(rows["met"].sum())}
+    return counts | {"worse": int((table[f"{AGAINST[0]} low"] > 0).sum())}
+
+
+def failures(table: pd.DataFrame) -> str:
+    """Name the pairs of a ``stacked_table`` on which the aim is not met; ``none``, if there are none."""
+    left = table[table["met"] == 0]
+    return (
+        "; ".join(f"{model} on {name}" for model, name in zip(left["model"], left["data set"], strict=True)) or "none"
+    )
 
 
 def recipe_probe(train: ProbeSet, rng: np.random.Generator) -> LinearProbe:
@@ -443,27 +568,6 @@ def _text_baselines(train: ProbeSet, test: ProbeSet) -> dict[str, Floats]:
 def _texts(one: ProbeSet) -> list[str]:
     questions: dict[str, Question] = run_questions(one.folder)
     return [questions[name].text for name in one.question_ids]
-
-
-def text_statistics(texts: Sequence[str]) -> Floats:
-    """Count what can be seen of a question without reading it: (n_questions, 5).
-
-    Characters, words, digits, capital letters, and marks that are none of these.
-
-    >>> text_statistics(["What is 6 × 7?"]).tolist()
-    [[14.0, 5.0, 2.0, 1.0, 2.0]]
-    """
-    rows = [
-        (
-            len(text),
-            len(text.split()),
-            sum(map(str.isdigit, text)),
-            sum(map(str.isupper, text)),
-            sum(not (character.isalnum() or character.isspace()) for character in text),
-        )
-        for text in texts
-    ]
-    return np.array(rows, dtype=np.float64)
 
 
 def reported_mixing(model: str) -> pd.DataFrame:

@@ -25,6 +25,7 @@ seed: int = 0  # of all that is drawn here
 
 # %%
 from capcal_lib import figures, generalisation, notebook, tables
+from capcal_lib.manifests import model_names
 from capcal_lib.paths import ROOT
 
 study = notebook.open_study(globals())
@@ -39,19 +40,20 @@ study
 # *Linear probe (paper)* follows the paper's recipe: stochastic gradient descent on the mean over layers, its learning
 # rate and epoch chosen by a fifth of the training questions. *At its optimum* solves the same problem to its end, as
 # in the main table. *Tuned* chooses the weight decay by cross-validation on training questions. The *kernel probe*
-# reads all layers instead of their mean: standardised, along their 64 strongest directions, by kernel ridge
-# regression on $\hat\mu$, with bandwidth and penalty chosen by leaving one training question out, in closed form. It
+# reads all layers instead of their mean: standardised, each third of them along its 64 strongest directions, by kernel
+# ridge regression on $\hat\mu$, with bandwidth and penalty chosen by leaving one training question out, in closed form. It
 # costs the same single pass over the prompt. Its design was settled on the training questions of the four mini sets of
-# `smollm2-135m`, but with the test scores in sight, so its lead there may flatter it; other models and data sets
-# are the clean test.
+# `smollm2-135m`, but with the test scores in sight, so its lead there may flatter it. The *stacked probe* is described
+# below, where it is also put to a clean test.
 
 # %%
 training = generalisation.training_sets(ROOT / store, model)
 tests = generalisation.evaluation_sets(ROOT / store, model, k_eval=k_eval)
 
 # %%
+held = generalisation.contests(ROOT / store, [model], k_eval=k_eval, seed=seed)
 against_paper, against_tuned = generalisation.contest_tables(
-    training, tests, study.rng, generalisation.LINEAR, generalisation.TUNED
+    held, study.rng, generalisation.LINEAR, generalisation.TUNED
 )
 
 # %%
@@ -75,6 +77,50 @@ notebook.glue(below=beaten["below"], above=beaten["above"])
 # probe scores at least a tenth lower than the paper's, with an interval that excludes zero, on {glue:text}`kernel`, and
 # than the tuned probe on {glue:text}`tuned`: the first number holds what a better penalty gives, the second what the
 # layers and the kernel add to it. Where all lie at the mean of the training set, there is nothing to be read.
+#
+# ## A better probe at the same cost
+#
+# The stacked probe is a weighted mean of nine predictions: linear probes on the mean over the layers with four weight
+# decays, a kernel probe on each third of the layers, a kernel probe on what is seen of the question's text (its length,
+# words, digits, capitals and marks), and the mean of the training set. Each is fitted without a fifth of the training
+# questions and predicts that fifth; the weights are those under which the samples of all fifths are most likely. So the
+# decay, the layers that count, and the shrinkage to the mean are chosen on training questions alone, by
+# cross-validation, and the kernel probes choose their own settings within the folds.
+#
+# All of it reads one pass over the answer prompt. P(True) would be one more: it asks another prompt. It is left out.
+#
+# Its members, their settings and the folds were fixed by nested cross-validation on the *training* questions of the mini
+# sets of `smollm2-135m`. These sets are marked *development*. What was fixed was then committed, and only after that
+# scored on the real data sets: the *clean test*. The best baseline is the best of the constants, the bag of words, and
+# length and punctuation, picked with the test scores in sight, in its favour.
+
+# %%
+others = [name for name in model_names() if name not in (model, "simulated")]
+everyone = held + generalisation.contests(
+    ROOT / store, others, k_eval=k_eval, seed=seed
+)
+stacked = generalisation.stacked_table(everyone, seed=seed)
+
+# %%
+shown = generalisation.stacked_shown(stacked)
+tables.show(
+    shown,
+    "The stacked probe on every pair of model and data set.",
+    lower="{:.1%}",
+)
+
+# %%
+counted = generalisation.aim_counts(stacked)
+notebook.glue(
+    pairs=counted["pairs"], met=counted["met"], worse=counted["worse"]
+)
+notebook.glue(clean=counted["clean"], clean_met=counted["clean_met"])
+notebook.glue(failures=generalisation.failures(stacked))
+
+# %% [markdown]
+# The aim is a score at least a tenth below that of the paper's probe, with a paired interval that excludes zero. It is
+# met on {glue:text}`met` of {glue:text}`pairs` pairs, and on {glue:text}`clean_met` of {glue:text}`clean` of the clean test.
+# It is not met here: {glue:text}`failures`. The stacked probe is worse than the paper's for sure on {glue:text}`worse`.
 #
 # ## How much data?
 #
@@ -129,6 +175,7 @@ notebook.glue(flagged_home=shares["home"], flagged_away=shares["away"])
 #
 # - A probe is only as good as the constant it beats; where nothing can be predicted, the mean is the best probe.
 # - Reading all layers, and choosing the penalty on training questions, costs nothing at prediction time.
+# - Mixing probes by what they say of questions left out needs no choice by hand, and falls back on the mean.
 # - A band without a statement of whom it is for is no promise; a warning tells when the promise is off.
 #
 # ## Exercises

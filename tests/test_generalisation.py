@@ -1,5 +1,6 @@
 """Transfer, mixtures, learning curves and contests of probes; the kernel probe; bands and warnings."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from capcal_lib.estimates import extract
 from capcal_lib.manifests import dataset_names, load_dataset
 from capcal_lib.metrics import capability_brier, noise_spread, uniform_baseline_brier
 from capcal_lib.paths import RECORDED_RUNS
-from capcal_lib.probes.coordinates import FILE, keep_coordinates, read_coordinates
+from capcal_lib.probes.coordinates import FILE, keep_coordinates, layer_thirds, read_coordinates, text_statistics
 from capcal_lib.probes.kernel import KernelProbe, principal_coordinates
 from capcal_lib.probes.reliance import Familiarity, conformal_half_width
 from capcal_lib.questions import load_questions
@@ -115,7 +116,7 @@ def test_more_questions_and_more_samples_help() -> None:
 def test_a_contest_scores_everybody_on_the_same_questions() -> None:
     terms = lab.contest(TRAINING, UNSEEN, rng())
     assert len(terms) == len(UNSEEN)
-    everybody = {lab.LINEAR, lab.OPTIMUM, lab.TUNED, lab.KERNEL, "Bag of words", "Length and punctuation"}
+    everybody = {*lab.PROBES, "Bag of words", "Length and punctuation"}
     assert set(terms) == everybody | {"Overall mean of all training sets", "Mean of the training set"}
     table = lab.contest_table(UNSEEN, terms, rng()).set_index("predictor")
     assert table.loc[lab.LINEAR, ["difference", "difference low", "difference high"]].tolist() == [0, 0, 0]
@@ -153,11 +154,73 @@ def test_wins_are_counted_only_where_the_interval_says_so() -> None:
 
 
 def test_tables_against_two_references_share_their_scores() -> None:
-    one, other = lab.contest_tables(TRAINING, [UNSEEN], rng(), lab.LINEAR, lab.OPTIMUM)
+    held = [(UNSEEN, lab.contest(TRAINING, UNSEEN, rng()))]
+    one, other = lab.contest_tables(held, rng(), lab.LINEAR, lab.OPTIMUM)
     assert one["brier"].tolist() == other["brier"].tolist()
     gap = one.set_index("predictor")["difference"] - other.set_index("predictor")["difference"]
     np.testing.assert_allclose(gap, gap.iloc[0])
-    assert lab.contest_tables([], [], rng(), lab.LINEAR)[0].empty
+    assert lab.contest_tables([], rng(), lab.LINEAR)[0].empty
+
+
+def test_a_contest_is_held_for_each_pair_by_itself() -> None:
+    held = lab.contests(RECORDED_RUNS, [MODEL, "gpt-oss-20b"])
+    assert [test.dataset.name for test, _ in held] == [one.dataset.name for one in TESTS if one.dataset.training_split]
+    alone = lab.contest(TRAINING, UNSEEN, rng())
+    (same,) = [terms for test, terms in held if test.dataset == UNSEEN.dataset]
+    pd.testing.assert_frame_equal(same, alone)
+    assert not lab.contest(TRAINING, UNSEEN, rng(1))[lab.STACKED].equals(alone[lab.STACKED])
+    assert lab.stacked_table(held).empty  # simulated pairs measure nothing
+
+
+def pair(shift: float, paper: float = 0.1, stacked: float = 0.05) -> tuple[lab.ProbeSet, pd.DataFrame]:
+    """A measured pair whose scores are given, with as much noise in the stacked probe's as ``shift`` says."""
+    noise = shift * rng().normal(size=(len(UNSEEN), 1))[:, 0]
+    columns = {lab.LINEAR: paper, lab.TUNED: 0.07, lab.STACKED: stacked + noise - noise.mean(), "Bag of words": 0.3}
+    terms = pd.DataFrame({name: np.full(len(UNSEEN), 1.0) * value for name, value in columns.items()})
+    return replace(UNSEEN, evidence="measured"), terms.assign(**dict.fromkeys((lab.OPTIMUM, lab.KERNEL, "Mean"), 0.2))
+
+
+def test_the_aim_is_a_tenth_beyond_doubt() -> None:
+    table = lab.stacked_table([pair(0.001), pair(5.0), pair(0.001, stacked=0.095), pair(0.001, stacked=0.15)])
+    assert table["met"].tolist() == [True, False, False, False]
+    assert table["lower"].tolist() == pytest.approx([0.5, 0.5, 0.05, -0.5])
+    assert table["minus tuned"][0] == pytest.approx(-0.02)
+    assert table["minus best baseline"][0] == pytest.approx(-0.15)  # the mean, whose score is lower than the words'
+    assert set(table["part"]) == {"development"}
+    counted = lab.aim_counts(table)
+    assert counted == {
+        "pairs": 4,
+        "met": 1,
+        "clean": 0,
+        "clean_met": 0,
+        "development": 4,
+        "development_met": 1,
+        "worse": 1,
+    }
+    real = replace(UNSEEN, evidence="measured", dataset=load_dataset("triviaqa"))
+    mixed = lab.stacked_table([pair(0.001), (real, pair(0.001)[1]), (real, pair(5.0)[1])])
+    assert mixed["part"].tolist() == ["development", "clean test", "clean test"]
+    assert [lab.aim_counts(mixed)[key] for key in ("clean", "clean_met")] == [2, 1]
+    assert lab.failures(mixed) == f"{mixed['model'][2]} on TriviaQA"
+    assert lab.failures(mixed[:1]) == "none"
+    assert lab.failures(lab.stacked_table([])) == "none"
+    assert set(lab.aim_counts(lab.stacked_table([])).values()) == {0}
+    shown = lab.stacked_shown(table)
+    assert shown["met"].tolist() == ["yes", "no", "no", "no"]
+    assert shown["minus the paper's"][0].startswith("-0.0500 [-0.0")
+    assert lab.stacked_shown(lab.stacked_table([])).empty
+
+
+def test_coordinates_along_other_directions_are_refused(tmp_path: Path) -> None:
+    folder = tmp_path / UNSEEN.folder.name
+    shutil.copytree(UNSEEN.folder, folder)
+    table = pq.read_table(folder / FILE)
+    pq.write_table(table.replace_schema_metadata({"directions": "elsewhere"}), folder / FILE)
+    with pytest.raises(InputError, match="not along the training run's directions; run: capcal coordinates"):
+        lab.contest(TRAINING, replace(UNSEEN, folder=folder), rng())
+    pq.write_table(table.slice(1), folder / FILE)
+    with pytest.raises(InputError, match="have no coordinates; make them with: capcal coordinates"):
+        lab.contest(TRAINING, replace(UNSEEN, folder=folder), rng())
 
 
 def test_the_last_step_and_the_shares_at_home() -> None:
@@ -171,7 +234,7 @@ def test_the_last_step_and_the_shares_at_home() -> None:
 
 def test_text_statistics_count_what_is_seen() -> None:
     texts = ["What is 6 × 7?", "A. Paris\nB. Rome"]
-    assert lab.text_statistics(texts).tolist() == [[14, 5, 2, 1, 2], [16, 4, 0, 4, 2]]
+    assert text_statistics(texts).tolist() == [[14, 5, 2, 1, 2], [16, 4, 0, 4, 2]]
 
 
 def test_reported_mixing_is_the_papers() -> None:
@@ -294,14 +357,26 @@ def test_coordinates_are_kept_beside_the_samples(tmp_path: Path) -> None:
         read_coordinates(one)
     keep_coordinates(one, other)
     states = [extract(folder, layers="all") for folder in (one, other)]
-    for folder, points in zip((one, other), principal_coordinates(*states), strict=True):
-        names, kept, directions = read_coordinates(folder)
-        assert names == sorted(names)
-        assert directions == one.name
-        np.testing.assert_allclose(kept, points, rtol=2e-3, atol=0.05)
+    asked = {
+        question.id: question.text for split in ("train", "test") for question in load_questions("mini-capitals", split)
+    }
+    for folder, points in zip((one, other), layer_thirds(*states), strict=True):
+        kept = read_coordinates(folder)
+        assert kept.question_ids == sorted(kept.question_ids)
+        assert kept.directions == one.name
+        np.testing.assert_allclose(kept.points, points, rtol=2e-3, atol=0.05)
+        expected = text_statistics([asked[name] for name in kept.question_ids])
+        np.testing.assert_array_equal(kept.statistics, expected)
     pq.write_table(pq.read_table(one / FILE).drop_columns("coordinates"), one / FILE)
     with pytest.raises(InputError, match="not a file of coordinates"):
         read_coordinates(one)
+
+
+def test_each_third_of_the_layers_has_its_own_coordinates() -> None:
+    states = rng().normal(size=(30, 7, 5)).astype(np.float32)
+    thirds = layer_thirds(states, states[:4])[1]
+    for place, part in enumerate((states[:, :3], states[:, 3:5], states[:, 5:])):
+        np.testing.assert_allclose(thirds[:, place], principal_coordinates(part, part[:4])[1], atol=1e-4)
 
 
 def test_what_the_lab_keeps_is_small_and_holds_no_question() -> None:
@@ -320,7 +395,7 @@ def test_what_the_lab_keeps_is_small_and_holds_no_question() -> None:
             for column in table.columns.difference(said):
                 assert asked.isdisjoint(value for value in table[column] if isinstance(value, str)), path
             if path.name in ("coordinates.parquet", "exact.parquet"):
-                assert path.stat().st_size < 200_000
+                assert path.stat().st_size < 350_000
 
 
 def test_the_simulated_probe_finds_the_true_mu() -> None:
