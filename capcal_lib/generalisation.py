@@ -4,7 +4,7 @@ Every score is the corrected capability Brier score on the evaluation split, low
 interval over questions; every comparison is paired on the same questions.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -375,6 +375,23 @@ def home_and_away(table: pd.DataFrame) -> dict[str, float]:
     return dict(zip(("covered", "home", "away"), map(float, shares), strict=True))
 
 
+def contest_wide(table: pd.DataFrame) -> pd.DataFrame:
+    """Put stacked contest tables in one: a row a predictor, a column a data set.
+
+    Each cell is the score, and in brackets the interval of its difference from the reference's.
+    """
+    if table.empty:
+        return table
+    limits = zip(table["brier"], table["difference low"], table["difference high"], strict=True)
+    cells = table.assign(cell=[f"{score:.4f} [{low:+.4f}, {high:+.4f}]" for score, low, high in limits])
+    wide = cells.pivot(index="predictor", columns="data set", values="cell")
+    return (
+        wide.reindex(pd.unique(table["predictor"]), columns=pd.unique(table["data set"]))
+        .rename_axis(None, axis="columns")
+        .reset_index()
+    )
+
+
 def pick(sets: Sequence[ProbeSet], dataset: str) -> list[ProbeSet]:
     """Return the set of a data set: at most one.
 
@@ -484,9 +501,16 @@ def stacked_shown(table: pd.DataFrame) -> pd.DataFrame:
     """Write each interval of a ``stacked_table`` behind its difference, and say what is met."""
     shown = table.assign(met=table["met"].map({True: "yes", False: "no"}))
     for name in AGAINST:
-        rows = zip(*(table[f"{name}{end}"] for end in ("", " low", " high")), strict=True)
-        shown[name] = [f"{middle:+.4f} {interval_text(Interval(middle, low, high), 4)}" for middle, low, high in rows]
+        shown[name] = _spelt(table[name], table[f"{name} low"], table[f"{name} high"])
     return shown.drop(columns=[f"{name}{end}" for name in AGAINST for end in (" low", " high")])
+
+
+def _spelt(*columns: Iterable[float]) -> list[str]:
+    """Write numbers, the lower and the upper ends of their intervals as one text each."""
+    return [
+        f"{middle:+.4f} {interval_text(Interval(middle, low, high), 4)}"
+        for middle, low, high in zip(*columns, strict=True)
+    ]
 
 
 def aim_counts(table: pd.DataFrame) -> dict[str, int]:
@@ -495,14 +519,18 @@ def aim_counts(table: pd.DataFrame) -> dict[str, int]:
     Returns
     -------
     dict
-        ``pairs``, ``met``; ``clean``, ``clean_met``; ``development``, ``development_met``; ``worse``: the pairs
-        on which the interval of the difference from the paper's probe lies above zero.
+        ``pairs``, ``met``; ``clean``, ``clean_met``; ``development``, ``development_met``; and the pairs on which the
+        interval of a difference lies on one side of zero: ``worse`` than the paper's probe; ``below_tuned`` and
+        ``above_tuned``; ``below_baseline`` and ``above_baseline``.
     """
-    counts = {"pairs": len(table), "met": int(table["met"].sum())}
+    counts = {"pairs": len(table), "met": int(table["met"].sum()), "worse": int((table[f"{AGAINST[0]} low"] > 0).sum())}
+    for key, name in {"tuned": AGAINST[1], "baseline": AGAINST[2]}.items():
+        counts[f"below_{key}"] = int((table[f"{name} high"] < 0).sum())
+        counts[f"above_{key}"] = int((table[f"{name} low"] > 0).sum())
     for key, part in {"clean": "clean test", "development": "development"}.items():
         rows = table[table["part"] == part]
         counts |= {key: len(rows), f"{key}_met": int(rows["met"].sum())}
-    return counts | {"worse": int((table[f"{AGAINST[0]} low"] > 0).sum())}
+    return counts
 
 
 def failures(table: pd.DataFrame) -> str:

@@ -98,7 +98,7 @@ def how_made(store: Path) -> pd.DataFrame:
     DataFrame
         ``time`` is the wall time of the recorded sessions, with whatever else the machine did meanwhile, and
         ``tokens/s`` the completion tokens in it; both are NaN where the rows were drawn before sessions were recorded.
-        ``numbers`` is the type that the linear layers multiply in.
+        The type that the linear layers multiply in stands behind the engine, where it is not the engine's own.
     """
     rows = []
     for folder in list_runs(store):
@@ -106,11 +106,12 @@ def how_made(store: Path) -> pd.DataFrame:
         run = status.identity
         if run.engine == "simulated":
             continue
+        engine = f"{run.engine}, {run.dtype}" if run.dtype else run.engine
         took = duration(status.seconds) if status.seconds else math.nan
-        facts = run.model, run.dataset, run.split, run.prompt_style, status.questions, status.samples, status.tokens
-        rows.append((*facts, run.engine, run.dtype or "engine's own", made["machine"], took, status.tokens_per_second))
-    columns = ["model", "data set", "split", "prompts", "questions", "samples", "tokens", "engine", "numbers"]
-    return pd.DataFrame(rows, columns=[*columns, "machine", "time", "tokens/s"])
+        facts = run.model, f"{run.dataset} ({run.split})", status.questions, status.samples, status.tokens
+        rows.append((*facts, engine, made["machine"], took, status.tokens_per_second))
+    columns = ["model", "data set", "questions", "samples", "tokens", "engine", "machine", "time", "tokens/s"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def _lacking(folder: Path, each: dict[str, int], sessions: list[Session]) -> tuple[int, str]:

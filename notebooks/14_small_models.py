@@ -69,12 +69,12 @@ tables.show(
 #
 # Training splits are recorded as well: a probe learns from them. The table below says how each run was drawn. A dash
 # stands where the samples are older than the record of times; elsewhere the machine was doing other work too, so that
-# the rates are a lower bound of what it can do. The engine's own numbers are float32 on a CPU.
+# the rates are a lower bound of what it can do. The layers multiply in float32 where
+# nothing else is said.
 
 # %% tags=["scroll-output"] label="recorded-runs" paper=["section-4.3.1"] evidence=["measured"] reads=["samples"]
-made = status.how_made(study.store)
 tables.show(
-    made.assign(evidence="measured"),
+    status.how_made(study.store),
     "How the runs were drawn.",
     **{"tokens/s": "{:,.0f}"},
 )

@@ -160,6 +160,12 @@ def test_tables_against_two_references_share_their_scores() -> None:
     gap = one.set_index("predictor")["difference"] - other.set_index("predictor")["difference"]
     np.testing.assert_allclose(gap, gap.iloc[0])
     assert lab.contest_tables([], rng(), lab.LINEAR)[0].empty
+    wide = lab.contest_wide(one).set_index("predictor")
+    assert list(wide) == [UNSEEN.dataset.title]
+    score, limits = wide.loc[lab.LINEAR, UNSEEN.dataset.title].split(" ", 1)
+    assert float(score) == pytest.approx(one.set_index("predictor")["brier"][lab.LINEAR], abs=1e-4)
+    assert limits == "[+0.0000, +0.0000]"
+    assert lab.contest_wide(pd.DataFrame()).empty
 
 
 def test_a_contest_is_held_for_each_pair_by_itself() -> None:
@@ -196,6 +202,10 @@ def test_the_aim_is_a_tenth_beyond_doubt() -> None:
         "development": 4,
         "development_met": 1,
         "worse": 1,
+        "below_tuned": 1,
+        "above_tuned": 2,
+        "below_baseline": 3,
+        "above_baseline": 0,
     }
     real = replace(UNSEEN, evidence="measured", dataset=load_dataset("triviaqa"))
     mixed = lab.stacked_table([pair(0.001), (real, pair(0.001)[1]), (real, pair(5.0)[1])])

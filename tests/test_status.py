@@ -35,7 +35,7 @@ def test_how_runs_were_made_is_said_of_those_of_models(tmp_path: Path) -> None:
     (row,) = how_made(tmp_path).to_dict("records")
     (status,) = survey(tmp_path, "smollm2-135m")
     assert (row["questions"], row["samples"], row["tokens"]) == (2, 4, status.tokens)
-    assert (row["engine"], row["numbers"]) == ("transformers", "engine's own")
+    assert (row["data set"], row["engine"]) == ("mini-capitals (test)", "transformers")
     assert row["machine"].endswith("cores")
     assert row["time"].endswith(" s")
     assert row["tokens/s"] == pytest.approx(status.tokens / status.seconds)
