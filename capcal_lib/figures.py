@@ -544,7 +544,7 @@ def learning(sizes: pd.DataFrame, labels: pd.DataFrame) -> Figure:
 
 
 def differences(table: pd.DataFrame, *, reference: str) -> Figure:
-    """Draw what ``generalisation.contest`` holds: each score less that of the reference, with its paired interval."""
+    """Draw what ``contests.hold`` holds: each score less that of the reference, with its paired interval."""
     names = list(dict.fromkeys(table.get("data set", [])))
     predictors = [name for name in dict.fromkeys(table.get("predictor", [])) if name != reference][::-1]
     places = np.arange(len(predictors))

@@ -24,7 +24,7 @@ k_eval: int = 100  # samples that define mu_hat
 seed: int = 0  # of all that is drawn here
 
 # %%
-from capcal_lib import figures, generalisation, notebook, tables
+from capcal_lib import contests, figures, generalisation, notebook, tables
 from capcal_lib.manifests import model_names
 from capcal_lib.paths import ROOT
 
@@ -51,24 +51,24 @@ training = generalisation.training_sets(ROOT / store, model)
 tests = generalisation.evaluation_sets(ROOT / store, model, k_eval=k_eval)
 
 # %%
-held = generalisation.contests(ROOT / store, [model], k_eval=k_eval, seed=seed)
-against_paper, against_tuned = generalisation.contest_tables(
-    held, study.rng, generalisation.LINEAR, generalisation.TUNED
+held = contests.hold_all(ROOT / store, [model], k_eval=k_eval, seed=seed)
+against_paper, against_tuned = contests.score_tables(
+    held, study.rng, contests.LINEAR, contests.TUNED
 )
 
 # %%
 tables.show(
-    generalisation.contest_wide(against_paper),
+    contests.wide_table(against_paper),
     "Score, and the interval of its difference from the paper's probe.",
 )
 
 # %% mystnb={"figure": {"caption": "Difference from the paper's linear probe, with paired 95 % intervals: green is better for sure, red worse, grey neither.", "name": "fig-contest"}}
-figures.differences(against_paper, reference=generalisation.LINEAR)
+figures.differences(against_paper, reference=contests.LINEAR)
 
 # %%
-beaten = generalisation.baselines_beaten(against_paper)
-kernel = generalisation.tenths_won(against_paper)
-tuned = generalisation.tenths_won(against_tuned, reference=generalisation.TUNED)
+beaten = contests.baselines_beaten(against_paper)
+kernel = contests.tenths_won(against_paper)
+tuned = contests.tenths_won(against_tuned, reference=contests.TUNED)
 
 # %%
 notebook.glue(sets=beaten["sets"], kernel=kernel, tuned=tuned)
@@ -99,14 +99,14 @@ notebook.glue(below=beaten["below"], above=beaten["above"])
 
 # %%
 others = [name for name in model_names() if name not in (model, "simulated")]
-everyone = held + generalisation.contests(
+everyone = held + contests.hold_all(
     ROOT / store, others, k_eval=k_eval, seed=seed
 )
-stacked = generalisation.stacked_table(everyone, seed=seed)
+stacked = contests.stacked_table(everyone, seed=seed)
 
 # %%
-shown = generalisation.stacked_shown(stacked)
-_, tuned_too, baseline_too = generalisation.AGAINST
+shown = contests.stacked_shown(stacked)
+_, tuned_too, baseline_too = contests.AGAINST
 tables.show(
     shown.drop(columns=[tuned_too, baseline_too]),
     "The stacked probe on every pair of model and data set.",
@@ -120,11 +120,11 @@ tables.show(
 )
 
 # %%
-counted = generalisation.aim_counts(stacked)
+counted = contests.aim_counts(stacked)
 notebook.glue(pairs=counted["pairs"], met=counted["met"])
 notebook.glue(clean=counted["clean"], clean_met=counted["clean_met"])
 notebook.glue(worse=counted["worse"])
-notebook.glue(failures=generalisation.failures(stacked))
+notebook.glue(failures=contests.failures(stacked))
 
 # %%
 notebook.glue(below_tuned=counted["below_tuned"])
