@@ -1,6 +1,7 @@
 """A linear probe: a logistic model of mu, fitted to its optimum."""
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -13,16 +14,21 @@ from capcal_lib.probes.persistence import read_arrays, write_arrays
 
 Matrix = npt.NDArray[np.floating]
 Loss = Literal["bce", "binomial", "mse"]
-Change = Callable[[Matrix], Matrix]
+Solve = Callable[[Floats], Floats]
 
 # The largest second derivative of each loss in the logit (for mse, of its Gauss-Newton part).
 CURVATURE: dict[Loss, float] = {"bce": 1 / 4, "binomial": 1 / 4, "mse": 1 / 8}
-_TOLERANCE = 1e-6  # of the preconditioned gradient, whose square bounds what the objective still could fall
+# How far the objective may lie above its optimum, as far as the last step can tell, and what rounding may add.
+_TOLERANCE = {np.dtype(np.float32): 5e-10, np.dtype(np.float64): 1e-13}
+_ROUNDING = 1e-7
 _ITERATIONS = 2_000
 _KIND = "linear probe"
 _LARGEST, _SMALLEST = 1e30, 1e-30  # sizes whose squares stay numbers
+_MEMORY = 30  # steps
 _SKETCH = 1_024  # features up to which the curvature is computed in full, and questions that stand for it beyond
-_FLOOR = 1e-3  # share of a feature's curvature that a sketch may miss
+_SHRINK = 0.35  # share of the sketch's curvature that is spread over all features instead
+_HUGE = 100.0  # times the median of the features' curvatures; single precision does not bear much more
+_BLOCK = 2**19  # numbers
 
 
 class LinearProbe:
@@ -136,21 +142,15 @@ class LinearProbe:
         return self._fit(matrix, target, np.full(len(target), 1 / len(target)))
 
     def _fit(self, matrix: Matrix, target: Floats, shares: Floats) -> "LinearProbe":
-        curvature = CURVATURE[self.loss]
         # Centring leaves the objective as it is, because the bias is not penalised.
         centre, deviation, columns = centred(matrix)
-        varies = deviation > 0
         penalty = self.weight_decay * (deviation**2 if self.standardize else np.ones_like(deviation))
-        # Each column is scaled to about the size of its part in the objective's curvature; the penalty follows.
-        sketched = matrix.shape[1] > _SKETCH
-        scale = np.zeros_like(deviation)
-        part = curvature * (_FLOOR if sketched else 1) * deviation[varies] ** 2 + penalty[varies]
-        scale[varies] = 1 / np.sqrt(part)
-        columns *= scale.astype(columns.dtype)
-        penalty *= scale**2
-        change = _sketch(columns, curvature) if sketched else _factor(columns, curvature, penalty)
-        weights, bias, _ = minimise(self.loss, columns, target, shares, penalty, change=change)
-        self.weights = weights * scale
+        spread = CURVATURE[self.loss] * deviation**2
+        if matrix.shape[1] > _SKETCH:
+            solve = _sketch(columns, CURVATURE[self.loss], spread, penalty, own=self.standardize)
+        else:
+            solve = _factor(columns, CURVATURE[self.loss], spread, penalty)
+        self.weights, bias = minimise(self.loss, columns, target, shares, penalty, solve)
         self.bias = float(bias - centre.astype(np.float64) @ self.weights)
         return self
 
@@ -240,11 +240,23 @@ def question_shares(loss: Loss, total: npt.NDArray[np.int64]) -> Floats:
 
 def centred(matrix: Matrix) -> tuple[Matrix, Floats, Matrix]:
     """Return the columns' means, their standard deviations (0 for what is only rounding), and the matrix less means."""
-    centre = matrix.mean(axis=0, dtype=np.float64).astype(matrix.dtype)
-    columns = matrix - centre
-    deviation = np.sqrt(np.einsum("ij,ij->j", columns, columns, dtype=np.float64) / len(columns))
+    sums, squares = np.zeros((2, matrix.shape[1]))
+    for rows in _blocks(matrix):
+        sums += (matrix[rows] - matrix[0]).sum(axis=0)
+    centre = (matrix[0] + sums / len(matrix)).astype(matrix.dtype)
+    columns = np.empty_like(matrix, order="C")
+    for rows in _blocks(matrix):
+        block = np.subtract(matrix[rows], centre, out=columns[rows])
+        squares += np.einsum("ij,ij->j", block, block)
+    deviation = np.sqrt(squares / len(matrix))
     deviation[deviation <= 8 * np.finfo(matrix.dtype).eps * np.abs(centre) + _SMALLEST] = 0
     return centre, deviation, columns
+
+
+def _blocks(matrix: Matrix) -> list[slice]:
+    """Divide the rows into parts that stay in the processor's cache while they are read more than once."""
+    size = max(1, _BLOCK // matrix.shape[1])
+    return [slice(start, start + size) for start in range(0, len(matrix), size)]
 
 
 def minimise(
@@ -252,86 +264,114 @@ def minimise(
     columns: Matrix,
     target: Floats,
     shares: Floats,
-    penalty: Floats,
+    penalty: Floats | float,
+    solve: Solve,
     *,
-    change: tuple[Change, Change] | None = None,
-    start: Floats | None = None,
-    tolerance: float = _TOLERANCE,
-) -> tuple[Floats, float, Floats]:
+    start: tuple[Floats, float] | None = None,
+    tolerance: float | None = None,
+) -> tuple[Floats, float]:
     """Minimise sum(shares · loss) + sum(penalty · weights²) / 2 over weights and bias.
 
-    L-BFGS in coordinates in which the curvature bound of the whole objective is about the identity, which takes
-    most of the iterations away where features are correlated. ``change`` maps these coordinates to weights, and
-    gradients back; None, where the columns are so already. ``tolerance`` is of the gradient in these coordinates.
+    L-BFGS that starts from ``solve``, which applies an approximate inverse of the objective's curvature in the
+    weights to a gradient. It stops when the next step promises to lower the objective by no more than ``tolerance``.
 
     Returns
     -------
-    weights, bias, point
-        Float64; the point may be the ``start`` of a problem that lies near, in the same coordinates.
+    weights, bias
+        Float64; they may be the ``start`` of a problem that lies near.
     """
-    from scipy.optimize import minimize
-
-    precision = columns.dtype
-    onward, back = change or (_same, _same)
-    bias_scale = CURVATURE[loss] ** -0.5
+    precision, blocks = columns.dtype, _blocks(columns)
+    tolerance = _TOLERANCE[precision] if tolerance is None else tolerance
 
     def objective(point: Floats) -> tuple[float, Floats]:
-        weights = onward(point[1:].astype(precision))
-        value, slope = LOSSES[loss]((columns @ weights).astype(np.float64) + bias_scale * point[0], target, shares)
-        shrink = penalty * weights
-        gradient = columns.T @ slope.astype(precision) + shrink
-        moved = back(gradient.astype(precision))
-        return float(value + shrink @ weights / 2), np.concatenate([[bias_scale * slope.sum()], moved])
+        weights = point[:-1].astype(precision)
+        shrink = penalty * point[:-1]
+        value, pull, gradient = shrink @ point[:-1] / 2, 0.0, shrink
+        for rows in blocks:
+            part = columns[rows]
+            loss_there, slope = LOSSES[loss](part @ weights + point[-1], target[rows], shares[rows])
+            value += loss_there
+            pull += slope.sum()
+            gradient += slope.astype(precision) @ part
+        return float(value), np.append(gradient, pull)
+
+    def newton(gradient: Floats) -> Floats:
+        return np.append(solve(gradient[:-1]), gradient[-1] / CURVATURE[loss])
 
     if start is None:
-        mean = np.clip(shares @ target, 1e-3, 1 - 1e-3)
-        start = np.zeros(columns.shape[1] + 1)
-        start[0] = np.log(mean / (1 - mean)) / bias_scale
-    options = {"maxiter": _ITERATIONS, "maxfun": 2 * _ITERATIONS, "maxcor": 20, "gtol": tolerance, "ftol": 0}
-    found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
-    if np.abs(found.jac).max() > 300 * tolerance:  # what single precision may leave
+        mean = float(np.clip(shares @ target, 1e-3, 1 - 1e-3))
+        start = np.zeros(columns.shape[1]), float(np.log(mean / (1 - mean)))
+    point = np.append(start[0], start[1])
+    value, gradient = objective(point)
+    memory: deque[tuple[Floats, Floats]] = deque(maxlen=_MEMORY)
+    for _ in range(_ITERATIONS):
+        step = -_two_loops(gradient, memory, newton)
+        fall = -(gradient @ step)  # twice what the step promises
+        if fall <= 2 * tolerance:
+            break
+        for size in 0.5 ** np.arange(30):
+            there = point + size * step
+            value_there, gradient_there = objective(there)
+            if value_there <= value - 1e-4 * size * fall + np.finfo(precision).eps * abs(value):
+                break
+        else:
+            break
+        if (there - point) @ (gradient_there - gradient) > 0:
+            memory.append((there - point, gradient_there - gradient))
+        point, value, gradient = there, value_there, gradient_there
+    if abs(fall) > 2 * (tolerance + _ROUNDING):
         raise InputError("the probe does not come to its optimum; standardize the features or raise weight_decay")
-    return onward(found.x[1:].astype(precision)).astype(np.float64), float(bias_scale * found.x[0]), found.x
+    return point[:-1], float(point[-1])
 
 
-def _same(vector: Matrix) -> Matrix:
-    return vector
+def _two_loops(gradient: Floats, memory: Sequence[tuple[Floats, Floats]], newton: Solve) -> Floats:
+    """Apply the inverse curvature that the steps and the gradients' changes along them tell (Nocedal 1980)."""
+    passed = []
+    for step, change in reversed(memory):
+        share = step @ gradient / (step @ change)
+        gradient = gradient - share * change
+        passed.append((share, step, change))
+    result = newton(gradient)
+    for share, step, change in reversed(passed):
+        result += (share - change @ result / (step @ change)) * step
+    return result
 
 
-def _factor(columns: Matrix, curvature: float, penalty: Floats) -> tuple[Change, Change]:
-    """Change coordinates by the triangular factor of the curvature bound."""
-    from scipy.linalg import blas, cholesky
+def _factor(columns: Matrix, curvature: float, spread: Floats, penalty: Floats) -> Solve:
+    """Solve with the curvature bound, in units in which each feature's part of it is 1."""
+    from scipy.linalg import blas, cho_factor, cho_solve
 
-    syrk, solve = blas.get_blas_funcs(("syrk", "trsv"), (columns,))
-    bound = syrk(curvature / len(columns), columns.T)  # upper triangle
-    bound[np.diag_indices_from(bound)] += (penalty + np.sqrt(np.finfo(columns.dtype).eps)).astype(columns.dtype)
-    factor = cholesky(bound, overwrite_a=True, check_finite=False)
-    return lambda point: solve(factor, point), lambda gradient: solve(factor, gradient, trans=1)
+    units = np.divide(1, np.sqrt(spread + penalty), out=np.zeros_like(spread), where=spread > 0)
+    (syrk,) = blas.get_blas_funcs(("syrk",), (columns,))
+    bound = syrk(curvature / len(columns), (columns * units.astype(columns.dtype)).T)  # upper triangle
+    ridge = penalty * units**2 + np.sqrt(np.finfo(bound.dtype).eps)
+    bound[np.diag_indices_from(bound)] += ridge.astype(bound.dtype)
+    factor = cho_factor(bound, overwrite_a=True, check_finite=False)
+    return lambda gradient: units * cho_solve(factor, (units * gradient).astype(bound.dtype), check_finite=False)
 
 
-def _sketch(columns: Matrix, curvature: float) -> tuple[Change, Change]:
-    """Change coordinates by the identity plus the curvature of a spread of questions, which is S'S for a wide S.
+def _sketch(columns: Matrix, curvature: float, spread: Floats, penalty: Floats, *, own: bool) -> Solve:
+    """Solve with the curvature of a spread of questions, S'S, plus a diagonal, by Woodbury's identity.
 
-    With S' = QR, the change is the identity but in the span of Q, where it is the triangular factor of 1 + RR'.
+    What they leave out is spread over the features, by their ``own`` curvature or evenly.
     """
-    from scipy.linalg import blas, cholesky
+    from scipy.linalg import cho_factor, cho_solve
 
+    varies = spread > 0
     rows = columns[np.linspace(0, len(columns) - 1, min(len(columns), _SKETCH)).round().astype(int)]
-    rows *= np.sqrt(curvature / len(rows)).astype(rows.dtype)
-    gram = rows @ rows.T
-    gram[np.diag_indices_from(gram)] += 10 * np.finfo(gram.dtype).eps * (np.trace(gram) + 1)
-    lower = cholesky(gram, lower=True, check_finite=False)
-    trsm, trsv = blas.get_blas_funcs(("trsm", "trsv"), (columns,))
-    basis = trsm(1, lower, rows.T, side=1, lower=1, trans_a=1, overwrite_b=1).T  # Q'
-    inner = np.tril(lower).T @ lower
+    rows *= np.sqrt((1 - _SHRINK) * curvature / len(rows)).astype(rows.dtype)
+    diagonal = penalty + _SHRINK * (spread if own else np.maximum(np.median(spread), spread / _HUGE))
+    units = np.divide(1, np.sqrt(diagonal), out=np.zeros_like(spread), where=varies)
+    rows *= units.astype(rows.dtype)
+    inner = rows @ rows.T
     inner[np.diag_indices_from(inner)] += 1
-    factor = np.asfortranarray(cholesky(inner, lower=True, check_finite=False))
+    factor = cho_factor(inner.T, overwrite_a=True, check_finite=False)
 
-    def changed(vector: Matrix, trans: int) -> Matrix:
-        inside = basis @ vector
-        return vector + (trsv(factor, inside, lower=1, trans=trans) - inside) @ basis
+    def solve(gradient: Floats) -> Floats:
+        scaled = (units * gradient).astype(rows.dtype)
+        return units * (scaled - cho_solve(factor, rows @ scaled, check_finite=False) @ rows)
 
-    return lambda point: changed(point, 1), lambda gradient: changed(gradient, 0)
+    return solve
 
 
 def _bce(logits: Floats, target: Floats, shares: Floats) -> tuple[Any, Floats]:
