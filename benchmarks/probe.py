@@ -5,8 +5,9 @@ Run: OMP_NUM_THREADS=1 python benchmarks/probe.py [--rounds 5]
 SGD is the paper's recipe (momentum 0.9, batch 32, 100 epochs): once as its authors run it, over a DataLoader that
 fetches one question at a time, and once as lean as torch can, over slices of tensors that lie in memory. Each round
 fits the probe and runs one epoch of each, one after the other; shown are medians of processor time and, in brackets,
-of the clock, with their ratios, an epoch's times 100, and the scores after the epochs that were run (give 100 rounds for those of the whole recipe). The learning rate
-is the best of four of the paper's grid; the search is not in the time.
+of the clock, with their ratios, an epoch's times 100, and the scores after the epochs that were run (give 100 rounds
+for those of the whole recipe). The learning rate is the best of four of the paper's grid; the search is not in the
+time.
 """
 
 import argparse

@@ -142,16 +142,15 @@ class LinearProbe:
         return self._fit(matrix, target, np.full(len(target), 1 / len(target)))
 
     def _fit(self, matrix: Matrix, target: Floats, shares: Floats) -> "LinearProbe":
-        # Centring leaves the objective as it is, because the bias is not penalised.
-        centre, deviation, columns = centred(matrix)
+        centre, deviation = moments(matrix)
         penalty = self.weight_decay * (deviation**2 if self.standardize else np.ones_like(deviation))
-        spread = CURVATURE[self.loss] * deviation**2
+        curvature = CURVATURE[self.loss]
+        spread = curvature * deviation**2
         if matrix.shape[1] > _SKETCH:
-            solve = _sketch(columns, CURVATURE[self.loss], spread, penalty, own=self.standardize)
+            solve = _sketch(matrix, centre, curvature, spread, penalty, own=self.standardize)
         else:
-            solve = _factor(columns, CURVATURE[self.loss], spread, penalty)
-        self.weights, bias = minimise(self.loss, columns, target, shares, penalty, solve)
-        self.bias = float(bias - centre.astype(np.float64) @ self.weights)
+            solve = _factor(matrix, centre, curvature, spread, penalty)
+        self.weights, self.bias = minimise(self.loss, matrix, centre, target, shares, penalty, solve)
         return self
 
     def predict(self, features: npt.ArrayLike) -> Floats:
@@ -238,19 +237,19 @@ def question_shares(loss: Loss, total: npt.NDArray[np.int64]) -> Floats:
     return total / total.sum() if loss == "binomial" else np.full(len(total), 1 / len(total))
 
 
-def centred(matrix: Matrix) -> tuple[Matrix, Floats, Matrix]:
-    """Return the columns' means, their standard deviations (0 for what is only rounding), and the matrix less means."""
+def moments(matrix: Matrix) -> tuple[Floats, Floats]:
+    """Return the columns' means and their standard deviations, which are 0 for what is only rounding."""
+    about = matrix[:64].mean(axis=0)
     sums, squares = np.zeros((2, matrix.shape[1]))
     for rows in _blocks(matrix):
-        sums += (matrix[rows] - matrix[0]).sum(axis=0)
-    centre = (matrix[0] + sums / len(matrix)).astype(matrix.dtype)
-    columns = np.empty_like(matrix, order="C")
-    for rows in _blocks(matrix):
-        block = np.subtract(matrix[rows], centre, out=columns[rows])
-        squares += np.einsum("ij,ij->j", block, block)
-    deviation = np.sqrt(squares / len(matrix))
+        part = matrix[rows] - about
+        sums += part.sum(axis=0)
+        squares += np.einsum("ij,ij->j", part, part)
+    shift = sums / len(matrix)
+    centre = about + shift
+    deviation = np.sqrt(np.maximum(squares / len(matrix) - shift**2, 0))
     deviation[deviation <= 8 * np.finfo(matrix.dtype).eps * np.abs(centre) + _SMALLEST] = 0
-    return centre, deviation, columns
+    return centre, deviation
 
 
 def _blocks(matrix: Matrix) -> list[slice]:
@@ -261,7 +260,8 @@ def _blocks(matrix: Matrix) -> list[slice]:
 
 def minimise(
     loss: Loss,
-    columns: Matrix,
+    matrix: Matrix,
+    centre: Floats | float,
     target: Floats,
     shares: Floats,
     penalty: Floats | float,
@@ -274,34 +274,39 @@ def minimise(
 
     L-BFGS that starts from ``solve``, which applies an approximate inverse of the objective's curvature in the
     weights to a gradient. It stops when the next step promises to lower the objective by no more than ``tolerance``.
+    The bias is sought for features less ``centre``, which changes nothing but how soon it is found.
 
     Returns
     -------
     weights, bias
         Float64; they may be the ``start`` of a problem that lies near.
     """
-    precision, blocks = columns.dtype, _blocks(columns)
+    precision, blocks = matrix.dtype, _blocks(matrix)
     tolerance = _TOLERANCE[precision] if tolerance is None else tolerance
 
     def objective(point: Floats) -> tuple[float, Floats]:
-        weights = point[:-1].astype(precision)
+        weights, bias = point[:-1].astype(precision), plain(point)
         shrink = penalty * point[:-1]
         value, pull, gradient = shrink @ point[:-1] / 2, 0.0, shrink
         for rows in blocks:
-            part = columns[rows]
-            loss_there, slope = LOSSES[loss](part @ weights + point[-1], target[rows], shares[rows])
+            part = matrix[rows]
+            loss_there, slope = LOSSES[loss](part @ weights + bias, target[rows], shares[rows])
             value += loss_there
             pull += slope.sum()
             gradient += slope.astype(precision) @ part
-        return float(value), np.append(gradient, pull)
+        return float(value), np.append(gradient - pull * centre, pull)
+
+    def plain(point: Floats) -> np.float64:
+        """Return the bias for the features as they are."""
+        return np.float64(point[-1] - (centre * point[:-1]).sum())
 
     def newton(gradient: Floats) -> Floats:
         return np.append(solve(gradient[:-1]), gradient[-1] / CURVATURE[loss])
 
     if start is None:
         mean = float(np.clip(shares @ target, 1e-3, 1 - 1e-3))
-        start = np.zeros(columns.shape[1]), float(np.log(mean / (1 - mean)))
-    point = np.append(start[0], start[1])
+        start = np.zeros(matrix.shape[1]), float(np.log(mean / (1 - mean)))
+    point = np.append(start[0], start[1] + (centre * start[0]).sum())
     value, gradient = objective(point)
     memory: deque[tuple[Floats, Floats]] = deque(maxlen=_MEMORY)
     for _ in range(_ITERATIONS):
@@ -321,7 +326,7 @@ def minimise(
         point, value, gradient = there, value_there, gradient_there
     if abs(fall) > 2 * (tolerance + _ROUNDING):
         raise InputError("the probe does not come to its optimum; standardize the features or raise weight_decay")
-    return point[:-1], float(point[-1])
+    return point[:-1], float(plain(point))
 
 
 def _two_loops(gradient: Floats, memory: Sequence[tuple[Floats, Floats]], newton: Solve) -> Floats:
@@ -337,20 +342,23 @@ def _two_loops(gradient: Floats, memory: Sequence[tuple[Floats, Floats]], newton
     return result
 
 
-def _factor(columns: Matrix, curvature: float, spread: Floats, penalty: Floats) -> Solve:
+def _factor(matrix: Matrix, centre: Floats, curvature: float, spread: Floats, penalty: Floats) -> Solve:
     """Solve with the curvature bound, in units in which each feature's part of it is 1."""
     from scipy.linalg import blas, cho_factor, cho_solve
 
     units = np.divide(1, np.sqrt(spread + penalty), out=np.zeros_like(spread), where=spread > 0)
-    (syrk,) = blas.get_blas_funcs(("syrk",), (columns,))
-    bound = syrk(curvature / len(columns), (columns * units.astype(columns.dtype)).T)  # upper triangle
+    (syrk,) = blas.get_blas_funcs(("syrk",), (matrix,))
+    bound = np.zeros((len(units), len(units)), dtype=matrix.dtype, order="F")
+    for rows in _blocks(matrix):
+        part = ((matrix[rows] - centre) * units).astype(matrix.dtype)
+        bound = syrk(curvature / len(matrix), part.T, beta=1, c=bound, overwrite_c=True)  # upper triangle
     ridge = penalty * units**2 + np.sqrt(np.finfo(bound.dtype).eps)
     bound[np.diag_indices_from(bound)] += ridge.astype(bound.dtype)
     factor = cho_factor(bound, overwrite_a=True, check_finite=False)
     return lambda gradient: units * cho_solve(factor, (units * gradient).astype(bound.dtype), check_finite=False)
 
 
-def _sketch(columns: Matrix, curvature: float, spread: Floats, penalty: Floats, *, own: bool) -> Solve:
+def _sketch(matrix: Matrix, centre: Floats, curvature: float, spread: Floats, penalty: Floats, *, own: bool) -> Solve:
     """Solve with the curvature of a spread of questions, S'S, plus a diagonal, by Woodbury's identity.
 
     What they leave out is spread over the features, by their ``own`` curvature or evenly.
@@ -358,11 +366,11 @@ def _sketch(columns: Matrix, curvature: float, spread: Floats, penalty: Floats, 
     from scipy.linalg import cho_factor, cho_solve
 
     varies = spread > 0
-    rows = columns[np.linspace(0, len(columns) - 1, min(len(columns), _SKETCH)).round().astype(int)]
-    rows *= np.sqrt((1 - _SHRINK) * curvature / len(rows)).astype(rows.dtype)
     diagonal = penalty + _SHRINK * (spread if own else np.maximum(np.median(spread), spread / _HUGE))
     units = np.divide(1, np.sqrt(diagonal), out=np.zeros_like(spread), where=varies)
-    rows *= units.astype(rows.dtype)
+    rows = matrix[np.linspace(0, len(matrix) - 1, min(len(matrix), _SKETCH)).round().astype(int)]
+    rows -= centre.astype(rows.dtype)
+    rows *= (units * np.sqrt((1 - _SHRINK) * curvature / len(rows))).astype(rows.dtype)
     inner = rows @ rows.T
     inner[np.diag_indices_from(inner)] += 1
     factor = cho_factor(inner.T, overwrite_a=True, check_finite=False)
