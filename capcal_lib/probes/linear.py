@@ -19,14 +19,15 @@ Solve = Callable[[Floats], Floats]
 # The largest second derivative of each loss in the logit (for mse, of its Gauss-Newton part).
 CURVATURE: dict[Loss, float] = {"bce": 1 / 4, "binomial": 1 / 4, "mse": 1 / 8}
 # How far the objective may lie above its optimum, as far as the last step can tell, and what rounding may add.
-_TOLERANCE = {np.dtype(np.float32): 5e-10, np.dtype(np.float64): 1e-13}
+_TOLERANCE = {np.dtype(np.float32): 5e-11, np.dtype(np.float64): 1e-13}
 _ROUNDING = 1e-7
 _ITERATIONS = 2_000
 _KIND = "linear probe"
 _LARGEST, _SMALLEST = 1e30, 1e-30  # sizes whose squares stay numbers
 _MEMORY = 30  # steps
 _SKETCH = 1_024  # features up to which the curvature is computed in full, and questions that stand for it beyond
-_SHRINK = 0.35  # share of the sketch's curvature that is spread over all features instead
+_MISSED = 0.4  # share of the curvature that is spread over all features where few of the questions stand for it
+_FLOOR = 1e-3  # the same where all do
 _HUGE = 100.0  # times the median of the features' curvatures; single precision does not bear much more
 _BLOCK = 2**19  # numbers
 
@@ -365,14 +366,15 @@ def _sketch(matrix: Matrix, centre: Floats, curvature: float, spread: Floats, pe
     """
     from scipy.linalg import cho_factor, cho_solve
 
-    varies = spread > 0
-    diagonal = penalty + _SHRINK * (spread if own else np.maximum(np.median(spread), spread / _HUGE))
+    varies, size = spread > 0, min(len(matrix), _SKETCH)
+    missed = max(_MISSED * (1 - size / len(matrix)), _FLOOR)
+    diagonal = penalty + missed * (spread if own else np.maximum(np.median(spread), spread / _HUGE))
     units = np.divide(1, np.sqrt(diagonal), out=np.zeros_like(spread), where=varies)
-    rows = matrix[np.linspace(0, len(matrix) - 1, min(len(matrix), _SKETCH)).round().astype(int)]
+    rows = matrix[np.linspace(0, len(matrix) - 1, size).round().astype(int)]
     rows -= centre.astype(rows.dtype)
-    rows *= (units * np.sqrt((1 - _SHRINK) * curvature / len(rows))).astype(rows.dtype)
+    rows *= (units * np.sqrt((1 - missed) * curvature / size)).astype(rows.dtype)
     inner = rows @ rows.T
-    inner[np.diag_indices_from(inner)] += 1
+    inner[np.diag_indices_from(inner)] += 1 + np.finfo(inner.dtype).eps * np.trace(inner)
     factor = cho_factor(inner.T, overwrite_a=True, check_finite=False)
 
     def solve(gradient: Floats) -> Floats:
