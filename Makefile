@@ -58,7 +58,7 @@ recorded: $(READY)
 	$(BIN)/capcal exact --model $$model --dataset mini-capitals --epsilon 0.02 --store $(RECORDED); done
 
 # The same for the real data sets, whose questions come from the hub or from CAPCAL_DATA_DIR: hours without a GPU.
-# model:data set:split:questions:samples a question
+# model:data set:split:questions:samples a question; a training split after the split that it is for
 REAL := smollm2-135m:mmlu:validation:300:110 qwen2.5-coder-0.5b:mmlu:validation:300:110 \
 	smollm2-135m:triviaqa:validation:200:110 qwen2.5-coder-0.5b:triviaqa:validation:200:110 \
 	smollm2-135m:triviaqa:train:600:10 qwen2.5-coder-0.5b:triviaqa:train:600:10 \
@@ -74,6 +74,7 @@ recorded-real: $(READY)
 	  [ $$3 = train ] || for method in p-true verbalized; do \
 	    $(BIN)/capcal confidence --model $$1 --dataset $$2 --method $$method --store $(RECORDED); \
 	  done; \
+	  [ $$3 != train ] || $(BIN)/capcal coordinates --model $$1 --dataset $$2 --store $(RECORDED); \
 	done
 
 # Derive the .ipynb files from their py:percent sources.

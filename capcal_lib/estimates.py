@@ -18,7 +18,7 @@ from capcal_lib.manifests import Model, load_model
 from capcal_lib.probes.features import extract_features
 from capcal_lib.prompts import answer_messages, prompt_digest, template_digest
 from capcal_lib.questions import Question
-from capcal_lib.store import read_record, read_samples, read_table, write_table
+from capcal_lib.store import KEY, read_record, read_samples, read_table, write_table
 from capcal_lib.verdicts import run_questions
 from capcal_lib.weights import weights_digest
 
@@ -191,7 +191,7 @@ def confidence_file(folder: Path, method: str) -> Path:
 
 def _sampled(folder: Path) -> dict[str, Question]:
     """Return the sampled questions of a run, sorted by id."""
-    sampled = read_samples(folder)["question_id"].unique()
+    sampled = read_samples(folder, KEY)["question_id"].unique()
     if not len(sampled):
         raise InputError(f"{folder} has no samples yet; draw some with: capcal sample")
     questions = run_questions(folder)

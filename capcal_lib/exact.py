@@ -22,7 +22,7 @@ from capcal_lib.inputs import Floats, Ints
 from capcal_lib.manifests import Model, load_model
 from capcal_lib.questions import Question
 from capcal_lib.sampling import answer_requests
-from capcal_lib.store import read_record, read_samples, read_table, write_table
+from capcal_lib.store import KEY, read_record, read_samples, read_table, write_table
 from capcal_lib.verdicts import run_questions
 
 FILE = "exact.parquet"  # beside a run's samples
@@ -129,7 +129,7 @@ def enumerate_answers(folder: Path, *, engine: str | None = None, epsilon: float
     path = folder / FILE
     kept = _read(path) if path.exists() else SCHEMA.empty_table()
     known = set(kept["question_id"].to_pylist())
-    lacking = [name for name in read_samples(folder)["question_id"].unique() if name not in known]
+    lacking = [name for name in read_samples(folder, KEY)["question_id"].unique() if name not in known]
     if lacking:
         run, questions = read_record(folder).identity, run_questions(folder)
         model = load_model(run.model).on(run.dataset)

@@ -55,6 +55,8 @@ def _grid(
     figure, grid = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained", **shared)
     for axes in grid.flat[n:]:
         axes.set_axis_off()
+    for axes in grid.flat[max(0, n - columns) : n]:
+        axes.tick_params(labelbottom=True)  # also where an axis is shared with panels below that are not there
     if n == 0:
         _say(grid[0, 0], empty)
     return figure, list(grid.flat[:n])
@@ -544,7 +546,7 @@ def learning(sizes: pd.DataFrame, labels: pd.DataFrame) -> Figure:
 
 
 def differences(table: pd.DataFrame, *, reference: str) -> Figure:
-    """Draw what ``generalisation.contest`` holds: each score less that of the reference, with its paired interval."""
+    """Draw what ``contests.hold`` holds: each score less that of the reference, with its paired interval."""
     names = list(dict.fromkeys(table.get("data set", [])))
     predictors = [name for name in dict.fromkeys(table.get("predictor", [])) if name != reference][::-1]
     places = np.arange(len(predictors))
@@ -611,7 +613,9 @@ def stopping(table: pd.DataFrame, rule: Rule, *, level: float = 0.95) -> Figure:
 def findings(table: pd.DataFrame) -> Figure:
     """Draw what ``findings.tally`` holds: a bar for each comparison of a claim (rows) by each model (columns)."""
     keys = ["model", "prompts", "evidence"]
-    columns = list(dict.fromkeys(map(tuple, table[keys].to_numpy(str).tolist()))) if len(table) else []
+    columns = (
+        sorted(set(map(tuple, table[keys].to_numpy(str).tolist())), key=lambda one: (one[2], one)) if len(table) else []
+    )
     items = [(claim, item) for claim, found in ITEMS.items() for item in found]
     heights = {item: claim * 0.5 + place for place, (claim, item) in enumerate(items)}  # a gap between claims
     colors = dict(zip(VERDICTS, (PALETTE[2], PALETTE[5], MUTED), strict=True))

@@ -1,4 +1,4 @@
-"""What a probe is worth beyond its training questions: other data sets, fewer questions, fewer samples, other probes.
+"""What a probe is worth beyond its training questions: other data sets, fewer questions, fewer samples.
 
 Every score is the corrected capability Brier score on the evaluation split, lower is better, with a bootstrap
 interval over questions; every comparison is paired on the same questions.
@@ -19,25 +19,19 @@ from capcal_lib.estimates import FEATURES, read_features
 from capcal_lib.evaluation import Evidence
 from capcal_lib.inputs import Floats, Ints
 from capcal_lib.intervals import bootstrap_mean, paired_difference
-from capcal_lib.manifests import Dataset, dataset_names, load_dataset, load_model
+from capcal_lib.manifests import Dataset, PromptStyle, dataset_names, load_dataset, load_model
 from capcal_lib.metrics import capability_brier_terms, noise_spread, uniform_baseline_brier_terms
 from capcal_lib.probes import LinearProbe
 from capcal_lib.probes.coordinates import FILE as COORDINATES
-from capcal_lib.probes.coordinates import read_coordinates
-from capcal_lib.probes.kernel import KernelProbe
-from capcal_lib.probes.recipe import LEARNING_RATES, Recipe, fit_paper_recipes
+from capcal_lib.probes.coordinates import Coordinates, read_coordinates
 from capcal_lib.probes.reliance import Familiarity, conformal_half_width
-from capcal_lib.questions import Question, at_hand
 from capcal_lib.reported import load_reported
 from capcal_lib.store import find_run, read_record
-from capcal_lib.tables import shift, stack
+from capcal_lib.tables import shift
 from capcal_lib.verdicts import FILE as VERDICTS
-from capcal_lib.verdicts import read_verdicts, run_questions
+from capcal_lib.verdicts import read_verdicts
 
 MIXTURE = "Equal shares of all sets"
-LINEAR, OPTIMUM, TUNED = "Linear probe (paper)", "Linear probe (at its optimum)", "Linear probe (tuned)"
-KERNEL = "Kernel probe, all layers"
-VALIDATION = 0.2  # share of the training questions that chooses the paper's learning rate and epoch
 SHIFTS = {"id": "in-domain in-distribution", "ood": "in-domain out-of-distribution", "out": "out-of-domain"}
 
 
@@ -77,33 +71,45 @@ class ProbeSet:
         """Return features and counts of all questions, as probes are fitted to them."""
         return self.features, self.correct, self.total
 
-    def coordinates(self) -> npt.NDArray[np.float32] | None:
-        """Return the questions' coordinates in all layers, (n_questions, 64); None where they are not kept."""
+    def brier_terms(self, predicted: Floats) -> Floats:
+        """Return the corrected capability Brier terms of predictions of mu, both (n_questions,)."""
+        return capability_brier_terms(predicted, self.correct, self.total, corrected=True)
+
+    def coordinates(self) -> Coordinates | None:
+        """Return the questions' coordinates in all layers, in this order of questions; None where they are not kept."""
         if not (self.folder / COORDINATES).exists():
             return None
-        names, points, _ = read_coordinates(self.folder)
-        return points[_places(names, self.question_ids, self.folder)]
+        kept = read_coordinates(self.folder)
+        places = pd.Index(kept.question_ids).get_indexer(pd.Index(self.question_ids))
+        if (places < 0).any():
+            run = read_record(self.folder).identity
+            how = f"capcal coordinates --model {run.model} --dataset {run.dataset}"
+            raise InputError(f"{self.folder}: some sampled questions have no coordinates; make them with: {how}")
+        names = [str(name) for name in self.question_ids]
+        return Coordinates(names, kept.points[places], kept.statistics[places], kept.directions)
 
 
-def training_sets(store: Path, model: str) -> list[ProbeSet]:
-    """Load every training split on which a model has verdicts and hidden states, asked in its usual style."""
-    return _sets(store, model, lambda dataset: dataset.training_split, k=None)
+def training_sets(store: Path, model: str, *, style: PromptStyle | None = None) -> list[ProbeSet]:
+    """Load every training split with verdicts and hidden states of a model, asked in its usual style or another."""
+    return _sets(store, model, lambda dataset: dataset.training_split, k=None, style=style)
 
 
-def evaluation_sets(store: Path, model: str, *, k_eval: int = 100) -> list[ProbeSet]:
+def evaluation_sets(store: Path, model: str, *, k_eval: int = 100, style: PromptStyle | None = None) -> list[ProbeSet]:
     """Load every evaluation split asked so, with verdicts and hidden states; the first k_eval samples count."""
-    return _sets(store, model, lambda dataset: dataset.evaluation_split, k=k_eval)
+    return _sets(store, model, lambda dataset: dataset.evaluation_split, k=k_eval, style=style)
 
 
-def _sets(store: Path, model: str, split: Callable[[Dataset], str | None], *, k: int | None) -> list[ProbeSet]:
-    found = []
+def _sets(
+    store: Path, model: str, split: Callable[[Dataset], str | None], *, k: int | None, style: PromptStyle | None
+) -> list[ProbeSet]:
+    found, style = [], style or load_model(model).prompt_style
     for dataset in map(load_dataset, dataset_names()):
         name = split(dataset)
         folders = list(store.glob(f"{load_model(model).name}/{dataset.name}-{name}/*/{FEATURES}"))
         if name is None or not folders or not (folders[0].parent / VERDICTS).exists():
             continue
         folder = find_run(store, model, dataset.name, name)
-        if read_record(folder).identity.prompt_style == load_model(model).prompt_style:
+        if read_record(folder).identity.prompt_style == style:
             found.append(_load(folder, dataset, k))
     return found
 
@@ -166,7 +172,7 @@ def transfer_matrix(
     rows = []
     for name, probe in sources.items():
         for test in evaluation:
-            terms = _terms(probe.predict(test.features), test)
+            terms = test.brier_terms(probe.predict(test.features))
             uniform = uniform_baseline_brier_terms(test.correct, test.total, corrected=True)
             score, gain = bootstrap_mean(terms, rng=rng), paired_difference(uniform, terms, rng=rng)
             kind = SHIFTS.get("" if name == MIXTURE else shift(name, test.dataset), "mixture")
@@ -198,10 +204,6 @@ def shift_counts(table: pd.DataFrame) -> dict[str, int]:
     return counts
 
 
-def _terms(predicted: Floats, test: ProbeSet) -> Floats:
-    return capability_brier_terms(predicted, test.correct, test.total, corrected=True)
-
-
 def size_curve(
     train: ProbeSet, test: ProbeSet, sizes: Sequence[int], rng: np.random.Generator, *, draws: int = 20
 ) -> pd.DataFrame:
@@ -211,7 +213,7 @@ def size_curve(
         scores = []
         for _ in range(draws):
             probe = paper_probe().fit(*train.rows(rng.permutation(len(train))[:size]))
-            scores.append(_terms(probe.predict(test.features), test).mean())
+            scores.append(test.brier_terms(probe.predict(test.features)).mean())
         rows.append((size, np.mean(scores), np.min(scores), np.max(scores), test.evidence))
     return pd.DataFrame(rows, columns=["questions", "brier", "lowest", "highest", "evidence"])
 
@@ -233,7 +235,7 @@ def label_curve(
         for _ in range(draws):
             fewer = rng.hypergeometric(correct, total - correct, k)
             probe = paper_probe().fit(features, fewer, np.full(len(fewer), k))
-            scores.append(_terms(probe.predict(test.features), test).mean())
+            scores.append(test.brier_terms(probe.predict(test.features)).mean())
         rows.append((k, np.mean(scores), np.min(scores), np.max(scores), test.evidence))
     return pd.DataFrame(rows, columns=["k_train", "brier", "lowest", "highest", "evidence"])
 
@@ -266,56 +268,6 @@ def reliance(
     return pd.DataFrame(rows, columns=["data set", "shift", "half-width", "covered", "flagged", "evidence"])
 
 
-def contest(training: Sequence[ProbeSet], test: ProbeSet, rng: np.random.Generator) -> pd.DataFrame:
-    """Predict one data set by the paper's probe, simple baselines and other probes: one row a question.
-
-    All are trained on the data set's own training split, but for the overall mean. ``Linear probe (paper)`` is
-    trained by the paper's recipe; ``at its optimum`` minimises the same objective fully, and ``tuned`` does so with the
-    weight decay that cross-validation on the training questions chooses. Bag of words, and length and punctuation,
-    read the question's text alone.
-
-    Returns
-    -------
-    DataFrame
-        The corrected capability Brier terms of each question, a column a predictor. A predictor whose input is not
-        at hand (texts of another machine's data set, coordinates not kept) has no column; without a training split of
-        its own there is none at all.
-    """
-    own = next((one for one in training if one.dataset == test.dataset), None)
-    if own is None:
-        return pd.DataFrame()
-    mu = {one.dataset.name: one.correct / one.total for one in training}
-    predicted = {
-        LINEAR: recipe_probe(own, rng).predict(test.features),
-        OPTIMUM: paper_probe().fit(*own.everything).predict(test.features),
-        "Overall mean of all training sets": np.full(len(test), np.concatenate(list(mu.values())).mean()),
-        "Mean of the training set": np.full(len(test), mu[own.dataset.name].mean()),
-        **_text_baselines(own, test),
-        TUNED: tuned_linear(own, rng).predict(test.features),
-    }
-    here, there = own.coordinates(), test.coordinates()
-    if here is not None and there is not None:
-        predicted[KERNEL] = KernelProbe().fit(here, own.correct, own.total).predict(there)
-    return pd.DataFrame({name: _terms(values, test) for name, values in predicted.items()})
-
-
-def contest_table(
-    test: ProbeSet, terms: pd.DataFrame, rng: np.random.Generator, *, reference: str = LINEAR
-) -> pd.DataFrame:
-    """Score what ``contest`` returned: one row a predictor.
-
-    ``brier`` with ``low`` and ``high``; ``difference``, its score less that of the reference, with ``difference low``
-    and ``difference high``, paired: below 0, it is better.
-    """
-    rows = []
-    for name in map(str, terms):
-        score = bootstrap_mean(terms[name], rng=rng)
-        difference = paired_difference(terms[name], terms[reference], rng=rng)
-        rows.append((name, test.dataset.title, *score, *difference, test.evidence))
-    columns = ["predictor", "data set", "brier", "low", "high", "difference", "difference low", "difference high"]
-    return pd.DataFrame(rows, columns=[*columns, "evidence"])
-
-
 def last_step(curve: pd.DataFrame) -> float:
     """Return how far the score falls at the last step of a learning curve; NaN for less than two points."""
     return float(curve["brier"].iloc[-2] - curve["brier"].iloc[-1]) if len(curve) > 1 else float("nan")
@@ -346,124 +298,6 @@ def pick(sets: Sequence[ProbeSet], dataset: str) -> list[ProbeSet]:
     """
     name = load_dataset(dataset).name
     return [one for one in sets if one.dataset.name == name]
-
-
-def contest_tables(
-    training: Sequence[ProbeSet], tests: Sequence[ProbeSet], rng: np.random.Generator, *references: str
-) -> list[pd.DataFrame]:
-    """Hold a contest on each data set, and return the stacked ``contest_table`` against each reference."""
-    held = [(test, terms) for test in tests if len(terms := contest(training, test, rng))]
-    return [stack([contest_table(*one, rng, reference=name) for one in held]) for name in references]
-
-
-def baselines_beaten(table: pd.DataFrame) -> dict[str, int]:
-    """Count, over stacked contest tables, the data sets on which the paper's probe is told from the best baseline.
-
-    Returns
-    -------
-    dict
-        ``sets``; ``below`` and ``above``: on how many the paper's probe scores lower, or higher, than the best of the
-        baselines that read no hidden state, with a paired interval that excludes zero.
-    """
-    counted = {"sets": 0, "below": 0, "above": 0}
-    for _, rows in table.groupby("data set") if len(table) else ():
-        simple = rows[~rows["predictor"].isin([LINEAR, OPTIMUM, TUNED, KERNEL])]
-        best = simple.iloc[int(simple["brier"].to_numpy().argmin())]
-        counted["sets"] += 1
-        counted["below"] += int(best["difference low"] > 0)
-        counted["above"] += int(best["difference high"] < 0)
-    return counted
-
-
-def tenths_won(table: pd.DataFrame, *, reference: str = LINEAR) -> int:
-    """Count the data sets on which the kernel probe scores a tenth lower than the reference, beyond doubt.
-
-    ``table`` holds stacked contest tables with that reference: the score is at most 0.9 of the reference's, and the
-    paired interval of the difference lies below zero.
-    """
-    if table.empty:
-        return 0
-    against = table[table["predictor"] == reference].set_index("data set")["brier"]
-    ours = table[table["predictor"] == KERNEL].set_index("data set")
-    return int(((ours["difference"] <= -0.1 * against[ours.index]) & (ours["difference high"] < 0)).sum())
-
-
-def recipe_probe(train: ProbeSet, rng: np.random.Generator) -> LinearProbe:
-    """Train by the paper's recipe: its grid of learning rates, raw and standardised, chosen by a fifth held out."""
-    order = rng.permutation(len(train))
-    cut = max(1, round(VALIDATION * len(train)))
-    data, validation = train.rows(order[cut:]), train.rows(order[:cut])
-    recipes = [Recipe(rate, standardize=flag) for rate in LEARNING_RATES for flag in (False, True)]
-    found = [
-        fit_paper_recipes([one for one in recipes if one.standardize == flag], data, validation) for flag in (0, 1)
-    ]
-    probes = [probe for group in found for probe in group if probe is not None]
-    features, correct, total = validation
-    return min(probes, key=lambda probe: capability_brier_terms(probe.predict(features), correct, total).mean())
-
-
-def tuned_linear(
-    train: ProbeSet,
-    rng: np.random.Generator,
-    *,
-    decays: Sequence[float] = (0.01, 0.1, 1.0, 10.0),
-    folds: int = 5,
-) -> LinearProbe:
-    """Fit the paper's probe with the weight decay that predicts held-out training questions best."""
-    fold = rng.permutation(len(train)) % folds
-    scores = {}
-    for decay in decays:
-        errors = np.empty(len(train))
-        for each in range(folds):
-            probe = LinearProbe(standardize=True, weight_decay=decay).fit(*train.rows(np.flatnonzero(fold != each)))
-            features, correct, total = train.rows(np.flatnonzero(fold == each))
-            errors[fold == each] = capability_brier_terms(probe.predict(features), correct, total)
-        scores[decay] = errors.mean()
-    return LinearProbe(standardize=True, weight_decay=min(scores, key=scores.__getitem__)).fit(*train.everything)
-
-
-def _text_baselines(train: ProbeSet, test: ProbeSet) -> dict[str, Floats]:
-    """Predict from the questions' texts; nothing where they are not on this machine."""
-    from sklearn.feature_extraction.text import CountVectorizer
-
-    if not all(at_hand(one.dataset.name, read_record(one.folder).identity.split) for one in (train, test)):
-        return {}
-    asked, unseen = (_texts(one) for one in (train, test))
-    words = CountVectorizer(binary=True, token_pattern=r"\w+|[^\w\s]")
-    bags = words.fit_transform(asked).toarray(), words.transform(unseen).toarray()
-    shapes = text_statistics(asked), text_statistics(unseen)
-    return {
-        "Bag of words": LinearProbe(weight_decay=1e-2).fit(bags[0], train.correct, train.total).predict(bags[1]),
-        "Length and punctuation": LinearProbe(standardize=True)
-        .fit(shapes[0], train.correct, train.total)
-        .predict(shapes[1]),
-    }
-
-
-def _texts(one: ProbeSet) -> list[str]:
-    questions: dict[str, Question] = run_questions(one.folder)
-    return [questions[name].text for name in one.question_ids]
-
-
-def text_statistics(texts: Sequence[str]) -> Floats:
-    """Count what can be seen of a question without reading it: (n_questions, 5).
-
-    Characters, words, digits, capital letters, and marks that are none of these.
-
-    >>> text_statistics(["What is 6 × 7?"]).tolist()
-    [[14.0, 5.0, 2.0, 1.0, 2.0]]
-    """
-    rows = [
-        (
-            len(text),
-            len(text.split()),
-            sum(map(str.isdigit, text)),
-            sum(map(str.isupper, text)),
-            sum(not (character.isalnum() or character.isspace()) for character in text),
-        )
-        for text in texts
-    ]
-    return np.array(rows, dtype=np.float64)
 
 
 def reported_mixing(model: str) -> pd.DataFrame:

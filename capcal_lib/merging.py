@@ -6,6 +6,7 @@ what it lacks is taken over.
 """
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,12 +21,13 @@ from capcal_lib.sessions import add_sessions
 from capcal_lib.store import (
     KEY,
     VERDICTS,
+    Present,
     list_runs,
     open_writer,
     read_record,
-    read_samples,
     read_table,
     run_folder,
+    stream_samples,
     write_table,
 )
 
@@ -80,12 +82,12 @@ def _runs(source: Path) -> list[Path]:
 def _check(target: Path, copies: Sequence[Path]) -> None:
     """Compare the rows that several copies of a run have under one key."""
     seen = [target] if _exists(target) else []
-    known = read_samples(target) if seen else None
+    known = _digests(target) if seen else None
     for copy in copies:
-        rows = read_samples(copy)
+        rows = _digests(copy)
         if known is not None:
-            both = pd.concat([known.merge(rows[KEY], on=KEY), rows.merge(known[KEY], on=KEY)]).drop_duplicates()
-            differing = both[both.duplicated(KEY)]
+            both = known.merge(rows, on=KEY, suffixes=("", "_other"))
+            differing = both[both["digest"] != both["digest_other"]]
             if len(differing):
                 question, index = differing.iloc[0][KEY]
                 raise InputError(
@@ -96,19 +98,32 @@ def _check(target: Path, copies: Sequence[Path]) -> None:
         seen.append(copy)
 
 
+def _digests(run: Path) -> pd.DataFrame:
+    """Return the keys of a run's rows, each with 64 bits that follow from the content."""
+    parts = [rows[KEY].assign(digest=pd.util.hash_pandas_object(rows, index=False)) for rows in stream_samples(run)]
+    return pd.concat(parts, ignore_index=True)
+
+
 def _take(into: Path, run: Path) -> Merged:
     record = read_record(run)
     target = run_folder(into, record.identity)
-    rows = read_samples(run)
-    known = read_samples(target, KEY)[KEY] if _exists(target) else rows.iloc[:0][KEY]
-    fresh = rows.merge(known, on=KEY, how="left", indicator=True).query("_merge == 'left_only'")[rows.columns]
-    if len(fresh) or not _exists(target):
-        with open_writer(into, record) as writer:
-            if len(fresh):
-                writer.adopt(fresh)
+    known = Present()
+    for rows in stream_samples(target, KEY) if _exists(target) else ():
+        for key in rows[KEY].itertuples(index=False, name=None):
+            known.add(key)
+    taken = present = 0
+    with ExitStack() as stack:
+        writer = None if _exists(target) else stack.enter_context(open_writer(into, record))
+        for rows in stream_samples(run):
+            lacking = rows[[key not in known for key in rows[KEY].itertuples(index=False, name=None)]]
+            if len(lacking):
+                writer = writer or stack.enter_context(open_writer(into, record))
+                writer.adopt(lacking)
+            taken += len(lacking)
+            present += len(rows) - len(lacking)
     add_sessions(target, run)
     notes = [note for path in sorted(run.glob("*.parquet")) if (note := _take_facts(path, target / path.name))]
-    return Merged(run, target, len(fresh), len(rows) - len(fresh), tuple(notes))
+    return Merged(run, target, taken, present, tuple(notes))
 
 
 def _take_facts(source: Path, target: Path) -> str | None:

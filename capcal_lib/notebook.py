@@ -137,12 +137,12 @@ def check_parameters(namespace: Mapping[str, Any]) -> None:
             raise InputError(f"parameter {name} must be of type {kind.__name__}; got {value!r}, which is of type {got}")
 
 
-def glue(**numbers: float) -> None:
+def glue(**results: float | str) -> None:
     """Keep results under their keys, from where the text takes them."""
     from myst_nb import glue as keep
 
-    for key, value in numbers.items():
-        keep(key, value if isinstance(value, int) else float(value), display=False)
+    for key, value in results.items():
+        keep(key, value if isinstance(value, int | str) else float(value), display=False)
 
 
 def _assigned(cell: str) -> list[ast.Name]:

@@ -2,18 +2,20 @@
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from capcal_lib.errors import InputError
 from capcal_lib.estimates import FEATURES, METHODS, confidence_file
 from capcal_lib.grading import GRADER_VERSION
 from capcal_lib.sessions import Session, rates, read_sessions, wanted
 from capcal_lib.stopping import Rule, outcomes, stops
-from capcal_lib.store import KEY, VERDICTS, Identity, list_runs, read_record, read_samples, read_table, writer_at_work
+from capcal_lib.store import VERDICTS, Identity, list_runs, read_record, read_table, stream_samples, writer_at_work
 from capcal_lib.verdicts import read_verdicts
 
 
@@ -57,25 +59,28 @@ def survey(store: Path, model: str | None = None, dataset: str | None = None) ->
 def run_status(folder: Path) -> Status:
     """Return the state of one run."""
     identity, sessions = read_record(folder).identity, read_sessions(folder)
-    rows = read_samples(folder, [*KEY, "completion_tokens"])
-    each = rows.groupby("question_id").size()
-    lacking, asked = _lacking(folder, {str(name): int(number) for name, number in each.items()}, sessions)
+    each: Counter[str] = Counter()
+    tokens = 0
+    for rows in stream_samples(folder, ["completion_tokens"]):
+        each.update(rows["question_id"].tolist())
+        tokens += int(rows["completion_tokens"].sum())
+    lacking, asked = _lacking(folder, each, sessions)
     seconds, samples_per_second, tokens_per_second = rates(sessions)
     writer = writer_at_work(folder)
     return Status(
         identity=identity,
-        samples=len(rows),
-        each=(int(each.min()), int(each.max())) if len(each) else (0, 0),
+        samples=each.total(),
+        each=(min(each.values(), default=0), max(each.values(), default=0)),
         asked=asked,
         questions=len(each),
         lacking=lacking,
-        tokens=int(rows["completion_tokens"].sum()),
+        tokens=tokens,
         seconds=seconds,
         samples_per_second=samples_per_second,
         tokens_per_second=tokens_per_second,
         writer=writer,
         seconds_left=_seconds_left(lacking, sessions) if writer else math.nan,
-        graded=_graded(folder, len(rows)),
+        graded=_graded(folder, each.total()),
         confidences={
             method: _covered(path, len(each))
             for method in METHODS
@@ -83,6 +88,30 @@ def run_status(folder: Path) -> Status:
         },
         features=_covered(folder / FEATURES, len(each)),
     )
+
+
+def how_made(store: Path) -> pd.DataFrame:
+    """Say how the runs of a store were drawn, but for simulated ones: one row each.
+
+    Returns
+    -------
+    DataFrame
+        ``time`` is the wall time of the recorded sessions, with whatever else the machine did meanwhile, and
+        ``tokens/s`` the completion tokens in it; both are NaN where the rows were drawn before sessions were recorded.
+        The type that the linear layers multiply in stands behind the engine, where it is not the engine's own.
+    """
+    rows = []
+    for folder in list_runs(store):
+        made, status = read_record(folder).made_with, run_status(folder)
+        run = status.identity
+        if run.engine == "simulated":
+            continue
+        engine = f"{run.engine}, {run.dtype}" if run.dtype else run.engine
+        took = duration(status.seconds) if status.seconds else math.nan
+        facts = run.model, f"{run.dataset} ({run.split})", status.questions, status.samples, status.tokens
+        rows.append((*facts, engine, made["machine"], took, status.tokens_per_second))
+    columns = ["model", "data set", "questions", "samples", "tokens", "engine", "machine", "time", "tokens/s"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def _lacking(folder: Path, each: dict[str, int], sessions: list[Session]) -> tuple[int, str]:

@@ -177,6 +177,53 @@ def read_samples(folder: Path, columns: Sequence[str] = SCHEMA.names) -> pd.Data
     return _merged(folder, [*tables, *(_read_shard(path).select(names) for path in _shards(folder))])
 
 
+class Present:
+    """Which samples there are: by question, a bit for each, which is small at any size."""
+
+    def __init__(self) -> None:
+        self._bits: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return sum(bits.bit_count() for bits in self._bits.values())
+
+    def __contains__(self, key: tuple[str, int]) -> bool:
+        return bool(self._bits.get(key[0], 0) >> key[1] & 1)
+
+    def add(self, key: tuple[str, int]) -> bool:
+        """Note a sample; return whether it is a new one."""
+        before = self._bits.get(key[0], 0)
+        self._bits[key[0]] = before | 1 << key[1]
+        return self._bits[key[0]] != before
+
+
+def stream_samples(folder: Path, columns: Sequence[str] = SCHEMA.names) -> Iterator[pd.DataFrame]:
+    """Yield all rows of a run, each once, about as many at a time as a shard has, so that a run of any size fits.
+
+    Parameters and errors are those of `read_samples`. The rows come in the order in which they were written.
+    """
+    names = [name for name in SCHEMA.names if name in {*KEY, *columns}]
+    there = Present()
+    for table in _parts(folder):
+        new = [there.add(key) for key in keys(table)]
+        if not all(new):
+            read_samples(folder)  # refuses where the two rows differ
+        yield table.select(names).filter(pa.array(new, pa.bool_())).to_pandas()
+
+
+def _parts(folder: Path) -> Iterator[pa.Table]:
+    """Read the files of a run, small ones together; a row that is in two of them comes twice."""
+    rows, _ = _read_journal(folder / "journal")  # first, as in `read_samples`
+    tables = [pa.Table.from_pylist(rows, schema=SCHEMA)]
+    for path in _shards(folder):
+        together = [*tables, shard := _read_shard(path)]
+        if sum(map(len, together)) > ROWS_PER_SHARD or sum(table.nbytes for table in together) > BYTES_PER_SHARD:
+            yield pa.concat_tables(tables)
+            tables = [shard]
+        else:
+            tables = together
+    yield pa.concat_tables(tables)
+
+
 def _merged(folder: Path, tables: Sequence[pa.Table]) -> pd.DataFrame:
     """Put rows together, sorted, each once; two different rows under one key are refused."""
     frame = pa.concat_tables(tables).to_pandas()
@@ -225,6 +272,12 @@ def read_table(path: Path) -> pa.Table:
         ) from None
 
 
+def keys(table: pa.Table) -> Iterator[tuple[str, int]]:
+    """Yield the (question_id, sample_index) of each row."""
+    for batch in table.select(KEY).to_batches(max_chunksize=ROWS_PER_SHARD):
+        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+
 class Writer:
     """Append samples to one run. Made by ``open_writer``, which holds the lock.
 
@@ -240,34 +293,35 @@ class Writer:
         if cut:
             os.truncate(self._path, whole)
             self.notes.append(f"cut off a torn tail of {cut} bytes that an earlier stop had left")
-        self._present: dict[str, int] = {}  # by question, a bit for each sample that is there: small at any size
+        self._present = Present()
         self._pending: list[dict[str, Any]] = []
         doubled = False
         for path in _shards(folder):
             table = self._sound(path)
-            for key in _keys(table) if table is not None else ():
-                doubled |= self._has(*key)
-                self._mark(*key)
+            for key in keys(table) if table is not None else ():
+                doubled |= not self._present.add(key)
         for row in rows:
-            if self._has(row["question_id"], row["sample_index"]):
+            if (row["question_id"], row["sample_index"]) in self._present:
                 doubled = True
             else:
                 self._pending.append(row)
         if doubled:
             read_samples(folder)  # refuses where the two rows differ
         for row in self._pending:
-            self._mark(row["question_id"], row["sample_index"])
+            self._present.add((row["question_id"], row["sample_index"]))
         self._drop_stale_verdicts()
         self._journal = self._path.open("ab")
 
     @property
     def rows(self) -> int:
         """Return how many rows the run has."""
-        return sum(mask.bit_count() for mask in self._present.values())
+        return len(self._present)
 
     def missing(self, ks: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
         """Return, for each question that lacks any of its first k samples, the indices that it lacks."""
-        wanted = {name: tuple(index for index in range(k) if not self._has(name, index)) for name, k in ks.items()}
+        wanted = {
+            name: tuple(index for index in range(k) if (name, index) not in self._present) for name, k in ks.items()
+        }
         return {name: indices for name, indices in wanted.items() if indices}
 
     def append(self, samples: Iterable[Sample]) -> None:
@@ -279,9 +333,8 @@ class Writer:
         with _uninterrupted(), _plain_errors(self.folder):
             for row in rows:
                 key = (row["question_id"], row["sample_index"])
-                if self._has(*key):
+                if not self._present.add(key):
                     raise ValueError(f"{self.folder}: sample {key[1]} of {key[0]} is there already")
-                self._mark(*key)
             self._journal.write(b"".join(map(_journal_line, rows)))
             self._journal.flush()
             self._pending.extend(rows)
@@ -292,8 +345,8 @@ class Writer:
         """Write rows of the same run from elsewhere as a shard of their own, all or none."""
         with _uninterrupted(), _plain_errors(self.folder):
             self._write_shard(pa.Table.from_pandas(rows, schema=SCHEMA, preserve_index=False))
-            for question, index in zip(rows["question_id"], rows["sample_index"], strict=True):
-                self._mark(question, index)
+            for key in zip(rows["question_id"], rows["sample_index"], strict=True):
+                self._present.add(key)
 
     def close(self) -> None:
         """Seal what is pending and let go of the journal."""
@@ -317,12 +370,6 @@ class Writer:
         numbers = [int(path.name.split(".")[0].removeprefix("samples-")) for path in self.folder.glob("samples-*")]
         write_table(self.folder / f"samples-{max(numbers, default=-1) + 1:05d}.parquet", table)
 
-    def _has(self, question: str, index: int) -> bool:
-        return bool(self._present.get(question, 0) >> index & 1)
-
-    def _mark(self, question: str, index: int) -> None:
-        self._present[question] = self._present.get(question, 0) | 1 << index
-
     def _sound(self, path: Path) -> pa.Table | None:
         """Read a shard; a damaged one is set aside."""
         path.open("rb").close()  # one that may not be read is not damaged
@@ -337,7 +384,7 @@ class Writer:
     def _drop_stale_verdicts(self) -> None:
         """Remove the verdict file where it knows rows that are lost: what is drawn in their place may differ."""
         path = self.folder / VERDICTS
-        if path.exists() and not all(self._has(*key) for key in _keys(read_table(path))):
+        if path.exists() and not all(key in self._present for key in keys(read_table(path))):
             path.unlink()
             self.notes.append("removed the verdicts, some of which were of rows that are lost; grade again")
 
@@ -461,10 +508,6 @@ def _checked(path: Path, table: pa.Table) -> pa.Table:
     if not table.schema.equals(SCHEMA, check_metadata=False):
         raise InputError(f"{path}: not a shard of samples; its columns are {', '.join(table.column_names)}")
     return table
-
-
-def _keys(table: pa.Table) -> Iterator[tuple[str, int]]:
-    return zip(table["question_id"].to_pylist(), table["sample_index"].to_pylist(), strict=True)
 
 
 def _journal_line(row: dict[str, object]) -> bytes:

@@ -1,6 +1,7 @@
 """The verdict file of a run: graded once, and again only when the grader has changed."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 from capcal_lib.errors import InputError
 from capcal_lib.grading import GRADER_VERSION, grade_many
 from capcal_lib.questions import Question, load_questions, questions_digest
-from capcal_lib.store import KEY, VERDICTS, read_record, read_samples, read_table, write_table
+from capcal_lib.store import KEY, VERDICTS, Present, keys, read_record, read_table, stream_samples, write_table
 
 FILE = VERDICTS
 SCHEMA = pa.schema(
@@ -43,39 +44,40 @@ def grade_run(folder: Path) -> Graded:
     InputError
         When the run is corrupt, or its questions cannot be loaded or have changed.
     """
-    samples = read_samples(folder)
     old = _read(folder) if (folder / FILE).exists() else None
     version = old.schema.metadata[b"grader"].decode() if old is not None else ""
-    current = old.to_pandas() if old is not None and version == GRADER_VERSION else SCHEMA.empty_table().to_pandas()
-    missing = samples.merge(current[KEY], on=KEY, how="left", indicator=True)
-    missing = missing[missing["_merge"] == "left_only"]
+    current = old if old is not None and version == GRADER_VERSION else SCHEMA.empty_table()
+    known = Present()
+    for key in keys(current):
+        known.add(key)
     questions = run_questions(folder)
-    verdicts = grade_many(
-        [
-            (response, questions[question].answer)
-            for question, response in zip(missing["question_id"], missing["response"], strict=True)
-        ]
-    )
-    fresh = pd.DataFrame(
-        {
-            "question_id": missing["question_id"].to_numpy(),
-            "sample_index": missing["sample_index"].to_numpy(),
-            "verdict": [verdict.verdict for verdict in verdicts],
-            "extracted": [verdict.extracted for verdict in verdicts],
-            "reason": [verdict.reason for verdict in verdicts],
-        }
+    fresh = pa.concat_tables(
+        [SCHEMA.empty_table(), *(_grade(rows, known, questions) for rows in stream_samples(folder, ["response"]))]
     )
     if len(fresh):
-        table = pa.concat_tables(
-            [pa.Table.from_pandas(part, schema=SCHEMA, preserve_index=False) for part in (current, fresh)]
-        ).sort_by([(name, "ascending") for name in KEY])
+        table = pa.concat_tables([current.replace_schema_metadata(), fresh])
+        table = table.sort_by([(name, "ascending") for name in KEY])
         write_table(folder / FILE, table.replace_schema_metadata({"grader": GRADER_VERSION}))
     if old is None or version == GRADER_VERSION:
         return Graded(new=len(fresh), again=0, flipped={})
-    both = old.to_pandas().merge(fresh, on=KEY, suffixes=("_old", "_new"))
+    both = old.to_pandas().merge(fresh.to_pandas(), on=KEY, suffixes=("_old", "_new"))
     changed = both[both["verdict_old"] != both["verdict_new"]]
     flipped = Counter(zip(changed["verdict_old"], changed["verdict_new"], strict=True))
     return Graded(new=len(fresh) - len(both), again=len(both), flipped=dict(flipped))
+
+
+def _grade(samples: pd.DataFrame, known: Present, questions: Mapping[str, Question]) -> pa.Table:
+    """Grade the samples that have no verdict yet."""
+    rows = [row for row in samples.itertuples(index=False, name=None) if row[:2] not in known]
+    verdicts = grade_many([(response, questions[question].answer) for question, _, response in rows])
+    columns = [
+        [row[0] for row in rows],
+        [row[1] for row in rows],
+        [verdict.verdict for verdict in verdicts],
+        [verdict.extracted for verdict in verdicts],
+        [verdict.reason for verdict in verdicts],
+    ]
+    return pa.table(columns, schema=SCHEMA)
 
 
 def read_verdicts(folder: Path) -> pd.DataFrame:

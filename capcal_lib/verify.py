@@ -1,6 +1,6 @@
 """Check that a run is what it says it is, and whole."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,7 @@ from capcal_lib.store import (
     read_record,
     read_samples,
     read_table,
+    stream_samples,
 )
 from capcal_lib.verdicts import read_verdicts
 from capcal_lib.weights import pinned_digest
@@ -78,7 +79,7 @@ def verify_run(folder: Path) -> Checked:
     """
     try:
         record = read_record(folder)
-        samples = read_samples(folder)
+        samples = read_samples(folder, KEY)
     except InputError as error:
         return Checked(folder, (str(error).removeprefix(f"{folder}: "),), ())
     identity = record.identity
@@ -145,16 +146,17 @@ def _rows(folder: Path, samples: pd.DataFrame, identity: Identity) -> Iterator[s
     damaged = sorted(path.name for path in folder.glob("*.damaged"))
     if damaged:
         yield f"set aside as damaged: {_some(damaged)}; delete it once its rows are drawn again"
-    for column, most in (
-        ("prompt_tokens", identity.sampling.context_tokens),
-        ("completion_tokens", identity.sampling.max_tokens),
-    ):
-        wrong = samples[~samples[column].between(1, most)]
-        if len(wrong):
-            yield f"{len(wrong)} rows with {column} outside 1 to {most}: {_keys(wrong)}"
-    odd = samples[~samples["finish_reason"].isin(["stop", "length"]) | samples["response"].isna()]
-    if len(odd):
-        yield f"{len(odd)} rows without a response or with an unknown finish: {_keys(odd)}"
+    tokens = {"prompt_tokens": identity.sampling.context_tokens, "completion_tokens": identity.sampling.max_tokens}
+    wrong: defaultdict[str, list[pd.DataFrame]] = defaultdict(list)
+    for rows in stream_samples(folder):
+        for column, most in tokens.items():
+            wrong[f"rows with {column} outside 1 to {most}"].append(rows.loc[~rows[column].between(1, most), KEY])
+        odd = ~rows["finish_reason"].isin(["stop", "length"]) | rows["response"].isna()
+        wrong["rows without a response or with an unknown finish"].append(rows.loc[odd, KEY])
+    for words, parts in wrong.items():
+        found = pd.concat(parts).sort_values(KEY)
+        if len(found):
+            yield f"{len(found)} {words}: {_keys(found)}"
 
 
 def _completeness(folder: Path, samples: pd.DataFrame, questions: dict[str, Question] | None) -> Iterator[str]:

@@ -72,7 +72,7 @@ def canonical(folder: Path, verdicts: pd.DataFrame) -> list[str | None]:
 
 def mean_tokens(folder: Path) -> float:
     """Return the mean completion tokens of a run's samples."""
-    return float(read_samples(folder)["completion_tokens"].mean())
+    return float(read_samples(folder, ["completion_tokens"])["completion_tokens"].mean())
 
 
 def vote_terms(answers: Answers, k_c: int) -> pd.DataFrame:

@@ -24,7 +24,8 @@ k_eval: int = 100  # samples that define mu_hat
 seed: int = 0  # of all that is drawn here
 
 # %%
-from capcal_lib import figures, generalisation, notebook, tables
+from capcal_lib import contests, figures, generalisation, notebook, tables
+from capcal_lib.manifests import model_names
 from capcal_lib.paths import ROOT
 
 study = notebook.open_study(globals())
@@ -39,31 +40,35 @@ study
 # *Linear probe (paper)* follows the paper's recipe: stochastic gradient descent on the mean over layers, its learning
 # rate and epoch chosen by a fifth of the training questions. *At its optimum* solves the same problem to its end, as
 # in the main table. *Tuned* chooses the weight decay by cross-validation on training questions. The *kernel probe*
-# reads all layers instead of their mean: standardised, along their 64 strongest directions, by kernel ridge
-# regression on $\hat\mu$, with bandwidth and penalty chosen by leaving one training question out, in closed form. It
+# reads all layers instead of their mean: standardised, each third of them along its 64 strongest directions, by kernel
+# ridge regression on $\hat\mu$, with bandwidth and penalty chosen by leaving one training question out, in closed form. It
 # costs the same single pass over the prompt. Its design was settled on the training questions of the four mini sets of
-# `smollm2-135m`, but with the test scores in sight, so its lead there may flatter it; other models and data sets
-# are the clean test.
+# `smollm2-135m`, but with the test scores in sight, so its lead there may flatter it. The *stacked probe* is described
+# below, where it is also put to a clean test.
 
 # %%
 training = generalisation.training_sets(ROOT / store, model)
 tests = generalisation.evaluation_sets(ROOT / store, model, k_eval=k_eval)
 
 # %%
-against_paper, against_tuned = generalisation.contest_tables(
-    training, tests, study.rng, generalisation.LINEAR, generalisation.TUNED
+held = contests.hold_all(ROOT / store, [model], k_eval=k_eval, seed=seed)
+against_paper, against_tuned = contests.score_tables(
+    held, study.rng, contests.LINEAR, contests.TUNED
 )
 
 # %%
-tables.show(against_paper, "Score, and difference from the paper's probe.")
+tables.show(
+    contests.wide_table(against_paper),
+    "Score, and the interval of its difference from the paper's probe.",
+)
 
 # %% mystnb={"figure": {"caption": "Difference from the paper's linear probe, with paired 95 % intervals: green is better for sure, red worse, grey neither.", "name": "fig-contest"}}
-figures.differences(against_paper, reference=generalisation.LINEAR)
+figures.differences(against_paper, reference=contests.LINEAR)
 
 # %%
-beaten = generalisation.baselines_beaten(against_paper)
-kernel = generalisation.tenths_won(against_paper)
-tuned = generalisation.tenths_won(against_tuned, reference=generalisation.TUNED)
+beaten = contests.baselines_beaten(against_paper)
+kernel = contests.tenths_won(against_paper)
+tuned = contests.tenths_won(against_tuned, reference=contests.TUNED)
 
 # %%
 notebook.glue(sets=beaten["sets"], kernel=kernel, tuned=tuned)
@@ -75,6 +80,66 @@ notebook.glue(below=beaten["below"], above=beaten["above"])
 # probe scores at least a tenth lower than the paper's, with an interval that excludes zero, on {glue:text}`kernel`, and
 # than the tuned probe on {glue:text}`tuned`: the first number holds what a better penalty gives, the second what the
 # layers and the kernel add to it. Where all lie at the mean of the training set, there is nothing to be read.
+#
+# ## A better probe at the same cost
+#
+# The stacked probe is a weighted mean of nine predictions: linear probes on the mean over the layers with four weight
+# decays, a kernel probe on each third of the layers, a kernel probe on what is seen of the question's text (its length,
+# words, digits, capitals and marks), and the mean of the training set. Each is fitted without a fifth of the training
+# questions and predicts that fifth; the weights are those under which the samples of all fifths are most likely. So the
+# decay, the layers that count, and the shrinkage to the mean are chosen on training questions alone, by
+# cross-validation, and the kernel probes choose their own settings within the folds.
+#
+# All of it reads one pass over the answer prompt. P(True) would be one more: it asks another prompt. It is left out.
+#
+# Its members, their settings and the folds were fixed by nested cross-validation on the *training* questions of the mini
+# sets of `smollm2-135m`. These sets are marked *development*. What was fixed was then committed, and only after that
+# scored on the real data sets: the *clean test*. The best baseline is the best of the constants, the bag of words, and
+# length and punctuation, picked with the test scores in sight, in its favour.
+
+# %%
+others = [name for name in model_names() if name not in (model, "simulated")]
+everyone = held + contests.hold_all(
+    ROOT / store, others, k_eval=k_eval, seed=seed
+)
+stacked = contests.stacked_table(everyone, seed=seed)
+
+# %%
+shown = contests.stacked_shown(stacked)
+_, tuned_too, baseline_too = contests.AGAINST
+tables.show(
+    shown.drop(columns=[tuned_too, baseline_too]),
+    "The stacked probe on every pair of model and data set.",
+    lower="{:.1%}",
+)
+
+# %%
+tables.show(
+    shown[["model", "data set", tuned_too, baseline_too]],
+    "Its score less that of the tuned probe and of the best baseline.",
+)
+
+# %%
+counted = contests.aim_counts(stacked)
+notebook.glue(pairs=counted["pairs"], met=counted["met"])
+notebook.glue(clean=counted["clean"], clean_met=counted["clean_met"])
+notebook.glue(worse=counted["worse"])
+notebook.glue(failures=contests.failures(stacked))
+
+# %%
+notebook.glue(below_tuned=counted["below_tuned"])
+notebook.glue(above_tuned=counted["above_tuned"])
+notebook.glue(below_baseline=counted["below_baseline"])
+notebook.glue(above_baseline=counted["above_baseline"])
+
+# %% [markdown]
+# The aim is a score at least a tenth below that of the paper's probe, with a paired interval that excludes zero. It is
+# met on {glue:text}`met` of {glue:text}`pairs` pairs, and on {glue:text}`clean_met` of {glue:text}`clean` of the clean test.
+# It is not met here: {glue:text}`failures`. The stacked probe is worse than the paper's for sure on {glue:text}`worse`.
+#
+# How much of that is the penalty alone shows beside the tuned probe. Against that, the stacked one is better for sure on
+# {glue:text}`below_tuned` and worse on {glue:text}`above_tuned`; against the best baseline, better on {glue:text}`below_baseline` and worse on {glue:text}`above_baseline`. On the rest they cannot be told apart: where
+# nearly every question is answered wrongly, a constant says as much.
 #
 # ## How much data?
 #
@@ -129,6 +194,7 @@ notebook.glue(flagged_home=shares["home"], flagged_away=shares["away"])
 #
 # - A probe is only as good as the constant it beats; where nothing can be predicted, the mean is the best probe.
 # - Reading all layers, and choosing the penalty on training questions, costs nothing at prediction time.
+# - Mixing probes by what they say of questions left out needs no choice by hand, and falls back on the mean.
 # - A band without a statement of whom it is for is no promise; a warning tells when the promise is off.
 #
 # ## Exercises

@@ -22,7 +22,7 @@ k_eval: int = 100  # samples that define mu_hat
 seed: int = 0  # of all that is drawn here
 
 # %%
-from capcal_lib import figures, notebook, tables
+from capcal_lib import figures, notebook, status, tables
 from capcal_lib.evaluation import load_answers
 from capcal_lib.paper import findings
 
@@ -66,6 +66,23 @@ tables.show(
 #
 # The paper's printed numbers are put to the same comparisons. They have no intervals, so that any difference in print
 # counts.
+#
+# Training splits are recorded as well: a probe learns from them. The table below says how each run was drawn. A dash
+# stands where the samples are older than the record of times; elsewhere the machine was doing other work too, so that
+# the rates are a lower bound of what it can do. The layers multiply in float32 where
+# nothing else is said.
+
+# %% tags=["scroll-output"] label="recorded-runs" paper=["section-4.3.1"] evidence=["measured"] reads=["samples"]
+tables.show(
+    status.how_made(study.store),
+    "How the runs were drawn.",
+    **{"tokens/s": "{:,.0f}"},
+)
+
+# %% [markdown]
+# ## The counts
+#
+# Each comparison has one of the three verdicts; they are counted by claim, model and form of prompt.
 
 # %%
 measured = findings.gather(

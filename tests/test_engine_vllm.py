@@ -17,6 +17,7 @@ import pytest
 
 from capcal_lib.confidence.p_true import NO, YES
 from capcal_lib.engines import Engine, Failure, Request, Sample
+from capcal_lib.engines.chat import encode
 from capcal_lib.engines.openai import OpenAIEngine
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Sampling, load_model
@@ -150,16 +151,35 @@ def test_a_prompt_that_fills_the_context_is_refused(engine: Engine) -> None:
         draw(engine, requests(1, 1), wide)
 
 
-def test_hidden_states_are_refused_in_one_line(engine: Engine) -> None:
-    with pytest.raises(InputError, match="--engine transformers"):
-        engine.hidden_states(requests(1, 0))
+def test_hidden_states_are_those_of_transformers_whatever_is_cached(engine: Engine) -> None:
+    """Prompts of many lengths, a whole block of the prefix cache among them, before, after and between samples."""
+    from capcal_lib.engines.transformers import TransformersEngine
+
+    other = TransformersEngine(MODEL)
+    texts = [" ".join(["why"] * count) for count in (1, 2, 7, *range(34, 67), 150)]
+    asked = [Request(one, ({"role": "user", "content": text},)) for one, text in zip(QUESTIONS, texts, strict=False)]
+    assert {32, 64, 96} <= {len(encode(other.tokenizer, MODEL, request)) for request in asked}
+    rows = draw(engine, requests(2, 3))
+    ours, theirs = (one.hidden_states(asked, "all") for one in (engine, other))
+    assert ours.shape == (len(asked), 31, 576)
+    assert ours.dtype == np.float32
+    size = np.abs(theirs).max(axis=(0, 2), keepdims=True)  # of each layer: from 0.6 to 600
+    assert (np.abs(ours - theirs) / size).max() < 1e-5
+    for layers, pooled in (("mean", theirs.mean(1)), ("max", theirs.max(1))):
+        np.testing.assert_allclose(engine.hidden_states(asked[::-1], layers)[::-1], pooled, atol=1e-3)
+    assert draw(engine, requests(2, 3)) == rows
+    np.testing.assert_allclose(engine.hidden_states(requests(2, 0)), other.hidden_states(requests(2, 0)), atol=1e-3)
+    assert engine.hidden_states([]).shape == (0, 576)
+    assert engine.hidden_states([], "all").shape == (0, 31, 576)
 
 
 def test_stopping_early_leaves_nothing_behind(engine: Engine) -> None:
     stream = engine.sample(requests(8, 16), SAMPLING, 0)
     next(stream)
     stream.close()  # type: ignore[attr-defined]
+    states = engine.hidden_states(requests(3, 0))
     assert len(draw(engine, requests(1, 2))) == 2
+    np.testing.assert_array_equal(engine.hidden_states(requests(3, 0)), states)
 
 
 def test_a_server_with_two_ranks_gives_the_rows_of_the_engine_in_process(engine: Engine, server: str) -> None:

@@ -1,4 +1,4 @@
-"""Transfer, mixtures, learning curves and contests of probes; the kernel probe; bands and warnings."""
+"""Transfer, mixtures and learning curves of probes; the kernel probe; bands and warnings."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from capcal_lib.estimates import extract
 from capcal_lib.manifests import dataset_names, load_dataset
 from capcal_lib.metrics import capability_brier, noise_spread, uniform_baseline_brier
 from capcal_lib.paths import RECORDED_RUNS
-from capcal_lib.probes.coordinates import FILE, keep_coordinates, read_coordinates
+from capcal_lib.probes.coordinates import FILE, keep_coordinates, layer_thirds, read_coordinates, text_statistics
 from capcal_lib.probes.kernel import KernelProbe, principal_coordinates
 from capcal_lib.probes.reliance import Familiarity, conformal_half_width
 from capcal_lib.questions import load_questions
@@ -87,9 +87,6 @@ def test_without_samples_every_table_is_empty() -> None:
     assert lab.shift_counts(lab.shift_table(empty)) == dict.fromkeys(
         ["own", "own_cells", "away", "away_cells", "mixture", "mixture_cells"], 0
     )
-    assert lab.baselines_beaten(pd.DataFrame()) == {"sets": 0, "below": 0, "above": 0}
-    assert lab.tenths_won(pd.DataFrame()) == 0
-    assert lab.contest([], UNSEEN, rng()).empty
 
 
 def test_a_mixture_takes_equal_shares_without_repetition() -> None:
@@ -112,54 +109,6 @@ def test_more_questions_and_more_samples_help() -> None:
     assert lab.label_curve(CAPITALS, UNSEEN, [1], rng(1))["brier"][0] != labels["brier"][0]
 
 
-def test_a_contest_scores_everybody_on_the_same_questions() -> None:
-    terms = lab.contest(TRAINING, UNSEEN, rng())
-    assert len(terms) == len(UNSEEN)
-    everybody = {lab.LINEAR, lab.OPTIMUM, lab.TUNED, lab.KERNEL, "Bag of words", "Length and punctuation"}
-    assert set(terms) == everybody | {"Overall mean of all training sets", "Mean of the training set"}
-    table = lab.contest_table(UNSEEN, terms, rng()).set_index("predictor")
-    assert table.loc[lab.LINEAR, ["difference", "difference low", "difference high"]].tolist() == [0, 0, 0]
-    mean = np.full(len(UNSEEN), (CAPITALS.correct / CAPITALS.total).mean())
-    constant = capability_brier(mean, UNSEEN.correct, UNSEEN.total, corrected=True)
-    assert table.loc["Mean of the training set", "brier"] == pytest.approx(constant)
-    # The simulated states hold mu and its texts do not.
-    assert table.loc[lab.OPTIMUM, "brier"] < table.loc["Bag of words", "brier"]
-    assert lab.contest(TRAINING[:1], UNSEEN, rng()).empty  # no training set of its own
-
-
-def row(predictor: str, brier: float, low: float, high: float, dataset: str = "A") -> dict[str, object]:
-    middle = (low + high) / 2
-    columns = {"difference": middle, "difference low": low, "difference high": high}
-    return {"predictor": predictor, "data set": dataset, "brier": brier, **columns}
-
-
-def test_wins_are_counted_only_where_the_interval_says_so() -> None:
-    table = pd.DataFrame(
-        [
-            row(lab.LINEAR, 0.1, 0, 0),
-            row("Bag of words", 0.12, 0.01, 0.03),  # surely worse
-            row("Mean of the training set", 0.15, 0.04, 0.06),
-            row(lab.KERNEL, 0.08, -0.03, -0.01),  # a fifth lower, surely
-            row(lab.LINEAR, 0.1, 0, 0, "B"),
-            row("Bag of words", 0.09, -0.03, 0.01, "B"),  # cannot be told
-            row(lab.KERNEL, 0.095, -0.009, -0.001, "B"),  # surely, but a twentieth
-            row(lab.LINEAR, 0.1, 0, 0, "C"),
-            row("Bag of words", 0.05, -0.07, -0.03, "C"),  # surely better
-            row(lab.KERNEL, 0.05, -0.12, 0.02, "C"),  # a half, but not surely
-        ]
-    )
-    assert lab.baselines_beaten(table) == {"sets": 3, "below": 1, "above": 1}
-    assert lab.tenths_won(table) == 1
-
-
-def test_tables_against_two_references_share_their_scores() -> None:
-    one, other = lab.contest_tables(TRAINING, [UNSEEN], rng(), lab.LINEAR, lab.OPTIMUM)
-    assert one["brier"].tolist() == other["brier"].tolist()
-    gap = one.set_index("predictor")["difference"] - other.set_index("predictor")["difference"]
-    np.testing.assert_allclose(gap, gap.iloc[0])
-    assert lab.contest_tables([], [], rng(), lab.LINEAR)[0].empty
-
-
 def test_the_last_step_and_the_shares_at_home() -> None:
     assert lab.last_step(pd.DataFrame({"brier": [0.3, 0.2, 0.15]})) == pytest.approx(0.05)
     assert np.isnan(lab.last_step(pd.DataFrame()))
@@ -171,7 +120,7 @@ def test_the_last_step_and_the_shares_at_home() -> None:
 
 def test_text_statistics_count_what_is_seen() -> None:
     texts = ["What is 6 × 7?", "A. Paris\nB. Rome"]
-    assert lab.text_statistics(texts).tolist() == [[14, 5, 2, 1, 2], [16, 4, 0, 4, 2]]
+    assert text_statistics(texts).tolist() == [[14, 5, 2, 1, 2], [16, 4, 0, 4, 2]]
 
 
 def test_reported_mixing_is_the_papers() -> None:
@@ -294,14 +243,26 @@ def test_coordinates_are_kept_beside_the_samples(tmp_path: Path) -> None:
         read_coordinates(one)
     keep_coordinates(one, other)
     states = [extract(folder, layers="all") for folder in (one, other)]
-    for folder, points in zip((one, other), principal_coordinates(*states), strict=True):
-        names, kept, directions = read_coordinates(folder)
-        assert names == sorted(names)
-        assert directions == one.name
-        np.testing.assert_allclose(kept, points, rtol=2e-3, atol=0.05)
+    asked = {
+        question.id: question.text for split in ("train", "test") for question in load_questions("mini-capitals", split)
+    }
+    for folder, points in zip((one, other), layer_thirds(*states), strict=True):
+        kept = read_coordinates(folder)
+        assert kept.question_ids == sorted(kept.question_ids)
+        assert kept.directions == one.name
+        np.testing.assert_allclose(kept.points, points, rtol=2e-3, atol=0.05)
+        expected = text_statistics([asked[name] for name in kept.question_ids])
+        np.testing.assert_array_equal(kept.statistics, expected)
     pq.write_table(pq.read_table(one / FILE).drop_columns("coordinates"), one / FILE)
     with pytest.raises(InputError, match="not a file of coordinates"):
         read_coordinates(one)
+
+
+def test_each_third_of_the_layers_has_its_own_coordinates() -> None:
+    states = rng().normal(size=(30, 7, 5)).astype(np.float32)
+    thirds = layer_thirds(states, states[:4])[1]
+    for place, part in enumerate((states[:, :3], states[:, 3:5], states[:, 5:])):
+        np.testing.assert_allclose(thirds[:, place], principal_coordinates(part, part[:4])[1], atol=1e-4)
 
 
 def test_what_the_lab_keeps_is_small_and_holds_no_question() -> None:
@@ -320,7 +281,7 @@ def test_what_the_lab_keeps_is_small_and_holds_no_question() -> None:
             for column in table.columns.difference(said):
                 assert asked.isdisjoint(value for value in table[column] if isinstance(value, str)), path
             if path.name in ("coordinates.parquet", "exact.parquet"):
-                assert path.stat().st_size < 200_000
+                assert path.stat().st_size < 350_000
 
 
 def test_the_simulated_probe_finds_the_true_mu() -> None:

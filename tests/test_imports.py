@@ -28,7 +28,7 @@ ORDER = (  # a module may import from its own line and from those above it
     ("evaluation",),
     ("live", "tables"),
     ("review", "diagnosis", "convergence", "generalisation"),
-    ("merging",),
+    ("merging", "contests"),
     ("paper",),
     ("figures",),
     ("notebook",),

@@ -8,6 +8,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from capcal_lib import store as store_module
 from capcal_lib.errors import InputError
 from capcal_lib.estimates import estimate, extract, read_confidence, read_features
 from capcal_lib.merging import merge
@@ -56,6 +57,19 @@ def test_one_run_of_two_has_the_rows_and_facts_of_both(two: tuple[Path, Path], t
     assert len(read_confidence(folder, "p-true")) == len(read_features(folder)[0]) == 5
     assert len(read_sessions(folder)) == 2
     assert verify_run(folder).problems == ()
+
+
+def test_runs_of_many_shards_merge_as_those_of_few(
+    two: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    merge(tmp_path / "few", two)
+    monkeypatch.setattr(store_module, "ROWS_PER_SHARD", 2)
+    apart = tmp_path / "apart"
+    sample("simulated", SET, k=6, limit=3, store=apart)
+    assert [(run.rows, run.present) for run in merge(tmp_path / "many", [apart, two[1]])] == [(18, 0), (4, 6)]
+    (few,), (many,) = list_runs(tmp_path / "few"), list_runs(tmp_path / "many")
+    assert len(list(many.glob("samples-*"))) > len(list(few.glob("samples-*")))
+    pd.testing.assert_frame_equal(read_samples(many), read_samples(few))
 
 
 def test_merging_again_or_in_another_order_changes_nothing(two: tuple[Path, Path], tmp_path: Path) -> None:

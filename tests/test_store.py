@@ -10,6 +10,7 @@ import textwrap
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,6 +20,7 @@ from capcal_lib.engines import Sample
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Sampling
 from capcal_lib.store import (
+    KEY,
     VERDICTS,
     Identity,
     Record,
@@ -29,6 +31,7 @@ from capcal_lib.store import (
     read_record,
     read_samples,
     run_folder,
+    stream_samples,
     writer_at_work,
 )
 
@@ -216,6 +219,48 @@ def test_a_type_of_weights_is_a_setting_that_older_runs_go_without() -> None:
 def test_a_missing_run_names_the_command_that_makes_it(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="capcal sample --model m --dataset d --split test --k 100"):
         find_run(tmp_path, "m", "d", "test")
+
+
+def journal(store: Path, *rows: Sample) -> bytes:
+    with open_writer(store, RECORD) as writer:
+        writer.append(rows)
+        return (writer.folder / "journal").read_bytes()
+
+
+@pytest.mark.parametrize("rows_per_shard", [2, 4, 7, 100])
+def test_a_stream_has_the_rows_of_the_run_each_once_a_few_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_per_shard: int
+) -> None:
+    pending = journal(tmp_path / "other", row("a", 1, "answer 1"), row("a", 0, "answer 0"), row("z", 0))
+    folder = shards(tmp_path, monkeypatch)
+    (folder / "journal").write_bytes(pending)
+    monkeypatch.setattr(store_module, "ROWS_PER_SHARD", rows_per_shard)
+    parts = list(stream_samples(folder, ["response"]))
+    assert max(map(len, parts)) <= max(rows_per_shard, 3)  # the journal comes whole
+    assert list(parts[0]) == [*KEY, "response"]
+    whole = pd.concat(parts).sort_values(KEY, ignore_index=True)
+    pd.testing.assert_frame_equal(whole, read_samples(folder, ["response"]))
+
+
+def test_a_stream_takes_the_memory_of_a_few_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_module, "ROWS_PER_SHARD", 100)
+    with open_writer(tmp_path, RECORD) as writer:
+        for start in range(0, 2_000, 100):
+            writer.append([row("a", index, "x" * 10_000) for index in range(start, start + 100)])  # a megabyte
+    before = pa.total_allocated_bytes()
+    most = max(pa.total_allocated_bytes() - before for _ in stream_samples(run_folder(tmp_path, IDENTITY)))
+    assert most < 6 << 20
+
+
+def test_a_stream_refuses_two_different_rows_under_one_key(tmp_path: Path) -> None:
+    folder, content = journal_only(tmp_path, 1)
+    with open_writer(tmp_path, RECORD):
+        pass
+    (folder / "journal").write_bytes(content)
+    assert [len(rows) for rows in stream_samples(folder)] == [1]
+    (folder / "journal").write_bytes(journal(tmp_path / "other", row("a", 0, "another")))
+    with pytest.raises(InputError, match="two different rows for sample 0 of a"):
+        list(stream_samples(folder))
 
 
 def test_two_different_rows_under_one_key_are_refused(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from capcal_lib import store as store_module
 from capcal_lib import verdicts as verdicts_module
 from capcal_lib.engines import Sample
 from capcal_lib.errors import InputError
@@ -39,6 +40,16 @@ def test_every_sample_is_graded_as_alone(run: Path) -> None:
         alone = grade(one["response"], answers[one["question_id"]])
         assert (verdict["verdict"], verdict["reason"]) == (alone.verdict, alone.reason)
         assert (verdict["extracted"] if pd.notna(verdict["extracted"]) else None) == alone.extracted
+
+
+def test_a_run_of_many_shards_is_graded_as_one_of_a_single_shard(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "ROWS_PER_SHARD", 3)
+    split = sample("simulated", SET, k=4, limit=5, store=tmp_path / "split").folder
+    assert len(list(split.glob("samples-*"))) > 2
+    assert grade_run(split) == grade_run(run)
+    pd.testing.assert_frame_equal(read_verdicts(split), read_verdicts(run))
 
 
 def test_a_sample_is_graded_once(run: Path, tmp_path: Path) -> None:

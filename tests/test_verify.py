@@ -76,6 +76,10 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
     "no record": (lambda run: (run / "run.json").unlink(), "missing or corrupt run record"),
     "a torn shard": (lambda run: shard(run).write_bytes(b"PAR1"), "missing or corrupt"),
     "a missing row": (lambda run: rewrite(shard(run), lambda rows: rows.slice(1)), "1 samples missing: mini-exam/"),
+    "two rows for one sample": (
+        lambda run: [double(run), rewrite(run / "samples-00007.parquet", lambda rows: put(rows, "response", "other"))],
+        "two different rows for sample",
+    ),
     "rows twice": (double, "rows are there twice"),
     "no tokens": (
         lambda run: rewrite(shard(run), lambda rows: put(rows, "completion_tokens", 0)),

@@ -122,7 +122,7 @@ class OpenAIEngine:
         layers: Layers = "mean",  # noqa: ARG002 -- the protocol's
     ) -> np.ndarray:
         """Refuse: the protocol has none."""
-        raise InputError("a server gives no hidden states; extract them with --engine transformers")
+        raise InputError("a server gives no hidden states; extract them with --engine transformers or --engine vllm")
 
     def _listed(self) -> tuple[str, str]:
         """Return the name under which the server lists the model, and the software that it says it is."""

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,12 +10,13 @@ import numpy as np
 
 from capcal_lib.engines import FinishReason, Layers, Request, Sample, consecutive, question_seed
 from capcal_lib.engines.chat import answer_limit, decode, encode
+from capcal_lib.engines.watcher import PositionWatcher
 from capcal_lib.errors import InputError, plain
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.weights import ensure_weights
 
 if TYPE_CHECKING:
-    from vllm import SamplingParams
+    from vllm import LLMEngine, SamplingParams
     from vllm.outputs import CompletionOutput
 
 SAMPLES_IN_FLIGHT = 8192  # several times what vLLM runs at once, so that it never waits for us
@@ -45,19 +47,12 @@ class VllmEngine:
         for name, value in {"VLLM_LOGGING_LEVEL": "WARNING", "VLLM_NO_USAGE_STATS": "1"}.items():
             os.environ.setdefault(name, value)
         from transformers import AutoTokenizer
-        from vllm import EngineArgs, LLMEngine
 
-        folder = folder or ensure_weights(model)
+        self.folder = folder or ensure_weights(model)
         self.model = model
-        self.tokenizer: Any = AutoTokenizer.from_pretrained(folder)
+        self.tokenizer: Any = AutoTokenizer.from_pretrained(self.folder)
         self.context = model.sampling.context_tokens
-        settings = {"model": str(folder), "max_model_len": self.context, "enable_prefix_caching": True}
-        try:
-            self.engine = LLMEngine.from_engine_args(
-                EngineArgs(disable_log_stats=True, **settings, **_machine(model, self.context))
-            )
-        except (RuntimeError, ValueError, ImportError) as error:
-            raise InputError(f"vLLM could not open {model.name!r}: {plain(error)}") from error
+        self.engine = self._open()
 
     def sample(self, requests: Sequence[Request], sampling: Sampling, seed: int) -> Iterator[list[Sample]]:
         """Draw every wanted sample, yielding up to 16 of a question together as they are done.
@@ -120,51 +115,104 @@ class VllmEngine:
                 result[row, column] = said[token].logprob
         return result
 
-    def hidden_states(
-        self,
-        requests: Sequence[Request],  # noqa: ARG002 -- the protocol's
-        layers: Layers = "mean",  # noqa: ARG002 -- the protocol's
-    ) -> np.ndarray:
-        """Refuse: what vLLM gives of hidden states lacks the last layer's final norm."""
-        raise InputError("the vllm engine gives no hidden states; extract them with --engine transformers")
+    def hidden_states(self, requests: Sequence[Request], layers: Layers = "mean") -> np.ndarray:
+        """Return the last prompt token's hidden states, as `Engine` says.
+
+        The last layer's state is taken after the final norm, as in transformers' ``output_hidden_states``. Prompts
+        are read one at a time, each from where it parts from those in the prefix cache, and of each only the last
+        position is kept. A network that vLLM has compiled cannot be looked into, so on GPUs it is opened anew, as it
+        is written, when hidden states are first asked for; sampling after that is slower.
+
+        Raises
+        ------
+        InputError
+            For a prompt that leaves no room for an answer, and for a network whose layers cannot be told apart.
+        """
+        from vllm import SamplingParams
+
+        config = self.engine.model_config
+        if not config.enforce_eager:
+            self.engine.engine_core.shutdown()
+            self.engine = self._open(enforce_eager=True)
+        width = config.get_hidden_size()
+        shape = (config.get_total_num_hidden_layers() + 1, width) if layers == "all" else (width,)
+        result = np.empty((len(requests), *shape), dtype=np.float32)
+        prompts = [encode(self.tokenizer, self.model, request) for request in requests]
+        for request, prompt in zip(requests, prompts, strict=True):
+            answer_limit(prompt, request, self.model.sampling)  # refuses a prompt that is too long
+        with _death_told():
+            for row, prompt in enumerate(prompts):
+                self.engine.collective_rpc("watch_position", args=(len(prompt) - 1,))
+                try:
+                    one_token = SamplingParams(max_tokens=1, temperature=0, detokenize=False)
+                    for _ in self._finished([(prompt, one_token)]):
+                        pass
+                finally:
+                    states = self.engine.collective_rpc("end_watch", args=(layers,))[0]  # every GPU has them
+                if not states:
+                    raise InputError(
+                        f"the vllm engine cannot tell the layers of {self.model.name!r} apart; extract hidden states "
+                        "with --engine transformers"
+                    )
+                result[row] = np.frombuffer(states, dtype=np.float32).reshape(shape)
+        return result
+
+    def _open(self, **settings: Any) -> "LLMEngine":
+        from vllm import EngineArgs, LLMEngine
+
+        settings = {"model": str(self.folder), "max_model_len": self.context, "enable_prefix_caching": True} | settings
+        watcher = f"{PositionWatcher.__module__}.{PositionWatcher.__qualname__}"
+        arguments = _machine(self.model, self.context) | settings | {"worker_extension_cls": watcher}
+        try:
+            return LLMEngine.from_engine_args(EngineArgs(disable_log_stats=True, **arguments))
+        except (RuntimeError, ValueError, ImportError) as error:
+            raise InputError(f"vLLM could not open {self.model.name!r}: {plain(error)}") from error
 
     def _finished(
         self, prompts: Sequence[tuple[list[int], "SamplingParams"]]
     ) -> Iterator[tuple[int, list["CompletionOutput"]]]:
         """Run prompts and yield the index and the choices of each as it is done."""
         from vllm.sampling_params import RequestOutputKind
-        from vllm.v1.engine.exceptions import EngineDeadError
 
         waiting = iter(enumerate(prompts))
         flying: dict[str, int] = {}  # samples, by the index of the prompt
-        try:
-            while True:
-                while sum(flying.values()) < SAMPLES_IN_FLIGHT and (entry := next(waiting, None)):
-                    number, (prompt, parameters) = entry
-                    parameters.output_kind = RequestOutputKind.FINAL_ONLY
-                    self.engine.add_request(str(number), {"prompt_token_ids": prompt}, parameters)
-                    flying[str(number)] = parameters.n
-                if not flying:
-                    return
-                for output in self.engine.step():
-                    if output.finished:
-                        del flying[output.request_id]
-                        yield int(output.request_id), output.outputs
-        except EngineDeadError as error:
-            flying.clear()
-            raise InputError(
-                "vLLM stopped, for the reason that it has printed above; what was drawn is kept, and the same command "
-                "goes on from there"
-            ) from error
-        finally:
-            if flying:
-                self.engine.abort_request(list(flying))
+        with _death_told():
+            try:
+                while True:
+                    while sum(flying.values()) < SAMPLES_IN_FLIGHT and (entry := next(waiting, None)):
+                        number, (prompt, parameters) = entry
+                        parameters.output_kind = RequestOutputKind.FINAL_ONLY
+                        self.engine.add_request(str(number), {"prompt_token_ids": prompt}, parameters)
+                        flying[str(number)] = parameters.n
+                    if not flying:
+                        return
+                    for output in self.engine.step():
+                        if output.finished:
+                            del flying[output.request_id]
+                            yield int(output.request_id), output.outputs
+            finally:
+                if flying:
+                    self.engine.abort_request(list(flying))
 
     def _sample(self, request: Request, index: int, prompt: list[int], choice: "CompletionOutput") -> Sample:
         finish: FinishReason = "stop" if choice.finish_reason == "stop" else "length"
         said = list(choice.token_ids)
         reasoning, response = decode(self.tokenizer, prompt, said[:-1] if finish == "stop" else said)
         return Sample(request.question.id, index, response, reasoning, finish, len(prompt), len(said))
+
+
+@contextmanager
+def _death_told() -> Iterator[None]:
+    """Say in a line that vLLM's own process has ended."""
+    from vllm.v1.engine.exceptions import EngineDeadError
+
+    try:
+        yield
+    except EngineDeadError as error:
+        raise InputError(
+            "vLLM stopped, for the reason that it has printed above; what was drawn is kept, and the same command "
+            "goes on from there"
+        ) from error
 
 
 def _machine(model: Model, context: int) -> dict[str, Any]:

@@ -1,11 +1,14 @@
-"""Coordinates of a question in all layers: small enough to be kept beside the samples.
+"""What the stacked probe reads of a question, small enough to be kept beside the samples.
 
 The hidden states of all layers take 36 kB a question for a model of 135 million parameters. Their coordinates along the
-64 strongest directions over the training questions take 128 bytes. The test split of a data set is described along
-the directions of its training split; labels play no part.
+64 strongest directions of each third of the layers, over the training questions, take 384 bytes. The test split of a
+data set is described along the directions of its training split; labels play no part. Five counts of what can be seen
+of the question's text are kept with them, so that nobody needs the text.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,13 +16,25 @@ import pyarrow as pa
 
 from capcal_lib.engines import open_engine
 from capcal_lib.errors import InputError
+from capcal_lib.inputs import Floats
 from capcal_lib.manifests import load_model
 from capcal_lib.probes.features import extract_features
 from capcal_lib.probes.kernel import principal_coordinates
-from capcal_lib.store import read_record, read_samples, read_table, write_table
+from capcal_lib.store import KEY, read_record, read_samples, read_table, write_table
 from capcal_lib.verdicts import run_questions
 
 FILE = "coordinates.parquet"
+PARTS = 3  # of the layers: lower, middle, upper
+_COLUMNS = ["question_id", "coordinates", "statistics"]
+
+
+class Coordinates(NamedTuple):
+    """What is kept of the questions of a run."""
+
+    question_ids: list[str]
+    points: npt.NDArray[np.float32]  # (n_questions, 3, 64): lower, middle and upper layers
+    statistics: Floats  # (n_questions, 5), as text_statistics counts
+    directions: str  # the run along whose directions the points are
 
 
 def keep_coordinates(training: Path, evaluation: Path, *, engine: str | None = None) -> None:
@@ -35,40 +50,100 @@ def keep_coordinates(training: Path, evaluation: Path, *, engine: str | None = N
         raise InputError(f"{training} and {evaluation} are runs of different models or prompts; name two of one")
     model = load_model(one.model).on(one.dataset)
     source = open_engine(model, engine)
-    names, states = [], []
+    names, states, statistics = [], [], []
     for folder in (training, evaluation):
         questions = run_questions(folder)
-        names.append([str(name) for name in read_samples(folder)["question_id"].unique()])
-        states.append(extract_features(source, model, [questions[name] for name in names[-1]], layers="all"))
-    for folder, rows, points in zip((training, evaluation), names, principal_coordinates(*states), strict=True):
-        _write(folder, rows, points, directions=training.name)
+        names.append([str(name) for name in read_samples(folder, KEY)["question_id"].unique()])
+        asked = [questions[name] for name in names[-1]]
+        states.append(extract_features(source, model, asked, layers="all"))
+        statistics.append(text_statistics([question.text for question in asked]))
+    for folder, rows, points, seen in zip(
+        (training, evaluation), names, layer_thirds(*states), statistics, strict=True
+    ):
+        _write(folder, Coordinates(rows, points, seen, training.name))
 
 
-def read_coordinates(folder: Path) -> tuple[list[str], npt.NDArray[np.float32], str]:
-    """Read the question ids, the coordinates (n_questions, 64), and the run whose directions they are along.
+def layer_thirds(training: npt.NDArray[np.float32], *others: npt.NDArray[np.float32]) -> list[npt.NDArray[np.float32]]:
+    """Describe the hidden states of all layers by the principal directions of their lower, middle and upper third.
+
+    Parameters
+    ----------
+    training, *others
+        (n_questions, layers + 1, hidden_size); the same shape but for the first number.
+
+    Returns
+    -------
+    list of ndarray
+        For each input (n_questions, 3, components), the components being as `principal_coordinates` chooses.
+
+    Examples
+    --------
+    >>> states = np.random.default_rng(0).normal(size=(20, 7, 8)).astype(np.float32)
+    >>> [points.shape for points in layer_thirds(states, states[:5])]
+    [(20, 3, 20), (5, 3, 20)]
+    """
+    parts = zip(*(np.array_split(states, PARTS, axis=1) for states in (training, *others)), strict=True)
+    return [np.stack(thirds, axis=1) for thirds in zip(*(principal_coordinates(*part) for part in parts), strict=True)]
+
+
+def text_statistics(texts: Sequence[str]) -> Floats:
+    """Count what can be seen of a question without reading it: (n_questions, 5).
+
+    Characters, words, digits, capital letters, and marks that are none of these.
+
+    >>> text_statistics(["What is 6 × 7?"]).tolist()
+    [[14.0, 5.0, 2.0, 1.0, 2.0]]
+    """
+    rows = [
+        (
+            len(text),
+            len(text.split()),
+            sum(map(str.isdigit, text)),
+            sum(map(str.isupper, text)),
+            sum(not (character.isalnum() or character.isspace()) for character in text),
+        )
+        for text in texts
+    ]
+    return np.array(rows, dtype=np.float64)
+
+
+def read_coordinates(folder: Path) -> Coordinates:
+    """Read what ``keep_coordinates`` kept.
 
     Raises
     ------
     InputError
-        Where there are none, with the command that makes them; for a corrupt file.
+        Where there is nothing, with the command that makes it; for a corrupt file, or one of an earlier form.
     """
     path = folder / FILE
+    run = read_record(folder).identity
+    how = f"with: capcal coordinates --model {run.model} --dataset {run.dataset}"
     if not path.exists():
-        run = read_record(folder).identity
-        raise InputError(
-            f"no coordinates in {folder}; "
-            f"make them with: capcal coordinates --model {run.model} --dataset {run.dataset}"
-        )
+        raise InputError(f"no coordinates in {folder}; make them {how}")
     table = read_table(path)
-    if table.column_names != ["question_id", "coordinates"] or not table.schema.metadata:
-        raise InputError(f"{path}: not a file of coordinates; delete it and make it again with: capcal coordinates")
-    values = table["coordinates"].combine_chunks()
-    points = values.values.to_numpy(zero_copy_only=False).reshape(len(table), values.type.list_size)
-    return table["question_id"].to_pylist(), points.astype(np.float32), table.schema.metadata[b"directions"].decode()
+    if table.column_names != _COLUMNS or not table.schema.metadata:
+        raise InputError(f"{path}: not a file of coordinates; delete it and make it again {how}")
+    points, statistics = (_matrix(table[name].combine_chunks()) for name in _COLUMNS[1:])
+    return Coordinates(
+        table["question_id"].to_pylist(),
+        points.reshape(len(table), PARTS, -1).astype(np.float32),
+        statistics.astype(np.float64),
+        table.schema.metadata[b"directions"].decode(),
+    )
 
 
-def _write(folder: Path, names: list[str], points: npt.NDArray[np.float32], *, directions: str) -> None:
-    flat = pa.array(points.astype(np.float16).ravel())
-    rows = pa.FixedSizeListArray.from_arrays(flat, points.shape[1])
-    table = pa.table({"question_id": names, "coordinates": rows})
-    write_table(folder / FILE, table.replace_schema_metadata({"directions": directions}))
+def _write(folder: Path, kept: Coordinates) -> None:
+    columns = [
+        _rows(kept.points.reshape(len(kept.points), -1).astype(np.float16)),
+        _rows(kept.statistics.astype(np.int32)),
+    ]
+    table = pa.table([pa.array(kept.question_ids), *columns], names=_COLUMNS)
+    write_table(folder / FILE, table.replace_schema_metadata({"directions": kept.directions}))
+
+
+def _rows(matrix: npt.NDArray[np.generic]) -> pa.FixedSizeListArray:
+    return pa.FixedSizeListArray.from_arrays(pa.array(matrix.ravel()), matrix.shape[1])
+
+
+def _matrix(rows: pa.FixedSizeListArray) -> npt.NDArray[np.generic]:
+    return np.asarray(rows.flatten().to_numpy(zero_copy_only=False)).reshape(len(rows), rows.type.list_size)
