@@ -112,6 +112,34 @@ def test_a_sketch_and_the_whole_curvature_lead_to_the_same_optimum(monkeypatch):
         np.testing.assert_allclose(sketched, whole, atol=1e-4)
 
 
+@pytest.mark.parametrize("scale", [1, 1e4])
+@pytest.mark.parametrize("questions", [50, 400])
+@pytest.mark.parametrize("loss", ["bce", "mse"])
+def test_a_sketch_in_single_precision_leads_to_the_optimum(loss, questions, scale, monkeypatch):
+    rng = np.random.default_rng(0)
+    hidden = rng.standard_normal((questions, 20))
+    features = hidden @ rng.standard_normal((20, 130)) + 0.1 * rng.standard_normal((questions, 130))
+    features[:, 7] = features[:, 7] * scale + 10 * scale
+    features[:, 8] = 3.25
+    total = np.full(questions, 50)
+    data = features.astype(np.float32), rng.binomial(total, sigmoid(hidden[:, 0])), total
+    exact = LinearProbe(loss=loss).fit(data[0].astype(np.float64), *data[1:])
+    monkeypatch.setattr(linear, "_SKETCH", 120)  # all of the 50 questions, some of the 400
+    monkeypatch.setattr(linear, "_ITERATIONS", 60)
+    sketched = LinearProbe(loss=loss).fit(*data)
+    np.testing.assert_allclose(sketched.predict(data[0]), exact.predict(data[0]), atol=1e-4)
+    assert sketched.weights[8] == 0
+
+
+def test_blocks_of_rows_change_nothing(monkeypatch):
+    features, correct, total = draw(101, 8, offset=3.0)
+    whole = LinearProbe(standardize=True).fit(features, correct, total)
+    monkeypatch.setattr(linear, "_BLOCK", 80)  # ten rows
+    parts = LinearProbe(standardize=True).fit(features, correct, total)
+    np.testing.assert_allclose(parts.weights, whole.weights, atol=1e-6)
+    np.testing.assert_allclose(linear.moments(features), (features.mean(axis=0), features.std(axis=0)), rtol=1e-12)
+
+
 def test_soft_labels_are_counts_without_their_totals():
     features, correct, total = draw(60, 5)
     soft = LinearProbe().fit_soft(features, correct / total)

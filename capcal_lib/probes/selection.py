@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Literal
 
@@ -19,8 +20,8 @@ from capcal_lib.probes.linear import (
     Loss,
     Matrix,
     as_features,
-    centred,
     minimise,
+    moments,
     question_shares,
 )
 from capcal_lib.probes.recipe import LEARNING_RATES, Recipe, fit_paper_recipes
@@ -39,7 +40,7 @@ MLP_ITERATIONS = 100
 VALIDATION = 5  # every fifth training question decides which epoch of SGD is kept
 REDUCED = 1_024  # training questions or features up to which the settings of one matrix share its decomposition
 RESAMPLES = 2_000
-TOLERANCE = 1e-5  # of the preconditioned gradient, whose square bounds how far an objective is from its optimum
+TOLERANCE = 1e-10  # how far an objective may lie above its optimum
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,19 +341,13 @@ def _linear(
     inputs, others, sizes = _principal(matrix.astype(np.float64), new.astype(np.float64), settings[0].standardize)
     target, result = hits / samples, np.empty((len(settings), len(new)))
     for loss in dict.fromkeys(one.loss for one in settings):
-        shares, point = question_shares(loss, samples), None
+        shares, probe = question_shares(loss, samples), None
         path = [row for row, one in enumerate(settings) if one.loss == loss]
-        before = np.ones(len(sizes))
         for row in sorted(path, key=lambda row: -settings[row].weight_decay):  # each starts where the last one ended
             decay = settings[row].weight_decay
-            scale = 1 / np.sqrt(CURVATURE[loss] * sizes + decay)
-            if point is not None:
-                point[1:] *= before / scale
-            penalty = decay * scale**2
-            weights, bias, point = minimise(
-                loss, inputs * scale, target, shares, penalty, start=point, tolerance=TOLERANCE
-            )
-            result[row], before = expit(others @ (weights * scale) + bias), scale
+            solve = partial(np.multiply, 1 / (CURVATURE[loss] * sizes + decay))
+            probe = minimise(loss, inputs, 0.0, target, shares, decay, solve, start=probe, tolerance=TOLERANCE)
+            result[row] = expit(others @ probe[0] + probe[1])
     return result
 
 
@@ -364,8 +359,8 @@ def _principal(matrix: Floats, new: Floats, standardize: bool) -> tuple[Floats, 
     """
     from scipy.linalg import eigh
 
-    centre, deviation, columns = centred(matrix)
-    new = new - centre
+    centre, deviation = moments(matrix)
+    columns, new = matrix - centre, new - centre
     if standardize:
         unit = np.divide(1, deviation, out=np.zeros_like(deviation), where=deviation > 0)
         columns, new = columns * unit, new * unit
