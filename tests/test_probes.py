@@ -137,7 +137,23 @@ def test_blocks_of_rows_change_nothing(monkeypatch):
     monkeypatch.setattr(linear, "_BLOCK", 80)  # ten rows
     parts = LinearProbe(standardize=True).fit(features, correct, total)
     np.testing.assert_allclose(parts.weights, whole.weights, atol=1e-6)
-    np.testing.assert_allclose(linear.moments(features), (features.mean(axis=0), features.std(axis=0)), rtol=1e-12)
+    centre, deviation, columns = linear.centred(features)
+    np.testing.assert_allclose((centre, deviation), (features.mean(axis=0), features.std(axis=0)), rtol=1e-12)
+    np.testing.assert_allclose(columns, features - features.mean(axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+@pytest.mark.parametrize("loss", ["bce", "mse"])
+def test_means_far_beyond_the_deviations_cost_no_precision(loss, standardize):
+    """As in hidden states, a few of whose features lie hundreds of deviations from zero."""
+    rng = np.random.default_rng(0)
+    features = rng.standard_normal((300, 60)) + np.where(np.arange(60) % 10 == 0, 3_000, 3)
+    total = np.full(300, 10)
+    correct = rng.binomial(total, sigmoid(features[:, 1] - 3))
+    exact = LinearProbe(loss=loss, weight_decay=1e-4, standardize=standardize).fit(features, correct, total)
+    single = LinearProbe(loss=loss, weight_decay=1e-4, standardize=standardize)
+    single.fit(features.astype(np.float32), correct, total)
+    np.testing.assert_allclose(single.predict(features), exact.predict(features), atol=5e-3)
 
 
 def test_soft_labels_are_counts_without_their_totals():

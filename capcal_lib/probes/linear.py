@@ -146,15 +146,16 @@ class LinearProbe:
         return self._fit(matrix, target, np.full(len(target), 1 / len(target)))
 
     def _fit(self, matrix: Matrix, target: Floats, shares: Floats) -> "LinearProbe":
-        centre, deviation = moments(matrix)
+        centre, deviation, columns = centred(matrix)
         penalty = self.weight_decay * (deviation**2 if self.standardize else np.ones_like(deviation))
         curvature = CURVATURE[self.loss]
         spread = curvature * deviation**2
         if matrix.shape[1] > _SKETCH:
-            solve = _sketch(matrix, centre, curvature, spread, penalty, own=self.standardize)
+            solve = _sketch(columns, curvature, spread, penalty, own=self.standardize)
         else:
-            solve = _factor(matrix, centre, curvature, spread, penalty)
-        self.weights, self.bias = minimise(self.loss, matrix, centre, target, shares, penalty, solve)
+            solve = _factor(columns, curvature, spread, penalty)
+        self.weights, bias = minimise(self.loss, columns, target, shares, penalty, solve)
+        self.bias = float(bias - centre.astype(np.float64) @ self.weights)
         return self
 
     def predict(self, features: npt.ArrayLike) -> Floats:
@@ -241,19 +242,23 @@ def question_shares(loss: Loss, total: npt.NDArray[np.int64]) -> Floats:
     return total / total.sum() if loss == "binomial" else np.full(len(total), 1 / len(total))
 
 
-def moments(matrix: Matrix) -> tuple[Floats, Floats]:
-    """Return the columns' means and their standard deviations, which are 0 for what is only rounding."""
+def centred(matrix: Matrix) -> tuple[Matrix, Floats, Matrix]:
+    """Return the columns' means, their standard deviations (0 for what is only rounding), and the matrix less means.
+
+    Hidden states have means many times their deviations, from which a product in single precision does not recover.
+    """
     about = matrix[:64].mean(axis=0)
     sums, squares = np.zeros((2, matrix.shape[1]))
     for rows in _blocks(matrix):
-        part = matrix[rows] - about
-        sums += part.sum(axis=0)
+        sums += (matrix[rows] - about).sum(axis=0)
+    centre = (about + sums / len(matrix)).astype(matrix.dtype)
+    columns = np.empty_like(matrix, order="C")
+    for rows in _blocks(matrix):
+        part = np.subtract(matrix[rows], centre, out=columns[rows])
         squares += np.einsum("ij,ij->j", part, part)
-    shift = sums / len(matrix)
-    centre = about + shift
-    deviation = np.sqrt(np.maximum(squares / len(matrix) - shift**2, 0))
+    deviation = np.sqrt(squares / len(matrix))
     deviation[deviation <= 8 * np.finfo(matrix.dtype).eps * np.abs(centre) + _SMALLEST] = 0
-    return centre, deviation
+    return centre, deviation, columns
 
 
 def _blocks(matrix: Matrix) -> list[slice]:
@@ -264,8 +269,7 @@ def _blocks(matrix: Matrix) -> list[slice]:
 
 def minimise(
     loss: Loss,
-    matrix: Matrix,
-    centre: Floats | float,
+    columns: Matrix,
     target: Floats,
     shares: Floats,
     penalty: Floats | float,
@@ -278,40 +282,35 @@ def minimise(
 
     L-BFGS that starts from ``solve``, which applies an approximate inverse of the objective's curvature in the
     weights to a gradient. It stops when the next step promises to lower the objective by no more than ``tolerance``.
-    The bias is sought for features less ``centre``, which changes nothing but how soon it is found.
 
     Returns
     -------
     weights, bias
         Float64; they may be the ``start`` of a problem that lies near.
     """
-    precision, blocks = matrix.dtype, _blocks(matrix)
+    precision, blocks = columns.dtype, _blocks(columns)
     if tolerance is None:
         tolerance = _SINGLE if precision == np.float32 else _DOUBLE
 
     def objective(point: Floats) -> tuple[float, Floats]:
-        weights, bias = point[:-1].astype(precision), plain(point)
+        weights, bias = point[:-1].astype(precision), np.float64(point[-1])
         shrink = penalty * point[:-1]
         value, pull, gradient = shrink @ point[:-1] / 2, 0.0, shrink
         for rows in blocks:
-            part = matrix[rows]
+            part = columns[rows]
             loss_there, slope = LOSSES[loss](part @ weights + bias, target[rows], shares[rows])
             value += loss_there
             pull += slope.sum()
             gradient += slope.astype(precision) @ part
-        return float(value), np.append(gradient - pull * centre, pull)
-
-    def plain(point: Floats) -> np.float64:
-        """Return the bias for the features as they are."""
-        return np.float64(point[-1] - (centre * point[:-1]).sum())
+        return float(value), np.append(gradient, pull)
 
     def newton(gradient: Floats) -> Floats:
         return np.append(solve(gradient[:-1]), gradient[-1] / CURVATURE[loss])
 
     if start is None:
         mean = float(np.clip(shares @ target, 1e-3, 1 - 1e-3))
-        start = np.zeros(matrix.shape[1]), float(np.log(mean / (1 - mean)))
-    point = np.append(start[0], start[1] + (centre * start[0]).sum())
+        start = np.zeros(columns.shape[1]), float(np.log(mean / (1 - mean)))
+    point = np.append(*start)
     value, gradient = objective(point)
     memory: deque[tuple[Floats, Floats]] = deque(maxlen=_MEMORY)
     for _ in range(_ITERATIONS):
@@ -331,7 +330,7 @@ def minimise(
         point, value, gradient = there, value_there, gradient_there
     if abs(fall) > 2 * (tolerance + _ROUNDING):
         raise InputError("the probe does not come to its optimum; standardize the features or raise weight_decay")
-    return point[:-1], float(plain(point))
+    return point[:-1], float(point[-1])
 
 
 def _two_loops(gradient: Floats, memory: Sequence[tuple[Floats, Floats]], newton: Solve) -> Floats:
@@ -347,35 +346,34 @@ def _two_loops(gradient: Floats, memory: Sequence[tuple[Floats, Floats]], newton
     return result
 
 
-def _factor(matrix: Matrix, centre: Floats, curvature: float, spread: Floats, penalty: Floats) -> Solve:
+def _factor(columns: Matrix, curvature: float, spread: Floats, penalty: Floats) -> Solve:
     """Solve with the curvature bound, in units in which each feature's part of it is 1."""
     from scipy.linalg import blas, cho_factor, cho_solve
 
     units = np.divide(1, np.sqrt(spread + penalty), out=np.zeros_like(spread), where=spread > 0)
-    (syrk,) = blas.get_blas_funcs(("syrk",), (matrix,))
-    bound = np.zeros((len(units), len(units)), dtype=matrix.dtype, order="F")
-    for rows in _blocks(matrix):
-        part = ((matrix[rows] - centre) * units).astype(matrix.dtype)
-        bound = syrk(curvature / len(matrix), part.T, beta=1, c=bound, overwrite_c=True)  # upper triangle
+    (syrk,) = blas.get_blas_funcs(("syrk",), (columns,))
+    bound = np.zeros((len(units), len(units)), dtype=columns.dtype, order="F")
+    for rows in _blocks(columns):
+        part = (columns[rows] * units).astype(columns.dtype)
+        bound = syrk(curvature / len(columns), part.T, beta=1, c=bound, overwrite_c=True)  # upper triangle
     ridge = penalty * units**2 + np.sqrt(np.finfo(bound.dtype).eps)
     bound[np.diag_indices_from(bound)] += ridge.astype(bound.dtype)
     factor = cho_factor(bound, overwrite_a=True, check_finite=False)
     return lambda gradient: units * cho_solve(factor, (units * gradient).astype(bound.dtype), check_finite=False)
 
 
-def _sketch(matrix: Matrix, centre: Floats, curvature: float, spread: Floats, penalty: Floats, *, own: bool) -> Solve:
+def _sketch(columns: Matrix, curvature: float, spread: Floats, penalty: Floats, *, own: bool) -> Solve:
     """Solve with the curvature of a spread of questions, S'S, plus a diagonal, by Woodbury's identity.
 
     What they leave out is spread over the features, by their ``own`` curvature or evenly.
     """
     from scipy.linalg import cho_factor, cho_solve
 
-    varies, size = spread > 0, min(len(matrix), _SKETCH)
-    missed = max(_MISSED * (1 - size / len(matrix)), _FLOOR)
+    varies, size = spread > 0, min(len(columns), _SKETCH)
+    missed = max(_MISSED * (1 - size / len(columns)), _FLOOR)
     diagonal = penalty + missed * (spread if own else np.maximum(np.median(spread), spread / _HUGE))
     units = np.divide(1, np.sqrt(diagonal), out=np.zeros_like(spread), where=varies)
-    rows = matrix[np.linspace(0, len(matrix) - 1, size).round().astype(int)]
-    rows -= centre.astype(rows.dtype)
+    rows = columns[np.linspace(0, len(columns) - 1, size).round().astype(int)]
     rows *= (units * np.sqrt((1 - missed) * curvature / size)).astype(rows.dtype)
     inner = rows @ rows.T
     inner[np.diag_indices_from(inner)] += 1 + np.finfo(inner.dtype).eps * np.trace(inner)

@@ -20,8 +20,8 @@ from capcal_lib.probes.linear import (
     Loss,
     Matrix,
     as_features,
+    centred,
     minimise,
-    moments,
     question_shares,
 )
 from capcal_lib.probes.recipe import LEARNING_RATES, Recipe, fit_paper_recipes
@@ -346,7 +346,7 @@ def _linear(
         for row in sorted(path, key=lambda row: -settings[row].weight_decay):  # each starts where the last one ended
             decay = settings[row].weight_decay
             solve = partial(np.multiply, 1 / (CURVATURE[loss] * sizes + decay))
-            probe = minimise(loss, inputs, 0.0, target, shares, decay, solve, start=probe, tolerance=TOLERANCE)
+            probe = minimise(loss, inputs, target, shares, decay, solve, start=probe, tolerance=TOLERANCE)
             result[row] = expit(others @ probe[0] + probe[1])
     return result
 
@@ -359,8 +359,8 @@ def _principal(matrix: Floats, new: Floats, standardize: bool) -> tuple[Floats, 
     """
     from scipy.linalg import eigh
 
-    centre, deviation = moments(matrix)
-    columns, new = matrix - centre, new - centre
+    centre, deviation, columns = centred(matrix)
+    new = new - centre
     if standardize:
         unit = np.divide(1, deviation, out=np.zeros_like(deviation), where=deviation > 0)
         columns, new = columns * unit, new * unit
