@@ -12,7 +12,7 @@ book: $(READY)
 	$(BIN)/capcal book
 
 test: check
-	$(BIN)/pytest -n 2 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile
 
 # vLLM for real, on the CPU: in process, and as a server with two data-parallel ranks.
 VLLM := build/vllm

@@ -94,7 +94,7 @@ def execute(pages: Iterable[Page], *, say: Say) -> None:
             say(f"unchanged  {page.name}")
     EXECUTED.mkdir(parents=True, exist_ok=True)
     log = EXECUTED / "kernels.log"
-    with ProcessPoolExecutor(WORKERS, get_context("spawn"), initializer=_talk_to, initargs=(log,)) as pool:
+    with ProcessPoolExecutor(WORKERS, get_context("spawn"), initializer=_settle, initargs=(log,)) as pool:
         jobs = {pool.submit(_run, page, NOTEBOOKS, page.executed, ROOT): page for page in stale}
         try:
             for number, job in enumerate(as_completed(jobs), start=1):
@@ -144,10 +144,12 @@ def _names(model: str) -> dict[str, str]:
     return {page.notebook: page.name for page in book_pages() if page.model == model}
 
 
-def _talk_to(log: Path) -> None:
-    """Send what kernels say about themselves to a file; what fails comes back as an error."""
+def _settle(log: Path) -> None:
+    """Send what kernels say about themselves to a file, and share the cores; what fails comes back as an error."""
     file = log.open("ab")
     os.dup2(file.fileno(), sys.stderr.fileno())
+    # More threads than cores wait for each other.
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // WORKERS)))
 
 
 def _run(page: Page, notebooks: Path, executed: Path, root: Path) -> float:
