@@ -20,7 +20,7 @@ from capcal_lib.intervals import Interval, bootstrap_mean, paired_difference
 from capcal_lib.manifests import PromptStyle, load_model
 from capcal_lib.metrics import capability_brier_terms
 from capcal_lib.probes import LinearProbe
-from capcal_lib.probes.coordinates import Coordinates, text_statistics
+from capcal_lib.probes.coordinates import Coordinates, coordinates_command, text_statistics
 from capcal_lib.probes.kernel import KernelProbe, principal_coordinates
 from capcal_lib.probes.recipe import LEARNING_RATES, Recipe, fit_paper_recipes
 from capcal_lib.probes.stacked import BLOCKS, StackedProbe
@@ -162,8 +162,7 @@ def _blocks(
 ) -> list[dict[str, npt.NDArray[np.floating]]]:
     """Return what the stacked probe reads of the training and of the test questions."""
     if here.directions != there.directions:
-        run = read_record(test.folder).identity
-        how = f"capcal coordinates --model {run.model} --dataset {run.dataset}"
+        how = coordinates_command(test.folder)
         raise InputError(f"{test.folder}: its coordinates are not along the training run's directions; run: {how}")
     statistics = principal_coordinates(here.statistics, there.statistics)
     blocks = []

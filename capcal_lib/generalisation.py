@@ -23,7 +23,7 @@ from capcal_lib.manifests import Dataset, PromptStyle, dataset_names, load_datas
 from capcal_lib.metrics import capability_brier_terms, noise_spread, uniform_baseline_brier_terms
 from capcal_lib.probes import LinearProbe
 from capcal_lib.probes.coordinates import FILE as COORDINATES
-from capcal_lib.probes.coordinates import Coordinates, read_coordinates
+from capcal_lib.probes.coordinates import Coordinates, coordinates_command, read_coordinates
 from capcal_lib.probes.reliance import Familiarity, conformal_half_width
 from capcal_lib.reported import load_reported
 from capcal_lib.store import find_run, read_record
@@ -80,11 +80,8 @@ class ProbeSet:
         if not (self.folder / COORDINATES).exists():
             return None
         kept = read_coordinates(self.folder)
-        places = pd.Index(kept.question_ids).get_indexer(pd.Index(self.question_ids))
-        if (places < 0).any():
-            run = read_record(self.folder).identity
-            how = f"capcal coordinates --model {run.model} --dataset {run.dataset}"
-            raise InputError(f"{self.folder}: some sampled questions have no coordinates; make them with: {how}")
+        how = f"coordinates; make them with: {coordinates_command(self.folder)}"
+        places = _places(kept.question_ids, self.question_ids, self.folder, lacking=how)
         names = [str(name) for name in self.question_ids]
         return Coordinates(names, kept.points[places], kept.statistics[places], kept.directions)
 
@@ -121,14 +118,14 @@ def _load(folder: Path, dataset: Dataset, k: int | None) -> ProbeSet:
     names, features = read_features(folder)
     evidence: Evidence = "simulated" if read_record(folder).identity.engine == "simulated" else "measured"
     ids = counts.question_ids[scored]
-    matrix = features[_places(names, ids, folder)]
+    matrix = features[_places(names, ids, folder, lacking="hidden states; extract them with: capcal features")]
     return ProbeSet(dataset, evidence, folder, ids, matrix, counts.correct[scored], counts.total[scored])
 
 
-def _places(names: Sequence[str], wanted: npt.NDArray[np.str_], folder: Path) -> npt.NDArray[np.int64]:
+def _places(names: Sequence[str], wanted: npt.NDArray[np.str_], folder: Path, *, lacking: str) -> npt.NDArray[np.int64]:
     places = pd.Index(list(names)).get_indexer(pd.Index(wanted))
     if (places < 0).any():
-        raise InputError(f"{folder}: some sampled questions have no hidden states; extract them with: capcal features")
+        raise InputError(f"{folder}: some sampled questions have no {lacking}")
     return places.astype(np.int64)
 
 

@@ -107,10 +107,8 @@ def _digests(run: Path) -> pd.DataFrame:
 def _take(into: Path, run: Path) -> Merged:
     record = read_record(run)
     target = run_folder(into, record.identity)
-    known = Present()
-    for rows in stream_samples(target, KEY) if _exists(target) else ():
-        for key in rows[KEY].itertuples(index=False, name=None):
-            known.add(key)
+    there = stream_samples(target, KEY) if _exists(target) else ()
+    known = Present(key for rows in there for key in rows[KEY].itertuples(index=False, name=None))
     taken = present = 0
     with ExitStack() as stack:
         writer = None if _exists(target) else stack.enter_context(open_writer(into, record))

@@ -102,14 +102,15 @@ def how_made(store: Path) -> pd.DataFrame:
     """
     rows = []
     for folder in list_runs(store):
-        made, status = read_record(folder).made_with, run_status(folder)
-        run = status.identity
+        record = read_record(folder)
+        run = record.identity
         if run.engine == "simulated":
             continue
+        status = run_status(folder)
         engine = f"{run.engine}, {run.dtype}" if run.dtype else run.engine
         took = duration(status.seconds) if status.seconds else math.nan
         facts = run.model, f"{run.dataset} ({run.split})", status.questions, status.samples, status.tokens
-        rows.append((*facts, engine, made["machine"], took, status.tokens_per_second))
+        rows.append((*facts, engine, record.made_with["machine"], took, status.tokens_per_second))
     columns = ["model", "data set", "questions", "samples", "tokens", "engine", "machine", "time", "tokens/s"]
     return pd.DataFrame(rows, columns=columns)
 

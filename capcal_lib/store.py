@@ -180,8 +180,10 @@ def read_samples(folder: Path, columns: Sequence[str] = SCHEMA.names) -> pd.Data
 class Present:
     """Which samples there are: by question, a bit for each, which is small at any size."""
 
-    def __init__(self) -> None:
+    def __init__(self, there: Iterable[tuple[str, int]] = ()) -> None:
         self._bits: dict[str, int] = {}
+        for key in there:
+            self.add(key)
 
     def __len__(self) -> int:
         return sum(bits.bit_count() for bits in self._bits.values())

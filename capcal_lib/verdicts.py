@@ -47,9 +47,7 @@ def grade_run(folder: Path) -> Graded:
     old = _read(folder) if (folder / FILE).exists() else None
     version = old.schema.metadata[b"grader"].decode() if old is not None else ""
     current = old if old is not None and version == GRADER_VERSION else SCHEMA.empty_table()
-    known = Present()
-    for key in keys(current):
-        known.add(key)
+    known = Present(keys(current))
     questions = run_questions(folder)
     fresh = pa.concat_tables(
         [SCHEMA.empty_table(), *(_grade(rows, known, questions) for rows in stream_samples(folder, ["response"]))]

@@ -16,15 +16,7 @@ from capcal_lib.manifests import load_dataset
 from capcal_lib.metrics import capability_brier
 from capcal_lib.paths import RECORDED_RUNS
 from capcal_lib.probes.coordinates import FILE
-
-MODEL = "simulated"
-TRAINING = lab.training_sets(RECORDED_RUNS, MODEL)
-TESTS = lab.evaluation_sets(RECORDED_RUNS, MODEL)
-CAPITALS, UNSEEN = lab.pick(TRAINING, "mini-capitals")[0], lab.pick(TESTS, "mini-capitals")[0]
-
-
-def rng(seed: int = 0) -> np.random.Generator:
-    return np.random.default_rng(seed)
+from tests.probe_sets import CAPITALS, MODEL, TESTS, TRAINING, UNSEEN, rng
 
 
 def test_a_contest_scores_everybody_on_the_same_questions() -> None:

@@ -24,15 +24,7 @@ from capcal_lib.probes.reliance import Familiarity, conformal_half_width
 from capcal_lib.questions import load_questions
 from capcal_lib.sampling import sample
 from capcal_lib.store import list_runs
-
-MODEL = "simulated"
-TRAINING = lab.training_sets(RECORDED_RUNS, MODEL)
-TESTS = lab.evaluation_sets(RECORDED_RUNS, MODEL)
-CAPITALS, UNSEEN = lab.pick(TRAINING, "mini-capitals")[0], lab.pick(TESTS, "mini-capitals")[0]
-
-
-def rng(seed: int = 0) -> np.random.Generator:
-    return np.random.default_rng(seed)
+from tests.probe_sets import CAPITALS, MODEL, TESTS, TRAINING, UNSEEN, rng
 
 
 def test_the_recorded_sets_are_found_with_their_counts() -> None:

@@ -116,8 +116,7 @@ def read_coordinates(folder: Path) -> Coordinates:
         Where there is nothing, with the command that makes it; for a corrupt file, or one of an earlier form.
     """
     path = folder / FILE
-    run = read_record(folder).identity
-    how = f"with: capcal coordinates --model {run.model} --dataset {run.dataset}"
+    how = f"with: {coordinates_command(folder)}"
     if not path.exists():
         raise InputError(f"no coordinates in {folder}; make them {how}")
     table = read_table(path)
@@ -130,6 +129,12 @@ def read_coordinates(folder: Path) -> Coordinates:
         statistics.astype(np.float64),
         table.schema.metadata[b"directions"].decode(),
     )
+
+
+def coordinates_command(folder: Path) -> str:
+    """Return the command that keeps the coordinates of a run."""
+    run = read_record(folder).identity
+    return f"capcal coordinates --model {run.model} --dataset {run.dataset}"
 
 
 def _write(folder: Path, kept: Coordinates) -> None:
