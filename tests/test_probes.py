@@ -156,6 +156,17 @@ def test_means_far_beyond_the_deviations_cost_no_precision(loss, standardize):
     np.testing.assert_allclose(single.predict(features), exact.predict(features), atol=5e-3)
 
 
+def test_features_that_cancel_beyond_single_precision_are_fitted_in_double():
+    features, correct = np.zeros((7, 7)), np.array([0, 1, 0, 0, 0, 0, 0])
+    features[:2] = [[0, 0, 0, 1, 0, 0, 0], [0, 0, 0, 0, 0, 0, 1]]
+    features[2:4] = [[0, 0, -5296, 0, -60, -67, -4811], [-29, -24, -10, 0, 0, 0, -349]]
+    exact, single = (
+        LinearProbe(weight_decay=1e-3).fit(features.astype(precision), correct, np.ones(7, dtype=int))
+        for precision in (np.float64, np.float32)
+    )
+    np.testing.assert_allclose(single.predict(features), exact.predict(features), atol=1e-4)
+
+
 def test_soft_labels_are_counts_without_their_totals():
     features, correct, total = draw(60, 5)
     soft = LinearProbe().fit_soft(features, correct / total)
@@ -240,6 +251,46 @@ def test_without_features_that_tell_anything_it_predicts_the_mean():
     probe = LinearProbe().fit(np.ones((4, 3)), [1, 2, 3, 4], [4, 4, 4, 4])
     assert probe.weights.tolist() == [0, 0, 0]
     np.testing.assert_allclose(probe.predict([[1.0, 5.0, -3.0]]), 0.625, atol=1e-6)
+
+
+@pytest.mark.parametrize("precision", [np.float32, np.float64])
+@pytest.mark.parametrize("questions", [3, 129, 5_000])
+def test_a_constant_feature_has_no_weight_however_its_mean_is_rounded(questions, precision):
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal(300) * 10.0 ** rng.uniform(-8, 8, 300)
+    features = np.tile(values, (questions, 1)).astype(precision)
+    features[:, 0] = rng.standard_normal(questions)
+    probe = LinearProbe(weight_decay=0.1).fit(features, rng.integers(0, 10, questions), np.full(questions, 9))
+    assert probe.weights[0] != 0
+    assert not probe.weights[1:].any()
+
+
+@given(st.sampled_from([1e15, 1e20, 9e29]), st.sampled_from([np.float32, np.float64]))
+def test_large_features_are_no_fault(size, precision):
+    features = np.array([[size], [-size], [0]], dtype=precision)
+    assert linear.as_features(features) is features
+
+
+def test_the_last_step_is_taken():
+    features, correct, total = draw(100, 6)
+    centre, deviation, columns = linear.centred(features)
+    penalty, shares = np.full(6, 0.1), np.full(100, 1 / 100)
+    solve = linear._factor(columns, 1 / 4, deviation**2 / 4, penalty)
+    probe = LinearProbe(weight_decay=0.1)
+    near, nearer = (
+        linear.minimise("bce", columns, correct / total, shares, penalty, solve, tolerance=tolerance)
+        for tolerance in (1e9, 1e-2)  # one step and two
+    )
+    values = [
+        objective(probe, features, correct, total, weights, bias - centre @ weights)
+        for weights, bias in (
+            (np.zeros(6), np.log(np.mean(correct / total) / np.mean(1 - correct / total))),
+            near,
+            nearer,
+        )
+    ]
+    assert values == sorted(values, reverse=True)
+    assert len(set(values)) == 3
 
 
 def test_the_bias_is_not_penalised():
@@ -342,6 +393,7 @@ def test_separable_features_without_decay_are_no_trouble():
         ({"features": [["a"], ["b"], ["c"]]}, "features are numbers"),
         ({"features": [[1.0, 2], [1, np.nan], [1, 2]]}, "row 1: feature 1 is nan"),
         ({"features": [[1.0], [2], [np.inf]]}, "row 2: feature 0 is inf"),
+        ({"features": [[1.0], [-1e40], [2]]}, r"row 1: feature 0 is -1e\+40; features are finite and below 1e\+30"),
         ({"features": np.zeros((4, 2))}, "features have 4 rows, but there are counts of 3 questions"),
         ({"correct": [1, 3, 1]}, "row 1: correct is 3, more than its total"),
         ({"correct": [1, -1, 1]}, "row 1: correct is -1"),
