@@ -204,7 +204,7 @@ def wide_table(table: pd.DataFrame) -> pd.DataFrame:
     if table.empty:
         return table
     limits = zip(table["brier"], table["difference low"], table["difference high"], strict=True)
-    cells = table.assign(cell=[f"{score:.4f} [{low:+.4f}, {high:+.4f}]" for score, low, high in limits])
+    cells = table.assign(cell=[f"{score:z.4f} [{low:+z.4f}, {high:+z.4f}]" for score, low, high in limits])
     wide = cells.pivot(index="predictor", columns="data set", values="cell")
     return (
         wide.reindex(pd.unique(table["predictor"]), columns=pd.unique(table["data set"]))
@@ -290,7 +290,7 @@ def stacked_shown(table: pd.DataFrame) -> pd.DataFrame:
 def _spelt(*columns: Iterable[float]) -> list[str]:
     """Write numbers, the lower and the upper ends of their intervals as one text each."""
     return [
-        f"{middle:+.4f} {interval_text(Interval(middle, low, high), 4)}"
+        f"{middle:+z.4f} {interval_text(Interval(middle, low, high), 4)}"
         for middle, low, high in zip(*columns, strict=True)
     ]
 

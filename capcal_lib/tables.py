@@ -52,6 +52,9 @@ def show(table: pd.DataFrame, caption: str, *, digits: int = 4, empty: str = NO_
     """Draw a table: escaped, so many digits unless a column's format says otherwise, badges for evidence."""
     if table.empty:
         table, formats = pd.DataFrame({"": [empty]}), {}
+    numbers = [name for name in table.select_dtypes("floating") if name not in formats]
+    table = table.copy()
+    table[numbers] = table[numbers].round(digits) + 0.0  # no negative zeros
     styler = Styler(table, precision=digits, na_rep="–", thousands=",", escape="html", uuid="table", cell_ids=False)
     styler = styler.format_index(escape="html", axis="columns").hide(axis="index")
     styler = styler.set_caption(caption).set_table_attributes('class="capcal"')
@@ -128,7 +131,7 @@ def interval_text(interval: Interval, digits: int = 3) -> str:
     """Write an interval's limits, ``[low, high]``; nothing where they are not known."""
     if np.isnan(interval.low):
         return ""
-    return f"[{interval.low:.{digits}f},\u00a0{interval.high:.{digits}f}]"
+    return f"[{interval.low:z.{digits}f},\u00a0{interval.high:z.{digits}f}]"
 
 
 def brier_terms(one: Evaluation, *, corrected: bool = True, fallback: float | None = None) -> pd.DataFrame:
@@ -472,14 +475,14 @@ def score_file(path: Path) -> list[tuple[str, str, str]]:
     if (table["total"] > 1).all():
         corrected = bootstrap_mean(capability_brier_terms(*triple, corrected=True), rng=rng)
         rows += [
-            ("capability Brier, corrected", f"{corrected.estimate:.4f}", interval_text(corrected, 4)),
-            ("uniform random, corrected", f"{uniform_baseline_brier(*counted, corrected=True):.4f}", ""),
-            ("noise floor of the plug-in", f"{noise_floor(*counted):.4f}", ""),
+            ("capability Brier, corrected", f"{corrected.estimate:z.4f}", interval_text(corrected, 4)),
+            ("uniform random, corrected", f"{uniform_baseline_brier(*counted, corrected=True):z.4f}", ""),
+            ("noise floor of the plug-in", f"{noise_floor(*counted):z.4f}", ""),
         ]
     rows += [
-        ("expected response Brier", f"{expected_response_brier(*triple):.4f}", ""),
-        ("correctness variance", f"{correctness_variance(*counted):.4f}", ""),
-        ("Spearman with mu_hat", f"{spearman(*triple):.4f}", ""),
+        ("expected response Brier", f"{expected_response_brier(*triple):z.4f}", ""),
+        ("correctness variance", f"{correctness_variance(*counted):z.4f}", ""),
+        ("Spearman with mu_hat", f"{spearman(*triple):z.4f}", ""),
     ]
     return rows
 
@@ -662,7 +665,7 @@ def _cell(row: "pd.Series[Any]") -> str | float:
     absent = row.get("missing", 0) / row.get("questions", 1)
     word = "filled" if row.get("filled", 0) else "missing"
     parts = (
-        f"{row['brier']:.4f}",
+        f"{row['brier']:z.4f}",
         interval,
         "tie" if row["tied"] else "",
         f"{absent:.1%}\u00a0{word}" if absent else "",

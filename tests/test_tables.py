@@ -703,13 +703,21 @@ def test_hostile_text_is_shown_and_never_markup() -> None:
 
 def test_show_formats_numbers_and_marks_evidence() -> None:
     table = pd.DataFrame(
-        {"a": [0.123456, NAN], "gap": [1e-17, 2.0], "n": [1234567, 2], "evidence": ["measured", "reported"]}
+        {
+            "a": [0.123456, NAN, -1e-9],
+            "gap": [1e-17, 2.0, 0.0],
+            "n": [1234567, 2, -3],
+            "evidence": ["measured", "reported", "simulated"],
+        }
     )
+    before = table.copy()
     html = tables.show(table, "What it is.", gap="{:.1e}").to_html()
     page = Cells(html)
     texts = [content.strip() for _, content in page.cells]
     assert texts[:4] == ["a", "gap", "n", "evidence"]
-    assert texts[4:] == ["0.1235", "1.0e-17", "1,234,567", "measured", "–", "2.0e+00", "2", "reported"]
+    assert texts[4:8] == ["0.1235", "1.0e-17", "1,234,567", "measured"]
+    assert texts[8:] == ["–", "2.0e+00", "2", "reported", "0.0000", "0.0e+00", "-3", "simulated"]
+    pd.testing.assert_frame_equal(table, before)
     assert '<span class="evidence measured">measured</span>' in html
     assert '<span class="evidence reported">reported</span>' in html
     assert "<caption>What it is.</caption>" in html
@@ -770,6 +778,7 @@ def test_interval_text() -> None:
     assert tables.interval_text(interval) == "[0.123,\u00a00.900]"
     assert tables.interval_text(interval, 4) == "[0.1235,\u00a00.9000]"
     assert tables.interval_text(tables.Interval(0.5, NAN, NAN)) == ""
+    assert tables.interval_text(tables.Interval(0, -1e-9, 0.1)) == "[0.000,\u00a00.100]"
 
 
 @pytest.mark.parametrize("one", EDGES.values(), ids=EDGES)
