@@ -252,17 +252,17 @@ def centred(matrix: Matrix) -> tuple[Matrix, Floats, Matrix]:
 
     Hidden states have means many times their deviations, from which a product in single precision does not recover.
     """
-    about = matrix[:64].mean(axis=0)
     sums, squares = np.zeros((2, matrix.shape[1]))
-    for rows in _blocks(matrix):
-        sums += (matrix[rows] - about).sum(axis=0)
-    centre = (about + sums / len(matrix)).astype(matrix.dtype)
+    for start in range(0, len(matrix), 16):  # few at a time, for what is summed in single precision
+        sums += matrix[start : start + 16].sum(axis=0)
+    centre = (sums / len(matrix)).astype(matrix.dtype)
     columns = np.empty_like(matrix, order="C")
     for rows in _blocks(matrix):
         part = np.subtract(matrix[rows], centre, out=columns[rows])
         squares += np.einsum("ij,ij->j", part, part)
     deviation = np.sqrt(squares / len(matrix))
-    deviation[deviation <= 8 * np.finfo(matrix.dtype).eps * np.abs(centre) + _SMALLEST] = 0
+    rounding = 8 * np.finfo(matrix.dtype).eps + len(matrix) * np.finfo(np.float64).eps
+    deviation[deviation <= rounding * np.abs(centre) + _SMALLEST] = 0
     return centre, deviation, columns
 
 
@@ -315,14 +315,14 @@ def minimise(
         return float(value), np.append(gradient, pull)
 
     def newton(gradient: Floats) -> Floats:
-        return np.append(solve(gradient[:-1]), gradient[-1] / CURVATURE[loss])
+        return scale * np.append(solve(gradient[:-1]), gradient[-1] / CURVATURE[loss])
 
     if start is None:
         mean = float(np.clip(shares @ target, 1e-3, 1 - 1e-3))
         start = np.zeros(columns.shape[1]), float(np.log(mean / (1 - mean)))
     point = np.append(*start)
     value, gradient = objective(point)
-    memory: deque[tuple[Floats, Floats]] = deque(maxlen=_MEMORY)
+    scale, memory = 1.0, deque[tuple[Floats, Floats]](maxlen=_MEMORY)
     for _ in range(_ITERATIONS):
         step = -_two_loops(gradient, memory, newton)
         fall = -(gradient @ step)  # twice what the step promises
@@ -336,8 +336,11 @@ def minimise(
                 break
         else:
             break
-        if (there - point) @ (gradient_there - gradient) > 0:
-            memory.append((there - point, gradient_there - gradient))
+        moved, change = there - point, gradient_there - gradient
+        if moved @ change > 0:
+            if not memory:  # midway from the bound of the curvature to what the first step met
+                scale = float(np.sqrt(moved @ change / (change @ newton(change))))
+            memory.append((moved, change))
         point, value, gradient = there, value_there, gradient_there
     if precision == np.float32 and not 0 <= fall <= 2 * tolerance:  # too coarse for features that cancel one another
         start = point[:-1], float(point[-1])
