@@ -52,9 +52,9 @@ def show(table: pd.DataFrame, caption: str, *, digits: int = 4, empty: str = NO_
     """Draw a table: escaped, so many digits unless a column's format says otherwise, badges for evidence."""
     if table.empty:
         table, formats = pd.DataFrame({"": [empty]}), {}
-    numbers = [name for name in table.select_dtypes("float") if name not in formats]
+    numbers = (table.dtypes == np.float64) & ~table.columns.isin(list(formats))
     table = table.copy()
-    table[numbers] = table[numbers].round(digits) + 0.0  # no negative zeros
+    table.loc[:, numbers] = table.loc[:, numbers].round(digits) + 0.0  # no negative zeros
     styler = Styler(table, precision=digits, na_rep="–", thousands=",", escape="html", uuid="table", cell_ids=False)
     styler = styler.format_index(escape="html", axis="columns").hide(axis="index")
     styler = styler.set_caption(caption).set_table_attributes('class="capcal"')
