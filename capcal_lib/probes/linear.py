@@ -384,7 +384,7 @@ def _sketch(columns: Matrix, curvature: float, spread: Floats, penalty: Floats, 
 
     What they leave out is spread over the features, by their ``own`` curvature or evenly.
     """
-    from scipy.linalg import blas, cho_factor, cho_solve
+    from scipy.linalg import blas, cho_factor, lapack
 
     varies, size = spread > 0, min(len(columns), _SKETCH)
     missed = max(_MISSED * (1 - size / len(columns)), _FLOOR)
@@ -392,14 +392,16 @@ def _sketch(columns: Matrix, curvature: float, spread: Floats, penalty: Floats, 
     units = np.divide(1, np.sqrt(diagonal), out=np.zeros_like(spread), where=varies)
     rows = columns[np.linspace(0, len(columns) - 1, size).round().astype(int)]
     rows *= (units * np.sqrt((1 - missed) * curvature / size)).astype(rows.dtype)
-    syrk, gemv = blas.get_blas_funcs(("syrk", "gemv"), (rows,))
+    syrk, gemv, trmv = blas.get_blas_funcs(("syrk", "gemv", "trmv"), (rows,))
+    (trtri,) = lapack.get_lapack_funcs(("trtri",), (rows,))
     inner = syrk(1, rows.T, trans=True)  # upper triangle
     inner[np.diag_indices_from(inner)] += 1 + np.finfo(inner.dtype).eps * np.trace(inner)
-    factor = cho_factor(inner, overwrite_a=True, check_finite=False)
+    factor, _ = cho_factor(inner, overwrite_a=True, check_finite=False)
+    root, _ = trtri(factor, overwrite_c=True)  # root root' is the inverse
 
     def solve(gradient: Floats) -> Floats:
         scaled = (units * gradient).astype(rows.dtype)
-        explained = cho_solve(factor, gemv(1, rows.T, scaled, trans=True), check_finite=False)
+        explained = trmv(root, trmv(root, gemv(1, rows.T, scaled, trans=True), trans=True))
         return units * (scaled - gemv(1, rows.T, explained))
 
     return solve
