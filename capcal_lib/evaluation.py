@@ -1,5 +1,6 @@
 """An evaluation: the counts of one model on one data set, and every confidence there is for its questions."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -18,7 +19,7 @@ from capcal_lib.manifests import Dataset, Model, PromptStyle, dataset_names, loa
 from capcal_lib.probes import LinearProbe
 from capcal_lib.reported import beta_moments
 from capcal_lib.simulation import beta_from_moments, beta_sample
-from capcal_lib.store import differences, find_run, read_record
+from capcal_lib.store import Identity, differences, find_run, read_record
 from capcal_lib.verdicts import FILE, read_verdicts
 from capcal_lib.votes import Answers, canonical, mean_tokens, read_answers
 
@@ -110,7 +111,7 @@ def load_evaluation(store: Path, model: str, dataset: str, *, k_eval: int = 100,
     return Evaluation(
         model=load_model(model).on(dataset),
         dataset=manifest,
-        evidence="simulated" if identity.engine == "simulated" else "measured",
+        evidence=evidence_of(identity),
         sampled=True,
         source=f"run {folder.name}",
         counts=counts,
@@ -200,6 +201,11 @@ def _vote(folder: Path, verdicts: pd.DataFrame, tokens: float, *, k_eval: int, k
     return estimated(list(votes), consistency(list(votes.values())), tokens=round(k_c * tokens))
 
 
+def evidence_of(identity: Identity) -> Evidence:
+    """Tell the runs of the simulated model from those of real ones."""
+    return "simulated" if identity.engine == "simulated" else "measured"
+
+
 def _probes(store: Path, folder: Path, counts: Counts) -> dict[str, Confidence]:
     """Predict with every probe that can be trained from the store's runs on training splits, asked in the same style.
 
@@ -210,16 +216,23 @@ def _probes(store: Path, folder: Path, counts: Counts) -> dict[str, Confidence]:
     identity = read_record(folder).identity
     ids, features = read_features(folder)
     predicted = {}
-    for manifest in map(load_dataset, dataset_names()):
-        split = manifest.training_split
-        if split is None or not any(store.joinpath(identity.model, f"{manifest.name}-{split}").glob(f"*/{FEATURES}")):
-            continue
-        run = find_run(store, identity.model, manifest.name, split)
-        same_style = read_record(run).identity.prompt_style == identity.prompt_style
-        if same_style and (run / FEATURES).exists() and (run / FILE).exists():
-            _refuse_other_prompts(run, folder)
-            predicted[manifest.probe] = _aligned(estimated(ids, trained_probe(run).predict(features)), counts)
+    for dataset, run in runs_for_probes(store, identity.model, lambda one: one.training_split, identity.prompt_style):
+        _refuse_other_prompts(run, folder)
+        predicted[dataset.probe] = _aligned(estimated(ids, trained_probe(run).predict(features)), counts)
     return predicted
+
+
+def runs_for_probes(
+    store: Path, model: str, split: Callable[[Dataset], str | None], style: PromptStyle
+) -> Iterator[tuple[Dataset, Path]]:
+    """Find a model's graded runs with hidden states on one split of every data set, asked in one style of prompt."""
+    for dataset in map(load_dataset, dataset_names()):
+        name = split(dataset)
+        if name is None or not any(store.joinpath(model, f"{dataset.name}-{name}").glob(f"*/{FEATURES}")):
+            continue
+        run = find_run(store, model, dataset.name, name)
+        if (run / FEATURES).exists() and (run / FILE).exists() and read_record(run).identity.prompt_style == style:
+            yield dataset, run
 
 
 def _refuse_other_prompts(run: Path, folder: Path) -> None:

@@ -15,20 +15,19 @@ import pandas as pd
 
 from capcal_lib.counts import count_verdicts
 from capcal_lib.errors import InputError
-from capcal_lib.estimates import FEATURES, read_features
-from capcal_lib.evaluation import Evidence
+from capcal_lib.estimates import read_features
+from capcal_lib.evaluation import Evidence, evidence_of, runs_for_probes
 from capcal_lib.inputs import Floats, Ints
 from capcal_lib.intervals import bootstrap_mean, paired_difference
-from capcal_lib.manifests import Dataset, PromptStyle, dataset_names, load_dataset, load_model
+from capcal_lib.manifests import Dataset, PromptStyle, load_dataset, load_model
 from capcal_lib.metrics import capability_brier_terms, noise_spread, uniform_baseline_brier_terms
 from capcal_lib.probes import LinearProbe
 from capcal_lib.probes.coordinates import FILE as COORDINATES
 from capcal_lib.probes.coordinates import Coordinates, coordinates_command, read_coordinates
 from capcal_lib.probes.reliance import Familiarity, conformal_half_width
 from capcal_lib.reported import load_reported
-from capcal_lib.store import find_run, read_record
+from capcal_lib.store import read_record
 from capcal_lib.tables import shift
-from capcal_lib.verdicts import FILE as VERDICTS
 from capcal_lib.verdicts import read_verdicts
 
 MIXTURE = "Equal shares of all sets"
@@ -99,16 +98,9 @@ def evaluation_sets(store: Path, model: str, *, k_eval: int = 100, style: Prompt
 def _sets(
     store: Path, model: str, split: Callable[[Dataset], str | None], *, k: int | None, style: PromptStyle | None
 ) -> list[ProbeSet]:
-    found, style = [], style or load_model(model).prompt_style
-    for dataset in map(load_dataset, dataset_names()):
-        name = split(dataset)
-        folders = list(store.glob(f"{load_model(model).name}/{dataset.name}-{name}/*/{FEATURES}"))
-        if name is None or not folders or not (folders[0].parent / VERDICTS).exists():
-            continue
-        folder = find_run(store, model, dataset.name, name)
-        if read_record(folder).identity.prompt_style == style:
-            found.append(_load(folder, dataset, k))
-    return found
+    manifest = load_model(model)
+    runs = runs_for_probes(store, manifest.name, split, style or manifest.prompt_style)
+    return [_load(folder, dataset, k) for dataset, folder in runs]
 
 
 def _load(folder: Path, dataset: Dataset, k: int | None) -> ProbeSet:
@@ -116,7 +108,7 @@ def _load(folder: Path, dataset: Dataset, k: int | None) -> ProbeSet:
     counts = count_verdicts(verdicts, k=k or int(verdicts["sample_index"].max()) + 1)
     scored = counts.total > 1
     names, features = read_features(folder)
-    evidence: Evidence = "simulated" if read_record(folder).identity.engine == "simulated" else "measured"
+    evidence = evidence_of(read_record(folder).identity)
     ids = counts.question_ids[scored]
     matrix = features[_places(names, ids, folder, lacking="hidden states; extract them with: capcal features")]
     return ProbeSet(dataset, evidence, folder, ids, matrix, counts.correct[scored], counts.total[scored])

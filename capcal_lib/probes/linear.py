@@ -345,7 +345,7 @@ def minimise(
     if precision == np.float32 and not 0 <= fall <= 2 * tolerance:  # too coarse for features that cancel one another
         start = point[:-1], float(point[-1])
         return minimise(loss, columns.astype(np.float64), target, shares, penalty, solve, start=start)
-    if abs(fall) > 2 * (tolerance + _ROUNDING):
+    if not abs(fall) <= 2 * (tolerance + _ROUNDING):  # NaN neither
         raise InputError("the probe does not come to its optimum; standardize the features or raise weight_decay")
     return point[:-1], float(point[-1])
 
