@@ -477,11 +477,11 @@ def score_file(path: Path) -> list[tuple[str, str, str]]:
         rows += [
             ("capability Brier, corrected", f"{corrected.estimate:z.4f}", interval_text(corrected, 4)),
             ("uniform random, corrected", f"{uniform_baseline_brier(*counted, corrected=True):z.4f}", ""),
-            ("noise floor of the plug-in", f"{noise_floor(*counted):z.4f}", ""),
+            ("noise floor of the plug-in", f"{noise_floor(*counted):.4f}", ""),
         ]
     rows += [
-        ("expected response Brier", f"{expected_response_brier(*triple):z.4f}", ""),
-        ("correctness variance", f"{correctness_variance(*counted):z.4f}", ""),
+        ("expected response Brier", f"{expected_response_brier(*triple):.4f}", ""),
+        ("correctness variance", f"{correctness_variance(*counted):.4f}", ""),
         ("Spearman with mu_hat", f"{spearman(*triple):z.4f}", ""),
     ]
     return rows

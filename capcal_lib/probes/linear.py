@@ -386,10 +386,10 @@ def _sketch(columns: Matrix, curvature: float, spread: Floats, penalty: Floats, 
     """
     from scipy.linalg import blas, cho_factor, lapack
 
-    varies, size = spread > 0, min(len(columns), _SKETCH)
+    size = min(len(columns), _SKETCH)
     missed = max(_MISSED * (1 - size / len(columns)), _FLOOR)
     diagonal = penalty + missed * (spread if own else np.maximum(np.median(spread), spread / _HUGE))
-    units = np.divide(1, np.sqrt(diagonal), out=np.zeros_like(spread), where=varies)
+    units = np.divide(1, np.sqrt(diagonal), out=np.zeros_like(spread), where=spread > 0)
     rows = columns[np.linspace(0, len(columns) - 1, size).round().astype(int)]
     rows *= (units * np.sqrt((1 - missed) * curvature / size)).astype(rows.dtype)
     syrk, gemv, trmv = blas.get_blas_funcs(("syrk", "gemv", "trmv"), (rows,))
@@ -441,8 +441,12 @@ def as_features(features: npt.ArrayLike) -> Matrix:
             f"features are numbers of shape (n_questions, n_features); got {matrix.dtype} of shape {matrix.shape}"
         )
     matrix = matrix.astype(np.result_type(matrix.dtype, np.float32), copy=False)
-    if not np.einsum("ij,ij->", matrix, matrix) < _LARGEST and not (np.abs(matrix) < _LARGEST).all():
-        row, column = np.argwhere(~(np.abs(matrix) < _LARGEST))[0]
-        value = matrix[row, column]
-        raise InputError(f"row {row}: feature {column} is {value}; features are finite and below {_LARGEST:g} in size")
+    if not np.einsum("ij,ij->", matrix, matrix) < _LARGEST:  # then some may be too large, or NaN
+        bad = np.argwhere(~(np.abs(matrix) < _LARGEST))
+        if len(bad):
+            row, column = bad[0]
+            raise InputError(
+                f"row {row}: feature {column} is {matrix[row, column]}; "
+                f"features are finite and below {_LARGEST:g} in size"
+            )
     return matrix
