@@ -78,7 +78,8 @@ def exact_accuracy(
     Raises
     ------
     InputError
-        For an engine that cannot say how probable an answer is, or an epsilon out of range.
+        For an engine that cannot say how probable an answer is, prompts that ask for reasoning, or an epsilon out of
+        range.
 
     Examples
     --------
@@ -96,6 +97,11 @@ def exact_accuracy(
         raise InputError(
             f"engine {engine.family} does not tell the probability of whole answers, so mu can only be estimated; "
             "draw samples with: capcal sample"
+        )
+    if model.prompt_style != "short":
+        raise InputError(
+            f"{model.name!r} is asked to reason before it answers (prompt style {model.prompt_style}), and "
+            "such responses are too many to enumerate; draw samples with: capcal sample"
         )
     found = {
         each.question_id: each

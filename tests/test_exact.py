@@ -83,6 +83,13 @@ def test_an_engine_that_cannot_is_refused() -> None:
         exact_accuracy(Sampling(), MODEL, [ASKED])  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("style", ["steps", "paper"])
+def test_prompts_that_ask_for_reasoning_are_refused(style: str) -> None:
+    reasoning = MODEL.model_copy(update={"prompt_style": style})
+    with pytest.raises(InputError, match=f"reason before it answers .prompt style {style}.* too many to enumerate"):
+        exact_accuracy(open_engine(reasoning), reasoning, [ASKED])
+
+
 def test_bounds_are_kept_and_only_new_questions_are_asked(tmp_path: Path) -> None:
     folder = sample("simulated", "mini-capitals", k=1, limit=5, store=tmp_path).folder
     with pytest.raises(InputError, match="make them with: capcal exact --model simulated --dataset mini-capitals"):
