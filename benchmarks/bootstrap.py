@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from capcal_lib.intervals import bootstrap_mean, bootstrap_means
+from capcal_lib.metrics.intervals import bootstrap_mean, bootstrap_means
 
 RESAMPLES, LOOPED = 10_000, 200
 

@@ -12,10 +12,10 @@ import resource
 import subprocess
 import sys
 
-from capcal_lib.engines.transformers import TransformersEngine
 from capcal_lib.manifests import load_model
 from capcal_lib.questions import load_questions
-from capcal_lib.sampling import answer_requests
+from capcal_lib.sampling.draw import answer_requests
+from capcal_lib.sampling.engines.transformers import TransformersEngine
 
 DATASET = "mini-capitals"
 WAYS = ("hooks", "whole model", "decoder")

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from capcal_lib.grading import grade, grade_many, pool
-from capcal_lib.paths import ROOT
+from capcal_lib.manifests import ROOT
 from capcal_lib.questions import Answer
 
 WORKING = "First we rearrange the terms, and then we substitute $x = 3$ into the equation to find the value. " * 10

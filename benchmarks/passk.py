@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from capcal_lib.passk import pass_at_k
+from capcal_lib.applications.passk import pass_at_k
 
 
 def loop(correct: np.ndarray, total: np.ndarray, ks: list[int]) -> np.ndarray:

@@ -30,11 +30,11 @@ from typing import Any
 import httpx2
 import psutil
 
-from capcal_lib.engines import Engine, Failure, Request
 from capcal_lib.manifests import Sampling, load_model
-from capcal_lib.prompts import answer_messages
 from capcal_lib.questions import Answer, Question, load_questions
-from capcal_lib.weights import ensure_weights
+from capcal_lib.questions.prompts import answer_messages
+from capcal_lib.sampling.engines import Engine, Failure, Request
+from capcal_lib.sampling.weights import ensure_weights
 
 MODEL = load_model("smollm2-135m")
 QUESTIONS, ROUNDS = 4, 2
@@ -87,7 +87,7 @@ def with_transformers() -> Iterator[dict[str, Way]]:
     import torch
     from transformers import AutoModelForCausalLM
 
-    from capcal_lib.engines.transformers import TransformersEngine
+    from capcal_lib.sampling.engines.transformers import TransformersEngine
 
     engine = TransformersEngine(MODEL)
     plain = AutoModelForCausalLM.from_pretrained(engine.network.name_or_path, dtype=engine.network.dtype)
@@ -128,8 +128,8 @@ def with_vllm() -> Iterator[dict[str, Way]]:
     from vllm import SamplingParams
     from vllm.sampling_params import RequestOutputKind
 
-    from capcal_lib.engines.chat import encode
-    from capcal_lib.engines.vllm import VllmEngine
+    from capcal_lib.sampling.engines.chat import encode
+    from capcal_lib.sampling.engines.vllm import VllmEngine
 
     engine = VllmEngine(MODEL)
 
@@ -172,7 +172,7 @@ def with_vllm() -> Iterator[dict[str, Way]]:
 @contextmanager
 def with_openai() -> Iterator[dict[str, Way]]:
     """Draw from a server: requests for one sample each, one by one and 64 at a time, and the engine."""
-    from capcal_lib.engines.openai import REQUESTS_IN_FLIGHT, OpenAIEngine
+    from capcal_lib.sampling.engines.openai import REQUESTS_IN_FLIGHT, OpenAIEngine
 
     with serving() as url, httpx2.Client(timeout=None) as client:
         engine = OpenAIEngine(MODEL, base_url=url)

@@ -23,16 +23,16 @@ from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 
-from capcal_lib.counts import count_verdicts
-from capcal_lib.engines import SAMPLES_A_REQUEST, Sample
+from capcal_lib.grading.counts import count_verdicts
+from capcal_lib.grading.verdicts import grade_run, read_verdicts
 from capcal_lib.manifests import load_model
-from capcal_lib.merging import merge
 from capcal_lib.questions import load_questions
-from capcal_lib.sampling import describe
-from capcal_lib.status import run_status
-from capcal_lib.store import list_runs, open_writer
-from capcal_lib.verdicts import grade_run, read_verdicts
-from capcal_lib.verify import verify_run
+from capcal_lib.results.merging import merge
+from capcal_lib.results.status import run_status
+from capcal_lib.results.verify import verify_run
+from capcal_lib.sampling.draw import describe
+from capcal_lib.sampling.engines import SAMPLES_A_REQUEST, Sample
+from capcal_lib.sampling.store import list_runs, open_writer
 
 DATASET, SPLIT = "mini-arithmetic", "train"
 ALL = load_questions(DATASET, SPLIT)

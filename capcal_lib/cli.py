@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.paths import LOCAL_RUNS
+from capcal_lib.manifests import LOCAL_RUNS
 
 SECONDS_BETWEEN_LINES = 10.0
 STOPPED = 130  # the exit status of a command that Ctrl-C ended
@@ -54,8 +54,8 @@ def sample(
     seed: Seed = 0,
 ) -> None:
     """Draw the samples that the store lacks. Stop it at any time; the same command goes on."""
-    from capcal_lib.adaptive import sample_until
-    from capcal_lib.sampling import sample as draw
+    from capcal_lib.grading.adaptive import sample_until
+    from capcal_lib.sampling.draw import sample as draw
 
     def say(line: str) -> None:
         out.print(line, markup=False, highlight=False, soft_wrap=True)
@@ -97,7 +97,7 @@ def grade(
     ] = None,
 ) -> None:
     """Grade the samples that have no verdict by the current grader."""
-    from capcal_lib.verdicts import grade_run
+    from capcal_lib.grading.verdicts import grade_run
 
     run = _run(store, model, dataset, split)
     graded = grade_run(run)
@@ -105,8 +105,8 @@ def grade(
     for (old, new), number in sorted(graded.flipped.items()):
         out.print(f"{number} flipped from {old} to {new}")
     if audit:
-        from capcal_lib.review.page import write_page
-        from capcal_lib.review.second_look import second_look
+        from capcal_lib.grading.cross_check import second_look
+        from capcal_lib.grading.page import write_page
 
         look = second_look(run, seed=seed)
         listed = write_page(look, audit)
@@ -117,8 +117,8 @@ def grade(
             soft_wrap=True,
         )
     if labels:
-        from capcal_lib.review.grader_error import error_from_labels
-        from capcal_lib.review.second_look import agreement, corrected_accuracy, read_labels
+        from capcal_lib.grading.cross_check import agreement, corrected_accuracy, read_labels
+        from capcal_lib.grading.error import error_from_labels
 
         table = read_labels(labels)
         error, accuracy = error_from_labels(table), corrected_accuracy(run, table)
@@ -145,8 +145,8 @@ def judge(
     """Let a model judge the short answers of a graded run, and compare it with the rules, whose verdicts stay."""
     import numpy as np
 
-    from capcal_lib.review.agreement import judge_agreement
-    from capcal_lib.review.judgements import judge_run
+    from capcal_lib.grading.agreement import judge_agreement
+    from capcal_lib.grading.judgements import judge_run
 
     folder = _run(store, model, dataset, split)
     with _progress(f"{judge} judges {model} on {dataset}", "answers") as progress:
@@ -191,8 +191,8 @@ def confidence(
     seed: Seed = 0,
 ) -> None:
     """Estimate a confidence for each question of a run, and keep it; consistency follows from spare samples."""
-    from capcal_lib.estimates import METHODS, estimate
-    from capcal_lib.evaluation import vote
+    from capcal_lib.probes.estimates import METHODS, estimate
+    from capcal_lib.results.evaluation import vote
 
     if method not in (*METHODS, "consistency"):
         raise unknown("method", method, (*METHODS, "consistency"))
@@ -214,8 +214,8 @@ def features(
     store: Store = LOCAL_RUNS,
 ) -> None:
     """Extract the hidden states that a probe reads, and keep them with the run. Stopped, it goes on from there."""
-    from capcal_lib.engines import Layers
-    from capcal_lib.estimates import extract
+    from capcal_lib.probes.estimates import extract
+    from capcal_lib.sampling.engines import Layers
 
     if layers not in get_args(Layers):
         raise unknown("layers", layers, get_args(Layers))
@@ -246,7 +246,7 @@ def exact(
     store: Store = LOCAL_RUNS,
 ) -> None:
     """Compute expected accuracy from the probabilities of whole answers, where these are short; no sampling."""
-    from capcal_lib.exact import enumerate_answers
+    from capcal_lib.results.exact import enumerate_answers
 
     found = enumerate_answers(_run(store, model, dataset, split), engine=engine, epsilon=epsilon)
     known = sum(mu == mu for mu in found.mu)  # NaN is not equal to itself
@@ -258,7 +258,7 @@ def score(
     file: Annotated[Path, typer.Argument(metavar="FILE.csv", help="question_id, confidence, correct, total.")],
 ) -> None:
     """Score your own confidences against your own counts."""
-    from capcal_lib.tables import score_file
+    from capcal_lib.results.tables import score_file
 
     table = Table("", "value", "95 % interval")
     for row in score_file(file):
@@ -274,7 +274,7 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a run and line.")] = False,
 ) -> None:
     """Show what each run of a store has, what it lacks, what it took, and how long a drawing still takes."""
-    from capcal_lib.status import as_row, line, spell_lacking, spell_pace, survey
+    from capcal_lib.results.status import as_row, line, spell_lacking, spell_pace, survey
 
     runs = survey(store, model, dataset)
     if as_json or not out.is_terminal:
@@ -300,7 +300,7 @@ def merge(
     sources: Annotated[list[Path], typer.Argument(metavar="FROM...", help="Run stores, or single runs.")],
 ) -> None:
     """Take over the runs and rows of other stores. Conflicting rows are refused, and nothing is written then."""
-    from capcal_lib.merging import merge as merge_stores
+    from capcal_lib.results.merging import merge as merge_stores
 
     for run in merge_stores(into, sources):
         lines = [f"{run.rows} samples taken over, {run.present} were there; {run.source} into {run.target}", *run.notes]
@@ -315,7 +315,7 @@ def verify(
     dataset: Annotated[str | None, typer.Option("--dataset", help="Only the runs on this data set.")] = None,
 ) -> None:
     """Check every run of a store: one line a run, ok or all that is wrong with it; exit status 1 where anything is."""
-    from capcal_lib.verify import verify_store
+    from capcal_lib.results.verify import verify_store
 
     wrong = False
     for checked in verify_store(store, model, dataset):
@@ -355,7 +355,7 @@ def notebooks(
     model: Annotated[list[str] | None, typer.Option("--model", help="Default: the pages of the book.")] = None,
 ) -> None:
     """Execute the notebooks in order, those whose inputs have changed."""
-    from capcal_lib.pipeline import book_pages, execute, model_pages
+    from capcal_lib.book.pipeline import book_pages, execute, model_pages
 
     execute(model_pages(model) if model else book_pages(), say=out.print)
 
@@ -363,7 +363,7 @@ def notebooks(
 @app.command()
 def book() -> None:
     """Execute the notebooks and build the book."""
-    from capcal_lib.pipeline import book_pages, build_book, execute
+    from capcal_lib.book.pipeline import book_pages, build_book, execute
 
     execute(book_pages(), say=out.print)
     out.print(f"the book: {build_book()}", soft_wrap=True)
@@ -394,7 +394,7 @@ def _stopped() -> NoReturn:
 
 def _run(store: Path, model: str, dataset: str, split: str | None) -> Path:
     from capcal_lib.manifests import load_dataset, load_model
-    from capcal_lib.store import find_run
+    from capcal_lib.sampling.store import find_run
 
     load_model(model)
     return find_run(store, model, dataset, split or load_dataset(dataset).evaluation_split)
@@ -403,7 +403,7 @@ def _run(store: Path, model: str, dataset: str, split: str | None) -> Path:
 @contextmanager
 def _progress(what: str, units: str = "samples") -> Iterator:  # type: ignore[type-arg]
     """Show one bar on a terminal, and a plain line now and then elsewhere."""
-    from capcal_lib.status import duration
+    from capcal_lib.results.status import duration
 
     if err.is_terminal:
         columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"))

@@ -1,14 +1,23 @@
-"""Typed manifests: which data sets and models there are, from where, pinned how."""
+"""Typed manifests: which data sets and models there are, from where, pinned how; and where things are."""
 
 import json
+import os
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.paths import MANIFESTS
+
+ROOT = Path(__file__).resolve().parents[1]
+NOTEBOOKS = ROOT / "notebooks"
+BOOK = ROOT / "book"
+MANIFESTS = ROOT / "data_manifests"
+RECORDED_RUNS = ROOT / "runs" / "recorded"
+LOCAL_RUNS = ROOT / "runs" / "local"
+BUILD = ROOT / "build"
 
 Domain = Literal["factual knowledge", "mathematical reasoning", "general exams"]
 Kind = Literal["math", "number", "choice", "short"]
@@ -135,6 +144,17 @@ class Dataset(Manifest):
 
 
 _Kind = TypeVar("_Kind", Model, Dataset)
+
+
+def cache_dir() -> Path:
+    """Return the folder for downloaded weights: ``CAPCAL_CACHE_DIR`` or ``.cache`` at the root."""
+    return Path(os.environ.get("CAPCAL_CACHE_DIR") or ROOT / ".cache")
+
+
+def data_dir() -> Path | None:
+    """Return the folder of local data set copies, ``CAPCAL_DATA_DIR``, or None where it is not set."""
+    folder = os.environ.get("CAPCAL_DATA_DIR")
+    return Path(folder) if folder else None
 
 
 def _load(kind: type[_Kind], what: str, folder: str, name: str) -> _Kind:

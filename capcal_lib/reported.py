@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.paths import MANIFESTS
-from capcal_lib.probes.recipe import Recipe
+from capcal_lib.manifests import MANIFESTS
 
 FOLDER = MANIFESTS / "reported"
 TABLES = (
@@ -164,34 +163,6 @@ def beta_moments(model: str, dataset: str) -> tuple[float, float]:
         raise unknown("data set of the paper", dataset, datasets)
     baseline = load_reported("main").set_index(["method", "model", "dataset"])["value"]
     return float(accuracy[model, dataset]), 1 / 3 - float(baseline["Uniform random", model, dataset])
-
-
-def paper_recipe(model: str, dataset: str) -> Recipe:
-    """Return the hyperparameters with which the paper trains its probe of a model on a data set's training split.
-
-    Raises
-    ------
-    InputError
-        For a model, or a data set, without a probe in the paper.
-
-    Examples
-    --------
-    >>> paper_recipe("gpt-oss-20b", "gsm8k")
-    Recipe(learning_rate=0.0005, loss='bce', epochs=100, batch_size=32, weight_decay=0.01, standardize=True)
-    """
-    table = load_reported("hyperparameters")
-    rates = table[table["method"] == "learning rate"]
-    for what, name, column in (("model", model, "model"), ("data set", dataset, "dataset")):
-        if name not in set(rates[column]):
-            raise unknown(f"{what} with a probe in the paper", name, set(rates[column]))
-    value = table[table["model"] == model].set_index(["method", "dataset"])["value"]
-    return Recipe(
-        learning_rate=float(value["learning rate", dataset]),
-        epochs=int(value["epochs", ""]),
-        batch_size=int(value["batch size", ""]),
-        weight_decay=float(value["weight decay", ""]),
-        standardize=bool(value["feature standardization", ""]),
-    )
 
 
 @cache

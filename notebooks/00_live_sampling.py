@@ -26,7 +26,8 @@ k_eval: int = 100  # samples that define mu_hat, recorded and live
 seed: int = 2026  # of the live samples
 
 # %%
-from capcal_lib import figures, live, notebook, tables
+from capcal_lib.book import figures, live, notebook
+from capcal_lib.results import tables
 
 study = notebook.open_study(globals())
 study

@@ -22,7 +22,8 @@ k_eval: int = 100  # samples that define mu_hat
 seed: int = 0  # of all that is drawn here
 
 # %%
-from capcal_lib import figures, notebook, tables
+from capcal_lib.book import figures, notebook
+from capcal_lib.results import tables
 
 study = notebook.open_study(globals())
 study

@@ -25,7 +25,8 @@ seed: int = 0  # of all that is drawn here
 
 # %%
 import numpy as np
-from capcal_lib import figures, notebook, tables
+from capcal_lib.book import figures, notebook
+from capcal_lib.results import tables
 
 study = notebook.open_study(globals())
 study
@@ -38,7 +39,7 @@ study
 # $\mu = 1/2$ takes $k_\text{eval} \ge z^2 / 4\varepsilon^2$ samples.
 
 # %% label="wald-sizes" paper=["equation-17", "equation-18"] evidence=["simulated"]
-from capcal_lib.intervals import wald_sample_size
+from capcal_lib.metrics.intervals import wald_sample_size
 
 notebook.glue(
     k_10=wald_sample_size(0.10),
@@ -115,7 +116,7 @@ notebook.glue(wald=by_method["wald"], jeffreys=by_method["jeffreys"])
 # computed here exactly, by counting the orders of outcomes that lead to each end.
 
 # %%
-from capcal_lib.stopping import Rule, behaviour
+from capcal_lib.sampling.stopping import Rule, behaviour
 
 rule = Rule(precision=precision, k=k_eval)
 known = behaviour(rule, np.linspace(0, 1, 101))

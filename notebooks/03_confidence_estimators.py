@@ -21,7 +21,8 @@ k_eval: int = 100  # samples that define mu_hat
 seed: int = 0  # of all that is drawn here
 
 # %%
-from capcal_lib import figures, notebook, tables
+from capcal_lib.book import figures, notebook
+from capcal_lib.results import tables
 
 study = notebook.open_study(globals())
 study
@@ -58,8 +59,8 @@ tables.show(
 # These are the paper's two questions, about a sum. Small models are asked in fewer words, with examples.
 
 # %% label="estimator-prompts" paper=["figure-7", "figure-8", "appendix-c.2"] evidence=["reported"]
-from capcal_lib.prompts import p_true_messages, verbalized_messages
 from capcal_lib.questions import Answer, Question
+from capcal_lib.questions.prompts import p_true_messages, verbalized_messages
 
 asked = Question("sum", "What is 6 × 7?", Answer("number", "42"))
 print(verbalized_messages(asked, "paper")[-1]["content"])

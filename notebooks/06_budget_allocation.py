@@ -22,7 +22,8 @@ k_eval: int = 100  # samples that define mu_hat
 seed: int = 0  # of all that is drawn here
 
 # %%
-from capcal_lib import figures, notebook, tables
+from capcal_lib.book import figures, notebook
+from capcal_lib.results import tables
 
 study = notebook.open_study(globals())
 study
@@ -35,7 +36,7 @@ study
 # share at once.
 
 # %% label="budget-greedy" paper=["appendix-d.2.1", "equation-20"] evidence=["simulated"]
-from capcal_lib.budget import allocate
+from capcal_lib.applications.budget import allocate
 
 allocate([0.9, 0.5, 0.1, 0.0], 12)
 

@@ -23,8 +23,9 @@ k_eval: int = 100  # samples that define mu_hat
 seed: int = 0  # of all that is drawn here
 
 # %%
-from capcal_lib import figures, notebook, tables
-from capcal_lib.evaluation import load_answers
+from capcal_lib.book import figures, notebook
+from capcal_lib.results import tables
+from capcal_lib.results.evaluation import load_answers
 
 study = notebook.open_study(globals())
 study

@@ -22,8 +22,9 @@ k_eval: int = 100  # samples that define mu_hat
 seed: int = 0  # of all that is drawn here
 
 # %%
-from capcal_lib import figures, generalisation, notebook, tables
-from capcal_lib.paths import ROOT
+from capcal_lib.book import figures, notebook
+from capcal_lib.manifests import ROOT
+from capcal_lib.results import generalisation, tables
 
 study = notebook.open_study(globals())
 study

@@ -22,9 +22,9 @@ k_eval: int = 100  # samples that define mu_hat
 seed: int = 0  # of all that is drawn here
 
 # %%
-from capcal_lib import notebook, tables
-from capcal_lib.paper import audit, claims, defects
-from capcal_lib.paths import ROOT
+from capcal_lib.book import audit, claims, defects, notebook
+from capcal_lib.manifests import ROOT
+from capcal_lib.results import tables
 
 study = notebook.open_study(globals())
 runs = ROOT / store
@@ -272,7 +272,7 @@ tables.show(
 # scores for it. Here this page's verbalized confidences meet the counts of another recorded model.
 
 # %%
-from capcal_lib.evaluation import evaluated, load_evaluation
+from capcal_lib.results.evaluation import evaluated, load_evaluation
 
 other = "smollm2-135m" if model == "simulated" else "simulated"
 recorded = [one.dataset.name for one in study.evaluations if one.sampled]

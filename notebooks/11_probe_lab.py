@@ -24,9 +24,10 @@ k_eval: int = 100  # samples that define mu_hat
 seed: int = 0  # of all that is drawn here
 
 # %%
-from capcal_lib import contests, figures, generalisation, notebook, tables
-from capcal_lib.manifests import model_names
-from capcal_lib.paths import ROOT
+from capcal_lib.book import figures, notebook
+from capcal_lib.manifests import ROOT, model_names
+from capcal_lib.results import generalisation, tables
+from capcal_lib.results import transfer as contests
 
 study = notebook.open_study(globals())
 study

@@ -23,8 +23,9 @@ k_eval: int = 100  # samples that define mu_hat
 seed: int = 0  # of all that is drawn here
 
 # %%
-from capcal_lib import figures, notebook, paths, tables
-from capcal_lib.review import strictness
+from capcal_lib import manifests as paths
+from capcal_lib.book import figures, notebook
+from capcal_lib.results import strictness, tables
 
 study = notebook.open_study(globals())
 study

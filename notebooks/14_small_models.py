@@ -22,9 +22,9 @@ k_eval: int = 100  # samples that define mu_hat
 seed: int = 0  # of all that is drawn here
 
 # %%
-from capcal_lib import figures, notebook, status, tables
-from capcal_lib.evaluation import load_answers
-from capcal_lib.paper import findings
+from capcal_lib.book import figures, findings, notebook
+from capcal_lib.results import status, tables
+from capcal_lib.results.evaluation import load_answers
 
 study = notebook.open_study(globals())
 study

@@ -23,8 +23,8 @@ k_eval: int = 100  # samples that define mu_hat
 seed: int = 0  # of all that is drawn here
 
 # %%
-from capcal_lib import figures, notebook, tables
-from capcal_lib.paper import theory
+from capcal_lib.book import figures, notebook, theory
+from capcal_lib.results import tables
 
 study = notebook.open_study(globals())
 study
@@ -104,7 +104,7 @@ tables.show(
 # searched instead. Its widest interval is also in the middle, so the search is short.
 
 # %% label="wilson-size" paper=["equation-17", "equation-18"] evidence=["simulated"]
-from capcal_lib.intervals import binomial_interval, wald_sample_size
+from capcal_lib.metrics.intervals import binomial_interval, wald_sample_size
 
 
 def wilson_half_width(k):

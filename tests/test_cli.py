@@ -11,9 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 from capcal_lib import cli
-from capcal_lib.engines.simulated import SimulatedEngine
-from capcal_lib.paths import ROOT
-from capcal_lib.store import list_runs, read_samples
+from capcal_lib.manifests import ROOT
+from capcal_lib.sampling.engines.simulated import SimulatedEngine
+from capcal_lib.sampling.store import list_runs, read_samples
 
 
 def capcal(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -133,7 +133,7 @@ def test_a_judge_is_compared_with_the_rules(
             for [one] in super().sample(requests, sampling, seed):
                 yield [replace(one, response="CORRECT")]
 
-    monkeypatch.setattr("capcal_lib.review.judgements.open_engine", lambda model, name=None: Kind(model))  # noqa: ARG005
+    monkeypatch.setattr("capcal_lib.grading.judgements.open_engine", lambda model, name=None: Kind(model))  # noqa: ARG005
     where = ("--model", "simulated", "--dataset", "mini-capitals", "--store", tmp_path)
     run(monkeypatch, capsys, "sample", *where, "--k", 10, "--limit", 5)
     status, _, err = run(monkeypatch, capsys, "judge", *where, "--judge", "simulated")

@@ -6,7 +6,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from capcal_lib.paths import ROOT
+from capcal_lib.manifests import ROOT
 
 NAMED = ["jupyter-book", "jupytext", "papermill", "transformers", "torch", "vllm", "pandas", "seaborn", "scikit-learn"]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

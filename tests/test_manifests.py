@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from capcal_lib import manifests, mini
+from capcal_lib import manifests
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import dataset_names, load_dataset, load_model, model_names
-from capcal_lib.paths import MANIFESTS
+from capcal_lib.manifests import MANIFESTS, dataset_names, load_dataset, load_model, model_names
+from capcal_lib.questions import builtin as mini
 
 PAPER_DATASETS = {"triviaqa", "simpleqa", "gsm8k", "math500", "aime25", "mmlu", "gpqa"}
 MINI_SETS = {"mini-arithmetic", "mini-capitals", "mini-elements", "mini-exam"}

@@ -6,7 +6,7 @@ import pytest
 
 from capcal_lib import reported
 from capcal_lib.errors import InputError
-from capcal_lib.paths import ROOT
+from capcal_lib.manifests import ROOT
 from capcal_lib.reported import (
     COLUMNS,
     FOLDER,

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from capcal_lib.errors import InputError
-from capcal_lib.inputs import Floats, Ints
+from capcal_lib.metrics.validation import Floats, Ints
 
 Status = Literal["ok", "fallback", "missing"]
 

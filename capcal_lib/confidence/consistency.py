@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from capcal_lib.inputs import Floats
+from capcal_lib.metrics.validation import Floats
 
 
 def consistency(answers: Sequence[Sequence[str | None]]) -> Floats:

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from capcal_lib.inputs import Floats, Ints, as_counts
+from capcal_lib.metrics.validation import Floats, Ints, as_counts
 
 
 def oracle_cc(correct: npt.ArrayLike, total: npt.ArrayLike) -> Floats:

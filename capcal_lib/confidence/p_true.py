@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from capcal_lib.confidence import Confidence, estimated
-from capcal_lib.engines import Engine, Request
-from capcal_lib.inputs import Floats
 from capcal_lib.manifests import Model
-from capcal_lib.prompts import p_true_messages
+from capcal_lib.metrics.validation import Floats
 from capcal_lib.questions import Question
+from capcal_lib.questions.prompts import p_true_messages
+from capcal_lib.sampling.engines import Engine, Request
 
 YES = ("Yes", " Yes", "yes", " yes", "YES", " YES")
 NO = ("No", " No", "no", " no", "NO", " NO")

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from capcal_lib.confidence import Confidence, estimated
-from capcal_lib.engines import Engine, Failure, Request
 from capcal_lib.manifests import Model, Sampling
-from capcal_lib.prompts import verbalized_messages
 from capcal_lib.questions import Question
+from capcal_lib.questions.prompts import verbalized_messages
+from capcal_lib.sampling.engines import Engine, Failure, Request
 
 ATTEMPTS = 3
 KEPT_CHARACTERS = 2_000  # of the model's words; the estimate stands at their end

@@ -14,12 +14,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from capcal_lib.engines import Engine, Failure, Request
 from capcal_lib.grading.grader import Outcome
 from capcal_lib.grading.latex import LONGEST
 from capcal_lib.manifests import Model
-from capcal_lib.prompts import Messages, prompt_digest
 from capcal_lib.questions import Answer, Question
+from capcal_lib.questions.prompts import Messages, prompt_digest
+from capcal_lib.sampling.engines import Engine, Failure, Request
 
 MOST_NAMES = 20  # of a right answer; some questions of TriviaQA have hundreds
 GRADES: dict[str, Outcome] = {"CORRECT": "correct", "INCORRECT": "incorrect", "NOT ATTEMPTED": "no_answer"}

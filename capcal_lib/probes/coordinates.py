@@ -14,14 +14,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from capcal_lib.engines import open_engine
 from capcal_lib.errors import InputError
-from capcal_lib.inputs import Floats
+from capcal_lib.grading.verdicts import run_questions
 from capcal_lib.manifests import load_model
+from capcal_lib.metrics.validation import Floats
 from capcal_lib.probes.features import extract_features
 from capcal_lib.probes.kernel import principal_coordinates
-from capcal_lib.store import KEY, read_record, read_samples, read_table, write_table
-from capcal_lib.verdicts import run_questions
+from capcal_lib.sampling.engines import open_engine
+from capcal_lib.sampling.store import KEY, read_record, read_samples, read_table, write_table
 
 FILE = "coordinates.parquet"
 PARTS = 3  # of the layers: lower, middle, upper

@@ -6,11 +6,11 @@ from typing import get_args
 import numpy as np
 import numpy.typing as npt
 
-from capcal_lib.engines import Engine, Layers
 from capcal_lib.errors import InputError, unknown
 from capcal_lib.manifests import Model
 from capcal_lib.questions import Question
-from capcal_lib.sampling import answer_requests
+from capcal_lib.sampling.draw import answer_requests
+from capcal_lib.sampling.engines import Engine, Layers
 
 
 def extract_features(
@@ -43,7 +43,7 @@ def extract_features(
 
     Examples
     --------
-    >>> from capcal_lib.engines import open_engine
+    >>> from capcal_lib.sampling.engines import open_engine
     >>> from capcal_lib.manifests import load_model
     >>> from capcal_lib.questions import load_questions
     >>> model = load_model("simulated")

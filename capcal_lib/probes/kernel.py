@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from capcal_lib.errors import InputError
-from capcal_lib.inputs import Floats, as_counts
+from capcal_lib.metrics.validation import Floats, as_counts
 
 BANDWIDTHS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)  # of exp(-bandwidth · squared distance / its median)
 PENALTIES = tuple(10.0 ** np.arange(-6, 0.1, 0.5))  # a question, on a kernel that is 1 on its diagonal

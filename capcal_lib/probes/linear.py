@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.inputs import Floats, as_counts, as_numbers, refuse
+from capcal_lib.metrics.validation import Floats, as_counts, as_numbers, refuse
 from capcal_lib.probes.persistence import read_arrays, write_arrays
 
 Matrix = npt.NDArray[np.floating]

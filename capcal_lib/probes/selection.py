@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from capcal_lib.errors import InputError
-from capcal_lib.inputs import Floats, as_counts, whole
-from capcal_lib.intervals import Interval, bootstrap_mean
 from capcal_lib.metrics import capability_brier_terms
+from capcal_lib.metrics.intervals import Interval, bootstrap_mean
+from capcal_lib.metrics.validation import Floats, as_counts, whole
 from capcal_lib.probes.linear import (
     CURVATURE,
     LinearProbe,
@@ -24,7 +24,7 @@ from capcal_lib.probes.linear import (
     minimise,
     question_shares,
 )
-from capcal_lib.probes.recipe import LEARNING_RATES, Recipe, fit_paper_recipes
+from capcal_lib.probes.sgd import LEARNING_RATES, Recipe, fit_paper_recipes
 
 if TYPE_CHECKING:
     import pandas as pd

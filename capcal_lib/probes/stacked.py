@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.inputs import Floats, as_counts
+from capcal_lib.metrics.validation import Floats, as_counts
 from capcal_lib.probes.kernel import KernelProbe
 from capcal_lib.probes.linear import LinearProbe
 

@@ -1,0 +1,1 @@
+"""The book: notebooks executed, pages built."""

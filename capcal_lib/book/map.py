@@ -1,0 +1,266 @@
+"""The reproduction map: for everything in the paper, the notebook cell or page that has it.
+
+``data_manifests/paper.yaml`` lists what the paper has. A notebook cell names in its own metadata what it makes::
+
+    # %% label="main-scores" paper=["table-2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+
+``label`` is unique (a figure's own name serves too), ``paper`` lists keys of the paper's items, ``evidence`` the marks
+that the page of the default model shows, and ``reads`` the files behind it, of a run or of reported numbers.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from capcal_lib.errors import InputError, unknown
+from capcal_lib.manifests import MANIFESTS, NOTEBOOKS
+from capcal_lib.reported import LATER_TABLES, TABLES
+from capcal_lib.results.evaluation import Evidence
+
+RUN_FILES = {  # by the word that a cell uses, within <store>/<model>/
+    "samples": ("*-test/*/samples-*.parquet",),
+    "verdicts": ("*-test/*/verdicts.parquet",),
+    "confidences": ("*-test/*/confidence-*.parquet",),
+    "features": ("*-test/*/features.parquet", "*-train/*/features.parquet", "*-train/*/verdicts.parquet"),
+}
+REPORTED_FILES = {name: f"data_manifests/reported/{name}.csv" for name in TABLES} | {
+    name: f"data_manifests/reported/reference_code/{name}.csv" for name in LATER_TABLES
+}
+HEAD = """# What is where in the paper
+
+Everything in the paper {cite:p}`yang2026capability` that has a number or a heading, in its order, and the page that has
+it here: notebook cells by their section, written pages by theirs. This page is made from the notebooks themselves, so
+it cannot fall behind them. The mark is that of the page of the default model, from recorded runs; for a model without
+samples the same cells show simulated numbers. Files are relative to `runs/recorded/MODEL` or to the repository.
+"""
+
+
+class Item(BaseModel):
+    """Something in the paper: ``pages`` are written pages that treat it, ``why`` says why nothing is computed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    key: str
+    kind: Literal["section", "appendix", "table", "figure", "theorem", "equation"]
+    number: str
+    title: str
+    label: str | None = None
+    pages: tuple[str, ...] = ()
+    why: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A notebook cell that makes something of the paper."""
+
+    notebook: str
+    title: str  # of the notebook
+    section: str  # the heading above the cell
+    label: str
+    paper: tuple[str, ...]
+    evidence: tuple[str, ...]
+    reads: tuple[str, ...]
+
+
+def load_items(path: Path = MANIFESTS / "paper.yaml") -> list[Item]:
+    """List everything in the paper.
+
+    Raises
+    ------
+    InputError
+        For a file that is missing or malformed, or a key that stands twice.
+
+    Examples
+    --------
+    >>> [item.key for item in load_items() if item.kind == "theorem"]
+    ['theorem-1', 'theorem-2']
+    """
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        items = [Item.model_validate(entry) for entry in content["items"]]
+    except (OSError, yaml.YAMLError, ValidationError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: not a list of the paper's items: {' '.join(str(error).split())}") from None
+    _once(path.name, "key", [item.key for item in items])
+    return items
+
+
+def notebook_cells(folder: Path = NOTEBOOKS) -> list[Cell]:
+    """List the cells of all notebooks that name something of the paper.
+
+    Raises
+    ------
+    InputError
+        For a label that is missing or stands twice, or evidence or a file that is unknown.
+    """
+    cells = [cell for path in sorted(folder.glob("[0-9]*.ipynb")) for cell in _cells(path)]
+    _once("the notebooks", "label", [cell.label for cell in cells])
+    return cells
+
+
+def _cells(path: Path) -> list[Cell]:
+    found, headings = [], [""]
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        if cell["cell_type"] == "markdown":
+            headings += re.findall(r"^##? (.+)$", "".join(cell["source"]), flags=re.MULTILINE)
+            continue
+        metadata = cell["metadata"]
+        if "paper" not in metadata:
+            continue
+        label = metadata.get("label") or metadata.get("mystnb", {}).get("figure", {}).get("name")
+        if not label:
+            raise InputError(f"{path.name}: a cell for {', '.join(metadata['paper'])} has no label; give it one")
+        section = headings[-1] if len(headings) > 2 else ""
+        details = [tuple(metadata.get(name, ())) for name in ("paper", "evidence", "reads")]
+        one = Cell(path.stem, headings[1], section, label, *details)
+        _known(one)
+        found.append(one)
+    return found
+
+
+def _known(cell: Cell) -> None:
+    if not cell.evidence:
+        raise InputError(f"{cell.notebook}: cell {cell.label!r} names no evidence; give one or more")
+    for mark in cell.evidence:
+        if mark not in get_args(Evidence):
+            raise unknown(f"evidence of cell {cell.label!r}", mark, get_args(Evidence))
+    for file in cell.reads:
+        if file not in RUN_FILES and file not in REPORTED_FILES:
+            raise unknown(f"file read by cell {cell.label!r}", file, [*RUN_FILES, *REPORTED_FILES])
+
+
+def joined(items: Sequence[Item], cells: Sequence[Cell]) -> dict[str, list[Cell]]:
+    """Return the cells of each item, by its key, in the paper's order.
+
+    Raises
+    ------
+    InputError
+        For a cell that names no item of the paper, or an item with neither cell, page nor reason.
+    """
+    rows: dict[str, list[Cell]] = {item.key: [] for item in items}
+    for cell in cells:
+        for key in cell.paper:
+            if key not in rows:
+                raise unknown(f"item of the paper in cell {cell.label!r} of {cell.notebook}", key, rows)
+            rows[key].append(cell)
+    for item in items:
+        if not rows[item.key] and not item.pages and not item.why:
+            raise InputError(f"{item.number} of the paper is nowhere: no cell names {item.key!r}, and no page has it")
+    return rows
+
+
+def map_page(pages: Mapping[str, str], reported: Mapping[str, str]) -> str:
+    """Write the reproduction map in MyST.
+
+    Parameters
+    ----------
+    pages
+        For each notebook, its page in the book without the ending, such as ``04_main_table/smollm2-135m``.
+    reported
+        For notebooks that have one, the page of a model of the paper: where its printed numbers are.
+
+    Raises
+    ------
+    InputError
+        As in the other functions of this module.
+    """
+    items = load_items()
+    rows = joined(items, notebook_cells())
+    lines = [HEAD]
+    for item in items:
+        if _opens_a_part(item):
+            fence = [":::", ""] if len(lines) > 1 else []
+            lines += [*fence, f"## {_part(item)}", "", ":::{list-table}", ":header-rows: 1", ":widths: 32 36 12 20", ""]
+            lines += ["* - In the paper", "  - Here", "  - Evidence", "  - Files"]
+        lines += _row(item, rows[item.key], pages, reported)
+    return "\n".join([*lines, ":::", ""])
+
+
+def _opens_a_part(item: Item) -> bool:
+    return item.kind in ("section", "appendix") and "." not in item.number and item.number != "Acknowledgements"
+
+
+def _part(item: Item) -> str:
+    return item.number if item.title in (item.number, "What the paper is about") else f"{item.number}: {item.title}"
+
+
+def _row(item: Item, cells: Sequence[Cell], pages: Mapping[str, str], reported: Mapping[str, str]) -> list[str]:
+    places = []
+    for cell in cells:
+        shown = {**pages, **reported} if cell.evidence == ("reported",) else pages
+        places.append(f"[{_place(cell)}](../notebooks/{shown[cell.notebook]}.ipynb{_anchor(cell)})")
+    places += [
+        f"[{_spoken(page)}](../{page.replace('#', '.md#') if '#' in page else page + '.md'})" for page in item.pages
+    ]
+    places += [item.why] if item.why else []
+    marks = dict.fromkeys(mark for cell in cells for mark in cell.evidence)
+    files = dict.fromkeys(file for cell in cells for file in cell.reads)
+    named = [file if file in RUN_FILES else f"`{Path(REPORTED_FILES[file]).name}`" for file in files]
+    return [
+        f"* - **{item.number}** {item.title}",
+        f"  - {'; '.join(dict.fromkeys(places))}",
+        f"  - {' '.join(f'[{mark}]{{.evidence .{mark}}}' for mark in marks)}",
+        f"  - {', '.join(named)}",
+    ]
+
+
+def _place(cell: Cell) -> str:
+    return f"{cell.title}, {cell.section}" if cell.section else cell.title
+
+
+def _anchor(cell: Cell) -> str:
+    return f"#{slug(cell.section)}" if cell.section else ""
+
+
+def _spoken(page: str) -> str:
+    """Name a written page, or its section."""
+    if page == "index":
+        return "The start page"
+    path, _, section = page.partition("#")
+    return (section or path.rpartition("/")[2]).replace("-", " ").replace("_", " ").capitalize()
+
+
+def slug(heading: str) -> str:
+    """Return the anchor of a heading, as the book's builder makes it.
+
+    Examples
+    --------
+    >>> slug("Theorem 1: two targets, two optima")
+    'theorem-1-two-targets-two-optima'
+    """
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+
+
+def check_evidence(notebook: Path) -> None:
+    """Hold the evidence that cells declare against the marks in their outputs, in an executed notebook.
+
+    An output without a mark, such as a figure, is not looked at.
+
+    Raises
+    ------
+    InputError
+        For the first cell whose output has other marks.
+    """
+    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+        declared = cell["metadata"].get("evidence")
+        shown = _marks(cell.get("outputs", []))
+        if declared and shown and set(declared) != shown:
+            label = cell["metadata"].get("label", "without a label")
+            found = ", ".join(sorted(shown))
+            raise InputError(f"{notebook.name}: cell {label!r} declares {', '.join(declared)} and shows {found}")
+
+
+def _marks(outputs: Sequence[dict[str, Any]]) -> set[str]:
+    html = " ".join("".join(output.get("data", {}).get("text/html", ())) for output in outputs)
+    return set(re.findall(r'class="evidence (\w+)"', html)) | set(re.findall(r"Evidence: (\w+)\.", html))
+
+
+def _once(where: str, what: str, names: Sequence[str]) -> None:
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise InputError(f"{where}: the {what} {twice[0]!r} stands twice; make it unique")

@@ -1,0 +1,103 @@
+"""Draw until each question's interval is narrow enough: sample, grade, look, and go on where it is not."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from capcal_lib.grading.verdicts import FILE, grade_run, read_verdicts
+from capcal_lib.sampling.draw import Progress, Say, open_run
+from capcal_lib.sampling.sessions import Ask
+from capcal_lib.sampling.stopping import Rule, outcomes, stops
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopped:
+    """What a call to ``sample_until`` did."""
+
+    folder: Path
+    new: int  # samples drawn
+    questions: int
+    early: int  # questions that stopped before k
+    saved: int  # samples that k for every question would have taken beyond those of the questions that stopped
+    failed: dict[str, int]  # samples that could not be drawn, by reason
+
+
+def sample_until(
+    model: str,
+    dataset: str,
+    *,
+    precision: float,
+    k: int,
+    store: Path,
+    split: str | None = None,
+    limit: int | None = None,
+    engine: str | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+    say: Say | None = None,
+) -> Stopped:
+    """Draw samples of each question until the rule of ``stopping`` stops it, and grade them on the way.
+
+    The run is the one that ``sample`` draws: a question that stops at n samples has the first n of them. Raising k,
+    narrowing the precision or leaving it out goes on from there. The parameters are those of ``sample``, and
+
+    Parameters
+    ----------
+    precision
+        Half-width of the 95 % Jeffreys interval at which a question has had enough, in (0, 0.5).
+    k
+        Samples at which a question stops in any case, at least 2.
+
+    Raises
+    ------
+    InputError
+        As ``sample`` does, and for a precision out of range.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as store:
+    ...     done = sample_until("simulated", "mini-exam", precision=0.1, k=100, store=Path(store), limit=4)
+    >>> done.new + done.saved == 4 * 100
+    True
+    """
+    rule = Rule(precision, k)
+    run = open_run(model, dataset, store=store, split=split, limit=limit, engine=engine, seed=seed, say=say)
+    with run as drawing, drawing.session(Ask(questions=len(drawing.asked), k=k, precision=precision)):
+        folder, new = drawing.writer.folder, 0
+        left: set[str] = set()  # questions that lack a sample after all, left for another run
+        while True:
+            if drawing.writer.rows:
+                grade_run(folder)
+            ends, stopped = _ends(folder, rule)
+            ks = {name: ends.get(name, rule.looks[0]) for name in drawing.asked}
+            going = {name: at for name, at in ks.items() if name not in stopped | left}
+            if not going:
+                break
+            most = sum(map(len, drawing.writer.missing(dict.fromkeys(going, k)).values()))
+            new += drawing.draw(going, progress and _after(progress, new, new + most))
+            left |= drawing.writer.missing(going).keys()
+    counted = [ends[name] for name in drawing.asked if name in stopped]
+    return Stopped(
+        folder=folder,
+        new=new,
+        questions=len(drawing.asked),
+        early=sum(at < k for at in counted),
+        saved=sum(k - at for at in counted),
+        failed=dict(drawing.failed),
+    )
+
+
+def _after(progress: Progress, before: int, most: int) -> Progress:
+    """Report one round of drawing as a part of all rounds; how many samples these take is known only at the end."""
+    return lambda drawn, _: progress(before + drawn, most)
+
+
+def _ends(folder: Path, rule: Rule) -> tuple[dict[str, int], set[str]]:
+    """Return up to where each graded question goes, and which have got there."""
+    if not (folder / FILE).exists():
+        return {}, set()
+    names, table = outcomes(read_verdicts(folder), rule.k)
+    at, stopped = stops(rule, table)
+    return dict(zip(names, at.tolist(), strict=True)), set(np.array(names)[stopped].tolist())

@@ -1,0 +1,114 @@
+"""How far two graders of the same answers agree."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from capcal_lib.errors import InputError, unknown
+from capcal_lib.grading import Outcome
+from capcal_lib.grading.judgements import PAIR, read_judgements
+from capcal_lib.grading.verdicts import read_verdicts
+from capcal_lib.metrics.intervals import Interval, bootstrap_mean
+from capcal_lib.metrics.validation import same_length
+
+VERDICTS: tuple[Outcome, ...] = get_args(Outcome)
+
+
+@dataclass(frozen=True, eq=False)
+class Agreement:
+    """What two graders said of the same answers."""
+
+    table: pd.DataFrame  # (verdict of the first, verdict of the second): how many answers
+    rate: Interval  # share of the compared answers that both or neither count as right
+    kappa: float  # Cohen's: 1 is perfect, 0 is what chance gives; NaN where chance alone agrees always
+    left_out: int  # answers that one of the two did not score
+
+
+def agreement(
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    clusters: npt.ArrayLike,
+    *,
+    rng: np.random.Generator,
+    level: float = 0.95,
+) -> Agreement:
+    """Compare the verdicts of two graders.
+
+    Rate and kappa compare what counts for mu: correct or not, ``incorrect`` and ``no_answer`` alike. An answer that one
+    of them did not score is in the table, and in neither number.
+
+    Parameters
+    ----------
+    first, second
+        (n_answers,) verdicts.
+    clusters
+        (n_answers,) the question of each; the rate's interval is a bootstrap over whole questions, since a grader that
+        errs on one answer to a question tends to err on the next.
+    rng, level
+        As in :func:`capcal_lib.metrics.intervals.bootstrap_mean`.
+
+    Raises
+    ------
+    InputError
+        For lengths that differ, an unknown verdict, or no answer that both scored.
+
+    References
+    ----------
+    Cohen, "A coefficient of agreement for nominal scales", Educational and Psychological Measurement 20 (1960).
+
+    Examples
+    --------
+    >>> rules = ["correct", "correct", "incorrect", "incorrect"]
+    >>> judge = ["correct", "incorrect", "incorrect", "no_answer"]
+    >>> found = agreement(rules, judge, ["a", "a", "b", "c"], rng=np.random.default_rng(0))
+    >>> found.rate.estimate, found.kappa
+    (0.75, 0.5)
+    """
+    one, other, questions = (np.asarray(column, dtype=object) for column in (first, second, clusters))
+    same_length(first=one, second=other, clusters=questions)
+    for verdict in {*one, *other} - set(VERDICTS):
+        raise unknown("verdict", verdict, VERDICTS)
+    scored = (one != "not_scored") & (other != "not_scored")
+    if not scored.any():
+        raise InputError("no answer was scored by both graders; there is nothing to compare")
+    right, also = (verdicts[scored] == "correct" for verdicts in (one, other))
+    table = pd.crosstab(pd.Series(one, name="first"), pd.Series(other, name="second"))
+    return Agreement(
+        table=table.reindex(index=VERDICTS, columns=VERDICTS, fill_value=0),
+        rate=bootstrap_mean(right == also, rng=rng, level=level, clusters=questions[scored]),
+        kappa=_kappa(right, also),
+        left_out=int(np.sum(~scored)),
+    )
+
+
+def _kappa(right: npt.NDArray[np.bool_], also: npt.NDArray[np.bool_]) -> float:
+    observed = np.mean(right == also)
+    by_chance = right.mean() * also.mean() + (1 - right.mean()) * (1 - also.mean())
+    return float((observed - by_chance) / (1 - by_chance)) if by_chance < 1 else float("nan")
+
+
+def judge_agreement(folder: Path, judge: str, *, rng: np.random.Generator) -> dict[str, Agreement]:
+    """Compare a judge with the rules on the answers of a run that it has judged.
+
+    Returns
+    -------
+    dict of Agreement
+        ``distinct answers``, each pair of question and answer once, and ``samples``, each as often as it was sampled:
+        the latter is what mu sees, the former what the graders were asked.
+
+    Raises
+    ------
+    InputError
+        Where the judge has judged nothing of the run, or the run is not graded.
+    """
+    judged = read_judgements(folder, judge)
+    samples = read_verdicts(folder).merge(judged, on=PAIR, suffixes=("", "_judge"))
+    found = {"distinct answers": samples.drop_duplicates(PAIR), "samples": samples}
+    return {
+        name: agreement(rows["verdict"], rows["verdict_judge"], rows["question_id"], rng=rng)
+        for name, rows in found.items()
+    }

@@ -1,0 +1,108 @@
+"""Counts: how many of a question's samples are correct, of how many that were scored."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from capcal_lib.errors import InputError
+from capcal_lib.sampling.stopping import Rule, outcomes, stops
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Verdict counts, one row a question; every array is (n_questions,).
+
+    ``total`` counts the scored samples: correct, incorrect and those without an answer.
+    """
+
+    question_ids: npt.NDArray[np.str_]
+    correct: IntArray
+    total: IntArray
+    no_answer: IntArray
+    not_scored: IntArray
+
+    @property
+    def expected_accuracy(self) -> npt.NDArray[np.float64]:
+        """Return mu_hat = correct / total in [0, 1]; NaN where nothing is scored."""
+        return np.divide(self.correct, self.total, out=np.full(len(self.total), np.nan), where=self.total > 0)
+
+    def __len__(self) -> int:
+        return len(self.question_ids)
+
+
+def count_verdicts(verdicts: pd.DataFrame, *, first: int = 0, k: int) -> Counts:
+    """Count the verdicts of the samples first to first + k - 1 of each question.
+
+    Parameters
+    ----------
+    verdicts
+        One row a sample: question_id, sample_index, verdict.
+    first, k
+        Which samples count; disjoint ranges give independent counts.
+
+    Returns
+    -------
+    Counts
+        Sorted by question id. A question with fewer samples than k keeps the total that it has.
+
+    Raises
+    ------
+    InputError
+        For k < 1, or where no sample lies in the range.
+
+    Examples
+    --------
+    >>> rows = [("q", 0, "correct"), ("q", 1, "no_answer"), ("q", 2, "not_scored"), ("q", 3, "correct")]
+    >>> counts = count_verdicts(pd.DataFrame(rows, columns=["question_id", "sample_index", "verdict"]), k=3)
+    >>> int(counts.correct[0]), int(counts.total[0]), int(counts.not_scored[0])
+    (1, 2, 1)
+    """
+    if k < 1:
+        raise InputError(f"k is a number of samples and must be at least 1; got {k}")
+    rows = verdicts[verdicts["sample_index"].between(first, first + k - 1)]
+    if rows.empty:
+        raise InputError(f"no samples with index {first} to {first + k - 1}; draw more, or lower k")
+    table = pd.crosstab(rows["question_id"], rows["verdict"])
+
+    def column(verdict: str) -> IntArray:
+        return table[verdict].to_numpy(np.int64) if verdict in table else np.zeros(len(table), np.int64)
+
+    correct, no_answer = column("correct"), column("no_answer")
+    return Counts(
+        question_ids=table.index.to_numpy(str),
+        correct=correct,
+        total=correct + column("incorrect") + no_answer,
+        no_answer=no_answer,
+        not_scored=column("not_scored"),
+    )
+
+
+def stopped_counts(verdicts: pd.DataFrame, rule: Rule) -> Counts:
+    """Count each question's samples up to where the rule stops it; those beyond do not count.
+
+    What was drawn for another purpose thus changes nothing. A question that is not finished is left out.
+
+    Raises
+    ------
+    InputError
+        Where no question is finished.
+    """
+    ids, table = outcomes(verdicts, rule.k)
+    at, stopped = stops(rule, table)
+    if not stopped.any():
+        raise InputError(
+            f"no question has the samples that precision {rule.precision} takes; "
+            f"draw them with: capcal sample --precision {rule.precision} --k {rule.k}"
+        )
+    counted = np.where(np.arange(rule.k) < at[:, None], table, -2)[stopped]
+    return Counts(
+        question_ids=np.array(ids)[stopped],
+        correct=(counted == 1).sum(axis=1),
+        total=(counted >= 0).sum(axis=1),
+        no_answer=np.zeros(int(stopped.sum()), np.int64),
+        not_scored=(counted == -1).sum(axis=1),
+    )

@@ -1,0 +1,167 @@
+"""The judgements of a run: each distinct answer to each short question judged once by a model, beside the verdicts.
+
+``judgements.parquet`` holds those of all judges, each row with what decides it: the judge, its weights, its engine and
+the digest of the prompt. The verdicts of the rules stay what every page counts, unless it asks for a judge's by name.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+import pyarrow as pa
+
+from capcal_lib.errors import InputError, unknown
+from capcal_lib.grading.judge import judge, judge_prompt_digest
+from capcal_lib.grading.verdicts import read_verdicts, run_questions
+from capcal_lib.manifests import load_model
+from capcal_lib.sampling.draw import Progress
+from capcal_lib.sampling.engines import engine_name, open_engine
+from capcal_lib.sampling.store import KEY, read_record, read_table, write_table
+from capcal_lib.sampling.weights import weights_digest
+
+FILE = "judgements.parquet"
+PAIR = ["question_id", "extracted"]
+MADE_WITH = ["judge", "weights", "engine", "prompt"]
+SCHEMA = pa.schema([(name, pa.string()) for name in (*MADE_WITH, *PAIR, "verdict", "words")])
+CHUNK = 200  # answers judged between two writes of the file
+
+
+class Judged(NamedTuple):
+    """What a call to ``judge_run`` did, in distinct answers."""
+
+    new: int  # judged now
+    present: int  # judged before
+    failed: int  # to which the engine gave no reply; the next call asks again
+
+
+def judge_run(folder: Path, judge_name: str, *, engine: str | None = None, progress: Progress | None = None) -> Judged:
+    """Judge every distinct extracted answer to a short question of a graded run that this judge has not judged yet.
+
+    The answers that most samples gave come first, so that judging can be stopped at any time and taken up again. A
+    judge's rows that were made with other weights, another engine or another prompt are replaced.
+
+    Parameters
+    ----------
+    folder
+        The run; it keeps the judgements.
+    judge_name
+        A model of the manifests.
+    engine
+        An engine other than the one in the judge's manifest.
+    progress
+        Called with the numbers of answers judged and to judge.
+
+    Returns
+    -------
+    Judged
+        How many answers were judged, and when.
+
+    Raises
+    ------
+    InputError
+        For an unknown model or engine, a run without verdicts or without short questions, or a corrupt file.
+    """
+    model = load_model(judge_name)
+    made_with = {
+        "judge": model.name,
+        "weights": weights_digest(model),
+        "engine": engine_name(model, engine),
+        "prompt": judge_prompt_digest(),
+    }
+    questions, given = run_questions(folder), _short(folder).groupby(PAIR).size()
+    pairs = given.sort_values(ascending=False, kind="stable").index.to_frame(index=False)
+    kept = _read(folder)
+    same = (kept[MADE_WITH] == pd.Series(made_with)).all(axis=1)
+    kept = kept[same | (kept["judge"] != model.name)]
+    there = pd.MultiIndex.from_frame(kept.loc[kept["judge"] == model.name, PAIR])
+    lacking = pairs[~pd.MultiIndex.from_frame(pairs).isin(there)]
+    if lacking.empty:
+        return Judged(0, len(pairs), 0)
+    cases = [(questions[name], extracted) for name, extracted in lacking.itertuples(index=False)]
+    source, fresh = open_engine(model, engine), list[dict[str, str]]()
+    for start in range(0, len(cases), CHUNK):
+        chunk = cases[start : start + CHUNK]
+        for place, judgement in judge(source, model, chunk):
+            question, extracted = chunk[place]
+            found = {"verdict": judgement.verdict, "words": judgement.words}
+            fresh.append(made_with | {"question_id": question.id, "extracted": extracted} | found)
+            if progress:
+                progress(len(fresh), len(cases))
+        if fresh:
+            _write(folder, kept, fresh)
+    return Judged(len(fresh), len(pairs) - len(lacking), len(cases) - len(fresh))
+
+
+def judges(folder: Path) -> list[str]:
+    """List the judges that a run has judgements of."""
+    return sorted(_read(folder)["judge"].unique())
+
+
+def read_judgements(folder: Path, judge_name: str) -> pd.DataFrame:
+    """Read a judge's judgements: one row a distinct answer, with question_id, extracted, verdict and words.
+
+    Raises
+    ------
+    InputError
+        Where the judge has judged nothing of the run (those that have are named), or the file is corrupt.
+    """
+    table = _read(folder)
+    if judge_name not in set(table["judge"]):
+        raise InputError(f"{unknown('judge', judge_name, judges(folder))}; {_how(folder, judge_name)}")
+    return table.loc[table["judge"] == judge_name, [*PAIR, "verdict", "words"]].reset_index(drop=True)
+
+
+def read_judged(folder: Path, judge_name: str) -> pd.DataFrame:
+    """Read a judge's verdicts of the samples of a run's short questions, in the form of ``read_verdicts``.
+
+    ``count_verdicts(read_judged(folder, judge), k=100)`` gives the counts by a judge. A sample without an extracted
+    answer stays ``no_answer``: there was nothing to judge. The reason is what the judge said.
+
+    Raises
+    ------
+    InputError
+        Where the judge has not judged every answer, with the command that does.
+    """
+    told = read_judgements(folder, judge_name).rename(columns={"verdict": "judged"})
+    rows = _short(folder).merge(told, on=PAIR, how="left")
+    judged = rows["extracted"].notna()
+    lacking = rows.loc[judged & rows["judged"].isna(), PAIR].drop_duplicates()
+    if len(lacking):
+        raise InputError(f"{folder}: {judge_name} has not judged {len(lacking)} answers; {_how(folder, judge_name)}")
+    rows["verdict"] = rows["verdict"].where(~judged, rows["judged"])
+    rows["reason"] = rows["reason"].where(~judged, "judge: " + rows["words"])
+    return rows[[*KEY, "verdict", "extracted", "reason"]]
+
+
+def _short(folder: Path) -> pd.DataFrame:
+    """Return the verdicts of the samples of a run's short questions."""
+    verdicts = read_verdicts(folder)
+    short = [name for name, question in run_questions(folder).items() if question.answer.kind == "short"]
+    rows = verdicts[verdicts["question_id"].isin(short)]
+    if rows.empty:
+        dataset = read_record(folder).identity.dataset
+        raise InputError(f"a judge is for short answers, and {dataset} has none; its verdicts are those of the rules")
+    return rows
+
+
+def _read(folder: Path) -> pd.DataFrame:
+    path = folder / FILE
+    if not path.exists():
+        return SCHEMA.empty_table().to_pandas()
+    table = read_table(path)
+    if not table.schema.equals(SCHEMA, check_metadata=False):
+        raise InputError(f"{path}: not a file of judgements; delete it and make it again with: capcal judge")
+    return table.to_pandas()
+
+
+def _write(folder: Path, kept: pd.DataFrame, fresh: list[dict[str, str]]) -> None:
+    both = pa.concat_tables(
+        [pa.Table.from_pandas(kept, schema=SCHEMA, preserve_index=False), pa.Table.from_pylist(fresh, SCHEMA)]
+    )
+    write_table(folder / FILE, both.sort_by([(name, "ascending") for name in ("judge", *PAIR)]))
+
+
+def _how(folder: Path, judge_name: str) -> str:
+    run = read_record(folder).identity
+    where = f"--model {run.model} --dataset {run.dataset} --split {run.split}"
+    return f"judge with: capcal judge {where} --judge {judge_name}"

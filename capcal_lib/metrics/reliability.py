@@ -1,0 +1,230 @@
+"""What a capability Brier score is made of: how far confidences are off, and how far they tell questions apart.
+
+All functions take the confidence of each question, in [0, 1], and its counts ``correct`` and ``total``, at least one
+scored sample each; :mod:`capcal_lib.metrics` says what is refused.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from capcal_lib.metrics.validation import Floats, Ints, as_confidence, as_counts, same_length, whole
+
+MESH = 2048  # cells of [0, 1] in which smooth_ece works; it moves the result by less than 1e-4
+
+
+class IsotonicSplit(NamedTuple):
+    """score = miscalibration - discrimination + uncertainty, exactly."""
+
+    score: float
+    miscalibration: float  # at least 0; lower is better
+    discrimination: float  # at least 0; higher is better
+    uncertainty: float  # a property of the questions and the model, not of the confidences
+
+
+class BinnedSplit(NamedTuple):
+    """score = reliability - resolution + uncertainty + within, exactly."""
+
+    score: float
+    reliability: float  # at least 0; lower is better
+    resolution: float  # at least 0; higher is better
+    uncertainty: float  # a property of the questions and the model, not of the confidences
+    within: float  # what the bins hide; 0 where each holds a single confidence
+
+
+def isotonic_split(
+    confidence: ArrayLike, correct: ArrayLike, total: ArrayLike, *, corrected: bool = False
+) -> IsotonicSplit:
+    """Split the capability Brier score by the isotonic fit of mu_hat on the confidence (CORP).
+
+    Miscalibration is what the best increasing recalibration would take off, discrimination what that recalibration
+    gains over the mean for all. Questions weigh by their scored samples, the binomial weights, so ``score`` is
+    :func:`capcal_lib.metrics.capability_brier` where all totals are equal. Both parts are the same numbers for the
+    response target: only the uncertainty differs, by the correctness variance of theorem 2.
+
+    The fit is made on the rows that it splits, so with few questions miscalibration and discrimination are both
+    somewhat too high, by about the same.
+
+    Parameters
+    ----------
+    confidence : array-like of shape (n_questions,)
+        Estimates s of the expected accuracy, in [0, 1].
+    correct, total : array-like of shape (n_questions,)
+        Correct and scored samples of each question.
+    corrected : bool, default=False
+        Take mu_hat(1 - mu_hat)/(total - 1) off score and uncertainty; needs two scored samples.
+
+    Returns
+    -------
+    IsotonicSplit
+        Uncertainty is the variance of mu over questions.
+
+    Raises
+    ------
+    InputError
+        See the head of :mod:`capcal_lib.metrics`.
+
+    References
+    ----------
+    Dimitriadis, Gneiting and Jordan, "Stable reliability diagrams for probabilistic classifiers", PNAS 118 (2021).
+
+    Examples
+    --------
+    >>> split = isotonic_split([0.2, 0.4, 0.6], [1, 0, 4], [4, 4, 4])
+    >>> [round(part, 4) for part in split]
+    [0.1075, 0.0971, 0.1701, 0.1806]
+    """
+    s, mu, samples = _checked(confidence, correct, total, scored=2 if corrected else 1)
+    weights = samples / samples.sum()
+    fitted = isotonic_fit(s, mu, samples.astype(np.float64))
+    best, flat = weights @ (fitted - mu) ** 2, weights @ (mu - weights @ mu) ** 2
+    score = weights @ (s - mu) ** 2
+    noise = weights @ (mu * (1 - mu) / (samples - 1)) if corrected else 0.0
+    return IsotonicSplit(*map(float, (score - noise, score - best, flat - best, flat - noise)))
+
+
+def isotonic_fit(confidence: ArrayLike, target: ArrayLike, weights: ArrayLike) -> Floats:
+    """Return the non-decreasing function of the confidence that fits the targets best, at each row.
+
+    Least squares by pooling adjacent violators; rows of one confidence share one value.
+
+    Parameters
+    ----------
+    confidence, target, weights : array-like of shape (n_questions,)
+        Weights are above 0.
+
+    Returns
+    -------
+    ndarray of shape (n_questions,)
+        In the range of the targets.
+
+    Examples
+    --------
+    >>> isotonic_fit([0.1, 0.2, 0.2, 0.9], [0.5, 0.0, 0.4, 1.0], [1, 1, 1, 1])
+    array([0.3, 0.3, 0.3, 1. ])
+    """
+    from scipy.optimize import isotonic_regression  # slow to import
+
+    _, group = np.unique(confidence, return_inverse=True)
+    weight = np.bincount(group, weights=weights)
+    mean = np.bincount(group, weights=np.multiply(weights, target)) / weight
+    return isotonic_regression(mean, weights=weight).x[group]
+
+
+def binned_split(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike, *, bins: int = 10) -> BinnedSplit:
+    """Split the capability Brier score by equal-width bins of the confidence (Murphy).
+
+    Every question weighs the same. ``score`` is :func:`capcal_lib.metrics.capability_brier`. The three classical
+    parts add up to it only where a bin holds a single confidence; ``within`` is the rest.
+
+    Parameters
+    ----------
+    confidence : array-like of shape (n_questions,)
+        Estimates s of the expected accuracy, in [0, 1].
+    correct, total : array-like of shape (n_questions,)
+        Correct and scored samples of each question.
+    bins : int, default=10
+        How many bins; the last one holds a confidence of 1.
+
+    Returns
+    -------
+    BinnedSplit
+        Uncertainty is the variance of mu_hat over questions.
+
+    Raises
+    ------
+    InputError
+        For fewer than one bin, and as at the head of :mod:`capcal_lib.metrics`.
+
+    References
+    ----------
+    Murphy, "A new vector partition of the probability score", Journal of Applied Meteorology 12 (1973); Stephenson,
+    Coelho and Jolliffe, "Two extra components in the Brier score decomposition", Weather and Forecasting 23 (2008).
+
+    Examples
+    --------
+    >>> [round(part, 4) for part in binned_split([0.22, 0.28, 0.75], [1, 0, 4], [4, 4, 4])]
+    [0.0473, 0.0312, 0.1701, 0.1806, 0.0056]
+    """
+    s, mu, _ = _checked(confidence, correct, total)
+    group = np.minimum((s * whole("bins", bins, least=1)).astype(np.int64), bins - 1)
+    size = np.bincount(group, minlength=bins)
+    filled = size > 0
+    share = size[filled] / len(s)
+    mean_s, mean_mu = (np.bincount(group, weights=each, minlength=bins)[filled] / size[filled] for each in (s, mu))
+    score, uncertainty = np.mean((s - mu) ** 2), np.var(mu)
+    reliability, resolution = share @ (mean_s - mean_mu) ** 2, share @ (mean_mu - mu.mean()) ** 2
+    within = score - (reliability - resolution + uncertainty)
+    return BinnedSplit(*map(float, (score, reliability, resolution, uncertainty, within)))
+
+
+def smooth_ece(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> float:
+    """Return the smooth calibration error: the ECE with a Gaussian kernel whose width is the error itself.
+
+    Lower is better. The target of a question is mu_hat, a fraction; every question weighs the same. The residuals
+    mu_hat - s are smoothed along s with a Gaussian of width w, reflected at 0 and 1, and their absolute value is
+    integrated. The result falls as w grows; returned is the one that equals its w, so nothing is left to choose.
+    Noise in mu_hat keeps it above 0 even for the true mu.
+
+    Parameters
+    ----------
+    confidence : array-like of shape (n_questions,)
+        Estimates s of the expected accuracy, in [0, 1].
+    correct, total : array-like of shape (n_questions,)
+        Correct and scored samples of each question.
+
+    Returns
+    -------
+    float
+        In [0, 1].
+
+    Raises
+    ------
+    InputError
+        See the head of :mod:`capcal_lib.metrics`.
+
+    References
+    ----------
+    Błasiok and Nakkiran, "Smooth ECE: principled reliability diagrams via kernel smoothing", ICLR 2024.
+
+    Examples
+    --------
+    >>> round(smooth_ece([0.3, 0.7], [4, 6], [10, 10]), 3)
+    0.096
+    """
+    from scipy.fft import dct, idct  # slow to import
+    from scipy.optimize import brentq
+
+    s, mu, _ = _checked(confidence, correct, total)
+    waves = dct(_on_mesh(s, (mu - s) / len(s)))
+    # Diffusion between walls damps each cosine by itself; that is what smoothing with the reflected Gaussian does.
+    frequencies = (np.pi * np.arange(MESH)) ** 2 / 2
+
+    def error(width: float) -> float:
+        return float(np.abs(idct(waves * np.exp(-frequencies * width**2))).sum())
+
+    if error(0.0) == 0:
+        return 0.0
+    return float(brentq(lambda width: error(width) - width, 0.0, 1.0, xtol=1e-6))
+
+
+def _on_mesh(places: Floats, values: Floats) -> Floats:
+    """Share each value between the two cells of [0, 1] whose centres are nearest to its place."""
+    at = np.clip(places * MESH - 0.5, 0, MESH - 1)
+    left = np.minimum(at.astype(np.int64), MESH - 2)
+    right_share = at - left
+    cells = np.zeros(MESH)
+    np.add.at(cells, left, values * (1 - right_share))
+    np.add.at(cells, left + 1, values * right_share)
+    return cells
+
+
+def _checked(
+    confidence: ArrayLike, correct: ArrayLike, total: ArrayLike, *, scored: int = 1
+) -> tuple[Floats, Floats, Ints]:
+    """Return s, mu_hat and the scored samples of each question."""
+    s = as_confidence(confidence)
+    hits, samples = as_counts(correct, total, scored=scored)
+    same_length(confidence=s, correct=hits)
+    return s, hits / samples, samples

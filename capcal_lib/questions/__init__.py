@@ -1,0 +1,23 @@
+"""Questions: data sets, prompts, and what the right answer to a question is."""
+
+from capcal_lib.questions.datasets import (
+    Answer,
+    Question,
+    at_hand,
+    check_questions,
+    load_questions,
+    load_split,
+    questions_digest,
+    subset,
+)
+
+__all__ = [
+    "Answer",
+    "Question",
+    "at_hand",
+    "check_questions",
+    "load_questions",
+    "load_split",
+    "questions_digest",
+    "subset",
+]

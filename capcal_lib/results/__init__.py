@@ -1,0 +1,1 @@
+"""Results: everything that is known of a run."""

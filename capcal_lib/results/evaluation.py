@@ -1,0 +1,290 @@
+"""An evaluation: the counts of one model on one data set, and every confidence there is for its questions."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from capcal_lib.confidence import Confidence, estimated
+from capcal_lib.confidence.consistency import consistency
+from capcal_lib.confidence.votes import Answers, canonical, mean_tokens, read_answers
+from capcal_lib.errors import InputError
+from capcal_lib.grading.counts import Counts, count_verdicts
+from capcal_lib.grading.verdicts import FILE, read_verdicts
+from capcal_lib.manifests import Dataset, Model, PromptStyle, dataset_names, load_dataset, load_model
+from capcal_lib.metrics.beta import beta_from_moments, beta_sample
+from capcal_lib.probes import LinearProbe
+from capcal_lib.probes.estimates import FEATURES, METHODS, confidence_file, read_confidence, read_features
+from capcal_lib.reported import beta_moments
+from capcal_lib.sampling.store import Identity, differences, find_run, read_record
+
+Evidence = Literal["measured", "reported", "simulated"]
+TITLES = {"verbalized": "Verbalized confidence", "p-true": "P(True)"}
+CONSISTENCY = "Response consistency"
+SAME_FOR_A_PROBE = ("weights", "dtype", "prompt_template", "chat_template")
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """One model on one data set; all arrays follow ``counts.question_ids``."""
+
+    model: Model
+    dataset: Dataset
+    evidence: Evidence
+    sampled: bool  # whether samples of a run are behind the counts
+    source: str  # the run's key, or the distribution that was simulated
+    counts: Counts  # of the first k_eval samples
+    answer_tokens: float  # mean completion tokens of a sample; NaN where none was drawn
+    confidences: dict[str, Confidence]  # by the method's name in the tables
+    k_eval: int | None = None  # samples asked for; the counts hold fewer where the run does; None: no matter
+    prompt_style: PromptStyle | None = None  # of the run; None where there is none
+    groups: npt.NDArray[np.str_] | None = None  # whose questions belong together, where intervals draw whole groups
+
+    @property
+    def samples(self) -> str:
+        """Say how many scored samples the questions have: ``100``, or ``20 to 32``."""
+        least, most = int(self.counts.total.min()), int(self.counts.total.max())
+        return f"{most}" if least == most else f"{least} to {most}"
+
+    def remarks(self) -> list[str]:
+        """Say what a reader of its numbers should know."""
+        notes = []
+        there = self.counts.total + self.counts.not_scored
+        if self.k_eval is not None and there.max() < self.k_eval:
+            notes.append(f"{self.samples} samples a question, fewer than k_eval = {self.k_eval}")
+        elif self.k_eval is not None and there.min() < self.k_eval:  # as where some failed or the run was stopped
+            few = int((there < self.k_eval).sum())
+            notes.append(f"{few:,} with fewer than {self.k_eval} samples (the fewest: {there.min()})")
+        if self.k_eval is not None and CONSISTENCY not in self.confidences:
+            notes.append("no spare samples for a vote")
+        if self.prompt_style not in (None, load_model(self.model.name).prompt_style):  # its usual one
+            notes.append(f"{self.prompt_style} prompts")
+        if self.groups is not None:
+            notes.append(f"intervals over {len(np.unique(self.groups))} subjects")
+        return notes
+
+
+def evaluated(store: Path, model: str) -> list[str]:
+    """List the data sets on which a model has graded samples of the evaluation split."""
+    folders = store.joinpath(load_model(model).name).glob(f"*/*/{FILE}")
+    identities = [read_record(path.parent).identity for path in folders]
+    return sorted({run.dataset for run in identities if run.split == load_dataset(run.dataset).evaluation_split})
+
+
+def load_evaluation(store: Path, model: str, dataset: str, *, k_eval: int = 100, k_c: int = 10) -> Evaluation:
+    """Load the counts and all confidences of a model on a data set's evaluation split.
+
+    Parameters
+    ----------
+    store
+        Folder of the run store.
+    k_eval
+        The samples 0 to k_eval - 1 define mu_hat; a question that has fewer keeps the total that it has.
+    k_c
+        The k_c samples after those are the votes of response consistency: never the same samples.
+        A question without that many spare samples has no such confidence.
+
+    Raises
+    ------
+    InputError
+        Where there is no graded run, with the command that makes it.
+    """
+    manifest = load_dataset(dataset)
+    folder = find_run(store, model, dataset, manifest.evaluation_split)
+    identity = read_record(folder).identity
+    verdicts = read_verdicts(folder)
+    counts = count_verdicts(verdicts, k=k_eval)
+    tokens = mean_tokens(folder)
+    votes = _vote(folder, verdicts, tokens, k_eval=k_eval, k_c=k_c)
+    stored = {
+        TITLES[method]: _aligned(read_confidence(folder, method), counts)
+        for method in METHODS
+        if confidence_file(folder, method).exists()
+    }
+    if len(votes):
+        stored[CONSISTENCY] = _aligned(votes, counts)
+    return Evaluation(
+        model=load_model(model).on(dataset),
+        dataset=manifest,
+        evidence=evidence_of(identity),
+        sampled=True,
+        source=f"run {folder.name}",
+        counts=counts,
+        answer_tokens=tokens,
+        confidences=stored | _probes(store, folder, counts),
+        k_eval=k_eval,
+        prompt_style=identity.prompt_style,
+        groups=_groups(manifest, counts.question_ids),
+    )
+
+
+def run_of(store: Path, one: Evaluation) -> Path:
+    """Return the folder of the run whose samples are behind an evaluation.
+
+    Raises
+    ------
+    InputError
+        Where there is none, with the command that makes it.
+    """
+    return find_run(store, one.model.name, one.dataset.name, one.dataset.evaluation_split)
+
+
+def load_answers(store: Path, one: Evaluation) -> Answers:
+    """Load what the samples behind the counts of an evaluation answered, in the order of its questions.
+
+    Raises
+    ------
+    InputError
+        Where there is no graded run, with the command that makes it.
+    """
+    return read_answers(run_of(store, one), k=one.k_eval or int(one.counts.total.max()))
+
+
+def _groups(dataset: Dataset, question_ids: npt.NDArray[np.str_]) -> npt.NDArray[np.str_] | None:
+    """Return the subject in each id, where the data set is clustered by subject."""
+    return np.array([name.split("/")[-2] for name in question_ids]) if dataset.clustered else None
+
+
+def beta_evaluation(model: str, dataset: str, *, k_eval: int = 100, rng: np.random.Generator) -> Evaluation:
+    """Simulate the counts of a model that was only reported on: mu from a Beta with its two reported moments.
+
+    It has as many questions as the data set, and no confidences: the paper prints none per question.
+
+    Raises
+    ------
+    InputError
+        Where the paper reports nothing for the pair.
+    """
+    manifest = load_dataset(dataset)
+    a, b = beta_from_moments(*beta_moments(model, dataset))
+    mu = beta_sample(a, b, manifest.splits[manifest.evaluation_split].rows, rng)
+    correct = rng.binomial(k_eval, mu)
+    counts = Counts(
+        question_ids=np.array([f"simulated/{row}" for row in range(len(mu))]),
+        correct=correct,
+        total=np.full(len(mu), k_eval),
+        no_answer=np.zeros(len(mu), np.int64),
+        not_scored=np.zeros(len(mu), np.int64),
+    )
+    return Evaluation(
+        model=load_model(model).on(dataset),
+        dataset=manifest,
+        evidence="simulated",
+        sampled=False,
+        source=f"Beta({a:.3g}, {b:.3g}) with the reported moments",
+        counts=counts,
+        answer_tokens=float("nan"),
+        confidences={},
+    )
+
+
+def vote(folder: Path, *, k_eval: int = 100, k_c: int = 10) -> Confidence:
+    """Estimate response consistency from the k_c samples of a run after the first k_eval, where a question has them.
+
+    Raises
+    ------
+    InputError
+        Where the run is not graded, or its questions have changed.
+    """
+    return _vote(folder, read_verdicts(folder), mean_tokens(folder), k_eval=k_eval, k_c=k_c)
+
+
+def _vote(folder: Path, verdicts: pd.DataFrame, tokens: float, *, k_eval: int, k_c: int) -> Confidence:
+    rows = verdicts[verdicts["sample_index"].between(k_eval, k_eval + k_c - 1)]
+    answers = pd.Series(canonical(folder, rows), rows.index, dtype=object).groupby(rows["question_id"])
+    votes = {str(name): list(group) for name, group in answers if len(group) == k_c}
+    return estimated(list(votes), consistency(list(votes.values())), tokens=round(k_c * tokens))
+
+
+def evidence_of(identity: Identity) -> Evidence:
+    """Tell the runs of the simulated model from those of real ones."""
+    return "simulated" if identity.engine == "simulated" else "measured"
+
+
+def _probes(store: Path, folder: Path, counts: Counts) -> dict[str, Confidence]:
+    """Predict with every probe that can be trained from the store's runs on training splits, asked in the same style.
+
+    After another style of prompt hidden states are of another kind, so that a probe of one says nothing of the other.
+    """
+    if not (folder / FEATURES).exists():
+        return {}
+    identity = read_record(folder).identity
+    ids, features = read_features(folder)
+    predicted = {}
+    for dataset, run in runs_for_probes(store, identity.model, lambda one: one.training_split, identity.prompt_style):
+        _refuse_other_prompts(run, folder)
+        predicted[dataset.probe] = _aligned(estimated(ids, trained_probe(run).predict(features)), counts)
+    return predicted
+
+
+def runs_for_probes(
+    store: Path, model: str, split: Callable[[Dataset], str | None], style: PromptStyle
+) -> Iterator[tuple[Dataset, Path]]:
+    """Find a model's graded runs with hidden states on one split of every data set, asked in one style of prompt."""
+    for dataset in map(load_dataset, dataset_names()):
+        name = split(dataset)
+        if name is None or not any(store.joinpath(model, f"{dataset.name}-{name}").glob(f"*/{FEATURES}")):
+            continue
+        run = find_run(store, model, dataset.name, name)
+        if (run / FEATURES).exists() and (run / FILE).exists() and read_record(run).identity.prompt_style == style:
+            yield dataset, run
+
+
+def _refuse_other_prompts(run: Path, folder: Path) -> None:
+    """Refuse a training run whose hidden states are those of other weights or prompts than a run's own."""
+    one, other = read_record(run).identity, read_record(folder).identity
+    differing = [line for line in differences(one, other) if line.split(":")[0] in SAME_FOR_A_PROBE]
+    if differing:
+        raise InputError(
+            f"a probe trained on {run} cannot predict {folder}: they differ in {'; '.join(differing)}; "
+            "sample one of them again, or move it to another --store"
+        )
+
+
+def trained_probe(folder: Path) -> LinearProbe:
+    """Train the paper's linear probe on the hidden states and all verdicts of a run.
+
+    Trained once while the files stay as they are.
+
+    Raises
+    ------
+    InputError
+        Where the run is not graded, has no hidden states, or lacks those of a graded question.
+    """
+    written = tuple((folder / name).stat().st_mtime_ns for name in (FILE, FEATURES) if (folder / name).exists())
+    return _trained_probe(folder, written)
+
+
+@cache
+def _trained_probe(folder: Path, written: tuple[int, ...]) -> LinearProbe:  # noqa: ARG001
+    verdicts = read_verdicts(folder)
+    counts = count_verdicts(verdicts, k=int(verdicts["sample_index"].max()) + 1)
+    ids, features = read_features(folder)
+    rows = pd.Series(range(len(ids)), ids).reindex(counts.question_ids)
+    if rows.isna().any():
+        raise InputError(
+            f"{folder}: hidden states of some sampled questions are missing; extract them with: capcal features"
+        )
+    scored = counts.total > 0
+    chosen = features[rows.to_numpy(np.int64)][scored]
+    return LinearProbe(standardize=True).fit(chosen, counts.correct[scored], counts.total[scored])
+
+
+def _aligned(confidence: Confidence, counts: Counts) -> Confidence:
+    """Put a confidence's rows in the order of the counts; a question without one is missing."""
+    rows = pd.Series(range(len(confidence)), confidence.question_ids).reindex(counts.question_ids)
+    there = rows.notna().to_numpy()
+    take = rows.fillna(0).to_numpy(np.int64)
+    return replace(
+        confidence,
+        question_ids=counts.question_ids,
+        values=np.where(there, confidence.values[take], np.nan),
+        status=np.where(there, confidence.status[take], "missing"),
+        tokens=np.where(there, confidence.tokens[take], 0),
+        texts=tuple(confidence.texts[row] if known else None for row, known in zip(take, there, strict=True)),
+    )

@@ -1,0 +1,237 @@
+"""The state of a store: what each run has, what it lacks, and what it took."""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from capcal_lib.errors import InputError
+from capcal_lib.grading import GRADER_VERSION
+from capcal_lib.grading.verdicts import read_verdicts
+from capcal_lib.probes.estimates import FEATURES, METHODS, confidence_file
+from capcal_lib.sampling.sessions import Session, rates, read_sessions, wanted
+from capcal_lib.sampling.stopping import Rule, outcomes, stops
+from capcal_lib.sampling.store import (
+    VERDICTS,
+    Identity,
+    list_runs,
+    read_record,
+    read_table,
+    stream_samples,
+    writer_at_work,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """One run. Numbers that nothing is known of are NaN."""
+
+    identity: Identity
+    samples: int
+    each: tuple[int, int]  # least and most samples a question
+    asked: str  # the largest that was asked for: questions x k
+    questions: int  # sampled
+    lacking: int  # samples that were asked for and are not there
+    tokens: int  # completion tokens
+    seconds: float  # wall time of the recorded sessions
+    samples_per_second: float
+    tokens_per_second: float
+    writer: str | None  # who is drawing now
+    seconds_left: float  # for what is lacking, at the pace of the writer at work
+    graded: str
+    confidences: dict[str, str]  # by method
+    features: str
+
+
+def survey(store: Path, model: str | None = None, dataset: str | None = None) -> Iterator[Status]:
+    """Yield the state of each run of a store, or of those of a model or data set.
+
+    Raises
+    ------
+    InputError
+        For a store that is no folder, or a corrupt run.
+    """
+    if not store.is_dir():
+        raise InputError(f"{store} is not a folder; name a run store with --store")
+    for folder in list_runs(store):
+        identity = read_record(folder).identity
+        if model in (None, identity.model) and dataset in (None, identity.dataset):
+            yield run_status(folder)
+
+
+def run_status(folder: Path) -> Status:
+    """Return the state of one run."""
+    identity, sessions = read_record(folder).identity, read_sessions(folder)
+    each: Counter[str] = Counter()
+    tokens = 0
+    for rows in stream_samples(folder, ["completion_tokens"]):
+        each.update(rows["question_id"].tolist())
+        tokens += int(rows["completion_tokens"].sum())
+    lacking, asked = _lacking(folder, each, sessions)
+    seconds, samples_per_second, tokens_per_second = rates(sessions)
+    writer = writer_at_work(folder)
+    return Status(
+        identity=identity,
+        samples=each.total(),
+        each=(min(each.values(), default=0), max(each.values(), default=0)),
+        asked=asked,
+        questions=len(each),
+        lacking=lacking,
+        tokens=tokens,
+        seconds=seconds,
+        samples_per_second=samples_per_second,
+        tokens_per_second=tokens_per_second,
+        writer=writer,
+        seconds_left=_seconds_left(lacking, sessions) if writer else math.nan,
+        graded=_graded(folder, each.total()),
+        confidences={
+            method: _covered(path, len(each))
+            for method in METHODS
+            if (path := confidence_file(folder, method)).exists()
+        },
+        features=_covered(folder / FEATURES, len(each)),
+    )
+
+
+def how_made(store: Path) -> pd.DataFrame:
+    """Say how the runs of a store were drawn, but for simulated ones: one row each.
+
+    Returns
+    -------
+    DataFrame
+        ``time`` is the wall time of the recorded sessions, with whatever else the machine did meanwhile, and
+        ``tokens/s`` the completion tokens in it; both are NaN where the rows were drawn before sessions were recorded.
+        The type that the linear layers multiply in stands behind the engine, where it is not the engine's own.
+    """
+    rows = []
+    for folder in list_runs(store):
+        record = read_record(folder)
+        run = record.identity
+        if run.engine == "simulated":
+            continue
+        status = run_status(folder)
+        engine = f"{run.engine}, {run.dtype}" if run.dtype else run.engine
+        took = duration(status.seconds) if status.seconds else math.nan
+        facts = run.model, f"{run.dataset} ({run.split})", status.questions, status.samples, status.tokens
+        rows.append((*facts, engine, record.made_with["machine"], took, status.tokens_per_second))
+    columns = ["model", "data set", "questions", "samples", "tokens", "engine", "machine", "time", "tokens/s"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _lacking(folder: Path, each: dict[str, int], sessions: list[Session]) -> tuple[int, str]:
+    """Count the samples that were asked for and are not there; without recorded sessions, up to the largest k there."""
+    if not sessions:
+        most = max(each.values(), default=0)
+        return sum(most - number for number in each.values()), f"{len(each):,} x {most}"
+    asks = [session.ask for session in sessions]
+    largest = max(asks, key=lambda ask: (ask.k, ask.questions))
+    asked = f"{largest.questions:,} x {largest.k}"
+    fixed = wanted(ask for ask in asks if ask.precision is None)
+    there = sorted(each.values(), reverse=True) + [0] * len(fixed)
+    lacking = sum(max(0, k - number) for k, number in zip(fixed, there, strict=False))
+    adaptive = [ask for ask in asks if ask.precision is not None]
+    if adaptive:
+        # The narrowest is the last word; what a question may still take is counted up to k.
+        ask = max(adaptive, key=lambda ask: (ask.questions, -(ask.precision or 0), ask.k))
+        asked += f" to ±{ask.precision}" if ask == largest else ""
+        stopped = _stopped(folder, Rule(ask.precision or 0, ask.k))
+        going = [number for name, number in each.items() if name not in stopped]
+        going += [0] * max(0, ask.questions - len(each))
+        lacking = max(lacking, sum(max(0, ask.k - number) for number in going))
+    return lacking, asked
+
+
+def _stopped(folder: Path, rule: Rule) -> set[str]:
+    if not (folder / VERDICTS).exists():
+        return set()
+    names, table = outcomes(read_verdicts(folder), rule.k)
+    return set(np.array(names)[stops(rule, table)[1]].tolist())
+
+
+def _seconds_left(lacking: int, sessions: list[Session]) -> float:
+    now = sessions[-1] if sessions else None
+    return lacking * now.seconds / now.rows if now and now.state == "drawing" and now.rows else math.nan
+
+
+def _graded(folder: Path, samples: int) -> str:
+    if not (folder / VERDICTS).exists():
+        return "no"
+    table = read_table(folder / VERDICTS)
+    version = (table.schema.metadata or {}).get(b"grader", b"").decode()
+    if version != GRADER_VERSION:
+        return f"stale: grader {version}, now {GRADER_VERSION}"
+    return "yes" if len(table) == samples else f"stale: {len(table):,} of {samples:,}"
+
+
+def _covered(path: Path, questions: int) -> str:
+    if not path.exists():
+        return "no"
+    rows = read_table(path).num_rows
+    return "yes" if rows == questions else f"{rows:,} of {questions:,}"
+
+
+def as_row(status: Status) -> str:
+    """Return the state as a JSON object in one line; what is not known is null."""
+    row = asdict(status) | {"identity": status.identity.model_dump(mode="json"), "key": status.identity.key}
+    known = {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
+    return json.dumps(known)
+
+
+def line(status: Status) -> str:
+    """Say all of it in one line, for a log.
+
+    >>> from capcal_lib.manifests import RECORDED_RUNS
+    >>> print(line(next(survey(RECORDED_RUNS, "simulated", "mini-exam"))))  # doctest: +ELLIPSIS
+    simulated on mini-exam (test), run ...: ... samples of ... questions, none lacking ...
+    """
+    run = status.identity
+    least, most = status.each
+    parts = [
+        f"{status.samples:,} samples of {status.questions:,} questions, {spell_lacking(status)} of {status.asked}",
+        f"{least if least == most else f'{least} to {most}'} each",
+        f"{status.tokens:,} tokens",
+        spell_pace(status),
+        f"verdicts: {status.graded}",
+        *(f"{method}: {covered}" for method, covered in status.confidences.items()),
+        f"features: {status.features}",
+    ]
+    return f"{run.model} on {run.dataset} ({run.split}), run {run.key}: {'; '.join(filter(None, parts))}"
+
+
+def spell_lacking(status: Status) -> str:
+    """Say how many samples are lacking, and for how long when someone is drawing them."""
+    if not status.lacking:
+        return "none lacking"
+    lacking = f"{status.lacking:,} lacking"
+    if status.writer is None:
+        return lacking
+    left = "" if math.isnan(status.seconds_left) else f", {duration(status.seconds_left)} to go"
+    return f"{lacking} ({status.writer} is at work{left})"
+
+
+def spell_pace(status: Status) -> str:
+    """Say how long the recorded sessions took and how fast they were; nothing where none is recorded."""
+    if not status.seconds:
+        return ""
+    return (
+        f"{duration(status.seconds)}, {status.samples_per_second:,.1f} samples/s, "
+        f"{status.tokens_per_second:,.0f} tokens/s"
+    )
+
+
+def duration(seconds: float) -> str:
+    """Write a duration in its two largest units.
+
+    >>> duration(0.4), duration(75), duration(7_500), duration(200_000)
+    ('0 s', '1 min 15 s', '2 h 5 min', '2 d 7 h')
+    """
+    whole = round(seconds)
+    for unit, name, smaller, smaller_name in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s")):
+        if whole >= unit:
+            return f"{whole // unit} {name} {whole % unit // smaller} {smaller_name}"
+    return f"{whole} s"

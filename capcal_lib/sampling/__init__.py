@@ -1,0 +1,1 @@
+"""Draw samples, and keep them."""

@@ -1,0 +1,51 @@
+"""From messages to tokens and back, by a model's own tokenizer and chat template."""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from capcal_lib.errors import InputError
+from capcal_lib.manifests import Model, Sampling
+from capcal_lib.sampling.engines import Request
+from capcal_lib.sampling.engines.reasoning import MARKS, split_reasoning
+
+
+def encode(tokenizer: Any, model: Model, request: Request) -> list[int]:
+    """Return the token ids of the messages as the model reads them, ready for its answer."""
+    encoded = tokenizer.apply_chat_template(
+        list(request.messages), add_generation_prompt=True, tokenize=True, return_dict=True, **model.chat_template
+    )
+    return list(encoded["input_ids"])
+
+
+def decode(tokenizer: Any, prompt: Sequence[int], said: Sequence[int]) -> tuple[str | None, str]:
+    """Return the reasoning, if any, and the answer in what was said after a prompt, its end-of-turn token left out.
+
+    A chat template may open the reasoning in the prompt itself.
+    """
+    text = tokenizer.decode(said, skip_special_tokens=not _marks_are_special(tokenizer))
+    opened = tokenizer.decode(prompt[-4:]).rstrip().endswith("<think>")
+    return split_reasoning(f"<think>{text}" if opened else text)
+
+
+def answer_limit(prompt: Sequence[int], request: Request, sampling: Sampling) -> int:
+    """Return how many tokens an answer may have: ``max_tokens``, or what the prompt leaves of ``context_tokens``.
+
+    Raises
+    ------
+    InputError
+        Where it leaves nothing.
+    """
+    room = sampling.context_tokens - len(prompt)
+    if room < 1:
+        raise InputError(
+            f"question {request.question.id!r}: the prompt has {len(prompt)} tokens, which leaves no room for an "
+            f"answer in context_tokens = {sampling.context_tokens}; raise it or leave the question out"
+        )
+    return min(sampling.max_tokens, room)
+
+
+@cache
+def _marks_are_special(tokenizer: Any) -> bool:
+    """Tell whether leaving out special tokens would leave out the marks of reasoning (as in gpt-oss)."""
+    return any(token.special and token.content in MARKS for token in tokenizer.added_tokens_decoder.values())

@@ -1,0 +1,373 @@
+"""Draw from any server that speaks OpenAI's chat completions, such as ``vllm serve`` on one machine or many."""
+
+import asyncio
+import os
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from typing import Annotated, Any
+
+import httpx2
+import numpy as np
+from pydantic import BaseModel, Field, ValidationError
+
+from capcal_lib.errors import InputError, plain
+from capcal_lib.manifests import Model, Sampling
+from capcal_lib.sampling.engines import (
+    BASE_URL,
+    Failure,
+    FinishReason,
+    Layers,
+    Request,
+    Sample,
+    check_engine,
+    consecutive,
+    question_seed,
+)
+from capcal_lib.sampling.engines.client import Client, Refused, Unanswered, each, in_thread, refusal
+from capcal_lib.sampling.engines.reasoning import split_reasoning
+
+REQUESTS_IN_FLIGHT = 64
+PATIENCE = 600.0  # seconds to wait for a server that is away
+MOST_LOGPROBS = 20  # most that the protocol gives
+TEMPLATE_TOKENS = 1024  # more than a chat template adds to its messages
+
+# Servers that fill in what a request leaves open from the model's own settings, and take it where it is said.
+OPEN_SERVERS = ("vllm", "sglang", "llamacpp")
+
+Group = list[Sample] | Failure
+Job = tuple[Request, tuple[int, ...]]  # samples of one question with consecutive indices
+
+
+class OpenAIEngine:
+    """Sample through an OpenAI-compatible server, many requests at a time.
+
+    One request asks for up to 16 samples of one question (``n``), or for one where the server does not do ``n``.
+    A sample's seed follows from (seed, question id, sample index) alone. vLLM gives choice i of a request the
+    request's seed + i, which is what is sent, so a sample is the same whatever is asked beside it, up to rounding.
+    Servers differ in what they make of seeds.
+
+    While the server is away, restarting or too busy (no connection, 429, 502, 503, 504) it is asked again after waits
+    that grow and vary, as long as ``Retry-After`` says, until the patience has run out. After other server errors, and
+    answers that are malformed, too large or too slow, it is asked four times at most. What a server refuses (4xx)
+    is not asked again. What cannot be drawn is a `Failure`.
+
+    Where a server counts tokens for all choices together, they are divided in proportion to the length of the texts;
+    vLLM is asked for the tokens of each.
+
+    Parameters
+    ----------
+    model
+        Its manifest. The server must list it under the manifest's name, or that of its hub repository.
+    base_url, api_key
+        The server's address, up to ``/v1``, and its key; None takes ``OPENAI_BASE_URL`` and ``OPENAI_API_KEY``.
+    patience
+        Seconds to wait, in all, for a server that is away.
+    requests_in_flight
+        At most so many requests at a time.
+    """
+
+    family = "openai"
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        patience: float = PATIENCE,
+        requests_in_flight: int = REQUESTS_IN_FLIGHT,
+    ) -> None:
+        if base_url is None:
+            check_engine(model, self.family)
+        self.model = model
+        self.url = (base_url or os.environ[BASE_URL]).rstrip("/")
+        self.headers = {"Accept-Encoding": "identity"}  # what arrives is then as large as what was sent
+        key = api_key or os.environ.get("OPENAI_API_KEY")
+        if key:
+            self.headers["Authorization"] = f"Bearer {key}"
+        self.patience = patience
+        self.requests_in_flight = requests_in_flight
+        self.name, self.software = self._listed()
+        self.does_n: bool | None = None  # None until a server has shown it
+
+    def sample(self, requests: Sequence[Request], sampling: Sampling, seed: int) -> Iterator[Group]:
+        """Draw every wanted sample, yielding those of a request as it is answered, in no particular order.
+
+        A prompt that leaves no room for an answer in ``context_tokens`` makes a `Failure`, too.
+        """
+        jobs = [(request, part) for request in requests for part in consecutive(request.sample_indices)]
+        yield from in_thread(lambda: self._sample(jobs, sampling, seed))
+
+    def next_token_logprobs(self, requests: Sequence[Request], words: Sequence[str]) -> np.ndarray:
+        """Return the log-probability, at temperature 1, that the first answer token is exactly each word.
+
+        Shape (n_requests, n_words), in [-inf, 0]; NaN where a word is not among the 20 likeliest tokens, which are
+        all that the protocol gives: such a word has at most the probability of the twentieth.
+
+        Raises
+        ------
+        InputError
+            Where a question was not answered, or the server gives no log-probabilities.
+        """
+        result = np.full((len(requests), len(words)), np.nan)
+        for row, logprobs in in_thread(lambda: self._first_tokens(requests)):
+            if isinstance(logprobs, str):
+                raise InputError(f"question {requests[row].question.id!r}: {logprobs}; nothing was kept")
+            result[row] = [logprobs.get(word, np.nan) for word in words]
+        return result
+
+    def hidden_states(
+        self,
+        requests: Sequence[Request],  # noqa: ARG002 -- the protocol's
+        layers: Layers = "mean",  # noqa: ARG002 -- the protocol's
+    ) -> np.ndarray:
+        """Refuse: the protocol has none."""
+        raise InputError("a server gives no hidden states; extract them with --engine transformers or --engine vllm")
+
+    def _listed(self) -> tuple[str, str]:
+        """Return the name under which the server lists the model, and the software that it says it is."""
+        try:
+            answer = httpx2.get(f"{self.url}/models", headers=self.headers, timeout=30)
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            raise InputError(f"no server answers at {self.url}: {plain(error) or type(error).__name__}") from None
+        if answer.status_code != 200:
+            raise InputError(f"{self.url}/models: {refusal(answer.status_code, answer.content)}; see {BASE_URL}")
+        try:
+            listed = {card.id: card.owned_by for card in _Listing.model_validate_json(answer.content).data}
+        except ValidationError:
+            raise InputError(f"{self.url}/models: not a list of models; does the address end in /v1?") from None
+        names = [self.model.name, *dict.fromkeys(way.hub for way in self.model.weights if way.hub)]
+        name = next((name for name in names if name in listed), None)
+        if name is None:
+            raise InputError(
+                f"the server at {self.url} lists {plain(', '.join(listed)) or 'no model'}, not {' or '.join(names)}; "
+                f"serve the model under that name, with vLLM: --served-model-name {self.model.name}"
+            )
+        return name, listed[name]
+
+    def _client(self) -> Client:
+        return Client(self.url, self.headers, patience=self.patience, at_once=self.requests_in_flight)
+
+    async def _sample(self, jobs: list[Job], sampling: Sampling, seed: int) -> AsyncGenerator[Group]:
+        async with self._client() as client:
+            drawing = _Drawing(self, client, sampling, seed)
+            async for group in each(jobs, drawing.draw, self.requests_in_flight):
+                yield group
+
+    async def _first_tokens(self, requests: Sequence[Request]) -> AsyncGenerator[tuple[int, dict[str, float] | str]]:
+        async def ask(row: int, emit: Callable[[tuple[int, dict[str, float] | str]], None]) -> None:
+            body = self.body(requests[row], Sampling(temperature=1.0, max_tokens=1, context_tokens=1))
+            body |= {"logprobs": True, "top_logprobs": MOST_LOGPROBS}
+            try:
+                [choice] = (await client.post("/chat/completions", body, lambda content: _read(content, 1))).choices
+            except Unanswered as error:
+                emit((row, str(error)))
+                return
+            if choice.logprobs is None or not choice.logprobs.content:
+                emit((row, "the server gives no log-probabilities"))
+                return
+            likely = choice.logprobs.content[0].top_logprobs
+            emit((row, {token.token: min(token.logprob, 0.0) for token in likely}))
+
+        async with self._client() as client:
+            async for row in each(range(len(requests)), ask, self.requests_in_flight):
+                yield row
+
+    def body(self, request: Request, sampling: Sampling) -> dict[str, Any]:
+        """Put the messages and the settings in the words of the protocol."""
+        body: dict[str, Any] = {
+            "model": self.name,
+            "messages": list(request.messages),
+            "max_tokens": sampling.max_tokens,
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+        }
+        if self.software in OPEN_SERVERS:
+            body |= {"top_k": sampling.top_k or -1, "min_p": 0.0, "repetition_penalty": 1.0}
+        elif sampling.top_k is not None:
+            body["top_k"] = sampling.top_k
+        if self.software == "vllm":
+            body["return_token_ids"] = True
+        if self.model.chat_template:
+            body["chat_template_kwargs"] = self.model.chat_template
+        if "reasoning_effort" in self.model.chat_template:  # gpt-oss has no template in vLLM, but this
+            body["reasoning_effort"] = self.model.chat_template["reasoning_effort"]
+        return body
+
+
+class _Drawing:
+    """One call to ``sample``."""
+
+    def __init__(self, engine: OpenAIEngine, client: Client, sampling: Sampling, seed: int) -> None:
+        self.engine = engine
+        self.client = client
+        self.sampling = sampling
+        self.seed = seed
+        self.trial = asyncio.Lock()
+        self.prompts: dict[str, int] = {}  # tokens, by question id
+        self.reading: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def draw(self, job: Job, emit: Callable[[Group], None]) -> None:
+        """Draw consecutive samples of a question, with one request where the server does ``n``."""
+        request, indices = job
+        if len(indices) > 1 and self.engine.does_n is False:
+            await asyncio.gather(*(self.draw((request, (index,)), emit) for index in indices))
+            return
+        try:
+            answer = await self._ask(request, indices)
+        except _OtherCount:
+            self.engine.does_n = False
+            await self.draw(job, emit)
+        except (Unanswered, _NoRoom) as error:
+            if isinstance(error, Refused) and len(indices) > 1 and not await self._does_n(request):
+                await self.draw(job, emit)
+            else:
+                emit(Failure(request.question.id, indices, str(error)))
+        else:
+            if len(indices) > 1 and self.engine.does_n is None:
+                self.engine.does_n = True
+            self._emit(request, indices, answer, emit)
+
+    async def _ask(self, request: Request, indices: tuple[int, ...]) -> "_Answer":
+        body = self.engine.body(request, self.sampling) | {
+            "max_tokens": await self._limit(request),
+            "seed": question_seed(self.seed, request.question.id) + indices[0],
+            "n": len(indices),
+        }
+        return await self.client.post("/chat/completions", body, lambda content: _read(content, len(indices)))
+
+    async def _does_n(self, request: Request) -> bool:
+        """Find out, once, whether what was refused is ``n``: then one sample of the same question is not."""
+        async with self.trial:
+            if self.engine.does_n is None:
+                try:
+                    await self._prompt_tokens(request)
+                    self.engine.does_n = False
+                except Unanswered:
+                    self.engine.does_n = True  # for all that is known
+            return self.engine.does_n
+
+    async def _limit(self, request: Request) -> int:
+        """Return how many tokens an answer may have: ``max_tokens``, or what the prompt leaves of the context."""
+        most, context = self.sampling.max_tokens, self.sampling.context_tokens
+        longest = TEMPLATE_TOKENS + sum(len(message["content"].encode()) for message in request.messages)
+        if longest + most <= context:  # a token is a byte at least
+            return most
+        name = request.question.id
+        async with self.reading[name]:
+            if name not in self.prompts:
+                self.prompts[name] = await self._prompt_tokens(request)
+        prompt = self.prompts[name]
+        if prompt >= context:
+            raise _NoRoom(
+                f"the prompt has {prompt} tokens, which leaves no room for an answer in context_tokens = {context}"
+            )
+        return min(most, context - prompt)
+
+    async def _prompt_tokens(self, request: Request) -> int:
+        """Ask for one token, to learn how many the prompt has."""
+        body = self.engine.body(request, self.sampling) | {"max_tokens": 1}
+        answer = await self.client.post("/chat/completions", body, lambda content: _read(content, 1))
+        return answer.usage.prompt_tokens
+
+    def _emit(
+        self, request: Request, indices: tuple[int, ...], answer: "_Answer", emit: Callable[[Group], None]
+    ) -> None:
+        name = request.question.id
+        samples = []
+        for index, choice, tokens in zip(indices, answer.choices, _tokens(answer), strict=True):
+            if choice.finish_reason not in ("stop", "length"):
+                emit(Failure(name, (index,), f"the server ended an answer with {plain(choice.finish_reason)!r}"))
+                continue
+            finish: FinishReason = "stop" if choice.finish_reason == "stop" else "length"
+            reasoning, response = choice.message.parts()
+            samples.append(Sample(name, index, response, reasoning, finish, answer.usage.prompt_tokens, tokens))
+        if samples:
+            emit(samples)
+
+
+_Count = Annotated[int, Field(ge=0, le=2**31 - 1)]  # what the store holds
+
+
+class _Card(BaseModel):
+    id: str
+    owned_by: str = ""
+
+
+class _Listing(BaseModel):
+    data: list[_Card]
+
+
+class _Message(BaseModel):
+    content: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+
+    def parts(self) -> tuple[str | None, str]:
+        """Return the reasoning, from its own field or from the text, and the answer."""
+        apart = self.reasoning_content or self.reasoning
+        reasoning, response = split_reasoning(self.content or "")
+        return ("\n".join(filter(None, (apart, reasoning))) or None, response)
+
+
+class _Token(BaseModel):
+    token: str
+    logprob: float
+
+
+class _Place(BaseModel):
+    top_logprobs: list[_Token]
+
+
+class _Logprobs(BaseModel):
+    content: list[_Place] | None = None
+
+
+class _Choice(BaseModel):
+    index: int
+    message: _Message
+    finish_reason: str | None = None
+    logprobs: _Logprobs | None = None
+    token_ids: list[int] | None = None
+
+
+class _Usage(BaseModel):
+    prompt_tokens: _Count
+    completion_tokens: _Count
+
+
+class _Answer(BaseModel):
+    choices: list[_Choice]
+    usage: _Usage
+
+
+class _OtherCount(Exception):
+    """The server gave more or fewer choices than it was asked for."""
+
+
+class _NoRoom(Exception):
+    """The prompt fills the context."""
+
+
+def _read(content: bytes, choices: int) -> _Answer:
+    """Read an answer that must hold so many choices."""
+    try:
+        answer = _Answer.model_validate_json(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise ValueError(f"{'.'.join(map(str, first['loc']))} {first['msg']}".strip()) from None
+    answer.choices.sort(key=lambda choice: choice.index)
+    if [choice.index for choice in answer.choices] != list(range(choices)):
+        if choices > 1:
+            raise _OtherCount
+        raise ValueError(f"{len(answer.choices)} choices where one was asked for")
+    return answer
+
+
+def _tokens(answer: _Answer) -> list[int]:
+    """Return the number of tokens of each choice: its own, or its share of them all by the length of the text."""
+    if all(choice.token_ids for choice in answer.choices):
+        return [len(choice.token_ids or ()) for choice in answer.choices]
+    lengths = [1 + sum(len(part or "") for part in choice.message.parts()) for choice in answer.choices]
+    ends = np.cumsum(lengths) / sum(lengths) * answer.usage.completion_tokens
+    return [int(tokens) for tokens in np.diff(ends.round(), prepend=0)]

@@ -1,0 +1,195 @@
+"""A stand-in for a model: answers with a known probability mu of being right, for tests and teaching.
+
+mu is drawn for each question id from a mixture that is U-shaped, as those of real models on most data sets:
+two fifths hard, Beta(1, 8); two fifths easy, Beta(8, 1); one fifth spread evenly over [0, 1].
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from capcal_lib.manifests import Model, Sampling
+from capcal_lib.metrics.validation import Floats
+from capcal_lib.questions import Answer, Question
+from capcal_lib.sampling.engines import Layers, LikelyAnswers, Request, Sample
+
+SHAPES = ((1.0, 8.0), (8.0, 1.0), (1.0, 1.0))
+SHARES = (0.4, 0.4, 0.2)
+NO_ANSWER = 0.03  # of the samples that are not right; about 1.5 % of all
+NO_PROBABILITY = 0.02  # of the answers to a question for a probability
+OTHER_WORDS = 0.05  # first-token probability of anything but Yes and No
+FEATURES = 64
+STRENGTHS = (0.0, 0.2, 0.7, 1.3, 1.7, 1.6, 1.5)  # of the logit of mu in each hidden state; 1 on average
+WRONG_SHARES = (0.6, 0.25, 0.15)  # how often each of three wrong answers is given: one misconception dominates
+NAMES = ("Lisbon", "Helium", "Mercury", "Nairobi", "Quito", "Cobalt", "Peru", "Ottawa", "Marie Curie", "1848")
+UNSURE = "I am not sure about this one."
+PHRASES = (
+    "The answer is \\boxed{{{}}}.",
+    "\\boxed{{{}}}",
+    "I think it is \\boxed{{{}}}.",
+    "Let me think step by step. So the final answer is \\boxed{{{}}}.",
+)
+
+
+def true_mu(question_ids: Sequence[str], seed: int = 0) -> Floats:
+    """Return the probability that the simulated model's answer to each question is right.
+
+    Parameters
+    ----------
+    question_ids
+        (n_questions,)
+    seed
+        Another seed gives another simulated model; the engine is the one of seed 0.
+
+    Returns
+    -------
+    ndarray
+        (n_questions,) in [0, 1]. A question keeps its mu whatever others stand beside it.
+
+    Examples
+    --------
+    >>> true_mu(["mini-capitals/test/0", "mini-capitals/test/1"]).round(3).tolist()
+    [0.035, 0.205]
+    """
+    return np.array([_mu(name, seed) for name in question_ids], dtype=np.float64)
+
+
+class SimulatedEngine:
+    """Answer with probability `true_mu` right, and be informative but miscalibrated about it.
+
+    Verbalized confidence is compressed and too high, P(True) noisy and too high; the hidden states hold the logit
+    of mu along one direction, in noise.
+    """
+
+    family = "simulated"
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    def sample(self, requests: Sequence[Request], sampling: Sampling, seed: int) -> Iterator[list[Sample]]:
+        """Draw every wanted sample, yielding those of a question together."""
+        for request in requests:
+            if request.sample_indices:
+                yield [_draw(request, index, sampling, seed) for index in request.sample_indices]
+
+    def likely_answers(
+        self,
+        requests: Sequence[Request],
+        sampling: Sampling,  # noqa: ARG002 -- its answers are what they are
+        epsilon: float,
+    ) -> Iterator[LikelyAnswers]:
+        """Yield every answer that `sample` may draw, but those less likely than ``epsilon``."""
+        for request in requests:
+            answers = {text: p for text, p in _answers(request.question).items() if p >= epsilon}
+            yield LikelyAnswers(request.question.id, tuple(answers), tuple(answers.values()), passes=1)
+
+    def next_token_logprobs(self, requests: Sequence[Request], words: Sequence[str]) -> np.ndarray:
+        """Return log-probabilities (n_requests, n_words) of the words Yes and No; -inf for all others."""
+        result = np.full((len(requests), len(words)), -np.inf)
+        for row, request in enumerate(requests):
+            yes = _sigmoid(0.7 * _logit(request.question.id) + 0.5 + _rng("p_true", request.question.id).normal())
+            share = {"Yes": yes, "No": 1 - yes}
+            for column, word in enumerate(words):
+                if word in share:
+                    result[row, column] = np.log((1 - OTHER_WORDS) * share[word])
+        return result
+
+    def hidden_states(self, requests: Sequence[Request], layers: Layers = "mean") -> np.ndarray:
+        """Return features (n_requests, 64), or (n_requests, 7, 64) for ``all``, float32.
+
+        The logit is strongest in the fifth state of the seven.
+        """
+        direction = _rng("direction").normal(size=FEATURES)
+        direction /= np.linalg.norm(direction)
+        names = [request.question.id for request in requests]
+        logits = np.array([_logit(name) for name in names]).reshape(-1, 1)
+        noise = np.array([_rng("features", name).normal(size=FEATURES) for name in names]).reshape(-1, FEATURES)
+        mean = logits * direction + noise
+        if layers == "mean":
+            return mean.astype(np.float32)
+        # What the states add to their mean cancels out over them.
+        shape = (len(STRENGTHS), FEATURES)
+        own = np.array([_rng("layers", name).normal(size=shape) for name in names]).reshape(-1, *shape)
+        own -= own.mean(axis=1, keepdims=True)
+        signal = np.multiply.outer(np.array(STRENGTHS) - 1, direction)
+        states = (mean[:, None] + own + logits[:, None] * signal).astype(np.float32)
+        return states if layers == "all" else states.max(axis=1)
+
+
+def _rng(*key: object) -> np.random.Generator:
+    """Return the stream of random numbers that belongs to a key."""
+    digest = hashlib.sha256(repr(key).encode()).digest()
+    return np.random.default_rng(int.from_bytes(digest[:16], "little"))
+
+
+def _mu(question_id: str, seed: int = 0) -> float:
+    rng = _rng("mu", seed, question_id)
+    return float(rng.beta(*SHAPES[rng.choice(len(SHAPES), p=SHARES)]))
+
+
+def _logit(question_id: str) -> float:
+    mu = np.clip(_mu(question_id), 1e-3, 1 - 1e-3)
+    return float(np.log(mu / (1 - mu)))
+
+
+def _sigmoid(x: float) -> float:
+    return float(1 / (1 + np.exp(-x)))
+
+
+def _draw(request: Request, index: int, sampling: Sampling, seed: int) -> Sample:
+    question = request.question
+    rng = _rng(request.purpose, seed, question.id, index)
+    said = _stated(question, rng) if request.purpose == "verbalized" else _answered(question, rng)
+    words = sum(len(message["content"].split()) for message in request.messages)
+    return Sample(
+        question_id=question.id,
+        sample_index=index,
+        response=said,
+        reasoning=None,
+        finish_reason="stop",
+        prompt_tokens=8 + 4 * words // 3,
+        completion_tokens=min(sampling.max_tokens, 4 + 4 * len(said.split()) // 3 + int(rng.poisson(6))),
+    )
+
+
+def _answered(question: Question, rng: np.random.Generator) -> str:
+    if rng.random() < _mu(question.id):
+        given = question.answer.gold
+    elif rng.random() < NO_ANSWER:
+        return UNSURE
+    else:
+        given = str(rng.choice(_wrong_answers(question.id, question.answer), p=WRONG_SHARES))
+    return PHRASES[rng.integers(len(PHRASES))].format(given)
+
+
+def _answers(question: Question) -> dict[str, float]:
+    """Return the probability of each answer that `_answered` may give."""
+    mu = _mu(question.id)
+    given = {question.answer.gold: mu}
+    for wrong, share in zip(_wrong_answers(question.id, question.answer), WRONG_SHARES, strict=True):
+        given[str(wrong)] = (1 - mu) * (1 - NO_ANSWER) * share
+    phrased = {phrase.format(text): p / len(PHRASES) for text, p in given.items() for phrase in PHRASES}
+    return phrased | {UNSURE: (1 - mu) * NO_ANSWER}
+
+
+def _stated(question: Question, rng: np.random.Generator) -> str:
+    if rng.random() < NO_PROBABILITY:
+        return "It is hard to say."
+    stated = _sigmoid(0.5 * _logit(question.id) + 0.8 + rng.normal(scale=0.5))
+    return f"\\boxed{{{round(20 * stated) / 20:.2f}}}"
+
+
+def _wrong_answers(question_id: str, answer: Answer) -> list[str]:
+    """Return three wrong answers, the same for all samples of a question."""
+    rng = _rng("wrong", question_id)
+    if answer.kind == "choice":
+        return list(rng.permutation([letter for letter in "ABCDE" if letter != answer.gold][:3]))
+    if answer.kind == "short":
+        right = {text.casefold() for text in (answer.gold, *answer.aliases)}
+        return list(rng.choice([name for name in NAMES if name.casefold() not in right], size=3, replace=False))
+    try:
+        gold = int(answer.gold.replace(",", ""))
+    except ValueError:  # an expression or a decimal: large whole numbers that hardly any answer equals
+        return [str(number) for number in 10_007 + 1_000 * rng.permutation(9)[:3]]
+    return [str(gold + offset) for offset in rng.permutation([-10, -2, -1, 1, 2, 10])[:3]]

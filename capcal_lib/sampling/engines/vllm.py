@@ -1,0 +1,234 @@
+"""Draw with vLLM on this machine: thousands of samples in flight, on its GPUs or, for trying out, its CPU."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from capcal_lib.errors import InputError, plain
+from capcal_lib.manifests import Model, Sampling
+from capcal_lib.sampling.engines import FinishReason, Layers, Request, Sample, consecutive, question_seed
+from capcal_lib.sampling.engines.chat import answer_limit, decode, encode
+from capcal_lib.sampling.engines.hidden_states import PositionWatcher
+from capcal_lib.sampling.weights import ensure_weights
+
+if TYPE_CHECKING:
+    from vllm import LLMEngine, SamplingParams
+    from vllm.outputs import CompletionOutput
+
+SAMPLES_IN_FLIGHT = 8192  # several times what vLLM runs at once, so that it never waits for us
+CPU_SAMPLES_AT_ONCE = 256
+CPU_TOKENS_AT_ONCE = 2048
+CPU_CACHE_BYTES = 2 << 30  # keys and values
+
+
+class VllmEngine:
+    """Sample with vLLM: the checkpoint's type on GPUs, all of them for one model; float32 on the CPU.
+
+    Samples of a question share its prompt in vLLM's prefix cache, and are asked for in parts of 16 at most, each of
+    which is given back when it is done. A sample's seed follows from (seed, question id, sample index) alone, so the
+    same seed gives the same sample whatever is asked beside it, up to rounding: sums depend on the batch, the more
+    so in bfloat16, and a draw that falls inside such a difference changes.
+
+    Parameters
+    ----------
+    model
+        The manifest of the model.
+    folder
+        Its weights; None gets them through `ensure_weights`.
+    """
+
+    family = "vllm"
+
+    def __init__(self, model: Model, folder: Path | None = None) -> None:
+        for name, value in {"VLLM_LOGGING_LEVEL": "WARNING", "VLLM_NO_USAGE_STATS": "1"}.items():
+            os.environ.setdefault(name, value)
+        from transformers import AutoTokenizer
+
+        self.folder = folder or ensure_weights(model)
+        self.model = model
+        self.tokenizer: Any = AutoTokenizer.from_pretrained(self.folder)
+        self.context = model.sampling.context_tokens
+        self.engine = self._open()
+
+    def sample(self, requests: Sequence[Request], sampling: Sampling, seed: int) -> Iterator[list[Sample]]:
+        """Draw every wanted sample, yielding up to 16 of a question together as they are done.
+
+        ``completion_tokens`` counts every generated token, the end-of-turn token included.
+
+        Raises
+        ------
+        InputError
+            For a prompt that leaves no room in ``context_tokens``, and where that is more than the model's own.
+        """
+        if sampling.context_tokens > self.context:
+            raise InputError(
+                f"context_tokens = {sampling.context_tokens} is more than the {self.context} of the manifest of "
+                f"{self.model.name!r}, with which vLLM was opened; change the manifest"
+            )
+        from vllm import SamplingParams
+
+        def parameters(prompt: list[int], request: Request, indices: tuple[int, ...]) -> "SamplingParams":
+            return SamplingParams(
+                n=len(indices),
+                temperature=sampling.temperature,
+                top_p=sampling.top_p,
+                top_k=sampling.top_k or -1,
+                max_tokens=answer_limit(prompt, request, sampling),
+                seed=question_seed(seed, request.question.id) + indices[0],  # vLLM adds each choice's index
+                detokenize=False,
+            )
+
+        parts = []
+        for request in requests:
+            prompt = encode(self.tokenizer, self.model, request) if request.sample_indices else []
+            for indices in consecutive(request.sample_indices, most=1 if sampling.temperature == 0 else None):
+                parts.append((request, indices, prompt, parameters(prompt, request, indices)))
+        for number, choices in self._finished([(prompt, chosen) for _, _, prompt, chosen in parts]):
+            request, indices, prompt, _ = parts[number]
+            yield [self._sample(request, index, prompt, choice) for index, choice in zip(indices, choices, strict=True)]
+
+    def next_token_logprobs(self, requests: Sequence[Request], words: Sequence[str]) -> np.ndarray:
+        """Return the log-probability, at temperature 1, that the first answer token is exactly each word.
+
+        Shape (n_requests, n_words), in [-inf, 0]; NaN where a word is not a single token.
+        """
+        from vllm import SamplingParams
+
+        tokens = [self.tokenizer.encode(word, add_special_tokens=False) for word in words]
+        single = {column: token[0] for column, token in enumerate(tokens) if len(token) == 1}
+        result = np.full((len(requests), len(words)), np.nan)
+        if not single:
+            return result
+        parameters = SamplingParams(
+            max_tokens=1, temperature=0, logprob_token_ids=sorted(set(single.values())), detokenize=False
+        )
+        prompts = [encode(self.tokenizer, self.model, request) for request in requests]
+        for request, prompt in zip(requests, prompts, strict=True):
+            answer_limit(prompt, request, self.model.sampling)  # refuses a prompt that is too long
+        for row, [choice] in self._finished([(prompt, parameters.clone()) for prompt in prompts]):
+            [said] = choice.logprobs or [{}]
+            for column, token in single.items():
+                result[row, column] = said[token].logprob
+        return result
+
+    def hidden_states(self, requests: Sequence[Request], layers: Layers = "mean") -> np.ndarray:
+        """Return the last prompt token's hidden states, as `Engine` says.
+
+        The last layer's state is taken after the final norm, as in transformers' ``output_hidden_states``. Prompts
+        are read one at a time, each from where it parts from those in the prefix cache, and of each only the last
+        position is kept. A network that vLLM has compiled cannot be looked into, so on GPUs it is opened anew, as it
+        is written, when hidden states are first asked for; sampling after that is slower.
+
+        Raises
+        ------
+        InputError
+            For a prompt that leaves no room for an answer, and for a network whose layers cannot be told apart.
+        """
+        from vllm import SamplingParams
+
+        config = self.engine.model_config
+        if not config.enforce_eager:
+            self.engine.engine_core.shutdown()
+            self.engine = self._open(enforce_eager=True)
+        width = config.get_hidden_size()
+        shape = (config.get_total_num_hidden_layers() + 1, width) if layers == "all" else (width,)
+        result = np.empty((len(requests), *shape), dtype=np.float32)
+        prompts = [encode(self.tokenizer, self.model, request) for request in requests]
+        for request, prompt in zip(requests, prompts, strict=True):
+            answer_limit(prompt, request, self.model.sampling)  # refuses a prompt that is too long
+        with _death_told():
+            for row, prompt in enumerate(prompts):
+                self.engine.collective_rpc("watch_position", args=(len(prompt) - 1,))
+                try:
+                    one_token = SamplingParams(max_tokens=1, temperature=0, detokenize=False)
+                    for _ in self._finished([(prompt, one_token)]):
+                        pass
+                finally:
+                    states = self.engine.collective_rpc("end_watch", args=(layers,))[0]  # every GPU has them
+                if not states:
+                    raise InputError(
+                        f"the vllm engine cannot tell the layers of {self.model.name!r} apart; extract hidden states "
+                        "with --engine transformers"
+                    )
+                result[row] = np.frombuffer(states, dtype=np.float32).reshape(shape)
+        return result
+
+    def _open(self, **settings: Any) -> "LLMEngine":
+        from vllm import EngineArgs, LLMEngine
+
+        settings = {"model": str(self.folder), "max_model_len": self.context, "enable_prefix_caching": True} | settings
+        watcher = f"{PositionWatcher.__module__}.{PositionWatcher.__qualname__}"
+        arguments = _machine(self.model, self.context) | settings | {"worker_extension_cls": watcher}
+        try:
+            return LLMEngine.from_engine_args(EngineArgs(disable_log_stats=True, **arguments))
+        except (RuntimeError, ValueError, ImportError) as error:
+            raise InputError(f"vLLM could not open {self.model.name!r}: {plain(error)}") from error
+
+    def _finished(
+        self, prompts: Sequence[tuple[list[int], "SamplingParams"]]
+    ) -> Iterator[tuple[int, list["CompletionOutput"]]]:
+        """Run prompts and yield the index and the choices of each as it is done."""
+        from vllm.sampling_params import RequestOutputKind
+
+        waiting = iter(enumerate(prompts))
+        flying: dict[str, int] = {}  # samples, by the index of the prompt
+        with _death_told():
+            try:
+                while True:
+                    while sum(flying.values()) < SAMPLES_IN_FLIGHT and (entry := next(waiting, None)):
+                        number, (prompt, parameters) = entry
+                        parameters.output_kind = RequestOutputKind.FINAL_ONLY
+                        self.engine.add_request(str(number), {"prompt_token_ids": prompt}, parameters)
+                        flying[str(number)] = parameters.n
+                    if not flying:
+                        return
+                    for output in self.engine.step():
+                        if output.finished:
+                            del flying[output.request_id]
+                            yield int(output.request_id), output.outputs
+            finally:
+                if flying:
+                    self.engine.abort_request(list(flying))
+
+    def _sample(self, request: Request, index: int, prompt: list[int], choice: "CompletionOutput") -> Sample:
+        finish: FinishReason = "stop" if choice.finish_reason == "stop" else "length"
+        said = list(choice.token_ids)
+        reasoning, response = decode(self.tokenizer, prompt, said[:-1] if finish == "stop" else said)
+        return Sample(request.question.id, index, response, reasoning, finish, len(prompt), len(said))
+
+
+@contextmanager
+def _death_told() -> Iterator[None]:
+    """Say in a line that vLLM's own process has ended."""
+    from vllm.v1.engine.exceptions import EngineDeadError
+
+    try:
+        yield
+    except EngineDeadError as error:
+        raise InputError(
+            "vLLM stopped, for the reason that it has printed above; what was drawn is kept, and the same command "
+            "goes on from there"
+        ) from error
+
+
+def _machine(model: Model, context: int) -> dict[str, Any]:
+    """Return the settings for the machine that this is."""
+    from vllm.platforms import current_platform
+
+    if current_platform.is_cpu():
+        return {
+            "dtype": model.dtype or "float32",  # bfloat16 is mostly slower there
+            "enforce_eager": True,
+            "max_num_seqs": CPU_SAMPLES_AT_ONCE,
+            "kv_cache_memory_bytes": CPU_CACHE_BYTES,
+            "block_size": 32,  # of the prefix cache; what is left over of a prompt is read again for every sample
+            "enable_chunked_prefill": False,  # a seeded prompt that is read in pieces stops the CPU build
+            "max_num_batched_tokens": max(context, CPU_TOKENS_AT_ONCE),
+        }
+    gpus: int = current_platform.device_count()
+    ranks = 1 << (gpus.bit_length() - 1)  # a power of two, as the heads of attention
+    return {"dtype": model.dtype or "auto", "tensor_parallel_size": ranks}

@@ -1,0 +1,139 @@
+"""Sessions: what each sitting of drawing asked for, did and took. Facts of the making, which decide no row.
+
+A run keeps them in ``sessions.jsonl``, one line each time a session has something new to say; its last line counts.
+A session that was killed says so by never having said that it ended.
+"""
+
+import json
+import math
+import os
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ValidationError
+
+from capcal_lib.manifests import Manifest
+from capcal_lib.sampling.engines import Sample
+
+FILE = "sessions.jsonl"
+FIRST_BEAT = 5.0  # seconds; then each time the session is a tenth older, which is a hundred lines a day
+
+
+class Ask(Manifest):
+    """What a session was asked to draw."""
+
+    questions: int  # how many of the split; ``questions.subset`` says which
+    k: int  # samples a question, at most
+    precision: float | None = None  # stop a question earlier, once its interval is this narrow
+
+
+class Session(Manifest):
+    """One sitting, as far as it got."""
+
+    started: str  # UTC, ISO 8601
+    ask: Ask
+    state: Literal["drawing", "ended"]
+    seconds: float  # of wall time so far
+    rows: int
+    tokens: int  # completion tokens
+    made_with: dict[str, str]  # versions, hardware
+
+
+def read_sessions(folder: Path) -> list[Session]:
+    """Read the sessions of a run, each as it last was, in the order of their start; a torn line is passed over."""
+    last: dict[tuple[str, str], Session] = {}
+    for line in _lines(folder):
+        with suppress(ValidationError):
+            session = Session.model_validate_json(line)
+            last[session.started, session.made_with.get("machine", "")] = session
+    return sorted(last.values(), key=lambda session: session.started)
+
+
+def wanted(asks: Iterable[Ask]) -> list[int]:
+    """Return how many samples were asked for of each question, most first.
+
+    The questions of a smaller ask are a part of those of a larger one, so the asks make a staircase.
+
+    >>> wanted([Ask(questions=4, k=10), Ask(questions=2, k=100)])
+    [100, 100, 10, 10]
+    """
+    steps = sorted(asks, key=lambda ask: ask.questions)
+    return [max(ask.k for ask in steps if ask.questions > rank) for rank in range(steps[-1].questions if steps else 0)]
+
+
+def add_sessions(folder: Path, other: Path) -> None:
+    """Add the lines of another copy of a run that this one does not have."""
+    own = set(_lines(folder))
+    _append(folder, [line for line in _lines(other) if line not in own])
+
+
+class Meter:
+    """Count what a session draws. Made by ``session``."""
+
+    def __init__(self, folder: Path, ask: Ask, made_with: dict[str, str]) -> None:
+        self.rows = self.tokens = 0
+        self._folder, self._ask, self._made_with = folder, ask, made_with
+        self._started, self._clock = datetime.now(UTC).isoformat(), time.monotonic()
+        self._next = FIRST_BEAT
+
+    def add(self, samples: Iterable[Sample]) -> None:
+        """Count samples, and now and then write down how many there are."""
+        for sample in samples:
+            self.rows += 1
+            self.tokens += sample.completion_tokens
+        age = time.monotonic() - self._clock
+        if age >= self._next:
+            self.write("drawing")
+            self._next = 1.1 * age
+
+    def write(self, state: Literal["drawing", "ended"]) -> None:
+        """Write down how far the session is."""
+        session = Session(
+            started=self._started,
+            ask=self._ask,
+            state=state,
+            seconds=round(time.monotonic() - self._clock, 3),
+            rows=self.rows,
+            tokens=self.tokens,
+            made_with=self._made_with,
+        )
+        _append(self._folder, [json.dumps(session.model_dump())])
+
+
+@contextmanager
+def session(folder: Path, ask: Ask, made_with: dict[str, str]) -> Iterator[Meter]:
+    """Keep account of a session, from its start to its end by whatever means but a kill."""
+    meter = Meter(folder, ask, made_with)
+    meter.write("drawing")
+    try:
+        yield meter
+    finally:
+        meter.write("ended")
+
+
+def rates(sessions: Iterable[Session]) -> tuple[float, float, float]:
+    """Return the wall time in seconds, and samples and tokens a second; NaN where no time is on record."""
+    took = list(sessions)
+    seconds = math.fsum(session.seconds for session in took)
+    if not seconds:
+        return 0.0, math.nan, math.nan
+    return seconds, sum(one.rows for one in took) / seconds, sum(one.tokens for one in took) / seconds
+
+
+def _lines(folder: Path) -> list[str]:
+    path = folder / FILE
+    return path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
+
+
+def _append(folder: Path, lines: list[str]) -> None:
+    """Append lines; where that fails, the disk is full or the like, which the rows themselves will say."""
+    if not lines:
+        return
+    with suppress(OSError), (folder / FILE).open("ab+") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - 1))
+        torn = file.read(1) not in (b"", b"\n")
+        file.write(b"\n" * torn + "".join(f"{line}\n" for line in lines).encode())

@@ -1,0 +1,263 @@
+"""Stop sampling a question once its interval is narrow enough, and estimate mu honestly all the same.
+
+The rule looks at a question after every ``EVERY`` samples, up to k. It stops at the first look at which the
+Jeffreys interval of its counts has a half-width, (high - low)/2, of at most ``precision``, and at k in any case.
+Right and wrong are treated alike: c correct of n stop exactly where n - c do.
+
+A rule that looks at the outcomes biases what is counted. mu_hat = c/n is pulled outward here, since a run of equal
+outcomes stops early and stands. What the rule makes of any mu is computed exactly, by counting the orders of outcomes
+that lead to each end; and the share of these orders that begin with a correct sample is an unbiased estimate of mu.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from capcal_lib.errors import InputError
+from capcal_lib.metrics.intervals import binomial_interval
+from capcal_lib.metrics.validation import Floats, Ints, as_confidence, as_counts, same_length, whole
+
+EVERY = 10  # samples between two looks
+
+
+@dataclass(frozen=True)
+class Rule:
+    """When to stop sampling a question.
+
+    Parameters
+    ----------
+    precision : float
+        Half-width of the 95 % Jeffreys interval at which a question has had enough, in (0, 0.5).
+    k : int
+        Samples at which it stops in any case, at least 2.
+
+    Raises
+    ------
+    InputError
+        For a value out of range.
+
+    Examples
+    --------
+    >>> rule = Rule(precision=0.05, k=100)
+    >>> rule.looks[:3], rule.enough([0, 0, 30, 5], [20, 30, 30, 30]).tolist()
+    ((10, 20, 30), [False, True, True, False])
+    """
+
+    precision: float
+    k: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.precision, bool) or not 0 < self.precision < 0.5:
+            raise InputError(
+                f"precision is the half-width of an interval, in (0, 0.5), such as 0.05; got {self.precision}"
+            )
+        whole("k", self.k, least=2)
+
+    @property
+    def looks(self) -> tuple[int, ...]:
+        """Return the numbers of samples at which the rule looks; the last is k."""
+        return (*range(EVERY, self.k, EVERY), self.k)
+
+    def enough(self, correct: ArrayLike, total: ArrayLike) -> NDArray[np.bool_]:
+        """Tell for counts, each of shape (n_questions,), whether their interval is narrow enough."""
+        low, high = binomial_interval(correct, total).T
+        return np.asarray((high - low) / 2 <= self.precision)
+
+    @cached_property
+    def _orders(self) -> NDArray[np.float64]:
+        """Count orders of outcomes, as shares of all that have as many correct ones.
+
+        Shape (3, k + 1, k + 1), by samples and correct ones: the share of the orders that no look stops before; of
+        those, the ones that begin with a correct sample; and the ones that begin with two.
+        """
+        share = np.zeros((3, self.k + 1, self.k + 1))
+        share[0, 1, :2], share[1, 1, 1] = 1, 1
+        for n in range(1, self.k):
+            c = np.arange(n + 1)
+            stops = self.enough(c, np.full(n + 1, n)) & (n in self.looks)
+            going = np.where(stops, 0, share[:, n, : n + 1])
+            share[:, n + 1, : n + 1] += going * (n + 1 - c) / (n + 1)
+            share[:, n + 1, 1 : n + 2] += going * (c + 1) / (n + 1)
+            if n == 1:
+                share[2, 2, 2] = 1
+        return share
+
+    @cached_property
+    def ends(self) -> tuple[Ints, Ints]:
+        """Return all counts at which the rule may stop, (correct, total)."""
+        looks = [(c, n) for n in self.looks for c in range(n + 1) if self._orders[0, n, c] > 0]
+        correct, total = np.array(looks).T
+        stop = self.enough(correct, total) | (total == self.k)
+        return correct[stop], total[stop]
+
+    def unbiased(self, correct: ArrayLike, total: ArrayLike) -> tuple[Floats, Floats]:
+        """Estimate mu and mu^2 without bias from the counts at which questions stopped.
+
+        Parameters
+        ----------
+        correct, total : array-like of shape (n_questions,)
+            Counts at which the rule stopped.
+
+        Returns
+        -------
+        tuple of ndarray, each of shape (n_questions,)
+            Estimates of mu and of its square, in [0, 1]: the shares of the orders of outcomes leading there that begin
+            with one and with two correct samples. NaN for counts at which the rule does not stop, such as those of a
+            question that is not finished or has a sample that could not be scored.
+
+        References
+        ----------
+        Girshick, Mosteller and Savage, "Unbiased estimates for certain binomial sampling problems with applications",
+        Annals of Mathematical Statistics 17 (1946).
+
+        Examples
+        --------
+        >>> rule = Rule(precision=0.05, k=100)
+        >>> mu, square = rule.unbiased([0, 2, 50], [30, 60, 100])
+        >>> mu.round(4)
+        array([0.    , 0.0473, 0.5   ])
+        """
+        hits, samples = as_counts(correct, total)
+        inside = np.isin(samples, self.looks)
+        c, n = np.where(inside, hits, 0), np.where(inside, samples, self.looks[0])
+        ended = inside & (self.enough(c, n) | (n == self.k)) & (self._orders[0, n, c] > 0)
+        every, one, two = (np.where(ended, share[n, c], np.nan) for share in self._orders)
+        return one / every, two / every
+
+    def brier_terms(self, confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> Floats:
+        """Return unbiased estimates of each question's (s - mu)^2, shape (n_questions,): s^2 - 2 s mu + mu^2.
+
+        With the counts of a fixed number of samples, this is the corrected capability Brier. Lower is better; a term
+        may fall below zero.
+
+        >>> Rule(precision=0.05, k=100).brier_terms([0.0, 0.5], [0, 50], [30, 100]).round(4)
+        array([ 0.    , -0.0025])
+        """
+        s = as_confidence(confidence)
+        mu, square = self.unbiased(correct, total)
+        same_length(confidence=s, correct=mu)
+        return s**2 - 2 * s * mu + square
+
+    def probabilities(self, mu: ArrayLike) -> Floats:
+        """Return how likely each of ``ends`` is, shape (n_mu, n_ends); rows sum to 1.
+
+        Parameters
+        ----------
+        mu : array-like of shape (n_mu,)
+            Expected accuracies, in [0, 1].
+        """
+        correct, total = self.ends
+        return _binomial(correct, total, as_confidence(mu)) * self._orders[0, total, correct]
+
+
+def behaviour(rule: Rule, mu: ArrayLike) -> pd.DataFrame:
+    """Compute, exactly, what stopping does to the estimates of questions with known mu.
+
+    Parameters
+    ----------
+    rule
+        When sampling stops.
+    mu : array-like of shape (n_mu,)
+        Expected accuracies, in [0, 1].
+
+    Returns
+    -------
+    DataFrame
+        One row a mu: ``samples``, the expected number; ``bias`` and ``error`` (root mean square) of c/n, the same of
+        the unbiased estimate; ``coverage`` of the Jeffreys interval at the stop; the error and coverage of a fixed k
+        beside them; and ``score bias``, how far off the corrected capability Brier of plain counts is for a perfect
+        confidence, s = mu.
+
+    Examples
+    --------
+    >>> behaviour(Rule(precision=0.05, k=100), [0.02, 0.05])[["mu", "samples", "bias"]].round(3)
+         mu  samples   bias
+    0  0.02   43.131 -0.006
+    1  0.05   67.510 -0.010
+    """
+    p = as_confidence(mu)
+    correct, total = rule.ends
+    chance, target = rule.probabilities(p), p[:, None]
+    plain, (unbiased, _) = correct / total, rule.unbiased(correct, total)
+    fixed = np.arange(rule.k + 1)
+    fixed_chance = _binomial(fixed, np.full_like(fixed, rule.k), p)
+
+    def mean(values: Floats) -> Floats:
+        return np.asarray((chance * values).sum(axis=1))
+
+    def covers(c: Ints, n: Ints) -> Floats:
+        low, high = binomial_interval(c, n).T
+        return ((low <= target) & (target <= high)).astype(np.float64)
+
+    corrected = (target - plain) ** 2 - plain * (1 - plain) / (total - 1)
+    return pd.DataFrame(
+        {
+            "mu": p,
+            "samples": mean(total.astype(np.float64)),
+            "bias": mean(plain - target),
+            "error": np.sqrt(mean((plain - target) ** 2)),
+            "unbiased bias": mean(unbiased - target),
+            "unbiased error": np.sqrt(mean((unbiased - target) ** 2)),
+            "fixed error": np.sqrt(p * (1 - p) / rule.k),
+            "coverage": mean(covers(correct, total)),
+            "fixed coverage": (fixed_chance * covers(fixed, np.full_like(fixed, rule.k))).sum(axis=1),
+            "score bias": mean(corrected),
+        }
+    )
+
+
+def _binomial(correct: Ints, total: Ints, mu: Floats) -> Floats:
+    """Return the binomial probabilities of counts, shape (n_mu, n_counts); scipy's fail for the smallest mu."""
+    from scipy.special import gammaln, xlog1py, xlogy  # slow to import
+
+    ways = gammaln(total + 1) - gammaln(correct + 1) - gammaln(total - correct + 1)
+    p = mu[:, None]
+    return np.exp(ways + xlogy(correct, p) + xlog1py(total - correct, -p))
+
+
+def outcomes(verdicts: pd.DataFrame, k: int) -> tuple[list[str], NDArray[np.int8]]:
+    """Put the verdicts of the samples 0 to k - 1 in a table.
+
+    Returns
+    -------
+    tuple
+        Question ids, sorted, and an array (n_questions, k): 1 for a correct sample, 0 for any other that is scored,
+        -1 for one that is not scored, -2 for one that is not there.
+    """
+    rows = verdicts[verdicts["sample_index"] < k]
+    ids, row = np.unique(rows["question_id"].to_numpy(str), return_inverse=True)
+    value = rows["verdict"].map({"correct": 1, "incorrect": 0, "no_answer": 0, "not_scored": -1})
+    table = np.full((len(ids), k), -2, dtype=np.int8)
+    table[row, rows["sample_index"].to_numpy()] = value.to_numpy()
+    return ids.tolist(), table
+
+
+def stops(rule: Rule, table: NDArray[np.int8]) -> tuple[Ints, NDArray[np.bool_]]:
+    """Go through the looks of each question, as far as its samples reach.
+
+    Parameters
+    ----------
+    rule
+        When sampling stops.
+    table
+        Outcomes, (n_questions, k), as from ``outcomes``.
+
+    Returns
+    -------
+    tuple of ndarray, each of shape (n_questions,)
+        The number of samples at the look where the question stops, or up to which it must go on; and whether it
+        stopped there.
+    """
+    at = np.full(len(table), rule.looks[0], dtype=np.int64)
+    stopped = np.zeros(len(table), dtype=bool)
+    there = np.logical_and.accumulate(table > -2, axis=1)
+    for look in rule.looks:
+        now = ~stopped & (at == look) & there[:, look - 1]
+        correct, total = (table[:, :look] == 1).sum(axis=1), (table[:, :look] >= 0).sum(axis=1)
+        done = now & (rule.enough(correct, total) | (look == rule.k))
+        stopped |= done
+        at[now & ~done] = min(look + EVERY, rule.k)
+    return at, stopped

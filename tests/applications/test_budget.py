@@ -1,0 +1,217 @@
+import heapq
+from fractions import Fraction
+from itertools import combinations, product
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from capcal_lib.applications.budget import allocate, success_rate
+from capcal_lib.applications.passk import pass_at_k
+from capcal_lib.errors import InputError
+
+# Round confidences, so that gains tie; any at all; and the ends.
+CONFIDENCES = st.lists(
+    st.one_of(
+        st.integers(0, 10).map(lambda tenths: tenths / 10),
+        st.floats(0, 1),
+        st.sampled_from([0.0, 5e-324, 1e-300, 1e-12, 1 - 1e-12, 1.0]),
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+def value(confidence, allocation):
+    return sum(
+        -np.expm1(k * np.log1p(-p)) if p < 1 else float(k > 0) for p, k in zip(confidence, allocation, strict=True)
+    )
+
+
+def greedy(confidence, budget, maxima):
+    """One sample at a time to the largest gain, from a heap."""
+    allocation = [0] * len(confidence)
+    heap = [(-p, row) for row, (p, most) in enumerate(zip(confidence, maxima, strict=True)) if most]
+    heapq.heapify(heap)
+    while heap and sum(allocation) < budget:
+        _, row = heapq.heappop(heap)
+        allocation[row] += 1
+        if allocation[row] < maxima[row]:
+            p = confidence[row]
+            heapq.heappush(heap, (-p * (1 - p) ** allocation[row], row))
+    return allocation
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=4), st.integers(0, 6), st.integers(1, 4))
+def test_no_allocation_is_better(confidence, budget, most):
+    allocation = allocate(confidence, budget, max_per_question=most)
+    assert allocation.sum() == min(budget, most * len(confidence))
+    everything = product(range(most + 1), repeat=len(confidence))
+    best = max(value(confidence, other) for other in everything if sum(other) <= budget)
+    assert value(confidence, allocation) == pytest.approx(best, rel=1e-12, abs=1e-300)
+
+
+@settings(max_examples=200, deadline=None)
+@given(CONFIDENCES, st.integers(0, 200), st.data())
+def test_it_is_as_good_as_greedy(confidence, budget, data):
+    n = len(confidence)
+    maxima = data.draw(st.one_of(st.none(), st.lists(st.integers(0, 30), min_size=n, max_size=n)))
+    allocation = allocate(confidence, budget, max_per_question=maxima)
+    expected = greedy(confidence, budget, maxima or [budget] * n)
+    assert allocation.dtype == np.int64
+    assert (allocation >= 0).all()
+    assert allocation.sum() == sum(expected)
+    assert value(confidence, allocation) == pytest.approx(value(confidence, expected), rel=1e-12, abs=1e-300)
+    if maxima is not None:
+        assert (allocation <= maxima).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(CONFIDENCES, st.integers(0, 10**15))
+def test_any_budget_is_spent_to_the_last_sample(confidence, budget):
+    assert allocate(confidence, budget).sum() == budget
+
+
+def test_hand_cases():
+    # gains: 0.9, 0.09; 0.5, 0.25, 0.125; 0.1, 0.09, ...
+    assert [allocate([0.9, 0.5, 0.1], budget).tolist() for budget in range(6)] == [
+        [0, 0, 0],
+        [1, 0, 0],
+        [1, 1, 0],
+        [1, 2, 0],
+        [1, 3, 0],
+        [1, 3, 1],
+    ]
+
+
+def test_equal_gains_go_to_the_first_rows():
+    assert allocate([0.3] * 4, 6).tolist() == [2, 2, 1, 1]
+    assert allocate([0.5, 0.25], 2).tolist() == [2, 0]  # both gain 0.25
+    assert allocate([0.25, 0.5], 2).tolist() == [1, 1]
+    assert allocate([1.0] * 3, 2).tolist() == [1, 1, 0]
+    assert allocate([1e-300] * 3, 10**9 + 1).tolist() == [333333334, 333333334, 333333333]
+
+
+def test_certain_and_hopeless_questions_share_what_gains_nothing():
+    assert allocate([0.0, 0.0, 0.0], 7).tolist() == [3, 2, 2]
+    assert allocate([1.0, 0.0], 9).tolist() == [5, 4]  # one useful sample, then turns
+    assert allocate([1.0, 0.0, 0.5], 9).tolist() == [1, 0, 8]  # a sample more always helps the last
+    assert allocate([1.0, 0.0, 0.5], 9, max_per_question=4).tolist() == [3, 2, 4]
+
+
+def test_tiny_confidences_are_told_apart():
+    assert allocate([1e-12, 1e-12, 2e-12], 1000).tolist() == [0, 0, 1000]
+    assert allocate([1e-300, 0.0, 2e-300], 5).tolist() == [0, 0, 5]
+    # 0.5 is ahead until 2^-k falls below 1e-300, at k = 996.
+    assert allocate([0.5, 1e-300], 10_000).tolist() == [996, 9004]
+
+
+def test_a_huge_budget_equalises_the_last_gains():
+    few, many = allocate([0.9, 0.5], 10**12)
+    assert few * np.log(0.1) == pytest.approx(many * np.log(0.5), rel=1e-9)
+
+
+def test_maxima_may_differ():
+    assert allocate([0.1, 0.1, 0.9], 10, max_per_question=[2, 9, 0]).tolist() == [2, 8, 0]
+    assert allocate([0.1, 0.1, 0.9], 100, max_per_question=np.array([2, 9, 0])).tolist() == [2, 9, 0]
+    assert allocate([0.1, 0.9], 100, max_per_question=3).tolist() == [3, 3]
+    assert allocate([0.1, 0.9], 100, max_per_question=0).tolist() == [0, 0]
+
+
+def test_allocations_are_nested():
+    confidence = np.random.default_rng(0).beta(0.4, 0.6, 30)
+    path = np.array([allocate(confidence, budget) for budget in range(200)])
+    assert (np.diff(path, axis=0) >= 0).all()
+
+
+def test_question_order_matters_only_for_ties():
+    generator = np.random.default_rng(1)
+    confidence, order = generator.random(50), generator.permutation(50)
+    np.testing.assert_array_equal(allocate(confidence[order], 300), allocate(confidence, 300)[order])
+
+
+def test_lists_arrays_and_series_are_the_same():
+    expected = allocate([0.2, 0.7], 5)
+    np.testing.assert_array_equal(allocate(np.array([0.2, 0.7]), np.int64(5)), expected)
+    np.testing.assert_array_equal(allocate(pd.Series([0.2, 0.7], index=[3, 1]), 5), expected)
+
+
+@pytest.mark.parametrize("budget", [True, 1.0, -1, "4", None, float("nan"), 2**60])
+def test_bad_budgets_are_refused(budget):
+    with pytest.raises(InputError, match="budget must be a whole number from 0 to"):
+        allocate([0.5], budget)
+
+
+@pytest.mark.parametrize(
+    ("maxima", "message"),
+    [
+        (-1, "max_per_question must be a whole number from 0"),
+        (2.5, "max_per_question must be a whole number from 0"),
+        (True, "max_per_question must be a whole number from 0"),
+        ([1, -1], "row 1: max_per_question is -1, but must be a whole number of at least 0"),
+        ([1], "max_per_question has 1 rows for 2 questions; give one, or one each"),
+    ],
+)
+def test_bad_maxima_are_refused(maxima, message):
+    with pytest.raises(InputError) as error:
+        allocate([0.5, 0.5], 3, max_per_question=maxima)
+    assert str(error.value).startswith(message)
+
+
+def test_bad_confidences_are_refused():
+    with pytest.raises(InputError, match="row 1: confidence is nan"):
+        allocate([0.5, float("nan")], 3)
+    with pytest.raises(InputError, match="confidence is empty"):
+        allocate([], 3)
+
+
+# What an allocation is worth
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.integers(0, 6).flatmap(lambda n: st.tuples(st.integers(0, n), st.integers(0, n), st.just(n))),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_success_rate_is_the_mean_over_all_draws(questions):
+    def solved(k, c, n):
+        draws = list(combinations([1] * c + [0] * (n - c), k))
+        return Fraction(sum(any(draw) for draw in draws), len(draws))
+
+    expected = sum(solved(*question) for question in questions) / len(questions)
+    assert success_rate(*zip(*questions, strict=True)) == pytest.approx(float(expected), abs=1e-15)
+
+
+def test_a_uniform_allocation_scores_the_mean_pass_at_k():
+    correct, total = np.arange(0, 101, 4), np.full(26, 100)
+    for k in (1, 16, 100):
+        expected = pass_at_k(correct, total, [k]).mean()
+        assert success_rate(np.full(26, k), correct, total) == pytest.approx(expected, abs=1e-15)
+
+
+def test_no_samples_solve_nothing():
+    assert success_rate([0, 0], [4, 0], [4, 0]) == 0
+
+
+def test_more_than_was_scored_is_refused():
+    with pytest.raises(InputError) as error:
+        success_rate([1, 5], [4, 4], [4, 4])
+    assert str(error.value).startswith("row 1: allocation is 5, more than its total of scored samples; ")
+    assert "max_per_question=total" in str(error.value)
+    allocation = allocate([0.1, 0.9], 100, max_per_question=[4, 3])
+    assert success_rate(allocation, [1, 0], [4, 3]) == 0.5
+
+
+def test_bad_rows_are_refused():
+    with pytest.raises(InputError, match="allocation has 1, correct has 2"):
+        success_rate([1], [1, 1], [4, 4])
+    with pytest.raises(InputError, match=r"row 0: allocation is 1\.5, but must be a whole number"):
+        success_rate([1.5], [1], [4])
+    with pytest.raises(InputError, match="row 0: correct is 5, more than its total"):
+        success_rate([1], [5], [4])

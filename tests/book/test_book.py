@@ -1,0 +1,145 @@
+"""Static checks of the book's sources; building the book is what checks the rest."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import typer
+import yaml
+
+from capcal_lib.book.pipeline import MAP, book_pages
+from capcal_lib.cli import app
+from capcal_lib.grading import grade
+from capcal_lib.manifests import BOOK, NOTEBOOKS, ROOT, Model
+from capcal_lib.questions import Answer
+
+CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
+CSS = (BOOK / "static" / "capcal.css").read_text(encoding="utf-8")
+PAGES = sorted(BOOK.rglob("*.md"))
+SOURCES = [*PAGES, *sorted(NOTEBOOKS.glob("[0-9]*.py"))]
+FENCE = re.compile(r"^```.*?^```$", flags=re.DOTALL | re.MULTILINE)
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def listed() -> list[str]:
+    toc = yaml.safe_load((BOOK / "_toc.yml").read_text(encoding="utf-8"))
+    return [toc["root"], *(chapter["file"] for part in toc["parts"] for chapter in part["chapters"])]
+
+
+def fenced(page: str, language: str) -> list[str]:
+    text = (BOOK / page).read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def console_lines() -> list[tuple[str, str]]:
+    return [
+        (name(page), line.removeprefix("$ ").split("#")[0].strip())
+        for page in PAGES
+        for block in fenced(page.relative_to(BOOK).as_posix(), "console")
+        for line in block.splitlines()
+        if line.startswith("$ ")
+    ]
+
+
+def test_the_contents_are_the_written_pages_and_the_executed_notebooks():
+    written = {page.relative_to(BOOK).with_suffix("").as_posix() for page in PAGES}
+    executed = {f"notebooks/{page.name}" for page in book_pages()}
+    assert sorted(listed()) == sorted(written | executed | {MAP})
+
+
+def test_every_work_cited_is_in_the_references_and_every_reference_is_cited():
+    entries = re.findall(r"^@\w+\{([^,]+),", (BOOK / "references.bib").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    cited = {
+        key.strip()
+        for source in SOURCES
+        for keys in re.findall(r"\{cite(?::\w+)?\}`([^`]+)`", source.read_text(encoding="utf-8"))
+        for key in keys.split(",")
+    }
+    assert sorted(entries) == sorted(cited)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_link_leads_to_a_page(page):
+    known = {BOOK / (entry + ending) for entry in listed() for ending in (".md", ".ipynb")}
+    links = re.findall(r"\]\(([^)#:]+\.(?:md|ipynb))(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    assert [link for link in links if (page.parent / link).resolve() not in known] == []
+
+
+def test_every_equation_referred_to_has_a_label():
+    texts = [source.read_text(encoding="utf-8") for source in SOURCES]
+    labels = [label for text in texts for label in re.findall(r"^(?:# )?\$\$ \(([\w-]+)\)$", text, flags=re.MULTILINE)]
+    assert len(set(labels)) == len(labels)
+    assert {label for text in texts for label in re.findall(r"\{eq\}`([\w-]+)`", text)} <= set(labels)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_no_result_is_typed_into_prose(page):
+    prose = re.sub(r"`[^`]*`", "", FENCE.sub("", page.read_text(encoding="utf-8")))
+    assert re.findall(r"(?<![\d.])0\.\d{3,}", prose) == []
+
+
+def test_a_page_asks_nobody_outside():
+    assert CONFIG["sphinx"]["config"]["nb_ipywidgets_js"] == {}
+    assert "sphinx-mathjax-offline" in CONFIG["sphinx"]["extra_extensions"]
+    for path in [ROOT / "_config.yml", *(BOOK / "static").glob("*.css"), *(BOOK / "static").glob("*.svg")]:
+        outside = re.findall(r"(?:https?:)?//[a-z][^\s\"')]*", path.read_text(encoding="utf-8"))
+        assert [url for url in outside if url != "http://www.w3.org/2000/svg"] == [], path
+
+
+def test_the_book_executes_nothing():
+    assert CONFIG["execute"]["execute_notebooks"] == "off"
+
+
+@pytest.mark.parametrize("evidence", ["measured", "reported", "simulated"])
+def test_each_kind_of_evidence_has_its_mark_in_light_and_dark_and_in_the_legend(evidence):
+    assert f".evidence.{evidence} {{" in CSS
+    assert CSS.count(f"--capcal-{evidence}-ink:") == CSS.count(f"--capcal-{evidence}-ground:") == 2
+    assert f"[{evidence}]{{.evidence .{evidence}}}" in (BOOK / "index.md").read_text(encoding="utf-8")
+
+
+def test_the_colours_of_shift_are_the_papers_at_a_quarter():
+    for colour in ("#009e73", "#56b4e9", "#e69f00"):
+        assert f"{colour}{round(0.25 * 255):02x}" in CSS
+
+
+@pytest.mark.parametrize(("page", "line"), [pair for pair in console_lines() if pair[1].startswith("capcal ")])
+def test_every_command_shown_exists_with_its_options(page, line):
+    known = typer.main.get_command(app).commands
+    command, *words = line.removeprefix("capcal ").split()
+    assert command in known, page
+    options = {option for parameter in known[command].params for option in parameter.opts}
+    assert {word for word in words if word.startswith("--")} <= options, page
+
+
+def test_every_make_target_shown_exists():
+    targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    shown = {line.removeprefix("make ") for _, line in console_lines() if line.startswith("make ")}
+    assert shown
+    assert shown <= set(targets)
+
+
+def test_every_notebook_shown_exists():
+    shown = {line.split()[1] for _, line in console_lines() if "papermill" in line}
+    assert shown
+    assert {Path(path).stem for path in shown} <= {path.stem for path in NOTEBOOKS.glob("[0-9]*.py")}
+
+
+def test_the_model_shown_is_a_valid_manifest():
+    [shown] = fenced("guide/bring_your_own.md", "yaml")
+    assert Model.model_validate_json(json.dumps(yaml.safe_load(shown))).name == "my-model"
+
+
+def test_the_responses_shown_are_graded_as_correct():
+    [rows] = [block for block in fenced("guide/bring_your_own.md", "text") if block.startswith("{")]
+    for row in map(json.loads, rows.splitlines()):
+        answer = Answer(kind=row["kind"], gold=row["gold"], aliases=tuple(row.get("aliases", ())))
+        assert grade(row["response"], answer).verdict == "correct", row
+
+
+def test_the_code_shown_runs():
+    for block in fenced("guide/bring_your_own.md", "python"):
+        exec(compile(block, "bring_your_own.md", "exec"), {})

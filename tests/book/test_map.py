@@ -1,0 +1,222 @@
+"""The reproduction map has everything that is in the paper, and points at what exists."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from capcal_lib.book.map import (
+    REPORTED_FILES,
+    RUN_FILES,
+    Cell,
+    Item,
+    check_evidence,
+    joined,
+    load_items,
+    map_page,
+    notebook_cells,
+    slug,
+)
+from capcal_lib.book.pipeline import DEFAULT_MODEL, PAPER_MODEL, book_pages, notebook_names
+from capcal_lib.errors import InputError
+from capcal_lib.manifests import BOOK, RECORDED_RUNS, ROOT
+
+PAPER = ROOT.parent / "shared" / "paper" / "paper.tex"
+ITEMS = load_items()
+CELLS = notebook_cells()
+PAGES = {page.notebook: page.name for page in book_pages() if page.model == DEFAULT_MODEL}
+REPORTED = {page.notebook: page.name for page in book_pages() if page.model == PAPER_MODEL}
+LEVELS = {"section": 0, "subsection": 1, "subsubsection": 2}
+
+
+def in_the_paper(tex: str) -> list[tuple[str, str | None]]:
+    """Number everything that the paper's source numbers, in its order: (number, label)."""
+    tex = re.sub(r"(?<!\\)%.*", "", tex)
+    heading = r"\\(?P<heading>section|subsection|subsubsection)(?P<star>\*?)\{"
+    environment = r"\\begin\{(?P<environment>abstract|table|figure|theorem|equation)\*?\}"
+    counts = {"table": 0, "figure": 0, "theorem": 0, "equation": 0}
+    place, appendix, found = [0, 0, 0], False, []
+    for match in re.finditer(rf"{heading}|{environment}|\\appendix\b", tex):
+        if match["heading"] and match["star"]:
+            found.append((re.match(r"[^}]*", tex[match.end() :])[0].capitalize(), None))
+        elif match["heading"]:
+            level = LEVELS[match["heading"]]
+            place = [*place[:level], place[level] + 1, *[0] * (2 - level)]
+            first = chr(ord("A") + place[0] - 1) if appendix else str(place[0])
+            number = ".".join([first, *(str(part) for part in place[1 : level + 1])])
+            found.append((f"{'Appendix' if appendix else 'Section'} {number}", after_heading(tex[match.end() :])))
+        elif match["environment"] == "abstract":
+            found.append(("Abstract", None))
+        elif match["environment"]:
+            kind = match["environment"]
+            body = tex[match.end() : tex.index(f"\\end{{{kind}", match.end())]
+            if kind == "theorem":
+                body = body.split("\\begin{equation}")[0]
+            label = re.search(r"\\label\{([^}]*)\}", body)
+            counts[kind] += 1
+            found.append((f"{kind.capitalize()} {counts[kind]}", label[1] if label else None))
+        else:
+            place, appendix = [0, 0, 0], True
+    return found
+
+
+def after_heading(rest: str) -> str | None:
+    """Return the label that follows a heading, past its braces."""
+    depth, end = 1, 0
+    while depth:
+        depth += {"{": 1, "}": -1}.get(rest[end], 0)
+        end += 1
+    label = re.match(r"\.?\s*\\label\{([^}]*)\}", rest[end:])
+    return label[1] if label else None
+
+
+@pytest.mark.skipif(not PAPER.exists(), reason="the paper's source is not beside the repository")
+def test_everything_in_the_paper_is_listed_with_its_number_and_label() -> None:
+    printed = in_the_paper(PAPER.read_text(encoding="utf-8"))
+    listed = [(item.number, item.label) for item in ITEMS]
+    assert sorted(number for number, _ in listed) == sorted(number for number, _ in printed)
+    assert dict(listed) == dict(printed)
+
+
+def test_the_paper_has_as_many_of_each_kind() -> None:
+    kinds = [item.kind for item in ITEMS]
+    assert [kinds.count(kind) for kind in ("table", "figure", "theorem", "equation")] == [8, 11, 2, 20]
+
+
+def test_every_item_has_a_place_and_every_table_and_figure_of_results_a_cell() -> None:
+    rows = joined(ITEMS, CELLS)
+    assert list(rows) == [item.key for item in ITEMS]
+    told = {"table-1", "figure-1"}  # these two explain, and have a written page
+    assert {item.key for item in ITEMS if item.kind in ("table", "figure") and not rows[item.key]} == told
+    assert rows["theorem-1"]
+    assert rows["theorem-2"]
+
+
+def test_cells_are_of_notebooks_that_the_book_has() -> None:
+    assert {cell.notebook for cell in CELLS} <= set(notebook_names()) == set(PAGES)
+
+
+def test_every_written_page_and_its_section_exist() -> None:
+    for item in ITEMS:
+        for page in item.pages:
+            path, _, section = page.partition("#")
+            text = BOOK.joinpath(f"{path}.md").read_text(encoding="utf-8")
+            headings = [slug(heading) for heading in re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)]
+            assert not section or section in headings, page
+
+
+def test_every_file_read_exists() -> None:
+    for model in (DEFAULT_MODEL, "simulated"):
+        for patterns in RUN_FILES.values():
+            for pattern in patterns:
+                assert list(RECORDED_RUNS.joinpath(model).glob(pattern)), pattern
+    assert all(ROOT.joinpath(path).exists() for path in REPORTED_FILES.values())
+
+
+def test_measured_cells_read_runs_and_reported_ones_read_what_is_reported() -> None:
+    for cell in CELLS:
+        if "measured" in cell.evidence:
+            assert set(cell.reads) & set(RUN_FILES), cell.label
+        if set(cell.reads) & set(RUN_FILES):
+            assert "measured" in cell.evidence, cell.label
+        if set(cell.reads) & set(REPORTED_FILES):
+            assert {"reported", "simulated"} & set(cell.evidence), cell.label
+
+
+def test_the_page_has_a_row_an_item_and_only_links_to_pages_of_the_book() -> None:
+    page = map_page(PAGES, REPORTED)
+    for item in ITEMS:
+        assert page.count(f"* - **{item.number}** ") == 1
+    for target in re.findall(r"\]\(\.\./notebooks/([^)#]*)\.ipynb", page):
+        assert target in {*PAGES.values(), *REPORTED.values()}
+    assert f"notebooks/{REPORTED['04_main_table']}.ipynb#what-the-paper-reports" in page
+    assert page.count(":::{list-table}") == page.count("\n:::\n")
+
+
+def test_an_anchor_is_that_of_the_books_builder() -> None:
+    from myst_parser.mdit_to_docutils.base import default_slugify
+
+    for heading in [cell.section for cell in CELLS] + ["Theorem 1: two targets", "What an interval for μ is worth"]:
+        assert slug(heading) == default_slugify(heading)
+
+
+ONE = Item(key="table-9", kind="table", number="Table 9", title="One")
+CELL = Cell("04_main_table", "Main table", "Scores", "here", ("table-9",), ("measured",), ("verdicts",))
+
+
+def test_an_item_that_is_nowhere_is_an_error() -> None:
+    assert joined([ONE], [CELL]) == {"table-9": [CELL]}
+    with pytest.raises(InputError, match="Table 9 of the paper is nowhere: no cell names 'table-9'"):
+        joined([ONE], [])
+    assert joined([ONE.model_copy(update={"why": "prose"})], []) == {"table-9": []}
+
+
+def test_a_cell_for_nothing_in_the_paper_is_an_error() -> None:
+    with pytest.raises(InputError, match="unknown item of the paper in cell 'here' of 04_main_table 'table-9'"):
+        joined([], [CELL])
+
+
+def write(path: Path, metadata: dict[str, object], html: str = "") -> Path:
+    outputs = [{"output_type": "display_data", "data": {"text/html": [html]}, "metadata": {}}] if html else []
+    cells = [
+        {"cell_type": "markdown", "metadata": {}, "source": ["# A title\n", "\n", "## A section"]},
+        {"cell_type": "code", "metadata": metadata, "source": ["1"], "outputs": outputs},
+    ]
+    path.write_text(json.dumps({"cells": cells}), encoding="utf-8")
+    return path
+
+
+GOOD = {"label": "here", "paper": ["table-2"], "evidence": ["measured"], "reads": ["verdicts", "main"]}
+
+
+def test_a_cell_is_read_with_its_title_and_section(tmp_path: Path) -> None:
+    write(tmp_path / "01_one.ipynb", GOOD)
+    assert notebook_cells(tmp_path) == [
+        Cell("01_one", "A title", "A section", "here", ("table-2",), ("measured",), ("verdicts", "main"))
+    ]
+    figure = {"mystnb": {"figure": {"name": "fig-one"}}, **{key: GOOD[key] for key in ("paper", "evidence")}}
+    write(tmp_path / "01_one.ipynb", figure)
+    assert notebook_cells(tmp_path)[0].label == "fig-one"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"label": ""}, "01_one.ipynb: a cell for table-2 has no label; give it one"),
+        ({"evidence": []}, "01_one: cell 'here' names no evidence"),
+        ({"evidence": ["guessed"]}, "unknown evidence of cell 'here' 'guessed'; known: measured, reported, simulated"),
+        ({"reads": ["verdict"]}, "unknown file read by cell 'here' 'verdict'; known: "),
+    ],
+)
+def test_a_cell_that_says_too_little_is_an_error(tmp_path: Path, change: dict[str, object], message: str) -> None:
+    write(tmp_path / "01_one.ipynb", GOOD | change)
+    with pytest.raises(InputError, match=re.escape(message)):
+        notebook_cells(tmp_path)
+
+
+def test_a_label_that_stands_twice_is_an_error(tmp_path: Path) -> None:
+    write(tmp_path / "01_one.ipynb", GOOD)
+    write(tmp_path / "02_two.ipynb", GOOD)
+    with pytest.raises(InputError, match="the notebooks: the label 'here' stands twice; make it unique"):
+        notebook_cells(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["", "items: 3", "items: [{key: a}]", "items: [{", "other: []"])
+def test_a_broken_list_is_one_clear_line(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "paper.yaml"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(InputError, match=r"paper\.yaml: not a list of the paper's items") as error:
+        load_items(path)
+    assert "\n" not in str(error.value)
+
+
+def test_declared_evidence_is_that_of_the_output(tmp_path: Path) -> None:
+    shown = '<span class="evidence measured">measured</span>'
+    check_evidence(write(tmp_path / "a.ipynb", GOOD, shown))
+    check_evidence(write(tmp_path / "a.ipynb", GOOD, "Scores. Evidence: measured."))
+    check_evidence(write(tmp_path / "a.ipynb", GOOD, "<svg></svg>"))
+    with pytest.raises(InputError, match=r"a\.ipynb: cell 'here' declares measured and shows reported, simulated"):
+        check_evidence(
+            write(tmp_path / "a.ipynb", GOOD, shown.replace("measured", "reported") + "Evidence: simulated.")
+        )

@@ -1,0 +1,369 @@
+"""Confidence estimators: values, costs, and what happens where there is no estimate."""
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from capcal_lib.confidence import estimated, with_fallback
+from capcal_lib.confidence.consistency import consistency
+from capcal_lib.confidence.oracle import oracle_cc, oracle_cc_split, oracle_rc
+from capcal_lib.confidence.p_true import NO, YES, p_true, yes_share
+from capcal_lib.confidence.verbalized import KEPT_CHARACTERS, parse_probability, verbalized
+from capcal_lib.errors import InputError
+from capcal_lib.manifests import load_model
+from capcal_lib.questions import Answer, Question
+from capcal_lib.questions.prompts import p_true_messages, verbalized_messages
+from capcal_lib.sampling.engines import Request, Sample
+from capcal_lib.sampling.engines.simulated import SimulatedEngine, true_mu
+
+MODEL = load_model("simulated")
+QUESTIONS = [Question(name, f"Question {name}?", Answer("short", "yes")) for name in ("b", "a", "c")]
+
+
+class ScriptedEngine:
+    """An engine that says what its script says: question id, then attempt."""
+
+    family = "scripted"
+
+    def __init__(self, script: dict[str, list[str]]) -> None:
+        self.script = script
+        self.asked: dict[str, list[int]] = defaultdict(list)
+        self.requests: list[Request] = []
+        self.settings: set[tuple[object, int]] = set()
+
+    def sample(self, requests, sampling, seed):
+        self.requests += requests
+        self.settings.add((sampling, seed))
+        for request in reversed(requests):
+            for index in request.sample_indices:
+                self.asked[request.question.id].append(index)
+                said = self.script[request.question.id][index]
+                yield [Sample(request.question.id, index, said, "sure: 0.99", "stop", 10, 100 + index)]
+
+    def next_token_logprobs(self, requests, words):
+        self.requests += requests
+        known = {"Yes": 0.3, "yes": 0.3, "No": 0.1, " No": 0.1}
+        row = [np.log(known[word]) if word in known else np.nan for word in words]
+        silent = [np.nan] * len(words)
+        return np.array([row if request.question.id != "a" else silent for request in requests])
+
+
+# --- Confidence ---
+
+
+def test_missing_is_nan_and_counted():
+    confidence = estimated(["q1", "q2", "q3"], [0.2, np.nan, 1], tokens=[5, 6, 7], texts=["0.2", "?", None])
+    assert confidence.status.tolist() == ["ok", "missing", "ok"]
+    assert confidence.status_counts() == {"ok": 2, "fallback": 0, "missing": 1}
+    assert len(confidence) == 3
+    assert confidence.tokens.tolist() == [5, 6, 7]
+
+
+def test_a_fallback_is_a_marked_copy():
+    confidence = estimated(["q1", "q2"], [0.2, np.nan])
+    filled = with_fallback(confidence, 0.4)
+    assert filled.values.tolist() == [0.2, 0.4]
+    assert filled.status_counts() == {"ok": 1, "fallback": 1, "missing": 0}
+    assert np.isnan(confidence.values[1])
+    assert with_fallback(filled, 0.9).values.tolist() == [0.2, 0.4]
+
+
+@pytest.mark.parametrize(
+    ("ids", "values", "more", "message"),
+    [
+        (["a", "b"], [0.5], {}, r"got \(2,\) ids, \(1,\) values and 2 texts"),
+        (["a"], [0.5], {"texts": ["x", "y"]}, "and 2 texts"),
+        (["a", "b", "a"], [0.5, 0.5, 0.5], {}, "question 'a' has more than one confidence"),
+        (["a", "b"], [0.5, 1.5], {}, r"in \[0, 1\] or is NaN; question 'b' has 1\.5"),
+        (["a", "b"], [0.5, -np.inf], {}, "question 'b' has -inf"),
+        (["a", "b"], [0.5, 0.5], {"tokens": [1, -1]}, "tokens cannot be negative; question 'b' has -1"),
+    ],
+)
+def test_a_malformed_confidence_is_refused(ids, values, more, message):
+    with pytest.raises(InputError, match=message):
+        estimated(ids, values, **more)
+
+
+def test_a_fallback_outside_the_unit_interval_is_refused():
+    for value in (1.5, np.nan):
+        with pytest.raises(InputError, match=r"a fallback confidence lies in \[0, 1\]"):
+            with_fallback(estimated(["a"], [np.nan]), value)
+
+
+# --- Verbalized confidence ---
+
+
+@pytest.mark.parametrize(
+    ("text", "probability"),
+    [
+        # boxes
+        (r"\boxed{0.85}", 0.85),
+        (r"\boxed{.85}", 0.85),
+        (r"\boxed{85%}", 0.85),
+        (r"\boxed{85\%}", 0.85),
+        (r"\boxed{ 85 \% }", 0.85),
+        (r"\boxed{P=0.8}", 0.8),
+        (r"\boxed{P = 0.8}.", 0.8),
+        (r"\boxed{0,8}", 0.8),
+        (r"\boxed{0{,}8}", 0.8),
+        (r"\boxed{1}", 1),
+        (r"\boxed{0}", 0),
+        (r"\boxed{1.}", 1),
+        (r"\boxed{1.0}", 1),
+        (r"\boxed{100\%}", 1),
+        (r"\boxed{0.8-0.9}", 0.85),
+        (r"\boxed{0.8–0.9}", 0.85),
+        (r"\boxed{80-90\%}", 0.85),
+        (r"\boxed{80\%-90\%}", 0.85),
+        (r"\boxed{7/10}", 0.7),
+        (r"\boxed{\frac{7}{10}}", 0.7),
+        (r"\boxed{\text{0.7}}", 0.7),
+        (r"\boxed{$0.7$}", 0.7),
+        (r"$$\boxed{0.7}$$", 0.7),
+        (r"\boxed{0.3333333333333333333333}", 1 / 3),
+        (r"\boxed{0.2}, no, \boxed{0.7}", 0.7),
+        (r"\boxed{0.7}, and the answer is \boxed{42}", 0.7),  # the last box that holds a probability
+        (r"\boxed{0.7}, and the answer is \boxed{Paris}", 0.7),
+        (r"It is 0.3 or so: \boxed{0.7}. I gave 0.9 before.", 0.7),  # a box goes before running text
+        # boxes that hold none
+        (r"\boxed{1.5}", None),
+        (r"\boxed{-0.5}", None),
+        (r"\boxed{85}", None),
+        (r"\boxed{1e-1}", None),
+        (r"\boxed{1e9}", None),
+        (r"\boxed{nan}", None),
+        (r"\boxed{inf}", None),
+        (r"\boxed{}", None),
+        (r"0.9 \boxed{P}", None),
+        (r"\boxed{0-1}", None),
+        (r"\boxed{1,000}", None),
+        (r"\boxed{1/0}", None),
+        (r"\boxed{0/0}", None),
+        (r"\boxed{3/2}", None),
+        (r"\boxed{0.8.5}", None),
+        (r"\boxed{٠.٥}", None),
+        # the text is a number
+        ("0.85", 0.85),
+        (" 1 ", 1),
+        ("0", 0),
+        ("1.", 1),
+        ("85%", 0.85),
+        ("85", None),
+        ("-0.5", None),
+        ("7/10", 0.7),
+        ("7 out of 10", 0.7),
+        ("**0.7**", 0.7),
+        ("0.8 to 0.9", 0.85),
+        # running text
+        ("I would say 0.85.", 0.85),
+        ("I am 90 percent sure.", 0.9),
+        ("I am about 85% sure of all 3 points.", 0.85),
+        ("Between 0.7 and 0.8, I think", 0.75),
+        ("P = 1", 1),
+        ("Probability: 0", 0),
+        ("confidence≈0.4", 0.4),
+        ("(0.4)", 0.4),
+        ("First 0.2; then again 0.6", 0.6),
+        ("0.85, on a scale from 0.0 to 1.0", 0.85),
+        ("It happened in 1998, with 1 person.", None),
+        ("A probability P between 0.0 and 1.0", None),
+        ("90% sure, since it grew by 150%", None),  # the last one decides, and is none
+        ("version 0.8.1", None),
+        ("0.8e9", None),
+        ("x0.8", None),
+        ("", None),
+        ("I cannot say", None),
+        ("nan", None),
+        ("1e9", None),
+        # reasoning is never read
+        (r"<think>\boxed{0.9}</think>\boxed{0.2}", 0.2),
+        (r"thoughts: \boxed{0.9}</think>", None),
+        (r"<think>\boxed{0.9}", None),
+        (r"a</think>b<think>\boxed{0.9}", None),
+    ],
+)
+def test_probability_in_words(text, probability):
+    assert parse_probability(text) == (None if probability is None else pytest.approx(probability))
+
+
+@given(st.integers(0, 1000))
+def test_every_way_to_write_a_probability_reads_the_same(thousandths):
+    p = thousandths / 1000
+    for text in (
+        f"{p:.3f}",
+        rf"\boxed{{{p:.3f}}}",
+        f"{100 * p:.1f}%",
+        rf"so \boxed{{{100 * p:.1f}\%}}",
+        f"I say {p:.3f}.",
+    ):
+        assert parse_probability(text) == pytest.approx(p)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(alphabet=st.sampled_from(list("\\boxed{}0123456789.,%/-–<think> toandPf=e~$")) | st.characters()))
+def test_any_text_gives_a_probability_or_none(text):
+    probability = parse_probability(text)
+    assert probability is None or 0 <= probability <= 1
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["\\boxed{", "\\boxed{0.", "{", "0", "0.", ".0", "0,", "1/", "0.1-", "P = ", "\\text{", "\\frac{1}{", " ", "\n"],
+)
+def test_hostile_text_is_bounded(piece):
+    assert parse_probability(piece * 1_000_000) in (None, 0.1)  # and it ends
+
+
+def test_unparsed_questions_are_asked_again_and_every_attempt_is_paid():
+    engine = ScriptedEngine({"a": ["?", "hm", r"\boxed{0.25}"], "b": ["0.5"], "c": ["?", "!", "x" * 9_999]})
+    confidence = verbalized(engine, MODEL, QUESTIONS, seed=7)
+    assert confidence.question_ids.tolist() == ["b", "a", "c"]
+    assert confidence.values[:2].tolist() == [0.5, 0.25]
+    assert confidence.status.tolist() == ["ok", "ok", "missing"]
+    assert confidence.tokens.tolist() == [100, 303, 303]
+    assert confidence.texts == ("0.5", r"\boxed{0.25}", "x" * KEPT_CHARACTERS)
+    assert engine.asked == {"b": [0], "a": [0, 1, 2], "c": [0, 1, 2]}
+
+
+def test_the_model_is_asked_for_words_with_its_own_settings():
+    engine = ScriptedEngine({name: ["0.5"] for name in "abc"})
+    verbalized(engine, MODEL, QUESTIONS, seed=7)
+    assert engine.settings == {(MODEL.sampling, 7)}
+    assert {request.purpose for request in engine.requests} == {"verbalized"}
+    assert engine.requests[0].messages == verbalized_messages(QUESTIONS[0], MODEL.prompt_style)
+    longer = MODEL.sampling.model_copy(update={"max_tokens": 5000})
+    verbalized(engine, MODEL, QUESTIONS, seed=8, sampling=longer)
+    assert (longer, 8) in engine.settings
+
+
+def test_no_questions_need_no_words():
+    assert len(verbalized(ScriptedEngine({}), MODEL, [], seed=0)) == 0
+
+
+# --- P(True) ---
+
+
+def test_p_true_weighs_all_spellings():
+    engine = ScriptedEngine({})
+    confidence = p_true(engine, MODEL, QUESTIONS)
+    assert confidence.question_ids.tolist() == ["b", "a", "c"]
+    np.testing.assert_allclose(confidence.values, [0.75, np.nan, 0.75])
+    assert confidence.status.tolist() == ["ok", "missing", "ok"]
+    assert confidence.tokens.tolist() == [1, 1, 1]
+    assert engine.requests[0].messages == p_true_messages(QUESTIONS[0], MODEL.prompt_style)
+
+
+@pytest.mark.parametrize(
+    ("yes", "no", "share"),
+    [
+        ([0.2, 0.1], [0.1, 0.2], 0.5),
+        ([0.3, 0.0], [0.0, 0.1], 0.75),
+        ([0.3, 0.0], [0.0, 0.0], 1),
+        ([0.0, 0.0], [0.5, 0.0], 0),
+        ([0.0, 0.0], [0.0, 0.0], np.nan),  # no probability on either word
+        ([np.nan, np.nan], [0.5, 0.1], np.nan),  # an unreported word is not an impossible one
+        ([0.5, 0.1], [np.nan, np.nan], np.nan),
+        ([np.nan, 0.1], [0.3, np.nan], 0.25),
+    ],
+)
+def test_yes_share(yes, no, share):
+    with np.errstate(divide="ignore"):
+        logs = np.log([yes]), np.log([no])
+    np.testing.assert_allclose(yes_share(*logs), [share])
+
+
+def test_yes_share_keeps_the_ratio_of_tiny_probabilities():
+    np.testing.assert_allclose(yes_share(np.array([[-2000.0]]), np.array([[-2000.0 + np.log(3)]])), [0.25])
+
+
+def test_yes_and_no_are_treated_alike():
+    assert [word.lower().strip() for word in YES] == ["yes"] * len(YES)
+    assert [word.lower().strip() for word in NO] == ["no"] * len(NO)
+    logs = np.log(np.random.default_rng(0).uniform(0, 0.1, (2, 5, 6)))
+    np.testing.assert_allclose(yes_share(*logs) + yes_share(*logs[::-1]), 1)
+
+
+# --- Response consistency ---
+
+
+def test_consistency_is_the_share_of_the_largest_group():
+    votes = [["4"] * 7 + ["5"] * 3, ["1", "2", "3"], ["1", "2", "1", "2"], ["1", None], [None, None, "1", None]]
+    np.testing.assert_allclose(consistency(votes), [0.7, 1 / 3, 0.5, 0.5, 0.25])
+
+
+def test_no_answer_is_no_opinion():
+    assert np.isnan(consistency([[None, None], []])).all()
+    assert consistency([[None] * 9 + ["4"]]).tolist() == [0.1]
+
+
+@given(st.lists(st.lists(st.sampled_from(["1", "2", "3", None]), min_size=1, max_size=8), max_size=5), st.randoms())
+def test_consistency_equals_its_naive_definition_in_any_order(votes, random):
+    naive = [max((row.count(vote) for vote in row if vote is not None), default=np.nan) / len(row) for row in votes]
+    np.testing.assert_allclose(consistency(votes), naive)
+    for row in votes:
+        random.shuffle(row)
+    np.testing.assert_allclose(consistency(votes), naive)
+
+
+# --- Oracles ---
+
+
+def test_oracle_cc_is_the_estimated_expected_accuracy():
+    np.testing.assert_allclose(oracle_cc([3, 0, 5, 0], [4, 4, 5, 0]), [0.75, 0, 1, np.nan])
+
+
+def test_oracle_rc_is_right_as_often_as_the_model():
+    total = np.full(20_000, 8)
+    drawn = oracle_rc(np.full(20_000, 6), total, np.random.default_rng(0))
+    assert set(drawn) == {0, 1}
+    assert drawn.mean() == pytest.approx(0.75, abs=0.01)
+    assert np.isnan(oracle_rc([0], [0], np.random.default_rng(0))).all()
+
+
+def test_the_seed_of_an_oracle_matters():
+    counts = np.arange(50), np.full(50, 50)
+    for oracle in (oracle_rc, lambda *args: oracle_cc_split(*args)[0]):
+        first, again, other = (oracle(*counts, np.random.default_rng(seed)).tolist() for seed in (0, 0, 1))
+        assert first == again != other
+
+
+def test_a_split_oracle_shares_no_sample_with_its_score():
+    correct, total = np.array([0, 10, 4, 3, 1, 0]), np.array([10, 10, 9, 3, 1, 0])
+    confidence, rest, rest_total = oracle_cc_split(correct, total, np.random.default_rng(0))
+    assert rest_total.tolist() == [5, 5, 5, 2, 1, 0]
+    half = total - rest_total
+    np.testing.assert_allclose(confidence[:4] * half[:4] + rest[:4], correct[:4])
+    assert np.isnan(confidence[4:]).all()
+    assert np.all((rest >= 0) & (rest <= rest_total))
+
+
+def test_the_halves_of_a_split_are_as_noisy_as_samples_drawn_without_replacement():
+    correct, total = np.full(20_000, 4), np.full(20_000, 10)
+    confidence, rest, _ = oracle_cc_split(correct, total, np.random.default_rng(0))
+    assert confidence.mean() == pytest.approx(0.4, abs=0.01)
+    # hypergeometric: p(1 - p) / h * (n - h) / (n - 1)
+    assert confidence.var() == pytest.approx(0.24 / 5 * 5 / 9, rel=0.05)
+    assert rest.mean() == pytest.approx(2, abs=0.05)
+
+
+def test_oracles_refuse_counts_that_are_none():
+    with pytest.raises(InputError, match="row 1: correct is 5, more than its total"):
+        oracle_cc([1, 5], [4, 4])
+
+
+# --- On a model whose mu is known ---
+
+
+def test_the_simulated_model_is_informative_in_words_and_logits():
+    questions = [Question(f"q{i}", "?", Answer("number", "7")) for i in range(300)]
+    mu = true_mu([question.id for question in questions])
+    engine = SimulatedEngine(MODEL)
+    for confidence in (verbalized(engine, MODEL, questions, seed=0), p_true(engine, MODEL, questions)):
+        assert confidence.status_counts()["ok"] >= 295
+        ok = confidence.status == "ok"
+        assert np.corrcoef(confidence.values[ok], mu[ok])[0, 1] > 0.6
+    said, otherwise = (verbalized(engine, MODEL, questions, seed=seed).texts for seed in (0, 1))
+    assert said != otherwise

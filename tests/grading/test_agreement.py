@@ -1,0 +1,106 @@
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from capcal_lib.errors import InputError
+from capcal_lib.grading.agreement import VERDICTS, agreement, judge_agreement
+from capcal_lib.grading.judgements import judge_run
+from capcal_lib.grading.verdicts import grade_run, read_verdicts
+from capcal_lib.sampling.draw import sample
+
+RIGHT, WRONG, NONE, NOT = "correct", "incorrect", "no_answer", "not_scored"
+RNG = np.random.default_rng
+
+
+def test_cohens_kappa_by_hand() -> None:
+    # 20 yes-yes, 5 yes-no, 10 no-yes, 15 no-no: observed 0.7; by chance 0.5 x 0.6 + 0.5 x 0.4 = 0.5
+    one = [RIGHT] * 25 + [WRONG] * 25
+    other = [RIGHT] * 20 + [WRONG] * 5 + [RIGHT] * 10 + [WRONG] * 15
+    found = agreement(one, other, range(50), rng=RNG(0))
+    assert found.rate.estimate == pytest.approx(0.7)
+    assert found.kappa == pytest.approx(0.4)
+    assert found.table.to_numpy().tolist() == [[20, 5, 0, 0], [10, 15, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]
+    assert list(found.table) == list(found.table.index) == list(VERDICTS)
+
+
+def test_no_answer_counts_as_wrong_and_not_scored_as_nothing() -> None:
+    found = agreement([WRONG, NONE, RIGHT, RIGHT, NOT], [NONE, WRONG, RIGHT, NOT, RIGHT], list("abcde"), rng=RNG(0))
+    assert found.rate.estimate == 1
+    assert found.kappa == 1
+    assert found.left_out == 2
+    assert found.table.to_numpy().sum() == 5
+
+
+def test_kappa_is_unknown_where_chance_alone_agrees() -> None:
+    found = agreement([WRONG, WRONG], [WRONG, NONE], ["a", "b"], rng=RNG(0))
+    assert np.isnan(found.kappa)
+    assert found.rate.estimate == 1
+
+
+def test_a_judge_of_one_word_has_no_skill() -> None:
+    found = agreement([RIGHT, WRONG, WRONG, WRONG], [NONE] * 4, range(4), rng=RNG(0))
+    assert found.rate.estimate == 0.75
+    assert found.kappa == 0
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(*[st.sampled_from(VERDICTS)] * 2), min_size=2, max_size=40))
+def test_it_is_symmetric_and_within_bounds(pairs: list[tuple[str, str]]) -> None:
+    one, other = zip((RIGHT, RIGHT), *pairs, strict=True)
+    there, back = (agreement(*both, range(len(one)), rng=RNG(0)) for both in ((one, other), (other, one)))
+    np.testing.assert_array_equal(there.rate, back.rate)  # NaN limits where a single answer is left
+    assert there.kappa == pytest.approx(back.kappa, nan_ok=True)
+    assert (there.table.to_numpy() == back.table.to_numpy().T).all()
+    assert np.isnan(there.kappa) or -1 <= there.kappa <= 1 + 1e-12
+
+
+def test_the_interval_is_that_of_whole_questions() -> None:
+    one = [RIGHT] * 100
+    other = [RIGHT] * 50 + [WRONG] * 50
+    apart = agreement(one, other, range(100), rng=RNG(0)).rate
+    together = agreement(one, other, [place // 10 for place in range(100)], rng=RNG(0)).rate
+    assert together.high - together.low > 2 * (apart.high - apart.low)
+    questions = [math.isqrt(place) for place in range(100)]
+    assert len({agreement(one, other, questions, rng=RNG(seed)).rate for seed in range(3)}) > 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "message"),
+    [
+        ([RIGHT], [RIGHT, WRONG], "equally many rows are needed"),
+        (["right"], [RIGHT], "unknown verdict 'right'; known: correct, incorrect, no_answer, not_scored"),
+        ([NOT], [RIGHT], "no answer was scored by both graders"),
+    ],
+)
+def test_faults(one: list[str], other: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        agreement(one, other, range(len(one)), rng=RNG(0))
+
+
+def test_a_judge_is_compared_by_answer_and_by_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = sample("simulated", "mini-capitals", k=20, limit=6, store=tmp_path).folder
+    grade_run(folder)
+    rules = read_verdicts(folder)
+    once = rules[["question_id", "extracted", "verdict"]].drop_duplicates()
+    wrong = once[once["verdict"] == "incorrect"].iloc[0]
+    lenient = once.assign(verdict=once["verdict"].where(once.index != wrong.name, "correct"), words="")
+    monkeypatch.setattr("capcal_lib.grading.agreement.read_judgements", lambda folder, judge: lenient)  # noqa: ARG005
+    found = judge_agreement(folder, "any", rng=RNG(0))
+    times = (rules[["question_id", "extracted"]] == wrong[["question_id", "extracted"]]).all(axis=1).sum()
+    assert found["distinct answers"].table.to_numpy().sum() == len(once)
+    assert found["distinct answers"].table.loc["incorrect", "correct"] == 1
+    assert found["samples"].table.to_numpy().sum() == len(rules) == 120
+    assert found["samples"].table.loc["incorrect", "correct"] == times
+    assert found["samples"].rate.estimate == pytest.approx(1 - times / 120)
+
+
+def test_a_judge_that_says_none_of_its_words_cannot_be_compared(tmp_path: Path) -> None:
+    folder = sample("simulated", "mini-capitals", k=2, limit=2, store=tmp_path).folder
+    grade_run(folder)
+    judge_run(folder, "simulated")
+    with pytest.raises(InputError, match="no answer was scored by both"):
+        judge_agreement(folder, "simulated", rng=RNG(0))

@@ -1,0 +1,67 @@
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capcal_lib.errors import InputError
+from capcal_lib.grading.counts import count_verdicts
+
+VERDICTS = ("correct", "incorrect", "no_answer", "not_scored")
+
+
+def frame(rows: list[tuple[str, int, str]]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=["question_id", "sample_index", "verdict"])
+
+
+def test_hand_counted() -> None:
+    counts = count_verdicts(
+        frame(
+            [
+                ("b", 0, "correct"),
+                ("b", 1, "not_scored"),
+                ("a", 0, "incorrect"),
+                ("a", 1, "no_answer"),
+                ("a", 2, "correct"),
+            ]
+        ),
+        k=2,
+    )
+    assert counts.question_ids.tolist() == ["a", "b"]
+    assert counts.correct.tolist() == [0, 1]
+    assert counts.total.tolist() == [2, 1]
+    assert counts.no_answer.tolist() == [1, 0]
+    assert counts.not_scored.tolist() == [0, 1]
+    assert counts.expected_accuracy.tolist() == [0.0, 1.0]
+
+
+def test_nothing_scored_is_nan_and_not_zero() -> None:
+    counts = count_verdicts(frame([("a", 0, "not_scored")]), k=1)
+    assert np.isnan(counts.expected_accuracy).all()
+
+
+@given(
+    st.dictionaries(st.tuples(st.sampled_from("abc"), st.integers(0, 8)), st.sampled_from(VERDICTS), min_size=1),
+    st.integers(0, 4),
+    st.integers(1, 6),
+)
+def test_equals_a_naive_count(rows: dict[tuple[str, int], str], first: int, k: int) -> None:
+    chosen = {key: verdict for key, verdict in rows.items() if first <= key[1] < first + k}
+    table = frame([(*key, verdict) for key, verdict in rows.items()])
+    if not chosen:
+        with pytest.raises(InputError, match="no samples with index"):
+            count_verdicts(table, first=first, k=k)
+        return
+    counts = count_verdicts(table, first=first, k=k)
+    for row, name in enumerate(counts.question_ids):
+        said = [verdict for (question, _), verdict in chosen.items() if question == name]
+        assert counts.correct[row] == said.count("correct")
+        assert counts.total[row] == len(said) - said.count("not_scored")
+        assert counts.no_answer[row] == said.count("no_answer")
+        assert counts.not_scored[row] == said.count("not_scored")
+    assert set(counts.question_ids) == {question for question, _ in chosen}
+
+
+def test_refuses_no_samples() -> None:
+    with pytest.raises(InputError, match="k is a number of samples"):
+        count_verdicts(frame([("a", 0, "correct")]), k=0)

@@ -1,0 +1,266 @@
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from capcal_lib.errors import InputError
+from capcal_lib.grading.error import GraderError, corrected_mean, corrected_mu, error_from_labels, grader_error
+from capcal_lib.metrics.intervals import binomial_interval
+
+Z = 1.959963984540054
+
+
+def labels(hits: int, right: int, passes: int, wrong: int, **options: float) -> GraderError:
+    """The error of a grader that finds ``hits`` of ``right`` right answers and ``passes`` of ``wrong`` wrong ones."""
+    says = [1] * hits + [0] * (right - hits) + [0] * passes + [1] * (wrong - passes)
+    return grader_error(says, [1] * right + [0] * wrong, **options)
+
+
+def test_shares_and_intervals_of_equal_weights_are_those_of_counts() -> None:
+    error = labels(45, 50, 79, 80)
+    assert error.sensitivity.estimate == pytest.approx(0.9)
+    assert error.specificity.estimate == pytest.approx(79 / 80)
+    assert (error.right, error.wrong) == (50, 80)
+    expected = binomial_interval([45, 79], [50, 80])
+    np.testing.assert_allclose([error.sensitivity[1:], error.specificity[1:]], expected)
+
+
+def test_perfect_labels_end_at_one_but_start_below() -> None:
+    error = labels(20, 20, 10, 10)
+    assert error.sensitivity.high == error.specificity.high == 1
+    assert error.specificity.low < error.sensitivity.low < 1
+
+
+def test_weights_by_hand() -> None:
+    # right answers: weights 30 (said), 10 (not said) -> 0.75 from 1600 / 1000 = 1.6 labels; wrong: 5 and 5 -> 1 from 2
+    error = grader_error([1, 0, 0, 0], [1, 1, 0, 0], [30, 10, 5, 5])
+    assert error.sensitivity.estimate == 0.75
+    assert error.right == pytest.approx(1.6)
+    assert (error.specificity.estimate, error.wrong) == (1, 2)
+
+
+def test_a_person_may_not_be_able_to_tell() -> None:
+    assert grader_error([1, 0, 1, 0], [1, 0, math.nan, math.nan]) == grader_error([1, 0], [1, 0])
+    assert grader_error([1, 0, 1, 0], [1, 0, 1, 0], [1, 1, 0, 0]) == grader_error([1, 0], [1, 0])
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.floats(0.01, 100), st.integers(0, 20), st.integers(1, 20), st.integers(0, 20), st.integers(1, 20))
+def test_the_scale_of_the_weights_does_not_matter(scale: float, a: int, b: int, c: int, d: int) -> None:
+    says = [1] * a + [0] * b + [0] * c + [1] * d
+    truth = [1] * (a + b) + [0] * (c + d)
+    plain, scaled = grader_error(says, truth), grader_error(says, truth, [scale] * len(says))
+    np.testing.assert_allclose(
+        [*plain.sensitivity, *plain.specificity, plain.right, plain.wrong],
+        [*scaled.sensitivity, *scaled.specificity, scaled.right, scaled.wrong],
+    )
+
+
+def naive(mean: float, n: float, error: GraderError) -> tuple[float, float, float]:
+    """Rogan and Gladen's estimate with Lang and Reiczigel's limits, step by step as in their paper."""
+    se, sp = error.sensitivity.estimate, error.specificity.estimate
+    estimate = (mean + sp - 1) / (se + sp - 1)
+    n1, r1, w1 = n + Z**2, error.right + 2, error.wrong + 2
+    p1, se1, sp1 = (n * mean + Z**2 / 2) / n1, (error.right * se + 1) / r1, (error.wrong * sp + 1) / w1
+    pi1 = (p1 + sp1 - 1) / (se1 + sp1 - 1)
+    shift = 2 * Z**2 * (pi1 * se1 * (1 - se1) / r1 - (1 - pi1) * sp1 * (1 - sp1) / w1)
+    squares = p1 * (1 - p1) / n1 + pi1**2 * se1 * (1 - se1) / r1 + (1 - pi1) ** 2 * sp1 * (1 - sp1) / w1
+    half = Z * math.sqrt(squares) / (se1 + sp1 - 1)
+    low, high = pi1 + shift - half, pi1 + shift + half
+    return tuple(min(1.0, max(0.0, value)) for value in (estimate, low, high))  # type: ignore[return-value]
+
+
+def test_corrected_mu_is_the_published_formula() -> None:
+    error = labels(57, 60, 85, 90)
+    correct, total = [0, 3, 19, 50, 97, 100], [100, 20, 100, 100, 100, 100]
+    found = corrected_mu(correct, total, error)
+    for row, c, n in zip(found, correct, total, strict=True):
+        np.testing.assert_allclose(row, naive(c / n, n, error))
+
+
+def test_a_hand_computed_correction() -> None:
+    error = labels(90, 100, 80, 100)  # m = 0.9 mu + 0.2 (1 - mu): 0.48 is mu = 0.4
+    assert corrected_mu([48], [100], error)[0, 0] == pytest.approx(0.4)
+    assert corrected_mean([48, 48], [100, 100], error).estimate == pytest.approx(0.4)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.integers(1, 200).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))),
+    st.integers(10, 300).flatmap(lambda n: st.tuples(st.integers(-(-7 * n // 10), n), st.just(n))),
+    st.integers(10, 300).flatmap(lambda n: st.tuples(st.integers(-(-7 * n // 10), n), st.just(n))),
+)
+def test_limits_hold_the_estimate_and_lie_in_the_unit_interval(
+    counts: tuple[int, int], right: tuple[int, int], wrong: tuple[int, int]
+) -> None:
+    [[estimate, low, high]] = corrected_mu([counts[0]], [counts[1]], labels(*right, *wrong))
+    assert 0 <= low <= estimate <= high <= 1
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 99), st.integers(12, 40), st.integers(12, 40))
+def test_more_correct_is_more_and_swapping_right_and_wrong_mirrors(correct: int, hits: int, passes: int) -> None:
+    error, mirrored = labels(hits, 40, passes, 40), labels(passes, 40, hits, 40)
+    if hits + passes <= 42:
+        return
+    [[low, *_], [high, *_]] = corrected_mu([correct, correct + 1], [100, 100], error)
+    assert low <= high
+    [[estimate, *limits]] = corrected_mu([correct], [100], error)
+    [[other, *swapped]] = corrected_mu([100 - correct], [100], mirrored)
+    np.testing.assert_allclose([estimate, *limits], [1 - other, *(1 - value for value in reversed(swapped))], atol=1e-9)
+
+
+def test_many_labels_of_a_perfect_grader_leave_the_agresti_coull_interval() -> None:
+    error = labels(10**7, 10**7, 10**7, 10**7)
+    [[estimate, low, high]] = corrected_mu([30], [100], error)
+    middle, n = (30 + Z**2 / 2) / (100 + Z**2), 100 + Z**2
+    half = Z * math.sqrt(middle * (1 - middle) / n)
+    np.testing.assert_allclose([estimate, low, high], [0.3, middle - half, middle + half], atol=1e-5)
+
+
+def test_fewer_labels_and_a_worse_grader_widen_the_interval() -> None:
+    def width(error: GraderError) -> float:
+        return float(np.ptp(corrected_mu([50], [100], error)[0, 1:]))
+
+    assert width(labels(95, 100, 95, 100)) < width(labels(19, 20, 19, 20))
+    assert width(labels(95, 100, 95, 100)) < width(labels(80, 100, 80, 100))
+
+
+def test_a_question_without_a_scored_sample_has_no_estimate() -> None:
+    error = labels(45, 50, 45, 50)
+    found = corrected_mu([0, 5], [0, 10], error)
+    assert np.isnan(found[0]).all()
+    assert not np.isnan(found[1]).any()
+    both, alone = corrected_mean([0, 5, 6], [0, 10, 10], error), corrected_mean([5, 6], [10, 10], error)
+    assert both == alone
+
+
+def test_an_estimate_outside_is_clipped_and_says_so() -> None:
+    error = labels(90, 100, 90, 100)
+    below, inside, above = (corrected_mean([c, c], [100, 100], error) for c in (2, 50, 97))
+    assert (below.estimate, below.clipped) == (0, True)
+    assert (above.estimate, above.clipped) == (1, True)
+    assert not inside.clipped
+
+
+def test_the_mean_is_as_uncertain_as_its_questions() -> None:
+    error = labels(10**7, 10**7, 10**7, 10**7)
+    alike = corrected_mean([50] * 40, [100] * 40, error)
+    apart = corrected_mean([0, 100] * 20, [100] * 40, error)
+    assert alike.high - alike.low == pytest.approx(2 * Z * math.sqrt(0.25 / 4000), rel=0.01)
+    assert apart.high - apart.low == pytest.approx(2 * Z * math.sqrt(0.25 / 39), rel=0.06)
+    one = corrected_mean([50], [100], error)
+    assert (one.estimate, math.isnan(one.low), math.isnan(one.high)) == (0.5, True, True)
+    none = corrected_mean([0] * 40, [100] * 40, error)
+    assert (none.estimate, none.low) == (0, 0)
+    assert 0.02 < none.high < 0.15
+
+
+@pytest.mark.parametrize(
+    ("mu_shapes", "sensitivity", "specificity", "right", "wrong"),
+    [((0.5, 0.5), 0.95, 0.97, 60, 60), ((2, 8), 0.9, 0.9, 30, 60), ((0.3, 0.7), 0.99, 0.99, 40, 160)],
+)
+def test_the_interval_of_the_mean_covers(
+    mu_shapes: tuple[float, float], sensitivity: float, specificity: float, right: int, wrong: int
+) -> None:
+    """Over questions, samples, verdicts and labels drawn anew, against the mean of the distribution of mu."""
+    rng, runs, covered = np.random.default_rng(7), 300, 0
+    truth = mu_shapes[0] / sum(mu_shapes)
+    for _ in range(runs):
+        right_samples = rng.binomial(50, rng.beta(*mu_shapes, 150))
+        counted = rng.binomial(right_samples, sensitivity) + rng.binomial(50 - right_samples, 1 - specificity)
+        error = labels(rng.binomial(right, sensitivity), right, rng.binomial(wrong, specificity), wrong)
+        found = corrected_mean(counted, [50] * 150, error)
+        covered += found.low <= truth <= found.high
+    assert 0.92 <= covered / runs <= 0.995
+
+
+@pytest.mark.parametrize(("mu", "samples"), [(0.02, 100), (0.2, 100), (0.9, 20)])
+def test_the_interval_of_one_question_covers_where_one_without_labels_does_not(mu: float, samples: int) -> None:
+    rng, runs, covered, ignored = np.random.default_rng(8), 300, 0, 0
+    for _ in range(runs):
+        counted = rng.binomial(samples, mu * 0.9 + (1 - mu) * 0.08)
+        error = labels(rng.binomial(50, 0.9), 50, rng.binomial(50, 0.92), 50)
+        [[_, low, high]] = corrected_mu([counted], [samples], error)
+        covered += low <= mu <= high
+        [[low, high]] = binomial_interval([counted], [samples])
+        ignored += low <= mu <= high
+    assert covered / runs >= 0.93
+    assert ignored < covered
+
+
+def test_labels_drawn_by_disagreement_give_the_truth_back() -> None:
+    """A run whose errors hide where two graders agree: without weights, the few labels there count too little."""
+    rng, truths, weighted, plain, covered = np.random.default_rng(9), [], [], [], 0
+    for _ in range(120):
+        answers = 3000
+        is_correct = rng.random(answers) < 0.4
+        first = is_correct ^ (rng.random(answers) < np.where(is_correct, 0.06, 0.03))
+        second = is_correct ^ (rng.random(answers) < 0.05)
+        labelled = (first != second) | (rng.random(answers) < 0.08)
+        weight = np.where(first != second, 1, 1 / 0.08)[labelled]
+        error = grader_error(first[labelled], is_correct[labelled], weight)
+        truths.append(np.mean(first[is_correct]))
+        weighted.append(error.sensitivity.estimate)
+        plain.append(grader_error(first[labelled], is_correct[labelled]).sensitivity.estimate)
+        found = corrected_mean(first.reshape(100, 30).sum(axis=1), [30] * 100, error)
+        covered += found.low <= 0.4 <= found.high
+    assert np.mean(weighted) == pytest.approx(np.mean(truths), abs=0.004)
+    assert np.mean(plain) < np.mean(truths) - 0.1
+    assert covered / 120 >= 0.92
+
+
+def test_a_table_of_labels_serves_either_grader() -> None:
+    table = pd.DataFrame(
+        [
+            ("correct", "correct", 1.0, 30.0),
+            ("incorrect", "correct", 1.0, 3.0),
+            ("no_answer", "incorrect", 0.0, 20.0),
+            ("correct", "incorrect", 0.0, 2.0),
+            ("correct", "no_answer", math.nan, 9.0),
+            ("not_scored", "correct", 1.0, 5.0),
+        ],
+        columns=["first", "second", "correct", "weight"],
+    )
+    first, second = error_from_labels(table), error_from_labels(table, grader="second")
+    assert first == grader_error([1, 0, 0, 1], [1, 1, 0, 0], [30, 3, 20, 2])
+    assert second == grader_error([1, 1, 0, 0, 1], [1, 1, 0, 0, 1], [30, 3, 20, 2, 5])
+    with pytest.raises(InputError, match="unknown column of the labels 'judge'; known: correct, first, second, weight"):
+        error_from_labels(table, grader="judge")
+
+
+@pytest.mark.parametrize("said", [[1, 0, 1, 0], [0, 0, 0, 0]])
+def test_a_grader_no_better_than_a_coin_is_refused(said: list[int]) -> None:
+    error = grader_error(said, [1, 1, 0, 0])
+    for call in (corrected_mu, corrected_mean):
+        with pytest.raises(InputError, match=r"do not sum to more than 1: so far as the labels tell"):
+            call([5, 6], [10, 10], error)
+
+
+def test_few_labels_may_leave_it_open_whether_a_grader_is_better_than_a_coin() -> None:
+    error = labels(200, 1000, 1, 1)  # 0.2 + 1 > 1, but one label is not evidence for a specificity of 1
+    with pytest.raises(InputError, match="do not sum to more than 1"):
+        corrected_mu([5], [10], error)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: grader_error([1, 1], [1, 1]), "no wrong answer is labelled"),
+        (lambda: grader_error([1, 0], [0, 0]), "no right answer is labelled"),
+        (lambda: grader_error([1, 0.5], [1, 0]), "row 1: says_correct is 0.5, but must be 0 or 1"),
+        (lambda: grader_error([1, 0], [1, 2]), "row 1: is_correct is 2, but must be 0, 1 or NaN"),
+        (lambda: grader_error([1, 0], [1, 0], [1, -1]), "row 1: weight is -1, but must be a number from 0"),
+        (lambda: grader_error([1, 0], [1, 0, 1]), "equally many rows are needed"),
+        (lambda: grader_error([1, 0], [1, 0], level=1.5), "level must lie between 0 and 1"),
+        (lambda: corrected_mu([3], [2], labels(9, 10, 9, 10)), "row 0: correct is 3"),
+        (lambda: corrected_mu([1], [2], labels(9, 10, 9, 10), level=0.0), "level must lie between 0 and 1"),
+        (lambda: corrected_mean([0], [0], labels(9, 10, 9, 10)), "no question has a scored sample"),
+    ],
+)
+def test_faults(call, message: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(InputError, match=message):
+        call()

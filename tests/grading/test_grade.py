@@ -1,0 +1,470 @@
+"""Grading: cases by hand, answers that must and must not be equal, hostile text, real gold answers."""
+
+import gzip
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import unicodedata
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from capcal_lib.errors import InputError
+from capcal_lib.grading import (
+    GRADER_VERSION,
+    Verdict,
+    extract,
+    extract_answer,
+    grade,
+    grade_file,
+    grade_many,
+    latex,
+    math,
+    normalize,
+    number,
+    short,
+)
+from capcal_lib.manifests import KINDS, ROOT, Kind
+from capcal_lib.questions import Answer
+
+CASES = json.loads((ROOT / "tests" / "grading" / "grading_cases.json").read_text(encoding="utf-8"))
+DATA = Path(os.environ.get("CAPCAL_DATA_DIR") or ROOT.parent / "shared" / "data")
+GOLDS: dict[Kind, str] = {"math": "x+1", "number": "7", "choice": "C", "short": "Paris"}
+
+needs_data = pytest.mark.skipif(not (DATA / "math").is_dir(), reason="no copies of the data sets")
+
+
+def rows(path: str) -> list[dict[str, str]]:
+    with gzip.open(DATA / path, "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def outcomes(pairs: list[tuple[str, Answer]]) -> list[str]:
+    return [verdict.verdict for verdict in grade_many(pairs)]
+
+
+# --- cases by hand
+
+
+@pytest.mark.parametrize("source", sorted({case["source"] for case in CASES}))
+def test_hand_cases(source: str) -> None:
+    cases = [case for case in CASES if case["source"] == source]
+    verdicts = grade_many(
+        [(case["response"], Answer(case["kind"], case["gold"], tuple(case.get("aliases", ())))) for case in cases]
+    )
+    wrong = [
+        (case["gold"], case["response"][:80], case["expected"], verdict)
+        for case, verdict in zip(cases, verdicts, strict=True)
+        if verdict.verdict != case["expected"]
+    ]
+    assert not wrong
+
+
+def test_there_are_cases_of_every_kind_and_verdict() -> None:
+    assert len(CASES) >= 150
+    for kind in KINDS:
+        assert {case["expected"] for case in CASES if case["kind"] == kind} == {"correct", "incorrect", "no_answer"}
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case["source"].startswith("hostile")][::6])
+def test_one_by_one_gives_the_same(case: dict[str, str]) -> None:
+    assert grade(case["response"], Answer(case["kind"], case["gold"])).verdict == case["expected"]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("response", "kind", "expected"),
+    [
+        (r"\boxed{5}", "number", ("5", "boxed")),
+        ("The answer is 5.", "number", ("5", "phrase")),
+        ("5", "number", ("5", "bare line")),
+        ("", "number", (None, "empty response")),
+        ("<think>5", "number", (None, "unfinished reasoning")),
+        ("Five, I think.", "number", (None, "nothing extractable")),
+        ("The answer is (C) Paris.", "choice", ("C", "phrase")),
+        ("**\\text{Marie Curie}**", "short", ("Marie Curie", "bare line")),
+        ("The capital of France is Paris.", "short", ("Paris", "bare line")),
+        ("It is $x$.", "math", (None, "nothing extractable")),
+    ],
+)
+def test_extraction_says_what_and_where(response: str, kind: Kind, expected: tuple[str | None, str]) -> None:
+    assert extract(response, kind) == expected
+    assert extract_answer(response, kind) == expected[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "response", "expected"),
+    [
+        ("number", r"\boxed{seven}", Verdict("incorrect", "seven", "boxed, not a number")),
+        ("number", "7 apples", Verdict("correct", "7 apples", "bare line")),
+        ("math", r"\boxed{9^{9^{9^9}}}", Verdict("incorrect", "9^{9^{9^9}}", "boxed, too large or unbalanced")),
+        ("math", r"\boxed{" + "x+" * 400 + "1}", Verdict("incorrect", ("x+" * 250)[:499] + "…", "boxed, too long")),
+        ("short", "It is the capital.", Verdict("incorrect", "the capital", "bare line")),
+        ("short", "The answer is ... .\nReally.", Verdict("no_answer", None, "nothing extractable")),
+    ],
+)
+def test_verdicts_carry_answer_and_reason(kind: Kind, response: str, expected: Verdict) -> None:
+    assert grade(response, Answer(kind, GOLDS[kind])) == expected
+
+
+def test_only_the_end_of_a_long_response_is_searched() -> None:
+    padding = "word " * 10_000
+    assert grade(padding + r"\boxed{7}", Answer("number", "7")).verdict == "correct"
+    assert grade(r"\boxed{7}" + padding, Answer("number", "7")).verdict == "no_answer"
+
+
+def test_reasoning_is_dropped_however_long() -> None:
+    assert grade("<think>" + r"\boxed{8} " * 100_000 + "</think>7", Answer("number", "7")).verdict == "correct"
+
+
+def test_aliases_are_right_answers_too() -> None:
+    answer = Answer("short", "Istanbul", ("Constantinople", "Byzantium"))
+    assert outcomes([(text, answer) for text in ("Byzantium", "constantinople", "Ankara")]) == [
+        "correct",
+        "correct",
+        "incorrect",
+    ]
+    math_answer = Answer("math", "x+1", ("y+1",))
+    assert outcomes([(rf"\boxed{{{text}}}", math_answer) for text in ("1+y", "1+x", "1+z")]) == [
+        "correct",
+        "correct",
+        "incorrect",
+    ]
+
+
+# --- independent definitions
+
+
+@given(st.fractions(), st.fractions())
+@settings(max_examples=100, deadline=None)
+def test_numbers_are_equal_as_fractions(one: Fraction, two: Fraction) -> None:
+    answer = Answer("number", str(one))
+    spellings = [str(one), rf"\frac{{{one.numerator}}}{{{one.denominator}}}", f"x = {one}", f"{one} apples"]
+    assert set(outcomes([(rf"\boxed{{{text}}}", answer) for text in spellings])) == {"correct"}
+    assert (grade(rf"\boxed{{{two}}}", answer).verdict == "correct") == (one == two)
+
+
+@given(st.integers(-(10**12), 10**12), st.integers(0, 6))
+@settings(max_examples=100, deadline=None)
+def test_decimals_and_thousands_are_exact(digits: int, places: int) -> None:
+    value = Fraction(digits, 10**places)
+    decimal = f"{digits / abs(digits) if digits else 1:+.0f}"[0].replace("+", "") + (
+        f"{abs(digits) // 10**places:,}" + (f".{abs(digits) % 10**places:0{places}d}" if places else "")
+    )
+    read = number.read(decimal)
+    assert read is not None
+    assert read.value == value
+    assert normalize(decimal, "number") == normalize(decimal.replace(",", ""), "math") == str(value)
+
+
+def naive_normal(text: str) -> str:
+    """The official TriviaQA normal form, step by step, on text without accents or numbers; articles alone stay."""
+    lowered = text.replace("_", " ").lower()
+    spaced = "".join(" " if mark in "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~‘’´" else mark for mark in lowered)
+    words = spaced.split()
+    return " ".join([word for word in words if word not in ("a", "an", "the")] or words)
+
+
+@given(st.text(st.sampled_from("abThe nAN'-.,_&!"), min_size=1))
+@settings(max_examples=200, deadline=None)
+def test_short_normal_form_is_the_official_one(text: str) -> None:
+    assert short.normal(text) == naive_normal(text)
+
+
+@given(st.text(min_size=1, max_size=30), st.text(min_size=1, max_size=30))
+@settings(max_examples=100, deadline=None)
+def test_short_answers_are_equal_exactly_when_their_normal_forms_are(one: str, two: str) -> None:
+    if not short.normal(one) or number.read(one) or number.read(two):
+        return
+    assert short.equal((one,), two) == (short.normal(one) == short.normal(two))
+    assert (
+        short.equal((one,), one.upper())
+        or "ß" in one
+        or len(one.upper()) != len(one)
+        or one.upper().lower() != one.lower()
+    )
+
+
+@given(st.tuples(*[st.integers(-3, 3)] * 4), st.integers(-1, 1))
+@settings(max_examples=60, deadline=None)
+def test_polynomials_are_equal_when_their_coefficients_are(numbers: tuple[int, int, int, int], shift: int) -> None:
+    a, b, c, d = numbers
+    gold = Answer("math", rf"({a}x+{b})\left({c}x+{d}\right)".replace("+-", "-"))
+    expanded = f"{a * c}x^2+{a * d + b * c}x+{b * d + shift}".replace("+-", "-")
+    assert (grade(rf"$\boxed{{{expanded}}}$", gold).verdict == "correct") == (shift == 0)
+
+
+def test_accents_do_not_matter() -> None:
+    for form in ("NFC", "NFD", "NFKC"):
+        assert short.equal(("Åland Islands",), unicodedata.normalize(form, "åland islands"))  # type: ignore[arg-type]
+
+
+# --- invariances
+
+
+EXPRESSIONS = [
+    "x+1",
+    r"\frac{1}{2}",
+    "(1,2)",
+    r"\{3,4\}",
+    r"\sqrt{2}",
+    "52_8",
+    r"\text{east}",
+    "[0,1)",
+    "y=2x",
+    "5x+3y=4",
+]
+
+
+@pytest.mark.parametrize("one", EXPRESSIONS)
+def test_equality_is_reflexive_and_symmetric_and_sees_differences(one: str) -> None:
+    pairs = [(rf"\boxed{{{two}}}", Answer("math", one)) for two in EXPRESSIONS]
+    back = [(rf"\boxed{{{one}}}", Answer("math", two)) for two in EXPRESSIONS]
+    assert [result == "correct" for result in outcomes(pairs)] == [one == two for two in EXPRESSIONS]
+    assert outcomes(pairs) == outcomes(back)
+
+
+@pytest.mark.parametrize(
+    ("kind", "same", "other"),
+    [
+        ("number", ["0.5", "1/2", ".50", r"\frac12"], "2"),
+        ("math", ["0.5", "1/2", r"x = \frac{1}{2}", r"\dfrac{1}{2}"], "x"),
+        ("math", ["1,2", r"\{2, 1\}", "2 and 1"], "(1,2)"),
+        ("choice", ["C", "(c)", r"\text{C.}"], "B"),
+        ("short", ["The Moon", "moon!", "MOON"], "Sun"),
+        ("short", ["1,000", "1000"], "100"),
+    ],
+)
+def test_votes_group_by_normal_form(kind: Kind, same: list[str], other: str) -> None:
+    assert len({normalize(text, kind) for text in same}) == 1
+    assert normalize(other, kind) != normalize(same[0], kind)
+
+
+def test_equal_normal_forms_are_equal_answers() -> None:
+    golds = [case for case in CASES if case["kind"] == "math" and case["response"].startswith(r"\boxed")]
+    for case in golds:
+        found = extract_answer(case["response"], "math")
+        if found and len(found) < latex.LONGEST and normalize(found, "math") == normalize(case["gold"], "math"):
+            # Labels and units are left out of the normal form.
+            form, other = math.read(case["gold"]), math.read(found)
+            assert form is None or other is None or case["expected"] == "correct" or form.label or form.unit
+
+
+# --- hostile text
+
+
+@given(st.text(max_size=300), st.sampled_from(KINDS))
+@settings(max_examples=300, deadline=None)
+def test_any_text_has_a_verdict(text: str, kind: Kind) -> None:
+    check_verdict(text, kind)
+
+
+PIECES = st.sampled_from(
+    [
+        *re.findall(
+            r"\S+",
+            r"\boxed{ \fbox{ { } \ $ \frac \sqrt ^ _ ( ) [ ] , 1 20 x ! = \cup \pm \text{ and \le < % . | \infty",
+        ),
+        *re.findall(r"\S+", r"& \\ \{ \} C B) ** ① ² ½ \begin{pmatrix} \end{pmatrix} answer: #### <think> </think>"),
+        *(" ", "\n", "the answer is "),
+    ]
+)
+
+
+@given(st.lists(PIECES, max_size=25).map("".join), st.sampled_from(KINDS))
+@settings(max_examples=400, deadline=None)
+def test_any_pieces_have_a_verdict(text: str, kind: Kind) -> None:
+    check_verdict(text, kind)
+    check_verdict("\\boxed{" + text + "}", kind)
+
+
+def check_verdict(text: str, kind: Kind) -> None:
+    verdict = grade_many([(text, Answer(kind, GOLDS[kind]))], time_limit=2)[0]
+    assert verdict.verdict in ("correct", "incorrect", "no_answer", "not_scored")
+    assert (verdict.extracted is None) == (verdict.verdict == "no_answer")
+    assert verdict.extracted is None or 0 < len(verdict.extracted.encode()) <= 4 * latex.LONGEST
+    if verdict.extracted is not None:
+        assert isinstance(normalize(verdict.extracted, kind), str)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "unit",
+    ["a", " ", "\n", "(", "{", "\\boxed{", "answer is ", "final answer\n", "**", "\\text{", "$", "$ ", "1,", "<think>"],
+)
+def test_a_million_characters_are_no_trouble(unit: str, kind: Kind) -> None:
+    text = unit * (1_000_000 // len(unit))
+    assert grade(text, Answer(kind, GOLDS[kind])).verdict in ("no_answer", "incorrect")
+
+
+def test_code_is_never_run(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    for text in (
+        f"__import__('pathlib').Path({str(mark)!r}).touch()",
+        rf"\write18{{touch {mark}}}",
+        f"open({str(mark)!r},'w')",
+    ):
+        for kind in KINDS:
+            assert grade(rf"\boxed{{{text}}}", Answer(kind, GOLDS[kind])).verdict != "correct"
+    assert not mark.exists()
+
+
+def test_importing_is_light() -> None:
+    code = "import sys, capcal_lib.grading; print({'sympy', 'math_verify', 'numpy'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True).stdout == "set()\n"
+
+
+def test_there_is_a_version() -> None:
+    assert GRADER_VERSION
+
+
+# --- gold answers that are none
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (
+            Answer("number", "seven"),
+            "the gold answer 'seven' does not read as a number; use the kind 'math' or 'short'",
+        ),
+        (Answer("choice", "Paris"), "the gold answer 'Paris' is not a letter from A to J"),
+        (Answer("math", "x" * 501), f"the gold answer '{'x' * 79} is longer than 500 characters"),
+    ],
+)
+def test_gold_answers_must_read_as_their_kind(answer: Answer, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        grade("", answer)
+    assert str(caught.value) == message
+
+
+# --- files
+
+
+def write_rows(path: Path, *lines: object) -> Path:
+    path.write_text(
+        "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines), encoding="utf-8"
+    )
+    return path
+
+
+def test_a_file_is_graded_row_by_row(tmp_path: Path) -> None:
+    source = write_rows(
+        tmp_path / "in.jsonl",
+        {"id": 3, "kind": "short", "gold": "Paris", "aliases": ["Lutetia"], "response": "lutetia"},
+        {"kind": "math", "gold": "x+1", "response": r"\boxed{1+x}"},
+        "",
+        {"kind": "choice", "gold": "B", "aliases": None, "response": "\ud800"},
+        {"kind": "short", "gold": "東京", "response": "東京"},
+    )
+    target = tmp_path / "out.jsonl"
+    target.write_text("old")
+    with target.open() as old:  # a reader of the old file keeps it: the new one is put in its place
+        assert grade_file(source, target) == 4
+        assert old.read() == "old"
+    assert [json.loads(line) for line in target.read_text(encoding="utf-8").splitlines()] == [
+        {"verdict": "correct", "extracted": "lutetia", "reason": "bare line"},
+        {"verdict": "correct", "extracted": "1+x", "reason": "boxed"},
+        {"verdict": "no_answer", "extracted": None, "reason": "empty response"},
+        {"verdict": "correct", "extracted": "東京", "reason": "bare line"},
+    ]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
+
+
+GOOD = {"kind": "number", "gold": "4", "response": "4"}
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("{", "line 2: not valid JSON"),
+        ("[" * 100_000, "line 2: not valid JSON"),
+        ("[1]", "line 2: must be an object with kind, gold and response; got list"),
+        ({**GOOD, "kind": "maths"}, "line 2: unknown answer kind 'maths'; known: choice, math, number, short"),
+        ({"kind": "number", "gold": "4"}, "line 2: 'response' is missing; a row has kind, gold, response"),
+        ({**GOOD, "gold": 4}, "line 2: 'gold' must be a text; got 4"),
+        ({**GOOD, "gold": " "}, "line 2: the gold answer must be a text that is not empty; got ' '"),
+        ({**GOOD, "gold": "four"}, "line 2: the gold answer 'four' does not read as a number"),
+        ({**GOOD, "aliases": "4"}, "line 2: 'aliases' must be a list of texts; got '4'"),
+        ({**GOOD, "response": None}, "line 2: 'response' must be a text; got None"),
+    ],
+)
+def test_a_bad_row_is_refused_and_nothing_written(tmp_path: Path, row: object, message: str) -> None:
+    source, target = write_rows(tmp_path / "in.jsonl", GOOD, row, GOOD), tmp_path / "out.jsonl"
+    target.write_text("old")
+    with pytest.raises(InputError) as caught:
+        grade_file(source, target)
+    assert message in str(caught.value)
+    assert str(source) in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert target.read_text() == "old"
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_bytes(b'{"kind": "\xff"}\n')
+    with pytest.raises(InputError, match="line 1: not valid JSON"):
+        grade_file(tmp_path / "in.jsonl", tmp_path / "out.jsonl")
+
+
+def test_files_that_cannot_be_read_or_written_are_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"cannot read .*absent.jsonl: No such file"):
+        grade_file(tmp_path / "absent.jsonl", tmp_path / "out.jsonl")
+    source = write_rows(tmp_path / "in.jsonl", GOOD)
+    with pytest.raises(InputError, match=r"cannot write .*out.jsonl: No such file"):
+        grade_file(source, tmp_path / "absent" / "out.jsonl")
+
+
+# --- real gold answers
+
+
+@needs_data
+def test_every_math500_answer_equals_itself_however_spelt() -> None:
+    golds = [row["answer"] for row in rows("math/math500_test.jsonl.gz")]
+
+    def respelt(gold: str) -> str:
+        return gold.replace(r"\frac", r"\dfrac ").replace("(", r"\left( ").replace(")", r" \right)").replace(" + ", "+")
+
+    for spell in (str, respelt):
+        graded = outcomes([(rf"So $\boxed{{{spell(gold)}}}$.", Answer("math", gold)) for gold in golds])
+        assert [gold for gold, outcome in zip(golds, graded, strict=True) if outcome != "correct"] == []
+
+
+@needs_data
+def test_math_answers_equal_others_only_where_they_are_equal() -> None:
+    golds = [row["answer"] for row in rows("math/math500_test.jsonl.gz")]
+    draw = random.Random(7)
+    pairs = [tuple(draw.sample(golds, 2)) for _ in range(800)]
+    graded = outcomes([(rf"\boxed{{{two}}}", Answer("math", one)) for one, two in pairs])
+    equal = {pair for pair, outcome in zip(pairs, graded, strict=True) if outcome == "correct"}
+    assert {pair for pair in pairs if pair[0] == pair[1]} <= equal
+    assert all(normalize(one, "math") == normalize(two, "math") for one, two in equal)
+    assert "not_scored" not in graded
+
+
+@needs_data
+def test_gsm8k_answers_equal_themselves_and_no_others() -> None:
+    golds = [row["answer"].partition("#### ")[2] for row in rows("gsm8k/test.jsonl.gz")]
+    for form in (r"\boxed{{{}}}", "The answer is ${}.", "#### {}", "{}"):
+        assert set(outcomes([(form.format(gold), Answer("number", gold)) for gold in golds])) == {"correct"}
+    others = golds[1:] + golds[:1]
+    graded = outcomes(
+        [(rf"\boxed{{{other}}}", Answer("number", gold)) for gold, other in zip(golds, others, strict=True)]
+    )
+    values = [int(gold.replace(",", "")) for gold in golds]
+    assert [outcome == "correct" for outcome in graded] == [
+        one == two for one, two in zip(values, values[1:] + values[:1], strict=True)
+    ]
+
+
+@needs_data
+def test_triviaqa_aliases_equal_themselves() -> None:
+    golds = [row["aliases"] for row in rows("triviaqa/validation.jsonl.gz")[:500]]
+    answers = [Answer("short", names[0], tuple(names[1:])) for names in golds]
+    graded = outcomes([(rf"\boxed{{{names[-1]}}}", answer) for names, answer in zip(golds, answers, strict=True)])
+    assert graded.count("correct") >= 495  # braces and backslashes in names are the rest

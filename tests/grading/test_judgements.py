@@ -1,0 +1,215 @@
+"""Judgements of a run: each distinct answer once, kept, taken up again, and never among the rules' verdicts."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from capcal_lib.errors import InputError
+from capcal_lib.grading import judgements
+from capcal_lib.grading.counts import count_verdicts
+from capcal_lib.grading.judge import read_grade
+from capcal_lib.grading.judgements import FILE, PAIR, judge_run, judges, read_judged, read_judgements
+from capcal_lib.grading.verdicts import grade_run, read_verdicts, run_questions
+from capcal_lib.manifests import RECORDED_RUNS, Sampling, load_model
+from capcal_lib.sampling.draw import sample
+from capcal_lib.sampling.engines import Failure, Request, Sample
+from capcal_lib.sampling.engines.simulated import SimulatedEngine
+
+SET, JUDGE = "mini-capitals", "simulated"
+
+
+class Stern(SimulatedEngine):
+    """A judge to whom only the gold answer is correct, and the letter L no answer; it counts what it is asked."""
+
+    asked = 0
+    fails_after = 10**9
+
+    def sample(self, requests: Sequence[Request], sampling: Sampling, seed: int) -> Iterator[list[Sample]]:  # noqa: ARG002
+        for request in requests:
+            if type(self).asked >= type(self).fails_after:
+                raise RuntimeError("the server is gone")
+            type(self).asked += 1
+            proposed = request.messages[-1]["content"].splitlines()[2].removeprefix("Proposed answer: ")
+            gold = f'"{request.question.answer.gold}"'
+            words = "CORRECT" if proposed == gold else "NOT ATTEMPTED" if proposed[1] == "L" else "INCORRECT."
+            (index,) = request.sample_indices
+            yield [Sample(request.question.id, index, "Hm." if proposed[1] == "M" else words, None, "stop", 1, 1)]
+
+
+@pytest.fixture(autouse=True)
+def stern(monkeypatch: pytest.MonkeyPatch) -> type[Stern]:
+    class Fresh(Stern):
+        pass
+
+    monkeypatch.setattr(judgements, "open_engine", lambda model, name=None: Fresh(model))  # noqa: ARG005
+    return Fresh
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    folder = sample("simulated", SET, k=12, limit=9, store=tmp_path).folder
+    grade_run(folder)
+    return folder
+
+
+def distinct(run: Path) -> pd.DataFrame:
+    return read_verdicts(run)[PAIR].dropna().drop_duplicates()
+
+
+def test_each_distinct_answer_is_judged_once(run: Path, stern: type[Stern]) -> None:
+    number = len(distinct(run))
+    assert judge_run(run, JUDGE) == (number, 0, 0)
+    assert stern.asked == number < len(read_verdicts(run))
+    assert judge_run(run, JUDGE) == (0, number, 0)
+    assert stern.asked == number
+    kept = read_judgements(run, JUDGE)
+    assert sorted(map(tuple, kept[PAIR].to_numpy())) == sorted(map(tuple, distinct(run).to_numpy()))
+    questions = run_questions(run)
+    for name, extracted, verdict, words in kept.itertuples(index=False):
+        gold = questions[name].answer.gold
+        expected = {"L": "no_answer", "M": "not_scored"}.get(extracted[0], "incorrect")
+        if extracted == gold and extracted[0] != "M":
+            expected = "correct"
+        assert verdict == expected
+        assert words == {"not_scored": "Hm.", "incorrect": "INCORRECT.", "no_answer": "NOT ATTEMPTED"}.get(
+            verdict, "CORRECT"
+        )
+
+
+def test_what_decides_a_judgement_stands_beside_it(run: Path) -> None:
+    judge_run(run, JUDGE)
+    rows = pq.read_table(run / FILE).to_pandas()
+    made = rows[["judge", "weights", "engine", "prompt"]].drop_duplicates()
+    assert made.to_numpy().tolist() == [["simulated", "none", "simulated", judgements.judge_prompt_digest()]]
+
+
+def test_the_verdicts_of_the_rules_stay(run: Path) -> None:
+    before = read_verdicts(run)
+    judge_run(run, JUDGE)
+    pd.testing.assert_frame_equal(read_verdicts(run), before)
+
+
+def test_new_samples_bring_only_new_answers(run: Path, tmp_path: Path, stern: type[Stern]) -> None:
+    judge_run(run, JUDGE)
+    before, asked = read_judgements(run, JUDGE), stern.asked
+    sample("simulated", SET, k=30, limit=12, store=tmp_path)
+    grade_run(run)
+    with pytest.raises(InputError, match=r"has not judged \d+ answers; judge with: capcal judge --model simulated"):
+        read_judged(run, JUDGE)
+    new, present, _ = judge_run(run, JUDGE)
+    assert present == len(before) == asked
+    assert stern.asked == asked + new == len(distinct(run))
+
+
+def test_the_most_frequent_answers_come_first_and_a_stop_loses_less_than_a_chunk(
+    run: Path, stern: type[Stern], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judgements, "CHUNK", 4)
+    stern.fails_after = 10
+    with pytest.raises(RuntimeError, match="the server is gone"):
+        judge_run(run, JUDGE)
+    kept = read_judgements(run, JUDGE)
+    assert len(kept) == 8
+    times = read_verdicts(run).groupby(PAIR).size()
+    judged = times[pd.MultiIndex.from_frame(kept[PAIR])]
+    assert judged.min() >= times.drop(judged.index).max()
+    stern.fails_after = 10**9
+    new, present, _ = judge_run(run, JUDGE)
+    assert (new, present) == (len(distinct(run)) - 8, 8)
+
+
+def test_what_got_no_reply_is_asked_again(run: Path, stern: type[Stern], monkeypatch: pytest.MonkeyPatch) -> None:
+    class Moody(stern):  # type: ignore[misc, valid-type]
+        def sample(self, requests, sampling, seed):  # type: ignore[no-untyped-def]
+            yield Failure(requests[0].question.id, requests[0].sample_indices, "no route")
+            yield from super().sample(requests[1:], sampling, seed)
+
+    number = len(distinct(run))
+    with monkeypatch.context() as patch:
+        patch.setattr(judgements, "open_engine", lambda model, name=None: Moody(model))  # noqa: ARG005
+        assert judge_run(run, JUDGE) == (number - 1, 0, 1)
+    assert judge_run(run, JUDGE) == (1, number - 1, 0)
+
+
+def test_another_prompt_replaces_and_another_judge_stands_beside(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    judge_run(run, JUDGE)
+    number = len(distinct(run))
+    assert judge_run(run, "smollm2-135m") == (number, 0, 0)
+    assert judges(run) == ["simulated", "smollm2-135m"]
+    monkeypatch.setattr(judgements, "judge_prompt_digest", lambda: "another")
+    assert judge_run(run, JUDGE) == (number, 0, 0)
+    rows = pq.read_table(run / FILE).to_pandas()
+    assert rows.groupby(["judge", "prompt"]).size().to_dict() == {
+        ("simulated", "another"): number,
+        ("smollm2-135m", rows.loc[rows["judge"] == "smollm2-135m", "prompt"].iloc[0]): number,
+    }
+
+
+def test_judged_verdicts_have_the_form_of_the_rules_verdicts(run: Path) -> None:
+    judge_run(run, JUDGE)
+    rules, judged = read_verdicts(run), read_judged(run, JUDGE)
+    assert list(judged) == list(rules)
+    assert judged[["question_id", "sample_index"]].equals(rules[["question_id", "sample_index"]])
+    missing = rules["extracted"].isna()
+    assert (judged.loc[missing, "verdict"] == "no_answer").all()
+    by_hand = rules[~missing].merge(read_judgements(run, JUDGE), on=PAIR, suffixes=("_rules", ""))
+    counts = count_verdicts(judged, k=12)
+    expected = by_hand[by_hand["verdict"] == "correct"].groupby("question_id").size()
+    assert counts.correct.tolist() == expected.reindex(counts.question_ids, fill_value=0).tolist()
+    assert counts.not_scored.sum() == (by_hand["verdict"] == "not_scored").sum()
+
+
+def test_only_short_answers_are_judged(tmp_path: Path) -> None:
+    folder = sample("simulated", "mini-exam", k=2, limit=3, store=tmp_path).folder
+    grade_run(folder)
+    with pytest.raises(InputError, match="a judge is for short answers, and mini-exam has none"):
+        judge_run(folder, JUDGE)
+    mixed = sample("simulated", "mini-elements", k=2, store=tmp_path).folder
+    grade_run(mixed)
+    judge_run(mixed, JUDGE)
+    kinds = {question.id: question.answer.kind for question in run_questions(mixed).values()}
+    assert set(kinds.values()) == {"short", "number"}
+    for names in (read_judged(mixed, JUDGE)["question_id"], read_judgements(mixed, JUDGE)["question_id"]):
+        assert {kinds[name] for name in names} == {"short"}
+
+
+def test_an_unjudged_run_names_the_command(run: Path) -> None:
+    with pytest.raises(InputError, match=r"unknown judge 'simulated'; known: none; judge with: capcal judge --model"):
+        read_judgements(run, JUDGE)
+    with pytest.raises(InputError, match="unknown model 'gpt-9'"):
+        judge_run(run, "gpt-9")
+
+
+def test_an_ungraded_run_is_refused(tmp_path: Path) -> None:
+    folder = sample("simulated", SET, k=1, limit=2, store=tmp_path).folder
+    with pytest.raises(InputError, match="is not graded"):
+        judge_run(folder, JUDGE)
+
+
+def test_a_corrupt_file_is_one_clear_line(run: Path) -> None:
+    pq.write_table(pa.table({"question_id": ["a"]}), run / FILE)
+    for call in (judge_run, read_judgements):
+        with pytest.raises(InputError, match="not a file of judgements; delete it"):
+            call(run, JUDGE)
+
+
+def test_progress_is_told(run: Path) -> None:
+    told: list[tuple[int, int]] = []
+    judge_run(run, load_model(JUDGE).name, progress=lambda done, total: told.append((done, total)))
+    number = len(distinct(run))
+    assert told == [(done, number) for done in range(1, number + 1)]
+
+
+def test_the_recorded_judgements_are_those_of_this_prompt_and_this_reader() -> None:
+    files = sorted(RECORDED_RUNS.glob(f"*/*/*/{FILE}"))
+    assert files
+    for file in files:
+        rows = pq.read_table(file).to_pandas()
+        assert set(rows["prompt"]) == {judgements.judge_prompt_digest()}
+        assert rows["verdict"].tolist() == [read_grade(words) for words in rows["words"]]
+        assert not rows.duplicated(["judge", *PAIR]).any()
+        assert judges(file.parent) == sorted(set(rows["judge"]))

@@ -1,0 +1,164 @@
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from capcal_lib.errors import InputError
+from capcal_lib.grading import GRADER_VERSION, grade
+from capcal_lib.grading import verdicts as verdicts_module
+from capcal_lib.grading.verdicts import FILE, SCHEMA, Graded, grade_run, read_verdicts, run_questions
+from capcal_lib.manifests import RECORDED_RUNS, load_model
+from capcal_lib.questions import load_questions
+from capcal_lib.sampling import store as store_module
+from capcal_lib.sampling.draw import describe, sample
+from capcal_lib.sampling.engines import Sample
+from capcal_lib.sampling.store import KEY, Record, find_run, open_writer, read_record, read_samples
+
+SET = "mini-exam"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return sample("simulated", SET, k=4, limit=5, store=tmp_path).folder
+
+
+def write(folder: Path, rows: pd.DataFrame, version: str) -> None:
+    """Put a verdict file there by hand."""
+    table = pa.Table.from_pandas(rows, schema=SCHEMA, preserve_index=False)
+    pq.write_table(table.replace_schema_metadata({"grader": version}), folder / FILE)
+
+
+def test_every_sample_is_graded_as_alone(run: Path) -> None:
+    assert grade_run(run) == Graded(new=20, again=0, flipped={})
+    answers = {name: question.answer for name, question in run_questions(run).items()}
+    samples, graded = read_samples(run), read_verdicts(run)
+    assert graded[KEY].to_numpy().tolist() == samples[KEY].to_numpy().tolist()
+    for (_, one), (_, verdict) in zip(samples.iterrows(), graded.iterrows(), strict=True):
+        alone = grade(one["response"], answers[one["question_id"]])
+        assert (verdict["verdict"], verdict["reason"]) == (alone.verdict, alone.reason)
+        assert (verdict["extracted"] if pd.notna(verdict["extracted"]) else None) == alone.extracted
+
+
+def test_a_run_of_many_shards_is_graded_as_one_of_a_single_shard(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "ROWS_PER_SHARD", 3)
+    split = sample("simulated", SET, k=4, limit=5, store=tmp_path / "split").folder
+    assert len(list(split.glob("samples-*"))) > 2
+    assert grade_run(split) == grade_run(run)
+    pd.testing.assert_frame_equal(read_verdicts(split), read_verdicts(run))
+
+
+def test_a_sample_is_graded_once(run: Path, tmp_path: Path) -> None:
+    grade_run(run)
+    written = (run / FILE).stat().st_mtime_ns
+    assert grade_run(run) == Graded(new=0, again=0, flipped={})
+    assert (run / FILE).stat().st_mtime_ns == written
+    before = read_verdicts(run)
+    sample("simulated", SET, k=5, limit=6, store=tmp_path)
+    assert grade_run(run) == Graded(new=10, again=0, flipped={})
+    both = before.merge(read_verdicts(run), on=KEY, suffixes=("", "_now"))
+    assert len(both) == 20
+    assert (both["verdict"] == both["verdict_now"]).all()
+
+
+def test_verdicts_of_this_version_are_kept_as_they_are(run: Path) -> None:
+    grade_run(run)
+    rows = read_verdicts(run)
+    rows["reason"] = "by hand"
+    write(run, rows.iloc[:7], GRADER_VERSION)
+    assert grade_run(run).new == 13
+    assert (read_verdicts(run)["reason"] == "by hand").sum() == 7
+
+
+def test_another_version_grades_all_again_and_reports_what_flips(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grade_run(run)
+    right = read_verdicts(run)
+    old = right.copy()
+    places = right.index[right["verdict"] == "correct"][:3].tolist()
+    old.loc[places[:2], "verdict"] = "incorrect"
+    old.loc[places[2], "verdict"] = "no_answer"
+    write(run, old, "0")
+    sample("simulated", SET, k=5, limit=5, store=tmp_path)
+    graded = grade_run(run)
+    assert graded == Graded(new=5, again=20, flipped={("incorrect", "correct"): 2, ("no_answer", "correct"): 1})
+    again = read_verdicts(run)
+    pd.testing.assert_frame_equal(again[again["sample_index"] < 4].reset_index(drop=True), right)
+    monkeypatch.setattr(verdicts_module, "GRADER_VERSION", "next")
+    assert grade_run(run) == Graded(new=0, again=25, flipped={})
+    assert pq.read_schema(run / FILE).metadata[b"grader"] == b"next"
+
+
+def test_not_scored_stays_not_scored(run: Path) -> None:
+    grade_run(run)
+    rows = read_verdicts(run)
+    rows.loc[0, ["verdict", "extracted", "reason"]] = ["not_scored", None, "took over 5 s"]
+    write(run, rows, GRADER_VERSION)
+    assert grade_run(run).new == 0
+    assert read_verdicts(run).loc[0, "verdict"] == "not_scored"
+    assert pd.isna(read_verdicts(run).loc[0, "extracted"])
+
+
+def test_hostile_text_is_graded_like_any_other(tmp_path: Path) -> None:
+    questions = load_questions(SET)
+    record = describe(load_model("simulated"), SET, "test", questions, engine=None, seed=0)
+    hostile = ["", "\\boxed{" * 2000, "__import__('os').system('true')", "\x00\u202e</script>", "\\boxed{(((((}"]
+    with open_writer(tmp_path, record) as writer:
+        writer.append(
+            [Sample(questions[0].id, index, text, None, "length", 1, 1) for index, text in enumerate(hostile)]
+        )
+    assert grade_run(writer.folder).new == len(hostile)
+    assert not (read_verdicts(writer.folder)["verdict"] == "correct").any()
+
+
+def test_an_ungraded_run_names_the_command(run: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"is not graded; grade it with: capcal grade --model simulated --dataset mini-"
+    ):
+        read_verdicts(run)
+
+
+def test_a_changed_question_set_is_refused(run: Path) -> None:
+    record = run / "run.json"
+    digest = read_record(run).identity.questions
+    text = record.read_text().replace(digest, "0" * len(digest))
+    record.write_text(text)
+    run = run.rename(run.with_name(Record.model_validate_json(text).identity.key))
+    with pytest.raises(InputError, match=r"the questions of mini-exam \(test\) are not those that were sampled"):
+        run_questions(run)
+    with pytest.raises(InputError, match="are not those that were sampled"):
+        grade_run(run)
+    assert not (run / FILE).exists()
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda path: path.write_bytes(b"PAR1 no"), "missing or corrupt"),
+        (lambda path: path.write_bytes(path.read_bytes()[:-20]), "missing or corrupt"),
+        (lambda path: pq.write_table(pa.table({"question_id": ["a"]}), path), "not a verdict file"),
+        (lambda path: pq.write_table(SCHEMA.empty_table(), path), "not a verdict file"),  # by no version
+    ],
+)
+def test_a_corrupt_file_is_one_clear_line(run: Path, damage, message: str) -> None:  # type: ignore[no-untyped-def]
+    grade_run(run)
+    damage(run / FILE)
+    for read in (read_verdicts, grade_run):
+        with pytest.raises(InputError, match=rf"{FILE}: .*{message}|{FILE}: {message}") as caught:
+            read(run)
+        assert "\n" not in str(caught.value)
+
+
+def test_the_recorded_verdicts_are_those_of_this_grader() -> None:
+    folder = find_run(RECORDED_RUNS, "simulated", "mini-arithmetic", "train")
+    assert pq.read_schema(folder / FILE).metadata[b"grader"].decode() == GRADER_VERSION
+    answers = {name: question.answer for name, question in run_questions(folder).items()}
+    samples, graded = read_samples(folder), read_verdicts(folder)
+    assert len(samples) == len(graded)
+    for row in range(0, len(samples), 41):
+        verdict = grade(samples.loc[row, "response"], answers[samples.loc[row, "question_id"]])
+        assert verdict.verdict == graded.loc[row, "verdict"]

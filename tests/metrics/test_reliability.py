@@ -1,0 +1,198 @@
+import numpy as np
+import pytest
+import relplot
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.stats import norm
+from sklearn.isotonic import IsotonicRegression
+
+from capcal_lib.errors import InputError
+from capcal_lib.metrics import capability_brier, expected_response_brier
+from capcal_lib.metrics.reliability import binned_split, isotonic_fit, isotonic_split, smooth_ece
+
+EXAMPLE = ([0.1, 0.4, 0.4, 0.8, 1.0], [1, 0, 3, 2, 7], [4, 5, 4, 3, 7])
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def world(n: int, k: int, seed: int = 0, *, power: float = 1.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Questions whose confidence is mu to some power: perfect for 1."""
+    mu = rng(seed).random(n)
+    return mu**power, rng(seed + 1).binomial(k, mu), np.full(n, k)
+
+
+@st.composite
+def scored(draw: st.DrawFn, least: int = 1) -> tuple[list[float], list[int], list[int]]:
+    n = draw(st.integers(1, 9))
+    total = draw(st.lists(st.integers(least, 9), min_size=n, max_size=n))
+    correct = [draw(st.integers(0, samples)) for samples in total]
+    confidence = draw(st.lists(st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.5, 1.0])), min_size=n, max_size=n))
+    return confidence, correct, total
+
+
+# The isotonic split
+
+
+@settings(max_examples=60, deadline=None)
+@given(scored(2), st.booleans())
+def test_isotonic_parts_add_up_and_have_their_signs(rows, corrected):
+    split = isotonic_split(*rows, corrected=corrected)
+    assert split.score == pytest.approx(split.miscalibration - split.discrimination + split.uncertainty, abs=1e-12)
+    assert split.miscalibration >= -1e-12
+    assert split.discrimination >= -1e-12
+
+
+@settings(max_examples=60, deadline=None)
+@given(scored())
+def test_isotonic_fit_is_that_of_scikit_learn(rows):
+    s, correct, total = map(np.array, rows)
+    s = s.round(3)  # scikit-learn pools confidences that are nearly equal
+    expected = IsotonicRegression().fit(s, correct / total, sample_weight=total).predict(s)
+    np.testing.assert_allclose(isotonic_fit(s, correct / total, total), expected, atol=1e-12)
+
+
+def test_isotonic_score_is_the_brier_score_where_totals_are_equal():
+    s, correct, total = world(50, 8, power=2)
+    for corrected in (False, True):
+        expected = capability_brier(s, correct, total, corrected=corrected)
+        assert isotonic_split(s, correct, total, corrected=corrected).score == pytest.approx(expected)
+
+
+def test_miscalibration_and_discrimination_are_those_of_the_response_target():
+    """With the samples written out, each a row of its own: only the uncertainty differs."""
+    s, correct, total = EXAMPLE
+    samples = [(p, z) for p, c, n in zip(s, correct, total, strict=True) for z in [1] * c + [0] * (n - c)]
+    response = isotonic_split(*zip(*((p, z, 1) for p, z in samples), strict=True))
+    capability = isotonic_split(s, correct, total)
+    assert response[1:3] == pytest.approx(capability[1:3])
+    rate = sum(correct) / sum(total)
+    assert response.uncertainty == pytest.approx(rate * (1 - rate))
+    within = sum(c * (n - c) / n for c, n in zip(correct, total, strict=True)) / sum(total)
+    assert response.uncertainty - capability.uncertainty == pytest.approx(within)
+
+
+def test_isotonic_hand_case():
+    # mu_hat 1/2, 0, 1 at rising confidence: the first two pool at 1/4
+    split = isotonic_split([0.0, 0.5, 1.0], [1, 0, 2], [2, 2, 2])
+    best, flat = (2 / 16 + 0) / 3, (0 + 1 / 4 + 1 / 4) / 3
+    assert split == pytest.approx((0.5 / 3, 0.5 / 3 - best, flat - best, flat))
+
+
+def test_recalibrating_by_an_increasing_map_changes_miscalibration_alone():
+    s, correct, total = world(60, 10, power=3)
+    before, after = (isotonic_split(given, correct, total) for given in (s, np.sqrt(s)))
+    assert before[2:] == pytest.approx(after[2:])
+    assert before.miscalibration != pytest.approx(after.miscalibration)
+
+
+def test_a_constant_has_no_discrimination():
+    split = isotonic_split([0.3] * 5, EXAMPLE[1], EXAMPLE[2])
+    assert split.discrimination == pytest.approx(0, abs=1e-15)
+
+
+# The binned split
+
+
+@settings(max_examples=60, deadline=None)
+@given(scored(), st.integers(1, 12))
+def test_binned_parts_add_up_to_the_brier_score(rows, bins):
+    split = binned_split(*rows, bins=bins)
+    whole = split.reliability - split.resolution + split.uncertainty + split.within
+    assert split.score == pytest.approx(whole, abs=1e-12)
+    assert split.score == pytest.approx(capability_brier(*rows), abs=1e-12)
+
+
+def test_binned_split_by_a_loop_over_bins():
+    s, correct, total = (np.array(column) for column in world(80, 7, power=2))
+    s[:3] = 0.0, 1.0, 0.5
+    mu, parts = correct / total, [0.0, 0.0]
+    for number in range(10):
+        inside = (s >= number / 10) & ((s < (number + 1) / 10) | (number == 9))
+        if inside.any():
+            parts[0] += inside.mean() * (s[inside].mean() - mu[inside].mean()) ** 2
+            parts[1] += inside.mean() * (mu[inside].mean() - mu.mean()) ** 2
+    split = binned_split(s, correct, total)
+    assert (split.reliability, split.resolution, split.uncertainty) == pytest.approx((*parts, mu.var()))
+
+
+def test_nothing_is_hidden_in_bins_of_one_confidence():
+    assert binned_split([0.25, 0.25, 1.0, 1.0], [1, 0, 4, 3], [4] * 4).within == pytest.approx(0, abs=1e-15)
+
+
+def test_bins_must_be_counted():
+    with pytest.raises(InputError, match="bins must be a whole number from 1"):
+        binned_split(*EXAMPLE, bins=0)
+
+
+# Smooth ECE
+
+
+def naive_smooth_ece(s, mu, width):
+    """The definition: a Gaussian at each confidence and at its mirror images."""
+
+    def at(t):
+        images = [(m - p, p + 2 * k) for p, m in zip(s, mu, strict=True) for k in range(-4, 5)]
+        images += [(m - p, -p + 2 * k) for p, m in zip(s, mu, strict=True) for k in range(-4, 5)]
+        return abs(sum(r * norm.pdf(t, centre, width) for r, centre in images)) / len(s)
+
+    return quad(at, 0, 1, limit=200)[0]
+
+
+@pytest.mark.parametrize("rows", [EXAMPLE, ([0.3, 0.7], [4, 6], [10, 10]), ([0.9], [1], [10])])
+def test_smooth_ece_equals_its_own_width(rows):
+    s, mu = rows[0], np.array(rows[1]) / np.array(rows[2])
+    found = smooth_ece(*rows)
+    assert naive_smooth_ece(s, mu, found) == pytest.approx(found, abs=1e-4)
+
+
+@pytest.mark.parametrize("power", [1.0, 1.2, 1.5])
+@pytest.mark.parametrize("n", [40, 1000])
+def test_smooth_ece_agrees_with_relplot(n, power):
+    """It looks for the width in steps of 1/1024, and its reflections lose some accuracy where the kernel is wide."""
+    s, correct, total = world(n, 20, power=power)
+    expected = relplot.smECE(s, correct / total)
+    assert smooth_ece(s, correct, total) == pytest.approx(expected, abs=1e-3)
+
+
+def test_smooth_ece_is_small_for_the_truth_and_the_distance_for_a_constant():
+    assert smooth_ece(*world(4000, 100)) < 0.01
+    # all at one place: nothing cancels, whatever the width
+    assert smooth_ece([0.7] * 9, [2] * 9, [10] * 9) == pytest.approx(0.5, abs=1e-4)
+    assert smooth_ece([0.2, 0.5], [1, 2], [5, 4]) == 0.0
+
+
+def test_smooth_ece_mirrors():
+    s, correct, total = (np.array(column) for column in EXAMPLE)
+    assert smooth_ece(1 - s, total - correct, total) == pytest.approx(smooth_ece(s, correct, total), abs=1e-5)
+
+
+@pytest.mark.parametrize("function", [isotonic_split, binned_split, smooth_ece])
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (([0.5, 1.5], [1, 1], [2, 2]), "row 1: confidence is 1.5"),
+        (([0.5, float("nan")], [1, 1], [2, 2]), "row 1: confidence is nan"),
+        (([0.5], [3], [2]), "row 0: correct is 3, more than its total"),
+        (([0.5], [0], [0]), "row 0: total is 0, but 1 scored sample is needed"),
+        (([0.5, 0.5], [1], [2]), "equally many rows are needed"),
+        (([], [], []), "confidence is empty"),
+    ],
+)
+def test_bad_rows_are_refused(function, rows, message):
+    with pytest.raises(InputError, match=message):
+        function(*rows)
+
+
+def test_the_corrected_split_needs_two_samples():
+    with pytest.raises(InputError, match="row 0: total is 1, but 2 scored samples are needed"):
+        isotonic_split([0.5], [1], [1], corrected=True)
+
+
+def test_theorem_2_in_the_split():
+    s, correct, total = world(30, 6, power=2)
+    samples = [(p, z, 1) for p, c in zip(s, correct, strict=True) for z in [1] * c + [0] * (6 - c)]
+    response = isotonic_split(*map(list, zip(*samples, strict=True)))
+    assert response.score == pytest.approx(expected_response_brier(s, correct, total))

@@ -1,0 +1,78 @@
+"""Bad input is refused in one line that names the row."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from capcal_lib.errors import InputError
+from capcal_lib.metrics import validation as inputs
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([], "confidence is empty; give at least one row"),
+        (0.5, "confidence must be one-dimensional, with one number per row; got float"),
+        (None, "confidence must be one-dimensional, with one number per row; got NoneType"),
+        ([[0.5, 0.5]], "confidence must be one-dimensional, with one number per row; got an array of shape (1, 2)"),
+        ([[0.5], [0.5, 0.5]], "confidence must hold one number per row; got rows of different lengths"),
+        ([0.5, None], "row 1: confidence is None, not a number (the first row is 0)"),
+        ([0.5, "0.5"], "row 1: confidence is '0.5', not a number (the first row is 0)"),
+        ([0.5, 1j], "row 1: confidence is 1j, not a number (the first row is 0)"),
+        (pd.Series([0.5, "high"]), "row 1: confidence is 'high', not a number (the first row is 0)"),
+        ([0.5, NAN, 2], "row 1: confidence is nan, but must lie in [0, 1]; leave out rows without one"),
+        ([0.5, 1.0000000000000002], "row 1: confidence is 1.0000000000000002, but must lie in [0, 1]"),
+        ([-1, 0.5], "row 0: confidence is -1, but must lie in [0, 1]"),
+        ([0.5, np.inf], "row 1: confidence is inf, but must lie in [0, 1]"),
+    ],
+)
+def test_confidence_is_refused(values, message):
+    with pytest.raises(InputError) as error:
+        inputs.as_confidence(values)
+    assert str(error.value).startswith(message)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("correct", "total", "message"),
+    [
+        ([1, 5], [4, 4], "row 1: correct is 5, more than its total (the first row is 0)"),
+        ([-1, 1], [4, 4], "row 0: correct is -1, but must be a whole number of at least 0"),
+        ([1, 1.5], [4, 4], "row 1: correct is 1.5, but must be a whole number of at least 0"),
+        ([1, NAN], [4, 4], "row 1: correct is nan, but must be a whole number of at least 0"),
+        ([1, 1], [4, np.inf], "row 1: total is inf, but must be a whole number of at least 0"),
+        ([1, 1], [4, 1e300], "row 1: total is 1e+300, but must be a whole number of at least 0"),
+        ([1, 1], [4], "equally many rows are needed, one per question; correct has 2, total has 1"),
+        ([1, 0], [4, 0], "row 1: total is 0, but 1 scored sample is needed; leave this question out"),
+        ([1, 1], ["4", "4"], "row 0: total is '4', not a number"),
+        (pd.Series([1, None], dtype="Int64"), [4, 4], "row 1: correct is nan, but must be a whole number"),
+    ],
+)
+def test_counts_are_refused(correct, total, message):
+    with pytest.raises(InputError) as error:
+        inputs.as_counts(correct, total, scored=1)
+    assert str(error.value).startswith(message)
+
+
+def test_two_scored_samples_can_be_asked_for():
+    with pytest.raises(InputError, match="row 1: total is 1, but 2 scored samples are needed"):
+        inputs.as_counts([1, 1], [4, 1], scored=2)
+
+
+@pytest.mark.parametrize("values", [[1, 0], (1.0, 0.0), np.array([True, False]), pd.Series([1, 0], index=[7, 3])])
+def test_lists_arrays_and_series_are_the_same(values):
+    correct, total = inputs.as_counts(values, [4, 4])
+    assert correct.tolist() == [1, 0]
+    assert total.dtype == np.int64
+
+
+@pytest.mark.parametrize("value", [True, 1.0, "1", None, -1, 2**53, np.array([1])])
+def test_a_single_whole_number_is_refused(value):
+    with pytest.raises(InputError, match="budget must be a whole number from 0"):
+        inputs.whole("budget", value, least=0)
+
+
+def test_a_numpy_integer_is_a_whole_number():
+    assert inputs.whole("budget", np.int32(3), least=0) == 3

@@ -1,0 +1,311 @@
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from capcal_lib.confidence.p_true import p_true
+from capcal_lib.confidence.verbalized import verbalized
+from capcal_lib.errors import InputError
+from capcal_lib.grading.verdicts import run_questions
+from capcal_lib.manifests import RECORDED_RUNS, load_model
+from capcal_lib.probes import estimates as estimates_module
+from capcal_lib.probes.estimates import (
+    FEATURES,
+    METHODS,
+    confidence_file,
+    estimate,
+    extract,
+    features_file,
+    read_confidence,
+    read_features,
+)
+from capcal_lib.probes.features import extract_features
+from capcal_lib.questions import subset
+from capcal_lib.sampling.draw import sample
+from capcal_lib.sampling.engines import Layers, Request, open_engine
+from capcal_lib.sampling.engines.simulated import SimulatedEngine
+from capcal_lib.sampling.store import find_run
+
+SET = "mini-capitals"
+MODEL = load_model("simulated")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return sample("simulated", SET, k=1, limit=8, store=tmp_path).folder
+
+
+def sampled(run: Path, number: int = 8) -> list:  # type: ignore[type-arg]
+    return sorted(subset(tuple(run_questions(run).values()), number), key=lambda question: question.id)
+
+
+class Failing(SimulatedEngine):
+    def next_token_logprobs(self, requests, words):  # type: ignore[no-untyped-def]  # noqa: ARG002
+        raise RuntimeError("out of memory")
+
+    def hidden_states(self, requests, layers="mean"):  # type: ignore[no-untyped-def]  # noqa: ARG002
+        raise RuntimeError("out of memory")
+
+    def sample(self, requests, sampling, seed):  # type: ignore[no-untyped-def]
+        yield next(iter(super().sample(requests, sampling, seed)))
+        raise RuntimeError("out of memory")
+
+
+def use(monkeypatch: pytest.MonkeyPatch, engine: type[SimulatedEngine]) -> None:
+    monkeypatch.setattr(estimates_module, "open_engine", lambda model, name=None: engine(model))  # noqa: ARG005
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_is_kept_is_what_the_method_said(run: Path, method: str) -> None:
+    kept = estimate(run, method)
+    engine, questions = open_engine(MODEL), sampled(run)
+    said = p_true(engine, MODEL, questions) if method == "p-true" else verbalized(engine, MODEL, questions, seed=0)
+    for one in (kept, read_confidence(run, method)):
+        assert one.question_ids.tolist() == [question.id for question in questions]
+        np.testing.assert_array_equal(one.values, said.values)
+        assert one.status.tolist() == said.status.tolist()
+        assert one.tokens.tolist() == said.tokens.tolist()
+        assert one.texts == said.texts
+
+
+def test_missing_values_and_odd_texts_survive(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["It is hard to say.", '<script>"é"\n\0', "\\boxed{0.25}"]
+
+    class Speaking(SimulatedEngine):
+        def sample(self, requests, sampling, seed):  # type: ignore[no-untyped-def]
+            from dataclasses import replace
+
+            for group in super().sample(requests, sampling, seed):
+                yield [replace(one, response=words[len(one.question_id) % 3]) for one in group]
+
+    use(monkeypatch, Speaking)
+    kept = estimate(run, "verbalized")
+    again = read_confidence(run, "verbalized")
+    assert {"ok", "missing"} == set(again.status)
+    np.testing.assert_array_equal(kept.values, again.values)
+    assert np.isnan(again.values).sum() == again.status_counts()["missing"]
+    assert again.texts == tuple(words[len(name) % 3] for name in again.question_ids)
+    assert (again.tokens > 0).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_question_is_asked_once_whatever_the_seed(run: Path, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = estimate(run, method)
+    written = confidence_file(run, method).stat().st_mtime_ns
+    use(monkeypatch, Failing)
+    again = estimate(run, method, seed=5)
+    np.testing.assert_array_equal(again.values, first.values)
+    assert confidence_file(run, method).stat().st_mtime_ns == written
+
+
+def test_another_seed_gives_other_words(run: Path, tmp_path: Path) -> None:
+    first = estimate(run, "verbalized").values
+    confidence_file(run, "verbalized").unlink()
+    other = estimate(run, "verbalized", seed=1).values
+    assert (first != other).any()
+    assert tmp_path in run.parents
+
+
+def test_questions_sampled_later_are_asked_alone(tmp_path: Path) -> None:
+    folder = sample("simulated", SET, k=1, limit=3, store=tmp_path / "grown").folder
+    few = {method: estimate(folder, method) for method in METHODS}
+    few_features = extract(folder)
+    sample("simulated", SET, k=1, limit=8, store=tmp_path / "grown")
+    whole = sample("simulated", SET, k=1, limit=8, store=tmp_path / "whole").folder
+    for method in METHODS:
+        grown, at_once = estimate(folder, method), estimate(whole, method)
+        assert (len(few[method]), len(grown)) == (3, 8)
+        assert grown.question_ids.tolist() == at_once.question_ids.tolist()
+        np.testing.assert_array_equal(grown.values, at_once.values)
+        assert grown.texts == at_once.texts
+    np.testing.assert_array_equal(extract(folder), extract(whole))
+    assert (len(few_features), read_features(folder)[0]) == (3, read_features(whole)[0])
+
+
+def test_features_are_kept_as_float16_and_read_as_float32(run: Path) -> None:
+    matrix = extract(run)
+    ids, again = read_features(run)
+    exact = extract_features(open_engine(MODEL), MODEL, sampled(run))
+    assert ids == [question.id for question in sampled(run)]
+    assert matrix.dtype == again.dtype == np.float32
+    np.testing.assert_array_equal(matrix, again)
+    np.testing.assert_array_equal(again, exact.astype(np.float16).astype(np.float32))
+    np.testing.assert_allclose(again, exact, rtol=2**-10, atol=1e-6)
+    assert pq.read_schema(run / FEATURES).field("features").type.value_type == pa.float16()
+
+
+@pytest.mark.parametrize("layers", ["max", "all"])
+def test_other_layers_have_files_of_their_own(run: Path, layers: Layers) -> None:
+    matrix = extract(run, layers=layers)
+    exact = extract_features(open_engine(MODEL), MODEL, sampled(run), layers=layers)
+    np.testing.assert_array_equal(matrix, exact.astype(np.float16).astype(np.float32))
+    assert matrix.shape == ((8, 7, 64) if layers == "all" else (8, 64))
+    assert features_file(run, layers).exists()
+    assert not (run / FEATURES).exists()
+    ids, again = read_features(run, layers)
+    assert ids == [question.id for question in sampled(run)]
+    np.testing.assert_array_equal(again, matrix)
+    with pytest.raises(InputError, match="unknown layers 'last'; known: all, max, mean"):
+        extract(run, layers="last")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="unknown layers 'last'"):
+        extract_features(open_engine(MODEL), MODEL, sampled(run), layers="last")  # type: ignore[arg-type]
+
+
+def test_a_stopped_extraction_loses_the_batch_in_flight_and_no_more(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    class Stopping(SimulatedEngine):
+        def hidden_states(self, requests, layers="mean"):  # type: ignore[no-untyped-def]
+            read.extend(request.question.id for request in requests)
+            if len(read) == 9:
+                raise KeyboardInterrupt
+            return super().hidden_states(requests, layers)
+
+    monkeypatch.setattr(estimates_module, "BATCH", 3)
+    whole = extract(run)
+    (run / FEATURES).unlink()
+    use(monkeypatch, Stopping)
+    read.append("")  # so that the third batch, of two, is the one in flight
+    with pytest.raises(KeyboardInterrupt):
+        extract(run)
+    assert len(list(run.glob("features.part-*.parquet"))) == 2
+    assert not (run / FEATURES).exists()
+    read.clear()
+    np.testing.assert_array_equal(extract(run), whole)
+    assert read == [question.id for question in sampled(run)][6:]
+    assert not list(run.glob("features.part-*.parquet"))
+
+
+def test_parts_that_are_in_the_file_already_are_read_once(run: Path) -> None:
+    whole = extract(run)
+    (run / "features.part-00000.parquet").write_bytes((run / FEATURES).read_bytes())
+    np.testing.assert_array_equal(extract(run), whole)
+    assert len(pq.read_table(run / FEATURES)) == 8
+    assert not list(run.glob("features.part-*.parquet"))
+
+
+def test_rows_of_another_prompt_are_refused_and_rows_of_unknown_ones_read_again(run: Path) -> None:
+    whole = extract(run)
+    table = pq.read_table(run / FEATURES)
+    assert table.column_names == ["question_id", "prompt", "features"]
+    prompts = table["prompt"].to_pylist()
+    pq.write_table(table.set_column(1, "prompt", pa.array([*prompts[:-1], "0123456789abcdef"])), run / FEATURES)
+    with pytest.raises(InputError, match=rf"{table['question_id'][7]}' was read from another prompt; delete the file"):
+        extract(run)
+    pq.write_table(table.drop_columns("prompt"), run / FEATURES)
+    np.testing.assert_array_equal(read_features(run)[1], whole)  # as it was kept before there were digests
+    np.testing.assert_array_equal(extract(run), whole)
+    assert pq.read_table(run / FEATURES)["prompt"].to_pylist() == prompts
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"prompt_style": "paper"}, "prompt style \\(short\\) than there are now \\(paper\\)"),
+        ({"chat_template": {"thinking": False}}, "switches of the chat template"),
+    ],
+)
+def test_a_model_that_is_asked_in_another_way_since_is_refused(
+    run: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, object], what: str
+) -> None:
+    monkeypatch.setattr(estimates_module, "load_model", lambda _: MODEL.model_copy(update=change))
+    for call in (extract, lambda folder: estimate(folder, "p-true")):
+        with pytest.raises(InputError, match=f"sampled with other {what}"):
+            call(run)
+
+
+@pytest.mark.parametrize("largest", [65_504.0, -65_504.0])
+def test_the_largest_float16_is_kept(run: Path, monkeypatch: pytest.MonkeyPatch, largest: float) -> None:
+    use(monkeypatch, _with(largest))
+    assert np.abs(extract(run)).max() == 65_504
+
+
+@pytest.mark.parametrize("beyond", [65_519.0, 70_000.0, -1e9])
+def test_a_feature_beyond_float16_is_refused_and_leaves_nothing(
+    run: Path, monkeypatch: pytest.MonkeyPatch, beyond: float
+) -> None:
+    use(monkeypatch, _with(beyond))
+    third = sampled(run)[2].id
+    with pytest.raises(InputError, match=rf"hidden states of '{third}' go beyond 65,504, the largest float16"):
+        extract(run)
+    assert not (run / FEATURES).exists()
+
+
+def _with(value: float) -> type[SimulatedEngine]:
+    class Far(SimulatedEngine):
+        def hidden_states(self, requests: list[Request], layers: Layers = "mean") -> np.ndarray:  # type: ignore[override]
+            states = super().hidden_states(requests, layers)
+            states[2, 5] = value
+            return states
+
+    return Far
+
+
+@pytest.mark.parametrize(
+    "call", [lambda run: estimate(run, "p-true"), lambda run: estimate(run, "verbalized"), extract]
+)
+def test_a_failing_engine_leaves_nothing_half_written(run: Path, monkeypatch: pytest.MonkeyPatch, call) -> None:  # type: ignore[no-untyped-def]
+    before = sorted(run.iterdir())
+    use(monkeypatch, Failing)
+    with pytest.raises(RuntimeError, match="out of memory"):
+        call(run)
+    assert sorted(run.iterdir()) == before
+
+
+def test_an_unknown_method_is_refused(run: Path) -> None:
+    for call in (estimate, read_confidence):
+        with pytest.raises(InputError, match=r"unknown method 'guess'; known: p-true, verbalized"):
+            call(run, "guess")
+
+
+def test_missing_files_name_the_command(run: Path) -> None:
+    where = "--model simulated --dataset mini-capitals --split test"
+    with pytest.raises(InputError, match=rf"make them with: capcal confidence {where} --method p-true"):
+        read_confidence(run, "p-true")
+    with pytest.raises(InputError, match=rf"make them with: capcal features {where}"):
+        read_features(run)
+
+
+def test_corrupt_files_are_one_clear_line(run: Path) -> None:
+    estimate(run, "p-true")
+    extract(run)
+    for path, read in (
+        (confidence_file(run, "p-true"), lambda: estimate(run, "p-true")),
+        (run / FEATURES, lambda: extract(run)),
+    ):
+        path.write_bytes(path.read_bytes()[:-9])
+        with pytest.raises(InputError, match="missing or corrupt"):
+            read()
+        pq.write_table(pa.table({"question_id": ["a"], "features": [0.5]}), path)
+        with pytest.raises(InputError, match="delete it and make it again") as caught:
+            read()
+        assert "\n" not in str(caught.value)
+
+
+def test_hidden_states_of_another_length_are_not_mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Short(SimulatedEngine):
+        def hidden_states(self, requests, layers="mean"):  # type: ignore[no-untyped-def]
+            return super().hidden_states(requests, layers)[:, :3]
+
+    folder = sample("simulated", SET, k=1, limit=2, store=tmp_path).folder
+    extract(folder)
+    sample("simulated", SET, k=1, limit=3, store=tmp_path)
+    use(monkeypatch, Short)
+    with pytest.raises(InputError, match="made by another engine or model"):
+        extract(folder)
+    assert len(read_features(folder)[0]) == 2
+
+
+def test_the_recorded_estimates_are_made_again() -> None:
+    folder = find_run(RECORDED_RUNS, "simulated", SET, "test")
+    kept, (ids, features) = read_confidence(folder, "p-true"), read_features(folder)
+    questions = run_questions(folder)
+    chosen = [questions[name] for name in ids[::20]]
+    fresh = p_true(open_engine(MODEL), MODEL, chosen)
+    assert kept.question_ids.tolist() == ids
+    np.testing.assert_allclose(kept.values[::20], fresh.values, rtol=1e-12)
+    np.testing.assert_allclose(
+        features[::20], extract_features(open_engine(MODEL), MODEL, chosen), rtol=1e-3, atol=1e-6
+    )

@@ -1,0 +1,482 @@
+"""The linear probe: its optimum, its invariances and its faults."""
+
+import hashlib
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from capcal_lib.errors import InputError
+from capcal_lib.manifests import load_model
+from capcal_lib.probes import LinearProbe, linear
+from capcal_lib.probes.features import extract_features
+from capcal_lib.probes.persistence import write_arrays
+from capcal_lib.questions import Answer, Question
+from capcal_lib.questions.prompts import answer_messages
+from capcal_lib.sampling.engines import Engine, Layers, Request
+from capcal_lib.sampling.engines.simulated import SimulatedEngine, true_mu
+
+
+def sigmoid(logits):
+    return 1 / (1 + np.exp(-logits))
+
+
+def draw(n, d, *, k=20, seed=0, offset=0.0):
+    """Features of unequal size and their counts, from a known linear model."""
+    rng = np.random.default_rng(seed)
+    features = rng.standard_normal((n, d)) * rng.uniform(0.2, 5, d) + offset
+    weights = rng.standard_normal(d) / features.std(axis=0) / np.sqrt(d)
+    total = rng.integers(1, k + 1, n)
+    return features, rng.binomial(total, sigmoid((features - offset) @ weights + 0.3)), total
+
+
+def objective(probe, features, correct, total, weights, bias):
+    """The paper's objective, written down anew."""
+    mu, predicted = correct / total, sigmoid(features @ weights + bias)
+    if probe.loss == "binomial":
+        loss = np.sum(-correct * np.log(predicted) - (total - correct) * np.log(1 - predicted)) / total.sum()
+    elif probe.loss == "bce":
+        loss = np.mean(-mu * np.log(predicted) - (1 - mu) * np.log(1 - predicted))
+    else:
+        loss = np.mean((predicted - mu) ** 2)
+    penalised = weights * features.std(axis=0) if probe.standardize else weights
+    return loss + probe.weight_decay / 2 * np.sum(penalised**2)
+
+
+@pytest.mark.parametrize("sketch", [1_024, 12])
+@pytest.mark.parametrize("loss", ["bce", "binomial", "mse"])
+@pytest.mark.parametrize("standardize", [False, True])
+@pytest.mark.parametrize("shape", [(200, 5), (15, 40), (100, 30)])
+def test_the_gradient_vanishes_at_the_optimum(loss, standardize, shape, sketch, monkeypatch):
+    monkeypatch.setattr(linear, "_SKETCH", sketch)  # beyond so many features, few questions stand for the curvature
+    data = draw(*shape)
+    probe = LinearProbe(loss=loss, standardize=standardize).fit(*data)
+    point = np.append(probe.weights, probe.bias)
+    for axis in np.eye(len(point)) * 1e-4:
+        above, below = (objective(probe, *data, p[:-1], p[-1]) for p in (point + axis, point - axis))
+        assert abs(above - below) / 2e-4 < 2e-5
+
+
+@pytest.mark.parametrize("loss", ["bce", "mse"])
+def test_no_nearby_point_is_better(loss):
+    data = draw(100, 6)
+    probe = LinearProbe(loss=loss).fit(*data)
+    best = objective(probe, *data, probe.weights, probe.bias)
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        step = rng.standard_normal(7) * 0.05
+        assert objective(probe, *data, probe.weights + step[:-1], probe.bias + step[-1]) > best
+
+
+def test_it_equals_logistic_regression_on_single_samples():
+    from sklearn.linear_model import LogisticRegression
+
+    features, correct, total = draw(80, 4)
+    decay = 0.03
+    probe = LinearProbe(weight_decay=decay).fit(features, correct, total)
+    # Each question once as right and once as wrong, weighted by their shares: every question weighs 1.
+    both, labels = np.vstack([features, features]), np.repeat([1, 0], len(total))
+    weights = np.concatenate([correct / total, 1 - correct / total])
+    theirs = LogisticRegression(C=1 / (len(total) * decay), tol=1e-10, max_iter=10_000)
+    theirs.fit(both, labels, sample_weight=weights)
+    np.testing.assert_allclose(probe.weights, theirs.coef_[0], atol=2e-5)
+    np.testing.assert_allclose(probe.predict(features), theirs.predict_proba(features)[:, 1], atol=1e-5)
+
+
+def test_the_binomial_loss_is_logistic_regression_on_every_sample():
+    from sklearn.linear_model import LogisticRegression
+
+    features, correct, total = draw(60, 4)
+    samples = np.repeat(features, total, axis=0)
+    labels = np.concatenate([np.arange(n) < c for c, n in zip(correct, total, strict=True)])
+    decay = 0.02
+    theirs = LogisticRegression(C=1 / (len(labels) * decay), tol=1e-10, max_iter=10_000).fit(samples, labels)
+    probe = LinearProbe(loss="binomial", weight_decay=decay).fit(features, correct, total)
+    np.testing.assert_allclose(probe.weights, theirs.coef_[0], atol=2e-5)
+    assert np.abs(probe.weights - LinearProbe(weight_decay=decay).fit(features, correct, total).weights).max() > 1e-3
+
+
+def test_a_sketch_and_the_whole_curvature_lead_to_the_same_optimum(monkeypatch):
+    features, correct, total = draw(300, 60, offset=3.0)
+    features[:, 7] = features[:, 7] * 500 + 5000
+    features[:, 8] = 3.25
+    features[1::2] = features[::2]  # questions that say the same
+    data = features.astype(np.float32), correct, total
+    for decay in (1e-3, 1.0):
+        whole = LinearProbe(weight_decay=decay, standardize=True).fit(*data).predict(data[0])
+        with monkeypatch.context() as patch:
+            patch.setattr(linear, "_SKETCH", 50)
+            sketched = LinearProbe(weight_decay=decay, standardize=True).fit(*data).predict(data[0])
+        np.testing.assert_allclose(sketched, whole, atol=1e-4)
+
+
+@pytest.mark.parametrize("scale", [1, 1e4])
+@pytest.mark.parametrize("questions", [50, 400])
+@pytest.mark.parametrize("loss", ["bce", "mse"])
+def test_a_sketch_in_single_precision_leads_to_the_optimum(loss, questions, scale, monkeypatch):
+    rng = np.random.default_rng(0)
+    hidden = rng.standard_normal((questions, 20))
+    features = hidden @ rng.standard_normal((20, 130)) + 0.1 * rng.standard_normal((questions, 130))
+    features[:, 7] = features[:, 7] * scale + 10 * scale
+    features[:, 8] = 3.25
+    total = np.full(questions, 50)
+    data = features.astype(np.float32), rng.binomial(total, sigmoid(hidden[:, 0])), total
+    exact = LinearProbe(loss=loss).fit(data[0].astype(np.float64), *data[1:])
+    monkeypatch.setattr(linear, "_SKETCH", 120)  # all of the 50 questions, some of the 400
+    monkeypatch.setattr(linear, "_ITERATIONS", 60)
+    sketched = LinearProbe(loss=loss).fit(*data)
+    np.testing.assert_allclose(sketched.predict(data[0]), exact.predict(data[0]), atol=1e-4)
+    assert sketched.weights[8] == 0
+
+
+def test_blocks_of_rows_change_nothing(monkeypatch):
+    features, correct, total = draw(101, 8, offset=3.0)
+    whole = LinearProbe(standardize=True).fit(features, correct, total)
+    monkeypatch.setattr(linear, "_BLOCK", 80)  # ten rows
+    parts = LinearProbe(standardize=True).fit(features, correct, total)
+    np.testing.assert_allclose(parts.weights, whole.weights, atol=1e-6)
+    centre, deviation, columns = linear.centred(features)
+    np.testing.assert_allclose((centre, deviation), (features.mean(axis=0), features.std(axis=0)), rtol=1e-12)
+    np.testing.assert_allclose(columns, features - features.mean(axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+@pytest.mark.parametrize("loss", ["bce", "mse"])
+def test_means_far_beyond_the_deviations_cost_no_precision(loss, standardize):
+    """As in hidden states, a few of whose features lie hundreds of deviations from zero."""
+    rng = np.random.default_rng(0)
+    features = rng.standard_normal((300, 60)) + np.where(np.arange(60) % 10 == 0, 3_000, 3)
+    total = np.full(300, 10)
+    correct = rng.binomial(total, sigmoid(features[:, 1] - 3))
+    exact = LinearProbe(loss=loss, weight_decay=1e-4, standardize=standardize).fit(features, correct, total)
+    single = LinearProbe(loss=loss, weight_decay=1e-4, standardize=standardize)
+    single.fit(features.astype(np.float32), correct, total)
+    np.testing.assert_allclose(single.predict(features), exact.predict(features), atol=5e-3)
+
+
+def test_features_that_cancel_beyond_single_precision_are_fitted_in_double():
+    features, correct = np.zeros((7, 7)), np.array([0, 1, 0, 0, 0, 0, 0])
+    features[:2] = [[0, 0, 0, 1, 0, 0, 0], [0, 0, 0, 0, 0, 0, 1]]
+    features[2:4] = [[0, 0, -5296, 0, -60, -67, -4811], [-29, -24, -10, 0, 0, 0, -349]]
+    exact, single = (
+        LinearProbe(weight_decay=1e-3).fit(features.astype(precision), correct, np.ones(7, dtype=int))
+        for precision in (np.float64, np.float32)
+    )
+    np.testing.assert_allclose(single.predict(features), exact.predict(features), atol=1e-4)
+
+
+def test_soft_labels_are_counts_without_their_totals():
+    features, correct, total = draw(60, 5)
+    soft = LinearProbe().fit_soft(features, correct / total)
+    np.testing.assert_array_equal(soft.weights, LinearProbe().fit(features, correct, total).weights)
+    for mu, message in (([1.5], "row 0: mu is 1.5"), ([np.nan], "row 0: mu is nan"), ([0.5, 0.5], "mu of 2 questions")):
+        with pytest.raises(InputError, match=message):
+            LinearProbe().fit_soft([[1.0]], mu)
+
+
+@pytest.mark.parametrize("name", ["probe", "probe.json", "probe.safetensors", "v1.2"])
+def test_a_saved_probe_predicts_the_same_bits(tmp_path, name):
+    features, correct, total = draw(60, 5)
+    probe = LinearProbe(loss="mse", weight_decay=0.03, standardize=True).fit(features, correct, total)
+    probe.save(tmp_path / name)
+    again = LinearProbe.load(tmp_path / name)
+    assert (again.loss, again.weight_decay, again.standardize) == ("mse", 0.03, True)
+    assert again.predict(features).tobytes() == probe.predict(features).tobytes()
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_saved_probes_that_are_not_whole_are_refused(tmp_path):
+    with pytest.raises(InputError, match="not fitted"):
+        LinearProbe().save(tmp_path / "probe")
+    with pytest.raises(InputError, match=r"probe\.json: cannot be read \(No such file"):
+        LinearProbe.load(tmp_path / "probe")
+    with pytest.raises(InputError, match="cannot be written"):
+        LinearProbe().fit([[0.0], [1.0]], [0, 1], [1, 1]).save(tmp_path / "no folder" / "probe")
+    LinearProbe().fit([[0.0], [1.0]], [0, 1], [1, 1]).save(tmp_path / "probe")
+    text, data = tmp_path / "probe.json", tmp_path / "probe.safetensors"
+    good, bytes_ = json.loads(text.read_text()), data.read_bytes()
+    faults = [
+        ("{", "not JSON"),
+        ("[1]", "does not describe a linear probe"),
+        (json.dumps(good | {"kind": "mlp"}), "does not describe a linear probe"),
+        (json.dumps(good | {"version": 2}), "version 2, but this capcal reads version 1"),
+        (json.dumps(good | {"sha256": "0" * 64}), "corrupt, or of another save"),
+        (json.dumps(good | {"settings": []}), "does not describe"),
+        (json.dumps(good | {"settings": good["settings"] | {"depth": 2}}), "unknown settings loss, .* depth"),
+        (json.dumps(good | {"settings": good["settings"] | {"loss": "hinge"}}), "unknown loss 'hinge'"),
+    ]
+    for content, message in faults:
+        text.write_text(content)
+        with pytest.raises(InputError, match=message) as caught:
+            LinearProbe.load(tmp_path / "probe")
+        assert "\n" not in str(caught.value)
+    text.write_text(json.dumps(good))
+    data.write_bytes(bytes_[:-1])
+    with pytest.raises(InputError, match=r"probe\.safetensors: corrupt, or of another save than probe\.json"):
+        LinearProbe.load(tmp_path / "probe")
+    for arrays, message in (
+        ({"weights": np.ones(2)}, "no finite weights and bias"),
+        ({"weights": np.ones(2, np.float32), "bias": np.ones(1)}, "no finite weights and bias"),
+        ({"weights": np.array([np.nan]), "bias": np.ones(1)}, "no finite weights and bias"),
+    ):
+        write_arrays(tmp_path / "probe", "linear probe", good["settings"], arrays)
+        with pytest.raises(InputError, match=message):
+            LinearProbe.load(tmp_path / "probe")
+    text.write_text(json.dumps(good | {"sha256": hashlib.sha256(b"junk").hexdigest()}))
+    data.write_bytes(b"junk")
+    with pytest.raises(InputError, match="not a safetensors file"):
+        LinearProbe.load(tmp_path / "probe")
+
+
+def test_every_question_weighs_the_same_whatever_its_total():
+    features = [[0.0], [0.0], [1.0], [1.0]]
+    few = LinearProbe().fit(features, [0, 1, 1, 2], [2, 2, 2, 2])
+    many = LinearProbe().fit(features, [0, 500, 1, 2], [2, 1000, 2, 2])
+    assert few.predict(features).tolist() == many.predict(features).tolist()
+
+
+def test_it_recovers_the_weights_that_made_the_counts():
+    rng = np.random.default_rng(0)
+    features = rng.standard_normal((4000, 5))
+    weights = np.array([1.0, -0.5, 0.0, 0.3, 2.0])
+    total = np.full(4000, 100)
+    probe = LinearProbe(weight_decay=0.0).fit(features, rng.binomial(total, sigmoid(features @ weights - 0.7)), total)
+    np.testing.assert_allclose(probe.weights, weights, atol=0.03)
+    assert probe.bias == pytest.approx(-0.7, abs=0.03)
+
+
+def test_without_features_that_tell_anything_it_predicts_the_mean():
+    probe = LinearProbe().fit(np.ones((4, 3)), [1, 2, 3, 4], [4, 4, 4, 4])
+    assert probe.weights.tolist() == [0, 0, 0]
+    np.testing.assert_allclose(probe.predict([[1.0, 5.0, -3.0]]), 0.625, atol=1e-6)
+
+
+@pytest.mark.parametrize("precision", [np.float32, np.float64])
+@pytest.mark.parametrize("questions", [3, 129, 5_000])
+def test_a_constant_feature_has_no_weight_however_its_mean_is_rounded(questions, precision):
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal(300) * 10.0 ** rng.uniform(-8, 8, 300)
+    features = np.tile(values, (questions, 1)).astype(precision)
+    features[:, 0] = rng.standard_normal(questions)
+    probe = LinearProbe(weight_decay=0.1).fit(features, rng.integers(0, 10, questions), np.full(questions, 9))
+    assert probe.weights[0] != 0
+    assert not probe.weights[1:].any()
+
+
+@given(st.sampled_from([1e15, 1e20, 9e29]), st.sampled_from([np.float32, np.float64]))
+def test_large_features_are_no_fault(size, precision):
+    features = np.array([[size], [-size], [0]], dtype=precision)
+    assert linear.as_features(features) is features
+
+
+def test_the_last_step_is_taken():
+    features, correct, total = draw(100, 6)
+    centre, deviation, columns = linear.centred(features)
+    penalty, shares = np.full(6, 0.1), np.full(100, 1 / 100)
+    solve = linear._factor(columns, 1 / 4, deviation**2 / 4, penalty)
+    probe = LinearProbe(weight_decay=0.1)
+    near, nearer = (
+        linear.minimise("bce", columns, correct / total, shares, penalty, solve, tolerance=tolerance)
+        for tolerance in (1e9, 1e-2)  # one step and two
+    )
+    values = [
+        objective(probe, features, correct, total, weights, bias - centre @ weights)
+        for weights, bias in (
+            (np.zeros(6), np.log(np.mean(correct / total) / np.mean(1 - correct / total))),
+            near,
+            nearer,
+        )
+    ]
+    assert values == sorted(values, reverse=True)
+    assert len(set(values)) == 3
+
+
+def test_the_bias_is_not_penalised():
+    probe = LinearProbe(weight_decay=1e6).fit(*draw(50, 3)[:1], np.full(50, 9), np.full(50, 10))
+    np.testing.assert_allclose(probe.predict(np.zeros((1, 3))), 0.9, atol=1e-5)
+
+
+@pytest.mark.parametrize("loss", ["bce", "mse"])
+def test_the_order_of_the_questions_does_not_matter(loss):
+    features, correct, total = draw(60, 8)
+    order = np.random.default_rng(1).permutation(60)
+    ours = LinearProbe(loss=loss).fit(features, correct, total).predict(features)
+    permuted = LinearProbe(loss=loss).fit(features[order], correct[order], total[order]).predict(features)
+    np.testing.assert_allclose(ours, permuted, atol=1e-5)
+
+
+def test_the_same_data_give_the_same_bits():
+    data = draw(60, 8)
+    assert LinearProbe().fit(*data).weights.tobytes() == LinearProbe().fit(*data).weights.tobytes()
+
+
+def test_shifting_the_features_changes_only_the_bias():
+    features, correct, total = draw(60, 4)
+    probe, shifted = LinearProbe().fit(features, correct, total), LinearProbe().fit(features + 100, correct, total)
+    np.testing.assert_allclose(probe.weights, shifted.weights, atol=1e-6)
+    assert shifted.bias == pytest.approx(probe.bias - 100 * probe.weights.sum(), abs=1e-4)
+
+
+def test_standardising_is_fitting_to_standardised_features_of_the_training_set():
+    features, correct, total = draw(60, 4, offset=3.0)
+    new = draw(20, 4, seed=1)[0]
+    mean, deviation = features.mean(axis=0), features.std(axis=0)
+    by_hand = LinearProbe().fit((features - mean) / deviation, correct, total).predict((new - mean) / deviation)
+    ours = LinearProbe(standardize=True).fit(features, correct, total)
+    np.testing.assert_allclose(ours.predict(new), by_hand, atol=1e-5)
+    assert np.abs(LinearProbe().fit(features, correct, total).predict(new) - by_hand).max() > 1e-3
+
+
+def test_standardised_predictions_do_not_depend_on_units():
+    features, correct, total = draw(60, 4)
+    units = np.array([1e-6, 1.0, 1e3, 1e9])
+    ours = LinearProbe(standardize=True).fit(features, correct, total).predict(features)
+    scaled = LinearProbe(standardize=True).fit(features * units, correct, total).predict(features * units)
+    np.testing.assert_allclose(ours, scaled, atol=1e-5)
+
+
+@pytest.mark.parametrize("loss", ["bce", "mse"])
+def test_badly_scaled_correlated_single_precision_features_reach_the_optimum(loss):
+    rng = np.random.default_rng(0)
+    hidden = rng.standard_normal((500, 10))
+    features = hidden @ rng.standard_normal((10, 60)) + 0.05 * rng.standard_normal((500, 60))
+    features[:, 7] = features[:, 7] * 500 + 5000  # the massive activations of real models
+    features[:, 8] = 3.25
+    total = np.full(500, 50)
+    data = features.astype(np.float32), rng.binomial(total, sigmoid(2 * hidden[:, 0])), total
+    single = LinearProbe(loss=loss).fit(*data)
+    double = LinearProbe(loss=loss).fit(data[0].astype(np.float64), *data[1:])
+    np.testing.assert_allclose(single.predict(data[0]), double.predict(data[0]), atol=1e-4)
+    exact = objective(double, data[0].astype(np.float64), *data[1:], double.weights, double.bias)
+    reached = objective(single, data[0].astype(np.float64), *data[1:], single.weights, single.bias)
+    assert exact - 1e-11 < reached < exact + 1e-8
+
+
+def test_stronger_decay_gives_smaller_weights():
+    data = draw(100, 5)
+    sizes = [np.linalg.norm(LinearProbe(weight_decay=decay).fit(*data).weights) for decay in (1e-3, 1e-2, 1e-1, 1)]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_any_shape_gives_finite_predictions(data):
+    n, d = data.draw(st.integers(1, 12)), data.draw(st.integers(1, 12))
+    finite = st.floats(-1e6, 1e6, width=32)
+    features = np.array(data.draw(st.lists(st.lists(finite, min_size=d, max_size=d), min_size=n, max_size=n)))
+    total = np.array(data.draw(st.lists(st.integers(1, 9), min_size=n, max_size=n)))
+    correct = np.array([data.draw(st.integers(0, int(k))) for k in total])
+    probe = LinearProbe(
+        loss=data.draw(st.sampled_from(["bce", "mse"])),
+        weight_decay=data.draw(st.sampled_from([1e-3, 1e-2, 1.0])),
+        standardize=data.draw(st.booleans()),
+    )
+    dtype = data.draw(st.sampled_from([np.float32, np.float64]))
+    predicted = probe.fit(features.astype(dtype), correct, total).predict(features)
+    assert predicted.shape == (n,)
+    assert np.all((predicted >= 0) & (predicted <= 1))
+
+
+def test_separable_features_without_decay_are_no_trouble():
+    probe = LinearProbe(weight_decay=0.0).fit([[-1.0], [1.0]], [0, 5], [5, 5])
+    assert probe.predict([[-1.0], [1.0]]).round(3).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"features": np.zeros(3)}, r"shape \(n_questions, n_features\); got float64 of shape \(3,\)"),
+        ({"features": np.zeros((3, 0))}, r"shape \(3, 0\)"),
+        ({"features": [[1.0], [1, 2], [1]]}, "rows of different lengths"),
+        ({"features": [["a"], ["b"], ["c"]]}, "features are numbers"),
+        ({"features": [[1.0, 2], [1, np.nan], [1, 2]]}, "row 1: feature 1 is nan"),
+        ({"features": [[1.0], [2], [np.inf]]}, "row 2: feature 0 is inf"),
+        ({"features": [[1.0], [-1e40], [2]]}, r"row 1: feature 0 is -1e\+40; features are finite and below 1e\+30"),
+        ({"features": np.zeros((4, 2))}, "features have 4 rows, but there are counts of 3 questions"),
+        ({"correct": [1, 3, 1]}, "row 1: correct is 3, more than its total"),
+        ({"correct": [1, -1, 1]}, "row 1: correct is -1"),
+        ({"correct": [1, 0.5, 1]}, r"row 1: correct is 0\.5"),
+        ({"total": [2, 2, 0], "correct": [1, 1, 0]}, "row 2: total is 0"),
+        ({"total": [2, 2]}, "correct has 3, total has 2"),
+    ],
+)
+def test_bad_input_is_refused(changes, message):
+    good = {"features": [[1.0, 2], [2, 1], [0, 0]], "correct": [0, 1, 2], "total": [2, 2, 2]}
+    with pytest.raises(InputError, match=message):
+        LinearProbe().fit(**(good | changes))
+
+
+def test_bad_settings_are_refused():
+    with pytest.raises(InputError, match="unknown loss 'hinge'; known: bce, binomial, mse"):
+        LinearProbe(loss="hinge")
+    for decay in (-1, np.nan, np.inf, "0.1"):
+        with pytest.raises(InputError, match="weight_decay is a number of at least 0"):
+            LinearProbe(weight_decay=decay)
+
+
+def test_prediction_needs_a_fit_and_the_same_features():
+    with pytest.raises(InputError, match="not fitted"):
+        LinearProbe().predict([[1.0]])
+    probe = LinearProbe().fit([[1.0, 2], [2, 1]], [0, 1], [2, 2])
+    with pytest.raises(InputError, match="fitted to 2 features; got 3"):
+        probe.predict([[1.0, 2, 3]])
+    with pytest.raises(InputError, match="row 0: feature 1 is nan"):
+        probe.predict([[1.0, np.nan]])
+
+
+def test_stopping_short_of_the_optimum_is_not_silent(monkeypatch):
+    monkeypatch.setattr(linear, "_ITERATIONS", 1)
+    with pytest.raises(InputError, match="does not come to its optimum"):
+        LinearProbe(weight_decay=0).fit(*draw(200, 10))
+
+
+class LengthEngine:
+    """An engine whose hidden state is made of the lengths of what it is asked."""
+
+    family = "length"
+
+    def __init__(self, rows: int | None = None, first: float | None = None) -> None:
+        self.rows, self.first, self.requests = rows, first, []
+
+    def hidden_states(self, requests: list[Request], layers: Layers = "mean") -> np.ndarray:  # noqa: ARG002
+        self.requests = requests
+        states = np.array([[len(r.question.text), len(r.messages)] for r in requests], dtype=np.float64)
+        if self.first is not None:
+            states[0, 0] = self.first
+        return states[: self.rows]
+
+
+QUESTIONS = [Question(str(i), "?" * i, Answer("short", "yes")) for i in range(1, 4)]
+
+
+def test_features_are_read_at_the_answer_prompt_in_the_order_of_the_questions():
+    engine: Engine = LengthEngine()
+    model = load_model("simulated")
+    features = extract_features(engine, model, QUESTIONS[::-1])
+    assert features.dtype == np.float32
+    assert features[:, 0].tolist() == [3, 2, 1]
+    assert [r.messages for r in engine.requests] == [answer_messages(q, model.prompt_style) for q in QUESTIONS[::-1]]
+
+
+@pytest.mark.parametrize(
+    ("engine", "message"),
+    [
+        (LengthEngine(rows=2), r"engine length returned features of shape \(2, 2\) for 3 questions"),
+        (LengthEngine(first=np.nan), "not finite for '1'"),
+    ],
+)
+def test_an_engine_that_returns_nonsense_is_refused(engine, message):
+    with pytest.raises(InputError, match=message):
+        extract_features(engine, load_model("simulated"), QUESTIONS)
+
+
+def test_a_probe_on_the_simulated_model_finds_mu_on_new_questions():
+    questions = [Question(f"q{i}", "?", Answer("short", "yes")) for i in range(900)]
+    mu = true_mu([question.id for question in questions])
+    model = load_model("simulated")
+    features = extract_features(SimulatedEngine(model), model, questions)
+    total = np.full(600, 20)
+    probe = LinearProbe().fit(features[:600], np.random.default_rng(0).binomial(total, mu[:600]), total)
+    assert np.mean((probe.predict(features[600:]) - mu[600:]) ** 2) < 0.5 * mu.var()

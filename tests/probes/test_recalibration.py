@@ -1,0 +1,159 @@
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit, logit
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
+
+from capcal_lib.errors import InputError
+from capcal_lib.metrics import capability_brier
+from capcal_lib.probes.recalibration import cross_fitted, recalibration
+
+METHODS = ["isotonic", "logistic", "temperature"]
+NAN = float("nan")
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def world(n, k, seed=0, *, shift=1.5, slope=0.5):
+    """Questions with a confidence whose logit is shifted and squeezed."""
+    mu = rng(seed).beta(0.8, 0.8, n).clip(0.01, 0.99)
+    return expit(slope * logit(mu) + shift), rng(seed + 1).binomial(k, mu), np.full(n, k)
+
+
+def test_isotonic_is_that_of_scikit_learn():
+    s, correct, total = world(60, 5)
+    s[:6] = 0.5  # ties
+    ours = recalibration("isotonic", s, correct, total)
+    theirs = IsotonicRegression(out_of_bounds="clip").fit(s, correct / total)
+    given = np.linspace(0, 1, 301)
+    np.testing.assert_allclose(ours(given), theirs.predict(given), atol=1e-12)
+
+
+def test_logistic_is_that_of_scikit_learn():
+    s, correct, total = world(200, 5)
+    x = logit(s)[:, None]
+    theirs = LogisticRegression(C=1e8, tol=1e-10, max_iter=1000).fit(
+        np.r_[x, x], [1] * 200 + [0] * 200, sample_weight=np.r_[correct, total - correct]
+    )
+    given = np.linspace(0.05, 0.95, 50)
+    expected = theirs.predict_proba(logit(given)[:, None])[:, 1]
+    np.testing.assert_allclose(recalibration("logistic", s, correct, total)(given), expected, atol=2e-3)
+
+
+def test_temperature_minimises_the_cross_entropy_through_the_origin():
+    s, correct, total = world(200, 5, shift=0.0)
+    x, mu = logit(s), correct / total
+    best = minimize(lambda a: np.mean(np.logaddexp(0, a[0] * x) - mu * a[0] * x), [1.0], tol=1e-12).x[0]
+    given = np.array([0.2, 0.5, 0.9])
+    found = recalibration("temperature", s, correct, total)(given)
+    np.testing.assert_allclose(found, expit(best * logit(given)), atol=1e-5)
+    assert found[1] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_map_stays_in_order_and_in_bounds(method):
+    s, correct, total = world(80, 4)
+    found = recalibration(method, s, correct, total)(np.linspace(0, 1, 101))
+    assert (np.diff(found) >= -1e-12).all()
+    assert found.min() >= 0
+    assert found.max() <= 1
+
+
+@pytest.mark.parametrize("method", ["isotonic", "logistic"])
+def test_a_shift_is_mended_on_questions_that_were_not_seen(method):
+    s, correct, total = world(1500, 50)
+    after = cross_fitted(s, correct, total, method=method, rng=rng())
+    before = capability_brier(s, correct, total, corrected=True)
+    assert capability_brier(after, correct, total, corrected=True) < 0.1 * before
+
+
+def test_every_fold_is_recalibrated_by_the_others():
+    s, correct, total = world(30, 5)
+    found = cross_fitted(s, correct, total, method="isotonic", rng=rng(3), folds=4)
+    fold = rng(3).permutation(30) % 4
+    for each in range(4):
+        others = fold != each
+        learned = recalibration("isotonic", s[others], correct[others], total[others])
+        np.testing.assert_array_equal(found[~others], learned(s[~others]))
+
+
+def test_a_question_does_not_teach_itself():
+    """Of noise, an honest recalibration learns the mean at best; one that saw its own rows would score lower."""
+    honest, seen = [], []
+    for seed in range(20):
+        s, correct, total = rng(seed).random(60), rng(seed + 100).binomial(1, 0.5, 60), np.ones(60, int)
+        after = cross_fitted(s, correct, total, method="isotonic", rng=rng(seed))
+        honest.append(capability_brier(after, correct, total))
+        seen.append(capability_brier(recalibration("isotonic", s, correct, total)(s), correct, total))
+    assert np.mean(seen) < 0.24 < 0.25 < np.mean(honest)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_groups_stay_together(method):
+    s, correct, total = world(40, 5)
+    groups = np.repeat([f"subject {number}" for number in range(8)], 5)
+    found = cross_fitted(s, correct, total, method=method, rng=rng(), groups=groups)
+    for subject in np.unique(groups):  # whatever a subject's answers, its own recalibration is the same
+        changed = np.where(groups == subject, total - correct, correct)
+        again = cross_fitted(s, changed, total, method=method, rng=rng(), groups=groups)
+        np.testing.assert_array_equal(found[groups == subject], again[groups == subject])
+        assert (found != again).any()
+
+
+def test_missing_stays_missing_and_what_is_not_scored_teaches_nothing():
+    s, correct, total = world(40, 5)
+    s[3], total[5], correct[5] = NAN, 0, 0
+    found = cross_fitted(s, correct, total, method="isotonic", rng=rng())
+    assert np.isnan(found).nonzero()[0].tolist() == [3]
+    other = s.copy()
+    other[5] = 0.0  # an unscored question's confidence moves nobody but itself
+    again = cross_fitted(other, correct, total, method="isotonic", rng=rng())
+    rest = ~np.isin(np.arange(40), [3, 5])
+    np.testing.assert_array_equal(found[rest], again[rest])
+
+
+def test_another_seed_deals_other_folds():
+    rows = world(40, 5)
+    one, same, other = (cross_fitted(*rows, method="isotonic", rng=rng(seed)) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one, same)
+    assert (one != other).any()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_extremes_are_survived(method):
+    s, correct = [0.0, 1.0, 0.0, 1.0, 1.0, 0.0], [0, 5, 0, 5, 5, 0]
+    found = cross_fitted(s, correct, [5] * 6, method=method, rng=rng(), folds=3)
+    assert found[[0, 2, 5]].max() < 0.1
+    assert found[[1, 3, 4]].min() > 0.9
+    constant = cross_fitted([0.5] * 6, correct, [5] * 6, method=method, rng=rng(), folds=2)
+    assert np.isfinite(constant).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: recalibration("platt", [0.5], [1], [2]), "unknown recalibration 'platt'; known: isotonic, logistic"),
+        (lambda: recalibration("isotonic", [1.5], [1], [2]), "row 0: confidence is 1.5"),
+        (lambda: recalibration("isotonic", [0.5], [0], [0]), "row 0: total is 0"),
+        (lambda: recalibration("isotonic", [0.5], [1], [2])([2.0]), "row 0: confidence is 2"),
+        (
+            lambda: cross_fitted([0.5], [1], [2], method="isotonic", rng=rng()),
+            "two groups of questions at least; got 1",
+        ),
+        (
+            lambda: cross_fitted([0.5, 0.6], [1, 0], [2, 0], method="isotonic", rng=rng()),
+            "recalibration needs scored questions with a confidence in two groups",
+        ),
+        (lambda: cross_fitted([0.5, 0.6], [1, 1], [2, 2], method="isotonic", rng=rng(), folds=1), "folds must be"),
+        (
+            lambda: cross_fitted([0.5, 0.6], [1, 1], [2, 2], method="isotonic", rng=rng(), groups=["a"]),
+            "groups has 1",
+        ),
+    ],
+)
+def test_bad_input_is_refused(call, message):
+    with pytest.raises(InputError, match=message):
+        call()

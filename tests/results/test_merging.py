@@ -1,0 +1,146 @@
+"""Stores from several machines become one."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from capcal_lib.errors import InputError
+from capcal_lib.grading.verdicts import FILE, grade_run, read_verdicts
+from capcal_lib.probes.estimates import estimate, extract, read_confidence, read_features
+from capcal_lib.results.merging import merge
+from capcal_lib.results.verify import verify_run
+from capcal_lib.sampling import store as store_module
+from capcal_lib.sampling.draw import sample
+from capcal_lib.sampling.sessions import read_sessions
+from capcal_lib.sampling.store import list_runs, open_writer, read_samples, run_folder
+from tests.sampling.test_store import IDENTITY, RECORD, row
+
+SET = "mini-exam"
+
+
+def bytes_of(store: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(store).as_posix(): path.read_bytes()
+        for path in store.rglob("*")
+        if path.is_file() and path.name != "lock"
+    }
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> tuple[Path, Path]:
+    """Two machines: one drew many samples of few questions, the other few of many; they overlap."""
+    one, other = tmp_path / "one", tmp_path / "other"
+    for store, k, limit in ((one, 6, 3), (other, 2, 5)):
+        folder = sample("simulated", SET, k=k, limit=limit, store=store).folder
+        grade_run(folder)
+        estimate(folder, "p-true")
+        extract(folder)
+    return one, other
+
+
+def test_one_run_of_two_has_the_rows_and_facts_of_both(two: tuple[Path, Path], tmp_path: Path) -> None:
+    one, other = two
+    into = tmp_path / "all"
+    taken = merge(into, [one, other])
+    assert [(run.rows, run.present, run.notes) for run in taken] == [(18, 0, ()), (4, 6, ())]
+    (folder,) = list_runs(into)
+    apart = tmp_path / "apart"
+    sample("simulated", SET, k=2, limit=5, store=apart)
+    whole = sample("simulated", SET, k=6, limit=3, store=apart).folder
+    pd.testing.assert_frame_equal(read_samples(folder), read_samples(whole))
+    grade_run(whole)
+    pd.testing.assert_frame_equal(read_verdicts(folder), read_verdicts(whole))
+    assert len(read_confidence(folder, "p-true")) == len(read_features(folder)[0]) == 5
+    assert len(read_sessions(folder)) == 2
+    assert verify_run(folder).problems == ()
+
+
+def test_runs_of_many_shards_merge_as_those_of_few(
+    two: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    merge(tmp_path / "few", two)
+    monkeypatch.setattr(store_module, "ROWS_PER_SHARD", 2)
+    apart = tmp_path / "apart"
+    sample("simulated", SET, k=6, limit=3, store=apart)
+    assert [(run.rows, run.present) for run in merge(tmp_path / "many", [apart, two[1]])] == [(18, 0), (4, 6)]
+    (few,), (many,) = list_runs(tmp_path / "few"), list_runs(tmp_path / "many")
+    assert len(list(many.glob("samples-*"))) > len(list(few.glob("samples-*")))
+    pd.testing.assert_frame_equal(read_samples(many), read_samples(few))
+
+
+def test_merging_again_or_in_another_order_changes_nothing(two: tuple[Path, Path], tmp_path: Path) -> None:
+    into = tmp_path / "all"
+    merge(into, two)
+    before = bytes_of(into)
+    assert [run.rows for run in merge(into, two[::-1])] == [0, 0]
+    assert [run.rows for run in merge(into, [into])] == [0]
+    assert bytes_of(into) == before
+    merge(tmp_path / "turned", two[::-1])
+    (one,), (turned,) = list_runs(into), list_runs(tmp_path / "turned")
+    pd.testing.assert_frame_equal(read_samples(one), read_samples(turned))
+
+
+def test_other_settings_stay_another_run(two: tuple[Path, Path], tmp_path: Path) -> None:
+    third = tmp_path / "third"
+    seeded = sample("simulated", SET, k=1, limit=2, store=third, seed=7).folder
+    merge(tmp_path / "all", [*two, third])
+    assert len(list_runs(tmp_path / "all")) == 2
+    pd.testing.assert_frame_equal(read_samples(tmp_path / "all" / seeded.relative_to(third)), read_samples(seeded))
+
+
+def conflicting(tmp_path: Path) -> tuple[Path, Path]:
+    one, other = tmp_path / "one", tmp_path / "other"
+    with open_writer(one, RECORD) as writer:
+        writer.append([row("a", 0), row("b", 1)])
+    with open_writer(other, RECORD) as writer:
+        writer.append([row("a", 0), replace(row("b", 1), response="Rome"), row("c", 0)])
+    return one, other
+
+
+@pytest.mark.parametrize("sources", [lambda one, other: (one, [other]), lambda one, other: (one / "new", [one, other])])
+def test_a_sample_that_differs_is_named_and_nothing_is_written(
+    tmp_path: Path, sources: Callable[[Path, Path], tuple[Path, list[Path]]]
+) -> None:
+    into, merged = sources(*conflicting(tmp_path))
+    before = bytes_of(tmp_path)
+    with pytest.raises(
+        InputError, match=r"sample 1 of b is one thing in .*, another in .*nothing was merged"
+    ) as caught:
+        merge(into, merged)
+    assert "\n" not in str(caught.value)
+    assert bytes_of(tmp_path) == before
+
+
+def test_a_single_run_can_be_named(tmp_path: Path) -> None:
+    one, _ = conflicting(tmp_path)
+    (taken,) = merge(tmp_path / "all", [run_folder(one, IDENTITY)])
+    assert taken.rows == 2
+
+
+def test_verdicts_of_another_grader_are_left_out_and_said(two: tuple[Path, Path], tmp_path: Path) -> None:
+    (run,) = list_runs(two[1])
+    table = pq.read_table(run / FILE).replace_schema_metadata({"grader": "0"})
+    pq.write_table(table, run / FILE)
+    first, second = merge(tmp_path / "all", two)
+    assert first.notes == ()
+    assert "another version of the grader; grade again" in second.notes[0]
+    (folder,) = list_runs(tmp_path / "all")
+    assert len(read_verdicts(folder)) == 18
+    assert grade_run(folder).new == 4
+
+
+def test_a_folder_without_runs_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is neither a run nor a store with runs in it"):
+        merge(tmp_path / "all", [tmp_path])
+
+
+def test_a_run_that_is_being_written_is_not_merged_into(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    with open_writer(other, RECORD) as writer:
+        writer.append([row("c", 0)])
+    with open_writer(one, RECORD), pytest.raises(InputError, match="is being written by pid"):
+        merge(one, [other])

@@ -1,0 +1,107 @@
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from capcal_lib.errors import InputError
+from capcal_lib.grading.adaptive import sample_until
+from capcal_lib.grading.verdicts import FILE, grade_run
+from capcal_lib.manifests import RECORDED_RUNS
+from capcal_lib.probes.estimates import estimate, extract
+from capcal_lib.results.status import as_row, how_made, line, run_status, survey
+from capcal_lib.sampling.draw import open_run, sample
+from capcal_lib.sampling.sessions import Ask
+from capcal_lib.sampling.store import list_runs
+
+SET = "mini-exam"
+
+
+def test_a_finished_run_lacks_nothing_and_says_what_it_took(tmp_path: Path) -> None:
+    folder = sample("simulated", SET, k=3, limit=4, store=tmp_path).folder
+    status = run_status(folder)
+    assert (status.samples, status.questions, status.each, status.asked) == (12, 4, (3, 3), "4 x 3")
+    assert (status.lacking, status.writer) == (0, None)
+    assert (status.graded, status.confidences, status.features) == ("no", {}, "no")
+    assert status.seconds > 0
+    assert status.samples_per_second == pytest.approx(12 / status.seconds)
+    assert status.tokens_per_second == pytest.approx(status.tokens / status.seconds)
+
+
+def test_how_runs_were_made_is_said_of_those_of_models(tmp_path: Path) -> None:
+    sample("simulated", SET, k=3, limit=4, store=tmp_path)
+    assert how_made(tmp_path).empty
+    sample("smollm2-135m", "mini-capitals", k=2, limit=2, store=tmp_path)
+    (row,) = how_made(tmp_path).to_dict("records")
+    (status,) = survey(tmp_path, "smollm2-135m")
+    assert (row["questions"], row["samples"], row["tokens"]) == (2, 4, status.tokens)
+    assert (row["data set"], row["engine"]) == ("mini-capitals (test)", "transformers")
+    assert row["machine"].endswith("cores")
+    assert row["time"].endswith(" s")
+    assert row["tokens/s"] == pytest.approx(status.tokens / status.seconds)
+    (list_runs(tmp_path)[1] / "sessions.jsonl").unlink()
+    assert how_made(tmp_path)[["time", "tokens/s"]].isna().to_numpy().all()
+
+
+def test_a_stopped_run_lacks_the_rest_of_the_largest_ask(tmp_path: Path) -> None:
+    def stop(done: int, total: int) -> None:  # noqa: ARG001
+        if done:
+            raise KeyboardInterrupt
+
+    sample("simulated", SET, k=2, limit=2, store=tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        sample("simulated", SET, k=5, limit=4, store=tmp_path, progress=stop)
+    (folder,) = list_runs(tmp_path)
+    status = run_status(folder)
+    assert status.asked == "4 x 5"
+    assert status.samples + status.lacking == 20
+    assert "lacking of 4 x 5" in line(status)
+
+
+def test_a_run_to_a_precision_lacks_nothing_once_its_questions_stopped(tmp_path: Path) -> None:
+    folder = sample_until("simulated", SET, precision=0.1, k=60, limit=6, store=tmp_path).folder
+    status = run_status(folder)
+    assert (status.asked, status.lacking, status.graded) == ("6 x 60 to ±0.1", 0, "yes")
+    (folder / FILE).unlink()
+    assert run_status(folder).lacking > 0  # nobody knows where they stop
+
+
+def test_what_is_stale_is_said(tmp_path: Path) -> None:
+    folder = sample("simulated", SET, k=2, limit=2, store=tmp_path).folder
+    grade_run(folder)
+    estimate(folder, "p-true")
+    extract(folder)
+    status = run_status(folder)
+    assert (status.graded, status.confidences, status.features) == ("yes", {"p-true": "yes"}, "yes")
+    sample("simulated", SET, k=2, limit=3, store=tmp_path)
+    status = run_status(folder)
+    assert status.graded == "stale: 4 of 6"
+    assert (status.confidences, status.features) == ({"p-true": "2 of 3"}, "2 of 3")
+
+
+def test_a_writer_at_work_is_named_with_the_time_to_go(tmp_path: Path) -> None:
+    ask = Ask(questions=2, k=4)
+    with open_run("simulated", SET, store=tmp_path, limit=2) as drawing, drawing.session(ask):
+        drawing.draw(dict.fromkeys(drawing.asked, 1))
+        assert drawing._meter
+        drawing._meter.write("drawing")
+        status = run_status(drawing.writer.folder)
+        assert (status.samples, status.lacking) == (2, 6)
+        assert status.writer
+        assert status.writer.startswith("pid ")
+        assert status.seconds_left == pytest.approx(3 * status.seconds)
+        assert "is at work, " in line(status)
+    assert math.isnan(run_status(drawing.writer.folder).seconds_left)
+
+
+def test_a_run_without_sessions_is_measured_by_what_is_there() -> None:
+    (status, _) = survey(RECORDED_RUNS, "simulated", "mini-exam")
+    assert (status.asked, status.lacking) == ("102 x 120", 0)
+    row = json.loads(as_row(status))
+    assert row["identity"]["dataset"] == "mini-exam"
+    assert (row["samples"], row["seconds_left"]) == (12_240, None)
+
+
+def test_no_store_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is not a folder"):
+        list(survey(tmp_path / "nowhere"))

@@ -1,0 +1,182 @@
+"""A run that is whole passes, and each thing that can be wrong with one is named."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from capcal_lib.errors import InputError
+from capcal_lib.grading.adaptive import sample_until
+from capcal_lib.grading.verdicts import FILE, grade_run
+from capcal_lib.manifests import RECORDED_RUNS
+from capcal_lib.probes.estimates import FEATURES, confidence_file, estimate, extract
+from capcal_lib.results.verify import verify_run, verify_store
+from capcal_lib.sampling.draw import sample
+from capcal_lib.sampling.store import list_runs
+
+SET = "mini-exam"
+
+
+@pytest.mark.parametrize("folder", list_runs(RECORDED_RUNS), ids=lambda run: "-".join(run.parts[-3:-1]))
+def test_the_recorded_runs_are_whole(folder: Path) -> None:
+    checked = verify_run(folder)
+    assert checked.problems == ()
+    assert "ok, " in str(checked)
+    assert "torch 2" in str(checked)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    sample("simulated", SET, k=3, limit=4, store=tmp_path)
+    folder = sample("simulated", SET, k=2, limit=6, store=tmp_path).folder
+    grade_run(folder)
+    estimate(folder, "p-true")
+    extract(folder)
+    return folder
+
+
+def shard(folder: Path) -> Path:
+    return sorted(folder.glob("samples-*"))[0]
+
+
+def rewrite(path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
+    table = pq.read_table(path)
+    pq.write_table(change(table).replace_schema_metadata(table.schema.metadata), path)
+
+
+def put(table: pa.Table, column: str, value: object, row: int = 0) -> pa.Table:
+    values = table[column].to_pylist()
+    values[row] = value
+    return table.set_column(table.column_names.index(column), column, pa.array(values, table[column].type))
+
+
+def edit_seed(folder: Path) -> None:
+    path = folder / "run.json"
+    path.write_text(path.read_text().replace('"seed": 0', '"seed": 1'))
+
+
+def double(folder: Path) -> None:
+    (folder / "samples-00007.parquet").write_bytes(shard(folder).read_bytes())
+
+
+def spoil_features(folder: Path) -> None:
+    flat = pa.array(np.full(6 * 64, np.nan, np.float16))
+    ids = pq.read_table(folder / FEATURES)["question_id"]
+    features = pa.FixedSizeListArray.from_arrays(flat, 64)
+    pq.write_table(pa.table({"question_id": ids, "features": features}), folder / FEATURES)
+
+
+WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
+    "an edited record": (edit_seed, "not of its folder"),
+    "no record": (lambda run: (run / "run.json").unlink(), "missing or corrupt run record"),
+    "a torn shard": (lambda run: shard(run).write_bytes(b"PAR1"), "missing or corrupt"),
+    "a missing row": (lambda run: rewrite(shard(run), lambda rows: rows.slice(1)), "1 samples missing: mini-exam/"),
+    "two rows for one sample": (
+        lambda run: [double(run), rewrite(run / "samples-00007.parquet", lambda rows: put(rows, "response", "other"))],
+        "two different rows for sample",
+    ),
+    "rows twice": (double, "rows are there twice"),
+    "no tokens": (
+        lambda run: rewrite(shard(run), lambda rows: put(rows, "completion_tokens", 0)),
+        "1 rows with completion_tokens outside 1 to 256: mini-exam/",
+    ),
+    "an odd finish": (
+        lambda run: rewrite(shard(run), lambda rows: put(rows, "finish_reason", "error")),
+        "1 rows without a response or with an unknown finish",
+    ),
+    "a damaged shard": (
+        lambda run: (run / "samples-00009.parquet.damaged").touch(),
+        "set aside as damaged: samples-00009",
+    ),
+    "a sample not graded": (
+        lambda run: rewrite(run / FILE, lambda rows: rows.slice(1)),
+        "1 samples not graded: mini-exam/",
+    ),
+    "a verdict of nothing": (
+        lambda run: rewrite(run / FILE, lambda rows: put(rows, "sample_index", 77)),
+        "1 verdicts of samples that are not there",
+    ),
+    "an unknown verdict": (
+        lambda run: rewrite(run / FILE, lambda rows: put(rows, "verdict", "perhaps")),
+        "unknown verdicts: perhaps",
+    ),
+    "another grader": (
+        lambda run: pq.write_table(pq.read_table(run / FILE).replace_schema_metadata({"grader": "0"}), run / FILE),
+        "graded by version 0 of the grader",
+    ),
+    "a confidence out of range": (
+        lambda run: rewrite(confidence_file(run, "p-true"), lambda rows: put(rows, "confidence", 1.5)),
+        "a confidence lies in [0, 1]",
+    ),
+    "a confidence too few": (
+        lambda run: rewrite(confidence_file(run, "p-true"), lambda rows: rows.slice(1)),
+        "p-true confidences missing: 1, such as mini-exam/",
+    ),
+    "features too few": (
+        lambda run: rewrite(
+            run / FEATURES, lambda rows: rows.filter(pc.greater(pc.utf8_length(rows["question_id"]), 0)).slice(2)
+        ),
+        "hidden states missing: 2",
+    ),
+    "features that are not finite": (spoil_features, "hidden states of 6 questions are not finite"),
+}
+
+
+def test_a_run_of_two_asks_is_whole(run: Path) -> None:
+    assert verify_run(run).problems == ()
+
+
+@pytest.mark.parametrize(("spoil", "message"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_is_named_in_one_line(run: Path, spoil: Callable[[Path], object], message: str) -> None:
+    spoil(run)
+    checked = verify_run(run)
+    assert message in str(checked)
+    assert "\n" not in str(checked)
+    assert checked.problems
+
+
+def test_a_run_that_was_stopped_lacks_what_was_asked(tmp_path: Path) -> None:
+    def stop(done: int, total: int) -> None:  # noqa: ARG001
+        if done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sample("simulated", SET, k=3, limit=4, store=tmp_path, progress=stop)
+    (folder,) = list_runs(tmp_path)
+    assert "9 samples missing" in str(verify_run(folder))
+
+
+def test_a_run_to_a_precision_is_whole_where_its_questions_stopped(tmp_path: Path) -> None:
+    folder = sample_until("simulated", SET, precision=0.1, k=60, limit=6, store=tmp_path).folder
+    assert verify_run(folder).problems == ()
+    rewrite(shard(folder), lambda rows: rows.slice(1))
+    assert "1 samples missing" in str(verify_run(folder))
+
+
+def test_questions_and_weights_are_compared_with_the_manifests(tmp_path: Path) -> None:
+    folder = sample("simulated", SET, k=1, limit=1, store=tmp_path).folder
+    path = folder / "run.json"
+    record = json.loads(path.read_text())
+    record["identity"] |= {"questions": "0" * 64, "weights": "1" * 64}
+    from capcal_lib.sampling.store import Identity
+
+    key = Identity.model_validate_json(json.dumps(record["identity"])).key
+    path.write_text(json.dumps(record))
+    checked = str(verify_run(folder.rename(folder.with_name(key))))
+    assert "made with the questions 0000000000000000, the manifest has" in checked
+    assert "made with the weights 1111111111111111, the manifest has none" in checked
+    assert "the questions at hand are not those that were sampled" in checked
+
+
+def test_a_store_is_checked_by_model_and_data_set() -> None:
+    found = list(verify_store(RECORDED_RUNS, "simulated", "mini-exam"))
+    assert [checked.folder.parts[-2] for checked in found] == ["mini-exam-test", "mini-exam-train"]
+    with pytest.raises(InputError, match="no run to check in"):
+        list(verify_store(RECORDED_RUNS, "gpt-9"))
+    with pytest.raises(InputError, match="is not a folder"):
+        list(verify_store(RECORDED_RUNS / "nowhere"))

@@ -1,0 +1,213 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from capcal_lib.errors import InputError
+from capcal_lib.manifests import RECORDED_RUNS, Sampling, load_model
+from capcal_lib.questions import Answer, load_questions, subset
+from capcal_lib.sampling.draw import describe, sample
+from capcal_lib.sampling.sessions import read_sessions
+from capcal_lib.sampling.store import find_run, read_record, read_samples
+
+SET = "mini-exam"
+QUESTIONS = load_questions(SET)
+MODEL = load_model("simulated")
+
+
+def rows(folder: Path) -> list[tuple[object, ...]]:
+    return list(read_samples(folder).itertuples(index=False, name=None))
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
+    """Six samples of each of five questions, drawn at once."""
+    return read_samples(sample("simulated", SET, k=6, limit=5, store=tmp_path_factory.mktemp("once")).folder)
+
+
+def test_raising_k_draws_only_what_is_missing(tmp_path: Path) -> None:
+    first = sample("simulated", SET, k=2, limit=5, store=tmp_path)
+    assert (first.new, first.present) == (10, 0)
+    before = rows(first.folder)
+    second = sample("simulated", SET, k=3, limit=5, store=tmp_path)
+    assert (second.folder, second.new, second.present) == (first.folder, 5, 10)
+    assert set(before) < set(rows(second.folder))
+    assert len(rows(second.folder)) == 15
+
+
+def test_lowering_k_draws_nothing(tmp_path: Path) -> None:
+    folder = sample("simulated", SET, k=4, limit=3, store=tmp_path).folder
+    before = rows(folder)
+    again = sample("simulated", SET, k=2, limit=3, store=tmp_path)
+    assert (again.new, again.present) == (0, 6)
+    assert rows(folder) == before
+
+
+@settings(max_examples=12, deadline=None)
+@given(steps=st.lists(st.tuples(st.integers(1, 6), st.integers(1, 5)), max_size=4))
+def test_any_way_of_getting_there_gives_the_rows_of_one_undisturbed_run(
+    undisturbed: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, int]]
+) -> None:
+    store = tmp_path_factory.mktemp("steps")
+    present: set[tuple[str, int]] = set()
+    for k, limit in [*steps, (6, 5)]:
+        wanted = {(question.id, index) for question in subset(QUESTIONS, limit) for index in range(k)}
+        drawn = sample("simulated", SET, k=k, limit=limit, store=store)
+        assert drawn.new == len(wanted - present)
+        assert drawn.present == len(wanted & present)
+        present |= wanted
+    pd.testing.assert_frame_equal(read_samples(drawn.folder), undisturbed)
+
+
+def test_a_run_that_was_stopped_goes_on(tmp_path: Path, undisturbed: pd.DataFrame) -> None:
+    def stop(done: int, wanted: int) -> None:
+        assert wanted == 30
+        if done > 12:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sample("simulated", SET, k=6, limit=5, store=tmp_path, progress=stop)
+    resumed = sample("simulated", SET, k=6, limit=5, store=tmp_path)
+    assert resumed.present > 12
+    assert resumed.new == 30 - resumed.present
+    pd.testing.assert_frame_equal(read_samples(resumed.folder), undisturbed)
+
+
+def test_a_new_run_beside_others_names_what_differs_from_the_nearest(tmp_path: Path) -> None:
+    said: list[str] = []
+    first = sample("simulated", SET, k=1, limit=1, store=tmp_path, say=said.append)
+    sample("simulated", SET, k=2, limit=1, store=tmp_path, say=said.append)
+    assert said == []
+    second = sample("simulated", SET, k=1, limit=1, store=tmp_path, seed=1, say=said.append).folder.name
+    assert said == [f"a new run, {second}: it differs from run {first.folder.name} in seed: 0 / 1"]
+    sample("simulated", SET, k=2, limit=1, store=tmp_path, seed=1, say=said.append)
+    sample("simulated", "mini-capitals", k=1, limit=1, store=tmp_path, say=said.append)
+    assert len(said) == 1
+
+
+def test_what_was_put_right_is_said(tmp_path: Path) -> None:
+    folder = sample("simulated", SET, k=2, limit=2, store=tmp_path).folder
+    before = rows(folder)
+    (shard,) = folder.glob("samples-*")
+    shard.write_bytes(shard.read_bytes()[:-30])
+    said: list[str] = []
+    assert sample("simulated", SET, k=2, limit=2, store=tmp_path, say=said.append).new == 4
+    assert "samples-00000.parquet was damaged: set aside" in said[0]
+    assert rows(folder) == before
+
+
+def test_a_session_is_kept_where_something_was_drawn(tmp_path: Path) -> None:
+    folder = sample("simulated", SET, k=2, limit=2, store=tmp_path).folder
+    sample("simulated", SET, k=1, limit=1, store=tmp_path)
+    (one,) = read_sessions(folder)
+    assert (one.ask.questions, one.ask.k, one.rows, one.state) == (2, 2, 4, "ended")
+    assert one.tokens == read_samples(folder)["completion_tokens"].sum()
+    assert {"machine", "python", "torch"} <= one.made_with.keys()
+
+
+def test_progress_counts_to_what_is_missing(tmp_path: Path) -> None:
+    sample("simulated", SET, k=1, limit=4, store=tmp_path)
+    seen: list[tuple[int, int]] = []
+    sample("simulated", SET, k=3, limit=4, store=tmp_path, progress=lambda done, wanted: seen.append((done, wanted)))
+    assert seen == [(0, 8), (2, 8), (4, 8), (6, 8), (8, 8)]
+
+
+def test_the_same_seed_gives_the_same_rows_and_another_others(tmp_path: Path, undisturbed: pd.DataFrame) -> None:
+    same = sample("simulated", SET, k=6, limit=5, store=tmp_path)
+    pd.testing.assert_frame_equal(read_samples(same.folder), undisturbed)
+    other = sample("simulated", SET, k=6, limit=5, store=tmp_path, seed=1)
+    assert other.folder != same.folder
+    assert (read_samples(other.folder)["response"] != undisturbed["response"]).any()
+
+
+@pytest.mark.parametrize(("dataset", "split"), [("mini-capitals", "test"), ("mini-exam", "train")])
+def test_the_recorded_simulated_run_is_reproduced_row_by_row(tmp_path: Path, dataset: str, split: str) -> None:
+    recorded = read_samples(find_run(RECORDED_RUNS, "simulated", dataset, split))
+    again = read_samples(sample("simulated", dataset, split=split, k=10, limit=7, store=tmp_path).folder)
+    asked = {question.id for question in load_questions(dataset, split, limit=7)}
+    wanted = recorded[recorded["question_id"].isin(asked) & (recorded["sample_index"] < 10)]
+    assert len(again) == 70
+    pd.testing.assert_frame_equal(again, wanted.reset_index(drop=True))
+
+
+def test_the_record_says_with_what_the_run_was_made(tmp_path: Path) -> None:
+    record = read_record(sample("simulated", SET, k=1, limit=1, store=tmp_path, seed=3).folder)
+    assert record.identity.model_dump(include={"model", "dataset", "split", "engine", "seed"}) == {
+        "model": "simulated", "dataset": SET, "split": "test", "engine": "simulated", "seed": 3,
+    }  # fmt: skip
+    assert record.made_with["questions"] == "matches"
+    assert record.made_with["questions_from"] == "built in"
+    assert {"started", "machine", "python", "capcal", "torch"} <= record.made_with.keys()
+
+
+def test_the_record_says_when_the_data_set_is_not_that_of_the_manifest() -> None:
+    record = describe(MODEL, SET, "test", QUESTIONS[1:], engine=None, seed=0)
+    assert record.made_with["questions"].startswith(f"{len(QUESTIONS) - 1} rows, the manifest has")
+    changed = [replace(QUESTIONS[0], text="Which?"), *QUESTIONS[1:]]
+    record = describe(MODEL, SET, "test", changed, engine=None, seed=0)
+    assert "the manifest has" in record.made_with["questions"]
+
+
+def key(**changes: object) -> str:
+    """Return the key of the run that these changes of the model or of the call make."""
+    call = {"dataset": SET, "split": "test", "questions": QUESTIONS, "engine": None, "seed": 0}
+    model = MODEL.model_copy(update={name: value for name, value in changes.items() if name not in call})
+    call |= {name: value for name, value in changes.items() if name in call}
+    return describe(model, **call).identity.key  # type: ignore[arg-type]
+
+
+def sampling(**changes: object) -> Sampling:
+    return MODEL.sampling.model_copy(update=changes)
+
+
+DECISIVE: dict[str, dict[str, object]] = {
+    "model": {"name": "another"},
+    "data set": {"dataset": "mini-capitals"},
+    "split": {"split": "train"},
+    "fewer questions": {"questions": QUESTIONS[1:]},
+    "another order": {"questions": QUESTIONS[::-1]},
+    "another text": {"questions": (replace(QUESTIONS[0], text="Which?"), *QUESTIONS[1:])},
+    "another answer": {"questions": (replace(QUESTIONS[0], answer=Answer("choice", "D")), *QUESTIONS[1:])},
+    "weights": {"weights": load_model("smollm2-135m").weights[:1]},
+    "prompt style": {"prompt_style": "paper"},
+    "chat template": {"chat_template": {"enable_thinking": False}},
+    "temperature": {"sampling": sampling(temperature=0.7)},
+    "top_p": {"sampling": sampling(top_p=0.9)},
+    "top_k": {"sampling": sampling(top_k=20)},
+    "max_tokens": {"sampling": sampling(max_tokens=17)},
+    "context_tokens": {"sampling": sampling(context_tokens=1024)},
+    "engine": {"engine": "transformers"},
+    "seed": {"seed": 1},
+}
+
+
+@pytest.mark.parametrize("change", DECISIVE.values(), ids=DECISIVE)
+def test_every_setting_that_decides_a_row_makes_another_run(change: dict[str, object]) -> None:
+    assert key(**change) != key()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"engine": "simulated"}, {"notes": "another day"}, {"title": "A model"}, {"parameters": 7}, {"licence": "none"}],
+    ids=str,
+)
+def test_circumstances_make_no_other_run(change: dict[str, object]) -> None:
+    assert key(**change) == key()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"k": 0}, r"k is the number of samples a question and must be at least 1; got 0"),
+        ({"limit": 0}, r"limit must be a whole number of at least 1, or None for all questions; got 0"),
+        ({"split": "eval"}, r"unknown split of mini-exam 'eval'; known: test, train"),
+        ({"engine": "cloud"}, r"unknown engine 'cloud'; known: "),
+    ],
+)
+def test_bad_input_is_refused_and_leaves_nothing(tmp_path: Path, arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        sample("simulated", SET, store=tmp_path / "store", **({"k": 1} | arguments))  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []

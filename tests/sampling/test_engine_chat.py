@@ -1,0 +1,72 @@
+"""Reasoning and answer, in texts and in tokens."""
+
+import time
+
+import pytest
+
+from capcal_lib.sampling.engines.reasoning import split_reasoning
+
+tokenizers = pytest.importorskip("tokenizers")
+transformers = pytest.importorskip("transformers")
+
+from capcal_lib.sampling.engines.chat import decode  # noqa: E402 -- what it is given comes from transformers
+
+FINAL = "<|start|>assistant<|channel|>final<|message|>"
+
+
+@pytest.mark.parametrize(
+    ("text", "reasoning", "answer"),
+    [
+        ("Paris", None, "Paris"),
+        ("", None, ""),
+        ("<think>hm</think>\n\nParis", "hm", "\n\nParis"),
+        ("<think>\n\n</think>\n\nParis", "", "\n\nParis"),
+        ("hm</think>Paris", "hm", "Paris"),  # the prompt has opened it
+        ("<think>hm, Paris", "hm, Paris", ""),  # cut off
+        ("<think>a</think>b<think>c</think>d", "a</think>b<think>c", "d"),
+        (f"<|channel|>analysis<|message|>hm<|end|>{FINAL}Paris", "hm", "Paris"),
+        (f"<|channel|>analysis<|message|>hm<|end|>{FINAL}Paris<|return|>", "hm", "Paris"),
+        ("<|channel|>final<|message|>Paris", None, "Paris"),
+        ("<|channel|>analysis<|message|>hm, Par", "hm, Par", ""),  # cut off
+        (f"<|channel|>analysis<|message|>hm<|end|>{FINAL}", "hm", ""),
+        ("<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>commentary<|message|>b", "a\nb", ""),
+        (f"<|channel|>analysis<|message|>a<|end|>{FINAL}x < y", "a", "x < y"),
+        ('<|channel|>final <|constrain|>json<|message|>{"a": 1}', None, '{"a": 1}'),
+        ("<|channel|>analysis", None, ""),
+        ("It is written <|channel|>final<|message|>Paris.", None, "It is written <|channel|>final<|message|>Paris."),
+    ],
+)
+def test_reasoning_is_parted_from_the_answer(text: str, reasoning: str | None, answer: str) -> None:
+    assert split_reasoning(text) == (reasoning, answer)
+
+
+@pytest.mark.parametrize("piece", ["<|channel|>", "<|channel|>a<|message|>", "<think>", "</think>", "<|start|>"])
+def test_hostile_text_takes_time_in_proportion(piece: str) -> None:
+    start = time.process_time()
+    split_reasoning(piece * 50_000)
+    assert time.process_time() - start < 20
+
+
+def make(special: bool) -> tuple[object, dict[str, int]]:
+    """A tokenizer of words, whose marks of reasoning are special tokens or not."""
+    words = {word: index for index, word in enumerate(["ask", "hm", "Paris", "<think>", "</think>", "end"])}
+    core = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="ask"))
+    core.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    marks = [tokenizers.AddedToken(mark, special=special) for mark in ("<think>", "</think>")]
+    (core.add_special_tokens if special else core.add_tokens)(marks)
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=core, eos_token="end"), words
+
+
+@pytest.mark.parametrize("special", [False, True])
+def test_marks_are_seen_whether_special_or_not(special: bool) -> None:
+    tokenizer, words = make(special)
+    said = [words[word] for word in ("<think>", "hm", "</think>", "Paris")]
+    reasoning, answer = decode(tokenizer, [words["ask"]], said)
+    assert (reasoning, answer.strip()) == ("hm", "Paris")
+
+
+def test_reasoning_may_be_opened_in_the_prompt() -> None:
+    tokenizer, words = make(False)
+    prompt = [words["ask"], words["<think>"]]
+    assert decode(tokenizer, prompt, [words["hm"]]) == ("hm", "")
+    assert decode(tokenizer, prompt[:1], [words["hm"]]) == (None, "hm")

@@ -1,0 +1,572 @@
+"""The openai engine against a real server on this machine, which misbehaves on purpose."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from capcal_lib.confidence.verbalized import verbalized
+from capcal_lib.errors import InputError
+from capcal_lib.manifests import Model, Sampling, load_model
+from capcal_lib.probes.estimates import estimate
+from capcal_lib.questions import load_questions
+from capcal_lib.questions.prompts import answer_messages
+from capcal_lib.sampling.draw import describe, sample
+from capcal_lib.sampling.engines import Failure, Request, Sample, check_engine, client, consecutive, question_seed
+from capcal_lib.sampling.engines.openai import OpenAIEngine
+from capcal_lib.sampling.store import read_record, read_samples
+from tests.sampling.chat_server import ChatServer, Exchange, Fault, cut, huge, raw, slow, status
+
+MODEL = load_model("smollm2-135m")
+QUESTIONS = load_questions("mini-capitals")
+CHOSEN = load_questions("mini-capitals", limit=4)  # what the command takes with --limit 4
+SAMPLING = Sampling(temperature=0.8, max_tokens=24, context_tokens=20_000)
+
+
+@pytest.fixture(autouse=True)
+def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for tenths of a second where one waits for half a minute."""
+    monkeypatch.setattr(client, "LONGEST_WAIT", 0.1)
+
+
+def requests(questions: int, samples: int) -> list[Request]:
+    indices = tuple(range(samples))
+    return [Request(one, answer_messages(one, MODEL.prompt_style), indices) for one in QUESTIONS[:questions]]
+
+
+def open_at(server: ChatServer, model: Model = MODEL, **options: Any) -> OpenAIEngine:
+    return OpenAIEngine(model, base_url=server.url, **{"patience": 5.0, **options})
+
+
+def draw(
+    engine: OpenAIEngine, asked: list[Request], sampling: Sampling = SAMPLING, seed: int = 0
+) -> tuple[list[Sample], list[Failure]]:
+    rows: list[Sample] = []
+    failures = []
+    for group in engine.sample(asked, sampling, seed):
+        if isinstance(group, Failure):
+            failures.append(group)
+        else:
+            rows += group
+    assert len({(row.question_id, row.sample_index) for row in rows}) == len(rows)
+    return sorted(rows, key=lambda row: (row.question_id, row.sample_index)), failures
+
+
+def first(times: int, fault: Fault) -> Callable[[int, dict[str, Any]], Fault | None]:
+    return lambda number, body: fault if number < times else None  # noqa: ARG005
+
+
+def always(fault: Fault) -> Callable[[int, dict[str, Any]], Fault | None]:
+    return lambda number, body: fault  # noqa: ARG005
+
+
+@pytest.fixture(scope="module")
+def calm() -> tuple[list[Sample], list[dict[str, Any]]]:
+    """The rows of three questions, 20 samples each, from a server that behaves, and what it was asked."""
+    with ChatServer() as server:
+        rows, failures = draw(open_at(server), requests(3, 20))
+    assert not failures
+    return rows, server.asked
+
+
+def test_every_wanted_sample_comes_once(calm: tuple[list[Sample], list[dict[str, Any]]]) -> None:
+    rows, asked = calm
+    names = sorted(one.id for one in QUESTIONS[:3])
+    assert [(row.question_id, row.sample_index) for row in rows] == [(name, i) for name in names for i in range(20)]
+    assert sorted(body["n"] for body in asked) == [4, 4, 4, 16, 16, 16]
+    for row in rows:
+        seed = question_seed(0, row.question_id) + row.sample_index
+        assert row.response.endswith(f"({seed}).")  # the choices came in another order than they are numbered
+        assert (row.reasoning, row.finish_reason, row.prompt_tokens) == (None, "stop", 40)
+        assert row.completion_tokens == len(row.response)
+
+
+def test_the_settings_are_those_of_the_manifest(calm: tuple[list[Sample], list[dict[str, Any]]]) -> None:
+    body = calm[1][0]
+    said = {name: value for name, value in body.items() if name not in ("messages", "seed", "n")}
+    assert said == {
+        "model": "smollm2-135m", "max_tokens": 24, "temperature": 0.8, "top_p": 1.0,
+        "top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0, "return_token_ids": True,
+    }  # fmt: skip
+    assert body["messages"] in [list(request.messages) for request in requests(3, 0)]
+
+
+def test_what_the_protocol_does_not_know_is_said_only_where_it_is_needed() -> None:
+    with ChatServer(software="someone", models=("Qwen/Qwen3-8B",)) as server:
+        body = open_at(server, load_model("qwen3-8b")).body(requests(1, 1)[0], load_model("qwen3-8b").sampling)
+        assert body["model"] == "Qwen/Qwen3-8B"
+        assert body["chat_template_kwargs"] == {"enable_thinking": False}
+        assert (body["temperature"], body["top_p"], body["top_k"]) == (0.7, 0.8, 20)
+        assert body.keys().isdisjoint({"min_p", "repetition_penalty", "return_token_ids"})
+    with ChatServer(software="someone") as server:
+        body = open_at(server).body(requests(1, 1)[0], SAMPLING)
+        assert body.keys() == {"model", "messages", "max_tokens", "temperature", "top_p"}
+    with ChatServer(models=("gpt-oss-20b",)) as server:
+        body = open_at(server, load_model("gpt-oss-20b")).body(requests(1, 1)[0], SAMPLING)
+        assert body["reasoning_effort"] == "medium"
+
+
+@pytest.mark.parametrize("in_flight", [1, 3, 64])
+@pytest.mark.parametrize("most_choices", [None, 1, 5])
+def test_the_rows_are_the_same_whatever_is_asked_at_a_time(
+    calm: tuple[list[Sample], list[dict[str, Any]]], in_flight: int, most_choices: int | None
+) -> None:
+    asked = requests(3, 20)[::-1]
+    with ChatServer(most_choices=most_choices, fault=always(slow(0.005))) as server:
+        engine = open_at(server, requests_in_flight=in_flight)
+        rows, failures = draw(engine, asked)
+        assert not failures
+        assert rows == calm[0]
+        assert server.most_at_once <= in_flight
+        assert engine.does_n is (most_choices is None)
+        if most_choices:
+            singles = 60 if most_choices == 1 else 48  # the last 4 of a question are fewer than 5
+            assert Counter(body["n"] for body in server.asked)[1] >= singles
+        assert draw(engine, requests(3, 20), seed=1)[0] != rows
+
+
+def test_a_server_that_refuses_n_is_asked_for_one_at_a_time(calm: tuple[list[Sample], list[dict[str, Any]]]) -> None:
+    def one_only(number: int, body: dict[str, Any]) -> Fault | None:  # noqa: ARG001
+        return status(400, "only one choice is allowed") if body.get("n", 1) > 1 else None
+
+    with ChatServer(fault=one_only) as server:
+        rows, failures = draw(open_at(server, requests_in_flight=2), requests(3, 20))
+        assert not failures
+        assert rows == calm[0]
+        assert sum(body.get("n", 1) > 1 for body in server.asked) <= 2  # those under way at the time
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        status(429, "slow down", Retry_After="0.05"),
+        status(429, "slow down"),
+        status(500, "out of memory"),
+        status(503, "loading"),
+        cut,
+        raw(b'{"choices": [{"index": 0, "mess'),
+        raw(b'{"choices": []}'),
+        raw(b'{"choices": "many", "usage": null}'),
+        raw(b"\xff\xfe not JSON at all"),
+        raw(b""),
+        slow(0.2),
+    ],
+    ids=["429 later", "429", "500", "503", "cut", "half", "empty", "types", "bytes", "nothing", "slow"],
+)
+def test_what_passes_is_waited_for(calm: tuple[list[Sample], list[dict[str, Any]]], fault: Fault) -> None:
+    with ChatServer(fault=first(3, fault)) as server:
+        rows, failures = draw(open_at(server), requests(3, 20))
+        assert not failures
+        assert rows == calm[0]
+        assert len(server.asked) <= 6 + 3
+
+
+def test_retry_after_is_honoured() -> None:
+    times: list[float] = []
+
+    def later(number: int, body: dict[str, Any]) -> Fault | None:  # noqa: ARG001
+        times.append(time.monotonic())
+        return status(429, Retry_After="1") if number == 0 else None
+
+    with ChatServer(fault=later) as server:
+        rows, _ = draw(open_at(server), requests(1, 1))
+    assert len(rows) == 1
+    assert times[1] - times[0] >= 1.0
+
+
+def test_a_retry_after_longer_than_the_patience_is_not_waited_for() -> None:
+    with ChatServer(fault=always(status(429, "come back tomorrow", Retry_After="86400"))) as server:
+        rows, failures = draw(open_at(server), requests(1, 1))
+        assert not rows
+        assert len(server.asked) == 1
+    assert failures[0].reason == "the server was away for longer than 5 s: status 429: come back tomorrow"
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        (status(500, "out of\nmemory\x1b[2J"), "status 500: out of memory\\x1b[2J (4 times)"),
+        (raw(b"<html>"), "an answer that cannot be read: Invalid JSON"),
+        (raw(b'{"choices": []}'), "an answer that cannot be read: usage Field required (4 times)"),
+        (
+            raw(b'{"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 1}}'),
+            "an answer that cannot be read: 0 choices where one was asked for (4 times)",
+        ),
+        (
+            raw(b'{"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 4294967296}}'),
+            "usage.completion_tokens Input should be less than or equal to 2147483647",
+        ),
+    ],
+)
+def test_what_does_not_pass_fails_after_four_attempts(fault: Fault, reason: str) -> None:
+    with ChatServer(fault=always(fault)) as server:
+        rows, [failure] = draw(open_at(server), requests(1, 1))
+        assert not rows
+        assert (failure.question_id, failure.sample_indices) == (QUESTIONS[0].id, (0,))
+        assert reason in failure.reason
+        assert len(server.asked) == 4
+
+
+def test_a_body_without_end_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "BODY_BYTES", 1 << 20)
+    with ChatServer(fault=always(huge)) as server:
+        rows, [failure] = draw(open_at(server), requests(1, 1))
+        assert not rows
+        assert failure.reason == "an answer of more than 1 MiB (4 times)"
+
+
+def test_an_answer_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "ANSWER_SECONDS", 0.05)
+    with ChatServer(fault=always(slow(0.5))) as server:
+        _, [failure] = draw(open_at(server), requests(1, 1))
+    assert failure.reason == "no answer within 0.05 s (4 times)"
+
+
+@pytest.mark.parametrize("code", [400, 401, 403, 404, 413, 422])
+def test_what_is_refused_is_not_asked_again(code: int) -> None:
+    with ChatServer(fault=always(status(code, "no\x07 " + 5000 * "x"))) as server:
+        rows, failures = draw(open_at(server), requests(2, 1))
+        assert not rows
+        assert len(server.asked) == 2
+    for failure in failures:
+        assert failure.reason.startswith(f"status {code}: no\\x07 xxx")
+        assert len(failure.reason) < 350
+        assert failure.reason.isprintable()
+
+
+def test_one_refused_question_does_not_touch_the_others() -> None:
+    bad = QUESTIONS[1].id
+
+    def refuse(number: int, body: dict[str, Any]) -> Fault | None:  # noqa: ARG001
+        return status(400, "too long") if QUESTIONS[1].text in body["messages"][-1]["content"] else None
+
+    with ChatServer(fault=refuse) as server:
+        rows, failures = draw(open_at(server), requests(4, 20))
+        assert len(server.asked) <= 8 + 1  # one was asked for a single token, to find out whether n was the matter
+    assert {failure.question_id for failure in failures} == {bad}
+    assert sorted(index for failure in failures for index in failure.sample_indices) == list(range(20))
+    assert len(rows) == 60
+    assert {row.question_id for row in rows} == {one.id for one in QUESTIONS[:4]} - {bad}
+
+
+def test_a_server_that_dies_and_comes_back_within_the_patience(
+    calm: tuple[list[Sample], list[dict[str, Any]]],
+) -> None:
+    with ChatServer() as server:
+        engine = open_at(server, patience=30.0, requests_in_flight=2)
+        stream = engine.sample(requests(3, 20), SAMPLING, 0)
+        rows = list(next(stream))  # type: ignore[arg-type]
+        server.stop()
+        back = threading.Timer(0.4, server.start)
+        back.start()
+        for group in stream:
+            assert not isinstance(group, Failure)
+            rows += group
+        back.join()
+    assert sorted(rows, key=lambda row: (row.question_id, row.sample_index)) == calm[0]
+
+
+def test_a_server_that_stays_away_ends_the_run_with_the_rest_failed() -> None:
+    with ChatServer() as server:
+        engine = open_at(server, patience=0.3, requests_in_flight=2)
+        stream = engine.sample(requests(40, 16), SAMPLING, 0)
+        rows = list(next(stream))  # type: ignore[arg-type]
+        server.stop()
+        failed = 0
+        for group in stream:
+            if isinstance(group, Failure):
+                assert group.reason.startswith("the server was away for longer than 0.3 s: ")
+                failed += len(group.sample_indices)
+            else:
+                rows += group
+        assert failed
+        assert len(rows) + failed == 640
+        server.start()
+
+
+def test_reasoning_is_kept_apart() -> None:
+    said = [
+        {"content": "4", "reasoning_content": "2 + 2"},
+        {"content": "4", "reasoning": "2 + 2"},
+        {"content": "<think>2 + 2</think>4"},
+        {"content": None, "reasoning": "2 + 2"},
+        {"content": "4"},
+        {"content": ""},
+    ]
+    ends = ["stop", "stop", "stop", "length", "stop", "length"]
+    with ChatServer(
+        software="someone", choice=lambda index: {"message": said[index], "finish_reason": ends[index]}
+    ) as server:
+        server.completion = lambda body: {  # type: ignore[method-assign]
+            "choices": [server._choice(body, index) for index in range(body["n"])],
+            "usage": {"prompt_tokens": 9, "completion_tokens": 100},
+        }
+        rows, _ = draw(open_at(server), requests(1, 6))
+    assert [(row.reasoning, row.response, row.finish_reason) for row in rows] == [
+        ("2 + 2", "4", "stop"), ("2 + 2", "4", "stop"), ("2 + 2", "4", "stop"), ("2 + 2", "", "length"),
+        (None, "4", "stop"), (None, "", "length"),
+    ]  # fmt: skip
+    assert sum(row.completion_tokens for row in rows) == 100  # divided by the length of the texts
+    assert rows[0].completion_tokens > 3 * rows[4].completion_tokens > 0
+
+
+def test_an_answer_that_ended_otherwise_is_a_failure() -> None:
+    ends = ["stop", "content_filter", None, "length"]
+    with ChatServer(choice=lambda index: {"finish_reason": ends[index]}) as server:
+        rows, failures = draw(open_at(server), requests(1, 4))
+    assert [row.sample_index for row in rows] == [0, 3]
+    assert {failure.sample_indices: failure.reason for failure in failures} == {
+        (1,): "the server ended an answer with 'content_filter'",
+        (2,): "the server ended an answer with 'None'",
+    }
+
+
+def test_prompt_and_answer_together_keep_to_the_context() -> None:
+    tight = Sampling(temperature=1.0, max_tokens=100, context_tokens=100)
+    with ChatServer(prompt_tokens=40) as server:
+        rows, _ = draw(open_at(server), requests(2, 20), tight)
+        asked = Counter((body["max_tokens"], body.get("n", 1)) for body in server.asked)
+        assert asked == {(1, 1): 2, (60, 16): 2, (60, 4): 2}  # one token a question tells how long the prompt is
+        assert len(rows) == 40
+    with ChatServer(prompt_tokens=100) as server:
+        rows, failures = draw(open_at(server), requests(2, 20), tight)
+        assert not rows
+        assert len(server.asked) == 2
+    assert {failure.reason for failure in failures} == {
+        "the prompt has 100 tokens, which leaves no room for an answer in context_tokens = 100"
+    }
+
+
+def test_closing_early_stops_the_requests() -> None:
+    with ChatServer(fault=always(slow(0.05))) as server:
+        stream = open_at(server, requests_in_flight=2).sample(requests(50, 1), SAMPLING, 0)
+        next(stream)
+        stream.close()  # type: ignore[attr-defined]
+        time.sleep(0.5)  # until what was on its way has come in
+        asked = len(server.asked)
+        time.sleep(0.5)
+        assert asked == len(server.asked) < 50
+    assert not [thread for thread in threading.enumerate() if thread.name == "requests"]
+
+
+def test_it_works_where_a_loop_is_running(calm: tuple[list[Sample], list[dict[str, Any]]]) -> None:
+    import asyncio
+
+    with ChatServer() as server:
+
+        async def cell() -> list[Sample]:
+            return draw(open_at(server), requests(3, 20))[0]
+
+        assert asyncio.run(cell()) == calm[0]
+
+
+def test_nothing_to_draw_asks_nothing() -> None:
+    with ChatServer() as server:
+        assert draw(open_at(server), requests(3, 0)) == ([], [])
+        assert not server.asked
+
+
+def tops(exchange: Exchange, body: dict[str, Any]) -> bool:
+    assert (body["max_tokens"], body["top_logprobs"], body["logprobs"], body["temperature"]) == (1, 20, True, 1.0)
+    place = {"token": "Yes", "top_logprobs": [{"token": "Yes", "logprob": -0.1}, {"token": " No", "logprob": -3.0}]}
+    answer = exchange.server.chat.completion(body)
+    answer["choices"][0]["logprobs"] = {"content": [place]}
+    exchange.say(200, answer)
+    return True
+
+
+def test_first_token_probabilities_are_those_of_the_twenty_likeliest() -> None:
+    with ChatServer(fault=always(tops)) as server:
+        found = open_at(server).next_token_logprobs(requests(3, 0), ["Yes", "yes", " No"])
+    np.testing.assert_array_equal(found, 3 * [[-0.1, np.nan, -3.0]])
+
+
+def test_first_token_probabilities_that_are_not_given_are_refused() -> None:
+    with ChatServer() as server, pytest.raises(InputError, match="the server gives no log-probabilities"):
+        open_at(server).next_token_logprobs(requests(1, 0), ["Yes"])
+    with ChatServer(fault=always(status(400, "no"))) as server, pytest.raises(InputError, match="status 400: no; noth"):
+        open_at(server).next_token_logprobs(requests(1, 0), ["Yes"])
+
+
+def test_there_are_no_hidden_states() -> None:
+    with ChatServer() as server, pytest.raises(InputError, match="with --engine transformers"):
+        open_at(server).hidden_states(requests(1, 0))
+
+
+def test_opening_names_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ChatServer(models=("llama", "other\x1b[0m")) as server:
+        with pytest.raises(InputError, match=r"lists llama, other\\x1b\[0m, not smollm2-135m; serve"):
+            open_at(server)
+        with pytest.raises(InputError, match="not qwen3-8b or Qwen/Qwen3-8B"):
+            open_at(server, load_model("qwen3-8b"))
+        with pytest.raises(InputError, match=r"status 404: .*Not Found"):
+            OpenAIEngine(MODEL, base_url=server.url.removesuffix("/v1"))
+    with pytest.raises(InputError, match="no server answers at"):
+        open_at(server)
+    with pytest.raises(InputError, match="no server answers at nonsense"):
+        OpenAIEngine(MODEL, base_url="nonsense")
+    with ChatServer(key="secret") as server:
+        with pytest.raises(InputError, match="status 401: wrong key"):
+            open_at(server, api_key="guess")
+        monkeypatch.setenv("OPENAI_API_KEY", "secret")
+        assert open_at(server).name == "smollm2-135m"
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    with pytest.raises(InputError, match="export OPENAI_BASE_URL=http"):
+        check_engine(MODEL, "openai")
+
+
+@settings(deadline=None)
+@given(indices=st.sets(st.integers(0, 90)).map(sorted), most=st.integers(1, 20))
+def test_indices_are_cut_into_consecutive_runs(indices: list[int], most: int) -> None:
+    parts = list(consecutive(tuple(indices), most))
+    assert [index for part in parts for index in part] == indices
+    assert all(part == tuple(range(part[0], part[0] + len(part))) and len(part) <= most for part in parts)
+
+
+def test_seeds_differ_between_questions_and_runs() -> None:
+    seeds = {question_seed(seed, one.id) for seed in range(3) for one in QUESTIONS}
+    assert len(seeds) == 3 * len(QUESTIONS)
+    assert all(0 <= seed < 2**48 for seed in seeds)
+
+
+# Through the library and the command.
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
+    with ChatServer() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        yield server
+
+
+def run(store: Path, **options: Any) -> Any:
+    return sample("smollm2-135m", "mini-capitals", engine="openai", store=store, **{"k": 20, "limit": 4} | options)
+
+
+def test_failed_samples_stay_absent_and_are_tried_again(tmp_path: Path, served: ChatServer) -> None:
+    whole = read_samples(run(tmp_path / "calm").folder)
+    served.fault = lambda number, body: status(400, "busy") if body["seed"] % 2 else None  # noqa: ARG005
+    drawn = run(tmp_path / "run")
+    assert set(drawn.failed) == {"status 400: busy"}
+    assert drawn.new + sum(drawn.failed.values()) == 80
+    assert 0 < drawn.new == len(read_samples(drawn.folder)) < 80
+    served.fault = lambda number, body: None  # noqa: ARG005
+    again = run(tmp_path / "run")
+    assert (again.present, again.new, again.failed) == (drawn.new, 80 - drawn.new, {})
+    assert read_samples(again.folder).equals(whole)
+
+
+@settings(max_examples=3, deadline=None)
+@given(steps=st.lists(st.tuples(st.integers(1, 20), st.integers(1, 4)), max_size=3))
+def test_any_way_of_getting_there_gives_the_same_rows(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, int]]
+) -> None:
+    with ChatServer() as server, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_BASE_URL", server.url)
+        whole = read_samples(run(tmp_path_factory.mktemp("whole")).folder)
+        store = tmp_path_factory.mktemp("steps")
+        for k, limit in [*steps, (20, 4)]:
+            folder = run(store, k=k, limit=limit).folder
+        assert read_samples(folder).equals(whole)
+
+
+def test_the_record_says_that_rows_may_not_come_again(tmp_path: Path, served: ChatServer) -> None:  # noqa: ARG001
+    record = read_record(run(tmp_path, k=1, limit=1).folder)
+    assert record.identity.engine == "openai"
+    assert record.made_with["reproducible"].startswith("not promised")
+    own = describe(MODEL, "mini-capitals", "test", QUESTIONS, engine="transformers", seed=0)
+    assert own.made_with["reproducible"].startswith("up to rounding")
+    assert own.identity.key != record.identity.key
+
+
+def test_a_failed_verbalized_confidence_is_missing_and_asked_again(tmp_path: Path, served: ChatServer) -> None:
+    folder = run(tmp_path, k=1).folder
+    served.choice = lambda index: {"message": {"content": "\\boxed{0.7}"}}  # noqa: ARG005
+    bad = CHOSEN[2].text
+    served.fault = lambda number, body: status(400) if bad in body["messages"][-1]["content"] else None  # noqa: ARG005
+    found = verbalized(open_at(served), MODEL, CHOSEN, seed=0)
+    np.testing.assert_array_equal(found.values, [0.7, 0.7, np.nan, 0.7])
+    assert found.status.tolist() == ["ok", "ok", "missing", "ok"]
+    assert np.isnan(estimate(folder, "verbalized", engine="openai").values).sum() == 1
+    served.fault = lambda number, body: None  # noqa: ARG005
+    asked = len(served.asked)
+    assert estimate(folder, "verbalized", engine="openai").values.tolist() == [0.7, 0.7, 0.7, 0.7]
+    assert [body["max_tokens"] for body in served.asked[asked:]].count(24) == 1
+
+
+def capcal(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-W", "error", "-m", "capcal_lib.cli", *map(str, arguments)]
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=clean | environment)
+
+
+def test_the_command_says_what_failed_and_goes_on(tmp_path: Path) -> None:
+    def refuse(number: int, body: dict[str, Any]) -> Fault | None:  # noqa: ARG001
+        return status(400, "not [bold]this[/bold]") if CHOSEN[0].text in body["messages"][-1]["content"] else None
+
+    command = ("sample", "--model", "smollm2-135m", "--dataset", "mini-capitals", "--engine", "openai")
+    options = ("--k", 20, "--limit", 4, "--store", tmp_path)
+    with ChatServer(fault=refuse) as server:
+        ended = capcal(*command, *options, OPENAI_BASE_URL=server.url)
+        assert ended.returncode == 1
+        assert "60 samples drawn, 0 were there" in ended.stdout
+        assert "20 samples failed; the same command tries them again" in ended.stderr
+        assert "20 failed: status 400: not [bold]this[/bold]\n" in ended.stderr
+        assert "Traceback" not in ended.stderr
+        server.fault = lambda number, body: None  # noqa: ARG005
+        ended = capcal(*command, *options, OPENAI_BASE_URL=server.url)
+        assert ended.returncode == 0
+        assert "20 samples drawn, 60 were there" in ended.stdout
+    ended = capcal(*command, *options, "--k", 21, OPENAI_BASE_URL=server.url)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.startswith(f"capcal: no server answers at {server.url}: ")
+    assert len(ended.stderr.splitlines()) == 1
+    ended = capcal(*command, *options)
+    assert ended.returncode == 2
+    assert "OPENAI_BASE_URL" in ended.stderr
+
+
+@pytest.mark.skipif("vllm" in sys.modules, reason="vLLM is there")
+def test_a_model_for_vllm_says_how_to_get_it(tmp_path: Path) -> None:
+    from importlib.util import find_spec
+
+    if find_spec("vllm"):
+        pytest.skip("vLLM is there")
+    ended = capcal("sample", "--model", "gpt-oss-20b", "--dataset", "gsm8k", "--k", 1, "--store", tmp_path)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == (
+        "capcal: 'gpt-oss-20b' is to be drawn with vLLM, which is not installed; on Linux with a GPU say: "
+        "pip install -e '.[vllm]'; or name a server of the model with --engine openai and OPENAI_BASE_URL\n"
+    )
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_interrupt_keeps_what_was_drawn(tmp_path: Path, served: ChatServer) -> None:
+    served.fault = always(slow(0.02))
+
+    def stop(done: int, wanted: int) -> None:  # noqa: ARG001
+        if done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, progress=stop)
+    again = run(tmp_path)
+    assert again.present >= 4
+    assert again.present + again.new == 80
+
+
+def test_the_bodies_are_json_that_every_server_reads() -> None:
+    with ChatServer() as server:
+        body = open_at(server).body(requests(1, 1)[0], SAMPLING)
+    assert json.loads(json.dumps(body)) == body

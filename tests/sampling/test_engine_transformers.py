@@ -1,0 +1,543 @@
+"""The transformers engine, against plain transformers: tiny models with random weights, made here."""
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from capcal_lib.errors import InputError
+from capcal_lib.manifests import Model, Sampling, load_model
+from capcal_lib.probes.features import extract_features
+from capcal_lib.questions import Answer, Question
+from capcal_lib.sampling.draw import answer_requests
+from capcal_lib.sampling.engines import Request, Sample
+from capcal_lib.sampling.engines.token_sampling import draw_tokens, token_probabilities
+from capcal_lib.sampling.weights import weights_folder
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from capcal_lib.sampling.engines.transformers import TransformersEngine  # noqa: E402 -- needs torch
+
+WORDS = ["end", "ask", "say", "one", "two", "three", "four", "five"]
+TEMPLATE = (
+    "{% for message in messages %}ask {{ message['content'] }} {% endfor %}"
+    "{% if loud %}five {% endif %}{% if add_generation_prompt %}say{% endif %}"
+)
+SIZES: dict[str, Any] = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+    "max_position_embeddings": 128,
+    "initializer_range": 0.5,
+    "bos_token_id": None,
+    "eos_token_id": 0,
+    "pad_token_id": 0,
+    "tie_word_embeddings": False,
+}
+ARCHITECTURES = ["llama", "qwen2", "qwen3", "olmo2"]
+
+
+def manifest(**changes: Any) -> Model:
+    return load_model("smollm2-135m").model_copy(update={"name": "tiny", "weights": (), **changes})
+
+
+def settings(**changes: Any) -> Sampling:
+    return Sampling(**{"temperature": 1.0, "max_tokens": 6, "context_tokens": 64, **changes})
+
+
+def make_weights(folder: Path, architecture: str, words: list[str] = WORDS, **changes: Any) -> Path:
+    """Save a tiny model whose tokens are words, and give its attention something to tell apart."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    vocabulary = {word: i for i, word in enumerate(words)}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="ask"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="end")
+    fast.chat_template = TEMPLATE
+    fast.save_pretrained(folder)
+    torch.manual_seed(7)
+    config = transformers.AutoConfig.for_model(architecture, vocab_size=len(words), **{**SIZES, **changes})
+    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], TransformersEngine]]:
+    made: dict[str, TransformersEngine] = {}
+
+    def engine(architecture: str) -> TransformersEngine:
+        if architecture not in made:
+            folder = make_weights(tmp_path_factory.mktemp(architecture), architecture)
+            made[architecture] = TransformersEngine(manifest(), folder)
+            # AutoTokenizer would make the words into a tokenizer of the architecture's own kind.
+            made[architecture].tokenizer = transformers.PreTrainedTokenizerFast.from_pretrained(folder)
+        return made[architecture]
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield engine
+    torch.set_num_threads(threads)
+
+
+def request(content: str, samples: int = 0, name: str | None = None) -> Request:
+    question = Question(name or content, content, Answer("short", "one"))
+    return Request(question, ({"role": "user", "content": content},), tuple(range(samples)))
+
+
+def draw(engine: TransformersEngine, requests: list[Request], sampling: Sampling, seed: int = 0) -> set[Sample]:
+    return {sample for group in engine.sample(requests, sampling, seed) for sample in group}
+
+
+@cache
+def plain(engine: TransformersEngine) -> Any:
+    """The same weights in plain transformers, with its own attention."""
+    folder = engine.network.name_or_path
+    return transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager")
+
+
+def plain_logits(engine: TransformersEngine, ids: list[int]) -> Any:
+    """Next-token logits of one sequence, without a cache."""
+    with torch.inference_mode():
+        return plain(engine)(torch.tensor([ids]), use_cache=False).logits[0, -1].double()
+
+
+def chi_square_p(counts: np.ndarray, probabilities: np.ndarray) -> float:
+    from scipy.stats import chisquare
+
+    assert counts[probabilities == 0].sum() == 0
+    order = np.argsort(probabilities)[::-1]
+    counts, expected = counts[order], probabilities[order] * counts.sum()
+    common = expected >= 8
+    counts = np.append(counts[common], counts[~common].sum())
+    expected = np.append(expected[common], expected[~common].sum())
+    keep = expected > 1e-6 * counts.sum()
+    return float(chisquare(counts[keep], expected[keep] * counts[keep].sum() / expected[keep].sum()).pvalue)
+
+
+def naive_probabilities(logits: Any, sampling: Sampling) -> np.ndarray:
+    """Temperature, then top-k, then top-p, token by token, as the words say."""
+    logits = np.asarray(logits, dtype=np.float64) / sampling.temperature
+    p = np.exp(logits - logits.max())
+    p /= p.sum()
+    order = list(np.argsort(-p, kind="stable"))[: sampling.top_k]
+    kept, total, wanted = [], 0.0, sampling.top_p * p[order].sum()
+    for token in order:
+        if total >= wanted:
+            break
+        kept.append(token)
+        total += p[token]
+    result = np.zeros_like(p)
+    result[kept] = p[kept] / total
+    return result
+
+
+SETTINGS = [
+    settings(),
+    settings(temperature=0.4),
+    settings(temperature=1.7),
+    settings(top_k=5),
+    settings(top_p=0.6),
+    settings(temperature=2.0, top_p=0.9, top_k=1500),
+    settings(temperature=8.0, top_p=0.97),
+]
+
+
+@pytest.mark.parametrize("sampling", SETTINGS, ids=str)
+@pytest.mark.parametrize("vocabulary", [8, 256, 3000])
+def test_tokens_are_drawn_with_their_probabilities(vocabulary: int, sampling: Sampling) -> None:
+    rng = np.random.default_rng(0)
+    logits = torch.tensor(rng.normal(scale=2, size=(3, vocabulary)), dtype=torch.float32)
+    rows = torch.arange(3).repeat(20_000)
+    tokens = draw_tokens(logits.clone(), rows, torch.tensor(rng.random(len(rows))), sampling)
+    for row in range(3):
+        counts = np.bincount(tokens[rows == row].numpy(), minlength=vocabulary)
+        assert chi_square_p(counts, naive_probabilities(logits[row].numpy(), sampling)) > 1e-4
+
+
+@pytest.mark.parametrize("sampling", SETTINGS, ids=str)
+def test_the_boundaries_between_tokens_are_exact(sampling: Sampling) -> None:
+    logits = torch.tensor(np.random.default_rng(1).normal(scale=2, size=(1, 700)), dtype=torch.float32)
+    edges = np.cumsum(naive_probabilities(logits[0].numpy(), sampling))
+    for nudge, side in ((-3e-7, "left"), (3e-7, "right")):
+        uniforms = np.clip(edges + nudge, 0, 1 - 1e-9)
+        drawn = draw_tokens(logits.clone(), torch.zeros(700, dtype=torch.long), torch.tensor(uniforms), sampling)
+        inside = np.diff(edges, prepend=0) > 1e-6
+        clear = inside & np.roll(inside, -1) if side == "right" else inside
+        clear[-1] = False
+        expected = np.searchsorted(edges, uniforms, side="right")
+        assert np.array_equal(drawn.numpy()[clear], expected[clear])
+
+
+def test_the_ends_of_the_unit_interval_draw_tokens_that_have_probability() -> None:
+    logits = torch.full((1, 2000), -torch.inf)
+    logits[0, 700], logits[0, 1201] = 0.0, 1.0
+    uniforms = torch.tensor([0.0, np.nextafter(1, 0)], dtype=torch.float64)
+    assert draw_tokens(logits, torch.zeros(2, dtype=torch.long), uniforms, settings()).tolist() == [700, 1201]
+
+
+def test_tokens_that_tie_at_a_limit_stay_together() -> None:
+    logits = torch.tensor([[2.0, 1.0, 1.0, 0.0]])
+    uniforms = torch.linspace(0, 0.999, 200, dtype=torch.float64)
+    for sampling in (settings(top_k=2), settings(top_p=0.7)):
+        assert set(draw_tokens(logits.clone(), torch.zeros(200, dtype=torch.long), uniforms, sampling).tolist()) == {
+            0,
+            1,
+            2,
+        }
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_every_step_has_the_logits_of_plain_transformers(
+    architecture: str, engines: Callable[[str], TransformersEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = engines(architecture)
+    seen: dict[tuple[int, ...], Any] = {}
+    step, read = engine._step, engine._read
+
+    def recording_step(branches: Any, tails: Any) -> Any:
+        logits = step(branches, tails)
+        seen.update({(*b.group.prompt, *b.tokens): row.clone() for b, row in zip(branches, logits, strict=True)})
+        return logits
+
+    def recording_read(group: Any, reader: Any) -> Any:
+        logits = read(group, reader)
+        seen[tuple(group.prompt)] = logits[0].clone()
+        return logits
+
+    monkeypatch.setattr(engine, "_step", recording_step)
+    monkeypatch.setattr(engine, "_read", recording_read)
+    monkeypatch.setattr("capcal_lib.sampling.engines.transformers.SAMPLES_IN_FLIGHT", 25)
+    requests = [request("one", 20), request("two three", 3), request("four " * 9, 11), request("five two one", 60)]
+    draw(engine, requests, settings(max_tokens=9, temperature=1.5))
+    assert len(seen) > 150
+    for ids, logits in seen.items():
+        assert np.allclose(logits, plain_logits(engine, list(ids)), atol=5e-4)
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "arm64"])
+@pytest.mark.parametrize("architecture", ["llama", "qwen3"])
+def test_bfloat16_rounds_what_linear_layers_multiply_and_nothing_else(
+    architecture: str, machine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("platform.machine", lambda: machine)
+    folder = make_weights(tmp_path, architecture)
+    engine = TransformersEngine(manifest(dtype="bfloat16"), folder)
+
+    def rounded(states: Any) -> Any:
+        return states.bfloat16().float()
+
+    naive = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager")
+    for layer in naive.modules():
+        if isinstance(layer, torch.nn.Linear):
+            for values in layer.parameters():
+                values.data = rounded(values.data)
+            layer.register_forward_pre_hook(lambda _, inputs: (rounded(inputs[0]),))
+            layer.register_forward_hook(lambda _, __, output: rounded(output))
+    asked = request("two three one")
+    prompt = engine._prompt(asked)
+    with torch.inference_mode():
+        expected = naive(torch.tensor([prompt]), use_cache=False).logits[0, -1].log_softmax(-1)
+    exact = plain_logits(engine, prompt).log_softmax(-1)
+    got = engine.next_token_logprobs([asked], WORDS)[0]
+    assert np.abs(got - expected.numpy()).max() < 0.02
+    assert 1e-4 < np.abs(got - exact.numpy()).max() < 0.2
+
+
+def test_whole_answers_come_with_their_probabilities(engines: Callable[[str], TransformersEngine]) -> None:
+    engine, sampling = engines("llama"), settings(max_tokens=3, temperature=1.5)
+    asked = request("one two", 20_000)
+    prompt = engine._prompt(asked)
+    exact: dict[str, float] = {}
+    for tokens in itertools.product(range(len(WORDS)), repeat=3):
+        said, p = [], 1.0
+        for token in tokens:
+            p *= naive_probabilities(plain_logits(engine, [*prompt, *said]), sampling)[token]
+            said.append(token)
+            if token == 0:
+                break
+        if tokens == (*said, *[0] * (3 - len(said))):  # count an answer that ended early once
+            exact[" ".join(WORDS[token] for token in said if token)] = p
+    assert sum(exact.values()) == pytest.approx(1)
+    counts = Counter(sample.response for sample in draw(engine, [asked], sampling))
+    assert set(counts) <= set(exact)
+    assert chi_square_p(np.array([counts[text] for text in exact]), np.array(list(exact.values()))) > 1e-4
+
+
+def test_a_sample_is_the_same_whatever_else_is_in_the_batch(
+    engines: Callable[[str], TransformersEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = engines("qwen3")
+    requests = [request("one", 30), request("two two two", 40), request("three " * 12, 25)]
+    everything = draw(engine, requests, settings())
+    assert len(everything) == 95
+    assert draw(engine, requests[::-1], settings()) == everything
+    part = Request(requests[1].question, requests[1].messages, (39, 4))
+    assert draw(engine, [part], settings()) == {
+        s for s in everything if s.question_id == "two two two" and s.sample_index in (4, 39)
+    }
+    for size in (1, 7, 33):
+        monkeypatch.setattr("capcal_lib.sampling.engines.transformers.SAMPLES_IN_FLIGHT", size)
+        assert draw(engine, requests, settings()) == everything
+
+
+def test_another_seed_question_or_index_gives_another_answer(engines: Callable[[str], TransformersEngine]) -> None:
+    engine = engines("llama")
+    first = {s.sample_index: s.response for s in draw(engine, [request("one", 40, "a")], settings())}
+    seeded = {s.sample_index: s.response for s in draw(engine, [request("one", 40, "a")], settings(), seed=1)}
+    renamed = {s.sample_index: s.response for s in draw(engine, [request("one", 40, "b")], settings())}
+    assert first != seeded
+    assert first != renamed
+    assert len(set(first.values())) > 10
+
+
+def test_temperature_zero_is_greedy(engines: Callable[[str], TransformersEngine]) -> None:
+    engine = engines("qwen2")
+    asked = request("two four", 3)
+    ids = prompt = engine._prompt(asked)
+    while len(ids) < len(prompt) + 6 and (len(ids) == len(prompt) or ids[-1] != 0):
+        ids = [*ids, int(plain_logits(engine, ids).argmax())]
+    said = [WORDS[token] for token in ids[len(prompt) :] if token]
+    samples = draw(engine, [asked], settings(temperature=0.0))
+    assert {sample.response for sample in samples} == {" ".join(said)}
+    assert {sample.completion_tokens for sample in samples} == {len(ids) - len(prompt)}
+
+
+def test_samples_count_their_tokens_and_say_why_they_ended(engines: Callable[[str], TransformersEngine]) -> None:
+    samples = draw(engines("llama"), [request("one", 200)], settings(temperature=2.0))
+    assert {sample.finish_reason for sample in samples} == {"stop", "length"}
+    for sample in samples:
+        words = len(sample.response.split())
+        assert sample.completion_tokens == words + (sample.finish_reason == "stop")
+        assert sample.finish_reason == "stop" or words == 6
+        assert sample.prompt_tokens == 3
+        assert sample.reasoning is None
+
+
+def test_the_context_bounds_the_answer(engines: Callable[[str], TransformersEngine]) -> None:
+    samples = draw(engines("llama"), [request("one", 50)], settings(temperature=2.0, context_tokens=5))
+    assert max(sample.completion_tokens for sample in samples) == 2
+    with pytest.raises(InputError, match=r"question 'one': the prompt has 3 tokens, .* context_tokens = 3"):
+        draw(engines("llama"), [request("one", 1)], settings(context_tokens=3))
+
+
+def test_the_chat_template_gets_its_switches(engines: Callable[[str], TransformersEngine]) -> None:
+    engine = engines("llama")
+    assert engine._prompt(request("one")) == [WORDS.index(word) for word in ("ask", "one", "say")]
+    loud = TransformersEngine(manifest(chat_template={"loud": True}), Path(engine.network.name_or_path))
+    assert loud._prompt(request("one")) == [WORDS.index(word) for word in ("ask", "one", "five", "say")]
+
+
+MIXED = ["one", "two " * 30, "three four", "one", "one two " * 7, "three four five"]  # some begin alike, two are equal
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_hidden_states_and_logprobs_equal_plain_transformers(
+    architecture: str, engines: Callable[[str], TransformersEngine]
+) -> None:
+    engine = engines(architecture)
+    requests = [request(content) for content in MIXED]
+    states = engine.hidden_states(requests)
+    logprobs = engine.next_token_logprobs(requests, ["one", "no such", "five"])
+    assert states.shape == (6, 32)
+    assert states.dtype == np.float32
+    assert np.isnan(logprobs[:, 1]).all()
+    for row, asked in enumerate(requests):
+        with torch.inference_mode():
+            out = plain(engine)(torch.tensor([engine._prompt(asked)]), output_hidden_states=True)
+        expected = torch.stack([layer[0, -1] for layer in out.hidden_states]).mean(0)
+        assert len(out.hidden_states) == 4
+        assert np.allclose(states[row], expected, rtol=1e-5, atol=1e-4)  # values of about 20
+        assert np.allclose(logprobs[row, [0, 2]], out.logits[0, -1].log_softmax(-1)[[3, 7]], atol=5e-4)
+
+
+@pytest.mark.parametrize("pack_tokens", [1, 40, 4096])
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("architecture", ["llama", "qwen3"])
+def test_every_layer_is_read_at_the_last_token_however_prompts_are_packed(
+    architecture: str,
+    side: str,
+    pack_tokens: int,
+    engines: Callable[[str], TransformersEngine],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engine = engines(architecture)
+    monkeypatch.setattr("capcal_lib.sampling.engines.transformers.PACK_TOKENS", pack_tokens)
+    monkeypatch.setattr(engine.tokenizer, "padding_side", side)
+    shared = "two three four five " * 10  # a beginning that is read before those that share it
+    requests = [request(content) for content in [*MIXED, f"{shared} one", f"{shared} five", f"{shared} two"]]
+    every = engine.hidden_states(requests, "all")
+    assert every.shape == (9, 4, 32)
+    assert every.dtype == np.float32
+    for row, asked in enumerate(requests):
+        with torch.inference_mode():
+            out = plain(engine)(torch.tensor([engine._prompt(asked)]), output_hidden_states=True)
+        expected = torch.stack([layer[0, -1] for layer in out.hidden_states])
+        assert np.allclose(every[row], expected, rtol=1e-5, atol=2e-4)  # values of about 20
+    np.testing.assert_allclose(engine.hidden_states(requests), every.mean(axis=1), atol=1e-4)
+    np.testing.assert_allclose(engine.hidden_states(requests, "max"), every.max(axis=1), atol=1e-4)
+
+
+def test_features_are_read_after_the_very_tokens_that_sampling_reads(
+    engines: Callable[[str], TransformersEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = engines("llama")
+    monkeypatch.setattr(engine, "model", manifest(chat_template={"loud": True}))
+    questions = [Question(text, text, Answer("short", "one")) for text in ("one", "two three", "one two")]
+    read: list[list[int]] = []
+    forward = engine.network.get_decoder().embed_tokens.register_forward_hook(
+        lambda _, inputs, __: read.extend(inputs[0].tolist())
+    )
+    monkeypatch.setattr("capcal_lib.sampling.engines.transformers.PACK_TOKENS", 1)  # one prompt a pass
+    monkeypatch.setattr("capcal_lib.sampling.engines.transformers._common", lambda *_: 0)  # all of it
+    try:
+        extract_features(engine, engine.model, questions)
+        for_features, read[:] = sorted(read), []
+        draw(
+            engine,
+            answer_requests(engine.model, questions, {one.id: (0,) for one in questions}),
+            settings(max_tokens=1, context_tokens=128),
+        )
+    finally:
+        forward.remove()
+    assert for_features == sorted(read)
+    assert len(for_features) == 3
+    assert all(WORDS[ids[-2]] == "five" and WORDS[ids[-1]] == "say" for ids in for_features)
+
+
+def test_no_layer_keeps_more_than_the_last_tokens_and_no_head_is_used(
+    engines: Callable[[str], TransformersEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = engines("llama")
+    kept: list[tuple[int, ...]] = []
+    stack = torch.stack
+    monkeypatch.setattr(
+        torch, "stack", lambda states, dim: kept.extend(tuple(s.shape) for s in states) or stack(states, dim)
+    )
+    head = engine.network.lm_head.register_forward_hook(lambda *_: pytest.fail("the head over the vocabulary is used"))
+    try:
+        engine.hidden_states([request(content) for content in MIXED])
+    finally:
+        head.remove()
+    assert sum(shape[0] for shape in kept) == 4 * len(MIXED)
+    assert {shape[1:] for shape in kept} == {(32,)}
+
+
+def test_nothing_asked_gives_empty_arrays(engines: Callable[[str], TransformersEngine]) -> None:
+    assert engines("llama").hidden_states([]).shape == (0, 32)
+    assert engines("llama").next_token_logprobs([], ["one"]).shape == (0, 1)
+    assert draw(engines("llama"), [request("one")], settings()) == set()
+
+
+def test_a_sliding_window_is_refused_only_where_it_would_matter(tmp_path: Path) -> None:
+    layers = ["full_attention", "sliding_attention", "full_attention"]
+    folder = make_weights(tmp_path, "qwen3", layer_types=layers, use_sliding_window=True, sliding_window=12)
+    engine = TransformersEngine(manifest(), folder)
+    assert len(draw(engine, [request("one", 4)], settings())) == 4
+    with pytest.raises(InputError, match="question 'one': 13 tokens are more than the sliding window of 12 of 'tiny'"):
+        draw(engine, [request("one", 4)], settings(max_tokens=10))
+    with pytest.raises(InputError, match="sliding window"):
+        engine.hidden_states([request("one two " * 9)])
+
+
+def test_attention_that_cannot_be_shared_is_refused(tmp_path: Path) -> None:
+    config = {"num_local_experts": 2, "layer_types": ["full_attention"] * 3, "num_experts_per_tok": 1}
+    engine = TransformersEngine(manifest(), make_weights(tmp_path, "gpt_oss", **config))
+    with pytest.raises(InputError, match=r"cannot do this model's attention \(s_aux\); use vllm"):
+        draw(engine, [request("one", 1)], settings())
+
+
+def test_reasoning_is_kept_apart(tmp_path: Path) -> None:
+    words = ["end", "ask", "say", "<think>", "</think>", "one"]
+    engine = TransformersEngine(manifest(), make_weights(tmp_path, "llama", words))
+    samples = draw(engine, [request("one", 300)], settings(temperature=3.0))
+    assert all("</think>" not in sample.response for sample in samples)
+    assert any(sample.reasoning and sample.response for sample in samples)
+    assert any(sample.reasoning and not sample.response for sample in samples)
+
+
+@pytest.fixture(scope="module")
+def smollm() -> TransformersEngine:
+    model = load_model("smollm2-135m")
+    if weights_folder(model) is None:
+        pytest.skip("the weights of smollm2-135m are not here: capcal sample --model smollm2-135m gets them")
+    return TransformersEngine(model)
+
+
+def test_the_embedded_model_draws_with_its_probabilities(
+    smollm: TransformersEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("capcal_lib.sampling.engines.transformers.SAMPLES_IN_FLIGHT", 20_000)
+    asked, sampling = request("What is the capital of Norway?", 20_000), settings(max_tokens=1)
+    p = naive_probabilities(plain_logits(smollm, smollm._prompt(asked)), sampling)
+    texts = [smollm.tokenizer.decode([token], skip_special_tokens=True) for token in range(len(p))]
+    counts = Counter(sample.response for sample in draw(smollm, [asked], sampling))
+    exact: Counter[str] = Counter()
+    for text, probability in zip(texts, p, strict=True):
+        exact[text] += probability
+    assert chi_square_p(np.array([counts[text] for text in exact]), np.array(list(exact.values()))) > 1e-4
+
+
+@pytest.mark.parametrize("sampling", SETTINGS, ids=str)
+def test_token_probabilities_are_those_of_the_words(sampling: Sampling) -> None:
+    logits = torch.tensor(np.random.default_rng(2).normal(scale=2, size=(3, 700)), dtype=torch.float32)
+    for row, found in enumerate(token_probabilities(logits.clone(), sampling).numpy()):
+        np.testing.assert_allclose(found, naive_probabilities(logits[row].numpy(), sampling), atol=1e-6)
+
+
+def test_token_probabilities_at_temperature_zero() -> None:
+    logits = torch.tensor([[0.0, 2.0, 1.0]])
+    assert token_probabilities(logits, settings(temperature=0.0)).tolist() == [[0.0, 1.0, 0.0]]
+
+
+def every_answer(engine: TransformersEngine, prompt: list[int], sampling: Sampling) -> Counter[str]:
+    """All answers with their probabilities, by following every token from plain transformers' logits."""
+    answers: Counter[str] = Counter()
+    waiting: list[tuple[list[int], float]] = [([], 1.0)]
+    while waiting:
+        said, mass = waiting.pop()
+        for token, p in enumerate(naive_probabilities(plain_logits(engine, prompt + said), sampling)):
+            longer = [*said, token]
+            if token in engine.ends or len(longer) == sampling.max_tokens:
+                answers[engine.tokenizer.decode(longer, skip_special_tokens=True)] += mass * p
+            elif p:
+                waiting.append((longer, mass * p))
+    return answers
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("changes", [{"max_tokens": 1}, {"max_tokens": 3}, {"max_tokens": 3, "top_p": 0.8, "top_k": 5}])
+def test_all_answers_are_found_with_their_probabilities(
+    architecture: str, changes: dict[str, Any], engines: Callable[[str], TransformersEngine]
+) -> None:
+    engine, sampling = engines(architecture), settings(temperature=0.8, **changes)
+    asked = [request("one two"), request("one three four")]
+    found = {each.question_id: each for each in engine.likely_answers(asked, sampling, 1e-12)}
+    for one in asked:
+        answers: Counter[str] = Counter()
+        for response, p in zip(found[one.question.id].responses, found[one.question.id].probabilities, strict=True):
+            answers[response] += p
+        expected = every_answer(engine, engine._prompt(one), sampling)
+        assert sum(answers.values()) == pytest.approx(1, abs=1e-6)
+        assert answers.keys() == {text for text, p in expected.items() if p > 1e-12}
+        for text, p in answers.items():
+            assert p == pytest.approx(expected[text], abs=1e-5)
+    if sampling.max_tokens == 1:
+        assert {each.passes for each in found.values()} == {1}
+
+
+def test_unlikely_beginnings_are_left_out(engines: Callable[[str], TransformersEngine]) -> None:
+    engine = engines("llama")
+    every = next(engine.likely_answers([request("one two")], settings(max_tokens=4), 1e-12))
+    likely = next(engine.likely_answers([request("one two")], settings(max_tokens=4), 0.01))
+    assert likely.passes < every.passes
+    assert 0 < sum(likely.probabilities) < sum(every.probabilities)
+    assert min(likely.probabilities) >= 0.01

@@ -1,0 +1,145 @@
+"""Keeping one position's hidden states, on networks built as vLLM builds its own."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from capcal_lib.sampling.engines.hidden_states import PositionWatcher
+
+torch = pytest.importorskip("torch")
+
+LAYERS, WIDTH = 3, 4
+Tensor = Any
+
+
+class TwoPartLayer(torch.nn.Module):  # type: ignore[misc, name-defined]
+    """As most of vLLM's: the residual apart, added in place when the layer begins."""
+
+    def forward(self, positions: Tensor, hidden_states: Tensor, residual: Tensor | None) -> tuple[Tensor, Tensor]:
+        residual = hidden_states.clone() if residual is None else residual.add_(hidden_states)
+        return torch.sin(residual) + positions[:, None], residual
+
+
+class WholeLayer(torch.nn.Module):  # type: ignore[misc, name-defined]
+    """As in networks that vLLM takes from transformers: with a batch of one in front, and other names."""
+
+    def forward(self, hidden_states: Tensor, position_ids: Tensor | None = None) -> Tensor:
+        assert position_ids is not None
+        return hidden_states + torch.sin(hidden_states) + position_ids[..., None]
+
+
+class Norm(torch.nn.Module):  # type: ignore[misc, name-defined]
+    def forward(self, states: Tensor, residual: Tensor | None = None) -> Any:
+        return states / 2 if residual is None else ((states + residual) / 2, residual)
+
+
+class Decoder(torch.nn.Module):  # type: ignore[misc, name-defined]
+    def __init__(self, layer: type) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList(layer() for _ in range(LAYERS))
+        self.norm = Norm()
+
+    def forward(self, states: Tensor, positions: Tensor) -> Tensor:
+        if isinstance(self.layers[0], WholeLayer):
+            states = states[None]
+            for layer in self.layers:
+                states = layer(states, position_ids=positions[None])
+            return self.norm(states)[0]
+        residual = None
+        for layer in self.layers:
+            states, residual = layer(positions, states, residual)
+        return self.norm(states, residual)[0]
+
+
+class Network(torch.nn.Module):  # type: ignore[misc, name-defined]
+    def __init__(self, layer: type = TwoPartLayer, dtype: Any = torch.float32) -> None:
+        super().__init__()
+        self.model = Decoder(layer)
+        self.dtype = dtype
+
+    def forward(self, input_ids: Tensor, positions: Tensor) -> Tensor:
+        return self.model(embed(input_ids).to(self.dtype), positions)
+
+
+class Worker(PositionWatcher):
+    def __init__(self, network: Any, layers: int = LAYERS) -> None:
+        self.get_model = lambda: network
+        self.model_config = SimpleNamespace(get_total_num_hidden_layers=lambda: layers)
+
+    def read(self, layers: Any, *passes: tuple[list[int], list[int]], position: int) -> np.ndarray:
+        self.watch_position(position)
+        for ids, positions in passes:
+            self.get_model()(input_ids=torch.tensor(ids), positions=torch.tensor(positions))
+        return np.frombuffer(self.end_watch(layers), dtype=np.float32)
+
+
+def embed(ids: Tensor) -> Tensor:
+    return torch.cos(ids[:, None] * torch.arange(1.0, WIDTH + 1))
+
+
+def expected(token: int, position: int) -> np.ndarray:
+    """The states at a position: in these networks they depend on no other, and both kinds come to the same."""
+    states = [embed(torch.tensor([token]))[0]]
+    for _ in range(LAYERS):
+        states.append(states[-1] + torch.sin(states[-1]) + position)
+    states[-1] = states[-1] / 2
+    return torch.stack(states).numpy()
+
+
+@pytest.mark.parametrize("layer", [TwoPartLayer, WholeLayer])
+def test_the_states_are_what_enters_each_layer_and_leaves_the_norm(layer: type) -> None:
+    worker, ids = Worker(Network(layer)), [5, 6, 7]
+    every = worker.read("all", (ids, [0, 1, 2]), position=2).reshape(LAYERS + 1, WIDTH)
+    np.testing.assert_allclose(every, expected(7, 2), rtol=1e-6)
+    for name, pooled in (("mean", every.mean(0)), ("max", every.max(0))):
+        np.testing.assert_allclose(worker.read(name, (ids, [0, 1, 2]), position=2), pooled, rtol=1e-6)
+
+
+def test_only_the_pass_over_the_position_counts_and_padding_does_not() -> None:
+    """A prompt read in parts, its beginning cached, and rows behind its end that repeat an older position."""
+    worker = Worker(Network())
+    parts = ([5, 6], [32, 33]), ([7, 8, 9, 9], [34, 35, 35, 35])
+    np.testing.assert_allclose(worker.read("all", *parts, position=35), expected(8, 35).ravel(), rtol=1e-6)
+    assert sum(map(torch.Tensor.numel, worker.watched_states)) == (LAYERS + 1) * WIDTH  # and no other position
+
+
+def test_states_of_bfloat16_are_pooled_in_float32() -> None:
+    worker, asked = Worker(Network(dtype=torch.bfloat16)), ([5, 6, 7], [0, 1, 2])
+    every = worker.read("all", asked, position=2).reshape(LAYERS + 1, WIDTH)
+    assert (torch.tensor(every).bfloat16().float().numpy() == every).all()
+    mean = worker.read("mean", asked, position=2)
+    np.testing.assert_allclose(mean, every.mean(0), rtol=1e-6)
+    assert (torch.tensor(mean).bfloat16().float().numpy() != mean).any()
+
+
+class OtherNames(torch.nn.Module):  # type: ignore[misc, name-defined]
+    def forward(self, _: Tensor, x: Tensor, residual: Tensor | None) -> tuple[Tensor, Tensor]:
+        return x, x if residual is None else residual
+
+
+def test_nothing_is_given_where_the_layers_cannot_be_told() -> None:
+    compiled = Network()
+    compiled.forward = lambda **_: None  # which passes its modules by
+    renamed = Network()
+    renamed.transformer = renamed.model
+    del renamed.model
+    renamed.forward = lambda input_ids, positions: renamed.transformer(embed(input_ids), positions)
+    for worker in (
+        Worker(compiled),
+        Worker(renamed),
+        Worker(Network(OtherNames)),
+        Worker(Network(), layers=LAYERS + 1),
+    ):
+        assert worker.read("mean", ([5, 6], [0, 1]), position=1).size == 0
+    assert Worker(Network()).read("mean", ([5, 6], [0, 1]), position=2).size == 0  # it was never read
+
+
+def test_the_network_is_left_as_it_was() -> None:
+    network = Network()
+    worker = Worker(network)
+    worker.read("mean", ([5, 6], [0, 1]), position=1)
+    network(input_ids=torch.tensor([5]), positions=torch.tensor([1]))
+    assert len(worker.watched_states) == LAYERS + 1
+    assert not any(module._forward_pre_hooks or module._forward_hooks for module in network.modules())

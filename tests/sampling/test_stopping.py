@@ -1,0 +1,152 @@
+"""The stopping rule and its estimates, against brute force over all orders of outcomes."""
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from capcal_lib.errors import InputError
+from capcal_lib.grading.counts import stopped_counts
+from capcal_lib.metrics import capability_brier_terms
+from capcal_lib.metrics.intervals import binomial_interval
+from capcal_lib.sampling import stopping
+from capcal_lib.sampling.stopping import Rule, behaviour, outcomes, stops
+
+RULE = Rule(precision=0.05, k=100)
+
+
+def walk(rule: Rule, sequence: tuple[int, ...]) -> tuple[int, int]:
+    """Follow one order of outcomes to its stop, by the words of the rule."""
+    for n in range(1, rule.k + 1):
+        if n % stopping.EVERY == 0 or n == rule.k:
+            c = sum(sequence[:n])
+            low, high = binomial_interval([c], [n])[0]
+            if (high - low) / 2 <= rule.precision or n == rule.k:
+                return c, n
+    raise AssertionError
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> Rule:
+    """A rule short enough to try all 2^12 orders; it stops some at 4, 6, 8 and 10."""
+    monkeypatch.setattr(stopping, "EVERY", 2)
+    return Rule(precision=0.24, k=12)
+
+
+def test_all_ends_and_their_probabilities_are_those_of_brute_force(small: Rule) -> None:
+    mu = Fraction(3, 10)
+    exact: dict[tuple[int, int], Fraction] = {}
+    first: dict[tuple[int, int], Fraction] = {}
+    both: dict[tuple[int, int], Fraction] = {}
+    for sequence in itertools.product((0, 1), repeat=small.k):
+        end, right = walk(small, sequence), sum(sequence)
+        chance = mu**right * (1 - mu) ** (small.k - right)
+        exact[end] = exact.get(end, Fraction(0)) + chance
+        first[end] = first.get(end, Fraction(0)) + chance * sequence[0]
+        both[end] = both.get(end, Fraction(0)) + chance * sequence[0] * sequence[1]
+    correct, total = small.ends
+    ends = list(zip(correct.tolist(), total.tolist(), strict=True))
+    assert set(ends) == set(exact)
+    assert {n for _, n in ends} > {12}
+    np.testing.assert_allclose(small.probabilities([0.3])[0], [float(exact[end]) for end in ends])
+    one, two = small.unbiased(correct, total)
+    np.testing.assert_allclose(one, [float(first[end] / exact[end]) for end in ends])
+    np.testing.assert_allclose(two, [float(both[end] / exact[end]) for end in ends])
+
+
+@settings(max_examples=20, deadline=None)
+@given(precision=st.floats(0.03, 0.2), k=st.integers(2, 130), mu=st.floats(0, 1), s=st.floats(0, 1))
+def test_the_estimates_are_unbiased_whatever_the_rule_and_mu(precision: float, k: int, mu: float, s: float) -> None:
+    rule = Rule(precision, k)
+    correct, total = rule.ends
+    (chance,) = rule.probabilities([mu])
+    one, two = rule.unbiased(correct, total)
+    assert chance.sum() == pytest.approx(1)
+    assert chance @ one == pytest.approx(mu, abs=1e-10)
+    assert chance @ two == pytest.approx(mu**2, abs=1e-10)
+    terms = rule.brier_terms(np.full(len(one), s), correct, total)
+    assert chance @ terms == pytest.approx((s - mu) ** 2, abs=1e-10)
+
+
+def test_right_and_wrong_are_treated_alike() -> None:
+    correct, total = RULE.ends
+    assert sorted(zip(correct, total, strict=True)) == sorted(zip(total - correct, total, strict=True))
+    np.testing.assert_allclose(
+        RULE.unbiased(correct, total)[0], 1 - RULE.unbiased(total - correct, total)[0], atol=1e-12
+    )
+
+
+def test_a_rule_that_never_stops_early_gives_the_corrected_score_of_fixed_k() -> None:
+    rule = Rule(precision=0.001, k=20)
+    correct, total, s = np.arange(21), np.full(21, 20), np.linspace(0, 1, 21)
+    assert rule.ends[1].tolist() == [20] * 21
+    np.testing.assert_allclose(rule.unbiased(correct, total)[0], correct / 20)
+    np.testing.assert_allclose(
+        rule.brier_terms(s, correct, total), capability_brier_terms(s, correct, total, corrected=True), atol=1e-12
+    )
+
+
+def test_counts_where_no_question_stops_have_no_estimate() -> None:
+    one, two = RULE.unbiased([0, 0, 1, 5, 50, 0], [30, 20, 30, 31, 100, 100])
+    assert np.isnan(one).tolist() == np.isnan(two).tolist() == [False, True, True, True, False, True]
+
+
+def test_simulated_sampling_agrees_with_the_exact_numbers() -> None:
+    mu, n = 0.05, 20_000
+    row = behaviour(RULE, [mu]).iloc[0]
+    table = np.random.default_rng(0).binomial(1, mu, size=(n, RULE.k)).astype(np.int8)
+    at, stopped = stops(RULE, table)
+    assert stopped.all()
+    plain = np.where(np.arange(RULE.k) < at[:, None], table, 0).sum(axis=1) / at
+    error = plain.std() / np.sqrt(n)
+    assert at.mean() == pytest.approx(row["samples"], abs=1)
+    assert plain.mean() - mu == pytest.approx(row["bias"], abs=5 * error)
+    assert row["bias"] < -20 * error  # there is something to correct
+    assert np.sqrt(((plain - mu) ** 2).mean()) == pytest.approx(row["error"], rel=0.05)
+
+
+def frame(rows: dict[str, str]) -> pd.DataFrame:
+    words = {"+": "correct", "-": "incorrect", "o": "no_answer", "?": "not_scored"}
+    return pd.DataFrame(
+        [(name, index, words[sign]) for name, signs in rows.items() for index, sign in enumerate(signs) if sign != " "],
+        columns=["question_id", "sample_index", "verdict"],
+    )
+
+
+def test_looks_go_as_far_as_the_samples() -> None:
+    verdicts = frame({"a": "-" * 45, "b": "+" * 30, "c": "o" * 29, "d": "+-" * 15, "e": " " + "-" * 40, "f": "+-" * 60})
+    names, table = outcomes(verdicts, RULE.k)
+    at, stopped = stops(RULE, table)
+    assert names == list("abcdef")
+    assert at.tolist() == [30, 30, 30, 40, 10, 100]
+    assert stopped.tolist() == [True, True, False, False, False, True]
+    counts = stopped_counts(verdicts, RULE)
+    assert counts.question_ids.tolist() == ["a", "b", "f"]
+    assert counts.correct.tolist() == [0, 30, 50]
+    assert counts.total.tolist() == [30, 30, 100]
+
+
+def test_a_sample_that_is_not_scored_is_neither_right_nor_wrong() -> None:
+    counts = stopped_counts(frame({"a": "?" + "-" * 39}), RULE)
+    assert (counts.total.tolist(), counts.not_scored.tolist()) == ([29], [1])
+    assert np.isnan(RULE.unbiased(counts.correct, counts.total)[0]).all()
+
+
+def test_nothing_finished_names_the_command() -> None:
+    with pytest.raises(InputError, match=r"capcal sample --precision 0.05 --k 100"):
+        stopped_counts(frame({"a": "-" * 12}), RULE)
+
+
+@pytest.mark.parametrize(("precision", "k", "message"), [
+    (0.0, 100, "precision is the half-width of an interval, in"),
+    (0.5, 100, "got 0.5"),
+    (float("nan"), 100, "got nan"),
+    (0.05, 1, "k must be a whole number from 2"),
+])  # fmt: skip
+def test_bad_rules_are_refused(precision: float, k: int, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Rule(precision, k)
