@@ -25,12 +25,12 @@ def unknown(what: str, name: object, allowed: Iterable[str]) -> InputError:
     return InputError(f"unknown {what} {name!r}; known: {', '.join(sorted(allowed)) or 'none'}")
 
 
-def plain(text: object, characters: int = 300) -> str:
+def sanitize(text: object, characters: int = 300) -> str:
     """Make foreign text fit for a message: one line, bounded, nothing that a terminal would act on.
 
     Examples
     --------
-    >>> plain("out of\\n memory\\x1b[2J")
+    >>> sanitize("out of\\n memory\\x1b[2J")
     'out of memory\\\\x1b[2J'
     """
     words = " ".join(str(text)[: 4 * characters].split())

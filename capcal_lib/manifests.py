@@ -60,7 +60,7 @@ class Weights(Manifest):
     sha256: Sha256 | None = None
 
 
-class Asking(Manifest):
+class PromptOverride(Manifest):
     """How a model is asked on one data set, where that is not its usual way."""
 
     prompt_style: PromptStyle
@@ -83,13 +83,13 @@ class Model(Manifest):
     chat_template: dict[str, Any] = {}  # switches handed to the chat template
     dtype: DType | None = None  # of the weights; None: float32 on a CPU, the checkpoint's own on a GPU
     sampling: Sampling
-    by_dataset: dict[str, Asking] = {}  # by the data set's name
+    by_dataset: dict[str, PromptOverride] = {}  # by the data set's name
     notes: str = ""
 
-    def on(self, dataset: str) -> "Model":
+    def for_dataset(self, dataset: str) -> "Model":
         """Return the model as it is asked on a data set.
 
-        >>> load_model("qwen2.5-coder-0.5b").on("gsm8k").prompt_style
+        >>> load_model("qwen2.5-coder-0.5b").for_dataset("gsm8k").prompt_style
         'steps'
         """
         asking = self.by_dataset.get(dataset)

@@ -35,7 +35,7 @@ study
 # ## Precision
 #
 # Given $\mu$, the number of correct samples is binomial, so $\hat\mu = c/k_\text{eval}$ has variance
-# $\mu(1-\mu)/k_\text{eval}$. Asking for a Wald interval no wider than $\pm\varepsilon$ at the worst case
+# $\mu(1-\mu)/k_\text{eval}$. PromptOverride for a Wald interval no wider than $\pm\varepsilon$ at the worst case
 # $\mu = 1/2$ takes $k_\text{eval} \ge z^2 / 4\varepsilon^2$ samples.
 
 # %% label="wald-sizes" paper=["equation-17", "equation-18"] evidence=["simulated"]

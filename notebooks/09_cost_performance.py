@@ -50,7 +50,7 @@ figures.costs(scores)
 # cannot tell: the [main table](04_main_table/smollm2-135m.ipynb) has the paired tests.
 
 # %% label="cost-front" paper=["figure-3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-best = scores[tables.front(scores)] if len(scores) else scores
+best = scores[tables.pareto_front(scores)] if len(scores) else scores
 tables.show(
     best.reindex(columns=["data set", "method", "tokens", "brier", "evidence"]),
     "The Pareto front of each data set.",
@@ -90,7 +90,9 @@ tables.show(
 )
 
 # %%
-on_front = summary[tables.front(summary)].groupby("model")["method"].apply(set)
+on_front = (
+    summary[tables.pareto_front(summary)].groupby("model")["method"].apply(set)
+)
 free = [any(name.startswith("Probe") for name in each) for each in on_front]
 votes = ["Response consistency" in each for each in on_front]
 notebook.glue(panels=len(on_front), probes=sum(free), consistency=sum(votes))

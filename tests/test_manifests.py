@@ -179,7 +179,7 @@ def test_a_model_is_asked_otherwise_only_on_data_sets_that_exist(name: str) -> N
     model = load_model(name)
     assert set(model.by_dataset) <= set(dataset_names())
     for dataset, asking in model.by_dataset.items():
-        asked = model.on(dataset)
+        asked = model.for_dataset(dataset)
         assert (asked.prompt_style, asked.sampling.max_tokens) == (asking.prompt_style, asking.max_tokens)
         assert asked.sampling.temperature == model.sampling.temperature
-    assert model.on("mini-capitals") is model
+    assert model.for_dataset("mini-capitals") is model

@@ -5,7 +5,16 @@ from numpy.typing import ArrayLike
 
 from capcal_lib.applications.passk import pass_at_k
 from capcal_lib.errors import InputError
-from capcal_lib.metrics.validation import Floats, Ints, as_confidence, as_counts, as_whole, refuse, same_length, whole
+from capcal_lib.metrics.validation import (
+    Floats,
+    Ints,
+    as_confidence,
+    as_counts,
+    as_whole,
+    check_int,
+    check_rows,
+    same_length,
+)
 
 
 def allocate(confidence: ArrayLike, budget: int, *, max_per_question: ArrayLike | None = None) -> Ints:
@@ -53,7 +62,7 @@ def allocate(confidence: ArrayLike, budget: int, *, max_per_question: ArrayLike 
     array([2, 2, 2])
     """
     p = as_confidence(confidence)
-    spend = float(whole("budget", budget, least=0))
+    spend = float(check_int("budget", budget, least=0))
     most = np.full_like(p, spend) if max_per_question is None else np.minimum(_maxima(max_per_question, p.size), spend)
     between = (p > 0) & (p < 1)
     first = np.log(p, where=between, out=np.zeros_like(p))
@@ -66,7 +75,7 @@ def allocate(confidence: ArrayLike, budget: int, *, max_per_question: ArrayLike 
 
 def _maxima(max_per_question: ArrayLike, n_questions: int) -> Floats:
     if np.ndim(max_per_question) == 0:
-        return np.full(n_questions, float(whole("max_per_question", max_per_question, least=0)))
+        return np.full(n_questions, float(check_int("max_per_question", max_per_question, least=0)))
     maxima = as_whole("max_per_question", max_per_question, least=0)
     if maxima.size != n_questions:
         raise InputError(f"max_per_question has {maxima.size} rows for {n_questions} questions; give one, or one each")
@@ -164,7 +173,7 @@ def success_terms(allocation: ArrayLike, correct: ArrayLike, total: ArrayLike) -
     spent = as_whole("allocation", allocation, least=0)
     hits, samples = as_counts(correct, total)
     same_length(allocation=spent, correct=hits)
-    refuse(
+    check_rows(
         "allocation",
         spent.astype(np.float64),
         spent > samples,

@@ -18,7 +18,7 @@ from capcal_lib.book.findings import ITEMS, KINDS, VERDICTS
 from capcal_lib.metrics.intervals import binomial_interval
 from capcal_lib.results.diagnosis import PERFECT
 from capcal_lib.results.evaluation import Evaluation
-from capcal_lib.results.tables import EVEN, NO_SAMPLES, ORACLE_CC, ORACLE_RC, PANEL, UNIFORM, front
+from capcal_lib.results.tables import EVEN, NO_SAMPLES, ORACLE_CC, ORACLE_RC, PANEL, UNIFORM, pareto_front
 from capcal_lib.sampling.stopping import Rule
 
 STYLE: Any = {  # Any, because the stubs want each key as a literal
@@ -261,7 +261,7 @@ def costs(table: pd.DataFrame) -> Figure:
         figure, panels = _grid(len(panels_of), empty="nothing to draw")
         for axes, ((model, name, evidence), rows) in zip(panels, panels_of, strict=True):
             _perfect(axes, rows, best=1.0)
-            best = rows[front(rows)].sort_values("tokens")
+            best = rows[pareto_front(rows)].sort_values("tokens")
             axes.step(_places(best["tokens"]), 1 - best["brier"], where="post", color=INK, linewidth=1, alpha=0.6)
             for _, row in rows.iterrows():
                 height = 1 - row["brier"]

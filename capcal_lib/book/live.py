@@ -8,7 +8,7 @@ import pandas as pd
 from capcal_lib.errors import InputError
 from capcal_lib.grading import grade_many
 from capcal_lib.grading.counts import count_verdicts
-from capcal_lib.metrics.validation import Floats, whole
+from capcal_lib.metrics.validation import Floats, check_int
 from capcal_lib.questions import Question, load_questions
 from capcal_lib.results.evaluation import Evaluation
 from capcal_lib.sampling.draw import answer_requests
@@ -26,7 +26,7 @@ def spread(one: Evaluation, n_questions: int) -> list[Question]:
     InputError
         For less than one question.
     """
-    whole("n_questions", n_questions, least=1)
+    check_int("n_questions", n_questions, least=1)
     order = np.argsort(one.counts.expected_accuracy, kind="stable")[: int(np.sum(one.counts.total > 0))]  # NaN is last
     places = np.unique(np.linspace(0, len(order) - 1, min(n_questions, len(order))).round().astype(int))
     questions = {question.id: question for question in load_questions(one.dataset.name)}
@@ -43,7 +43,7 @@ def sample_again(one: Evaluation, questions: Sequence[Question], *, k: int, seed
     InputError
         For k < 1, and where a sample failed.
     """
-    whole("k", k, least=1)
+    check_int("k", k, least=1)
     asked = {question.id: question for question in questions}
     requests = answer_requests(one.model, questions, {name: tuple(range(k)) for name in asked})
     drawn = []

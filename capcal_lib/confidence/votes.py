@@ -12,7 +12,7 @@ from capcal_lib.grading import normalize
 from capcal_lib.grading.verdicts import read_verdicts, run_questions
 from capcal_lib.manifests import Kind, load_dataset
 from capcal_lib.metrics import capability_brier_terms
-from capcal_lib.metrics.validation import Floats, Ints, whole
+from capcal_lib.metrics.validation import Floats, Ints, check_int
 from capcal_lib.sampling.store import read_record, read_samples
 
 
@@ -36,7 +36,7 @@ def read_answers(folder: Path, *, k: int) -> Answers:
         For k < 1, a run that is not graded or corrupt, or one of which no sample lies in the range.
     """
     rows = read_verdicts(folder)
-    rows = rows[rows["sample_index"] < whole("k", k, least=1)]
+    rows = rows[rows["sample_index"] < check_int("k", k, least=1)]
     if rows.empty:
         raise InputError(f"{folder}: no samples with index 0 to {k - 1}; draw them with: capcal sample")
     names = rows["question_id"].to_numpy(str)
@@ -101,7 +101,7 @@ def vote_terms(answers: Answers, k_c: int) -> pd.DataFrame:
     InputError
         For k_c < 1.
     """
-    whole("k_c", k_c, least=1)
+    check_int("k_c", k_c, least=1)
     order = np.argsort(~answers.drawn, axis=1, kind="stable")  # each question's samples first, in their order
     codes, correct = (
         np.take_along_axis(_codes(answers), order, axis=1),

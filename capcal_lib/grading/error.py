@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from capcal_lib.errors import InputError, unknown
 from capcal_lib.metrics.intervals import Interval, _check_level, _z
-from capcal_lib.metrics.validation import Floats, as_counts, as_numbers, refuse, same_length
+from capcal_lib.metrics.validation import Floats, as_counts, as_numbers, check_rows, same_length
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,10 +80,12 @@ def grader_error(
     said, truth = as_numbers("says_correct", says_correct), as_numbers("is_correct", is_correct)
     weight = np.ones(len(said)) if weights is None else as_numbers("weight", weights)
     same_length(says_correct=said, is_correct=truth, weights=weight)
-    refuse("says_correct", said, ~np.isin(said, (0, 1)), "but must be 0 or 1 (the first row is 0)")
+    check_rows("says_correct", said, ~np.isin(said, (0, 1)), "but must be 0 or 1 (the first row is 0)")
     told = ~np.isnan(truth)
-    refuse("is_correct", truth, told & ~np.isin(truth, (0, 1)), "but must be 0, 1 or NaN (the first row is 0)")
-    refuse("weight", weight, ~((weight >= 0) & (weight < np.inf)), "but must be a number from 0 (the first row is 0)")
+    check_rows("is_correct", truth, told & ~np.isin(truth, (0, 1)), "but must be 0, 1 or NaN (the first row is 0)")
+    check_rows(
+        "weight", weight, ~((weight >= 0) & (weight < np.inf)), "but must be a number from 0 (the first row is 0)"
+    )
     found = {}
     for name, value in (("right", 1), ("wrong", 0)):
         rows = told & (truth == value) & (weight > 0)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from capcal_lib.errors import InputError
-from capcal_lib.metrics.validation import Floats, as_whole, whole
+from capcal_lib.metrics.validation import Floats, as_whole, check_int
 
 
 class Beta(NamedTuple):
@@ -124,4 +124,4 @@ def beta_sample(a: float, b: float, n: int, rng: np.random.Generator) -> Floats:
     (3,)
     """
     _check_shapes(a, b)
-    return rng.beta(a, b, size=whole("n", n, least=1))
+    return rng.beta(a, b, size=check_int("n", n, least=1))

@@ -245,7 +245,7 @@ def noise_floor(correct: ArrayLike, total: ArrayLike) -> float:
     return float((correctness_variance_terms(correct, total, corrected=True) / samples).mean())
 
 
-def noise_spread(correct: ArrayLike, total: ArrayLike) -> float:
+def null_std(correct: ArrayLike, total: ArrayLike) -> float:
     """Return the standard deviation of the corrected capability Brier of the true mu, over draws of the samples.
 
     Its mean is 0, so a corrected score within about two of these of 0 cannot be told from perfect. The corrected
@@ -269,7 +269,7 @@ def noise_spread(correct: ArrayLike, total: ArrayLike) -> float:
 
     Examples
     --------
-    >>> round(noise_spread([50, 100], [100, 100]), 5)
+    >>> round(null_std([50, 100], [100, 100]), 5)
     0.00179
     """
     variance = correctness_variance_terms(correct, total, corrected=True)
@@ -281,7 +281,7 @@ def noise_spread(correct: ArrayLike, total: ArrayLike) -> float:
     return float(np.sqrt((2 * squared / (n * (n - 1))).sum()) / len(n))
 
 
-def concordance(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> float:
+def soft_auroc(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> float:
     """Return how likely a correct sample's question has the higher confidence than an incorrect sample's.
 
     Draw a question and a correct sample of it, in proportion to mu_hat, and another with an incorrect sample, in
@@ -308,7 +308,7 @@ def concordance(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> 
 
     Examples
     --------
-    >>> concordance([0.9, 0.2], [4, 0], [4, 4]), concordance([0.5, 0.5], [4, 0], [4, 4])
+    >>> soft_auroc([0.9, 0.2], [4, 0], [4, 4]), soft_auroc([0.5, 0.5], [4, 0], [4, 4])
     (1.0, 0.5)
     """
     s, mu = _confidence_and_accuracy(confidence, correct, total)

@@ -7,7 +7,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.metrics.validation import Floats, Ints, as_confidence, as_counts, as_numbers, refuse, same_length, whole
+from capcal_lib.metrics.validation import (
+    Floats,
+    Ints,
+    as_confidence,
+    as_counts,
+    as_numbers,
+    check_int,
+    check_rows,
+    same_length,
+)
 
 BinomialMethod = Literal["jeffreys", "wilson", "clopper-pearson", "wald"]
 
@@ -141,7 +150,7 @@ def coverage_probability(
     array([0.633, 0.943])
     """
     mu = as_confidence(expected_accuracy)
-    correct = np.arange(whole("k_eval", k_eval, least=1) + 1)
+    correct = np.arange(check_int("k_eval", k_eval, least=1) + 1)
     limits = binomial_interval(correct, np.full(correct.size, k_eval), method=method, level=level)
     held = (limits[:, 0] <= mu[:, None]) & (mu[:, None] <= limits[:, 1])
     return (count_chances(mu, k_eval) * held).sum(axis=1)
@@ -293,7 +302,7 @@ def bootstrap_means(
         raise InputError(f"row {int(np.argmax(np.isinf(values).any(axis=1)))}: a term is infinite (the first row is 0)")
     if not isinstance(rng, np.random.Generator):
         raise InputError(f"rng must be a numpy random generator, such as np.random.default_rng(0); got {rng!r:.40}")
-    whole("resamples", resamples, least=1)
+    check_int("resamples", resamples, least=1)
     _check_level(level)
     known = ~np.isnan(values)
     filled = np.where(known, values, 0.0)
@@ -356,7 +365,7 @@ def paired_difference(
 
 def _as_terms(terms: ArrayLike) -> Floats:
     values = as_numbers("term", terms)
-    refuse(
+    check_rows(
         "term", values, ~np.isfinite(values), "but must be finite; leave out what was not scored (the first row is 0)"
     )
     return values

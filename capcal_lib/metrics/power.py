@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from capcal_lib.errors import InputError
-from capcal_lib.metrics.validation import as_confidence, as_counts, same_length, whole
+from capcal_lib.metrics.validation import as_confidence, as_counts, check_int, same_length
 
 
 class Components(NamedTuple):
@@ -92,7 +92,7 @@ def questions_needed(components: Components, k: int, *, power: float = 0.8, leve
     >>> [questions_needed(components, k) for k in (1, 10, 100)]
     [3925.0, 1099.0, 817.0]
     """
-    samples = whole("k", k, least=1)
+    samples = check_int("k", k, least=1)
     needed = _standard_errors(power, level) ** 2 * (components.between + components.within / samples)
     if components.difference == 0:
         return float("inf")
@@ -126,7 +126,7 @@ def samples_needed(components: Components, questions: int, *, power: float = 0.8
     [inf, 15.0, 1.0]
     """
     allowed = questions * components.difference**2 / _standard_errors(power, level) ** 2
-    whole("questions", questions, least=2)
+    check_int("questions", questions, least=2)
     if allowed <= components.between:
         return float("inf")
     return float(max(1, np.ceil(components.within / (allowed - components.between))))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from capcal_lib.metrics.validation import Floats, Ints, as_confidence, as_counts, same_length, whole
+from capcal_lib.metrics.validation import Floats, Ints, as_confidence, as_counts, check_int, same_length
 
 MESH = 2048  # cells of [0, 1] in which smooth_ece works; it moves the result by less than 1e-4
 
@@ -148,7 +148,7 @@ def binned_split(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike, *,
     [0.0473, 0.0312, 0.1701, 0.1806, 0.0056]
     """
     s, mu, _ = _checked(confidence, correct, total)
-    group = np.minimum((s * whole("bins", bins, least=1)).astype(np.int64), bins - 1)
+    group = np.minimum((s * check_int("bins", bins, least=1)).astype(np.int64), bins - 1)
     size = np.bincount(group, minlength=bins)
     filled = size > 0
     share = size[filled] / len(s)

@@ -40,7 +40,7 @@ def as_numbers(name: str, values: ArrayLike) -> Floats:
     return array.astype(np.float64)
 
 
-def refuse(name: str, values: Floats, bad: NDArray[np.bool_], rule: str) -> None:
+def check_rows(name: str, values: Floats, bad: NDArray[np.bool_], rule: str) -> None:
     """Raise an InputError for the first row that is bad, if there is one."""
     if bad.any():
         row = int(np.argmax(bad))
@@ -56,14 +56,14 @@ def as_whole(name: str, values: ArrayLike, *, least: int) -> Ints:
     """
     numbers = as_numbers(name, values)
     fits = (numbers == np.floor(numbers)) & (numbers >= least) & (numbers <= LARGEST)
-    refuse(name, numbers, ~fits, f"but must be a whole number of at least {least} (the first row is 0)")
+    check_rows(name, numbers, ~fits, f"but must be a whole number of at least {least} (the first row is 0)")
     return numbers.astype(np.int64)
 
 
-def whole(name: str, value: object, *, least: int) -> int:
+def check_int(name: str, value: object, *, least: int) -> int:
     """Return a single whole number of at least ``least``; a bool or a float is refused.
 
-    >>> whole("budget", 16, least=0)
+    >>> check_int("budget", 16, least=0)
     16
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or not least <= int(value) <= LARGEST:
@@ -79,7 +79,9 @@ def as_confidence(confidence: ArrayLike) -> Floats:
     """
     numbers = as_numbers("confidence", confidence)
     outside = ~((numbers >= 0) & (numbers <= 1))
-    refuse("confidence", numbers, outside, "but must lie in [0, 1]; leave out rows without one (the first row is 0)")
+    check_rows(
+        "confidence", numbers, outside, "but must lie in [0, 1]; leave out rows without one (the first row is 0)"
+    )
     return numbers
 
 
@@ -91,9 +93,9 @@ def as_counts(correct: ArrayLike, total: ArrayLike, *, scored: int = 0) -> tuple
     """
     hits, samples = as_whole("correct", correct, least=0), as_whole("total", total, least=0)
     same_length(correct=hits, total=samples)
-    refuse("correct", hits.astype(np.float64), hits > samples, "more than its total (the first row is 0)")
+    check_rows("correct", hits.astype(np.float64), hits > samples, "more than its total (the first row is 0)")
     needed = f"but {scored} scored sample{'s are' if scored > 1 else ' is'} needed; leave this question out"
-    refuse("total", samples.astype(np.float64), samples < scored, f"{needed} (the first row is 0)")
+    check_rows("total", samples.astype(np.float64), samples < scored, f"{needed} (the first row is 0)")
     return hits, samples
 
 

@@ -48,7 +48,7 @@ def keep_coordinates(training: Path, evaluation: Path, *, engine: str | None = N
     one, other = (read_record(folder).identity for folder in (training, evaluation))
     if (one.model, one.prompt_style) != (other.model, other.prompt_style):
         raise InputError(f"{training} and {evaluation} are runs of different models or prompts; name two of one")
-    model = load_model(one.model).on(one.dataset)
+    model = load_model(one.model).for_dataset(one.dataset)
     source = open_engine(model, engine)
     names, states, statistics = [], [], []
     for folder in (training, evaluation):

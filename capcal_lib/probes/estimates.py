@@ -201,7 +201,7 @@ def _sampled(folder: Path) -> dict[str, Question]:
 def _asked_model(folder: Path) -> Model:
     """Return the model of a run, which must still be asked in the way that its samples were drawn."""
     run = read_record(folder).identity
-    model = load_model(run.model).on(run.dataset)
+    model = load_model(run.model).for_dataset(run.dataset)
     _refuse_other(folder, "prompt style", run.prompt_style, model.prompt_style)
     _refuse_other(folder, "prompt template", run.prompt_template, template_digest(model.prompt_style))
     _refuse_other(folder, "switches of the chat template", run.chat_template, model.chat_template)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.metrics.validation import Floats, as_counts, as_numbers, refuse
+from capcal_lib.metrics.validation import Floats, as_counts, as_numbers, check_rows
 from capcal_lib.probes.persistence import read_arrays, write_arrays
 
 Matrix = npt.NDArray[np.floating]
@@ -145,7 +145,7 @@ class LinearProbe:
         [0.5]
         """
         matrix, target = as_features(features), as_numbers("mu", mu)
-        refuse("mu", target, ~((target >= 0) & (target <= 1)), "but must lie in [0, 1] (the first row is 0)")
+        check_rows("mu", target, ~((target >= 0) & (target <= 1)), "but must lie in [0, 1] (the first row is 0)")
         if len(target) != len(matrix):
             raise InputError(f"features have {len(matrix)} rows, but there is mu of {len(target)} questions")
         return self._fit(matrix, target, np.full(len(target), 1 / len(target)))

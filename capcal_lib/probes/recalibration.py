@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from capcal_lib.errors import InputError, unknown
 from capcal_lib.metrics.reliability import isotonic_fit
-from capcal_lib.metrics.validation import Floats, Ints, as_confidence, as_counts, as_numbers, same_length, whole
+from capcal_lib.metrics.validation import Floats, Ints, as_confidence, as_counts, as_numbers, check_int, same_length
 from capcal_lib.probes import LinearProbe
 
 Recalibration = Literal["isotonic", "logistic", "temperature"]
@@ -114,7 +114,7 @@ def cross_fitted(
     s = as_numbers("confidence", confidence)
     hits, samples = as_counts(correct, total)
     same_length(confidence=s, correct=hits)
-    fold = _folds(len(s), whole("folds", folds, least=2), rng, groups)
+    fold = _folds(len(s), check_int("folds", folds, least=2), rng, groups)
     there = ~np.isnan(s)
     teaches = there & (samples > 0)
     result = np.full(len(s), np.nan)

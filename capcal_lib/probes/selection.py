@@ -13,7 +13,7 @@ import numpy.typing as npt
 from capcal_lib.errors import InputError
 from capcal_lib.metrics import capability_brier_terms
 from capcal_lib.metrics.intervals import Interval, bootstrap_mean
-from capcal_lib.metrics.validation import Floats, as_counts, whole
+from capcal_lib.metrics.validation import Floats, as_counts, check_int
 from capcal_lib.probes.linear import (
     CURVATURE,
     LinearProbe,
@@ -175,7 +175,7 @@ def select_probe(
         scored = terms(predict(np.flatnonzero(~held_out), judged), judged)
         return _selection(settings, scored, {}, None, nested, corrected, rng)
 
-    whole("folds", folds, least=3)
+    check_int("folds", folds, least=3)
     if len(mu) < 2 * folds:
         raise InputError(f"{folds} folds need {2 * folds} questions; got {len(mu)}; give more, or fewer folds")
     predicted = np.empty((len(settings), len(mu)))

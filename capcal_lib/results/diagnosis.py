@@ -6,7 +6,7 @@ from typing import get_args
 import numpy as np
 import pandas as pd
 
-from capcal_lib.metrics import capability_brier_terms, concordance, spearman
+from capcal_lib.metrics import capability_brier_terms, soft_auroc, spearman
 from capcal_lib.metrics.intervals import bootstrap_means
 from capcal_lib.metrics.power import questions_needed, samples_needed, variance_components
 from capcal_lib.metrics.reliability import binned_split, isotonic_split, smooth_ece
@@ -49,7 +49,7 @@ def parts(one: Evaluation, rng: np.random.Generator) -> pd.DataFrame:
 
 def _parts(s: Floats, c: Ints, n: Ints) -> tuple[float, ...]:
     bins = binned_split(s, c, n)
-    others = smooth_ece(s, c, n), concordance(s, c, n), spearman(s, c, n)
+    others = smooth_ece(s, c, n), soft_auroc(s, c, n), spearman(s, c, n)
     return (*isotonic_split(s, c, n, corrected=True), bins.reliability, bins.resolution, *others)
 
 

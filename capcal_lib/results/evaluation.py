@@ -109,7 +109,7 @@ def load_evaluation(store: Path, model: str, dataset: str, *, k_eval: int = 100,
     if len(votes):
         stored[CONSISTENCY] = _aligned(votes, counts)
     return Evaluation(
-        model=load_model(model).on(dataset),
+        model=load_model(model).for_dataset(dataset),
         dataset=manifest,
         evidence=evidence_of(identity),
         sampled=True,
@@ -172,7 +172,7 @@ def beta_evaluation(model: str, dataset: str, *, k_eval: int = 100, rng: np.rand
         not_scored=np.zeros(len(mu), np.int64),
     )
     return Evaluation(
-        model=load_model(model).on(dataset),
+        model=load_model(model).for_dataset(dataset),
         dataset=manifest,
         evidence="simulated",
         sampled=False,

@@ -138,7 +138,7 @@ def enumerate_answers(folder: Path, *, engine: str | None = None, epsilon: float
     lacking = [name for name in read_samples(folder, KEY)["question_id"].unique() if name not in known]
     if lacking:
         run, questions = read_record(folder).identity, run_questions(folder)
-        model = load_model(run.model).on(run.dataset)
+        model = load_model(run.model).for_dataset(run.dataset)
         source = open_engine(model, engine)
         fresh = exact_accuracy(source, model, [questions[name] for name in lacking], epsilon=epsilon)
         columns = [fresh.question_ids.tolist(), fresh.lower, fresh.upper, fresh.passes]

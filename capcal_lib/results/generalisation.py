@@ -17,7 +17,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading.counts import count_verdicts
 from capcal_lib.grading.verdicts import read_verdicts
 from capcal_lib.manifests import Dataset, PromptStyle, load_dataset, load_model
-from capcal_lib.metrics import capability_brier_terms, noise_spread, uniform_baseline_brier_terms
+from capcal_lib.metrics import capability_brier_terms, null_std, uniform_baseline_brier_terms
 from capcal_lib.metrics.intervals import bootstrap_mean, paired_difference
 from capcal_lib.metrics.validation import Floats, Ints
 from capcal_lib.probes import LinearProbe
@@ -166,7 +166,7 @@ def transfer_matrix(
             score, gain = bootstrap_mean(terms, rng=rng), paired_difference(uniform, terms, rng=rng)
             kind = SHIFTS.get("" if name == MIXTURE else shift(name, test.dataset), "mixture")
             about = test.dataset.name, test.dataset.title, test.dataset.domain
-            spread = noise_spread(test.correct, test.total)
+            spread = null_std(test.correct, test.total)
             rows.append((name, *about, *score, *gain, spread, kind, gain.low > 0, test.evidence))
     columns = ["method", "dataset", "data set", "domain", "brier", "low", "high", "gain", "gain low", "gain high"]
     table = pd.DataFrame(rows, columns=[*columns, "spread", "shift", "best", "evidence"])

@@ -24,7 +24,7 @@ from capcal_lib.metrics import (
     correctness_variance_terms,
     expected_response_brier,
     noise_floor,
-    noise_spread,
+    null_std,
     spearman,
     uniform_baseline_brier,
     uniform_baseline_brier_terms,
@@ -194,7 +194,7 @@ def _scores(one: Evaluation, rng: np.random.Generator, fallback: float | None) -
     intervals, best, second = _ranked(one, terms, rng)
     twice = one.counts.total > 1
     c, n = one.counts.correct[twice], one.counts.total[twice]
-    floor, spread = (noise_floor(c, n), noise_spread(c, n)) if twice.any() else (np.nan, np.nan)
+    floor, spread = (noise_floor(c, n), null_std(c, n)) if twice.any() else (np.nan, np.nan)
     rows = []
     for method in map(str, terms):
         confidence = one.confidences.get(method)
@@ -387,7 +387,7 @@ def consistency_table(one: Evaluation, answers: Answers, k_cs: Sequence[int], rn
     """
     rows = []
     twice = one.counts.total > 1
-    spread = noise_spread(one.counts.correct[twice], one.counts.total[twice]) if twice.any() else np.nan
+    spread = null_std(one.counts.correct[twice], one.counts.total[twice]) if twice.any() else np.nan
     for k_c in k_cs:
         votes = vote_terms(answers, k_c)
         if votes.empty:
@@ -544,7 +544,7 @@ def reported_cost_table(model: str) -> pd.DataFrame:
     return rows.assign(model=load_model(model).title)
 
 
-def front(table: pd.DataFrame) -> "pd.Series[bool]":
+def pareto_front(table: pd.DataFrame) -> "pd.Series[bool]":
     """Say which rows of a cost table no other of the same model, data set and evidence beats in cost and score.
 
     Of rows that cost and score the same, all stand on the front. Uniform random, which takes nothing, does not

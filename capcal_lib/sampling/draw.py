@@ -165,7 +165,7 @@ def open_run(
     say: Say | None = None,
 ) -> Iterator[Drawing]:
     """Open a run for drawing; the parameters are those of ``sample``."""
-    manifest = load_model(model).on(dataset)
+    manifest = load_model(model).for_dataset(dataset)
     check_engine(manifest, engine)
     split = split or load_dataset(dataset).evaluation_split
     questions, source = load_split(dataset, split)

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from capcal_lib.errors import InputError
 from capcal_lib.metrics.intervals import binomial_interval
-from capcal_lib.metrics.validation import Floats, Ints, as_confidence, as_counts, same_length, whole
+from capcal_lib.metrics.validation import Floats, Ints, as_confidence, as_counts, check_int, same_length
 
 EVERY = 10  # samples between two looks
 
@@ -54,7 +54,7 @@ class Rule:
             raise InputError(
                 f"precision is the half-width of an interval, in (0, 0.5), such as 0.05; got {self.precision}"
             )
-        whole("k", self.k, least=2)
+        check_int("k", self.k, least=2)
 
     @property
     def looks(self) -> tuple[int, ...]:

@@ -269,7 +269,7 @@ def test_costs_draw_each_method_and_the_front() -> None:
     for _, row in table.iterrows():
         if row["method"] != UNIFORM:
             np.testing.assert_allclose(marks[row["method"]], [max(0.5, row["tokens"]), 1 - row["brier"]])
-    best = table[tables.front(table)]
+    best = table[tables.pareto_front(table)]
     np.testing.assert_allclose(np.sort(axes.get_lines()[0].get_ydata()), np.sort(1 - best["brier"]))
 
 

@@ -28,12 +28,12 @@ SCORES = {
     "correctness_variance": [{}, CORRECTED],
     "uniform_baseline_brier": [{}, CORRECTED],
     "noise_floor": [{}],
-    "noise_spread": [{}],
+    "null_std": [{}],
     "concordance": [{}],
     "spearman": [{}],
 }
-WITHOUT_CONFIDENCE = {"correctness_variance", "uniform_baseline_brier", "noise_floor", "noise_spread"}
-NEEDS_TWO_SAMPLES = {"noise_floor", "noise_spread"}  # and every corrected variant
+WITHOUT_CONFIDENCE = {"correctness_variance", "uniform_baseline_brier", "noise_floor", "null_std"}
+NEEDS_TWO_SAMPLES = {"noise_floor", "null_std"}  # and every corrected variant
 WITH_TERMS = {"capability_brier", "expected_response_brier", "correctness_variance", "uniform_baseline_brier"}
 VARIANTS = [(name, options) for name, variants in SCORES.items() for options in variants]
 
@@ -272,7 +272,7 @@ def test_concordance_counts_pairs_of_samples_with_ties_at_one_half(questions):
             weight = right * (1 - rate)
             pairs += weight
             wins += weight * (Fraction(1, 2) if s == other else int(s > other))
-    found = metrics.concordance(*questions)
+    found = metrics.soft_auroc(*questions)
     assert np.isnan(found) if pairs == 0 else found == pytest.approx(float(wins / pairs), abs=1e-12)
 
 
@@ -281,15 +281,15 @@ def test_concordance_is_the_weighted_auroc_of_scikit_learn():
     s, correct = rng.random(50).round(1), rng.integers(0, 8, 50)
     mu = correct / 7
     expected = roc_auc_score([1] * 50 + [0] * 50, np.r_[s, s], sample_weight=np.r_[mu, 1 - mu])
-    assert metrics.concordance(s, correct, [7] * 50) == pytest.approx(expected)
+    assert metrics.soft_auroc(s, correct, [7] * 50) == pytest.approx(expected)
 
 
 def test_concordance_of_constants_and_of_mu_itself():
-    assert metrics.concordance([0.3] * 3, [0, 1, 2], [2, 2, 2]) == 0.5
-    assert metrics.concordance([0.0, 0.5, 1.0], [0, 1, 2], [2, 2, 2]) < 1
-    assert metrics.concordance([0.0, 1.0], [0, 2], [2, 2]) == 1.0
+    assert metrics.soft_auroc([0.3] * 3, [0, 1, 2], [2, 2, 2]) == 0.5
+    assert metrics.soft_auroc([0.0, 0.5, 1.0], [0, 1, 2], [2, 2, 2]) < 1
+    assert metrics.soft_auroc([0.0, 1.0], [0, 2], [2, 2]) == 1.0
     for correct in ([0, 0], [2, 2]):
-        assert np.isnan(metrics.concordance([0.1, 0.2], correct, [2, 2]))
+        assert np.isnan(metrics.soft_auroc([0.1, 0.2], correct, [2, 2]))
 
 
 def test_noise_spread_is_the_spread_of_the_score_of_the_truth():
@@ -303,16 +303,16 @@ def test_noise_spread_is_the_spread_of_the_score_of_the_truth():
         variance += chance @ np.square(terms)
         expected = 2 * (mu * (1 - mu)) ** 2 / (n * (n - 1))
         assert chance @ np.square(terms) == pytest.approx(expected)
-        estimates = [metrics.noise_spread([c], [n]) ** 2 for c in range(n + 1)]
+        estimates = [metrics.null_std([c], [n]) ** 2 for c in range(n + 1)]
         assert chance @ estimates == pytest.approx(expected)  # estimated without bias
 
 
 @pytest.mark.parametrize("n", [2, 3])
 def test_noise_spread_with_few_samples_squares_the_unbiased_variance(n):
-    assert metrics.noise_spread([1], [n]) == pytest.approx(np.sqrt(2 / (n * (n - 1))) * (n - 1) / (n * (n - 1)))
+    assert metrics.null_std([1], [n]) == pytest.approx(np.sqrt(2 / (n * (n - 1))) * (n - 1) / (n * (n - 1)))
 
 
 def test_noise_spread_falls_with_questions_and_samples():
-    one = metrics.noise_spread([5], [10])
-    assert metrics.noise_spread([5] * 4, [10] * 4) == pytest.approx(one / 2)
-    assert metrics.noise_spread([50], [100]) < one
+    one = metrics.null_std([5], [10])
+    assert metrics.null_std([5] * 4, [10] * 4) == pytest.approx(one / 2)
+    assert metrics.null_std([50], [100]) < one

@@ -71,8 +71,8 @@ def test_lists_arrays_and_series_are_the_same(values):
 @pytest.mark.parametrize("value", [True, 1.0, "1", None, -1, 2**53, np.array([1])])
 def test_a_single_whole_number_is_refused(value):
     with pytest.raises(InputError, match="budget must be a whole number from 0"):
-        inputs.whole("budget", value, least=0)
+        inputs.check_int("budget", value, least=0)
 
 
 def test_a_numpy_integer_is_a_whole_number():
-    assert inputs.whole("budget", np.int32(3), least=0) == 3
+    assert inputs.check_int("budget", np.int32(3), least=0) == 3

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from capcal_lib.metrics import concordance, spearman
+from capcal_lib.metrics import soft_auroc, spearman
 from capcal_lib.metrics.power import questions_needed, variance_components
 from capcal_lib.results import diagnosis, tables
 from capcal_lib.results.evaluation import Evaluation
@@ -41,7 +41,7 @@ def test_parts_add_up_to_the_score_of_the_main_table() -> None:
     assert table.loc["constant", "discrimination"] == pytest.approx(0, abs=1e-12)
     assert table.loc["gaps", "missing"] == pytest.approx(0.25)
     s = one.confidences["noisy"].values
-    assert table.loc["noisy", "concordance"] == concordance(s, one.counts.correct, one.counts.total)
+    assert table.loc["noisy", "concordance"] == soft_auroc(s, one.counts.correct, one.counts.total)
     assert table.loc["noisy", "rank"] == spearman(s, one.counts.correct, one.counts.total)
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from capcal_lib.book import figures
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import RECORDED_RUNS, dataset_names, load_dataset
-from capcal_lib.metrics import capability_brier, noise_spread, uniform_baseline_brier
+from capcal_lib.metrics import capability_brier, null_std, uniform_baseline_brier
 from capcal_lib.probes.conformal import Familiarity, conformal_half_width
 from capcal_lib.probes.coordinates import FILE, keep_coordinates, layer_thirds, read_coordinates, text_statistics
 from capcal_lib.probes.estimates import extract
@@ -47,7 +47,7 @@ def test_each_cell_of_the_matrix_is_a_probe_trained_here_and_scored_there() -> N
     s, c, n = probe.predict(TESTS[1].features), TESTS[1].correct, TESTS[1].total
     assert row["brier"] == pytest.approx(capability_brier(s, c, n, corrected=True))
     assert row["gain"] == pytest.approx(uniform_baseline_brier(c, n, corrected=True) - row["brier"])
-    assert row["spread"] == pytest.approx(noise_spread(c, n))
+    assert row["spread"] == pytest.approx(null_std(c, n))
     figures.scores(matrix)  # which marks where a perfect estimator would lie
     assert row["low"] < row["brier"] < row["high"]
     assert (matrix["best"] == (matrix["gain low"] > 0)).all()

@@ -586,7 +586,7 @@ def test_the_front_is_what_nobody_beats(drawn: list[tuple[int, int, str]]) -> No
     table = pd.DataFrame(drawn, columns=["tokens", "brier", "data set"]).assign(
         method="a", model="m", evidence="measured"
     )
-    for mine, (tokens, brier, name) in zip(tables.front(table), drawn, strict=True):
+    for mine, (tokens, brier, name) in zip(tables.pareto_front(table), drawn, strict=True):
         rivals = [(t, b) for t, b, other in drawn if other == name]
         assert mine == (not any(t <= tokens and b <= brier and (t, b) != (tokens, brier) for t, b in rivals))
 
@@ -602,8 +602,8 @@ def test_the_front_ignores_uniform_random_and_keeps_kinds_of_evidence_apart() ->
             "evidence": ["measured", "measured", "reported"],
         }
     )
-    assert tables.front(table).tolist() == [False, True, True]
-    assert tables.front(table.iloc[:0]).empty
+    assert tables.pareto_front(table).tolist() == [False, True, True]
+    assert tables.pareto_front(table.iloc[:0]).empty
 
 
 def test_cost_summary_averages_what_is_there_on_all_sets() -> None:

@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar
 import httpx2
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
-from capcal_lib.errors import plain
+from capcal_lib.errors import sanitize
 
 ATTEMPTS = 4  # for a request whose answer cannot be read, or takes longer than the time limit
 ANSWER_SECONDS = 3600.0  # generous, because to give up on slow answers would favour short ones
@@ -129,9 +129,9 @@ class Client:
         except TimeoutError:
             raise _Bad(f"no answer within {ANSWER_SECONDS:g} s") from None
         except httpx2.DecodingError as error:
-            raise _Bad(f"an answer that cannot be decoded: {plain(error)}") from None
+            raise _Bad(f"an answer that cannot be decoded: {sanitize(error)}") from None
         except httpx2.TransportError as error:
-            raise _Away(plain(error) or type(error).__name__) from None
+            raise _Away(sanitize(error) or type(error).__name__) from None
         if status in AWAY:
             raise _Away(refusal(status, content), _seconds(answer.headers.get("Retry-After", "")))
         if status >= 500:
@@ -143,7 +143,7 @@ class Client:
         try:
             return read(content)
         except ValueError as error:
-            raise _Bad(f"an answer that cannot be read: {plain(error)}") from None
+            raise _Bad(f"an answer that cannot be read: {sanitize(error)}") from None
 
 
 def refusal(status: int, content: bytes) -> str:
@@ -155,7 +155,7 @@ def refusal(status: int, content: bytes) -> str:
         text = error["message"] if isinstance(error, dict) else error
     except (ValueError, AttributeError, KeyError):
         pass  # not the protocol's way to put it; shown as it is
-    return f"status {status}: {plain(text)}" if plain(text) else f"status {status}"
+    return f"status {status}: {sanitize(text)}" if sanitize(text) else f"status {status}"
 
 
 def in_thread(make: Callable[[], AsyncGenerator[R]]) -> Iterator[R]:

@@ -10,7 +10,7 @@ import httpx2
 import numpy as np
 from pydantic import BaseModel, Field, ValidationError
 
-from capcal_lib.errors import InputError, plain
+from capcal_lib.errors import InputError, sanitize
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.sampling.engines import (
     BASE_URL,
@@ -129,7 +129,7 @@ class OpenAIEngine:
         try:
             answer = httpx2.get(f"{self.url}/models", headers=self.headers, timeout=30)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            raise InputError(f"no server answers at {self.url}: {plain(error) or type(error).__name__}") from None
+            raise InputError(f"no server answers at {self.url}: {sanitize(error) or type(error).__name__}") from None
         if answer.status_code != 200:
             raise InputError(f"{self.url}/models: {refusal(answer.status_code, answer.content)}; see {BASE_URL}")
         try:
@@ -140,7 +140,8 @@ class OpenAIEngine:
         name = next((name for name in names if name in listed), None)
         if name is None:
             raise InputError(
-                f"the server at {self.url} lists {plain(', '.join(listed)) or 'no model'}, not {' or '.join(names)}; "
+                f"the server at {self.url} lists {sanitize(', '.join(listed)) or 'no model'}, "
+                f"not {' or '.join(names)}; "
                 f"serve the model under that name, with vLLM: --served-model-name {self.model.name}"
             )
         return name, listed[name]
@@ -277,7 +278,7 @@ class _Drawing:
         samples = []
         for index, choice, tokens in zip(indices, answer.choices, _tokens(answer), strict=True):
             if choice.finish_reason not in ("stop", "length"):
-                emit(Failure(name, (index,), f"the server ended an answer with {plain(choice.finish_reason)!r}"))
+                emit(Failure(name, (index,), f"the server ended an answer with {sanitize(choice.finish_reason)!r}"))
                 continue
             finish: FinishReason = "stop" if choice.finish_reason == "stop" else "length"
             reasoning, response = choice.message.parts()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from capcal_lib.errors import InputError, plain
+from capcal_lib.errors import InputError, sanitize
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.sampling.engines import FinishReason, Layers, Request, Sample, consecutive, question_seed
 from capcal_lib.sampling.engines.chat import answer_limit, decode, encode
@@ -166,7 +166,7 @@ class VllmEngine:
         try:
             return LLMEngine.from_engine_args(EngineArgs(disable_log_stats=True, **arguments))
         except (RuntimeError, ValueError, ImportError) as error:
-            raise InputError(f"vLLM could not open {self.model.name!r}: {plain(error)}") from error
+            raise InputError(f"vLLM could not open {self.model.name!r}: {sanitize(error)}") from error
 
     def _finished(
         self, prompts: Sequence[tuple[list[int], "SamplingParams"]]
