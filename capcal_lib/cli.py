@@ -191,7 +191,7 @@ def confidence(
     seed: Seed = 0,
 ) -> None:
     """Estimate a confidence for each question of a run, and keep it; consistency follows from spare samples."""
-    from capcal_lib.probes.estimates import METHODS, estimate
+    from capcal_lib.confidence.of_run import METHODS, estimate
     from capcal_lib.results.evaluation import vote
 
     if method not in (*METHODS, "consistency"):
@@ -214,7 +214,7 @@ def features(
     store: Store = LOCAL_RUNS,
 ) -> None:
     """Extract the hidden states that a probe reads, and keep them with the run. Stopped, it goes on from there."""
-    from capcal_lib.probes.estimates import extract
+    from capcal_lib.probes.features import extract
     from capcal_lib.sampling.engines import Layers
 
     if layers not in get_args(Layers):

@@ -21,7 +21,7 @@ from capcal_lib.manifests import Kind
 from capcal_lib.metrics import capability_brier, capability_brier_terms
 from capcal_lib.metrics.validation import Floats, as_confidence, as_counts, as_whole, same_length
 from capcal_lib.probes import LinearProbe
-from capcal_lib.probes.estimates import FEATURES, read_features
+from capcal_lib.probes.features import FEATURES, read_features
 from capcal_lib.questions import Answer, at_hand
 from capcal_lib.results.evaluation import CONSISTENCY, Evaluation, run_of, vote
 from capcal_lib.sampling.store import find_run, read_samples

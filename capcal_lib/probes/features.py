@@ -1,16 +1,27 @@
-"""Features: the hidden states that a probe reads (paper, appendix on linear probes)."""
+"""Features: the hidden states that a probe reads (paper, appendix on linear probes), kept beside a run's samples."""
 
 from collections.abc import Sequence
+from functools import cache, partial
+from pathlib import Path
 from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from capcal_lib.confidence.of_run import asked_model, how_to_make, refuse_other, sampled_questions
 from capcal_lib.errors import InputError, unknown
 from capcal_lib.manifests import Model
 from capcal_lib.questions import Question
+from capcal_lib.questions.prompts import answer_messages, prompt_digest
 from capcal_lib.sampling.draw import answer_requests
-from capcal_lib.sampling.engines import Engine, Layers
+from capcal_lib.sampling.engines import Engine, Layers, open_engine
+from capcal_lib.sampling.store import read_record, read_table, write_table
+from capcal_lib.sampling.weights import weights_digest
+
+FEATURES = "features.parquet"
+BATCH = 64  # questions whose hidden states are read, and then kept, together
 
 
 def extract_features(
@@ -63,3 +74,125 @@ def extract_features(
     if len(bad):
         raise InputError(f"engine {engine.family} returned features that are not finite for {questions[bad[0]].id!r}")
     return features
+
+
+def extract(folder: Path, *, layers: Layers = "mean", engine: str | None = None) -> npt.NDArray[np.float32]:
+    """Extract the hidden states of a run's questions, once, and keep them as float16, each with its prompt's digest.
+
+    Only questions that were sampled since are read again, and those whose row has no digest. What is read is kept
+    batch by batch, so a stop loses at most one batch.
+
+    Returns
+    -------
+    ndarray
+        (n_questions, hidden_size), or (n_questions, layers + 1, hidden_size) for ``all``, in the order of
+        ``read_features``; about three decimal digits are kept.
+
+    Raises
+    ------
+    InputError
+        For a number beyond float16's 65,504, a corrupt file, rows that were read from another prompt, a run whose
+        questions have changed, or a model that is asked in another way since.
+    """
+    path = features_file(folder, layers)
+    model, questions = asked_model(folder), sampled_questions(folder)
+    refuse_other(folder, "weights", read_record(folder).identity.weights, weights_digest(model))
+    prompts = {name: prompt_digest(answer_messages(one, model.prompt_style)) for name, one in questions.items()}
+    parts = _parts(path)  # what an extraction that was stopped has left
+    tables: list[pa.Table] = []
+    known: set[str] = set()
+    for file in filter(Path.exists, [path, *parts]):
+        table = _read_feature_table(file)
+        if "prompt" not in table.column_names:  # nobody knows what was read: all of it is read again
+            continue
+        table = table.filter(pc.invert(pc.is_in(table["question_id"], pa.array(known, pa.string()))))
+        names = table["question_id"].to_pylist()
+        for name, prompt in zip(names, table["prompt"].to_pylist(), strict=True):
+            if prompts.get(name) != prompt:
+                raise InputError(f"{file}: {name!r} was read from another prompt; delete the file and make it again")
+        known.update(names)
+        tables.append(table)
+    lacking = [question for name, question in questions.items() if name not in known]
+    opened = cache(partial(open_engine, model, engine))  # at the first batch, if there is one
+    for start in range(0, len(lacking), BATCH):
+        batch = lacking[start : start + BATCH]
+        features = extract_features(opened(), model, batch, layers=layers)
+        table = _feature_table(path, [(one.id, prompts[one.id]) for one in batch], features)
+        if tables and not table.schema.equals(tables[0].schema, check_metadata=False):
+            raise InputError(f"{path}: made by another engine or model; delete it and make it again")
+        parts.append(path.with_name(f"{path.stem}.part-{len(parts):05d}.parquet"))
+        write_table(parts[-1], table)
+        tables.append(table)
+    if parts:
+        write_table(path, pa.concat_tables(tables).sort_by("question_id"))
+        for part in parts:
+            part.unlink()
+    return read_features(folder, layers)[1]
+
+
+def read_features(folder: Path, layers: Layers = "mean") -> tuple[list[str], npt.NDArray[np.float32]]:
+    """Read the question ids, sorted, and the hidden states that ``extract`` kept.
+
+    Returns
+    -------
+    list of str, ndarray
+        (n_questions,) and (n_questions, hidden_size), or (n_questions, layers + 1, hidden_size) for ``all``.
+
+    Raises
+    ------
+    InputError
+        Where there are none, with the command that makes them; for a corrupt file.
+    """
+    path = features_file(folder, layers)
+    if not path.exists():
+        option = "" if layers == "mean" else f" --layers {layers}"
+        raise InputError(f"no hidden states in {folder}; {how_to_make(folder, 'features')}{option}")
+    table = _read_feature_table(path)
+    shape, kind = [len(table)], table["features"].type
+    values = table["features"].combine_chunks()
+    while pa.types.is_fixed_size_list(kind):
+        shape.append(kind.list_size)
+        values, kind = values.flatten(), kind.value_type
+    matrix = values.to_numpy(zero_copy_only=False).reshape(shape)
+    return table["question_id"].to_pylist(), matrix.astype(np.float32)
+
+
+def features_file(folder: Path, layers: Layers = "mean") -> Path:
+    """Return where a run keeps the hidden states of these layers.
+
+    Raises
+    ------
+    InputError
+        For unknown layers.
+    """
+    if layers not in get_args(Layers):
+        raise unknown("layers", layers, get_args(Layers))
+    return folder / (FEATURES if layers == "mean" else f"features-{layers}.parquet")
+
+
+def _parts(path: Path) -> list[Path]:
+    """List the batches of hidden states that are not in their file yet."""
+    return sorted(path.parent.glob(f"{path.stem}.part-*.parquet"))
+
+
+def _feature_table(path: Path, rows: list[tuple[str, str]], features: npt.NDArray[np.float32]) -> pa.Table:
+    """Return (question id, digest of its prompt) and hidden states as a table of float16."""
+    far = np.abs(features).reshape(len(rows), -1).max(axis=1) > np.finfo(np.float16).max
+    if far.any():
+        raise InputError(
+            f"the hidden states of {rows[int(far.argmax())][0]!r} go beyond 65,504, the largest float16; "
+            f"they cannot be kept in {path}"
+        )
+    values = pa.array(features.astype(np.float16).ravel())
+    for size in reversed(features.shape[1:]):
+        values = pa.FixedSizeListArray.from_arrays(values, size)
+    names, prompts = zip(*rows, strict=True)
+    return pa.table({"question_id": names, "prompt": prompts, "features": values})
+
+
+def _read_feature_table(path: Path) -> pa.Table:
+    table = read_table(path)
+    known = table.column_names in (["question_id", "prompt", "features"], ["question_id", "features"])
+    if not known or not pa.types.is_fixed_size_list(table["features"].type):
+        raise InputError(f"{path}: not a file of hidden states; delete it and make it again with: capcal features")
+    return table

@@ -12,6 +12,7 @@ import pandas as pd
 
 from capcal_lib.confidence import Confidence, estimated
 from capcal_lib.confidence.consistency import consistency
+from capcal_lib.confidence.of_run import METHODS, confidence_file, read_confidence
 from capcal_lib.confidence.votes import Answers, canonical, mean_tokens, read_answers
 from capcal_lib.errors import InputError
 from capcal_lib.grading.counts import Counts, count_verdicts
@@ -19,7 +20,7 @@ from capcal_lib.grading.verdicts import FILE, read_verdicts
 from capcal_lib.manifests import Dataset, Model, PromptStyle, dataset_names, load_dataset, load_model
 from capcal_lib.metrics.beta import beta_from_moments, beta_sample
 from capcal_lib.probes import LinearProbe
-from capcal_lib.probes.estimates import FEATURES, METHODS, confidence_file, read_confidence, read_features
+from capcal_lib.probes.features import FEATURES, read_features
 from capcal_lib.reported import beta_moments
 from capcal_lib.sampling.store import Identity, differences, find_run, read_record
 

@@ -24,7 +24,7 @@ from capcal_lib.probes import LinearProbe
 from capcal_lib.probes.conformal import Familiarity, conformal_half_width
 from capcal_lib.probes.coordinates import FILE as COORDINATES
 from capcal_lib.probes.coordinates import Coordinates, coordinates_command, read_coordinates
-from capcal_lib.probes.estimates import read_features
+from capcal_lib.probes.features import read_features
 from capcal_lib.reported import load_reported
 from capcal_lib.results.evaluation import Evidence, evidence_of, runs_for_probes
 from capcal_lib.results.tables import shift

@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from capcal_lib.confidence.of_run import METHODS, confidence_file
 from capcal_lib.errors import InputError
 from capcal_lib.grading import GRADER_VERSION
 from capcal_lib.grading.verdicts import read_verdicts
-from capcal_lib.probes.estimates import FEATURES, METHODS, confidence_file
+from capcal_lib.probes.features import FEATURES
 from capcal_lib.sampling.sessions import Session, rates, read_sessions, wanted
 from capcal_lib.sampling.stopping import Rule, outcomes, stops
 from capcal_lib.sampling.store import (

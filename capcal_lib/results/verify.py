@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from capcal_lib.confidence.of_run import METHODS, confidence_file, read_confidence
 from capcal_lib.errors import InputError
 from capcal_lib.grading import GRADER_VERSION
 from capcal_lib.grading.verdicts import read_verdicts
 from capcal_lib.manifests import data_dir, load_dataset, load_model
-from capcal_lib.probes.estimates import FEATURES, METHODS, confidence_file, read_confidence, read_features
+from capcal_lib.probes.features import FEATURES, read_features
 from capcal_lib.questions import Question, load_questions, questions_digest, subset
 from capcal_lib.results.exact import FILE as EXACT
 from capcal_lib.results.exact import read_exact

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from capcal_lib.confidence.of_run import confidence_file, estimate, read_confidence
 from capcal_lib.errors import InputError
 from capcal_lib.grading import GRADER_VERSION
 from capcal_lib.grading.counts import count_verdicts
@@ -15,7 +16,7 @@ from capcal_lib.grading.verdicts import FILE, SCHEMA, grade_run, read_verdicts
 from capcal_lib.manifests import RECORDED_RUNS, dataset_names, load_dataset, load_model
 from capcal_lib.metrics import correctness_variance
 from capcal_lib.probes import LinearProbe
-from capcal_lib.probes.estimates import FEATURES, confidence_file, estimate, extract, read_confidence, read_features
+from capcal_lib.probes.features import FEATURES, extract, read_features
 from capcal_lib.questions import load_questions
 from capcal_lib.reported import beta_moments
 from capcal_lib.results.evaluation import (

@@ -16,7 +16,7 @@ from capcal_lib.manifests import RECORDED_RUNS, dataset_names, load_dataset
 from capcal_lib.metrics import capability_brier, null_std, uniform_baseline_brier
 from capcal_lib.probes.conformal import Familiarity, conformal_half_width
 from capcal_lib.probes.coordinates import FILE, keep_coordinates, layer_thirds, read_coordinates, text_statistics
-from capcal_lib.probes.estimates import extract
+from capcal_lib.probes.features import extract
 from capcal_lib.probes.kernel import KernelProbe, principal_coordinates
 from capcal_lib.questions import load_questions
 from capcal_lib.results import generalisation as lab

@@ -8,9 +8,10 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from capcal_lib.confidence.of_run import estimate, read_confidence
 from capcal_lib.errors import InputError
 from capcal_lib.grading.verdicts import FILE, grade_run, read_verdicts
-from capcal_lib.probes.estimates import estimate, extract, read_confidence, read_features
+from capcal_lib.probes.features import extract, read_features
 from capcal_lib.results.merging import merge
 from capcal_lib.results.verify import verify_run
 from capcal_lib.sampling import store as store_module

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from capcal_lib.confidence.of_run import estimate
 from capcal_lib.errors import InputError
 from capcal_lib.grading.adaptive import sample_until
 from capcal_lib.grading.verdicts import FILE, grade_run
 from capcal_lib.manifests import RECORDED_RUNS
-from capcal_lib.probes.estimates import estimate, extract
+from capcal_lib.probes.features import extract
 from capcal_lib.results.status import as_row, how_made, line, run_status, survey
 from capcal_lib.sampling.draw import open_run, sample
 from capcal_lib.sampling.sessions import Ask

@@ -10,11 +10,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from capcal_lib.confidence.of_run import confidence_file, estimate
 from capcal_lib.errors import InputError
 from capcal_lib.grading.adaptive import sample_until
 from capcal_lib.grading.verdicts import FILE, grade_run
 from capcal_lib.manifests import RECORDED_RUNS
-from capcal_lib.probes.estimates import FEATURES, confidence_file, estimate, extract
+from capcal_lib.probes.features import FEATURES, extract
 from capcal_lib.results.verify import verify_run, verify_store
 from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.store import list_runs

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from capcal_lib.confidence.of_run import estimate
 from capcal_lib.confidence.verbalized import verbalized
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling, load_model
-from capcal_lib.probes.estimates import estimate
 from capcal_lib.questions import load_questions
 from capcal_lib.questions.prompts import answer_messages
 from capcal_lib.sampling.draw import describe, sample

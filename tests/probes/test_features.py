@@ -1,3 +1,5 @@
+"""The hidden states of a run, each read once."""
+
 from pathlib import Path
 
 import numpy as np
@@ -5,23 +7,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from capcal_lib.confidence.p_true import p_true
-from capcal_lib.confidence.verbalized import verbalized
 from capcal_lib.errors import InputError
 from capcal_lib.grading.verdicts import run_questions
 from capcal_lib.manifests import RECORDED_RUNS, load_model
-from capcal_lib.probes import estimates as estimates_module
-from capcal_lib.probes.estimates import (
-    FEATURES,
-    METHODS,
-    confidence_file,
-    estimate,
-    extract,
-    features_file,
-    read_confidence,
-    read_features,
-)
-from capcal_lib.probes.features import extract_features
+from capcal_lib.probes import features as features_module
+from capcal_lib.probes.features import FEATURES, extract, extract_features, features_file, read_features
 from capcal_lib.questions import subset
 from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.engines import Layers, Request, open_engine
@@ -42,86 +32,21 @@ def sampled(run: Path, number: int = 8) -> list:  # type: ignore[type-arg]
 
 
 class Failing(SimulatedEngine):
-    def next_token_logprobs(self, requests, words):  # type: ignore[no-untyped-def]  # noqa: ARG002
-        raise RuntimeError("out of memory")
-
     def hidden_states(self, requests, layers="mean"):  # type: ignore[no-untyped-def]  # noqa: ARG002
-        raise RuntimeError("out of memory")
-
-    def sample(self, requests, sampling, seed):  # type: ignore[no-untyped-def]
-        yield next(iter(super().sample(requests, sampling, seed)))
         raise RuntimeError("out of memory")
 
 
 def use(monkeypatch: pytest.MonkeyPatch, engine: type[SimulatedEngine]) -> None:
-    monkeypatch.setattr(estimates_module, "open_engine", lambda model, name=None: engine(model))  # noqa: ARG005
+    monkeypatch.setattr(features_module, "open_engine", lambda model, name=None: engine(model))  # noqa: ARG005
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_what_is_kept_is_what_the_method_said(run: Path, method: str) -> None:
-    kept = estimate(run, method)
-    engine, questions = open_engine(MODEL), sampled(run)
-    said = p_true(engine, MODEL, questions) if method == "p-true" else verbalized(engine, MODEL, questions, seed=0)
-    for one in (kept, read_confidence(run, method)):
-        assert one.question_ids.tolist() == [question.id for question in questions]
-        np.testing.assert_array_equal(one.values, said.values)
-        assert one.status.tolist() == said.status.tolist()
-        assert one.tokens.tolist() == said.tokens.tolist()
-        assert one.texts == said.texts
-
-
-def test_missing_values_and_odd_texts_survive(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = ["It is hard to say.", '<script>"é"\n\0', "\\boxed{0.25}"]
-
-    class Speaking(SimulatedEngine):
-        def sample(self, requests, sampling, seed):  # type: ignore[no-untyped-def]
-            from dataclasses import replace
-
-            for group in super().sample(requests, sampling, seed):
-                yield [replace(one, response=words[len(one.question_id) % 3]) for one in group]
-
-    use(monkeypatch, Speaking)
-    kept = estimate(run, "verbalized")
-    again = read_confidence(run, "verbalized")
-    assert {"ok", "missing"} == set(again.status)
-    np.testing.assert_array_equal(kept.values, again.values)
-    assert np.isnan(again.values).sum() == again.status_counts()["missing"]
-    assert again.texts == tuple(words[len(name) % 3] for name in again.question_ids)
-    assert (again.tokens > 0).all()
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_a_question_is_asked_once_whatever_the_seed(run: Path, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = estimate(run, method)
-    written = confidence_file(run, method).stat().st_mtime_ns
-    use(monkeypatch, Failing)
-    again = estimate(run, method, seed=5)
-    np.testing.assert_array_equal(again.values, first.values)
-    assert confidence_file(run, method).stat().st_mtime_ns == written
-
-
-def test_another_seed_gives_other_words(run: Path, tmp_path: Path) -> None:
-    first = estimate(run, "verbalized").values
-    confidence_file(run, "verbalized").unlink()
-    other = estimate(run, "verbalized", seed=1).values
-    assert (first != other).any()
-    assert tmp_path in run.parents
-
-
-def test_questions_sampled_later_are_asked_alone(tmp_path: Path) -> None:
+def test_questions_sampled_later_are_read_alone(tmp_path: Path) -> None:
     folder = sample("simulated", SET, k=1, limit=3, store=tmp_path / "grown").folder
-    few = {method: estimate(folder, method) for method in METHODS}
-    few_features = extract(folder)
+    assert len(extract(folder)) == 3
     sample("simulated", SET, k=1, limit=8, store=tmp_path / "grown")
     whole = sample("simulated", SET, k=1, limit=8, store=tmp_path / "whole").folder
-    for method in METHODS:
-        grown, at_once = estimate(folder, method), estimate(whole, method)
-        assert (len(few[method]), len(grown)) == (3, 8)
-        assert grown.question_ids.tolist() == at_once.question_ids.tolist()
-        np.testing.assert_array_equal(grown.values, at_once.values)
-        assert grown.texts == at_once.texts
     np.testing.assert_array_equal(extract(folder), extract(whole))
-    assert (len(few_features), read_features(folder)[0]) == (3, read_features(whole)[0])
+    assert read_features(folder)[0] == read_features(whole)[0]
 
 
 def test_features_are_kept_as_float16_and_read_as_float32(run: Path) -> None:
@@ -163,7 +88,7 @@ def test_a_stopped_extraction_loses_the_batch_in_flight_and_no_more(run: Path, m
                 raise KeyboardInterrupt
             return super().hidden_states(requests, layers)
 
-    monkeypatch.setattr(estimates_module, "BATCH", 3)
+    monkeypatch.setattr(features_module, "BATCH", 3)
     whole = extract(run)
     (run / FEATURES).unlink()
     use(monkeypatch, Stopping)
@@ -200,22 +125,6 @@ def test_rows_of_another_prompt_are_refused_and_rows_of_unknown_ones_read_again(
     assert pq.read_table(run / FEATURES)["prompt"].to_pylist() == prompts
 
 
-@pytest.mark.parametrize(
-    ("change", "what"),
-    [
-        ({"prompt_style": "paper"}, "prompt style \\(short\\) than there are now \\(paper\\)"),
-        ({"chat_template": {"thinking": False}}, "switches of the chat template"),
-    ],
-)
-def test_a_model_that_is_asked_in_another_way_since_is_refused(
-    run: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, object], what: str
-) -> None:
-    monkeypatch.setattr(estimates_module, "load_model", lambda _: MODEL.model_copy(update=change))
-    for call in (extract, lambda folder: estimate(folder, "p-true")):
-        with pytest.raises(InputError, match=f"sampled with other {what}"):
-            call(run)
-
-
 @pytest.mark.parametrize("largest", [65_504.0, -65_504.0])
 def test_the_largest_float16_is_kept(run: Path, monkeypatch: pytest.MonkeyPatch, largest: float) -> None:
     use(monkeypatch, _with(largest))
@@ -243,47 +152,6 @@ def _with(value: float) -> type[SimulatedEngine]:
     return Far
 
 
-@pytest.mark.parametrize(
-    "call", [lambda run: estimate(run, "p-true"), lambda run: estimate(run, "verbalized"), extract]
-)
-def test_a_failing_engine_leaves_nothing_half_written(run: Path, monkeypatch: pytest.MonkeyPatch, call) -> None:  # type: ignore[no-untyped-def]
-    before = sorted(run.iterdir())
-    use(monkeypatch, Failing)
-    with pytest.raises(RuntimeError, match="out of memory"):
-        call(run)
-    assert sorted(run.iterdir()) == before
-
-
-def test_an_unknown_method_is_refused(run: Path) -> None:
-    for call in (estimate, read_confidence):
-        with pytest.raises(InputError, match=r"unknown method 'guess'; known: p-true, verbalized"):
-            call(run, "guess")
-
-
-def test_missing_files_name_the_command(run: Path) -> None:
-    where = "--model simulated --dataset mini-capitals --split test"
-    with pytest.raises(InputError, match=rf"make them with: capcal confidence {where} --method p-true"):
-        read_confidence(run, "p-true")
-    with pytest.raises(InputError, match=rf"make them with: capcal features {where}"):
-        read_features(run)
-
-
-def test_corrupt_files_are_one_clear_line(run: Path) -> None:
-    estimate(run, "p-true")
-    extract(run)
-    for path, read in (
-        (confidence_file(run, "p-true"), lambda: estimate(run, "p-true")),
-        (run / FEATURES, lambda: extract(run)),
-    ):
-        path.write_bytes(path.read_bytes()[:-9])
-        with pytest.raises(InputError, match="missing or corrupt"):
-            read()
-        pq.write_table(pa.table({"question_id": ["a"], "features": [0.5]}), path)
-        with pytest.raises(InputError, match="delete it and make it again") as caught:
-            read()
-        assert "\n" not in str(caught.value)
-
-
 def test_hidden_states_of_another_length_are_not_mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Short(SimulatedEngine):
         def hidden_states(self, requests, layers="mean"):  # type: ignore[no-untyped-def]
@@ -298,14 +166,34 @@ def test_hidden_states_of_another_length_are_not_mixed(tmp_path: Path, monkeypat
     assert len(read_features(folder)[0]) == 2
 
 
-def test_the_recorded_estimates_are_made_again() -> None:
+def test_a_failing_engine_leaves_nothing_half_written(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = sorted(run.iterdir())
+    use(monkeypatch, Failing)
+    with pytest.raises(RuntimeError, match="out of memory"):
+        extract(run)
+    assert sorted(run.iterdir()) == before
+
+
+def test_a_missing_file_names_the_command(run: Path) -> None:
+    where = "--model simulated --dataset mini-capitals --split test"
+    with pytest.raises(InputError, match=rf"make them with: capcal features {where}"):
+        read_features(run)
+
+
+def test_a_corrupt_file_is_one_clear_line(run: Path) -> None:
+    extract(run)
+    path = run / FEATURES
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(InputError, match="missing or corrupt"):
+        extract(run)
+    pq.write_table(pa.table({"question_id": ["a"], "features": [0.5]}), path)
+    with pytest.raises(InputError, match="delete it and make it again") as caught:
+        extract(run)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_recorded_hidden_states_are_made_again() -> None:
     folder = find_run(RECORDED_RUNS, "simulated", SET, "test")
-    kept, (ids, features) = read_confidence(folder, "p-true"), read_features(folder)
-    questions = run_questions(folder)
-    chosen = [questions[name] for name in ids[::20]]
-    fresh = p_true(open_engine(MODEL), MODEL, chosen)
-    assert kept.question_ids.tolist() == ids
-    np.testing.assert_allclose(kept.values[::20], fresh.values, rtol=1e-12)
-    np.testing.assert_allclose(
-        features[::20], extract_features(open_engine(MODEL), MODEL, chosen), rtol=1e-3, atol=1e-6
-    )
+    (ids, features), questions = read_features(folder), run_questions(folder)
+    fresh = extract_features(open_engine(MODEL), MODEL, [questions[name] for name in ids[::20]])
+    np.testing.assert_allclose(features[::20], fresh, rtol=1e-3, atol=1e-6)
