@@ -1,0 +1,189 @@
+"""One tidy table of a model's runs: a row a question, the counts of its verdicts, and a column a method.
+
+Every table here is indexed by data set, or by (dataset, question_id), and joins by that index. Loading reads what is
+kept in the store and computes nothing else: predictions of probes are joined by whoever trains them::
+
+    results = load_results(store, model).join(predict(store, model))
+
+**Which samples count.** The samples 0 to k_eval - 1 of a question define its expected accuracy, and the k_c after
+those vote on response consistency, so that no sample counts twice. Where a run was drawn with ``--precision``, the
+samples up to the rule's first possible stop count, and no others: how many there are beyond depends on their outcomes.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from capcal_lib.confidence.consistency import consistency
+from capcal_lib.confidence.of_run import METHODS, confidence_file, read_confidence
+from capcal_lib.confidence.votes import canonical, mean_tokens
+from capcal_lib.grading.counts import count_verdicts
+from capcal_lib.grading.verdicts import FILE, read_verdicts
+from capcal_lib.manifests import load_dataset, load_model
+from capcal_lib.metrics.validation import check_int
+from capcal_lib.sampling.sessions import read_sessions
+from capcal_lib.sampling.stopping import Rule
+from capcal_lib.sampling.store import find_run, read_record
+
+INDEX = ["dataset", "question_id"]
+COUNTS = ["correct", "total"]
+UNIFORM, ORACLE_RC, ORACLE_CC = "Uniform random", "Oracle RC", "Oracle CC"
+CONSISTENCY = "Response consistency"
+TITLES = {"verbalized": "Verbalized confidence", "p-true": "P(True)"}
+
+
+def load_results(
+    store: Path | str, model: str, *, datasets: Iterable[str] | None = None, k_eval: int = 100, k_c: int = 10
+) -> pd.DataFrame:
+    """Load the counts and confidences of a model's graded runs on evaluation splits.
+
+    Parameters
+    ----------
+    store
+        Folder of the run store.
+    datasets
+        Names of data sets; None takes all that have a graded run, largest first.
+    k_eval, k_c
+        Samples that define mu_hat, and samples that vote.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by (dataset, question_id): ``correct`` and ``total`` (scored samples, at most k_eval), then a column a
+        method with its confidences in [0, 1], NaN where a question has none. Empty where nothing is graded.
+
+    Raises
+    ------
+    InputError
+        For an unknown model, a named data set without a graded run, or a corrupt file; with what to do.
+
+    Examples
+    --------
+    >>> from capcal_lib.manifests import RECORDED_RUNS
+    >>> results = load_results(RECORDED_RUNS, "smollm2-135m", datasets=["mini-exam"])
+    >>> list(results)
+    ['correct', 'total', 'Verbalized confidence', 'P(True)', 'Response consistency']
+    """
+    tables = {}
+    for name, run in _runs(Path(store), model, datasets).items():
+        verdicts = read_verdicts(run)
+        counts = count_verdicts(verdicts, k=countable_samples(run, k_eval))
+        table = pd.DataFrame({"correct": counts.correct, "total": counts.total}, index=counts.question_ids)
+        tables[name] = table.join(_confidences(run, verdicts, k_eval, k_c))
+    if not tables:
+        return pd.DataFrame(columns=COUNTS, index=pd.MultiIndex.from_tuples([], names=INDEX), dtype=np.int64)
+    results = pd.concat(tables, names=INDEX)
+    ordered = [name for name in (*COUNTS, *TITLES.values(), CONSISTENCY) if name in results]
+    largest_first = sorted(tables, key=lambda name: -len(tables[name]))
+    return results.loc[largest_first if datasets is None else list(tables), ordered]
+
+
+def describe_runs(
+    store: Path | str, model: str, *, datasets: Iterable[str] | None = None, k_eval: int = 100
+) -> pd.DataFrame:
+    """Say what is behind a model's results: a row a data set, in the order of ``load_results``.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by dataset: its ``title`` and ``domain``; the ``prompts`` style; ``questions``; scored samples a
+        question, ``fewest`` to ``most``; all ``samples`` counted, and the shares of them with ``no answer`` and ``not
+        scored``; mean completion ``tokens`` of a sample; ``evidence``, measured or simulated; and the ``run`` folder.
+    """
+    rows = []
+    for name, run in _runs(Path(store), model, datasets).items():
+        identity, manifest = read_record(run).identity, load_dataset(name)
+        counts = count_verdicts(read_verdicts(run), k=countable_samples(run, k_eval))
+        samples = int(counts.total.sum() + counts.not_scored.sum())
+        rows.append(
+            {
+                "dataset": name,
+                "title": manifest.title,
+                "domain": manifest.domain,
+                "prompts": identity.prompt_style,
+                "questions": len(counts),
+                "fewest": int(counts.total.min()),
+                "most": int(counts.total.max()),
+                "samples": samples,
+                "no answer": counts.no_answer.sum() / max(1, samples),
+                "not scored": counts.not_scored.sum() / max(1, samples),
+                "tokens": mean_tokens(run),
+                "evidence": "simulated" if identity.engine == "simulated" else "measured",
+                "run": run,
+            }
+        )
+    columns = ["dataset", "title", "domain", "prompts", "questions", "fewest", "most", "samples"]
+    columns += ["no answer", "not scored", "tokens", "evidence", "run"]
+    table = pd.DataFrame(rows, columns=columns).set_index("dataset")
+    return table.sort_values("questions", ascending=False, kind="stable") if datasets is None else table
+
+
+def costs(
+    store: Path | str, model: str, *, datasets: Iterable[str] | None = None, k_eval: int = 100, k_c: int = 10
+) -> pd.DataFrame:
+    """Say what a confidence costs: mean completion tokens a question, indexed by dataset, a column a method.
+
+    A probe reads the hidden states of a prompt that is read anyway, and costs none.
+    """
+    tables = {}
+    for name, run in _runs(Path(store), model, datasets).items():
+        found = {TITLES[method]: read_confidence(run, method).tokens.mean() for method in _methods(run)}
+        if not _votes(run, read_verdicts(run), k_eval, k_c).empty:
+            found[CONSISTENCY] = round(k_c * mean_tokens(run))
+        tables[name] = pd.Series(found, dtype=np.float64)
+    return pd.DataFrame(tables).T.rename_axis("dataset")
+
+
+def subjects(results: pd.DataFrame) -> "pd.Series[str]":
+    """Name the group of each question, which intervals over questions draw whole, by the index of ``results``.
+
+    The subject that an id names where the data set comes in subjects; elsewhere each question is a group of its own.
+    """
+    names = [
+        question.split("/")[-2] if load_dataset(dataset).clustered else question for dataset, question in results.index
+    ]
+    return pd.Series(names, index=results.index, dtype=str)
+
+
+def countable_samples(run: Path, k_eval: int) -> int:
+    """Return how many of a question's samples may count: k_eval, or fewer where outcomes decided how many there are."""
+    check_int("k_eval", k_eval, least=1)
+    asked = [session.ask for session in read_sessions(run)]
+    whole = max((ask.k for ask in asked if ask.precision is None), default=0 if asked else k_eval)
+    first = [int(Rule(ask.precision, ask.k).ends[1].min()) for ask in asked if ask.precision is not None]
+    return min(k_eval, max(whole, min(first))) if first else k_eval
+
+
+def _runs(store: Path, model: str, datasets: Iterable[str] | None) -> dict[str, Path]:
+    """Find the graded runs on evaluation splits."""
+    name = load_model(model).name
+    if datasets is None:
+        found = [read_record(path.parent).identity for path in sorted(store.joinpath(name).glob(f"*/*/{FILE}"))]
+        datasets = dict.fromkeys(
+            run.dataset for run in found if run.split == load_dataset(run.dataset).evaluation_split
+        )
+    return {each: find_run(store, name, each, load_dataset(each).evaluation_split) for each in datasets}
+
+
+def _methods(run: Path) -> Sequence[str]:
+    return [method for method in METHODS if confidence_file(run, method).exists()]
+
+
+def _confidences(run: Path, verdicts: pd.DataFrame, k_eval: int, k_c: int) -> pd.DataFrame:
+    """Read the confidences of a run, indexed by question id, a column a method."""
+    found = {}
+    for method in _methods(run):
+        kept = read_confidence(run, method)
+        found[TITLES[method]] = pd.Series(kept.values, kept.question_ids)
+    votes = _votes(run, verdicts, k_eval, k_c)
+    return pd.DataFrame(found if votes.empty else found | {CONSISTENCY: votes})
+
+
+def _votes(run: Path, verdicts: pd.DataFrame, k_eval: int, k_c: int) -> "pd.Series[float]":
+    """Let the k_c samples after the first k_eval vote, where a question has them all."""
+    rows = verdicts[verdicts["sample_index"].between(k_eval, k_eval + k_c - 1)]
+    answers = pd.Series(canonical(run, rows), rows.index, dtype=object).groupby(rows["question_id"])
+    votes = {str(name): list(group) for name, group in answers if len(group) == k_c}
+    return pd.Series(consistency(list(votes.values())), list(votes), dtype=np.float64)

@@ -1,0 +1,175 @@
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from capcal_lib.confidence.of_run import confidence_file, estimate, read_confidence
+from capcal_lib.errors import InputError
+from capcal_lib.grading import GRADER_VERSION
+from capcal_lib.grading.adaptive import sample_until
+from capcal_lib.grading.verdicts import FILE, SCHEMA, grade_run, read_verdicts
+from capcal_lib.manifests import RECORDED_RUNS, load_dataset
+from capcal_lib.questions import load_questions
+from capcal_lib.results import costs, describe_runs, load_results, subjects
+from capcal_lib.results.results import CONSISTENCY, countable_samples
+from capcal_lib.sampling.draw import sample
+from capcal_lib.sampling.engines.simulated import true_mu
+from capcal_lib.sampling.store import read_samples
+
+SET = "mini-exam"
+Vote = tuple[str | None, str]  # extracted, verdict
+
+
+def make(store: Path, *, k: int = 6, limit: int = 8, split: str | None = None) -> Path:
+    folder = sample("simulated", SET, split=split, k=k, limit=limit, store=store).folder
+    grade_run(folder)
+    return folder
+
+
+def by_hand(folder: Path, votes: dict[str, list[Vote]]) -> None:
+    """Replace the verdicts of a run."""
+    rows = [
+        (name, index, verdict, extracted, "by hand")
+        for name, said in sorted(votes.items())
+        for index, (extracted, verdict) in enumerate(said)
+    ]
+    table = pa.Table.from_pandas(pd.DataFrame(rows, columns=SCHEMA.names), schema=SCHEMA, preserve_index=False)
+    pq.write_table(table.replace_schema_metadata({"grader": GRADER_VERSION}), folder / FILE)
+
+
+def test_counts_are_those_of_the_first_k_eval_samples(tmp_path: Path) -> None:
+    verdicts = read_verdicts(make(tmp_path, k=6))
+    results = load_results(tmp_path, "simulated", k_eval=4, k_c=2)
+    assert results.index.names == ["dataset", "question_id"]
+    assert list(results) == ["correct", "total", CONSISTENCY]
+    for (dataset, question), row in results.iterrows():
+        mine = verdicts[(verdicts["question_id"] == question) & (verdicts["sample_index"] < 4)]["verdict"].tolist()
+        assert dataset == SET
+        assert (row["correct"], row["total"]) == (mine.count("correct"), 4 - mine.count("not_scored"))
+
+
+def test_votes_are_never_the_samples_that_define_mu_hat(tmp_path: Path) -> None:
+    folder = make(tmp_path, k=5, limit=3)
+    a, b, c = sorted(question.id for question in load_questions(SET, limit=3))
+    by_hand(
+        folder,
+        {
+            a: [("A", "correct"), ("A", "correct"), ("B", "incorrect"), ("c", "incorrect"), ("D", "incorrect")],
+            b: [("A", "correct"), ("B", "incorrect"), ("C", "incorrect"), ("c", "incorrect"), (None, "no_answer")],
+            c: [("A", "correct"), ("B", "incorrect"), (None, "no_answer"), (None, "no_answer"), (None, "no_answer")],
+        },
+    )
+    results = load_results(tmp_path, "simulated", k_eval=2, k_c=3).loc[SET]
+    assert results.loc[[a, b, c], "correct"].tolist() == [2, 1, 1]
+    np.testing.assert_allclose(results.loc[[a, b, c], CONSISTENCY], [1 / 3, 2 / 3, np.nan])
+    later = load_results(tmp_path, "simulated", k_eval=3, k_c=2).loc[SET]  # other votes, other targets
+    np.testing.assert_allclose(later.loc[[a, b, c], CONSISTENCY], [1 / 2, 1 / 2, np.nan])
+
+
+def test_votes_equal_a_naive_count_of_recorded_samples() -> None:
+    results = load_results(RECORDED_RUNS, "simulated", datasets=[SET]).loc[SET]
+    verdicts = read_verdicts(next((RECORDED_RUNS / "simulated" / f"{SET}-test").iterdir()))
+    for question in results.index[[0, 17, 63]]:
+        mine = verdicts[(verdicts["question_id"] == question) & verdicts["sample_index"].between(100, 109)]
+        letters = Counter(letter for letter in mine["extracted"] if isinstance(letter, str))
+        assert results.loc[question, CONSISTENCY] == pytest.approx(max(letters.values()) / 10)
+
+
+def test_a_question_without_spare_samples_has_no_vote(tmp_path: Path) -> None:
+    make(tmp_path, k=4, limit=3)
+    make(tmp_path, k=3, limit=5)  # the same run
+    results = load_results(tmp_path, "simulated", k_eval=2, k_c=2).loc[SET]
+    first = {question.id for question in load_questions(SET, limit=3)}
+    assert {str(name) for name in results.index[results[CONSISTENCY].notna()]} == first
+    assert len(results) == 5
+    assert list(load_results(tmp_path, "simulated", k_eval=4, k_c=2)) == ["correct", "total"]
+
+
+def test_confidences_join_by_question_and_not_by_position(tmp_path: Path) -> None:
+    folder = make(tmp_path, k=3, limit=6)
+    for method in ("p-true", "verbalized"):
+        estimate(folder, method)
+        path = confidence_file(folder, method)
+        pq.write_table(pq.read_table(path).take([4, 2, 0, 5]), path)  # another order, and two questions without
+    results = load_results(tmp_path, "simulated", k_eval=3).loc[SET]
+    kept = read_confidence(folder, "p-true")
+    for question, value in zip(kept.question_ids, kept.values, strict=True):
+        assert results.loc[question, "P(True)"] == value
+    assert results["P(True)"].isna().sum() == 2
+    table = costs(tmp_path, "simulated", k_eval=3)
+    assert table.loc[SET, "P(True)"] == kept.tokens.mean()
+
+
+def test_costs_of_a_vote_are_those_of_its_samples(tmp_path: Path) -> None:
+    folder = make(tmp_path, k=6, limit=4)
+    mean = read_samples(folder, ["completion_tokens"])["completion_tokens"].mean()
+    assert costs(tmp_path, "simulated", k_eval=3, k_c=3).loc[SET, CONSISTENCY] == round(3 * mean)
+
+
+def test_what_is_behind_results(tmp_path: Path) -> None:
+    folder = make(tmp_path, k=4, limit=2)
+    a, b = sorted(question.id for question in load_questions(SET, limit=2))
+    by_hand(
+        folder,
+        {
+            a: [("A", "correct"), (None, "no_answer"), (None, "not_scored"), ("B", "incorrect")],
+            b: [("A", "correct"), ("A", "correct"), ("A", "correct"), ("A", "correct")],
+        },
+    )
+    row = describe_runs(tmp_path, "simulated", k_eval=4).loc[SET]
+    assert (row["questions"], row["fewest"], row["most"], row["samples"]) == (2, 3, 4, 8)
+    assert (row["no answer"], row["not scored"]) == (1 / 8, 1 / 8)
+    assert (row["evidence"], row["run"]) == ("simulated", folder)
+    assert load_results(tmp_path, "simulated", k_eval=4).loc[(SET, a)].tolist()[:2] == [1, 3]
+
+
+def test_a_model_without_samples_has_empty_results(tmp_path: Path) -> None:
+    results = load_results(tmp_path, "gpt-oss-20b")
+    assert results.empty
+    assert list(results) == ["correct", "total"]
+    assert results.index.names == ["dataset", "question_id"]
+    assert describe_runs(tmp_path, "gpt-oss-20b").empty
+    make(tmp_path, split="train")  # training questions are no results
+    assert load_results(tmp_path, "simulated").empty
+
+
+def test_bad_requests_are_refused(tmp_path: Path) -> None:
+    make(tmp_path, k=2, limit=2)
+    with pytest.raises(InputError, match="unknown model 'gpt-9'; known: "):
+        load_results(tmp_path, "gpt-9")
+    with pytest.raises(InputError, match="capcal sample --model simulated --dataset mini-capitals"):
+        load_results(tmp_path, "simulated", datasets=["mini-capitals"])
+    with pytest.raises(InputError, match="k_eval must be a whole number"):
+        load_results(tmp_path, "simulated", k_eval=0)
+
+
+def test_subjects_group_the_questions_of_clustered_sets_alone() -> None:
+    results = load_results(RECORDED_RUNS, "smollm2-135m", datasets=["mmlu", "mini-exam"])
+    groups = subjects(results)
+    assert load_dataset("mmlu").clustered
+    assert 1 < groups["mmlu"].nunique() < len(groups["mmlu"])
+    assert groups[SET].is_unique
+
+
+def test_a_run_that_stopped_by_its_outcomes_counts_up_to_the_first_possible_stop(tmp_path: Path) -> None:
+    errors = []
+    for seed in range(20):
+        done = sample_until("simulated", SET, precision=0.1, k=60, store=tmp_path / str(seed), limit=40, seed=seed)
+        results = load_results(tmp_path / str(seed), "simulated")
+        assert set(results["total"]) == {countable_samples(done.folder, 100)} == {20}
+        mu = true_mu([question for _, question in results.index])
+        errors.append((results["correct"] / results["total"] - mu).mean())
+    # c/n at the stop is off by several standard errors here, unless right and wrong balance
+    assert abs(np.mean(errors)) < 3 * np.std(errors, ddof=1) / np.sqrt(len(errors))
+
+
+def test_a_run_that_was_completed_later_counts_in_full(tmp_path: Path) -> None:
+    sample_until("simulated", SET, precision=0.1, k=40, store=tmp_path, limit=4)
+    folder = make(tmp_path, k=40, limit=4)
+    assert countable_samples(folder, 100) == 40
+    assert countable_samples(folder, 30) == 30
+    assert set(load_results(tmp_path, "simulated")["total"]) == {40}
