@@ -1,4 +1,4 @@
-"""What a notebook needs: checked parameters, the evaluations of its model, and numbers by key."""
+"""What a notebook needs: checked parameters, its run store, what is known of its model, and numbers by key."""
 
 import ast
 from collections.abc import Mapping
@@ -9,15 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from capcal_lib.book.tables import Html, badge
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.manifests import ROOT, Model, load_dataset, load_model, model_names
+from capcal_lib.manifests import ROOT, Model, dataset_names, load_dataset, load_model, model_names
 from capcal_lib.reported import load_reported
 from capcal_lib.results.evaluation import Evaluation, beta_evaluation, evaluated, load_evaluation
-from capcal_lib.results.tables import badge
 from capcal_lib.sampling.weights import weights_folder
 
 INJECTED = "# Parameters"  # the first line of the cell in which papermill puts what it was given
+HOW = """capcal sample --model MODEL --dataset gsm8k --k 110 --store runs/local
+capcal grade --model MODEL --dataset gsm8k --store runs/local
+papermill notebooks/04_main_table.ipynb out.ipynb -p model MODEL -p store runs/local"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,10 +97,7 @@ def open_study(namespace: Mapping[str, Any]) -> Study:
         raise InputError(f"parameter k_eval is a number of samples and must be at least 1; got {k_eval}")
     if seed < 0:
         raise InputError(f"parameter seed must not be negative; got {seed}")
-    store = ROOT / namespace["store"]
-    if not store.is_dir():
-        raise InputError(f"parameter store names no folder: {namespace['store']!r}; give a path from {ROOT.name}/")
-    return _study(model.name, store, k_eval, seed)
+    return _study(model.name, open_store(namespace["store"]), k_eval, seed)
 
 
 def _study(name: str, store: Path, k_eval: int, seed: int) -> Study:
@@ -134,6 +135,56 @@ def check_parameters(namespace: Mapping[str, Any]) -> None:
         if type(value) not in accepted:
             got = type(value).__name__
             raise InputError(f"parameter {name} must be of type {kind.__name__}; got {value!r}, which is of type {got}")
+
+
+def open_store(path: str | Path) -> Path:
+    """Find the folder of a run store.
+
+    A relative path counts from where one stands, and from the root of the repository if there is no such folder.
+
+    Raises
+    ------
+    InputError
+        Where there is neither.
+
+    Examples
+    --------
+    >>> open_store("runs/recorded").name
+    'recorded'
+    """
+    for store in (Path(path), ROOT / path):
+        if store.is_dir():
+            return store
+    raise InputError(f"parameter store names no folder: {str(path)!r}; looked in {Path.cwd()} and {ROOT}")
+
+
+def about(model: str, results: pd.DataFrame) -> Html:
+    """Say what is behind a page, or what is missing and how to measure it.
+
+    Parameters
+    ----------
+    model
+        A name of ``capcal models``.
+    results
+        One row a question, indexed by (dataset, question_id), with ``total``, the scored samples; empty for a model
+        without samples.
+    """
+    known = load_model(model)
+    lines = [f"<strong>{escape(known.title)}</strong>"]
+    evidence = "simulated" if known.engine == "simulated" else "measured"
+    for dataset, rows in results.groupby(results.index.get_level_values("dataset").astype(str), sort=False):
+        title = load_dataset(str(dataset)).title if dataset in dataset_names() else str(dataset)
+        drawn = sorted(set(rows["total"]))
+        each = " to ".join(dict.fromkeys(f"{number:,}" for number in (drawn[0], drawn[-1])))
+        lines.append(f"{badge(evidence)} {escape(title)}: {len(rows):,} questions, {each} samples/question")
+    printed = int((load_reported()["model"] == model).sum())
+    if printed:
+        lines.append(f"{badge('reported')} {printed} numbers that the paper prints of {escape(str(known.paper_name))}")
+    if results.empty:
+        lines.append(
+            f"The run store has no samples of this model, so nothing here is measured. To measure it:<pre>{HOW}</pre>"
+        )
+    return Html(f"<div class='capcal-about'>{'<br>'.join(lines)}</div>".replace("MODEL", escape(model)))
 
 
 def glue(**results: float | str) -> None:

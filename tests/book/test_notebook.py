@@ -1,9 +1,13 @@
+from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
-from capcal_lib.book.notebook import check_parameters, open_study
+from capcal_lib.book.notebook import about, check_parameters, open_store, open_study
+from capcal_lib.book.tables import badge
 from capcal_lib.errors import InputError
+from capcal_lib.manifests import RECORDED_RUNS
 
 DECLARED = {"model": str, "k_eval": int, "level": float, "fast": bool}
 VALUES: dict[str, Any] = {"model": "simulated", "k_eval": 10, "level": 0.5, "fast": True}
@@ -48,7 +52,7 @@ def test_a_value_of_another_type_is_refused(name: str, value: object, kind: str)
         ({"model": "gpt-9"}, "unknown model 'gpt-9'; known: .*smollm2-135m"),
         ({"k_eval": 0}, "k_eval is a number of samples and must be at least 1; got 0"),
         ({"seed": -1}, "seed must not be negative; got -1"),
-        ({"store": "runs/nowhere"}, "store names no folder: 'runs/nowhere'"),
+        ({"store": "runs/nowhere"}, "store names no folder: 'runs/nowhere'; looked in "),
     ],
 )
 def test_a_value_that_is_not_allowed_is_one_clear_line(change: dict[str, object], message: str) -> None:
@@ -85,3 +89,35 @@ def test_the_largest_data_set_comes_first() -> None:
 def test_a_study_says_what_is_special_about_a_data_set() -> None:
     assert "k_eval = 500" in opened(k_eval=500)._repr_html_()
     assert "k_eval" not in opened()._repr_html_()
+
+
+def test_a_store_is_looked_for_where_one_stands_and_then_at_the_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert open_store("runs/recorded") == RECORDED_RUNS
+    mine = tmp_path / "runs" / "recorded"
+    mine.mkdir(parents=True)
+    assert open_store("runs/recorded").resolve() == mine
+    assert open_store(str(RECORDED_RUNS)) == RECORDED_RUNS
+
+
+def results(*rows: tuple[str, str, int]) -> pd.DataFrame:
+    table = pd.DataFrame(rows, columns=["dataset", "question_id", "total"])
+    return table.set_index(["dataset", "question_id"])
+
+
+def test_what_is_behind_a_page_is_counted_and_marked() -> None:
+    html = about("smollm2-135m", results(("mmlu", "a", 98), ("mmlu", "b", 100), ("my-own", "a", 5))).html
+    assert f"{badge('measured')} MMLU: 2 questions, 98 to 100 samples/question" in html
+    assert f"{badge('measured')} my-own: 1 questions, 5 samples/question" in html
+    assert "capcal sample" not in html
+    assert badge("simulated") in about("simulated", results(("mmlu", "a", 98))).html
+
+
+def test_a_model_without_samples_is_told_how_to_get_them() -> None:
+    html = about("gpt-oss-20b", results()).html
+    assert badge("reported") in html
+    assert badge("measured") not in html
+    for line in html.split("<pre>")[1].split("</pre>")[0].splitlines():
+        assert " gpt-oss-20b" in line

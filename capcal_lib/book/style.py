@@ -1,0 +1,127 @@
+"""One look for every figure of the book, and one colour a method.
+
+A figure is 691 px wide, the width of the page's column at 1280, with text of 12 px or more, and is kept as SVG on a
+transparent ground. In the dark theme ``book/static/capcal.css`` inverts it and turns its hues back, so that one file
+serves both; the tests hold every colour to a contrast of 3 on both grounds, and every pair apart for each common form
+of colour blindness. A probe has the paper's colour of its shift: green in-domain in-distribution, blue in-domain
+out-of-distribution, orange out-of-domain.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from capcal_lib.manifests import dataset_names, load_dataset
+
+WIDTH, HEIGHT = 7.2, 4.0  # inches; the browser shows 96 px an inch
+INK, MUTED, GRID = "#1a1a1a", "#6b6b6b", "#d9d9d9"
+IN_DISTRIBUTION, OUT_OF_DISTRIBUTION, OUT_OF_DOMAIN = SHIFTS = (
+    "in-domain in-distribution",
+    "in-domain out-of-distribution",
+    "out-of-domain",
+)
+SHIFT_COLORS = dict(zip(SHIFTS, ("#46a281", "#3866bd", "#be8a1d"), strict=True))
+COLORS = {
+    "Uniform random": "#1a1a1a",
+    "Verbalized confidence": "#bc3e0b",
+    "P(True)": "#9b7cd2",
+    "Response consistency": "#860282",
+    "Oracle RC": "#6b6b6b",
+    "Oracle CC": "#494949",
+}
+OWN = "#8a5a44"  # of a method that is not the paper's
+
+
+def set_style() -> None:
+    """Give matplotlib and seaborn the book's look; in a notebook, figures become SVG."""
+    import seaborn as sns
+
+    sizes = {"font.size": 10, "axes.labelsize": 10, "axes.titlesize": 10.5, "legend.title_fontsize": 9}
+    sizes |= dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), 9)
+    inks = dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), INK)
+    grounds = dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor"), "none")
+    look: dict[str, Any] = {
+        "figure.figsize": (WIDTH, HEIGHT),
+        "figure.constrained_layout.use": True,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.edgecolor": MUTED,
+        "grid.color": GRID,
+        "legend.frameon": False,
+        "svg.hashsalt": "capcal",  # the same figure has the same bytes
+    }
+    sns.set_theme(
+        style="whitegrid", palette=[*SHIFT_COLORS.values(), *COLORS.values()], rc=look | sizes | inks | grounds
+    )
+    _show_svg()
+
+
+def _show_svg() -> None:
+    """Let a notebook keep whole figures as SVG; elsewhere nothing is shown."""
+    try:
+        from IPython import get_ipython
+        from matplotlib_inline.backend_inline import set_matplotlib_formats
+    except ImportError:
+        return
+    if get_ipython() is not None:
+        set_matplotlib_formats("svg", bbox_inches=None, metadata={"Date": None})  # type: ignore[no-untyped-call]
+
+
+def shift(method: str, dataset: str) -> str | None:
+    """Say how far the training questions of a probe are from a data set; None for another method.
+
+    Examples
+    --------
+    >>> shift("Probe (GSM8K)", "math500")
+    'in-domain out-of-distribution'
+    >>> shift("P(True)", "math500")
+    """
+    if not method.startswith("Probe ("):
+        return None
+    asked = load_dataset(dataset)
+    trained = [one for one in map(load_dataset, dataset_names()) if method.startswith(one.probe)]
+    if asked in trained:
+        return IN_DISTRIBUTION
+    return OUT_OF_DISTRIBUTION if asked.domain in {one.domain for one in trained} else OUT_OF_DOMAIN
+
+
+def method_color(method: str, dataset: str | None = None) -> str:
+    """Return the colour of a method, as ``#rrggbb``: the same in every figure.
+
+    Parameters
+    ----------
+    method
+        As in the column heads of results.
+    dataset
+        The data set on which it is shown, which decides the shift and so the colour of a probe; without one a probe is
+        green.
+
+    Examples
+    --------
+    >>> method_color("Oracle RC")
+    '#6b6b6b'
+    """
+    return palette([method], dataset)[method]
+
+
+def palette(methods: Iterable[str], dataset: str | None = None) -> dict[str, str]:
+    """Return the colour of each method, for seaborn's ``palette``; methods of one colour get darker shades of it.
+
+    Examples
+    --------
+    >>> palette(["Probe (GSM8K)", "Probe (MATH)"], "gsm8k")
+    {'Probe (GSM8K)': '#46a281', 'Probe (MATH)': '#3866bd'}
+    """
+    chosen: dict[str, str] = {}
+    seen: list[str] = []
+    for method in dict.fromkeys(methods):
+        base = COLORS.get(method, OWN)
+        if method.startswith("Probe"):
+            far = shift(method, dataset) if dataset else None
+            base = SHIFT_COLORS[far or IN_DISTRIBUTION]
+        chosen[method] = _darker(base, 0.62 ** seen.count(base))
+        seen.append(base)
+    return chosen
+
+
+def _darker(color: str, share: float) -> str:
+    return "#" + "".join(f"{round(int(color[place : place + 2], 16) * share):02x}" for place in (1, 3, 5))

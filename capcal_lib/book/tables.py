@@ -1,0 +1,255 @@
+"""Draw tables as HTML that works without a network: escaped, captioned with their evidence, and offered as CSV."""
+
+import re
+from base64 import b64encode
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any, Literal, get_args
+
+import pandas as pd
+from pandas.api.types import is_bool_dtype, is_float_dtype, is_integer_dtype, is_numeric_dtype
+
+from capcal_lib.book.style import SHIFTS, shift
+from capcal_lib.errors import InputError, unknown
+from capcal_lib.manifests import Domain, dataset_names, load_dataset
+
+Evidence = Literal["measured", "reported", "read off", "simulated"]
+Format = str | Callable[[object], str]
+ROWS = 20  # that a table shows unfolded
+NUMBER = re.compile(r"[-−+±<>≥≤≈~]?[\d,.]+( ?%)?")
+NOT_COMPETING = ("Oracle RC", "Oracle CC")
+
+
+@dataclass(frozen=True, slots=True)
+class Html:
+    """Something that a notebook shows as it is."""
+
+    html: str
+
+    def _repr_html_(self) -> str:
+        return self.html
+
+
+def badge(evidence: str) -> str:
+    """Mark where a number comes from, as HTML.
+
+    Examples
+    --------
+    >>> badge("read off")
+    '<span class="evidence read-off">read off</span>'
+
+    Raises
+    ------
+    InputError
+        For evidence that is not known.
+    """
+    if evidence not in get_args(Evidence):
+        raise unknown("evidence", evidence, get_args(Evidence))
+    return f'<span class="evidence {evidence.replace(" ", "-")}">{evidence}</span>'
+
+
+def show(
+    table: pd.DataFrame,
+    caption: str,
+    *,
+    digits: int = 3,
+    evidence: str | Sequence[str] | None = None,
+    **formats: Format,
+) -> Html:
+    """Draw a table.
+
+    Parameters
+    ----------
+    table
+        At least one row. Its first column heads the rows; a named index comes before it as columns. Text that is
+        numbers throughout, such as printed values, is aligned as numbers and not rounded.
+    caption
+        A sentence; it stands above the table with the evidence and a link to all rows and digits as CSV.
+    digits
+        After the decimal point, for columns without a format of their own.
+    evidence
+        What kind of numbers these are: ``measured``, ``reported``, ``read off`` or ``simulated``, or several of them.
+        By default what the column ``evidence`` says, which is shown only where its rows differ.
+    formats
+        For columns, a format such as ``"{:.1%}"`` or a function of the value.
+
+    Raises
+    ------
+    InputError
+        For a table without rows (leave it out), numbers without evidence, or a format of a column that is not there.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"method": ["P(True)"], "Brier": [0.12345]})
+    >>> "<td class='number'>0.123</td>" in show(table, "Scores.", evidence="measured").html
+    True
+    """
+    if not len(table):
+        raise InputError(f"there is nothing to show under {caption!r}; leave the table out")
+    if any(name is not None for name in table.index.names):
+        table = table.reset_index()
+    marks = _marks(table, caption, evidence)
+    if "evidence" in table and len(marks) < 2:
+        table = table.drop(columns="evidence")
+    for column in formats:
+        if column not in table:
+            raise unknown("column", column, map(str, table.columns))
+    cells = {name: _cells(table[name], digits, formats.get(str(name))) for name in table.columns}
+    heads = [_head(str(name), _is_number(table[name])) for name in table.columns]
+    rows = [_row(row) for row in zip(*cells.values(), strict=True)]
+    return _figure(heads, rows, caption, marks, table)
+
+
+def show_scores(
+    scores: pd.DataFrame, caption: str, *, digits: int = 3, evidence: str | Sequence[str] | None = None
+) -> Html:
+    """Draw scores as a row a method and a column a data set, each with its interval below it.
+
+    The lowest score of a data set is bold where it is significantly lower than all others; where several may be the
+    best they are marked ``≈``. Oracles do not compete. Cells of probes are tinted by shift.
+
+    Parameters
+    ----------
+    scores
+        One row a (dataset, method), as columns or as the index, and ``brier``; where they are there, also ``low`` and
+        ``high``, ``may_be_best``, ``missing`` and ``questions``, and ``evidence``.
+    caption, digits, evidence
+        As in :func:`show`.
+
+    Raises
+    ------
+    InputError
+        As :func:`show` does.
+    """
+    table = scores.reset_index() if any(scores.index.names) else scores
+    if not len(table):
+        raise InputError(f"there is nothing to show under {caption!r}; leave the table out")
+    methods = list(dict.fromkeys(table["method"]))
+    order = {domain: place for place, domain in enumerate(get_args(Domain))}
+    known = {name: load_dataset(name) for name in dict.fromkeys(table["dataset"]) if name in dataset_names()}
+    datasets = sorted(
+        dict.fromkeys(table["dataset"]), key=lambda name: order.get(known[name].domain, 9) if name in known else 9
+    )
+    alone = _best_alone(table)
+    cells = {
+        (row["method"], row["dataset"]): _score(row, digits, row["dataset"] in alone, row["dataset"] in known)
+        for row in table.to_dict("records")
+    }
+    heads = [_head("Method", False)]
+    heads += [_head(known[name].title if name in known else str(name), True) for name in datasets]
+    rows = [
+        _row([("", escape(str(method))), *(cells.get((method, name), ("number", "–")) for name in datasets)])
+        for method in methods
+    ]
+    shown = _figure(heads, rows, caption, _marks(table, caption, evidence), table, kind="scores")
+    return Html(shown.html.replace("</figure>", f"{_legend(table, cells.values())}</figure>"))
+
+
+def _marks(table: pd.DataFrame, caption: str, evidence: str | Sequence[str] | None) -> list[str]:
+    if evidence is None:
+        marks = list(dict.fromkeys(table["evidence"])) if "evidence" in table else []
+    else:
+        marks = [evidence] if isinstance(evidence, str) else list(evidence)
+    if not marks and any(map(is_numeric_dtype, table.dtypes)):
+        raise InputError(f"the numbers under {caption!r} name no evidence; known: {', '.join(get_args(Evidence))}")
+    return marks
+
+
+def _is_number(column: "pd.Series[Any]") -> bool:
+    if is_numeric_dtype(column) and not is_bool_dtype(column):
+        return True
+    there = [value for value in column if not _missing(value) and value != ""]
+    return bool(there) and all(isinstance(value, str) and NUMBER.fullmatch(value) for value in there)
+
+
+def _missing(value: Any) -> bool:
+    return value is None or value is pd.NA or value != value
+
+
+def _cells(column: "pd.Series[Any]", digits: int, form: Format | None) -> list[tuple[str, str]]:
+    """Return the class and the HTML of each cell of a column."""
+    css = "number" if _is_number(column) else ""
+    if column.name == "evidence":
+        return [(css, badge(str(value))) for value in column]
+    if form is None:
+        form = f"{{:z,.{digits}f}}" if is_float_dtype(column) else "{:,}" if is_integer_dtype(column) else "{}"
+    write = form.format if isinstance(form, str) else form
+    return [(css, "–" if _missing(value) else escape(write(value))) for value in column]
+
+
+def _head(name: str, number: bool) -> str:
+    if not name:
+        return "<td></td>"
+    return f"<th scope='col'{_css('number' if number else '')}>{escape(name)}</th>"
+
+
+def _row(cells: Iterable[tuple[str, str]]) -> str:
+    (css, first), *rest = cells
+    others = "".join(f"<td{_css(css)}>{html}</td>" for css, html in rest)
+    return f"<tr><th scope='row'{_css(css)}>{first}</th>{others}</tr>"
+
+
+def _css(names: str) -> str:
+    return f" class='{names}'" if names else ""
+
+
+def _best_alone(table: pd.DataFrame) -> set[str]:
+    """Return the data sets on which one method alone may be the best."""
+    if "may_be_best" not in table:
+        return set()
+    number = table[table["may_be_best"].astype(bool)].groupby("dataset")["method"].nunique()
+    return set(number.index[number == 1])
+
+
+def _score(row: Mapping[Hashable, Any], digits: int, alone: bool, known: bool) -> tuple[str, str]:
+    """Return the class and the HTML of a score: the number, its interval, and the share of confidences missing."""
+    if _missing(row["brier"]):
+        return "number", "–"
+    text, css = f"{row['brier']:z.{digits}f}", ["number"]
+    if row.get("may_be_best") and row["method"] not in NOT_COMPETING:
+        css.append("best" if alone else "may-be-best")
+        text = (
+            f"<strong>{text}</strong>"
+            if alone
+            else f"<abbr title='not significantly worse than the best'>≈</abbr> {text}"
+        )
+    if (far := shift(str(row["method"]), str(row["dataset"])) if known else None) is not None:
+        css.append(far.replace(" ", "-"))
+    if not _missing(row.get("low")):
+        text += f"<small>[{row['low']:z.{digits}f}, {row['high']:z.{digits}f}]</small>"
+    if row.get("missing"):
+        text += f"<small>{row['missing'] / row['questions']:.1%} missing</small>"
+    return " ".join(css), text
+
+
+def _legend(table: pd.DataFrame, cells: Iterable[tuple[str, str]]) -> str:
+    css = " ".join(names for names, _ in cells).split()
+    said = ["in brackets: 95 % interval"] if "low" in table and table["low"].notna().any() else []
+    said += ["<strong>bold</strong>: significantly lower than every other method"] if "best" in css else []
+    said += ["≈: not significantly worse than the lowest"] if "may-be-best" in css else []
+    shifts = [f"<span class='{name}'>{far}</span>" for far in SHIFTS if (name := far.replace(" ", "-")) in css]
+    said += [f"probes: {', '.join(shifts)}"] if shifts else []
+    text = "; ".join(said)
+    return f"<p class='capcal-legend'>{text[0].upper()}{text[1:]}.</p>" if text else ""
+
+
+def _figure(
+    heads: Sequence[str], rows: Sequence[str], caption: str, marks: Sequence[str], table: pd.DataFrame, kind: str = ""
+) -> Html:
+    """Put rows under their heads: the first ones open, the others folded; caption, evidence and CSV above."""
+    name = re.sub(r"\W+", "-", caption.lower()).strip("-")[:48] or "table"
+    data = b64encode(table.to_csv(index=False).encode()).decode()
+    link = f"<a class='capcal-csv' download='{name}.csv' href='data:text/csv;base64,{data}'>CSV</a>"
+    label, css = escape(caption), f"capcal {kind}".strip()
+
+    def body(part: Sequence[str]) -> str:
+        head = f"<thead><tr>{''.join(heads)}</tr></thead>"
+        table = f"<table class='{css}' aria-label='{label}'>{head}<tbody>{''.join(part)}</tbody></table>"
+        return f"<div class='capcal-scroll' tabindex='0' role='group' aria-label='{label}'>{table}</div>"
+
+    html = body(rows[:ROWS])
+    if rest := rows[ROWS:]:
+        html += f"<details><summary>{len(rest)} more rows</summary>{body(rest)}</details>"
+    said = " ".join([label, *map(badge, marks), link])
+    return Html(f"<figure class='capcal-table'><figcaption>{said}</figcaption>{html}</figure>")

@@ -1,0 +1,141 @@
+"""Tables as a reader gets them: parsed back from their HTML."""
+
+import base64
+import io
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from bs4 import BeautifulSoup
+
+from capcal_lib.book.tables import Html, badge, show, show_scores
+from capcal_lib.errors import InputError
+
+TABLE = pd.DataFrame({"method": ["a", "b"], "Brier": [0.12345, np.nan], "n": [1200, 3], "note": ["<b>", None]})
+
+
+def read_back(shown: Html) -> list[pd.DataFrame]:
+    tables = []
+    for table in BeautifulSoup(shown.html, "html.parser").find_all("table"):
+        head, *rows = [[cell.get_text() for cell in row.find_all(["th", "td"])] for row in table.find_all("tr")]
+        text = pd.DataFrame(rows, columns=head).to_csv(index=False)
+        tables.append(pd.read_csv(io.StringIO(text), na_values=["–"], thousands=","))
+    return tables
+
+
+def csv_of(shown: Html) -> pd.DataFrame:
+    data = re.search(r"href='data:text/csv;base64,([^']*)'", shown.html)
+    assert data
+    return pd.read_csv(io.BytesIO(base64.b64decode(data[1])))
+
+
+def test_a_table_reads_back_with_three_digits_and_downloads_with_all() -> None:
+    shown = show(TABLE, "Scores & more.", evidence="measured")
+    [table] = read_back(shown)
+    assert list(table) == ["method", "Brier", "n", "note"]
+    assert table["Brier"].tolist()[0] == 0.123
+    assert np.isnan(table["Brier"][1])
+    assert table["n"].tolist() == [1200, 3]
+    pd.testing.assert_frame_equal(csv_of(shown), TABLE, check_dtype=False)
+    assert "download='scores-more.csv'" in shown.html
+
+
+def test_nothing_in_a_table_is_markup_of_its_own() -> None:
+    hostile = "<script>alert('1')</script>"
+    html = show(pd.DataFrame({hostile: [hostile]}), hostile).html
+    assert "<script" not in html
+    assert html.count("&lt;script&gt;") == 5  # caption, twice as a label, head and cell
+
+
+def test_numbers_line_up_and_rows_have_heads() -> None:
+    html = show(TABLE.assign(printed=["0.1230", "−0.2"]), "Scores.", evidence="reported").html
+    assert html.count("<th scope='row'>") == 2
+    assert html.count("<th scope='col'") == 5
+    assert html.count("<th scope='col' class='number'>") == 3
+    assert "<td class='number'>0.1230</td>" in html
+    assert "<td class='number'>1,200</td>" in html
+    assert " id=" not in html
+    assert "<th scope='col'></th>" not in show(TABLE.rename(columns={"method": ""}), "S.", evidence="measured").html
+
+
+def test_zero_has_no_sign_and_formats_are_used() -> None:
+    table = pd.DataFrame({"a": [-1e-9], "b": [0.25], "c": ["x"]})
+    html = show(table, "T.", evidence="simulated", digits=2, b="{:.1%}", c=lambda value: f"<{value}>").html
+    assert [text in html for text in (">0.00<", ">25.0%<", ">&lt;x&gt;<")] == [True] * 3
+
+
+def test_an_index_with_a_name_heads_the_rows() -> None:
+    html = show(TABLE.groupby("method")[["n"]].sum(), "Sums.", evidence="measured").html
+    assert "<th scope='row'>a</th><td class='number'>1,200</td>" in html
+
+
+def test_what_is_beyond_twenty_rows_is_folded_and_not_lost() -> None:
+    long = pd.DataFrame({"name": [f"row {i}" for i in range(67)], "n": range(67)})
+    shown = show(long, "Many.", evidence="measured")
+    first, rest = read_back(shown)
+    assert (len(first), len(rest)) == (20, 47)
+    pd.testing.assert_frame_equal(pd.concat([first, rest], ignore_index=True), long)
+    assert "<details><summary>47 more rows</summary>" in shown.html
+
+
+def test_evidence_stands_in_the_caption_and_in_rows_only_where_they_differ() -> None:
+    one = show(TABLE.assign(evidence="measured"), "T.")
+    assert one.html.count(badge("measured")) == 1
+    assert "evidence" not in read_back(one)[0]
+    two = show(TABLE.assign(evidence=["measured", "read off"]), "T.")
+    assert two.html.count(badge("measured")) == two.html.count(badge("read off")) == 2
+
+
+def test_a_table_that_should_not_be_drawn_is_refused() -> None:
+    for table, given, message in (
+        (TABLE[:0], {"evidence": "measured"}, "nothing to show under 'T.'; leave the table out"),
+        (TABLE, {}, "the numbers under 'T.' name no evidence; known: measured, reported, read off, simulated"),
+        (TABLE, {"evidence": "guessed"}, "unknown evidence 'guessed'"),
+        (TABLE, {"evidence": "measured", "m": "{}"}, "unknown column 'm'; known: Brier, method, n, note"),
+    ):
+        with pytest.raises(InputError, match=re.escape(message)):
+            show(table, "T.", **given)  # type: ignore[arg-type]
+
+
+SCORES = pd.DataFrame(
+    [
+        ("Uniform random", "mmlu", 0.2, 0.18, 0.22, False, 0, 10),
+        ("P(True)", "mmlu", 0.1, 0.05, 0.15, True, 1, 10),
+        ("Probe (GSM8K)", "mmlu", 0.3, 0.2, 0.4, False, 0, 10),
+        ("Oracle CC", "mmlu", 0.0, 0.0, 0.0, False, 0, 10),
+        ("Uniform random", "triviaqa", 0.2, 0.1, 0.3, True, 0, 10),
+        ("P(True)", "triviaqa", 0.19, 0.1, 0.3, True, 0, 10),
+        ("Uniform random", "mine", 0.2, np.nan, np.nan, False, 0, 10),
+    ],
+    columns=["method", "dataset", "brier", "low", "high", "may_be_best", "missing", "questions"],
+)
+
+
+def test_scores_are_a_row_a_method_and_a_column_a_data_set_by_domain() -> None:
+    [table] = read_back(show_scores(SCORES, "Scores.", evidence="measured"))
+    assert table.columns.tolist() == ["Method", "TriviaQA", "MMLU", "mine"]
+    assert table["Method"].tolist() == ["Uniform random", "P(True)", "Probe (GSM8K)", "Oracle CC"]
+    assert pd.isna(table["TriviaQA"][2])
+
+
+def test_bold_is_only_who_is_best_alone() -> None:
+    html = show_scores(SCORES, "Scores.", evidence="measured").html
+    assert (
+        "<td class='number best'><strong>0.100</strong><small>[0.050, 0.150]</small><small>10.0% missing</small>"
+        in html
+    )
+    assert html.count("class='number may-be-best'") == 2
+    assert html.count("<strong>0.") == 1
+    assert "<strong>bold</strong>: significantly lower than every other method; ≈: not significantly worse" in html
+    reported = SCORES.drop(columns=["low", "high", "may_be_best", "missing", "questions"])
+    plain = show_scores(reported, "As printed.", digits=4, evidence="reported").html
+    assert ">0.1000</td>" in plain
+    assert "<small>" not in plain
+    assert "bold" not in plain
+
+
+def test_a_probe_is_tinted_by_its_shift_and_the_legend_says_so() -> None:
+    html = show_scores(SCORES.set_index(["dataset", "method"]), "Scores.", evidence="measured").html
+    assert "<td class='number out-of-domain'>0.300" in html
+    assert html.endswith("probes: <span class='out-of-domain'>out-of-domain</span>.</p></figure>")
