@@ -397,7 +397,7 @@ def test_features_are_read_after_the_very_tokens_that_sampling_reads(
         lambda _, inputs, __: read.extend(inputs[0].tolist())
     )
     monkeypatch.setattr("capcal_lib.sampling.engines.transformers.PACK_TOKENS", 1)  # one prompt a pass
-    monkeypatch.setattr("capcal_lib.sampling.engines.transformers._common", lambda *_: 0)  # all of it
+    monkeypatch.setattr("capcal_lib.sampling.engines.shared_prefix.common_length", lambda *_: 0)  # all of it
     try:
         extract_features(engine, engine.model, questions)
         for_features, read[:] = sorted(read), []

@@ -6,7 +6,7 @@ from typing import Any
 
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling
-from capcal_lib.sampling.engines import Request
+from capcal_lib.sampling.engines.base import Request
 from capcal_lib.sampling.engines.reasoning import MARKS, split_reasoning
 
 
@@ -29,13 +29,7 @@ def decode(tokenizer: Any, prompt: Sequence[int], said: Sequence[int]) -> tuple[
 
 
 def answer_limit(prompt: Sequence[int], request: Request, sampling: Sampling) -> int:
-    """Return how many tokens an answer may have: ``max_tokens``, or what the prompt leaves of ``context_tokens``.
-
-    Raises
-    ------
-    InputError
-        Where it leaves nothing.
-    """
+    """Return how many tokens an answer may have: ``max_tokens``, or what the prompt leaves of ``context_tokens``."""
     room = sampling.context_tokens - len(prompt)
     if room < 1:
         raise InputError(

@@ -3,7 +3,7 @@
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from capcal_lib.sampling.engines import Layers
+from capcal_lib.sampling.engines.base import Layers
 
 if TYPE_CHECKING:
     from torch import Tensor

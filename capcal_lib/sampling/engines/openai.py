@@ -12,14 +12,13 @@ from pydantic import BaseModel, Field, ValidationError
 
 from capcal_lib.errors import InputError, sanitize
 from capcal_lib.manifests import Model, Sampling
-from capcal_lib.sampling.engines import (
-    BASE_URL,
+from capcal_lib.sampling.engines import check_engine
+from capcal_lib.sampling.engines.base import (
     Failure,
     FinishReason,
     Layers,
     Request,
     Sample,
-    check_engine,
     consecutive,
     question_seed,
 )
@@ -80,7 +79,7 @@ class OpenAIEngine:
         if base_url is None:
             check_engine(model, self.family)
         self.model = model
-        self.url = (base_url or os.environ[BASE_URL]).rstrip("/")
+        self.url = (base_url or os.environ["OPENAI_BASE_URL"]).rstrip("/")
         self.headers = {"Accept-Encoding": "identity"}  # what arrives is then as large as what was sent
         key = api_key or os.environ.get("OPENAI_API_KEY")
         if key:
@@ -131,7 +130,7 @@ class OpenAIEngine:
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise InputError(f"no server answers at {self.url}: {sanitize(error) or type(error).__name__}") from None
         if answer.status_code != 200:
-            raise InputError(f"{self.url}/models: {refusal(answer.status_code, answer.content)}; see {BASE_URL}")
+            raise InputError(f"{self.url}/models: {refusal(answer.status_code, answer.content)}; see OPENAI_BASE_URL")
         try:
             listed = {card.id: card.owned_by for card in _Listing.model_validate_json(answer.content).data}
         except ValidationError:

@@ -11,15 +11,10 @@ _SPECIAL = re.compile(r"<\|(?:start|end|message|channel|constrain|return|call)\|
 
 
 def split_reasoning(text: str) -> tuple[str | None, str]:
-    """Part reasoning from the answer; reasoning that never ends leaves an empty answer.
+    """Return (reasoning or None, answer); reasoning that never ends leaves an empty answer.
 
     Text between think tags is reasoning, also where the prompt has opened the tag. In gpt-oss's harmony format what
     stands in the channel ``final`` is the answer and everything else is reasoning; its marks must still be in the text.
-
-    Returns
-    -------
-    tuple
-        (reasoning or None, answer).
 
     Examples
     --------
@@ -27,8 +22,6 @@ def split_reasoning(text: str) -> tuple[str | None, str]:
     ('2 + 2', '4')
     >>> split_reasoning("<|channel|>analysis<|message|>2 + 2<|end|><|start|>assistant<|channel|>final<|message|>4")
     ('2 + 2', '4')
-    >>> split_reasoning("4")
-    (None, '4')
     """
     if text.startswith(HARMONY):
         return _split_harmony(text)
@@ -41,10 +34,11 @@ def split_reasoning(text: str) -> tuple[str | None, str]:
 
 
 def _split_harmony(text: str) -> tuple[str | None, str]:
-    said: dict[bool, list[str]] = {True: [], False: []}  # by whether it is the answer
+    reasoning: list[str] = []
+    answer: list[str] = []
     marks = list(_MESSAGE.finditer(text))
     ends = [*(mark.start() for mark in marks[1:]), len(text)]
     for mark, end in zip(marks, ends, strict=False):
-        content = text[mark.end() : end]
-        said[mark["channel"].split(maxsplit=1)[:1] == ["final"]].append(_SPECIAL.split(content, maxsplit=1)[0])
-    return "\n".join(said[False]).strip() or None, "".join(said[True])
+        said = _SPECIAL.split(text[mark.end() : end], maxsplit=1)[0]
+        (answer if mark["channel"].split(maxsplit=1)[:1] == ["final"] else reasoning).append(said)
+    return "\n".join(reasoning).strip() or None, "".join(answer)

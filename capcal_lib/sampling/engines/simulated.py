@@ -12,7 +12,7 @@ import numpy as np
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.metrics.validation import Floats
 from capcal_lib.questions import Answer, Question
-from capcal_lib.sampling.engines import Layers, LikelyAnswers, Request, Sample
+from capcal_lib.sampling.engines.base import Layers, LikelyAnswers, Request, Sample
 
 SHAPES = ((1.0, 8.0), (8.0, 1.0), (1.0, 1.0))
 SHARES = (0.4, 0.4, 0.2)
@@ -35,17 +35,7 @@ PHRASES = (
 def true_mu(question_ids: Sequence[str], seed: int = 0) -> Floats:
     """Return the probability that the simulated model's answer to each question is right.
 
-    Parameters
-    ----------
-    question_ids
-        (n_questions,)
-    seed
-        Another seed gives another simulated model; the engine is the one of seed 0.
-
-    Returns
-    -------
-    ndarray
-        (n_questions,) in [0, 1]. A question keeps its mu whatever others stand beside it.
+    It is in [0, 1], and the same whatever other questions stand beside it. The engine is the model of seed 0.
 
     Examples
     --------
@@ -88,11 +78,11 @@ class SimulatedEngine:
         """Return log-probabilities (n_requests, n_words) of the words Yes and No; -inf for all others."""
         result = np.full((len(requests), len(words)), -np.inf)
         for row, request in enumerate(requests):
-            yes = _sigmoid(0.7 * _logit(request.question.id) + 0.5 + _rng("p_true", request.question.id).normal())
-            share = {"Yes": yes, "No": 1 - yes}
+            name = request.question.id
+            yes = _sigmoid(0.7 * _logit(name) + 0.5 + _rng("p_true", name).normal())
             for column, word in enumerate(words):
-                if word in share:
-                    result[row, column] = np.log((1 - OTHER_WORDS) * share[word])
+                if word in ("Yes", "No"):
+                    result[row, column] = np.log((1 - OTHER_WORDS) * (yes if word == "Yes" else 1 - yes))
         return result
 
     def hidden_states(self, requests: Sequence[Request], layers: Layers = "mean") -> np.ndarray:
@@ -141,16 +131,9 @@ def _draw(request: Request, index: int, sampling: Sampling, seed: int) -> Sample
     question = request.question
     rng = _rng(request.purpose, seed, question.id, index)
     said = _stated(question, rng) if request.purpose == "verbalized" else _answered(question, rng)
-    words = sum(len(message["content"].split()) for message in request.messages)
-    return Sample(
-        question_id=question.id,
-        sample_index=index,
-        response=said,
-        reasoning=None,
-        finish_reason="stop",
-        prompt_tokens=8 + 4 * words // 3,
-        completion_tokens=min(sampling.max_tokens, 4 + 4 * len(said.split()) // 3 + int(rng.poisson(6))),
-    )
+    prompt_tokens = 8 + 4 * sum(len(message["content"].split()) for message in request.messages) // 3
+    tokens = min(sampling.max_tokens, 4 + 4 * len(said.split()) // 3 + int(rng.poisson(6)))
+    return Sample(question.id, index, said, None, "stop", prompt_tokens, tokens)
 
 
 def _answered(question: Question, rng: np.random.Generator) -> str:

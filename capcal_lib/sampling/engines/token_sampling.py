@@ -1,51 +1,38 @@
 """Draw tokens from next-token logits by inverse CDF, one uniform number a token."""
 
-from typing import TYPE_CHECKING
+import torch
+from torch import Tensor
 
 from capcal_lib.manifests import Sampling
-
-if TYPE_CHECKING:
-    import torch
 
 BLOCK = 256  # the vocabulary is searched block first, then inside the block: no cumulative sum over all of it
 NUCLEUS = 1024  # a top-p set rarely holds more tokens; where it does, the row is sorted in full
 
 
-def draw_tokens(
-    logits: "torch.Tensor", rows: "torch.Tensor", uniforms: "torch.Tensor", sampling: Sampling
-) -> "torch.Tensor":
-    """Draw one token for each uniform number, from the distribution in the row it points at.
+def draw_tokens(logits: Tensor, rows: Tensor, uniforms: Tensor, sampling: Sampling) -> Tensor:
+    """Draw one token id for each uniform number, from the distribution in the row it points at.
 
     The same number always draws the same token from the same logits, whatever else is in the batch.
-    Temperature first, then top-k, then top-p of what top-k left; tokens that tie at a limit stay together.
+    Temperature first (0 takes the most likely token), then top-k, then top-p of what top-k left; tokens that tie at a
+    limit stay together.
 
     Parameters
     ----------
     logits
-        Shape (n_rows, vocabulary).
+        (n_rows, vocabulary)
     rows
-        Shape (n_draws,): which row of ``logits`` each draw is from.
+        (n_draws,): which row of ``logits`` each draw is from.
     uniforms
-        Shape (n_draws,), float64, in [0, 1).
-    sampling
-        Its ``temperature`` (0 takes the most likely token), ``top_k`` and ``top_p``.
-
-    Returns
-    -------
-    torch.Tensor
-        Token ids, shape (n_draws,).
+        (n_draws,), float64, in [0, 1).
 
     Examples
     --------
-    >>> import torch
     >>> half = torch.tensor([[0.5, 0.25, 0.25]]).log()
     >>> uniforms = torch.tensor([0.4, 0.6, 0.9], dtype=torch.float64)
     >>> settings = Sampling(temperature=1.0, max_tokens=1, context_tokens=8)
     >>> draw_tokens(half, torch.zeros(3, dtype=torch.long), uniforms, settings).tolist()
     [0, 1, 2]
     """
-    import torch
-
     if sampling.temperature == 0:
         return logits.argmax(-1)[rows]
     blocks = _masses(logits, sampling).view(len(logits), -1, BLOCK)
@@ -59,60 +46,37 @@ def draw_tokens(
     return block * BLOCK + (inside <= rest[:, None]).sum(-1)
 
 
-def token_probabilities(logits: "torch.Tensor", sampling: Sampling) -> "torch.Tensor":
-    """Return the probability with which `draw_tokens` draws each token.
-
-    Parameters
-    ----------
-    logits
-        Shape (n_rows, vocabulary).
-    sampling
-        Its ``temperature``, ``top_k`` and ``top_p``.
-
-    Returns
-    -------
-    torch.Tensor
-        Shape (n_rows, vocabulary), float64, each row summing to 1.
+def token_probabilities(logits: Tensor, sampling: Sampling) -> Tensor:
+    """Return the probability with which `draw_tokens` draws each token: (n_rows, vocabulary), float64, rows sum to 1.
 
     Examples
     --------
-    >>> import torch
     >>> settings = Sampling(temperature=1.0, top_k=2, max_tokens=1, context_tokens=8)
     >>> token_probabilities(torch.tensor([[0.6, 0.2, 0.1]]).log(), settings).round(decimals=3).tolist()
     [[0.75, 0.25, 0.0]]
     """
-    import torch
-
     if sampling.temperature == 0:
         return torch.nn.functional.one_hot(logits.argmax(-1), logits.shape[-1]).double()
     mass = _masses(logits, sampling)[:, : logits.shape[-1]].double()
     return mass / mass.sum(-1, keepdim=True)
 
 
-def _masses(logits: "torch.Tensor", sampling: Sampling) -> "torch.Tensor":
+def _masses(logits: Tensor, sampling: Sampling) -> Tensor:
     """Return what each token's probability is proportional to, and zeros up to whole blocks of tokens."""
-    import torch
-
     n_rows, vocabulary = logits.shape
     mass = logits.new_zeros(n_rows, -(-vocabulary // BLOCK) * BLOCK, dtype=torch.float32)
     scaled = mass[:, :vocabulary]
     torch.sub(logits.float(), logits.amax(-1, keepdim=True).float(), out=scaled)
     scaled.div_(sampling.temperature).exp_()
     if sampling.top_k is not None and sampling.top_k < vocabulary:
-        _drop_below(mass, scaled.topk(sampling.top_k).values[:, -1])
+        mass.masked_fill_(mass < scaled.topk(sampling.top_k).values[:, -1:], 0)
     if sampling.top_p < 1:
-        _drop_below(mass, _nucleus_limit(scaled, sampling.top_p))
+        mass.masked_fill_(mass < _nucleus_limit(scaled, sampling.top_p)[:, None], 0)
     return mass
 
 
-def _drop_below(mass: "torch.Tensor", limit: "torch.Tensor") -> None:
-    mass.masked_fill_(mass < limit[:, None], 0)
-
-
-def _nucleus_limit(mass: "torch.Tensor", top_p: float) -> "torch.Tensor":
+def _nucleus_limit(mass: Tensor, top_p: float) -> Tensor:
     """Return the smallest mass in each row's top-p set: the fewest tokens that together hold at least ``top_p``."""
-    import torch
-
     wanted = top_p * mass.sum(-1, dtype=torch.float64)
     limit = torch.empty_like(mass[:, 0])
     todo = torch.arange(len(mass), device=mass.device)

@@ -10,7 +10,15 @@ import numpy as np
 
 from capcal_lib.errors import InputError, sanitize
 from capcal_lib.manifests import Model, Sampling
-from capcal_lib.sampling.engines import FinishReason, Layers, Request, Sample, consecutive, question_seed
+from capcal_lib.sampling.engines.base import (
+    SAMPLES_A_REQUEST,
+    FinishReason,
+    Layers,
+    Request,
+    Sample,
+    consecutive,
+    question_seed,
+)
 from capcal_lib.sampling.engines.chat import answer_limit, decode, encode
 from capcal_lib.sampling.engines.hidden_states import PositionWatcher
 from capcal_lib.sampling.weights import ensure_weights
@@ -29,16 +37,10 @@ class VllmEngine:
     """Sample with vLLM: the checkpoint's type on GPUs, all of them for one model; float32 on the CPU.
 
     Samples of a question share its prompt in vLLM's prefix cache, and are asked for in parts of 16 at most, each of
-    which is given back when it is done. A sample's seed follows from (seed, question id, sample index) alone, so the
-    same seed gives the same sample whatever is asked beside it, up to rounding: sums depend on the batch, the more
-    so in bfloat16, and a draw that falls inside such a difference changes.
+    which is given back when it is done. Rounding: sums depend on the batch, the more so in bfloat16, and a draw that
+    falls inside such a difference changes.
 
-    Parameters
-    ----------
-    model
-        The manifest of the model.
-    folder
-        Its weights; None gets them through `ensure_weights`.
+    ``folder`` holds the weights; None gets them through `ensure_weights`.
     """
 
     family = "vllm"
@@ -55,15 +57,7 @@ class VllmEngine:
         self.engine = self._open()
 
     def sample(self, requests: Sequence[Request], sampling: Sampling, seed: int) -> Iterator[list[Sample]]:
-        """Draw every wanted sample, yielding up to 16 of a question together as they are done.
-
-        ``completion_tokens`` counts every generated token, the end-of-turn token included.
-
-        Raises
-        ------
-        InputError
-            For a prompt that leaves no room in ``context_tokens``, and where that is more than the model's own.
-        """
+        """Draw every wanted sample, yielding up to 16 of a question together as they are done."""
         if sampling.context_tokens > self.context:
             raise InputError(
                 f"context_tokens = {sampling.context_tokens} is more than the {self.context} of the manifest of "
@@ -71,31 +65,28 @@ class VllmEngine:
             )
         from vllm import SamplingParams
 
-        def parameters(prompt: list[int], request: Request, indices: tuple[int, ...]) -> "SamplingParams":
-            return SamplingParams(
-                n=len(indices),
-                temperature=sampling.temperature,
-                top_p=sampling.top_p,
-                top_k=sampling.top_k or -1,
-                max_tokens=answer_limit(prompt, request, sampling),
-                seed=question_seed(seed, request.question.id) + indices[0],  # vLLM adds each choice's index
-                detokenize=False,
-            )
-
-        parts = []
-        for request in requests:
-            prompt = encode(self.tokenizer, self.model, request) if request.sample_indices else []
-            for indices in consecutive(request.sample_indices, most=1 if sampling.temperature == 0 else None):
-                parts.append((request, indices, prompt, parameters(prompt, request, indices)))
-        for number, choices in self._finished([(prompt, chosen) for _, _, prompt, chosen in parts]):
-            request, indices, prompt, _ = parts[number]
+        wanted = [request for request in requests if request.sample_indices]
+        most = 1 if sampling.temperature == 0 else SAMPLES_A_REQUEST
+        parts, jobs = [], []
+        for request, prompt in zip(wanted, self._prompts(wanted, sampling), strict=True):
+            for indices in consecutive(request.sample_indices, most):
+                parameters = SamplingParams(
+                    n=len(indices),
+                    temperature=sampling.temperature,
+                    top_p=sampling.top_p,
+                    top_k=sampling.top_k or -1,
+                    max_tokens=answer_limit(prompt, request, sampling),
+                    seed=question_seed(seed, request.question.id) + indices[0],  # vLLM adds each choice's index
+                    detokenize=False,
+                )
+                parts.append((request, indices))
+                jobs.append((prompt, parameters))
+        for number, choices in self._finished(jobs):
+            (request, indices), prompt = parts[number], jobs[number][0]
             yield [self._sample(request, index, prompt, choice) for index, choice in zip(indices, choices, strict=True)]
 
     def next_token_logprobs(self, requests: Sequence[Request], words: Sequence[str]) -> np.ndarray:
-        """Return the log-probability, at temperature 1, that the first answer token is exactly each word.
-
-        Shape (n_requests, n_words), in [-inf, 0]; NaN where a word is not a single token.
-        """
+        """Return log-probabilities as `Engine` says."""
         from vllm import SamplingParams
 
         tokens = [self.tokenizer.encode(word, add_special_tokens=False) for word in words]
@@ -106,9 +97,7 @@ class VllmEngine:
         parameters = SamplingParams(
             max_tokens=1, temperature=0, logprob_token_ids=sorted(set(single.values())), detokenize=False
         )
-        prompts = [encode(self.tokenizer, self.model, request) for request in requests]
-        for request, prompt in zip(requests, prompts, strict=True):
-            answer_limit(prompt, request, self.model.sampling)  # refuses a prompt that is too long
+        prompts = self._prompts(requests, self.model.sampling)
         for row, [choice] in self._finished([(prompt, parameters.clone()) for prompt in prompts]):
             [said] = choice.logprobs or [{}]
             for column, token in single.items():
@@ -116,17 +105,11 @@ class VllmEngine:
         return result
 
     def hidden_states(self, requests: Sequence[Request], layers: Layers = "mean") -> np.ndarray:
-        """Return the last prompt token's hidden states, as `Engine` says.
+        """Return hidden states as `Engine` says.
 
-        The last layer's state is taken after the final norm, as in transformers' ``output_hidden_states``. Prompts
-        are read one at a time, each from where it parts from those in the prefix cache, and of each only the last
-        position is kept. A network that vLLM has compiled cannot be looked into, so on GPUs it is opened anew, as it
-        is written, when hidden states are first asked for; sampling after that is slower.
-
-        Raises
-        ------
-        InputError
-            For a prompt that leaves no room for an answer, and for a network whose layers cannot be told apart.
+        Prompts are read one at a time, each from where it parts from those in the prefix cache, and of each only the
+        last position is kept. A network that vLLM has compiled cannot be looked into, so on GPUs it is opened anew, as
+        it is written, when hidden states are first asked for; sampling after that is slower.
         """
         from vllm import SamplingParams
 
@@ -137,11 +120,8 @@ class VllmEngine:
         width = config.get_hidden_size()
         shape = (config.get_total_num_hidden_layers() + 1, width) if layers == "all" else (width,)
         result = np.empty((len(requests), *shape), dtype=np.float32)
-        prompts = [encode(self.tokenizer, self.model, request) for request in requests]
-        for request, prompt in zip(requests, prompts, strict=True):
-            answer_limit(prompt, request, self.model.sampling)  # refuses a prompt that is too long
         with _death_told():
-            for row, prompt in enumerate(prompts):
+            for row, prompt in enumerate(self._prompts(requests, self.model.sampling)):
                 self.engine.collective_rpc("watch_position", args=(len(prompt) - 1,))
                 try:
                     one_token = SamplingParams(max_tokens=1, temperature=0, detokenize=False)
@@ -156,6 +136,13 @@ class VllmEngine:
                     )
                 result[row] = np.frombuffer(states, dtype=np.float32).reshape(shape)
         return result
+
+    def _prompts(self, requests: Sequence[Request], sampling: Sampling) -> list[list[int]]:
+        """Return the prompts as tokens; one that leaves no room for an answer is refused."""
+        prompts = [encode(self.tokenizer, self.model, request) for request in requests]
+        for request, prompt in zip(requests, prompts, strict=True):
+            answer_limit(prompt, request, sampling)
+        return prompts
 
     def _open(self, **settings: Any) -> "LLMEngine":
         from vllm import EngineArgs, LLMEngine

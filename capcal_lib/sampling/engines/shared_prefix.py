@@ -1,0 +1,211 @@
+"""Read prompts and continue them, computing once what they have in common.
+
+A prompt is read from where it parts from the one before. The keys and values of a prompt are shared by all samples of
+its question, and samples that have said the same so far are one row of the batch.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import accumulate, chain, groupby, pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from capcal_lib.errors import InputError
+from capcal_lib.sampling.engines.base import Sample
+
+KeysValues = tuple[Tensor, Tensor]  # of one layer, each (kv_heads, tokens, head_dim)
+Stream = tuple[int, np.random.Generator]  # a sample in flight: its index, and its own uniform numbers
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """Samples of one question that share the keys and values of its prompt."""
+
+    question_id: str
+    prompt: list[int]
+    limit: int  # new tokens of a sample
+    streams: list[Stream]
+    prefix: list[KeysValues] = field(default_factory=list)  # of the prompt, a pair a layer
+    done: list[Sample] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Branch:
+    """Samples of one question that have said the same so far: one row of the batch."""
+
+    group: Group
+    tokens: tuple[int, ...]
+    streams: list[Stream]
+    row: int | None = None  # where its keys and values are; None before the first token
+
+
+def common_length(prompt: list[int], other: list[int]) -> int:
+    """Count the tokens at the beginning that two prompts share."""
+    pairs = enumerate(zip(prompt, other, strict=False))
+    return next((place for place, (token, its) in pairs if token != its), min(len(prompt), len(other)))
+
+
+class Reader:
+    """Reads packs of prompts, one behind the other in one row: nothing is padded."""
+
+    def __init__(self, device: Any) -> None:
+        self.device = device
+        self.prompt: list[int] = []  # the last that was read
+        self.prefix: list[KeysValues] = []
+
+    def known(self, prompt: list[int]) -> int:
+        """Count the tokens at a prompt's beginning that need not be read; its last one always is."""
+        return min(len(prompt) - 1, common_length(prompt, self.prompt))
+
+    def read(self, prompts: list[list[int]], known: int, network: Any, **options: Any) -> Any:
+        """Return what the network puts out for all but the first ``known`` tokens of each prompt.
+
+        Each attends to itself and to what is known.
+        """
+        stops = list(accumulate((len(prompt) - known for prompt in prompts), initial=0))
+        before, prefix = self.prefix, []
+
+        def attend(module: Any, query: Tensor, key: Tensor, value: Tensor, scaling: float | None) -> Tensor:
+            results = []
+            for start, stop in pairwise(stops):
+                own_key, own_value = key[:, :, start:stop], value[:, :, start:stop]
+                if known:
+                    keys, values = before[module.layer_idx]
+                    own_key = torch.cat([keys[None, :, :known], own_key], dim=2)
+                    own_value = torch.cat([values[None, :, :known], own_value], dim=2)
+                results.append(_causal(module, query[:, :, start:stop], own_key, own_value, scaling))
+            prefix.append((own_key[0].clone(), own_value[0].clone()))  # of the last prompt alone
+            return torch.cat(results, dim=1)
+
+        ids = torch.tensor([[token for prompt in prompts for token in prompt[known:]]], device=self.device)
+        places = chain.from_iterable(range(known, len(prompt)) for prompt in prompts)
+        positions = torch.tensor([list(places)], device=self.device)
+        result = network(ids, position_ids=positions, use_cache=False, attend=attend, **options)
+        self.prompt, self.prefix = prompts[-1], prefix
+        return result
+
+
+class Tails:
+    """Keys and values of what the branches have said: a row a branch, rows 0 to n_branches - 1 in use."""
+
+    def __init__(self, rows: int, length: int) -> None:
+        self.shape = (rows, length)
+        self.layers: dict[int, KeysValues] = {}  # each (rows, kv_heads, length, head_dim)
+
+    def layer(self, index: int, key: Tensor, value: Tensor) -> KeysValues:
+        """Return the keys and values of a layer, zeros at first: what lies behind a branch's end must not be NaN."""
+        if index not in self.layers:
+            rows, length = self.shape
+            empty = [new.new_zeros(rows, new.shape[1], length, new.shape[3]) for new in (key, value)]
+            self.layers[index] = (empty[0], empty[1])
+        return self.layers[index]
+
+    def place(self, branches: list[Branch]) -> None:
+        """Give every branch a row of its own, copying what it has from its parent's row.
+
+        The first child of a parent keeps its row; the others, and those that lie behind the end of a batch that
+        has become smaller, go where a row is free. So no row that is read here is written.
+        """
+        kept: set[int] = set()
+        movers = []
+        for branch in branches:
+            if branch.row is not None and branch.row < len(branches) and branch.row not in kept:
+                kept.add(branch.row)
+            else:
+                movers.append(branch)
+        free = (row for row in range(len(branches)) if row not in kept)
+        sources, targets, length = [], [], 0
+        for branch, target in zip(movers, free, strict=True):
+            if branch.row is not None:
+                sources.append(branch.row)
+                targets.append(target)
+                length = max(length, len(branch.tokens) - 1)
+            branch.row = target
+        if sources:
+            for keys, values in self.layers.values():
+                keys[targets, :, :length] = keys[sources, :, :length]
+                values[targets, :, :length] = values[sources, :, :length]
+
+
+class SharedPrefixAttention:
+    """Attention of one new token a branch to its prompt, shared with its neighbours, and to its own tail.
+
+    The branches of a group lie side by side, so their queries meet the prompt's keys in one matrix product.
+    One softmax then covers prompt and tail.
+    """
+
+    def __init__(self, branches: list[Branch], tails: Tails, device: Any) -> None:
+        self.tails = tails
+        self.rows = torch.tensor([branch.row for branch in branches], device=device)  # of branch i in the tails
+        self.branches = self.rows.argsort()  # branch in row i of the tails
+        self.ends = torch.tensor([len(branch.tokens) - 1 for branch in branches], device=device)
+        self.tail = max(len(branch.tokens) for branch in branches)
+        behind = torch.arange(self.tail, device=device) > self.ends[:, None]
+        self.mask = torch.zeros(behind.shape, device=device).masked_fill_(behind, float("-inf"))[:, None, None]
+        runs = [(group, len(list(run))) for group, run in groupby(branches, key=lambda branch: branch.group)]
+        stops = accumulate((size for _, size in runs), initial=0)
+        self.segments = [(group, *ends) for (group, _), ends in zip(runs, pairwise(stops), strict=True)]
+        self.prompt = max(len(group.prompt) for group, _ in runs)
+        self.scores: Tensor | None = None
+
+    def __call__(self, module: Any, query: Tensor, key: Tensor, value: Tensor, scaling: float | None) -> Tensor:
+        layer = module.layer_idx
+        n, heads, _, width = query.shape
+        kv_heads, tail = key.shape[1], self.tail
+        share = heads // kv_heads  # query heads that share a key head
+        keys, values = self.tails.layer(layer, key, value)
+        keys[self.rows, :, self.ends] = key[:, :, 0]
+        values[self.rows, :, self.ends] = value[:, :, 0]
+        keys, values = keys[:n, :, :tail].flatten(0, 1), values[:n, :, :tail].flatten(0, 1)
+
+        query = query[:, :, 0].mul(width**-0.5 if scaling is None else scaling).view(n, kv_heads, share, width)
+        by_head = query.transpose(0, 1).reshape(kv_heads, n * share, width)
+        if self.scores is None:  # columns behind a short prompt's end keep their -inf through all layers
+            self.scores = query.new_full((kv_heads, n * share, self.prompt + tail), float("-inf"))
+        for group, start, stop in self.segments:
+            here = slice(start * share, stop * share)
+            self.scores[:, here, : len(group.prompt)] = by_head[:, here] @ group.prefix[layer][0].mT
+        own = torch.bmm(query[self.branches].flatten(0, 1), keys.mT).view(n, kv_heads, share, tail)
+        own = own[self.rows] + self.mask
+        self.scores[:, :, self.prompt :] = own.transpose(0, 1).reshape(kv_heads, n * share, tail)
+
+        weights = self.scores.softmax(-1, dtype=torch.float32).to(query.dtype)
+        result = value.new_empty(kv_heads, n * share, value.shape[-1])
+        for group, start, stop in self.segments:
+            here = slice(start * share, stop * share)
+            result[:, here] = weights[:, here, : len(group.prompt)] @ group.prefix[layer][1]
+        own = weights[:, :, self.prompt :].view(kv_heads, n, share, tail).transpose(0, 1)[self.branches]
+        own = torch.bmm(own.flatten(0, 1), values).view(n, kv_heads, share, -1)[self.rows]
+        return (result.view(kv_heads, n, share, -1).transpose(0, 1) + own).reshape(n, 1, heads, -1)
+
+
+def attention(
+    module: Any,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,  # noqa: ARG001 -- always None, since nothing is padded
+    scaling: float | None = None,
+    *,
+    attend: Callable[..., Tensor],
+    **others: Any,
+) -> tuple[Tensor, None]:
+    """Attend as the caller of the network asks with ``attend``; transformers calls this in every layer."""
+    extras = [name for name in ("s_aux", "softcap", "position_bias") if others.get(name) is not None]
+    if extras:
+        raise InputError(f"the transformers engine cannot do this model's attention ({', '.join(extras)}); use vllm")
+    return attend(module, query, key, value, scaling), None
+
+
+def _causal(module: Any, query: Tensor, key: Tensor, value: Tensor, scaling: float | None) -> Tensor:
+    """Attend causally; the queries are the last of the keys' positions."""
+    from transformers.integrations.sdpa_attention import sdpa_attention_forward
+
+    new, total = query.shape[2], key.shape[2]
+    mask = None
+    if total > new:
+        mask = torch.ones(new, total, dtype=torch.bool, device=query.device).tril(total - new)[None, None]
+    return sdpa_attention_forward(module, query, key, value, mask, scaling=scaling, is_causal=mask is None)[0]
