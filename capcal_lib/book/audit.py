@@ -170,7 +170,7 @@ def shared_variance() -> pd.DataFrame:
         if dataset not in ("math500", "aime25"):
             continue
         oracle = cells(f"passk_{dataset}")[model, ORACLE_RC, dataset, 1, ""]
-        v, n = variance.middle, load_dataset(dataset).splits["test"].rows
+        v, n = variance.middle, load_dataset(dataset).splits["test"].rows or 0
         sd = math.sqrt(v * (1 - 4 * v) / n)
         difference = oracle.middle - v
         by_rounding = _yes(oracle.meets(variance))

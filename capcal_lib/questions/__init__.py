@@ -8,7 +8,10 @@ from capcal_lib.questions.datasets import (
     load_questions,
     load_split,
     questions_digest,
+    read_rows,
+    subjects_of,
     subset,
+    with_options,
 )
 
 __all__ = [
@@ -19,5 +22,8 @@ __all__ = [
     "load_questions",
     "load_split",
     "questions_digest",
+    "read_rows",
+    "subjects_of",
     "subset",
+    "with_options",
 ]

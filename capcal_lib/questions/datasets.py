@@ -1,5 +1,6 @@
 """Questions and their answers; load a data set."""
 
+import csv
 import gzip
 import hashlib
 import json
@@ -8,18 +9,24 @@ import random
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
-from typing import Any, get_args
+from string import ascii_uppercase
+from typing import Any, Final, get_args
+
+import numpy as np
+import numpy.typing as npt
 
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.manifests import Dataset, Kind, Split, data_dir, load_dataset
-from capcal_lib.questions import builtin as mini
+from capcal_lib.manifests import Columns, Dataset, Kind, Selection, Split, data_dir, load_dataset
+from capcal_lib.questions import builtin
 
+LETTERS: Final = ascii_uppercase  # of options
 GPQA_SEED = 42  # the options of GPQA have no fixed order
 SUBSET_SEED = 42
-_LETTERS = "ABCD"
+FORMATS = (".jsonl", ".jsonl.gz", ".csv", ".csv.gz", ".parquet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +72,28 @@ class Question:
     text: str  # as it is asked, options included
     answer: Answer
     subject: str = ""
+    options: int = 0  # how many lettered options the text has
 
 
 def with_options(text: str, options: Sequence[str]) -> str:
-    r"""Put lettered options under a question, one a line.
+    r"""Put lettered options under a question, one a line, 26 at most.
 
     >>> with_options("Which is even?", ["1", "2"])
     'Which is even?\nA. 1\nB. 2'
     """
-    lines = [f"{letter}. {option.strip()}" for letter, option in zip(_LETTERS, options, strict=False)]
+    if not 2 <= len(options) <= len(LETTERS):
+        raise InputError(f"{len(options)} options; a question has 2 to {len(LETTERS)}")
+    lines = [f"{letter}. {option.strip()}" for letter, option in zip(LETTERS, options, strict=False)]
     return "\n".join([text.strip(), *lines])
 
 
-# One reader a data set: a row, local or from the hub, and its position in the split, give a question (None: left out).
+def _choice(question_id: str, text: str, options: Sequence[str], letter: str, subject: str) -> Question:
+    right = options[LETTERS[: len(options)].index(letter)]
+    return Question(question_id, with_options(text, options), Answer("choice", letter, (right,)), subject, len(options))
+
+
+# A row, local or from the hub, its split and its position there give a question (None: left out). One function each
+# for the sets whose rows need more than naming their columns.
 Row = dict[str, Any]
 
 
@@ -111,9 +127,8 @@ def _gsm8k(row: Row, split: str, position: int) -> Question:
     _, found, gold = row["answer"].rpartition("####")
     if not found:
         raise ValueError("no #### before the final answer")
-    return Question(
-        row.get("id") or f"gsm8k/{split}/{position}", row["question"].strip(), Answer("number", gold.strip())
-    )
+    question_id = row.get("id") or f"gsm8k/{split}/{position}"
+    return Question(question_id, row["question"].strip(), Answer("number", gold.strip()))
 
 
 def _math(row: Row, split: str, position: int) -> Question | None:
@@ -134,30 +149,21 @@ def _aime25(row: Row, split: str, position: int) -> Question:  # noqa: ARG001
 
 
 def _mmlu(row: Row, split: str, position: int) -> Question:
-    letter = row["answer"] if isinstance(row["answer"], str) else _LETTERS[row["answer"]]
+    letter = row["answer"] if isinstance(row["answer"], str) else LETTERS[row["answer"]]
     options = [str(option).strip() for option in row["choices"]]
-    answer = Answer("choice", letter, (options[_LETTERS.index(letter)],))
-    question_id = f"mmlu/{split}/{row['subject']}/{position}"
-    return Question(row.get("id") or question_id, with_options(row["question"], options), answer, row["subject"])
+    question_id = row.get("id") or f"mmlu/{split}/{row['subject']}/{position}"
+    return _choice(question_id, row["question"], options, letter, row["subject"])
 
 
 def _gpqa(row: Row, split: str, position: int) -> Question:  # noqa: ARG001
-    right = row["Correct Answer"].strip()
-    options = [right, *(row[f"Incorrect Answer {number}"].strip() for number in (1, 2, 3))]
+    options = [row[f"{what} Answer{number}"].strip() for what, number in _GPQA_ANSWERS]
     order = list(range(4))
     random.Random(f"{GPQA_SEED} {row['Record ID']}").shuffle(order)
-    answer = Answer("choice", _LETTERS[order.index(0)], (right,))
-    text = with_options(row["Question"], [options[index] for index in order])
-    return Question(f"gpqa/{row['Record ID']}", text, answer, row["Subdomain"])
+    shuffled, letter = [options[index] for index in order], LETTERS[order.index(0)]
+    return _choice(f"gpqa/{row['Record ID']}", row["Question"], shuffled, letter, row["Subdomain"])
 
 
-def _mini(row: Row, split: str, position: int) -> Question:  # noqa: ARG001
-    options = row.get("choices")
-    text = with_options(row["question"], options) if options else row["question"]
-    aliases = (options[_LETTERS.index(row["answer"])],) if options else tuple(row["aliases"])
-    return Question(row["id"], text, Answer(row["kind"], row["answer"], aliases), row["subject"])
-
-
+_GPQA_ANSWERS = (("Correct", ""), ("Incorrect", " 1"), ("Incorrect", " 2"), ("Incorrect", " 3"))
 _READERS: dict[str, Callable[[Row, str, int], Question | None]] = {
     "aime25": _aime25,
     "gpqa": _gpqa,
@@ -169,11 +175,87 @@ _READERS: dict[str, Callable[[Row, str, int], Question | None]] = {
 }
 
 
+def _builtin(row: Row) -> Question:
+    if row["kind"] == "choice":
+        return _choice(row["id"], row["question"], row["choices"], row["answer"], row["subject"])
+    return Question(
+        row["id"], row["question"], Answer(row["kind"], row["answer"], tuple(row["aliases"])), row["subject"]
+    )
+
+
+# Any other set: its manifest maps the columns.
+
+
+def _by_columns(manifest: Dataset, row: Row, split: str, position: int) -> Question:
+    columns = manifest.columns or Columns()
+    question_id = _optional(row, columns.id, "id")
+    question_id = f"{manifest.name}/{split}/{position}" if question_id is None else _text(question_id)
+    text, subject = _text(_field(row, columns.question)), _text(_optional(row, columns.subject, "subject") or "")
+    answer, options = _field(row, columns.answer), _options(row, columns)
+    if manifest.kind == "choice" and options:
+        return _choice(question_id, text, options, _letter(answer, options), subject)
+    if options:
+        raise ValueError(f"it has choices, but the manifest says kind: {manifest.kind}")
+    also = _listed(_optional(row, columns.aliases, "aliases"))
+    gold, *aliases = dict.fromkeys(filter(None, map(_text, [*_listed(answer), *also]))) or [""]
+    return Question(question_id, text, Answer(manifest.kind, gold, tuple(aliases)), subject)
+
+
+def _field(row: Row, name: str) -> Any:
+    """Take a column, or where there is none of that name a field inside one: ``answer.value``."""
+    value: Any = row
+    for part in [name] if name in row else name.split("."):
+        value = value[part]
+    return value
+
+
+def _optional(row: Row, named: str | None, usual: str) -> Any:
+    return row.get(usual) if named is None else _field(row, named)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError(f"{value!r} is neither a text nor a number")
+    return str(value).strip()
+
+
+def _listed(value: Any) -> list[Any]:
+    """Take a list as it is, as JSON in a text, or a single value; nothing where there is none."""
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        value = json.loads(value)
+    return [] if value in (None, "") else value if isinstance(value, list) else [value]
+
+
+def _options(row: Row, columns: Columns) -> list[str]:
+    if isinstance(columns.choices, tuple):  # a column each; the last ones may be empty
+        cells = [_field(row, name) for name in columns.choices]
+        options = [_text(cell) for cell in takewhile(lambda cell: cell not in (None, ""), cells)]
+        if any(cell not in (None, "") for cell in cells[len(options) :]):
+            raise ValueError("an option is empty")
+        return options
+    return [_text(option) for option in _listed(_optional(row, columns.choices, "choices"))]
+
+
+def _letter(answer: Any, options: Sequence[str]) -> str:
+    """Read the right option: its text, its letter, or its number from 0."""
+    said, letters = _text(answer), LETTERS[: len(options)]
+    if isinstance(answer, str) and options.count(said) == 1:
+        place = options.index(said)
+        if said in letters and letters.index(said) != place:
+            raise ValueError(f"the answer {said!r} is the letter of one option and the text of another")
+        return LETTERS[place]
+    if len(said) == 1 and said in letters:
+        return said
+    if said.isdecimal() and int(said) < len(options):
+        return LETTERS[int(said)]
+    raise ValueError(f"the answer {said!r} is neither an option's text nor its letter nor its number from 0")
+
+
 def load_questions(dataset: str, split: str | None = None, *, limit: int | None = None) -> tuple[Question, ...]:
     """Load the questions of a data set, in its own order.
 
-    The built-in sets are made on the spot. Others are read from the folder ``CAPCAL_DATA_DIR`` where that is set, and
-    otherwise through the ``datasets`` library from the hub.
+    The built-in sets are made on the spot, and a user's own file is read where it lies. Others are read from the
+    folder ``CAPCAL_DATA_DIR`` where that is set, and otherwise through the ``datasets`` library from the hub.
 
     Parameters
     ----------
@@ -188,7 +270,7 @@ def load_questions(dataset: str, split: str | None = None, *, limit: int | None 
     ------
     InputError
         For an unknown data set or split, a limit below 1, a missing or corrupt file, a hub out of reach, a
-        malformed row, an empty split or an id that appears twice.
+        malformed row, an empty split, an id that appears twice, or other questions than the manifest pins.
 
     Examples
     --------
@@ -211,22 +293,28 @@ def load_split(dataset: str, split: str | None = None) -> tuple[tuple[Question, 
     """
     manifest = load_dataset(dataset)
     split = manifest.evaluation_split if split is None else split
-    if split not in manifest.splits:
-        raise unknown(f"split of {dataset}", split, manifest.splits)
-    source, rows = _rows(manifest, split)
-    read = _mini if manifest.builtin else _READERS[dataset]
+    entry = _entry(manifest, split)
+    source, provenance, rows = _rows(manifest, split)
     questions: dict[str, Question] = {}
     subjects: Counter[str] = Counter()
-    for number, row in enumerate(rows):
+    for number, row in enumerate(rows if entry.select is None else _selected(rows, entry.select)):
         where = f"{source}, row {number}"
         position = number
         if dataset == "mmlu":  # whose rows are numbered within their subject
             position = subjects[row.get("subject", "")]
             subjects[row.get("subject", "")] += 1
         try:
-            question = read(row, split, position)
+            if manifest.builtin:
+                question: Question | None = _builtin(row)
+            elif dataset in _READERS:
+                question = _READERS[dataset](row, split, position)
+            else:
+                question = _by_columns(manifest, row, split, position)
         except KeyError as error:
-            raise InputError(f"{where}: no column {error}; this is not {manifest.title} as expected") from None
+            there = ", ".join(map(str, row))[:200]
+            raise InputError(
+                f"{where}: no column {error}; this is not {manifest.title} as expected, it has {there}"
+            ) from None
         except (AttributeError, IndexError, TypeError, ValueError) as error:
             raise InputError(f"{where}: malformed ({error})") from None
         if question is None:
@@ -237,8 +325,15 @@ def load_split(dataset: str, split: str | None = None) -> tuple[tuple[Question, 
             raise InputError(f"{where}: the question is empty")
         questions[question.id] = question
     if not questions:
-        raise InputError(f"{source}: no questions; expected {manifest.splits[split].rows}")
-    return tuple(questions.values()), _provenance(manifest, split, rows)
+        raise InputError(f"{source}: no questions; expected {entry.rows or 'some'}")
+    found = tuple(questions.values())
+    difference = _difference(entry, found)
+    if difference and not manifest.builtin:  # those change with the packages that hold their facts
+        raise InputError(
+            f"{source}: not the questions of {manifest.title} ({split}) that its manifest pins: {difference}; "
+            "take the pinned copy, or give yours a manifest of its own"
+        )
+    return found, provenance
 
 
 def subset(questions: Sequence[Question], limit: int) -> tuple[Question, ...]:
@@ -260,77 +355,30 @@ def subset(questions: Sequence[Question], limit: int) -> tuple[Question, ...]:
 
 
 def at_hand(dataset: str, split: str) -> bool:
-    """Say whether a split can be read on this machine with no download: built in, or in ``CAPCAL_DATA_DIR``.
+    """Say whether a split can be read on this machine with no download: built in, or a file that is there.
 
     >>> at_hand("mini-capitals", "test")
     True
     """
-    manifest, folder = load_dataset(dataset), data_dir()
-    local = manifest.splits[split].local
-    return manifest.builtin or (folder is not None and local is not None and (folder / local).is_file())
+    manifest = load_dataset(dataset)
+    path = _path(_entry(manifest, split))
+    return manifest.builtin or (path is not None and path.is_file())
 
 
-def _rows(manifest: Dataset, split: str) -> tuple[str, Iterable[Row]]:
-    """Return where the rows come from, for messages, and the rows."""
-    entry = manifest.splits[split]
-    if manifest.builtin:
-        return manifest.name, mini.rows(manifest.name, split)
-    folder = data_dir()
-    if folder is None or entry.local is None:
-        return f"{entry.hub}, {entry.hub_split}", _hub_rows(manifest, entry)
-    path = folder / entry.local
-    if not path.is_file():
-        raise InputError(f"{manifest.name} {split}: {path} does not exist; {_ways(manifest, entry)}")
-    return str(path), _local_rows(path)
+def subjects_of(dataset: str, split: str, question_ids: Sequence[str] | npt.NDArray[np.str_]) -> list[str] | None:
+    """Return the subject of each question of a clustered data set, which intervals draw whole; else None.
 
+    The sets of the paper carry it in their ids; of a user's own the questions are loaded.
 
-def _ways(manifest: Dataset, entry: Split) -> str:
-    online = "be online with the `datasets` library"
-    if manifest.gated:
-        return f"the set is gated: {online}, accept its terms at {entry.hub} on the hub and log in"
-    return f"either set CAPCAL_DATA_DIR to a folder with {entry.local}, or leave it unset and {online}"
-
-
-def _provenance(manifest: Dataset, split: str, rows: Iterable[Row]) -> str:
-    """Name what the rows came from, in words that hold on any machine."""
-    entry = manifest.splits[split]
-    if manifest.builtin:
-        return "built in"
-    if isinstance(rows, list):
-        return f"CAPCAL_DATA_DIR/{entry.local}"
-    # The library names the folder of its cache after the commit that was loaded, or by a hash for a local folder.
-    files = getattr(rows, "cache_files", [])
-    found = Path(files[0]["filename"]).parent.name if files else "unknown"
-    return f"{entry.hub}, revision {entry.revision or found}"
-
-
-def _local_rows(path: Path) -> list[Row]:
-    rows = []
-    try:
-        with gzip.open(path, "rt", encoding="utf-8") as lines:
-            for number, line in enumerate(lines):
-                row = json.loads(line)
-                if not isinstance(row, dict):
-                    raise InputError(f"{path}, row {number}: not a JSON object")
-                rows.append(row)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path}, row {len(rows)}: not JSON: {error}") from None
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: corrupt after row {len(rows)}: {error}; copy the file again") from None
-    return rows
-
-
-def _hub_rows(manifest: Dataset, entry: Split) -> Iterable[Row]:
-    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # no line for every retry
-    try:
-        from datasets import load_dataset as load_from_hub
-
-        return load_from_hub(entry.hub, entry.config, split=entry.hub_split, revision=entry.revision)
-    except Exception as error:  # the library raises dozens of kinds of its own and of its HTTP client's
-        reason = " ".join(str(error).split())[:200]
-        raise InputError(
-            f"{manifest.name}: {entry.hub} could not be loaded ({reason}); {_ways(manifest, entry)}"
-        ) from None
+    >>> subjects_of("mmlu", "validation", ["mmlu/validation/anatomy/0"])
+    ['anatomy']
+    """
+    if not load_dataset(dataset).clustered:
+        return None
+    if dataset in _READERS:
+        return [name.split("/")[-2] for name in question_ids]
+    subjects = {question.id: question.subject for question in load_questions(dataset, split)}
+    return [subjects[name] for name in question_ids]
 
 
 def questions_digest(questions: Iterable[Question]) -> str:
@@ -349,20 +397,148 @@ def questions_digest(questions: Iterable[Question]) -> str:
 
 
 def check_questions(dataset: str, split: str, questions: Sequence[Question]) -> str:
-    """Compare all questions of a split with its manifest: ``"matches"``, or what differs.
+    """Compare all questions of a split with its manifest: ``"matches"``, what differs, or that nothing is pinned.
 
     >>> check_questions("mini-capitals", "test", load_questions("mini-capitals", "test"))
     'matches'
     >>> check_questions("mini-capitals", "test", load_questions("mini-capitals", "test", limit=5))[:6]
     '5 rows'
     """
-    manifest = load_dataset(dataset)
-    if split not in manifest.splits:
-        raise unknown(f"split of {dataset}", split, manifest.splits)
-    entry = manifest.splits[split]
-    if len(questions) != entry.rows:
-        return f"{len(questions)} rows, the manifest has {entry.rows}"
+    entry, number = _entry(load_dataset(dataset), split), len(questions)
+    if difference := _difference(entry, questions):
+        return difference
+    if number == entry.hub_rows != entry.rows:
+        return f"{number} rows as on the hub, where no digest pins them"
     if entry.digest is None:
-        return f"{entry.rows} rows as in the manifest, which has no digest"
-    digest = questions_digest(questions)
-    return "matches" if digest == entry.digest else f"digest {digest[:16]}, the manifest has {entry.digest[:16]}"
+        return f"{number} rows{' as in the manifest, which has no digest' if entry.rows else ', pinned by nothing'}"
+    return "matches"
+
+
+def _difference(entry: Split, questions: Sequence[Question]) -> str | None:
+    """Say how questions differ from what a manifest pins; None where they do not."""
+    number = len(questions)
+    if entry.hub_rows is not None and number == entry.hub_rows:
+        return None
+    if entry.rows not in (None, number):
+        return f"{number} rows, the manifest has {entry.rows}"
+    if entry.digest is None or (digest := questions_digest(questions)) == entry.digest:
+        return None
+    return f"digest {digest[:16]}, the manifest has {entry.digest[:16]}"
+
+
+def _entry(manifest: Dataset, split: str) -> Split:
+    if split not in manifest.splits:
+        raise unknown(f"split of {manifest.name}", split, manifest.splits)
+    return manifest.splits[split]
+
+
+def _selected(rows: Iterable[Row], select: Selection) -> list[Row]:
+    """Take the rows that a manifest selects, in their order.
+
+    >>> rows = [{"id": name} for name in "aabbcd"]
+    >>> [row["id"] for row in _selected(rows, Selection(unique="id", sample=3))]
+    ['a', 'b', 'd']
+    """
+    rows = list(rows)
+    if select.unique is not None:
+        rows = list({row[select.unique]: row for row in reversed(rows)}.values())[::-1]
+    if select.sample is None:
+        return rows
+    if select.sample > len(rows):
+        raise InputError(f"{len(rows)} rows are too few to select {select.sample} of them")
+    return [rows[index] for index in sorted(random.Random(select.seed).sample(range(len(rows)), select.sample))]
+
+
+def _path(entry: Split) -> Path | None:
+    """Return the file of a split: the user's own, or the copy that belongs into ``CAPCAL_DATA_DIR``."""
+    if entry.file:
+        return Path(entry.file)
+    folder = data_dir()
+    return folder / entry.local if folder and entry.local else None
+
+
+def _rows(manifest: Dataset, split: str) -> tuple[str, str, Iterable[Row]]:
+    """Return where the rows come from, for messages and in words that hold on any machine, and the rows."""
+    entry, path = manifest.splits[split], _path(manifest.splits[split])
+    if manifest.builtin:
+        return manifest.name, "built in", builtin.rows(manifest.name, split)
+    if path is None:
+        if entry.hub is None:
+            raise InputError(f"{manifest.name} {split}: {_ways(manifest, entry)}")
+        rows = _hub_rows(manifest, entry)
+        # The library names the folder of its cache after the commit that was loaded, or by a hash for a local folder.
+        files = getattr(rows, "cache_files", [])
+        found = Path(files[0]["filename"]).parent.name if files else "unknown"
+        return f"{entry.hub}, {entry.hub_split}", f"{entry.hub}, revision {entry.revision or found}", rows
+    if not path.is_file():
+        raise InputError(f"{manifest.name} {split}: {path} does not exist; {_ways(manifest, entry)}")
+    return str(path), path.name if entry.file else f"CAPCAL_DATA_DIR/{entry.local}", read_rows(path)
+
+
+def _ways(manifest: Dataset, entry: Split) -> str:
+    if entry.file:
+        return "put it there, or name another in the manifest"
+    online = "be online with the `datasets` library"
+    if manifest.gated:
+        return f"the set is gated: {online}, accept its terms at {entry.hub} on the hub and log in"
+    folder = f"set CAPCAL_DATA_DIR to a folder with {entry.local}" if entry.local else ""
+    if entry.hub is None:
+        return folder
+    return f"either {folder}, or leave it unset and {online}" if folder else online
+
+
+def read_rows(path: Path) -> list[Row]:
+    """Read the rows of a JSONL or CSV file, plain or gzipped, or of a parquet file.
+
+    Raises
+    ------
+    InputError
+        For another format, or a corrupt file, with the row.
+    """
+    name, rows = path.name.lower(), []
+    if not name.endswith(FORMATS):
+        raise InputError(f"{path}: not a file of rows; the formats are {', '.join(FORMATS)}")
+    try:
+        if name.endswith(".parquet"):
+            import pyarrow.parquet as pq
+
+            return [dict(row) for row in pq.read_table(path).to_pylist()]
+        opened = gzip.open if name.endswith(".gz") else open
+        with opened(path, "rt", encoding="utf-8-sig", newline="") as lines:
+            for row in _csv(lines) if ".csv" in name[-7:] else _jsonl(lines):
+                rows.append(row)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise InputError(f"{path}, row {len(rows)}: not JSON: {error}") from None
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: corrupt after row {len(rows)}: {error}; copy the file again") from None
+    except (ValueError, csv.Error) as error:  # pyarrow's errors are ValueErrors too
+        raise InputError(f"{path}, row {len(rows)}: {error}") from None
+    return rows
+
+
+def _jsonl(lines: Iterable[str]) -> Iterator[Row]:
+    for line in filter(str.strip, lines):
+        row = json.loads(line)
+        if not isinstance(row, dict):
+            raise ValueError("not a JSON object")
+        yield row
+
+
+def _csv(lines: Iterable[str]) -> Iterator[Row]:
+    for row in csv.DictReader(lines, strict=True):
+        if None in row or None in row.values():
+            raise ValueError("it has another number of fields than the header")
+        yield dict(row)
+
+
+def _hub_rows(manifest: Dataset, entry: Split) -> Iterable[Row]:
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # no line for every retry
+    try:
+        from datasets import load_dataset as load_from_hub
+
+        return load_from_hub(entry.hub, entry.config, split=entry.hub_split, revision=entry.revision)
+    except Exception as error:  # the library raises dozens of kinds of its own and of its HTTP client's
+        reason = " ".join(str(error).split())[:200]
+        raise InputError(
+            f"{manifest.name}: {entry.hub} could not be loaded ({reason}); {_ways(manifest, entry)}"
+        ) from None

@@ -21,6 +21,7 @@ from capcal_lib.manifests import Dataset, Model, PromptStyle, dataset_names, loa
 from capcal_lib.metrics.beta import beta_from_moments, beta_sample
 from capcal_lib.probes import LinearProbe
 from capcal_lib.probes.features import FEATURES, read_features
+from capcal_lib.questions import subjects_of
 from capcal_lib.reported import beta_moments
 from capcal_lib.sampling.store import Identity, differences, find_run, read_record
 
@@ -147,8 +148,9 @@ def load_answers(store: Path, one: Evaluation) -> Answers:
 
 
 def _groups(dataset: Dataset, question_ids: npt.NDArray[np.str_]) -> npt.NDArray[np.str_] | None:
-    """Return the subject in each id, where the data set is clustered by subject."""
-    return np.array([name.split("/")[-2] for name in question_ids]) if dataset.clustered else None
+    """Return the subject of each question, where the data set is clustered by subject."""
+    subjects = subjects_of(dataset.name, dataset.evaluation_split, question_ids)
+    return None if subjects is None else np.array(subjects)
 
 
 def beta_evaluation(model: str, dataset: str, *, k_eval: int = 100, rng: np.random.Generator) -> Evaluation:
@@ -163,7 +165,7 @@ def beta_evaluation(model: str, dataset: str, *, k_eval: int = 100, rng: np.rand
     """
     manifest = load_dataset(dataset)
     a, b = beta_from_moments(*beta_moments(model, dataset))
-    mu = beta_sample(a, b, manifest.splits[manifest.evaluation_split].rows, rng)
+    mu = beta_sample(a, b, manifest.splits[manifest.evaluation_split].rows or 0, rng)
     correct = rng.binomial(k_eval, mu)
     counts = Counts(
         question_ids=np.array([f"simulated/{row}" for row in range(len(mu))]),

@@ -23,6 +23,7 @@ from capcal_lib.grading.counts import count_verdicts
 from capcal_lib.grading.verdicts import FILE, read_verdicts
 from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.metrics.validation import check_int
+from capcal_lib.questions import subjects_of
 from capcal_lib.sampling.sessions import read_sessions
 from capcal_lib.sampling.stopping import Rule
 from capcal_lib.sampling.store import find_run, read_record
@@ -139,12 +140,15 @@ def costs(
 def subjects(results: pd.DataFrame) -> "pd.Series[str]":
     """Name the group of each question, which intervals over questions draw whole, by the index of ``results``.
 
-    The subject that an id names where the data set comes in subjects; elsewhere each question is a group of its own.
+    The subject where the data set comes in subjects; elsewhere each question is a group of its own.
     """
-    names = [
-        question.split("/")[-2] if load_dataset(dataset).clustered else question for dataset, question in results.index
-    ]
-    return pd.Series(names, index=results.index, dtype=str)
+    names = pd.Series(results.index.get_level_values("question_id"), index=results.index, dtype=str)
+    for dataset in results.index.unique("dataset"):
+        rows = names.index.get_level_values("dataset") == dataset
+        found = subjects_of(dataset, load_dataset(dataset).evaluation_split, names[rows].tolist())
+        if found is not None:
+            names[rows] = found
+    return names
 
 
 def countable_samples(run: Path, k_eval: int) -> int:

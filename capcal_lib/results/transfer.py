@@ -7,7 +7,6 @@ interval over questions; every comparison is paired on the same questions.
 from collections.abc import Iterable, Sequence
 from itertools import product
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +14,7 @@ import pandas as pd
 
 from capcal_lib.errors import InputError
 from capcal_lib.grading.verdicts import run_questions
-from capcal_lib.manifests import PromptStyle, load_model
+from capcal_lib.manifests import load_model, prompt_styles
 from capcal_lib.metrics import capability_brier_terms
 from capcal_lib.metrics.intervals import Interval, bootstrap_mean, paired_difference
 from capcal_lib.metrics.validation import Floats
@@ -52,7 +51,7 @@ def hold_all(
         The evaluation split, and what ``hold`` returns.
     """
     found = []
-    for model, style in product(models, get_args(PromptStyle)):
+    for model, style in product(models, prompt_styles()):
         training = training_sets(store, model, style=style)
         for test in evaluation_sets(store, model, k_eval=k_eval, style=style) if training else ():
             found.append((test, hold(training, test, np.random.default_rng(seed))))

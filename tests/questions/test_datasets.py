@@ -3,6 +3,7 @@
 import gzip
 import itertools
 import json
+import random
 import re
 import shutil
 from collections.abc import Iterator
@@ -41,10 +42,22 @@ Rows = list[dict[str, Any]]
 
 
 @pytest.fixture
-def data_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def unpinned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Copies of the manifests that allow any rows, so that a few serve."""
+    folder = Path(shutil.copytree(MANIFESTS, tmp_path / "manifests"))
+    for path in folder.glob("datasets/*.yaml"):
+        if path.stem in MINI_SETS:
+            continue
+        path.write_text(re.sub(r"^    (rows|hub_rows|digest): .*\n", "", path.read_text(), flags=re.MULTILINE))
+    monkeypatch.setattr(manifests, "MANIFESTS", folder)
+    return folder
+
+
+@pytest.fixture
+def data_dir(tmp_path: Path, unpinned: Path, monkeypatch: pytest.MonkeyPatch) -> Path:  # noqa: ARG001
     """An empty folder that CAPCAL_DATA_DIR names."""
-    monkeypatch.setenv("CAPCAL_DATA_DIR", str(tmp_path))
-    return tmp_path
+    monkeypatch.setenv("CAPCAL_DATA_DIR", str(tmp_path / "data"))
+    return tmp_path / "data"
 
 
 def write(folder: Path, name: str, rows: Rows) -> Path:
@@ -70,7 +83,7 @@ def test_mini_sets_match_their_manifests(name: str) -> None:
 
 
 def test_mini_sets_need_no_folder(data_dir: Path) -> None:
-    assert not list(data_dir.iterdir())
+    assert not data_dir.exists()
     assert load_questions("mini-capitals", limit=3)
 
 
@@ -154,6 +167,15 @@ HUB: dict[str, Rows] = {
         {"metadata": "{'topic': 'Art', 'answer_type': 'Person'}", "problem": " Who? ", "answer": "Ada "},
         {"metadata": "", "problem": "When?", "answer": "1815"},
     ],
+    "simpleqa-verified": [{"original_index": 7, "problem": " Who? ", "answer": "Ada ", "topic": "Art", "urls": []}],
+    "triviaqa-1000": [
+        {
+            "question": "Who?",
+            "question_id": f"tc_{number // 2}",
+            "answer": {"value": f"Ada {number // 2}", "aliases": ["Ada", "Countess", ""], "normalized_value": "ada"},
+        }
+        for number in range(2400)
+    ],
     "gsm8k": [{key: row[key] for key in ("question", "answer")} for row in GSM8K],
     "math500": [
         {"problem": "Find $x$.", "answer": "2", "subject": "Algebra", "level": 1, "unique_id": "test/algebra/7.json"}
@@ -179,11 +201,10 @@ HUB: dict[str, Rows] = {
 
 
 @pytest.fixture
-def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def hub(tmp_path: Path, unpinned: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Manifests whose repositories are folders with a few rows in the columns of the hub."""
     import datasets
 
-    folder = Path(shutil.copytree(MANIFESTS, tmp_path / "manifests"))
     for name, rows in HUB.items():
         dataset = load_dataset(name)
         entry = dataset.splits[dataset.evaluation_split]
@@ -191,19 +212,16 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         repository.mkdir()
         (repository / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         (repository / "README.md").write_text(
-            f"---\nconfigs:\n- config_name: {entry.config}\n  data_files:\n"
+            f"---\nconfigs:\n- config_name: {entry.config or 'default'}\n  data_files:\n"
             f"  - split: {entry.hub_split}\n    path: rows.jsonl\n---\n"
         )
-        path = folder / "datasets" / f"{name}.yaml"
+        path = unpinned / "datasets" / f"{name}.yaml"
         text = path.read_text().replace(f"hub: {entry.hub}", f"hub: {repository}")
         path.write_text(text.replace(f"revision: {entry.revision}", "revision: null"))
-    monkeypatch.setattr(manifests, "MANIFESTS", folder)
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
     monkeypatch.delenv("CAPCAL_DATA_DIR", raising=False)
     datasets.disable_progress_bars()
-    load_dataset.cache_clear()
     yield
-    load_dataset.cache_clear()
     datasets.enable_progress_bars()
 
 
@@ -232,6 +250,22 @@ def test_the_hubs_columns() -> None:
     assert first.text == "Which?\nA. w\nB. x\nC. y\nD. z"
     assert first.answer == Answer("choice", "C", ("y",))
     assert (first.id, last.id) == ("mmlu/validation/anatomy/0", "mmlu/validation/virology/0")
+
+
+@pytest.mark.usefixtures("hub")
+def test_the_papers_simpleqa() -> None:
+    assert load_questions("simpleqa-verified") == (Question("7", "Who?", Answer("short", "Ada"), "Art"),)
+
+
+@pytest.mark.usefixtures("hub")
+def test_the_papers_thousand_of_triviaqa() -> None:
+    questions = load_questions("triviaqa-1000")
+    random.seed(42)
+    chosen = random.sample(list(dict.fromkeys(row["question_id"] for row in HUB["triviaqa-1000"])), 1000)
+    assert len(questions) == 1000
+    assert {question.id for question in questions} == set(chosen)
+    assert [int(question.id[3:]) for question in questions] == sorted(int(name[3:]) for name in chosen)
+    assert questions[0].answer == Answer("short", f"Ada {questions[0].id[3:]}", ("Ada", "Countess"))
 
 
 @pytest.mark.usefixtures("hub")
@@ -316,7 +350,7 @@ def test_corrupt_files(data_dir: Path) -> None:
     [
         ("{", "row 1: not JSON"),
         ("[1]", "row 1: not a JSON object"),
-        ('{"id": "b", "question": "Why?"}', "row 1: no column 'answer'; this is not GSM8K as expected"),
+        ('{"id": "b", "question": "Why?"}', "row 1: no column 'answer'; this is not GSM8K as expected, it has id, q"),
         ('{"id": "b", "question": 3, "answer": "#### 1"}', "row 1: malformed"),
         ('{"id": "b", "question": "Why?", "answer": "1"}', "row 1: malformed (no #### before the final answer)"),
         ('{"id": "b", "question": "Why?", "answer": "#### "}', "row 1: malformed (the gold answer must be a text"),
@@ -340,9 +374,20 @@ def test_malformed_options(data_dir: Path) -> None:
         load_questions("mmlu")
 
 
+def test_other_questions_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CAPCAL_DATA_DIR", str(tmp_path))
+    write(tmp_path, "simpleqa/test.jsonl.gz", [{"id": "mine", "question": "Why?", "answer": "so", "topic": ""}])
+    with pytest.raises(InputError, match=r"not the questions of SimpleQA \(test\) that .* pins: 1 rows, .* has 4326"):
+        load_questions("simpleqa")
+    rows = [{"id": str(number), "question": "Why?", "answer": "so", "topic": ""} for number in range(4326)]
+    write(tmp_path, "simpleqa/test.jsonl.gz", rows)
+    with pytest.raises(InputError, match=r"pins: digest [0-9a-f]{16}, the manifest has d0106938f864f7fd; take"):
+        load_questions("simpleqa")
+
+
 def test_an_empty_split(data_dir: Path) -> None:
     write(data_dir, "gsm8k/test.jsonl.gz", [])
-    with pytest.raises(InputError, match="no questions; expected 1319"):
+    with pytest.raises(InputError, match="no questions; expected some"):
         load_questions("gsm8k")
 
 

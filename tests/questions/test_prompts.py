@@ -1,21 +1,21 @@
 """The words a model is asked in."""
 
 import re
+from pathlib import Path
 
 import pytest
 
 from capcal_lib.confidence.verbalized import parse_probability
 from capcal_lib.errors import InputError
 from capcal_lib.grading import grade
-from capcal_lib.manifests import KINDS, Kind, PromptStyle
+from capcal_lib.manifests import KINDS, Kind, PromptStyle, load_prompts, prompt_styles
 from capcal_lib.questions import Answer, Question
 from capcal_lib.questions import builtin as mini
 from capcal_lib.questions.prompts import (
-    _SHOWN,
-    _SHOWN_VERBALIZED,
-    STYLES,
     Messages,
     answer_messages,
+    completion_answer,
+    completion_text,
     p_true_messages,
     prompt_digest,
     template_digest,
@@ -23,6 +23,7 @@ from capcal_lib.questions.prompts import (
 )
 
 QUESTIONS = {kind: Question("q", "Is {this} 100% \\boxed{x}?", Answer(kind, "A")) for kind in KINDS}
+STYLES = prompt_styles()
 ASKING = (answer_messages, verbalized_messages, p_true_messages)
 
 
@@ -67,10 +68,10 @@ def test_p_true_is_the_papers_in_every_style() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("style", ["short", "steps"])
+@pytest.mark.parametrize("style", ["short", "steps", "completion"])
 def test_shown_answers_are_right_and_the_grader_reads_them(style: PromptStyle, kind: Kind) -> None:
     bare = {"short": r"is (.*)\.$", "number": r"(\d+)\.?$", "math": r"is (.*)\.$", "choice": "(.)$"}[kind]
-    for asked, said in _SHOWN[style][kind]:
+    for asked, said in load_prompts(style).examples[kind]:
         found = re.search(r"\\boxed\{(.*)\}$" if style == "steps" else bare, said)
         assert found
         gold = found[1].strip("$")
@@ -81,7 +82,7 @@ def test_shown_answers_are_right_and_the_grader_reads_them(style: PromptStyle, k
 
 
 def test_shown_confidences_are_read_and_spread() -> None:
-    values = [parse_probability(said) for _, said in _SHOWN_VERBALIZED]
+    values = [parse_probability(said) for _, said in load_prompts("short").verbalized_examples]
     assert None not in values
     assert min(values) < 0.3  # type: ignore[type-var]
     assert max(values) > 0.7  # type: ignore[type-var]
@@ -94,8 +95,11 @@ def test_no_mini_question_is_shown_and_no_shown_fact_is_asked() -> None:
         for split in mini.SPLITS
         for row in mini.rows(dataset, split)
     ]
-    answers = [turns for by_kind in _SHOWN.values() for turns in by_kind.values()]
-    shown = {asked.partition("\n")[0] for turns in (*answers, _SHOWN_VERBALIZED) for asked, _ in turns}
+    prompts = [load_prompts(style) for style in STYLES]
+    turns = [
+        turn for each in prompts for turns in (*each.examples.values(), each.verbalized_examples) for turn in turns
+    ]
+    shown = {asked.partition("\n")[0] for asked, _ in turns}
     assert not shown & {row["question"] for row in rows}
     places = {"Japan", "Tokyo", "Egypt", "Cairo", "Peru", "Lima", "Portugal", "Lisbon", "Canada", "Ottawa"}
     elements = {"helium", "carbon", "silver", "gold"}
@@ -109,9 +113,42 @@ def test_digests_tell_prompts_and_wordings_apart() -> None:
     question = Question("q", "Why?", Answer("short", "so"))
     prompts = [ask(question, style) for ask in ASKING for style in STYLES]
     digests = {prompt_digest(messages) for messages in prompts}
-    assert len(digests) == 6  # P(True) is one prompt in every style, verbalized confidence one but in the paper's
+    assert len(digests) == 7  # P(True) is one prompt in every style, verbalized confidence one but in the paper's
     assert all(re.fullmatch("[0-9a-f]{16}", digest) for digest in digests)
     assert template_digest("short") != template_digest("paper")
+
+
+def test_the_words_of_recorded_runs_are_unchanged() -> None:
+    digests = {"paper": "d86366ed6c2e1906", "short": "f3d3db17136ae002", "steps": "26d8b44151f0ceae"}
+    assert {style: template_digest(style) for style in digests} == digests
+
+
+@pytest.mark.parametrize(("options", "letters"), [(4, "A, B, C or D"), (2, "A or B"), (6, "A, B, C, D, E or F")])
+def test_the_letters_asked_for_are_those_of_the_options(options: int, letters: str) -> None:
+    question = Question("q", "Which?", Answer("choice", "A"), options=options)
+    (message,) = answer_messages(question, "paper")
+    assert f"the letter of the right option, {letters}, inside" in message["content"]
+
+
+def test_a_completion_prompt_is_one_text() -> None:
+    text = completion_text(answer_messages(QUESTIONS["number"], "completion"))
+    assert text.startswith("Q: What is 4 + 3?\nA: 4 + 3 = 7\n\nQ: What is 20")
+    assert text.endswith("\n\nQ: Is {this} 100% \\boxed{x}?\nA:")
+    assert completion_answer(" The answer is 6.\n\nQ: What is 4?\nA: 4") == "The answer is 6."
+    assert completion_answer(" The answer is 6.") == "The answer is 6."
+
+
+def test_ones_own_prompts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "prompts").mkdir()
+    (tmp_path / "prompts" / "terse.yaml").write_text(
+        "name: terse\ninstructions: {short: 'One word. {question}'}\n"
+        "verbalized: 'P? {question}'\np_true: '{question} Yes or No?'\n"
+    )
+    monkeypatch.setenv("CAPCAL_MANIFESTS", str(tmp_path))
+    question = Question("q", "Why?", Answer("short", "so"))
+    asked = [ask(question, "terse")[-1]["content"] for ask in ASKING]
+    assert asked == ["Why?\n\nOne word. {question}", "P? Why?", "Why? Yes or No?"]
+    assert template_digest("terse") not in {template_digest(style) for style in STYLES}
 
 
 def test_a_lone_surrogate_has_a_digest() -> None:
@@ -120,7 +157,7 @@ def test_a_lone_surrogate_has_a_digest() -> None:
 
 @pytest.mark.parametrize("ask", ASKING)
 def test_unknown_style(ask: object) -> None:
-    with pytest.raises(InputError, match="unknown prompt style 'long'; known: paper, short, steps"):
+    with pytest.raises(InputError, match="unknown prompt style 'long'; known: completion, paper, short, steps"):
         ask(QUESTIONS["short"], "long")  # type: ignore[operator]
     with pytest.raises(InputError, match="unknown prompt style 'long'"):
         template_digest("long")  # type: ignore[arg-type]
