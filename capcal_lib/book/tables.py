@@ -12,7 +12,7 @@ from pandas.api.types import is_bool_dtype, is_float_dtype, is_integer_dtype, is
 
 from capcal_lib.book.style import SHIFTS, shift
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.manifests import Domain, dataset_names, load_dataset
+from capcal_lib.manifests import DOMAINS, dataset_names, load_dataset
 
 Evidence = Literal["measured", "reported", "read off", "simulated"]
 Format = str | Callable[[object], str]
@@ -126,7 +126,7 @@ def show_scores(
     if not len(table):
         raise InputError(f"there is nothing to show under {caption!r}; leave the table out")
     methods = list(dict.fromkeys(table["method"]))
-    order = {domain: place for place, domain in enumerate(get_args(Domain))}
+    order = {domain: place for place, domain in enumerate(DOMAINS)}
     known = {name: load_dataset(name) for name in dict.fromkeys(table["dataset"]) if name in dataset_names()}
     datasets = sorted(
         dict.fromkeys(table["dataset"]), key=lambda name: order.get(known[name].domain, 9) if name in known else 9
