@@ -353,20 +353,35 @@ def models() -> None:
 @app.command()
 def notebooks(
     model: Annotated[list[str] | None, typer.Option("--model", help="Default: the pages of the book.")] = None,
+    store: Annotated[Path | None, typer.Option("--store", help="Default: the recorded runs.")] = None,
+    folder: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Default: build/notebooks.")] = None,
 ) -> None:
     """Execute the notebooks in order, those whose inputs have changed."""
     from capcal_lib.book.pipeline import book_pages, execute, model_pages
+    from capcal_lib.manifests import BUILD
 
-    execute(model_pages(model) if model else book_pages(), say=out.print)
+    pages = model_pages(model) if model else book_pages()
+    execute(pages, folder or BUILD / "notebooks", store=_folder(store), say=out.print)
 
 
 @app.command()
-def book() -> None:
+def book(
+    model: Annotated[list[str] | None, typer.Option("--model", help="Default: the book's own.")] = None,
+    store: Annotated[Path | None, typer.Option("--store", help="Default: the recorded runs.")] = None,
+    folder: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Default: build.")] = None,
+) -> None:
     """Execute the notebooks and build the book."""
-    from capcal_lib.book.pipeline import book_pages, build_book, execute
+    from capcal_lib.book.pipeline import build_book
 
-    execute(book_pages(), say=out.print)
-    out.print(f"the book: {build_book()}", soft_wrap=True)
+    index = build_book(model or (), store=_folder(store), out=folder and folder.resolve(), say=out.print)
+    out.print(f"the book: {index}", soft_wrap=True)
+
+
+def _folder(store: Path | None) -> Path | None:
+    """Return the whole path of a run store that exists; none stays none."""
+    if store is not None and not store.is_dir():
+        raise InputError(f"{store} is not a folder; name a run store, such as one that `capcal sample` made")
+    return store and store.resolve()
 
 
 def main() -> None:

@@ -101,9 +101,10 @@ tables.show(
 # The paper gives no confidences of single questions, only their scores.
 
 # %% label="estimators-reported" paper=["table-2"] evidence=["reported"] reads=["main"]
+printed = study.model.name if study.reported else "gpt-oss-20b"
 tables.show(
-    tables.reported_wide(study.model.name),
-    "As printed in the paper (lower is better).",
+    tables.reported_wide(printed),
+    f"As printed in the paper of {printed} (lower is better).",
 )
 
 # %% [markdown]

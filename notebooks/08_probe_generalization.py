@@ -72,9 +72,10 @@ notebook.glue(mixture_cells=counted["mixture_cells"])
 # Plug-in scores of probes trained on TriviaQA, on GSM8K and on both, without intervals.
 
 # %% label="mixing-reported" paper=["table-7", "appendix-c.4"] evidence=["reported"] reads=["mixing"]
+printed = study.model.name if study.reported else "gpt-oss-20b"
 tables.show(
-    generalisation.reported_mixing(study.model.name),
-    "Mixed training sets, as printed in the paper.",
+    generalisation.reported_mixing(printed),
+    f"Mixed training sets, as printed in the paper of {printed}.",
 )
 
 # %% [markdown]

@@ -18,10 +18,10 @@ from typing import Any, Literal, get_args
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from capcal_lib.book.tables import Evidence
 from capcal_lib.errors import InputError, unknown
 from capcal_lib.manifests import MANIFESTS, NOTEBOOKS
 from capcal_lib.reported import LATER_TABLES, TABLES
-from capcal_lib.results.evaluation import Evidence
 
 RUN_FILES = {  # by the word that a cell uses, within <store>/<model>/
     "samples": ("*-test/*/samples-*.parquet",),
@@ -199,12 +199,13 @@ def _row(item: Item, cells: Sequence[Cell], pages: Mapping[str, str], reported: 
     ]
     places += [item.why] if item.why else []
     marks = dict.fromkeys(mark for cell in cells for mark in cell.evidence)
+    badges = [f"[{mark}]{{.evidence .{mark.replace(' ', '-')}}}" for mark in marks]
     files = dict.fromkeys(file for cell in cells for file in cell.reads)
     named = [file if file in RUN_FILES else f"`{Path(REPORTED_FILES[file]).name}`" for file in files]
     return [
         f"* - **{item.number}** {item.title}",
         f"  - {'; '.join(dict.fromkeys(places))}",
-        f"  - {' '.join(f'[{mark}]{{.evidence .{mark}}}' for mark in marks)}",
+        f"  - {' '.join(badges)}",
         f"  - {', '.join(named)}",
     ]
 
@@ -236,28 +237,35 @@ def slug(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
 
 
-def check_evidence(notebook: Path) -> None:
-    """Hold the evidence that cells declare against the marks in their outputs, in an executed notebook.
+def check_evidence(notebook: Path, *, marks: bool = True) -> None:
+    """Hold the evidence that cells declare against what they show, in an executed notebook.
 
-    An output without a mark, such as a figure, is not looked at.
+    A cell that declares ``reported`` shows something that is, whichever the model: a mark, a figure or plain text. With
+    ``marks``, an output that has marks has those that its cell declares; one without, such as a figure, is not looked
+    at.
 
     Raises
     ------
     InputError
-        For the first cell whose output has other marks.
+        For the first cell of which that is not true.
     """
     for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
-        declared = cell["metadata"].get("evidence")
-        shown = _marks(cell.get("outputs", []))
-        if declared and shown and set(declared) != shown:
-            label = cell["metadata"].get("label", "without a label")
+        declared, outputs = cell["metadata"].get("evidence", ()), cell.get("outputs", [])
+        label, shown = cell["metadata"].get("label", "without a label"), _marks(outputs)
+        kinds = {
+            kind.partition("/")[0] for output in outputs for kind in output.get("data", {output["output_type"]: ""})
+        }
+        if "reported" in declared and "reported" not in shown and not kinds & {"image", "stream"}:
+            raise InputError(f"{notebook.name}: cell {label!r} declares reported and shows nothing that is")
+        if marks and declared and shown and set(declared) != shown:
             found = ", ".join(sorted(shown))
             raise InputError(f"{notebook.name}: cell {label!r} declares {', '.join(declared)} and shows {found}")
 
 
 def _marks(outputs: Sequence[dict[str, Any]]) -> set[str]:
     html = " ".join("".join(output.get("data", {}).get("text/html", ())) for output in outputs)
-    return set(re.findall(r'class="evidence (\w+)"', html)) | set(re.findall(r"Evidence: (\w+)\.", html))
+    found = re.findall(r'class="evidence ([\w-]+)"', html) + re.findall(r"Evidence: (\w+)\.", html)
+    return {mark.replace("-", " ") for mark in found}
 
 
 def _once(where: str, what: str, names: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from capcal_lib.book.tables import Html, badge
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.manifests import ROOT, Model, dataset_names, load_dataset, load_model, model_names
+from capcal_lib.manifests import ROOT, Model, load_dataset, load_model, model_names
 from capcal_lib.reported import load_reported
 from capcal_lib.results.evaluation import Evaluation, beta_evaluation, evaluated, load_evaluation
 from capcal_lib.sampling.weights import weights_folder
@@ -158,29 +158,27 @@ def open_store(path: str | Path) -> Path:
     raise InputError(f"parameter store names no folder: {str(path)!r}; looked in {Path.cwd()} and {ROOT}")
 
 
-def about(model: str, results: pd.DataFrame) -> Html:
+def about(model: str, runs: pd.DataFrame) -> Html:
     """Say what is behind a page, or what is missing and how to measure it.
 
     Parameters
     ----------
     model
         A name of ``capcal models``.
-    results
-        One row a question, indexed by (dataset, question_id), with ``total``, the scored samples; empty for a model
-        without samples.
+    runs
+        As ``results.describe_runs`` gives it; empty for a model without samples.
     """
     known = load_model(model)
     lines = [f"<strong>{escape(known.title)}</strong>"]
-    evidence = "simulated" if known.engine == "simulated" else "measured"
-    for dataset, rows in results.groupby(results.index.get_level_values("dataset").astype(str), sort=False):
-        title = load_dataset(str(dataset)).title if dataset in dataset_names() else str(dataset)
-        drawn = sorted(set(rows["total"]))
-        each = " to ".join(dict.fromkeys(f"{number:,}" for number in (drawn[0], drawn[-1])))
-        lines.append(f"{badge(evidence)} {escape(title)}: {len(rows):,} questions, {each} samples/question")
+    for run in runs.to_dict("records"):
+        each = " to ".join(dict.fromkeys(f"{run[end]:,}" for end in ("fewest", "most")))
+        lines.append(
+            f"{badge(run['evidence'])} {escape(run['title'])}: {run['questions']:,} questions, {each} samples/question"
+        )
     printed = int((load_reported()["model"] == model).sum())
     if printed:
         lines.append(f"{badge('reported')} {printed} numbers that the paper prints of {escape(str(known.paper_name))}")
-    if results.empty:
+    if runs.empty:
         lines.append(
             f"The run store has no samples of this model, so nothing here is measured. To measure it:<pre>{HOW}</pre>"
         )

@@ -1,9 +1,9 @@
-"""Execute the notebooks that need it, and build the book from them."""
+"""Execute the notebooks whose inputs have changed, and build the book from them."""
 
 import hashlib
 import json
 import os
-import shutil
+import re
 import subprocess
 import sys
 import time
@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 
+import yaml
+
+from capcal_lib.book.dependencies import notebook_modules
 from capcal_lib.book.map import check_evidence, map_page
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import BOOK, BUILD, MANIFESTS, NOTEBOOKS, RECORDED_RUNS, ROOT, Model, load_model, model_names
@@ -20,8 +23,6 @@ from capcal_lib.manifests import BOOK, BUILD, MANIFESTS, NOTEBOOKS, RECORDED_RUN
 DEFAULT_MODEL = "smollm2-135m"
 PAPER_MODEL = "gpt-oss-20b"  # whose main table shows reported numbers
 MAIN_TABLE = "04_main_table"
-EXECUTED = BUILD / "notebooks"
-SOURCE = BUILD / "book_source"
 MAP = "reference/paper_map"
 WORKERS = 2
 CELL_TIMEOUT_S = 600
@@ -37,10 +38,9 @@ class Page:
     model: str
     name: str  # path in the book without its ending
 
-    @property
-    def executed(self) -> Path:
-        """Return where the executed notebook lies."""
-        return EXECUTED / f"{self.name}.ipynb"
+    def executed(self, folder: Path) -> Path:
+        """Return where the executed notebook lies in a folder of them."""
+        return folder / f"{self.name}.ipynb"
 
 
 def notebook_names() -> list[str]:
@@ -48,15 +48,27 @@ def notebook_names() -> list[str]:
     return sorted(path.stem for path in NOTEBOOKS.glob("[0-9]*.py"))
 
 
-def book_pages() -> list[Page]:
-    """List the pages of the book: each notebook once, and the main table for every model."""
-    pages = []
-    for notebook in notebook_names():
-        if notebook == MAIN_TABLE:
-            pages += [Page(notebook, model, f"{notebook}/{model}") for model in model_names()]
-        else:
-            pages.append(Page(notebook, DEFAULT_MODEL, notebook))
-    return pages
+def book_pages(models: Sequence[str] = ()) -> list[Page]:
+    """List the pages of a book: each notebook once, for the first of the models, and the main table for each of them.
+
+    Without models they are those of the book as it is published: the default one, and main tables of all.
+
+    Raises
+    ------
+    InputError
+        For an unknown model.
+    """
+    shown = [load_model(name).name for name in models] or model_names()
+    first = models[0] if models else DEFAULT_MODEL
+    return [
+        page
+        for notebook in notebook_names()
+        for page in (
+            [Page(notebook, model, f"{notebook}/{model}") for model in shown]
+            if notebook == MAIN_TABLE
+            else [Page(notebook, first, notebook)]
+        )
+    ]
 
 
 def model_pages(models: Sequence[str]) -> list[Page]:
@@ -74,73 +86,123 @@ def model_pages(models: Sequence[str]) -> list[Page]:
     ]
 
 
-def execute(pages: Iterable[Page], *, say: Say) -> None:
-    """Execute the pages whose inputs have changed since they were last executed.
+def execute(pages: Iterable[Page], folder: Path = BUILD / "notebooks", *, store: Path | None = None, say: Say) -> None:
+    """Execute into a folder the pages whose inputs have changed since they were last executed.
 
-    A page's inputs are the notebook, its parameters, the library, the manifests, the recorded runs
-    and the pinned requirements.
+    A page's inputs are the notebook, its parameters, the modules that it imports, directly or not, the manifests, the
+    run store and the pinned requirements.
+
+    Parameters
+    ----------
+    store
+        The run store that the notebooks read, in place of the recorded runs.
 
     Raises
     ------
     InputError
         When a notebook fails: which one, and its last line.
     """
-    shared = _digest(_shared_inputs())
-    keys = {page: _page_key(page, shared) for page in pages}
-    stale = [page for page, key in keys.items() if not page.executed.exists() or _last_key(page) != key]
+    data = [path for place in (MANIFESTS, store or RECORDED_RUNS) for path in place.rglob("*") if path.is_file()]
+    shared = _digest([ROOT / "requirements.lock", *(path for path in data if path.name != "lock")])
+    keys = {page: _page_key(page, shared, store) for page in pages}
+    stale = [page for page, key in keys.items() if _last_key(page.executed(folder)) != key]
     for page in keys:
         if page not in stale:
             say(f"unchanged  {page.name}")
-    EXECUTED.mkdir(parents=True, exist_ok=True)
-    log = EXECUTED / "kernels.log"
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / "kernels.log"
     with ProcessPoolExecutor(WORKERS, get_context("spawn"), initializer=_settle, initargs=(log,)) as pool:
-        jobs = {pool.submit(_run, page, NOTEBOOKS, page.executed, ROOT): page for page in stale}
+        jobs = {pool.submit(_run, page, NOTEBOOKS, page.executed(folder), ROOT, store): page for page in stale}
         try:
             for number, job in enumerate(as_completed(jobs), start=1):
                 page, seconds = jobs[job], job.result()
-                _key_file(page).write_text(json.dumps({"key": keys[page]}), encoding="utf-8")
+                _key_file(page.executed(folder)).write_text(json.dumps({"key": keys[page]}), encoding="utf-8")
                 say(f"{number:>3} of {len(stale)}   {page.name}, {seconds:.0f} s")
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
 
 
-def build_book() -> Path:
-    """Build the book from the executed pages and the reproduction map, warnings being errors, and return its index.
+def build_book(models: Sequence[str] = (), *, store: Path | None = None, out: Path | None = None, say: Say) -> Path:
+    """Execute the pages of a book and build it, warnings being errors.
+
+    Parameters
+    ----------
+    models
+        As in :func:`book_pages`: none make the book as it is published.
+    store
+        The run store that is shown, in place of the recorded runs.
+    out
+        Folder for all that is made, ``build`` at the root by default.
+    say
+        Is told of each page.
+
+    Returns
+    -------
+    Path
+        The front page.
 
     Raises
     ------
     InputError
-        When a page is not executed or shows other evidence than its notebook declares, or the build fails.
+        When a notebook fails, a cell does not show the evidence that it declares, or the build fails.
     """
-    wanted = {BOOK / path.relative_to(BOOK): path.relative_to(BOOK) for path in BOOK.rglob("*") if path.is_file()}
-    for page in book_pages():
-        if not page.executed.exists():
-            raise InputError(f"{page.name} is not executed; run: capcal notebooks")
-        if page.model == DEFAULT_MODEL:
-            check_evidence(page.executed)
-        wanted[page.executed] = Path("notebooks") / f"{page.name}.ipynb"
-    where = BUILD / "paper_map.md"
-    where.write_text(map_page(_names(DEFAULT_MODEL), _names(PAPER_MODEL)), encoding="utf-8")
+    out, pages = out or BUILD, book_pages(models)
+    folder = out / "notebooks"
+    execute(pages, folder, store=store, say=say)
+    wanted = {path: path.relative_to(BOOK) for path in BOOK.rglob("*") if path.is_file()}
+    for page in pages:
+        executed = page.executed(folder)
+        check_evidence(executed, marks=not models and page.model == DEFAULT_MODEL)
+        wanted[executed] = Path("notebooks") / f"{page.name}.ipynb"
+    where = out / "paper_map.md"
+    first = models[0] if models else DEFAULT_MODEL
+    where.write_text(map_page(_names(pages, first), _names(pages, PAPER_MODEL)), encoding="utf-8")
     wanted[where] = Path(f"{MAP}.md")
-    _mirror(wanted, SOURCE)
-    command = [str(Path(sys.executable).with_name("jupyter-book")), "build", str(SOURCE), "-n", "-W", "--keep-going"]
-    command += ["--config", str(ROOT / "_config.yml"), "--toc", str(BOOK / "_toc.yml")]
-    command += ["--path-output", str(BUILD / "book")]
-    log = BUILD / "book.log"
+    source = out / "book_source"
+    _mirror(wanted, source, _own_links(pages) if models else str)
+    toc = out / "_toc.yml"
+    toc.write_text(_contents(pages), encoding="utf-8")
+    command = [str(Path(sys.executable).with_name("jupyter-book")), "build", str(source), "-n", "-W", "--keep-going"]
+    command += ["--config", str(ROOT / "_config.yml"), "--toc", str(toc), "--path-output", str(out / "book")]
+    log = out / "book.log"
     with log.open("w", encoding="utf-8") as file:
         plain = os.environ | {"NO_COLOR": "1"}
         done = subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, cwd=ROOT, env=plain, check=False)
     if done.returncode:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
         told = [line for line in lines if "WARNING" in line or "ERROR" in line] or lines[-5:]
-        raise InputError("the book does not build; see build/book.log:\n" + "\n".join(told[:20]))
-    return BUILD / "book" / "_build" / "html" / "index.html"
+        raise InputError(f"the book does not build; see {log}:\n" + "\n".join(told[:20]))
+    return out / "book" / "_build" / "html" / "index.html"
 
 
-def _names(model: str) -> dict[str, str]:
+def _contents(pages: Sequence[Page]) -> str:
+    """Return the table of contents with the main tables of these pages."""
+    toc = yaml.safe_load((BOOK / "_toc.yml").read_text(encoding="utf-8"))
+    tables = [page for page in pages if page.notebook == MAIN_TABLE]
+    ours = [{"file": f"notebooks/{page.name}", "title": load_model(page.model).title} for page in tables]
+    for part in toc["parts"]:
+        theirs = [chapter for chapter in part["chapters"] if chapter["file"].startswith(f"notebooks/{MAIN_TABLE}/")]
+        if theirs and {chapter["file"] for chapter in theirs} != {chapter["file"] for chapter in ours}:
+            place = part["chapters"].index(theirs[0])
+            kept = [chapter for chapter in part["chapters"] if chapter not in theirs]
+            part["chapters"] = [*kept[:place], *ours, *kept[place:]]
+    return yaml.safe_dump(toc, sort_keys=False, allow_unicode=True)
+
+
+def _own_links(pages: Sequence[Page]) -> Callable[[str], str]:
+    """Lead links to main tables that the book does not have to the first one that it has."""
+    tables = [page.name for page in pages if page.notebook == MAIN_TABLE]
+
+    def lead(found: re.Match[str]) -> str:
+        return found[0] if found[0] in tables else tables[0]
+
+    return lambda text: re.sub(rf"{MAIN_TABLE}/[\w.-]+?(?=\.(?:ipynb|html))", lead, text)
+
+
+def _names(pages: Sequence[Page], model: str) -> dict[str, str]:
     """Return the page of each notebook that the book has for a model."""
-    return {page.notebook: page.name for page in book_pages() if page.model == model}
+    return {page.notebook: page.name for page in pages if page.model == model}
 
 
 def _settle(log: Path) -> None:
@@ -151,7 +213,7 @@ def _settle(log: Path) -> None:
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // WORKERS)))
 
 
-def _run(page: Page, notebooks: Path, executed: Path, root: Path) -> float:
+def _run(page: Page, notebooks: Path, executed: Path, root: Path, store: Path | None) -> float:
     """Execute one page in a process of its own, and return the seconds it took."""
     import papermill
     from papermill.exceptions import PapermillExecutionError
@@ -163,7 +225,7 @@ def _run(page: Page, notebooks: Path, executed: Path, root: Path) -> float:
         papermill.execute_notebook(
             notebooks / f"{page.notebook}.ipynb",
             unfinished,
-            parameters={"model": page.model},
+            parameters={"model": page.model} | ({"store": str(store)} if store else {}),
             progress_bar=False,
             execution_timeout=CELL_TIMEOUT_S,
             cwd=root,
@@ -187,46 +249,48 @@ def _name_after_model(path: Path, model: Model) -> None:
     path.write_text(json.dumps(notebook, indent=1), encoding="utf-8")
 
 
-def _shared_inputs() -> list[Path]:
-    code = ROOT.joinpath("capcal_lib").rglob("*.py")
-    files = [path for folder in (MANIFESTS, RECORDED_RUNS) for path in folder.rglob("*") if path.is_file()]
-    data = [path for path in files if path.name != "lock"]  # says who wrote last, and changes no row
-    return [ROOT / "requirements.lock", *code, *data]
-
-
 def _digest(paths: Iterable[Path]) -> str:
     digest = hashlib.sha256()
     for path in sorted(paths):
-        digest.update(str(path.relative_to(ROOT)).encode() + b"\0")
+        digest.update(str(path).encode() + b"\0")
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
 
 
-def _page_key(page: Page, shared: str) -> str:
-    source = _digest([NOTEBOOKS / f"{page.notebook}.ipynb"])
-    return hashlib.sha256("\n".join((shared, source, page.model)).encode()).hexdigest()
+def _page_key(page: Page, shared: str, store: Path | None) -> str:
+    notebook = NOTEBOOKS / f"{page.notebook}.ipynb"
+    own = _digest([notebook, *notebook_modules(notebook, ROOT / "capcal_lib")])
+    return hashlib.sha256("\n".join((shared, own, page.model, str(store))).encode()).hexdigest()
 
 
-def _key_file(page: Page) -> Path:
-    return page.executed.with_suffix(".key.json")
+def _key_file(executed: Path) -> Path:
+    return executed.with_suffix(".key.json")
 
 
-def _last_key(page: Page) -> str | None:
+def _last_key(executed: Path) -> str | None:
+    """Return the key by which a page was last executed; None where it is not."""
+    if not executed.exists():
+        return None
     try:
-        key = json.loads(_key_file(page).read_text(encoding="utf-8"))["key"]
+        key = json.loads(_key_file(executed).read_text(encoding="utf-8"))["key"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return key if isinstance(key, str) else None
 
 
-def _mirror(files: dict[Path, Path], target: Path) -> None:
-    """Make target hold exactly these files; an unchanged one keeps its time, so that Sphinx rebuilds only the rest."""
+def _mirror(files: dict[Path, Path], target: Path, change: Callable[[str], str] = str) -> None:
+    """Make target hold exactly these files; an unchanged one keeps its time, so that Sphinx rebuilds only the rest.
+
+    ``change`` is applied to the text of pages.
+    """
     wanted = {target / relative for relative in files.values()}
     for path in list(target.rglob("*")):
         if path.is_file() and path not in wanted:
             path.unlink()
     for source, relative in files.items():
-        copy = target / relative
-        if not copy.exists() or copy.read_bytes() != source.read_bytes():
+        copy, content = target / relative, source.read_bytes()
+        if source.suffix in (".md", ".ipynb"):
+            content = change(content.decode()).encode()
+        if not copy.exists() or copy.read_bytes() != content:
             copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, copy)
+            copy.write_bytes(content)

@@ -84,7 +84,7 @@ def test_no_result_is_typed_into_prose(page):
 
 def test_a_page_asks_nobody_outside():
     assert CONFIG["sphinx"]["config"]["nb_ipywidgets_js"] == {}
-    assert "sphinx-mathjax-offline" in CONFIG["sphinx"]["extra_extensions"]
+    assert "sphinx-mathjax-offline" in CONFIG["sphinx"]["config"]["extensions"]
     for path in [ROOT / "_config.yml", *(BOOK / "static").glob("*.css"), *(BOOK / "static").glob("*.svg")]:
         outside = re.findall(r"(?:https?:)?//[a-z][^\s\"')]*", path.read_text(encoding="utf-8"))
         assert [url for url in outside if url != "http://www.w3.org/2000/svg"] == [], path

@@ -185,7 +185,10 @@ def test_a_cell_is_read_with_its_title_and_section(tmp_path: Path) -> None:
     [
         ({"label": ""}, "01_one.ipynb: a cell for table-2 has no label; give it one"),
         ({"evidence": []}, "01_one: cell 'here' names no evidence"),
-        ({"evidence": ["guessed"]}, "unknown evidence of cell 'here' 'guessed'; known: measured, reported, simulated"),
+        (
+            {"evidence": ["guessed"]},
+            "unknown evidence of cell 'here' 'guessed'; known: measured, read off",
+        ),
         ({"reads": ["verdict"]}, "unknown file read by cell 'here' 'verdict'; known: "),
     ],
 )
@@ -220,3 +223,14 @@ def test_declared_evidence_is_that_of_the_output(tmp_path: Path) -> None:
         check_evidence(
             write(tmp_path / "a.ipynb", GOOD, shown.replace("measured", "reported") + "Evidence: simulated.")
         )
+
+
+def test_a_cell_that_declares_reported_shows_what_is_reported_whichever_the_model(tmp_path: Path) -> None:
+    cell = GOOD | {"evidence": ["reported"]}
+    mark = '<span class="evidence reported">reported</span>'
+    check_evidence(write(tmp_path / "a.ipynb", cell, mark), marks=False)
+    for nothing in ("", "<p>the paper has no numbers of this model</p>", mark.replace("reported", "read-off")):
+        with pytest.raises(InputError, match=r"a\.ipynb: cell 'here' declares reported and shows nothing that is"):
+            check_evidence(write(tmp_path / "a.ipynb", cell, nothing), marks=False)
+    check_evidence(write(tmp_path / "a.ipynb", GOOD | {"evidence": ["measured"]}, mark), marks=False)
+    check_evidence(write(tmp_path / "a.ipynb", GOOD | {"evidence": ["read off"]}, mark.replace("reported", "read-off")))

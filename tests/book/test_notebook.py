@@ -1,13 +1,13 @@
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from capcal_lib.book.notebook import about, check_parameters, open_store, open_study
 from capcal_lib.book.tables import badge
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import RECORDED_RUNS
+from capcal_lib.results import describe_runs
 
 DECLARED = {"model": str, "k_eval": int, "level": float, "fast": bool}
 VALUES: dict[str, Any] = {"model": "simulated", "k_eval": 10, "level": 0.5, "fast": True}
@@ -102,21 +102,15 @@ def test_a_store_is_looked_for_where_one_stands_and_then_at_the_root(
     assert open_store(str(RECORDED_RUNS)) == RECORDED_RUNS
 
 
-def results(*rows: tuple[str, str, int]) -> pd.DataFrame:
-    table = pd.DataFrame(rows, columns=["dataset", "question_id", "total"])
-    return table.set_index(["dataset", "question_id"])
-
-
 def test_what_is_behind_a_page_is_counted_and_marked() -> None:
-    html = about("smollm2-135m", results(("mmlu", "a", 98), ("mmlu", "b", 100), ("my-own", "a", 5))).html
-    assert f"{badge('measured')} MMLU: 2 questions, 98 to 100 samples/question" in html
-    assert f"{badge('measured')} my-own: 1 questions, 5 samples/question" in html
+    html = about("smollm2-135m", describe_runs(RECORDED_RUNS, "smollm2-135m")).html
+    assert f"{badge('measured')} MMLU (validation): 300 questions, 100 samples/question" in html
     assert "capcal sample" not in html
-    assert badge("simulated") in about("simulated", results(("mmlu", "a", 98))).html
+    assert badge("simulated") in about("simulated", describe_runs(RECORDED_RUNS, "simulated")).html
 
 
 def test_a_model_without_samples_is_told_how_to_get_them() -> None:
-    html = about("gpt-oss-20b", results()).html
+    html = about("gpt-oss-20b", describe_runs(RECORDED_RUNS, "gpt-oss-20b")).html
     assert badge("reported") in html
     assert badge("measured") not in html
     for line in html.split("<pre>")[1].split("</pre>")[0].splitlines():

@@ -1,12 +1,15 @@
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from capcal_lib.book import pipeline
 from capcal_lib.book.pipeline import Page, book_pages, execute, model_pages
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import model_names
+from capcal_lib.manifests import BOOK, model_names
 
 NOTEBOOK = {
     "cells": [
@@ -17,7 +20,13 @@ NOTEBOOK = {
             "outputs": [],
             "source": 'model: str = "simulated"',
         },
-        {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": [], "source": "print(model)"},
+        {
+            "cell_type": "code",
+            "execution_count": None,
+            "metadata": {},
+            "outputs": [],
+            "source": "if not model:\n    import capcal_lib.one\nprint(model)",
+        },
     ],
     "metadata": {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}},
     "nbformat": 4,
@@ -27,11 +36,14 @@ NOTEBOOK = {
 
 @pytest.fixture
 def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A small repository with one notebook, one module and one manifest."""
+    """A small repository with one notebook, a few modules and one manifest."""
     for name, content in {
         "notebooks/00_say.ipynb": json.dumps(NOTEBOOK),
         "notebooks/00_say.py": "",
-        "capcal_lib/one.py": "x = 1",
+        "capcal_lib/__init__.py": "",
+        "capcal_lib/one.py": "def f():\n    from capcal_lib import deep",
+        "capcal_lib/deep.py": "",
+        "capcal_lib/other.py": "",
         "data_manifests/one.yaml": "a: 1",
         "runs/recorded/one.parquet": "",
         "requirements.lock": "",
@@ -39,54 +51,69 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
-    places = {
-        "ROOT": "",
-        "NOTEBOOKS": "notebooks",
-        "MANIFESTS": "data_manifests",
-        "RECORDED_RUNS": "runs/recorded",
-        "EXECUTED": "build/notebooks",
-    }
+    places = {"ROOT": "", "NOTEBOOKS": "notebooks", "MANIFESTS": "data_manifests", "RECORDED_RUNS": "runs/recorded"}
     for name, relative in places.items():
         monkeypatch.setattr(pipeline, name, tmp_path / relative)
     return tmp_path
 
 
-def say_of(pages: list[Page]) -> list[str]:
+PAGE = Page("00_say", "simulated", "00_say")
+
+
+def say_of(folder: Path, **given: Any) -> list[str]:
     said: list[str] = []
-    execute(pages, say=said.append)
+    execute([PAGE], folder, say=said.append, **given)
     return said
 
 
-def test_only_what_changed_is_executed_again(house: Path) -> None:
-    pages = [Page("00_say", "simulated", "00_say")]
-    assert "1 of 1" in say_of(pages)[0]
-    assert "simulated" in pages[0].executed.read_text()
-    assert say_of(pages) == ["unchanged  00_say"]
+def test_only_what_changed_is_executed_again(house: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = house / "out"
+    assert "1 of 1" in say_of(out)[0]
+    assert "simulated" in PAGE.executed(out).read_text()
+    assert say_of(out) == ["unchanged  00_say"]
+    executed: list[Page] = []
+
+    def stale(changed: str) -> bool:
+        path = house / changed
+        path.write_text(path.read_text() + " ")
+        return say_of(out) != ["unchanged  00_say"]
+
+    monkeypatch.setattr(pipeline, "ProcessPoolExecutor", lambda *_, **__: ThreadPoolExecutor(1))
+    monkeypatch.setattr(pipeline, "_run", lambda page, *_: executed.append(page) or 0.0)
     for changed in (
         "notebooks/00_say.ipynb",
         "capcal_lib/one.py",
+        "capcal_lib/deep.py",
         "data_manifests/one.yaml",
         "runs/recorded/one.parquet",
         "requirements.lock",
     ):
-        path = house / changed
-        path.write_text(path.read_text() + " ")
-        keys = {page: pipeline._page_key(page, pipeline._digest(pipeline._shared_inputs())) for page in pages}
-        assert pipeline._last_key(pages[0]) != keys[pages[0]], changed
-        pipeline._key_file(pages[0]).write_text(json.dumps({"key": keys[pages[0]]}))
-    assert say_of(pages) == ["unchanged  00_say"]
-    pages[0].executed.unlink()
-    assert "1 of 1" in say_of(pages)[0]
+        assert stale(changed), changed
+        assert say_of(out) == ["unchanged  00_say"]
+    assert not stale("capcal_lib/other.py"), "no notebook imports it"
+    assert len(executed) == 6
+    PAGE.executed(out).unlink()
+    assert "1 of 1" in say_of(out)[0]
+
+
+def test_another_store_is_read_and_makes_another_page(house: Path) -> None:
+    out, store = house / "out", house / "mine"
+    store.mkdir()
+    say_of(out)
+    assert "1 of 1" in say_of(out, store=store)[0]
+    assert str(store) in PAGE.executed(out).read_text()
+    assert say_of(out, store=store) == ["unchanged  00_say"]
+    (store / "row.parquet").write_text("1")
+    assert "1 of 1" in say_of(out, store=store)[0]
 
 
 def test_a_failing_notebook_is_named_and_is_executed_again_next_time(house: Path) -> None:
     broken = NOTEBOOK | {"cells": [NOTEBOOK["cells"][0], NOTEBOOK["cells"][1] | {"source": "1 / 0"}]}  # type: ignore[index, operator]
     (house / "notebooks/00_say.ipynb").write_text(json.dumps(broken))
-    page = Page("00_say", "simulated", "00_say")
     with pytest.raises(InputError, match="00_say: cell 3: ZeroDivisionError: division by zero"):
-        say_of([page])
-    assert not page.executed.exists()
-    assert pipeline._last_key(page) is None
+        say_of(house / "out")
+    assert not PAGE.executed(house / "out").exists()
+    assert pipeline._last_key(PAGE.executed(house / "out")) is None
 
 
 def test_the_book_has_every_notebook_once_and_a_main_table_for_each_model() -> None:
@@ -94,6 +121,25 @@ def test_the_book_has_every_notebook_once_and_a_main_table_for_each_model() -> N
     assert len({page.name for page in pages}) == len(pages)
     assert {page.notebook for page in pages} == set(pipeline.notebook_names())
     assert [page.model for page in pages if page.notebook == pipeline.MAIN_TABLE] == model_names()
+
+
+def test_a_book_of_ones_own_models_has_their_pages_and_no_others() -> None:
+    pages = book_pages(["simulated", "qwen3-8b"])
+    assert {page.model for page in pages if page.notebook != pipeline.MAIN_TABLE} == {"simulated"}
+    listed = yaml.safe_load(pipeline._contents(pages))
+    files = [chapter["file"] for part in listed["parts"] for chapter in part["chapters"]]
+    tables = [file for file in files if file.startswith("notebooks/04_main_table/")]
+    assert tables == ["notebooks/04_main_table/simulated", "notebooks/04_main_table/qwen3-8b"]
+    lead = pipeline._own_links(pages)
+    assert (
+        lead("[a](../notebooks/04_main_table/smollm2-135m.ipynb#x)")
+        == "[a](../notebooks/04_main_table/simulated.ipynb#x)"
+    )
+    assert lead("04_main_table/qwen3-8b.ipynb") == "04_main_table/qwen3-8b.ipynb"
+
+
+def test_the_published_contents_are_the_file() -> None:
+    assert yaml.safe_load(pipeline._contents(book_pages())) == yaml.safe_load((BOOK / "_toc.yml").read_text())
 
 
 def test_an_unknown_model_is_refused_before_anything_runs() -> None:
@@ -115,3 +161,6 @@ def test_mirror_keeps_unchanged_files_and_removes_others(tmp_path: Path) -> None
     (source / "a").write_text("2")
     pipeline._mirror({source / "a": Path("deep/a")}, target)
     assert (target / "deep/a").read_text() == "2"
+    (source / "b.md").write_text("see here")
+    pipeline._mirror({source / "b.md": Path("b.md")}, target, lambda text: text.replace("here", "there"))
+    assert (target / "b.md").read_text() == "see there"
