@@ -1,5 +1,6 @@
 """The ``capcal`` command."""
 
+import os
 import shlex
 import signal
 import sys
@@ -15,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.manifests import LOCAL_RUNS
+from capcal_lib.manifests import LOCAL_RUNS, OWN_MANIFESTS
 
 SECONDS_BETWEEN_LINES = 10.0
 STOPPED = 130  # the exit status of a command that Ctrl-C ended
@@ -36,6 +37,16 @@ SplitName = Annotated[str | None, typer.Option("--split", help="Default: the dat
 Store = Annotated[Path, typer.Option("--store", help="Folder of the run store.")]
 Engine = Annotated[str | None, typer.Option("--engine", help="Default: the engine of the model's manifest.")]
 Seed = Annotated[int, typer.Option("--seed", help="Decides the rows; another seed is another run.")]
+
+
+@app.callback()
+def options(
+    manifests: Annotated[
+        Path | None, typer.Option("--manifests", metavar="DIR", help="Your own models/, datasets/ and prompts/.")
+    ] = None,
+) -> None:
+    if manifests:
+        os.environ[OWN_MANIFESTS] = str(manifests.absolute())
 
 
 @app.command()
@@ -332,10 +343,12 @@ def datasets() -> None:
 
     table = Table("name", "title", "domain", "answers", "splits", "from")
     for dataset in map(load_dataset, dataset_names()):
-        splits = ", ".join(f"{name} {split.rows:,}" for name, split in dataset.splits.items())
-        source = "built in" if dataset.builtin else "hub or CAPCAL_DATA_DIR"
+        splits = ", ".join(f"{name} {split.rows:,}" if split.rows else name for name, split in dataset.splits.items())
+        entry = dataset.splits[dataset.evaluation_split]
+        source = "built in" if dataset.builtin else entry.file or "hub or CAPCAL_DATA_DIR"
         table.add_row(dataset.name, dataset.title, dataset.domain, dataset.kind, splits, source)
     out.print(table)
+    _say_malformed()
 
 
 @app.command()
@@ -348,6 +361,7 @@ def models() -> None:
         sampling = (f"{model.sampling.temperature:g}", f"{model.sampling.top_p:g}")
         table.add_row(model.name, model.title, model.engine, model.prompt_style, *sampling, model.paper_name or "no")
     out.print(table)
+    _say_malformed()
 
 
 @app.command()
@@ -382,6 +396,13 @@ def _folder(store: Path | None) -> Path | None:
     if store is not None and not store.is_dir():
         raise InputError(f"{store} is not a folder; name a run store, such as one that `capcal sample` made")
     return store and store.resolve()
+
+
+def _say_malformed() -> None:
+    from capcal_lib.manifests import manifest_problems
+
+    for problem in manifest_problems():
+        err.print(f"capcal: left out: {problem}", markup=False, highlight=False, soft_wrap=True)
 
 
 def main() -> None:

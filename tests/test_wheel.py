@@ -1,0 +1,60 @@
+"""A wheel works without a checkout: it holds the manifests and printed numbers, and keeps runs where one stands."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from capcal_lib.manifests import ROOT, dataset_names, model_names
+from capcal_lib.reported import load_reported
+
+CODE = """
+import json
+from capcal_lib import manifests
+from capcal_lib.reported import load_reported
+from capcal_lib.questions import load_questions
+print(json.dumps({
+    "at": manifests.__file__, "models": manifests.model_names(), "datasets": manifests.dataset_names(),
+    "reported": len(load_reported()), "store": str(manifests.LOCAL_RUNS), "question": load_questions("mini-exam")[0].id,
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder into which a wheel of this checkout is unpacked."""
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
+    for name in ("capcal_lib", "data_manifests"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", folder, source], check=True)
+    (wheel,) = folder.glob("*.whl")
+    subprocess.run([*pip, "install", "--no-deps", "--target", folder / "site", wheel], check=True)
+    return folder / "site"
+
+
+def test_an_installed_wheel_is_whole(installed: Path, tmp_path: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": str(installed)}
+    done = subprocess.run([sys.executable, "-c", CODE], cwd=tmp_path, env=environment, capture_output=True, check=True)
+    found = json.loads(done.stdout)
+    assert Path(found["at"]).is_relative_to(installed)
+    assert found["models"] == model_names()
+    assert found["datasets"] == dataset_names()
+    assert found["reported"] == len(load_reported())
+    assert found["store"] == "runs/local"
+    assert found["question"] == "mini-exam/test/" + found["question"].rpartition("/")[2]
+
+
+def test_an_installed_wheel_samples_where_one_stands(installed: Path, tmp_path: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": str(installed)}
+    command = [sys.executable, "-c", "from capcal_lib.cli import main; main()", "sample", "--model", "simulated"]
+    command += ["--dataset", "mini-exam", "--k", "2", "--limit", "2"]
+    subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=True)
+    assert list((tmp_path / "runs" / "local" / "simulated" / "mini-exam-test").iterdir())
