@@ -3,3 +3,5 @@
 Does a model's confidence match mu, the probability that a freshly sampled answer
 to this question is right?
 """
+
+__version__ = "0.1.0"

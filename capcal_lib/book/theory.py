@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from capcal_lib.metrics import uniform_baseline_brier
-from capcal_lib.metrics.intervals import BinomialMethod, binomial_interval, count_chances, coverage_probability
+from capcal_lib.metrics.intervals import BinomialMethod, binomial_interval, coverage_probability
 from capcal_lib.metrics.scores import ProperScore, bregman_information, capability_loss, expected_response_loss
 from capcal_lib.results.evaluation import Evaluation
 
@@ -86,9 +86,11 @@ def exact_coverage(mus: npt.ArrayLike, k: int, *, level: float = 0.95) -> pd.Dat
 
     ``width`` is the expected width. Nothing is measured: the model is the binomial distribution alone.
     """
+    from scipy.stats import binom  # slow to import
+
     values = np.asarray(mus, np.float64)
     correct = np.arange(k + 1)
-    chance = count_chances(values, k)
+    chance = binom.pmf(correct, k, values[:, None])
     found = []
     for method in get_args(BinomialMethod):
         limits = binomial_interval(correct, np.full(k + 1, k), method=method, level=level)

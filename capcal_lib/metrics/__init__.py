@@ -1,4 +1,4 @@
-"""Metrics on counts, and their intervals."""
+"""Metrics on counts of correct samples, their intervals, and comparisons of methods."""
 
 from capcal_lib.metrics.brier import (
     capability_brier,
@@ -14,18 +14,49 @@ from capcal_lib.metrics.brier import (
     uniform_baseline_brier,
     uniform_baseline_brier_terms,
 )
+from capcal_lib.metrics.intervals import (
+    FewQuestionsWarning,
+    Interval,
+    binomial_interval,
+    compare,
+    coverage_probability,
+    mean_interval,
+    sampling_interval,
+    wald_sample_size,
+)
+from capcal_lib.metrics.recalibration import cross_fitted
+from capcal_lib.metrics.reliability import BinnedSplit, IsotonicSplit, binned_split, isotonic_split, smooth_ece
+from capcal_lib.metrics.scores import bregman_information, capability_loss, divergence, expected_response_loss
 
 __all__ = [
+    "BinnedSplit",
+    "FewQuestionsWarning",
+    "Interval",
+    "IsotonicSplit",
+    "binned_split",
+    "binomial_interval",
+    "bregman_information",
     "capability_brier",
     "capability_brier_terms",
+    "capability_loss",
+    "compare",
     "correctness_variance",
     "correctness_variance_terms",
+    "coverage_probability",
+    "cross_fitted",
+    "divergence",
     "expected_response_brier",
     "expected_response_brier_terms",
+    "expected_response_loss",
+    "isotonic_split",
+    "mean_interval",
     "noise_floor",
     "null_std",
+    "sampling_interval",
+    "smooth_ece",
     "soft_auroc",
     "spearman",
     "uniform_baseline_brier",
     "uniform_baseline_brier_terms",
+    "wald_sample_size",
 ]

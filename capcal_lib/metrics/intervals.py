@@ -1,24 +1,45 @@
-"""Intervals: for the expected accuracy of one question, and for means over questions."""
+"""Intervals for one question's expected accuracy and for means over questions, and comparisons of methods.
+
+A mean has two intervals. :func:`sampling_interval` is *for these questions*: it holds the error of sampling alone.
+:func:`mean_interval` and :func:`compare` are *for questions like these*: whole questions vary, and their counts go
+along, so that they hold both errors.
+
+``level`` is the nominal coverage, between 0 and 1. ``rng`` is a :class:`numpy.random.Generator`. ``clusters`` holds a
+label a question, for questions that belong together, such as MMLU subjects: whole clusters vary. Everything else that
+is out of range, of unequal length or infinite is refused with an :class:`~capcal_lib.errors.InputError`.
+"""
+
+from __future__ import annotations  # keeps ArrayLike short in help()
 
 import math
-from typing import Literal, NamedTuple, get_args
+import warnings
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from capcal_lib.errors import InputError, unknown
+from capcal_lib.metrics.brier import capability_brier
 from capcal_lib.metrics.validation import (
     Floats,
     Ints,
+    align_index,
     as_confidence,
     as_counts,
     as_numbers,
+    as_scored,
     check_int,
     check_rows,
     same_length,
 )
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 BinomialMethod = Literal["jeffreys", "wilson", "clopper-pearson", "wald"]
+RESAMPLES = 10_000
+MANY = 1_000  # questions or clusters from which closed forms are as good as resampling
+CARRIED_BY = 6  # fewer questions than these that carry the variance are few
 
 
 class Interval(NamedTuple):
@@ -29,175 +50,75 @@ class Interval(NamedTuple):
     high: float
 
 
-def _check_level(level: float) -> None:
-    if not 0 < level < 1:
-        raise InputError(f"level must lie between 0 and 1, such as 0.95; got {level!r}")
-
-
-def _z(level: float) -> float:
-    """Return the normal quantile of a two-sided interval, 1.96 for 0.95."""
-    from scipy.special import ndtri  # slow to import
-
-    _check_level(level)
-    return float(ndtri((1 + level) / 2))
+class FewQuestionsWarning(UserWarning):
+    """A few questions carry the variance of a mean, so that its interval cannot be trusted to cover as it says."""
 
 
 def binomial_interval(
     correct: ArrayLike, total: ArrayLike, *, method: BinomialMethod = "jeffreys", level: float = 0.95
 ) -> Floats:
-    """Return an interval for each question's expected accuracy mu.
+    """Return low and high limits of each question's expected accuracy mu, shape (n_questions, 2).
 
-    With mu from Beta(0.3, 0.3) and 100 samples, 95 % Wald intervals hold mu in 71 % of the questions, Wilson
-    and Jeffreys in 95 to 96 %, Clopper-Pearson in 97.5 %.
+    ``jeffreys``: equal-tailed under a Beta(1/2, 1/2) prior; ``wilson``: the score test turned round;
+    ``clopper-pearson``: never covers less than ``level``; ``wald``: the paper's mu_hat +- z sd, which may leave
+    [0, 1] and has no width at mu_hat = 0 or 1. All but Wald start at exactly 0 where no sample is correct and end at
+    exactly 1 where all are. A question without scored samples has NaN limits.
 
-    Parameters
-    ----------
-    correct, total : array-like of shape (n_questions,)
-        Correct and scored samples of each question; no scored sample gives NaN limits.
-    method : {"jeffreys", "wilson", "clopper-pearson", "wald"}, default="jeffreys"
-        ``jeffreys``: equal-tailed under a Beta(1/2, 1/2) prior; ``wilson``: the score test turned round;
-        ``clopper-pearson``: never covers less than ``level``; ``wald``: the paper's mu_hat +- z sd, which
-        may leave [0, 1] and has no width at mu_hat = 0 or 1. All but Wald start at exactly 0 where none
-        is correct and end at exactly 1 where all are.
-    level : float, default=0.95
-        Nominal coverage, between 0 and 1.
+    With mu from Beta(0.3, 0.3) and 100 samples, 95 % Wald intervals hold mu in 71 % of the questions, Wilson and
+    Jeffreys in 95 to 96 %, Clopper-Pearson in 97.5 %.
 
-    Returns
-    -------
-    ndarray of shape (n_questions, 2)
-        Low and high limits.
+    References: the paper, appendix "The choice of k_eval"; Brown, Cai and DasGupta, "Interval estimation for a binomial
+    proportion", Statistical Science 16 (2001).
 
-    Raises
-    ------
-    InputError
-        For an unknown method, a level outside (0, 1) or malformed counts.
-
-    References
-    ----------
-    The paper, appendix "The choice of k_eval"; Brown, Cai and DasGupta, "Interval estimation for a
-    binomial proportion", Statistical Science 16 (2001).
-
-    Examples
-    --------
-    >>> binomial_interval([0, 50], [100, 100]).round(4)
+    >>> binomial_interval([0, 50], 100).round(4)
     array([[0.    , 0.0247],
            [0.4032, 0.5968]])
     """
+    from scipy.stats import beta  # slow to import
+
     if method not in get_args(BinomialMethod):
         raise unknown("interval method", method, get_args(BinomialMethod))
     hits, samples = as_counts(correct, total)
-    z = _z(level)
-    limits = np.full((hits.size, 2), np.nan)
-    seen = samples > 0
-    c, n = hits[seen].astype(np.float64), samples[seen].astype(np.float64)
+    z, tail = _z(level), (1 - level) / 2
+    c, n = hits.astype(np.float64), np.where(samples > 0, samples, np.nan)
     mu = c / n
     if method == "wald":
         half_width = z * np.sqrt(mu * (1 - mu) / n)
-        limits[seen] = np.column_stack([mu - half_width, mu + half_width])
-        return limits
+        return np.column_stack([mu - half_width, mu + half_width])
     if method == "wilson":
         centre = (mu + z**2 / (2 * n)) / (1 + z**2 / n)
         half_width = z * np.sqrt(mu * (1 - mu) / n + (z / (2 * n)) ** 2) / (1 + z**2 / n)
         low, high = centre - half_width, centre + half_width
-    else:
-        low, high = _beta_limits(c, n, level, spread=0.5 if method == "jeffreys" else 1.0)
-    limits[seen] = np.column_stack([np.where(c == 0, 0.0, low), np.where(c == n, 1.0, high)])
-    return limits
-
-
-def _beta_limits(c: Floats, n: Floats, level: float, *, spread: float) -> tuple[Floats, Floats]:
-    """Return beta quantiles: both of one posterior (Jeffreys), or of two that are a success apart (exact)."""
-    from scipy.special import betaincinv
-
-    tail = (1 - level) / 2
-    # Where a shape would be 0, the caller puts the limit at 0 or 1; clipping only keeps the call defined.
-    low = betaincinv(np.maximum(c + 1 - spread, 0.5), n - c + spread, tail)
-    high = betaincinv(c + spread, np.maximum(n - c + 1 - spread, 0.5), 1 - tail)
-    return low, high
+    else:  # beta quantiles: both of one posterior, or of two that are a success apart
+        apart = 0.5 if method == "jeffreys" else 1.0
+        low, high = beta.ppf(tail, c + 1 - apart, n - c + apart), beta.ppf(1 - tail, c + apart, n - c + 1 - apart)
+    return np.column_stack([np.where(c == 0, 0 * n, low), np.where(c == n, 1.0, high)])
 
 
 def coverage_probability(
     expected_accuracy: ArrayLike, k_eval: int, *, method: BinomialMethod = "jeffreys", level: float = 0.95
 ) -> Floats:
-    """Return how often an interval from k_eval samples holds mu, summed exactly over the number correct.
+    """Return how often an interval from k_eval samples holds each mu, shape (n,), summed exactly over the counts.
 
-    Parameters
-    ----------
-    expected_accuracy : array-like of shape (n,)
-        Values of mu, in [0, 1].
-    k_eval : int
-        Samples per question, at least 1.
-    method, level
-        As in :func:`binomial_interval`.
+    Near ``level`` is good, below it the interval promises too much. See :func:`binomial_interval`.
 
-    Returns
-    -------
-    ndarray of shape (n,)
-        In [0, 1]; near ``level`` is good, below it the interval promises too much.
-
-    Raises
-    ------
-    InputError
-        For values of mu outside [0, 1], or an option out of range.
-
-    References
-    ----------
-    The paper, appendix "The choice of k_eval"; Brown, Cai and DasGupta (2001), section 2.
-
-    Examples
-    --------
     >>> coverage_probability([0.01, 0.5], 100, method="wald").round(3)
     array([0.633, 0.943])
     """
-    mu = as_confidence(expected_accuracy)
+    from scipy.stats import binom  # slow to import
+
+    mu = as_confidence(expected_accuracy)[:, None]
     correct = np.arange(check_int("k_eval", k_eval, least=1) + 1)
-    limits = binomial_interval(correct, np.full(correct.size, k_eval), method=method, level=level)
-    held = (limits[:, 0] <= mu[:, None]) & (mu[:, None] <= limits[:, 1])
-    return (count_chances(mu, k_eval) * held).sum(axis=1)
-
-
-def count_chances(expected_accuracy: ArrayLike, k_eval: int) -> Floats:
-    """Return the chance of each number correct among k_eval samples, shape (n, k_eval + 1): the binomial distribution.
-
-    >>> count_chances([0.5, 0.0], 2).round(4)
-    array([[0.25, 0.5 , 0.25],
-           [1.  , 0.  , 0.  ]])
-    """
-    from scipy.special import gammaln, xlog1py, xlogy  # slow to import
-
-    mu, correct = as_confidence(expected_accuracy)[:, None], np.arange(k_eval + 1)
-    ways = gammaln(k_eval + 1) - gammaln(correct + 1) - gammaln(k_eval - correct + 1)
-    return np.exp(ways + xlogy(correct, mu) + xlog1py(k_eval - correct, -mu))
+    low, high = binomial_interval(correct, k_eval, method=method, level=level).T
+    chance = binom.pmf(correct, k_eval, np.where(mu < 1e-300, 0, mu))  # scipy overflows at the smallest floats
+    return (chance * ((low <= mu) & (mu <= high))).sum(axis=1)
 
 
 def wald_sample_size(half_width: float, *, expected_accuracy: float = 0.5, level: float = 0.95) -> int:
-    """Return the k_eval at which the Wald interval of mu has at most this half-width.
+    """Return the k_eval at which the Wald interval of mu has at most this half-width; mu = 0.5 is the worst case.
 
-    Parameters
-    ----------
-    half_width : float
-        Wanted margin of error, above 0.
-    expected_accuracy : float, default=0.5
-        The mu to plan for, in [0, 1]; 0.5 is the worst case.
-    level : float, default=0.95
-        Nominal coverage, between 0 and 1.
+    References: the paper, appendix "The choice of k_eval": k_eval >= z^2 mu (1 - mu) / half_width^2.
 
-    Returns
-    -------
-    int
-        Samples per question, at least 1.
-
-    Raises
-    ------
-    InputError
-        For a value out of range.
-
-    References
-    ----------
-    The paper, appendix "The choice of k_eval": k_eval >= z^2 mu (1 - mu) / half_width^2.
-
-    Examples
-    --------
     >>> wald_sample_size(0.1)
     97
     """
@@ -208,89 +129,298 @@ def wald_sample_size(half_width: float, *, expected_accuracy: float = 0.5, level
     return max(1, math.ceil((_z(level) / half_width) ** 2 * expected_accuracy * (1 - expected_accuracy)))
 
 
-def bootstrap_mean(
-    terms: ArrayLike,
-    *,
-    rng: np.random.Generator,
-    resamples: int = 10_000,
-    level: float = 0.95,
-    clusters: ArrayLike | None = None,
-) -> Interval:
-    """Return the mean over questions with a percentile bootstrap interval.
+def sampling_interval(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike, *, level: float = 0.95) -> Interval:
+    """Return the corrected capability Brier score with its interval *for these questions*: sampling error alone.
 
-    Whole questions are drawn with replacement, and their counts go along, so the interval already holds
-    the noise of the samples within each question.
+    The error is that of drawing the samples anew, two or more a question. The variance of a corrected term is
+    4 (s - mu)^2 v/n + 2 v^2/(n(n - 1)) with v = mu(1 - mu); (c + 1/2)/(n + 1) stands for mu, so that questions whose
+    samples all agree are not taken to be known exactly.
 
-    Parameters
-    ----------
-    terms : array-like of shape (n_questions,)
-        One term per question, such as :func:`capcal_lib.metrics.capability_brier_terms`.
-    rng : numpy.random.Generator
-        Where the draws come from.
-    resamples : int, default=10_000
-        How often to draw.
-    level : float, default=0.95
-        Nominal coverage, between 0 and 1.
-    clusters : array-like of shape (n_questions,), optional
-        Labels of questions that belong together, such as MMLU subjects; whole clusters are drawn.
-
-    Returns
-    -------
-    Interval
-        Estimate, low and high. The limits are NaN for a single question or cluster, which says nothing
-        about its spread. With few questions (AIME has 30) the interval is somewhat too narrow.
-
-    Raises
-    ------
-    InputError
-        For NaN or infinite terms (leave out what was not scored), a missing cluster label, lengths that
-        differ, or an option out of range.
-
-    Examples
-    --------
-    >>> interval = bootstrap_mean([0.0, 0.2, 0.1, 0.3], rng=np.random.default_rng(0))
-    >>> [round(value, 4) for value in interval]
-    [0.15, 0.05, 0.25]
+    >>> [round(value, 4) for value in sampling_interval([0.2, 0.9, 0.4], [30, 70, 45], 100)]
+    [0.0153, 0.0008, 0.0297]
     """
-    columns = _as_terms(terms)[:, None]
-    (interval,) = bootstrap_means(columns, rng=rng, resamples=resamples, level=level, clusters=clusters)
-    return interval
+    s, mu, n = as_scored(confidence, correct, total, scored=2)
+    estimate = capability_brier(s, np.rint(mu * n), n, corrected=True)
+    mu = (mu * n + 0.5) / (n + 1)
+    v = mu * (1 - mu)
+    error = math.sqrt((4 * (s - mu) ** 2 * v / n + 2 * v**2 / (n * (n - 1))).sum()) / len(s)
+    return Interval(estimate, estimate - _z(level) * error, estimate + _z(level) * error)
+
+
+def mean_interval(
+    terms: ArrayLike, *, rng: np.random.Generator, clusters: ArrayLike | None = None, level: float = 0.95
+) -> Interval:
+    """Return the mean of one term a question with its interval *for questions like these*.
+
+    ``terms``, shape (n_questions,), are for instance :func:`~capcal_lib.metrics.capability_brier_terms`, or the
+    difference of two methods' terms; NaN is not scored and left out. They should not exceed 1 (nor fall below -1).
+
+    Below 1,000 questions (or clusters) the limits are those of the studentised bootstrap, but never further out than
+    what unseen questions can do: a share of them drawn from Beta(1/2, n + 1/2), with terms of 1 (or -1). Where all
+    terms are equal, only the latter is left, with unseen terms in [0, 1], or in [-1, 1] if the terms are negative: the
+    limit of Jeffreys' interval, and no interval of no width. From 1,000 on they are normal, corrected for skewness, in
+    closed form. A single question, which says nothing about its spread, has NaN limits.
+
+    Rare gross misses are covered only where some were seen. A :class:`FewQuestionsWarning` says so where the variance
+    comes from a few questions.
+
+    References: Efron and Tibshirani, "An introduction to the bootstrap" (1993), section 12.5; Hall, "On the removal of
+    skewness by transformation", Journal of the Royal Statistical Society B 54 (1992).
+
+    >>> interval = mean_interval([0.0, 0.2, 0.1, 0.3, 0.2, 0.0, 0.1, 0.2] * 4, rng=np.random.default_rng(0))
+    >>> [round(value, 2) for value in interval]
+    [0.14, 0.1, 0.17]
+    >>> [round(value, 3) for value in mean_interval(np.zeros(30), rng=np.random.default_rng(0))]
+    [0.0, 0.0, 0.08]
+    """
+    _check(rng, level)
+    terms, *labels = align_index(terms=terms, **({} if clusters is None else {"clusters": clusters}))
+    values = as_numbers("term", terms)
+    check_rows("term", values, np.isinf(values), "but must be finite (the first row is 0)")
+    sums, sizes = _units(values[:, None], *labels)
+    if not len(sums):
+        return Interval(math.nan, math.nan, math.nan)
+    means = _Means(sums, sizes)
+    draws = means.resample(rng) if 1 < len(sums) < MANY else None
+    (low,), (high,) = _limits(means, draws, level, stacklevel=3)
+    return Interval(float(means.estimate[0]), float(low), float(high))
+
+
+def compare(
+    terms: pd.DataFrame, *, rng: np.random.Generator, level: float = 0.95, clusters: ArrayLike | None = None
+) -> pd.DataFrame:
+    """Compare methods on the questions that all of them have: which may be the best, that is have the lowest mean?
+
+    ``terms`` has a row a question and a column a method, NaN where it is not scored. A column without any term is left
+    out of the comparison: its row is NaN and ``may_be_best`` False. Where nothing is common, so are all.
+
+    Returns a row a method, in the order of the columns: ``estimate``, ``low``, ``high`` as from :func:`mean_interval`,
+    and ``may_be_best``: not significantly worse than any other. The methods so marked hold the best one with
+    confidence ``level``, however many there are: a method is excluded where its largest studentised difference from
+    another exceeds the quantile of the largest one that resampling the questions gives.
+
+    References: Hsu, "Multiple comparisons: theory and methods" (1996), chapter 4; Romano and Wolf, "Stepwise multiple
+    testing as formalized data snooping", Econometrica 73 (2005).
+
+    >>> import pandas as pd
+    >>> rng = np.random.default_rng(0)
+    >>> good, bad = rng.random(200) / 4, rng.random(200)
+    >>> compare(pd.DataFrame({"good": good, "bad": bad}), rng=rng).round(2)
+          estimate   low  high  may_be_best
+    good      0.13  0.12  0.15         True
+    bad       0.52  0.48  0.56        False
+    """
+    import pandas as pd  # slow to import
+
+    _check(rng, level)
+    if not isinstance(terms, pd.DataFrame) or not terms.size:
+        raise InputError("terms must be a DataFrame with a row a question and a column a method")
+    values = np.column_stack([as_numbers(str(name), column) for name, column in terms.items()])
+    for name, column in zip(terms.columns, values.T, strict=True):
+        check_rows(str(name), column, np.isinf(column), "but must be finite (the first row is 0)")
+    _, *labels = align_index(terms=terms, **({} if clusters is None else {"clusters": clusters}))
+    result = pd.DataFrame({"estimate": np.nan, "low": np.nan, "high": np.nan, "may_be_best": False}, terms.columns)
+    there = ~np.isnan(values).all(axis=0)
+    sums, sizes = _units(values[:, there], *labels)
+    if not there.any() or not len(sums):
+        return result
+    means = _Means(sums, sizes)
+    draws = means.resample(rng) if len(sums) > 1 else None
+    low, high = _limits(means, draws if len(sums) < MANY else None, level, stacklevel=3)
+    best = np.ones(there.sum(), dtype=bool) if draws is None else _may_be_best(means, draws, level)
+    for name, column in {"estimate": means.estimate, "low": low, "high": high, "may_be_best": best}.items():
+        result.loc[there, name] = column
+    return result
+
+
+class _Draws(NamedTuple):
+    """Means less the estimates, (resamples, columns), and their estimated covariance, (resamples, columns, columns)."""
+
+    shift: Floats
+    covariance: Floats
+
+
+class _Means:
+    """Means of columns of terms over units, which are questions or clusters, and their covariance."""
+
+    def __init__(self, sums: Floats, sizes: Floats) -> None:
+        """Take the sum of each unit's terms in each column, and how many they are."""
+        self.sums, self.sizes = sums, sizes
+        self.estimate = sums.sum(axis=0) / sizes.sum()
+        self.residuals = sums - sizes[:, None] * self.estimate
+        self.residuals[np.abs(self.residuals) < 1e-12 * np.maximum(1, np.abs(self.estimate))] = 0  # rounding
+        self.covariance = _covariance(self.residuals.T @ self.residuals, len(sizes), sizes.sum())
+
+    def resample(self, rng: np.random.Generator) -> _Draws:
+        """Draw as many units as there are, with replacement; from many units, draw from the normal limit."""
+        units, columns = self.residuals.shape
+        if units >= MANY:
+            shift = rng.multivariate_normal(np.zeros(columns), self.covariance, RESAMPLES, method="eigh")
+            return _Draws(shift, np.broadcast_to(self.covariance, (RESAMPLES, columns, columns)))
+        e, m = self.residuals, self.sizes[:, None]
+        products = (e[:, :, None] * e[:, None, :]).reshape(units, -1)
+        drawn = _resampled(np.hstack([m, m**2, e, e * m, products]), rng, RESAMPLES)
+        size, squares, total, cross, products = np.split(drawn, [1, 2, 2 + columns, 2 + 2 * columns], axis=1)
+        shift = total / size
+        # Products of residuals about the means of the resample.
+        twice = shift[:, :, None] * cross[:, None, :]
+        about = products.reshape(-1, columns, columns) - twice - twice.transpose(0, 2, 1)
+        about += squares[:, :, None] * shift[:, :, None] * shift[:, None, :]
+        return _Draws(shift, _covariance(about, units, size[:, :, None]))
+
+
+def _covariance(products: Floats, units: int, questions: Floats) -> Floats:
+    return products * (units / max(1, units - 1)) / questions**2
+
+
+def _limits(means: _Means, draws: _Draws | None, level: float, *, stacklevel: int) -> tuple[Floats, Floats]:
+    """Return the limits of each column's mean, from draws or in closed form, and warn where few units carry it."""
+    from scipy.special import betaincinv  # slow to import
+
+    units, columns = means.residuals.shape
+    low, high = np.full(columns, np.nan), np.full(columns, np.nan)
+    error = np.sqrt(np.diag(means.covariance))
+    tails = [(1 - level) / 2, (1 + level) / 2]
+    few = []
+    for j in range(columns if units > 1 else 0):
+        e, estimate = means.residuals[:, j], means.estimate[j]
+        if error[j] == 0:
+            unseen = betaincinv(0.5, units + 0.5, tails[1])
+            bottom = 0 if estimate >= 0 else min(-1, estimate)
+            low[j] = estimate - unseen * (estimate - bottom)
+            high[j] = estimate + unseen * (max(1, estimate) - estimate)
+            continue
+        carriers = (e @ e) ** 2 / (e**4).sum()
+        if draws is None:
+            low[j], high[j] = estimate - _skewed_quantiles(e, level) * error[j]
+            is_few = carriers < CARRIED_BY
+        else:
+            shift, own = draws.shift[:, j], np.sqrt(np.maximum(draws.covariance[:, j, j], 0))
+            t = _ratio(shift, np.where(own > 1e-6 * error[j], own, 0))
+            below, above = np.quantile(t, tails, method="closest_observation") * error[j]
+            each = means.sums[:, j] / means.sizes
+            top, bottom = max(1, each.max()) - estimate, min(-1, each.min()) - estimate
+            unseen = betaincinv(0.5, units + 0.5, (np.arange(len(t)) + 0.5) / len(t))
+            furthest = np.quantile(shift + unseen * (top - shift), tails[1])
+            lowest = np.quantile(shift + unseen * (bottom - shift), tails[0])
+            low[j], high[j] = estimate + max(-above, lowest), estimate + min(-below, furthest)
+            is_few = carriers < CARRIED_BY and (-below > furthest or -above < lowest)
+        if is_few:
+            few.append(round(carriers))
+    if few:
+        warnings.warn(
+            f"the variance of a mean comes from about {min(few)} of {units} questions or clusters: more of their kind "
+            "may be unseen, and the interval too narrow",
+            FewQuestionsWarning,
+            stacklevel=stacklevel,
+        )
+    return low, high
+
+
+def _skewed_quantiles(residuals: Floats, level: float) -> Floats:
+    """Return high and low quantiles of the studentised mean, by Hall's cubic transformation to a normal variable."""
+    z = np.array([_z(level), -_z(level)])
+    skewness = (residuals**3).sum() / (residuals @ residuals) ** 1.5  # of the mean
+    if abs(skewness) < 1e-6:
+        return z
+    return 3 / skewness * (np.cbrt(1 + skewness * (z - skewness / 6)) - 1)
+
+
+def _may_be_best(means: _Means, draws: _Draws, level: float) -> Floats:
+    """Return which columns are not significantly above any other, by the distribution of the largest difference."""
+
+    def studentised(mean: Floats, covariance: Floats) -> Floats:
+        variance = np.diagonal(covariance, axis1=-2, axis2=-1)
+        of_difference = variance[..., :, None] + variance[..., None, :] - 2 * covariance
+        scale = 1e-12 * (variance[..., :, None] + variance[..., None, :])  # rounding
+        difference = mean[..., :, None] - mean[..., None, :]
+        return _ratio(difference, np.sqrt(np.where(of_difference > scale, of_difference, 0)))
+
+    observed = studentised(means.estimate, means.covariance)
+    # A pair that differs by a constant has no distribution to be compared with.
+    known = np.isfinite(observed)
+    drawn = np.where(known, studentised(draws.shift, draws.covariance), 0).max(axis=2)
+    critical = np.quantile(drawn, level, axis=0, method="closest_observation")
+    return ~(observed > critical[:, None]).any(axis=1)
+
+
+def _ratio(numerator: Floats, denominator: Floats) -> Floats:
+    """Divide; over 0 it is infinite, with the sign of the numerator, or 0 if that is 0 up to rounding."""
+    sign = np.where(np.abs(numerator) > 1e-12, np.sign(numerator), 0)
+    infinite = np.multiply(sign, np.inf, out=np.zeros_like(sign), where=sign != 0)
+    return np.divide(numerator, denominator, out=infinite, where=denominator > 0)
+
+
+def _units(values: Floats, clusters: ArrayLike | None = None) -> tuple[Floats, Floats]:
+    """Return the sums of each unit's rows without NaN, (n_units, n_columns), and how many they are, (n_units,)."""
+    scored = ~np.isnan(values).any(axis=1)
+    if clusters is None:
+        return values[scored], np.ones(scored.sum())
+    codes = np.unique(_cluster_codes(clusters, len(values))[scored], return_inverse=True)[1]
+    sizes = np.bincount(codes)
+    columns = [np.bincount(codes, weights=column, minlength=len(sizes)) for column in values[scored].T]
+    return np.column_stack(columns), sizes.astype(np.float64)
+
+
+def _cluster_codes(clusters: ArrayLike, questions: int) -> Ints:
+    """Number the clusters, in the order of their first questions."""
+    import pandas as pd  # slow to import
+
+    if np.ndim(clusters) != 1:
+        raise InputError(f"clusters must be one-dimensional, one label per question; got shape {np.shape(clusters)}")
+    codes, _ = pd.factorize(pd.Series(clusters))
+    same_length(terms=np.empty(questions), clusters=codes)
+    if (codes < 0).any():
+        raise InputError(f"row {int(np.argmax(codes < 0))}: the cluster label is missing (the first row is 0)")
+    return codes.astype(np.int64)
+
+
+def _resampled(columns: Floats, rng: np.random.Generator, resamples: int) -> Floats:
+    """Draw as many rows as there are, with replacement, often; return the sums, (resamples, n_columns)."""
+    units = len(columns)
+    sums = np.empty((resamples, columns.shape[1]))
+    rows = max(1, 300_000 // units)  # a block of draws that stays in cache
+    for start in range(0, resamples, rows):
+        block = sums[start : start + rows]
+        drawn = rng.integers(units, size=(len(block), units)) + units * np.arange(len(block))[:, None]
+        block[:] = np.bincount(drawn.ravel(), minlength=units * len(block)).reshape(-1, units) @ columns
+    return sums
+
+
+def _z(level: float) -> float:
+    """Return the normal quantile of a two-sided interval, 1.96 for 0.95."""
+    from scipy.special import ndtri  # slow to import
+
+    _check_level(level)
+    return float(ndtri((1 + level) / 2))
+
+
+def _check_level(level: float) -> None:
+    if not 0 < level < 1:
+        raise InputError(f"level must lie between 0 and 1, such as 0.95; got {level!r}")
+
+
+def _check(rng: np.random.Generator, level: float) -> None:
+    if not isinstance(rng, np.random.Generator):
+        raise InputError(f"rng must be a numpy random generator, such as np.random.default_rng(0); got {rng!r:.40}")
+    _check_level(level)
+
+
+# Percentile intervals, for callers that have not gone over to mean_interval.
 
 
 def bootstrap_means(
     terms: ArrayLike,
     *,
     rng: np.random.Generator,
-    resamples: int = 10_000,
+    resamples: int = RESAMPLES,
     level: float = 0.95,
     clusters: ArrayLike | None = None,
 ) -> list[Interval]:
-    """Return the mean of each column with its bootstrap interval, all on the same resampled questions.
+    """Return the mean of each column, (n_questions, n_columns), with its percentile interval, on the same draws.
 
-    The draws, most of the work, are shared: 20 methods and their differences on 11,313 questions take hardly longer
-    than one.
+    NaN is left out of its own column. Limits are NaN where all terms are of one question or cluster.
 
-    Parameters
-    ----------
-    terms : array-like of shape (n_questions, n_columns)
-        One term per question and column; NaN is not scored and left out of its own column. Give the difference
-        of two methods as a column of its own.
-    rng, resamples, level, clusters
-        As in :func:`bootstrap_mean`.
-
-    Returns
-    -------
-    list of Interval
-        One a column; all NaN for a column without terms, and limits of NaN where all terms are of one question
-        or cluster.
-
-    Raises
-    ------
-    InputError
-        For infinite terms, another shape, and as in :func:`bootstrap_mean`.
-
-    Examples
-    --------
     >>> columns = [[0.0, 0.1], [0.2, float("nan")], [0.1, 0.3]]
     >>> [[round(value, 4) for value in interval] for interval in bootstrap_means(columns, rng=np.random.default_rng(0))]
     [[0.1, 0.0, 0.2], [0.2, 0.1, 0.3]]
@@ -300,26 +430,39 @@ def bootstrap_means(
         raise InputError(f"terms must have shape (n_questions, n_columns); got {values.shape}")
     if np.isinf(values).any():
         raise InputError(f"row {int(np.argmax(np.isinf(values).any(axis=1)))}: a term is infinite (the first row is 0)")
-    if not isinstance(rng, np.random.Generator):
-        raise InputError(f"rng must be a numpy random generator, such as np.random.default_rng(0); got {rng!r:.40}")
-    check_int("resamples", resamples, least=1)
-    _check_level(level)
+    _check(rng, level)
     known = ~np.isnan(values)
-    filled = np.where(known, values, 0.0)
-    sums, sizes = filled, known.astype(np.float64)
-    if clusters is not None:
-        codes = _cluster_codes(clusters, len(values))
-        sums, sizes = (np.zeros((codes.max() + 1, values.shape[1])) for _ in range(2))
-        np.add.at(sums, codes, filled)
-        np.add.at(sizes, codes, known)
-    questions = known.sum(axis=0)
-    estimates = np.divide(filled.sum(axis=0), questions, out=np.full(len(questions), np.nan), where=questions > 0)
-    limits = np.full((2, len(questions)), np.nan)
-    spread = (sizes > 0).sum(axis=0) > 1
-    if spread.any():
-        means = _resampled_means(sums[:, spread], sizes[:, spread], rng, resamples)
-        limits[:, spread] = np.nanquantile(means, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    return [Interval(*map(float, row)) for row in zip(estimates, *limits, strict=True)]
+    sums, _ = _units(np.hstack([np.where(known, values, 0.0), known]), *([] if clusters is None else [clusters]))
+    drawn = _resampled(sums, rng, check_int("resamples", resamples, least=1))
+    result = []
+    for j in range(values.shape[1]):
+        spread = np.count_nonzero(sums[:, values.shape[1] + j]) > 1
+        means = _ratio(drawn[:, j], drawn[:, values.shape[1] + j])
+        means = means[drawn[:, values.shape[1] + j] > 0]
+        limits = np.quantile(means, [(1 - level) / 2, (1 + level) / 2]) if spread else (np.nan, np.nan)
+        estimate = values[known[:, j], j].mean() if known[:, j].any() else np.nan
+        result.append(Interval(float(estimate), float(limits[0]), float(limits[1])))
+    return result
+
+
+def bootstrap_mean(
+    terms: ArrayLike,
+    *,
+    rng: np.random.Generator,
+    resamples: int = RESAMPLES,
+    level: float = 0.95,
+    clusters: ArrayLike | None = None,
+) -> Interval:
+    """Return the mean with its percentile interval.
+
+    >>> interval = bootstrap_mean([0.0, 0.2, 0.1, 0.3], rng=np.random.default_rng(0))
+    >>> [round(value, 4) for value in interval]
+    [0.15, 0.05, 0.25]
+    """
+    values = as_numbers("term", terms)
+    rule = "but must be finite; leave out what was not scored (the first row is 0)"
+    check_rows("term", values, ~np.isfinite(values), rule)
+    return bootstrap_means(values[:, None], rng=rng, resamples=resamples, level=level, clusters=clusters)[0]
 
 
 def paired_difference(
@@ -327,78 +470,18 @@ def paired_difference(
     terms_b: ArrayLike,
     *,
     rng: np.random.Generator,
-    resamples: int = 10_000,
+    resamples: int = RESAMPLES,
     level: float = 0.95,
     clusters: ArrayLike | None = None,
 ) -> Interval:
-    """Return mean(a - b) with a bootstrap interval, both methods on the same resampled questions.
+    """Return mean(a - b) with its percentile interval; for Brier terms, an interval below 0 says that a is better.
 
-    For Brier terms, an interval below 0 says that a is better than b.
-
-    Parameters
-    ----------
-    terms_a, terms_b : array-like of shape (n_questions,)
-        Terms of two methods on the same questions, in the same order.
-    rng, resamples, level, clusters
-        As in :func:`bootstrap_mean`.
-
-    Returns
-    -------
-    Interval
-        As in :func:`bootstrap_mean`.
-
-    Raises
-    ------
-    InputError
-        As in :func:`bootstrap_mean`.
-
-    Examples
-    --------
     >>> difference = paired_difference([0.1, 0.3, 0.2], [0.2, 0.4, 0.3], rng=np.random.default_rng(0))
     >>> [round(value, 4) for value in difference]
     [-0.1, -0.1, -0.1]
     """
-    a, b = _as_terms(terms_a), _as_terms(terms_b)
+    a, b = as_numbers("term", terms_a), as_numbers("term", terms_b)
+    for values in (a, b):
+        check_rows("term", values, ~np.isfinite(values), "but must be finite (the first row is 0)")
     same_length(terms_a=a, terms_b=b)
     return bootstrap_mean(a - b, rng=rng, resamples=resamples, level=level, clusters=clusters)
-
-
-def _as_terms(terms: ArrayLike) -> Floats:
-    values = as_numbers("term", terms)
-    check_rows(
-        "term", values, ~np.isfinite(values), "but must be finite; leave out what was not scored (the first row is 0)"
-    )
-    return values
-
-
-def _cluster_codes(clusters: ArrayLike, questions: int) -> Ints:
-    """Number the clusters, in the order of their first questions."""
-    import pandas as pd  # slow to import
-
-    if np.ndim(clusters) != 1:
-        raise InputError(f"clusters must be one-dimensional, one label per question; got shape {np.shape(clusters)}")
-    labels = pd.Series(clusters)
-    same_length(terms=np.empty(questions), clusters=labels.to_numpy())
-    codes, _ = pd.factorize(labels)
-    if (codes < 0).any():
-        raise InputError(f"row {int(np.argmax(codes < 0))}: the cluster label is missing (the first row is 0)")
-    return codes.astype(np.int64)
-
-
-def _resampled_means(sums: Floats, sizes: Floats, rng: np.random.Generator, resamples: int) -> Floats:
-    """Draw as many units as there are, often; return the mean of each column, NaN where none of its terms was drawn.
-
-    Each unit, a question or a cluster, has the sum of its terms and their number in each column.
-    """
-    units, columns = sums.shape
-    means = np.empty((resamples, columns))
-    rows = max(1, 300_000 // units)  # a block of draws that stays in cache
-    offsets = units * np.arange(rows)[:, None]
-    always = bool((sizes == 1).all())  # one question each, and none is missing
-    for start in range(0, resamples, rows):
-        block = means[start : start + rows]
-        drawn = rng.integers(units, size=(len(block), units)) + offsets[: len(block)]
-        times = np.bincount(drawn.ravel(), minlength=units * len(block)).reshape(-1, units).astype(np.float64)
-        weights = np.full((1, columns), float(units)) if always else times @ sizes
-        block[:] = np.divide(times @ sums, weights, out=np.full(block.shape, np.nan), where=weights > 0)
-    return means

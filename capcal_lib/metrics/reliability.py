@@ -1,15 +1,16 @@
 """What a capability Brier score is made of: how far confidences are off, and how far they tell questions apart.
 
-All functions take the confidence of each question, in [0, 1], and its counts ``correct`` and ``total``, at least one
-scored sample each; :mod:`capcal_lib.metrics` says what is refused.
+Input and errors are those of :mod:`capcal_lib.metrics.brier`.
 """
+
+from __future__ import annotations  # keeps ArrayLike short in help()
 
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from capcal_lib.metrics.validation import Floats, Ints, as_confidence, as_counts, check_int, same_length
+from capcal_lib.metrics.validation import Floats, as_scored, check_int
 
 MESH = 2048  # cells of [0, 1] in which smooth_ece works; it moves the result by less than 1e-4
 
@@ -39,115 +40,46 @@ def isotonic_split(
     """Split the capability Brier score by the isotonic fit of mu_hat on the confidence (CORP).
 
     Miscalibration is what the best increasing recalibration would take off, discrimination what that recalibration
-    gains over the mean for all. Questions weigh by their scored samples, the binomial weights, so ``score`` is
-    :func:`capcal_lib.metrics.capability_brier` where all totals are equal. Both parts are the same numbers for the
-    response target: only the uncertainty differs, by the correctness variance of theorem 2.
+    gains over the mean for all; uncertainty is the variance of mu over questions. Questions weigh by their scored
+    samples, so that ``score`` is :func:`capcal_lib.metrics.capability_brier` where all totals are equal.
+    ``corrected`` takes mu_hat(1 - mu_hat)/(total - 1) off score and uncertainty. For the response target only the
+    uncertainty differs, by the correctness variance of theorem 2.
 
     The fit is made on the rows that it splits, so with few questions miscalibration and discrimination are both
     somewhat too high, by about the same.
 
-    Parameters
-    ----------
-    confidence : array-like of shape (n_questions,)
-        Estimates s of the expected accuracy, in [0, 1].
-    correct, total : array-like of shape (n_questions,)
-        Correct and scored samples of each question.
-    corrected : bool, default=False
-        Take mu_hat(1 - mu_hat)/(total - 1) off score and uncertainty; needs two scored samples.
+    References: Dimitriadis, Gneiting and Jordan, "Stable reliability diagrams for probabilistic classifiers", PNAS 118
+    (2021).
 
-    Returns
-    -------
-    IsotonicSplit
-        Uncertainty is the variance of mu over questions.
-
-    Raises
-    ------
-    InputError
-        See the head of :mod:`capcal_lib.metrics`.
-
-    References
-    ----------
-    Dimitriadis, Gneiting and Jordan, "Stable reliability diagrams for probabilistic classifiers", PNAS 118 (2021).
-
-    Examples
-    --------
-    >>> split = isotonic_split([0.2, 0.4, 0.6], [1, 0, 4], [4, 4, 4])
+    >>> split = isotonic_split([0.2, 0.4, 0.6], [1, 0, 4], 4)
     >>> [round(part, 4) for part in split]
     [0.1075, 0.0971, 0.1701, 0.1806]
     """
-    s, mu, samples = _checked(confidence, correct, total, scored=2 if corrected else 1)
+    from sklearn.isotonic import IsotonicRegression  # slow to import
+
+    s, mu, samples = as_scored(confidence, correct, total, scored=2 if corrected else 1)
     weights = samples / samples.sum()
-    fitted = isotonic_fit(s, mu, samples.astype(np.float64))
+    fitted = IsotonicRegression().fit_transform(s, mu, sample_weight=samples)
     best, flat = weights @ (fitted - mu) ** 2, weights @ (mu - weights @ mu) ** 2
     score = weights @ (s - mu) ** 2
     noise = weights @ (mu * (1 - mu) / (samples - 1)) if corrected else 0.0
     return IsotonicSplit(*map(float, (score - noise, score - best, flat - best, flat - noise)))
 
 
-def isotonic_fit(confidence: ArrayLike, target: ArrayLike, weights: ArrayLike) -> Floats:
-    """Return the non-decreasing function of the confidence that fits the targets best, at each row.
-
-    Least squares by pooling adjacent violators; rows of one confidence share one value.
-
-    Parameters
-    ----------
-    confidence, target, weights : array-like of shape (n_questions,)
-        Weights are above 0.
-
-    Returns
-    -------
-    ndarray of shape (n_questions,)
-        In the range of the targets.
-
-    Examples
-    --------
-    >>> isotonic_fit([0.1, 0.2, 0.2, 0.9], [0.5, 0.0, 0.4, 1.0], [1, 1, 1, 1])
-    array([0.3, 0.3, 0.3, 1. ])
-    """
-    from scipy.optimize import isotonic_regression  # slow to import
-
-    _, group = np.unique(confidence, return_inverse=True)
-    weight = np.bincount(group, weights=weights)
-    mean = np.bincount(group, weights=np.multiply(weights, target)) / weight
-    return isotonic_regression(mean, weights=weight).x[group]
-
-
 def binned_split(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike, *, bins: int = 10) -> BinnedSplit:
-    """Split the capability Brier score by equal-width bins of the confidence (Murphy).
+    """Split the capability Brier score by equal-width bins of the confidence (Murphy), the last holding 1.
 
-    Every question weighs the same. ``score`` is :func:`capcal_lib.metrics.capability_brier`. The three classical
-    parts add up to it only where a bin holds a single confidence; ``within`` is the rest.
+    Every question weighs the same; uncertainty is the variance of mu_hat over questions. The three classical parts
+    add up to the score only where a bin holds a single confidence; ``within`` is the rest.
 
-    Parameters
-    ----------
-    confidence : array-like of shape (n_questions,)
-        Estimates s of the expected accuracy, in [0, 1].
-    correct, total : array-like of shape (n_questions,)
-        Correct and scored samples of each question.
-    bins : int, default=10
-        How many bins; the last one holds a confidence of 1.
+    References: Murphy, "A new vector partition of the probability score", Journal of Applied Meteorology 12 (1973);
+    Stephenson, Coelho and Jolliffe, "Two extra components in the Brier score decomposition", Weather and Forecasting
+    23 (2008).
 
-    Returns
-    -------
-    BinnedSplit
-        Uncertainty is the variance of mu_hat over questions.
-
-    Raises
-    ------
-    InputError
-        For fewer than one bin, and as at the head of :mod:`capcal_lib.metrics`.
-
-    References
-    ----------
-    Murphy, "A new vector partition of the probability score", Journal of Applied Meteorology 12 (1973); Stephenson,
-    Coelho and Jolliffe, "Two extra components in the Brier score decomposition", Weather and Forecasting 23 (2008).
-
-    Examples
-    --------
-    >>> [round(part, 4) for part in binned_split([0.22, 0.28, 0.75], [1, 0, 4], [4, 4, 4])]
+    >>> [round(part, 4) for part in binned_split([0.22, 0.28, 0.75], [1, 0, 4], 4)]
     [0.0473, 0.0312, 0.1701, 0.1806, 0.0056]
     """
-    s, mu, _ = _checked(confidence, correct, total)
+    s, mu, _ = as_scored(confidence, correct, total)
     group = np.minimum((s * check_int("bins", bins, least=1)).astype(np.int64), bins - 1)
     size = np.bincount(group, minlength=bins)
     filled = size > 0
@@ -160,43 +92,22 @@ def binned_split(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike, *,
 
 
 def smooth_ece(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> float:
-    """Return the smooth calibration error: the ECE with a Gaussian kernel whose width is the error itself.
+    """Return the smooth calibration error, in [0, 1]: the ECE with a Gaussian kernel as wide as the error itself.
 
     Lower is better. The target of a question is mu_hat, a fraction; every question weighs the same. The residuals
     mu_hat - s are smoothed along s with a Gaussian of width w, reflected at 0 and 1, and their absolute value is
     integrated. The result falls as w grows; returned is the one that equals its w, so nothing is left to choose.
     Noise in mu_hat keeps it above 0 even for the true mu.
 
-    Parameters
-    ----------
-    confidence : array-like of shape (n_questions,)
-        Estimates s of the expected accuracy, in [0, 1].
-    correct, total : array-like of shape (n_questions,)
-        Correct and scored samples of each question.
+    References: Błasiok and Nakkiran, "Smooth ECE: principled reliability diagrams via kernel smoothing", ICLR 2024.
 
-    Returns
-    -------
-    float
-        In [0, 1].
-
-    Raises
-    ------
-    InputError
-        See the head of :mod:`capcal_lib.metrics`.
-
-    References
-    ----------
-    Błasiok and Nakkiran, "Smooth ECE: principled reliability diagrams via kernel smoothing", ICLR 2024.
-
-    Examples
-    --------
-    >>> round(smooth_ece([0.3, 0.7], [4, 6], [10, 10]), 3)
+    >>> round(smooth_ece([0.3, 0.7], [4, 6], 10), 3)
     0.096
     """
     from scipy.fft import dct, idct  # slow to import
     from scipy.optimize import brentq
 
-    s, mu, _ = _checked(confidence, correct, total)
+    s, mu, _ = as_scored(confidence, correct, total)
     waves = dct(_on_mesh(s, (mu - s) / len(s)))
     # Diffusion between walls damps each cosine by itself; that is what smoothing with the reflected Gaussian does.
     frequencies = (np.pi * np.arange(MESH)) ** 2 / 2
@@ -218,13 +129,3 @@ def _on_mesh(places: Floats, values: Floats) -> Floats:
     np.add.at(cells, left, values * (1 - right_share))
     np.add.at(cells, left + 1, values * right_share)
     return cells
-
-
-def _checked(
-    confidence: ArrayLike, correct: ArrayLike, total: ArrayLike, *, scored: int = 1
-) -> tuple[Floats, Floats, Ints]:
-    """Return s, mu_hat and the scored samples of each question."""
-    s = as_confidence(confidence)
-    hits, samples = as_counts(correct, total, scored=scored)
-    same_length(confidence=s, correct=hits)
-    return s, hits / samples, samples

@@ -7,7 +7,19 @@ loses against a target, which is 0 only where they are equal. For all of them
 
 with z the correctness of a sample. The last term does not depend on s. For the Brier score it is the variance
 mu_hat(1 - mu_hat), which gives theorem 2 of the paper; for the log score the entropy of a sample's correctness.
+
+``score`` is one of
+
+- ``brier``: (t - s)^2;
+- ``log``: the Kullback-Leibler divergence in nats, infinite where s is 0 or 1 and t is not;
+- ``spherical``: the length of (t, 1 - t) less that of its projection on (s, 1 - s).
+
+All functions return an array of shape (n_questions,), lower being better; input and errors are those of
+:mod:`capcal_lib.metrics.brier`, and an unknown score is refused. See the paper, appendix A.3, and Banerjee et al.,
+"Clustering with Bregman divergences" (2005).
 """
+
+from __future__ import annotations  # keeps ArrayLike short in help()
 
 from collections.abc import Callable
 from typing import Literal, get_args
@@ -16,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from capcal_lib.errors import unknown
-from capcal_lib.metrics.validation import Floats, as_confidence, as_expected_accuracy, same_length
+from capcal_lib.metrics.validation import Floats, align, as_confidence, as_counts, as_scored
 
 ProperScore = Literal["brier", "log", "spherical"]
 
@@ -55,73 +67,28 @@ _DIVERGENCES: dict[str, Callable[[Floats, Floats], Floats]] = {
 
 
 def divergence(target: ArrayLike, confidence: ArrayLike, *, score: ProperScore = "brier") -> Floats:
-    """Return what each confidence loses against its target. Lower is better; 0 where they are equal.
+    """Return what each confidence loses against its target in [0, 1]; 0 where they are equal.
 
-    Parameters
-    ----------
-    target, confidence : array-like of shape (n_questions,)
-        Both in [0, 1].
-    score : {"brier", "log", "spherical"}, default="brier"
-        ``brier``: (t - s)^2; ``log``: the Kullback-Leibler divergence in nats, infinite where s is 0 or 1 and t is
-        not; ``spherical``: the length of (t, 1 - t) less that of its projection on (s, 1 - s).
-
-    Returns
-    -------
-    ndarray of shape (n_questions,)
-        At least 0 up to rounding.
-
-    Raises
-    ------
-    InputError
-        For an unknown score, values outside [0, 1] or NaN, empty input and lengths that differ.
-
-    References
-    ----------
-    The paper, appendix A.3; Banerjee et al., "Clustering with Bregman divergences" (2005).
-
-    Examples
-    --------
     >>> divergence([0.5, 1.0], [1.0, 1.0])
     array([0.25, 0.  ])
     >>> divergence([1.0], [0.5], score="log").round(4)
     array([0.6931])
     """
     _known(score)
-    t, s = as_confidence(target), as_confidence(confidence)
-    same_length(target=t, confidence=s)
-    return _DIVERGENCES[score](t, s)
+    target, confidence = align(target=target, confidence=confidence)
+    return _DIVERGENCES[score](as_confidence(target), as_confidence(confidence))
 
 
 def capability_loss(
     confidence: ArrayLike, correct: ArrayLike, total: ArrayLike, *, score: ProperScore = "brier"
 ) -> Floats:
-    """Return each question's divergence of s from mu_hat; for Brier, the terms of ``metrics.capability_brier``.
+    """Return each question's divergence of s from mu_hat; for Brier, the terms of the capability Brier score.
 
-    Parameters
-    ----------
-    confidence : array-like of shape (n_questions,)
-        Estimates s of the expected accuracy, in [0, 1].
-    correct, total : array-like of shape (n_questions,)
-        Correct and scored samples of each question, one scored sample at least.
-    score
-        As in :func:`divergence`.
-
-    Returns
-    -------
-    ndarray of shape (n_questions,)
-        As in :func:`divergence`.
-
-    Raises
-    ------
-    InputError
-        As in :func:`divergence`; for malformed counts.
-
-    Examples
-    --------
     >>> capability_loss([0.5, 1.0], [2, 3], [4, 4])
     array([0.    , 0.0625])
     """
-    return divergence(as_expected_accuracy(correct, total), confidence, score=score)
+    s, mu, _ = as_scored(confidence, correct, total)
+    return divergence(mu, s, score=score)
 
 
 def expected_response_loss(
@@ -129,57 +96,26 @@ def expected_response_loss(
 ) -> Floats:
     """Return each question's mean over its samples of the divergence of s from the sample's correctness.
 
-    Parameters and errors are those of :func:`capability_loss`.
-
-    Returns
-    -------
-    ndarray of shape (n_questions,)
-        As in :func:`divergence`.
-
-    Examples
-    --------
     >>> expected_response_loss([0.5, 1.0], [2, 3], [4, 4])
     array([0.25, 0.25])
     """
-    mu, s = as_expected_accuracy(correct, total), as_confidence(confidence)
-    if_correct = divergence(np.ones_like(mu), s, score=score)
-    if_not = divergence(np.zeros_like(mu), s, score=score)
-    return _weighted(mu, if_correct) + _weighted(1 - mu, if_not)
+    s, mu, _ = as_scored(confidence, correct, total)
+    return _weighted(mu, divergence(1, s, score=score)) + _weighted(1 - mu, divergence(0, s, score=score))
 
 
 def bregman_information(correct: ArrayLike, total: ArrayLike, *, score: ProperScore = "brier") -> Floats:
     """Return each question's gap between response and capability loss: mean of g(z) - g(mu_hat), g the generator.
 
-    It is the Jensen gap of the generator, and the least that the expected response loss of any confidence can be.
+    It is the least that the expected response loss of any confidence can be, and 0 where all samples agree:
+    mu_hat(1 - mu_hat) for Brier, the entropy of the sample's correctness (at most log 2) for log, 1 less the length
+    of (mu_hat, 1 - mu_hat) for spherical.
 
-    Parameters
-    ----------
-    correct, total : array-like of shape (n_questions,)
-        Correct and scored samples of each question, one scored sample at least.
-    score
-        As in :func:`divergence`.
-
-    Returns
-    -------
-    ndarray of shape (n_questions,)
-        At least 0, and 0 where all samples agree: mu_hat(1 - mu_hat) for Brier, the entropy of the sample's
-        correctness (at most log 2) for log, 1 less the length of (mu_hat, 1 - mu_hat) for spherical.
-
-    Raises
-    ------
-    InputError
-        For an unknown score or malformed counts.
-
-    Examples
-    --------
-    >>> bregman_information([2, 4], [4, 4])
-    array([0.25, 0.  ])
     >>> bregman_information([2, 4], [4, 4], score="log").round(4)
     array([0.6931, 0.    ])
     """
     _known(score)
-    mu = as_expected_accuracy(correct, total)
-    generator = _GENERATORS[score]
+    hits, samples = as_counts(correct, total, scored=1)
+    mu, generator = hits / samples, _GENERATORS[score]
     return mu * generator(np.ones_like(mu)) + (1 - mu) * generator(np.zeros_like(mu)) - generator(mu)
 
 

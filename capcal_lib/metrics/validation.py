@@ -1,10 +1,13 @@
 """Check the arrays that people hand in, once and in one place.
 
-Each function takes a list, array or pandas Series and returns a plain numpy array, or raises an
+Each function takes a list, array, pandas Series or single number, and returns a plain numpy array, or raises an
 :class:`~capcal_lib.errors.InputError` that names the first row at fault. Rows count from 0.
 """
 
+from __future__ import annotations  # keeps ArrayLike short in help()
+
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,13 +21,13 @@ LARGEST = 2**53 - 1  # every whole number up to here is a float64
 
 
 def as_numbers(name: str, values: ArrayLike) -> Floats:
-    """Return one number per row, shape (n,), n at least 1; NaN passes.
+    """Return one number per row, shape (n,), n at least 1; NaN passes, and a single number is one row.
 
     >>> as_numbers("weight", [1, 2.5])
     array([1. , 2.5])
     """
     try:
-        array = np.asarray(values)
+        array = np.asarray([values] if np.isscalar(values) else values)
     except (ValueError, TypeError):
         raise InputError(f"{name} must hold one number per row; got rows of different lengths") from None
     if array.ndim != 1:
@@ -34,7 +37,7 @@ def as_numbers(name: str, values: ArrayLike) -> Floats:
         raise InputError(f"{name} is empty; give at least one row")
     if array.dtype.kind not in "biuf":
         # numpy turns [0.5, "x"] into texts, so the fault is looked for in what was given.
-        for row, value in enumerate(values):  # type: ignore[arg-type]
+        for row, value in enumerate([values] if np.isscalar(values) else values):  # type: ignore[arg-type]
             if not isinstance(value, Real):
                 raise InputError(f"row {row}: {name} is {value!r:.40}, not a number (the first row is 0)")
     return array.astype(np.float64)
@@ -88,15 +91,58 @@ def as_confidence(confidence: ArrayLike) -> Floats:
 def as_counts(correct: ArrayLike, total: ArrayLike, *, scored: int = 0) -> tuple[Ints, Ints]:
     """Return correct and scored samples, each of shape (n_questions,), with ``scored`` or more to a question.
 
-    >>> as_counts([3, 0], [4, 4])
+    >>> as_counts([3, 0], 4)
     (array([3, 0]), array([4, 4]))
     """
+    correct, total = align(correct=correct, total=total)
     hits, samples = as_whole("correct", correct, least=0), as_whole("total", total, least=0)
-    same_length(correct=hits, total=samples)
     check_rows("correct", hits.astype(np.float64), hits > samples, "more than its total (the first row is 0)")
     needed = f"but {scored} scored sample{'s are' if scored > 1 else ' is'} needed; leave this question out"
     check_rows("total", samples.astype(np.float64), samples < scored, f"{needed} (the first row is 0)")
     return hits, samples
+
+
+def as_scored(
+    confidence: ArrayLike, correct: ArrayLike, total: ArrayLike, *, scored: int = 1
+) -> tuple[Floats, Floats, Ints]:
+    """Return s, mu_hat = correct / total and total of each question, each of shape (n_questions,).
+
+    >>> as_scored(0.5, [3, 0], [4, 2])
+    (array([0.5, 0.5]), array([0.75, 0.  ]), array([4, 2]))
+    """
+    confidence, correct, total = align(confidence=confidence, correct=correct, total=total)
+    s = as_confidence(confidence)
+    hits, samples = as_counts(correct, total, scored=scored)
+    return s, hits / samples, samples
+
+
+def align(**columns: ArrayLike) -> list[Floats]:
+    """Put columns of numbers side by side: Series by their index, and a single number in every row.
+
+    >>> align(correct=[3, 0], total=4)
+    [array([3., 0.]), array([4., 4.])]
+    """
+    given = dict(zip(columns, align_index(**columns), strict=True))
+    arrays = {name: as_numbers(name, column) for name, column in given.items()}
+    long = {name: array for name, array in arrays.items() if not np.isscalar(given[name])}
+    same_length(**long)
+    rows = len(next(iter(long.values()), [0]))
+    return [array if name in long else np.repeat(array, rows) for name, array in arrays.items()]
+
+
+def align_index(**columns: Any) -> list[Any]:
+    """Put pandas Series into the order of the first one's index, and leave everything else as it is."""
+    series = {name: column for name, column in columns.items() if hasattr(column, "reindex")}
+    first = next(iter(series), "")
+    for name, column in series.items():
+        here, there = column.index, series[first].index
+        if not here.equals(there):
+            if not (here.is_unique and there.is_unique and len(here) == len(there) and here.isin(there).all()):
+                raise InputError(
+                    f"the index of {name} is not that of {first}; join them by question, or give arrays in one order"
+                )
+            columns[name] = column.reindex(there)
+    return list(columns.values())
 
 
 def same_length(**columns: NDArray[np.generic]) -> None:

@@ -9,9 +9,9 @@ import pandas as pd
 from capcal_lib.metrics import capability_brier_terms, soft_auroc, spearman
 from capcal_lib.metrics.intervals import bootstrap_means
 from capcal_lib.metrics.power import questions_needed, samples_needed, variance_components
+from capcal_lib.metrics.recalibration import Recalibration, cross_fitted
 from capcal_lib.metrics.reliability import binned_split, isotonic_split, smooth_ece
 from capcal_lib.metrics.validation import Floats, Ints
-from capcal_lib.probes.recalibration import Recalibration, cross_fitted
 from capcal_lib.results.evaluation import Evaluation
 from capcal_lib.results.tables import Bools, interval_text
 

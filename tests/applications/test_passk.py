@@ -84,7 +84,6 @@ def test_lists_arrays_and_series_are_the_same():
     ("ks", "message"),
     [
         ([], "k is empty"),
-        (4, "k must be one-dimensional, with one number per row; got int"),
         ([1, 0], "row 1: k is 0, but must be a whole number of at least 1"),
         ([-1], "row 0: k is -1"),
         ([1.5], "row 0: k is 1.5"),

@@ -29,7 +29,7 @@ SCORES = {
     "uniform_baseline_brier": [{}, CORRECTED],
     "noise_floor": [{}],
     "null_std": [{}],
-    "concordance": [{}],
+    "soft_auroc": [{}],
     "spearman": [{}],
 }
 WITHOUT_CONFIDENCE = {"correctness_variance", "uniform_baseline_brier", "noise_floor", "null_std"}
@@ -64,7 +64,7 @@ def test_every_metric_is_classified():
     public = {
         name
         for name, function in inspect.getmembers(metrics, inspect.isfunction)
-        if function.__module__ == metrics.__name__ and not name.startswith("_")
+        if function.__module__ == "capcal_lib.metrics.brier"
     }
     assert public == set(SCORES) | {f"{name}_terms" for name in WITH_TERMS}
     assert set(SCORES) >= WITHOUT_CONFIDENCE | NEEDS_TWO_SAMPLES | WITH_TERMS
@@ -263,7 +263,7 @@ def test_with_one_sample_each_it_is_the_usual_brier_score():
 
 @settings(max_examples=60, deadline=None)
 @given(scored_questions())
-def test_concordance_counts_pairs_of_samples_with_ties_at_one_half(questions):
+def test_soft_auroc_counts_pairs_of_samples_with_ties_at_one_half(questions):
     confidence, correct, total = questions
     mu = [Fraction(c, n) for c, n in zip(correct, total, strict=True)]
     pairs = wins = Fraction(0)
@@ -276,7 +276,7 @@ def test_concordance_counts_pairs_of_samples_with_ties_at_one_half(questions):
     assert np.isnan(found) if pairs == 0 else found == pytest.approx(float(wins / pairs), abs=1e-12)
 
 
-def test_concordance_is_the_weighted_auroc_of_scikit_learn():
+def test_soft_auroc_is_the_weighted_auroc_of_scikit_learn():
     rng = np.random.default_rng(0)
     s, correct = rng.random(50).round(1), rng.integers(0, 8, 50)
     mu = correct / 7
@@ -284,7 +284,7 @@ def test_concordance_is_the_weighted_auroc_of_scikit_learn():
     assert metrics.soft_auroc(s, correct, [7] * 50) == pytest.approx(expected)
 
 
-def test_concordance_of_constants_and_of_mu_itself():
+def test_soft_auroc_of_constants_and_of_mu_itself():
     assert metrics.soft_auroc([0.3] * 3, [0, 1, 2], [2, 2, 2]) == 0.5
     assert metrics.soft_auroc([0.0, 0.5, 1.0], [0, 1, 2], [2, 2, 2]) < 1
     assert metrics.soft_auroc([0.0, 1.0], [0, 2], [2, 2]) == 1.0
@@ -292,7 +292,7 @@ def test_concordance_of_constants_and_of_mu_itself():
         assert np.isnan(metrics.soft_auroc([0.1, 0.2], correct, [2, 2]))
 
 
-def test_noise_spread_is_the_spread_of_the_score_of_the_truth():
+def test_null_std_is_the_spread_of_the_score_of_the_truth():
     """By all outcomes: the corrected score of the true mu has mean zero and this variance."""
     mus, n = [0.1, 0.5, 0.8], 6
     variance = 0.0
@@ -308,11 +308,11 @@ def test_noise_spread_is_the_spread_of_the_score_of_the_truth():
 
 
 @pytest.mark.parametrize("n", [2, 3])
-def test_noise_spread_with_few_samples_squares_the_unbiased_variance(n):
+def test_null_std_with_few_samples_squares_the_unbiased_variance(n):
     assert metrics.null_std([1], [n]) == pytest.approx(np.sqrt(2 / (n * (n - 1))) * (n - 1) / (n * (n - 1)))
 
 
-def test_noise_spread_falls_with_questions_and_samples():
+def test_null_std_falls_with_questions_and_samples():
     one = metrics.null_std([5], [10])
     assert metrics.null_std([5] * 4, [10] * 4) == pytest.approx(one / 2)
     assert metrics.null_std([50], [100]) < one

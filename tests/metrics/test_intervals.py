@@ -13,7 +13,6 @@ from capcal_lib.metrics.intervals import (
     binomial_interval,
     bootstrap_mean,
     bootstrap_means,
-    count_chances,
     coverage_probability,
     paired_difference,
     wald_sample_size,
@@ -318,14 +317,6 @@ def test_bootstrap_agrees_with_scipy():
 
 
 # Coverage
-
-
-@pytest.mark.parametrize("k", [1, 100, 1000])
-def test_chances_are_the_binomial_distribution(k):
-    mus = [0.0, 0.02, 0.5, 1.0]
-    expected = binom.pmf(np.arange(k + 1), k, np.array(mus)[:, None])
-    np.testing.assert_allclose(count_chances(mus, k), expected, rtol=1e-9, atol=1e-13)
-    assert count_chances([5e-324], k)[0, 0] == 1
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -5,11 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
-from sklearn.isotonic import IsotonicRegression
 
 from capcal_lib.errors import InputError
 from capcal_lib.metrics import capability_brier, expected_response_brier
-from capcal_lib.metrics.reliability import binned_split, isotonic_fit, isotonic_split, smooth_ece
+from capcal_lib.metrics.reliability import binned_split, isotonic_split, smooth_ece
 
 EXAMPLE = ([0.1, 0.4, 0.4, 0.8, 1.0], [1, 0, 3, 2, 7], [4, 5, 4, 3, 7])
 
@@ -47,11 +46,19 @@ def test_isotonic_parts_add_up_and_have_their_signs(rows, corrected):
 
 @settings(max_examples=60, deadline=None)
 @given(scored())
-def test_isotonic_fit_is_that_of_scikit_learn(rows):
+def test_miscalibration_is_what_the_best_increasing_function_takes_off(rows):
+    """The fit at s is the largest, over starts at or below s, of the least mean up to an end at or above s."""
     s, correct, total = map(np.array, rows)
-    s = s.round(3)  # scikit-learn pools confidences that are nearly equal
-    expected = IsotonicRegression().fit(s, correct / total, sample_weight=total).predict(s)
-    np.testing.assert_allclose(isotonic_fit(s, correct / total, total), expected, atol=1e-12)
+    s = s.round(3)  # the fit pools confidences that are equal up to rounding
+
+    def mean(start, end):
+        inside = (s >= start) & (s <= end)
+        return correct[inside].sum() / total[inside].sum()
+
+    fitted = [max(min(mean(a, b) for b in s[s >= each]) for a in s[s <= each]) for each in s]
+    weights, mu = total / total.sum(), correct / total
+    taken_off = weights @ ((s - mu) ** 2 - (np.array(fitted) - mu) ** 2)
+    assert isotonic_split(s, correct, total).miscalibration == pytest.approx(taken_off, abs=1e-12)
 
 
 def test_isotonic_score_is_the_brier_score_where_totals_are_equal():

@@ -14,7 +14,8 @@ NAN = float("nan")
     ("values", "message"),
     [
         ([], "confidence is empty; give at least one row"),
-        (0.5, "confidence must be one-dimensional, with one number per row; got float"),
+        ("high", "row 0: confidence is 'high', not a number (the first row is 0)"),
+        (1.5, "row 0: confidence is 1.5, but must lie in [0, 1]"),
         (None, "confidence must be one-dimensional, with one number per row; got NoneType"),
         ([[0.5, 0.5]], "confidence must be one-dimensional, with one number per row; got an array of shape (1, 2)"),
         ([[0.5], [0.5, 0.5]], "confidence must hold one number per row; got rows of different lengths"),
@@ -76,3 +77,25 @@ def test_a_single_whole_number_is_refused(value):
 
 def test_a_numpy_integer_is_a_whole_number():
     assert inputs.check_int("budget", np.int32(3), least=0) == 3
+
+
+def test_a_single_number_stands_for_every_row():
+    s, mu, total = inputs.as_scored(0.5, [1, 2], np.int64(4))
+    assert (s.tolist(), mu.tolist(), total.tolist()) == ([0.5, 0.5], [0.25, 0.5], [4, 4])
+    assert inputs.as_whole("k", 1, least=1).tolist() == [1]
+    assert inputs.as_counts(3, 4)[0].tolist() == [3]
+
+
+def test_series_are_aligned_by_their_index():
+    confidence = pd.Series([0.1, 0.9], index=["a", "b"])
+    correct, total = pd.Series([4, 0], index=["b", "a"]), pd.Series([4, 8], index=["b", "a"])
+    s, mu, samples = inputs.as_scored(confidence, correct, total)
+    assert (s.tolist(), mu.tolist(), samples.tolist()) == ([0.1, 0.9], [0.0, 1.0], [8, 4])
+    repeated = pd.Series([1, 2], index=["a", "a"])
+    assert inputs.as_counts(repeated, repeated)[0].tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("index", [["a", "c"], ["a", "a"], ["a", "b", "c"], [0, 1]])
+def test_series_of_other_questions_are_refused(index):
+    with pytest.raises(InputError, match="the index of total is not that of correct; join them by question"):
+        inputs.as_counts(pd.Series([1, 2], index=["a", "b"]), pd.Series(4, index=index))
