@@ -9,133 +9,261 @@
 # %% [markdown]
 # # Two targets: one response, or the model's capability
 #
-# Reproduces section 3 of the paper, its figure 2 and appendix E, and checks theorem 2 on data.
-#
-# - **You will learn** why the correctness of one sample and the expected accuracy of the model are different
-#   targets, and by exactly how much their Brier scores differ.
-# - **You need** nothing but this repository: no GPU, no network. It takes seconds.
+# This page shows why the correctness of one response and the expected accuracy of the model are different targets for
+# a confidence, and by exactly how much their Brier scores differ: section 3 of the paper, its figure 2 and appendix E.
 
-# %% tags=["parameters"]
+# %% tags=["parameters", "hide-input"]
 model: str = "smollm2-135m"  # one of `capcal models`
-store: str = "runs/recorded"  # run store, from the root
+store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
-seed: int = 0  # of all that is drawn here
+seed: int = 0  # of the samples that are picked for the figures
 
-# %%
-from capcal_lib.book import figures, notebook
-from capcal_lib.results import tables
+# %% tags=["hide-input"]
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from capcal_lib.book import notebook, style, tables
+from capcal_lib.manifests import load_dataset, load_model, model_names
+from capcal_lib.metrics import (
+    capability_brier,
+    correctness_variance,
+    expected_response_brier,
+)
+from capcal_lib.reported import load_reported
+from capcal_lib.results import describe_runs, load_results
 
-study = notebook.open_study(globals())
-study
+notebook.check_parameters(globals())
+style.set_style()
+rng = np.random.default_rng(seed)
+runs = notebook.open_store(store)
+results = load_results(runs, model, k_eval=k_eval)
+results = results[results["total"] > 1]
+notebook.about(model, describe_runs(runs, model, k_eval=k_eval))
 
-# %% [markdown]
-# ## What is behind this page
-#
-# Each question was answered `k_eval` times. Its expected accuracy $\mu$ is estimated by
-# $\hat\mu = c / k_\text{eval}$, the share of correct answers.
-
-# %%
-tables.show(
-    tables.overview(study.evaluations, study.rng),
-    "Questions, samples and expected accuracy.",
+# %% tags=["remove-cell"]
+uniform = load_reported("main").query(
+    "model == @model and method == 'Uniform random'"
+)
+variance = (
+    1 / 3 - uniform.set_index("dataset")["value"]
+)  # mean of mu_hat (1 - mu_hat), by section 4.2
+if len(results):
+    share = results["correct"] / results["total"]
+    variance = (share * (1 - share)).groupby(level="dataset", sort=False).mean()
+widest = variance.idxmax()
+notebook.glue(
+    sets=len(variance),
+    apart=2 * variance.mean(),
+    most=2 * variance.max(),
+    widest=load_dataset(widest).title,
 )
 
 # %% [markdown]
-# A question is interesting when $\hat\mu$ is neither 0 nor 1: then one sample cannot tell what the model can do.
+# Averaged over {glue:text}`sets` data sets, the correctness of one fresh response lies {glue:text}`apart:.2f` away from
+# the expected accuracy of its question, and on {glue:text}`widest` {glue:text}`most:.2f`: one response is a poor
+# stand-in for what the model can do.
 
-# %% mystnb={"figure": {"caption": "Expected accuracy over the questions of each data set.", "name": "fig-expected-accuracy"}} paper=["equation-4"] evidence=["measured"] reads=["verdicts"]
-figures.histograms(study.evaluations)
+# %% mystnb={"figure": {"caption": "One drawn response of each question (vertical: wrong at 0, right at 1) against the question's expected accuracy. Were the two targets the same, all points would lie in two corners.", "name": "fig-targets"}, "image": {"alt": "Scatter plot with two horizontal bands of points at 0 and 1. Both bands run over the whole range of expected accuracy, instead of gathering in the lower left and the upper right corner."}} paper=["figure-2", "section-3.2"] evidence=["measured"] reads=["verdicts"] tags=["hide-input"]
+# needs samples
+shown = results.loc[[widest]].assign(mu=share.loc[[widest]])
+shown["response"] = rng.random(len(shown)) < shown["mu"]
+jitter = shown["response"] + rng.normal(0, 0.04, len(shown))
+axes = sns.scatterplot(shown, x="mu", y=jitter, hue="response", alpha=0.7)
+axes.set(
+    xlabel="expected accuracy, $\\hat\\mu$",
+    ylabel="one drawn response",
+    yticks=[0, 1],
+    title=load_dataset(widest).title,
+)
+_ = axes.legend(title="correct")
 
 # %% [markdown]
-# ## One sample against many
+# ## From counts to the two targets
 #
-# Response calibration takes the correctness $C$ of one sample as its target; capability calibration takes $\mu$.
-# Below, one sample is drawn for each question. Were the targets the same, all points would lie in two corners.
+# Every question was answered `k_eval` times, and each answer graded. What is kept of a question is how many of its
+# scored samples were `correct`, of how many in `total`.
 
-# %% mystnb={"figure": {"caption": "The response target of one drawn sample against the capability target, a point a question, with sideways jitter.", "name": "fig-targets"}} paper=["figure-2", "figure-11", "appendix-e", "section-3.2"] evidence=["measured"] reads=["verdicts"]
-figures.targets(study.evaluations, study.rng)
+# %%
+# needs samples
+results[["correct", "total"]].head(3)
 
 # %% [markdown]
-# The distance between the targets needs no draw: a sample of a question with expected accuracy $\mu$ lies
-# $2\mu(1-\mu)$ from it on average.
+# The capability target of a question is its expected accuracy $\mu$, estimated by the share of correct samples. The
+# response target is the correctness $C$ of one of them, here drawn at random.
+
+# %%
+# needs samples
+mu = results["correct"] / results["total"]
+response = rng.random(len(mu)) < mu
+pd.DataFrame({"mu_hat": mu, "one response": response.astype(int)}).groupby(
+    "dataset", sort=False
+).head(1)
+
+# %% [markdown]
+# The distance between the targets needs no draw. A sample is right with probability $\mu$ and then lies $1 - \mu$ away;
+# otherwise it lies $\mu$ away. So its mean distance is $\mathbb{E}|C - \mu| = 2\mu(1-\mu)$: zero where the model always or
+# never answers correctly, and one half where $\mu = 1/2$.
+
+# %%
+# needs samples
+distance = 2 * mu * (1 - mu)
+distance.groupby("dataset", sort=False).mean()
+
+# %% [markdown]
+# A question is interesting where $\hat\mu$ is neither near 0 nor near 1, because one sample cannot tell what the model
+# can do there. The paper finds that outputs are rarely binary (section 4.1); here is the share of questions with
+# $0.1 < \hat\mu < 0.9$, and the *correctness variance* of theorem 2, without the bias of a finite number of samples.
 
 # %% label="targets-distance" paper=["figure-11", "appendix-e", "section-4.1"] evidence=["measured"] reads=["verdicts"]
-divergence = tables.targets(study.evaluations)
-tables.show(divergence, "How far the two targets lie apart.")
-
-# %%
-notebook.glue(
-    distance=divergence["mean |C − mu|"].mean(),
-    between=divergence["0.1 < mu < 0.9"].mean(),
+# needs samples
+counts = results["correct"], results["total"]
+between = ((mu > 0.1) & (mu < 0.9)).groupby("dataset", sort=False).mean()
+by_set = results.groupby("dataset", sort=False)
+table = pd.DataFrame(
+    {
+        "questions": by_set.size(),
+        "mean |C − μ|": distance.groupby("dataset", sort=False).mean(),
+        "0.1 < μ < 0.9": between,
+        "correctness variance": by_set.apply(
+            lambda q: correctness_variance(
+                q["correct"], q["total"], corrected=True
+            )
+        ),
+    }
+)
+evidence = (
+    "simulated" if load_model(model).engine == "simulated" else "measured"
+)
+tables.show(
+    table,
+    "How far the two targets lie apart.",
+    evidence=evidence,
+    **{"0.1 < μ < 0.9": "{:.0%}"},
 )
 
 # %% [markdown]
-# Averaged over the data sets, one sample's correctness lies {glue:text}`distance:.3f` from $\hat\mu$, and a share of
-# {glue:text}`between:.2f` of the questions has $\hat\mu$ strictly between 0.1 and 0.9.
-#
 # ## Every model on every data set
 #
-# The same for all models with samples, and for the paper's models, whose samples were not published: their panels are
-# simulated from Beta distributions with the two reported moments of $\mu$. In each panel stand the mean distance
-# $|C - \hat\mu|$ and the share of the questions with $\hat\mu$ strictly between 0.1 and 0.9.
+# For models with samples, the mean distance is computed as above. The samples of the paper's models were not published,
+# but its baseline gives them away: *Uniform random* scores $1/3 - \hat\mu(1-\hat\mu)$ on average (section 4.2), so the
+# mean distance is twice one third less that score.
 
 # %%
-groups = [each.evaluations for each in study.everyone()]
-
-# %% mystnb={"figure": {"caption": "The response target against the capability target, a row of panels a model; with the mean distance of the two and the share of questions in between.", "name": "fig-divergence-grid"}} paper=["figure-11", "appendix-e"] evidence=["measured", "simulated"] reads=["verdicts", "main", "mean_accuracy"]
-figures.divergence(groups, study.rng)
-
-# %% label="targets-everywhere" paper=["figure-11", "appendix-e"] evidence=["measured", "simulated"] reads=["verdicts", "main", "mean_accuracy"]
-everywhere = tables.divergence_table(groups)
-tables.show(everywhere, "How far the two targets lie apart, everywhere.")
-
-# %%
-notebook.glue(
-    nearest=everywhere["mean |C − mu|"].min(),
-    farthest=everywhere["mean |C − mu|"].max(),
+printed = load_reported("main").query("method == 'Uniform random'")
+reported = printed.assign(
+    distance=2 * (1 / 3 - printed["value"]), evidence="reported"
 )
+rows = [reported[["model", "dataset", "distance", "evidence"]]]
+for name in model_names():
+    counts = load_results(runs, name, k_eval=k_eval).query("total > 1")
+    each = counts["correct"] / counts["total"]
+    found = (
+        (2 * each * (1 - each))
+        .groupby(level="dataset")
+        .mean()
+        .rename("distance")
+        .reset_index()
+    )
+    rows.append(found.assign(model=name, evidence="measured"))
+everywhere = pd.concat(rows)
+
+# %% mystnb={"figure": {"caption": "Mean distance of one response's correctness from the expected accuracy, for every model and data set: measured for the models with samples, from the printed baseline for the paper's three.", "name": "fig-divergence-grid"}, "image": {"alt": "Heat map of models against data sets. Distances run from nearly 0, where almost every question is always right or always wrong, to about a third on multiple-choice exams."}} paper=["figure-11", "appendix-e"] evidence=["measured", "reported"] reads=["verdicts", "main"] tags=["hide-input"] label="targets-everywhere"
+wide = everywhere.assign(
+    row=[load_model(name).title for name in everywhere["model"]],
+    column=[load_dataset(name).title for name in everywhere["dataset"]],
+).pivot_table(index="row", columns="column", values="distance", sort=False)
+axes = sns.heatmap(
+    wide,
+    annot=True,
+    fmt=".2f",
+    cmap="crest",
+    vmin=0,
+    vmax=0.5,
+    cbar=False,
+    annot_kws={"size": 9},
+)
+_ = axes.set(xlabel="", ylabel="")
+
+# %% tags=["remove-cell"]
+nearest, farthest = everywhere["distance"].min(), everywhere["distance"].max()
+notebook.glue(nearest=nearest, farthest=farthest)
 
 # %% [markdown]
 # The mean distance runs from {glue:text}`nearest:.2f` to {glue:text}`farthest:.2f`. It is small only where nearly every
-# question is nearly always right, or nearly never.
+# question is nearly always answered right, or nearly never.
 #
 # ## Theorem 2 on data
 #
 # For any confidences, the capability Brier score is the expected response Brier score less the variance of
 # correctness. On counts this is an identity, so the last column may hold nothing but rounding.
-# [The theorems, on data](20_theorems.ipynb) goes on from here: to theorem 1, and to other scores.
+# [The theorems, on data](20_theorems.ipynb) goes on from here.
 
-# %%
-checks = [
-    tables.theorem_2(one).assign(evidence=one.evidence)
-    for one in study.evaluations
-    if one.confidences
+# %% label="targets-theorem-2" paper=["theorem-2"] evidence=["measured"] reads=["verdicts", "confidences"]
+# needs samples
+parts = {}
+for name in results.columns.drop(["correct", "total"]):
+    asked = results.loc[[results.index[0][0]]].dropna(subset=[name])
+    confidence, counts = asked[name], (asked["correct"], asked["total"])
+    response, variance = (
+        expected_response_brier(confidence, *counts),
+        correctness_variance(*counts),
+    )
+    capability = capability_brier(confidence, *counts)
+    parts[name] = (
+        response,
+        variance,
+        capability,
+        capability - (response - variance),
+    )
+columns = [
+    "expected response Brier",
+    "correctness variance",
+    "capability Brier",
+    "gap",
 ]
-
-# %% label="targets-theorem-2" paper=["theorem-2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+identity = pd.DataFrame.from_dict(
+    parts, orient="index", columns=columns
+).rename_axis("method")
 tables.show(
-    tables.stack(checks[:1]),
-    "Both sides of theorem 2 on the largest data set.",
-    gap="{:.1e}",
+    identity,
+    "Both sides of theorem 2.",
+    evidence=evidence,
+    gap="{:.0e}",
 )
-
-# %%
-worst = max(
-    (float(check["gap"].abs().max()) for check in checks), default=float("nan")
-)
-notebook.glue(worst=worst)
 
 # %% [markdown]
-# Over all data sets and methods the largest gap is {glue:text}`worst:.1e`.
-#
 # ## Summary
 #
-# - One sample's correctness is a noisy stand-in for what a model can do, and the noise is the correctness variance.
+# - One response's correctness is a noisy stand-in for what a model can do, and the noise is the correctness variance.
 # - A method that is perfect by the capability target still scores that variance by the response target.
 # - The variance is a property of the model and the question; no estimator can remove it.
 #
 # ## Exercises
 #
-# 1. Run this page for `gpt-oss-20b`. Which numbers change their mark from measured to simulated, and why?
-# 2. Show that the mean of $2\mu(1-\mu)$ is twice the correctness variance. At which $\mu$ is it largest?
-# 3. Lower `k_eval` to 10. Which columns of the tables move, and which identity still holds?
+# **1 (easy).** Show that the expected value of $|C - \mu|$ is $2\mu(1-\mu)$, and check it by drawing responses to a
+# question with $\mu = 0.3$. *Hint:* $C$ is 1 with probability $\mu$.
+
+# %% tags=["hide-cell", "solution"]
+drawn = rng.random(100_000) < 0.3
+float(np.abs(drawn - 0.3).mean()), 2 * 0.3 * 0.7
+
+# %% [markdown]
+# **2 (medium).** At which $\mu$ does one response tell least about the capability, and how far off is it there?
+# *Hint:* where is $2\mu(1-\mu)$ largest?
+
+# %% tags=["hide-cell", "solution"]
+grid = np.linspace(0, 1, 101)
+(
+    float(grid[np.argmax(2 * grid * (1 - grid))]),
+    float((2 * grid * (1 - grid)).max()),
+)
+
+# %% [markdown]
+# **3 (hard).** The mean of $2\hat\mu(1-\hat\mu)$ falls when fewer samples define $\hat\mu$. By which factor, and how is it
+# put right? *Hint:* compare `correctness_variance` with and without `corrected=True` on five samples a question.
+
+# %% tags=["hide-cell", "solution"]
+few = rng.binomial(5, 0.3, 100_000), np.full(100_000, 5)
+plain = correctness_variance(*few) / (0.3 * 0.7)  # (k - 1) / k = 0.8
+corrected = correctness_variance(*few, corrected=True) / (0.3 * 0.7)
+round(plain, 2), round(corrected, 2)

@@ -1,7 +1,8 @@
 """What a notebook needs: checked parameters, its run store, what is known of its model, and numbers by key."""
 
 import ast
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -182,7 +183,45 @@ def about(model: str, runs: pd.DataFrame) -> Html:
         lines.append(
             f"The run store has no samples of this model, so nothing here is measured. To measure it:<pre>{HOW}</pre>"
         )
-    return Html(f"<div class='capcal-about'>{'<br>'.join(lines)}</div>".replace("MODEL", escape(model)))
+    lacking = [word for word, there in (("samples", len(runs)), ("paper", printed)) if not there]
+    _skip(lacking)
+    box = f"<div class='capcal-about' data-lacking='{' '.join(lacking)}'>{'<br>'.join(lines)}</div>"
+    return Html(box.replace("MODEL", escape(model)))
+
+
+def _skip(lacking: Sequence[str]) -> None:
+    """Let the kernel pass over cells whose first line says that they need what is lacking: ``# needs samples``."""
+    from IPython import get_ipython
+
+    def transform(lines: list[str]) -> list[str]:
+        return [] if lines and lines[0].strip() in [f"# needs {word}" for word in lacking] else lines
+
+    if (shell := get_ipython()) is not None:
+        shell.input_transformers_cleanup.append(transform)
+
+
+def drop_what_is_lacking(notebook: dict[str, Any]) -> None:
+    """Take the cells that need what an executed page lacks out of it.
+
+    A code cell says so in its first line, ``# needs samples`` or ``# needs paper``, a text cell in its metadata,
+    ``needs="samples"``; what is lacking was found out by ``about``.
+
+    Examples
+    --------
+    >>> cells = [{"source": "# needs paper", "metadata": {}}, {"source": "", "metadata": {"needs": "samples"}}]
+    >>> page = {"cells": [{"outputs": "data-lacking='samples'", "source": "", "metadata": {}}, *cells]}
+    >>> drop_what_is_lacking(page)
+    >>> [cell["source"] for cell in page["cells"]]
+    ['', '# needs paper']
+    """
+    said = [re.search(r"data-lacking='([a-z ]*)'", str(cell.get("outputs", ""))) for cell in notebook["cells"]]
+    lacking = {word for match in said if match for word in match[1].split()}
+
+    def needs(cell: dict[str, Any]) -> str:
+        first = re.match(r"# needs (\w+)", "".join(cell["source"]))
+        return str(cell["metadata"].get("needs", first[1] if first else ""))
+
+    notebook["cells"] = [cell for cell in notebook["cells"] if needs(cell) not in lacking]
 
 
 def glue(**results: float | str) -> None:

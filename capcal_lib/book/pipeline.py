@@ -12,11 +12,13 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from capcal_lib.book.dependencies import notebook_modules
 from capcal_lib.book.map import check_evidence, map_page
+from capcal_lib.book.notebook import drop_what_is_lacking
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import BOOK, BUILD, MANIFESTS, NOTEBOOKS, RECORDED_RUNS, ROOT, Model, load_model, model_names
 
@@ -232,21 +234,22 @@ def _run(page: Page, notebooks: Path, executed: Path, root: Path, store: Path | 
         )
     except PapermillExecutionError as error:
         raise InputError(f"{page.name}: cell {error.exec_count}: {error.ename}: {error.evalue}") from None
+    notebook = json.loads(unfinished.read_text(encoding="utf-8"))
+    drop_what_is_lacking(notebook)
     if page.notebook == MAIN_TABLE:
-        _name_after_model(unfinished, load_model(page.model))
+        _name_after_model(notebook, load_model(page.model))
+    unfinished.write_text(json.dumps(notebook, indent=1), encoding="utf-8")
     unfinished.replace(executed)
     return time.monotonic() - started
 
 
-def _name_after_model(path: Path, model: Model) -> None:
+def _name_after_model(notebook: dict[str, Any], model: Model) -> None:
     """Put the model into the heading and the names of figures, which pages of one notebook would share otherwise."""
-    notebook = json.loads(path.read_text(encoding="utf-8"))
     first = notebook["cells"][0]["source"]
     first[0] = f"{first[0].rstrip()}: {model.title}\n"
     for cell in notebook["cells"]:
         if figure := cell["metadata"].get("mystnb", {}).get("figure"):
             figure["name"] += f"-{model.name}"
-    path.write_text(json.dumps(notebook, indent=1), encoding="utf-8")
 
 
 def _digest(paths: Iterable[Path]) -> str:
