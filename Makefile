@@ -81,7 +81,7 @@ recorded-real: $(READY)
 
 # Derive the .ipynb files from their py:percent sources.
 notebooks: $(READY)
-	$(BIN)/jupytext --to ipynb --update notebooks/[0-9]*.py
+	$(BIN)/jupytext --to ipynb notebooks/[0-9]*.py
 
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "capcal needs Python 3.11 or newer; name one with: make PYTHON=python3.11")'
