@@ -1,4 +1,4 @@
-"""The notebooks as files: derived copies are fresh, cells are short, parameters are plain."""
+"""The notebooks as files: derived copies are fresh, cells are short, parameters are plain, figures are described."""
 
 import ast
 import json
@@ -6,74 +6,89 @@ from pathlib import Path
 
 import jupytext
 import nbformat
-import pytest
 
 from capcal_lib.book.pipeline import notebook_names
 from capcal_lib.manifests import NOTEBOOKS
 
-SOURCES = sorted(NOTEBOOKS.glob("[0-9]*.py"))
-NAMES = [path.stem for path in SOURCES]
-LONGEST_CELL = 15
+SOURCES = {path.stem: jupytext.read(path) for path in sorted(NOTEBOOKS.glob("[0-9]*.py"))}
+LONGEST_CELL, MEDIAN_CELL = 20, 5
 
 
-def cells(source: Path, kind: str) -> list[nbformat.NotebookNode]:
-    return [cell for cell in jupytext.read(source).cells if cell.cell_type == kind]
+def cells(name: str, kind: str) -> list[nbformat.NotebookNode]:
+    return [cell for cell in SOURCES[name].cells if cell.cell_type == kind]
+
+
+def words(name: str) -> str:
+    return "\n".join(cell.source for cell in cells(name, "markdown"))
 
 
 def test_there_is_a_notebook_for_each_chapter() -> None:
-    assert notebook_names() == NAMES
-    numbers = [name[:2] for name in NAMES]
+    assert notebook_names() == list(SOURCES)
+    numbers = [name[:2] for name in SOURCES]
     assert all(number.isdigit() for number in numbers)
     assert len(set(numbers)) == len(numbers)
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=NAMES)
-def test_derived_notebook_has_the_contents_of_its_source(source: Path) -> None:
-    derived = json.loads(source.with_suffix(".ipynb").read_text(encoding="utf-8"))
-    fresh = json.loads(jupytext.writes(jupytext.read(source), fmt="ipynb"))
-    for notebook in (derived, fresh):
-        for cell in notebook["cells"]:
-            cell.pop("id", None)
-    assert derived["cells"] == fresh["cells"], "run `make notebooks`"
-    assert derived["metadata"]["kernelspec"] == fresh["metadata"]["kernelspec"]
-    assert all(not cell.get("outputs") and not cell.get("execution_count") for cell in derived["cells"])
+def test_derived_notebooks_have_the_contents_of_their_sources() -> None:
+    for name, source in SOURCES.items():
+        derived = json.loads(Path(NOTEBOOKS, f"{name}.ipynb").read_text(encoding="utf-8"))
+        fresh = json.loads(jupytext.writes(source, fmt="ipynb"))
+        for notebook in (derived, fresh):
+            for cell in notebook["cells"]:
+                cell.pop("id", None)
+        assert derived["cells"] == fresh["cells"], f"{name}: run `make notebooks`"
+        assert derived["metadata"]["kernelspec"] == fresh["metadata"]["kernelspec"], name
+        assert all(not cell.get("outputs") and not cell.get("execution_count") for cell in derived["cells"]), name
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=NAMES)
-def test_parameters_are_plain_annotated_literals_with_a_comment(source: Path) -> None:
-    code = cells(source, "code")
-    assert [cell.metadata.get("tags") for cell in code].index(["parameters"]) == 0
-    for line in code[0].source.splitlines():
-        (statement,) = ast.parse(line).body
-        assert isinstance(statement, ast.AnnAssign), line
-        assert type(ast.literal_eval(statement.value)).__name__ == statement.annotation.id  # type: ignore[arg-type]
-        assert "  # " in line, f"no comment: {line}"
-    assert {"model", "store", "k_eval", "seed"} <= {line.split(":")[0] for line in code[0].source.splitlines()}
+def test_parameters_are_plain_annotated_literals_with_a_comment() -> None:
+    for name in SOURCES:
+        code = cells(name, "code")
+        assert "parameters" in code[0].metadata.get("tags", []), name
+        assert sum("parameters" in cell.metadata.get("tags", []) for cell in code) == 1, name
+        for line in code[0].source.splitlines():
+            (statement,) = ast.parse(line).body
+            assert isinstance(statement, ast.AnnAssign), (name, line)
+            assert type(ast.literal_eval(statement.value)).__name__ == statement.annotation.id, (name, line)  # type: ignore[arg-type]
+            assert "  # " in line, f"{name}: no comment: {line}"
+        assert {"model", "store"} <= {line.split(":")[0] for line in code[0].source.splitlines()}, name
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=NAMES)
-def test_cells_are_short_and_no_result_stands_in_the_text(source: Path) -> None:
-    code = cells(source, "code")
-    lengths = sorted(sum(map(bool, cell.source.splitlines())) for cell in code)
-    assert lengths[-1] <= LONGEST_CELL
-    assert lengths[len(lengths) // 2] <= 4
-    text = "\n".join(cell.source for cell in cells(source, "markdown"))
-    keys = {part.split("`")[1].split(":")[0] for part in text.split("{glue:text}")[1:]}
-    glued = {
-        keyword.arg
-        for cell in code
-        for node in ast.walk(ast.parse(cell.source))
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "notebook.glue"
-        for keyword in node.keywords
-    }
-    assert keys <= glued
+def test_cells_are_short() -> None:
+    for name in SOURCES:
+        lengths = sorted(sum(map(bool, cell.source.splitlines())) for cell in cells(name, "code"))
+        assert lengths[-1] <= LONGEST_CELL, name
+        assert lengths[len(lengths) // 2] <= MEDIAN_CELL, name
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=NAMES)
-def test_pages_open_and_close_alike(source: Path) -> None:
-    text = [cell.source for cell in cells(source, "markdown")]
-    assert text[0].startswith("# ")
-    assert "**You will learn**" in text[0]
-    assert "**You need**" in text[0]
-    assert "## Summary" in text[-1]
-    assert "## Exercises" in text[-1]
+def test_every_number_in_the_text_is_handed_to_it() -> None:
+    for name in SOURCES:
+        keys = {part.split("`")[1].split(":")[0] for part in words(name).split("{glue:text}")[1:]}
+        glued = {
+            keyword.arg
+            for cell in cells(name, "code")
+            for node in ast.walk(ast.parse(cell.source))
+            if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == "glue"
+            for keyword in node.keywords
+        }
+        assert keys <= glued, name
+
+
+def test_figures_in_the_books_style_say_what_is_seen() -> None:
+    for name in SOURCES:
+        code = cells(name, "code")
+        if not any("set_style" in cell.source for cell in code):
+            continue
+        for cell in code:
+            settings = cell.metadata.get("mystnb", {})
+            if figure := settings.get("figure"):
+                assert figure.get("caption"), (name, figure)
+                assert len(settings.get("image", {}).get("alt", "")) >= 20, (name, figure)
+
+
+def test_pages_open_and_close_alike() -> None:
+    for name in SOURCES:
+        text = [cell.source for cell in cells(name, "markdown")]
+        assert text[0].startswith("# "), name
+        assert "## Summary" in words(name), name
+        assert "## Exercises" in words(name), name
