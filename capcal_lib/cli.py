@@ -1,42 +1,80 @@
-"""The ``capcal`` command."""
+"""The ``capcal`` command. One function a command; what it does is in the library, imported when it is called."""
 
+import json
 import os
+import re
 import shlex
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, NoReturn, cast, get_args
+from typing import Annotated, Any, NoReturn, TypeVar, cast, get_args
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.padding import Padding
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.manifests import LOCAL_RUNS, OWN_MANIFESTS
+from capcal_lib.manifests import LOCAL_RUNS, OWN_MANIFESTS, dataset_names, model_names
 
 SECONDS_BETWEEN_LINES = 10.0
 STOPPED = 130  # the exit status of a command that Ctrl-C ended
 COLUMNS_IN_A_FILE = 160
+KEPT = ("--model", "--dataset", "--split", "--store")  # options that a hint takes over
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="Capability calibration: sample, grade, estimate confidence, score.",
 )
 out = Console(width=None if sys.stdout.isatty() else COLUMNS_IN_A_FILE)
 err = Console(stderr=True)
 
-ModelName = Annotated[str, typer.Option("--model", help="A model of `capcal models`.")]
-DatasetName = Annotated[str, typer.Option("--dataset", help="A data set of `capcal datasets`.")]
-SplitName = Annotated[str | None, typer.Option("--split", help="Default: the data set's evaluation split.")]
-Store = Annotated[Path, typer.Option("--store", help="Folder of the run store.")]
-Engine = Annotated[str | None, typer.Option("--engine", help="Default: the engine of the model's manifest.")]
-Seed = Annotated[int, typer.Option("--seed", help="Decides the rows; another seed is another run.")]
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def command(example: str, name: str | None = None) -> Callable[[_Command], _Command]:
+    """Register a command with an example, which its help ends with."""
+    return app.command(name, epilog=f"Example: capcal {example}")
+
+
+def _option(*names: str, text: str, **settings: Any) -> Any:
+    return typer.Option(*names, help=text, **settings)
+
+
+ModelName = Annotated[str, _option("--model", text="One of `capcal models`.", autocompletion=model_names)]
+DatasetName = Annotated[
+    str, _option("--dataset", text="A data set of `capcal datasets`.", autocompletion=dataset_names)
+]
+SplitName = Annotated[str | None, _option("--split", text="Default: the data set's evaluation split.")]
+Store = Annotated[Path, _option("--store", text="Folder of the run store.", envvar="CAPCAL_STORE")]
+Engine = Annotated[str | None, _option("--engine", text="Default: the engine of the model's manifest.")]
+Seed = Annotated[int, _option("--seed", text="Decides the rows; another seed is another run.")]
+OnlyModel = Annotated[str | None, _option("--model", text="Only this model's runs.", autocompletion=model_names)]
+OnlyDataset = Annotated[
+    str | None, _option("--dataset", text="Only the runs on this data set.", autocompletion=dataset_names)
+]
+AsJson = Annotated[bool, _option("--json", text="One JSON object a line.")]
+Models = Annotated[list[str] | None, _option("--model", text="Default: the book's.", autocompletion=model_names)]
+ShownStore = Annotated[Path | None, _option("--store", text="Default: the recorded runs.", envvar="CAPCAL_STORE")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        out.print(f"capcal {version('capcal')}", highlight=False)
+        raise typer.Exit
+
+
+def _say(line: object) -> None:
+    """Print one line as it is, however long."""
+    out.print(str(line), markup=False, highlight=False, soft_wrap=True)
 
 
 @app.callback()
@@ -44,12 +82,15 @@ def options(
     manifests: Annotated[
         Path | None, typer.Option("--manifests", metavar="DIR", help="Your own models/, datasets/ and prompts/.")
     ] = None,
+    version: Annotated[  # noqa: ARG001
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which version this is.")
+    ] = False,
 ) -> None:
     if manifests:
         os.environ[OWN_MANIFESTS] = str(manifests.absolute())
 
 
-@app.command()
+@command("sample --model smollm2-135m --dataset mini-capitals --k 110")
 def sample(
     model: ModelName,
     dataset: DatasetName,
@@ -68,24 +109,22 @@ def sample(
     from capcal_lib.grading.adaptive import sample_until
     from capcal_lib.sampling.draw import sample as draw
 
-    def say(line: str) -> None:
-        out.print(line, markup=False, highlight=False, soft_wrap=True)
-
     with _progress(f"{model} on {dataset}") as progress:
-        settings = {"split": split, "limit": limit, "engine": engine, "seed": seed, "progress": progress, "say": say}
+        settings: dict[str, Any] = {"store": store, "split": split, "limit": limit, "engine": engine, "seed": seed}
+        settings |= {"progress": progress, "say": _say}
         if precision is None:
-            drawn = draw(model, dataset, k=k, store=store, **settings)
+            drawn = draw(model, dataset, k=k, **settings)
             done = f"{drawn.new} samples drawn, {drawn.present} were there"
             folder, failed = drawn.folder, drawn.failed
         else:
-            stopped = sample_until(model, dataset, k=k, precision=precision, store=store, **settings)
+            stopped = sample_until(model, dataset, k=k, precision=precision, **settings)
             most = stopped.questions * k
             done = (
                 f"{stopped.new} samples drawn; {stopped.early} of {stopped.questions} questions stopped before {k}, "
                 f"which saved {stopped.saved} of {most} samples ({stopped.saved / most:.0%})"
             )
             folder, failed = stopped.folder, stopped.failed
-    say(f"{done}; {folder}")
+    _say(f"{done}; {folder}")
     if failed:
         err.print(f"capcal: {sum(failed.values())} samples failed; the same command tries them again")
         for reason, number in sorted(failed.items(), key=lambda item: -item[1]):
@@ -93,7 +132,7 @@ def sample(
         raise typer.Exit(1)
 
 
-@app.command()
+@command("grade --model smollm2-135m --dataset mini-capitals")
 def grade(
     model: ModelName,
     dataset: DatasetName,
@@ -142,7 +181,7 @@ def grade(
             out.print(f"{what} {estimate:.2%} [{low:.2%}, {high:.2%}]", highlight=False)
 
 
-@app.command()
+@command("judge --model smollm2-135m --dataset triviaqa --judge gpt-oss-20b")
 def judge(
     model: ModelName,
     dataset: DatasetName,
@@ -179,7 +218,7 @@ def judge(
         )
 
 
-@app.command("grade-file")
+@command("grade-file responses.jsonl --out verdicts.jsonl", "grade-file")
 def grade_file(
     rows: Annotated[Path, typer.Argument(metavar="IN.jsonl", help="Rows {kind, gold, aliases?, response}.")],
     verdicts: Annotated[Path, typer.Option("--out", metavar="OUT.jsonl", help="Where the verdicts go.")],
@@ -191,7 +230,7 @@ def grade_file(
     out.print(f"wrote {verdicts}", soft_wrap=True)
 
 
-@app.command()
+@command("confidence --model smollm2-135m --dataset mini-capitals --method p-true")
 def confidence(
     model: ModelName,
     dataset: DatasetName,
@@ -215,7 +254,7 @@ def confidence(
     out.print(f"{method}: {counted}; {found.tokens.sum()} tokens")
 
 
-@app.command()
+@command("features --model smollm2-135m --dataset mini-capitals")
 def features(
     model: ModelName,
     dataset: DatasetName,
@@ -234,7 +273,7 @@ def features(
     out.print(f"{matrix.shape[0]} questions, {' x '.join(map(str, matrix.shape[1:]))} features each")
 
 
-@app.command()
+@command("coordinates --model smollm2-135m --dataset mini-capitals")
 def coordinates(model: ModelName, dataset: DatasetName, engine: Engine = None, store: Store = LOCAL_RUNS) -> None:
     """Keep where the questions of a data set's two splits lie in all layers: what the kernel probe reads."""
     from capcal_lib.manifests import load_dataset
@@ -247,7 +286,7 @@ def coordinates(model: ModelName, dataset: DatasetName, engine: Engine = None, s
     out.print(f"coordinates of {dataset} kept with its two runs")
 
 
-@app.command()
+@command("exact --model smollm2-135m --dataset mini-exam")
 def exact(
     model: ModelName,
     dataset: DatasetName,
@@ -264,7 +303,7 @@ def exact(
     out.print(f"{known} of {len(found)} known to within 0.05; {found.passes.mean():.0f} passes a question")
 
 
-@app.command()
+@command("score mine.csv")
 def score(
     file: Annotated[Path, typer.Argument(metavar="FILE.csv", help="question_id, confidence, correct, total.")],
 ) -> None:
@@ -277,35 +316,26 @@ def score(
     out.print(table)
 
 
-@app.command()
+@command("status --store runs/recorded --model smollm2-135m")
 def status(
     store: Store = LOCAL_RUNS,
-    model: Annotated[str | None, typer.Option("--model", help="Only this model's runs.")] = None,
-    dataset: Annotated[str | None, typer.Option("--dataset", help="Only the runs on this data set.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a run and line.")] = False,
+    model: OnlyModel = None,
+    dataset: OnlyDataset = None,
+    as_json: AsJson = False,
 ) -> None:
     """Show what each run of a store has, what it lacks, what it took, and how long a drawing still takes."""
-    from capcal_lib.results.status import as_row, line, spell_lacking, spell_pace, survey
+    from capcal_lib.results.status import as_row, line, survey
 
-    runs = survey(store, model, dataset)
-    if as_json or not out.is_terminal:
-        for run in runs:
-            out.print(as_row(run) if as_json else line(run), markup=False, highlight=False, soft_wrap=True)
-        return
-    table = Table(
-        "run", "samples", "a question", "of those asked for", "tokens", "pace", "verdicts", "confidences", "features"
-    )
-    for run in runs:
-        what = f"{run.identity.model}\n{run.identity.dataset}-{run.identity.split}\n{run.identity.key}"
-        each = " to ".join(map(str, sorted(set(run.each))))
-        methods = "\n".join(f"{method}: {covered}" for method, covered in run.confidences.items()) or "no"
-        lacking = f"{run.asked}: {spell_lacking(run)}"
-        numbers = (f"{run.samples:,}", each, lacking, f"{run.tokens:,}", spell_pace(run).replace(", ", "\n"))
-        table.add_row(what, *numbers, run.graded, methods, run.features)
-    out.print(table)
+    for run in survey(store, model, dataset):
+        if as_json or not out.is_terminal:
+            _say(as_row(run) if as_json else line(run))
+        else:
+            name, found = line(run).split(": ", 1)
+            out.print(f"[bold]{name}[/]", highlight=False)
+            out.print(Padding(found, (0, 0, 0, 2)), highlight=False)
 
 
-@app.command()
+@command("merge runs/local shard-1 shard-2")
 def merge(
     into: Annotated[Path, typer.Argument(metavar="INTO", help="A run store, existing or not.")],
     sources: Annotated[list[Path], typer.Argument(metavar="FROM...", help="Run stores, or single runs.")],
@@ -316,14 +346,14 @@ def merge(
     for run in merge_stores(into, sources):
         lines = [f"{run.rows} samples taken over, {run.present} were there; {run.source} into {run.target}", *run.notes]
         for line in lines:
-            out.print(line, markup=False, highlight=False, soft_wrap=True)
+            _say(line)
 
 
-@app.command()
+@command("verify --store runs/recorded")
 def verify(
     store: Store = LOCAL_RUNS,
-    model: Annotated[str | None, typer.Option("--model", help="Only this model's runs.")] = None,
-    dataset: Annotated[str | None, typer.Option("--dataset", help="Only the runs on this data set.")] = None,
+    model: OnlyModel = None,
+    dataset: OnlyDataset = None,
 ) -> None:
     """Check every run of a store: one line a run, ok or all that is wrong with it; exit status 1 where anything is."""
     from capcal_lib.results.verify import verify_store
@@ -331,44 +361,53 @@ def verify(
     wrong = False
     for checked in verify_store(store, model, dataset):
         wrong |= bool(checked.problems)
-        out.print(str(checked), markup=False, highlight=False, soft_wrap=True)
+        _say(checked)
     if wrong:
         raise typer.Exit(1)
 
 
-@app.command()
-def datasets() -> None:
+@command("datasets --json")
+def datasets(as_json: AsJson = False) -> None:
     """List the data sets."""
-    from capcal_lib.manifests import dataset_names, load_dataset
+    from capcal_lib.manifests import load_dataset
 
-    table = Table("name", "title", "domain", "answers", "splits", "from")
-    for dataset in map(load_dataset, dataset_names()):
-        splits = ", ".join(f"{name} {split.rows:,}" if split.rows else name for name, split in dataset.splits.items())
-        entry = dataset.splits[dataset.evaluation_split]
-        source = "built in" if dataset.builtin else entry.file or "hub or CAPCAL_DATA_DIR"
-        table.add_row(dataset.name, dataset.title, dataset.domain, dataset.kind, splits, source)
-    out.print(table)
-    _say_malformed()
+    def row(one: Any) -> tuple[str, ...]:
+        splits = ", ".join(f"{name} {split.rows:,}" for name, split in one.splits.items())
+        return one.name, one.domain, one.kind, splits
+
+    _list(map(load_dataset, dataset_names()), ("name", "domain", "answers", "questions"), row, as_json)
 
 
-@app.command()
-def models() -> None:
+@command("models --json")
+def models(as_json: AsJson = False) -> None:
     """List the models."""
-    from capcal_lib.manifests import load_model, model_names
+    from capcal_lib.manifests import load_model
 
-    table = Table("name", "title", "engine", "prompts", "temperature", "top-p", "in the paper")
-    for model in map(load_model, model_names()):
-        sampling = (f"{model.sampling.temperature:g}", f"{model.sampling.top_p:g}")
-        table.add_row(model.name, model.title, model.engine, model.prompt_style, *sampling, model.paper_name or "no")
+    def row(one: Any) -> tuple[str, ...]:
+        sampling = f"{one.sampling.temperature:g}", f"{one.sampling.top_p:g}"
+        return one.name, one.engine, one.prompt_style, *sampling, one.paper_name or "–"
+
+    heads = ("name", "engine", "prompts", "T", "top-p", "in the paper")
+    _list(map(load_model, model_names()), heads, row, as_json)
+
+
+def _list(found: Iterable[Any], heads: tuple[str, ...], row: Callable[[Any], tuple[str, ...]], as_json: bool) -> None:
+    """Print manifests as a table of 80 columns, or whole, one JSON object a line."""
+    if as_json:
+        for one in found:
+            _say(json.dumps(one.model_dump(mode="json")))
+        return
+    table = Table(*heads, box=None, pad_edge=False)
+    for one in found:
+        table.add_row(*row(one))
     out.print(table)
-    _say_malformed()
 
 
-@app.command()
+@command("notebooks --model smollm2-135m --out pages")
 def notebooks(
-    model: Annotated[list[str] | None, typer.Option("--model", help="Default: the pages of the book.")] = None,
-    store: Annotated[Path | None, typer.Option("--store", help="Default: the recorded runs.")] = None,
-    folder: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Default: build/notebooks.")] = None,
+    model: Models = None,
+    store: ShownStore = None,
+    folder: Annotated[Path | None, _option("--out", metavar="DIR", text="Default: build/notebooks.")] = None,
 ) -> None:
     """Execute the notebooks in order, those whose inputs have changed."""
     from capcal_lib.book.pipeline import book_pages, execute, model_pages
@@ -378,11 +417,11 @@ def notebooks(
     execute(pages, folder or BUILD / "notebooks", store=_folder(store), say=out.print)
 
 
-@app.command()
+@command("book --model smollm2-135m --store runs/local --out my-book")
 def book(
-    model: Annotated[list[str] | None, typer.Option("--model", help="Default: the book's own.")] = None,
-    store: Annotated[Path | None, typer.Option("--store", help="Default: the recorded runs.")] = None,
-    folder: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Default: build.")] = None,
+    model: Models = None,
+    store: ShownStore = None,
+    folder: Annotated[Path | None, _option("--out", metavar="DIR", text="Default: build.")] = None,
 ) -> None:
     """Execute the notebooks and build the book."""
     from capcal_lib.book.pipeline import build_book
@@ -410,7 +449,7 @@ def main() -> None:
     try:
         app()
     except InputError as error:
-        err.print(f"capcal: {error}", markup=False, highlight=False, soft_wrap=True)
+        err.print(f"capcal: {_with_options(str(error), sys.argv)}", markup=False, highlight=False, soft_wrap=True)
         sys.exit(2)
     except KeyboardInterrupt:
         _stopped()
@@ -436,32 +475,63 @@ def _run(store: Path, model: str, dataset: str, split: str | None) -> Path:
     return find_run(store, model, dataset, split or load_dataset(dataset).evaluation_split)
 
 
+def _with_options(message: str, typed: list[str]) -> str:
+    """Give the commands that a message proposes the options that were typed, where they have none of their own.
+
+    >>> _with_options("do: capcal grade --model m", ["capcal", "judge", "--model", "n", "--store", "my runs"])
+    "do: capcal grade --model m --store 'my runs'"
+    """
+    known = typer.main.get_command(app)
+    words = [part for word in typed for part in (word.split("=", 1) if word.startswith("--") else [word])]
+    given = {name: words[place + 1] for place, name in enumerate(words[:-1]) if name in (*KEPT, "--manifests")}
+
+    def complete(found: re.Match[str]) -> str:
+        name, rest = found[1], found[2]
+        if name not in known.commands:  # type: ignore[attr-defined]
+            return found[0]
+        takes = {option for each in known.commands[name].params for option in each.opts}  # type: ignore[attr-defined]
+        missing = {option: value for option, value in given.items() if option in takes and option not in rest}
+        own = ["--manifests", given["--manifests"]] if "--manifests" in given else []
+        extra = [word for pair in missing.items() for word in pair]
+        return " ".join(filter(None, (shlex.join(["capcal", *own, name]) + rest, shlex.join(extra))))
+
+    return re.sub(r"capcal ([a-z][a-z-]*)([^;,:`)]*)", complete, message)
+
+
 @contextmanager
-def _progress(what: str, units: str = "samples") -> Iterator:  # type: ignore[type-arg]
-    """Show one bar on a terminal, and a plain line now and then elsewhere."""
+def _progress(what: str, units: str = "samples") -> Iterator[Callable[[int, int], None]]:
+    """Show one bar on a terminal, and a plain line now and then elsewhere; both go by what is new since the start."""
     from capcal_lib.results.status import duration
 
+    said = time.monotonic()
+    first: tuple[int, float] | None = None
+
+    def pace(done: int, total: int) -> str:
+        """Say how fast it goes, and for how long it still goes on; nothing while that is not known."""
+        nonlocal first
+        now = time.monotonic()
+        first = first or (done, now)
+        rate = (done - first[0]) / max(now - first[1], 1e-9)
+        return f"{rate:,.1f}/s, {duration((total - done) / rate)} to go" if rate else ""
+
     if err.is_terminal:
-        columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"))
-        with Progress(*columns, TimeRemainingColumn(), console=err) as bar:
-            task = bar.add_task(what, total=None, rate="starting")
-
-            def move(done: int, total: int) -> None:
-                speed = bar.tasks[0].speed
-                bar.update(task, completed=done, total=total, rate=f"{speed:,.1f}/s" if speed else "")
-
-            yield move
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(None),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[pace]}"),
+        )
+        with Progress(*columns, console=err, expand=True) as bar:
+            task = bar.add_task(what, total=None, pace="")
+            yield lambda done, total: bar.update(task, completed=done, total=total, pace=pace(done, total))
         return
-    started = said = time.monotonic()
 
     def line(done: int, total: int) -> None:
         nonlocal said
-        now = time.monotonic()
-        if done and (now - said >= SECONDS_BETWEEN_LINES or done == total):
-            said = now
-            rate = done / max(now - started, 1e-9)
-            left = duration((total - done) / rate)
-            err.print(f"{what}: {done} of {total} {units}, {rate:,.1f}/s, {left} to go", highlight=False)
+        text = pace(done, total)
+        if done and (time.monotonic() - said >= SECONDS_BETWEEN_LINES or done == total):
+            said = time.monotonic()
+            err.print(", ".join(filter(None, (f"{what}: {done} of {total} {units}", text))), highlight=False)
 
     yield line
 

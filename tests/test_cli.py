@@ -1,17 +1,22 @@
 """The command as a person meets it: one line and exit status 2 for bad input, never a traceback."""
 
 import json
+import re
+import shlex
 import signal
 import subprocess
 import sys
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+import typer
+from rich.console import Console
 from typer.testing import CliRunner
 
 from capcal_lib import cli
-from capcal_lib.manifests import ROOT
+from capcal_lib.manifests import RECORDED_RUNS, ROOT, dataset_names, model_names
 from capcal_lib.sampling.engines.simulated import SimulatedEngine
 from capcal_lib.sampling.store import list_runs, read_samples
 
@@ -267,3 +272,78 @@ def test_help_names_every_command() -> None:
     answers = "sample grade grade-file confidence features score"
     for command in (*answers.split(), "status", "merge", "verify", "datasets", "models", "notebooks", "book"):
         assert command in shown
+
+
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_every_command_explains_itself_with_an_example_that_it_accepts(flag: str) -> None:
+    commands = typer.main.get_command(cli.app).commands  # type: ignore[attr-defined]
+    for name, command in commands.items():
+        shown = CliRunner().invoke(cli.app, [name, flag])
+        assert shown.exit_code == 0
+        example = command.epilog.removeprefix("Example: capcal ").split()
+        assert example[0] == name
+        assert "Example: capcal" in shown.output
+        options = {option for parameter in command.params for option in parameter.opts}
+        assert {word for word in example if word.startswith("--")} <= options
+
+
+def test_version(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = run(monkeypatch, capsys, "--version")
+    assert (status, out) == (0, f"capcal {version('capcal')}\n")
+
+
+def test_lists_are_json_or_fit_eighty_columns(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for what, names in (("models", model_names()), ("datasets", dataset_names())):
+        monkeypatch.setattr(cli, "out", Console(width=80))
+        shown = run(monkeypatch, capsys, what)[1]
+        assert max(map(len, shown.splitlines())) <= 80
+        assert all(name in shown for name in names), "a name is cut"
+        rows = [json.loads(line) for line in run(monkeypatch, capsys, what, "--json")[1].splitlines()]
+        assert [row["name"] for row in rows] == names
+
+
+def test_the_store_may_come_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CAPCAL_STORE", str(tmp_path / "mine"))
+    run(monkeypatch, capsys, "sample", "--model", "simulated", "--dataset", "mini-exam", "--k", 1, "--limit", 1)
+    assert len(list_runs(tmp_path / "mine")) == 1
+    assert run(monkeypatch, capsys, "status")[1].startswith("simulated on mini-exam")
+
+
+def test_status_fits_eighty_columns_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cli, "out", Console(width=80, force_terminal=True, no_color=True))
+    shown = re.sub(r"\x1b\[[\d;]*m", "", run(monkeypatch, capsys, "status", "--store", RECORDED_RUNS)[1])
+    assert max(len(line.rstrip()) for line in shown.splitlines()) <= 80
+    assert "smollm2-135m on mmlu (validation), run " in shown
+
+
+def test_a_hint_keeps_what_was_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = tmp_path / "my runs"
+    arguments = ("grade", "--model", "simulated", "--dataset", "mini-exam", f"--store={store}")
+    err = run(monkeypatch, capsys, *arguments)[2]
+    hint = err.strip().partition("make them with: capcal ")[2]
+    assert shlex.split(hint)[-2:] == ["--store", str(store)]
+    assert run(monkeypatch, capsys, *[word.replace("100", "1") for word in shlex.split(hint)], "--limit", 1)[0] == 0
+    assert run(monkeypatch, capsys, *arguments)[0] == 0
+    untouched = "give the `capcal sample` command again; capcal is a name: capcal nothing"
+    assert cli._with_options(untouched, ["capcal", "status"]) == untouched
+
+
+def test_the_pace_counts_only_what_is_new(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    clock = iter(range(0, 1000, 10))
+    monkeypatch.setattr(cli.time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(cli, "err", Console(stderr=True, width=200))
+    monkeypatch.setattr(cli, "SECONDS_BETWEEN_LINES", 0)
+    with cli._progress("drawing") as move:
+        for done in (90_000, 90_100):  # ninety thousand were there
+            move(done, 100_000)
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "drawing: 90000 of 100000 samples"
+    assert second.startswith("drawing: 90100 of 100000 samples, 3.3/s, 49 min")
