@@ -234,24 +234,39 @@ def grade_file(
 def confidence(
     model: ModelName,
     dataset: DatasetName,
-    method: Annotated[str, typer.Option("--method", help="verbalized, p-true or consistency.")],
+    method: Annotated[str | None, typer.Option("--method", help="verbalized, p-true or consistency.")] = None,
+    file: Annotated[
+        Path | None, typer.Option("--from", metavar="FILE", help="Your own: question_id, confidence.")
+    ] = None,
+    name: Annotated[str | None, typer.Option("--name", help="What your own method is called.")] = None,
     split: SplitName = None,
     engine: Engine = None,
     store: Store = LOCAL_RUNS,
     seed: Seed = 0,
 ) -> None:
-    """Estimate a confidence for each question of a run, and keep it; consistency follows from spare samples."""
-    from capcal_lib.confidence.of_run import METHODS, estimate
-    from capcal_lib.results.evaluation import vote
+    """Estimate a confidence for each question of a run, and keep it; consistency follows from spare samples.
 
-    if method not in (*METHODS, "consistency"):
+    Or keep your own: capcal confidence --model M --dataset D --from FILE.csv --name length
+    """
+    from capcal_lib.confidence.consistency import run_consistency
+    from capcal_lib.confidence.of_run import METHODS, estimate, place_confidence
+    from capcal_lib.questions import read_rows
+
+    if (method is None) == (file is None) or (file is None) != (name is None):
+        raise InputError("say either --method, or --from FILE and --name NAME for a method of your own")
+    if method not in (None, *METHODS, "consistency"):
         raise unknown("method", method, (*METHODS, "consistency"))
     run = _run(store, model, dataset, split)
-    found = vote(run) if method == "consistency" else estimate(run, method, engine=engine, seed=seed)
-    if not len(found):
-        raise InputError("no question has the 10 spare samples that vote; draw them with: capcal sample --k 110")
+    if file and name:
+        found = place_confidence(run, name, read_rows(file))
+    elif method == "consistency":
+        found = run_consistency(run)
+        if not len(found):
+            raise InputError("no question has the 10 spare samples that vote; draw them with: capcal sample --k 110")
+    else:
+        found = estimate(run, str(method), engine=engine, seed=seed)
     counted = ", ".join(f"{number} {status}" for status, number in found.status_counts().items())
-    out.print(f"{method}: {counted}; {found.tokens.sum()} tokens")
+    out.print(f"{method or name}: {counted}; {found.tokens.sum()} tokens")
 
 
 @command("features --model smollm2-135m --dataset mini-capitals")

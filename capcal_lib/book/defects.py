@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from capcal_lib.applications.budget import success_rate
+from capcal_lib.confidence.consistency import run_consistency
 from capcal_lib.grading import grade, normalize
 from capcal_lib.grading.counts import count_verdicts
 from capcal_lib.grading.verdicts import FILE, read_verdicts, run_questions
@@ -23,7 +24,7 @@ from capcal_lib.metrics.validation import Floats, as_confidence, as_counts, as_w
 from capcal_lib.probes import LinearProbe
 from capcal_lib.probes.features import FEATURES, read_features
 from capcal_lib.questions import Answer, at_hand
-from capcal_lib.results.evaluation import CONSISTENCY, Evaluation, run_of, vote
+from capcal_lib.results.evaluation import CONSISTENCY, Evaluation, run_of
 from capcal_lib.sampling.store import find_run, read_samples
 
 RESPONSES: list[tuple[Kind, str, str]] = [  # what a model might write, and the right answer
@@ -177,7 +178,7 @@ def votes_in_the_target(
         verdicts = verdicts[(verdicts["sample_index"] < k_eval) & (verdicts["verdict"] != "not_scored")]
         scores = []
         for start in range(0, k_eval - k_c + 1, 2 * k_c):
-            votes = vote(folder, k_eval=start, k_c=k_c)
+            votes = run_consistency(folder, k_eval=start, k_c=k_c)
             s = pd.Series(votes.values, votes.question_ids).dropna()
             others = verdicts[~verdicts["sample_index"].between(start, start + k_c - 1)]
             s = s[others["question_id"].value_counts().reindex(s.index, fill_value=0) > 1]

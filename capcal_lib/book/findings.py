@@ -16,12 +16,13 @@ import pandas as pd
 from capcal_lib.applications.budget import allocate, success_terms
 from capcal_lib.applications.passk import pass_at_k, simulate_pass_at_k
 from capcal_lib.confidence import with_fallback
-from capcal_lib.confidence.votes import Answers, vote_terms
+from capcal_lib.confidence.consistency import Answers, vote_terms
+from capcal_lib.confidence.of_run import TITLES
 from capcal_lib.manifests import Dataset, load_dataset, load_model
 from capcal_lib.metrics.intervals import Interval, bootstrap_means
 from capcal_lib.metrics.validation import Floats, Ints
 from capcal_lib.reported import load_reported
-from capcal_lib.results.evaluation import CONSISTENCY, TITLES, Evaluation
+from capcal_lib.results.evaluation import CONSISTENCY, Evaluation
 from capcal_lib.results.tables import EVEN, ORACLE_RC, UNIFORM, brier_terms, reported_cost_table, shift, stack
 
 HOLDS, OTHER, OPEN = VERDICTS = ("holds", "the other way", "cannot be told")

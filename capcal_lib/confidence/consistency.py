@@ -1,44 +1,182 @@
-"""Response consistency: how many of k_c samples agree with the majority (paper, section 4.2)."""
+"""Response consistency: how many of k_c samples agree with the majority (paper, section 4.2).
+
+The votes are samples that do not also define mu_hat: shared samples tie the confidence to its own target. It costs k_c
+times the tokens of a sample. A sample without an answer agrees with nobody, but still counts as a vote. The paper's
+code votes with the samples that define mu_hat, and lets those without an answer form a group that can win.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
+import pandas as pd
 
-from capcal_lib.metrics.validation import Floats
+from capcal_lib.confidence import Confidence, estimated
+from capcal_lib.errors import InputError
+from capcal_lib.grading import normalize
+from capcal_lib.grading.verdicts import read_verdicts, run_questions
+from capcal_lib.manifests import Kind, load_dataset
+from capcal_lib.metrics import capability_brier_terms
+from capcal_lib.metrics.validation import Floats, check_int
+from capcal_lib.sampling.store import read_record, read_samples
+
+Votes = Sequence[str | None]  # answers in canonical form, so that equal answers are equal texts; None for no answer
 
 
-def consistency(answers: Sequence[Sequence[str | None]]) -> Floats:
+def majority(votes: Votes) -> tuple[str | None, float]:
+    """Return the most frequent answer, of several the first, and its share of all votes; None and NaN without answers.
+
+    >>> majority(["4", "5", "4", None])
+    ('4', 0.5)
+    """
+    groups = Counter(votes)
+    groups.pop(None, None)
+    winner = max(groups, key=groups.__getitem__, default=None)
+    return winner, groups[winner] / len(votes) if winner is not None else np.nan
+
+
+def consistency(answers: Sequence[Votes]) -> Floats:
     """Return the share of each question's votes that agree with its most frequent answer.
-
-    Take the votes from samples that do not also define mu_hat: shared samples tie the confidence to its
-    own target. The cost is k_c times the tokens of a sample.
 
     Parameters
     ----------
     answers
-        (n_questions, k_c) answers in canonical form, so that equal answers are equal texts; None for a sample
-        without an answer, which agrees with nobody but still counts as a vote.
+        (n_questions, k_c) votes.
 
     Returns
     -------
     ndarray
-        (n_questions,) in [1 / k_c, 1]; NaN where no vote is an answer. Ties do not matter: the largest groups
-        are of one size.
-
-    Notes
-    -----
-    The paper's code takes the votes from the samples that define mu_hat, and lets the samples without an answer
-    form a group that can win.
+        (n_questions,) in [1 / k_c, 1]; NaN where no vote is an answer.
 
     Examples
     --------
     >>> consistency([["4", "4", "4", "5"], ["7", None, None, None], [None] * 4]).tolist()
     [0.75, 0.25, nan]
     """
-    return np.array([_agreement(votes) for votes in answers], dtype=np.float64)
+    return np.array([majority(votes)[1] for votes in answers], dtype=np.float64)
 
 
-def _agreement(votes: Sequence[str | None]) -> float:
-    groups = Counter(vote for vote in votes if vote is not None)
-    return max(groups.values()) / len(votes) if groups else np.nan
+def run_consistency(folder: Path, *, k_eval: int = 100, k_c: int = 10) -> Confidence:
+    """Let the k_c samples of a run after the first k_eval vote, where a question has them all.
+
+    Raises
+    ------
+    InputError
+        Where the run is not graded, or its questions have changed.
+    """
+    verdicts = read_verdicts(folder)
+    rows = verdicts[verdicts["sample_index"].between(k_eval, k_eval + k_c - 1)]
+    answers = pd.Series(canonical(folder, rows), rows.index, dtype=object).groupby(rows["question_id"])
+    votes = {str(name): list(group) for name, group in answers if len(group) == k_c}
+    return estimated(list(votes), consistency(list(votes.values())), tokens=round(k_c * mean_tokens(folder)))
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What the samples of a run answered; arrays are (n_questions, n_samples), questions sorted by id."""
+
+    question_ids: npt.NDArray[np.str_]
+    canonical: npt.NDArray[np.object_]  # equal answers are equal texts; None where there is no answer, or no sample
+    correct: Floats  # 1 or 0; NaN where not scored, or no sample
+    drawn: npt.NDArray[np.bool_]  # whether there is a sample
+    tokens: float  # mean completion tokens of a sample
+
+
+def read_answers(folder: Path, *, k: int) -> Answers:
+    """Read what the samples 0 to k - 1 of each question of a run answered.
+
+    Raises
+    ------
+    InputError
+        For k < 1, a run that is not graded or corrupt, or one of which no sample lies in the range.
+    """
+    rows = read_verdicts(folder)
+    rows = rows[rows["sample_index"] < check_int("k", k, least=1)]
+    if rows.empty:
+        raise InputError(f"{folder}: no samples with index 0 to {k - 1}; draw them with: capcal sample")
+    names = rows["question_id"].to_numpy(str)
+    ids, row = np.unique(names, return_inverse=True)
+    at = row, rows["sample_index"].to_numpy()
+    shape = len(ids), int(at[1].max()) + 1
+    texts, correct, drawn = np.full(shape, None, object), np.full(shape, np.nan), np.zeros(shape, bool)
+    texts[at] = canonical(folder, rows)
+    correct[at] = np.where(rows["verdict"] == "not_scored", np.nan, rows["verdict"] == "correct")
+    drawn[at] = True
+    return Answers(ids, texts, correct, drawn, mean_tokens(folder))
+
+
+def canonical(folder: Path, verdicts: pd.DataFrame) -> list[str | None]:
+    """Return the answer of each verdict of a run, in a form that is the same for equal answers; None for no answer.
+
+    Raises
+    ------
+    InputError
+        Where the run's questions are of a built-in set and have changed.
+    """
+    dataset = load_dataset(read_record(folder).identity.dataset)
+    ids, extracted = verdicts["question_id"].tolist(), verdicts["extracted"].tolist()
+    if dataset.builtin:  # the only ones whose answers may be of several kinds
+        questions = run_questions(folder)
+        kinds: list[Kind] = [questions[name].answer.kind for name in ids]
+    else:
+        kinds = [dataset.kind] * len(ids)
+    pairs = list(zip(extracted, kinds, strict=True))
+    known = {(answer, kind): normalize(answer, kind) for answer, kind in set(pairs) if isinstance(answer, str)}
+    return [known.get(pair) for pair in pairs]
+
+
+def mean_tokens(folder: Path) -> float:
+    """Return the mean completion tokens of a run's samples."""
+    return float(read_samples(folder, ["completion_tokens"])["completion_tokens"].mean())
+
+
+def vote_terms(answers: Answers, k_c: int) -> pd.DataFrame:
+    """Let every block of k_c samples of a question vote in turn, and score each vote in two ways: one row a block.
+
+    Parameters
+    ----------
+    k_c
+        Samples that vote, at least 1; a question with n samples has n // k_c blocks, and none with fewer than k_c + 2.
+
+    Returns
+    -------
+    DataFrame
+        ``row`` is the question's; ``confidence`` the majority's share of the block; ``right`` whether its answer is
+        correct, a share where samples that agree were graded differently; ``disjoint`` the corrected capability Brier
+        term against mu_hat of the samples outside the block, ``same pool`` that against mu_hat of all samples. NaN
+        without a confidence, or with fewer than two scored samples outside.
+
+    Raises
+    ------
+    InputError
+        For k_c < 1.
+    """
+    check_int("k_c", k_c, least=1)
+    rows = []
+    for row, drawn in enumerate(answers.drawn):
+        texts, correct = answers.canonical[row][drawn].tolist(), answers.correct[row][drawn]
+        if len(texts) < k_c + 2:
+            continue
+        graded = correct.tolist()
+        all_correct, all_scored = int((correct == 1).sum()), int((~np.isnan(correct)).sum())
+        for start in range(0, len(texts) // k_c * k_c, k_c):
+            votes, outcomes = texts[start : start + k_c], graded[start : start + k_c]
+            winner, share = majority(votes)
+            scored = [outcome for outcome in outcomes if outcome == outcome]
+            won = [z for vote, z in zip(votes, outcomes, strict=True) if vote == winner is not None and z == z]
+            right = sum(won) / len(won) if won else np.nan
+            outside = all_correct - int(sum(scored)), all_scored - len(scored)
+            rows.append((row, share, right, *outside, all_correct, all_scored))
+    names = ["row", "confidence", "right", "correct outside", "outside", "correct", "scored"]
+    table = pd.DataFrame(rows, columns=names)
+    known = table["confidence"].notna() & (table["outside"] > 1)
+    for name, correct, total in (("disjoint", "correct outside", "outside"), ("same pool", "correct", "scored")):
+        table[name] = np.nan
+        if known.any():
+            found = table.loc[known, ["confidence", correct, total]].to_numpy().T
+            counts = found[1:].astype(np.int64)
+            table.loc[known, name] = capability_brier_terms(found[0], *counts, corrected=True)
+    return table[["row", "confidence", "right", "disjoint", "same pool"]]

@@ -1,6 +1,9 @@
 """The confidences of a run's sampled questions, kept beside its samples."""
 
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -15,7 +18,9 @@ from capcal_lib.questions.prompts import template_digest
 from capcal_lib.sampling.engines import open_engine
 from capcal_lib.sampling.store import KEY, read_record, read_samples, read_table, write_table
 
-METHODS = ("p-true", "verbalized")
+METHODS = ("p-true", "verbalized")  # that ask the model
+TITLES = {"verbalized": "Verbalized confidence", "p-true": "P(True)"}
+RESERVED = {*METHODS, "consistency", "dataset", "question_id", "correct", "total"}  # names that are something else
 CONFIDENCES = pa.schema(
     [("question_id", pa.string()), ("confidence", pa.float64()), ("tokens", pa.int64()), ("text", pa.string())]
 )
@@ -37,6 +42,8 @@ def estimate(folder: Path, method: str, *, engine: str | None = None, seed: int 
     InputError
         For an unknown method, a corrupt file, or a run whose questions have changed.
     """
+    if method not in METHODS:
+        raise unknown("method", method, METHODS)
     path = confidence_file(folder, method)
     kept = _read_confidences(path) if path.exists() else CONFIDENCES.empty_table()
     kept = kept.filter(pa.array(kept["tokens"].to_numpy() > 0))  # where the engine failed, nothing was said
@@ -46,10 +53,7 @@ def estimate(folder: Path, method: str, *, engine: str | None = None, seed: int 
         model = asked_model(folder)
         source = open_engine(model, engine)
         fresh = p_true(source, model, lacking) if method == "p-true" else verbalized(source, model, lacking, seed=seed)
-        values = pa.array(fresh.values, from_pandas=True)  # NaN becomes null
-        columns = [fresh.question_ids.tolist(), values, fresh.tokens, fresh.texts]
-        both = pa.concat_tables([kept, pa.table(columns, schema=CONFIDENCES)])
-        write_table(path, both.sort_by("question_id"))
+        write_table(path, pa.concat_tables([kept, _table(fresh)]).sort_by("question_id"))
     return read_confidence(folder, method)
 
 
@@ -63,7 +67,8 @@ def read_confidence(folder: Path, method: str) -> Confidence:
     """
     path = confidence_file(folder, method)
     if not path.exists():
-        raise InputError(f"no {method} confidences in {folder}; {how_to_make(folder, 'confidence')} --method {method}")
+        option = f"--method {method}" if method in METHODS else f"--from FILE --name {method}"
+        raise InputError(f"no {method} confidences in {folder}; {how_to_make(folder, 'confidence')} {option}")
     table = _read_confidences(path)
     return estimated(
         table["question_id"].to_pylist(),
@@ -73,16 +78,84 @@ def read_confidence(folder: Path, method: str) -> Confidence:
     )
 
 
+def place_confidence(folder: Path, name: str, rows: Iterable[Mapping[str, Any]]) -> Confidence:
+    """Keep the confidences of a method of one's own with a run, in the place of those that it had under this name.
+
+    They are a column of its results from then on, and a row of the main table. In Python, for a table::
+
+        place_confidence(run, "length", table.to_dict("records"))
+
+    Parameters
+    ----------
+    name
+        The method's, of letters, digits, ``_``, ``.`` and ``-``.
+    rows
+        Each with ``question_id`` and ``confidence`` in [0, 1] (empty, None or NaN where there is none), and if known
+        ``tokens``, the completion tokens that it took. A sampled question without a row has no confidence.
+
+    Returns
+    -------
+    Confidence
+        One row a sampled question, sorted by id.
+
+    Raises
+    ------
+    InputError
+        For another name, a value that is no confidence, a question twice, or one that the run has not sampled.
+    """
+    path = confidence_file(folder, name)
+    if name in RESERVED:
+        raise InputError(f"{name!r} is something else already; give your method another name")
+    found: dict[str, tuple[float, int]] = {}
+    for number, row in enumerate(rows):
+        try:
+            question = str(row["question_id"])
+            cell, tokens = row["confidence"], row.get("tokens") or 0
+            value = float("nan") if cell in (None, "") else float(cell)
+            spent = int(tokens)
+        except KeyError as error:
+            raise InputError(f"row {number} has no column {error}, it has {', '.join(map(str, row))[:200]}") from None
+        except (TypeError, ValueError):
+            raise InputError(f"row {number}, question {question!r}: {cell!r} or {tokens!r} is no number") from None
+        if question in found:
+            raise InputError(f"question {question!r} has more than one confidence; keep one")
+        found[question] = value, spent
+    names = sorted(read_samples(folder, KEY)["question_id"].unique())
+    strangers = sorted(found.keys() - set(names))
+    if strangers or not found:
+        known = f"such as {strangers[0]!r}; its ids look like {names[0]!r}" if strangers and names else "give some"
+        raise InputError(f"{folder} has not sampled {len(strangers)} of the {len(found)} questions, {known}")
+    kept = [found.get(question, (float("nan"), 0)) for question in names]
+    confidence = estimated(names, [value for value, _ in kept], tokens=[spent for _, spent in kept])
+    write_table(path, _table(confidence))
+    return read_confidence(folder, name)
+
+
+def methods_of(folder: Path) -> list[str]:
+    """List the methods whose confidences are kept with a run: verbalized, P(True), then one's own by name."""
+    kept = {path.stem.partition("-")[2] for path in folder.glob("confidence-?*.parquet")}
+    return [*(method for method in TITLES if method in kept), *sorted(kept - set(TITLES))]
+
+
+def method_title(method: str) -> str:
+    """Return what a method is called in tables and figures; one's own is called by its name.
+
+    >>> method_title("p-true"), method_title("length")
+    ('P(True)', 'length')
+    """
+    return TITLES.get(method, method)
+
+
 def confidence_file(folder: Path, method: str) -> Path:
     """Return where a run keeps the confidences of a method.
 
     Raises
     ------
     InputError
-        For an unknown method.
+        For a name that is no part of a path.
     """
-    if method not in METHODS:
-        raise unknown("method", method, METHODS)
+    if not re.fullmatch(r"[\w-][\w.-]{0,99}", method):
+        raise InputError(f"a method cannot be called {method!r}; use letters, digits, _, . and -")
     return folder / f"confidence-{method}.parquet"
 
 
@@ -109,6 +182,12 @@ def refuse_other(folder: Path, what: str, then: object, now: object) -> None:
     """Refuse a run that was sampled with something else than there is now."""
     if then != now:
         raise InputError(f"{folder}: sampled with other {what} ({then}) than there are now ({now}); sample it again")
+
+
+def _table(confidence: Confidence) -> pa.Table:
+    values = pa.array(confidence.values, from_pandas=True)  # NaN becomes null
+    columns = [confidence.question_ids.tolist(), values, confidence.tokens, confidence.texts]
+    return pa.table(columns, schema=CONFIDENCES)
 
 
 def _read_confidences(path: Path) -> pa.Table:

@@ -1,70 +1,9 @@
-"""Oracles: what perfect knowledge of one sample (RC) or of mu_hat (CC) would score (paper, section 5.1)."""
+"""Oracle CC: what knowing mu_hat would score, on other samples than it was counted from (paper, section 5.1)."""
 
 import numpy as np
 import numpy.typing as npt
 
 from capcal_lib.metrics.validation import Floats, Ints, as_counts
-
-
-def oracle_cc(correct: npt.ArrayLike, total: npt.ArrayLike) -> Floats:
-    """Return mu_hat itself as the confidence.
-
-    Scored on the same counts it is perfect by definition; ``oracle_cc_split`` is not.
-
-    Parameters
-    ----------
-    correct, total
-        (n_questions,) counts, 0 <= correct <= total.
-
-    Returns
-    -------
-    ndarray
-        (n_questions,) correct / total in [0, 1]; NaN where total is 0.
-
-    Raises
-    ------
-    InputError
-        For counts that are no counts.
-
-    Examples
-    --------
-    >>> oracle_cc([3, 0], [4, 0]).tolist()
-    [0.75, nan]
-    """
-    hits, samples = as_counts(correct, total)
-    accuracy = np.full(len(samples), np.nan)
-    np.divide(hits, samples, out=accuracy, where=samples > 0)
-    return accuracy
-
-
-def oracle_rc(correct: npt.ArrayLike, total: npt.ArrayLike, rng: np.random.Generator) -> Floats:
-    """Draw one of each question's samples and return its correctness as the confidence.
-
-    Parameters
-    ----------
-    correct, total
-        (n_questions,) counts, 0 <= correct <= total.
-    rng
-        Decides which sample is drawn.
-
-    Returns
-    -------
-    ndarray
-        (n_questions,) 0 or 1; NaN where total is 0.
-
-    Raises
-    ------
-    InputError
-        For counts that are no counts.
-
-    Examples
-    --------
-    >>> oracle_rc([4, 0, 0], [4, 4, 0], np.random.default_rng(0)).tolist()
-    [1.0, 0.0, nan]
-    """
-    hits, samples = as_counts(correct, total)
-    drawn = rng.integers(0, np.maximum(samples, 1)) < hits
-    return np.where(samples > 0, drawn.astype(np.float64), np.nan)
 
 
 def oracle_cc_split(
@@ -100,4 +39,5 @@ def oracle_cc_split(
     hits, samples = as_counts(correct, total)
     half = samples // 2
     hits_in_half = rng.hypergeometric(hits, samples - hits, half)
-    return oracle_cc(hits_in_half, half), hits - hits_in_half, samples - half
+    confidence = np.divide(hits_in_half, half, out=np.full(len(half), np.nan), where=half > 0)
+    return confidence, hits - hits_in_half, samples - half

@@ -11,9 +11,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from capcal_lib.confidence import Confidence, estimated
-from capcal_lib.confidence.consistency import consistency
-from capcal_lib.confidence.of_run import METHODS, confidence_file, read_confidence
-from capcal_lib.confidence.votes import Answers, canonical, mean_tokens, read_answers
+from capcal_lib.confidence.consistency import Answers, mean_tokens, read_answers, run_consistency
+from capcal_lib.confidence.of_run import method_title, methods_of, read_confidence
 from capcal_lib.errors import InputError
 from capcal_lib.grading.counts import Counts, count_verdicts
 from capcal_lib.grading.verdicts import FILE, read_verdicts
@@ -26,7 +25,6 @@ from capcal_lib.reported import beta_moments
 from capcal_lib.sampling.store import Identity, differences, find_run, read_record
 
 Evidence = Literal["measured", "reported", "simulated"]
-TITLES = {"verbalized": "Verbalized confidence", "p-true": "P(True)"}
 CONSISTENCY = "Response consistency"
 SAME_FOR_A_PROBE = ("weights", "dtype", "prompt_template", "chat_template")
 
@@ -102,12 +100,8 @@ def load_evaluation(store: Path, model: str, dataset: str, *, k_eval: int = 100,
     verdicts = read_verdicts(folder)
     counts = count_verdicts(verdicts, k=k_eval)
     tokens = mean_tokens(folder)
-    votes = _vote(folder, verdicts, tokens, k_eval=k_eval, k_c=k_c)
-    stored = {
-        TITLES[method]: _aligned(read_confidence(folder, method), counts)
-        for method in METHODS
-        if confidence_file(folder, method).exists()
-    }
+    votes = run_consistency(folder, k_eval=k_eval, k_c=k_c)
+    stored = {method_title(method): _aligned(read_confidence(folder, method), counts) for method in methods_of(folder)}
     if len(votes):
         stored[CONSISTENCY] = _aligned(votes, counts)
     return Evaluation(
@@ -184,24 +178,6 @@ def beta_evaluation(model: str, dataset: str, *, k_eval: int = 100, rng: np.rand
         answer_tokens=float("nan"),
         confidences={},
     )
-
-
-def vote(folder: Path, *, k_eval: int = 100, k_c: int = 10) -> Confidence:
-    """Estimate response consistency from the k_c samples of a run after the first k_eval, where a question has them.
-
-    Raises
-    ------
-    InputError
-        Where the run is not graded, or its questions have changed.
-    """
-    return _vote(folder, read_verdicts(folder), mean_tokens(folder), k_eval=k_eval, k_c=k_c)
-
-
-def _vote(folder: Path, verdicts: pd.DataFrame, tokens: float, *, k_eval: int, k_c: int) -> Confidence:
-    rows = verdicts[verdicts["sample_index"].between(k_eval, k_eval + k_c - 1)]
-    answers = pd.Series(canonical(folder, rows), rows.index, dtype=object).groupby(rows["question_id"])
-    votes = {str(name): list(group) for name, group in answers if len(group) == k_c}
-    return estimated(list(votes), consistency(list(votes.values())), tokens=round(k_c * tokens))
 
 
 def evidence_of(identity: Identity) -> Evidence:

@@ -10,15 +10,14 @@ those vote on response consistency, so that no sample counts twice. Where a run 
 samples up to the rule's first possible stop count, and no others: how many there are beyond depends on their outcomes.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from capcal_lib.confidence.consistency import consistency
-from capcal_lib.confidence.of_run import METHODS, confidence_file, read_confidence
-from capcal_lib.confidence.votes import canonical, mean_tokens
+from capcal_lib.confidence.consistency import mean_tokens, run_consistency
+from capcal_lib.confidence.of_run import TITLES, method_title, methods_of, read_confidence
 from capcal_lib.grading.counts import count_verdicts
 from capcal_lib.grading.verdicts import FILE, read_verdicts
 from capcal_lib.manifests import load_dataset, load_model
@@ -32,7 +31,6 @@ INDEX = ["dataset", "question_id"]
 COUNTS = ["correct", "total"]
 UNIFORM, ORACLE_RC, ORACLE_CC = "Uniform random", "Oracle RC", "Oracle CC"
 CONSISTENCY = "Response consistency"
-TITLES = {"verbalized": "Verbalized confidence", "p-true": "P(True)"}
 
 
 def load_results(
@@ -72,11 +70,12 @@ def load_results(
         verdicts = read_verdicts(run)
         counts = count_verdicts(verdicts, k=countable_samples(run, k_eval))
         table = pd.DataFrame({"correct": counts.correct, "total": counts.total}, index=counts.question_ids)
-        tables[name] = table.join(_confidences(run, verdicts, k_eval, k_c))
+        tables[name] = table.join(_confidences(run, k_eval, k_c))
     if not tables:
         return pd.DataFrame(columns=COUNTS, index=pd.MultiIndex.from_tuples([], names=INDEX), dtype=np.int64)
     results = pd.concat(tables, names=INDEX)
-    ordered = [name for name in (*COUNTS, *TITLES.values(), CONSISTENCY) if name in results]
+    ours = (*COUNTS, *TITLES.values(), CONSISTENCY)
+    ordered = [name for name in (*ours, *sorted(map(str, set(results) - set(ours)))) if name in results]
     largest_first = sorted(tables, key=lambda name: -len(tables[name]))
     return results.loc[largest_first if datasets is None else list(tables), ordered]
 
@@ -130,8 +129,8 @@ def costs(
     """
     tables = {}
     for name, run in _runs(Path(store), model, datasets).items():
-        found = {TITLES[method]: read_confidence(run, method).tokens.mean() for method in _methods(run)}
-        if not _votes(run, read_verdicts(run), k_eval, k_c).empty:
+        found = {method_title(method): read_confidence(run, method).tokens.mean() for method in methods_of(run)}
+        if not _votes(run, k_eval, k_c).empty:
             found[CONSISTENCY] = round(k_c * mean_tokens(run))
         tables[name] = pd.Series(found, dtype=np.float64)
     return pd.DataFrame(tables).T.rename_axis("dataset")
@@ -171,23 +170,17 @@ def _runs(store: Path, model: str, datasets: Iterable[str] | None) -> dict[str, 
     return {each: find_run(store, name, each, load_dataset(each).evaluation_split) for each in datasets}
 
 
-def _methods(run: Path) -> Sequence[str]:
-    return [method for method in METHODS if confidence_file(run, method).exists()]
-
-
-def _confidences(run: Path, verdicts: pd.DataFrame, k_eval: int, k_c: int) -> pd.DataFrame:
+def _confidences(run: Path, k_eval: int, k_c: int) -> pd.DataFrame:
     """Read the confidences of a run, indexed by question id, a column a method."""
     found = {}
-    for method in _methods(run):
+    for method in methods_of(run):
         kept = read_confidence(run, method)
-        found[TITLES[method]] = pd.Series(kept.values, kept.question_ids)
-    votes = _votes(run, verdicts, k_eval, k_c)
+        found[method_title(method)] = pd.Series(kept.values, kept.question_ids)
+    votes = _votes(run, k_eval, k_c)
     return pd.DataFrame(found if votes.empty else found | {CONSISTENCY: votes})
 
 
-def _votes(run: Path, verdicts: pd.DataFrame, k_eval: int, k_c: int) -> "pd.Series[float]":
+def _votes(run: Path, k_eval: int, k_c: int) -> "pd.Series[float]":
     """Let the k_c samples after the first k_eval vote, where a question has them all."""
-    rows = verdicts[verdicts["sample_index"].between(k_eval, k_eval + k_c - 1)]
-    answers = pd.Series(canonical(run, rows), rows.index, dtype=object).groupby(rows["question_id"])
-    votes = {str(name): list(group) for name, group in answers if len(group) == k_c}
-    return pd.Series(consistency(list(votes.values())), list(votes), dtype=np.float64)
+    found = run_consistency(run, k_eval=k_eval, k_c=k_c)
+    return pd.Series(found.values, found.question_ids, dtype=np.float64)

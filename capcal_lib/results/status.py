@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from capcal_lib.confidence.of_run import METHODS, confidence_file
+from capcal_lib.confidence.of_run import confidence_file, methods_of
 from capcal_lib.errors import InputError
 from capcal_lib.grading import GRADER_VERSION
 from capcal_lib.grading.verdicts import read_verdicts
@@ -90,11 +90,7 @@ def run_status(folder: Path) -> Status:
         writer=writer,
         seconds_left=_seconds_left(lacking, sessions) if writer else math.nan,
         graded=_graded(folder, each.total()),
-        confidences={
-            method: _covered(path, len(each))
-            for method in METHODS
-            if (path := confidence_file(folder, method)).exists()
-        },
+        confidences={method: _covered(confidence_file(folder, method), len(each)) for method in methods_of(folder)},
         features=_covered(folder / FEATURES, len(each)),
     )
 

@@ -13,8 +13,8 @@ from pandas.io.formats.style import Styler
 from capcal_lib.applications.budget import allocate, success_rate
 from capcal_lib.applications.passk import pass_at_k, simulate_pass_at_k
 from capcal_lib.confidence import Confidence, with_fallback
+from capcal_lib.confidence.consistency import Answers, vote_terms
 from capcal_lib.confidence.oracle import oracle_cc_split
-from capcal_lib.confidence.votes import Answers, vote_terms
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Dataset, dataset_names, load_dataset, load_model
 from capcal_lib.metrics import (
@@ -378,7 +378,7 @@ def consistency_table(one: Evaluation, answers: Answers, k_cs: Sequence[int], rn
     """Score response consistency by k_c, with votes apart from mu_hat and with votes among it: one row a k_c.
 
     ``disjoint`` and ``same pool``, the paper's way, are the corrected capability Brier scores of
-    :func:`capcal_lib.confidence.votes.vote_terms`, means over the blocks of a question and then over questions.
+    :func:`capcal_lib.confidence.consistency.vote_terms`, means over the blocks of a question and then over questions.
     ``optimism`` is same pool less disjoint on the same votes, what sharing samples flatters (below 0). Both have
     intervals, ``low`` to ``high`` that of disjoint. ``tokens`` is k_c times the mean length of a sample; ``wrong
     majority`` the share of the votes that elect a wrong answer; ``missing`` the share without any answer;

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from capcal_lib.confidence.of_run import METHODS, confidence_file, read_confidence
+from capcal_lib.confidence.of_run import methods_of, read_confidence
 from capcal_lib.errors import InputError
 from capcal_lib.grading import GRADER_VERSION
 from capcal_lib.grading.verdicts import read_verdicts
@@ -102,9 +102,8 @@ def verify_run(folder: Path) -> Checked:
     else:
         facts.append("not graded")
     names = set(samples["question_id"])
-    for method in METHODS:
-        if confidence_file(folder, method).exists():
-            check(lambda method=method: _confidences(folder, method, names))  # type: ignore[misc]
+    for method in methods_of(folder):
+        check(lambda method=method: _confidences(folder, method, names))  # type: ignore[misc]
     if (folder / FEATURES).exists():
         check(lambda: _features(folder, names, identity))
     if (folder / EXACT).exists():

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from capcal_lib.applications.passk import pass_at_k
 from capcal_lib.book import figures
-from capcal_lib.confidence.votes import Answers
+from capcal_lib.confidence.consistency import Answers
 from capcal_lib.results import diagnosis, tables
 from capcal_lib.results.evaluation import Evaluation
 from capcal_lib.results.tables import EVEN, ORACLE_CC, ORACLE_RC, UNIFORM

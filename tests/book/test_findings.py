@@ -10,7 +10,7 @@ import pytest
 from capcal_lib.applications.budget import allocate, success_rate
 from capcal_lib.book import figures, findings
 from capcal_lib.book.findings import P_TRUE, VERBALIZED
-from capcal_lib.confidence.votes import Answers
+from capcal_lib.confidence.consistency import Answers
 from capcal_lib.metrics.intervals import Interval
 from capcal_lib.reported import load_reported
 from capcal_lib.results import tables

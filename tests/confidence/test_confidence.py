@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from capcal_lib.confidence import estimated, with_fallback
 from capcal_lib.confidence.consistency import consistency
-from capcal_lib.confidence.oracle import oracle_cc, oracle_cc_split, oracle_rc
+from capcal_lib.confidence.oracle import oracle_cc_split
 from capcal_lib.confidence.p_true import NO, YES, p_true, yes_share
 from capcal_lib.confidence.verbalized import KEPT_CHARACTERS, parse_probability, verbalized
 from capcal_lib.errors import InputError
@@ -311,23 +311,10 @@ def test_consistency_equals_its_naive_definition_in_any_order(votes, random):
 # --- Oracles ---
 
 
-def test_oracle_cc_is_the_estimated_expected_accuracy():
-    np.testing.assert_allclose(oracle_cc([3, 0, 5, 0], [4, 4, 5, 0]), [0.75, 0, 1, np.nan])
-
-
-def test_oracle_rc_is_right_as_often_as_the_model():
-    total = np.full(20_000, 8)
-    drawn = oracle_rc(np.full(20_000, 6), total, np.random.default_rng(0))
-    assert set(drawn) == {0, 1}
-    assert drawn.mean() == pytest.approx(0.75, abs=0.01)
-    assert np.isnan(oracle_rc([0], [0], np.random.default_rng(0))).all()
-
-
 def test_the_seed_of_an_oracle_matters():
     counts = np.arange(50), np.full(50, 50)
-    for oracle in (oracle_rc, lambda *args: oracle_cc_split(*args)[0]):
-        first, again, other = (oracle(*counts, np.random.default_rng(seed)).tolist() for seed in (0, 0, 1))
-        assert first == again != other
+    first, again, other = (oracle_cc_split(*counts, np.random.default_rng(seed))[0].tolist() for seed in (0, 0, 1))
+    assert first == again != other
 
 
 def test_a_split_oracle_shares_no_sample_with_its_score():
@@ -351,7 +338,7 @@ def test_the_halves_of_a_split_are_as_noisy_as_samples_drawn_without_replacement
 
 def test_oracles_refuse_counts_that_are_none():
     with pytest.raises(InputError, match="row 1: correct is 5, more than its total"):
-        oracle_cc([1, 5], [4, 4])
+        oracle_cc_split([1, 5], [4, 4], np.random.default_rng(0))
 
 
 # --- On a model whose mu is known ---

@@ -1,20 +1,33 @@
 """The confidences of a run, each asked once."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
+from capcal_lib.cli import app
 from capcal_lib.confidence import of_run
-from capcal_lib.confidence.of_run import METHODS, confidence_file, estimate, read_confidence
+from capcal_lib.confidence.of_run import (
+    METHODS,
+    confidence_file,
+    estimate,
+    methods_of,
+    place_confidence,
+    read_confidence,
+)
 from capcal_lib.confidence.p_true import p_true
 from capcal_lib.confidence.verbalized import verbalized
 from capcal_lib.errors import InputError
-from capcal_lib.grading.verdicts import run_questions
+from capcal_lib.grading.verdicts import grade_run, run_questions
 from capcal_lib.manifests import RECORDED_RUNS, load_model
 from capcal_lib.questions import subset
+from capcal_lib.results import load_results
+from capcal_lib.results.status import run_status
+from capcal_lib.results.verify import verify_run
 from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.engines import open_engine
 from capcal_lib.sampling.engines.simulated import SimulatedEngine
@@ -135,9 +148,13 @@ def test_a_failing_engine_leaves_nothing_half_written(run: Path, monkeypatch: py
 
 
 def test_an_unknown_method_is_refused(run: Path) -> None:
-    for call in (estimate, read_confidence):
-        with pytest.raises(InputError, match=r"unknown method 'guess'; known: p-true, verbalized"):
-            call(run, "guess")
+    with pytest.raises(InputError, match=r"unknown method 'guess'; known: p-true, verbalized"):
+        estimate(run, "guess")
+    with pytest.raises(InputError, match="no guess confidences in .* --from FILE --name guess"):
+        read_confidence(run, "guess")
+    for call in (read_confidence, confidence_file, lambda run, name: place_confidence(run, name, [])):
+        with pytest.raises(InputError, match=r"a method cannot be called '\.\./x'; use letters"):
+            call(run, "../x")
 
 
 def test_a_missing_file_names_the_command(run: Path) -> None:
@@ -164,3 +181,77 @@ def test_the_recorded_confidences_are_made_again() -> None:
     assert kept.question_ids.tolist() == sorted(questions)
     fresh = p_true(open_engine(MODEL), MODEL, [questions[name] for name in kept.question_ids[::20]])
     np.testing.assert_allclose(kept.values[::20], fresh.values, rtol=1e-12)
+
+
+# A method of one's own
+
+
+def rows_for(run: Path) -> list[dict[str, Any]]:
+    return [
+        {"question_id": one.id, "confidence": number / 8, "tokens": number} for number, one in enumerate(sampled(run))
+    ]
+
+
+def test_ones_own_method_is_placed_and_listed(run: Path) -> None:
+    estimate(run, "p-true")
+    placed = place_confidence(run, "length", rows_for(run)[::-1])
+    assert placed.values.tolist() == [number / 8 for number in range(8)]
+    assert placed.tokens.tolist() == list(range(8))
+    assert methods_of(run) == ["p-true", "length"]
+    place_confidence(run, "length", rows_for(run)[1:] + [{"question_id": sampled(run)[0].id, "confidence": ""}])
+    again = read_confidence(run, "length")
+    assert again.status.tolist() == ["missing"] + ["ok"] * 7
+    assert again.tokens[0] == 0
+    with pytest.raises(InputError, match="unknown method 'length'"):
+        estimate(run, "length")
+
+
+@pytest.mark.parametrize("name", ["p-true", "verbalized", "consistency", "correct", "total"])
+def test_the_name_of_something_else_is_refused(run: Path, name: str) -> None:
+    with pytest.raises(InputError, match="is something else already; give your method another name"):
+        place_confidence(run, name, rows_for(run))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"confidence": 1.5}, r"a confidence lies in \[0, 1\] or is NaN; question '.*' has 1\.5"),
+        ({"confidence": "high"}, "row 0, question '.*': 'high' or 0 is no number"),
+        ({"confidence": [1]}, "is no number"),
+        ({"tokens": -1, "confidence": 1}, "tokens cannot be negative"),
+        (
+            {"question_id": "other"},
+            "has not sampled 1 of the 8 questions, such as 'other'; its ids look like 'mini-cap",
+        ),
+        ({"question_id": "mini-capitals/test/capital-of-belize"}, "has more than one confidence|has not sampled"),
+    ],
+)
+def test_rows_that_are_no_confidences_are_refused(run: Path, change: dict[str, Any], message: str) -> None:
+    rows = rows_for(run)
+    before = sorted(run.iterdir())
+    with pytest.raises(InputError, match=message):
+        place_confidence(run, "length", [rows[0] | change, *rows[1:]])
+    with pytest.raises(InputError, match="row 0 has no column 'confidence', it has question_id, s"):
+        place_confidence(run, "length", [{"question_id": rows[0]["question_id"], "s": 0.5}])
+    assert sorted(run.iterdir()) == before
+
+
+def test_ones_own_method_by_command_is_a_column_and_known_to_status_and_verify(run: Path) -> None:
+    store, file = run.parents[2], run.parents[2] / "length.csv"
+    file.write_text("question_id,confidence\n" + "".join(f"{one.id},0.25\n" for one in sampled(run)[1:]))
+    asked = ["--model", "simulated", "--dataset", SET, "--store", str(store)]
+    grade_run(run)
+    done = CliRunner().invoke(app, ["confidence", *asked, "--from", str(file), "--name", "length"])
+    assert done.stdout == "length: 7 ok, 0 fallback, 1 missing; 0 tokens\n"
+    results = load_results(store, "simulated")
+    assert list(results) == ["correct", "total", "length"]
+    assert results["length"].isna().sum() == 1
+    assert run_status(run).confidences == {"length": "yes"}
+    assert verify_run(run).problems == ()
+    sample("simulated", SET, k=1, limit=9, store=store)
+    assert run_status(run).confidences == {"length": "8 of 9"}
+    assert "length confidences missing: 1" in " ".join(verify_run(run).problems)
+    for wrong in ([], ["--method", "p-true", "--from", str(file)], ["--name", "x"], ["--from", str(file)]):
+        refused = CliRunner().invoke(app, ["confidence", *asked, *wrong])
+        assert isinstance(refused.exception, InputError)
+        assert "say either --method, or --from FILE and --name NAME" in str(refused.exception)

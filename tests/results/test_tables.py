@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capcal_lib.confidence import estimated
-from capcal_lib.confidence.votes import Answers, vote_terms
+from capcal_lib.confidence.consistency import Answers, vote_terms
 from capcal_lib.grading.counts import Counts
 from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.metrics.intervals import binomial_interval

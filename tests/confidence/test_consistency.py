@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capcal_lib.confidence.consistency import consistency
-from capcal_lib.confidence.votes import Answers, read_answers, vote_terms
+from capcal_lib.confidence.consistency import Answers, consistency, read_answers, vote_terms
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import RECORDED_RUNS
 from tests.results.test_evaluation import by_hand, make
