@@ -1,0 +1,156 @@
+"""Score results: capability Brier scores with intervals over questions, and which method may be the best."""
+
+import warnings
+from typing import Literal, get_args
+from zlib import crc32
+
+import numpy as np
+import pandas as pd
+
+from capcal_lib.errors import unknown
+from capcal_lib.manifests import load_dataset
+from capcal_lib.metrics import (
+    FewQuestionsWarning,
+    Interval,
+    capability_brier_terms,
+    compare,
+    correctness_variance_terms,
+    mean_interval,
+    uniform_baseline_brier_terms,
+)
+from capcal_lib.results.results import COUNTS, ORACLE_CC, ORACLE_RC, UNIFORM, subjects
+
+Protocol = Literal["corrected", "paper"]
+MISSING_AS = 0.5  # the confidence that the paper's code gives a question without one
+
+
+def methods(results: pd.DataFrame) -> list[str]:
+    """List the methods of results: its columns after the counts."""
+    return [name for name in map(str, results) if name not in COUNTS]
+
+
+def brier_terms(results: pd.DataFrame, *, protocol: Protocol = "corrected") -> pd.DataFrame:
+    """Return the capability Brier term of each question by each method, under the index of ``results``.
+
+    The columns are Uniform random, the methods, Oracle RC and Oracle CC; the first and the last two are exact
+    expectations. NaN is not scored: a question without a confidence, or with fewer than two scored samples. By the
+    paper's protocol terms are plug-in, and a missing confidence is 0.5.
+    """
+    if protocol not in get_args(Protocol):
+        raise unknown("protocol", protocol, get_args(Protocol))
+    corrected = protocol == "corrected"
+    terms = pd.DataFrame(np.nan, index=results.index, columns=[UNIFORM, *methods(results), ORACLE_RC, ORACLE_CC])
+    scored = results[results["total"] > 1]
+    if scored.empty:
+        return terms
+    counts = scored["correct"].to_numpy(), scored["total"].to_numpy()
+    terms.loc[scored.index, UNIFORM] = uniform_baseline_brier_terms(*counts, corrected=corrected)
+    terms.loc[scored.index, ORACLE_RC] = correctness_variance_terms(*counts, corrected=corrected)
+    terms.loc[scored.index, ORACLE_CC] = 0.0
+    for method in methods(results):
+        confidence = scored[method] if corrected else _filled(scored[method])
+        there = scored[confidence.notna()]
+        if len(there):
+            triple = confidence[confidence.notna()], there["correct"], there["total"]
+            terms.loc[there.index, method] = capability_brier_terms(*triple, corrected=corrected)
+    return terms
+
+
+def _filled(confidence: "pd.Series[float]") -> "pd.Series[float]":
+    """Fill missing confidences as the paper's code does, on the data sets where the method was asked at all."""
+    asked = confidence.groupby(level="dataset").transform("count") > 0
+    return confidence.mask(confidence.isna() & asked, MISSING_AS)
+
+
+def score(results: pd.DataFrame, *, seed: int = 0, protocol: Protocol = "corrected") -> pd.DataFrame:
+    """Score every method on every data set by its capability Brier score; lower is better.
+
+    Parameters
+    ----------
+    results
+        As ``load_results`` gives them, with any further columns of confidences.
+    seed
+        Of the resampling over questions, or over the subjects in which they come.
+    protocol
+        ``corrected`` subtracts what mu_hat's own noise adds, and leaves missing confidences out; ``paper`` does
+        neither: plug-in scores, a missing confidence being 0.5.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by (dataset, method): ``brier``, with the 95 % interval ``low`` to ``high`` for questions like these;
+        ``plug_in``, the uncorrected score of the same questions; ``may_be_best``, whether the method is not
+        significantly worse than the best on the questions that all methods scored, oracles aside; ``missing``
+        confidences; scored ``questions``; and ``few``, whether a few of them carry the variance, so that the interval
+        may be too narrow. The corrected score is unbiased, so it may fall below zero. A method without any confidence
+        on a data set has no row there.
+
+    Raises
+    ------
+    InputError
+        For an unknown protocol.
+
+    Examples
+    --------
+    >>> from capcal_lib.manifests import RECORDED_RUNS
+    >>> from capcal_lib.results import load_results
+    >>> scores = score(load_results(RECORDED_RUNS, "smollm2-135m", datasets=["mini-exam"]))
+    >>> round(float(scores.loc[("mini-exam", "Uniform random"), "brier"]), 4)
+    0.1722
+    """
+    terms, plug_in = brier_terms(results, protocol=protocol), _plug_in_terms(results)
+    groups = subjects(results)
+    rows = []
+    for dataset in map(str, dict.fromkeys(results.index.get_level_values("dataset"))):
+        own = terms.loc[[dataset]].dropna(axis="columns", how="all")
+        clusters = groups[own.index] if load_dataset(dataset).clustered else None
+        may_be_best = _may_be_best(own.drop(columns=[ORACLE_RC, ORACLE_CC], errors="ignore"), clusters, seed)
+        for method in map(str, own):
+            scored = own[method].dropna().index
+            interval, few = _interval(own[method], clusters, _generator(seed, dataset))
+            rows.append(
+                {
+                    "dataset": dataset,
+                    "method": method,
+                    "brier": interval.estimate,
+                    "low": interval.low,
+                    "high": interval.high,
+                    "plug_in": plug_in[method][scored].mean(),
+                    "may_be_best": method in may_be_best,
+                    "missing": int(results[method][own.index].isna().sum()) if method in results else 0,
+                    "questions": len(scored),
+                    "few": few,
+                }
+            )
+    columns = ["dataset", "method", "brier", "low", "high", "plug_in", "may_be_best", "missing", "questions", "few"]
+    return pd.DataFrame(rows, columns=columns).set_index(["dataset", "method"])
+
+
+def _interval(
+    terms: "pd.Series[float]", clusters: "pd.Series[str] | None", rng: np.random.Generator
+) -> tuple[Interval, bool]:
+    """Return the mean with its interval, and whether a few questions carry it; Oracle CC is 0 by definition."""
+    if terms.name == ORACLE_CC:
+        return Interval(0.0, 0.0, 0.0), False
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", FewQuestionsWarning)
+        interval = mean_interval(terms, rng=rng, clusters=clusters)
+    return interval, any(issubclass(each.category, FewQuestionsWarning) for each in caught)
+
+
+def _may_be_best(terms: pd.DataFrame, clusters: "pd.Series[str] | None", seed: int) -> set[str]:
+    if terms.empty:
+        return set()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FewQuestionsWarning)  # said of each interval
+        table = compare(terms, rng=np.random.default_rng(seed), clusters=clusters)
+    return set(table.index[table["may_be_best"]])
+
+
+def _plug_in_terms(results: pd.DataFrame) -> pd.DataFrame:
+    return brier_terms(results, protocol="paper")
+
+
+def _generator(seed: int, dataset: object) -> np.random.Generator:
+    """Return a data set's own generator, so that its numbers do not depend on which other sets are there."""
+    return np.random.default_rng([seed, crc32(str(dataset).encode())])

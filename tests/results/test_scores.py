@@ -1,0 +1,81 @@
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from capcal_lib.errors import InputError
+from capcal_lib.results import brier_terms, methods, score
+
+NAN = np.nan
+
+
+def results(rows: dict[str, list[float]], dataset: str = "mini-exam") -> pd.DataFrame:
+    columns = ["correct", "total", "P(True)", "Verbalized confidence"]
+    index = pd.MultiIndex.from_product([[dataset], rows], names=["dataset", "question_id"])
+    return pd.DataFrame(list(rows.values()), index=index, columns=columns).astype({"correct": int, "total": int})
+
+
+FOUR = results({"a": [3, 4, 0.5, 1], "b": [0, 4, 0.25, NAN], "c": [4, 4, 1, NAN], "d": [1, 1, 0.5, 1]})
+
+
+def test_terms_by_hand() -> None:
+    terms = brier_terms(FOUR).loc["mini-exam"]
+    assert methods(FOUR) == ["P(True)", "Verbalized confidence"]
+    assert list(terms) == ["Uniform random", "P(True)", "Verbalized confidence", "Oracle RC", "Oracle CC"]
+    np.testing.assert_allclose(terms["P(True)"], [1 / 16 - 3 / 16 / 3, 1 / 16, 0, NAN], atol=1e-15)
+    np.testing.assert_allclose(terms["Verbalized confidence"], [1 / 16 - 3 / 16 / 3, NAN, NAN, NAN], atol=1e-15)
+    np.testing.assert_allclose(terms["Oracle RC"], [3 * 1 / (4 * 3), 0, 0, NAN])
+    np.testing.assert_allclose(terms["Uniform random"], [1 / 3 - 3 / 12, 1 / 3, 1 / 3, NAN])
+
+
+def test_the_papers_protocol_is_plug_in_and_fills_gaps_with_one_half() -> None:
+    terms = brier_terms(FOUR, protocol="paper").loc["mini-exam"]
+    np.testing.assert_allclose(terms["Verbalized confidence"], [1 / 16, 1 / 4, 1 / 4, NAN])
+    np.testing.assert_allclose(terms["Oracle RC"], [3 / 16, 0, 0, NAN])
+    never = FOUR.assign(**{"Verbalized confidence": NAN})
+    assert brier_terms(never, protocol="paper")["Verbalized confidence"].isna().all()  # never asked is no gap
+
+
+def test_scores_by_hand() -> None:
+    table = score(FOUR)
+    assert table.index.names == ["dataset", "method"]
+    row = table.loc[("mini-exam", "P(True)")]
+    assert row["brier"] == pytest.approx(1 / 48)
+    assert row["plug_in"] == pytest.approx((1 / 16 + 1 / 16) / 3)
+    assert row["low"] <= row["brier"] <= row["high"]
+    assert (row["missing"], row["questions"]) == (0, 3)
+    verbalized = table.loc[("mini-exam", "Verbalized confidence")]
+    assert (verbalized["missing"], verbalized["questions"]) == (2, 1)
+    paper = score(FOUR, protocol="paper").loc[("mini-exam", "Verbalized confidence")]
+    assert paper["brier"] == paper["plug_in"] == pytest.approx((1 / 16 + 1 / 4 + 1 / 4) / 3)
+
+
+def test_oracles_are_never_the_best() -> None:
+    table = score(FOUR).loc["mini-exam"]
+    assert not table.loc[["Oracle RC", "Oracle CC"], "may_be_best"].any()
+    assert table["may_be_best"].any()
+
+
+@settings(max_examples=5, deadline=None)
+@given(st.permutations(list(range(12))), st.integers(0, 3))
+def test_neither_the_order_of_rows_nor_other_data_sets_change_a_score(order: list[int], seed: int) -> None:
+    rng = np.random.default_rng(3)
+    some = results({f"q{i:02}": [rng.integers(0, 9), 8, rng.random(), rng.random()] for i in range(12)})
+    other = results({f"p{i}": [i, 8, 0.5, NAN] for i in range(6)}, "mini-capitals")
+    alone = score(some, seed=seed)
+    together = score(pd.concat([other, some.iloc[order]]).sort_index(), seed=seed)
+    pd.testing.assert_frame_equal(together.loc[["mini-exam"]], alone)
+    shuffled = score(some.iloc[order], seed=seed)
+    columns = ["brier", "plug_in", "missing", "questions"]
+    pd.testing.assert_frame_equal(shuffled[columns], alone[columns])
+
+
+def test_empty_results_have_no_scores() -> None:
+    assert score(FOUR.iloc[:0]).empty
+    assert score(FOUR[FOUR["total"] < 2]).empty
+
+
+def test_an_unknown_protocol_is_refused() -> None:
+    with pytest.raises(InputError, match="unknown protocol 'papers'; known: corrected, paper"):
+        score(FOUR, protocol="papers")  # type: ignore[arg-type]
