@@ -40,6 +40,7 @@ BinomialMethod = Literal["jeffreys", "wilson", "clopper-pearson", "wald"]
 RESAMPLES = 10_000
 MANY = 1_000  # questions or clusters from which closed forms are as good as resampling
 CARRIED_BY = 6  # fewer questions than these that carry the variance are few
+NO_RESAMPLING = 3  # fewer than these are too few to resample
 
 
 class Interval(NamedTuple):
@@ -162,7 +163,7 @@ def mean_interval(
     closed form. A single question, which says nothing about its spread, has NaN limits.
 
     Rare gross misses are covered only where some were seen. A :class:`FewQuestionsWarning` says so where the variance
-    comes from a few questions.
+    comes from a few questions; where it comes from fewer than three, the limit is that of unseen questions.
 
     References: Efron and Tibshirani, "An introduction to the bootstrap" (1993), section 12.5; Hall, "On the removal of
     skewness by transformation", Journal of the Royal Statistical Society B 54 (1992).
@@ -303,8 +304,12 @@ def _limits(means: _Means, draws: _Draws | None, level: float, *, stacklevel: in
             unseen = betaincinv(0.5, units + 0.5, (np.arange(len(t)) + 0.5) / len(t))
             furthest = np.quantile(shift + unseen * (top - shift), tails[1])
             lowest = np.quantile(shift + unseen * (bottom - shift), tails[0])
-            low[j], high[j] = estimate + max(-above, lowest), estimate + min(-below, furthest)
-            is_few = carriers < CARRIED_BY and (-below > furthest or -above < lowest)
+            reached_high, reached_low = -below >= furthest, -above <= lowest
+            if carriers < NO_RESAMPLING:  # the side on which the few lie
+                reached_high, reached_low = (e**3).sum() >= 0 or reached_high, (e**3).sum() < 0 or reached_low
+            high[j] = estimate + (furthest if reached_high else -below)
+            low[j] = estimate + (lowest if reached_low else -above)
+            is_few = carriers < CARRIED_BY and (reached_high or reached_low)
         if is_few:
             few.append(round(carriers))
     if few:

@@ -1,4 +1,5 @@
 import math
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -6,17 +7,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
-from scipy.stats import beta, betabinom, binom, binomtest, bootstrap
+from scipy.stats import beta, betabinom, binom, binomtest, norm
 
 from capcal_lib.errors import InputError
-from capcal_lib.metrics.intervals import (
+from capcal_lib.metrics import (
+    FewQuestionsWarning,
     binomial_interval,
-    bootstrap_mean,
-    bootstrap_means,
+    capability_brier,
+    capability_brier_terms,
+    compare,
     coverage_probability,
-    paired_difference,
+    mean_interval,
+    sampling_interval,
     wald_sample_size,
 )
+from capcal_lib.metrics.intervals import bootstrap_mean, bootstrap_means, paired_difference
 
 METHODS = ["jeffreys", "wilson", "clopper-pearson", "wald"]
 
@@ -137,93 +142,176 @@ def test_sample_size_at_the_ends():
             wald_sample_size(**options)
 
 
-# Means over questions
-
-
-def naive_bootstrap(terms, seed, resamples, clusters=None):
-    """One resample at a time, the questions of each drawn cluster listed."""
-    generator = rng(seed)
-    groups = [[term] for term in terms]
-    if clusters is not None:
-        groups = [
-            [t for t, label in zip(terms, clusters, strict=True) if label == want] for want in dict.fromkeys(clusters)
-        ]
-    means = []
-    for _ in range(resamples):
-        drawn = [term for unit in generator.integers(len(groups), size=len(groups)) for term in groups[unit]]
-        means.append(sum(drawn) / len(drawn))
-    return np.quantile(means, [0.025, 0.975])
-
+# For questions like these
 
 TERMS = rng(5).random(40)
-LABELS = [f"subject {label}" for label in rng(6).integers(7, size=40)]
+LABELS = [f"subject {label}" for label in rng(6).integers(12, size=40)]
+
+
+def quiet(call, *arguments, **options):
+    """Call; return the result, and whether it warned of few questions."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = call(*arguments, **options)
+    return result, any(issubclass(each.category, FewQuestionsWarning) for each in caught)
+
+
+def naive_studentised(terms, seed, clusters=None, resamples=10_000):
+    """One resample at a time, drawn clusters listed; the ratio of sums and its linearised error."""
+    generator = rng(seed)
+    labels = range(len(terms)) if clusters is None else clusters
+    groups = [[t for t, at in zip(terms, labels, strict=True) if at == want] for want in dict.fromkeys(labels)]
+
+    def mean_and_error(drawn):
+        sizes = np.array([len(group) for group in drawn])
+        mean = sum(map(sum, drawn)) / sizes.sum()
+        residuals = np.array([sum(group) for group in drawn]) - mean * sizes
+        return mean, math.sqrt(len(drawn) / (len(drawn) - 1) * (residuals @ residuals)) / sizes.sum()
+
+    mean, error = mean_and_error(groups)
+    units = len(groups)
+    drawn = (mean_and_error([groups[at] for at in generator.integers(units, size=units)]) for _ in range(resamples))
+    t = [(each - mean) / spread for each, spread in drawn]
+    below, above = np.quantile(t, [0.025, 0.975], method="closest_observation")
+    return mean, mean - above * error, mean - below * error
 
 
 @pytest.mark.parametrize("clusters", [None, LABELS])
-def test_bootstrap_equals_the_naive_one_draw_for_draw(clusters):
-    interval = bootstrap_mean(TERMS, rng=rng(1), resamples=3000, clusters=clusters)
-    assert interval.estimate == pytest.approx(TERMS.mean())
-    np.testing.assert_allclose(interval[1:], naive_bootstrap(TERMS, 1, 3000, clusters), rtol=1e-12)
+def test_few_questions_have_studentised_limits(clusters):
+    found = mean_interval(TERMS, rng=rng(1), clusters=clusters)
+    assert found == pytest.approx(naive_studentised(TERMS, 1, clusters), abs=1e-9)
 
 
-def test_bootstrap_of_many_questions_is_the_normal_interval():
-    terms = rng(2).random(4000)
-    interval = bootstrap_mean(terms, rng=rng(3), level=0.9)
-    half_width = 1.6449 * terms.std() / math.sqrt(4000)
-    assert interval.low == pytest.approx(terms.mean() - half_width, abs=0.05 * half_width)
-    assert interval.high == pytest.approx(terms.mean() + half_width, abs=0.05 * half_width)
+def test_many_questions_have_limits_that_halls_transformation_makes_normal():
+    terms = rng(3).exponential(size=4000) / 10
+    mean, error = terms.mean(), terms.std(ddof=1) / math.sqrt(4000)
+    skewness = ((terms - mean) ** 3).mean() / terms.std() ** 3 / math.sqrt(4000)
+    for limit, z in zip(mean_interval(terms, rng=rng())[1:], [1.959964, -1.959964], strict=True):
+        t = (mean - limit) / error
+        assert t + skewness * t**2 / 3 + skewness**2 * t**3 / 27 + skewness / 6 == pytest.approx(z, abs=1e-6)
+    resampled = mean_interval(terms[:999], rng=rng())
+    again = mean_interval(np.append(terms[:999], terms[:999].mean()), rng=rng())
+    np.testing.assert_allclose(resampled, again, atol=0.05 * (again.high - again.low))
 
 
-def test_bootstrap_follows_the_seed():
-    first, again, other = (bootstrap_mean(TERMS, rng=rng(seed)) for seed in (1, 1, 2))
-    assert first == again
-    assert first != other
+def test_a_million_questions_need_no_resampling():
+    terms = np.tile(rng(2).random(1000), 1000)
+    found = mean_interval(terms, rng=rng())
+    assert found[1:] == pytest.approx(norm.interval(0.95, terms.mean(), terms.std() / 1000), abs=1e-6)
 
 
-def test_clusters_that_agree_within_widen_the_interval():
-    terms = np.repeat(rng(4).random(20), 10)
-    labels = np.repeat(np.arange(20), 10)
-    alone, together = (bootstrap_mean(terms, rng=rng(1), clusters=clusters) for clusters in (None, labels))
-    assert together.estimate == alone.estimate
-    assert (together.high - together.low) > 2.5 * (alone.high - alone.low)  # sqrt(10), in expectation
+@pytest.mark.parametrize("n", [2, 30, 5000])
+def test_equal_terms_have_the_limit_of_jeffreys(n):
+    limits = binomial_interval([0, n], n)
+    assert mean_interval(np.zeros(n), rng=rng()) == pytest.approx((0, *limits[0]))
+    assert mean_interval(np.ones(n), rng=rng()) == pytest.approx((1, *limits[1]))
+    unseen = limits[0, 1]
+    assert mean_interval([0.3] * n, rng=rng()) == pytest.approx((0.3, 0.3 - 0.3 * unseen, 0.3 + 0.7 * unseen))
+    assert mean_interval([-0.1] * n, rng=rng()) == pytest.approx((-0.1, -0.1 - 0.9 * unseen, -0.1 + 1.1 * unseen))
 
 
-def test_one_question_per_cluster_is_no_clustering():
-    alone, together = (bootstrap_mean(TERMS, rng=rng(1), clusters=clusters) for clusters in (None, range(40)))
-    assert together == pytest.approx(alone)
+def test_limits_reach_no_further_than_unseen_questions_can_take_them():
+    for gross in (1, 2, 3):
+        interval, warned = quiet(mean_interval, np.r_[np.zeros(30 - gross), np.ones(gross)], rng=rng())
+        assert warned
+        seen_and_one_more = binomial_interval([gross + 1], 31, method="clopper-pearson")[0, 1]
+        assert interval.estimate < interval.high < seen_and_one_more
+        assert -0.01 < interval.low < interval.estimate
 
 
-def test_paired_difference_resamples_the_same_questions():
-    other = rng(7).random(40)
-    difference = paired_difference(TERMS, other, rng=rng(1), clusters=LABELS)
-    assert difference == bootstrap_mean(TERMS - other, rng=rng(1), clusters=LABELS)
-    back = paired_difference(other, TERMS, rng=rng(1), clusters=LABELS)
-    np.testing.assert_allclose(back, [-difference.estimate, -difference.high, -difference.low])
+@pytest.mark.parametrize(("n", "gross"), [(30, 1), (30, 2), (60, 3), (200, 2), (200, 3), (5000, 4)])
+def test_rare_gross_misses_warn(n, gross):
+    terms = np.r_[rng(1).random(n - gross) / 50, np.full(gross, 0.95)]
+    with pytest.warns(FewQuestionsWarning, match=f"comes from about {gross} of {n} questions"):
+        mean_interval(terms, rng=rng())
 
 
-def test_methods_that_differ_by_a_constant_differ_for_sure():
-    interval = paired_difference(TERMS, TERMS + 0.1, rng=rng())
-    np.testing.assert_allclose(interval, [-0.1, -0.1, -0.1])
+def test_a_mean_that_many_questions_carry_does_not_warn():
+    for n in (30, 100, 5000):
+        assert not quiet(mean_interval, rng(n).random(n), rng=rng())[1]
+
+
+def world(kind, generator, n):
+    """Confidences and expected accuracies of questions."""
+    mu = generator.beta(0.3, 0.3, n)
+    if kind == "u-shaped":
+        return np.clip(mu + generator.normal(0, 0.25, n), 0, 1), mu
+    if kind == "sparse":
+        return np.zeros(n), np.where(generator.random(n) < 0.85, 0, generator.beta(0.5, 1, n))
+    miss = generator.random(n) < {"gross": 0.1, "rare gross": 0.01}[kind]
+    return np.where(miss, mu < 0.5, np.clip(mu + generator.normal(0, 0.05, n), 0, 1)), mu
+
+
+@pytest.mark.parametrize("n", [30, 60, 200])
+@pytest.mark.parametrize("kind", ["u-shaped", "sparse", "gross", "rare gross"])
+def test_the_interval_holds_the_score_of_all_questions_like_these(kind, n, monkeypatch):
+    monkeypatch.setattr("capcal_lib.metrics.intervals.RESAMPLES", 1000)
+    s, mu = world(kind, rng(0), 1_000_000)
+    truth = np.mean((s - mu) ** 2)
+    generator, held, warned = rng(n), [], []
+    for _ in range(250):
+        s, mu = world(kind, generator, n)
+        terms = capability_brier_terms(s, generator.binomial(100, mu), 100, corrected=True)
+        interval, few = quiet(mean_interval, terms, rng=generator)
+        held.append(interval.low <= truth <= interval.high)
+        warned.append(few or (np.max(s - mu) < 0.5 and np.max(mu - s) < 0.5))  # none seen, none to warn of
+    if kind == "rare gross":
+        assert np.mean(warned) > 0.9
+    else:
+        assert np.mean(held) > 0.93 - 0.02  # with the error of 250 runs
+
+
+def test_missing_terms_are_left_out():
+    gaps, labels = np.insert(TERMS, [3, 20], np.nan), np.insert(np.array(LABELS, object), [3, 20], "of nobody")
+    assert mean_interval(gaps, rng=rng(1)) == mean_interval(TERMS, rng=rng(1))
+    expected = mean_interval(TERMS, rng=rng(1), clusters=np.unique(LABELS, return_inverse=True)[1])
+    assert mean_interval(gaps, rng=rng(1), clusters=labels) == pytest.approx(expected)
+    assert np.isnan(mean_interval([np.nan, np.nan], rng=rng())).all()
 
 
 @pytest.mark.parametrize(("terms", "clusters"), [([0.3], None), ([0.2, 0.4], ["algebra", "algebra"])])
 def test_a_single_unit_has_no_known_limits(terms, clusters):
-    interval = bootstrap_mean(terms, rng=rng(), clusters=clusters)
+    interval = mean_interval(terms, rng=rng(), clusters=clusters)
     assert interval.estimate == pytest.approx(0.3)
-    assert math.isnan(interval.low)
-    assert math.isnan(interval.high)
+    assert np.isnan(interval[1:]).all()
 
 
-def test_bootstrap_takes_lists_and_series():
-    expected = bootstrap_mean(TERMS, rng=rng(), clusters=LABELS)
-    assert bootstrap_mean(list(TERMS), rng=rng(), clusters=pd.Series(LABELS)) == expected
-    assert bootstrap_mean(pd.Series(TERMS), rng=rng(), clusters=np.array(LABELS)) == expected
+@pytest.mark.parametrize("n", [40, 3000])
+def test_the_interval_mirrors_follows_the_seed_and_does_not_see_order_or_labels(n):
+    terms, labels = rng(5).random(n) - 0.5, rng(6).integers(n // 3, size=n)
+    first = mean_interval(terms, rng=rng(1), clusters=labels)
+    width = first.high - first.low
+    assert first == mean_interval(terms, rng=rng(1), clusters=labels)
+    assert first == pytest.approx(
+        mean_interval(terms, rng=rng(1), clusters=[f"s{n - each:05}" for each in labels]), abs=0.03 * width
+    )
+    shuffled = rng(2).permutation(n)
+    assert first == pytest.approx(
+        mean_interval(terms[shuffled], rng=rng(1), clusters=labels[shuffled]), abs=0.03 * width
+    )
+    mirrored = mean_interval(-terms, rng=rng(1), clusters=labels)
+    assert first == pytest.approx((-mirrored.estimate, -mirrored.high, -mirrored.low), abs=0.01 * width)
+
+
+def test_clusters_that_agree_within_widen_the_interval():
+    terms, labels = np.repeat(rng(4).random(20), 10), np.repeat(np.arange(20), 10)
+    alone, together = (mean_interval(terms, rng=rng(1), clusters=clusters) for clusters in (None, labels))
+    assert together.estimate == pytest.approx(alone.estimate)
+    assert (together.high - together.low) > 2.5 * (alone.high - alone.low)  # sqrt(10), in expectation
+    assert mean_interval(TERMS, rng=rng(1), clusters=range(40)) == pytest.approx(mean_interval(TERMS, rng=rng(1)))
+
+
+def test_series_of_terms_and_clusters_are_aligned():
+    terms, labels = pd.Series(TERMS), pd.Series(LABELS)
+    expected = mean_interval(TERMS, rng=rng(), clusters=LABELS)
+    assert mean_interval(terms, rng=rng(), clusters=labels.sample(frac=1, random_state=1)) == expected
+    with pytest.raises(InputError, match="the index of clusters is not that of terms"):
+        mean_interval(terms, rng=rng(), clusters=labels.set_axis(range(1, 41)))
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"terms": [0.1, float("nan")]}, "row 1: term is nan, but must be finite; leave out what was not scored"),
         ({"terms": [np.inf, 0.1]}, "row 0: term is inf, but must be finite"),
         ({"terms": []}, "term is empty"),
         ({"clusters": ["a"]}, "equally many rows are needed, one per question; terms has 2, clusters has 1"),
@@ -232,91 +320,154 @@ def test_bootstrap_takes_lists_and_series():
         ({"clusters": "ab"}, "clusters must be one-dimensional, one label per question; got shape ()"),
         ({"rng": 0}, "rng must be a numpy random generator, such as np.random.default_rng(0); got 0"),
         ({"rng": None}, "rng must be a numpy random generator"),
-        ({"resamples": 0}, "resamples must be a whole number from 1"),
         ({"level": 1.5}, "level must lie between 0 and 1"),
     ],
 )
-def test_bad_bootstraps_are_refused(options, message):
+def test_bad_means_are_refused(options, message):
     with pytest.raises(InputError) as error:
-        bootstrap_mean(**{"terms": [0.1, 0.2], "rng": rng(), **options})
+        mean_interval(**{"terms": [0.1, 0.2], "rng": rng(), **options})
     assert str(error.value).startswith(message)
 
 
-def test_a_pair_must_be_of_the_same_questions():
-    with pytest.raises(InputError, match="terms_a has 2, terms_b has 1"):
-        paired_difference([0.1, 0.2], [0.1], rng=rng())
-    with pytest.raises(InputError, match="row 0: term is inf"):
-        paired_difference([np.inf], [np.inf], rng=rng())
+# For these questions
 
 
-# Several means at once
-
-COLUMNS = np.column_stack([TERMS, rng(8).random(40), TERMS - rng(8).random(40)])
-
-
-@pytest.mark.parametrize("clusters", [None, LABELS])
-def test_columns_share_their_draws_and_equal_each_on_its_own(clusters):
-    together = bootstrap_means(COLUMNS, rng=rng(1), clusters=clusters)
-    for column, interval in zip(COLUMNS.T, together, strict=True):
-        assert interval == pytest.approx(bootstrap_mean(column, rng=rng(1), clusters=clusters))
-
-
-@pytest.mark.parametrize("clusters", [None, LABELS])
-def test_missing_terms_are_left_out_of_their_own_column(clusters):
-    gaps = COLUMNS.copy()
-    gaps[::3, 1] = np.nan
-    found = bootstrap_means(gaps, rng=rng(1), resamples=300, clusters=clusters)
-    whole = bootstrap_means(COLUMNS, rng=rng(1), resamples=300, clusters=clusters)
-    assert found[0] == pytest.approx(whole[0])
-    assert found[1].estimate == pytest.approx(np.nanmean(gaps[:, 1]))
-    labels = list(range(40)) if clusters is None else clusters
-    groups = [
-        [t for t, label in zip(gaps[:, 1], labels, strict=True) if label == each] for each in dict.fromkeys(labels)
-    ]
-    generator, means = rng(1), []
-    for _ in range(300):
-        drawn = [t for unit in generator.integers(len(groups), size=len(groups)) for t in groups[unit]]
-        means.append(np.nanmean(drawn))
-    np.testing.assert_allclose(found[1][1:], np.quantile(means, [0.025, 0.975]), rtol=1e-12)
+@pytest.mark.parametrize("n", [10, 100])
+@pytest.mark.parametrize("confidence", ["of mu", "one half"])
+def test_the_sampling_interval_holds_the_score_of_these_questions(confidence, n):
+    mu = rng(1).beta(0.3, 0.3, 200)
+    s = mu**2 if confidence == "of mu" else np.full(200, 0.5)
+    truth, held = np.mean((s - mu) ** 2), []
+    for seed in range(300):
+        interval = sampling_interval(s, rng(seed).binomial(n, mu), n)
+        held.append(interval.low <= truth <= interval.high)
+    assert np.mean(held) > 0.94
 
 
-def test_columns_that_are_empty_or_of_one_unit_have_no_limits():
-    terms = np.array([[np.nan, 0.2, 0.1], [np.nan, np.nan, 0.3]])
-    none, single, both = bootstrap_means(terms, rng=rng())
-    assert np.isnan(none).all()
-    assert single.estimate == 0.2
-    assert np.isnan(single[1:]).all()
-    assert np.isfinite(both).all()
-    assert np.isnan(bootstrap_means(terms, rng=rng(), clusters=["a", "a"])[2][1:]).all()
+def test_the_sampling_variance_is_that_of_a_corrected_term():
+    """Over all outcomes, with mu known; the interval puts an estimate in place of mu."""
+    n, mu, s = 50, 0.4, 0.7
+    counts = np.arange(n + 1)
+    chance, terms = binom.pmf(counts, n, mu), capability_brier_terms(s, counts, n, corrected=True)
+    error = math.sqrt(chance @ (terms - chance @ terms) ** 2)
+    interval = sampling_interval([s], [round(mu * n)], n)
+    assert interval.estimate == capability_brier([s], [round(mu * n)], n, corrected=True)
+    assert (interval.high - interval.low) / 2 / 1.959964 == pytest.approx(error, rel=0.02)
 
 
-def test_a_resample_without_any_term_says_nothing():
-    terms = np.full((6, 1), np.nan)
-    terms[:2, 0] = 0.1, 0.5
-    (interval,) = bootstrap_means(terms, rng=rng())
-    assert interval[1:] == (0.1, 0.5)
+def test_samples_that_all_agree_leave_a_doubt_and_bad_counts_are_refused():
+    low, high = sampling_interval([0.0, 1.0], [0, 10], 10)[1:]
+    assert low < 0 < high
+    with pytest.raises(InputError, match="row 0: total is 1, but 2 scored samples are needed"):
+        sampling_interval([0.5], [1], [1])
+
+
+# Methods
+
+
+def test_a_comparison_has_the_intervals_of_the_means_and_shares_its_questions():
+    frame = pd.DataFrame({"a": TERMS, "b": rng(8).random(40), "none": np.nan}, index=[f"q{at}" for at in range(40)])
+    frame.loc["q3", "b"] = np.nan
+    found = compare(frame, rng=rng(1))
+    for name in "ab":
+        expected = mean_interval(frame[name].drop("q3"), rng=rng(1))
+        assert found.loc[name, ["estimate", "low", "high"]].tolist() == pytest.approx(expected, abs=0.01)
+    assert found.loc["none", ["estimate", "low", "high"]].isna().all()
+    assert found.index.tolist() == ["a", "b", "none"]
+    assert found["may_be_best"].tolist() == [True, True, False]
+    assert found["may_be_best"].dtype == bool
+
+
+def test_the_lowest_is_looked_for_on_common_questions():
+    """On its own questions, which are easier, the worse method has the lower mean."""
+    good = np.r_[np.full(50, 0.1), np.full(50, 0.5)] + rng(1).random(100) / 20
+    frame = pd.DataFrame({"good": good, "worse": np.where(np.arange(100) < 50, good + 0.05, np.nan)})
+    frame.loc[0, "worse"] += 0.01  # the difference is not the same everywhere
+    assert frame["worse"].mean() < frame["good"].mean()
+    assert compare(frame, rng=rng())["may_be_best"].tolist() == [True, False]
+
+
+@pytest.mark.parametrize("n", [40, 3000])
+def test_equals_may_all_be_best_and_what_is_worse_everywhere_may_not(n):
+    terms = rng(1).random(n)
+    frame = pd.DataFrame({"a": terms, "same": terms, "worse": terms + 0.01, "noisy": terms + rng(2).normal(0, 0.1, n)})
+    assert compare(frame, rng=rng())["may_be_best"].tolist()[:3] == [True, True, False]
+    back = compare(frame[frame.columns[::-1]], rng=rng())["may_be_best"]
+    assert back[frame.columns].tolist() == compare(frame, rng=rng())["may_be_best"].tolist()
+    grouped = compare(frame, rng=rng(), clusters=np.arange(n) // 4)
+    assert grouped["may_be_best"].tolist()[:3] == [True, True, False]
+
+
+@pytest.mark.parametrize("n", [30, 200, 2000])
+def test_a_true_best_is_hardly_ever_excluded_among_nine_equals(n, monkeypatch):
+    monkeypatch.setattr("capcal_lib.metrics.intervals.RESAMPLES", 1000)
+    generator, excluded = rng(n), []
+    for _ in range(60):
+        mu = generator.beta(0.3, 0.3, n)
+        s = np.clip(mu[:, None] + generator.normal(0, 0.25, (n, 9)), 0, 1)
+        terms = pd.DataFrame((s - generator.binomial(100, mu)[:, None] / 100) ** 2)
+        excluded.append(1 - quiet(compare, terms, rng=generator)[0]["may_be_best"].mean())
+    assert 0.02 < np.mean(excluded) < 0.09  # near 0.05 to 0.07 for every one of the nine
+
+
+def test_the_pages_comparison_of_two_is_a_one_sided_test():
+    """Two methods: the worse is excluded where the lower limit of its one-sided interval is above 0."""
+    better = rng(1).random(5000)
+    for shift, excluded in [(1.5, False), (1.8, True)]:
+        noise = rng(2).normal(0, 1, 5000)
+        noise += shift * noise.std(ddof=1) / math.sqrt(5000) - noise.mean()
+        frame = pd.DataFrame({"better": better, "worse": better + noise})
+        assert compare(frame, rng=rng())["may_be_best"].tolist() == [True, not excluded]
+
+
+def test_little_or_nothing_in_common():
+    nothing = compare(pd.DataFrame({"a": [0.1, np.nan], "b": [np.nan, 0.2]}), rng=rng())
+    assert nothing[["estimate", "low", "high"]].isna().all(axis=None)
+    assert not nothing["may_be_best"].any()
+    single = compare(pd.DataFrame({"a": [0.1, 0.4], "b": [0.3, np.nan]}), rng=rng())
+    assert single["estimate"].tolist() == [0.1, 0.3]
+    assert single["low"].isna().all()
+    assert single["may_be_best"].all()
 
 
 @pytest.mark.parametrize(
-    ("terms", "message"),
+    ("options", "message"),
     [
-        ([0.1, 0.2], r"terms must have shape \(n_questions, n_columns\); got \(2,\)"),
-        (np.empty((0, 2)), r"terms must have shape"),
-        ([[0.1, 0.2], [0.1, np.inf]], "row 1: a term is infinite"),
+        ({"terms": np.zeros((3, 2))}, "terms must be a DataFrame with a row a question and a column a method"),
+        ({"terms": pd.DataFrame()}, "terms must be a DataFrame"),
+        ({"terms": pd.DataFrame({"mine": ["low"]})}, "row 0: mine is 'low', not a number"),
+        ({"terms": pd.DataFrame({"mine": [0.1, np.inf]})}, "row 1: mine is inf, but must be finite"),
+        ({"rng": 3}, "rng must be a numpy random generator"),
+        ({"level": 95}, "level must lie between 0 and 1"),
+        ({"clusters": ["a"]}, "equally many rows are needed"),
     ],
 )
-def test_bad_columns_are_refused(terms, message):
-    with pytest.raises(InputError, match=message):
-        bootstrap_means(terms, rng=rng())
+def test_bad_comparisons_are_refused(options, message):
+    with pytest.raises(InputError) as error:
+        compare(**{"terms": pd.DataFrame({"a": [0.1, 0.2]}), "rng": rng(), **options})
+    assert str(error.value).startswith(message)
 
 
-def test_bootstrap_agrees_with_scipy():
-    ours = bootstrap_mean(TERMS, rng=rng(1))
-    theirs = bootstrap((TERMS,), np.mean, n_resamples=10_000, method="percentile", rng=rng(2)).confidence_interval
-    np.testing.assert_allclose(ours[1:], theirs, atol=0.005)
+# Percentile intervals
 
 
-# Coverage
+def test_percentile_intervals_equal_the_naive_ones_draw_for_draw():
+    columns = np.column_stack([TERMS, np.where(np.arange(40) % 3, TERMS**2, np.nan)])
+    generator, means = rng(1), []
+    for _ in range(2000):
+        means.append(np.nanmean(columns[generator.integers(40, size=40)], axis=0))
+    found = bootstrap_means(columns, rng=rng(1), resamples=2000)
+    np.testing.assert_allclose([each[1:] for each in found], np.quantile(means, [0.025, 0.975], axis=0).T)
+    single = bootstrap_mean(TERMS, rng=rng(1), resamples=2000)
+    assert single == pytest.approx(found[0])
+    difference = paired_difference(TERMS, TERMS + 0.1, rng=rng(), clusters=LABELS)
+    np.testing.assert_allclose(difference, [-0.1, -0.1, -0.1])
+    for call in (lambda: bootstrap_means(TERMS, rng=rng()), lambda: paired_difference([0.1], [0.1, 0.2], rng=rng())):
+        with pytest.raises(InputError):
+            call()
+
+
+# Coverage of binomial intervals
 
 
 @pytest.mark.parametrize("method", METHODS)
