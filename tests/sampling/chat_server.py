@@ -32,6 +32,7 @@ class ChatServer:
         choice: Callable[[int], dict[str, Any]] | None = None,
         prompt_tokens: int = 40,
         key: str | None = None,
+        listing: Fault | None = None,  # what becomes of the list of models
     ) -> None:
         self.fault = fault
         self.software = software
@@ -40,6 +41,7 @@ class ChatServer:
         self.choice = choice
         self.prompt_tokens = prompt_tokens
         self.key = key
+        self.listing = listing
         self.asked: list[dict[str, Any]] = []
         self.at_once = self.most_at_once = 0
         self.lock = threading.Lock()
@@ -80,7 +82,8 @@ class ChatServer:
             for choice, count in zip(choices, tokens, strict=True):
                 choice["token_ids"] = list(range(count))
         usage = {"prompt_tokens": self.prompt_tokens, "completion_tokens": sum(tokens)}
-        return {"object": "chat.completion", "choices": choices[::-1], "usage": usage}  # in no promised order
+        said = {"object": "chat.completion", "model": body["model"]}
+        return said | {"choices": choices[::-1], "usage": usage}  # in no promised order
 
     def _choice(self, body: dict[str, Any], index: int) -> dict[str, Any]:
         seed = body.get("seed", 0) + index
@@ -119,6 +122,8 @@ class Exchange(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         chat = self.server.chat
+        if chat.listing and chat.listing(self, {}):
+            return
         if chat.key and self.headers["Authorization"] != f"Bearer {chat.key}":
             self.say(401, {"error": {"message": "wrong key"}})
         elif self.path == "/v1/models":
@@ -162,11 +167,12 @@ def status(code: int, message: str = "no", **headers: str) -> Fault:
     return answer
 
 
-def raw(content: bytes) -> Fault:
+def raw(content: bytes, **headers: str) -> Fault:
     """Answer 200 with these bytes."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
 
     def answer(exchange: Exchange, body: dict[str, Any]) -> bool:  # noqa: ARG001
-        exchange.say(200, content)
+        exchange.say(200, content, named)
         return True
 
     return answer
@@ -203,5 +209,36 @@ def huge(exchange: Exchange, body: dict[str, Any]) -> bool:  # noqa: ARG001
     try:
         while True:
             exchange.wfile.write(piece)
+    except OSError:
+        return True
+
+
+def echo(code: int) -> Fault:
+    """Refuse, saying what the request was authorized with."""
+
+    def answer(exchange: Exchange, body: dict[str, Any]) -> bool:  # noqa: ARG001
+        exchange.say(code, {"error": {"message": f"bad {exchange.headers['Authorization']}\x1b[2J"}})
+        return True
+
+    return answer
+
+
+def other_model(exchange: Exchange, body: dict[str, Any]) -> bool:
+    """Answer well, but as another model."""
+    exchange.say(200, exchange.server.chat.completion(body) | {"model": "other\x1b[2J"})
+    return True
+
+
+def dribble(exchange: Exchange, body: dict[str, Any]) -> bool:  # noqa: ARG001
+    """Send a byte every hundredth of a second, until the client hangs up."""
+    exchange.send_response(200)
+    exchange.send_header("Content-Length", str(1 << 20))
+    exchange.end_headers()
+    exchange.close_connection = True
+    try:
+        while True:
+            exchange.wfile.write(b" ")
+            exchange.wfile.flush()
+            time.sleep(0.01)
     except OSError:
         return True

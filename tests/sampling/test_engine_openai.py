@@ -1,11 +1,13 @@
 """The openai engine against a real server on this machine, which misbehaves on purpose."""
 
+import gzip
 import json
 import os
 import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,7 +29,19 @@ from capcal_lib.sampling.engines import Failure, Request, Sample, check_engine, 
 from capcal_lib.sampling.engines.base import consecutive, question_seed
 from capcal_lib.sampling.engines.openai import OpenAIEngine
 from capcal_lib.sampling.store import read_record, read_samples
-from tests.sampling.chat_server import ChatServer, Exchange, Fault, cut, huge, raw, slow, status
+from tests.sampling.chat_server import (
+    ChatServer,
+    Exchange,
+    Fault,
+    cut,
+    dribble,
+    echo,
+    huge,
+    other_model,
+    raw,
+    slow,
+    status,
+)
 
 MODEL = load_model("smollm2-135m")
 QUESTIONS = load_questions("mini-capitals")
@@ -232,9 +246,12 @@ def test_an_answer_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPat
     with ChatServer(fault=always(slow(0.5))) as server:
         _, [failure] = draw(open_at(server), requests(1, 1))
     assert failure.reason == "no answer within 0.05 s (4 times)"
+    with ChatServer(fault=always(dribble)) as server:
+        _, [failure] = draw(open_at(server), requests(1, 1))
+    assert failure.reason == "no answer within 0.05 s (4 times)"
 
 
-@pytest.mark.parametrize("code", [400, 401, 403, 404, 413, 422])
+@pytest.mark.parametrize("code", [400, 404, 413, 422])
 def test_what_is_refused_is_not_asked_again(code: int) -> None:
     with ChatServer(fault=always(status(code, "no\x07 " + 5000 * "x"))) as server:
         rows, failures = draw(open_at(server), requests(2, 1))
@@ -244,6 +261,144 @@ def test_what_is_refused_is_not_asked_again(code: int) -> None:
         assert failure.reason.startswith(f"status {code}: no\\x07 xxx")
         assert len(failure.reason) < 350
         assert failure.reason.isprintable()
+
+
+@pytest.mark.parametrize("code", [401, 403])
+def test_a_server_that_lets_nobody_in_ends_everything_at_once(code: int) -> None:
+    with ChatServer(fault=lambda number, body: status(code, "who?") if number else None) as server:  # noqa: ARG005
+        engine = open_at(server, requests_in_flight=1)
+        stream = engine.sample(requests(40, 16), SAMPLING, 0)
+        assert len(next(stream)) == 16  # type: ignore[arg-type]  # what was drawn before is given
+        with pytest.raises(InputError, match=rf"{server.url} refuses access: status {code}: who\?; check OPENAI_API_K"):
+            list(stream)
+        assert len(server.asked) == 2
+
+
+@pytest.mark.parametrize(
+    "after", ["inf", "nan", "-5", "1e400", "soon", "Mon, 99 Foo 2020", "Thu, 01 Jan 1970 00:00:00 GMT"]
+)
+def test_a_retry_after_that_makes_no_sense_is_none(calm: tuple[list[Sample], list[dict[str, Any]]], after: str) -> None:
+    with ChatServer(fault=first(2, status(429, Retry_After=after))) as server:
+        rows, failures = draw(open_at(server), requests(3, 20))
+    assert not failures
+    assert rows == calm[0]
+
+
+def test_a_retry_after_is_bounded_and_may_be_a_date(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "time", lambda: 0.0)
+    assert client._seconds("Thu, 01 Jan 1970 00:01:40 GMT") == 100
+    assert client._seconds("1e9") == client._seconds("Fri, 31 Dec 9999 23:59:59 GMT") == client.LONGEST_RETRY_AFTER
+
+
+def test_one_long_retry_after_does_not_cost_the_other_questions() -> None:
+    bad = QUESTIONS[3].text
+
+    def later(number: int, body: dict[str, Any]) -> Fault | None:  # noqa: ARG001
+        return status(503, Retry_After="900") if bad in body["messages"][-1]["content"] else None
+
+    with ChatServer(fault=later) as server:
+        rows, [failure] = draw(open_at(server, requests_in_flight=1), requests(8, 1))
+    assert (failure.question_id, len(rows)) == (QUESTIONS[3].id, 7)
+
+
+def test_an_answer_of_another_model_is_a_failure() -> None:
+    with ChatServer(fault=first(2, other_model)) as server:
+        rows, failures = draw(open_at(server, requests_in_flight=1), requests(4, 1))
+        assert len(server.asked) == 4  # nothing was asked again
+    assert len(rows) == 2
+    reason = "the server answered as another model, 'other\\\\x1b[2J', not as 'smollm2-135m'"
+    assert [failure.reason for failure in failures] == 2 * [reason]
+
+
+SECRET = "sk-4f5b/abc="
+
+
+@pytest.mark.parametrize("fault", [echo(400), echo(401), echo(500), echo(503)])
+@pytest.mark.parametrize("userinfo", ["", "me:p%40ss@", "sometoken@"])
+def test_no_secret_is_shown(fault: Fault, userinfo: str) -> None:
+    with ChatServer(fault=always(fault), listing=None) as server:
+        address = server.url.replace("//", f"//{userinfo}")
+        engine = OpenAIEngine(MODEL, base_url=address, api_key=SECRET + "\r\n", patience=0.2)
+        try:
+            _, failures = draw(engine, requests(2, 1))
+            shown = [failure.reason for failure in failures]
+        except InputError as error:
+            shown = [str(error)]
+        server.listing = fault
+        with pytest.raises(InputError) as refused:
+            OpenAIEngine(MODEL, base_url=address, api_key=SECRET)
+    for text in [*shown, str(refused.value), repr(engine.server)]:
+        assert not any(secret in text for secret in (SECRET, "p@ss", "p%40ss", "sometoken", "bWU6cEBzcw=="))
+        assert text.isprintable()
+    assert all("bad B" in text and "[redacted]" in text for text in shown)
+
+
+@pytest.mark.parametrize("key", ["sk-a b", "sk-a\rb", "sk-\x00", "sk-é"])
+def test_a_key_that_no_header_can_carry_is_refused_unseen(key: str) -> None:
+    with pytest.raises(InputError, match=r"^OPENAI_API_KEY holds a space or a character that no key can have") as error:
+        OpenAIEngine(MODEL, base_url="http://127.0.0.1:9/v1", api_key=key)
+    assert "sk-" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://me:pass@[::1/v1",
+        "me:pass@host/v1",
+        "ftp://me:pass@host/v1",
+        "http://host/v1?key=pass",
+        "http://me:1#pass@h",
+    ],
+)
+def test_an_address_in_the_wrong_form_is_refused_unseen(address: str) -> None:
+    with pytest.raises(InputError, match=r"^OPENAI_BASE_URL must be an address such as") as error:
+        OpenAIEngine(MODEL, base_url=address)
+    assert "pass" not in str(error.value)
+
+
+def test_all_answers_together_keep_to_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "BODY_BYTES", 2 << 20)
+    monkeypatch.setattr(client, "BYTES_IN_FLIGHT", 8 << 20)
+    with ChatServer(fault=always(huge)) as server:
+        engine = open_at(server)
+        tracemalloc.start()
+        _, failures = draw(engine, requests(40, 1))
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert [failure.reason for failure in failures] == 40 * ["an answer of more than 1 MiB (4 times)"]
+    assert peak < 24 << 20  # the server's threads and buffers among it; 40 bodies are more than 40 MiB
+
+
+def test_large_answers_come_in_although_they_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "BYTES_IN_FLIGHT", 1 << 14)
+    text = "long " * 20_000
+    with ChatServer(choice=lambda index: {"message": {"content": text}}) as server:  # noqa: ARG005
+        rows, failures = draw(open_at(server), requests(12, 1))
+    assert not failures
+    assert [row.response for row in rows] == 12 * [text]
+
+
+def test_compressed_answers_are_not_unpacked() -> None:
+    bomb = raw(gzip.compress(bytes(1 << 26)), Content_Encoding="gzip")
+    with ChatServer(fault=always(bomb)) as server:
+        _, [failure] = draw(open_at(server), requests(1, 1))
+        assert failure.reason == "an answer with the encoding 'gzip', which was not asked for (4 times)"
+        server.listing = bomb
+        with pytest.raises(InputError, match="models: an answer with the encoding 'gzip'"):
+            open_at(server)
+
+
+def test_the_list_of_models_is_bounded_in_bytes_and_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ChatServer(listing=huge) as server:
+        with pytest.raises(InputError, match=r"/models: an answer of more than 4 MiB; "):
+            open_at(server)
+        monkeypatch.setattr("capcal_lib.sampling.engines.openai.LISTING_SECONDS", 0.2)
+        server.listing = dribble
+        with pytest.raises(InputError, match=r"/models: no answer within 0.2 s; "):
+            open_at(server)
+        server.listing = raw(b"<html>")
+        with pytest.raises(InputError, match=r"/models: an answer that cannot be read: .* end in /v1\?"):
+            open_at(server)
 
 
 def test_one_refused_question_does_not_touch_the_others() -> None:
@@ -396,8 +551,19 @@ def test_first_token_probabilities_are_those_of_the_twenty_likeliest() -> None:
 def test_first_token_probabilities_that_are_not_given_are_refused() -> None:
     with ChatServer() as server, pytest.raises(InputError, match="the server gives no log-probabilities"):
         open_at(server).next_token_logprobs(requests(1, 0), ["Yes"])
-    with ChatServer(fault=always(status(400, "no"))) as server, pytest.raises(InputError, match="status 400: no; noth"):
-        open_at(server).next_token_logprobs(requests(1, 0), ["Yes"])
+    refused = pytest.raises(InputError, match=r"2 of 2 questions were not answered: 2 times: status 400: no$")
+    with ChatServer(fault=always(status(400, "no"))) as server, refused:
+        open_at(server).next_token_logprobs(requests(2, 0), ["Yes"])
+
+
+def test_one_refused_question_does_not_cost_the_first_tokens_of_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    def refuse(number: int, body: dict[str, Any]) -> Fault | None:  # noqa: ARG001
+        return status(400, "too long") if QUESTIONS[1].text in body["messages"][-1]["content"] else tops
+
+    with ChatServer(fault=refuse) as server:
+        found = open_at(server).next_token_logprobs(requests(3, 0), ["Yes", " No"])
+    np.testing.assert_array_equal(found, [[-0.1, -3.0], [np.nan, np.nan], [-0.1, -3.0]])
+    assert caplog.messages == ["1 of 3 questions were not answered: 1 times: status 400: too long"]
 
 
 def test_there_are_no_hidden_states() -> None:
@@ -415,7 +581,7 @@ def test_opening_names_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
             OpenAIEngine(MODEL, base_url=server.url.removesuffix("/v1"))
     with pytest.raises(InputError, match="no server answers at"):
         open_at(server)
-    with pytest.raises(InputError, match="no server answers at nonsense"):
+    with pytest.raises(InputError, match=r"must be an address such as http.*; 'nonsense' is none"):
         OpenAIEngine(MODEL, base_url="nonsense")
     with ChatServer(key="secret") as server:
         with pytest.raises(InputError, match="status 401: wrong key"):
@@ -536,6 +702,10 @@ def test_the_command_says_what_failed_and_goes_on(tmp_path: Path) -> None:
     ended = capcal(*command, *options)
     assert ended.returncode == 2
     assert "OPENAI_BASE_URL" in ended.stderr
+    with ChatServer(key="right") as server:
+        ended = capcal(*command, *options, "--k", 21, OPENAI_BASE_URL=server.url, OPENAI_API_KEY="wrong-key")
+    refused = f"capcal: {server.url} refuses access: status 401: wrong key; check OPENAI_API_KEY\n"
+    assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", refused)
 
 
 @pytest.mark.skipif("vllm" in sys.modules, reason="vLLM is there")

@@ -1,26 +1,31 @@
-"""Ask a server for many things at a time, over the failures that pass."""
+"""Ask a server for many things at a time, over the failures that pass; nothing that it sends is trusted."""
 
 import asyncio
 import json
+import math
 import queue
-import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
-from contextlib import aclosing
+from base64 import b64encode
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import AsyncExitStack, aclosing
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from time import time
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from time import monotonic, time
+from typing import Any, TypeVar
+from urllib.parse import quote
 
 import httpx2
+from anyio.from_thread import start_blocking_portal
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
-from capcal_lib.errors import sanitize
+from capcal_lib.errors import InputError, sanitize
 
 ATTEMPTS = 4  # for a request whose answer cannot be read, or takes longer than the time limit
 ANSWER_SECONDS = 3600.0  # generous, because to give up on slow answers would favour short ones
 CONNECT_SECONDS = 30.0
-LONGEST_WAIT = 30.0  # seconds between two attempts, unless the server asks for more
-BODY_BYTES = 64 << 20  # of one answer
+LONGEST_WAIT = 30.0  # seconds between two attempts, unless the server asks for more,
+LONGEST_RETRY_AFTER = 300.0  # which it may up to here
+BODY_BYTES = 32 << 20  # of one answer
+BYTES_IN_FLIGHT = 128 << 20  # of all answers that are being received
 REFUSAL_BYTES = 64 << 10  # of a refusal; the rest of it is not read
 AWAY = (429, 502, 503, 504)  # too busy, or restarting behind a gateway
 
@@ -29,14 +34,14 @@ R = TypeVar("R")
 
 
 class Unanswered(Exception):
-    """The server did not answer in the end; the message says why."""
+    """The server did not answer; the message says why."""
 
 
 class Refused(Unanswered):
     """The server answered that it will not (a status of 4xx)."""
 
 
-class _Away(Exception):
+class Away(Unanswered):
     """The server is away, or asks to be left alone for ``after`` seconds."""
 
     def __init__(self, reason: str, after: float = 0.0) -> None:
@@ -44,213 +49,232 @@ class _Away(Exception):
         self.after = after
 
 
-class _Bad(Exception):
+class Bad(Unanswered):
     """An answer that cannot be used; the next may be better."""
 
 
-class Client:
-    """Post to a server, waiting while it is away and asking anew after bad answers.
+@dataclass(frozen=True)
+class Server:
+    """A server's address without the password that it may have come with, and what every request says."""
 
-    Parameters
-    ----------
-    url, headers
-        The server's address and what every request says.
-    patience
-        Seconds to wait, in all, for a server that is away. Once it has run out, every later request fails at once.
-    at_once
-        At most so many requests at a time.
+    url: str
+    headers: dict[str, str] = field(repr=False)
+    secrets: tuple[str, ...] = field(repr=False)
+
+    @classmethod
+    def locate(cls, address: str, key: str) -> "Server":
+        """Check an address and a key; one in the wrong form is refused without being shown."""
+        key = key.strip()  # a file with Windows' line ends leaves a \r
+        if not (key.isascii() and key.isprintable() and " " not in key):
+            raise InputError("OPENAI_API_KEY holds a space or a character that no key can have; set it anew")
+        try:
+            url = httpx2.URL(address.strip())
+        except (httpx2.InvalidURL, ValueError):
+            url = httpx2.URL("")
+        if url.scheme not in ("http", "https") or not url.host or url.query or url.fragment:
+            shown = "what is there" if set("@?#") & set(address) else repr(sanitize(address))
+            raise InputError(f"OPENAI_BASE_URL must be an address such as http://127.0.0.1:8000/v1; {shown} is none")
+        headers = {"Accept-Encoding": "identity"}  # what arrives is then as large as what was sent
+        secrets = {key, quote(key, safe="")}
+        if key:
+            headers["Authorization"] = f"Bearer {key}"
+        if url.userinfo:
+            basic = b64encode(f"{url.username}:{url.password}".encode()).decode()
+            headers["Authorization"] = f"Basic {basic}"
+            secrets |= {basic, url.userinfo.decode(), url.password or url.username, quote(url.password, safe="")}
+        plain = str(url.copy_with(username=None, password=None)).rstrip("/")
+        return cls(plain, headers, tuple(sorted(secrets - {""}, key=len, reverse=True)))
+
+    def show(self, foreign: object) -> str:
+        """Make text from the server fit for a message: one bounded line, without what is secret."""
+        text = str(foreign)
+        for secret in self.secrets:
+            text = text.replace(secret, "[redacted]")
+        return sanitize(text)
+
+    def refusal(self, status: int, content: bytes) -> str:
+        """Tell what the server said with a status other than 200."""
+        text = content[:REFUSAL_BYTES].decode(errors="replace")
+        try:
+            said = json.loads(text)
+            error = said.get("error", said)
+            text = error["message"] if isinstance(error, dict) else error
+        except (ValueError, AttributeError, KeyError, RecursionError):
+            pass  # not the protocol's way to put it; shown as it is
+        return f"status {status}: {self.show(text)}".removesuffix(": ")
+
+
+class Client:
+    """Ask a server, waiting while it is away and asking anew after bad answers.
+
+    At most ``at_once`` requests are under way, whose answers take at most ``BYTES_IN_FLIGHT`` together. ``patience``
+    is how many seconds a request waits, in all, for a server that is away; where none was answered for so long, every
+    later one fails at once.
     """
 
-    def __init__(self, url: str, headers: dict[str, str], *, patience: float, at_once: int) -> None:
-        self.url = url
+    def __init__(self, server: Server, *, patience: float, at_once: int) -> None:
+        self.server = server
         self.patience = patience
         self._gone: str | None = None
+        self._heard = -math.inf  # when the server last answered, however
         self._free = asyncio.Semaphore(at_once)
+        # Half of the bytes are shared evenly; an answer with more than its share waits for one of few large places.
+        self._share = BYTES_IN_FLIGHT // 2 // at_once
+        self._large = asyncio.Semaphore(max(1, BYTES_IN_FLIGHT // 2 // BODY_BYTES))
         self._http = httpx2.AsyncClient(
-            headers=headers,
+            headers=server.headers,
             timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
             limits=httpx2.Limits(max_connections=at_once),
         )
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def aclose(self) -> None:
+        """Close the connections, and wait until the loop has seen to it."""
         await self._http.aclose()
+        await asyncio.sleep(0.01)
 
-    async def post(self, path: str, body: dict[str, Any], read: Callable[[bytes], T]) -> T:
-        """Post a body as JSON and return what ``read`` makes of the answer; its ValueError makes a bad answer.
+    async def post(self, path: str, body: dict[str, Any], read: Callable[[bytes], T], limit: int) -> T:
+        """Post a body as JSON and return what ``read`` makes of the answer, as `ask` does, over failures that pass.
 
         Raises
         ------
-        Refused
-            For a status of 4xx, with what the server said.
         Unanswered
-            Where the patience or the attempts have run out.
+            Where the server refuses, or the patience or the attempts have run out.
         """
         waits = wait_random_exponential(multiplier=0.5, max=LONGEST_WAIT)
         patiently = AsyncRetrying(
-            retry=retry_if_exception_type(_Away),
+            retry=retry_if_exception_type(Away),
             wait=lambda state: max(waits(state), _after(state)),
-            stop=self._patience_has_run_out,
+            stop=lambda state: self._gone is not None or state.idle_for + _after(state) >= self.patience,
             reraise=True,
         )
         some_times = AsyncRetrying(
-            retry=retry_if_exception_type(_Bad), wait=waits, stop=stop_after_attempt(ATTEMPTS), reraise=True
+            retry=retry_if_exception_type(Bad), wait=waits, stop=stop_after_attempt(ATTEMPTS), reraise=True
         )
 
         async def ask() -> T:
-            return await some_times(self._post, path, body, read)
+            if self._gone:
+                raise Unanswered(self._gone)
+            try:
+                return await self.ask("POST", path, read, limit, ANSWER_SECONDS, json=body)
+            except (Away, Bad) as error:
+                error.__context__ = None  # the frames in which it was raised hold what was received
+                raise error.with_traceback(None) from None
 
         async with self._free:
             try:
-                return await patiently(ask)
-            except _Away as error:
-                self._gone = f"the server was away for longer than {self.patience:g} s: {error}"
-                raise Unanswered(self._gone) from None
-            except _Bad as error:
+                return await patiently(some_times, ask)
+            except Away as error:
+                reason = f"the server was away for longer than {self.patience:g} s: {error}"
+                if monotonic() - self._heard >= self.patience:
+                    self._gone = reason
+                raise Unanswered(reason) from None
+            except Bad as error:
                 raise Unanswered(f"{error} ({ATTEMPTS} times)") from None
 
-    def _patience_has_run_out(self, state: RetryCallState) -> bool:
-        return self._gone is not None or state.idle_for + _after(state) >= self.patience
+    async def ask(
+        self, method: str, path: str, read: Callable[[bytes], T], limit: int, seconds: float, **content: Any
+    ) -> T:
+        """Ask once, and return what ``read`` makes of ``limit`` bytes at most, within so many seconds in all.
 
-    async def _post(self, path: str, body: dict[str, Any], read: Callable[[bytes], T]) -> T:
-        if self._gone:
-            raise Unanswered(self._gone)
+        Raises
+        ------
+        Away, Bad, Refused
+            Where there is no such answer; a ValueError of ``read`` makes a bad one.
+        InputError
+            Where the server lets nobody in with this key (401, 403): there is nothing to be had for any question.
+        """
+        show = self.server.show
         try:
             async with (
-                asyncio.timeout(ANSWER_SECONDS),
-                self._http.stream("POST", f"{self.url}{path}", json=body) as answer,
+                asyncio.timeout(seconds),
+                AsyncExitStack() as place,
+                self._http.stream(method, self.server.url + path, **content) as answer,
             ):
                 status = answer.status_code
-                content = await _bounded(answer, BODY_BYTES if status == 200 else REFUSAL_BYTES)
+                data = await self._receive(answer, min(limit, BODY_BYTES) if status == 200 else REFUSAL_BYTES, place)
+                if status not in AWAY:
+                    self._heard = monotonic()
+                if status == 200:
+                    return read(data)
         except TimeoutError:
-            raise _Bad(f"no answer within {ANSWER_SECONDS:g} s") from None
-        except httpx2.DecodingError as error:
-            raise _Bad(f"an answer that cannot be decoded: {sanitize(error)}") from None
-        except httpx2.TransportError as error:
-            raise _Away(sanitize(error) or type(error).__name__) from None
-        if status in AWAY:
-            raise _Away(refusal(status, content), _seconds(answer.headers.get("Retry-After", "")))
-        if status >= 500:
-            raise _Bad(refusal(status, content))
-        if status != 200:
-            raise Refused(refusal(status, content))
-        if len(content) > BODY_BYTES:
-            raise _Bad(f"an answer of more than {BODY_BYTES >> 20} MiB")
-        try:
-            return read(content)
+            raise Bad(f"no answer within {seconds:g} s") from None
         except ValueError as error:
-            raise _Bad(f"an answer that cannot be read: {sanitize(error)}") from None
+            raise Bad(f"an answer that cannot be read: {show(error)}") from None
+        except httpx2.TransportError as error:
+            raise Away(show(error) or type(error).__name__) from None
+        refusal = self.server.refusal(status, data)
+        if status in (401, 403):
+            raise InputError(f"{self.server.url} refuses access: {refusal}; check OPENAI_API_KEY")
+        if status in AWAY:
+            raise Away(refusal, _seconds(answer.headers.get("Retry-After", "")))
+        raise Bad(refusal) if status >= 500 else Refused(refusal)
+
+    async def _receive(self, answer: httpx2.Response, limit: int, place: AsyncExitStack) -> bytes:
+        """Return a body as it was sent, or the beginning of a refusal, holding a large place where it is large."""
+        coding, refused = answer.headers.get("Content-Encoding", "identity"), answer.status_code != 200
+        if coding != "identity" and not refused:  # a few bytes can stand for gigabytes
+            raise Bad(f"an answer with the encoding {self.server.show(coding)!r}, which was not asked for")
+        data = bytearray()
+        async for piece in answer.aiter_raw():
+            if len(data) <= self._share < len(data) + len(piece):
+                await place.enter_async_context(self._large)
+            data += piece
+            if len(data) > limit:
+                if not refused:
+                    raise Bad(f"an answer of more than {limit >> 20} MiB")
+                break
+        return bytes(data)
 
 
-def refusal(status: int, content: bytes) -> str:
-    """Tell what a server said with a status other than 200, in one bounded line."""
-    text = content[:REFUSAL_BYTES].decode(errors="replace")
-    try:
-        said = json.loads(text)
-        error = said.get("error", said)
-        text = error["message"] if isinstance(error, dict) else error
-    except (ValueError, AttributeError, KeyError):
-        pass  # not the protocol's way to put it; shown as it is
-    return f"status {status}: {sanitize(text)}" if sanitize(text) else f"status {status}"
+def each(
+    client: Client, items: Iterable[T], do: Callable[[T, Callable[[R], None]], Awaitable[None]], at_once: int
+) -> Iterator[R]:
+    """Call ``do(item, emit)`` for every item, so many at a time, and yield what it emits as it comes.
 
-
-def in_thread(make: Callable[[], AsyncGenerator[R]]) -> Iterator[R]:
-    """Yield what an async generator yields, from a loop in a thread: this thread may have one (a notebook has).
-
-    Closing the iterator, as an interrupt does, stops the work at once.
+    They run in a loop in a thread: this thread may have one (a notebook has). What one of them raises, and closing
+    the iterator, as an interrupt does, stops the work at once.
     """
-    results: queue.SimpleQueue[tuple[R] | BaseException | None] = queue.SimpleQueue()
-    loop = asyncio.new_event_loop()
-
-    async def pump() -> None:
-        async with aclosing(make()) as generator:
-            async for result in generator:
-                results.put((result,))
-
-    task = loop.create_task(pump())
-
-    def run() -> None:
-        try:
-            loop.run_until_complete(task)
-        except asyncio.CancelledError:
-            results.put(None)
-        except BaseException as error:
-            results.put(error)
-        else:
-            results.put(None)
-        finally:
-            loop.run_until_complete(asyncio.sleep(0.01))  # a closed connection is gone in a later round of the loop
-
-    thread = threading.Thread(target=run, name="requests", daemon=True)
-    thread.start()
-    try:
-        while (result := results.get()) is not None:
-            if isinstance(result, BaseException):
-                raise result
-            yield result[0]
-    finally:
-        loop.call_soon_threadsafe(task.cancel)
-        thread.join()
-        loop.close()
-
-
-async def each(
-    items: Iterable[T], do: Callable[[T, Callable[[R], None]], Awaitable[None]], at_once: int
-) -> AsyncGenerator[R]:
-    """Call ``do(item, emit)`` for every item, so many at a time, and yield what it emits as it comes."""
+    results: queue.SimpleQueue[tuple[R] | Exception | None] = queue.SimpleQueue()
     waiting = iter(items)
-    done: asyncio.Queue[tuple[R] | None] = asyncio.Queue()
 
     async def work() -> None:
+        for item in waiting:
+            await do(item, lambda result: results.put((result,)))
+
+    async def run() -> None:
+        end: Exception | None = None
         try:
-            for item in waiting:
-                await do(item, lambda result: done.put_nowait((result,)))
+            async with aclosing(client), asyncio.TaskGroup() as group:
+                for _ in range(at_once):
+                    group.create_task(work())
+        except Exception as error:
+            end = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
         finally:
-            done.put_nowait(None)
+            results.put(end)
 
-    workers = [asyncio.create_task(work()) for _ in range(at_once)]
-    working = len(workers)
-    try:
-        while working:
-            result = await done.get()
-            if result is None:
-                working -= 1
-            else:
+    with start_blocking_portal(name="requests") as portal:
+        running = portal.start_task_soon(run)
+        try:
+            while (result := results.get()) is not None:
+                if isinstance(result, Exception):
+                    raise result
                 yield result[0]
-        for worker in workers:
-            worker.result()  # raises what it raised
-    finally:
-        for worker in workers:
-            worker.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
-
-
-async def _bounded(answer: httpx2.Response, limit: int) -> bytes:
-    """Read at most a little more than ``limit`` bytes of a body, however much there is."""
-    content = bytearray()
-    async for piece in answer.aiter_bytes():
-        content += piece
-        if len(content) > limit:
-            break
-    return bytes(content)
+        finally:
+            running.cancel()
 
 
 def _after(state: RetryCallState) -> float:
     error = state.outcome.exception() if state.outcome else None
-    return error.after if isinstance(error, _Away) else 0.0
+    return error.after if isinstance(error, Away) else 0.0
 
 
 def _seconds(retry_after: str) -> float:
-    """Read a Retry-After, in seconds or as a date; 0 where there is none."""
+    """Read a Retry-After, in seconds or as a date: 0 where it makes no sense, and a few minutes at most."""
     try:
-        return max(0.0, float(retry_after))
+        seconds = float(retry_after)
     except ValueError:
-        pass
-    try:
-        return max(0.0, parsedate_to_datetime(retry_after).timestamp() - time())
-    except ValueError:
-        return 0.0
+        try:
+            seconds = parsedate_to_datetime(retry_after).timestamp() - time()
+        except (ValueError, TypeError, OverflowError):
+            return 0.0
+    return min(seconds, LONGEST_RETRY_AFTER) if 0 < seconds < math.inf else 0.0

@@ -1,19 +1,20 @@
 """Draw from any server that speaks OpenAI's chat completions, such as ``vllm serve`` on one machine or many."""
 
 import asyncio
+import logging
 import os
-from collections import defaultdict
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any
 
-import httpx2
 import numpy as np
 from pydantic import BaseModel, Field, ValidationError
 
-from capcal_lib.errors import InputError, sanitize
+from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.sampling.engines import check_engine
 from capcal_lib.sampling.engines.base import (
+    SAMPLES_A_REQUEST,
     Failure,
     FinishReason,
     Layers,
@@ -22,13 +23,15 @@ from capcal_lib.sampling.engines.base import (
     consecutive,
     question_seed,
 )
-from capcal_lib.sampling.engines.client import Client, Refused, Unanswered, each, in_thread, refusal
+from capcal_lib.sampling.engines.client import Away, Client, Refused, Server, Unanswered, each
 from capcal_lib.sampling.engines.reasoning import split_reasoning
 
 REQUESTS_IN_FLIGHT = 64
 PATIENCE = 600.0  # seconds to wait for a server that is away
 MOST_LOGPROBS = 20  # most that the protocol gives
 TEMPLATE_TOKENS = 1024  # more than a chat template adds to its messages
+ANSWER_BYTES, TOKEN_BYTES = 1 << 20, 512  # at most of an answer, and more for every token that is asked for
+LISTING_BYTES, LISTING_SECONDS = 4 << 20, 30.0
 
 # Servers that fill in what a request leaves open from the model's own settings, and take it where it is said.
 OPEN_SERVERS = ("vllm", "sglang", "llamacpp")
@@ -41,14 +44,14 @@ class OpenAIEngine:
     """Sample through an OpenAI-compatible server, many requests at a time.
 
     One request asks for up to 16 samples of one question (``n``), or for one where the server does not do ``n``.
-    A sample's seed follows from (seed, question id, sample index) alone. vLLM gives choice i of a request the
-    request's seed + i, which is what is sent, so a sample is the same whatever is asked beside it, up to rounding.
-    Servers differ in what they make of seeds.
+    vLLM gives choice i of a request the request's seed + i, which is what is sent, so a sample is the same whatever is
+    asked beside it, up to rounding. Servers differ in what they make of seeds.
 
     While the server is away, restarting or too busy (no connection, 429, 502, 503, 504) it is asked again after waits
-    that grow and vary, as long as ``Retry-After`` says, until the patience has run out. After other server errors, and
-    answers that are malformed, too large or too slow, it is asked four times at most. What a server refuses (4xx)
-    is not asked again. What cannot be drawn is a `Failure`.
+    that grow and vary, as long as ``Retry-After`` says (five minutes at most), until the patience has run out. After
+    other server errors, and answers that are malformed, compressed, too large or too slow, it is asked four times at
+    most. What a server refuses (4xx) or answers as another model is not asked again. What cannot be drawn is a
+    `Failure`; a server that lets nobody in (401, 403) ends everything with an `InputError`.
 
     Where a server counts tokens for all choices together, they are divided in proportion to the length of the texts;
     vLLM is asked for the tokens of each.
@@ -59,6 +62,7 @@ class OpenAIEngine:
         Its manifest. The server must list it under the manifest's name, or that of its hub repository.
     base_url, api_key
         The server's address, up to ``/v1``, and its key; None takes ``OPENAI_BASE_URL`` and ``OPENAI_API_KEY``.
+        Neither the key nor a password in the address is ever shown.
     patience
         Seconds to wait, in all, for a server that is away.
     requests_in_flight
@@ -79,13 +83,12 @@ class OpenAIEngine:
         if base_url is None:
             check_engine(model, self.family)
         self.model = model
-        self.url = (base_url or os.environ["OPENAI_BASE_URL"]).rstrip("/")
-        self.headers = {"Accept-Encoding": "identity"}  # what arrives is then as large as what was sent
-        key = api_key or os.environ.get("OPENAI_API_KEY")
-        if key:
-            self.headers["Authorization"] = f"Bearer {key}"
+        self.server = Server.locate(
+            base_url or os.environ["OPENAI_BASE_URL"], api_key or os.environ.get("OPENAI_API_KEY", "")
+        )
         self.patience = patience
         self.requests_in_flight = requests_in_flight
+        self.names = [model.name, *dict.fromkeys(way.hub for way in model.weights if way.hub)]
         self.name, self.software = self._listed()
         self.does_n: bool | None = None  # None until a server has shown it
 
@@ -95,24 +98,43 @@ class OpenAIEngine:
         A prompt that leaves no room for an answer in ``context_tokens`` makes a `Failure`, too.
         """
         jobs = [(request, part) for request in requests for part in consecutive(request.sample_indices)]
-        yield from in_thread(lambda: self._sample(jobs, sampling, seed))
+        drawing = _Drawing(self, sampling, seed)
+        yield from each(drawing.client, jobs, drawing.draw, self.requests_in_flight)
 
     def next_token_logprobs(self, requests: Sequence[Request], words: Sequence[str]) -> np.ndarray:
-        """Return the log-probability, at temperature 1, that the first answer token is exactly each word.
+        """Return log-probabilities as `Engine` says; NaN, too, where a word is not among the 20 likeliest tokens.
 
-        Shape (n_requests, n_words), in [-inf, 0]; NaN where a word is not among the 20 likeliest tokens, which are
-        all that the protocol gives: such a word has at most the probability of the twentieth.
-
-        Raises
-        ------
-        InputError
-            Where a question was not answered, or the server gives no log-probabilities.
+        These are all that the protocol gives: such a word has at most the probability of the twentieth. The row of a
+        question that was not answered is NaN, and why is logged; where none was, it is raised.
         """
         result = np.full((len(requests), len(words)), np.nan)
-        for row, logprobs in in_thread(lambda: self._first_tokens(requests)):
+        reasons: Counter[str] = Counter()
+        client = self.client()
+
+        async def ask(row: int, emit: Callable[[tuple[int, dict[str, float] | str]], None]) -> None:
+            body = self.body(requests[row], Sampling(temperature=1.0, max_tokens=1, context_tokens=1))
+            try:
+                answer = await self.post(client, body | {"logprobs": True, "top_logprobs": MOST_LOGPROBS})
+            except Unanswered as error:
+                emit((row, str(error)))
+                return
+            logprobs = answer.choices[0].logprobs
+            if logprobs is None or not logprobs.content:
+                emit((row, "the server gives no log-probabilities"))
+            else:
+                emit((row, {token.token: min(token.logprob, 0.0) for token in logprobs.content[0].top_logprobs}))
+
+        for row, logprobs in each(client, range(len(requests)), ask, self.requests_in_flight):
             if isinstance(logprobs, str):
-                raise InputError(f"question {requests[row].question.id!r}: {logprobs}; nothing was kept")
-            result[row] = [logprobs.get(word, np.nan) for word in words]
+                reasons[logprobs] += 1
+            else:
+                result[row] = [logprobs.get(word, np.nan) for word in words]
+        if reasons:
+            why = "; ".join(f"{number} times: {reason}" for reason, number in reasons.most_common(3))
+            lost = f"{reasons.total()} of {len(requests)} questions were not answered: {why}"
+            if reasons.total() == len(requests):
+                raise InputError(lost)
+            logging.getLogger(__name__).warning(lost)
         return result
 
     def hidden_states(
@@ -125,53 +147,30 @@ class OpenAIEngine:
 
     def _listed(self) -> tuple[str, str]:
         """Return the name under which the server lists the model, and the software that it says it is."""
+        url, client = self.server.url, self.client()
+
+        async def ask(path: str, emit: Callable[[_Listing], None]) -> None:
+            emit(await client.ask("GET", path, _Listing.model_validate_json, LISTING_BYTES, LISTING_SECONDS))
+
         try:
-            answer = httpx2.get(f"{self.url}/models", headers=self.headers, timeout=30)
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            raise InputError(f"no server answers at {self.url}: {sanitize(error) or type(error).__name__}") from None
-        if answer.status_code != 200:
-            raise InputError(f"{self.url}/models: {refusal(answer.status_code, answer.content)}; see OPENAI_BASE_URL")
-        try:
-            listed = {card.id: card.owned_by for card in _Listing.model_validate_json(answer.content).data}
-        except ValidationError:
-            raise InputError(f"{self.url}/models: not a list of models; does the address end in /v1?") from None
-        names = [self.model.name, *dict.fromkeys(way.hub for way in self.model.weights if way.hub)]
-        name = next((name for name in names if name in listed), None)
+            [listing] = each(client, ["/models"], ask, 1)
+        except Away as error:
+            raise InputError(f"no server answers at {url}: {error}") from None
+        except Unanswered as error:
+            raise InputError(f"{url}/models: {error}; does OPENAI_BASE_URL end in /v1?") from None
+        listed = {card.id: card.owned_by for card in listing.data}
+        name = next((name for name in self.names if name in listed), None)
         if name is None:
             raise InputError(
-                f"the server at {self.url} lists {sanitize(', '.join(listed)) or 'no model'}, "
-                f"not {' or '.join(names)}; "
-                f"serve the model under that name, with vLLM: --served-model-name {self.model.name}"
+                f"the server at {url} lists {self.server.show(', '.join(listed)) or 'no model'}, not "
+                f"{' or '.join(self.names)}; serve the model under that name, with vLLM: "
+                f"--served-model-name {self.model.name}"
             )
         return name, listed[name]
 
-    def _client(self) -> Client:
-        return Client(self.url, self.headers, patience=self.patience, at_once=self.requests_in_flight)
-
-    async def _sample(self, jobs: list[Job], sampling: Sampling, seed: int) -> AsyncGenerator[Group]:
-        async with self._client() as client:
-            drawing = _Drawing(self, client, sampling, seed)
-            async for group in each(jobs, drawing.draw, self.requests_in_flight):
-                yield group
-
-    async def _first_tokens(self, requests: Sequence[Request]) -> AsyncGenerator[tuple[int, dict[str, float] | str]]:
-        async def ask(row: int, emit: Callable[[tuple[int, dict[str, float] | str]], None]) -> None:
-            body = self.body(requests[row], Sampling(temperature=1.0, max_tokens=1, context_tokens=1))
-            body |= {"logprobs": True, "top_logprobs": MOST_LOGPROBS}
-            try:
-                [choice] = (await client.post("/chat/completions", body, lambda content: _read(content, 1))).choices
-            except Unanswered as error:
-                emit((row, str(error)))
-                return
-            if choice.logprobs is None or not choice.logprobs.content:
-                emit((row, "the server gives no log-probabilities"))
-                return
-            likely = choice.logprobs.content[0].top_logprobs
-            emit((row, {token.token: min(token.logprob, 0.0) for token in likely}))
-
-        async with self._client() as client:
-            async for row in each(range(len(requests)), ask, self.requests_in_flight):
-                yield row
+    def client(self) -> Client:
+        """Return a client for one call of the engine."""
+        return Client(self.server, patience=self.patience, at_once=self.requests_in_flight)
 
     def body(self, request: Request, sampling: Sampling) -> dict[str, Any]:
         """Put the messages and the settings in the words of the protocol."""
@@ -194,15 +193,27 @@ class OpenAIEngine:
             body["reasoning_effort"] = self.model.chat_template["reasoning_effort"]
         return body
 
+    async def post(self, client: Client, body: dict[str, Any]) -> "_Answer":
+        """Return the answer, which has as many choices as the body asks for and is this model's."""
+        choices = body.get("n", 1)
+
+        def read(content: bytes) -> _Answer:
+            answer = _read(content, choices)
+            if answer.model and answer.model not in self.names:
+                other = client.server.show(answer.model)
+                raise Unanswered(f"the server answered as another model, {other!r}, not as {self.name!r}")
+            return answer
+
+        limit = ANSWER_BYTES + TOKEN_BYTES * choices * body["max_tokens"]
+        return await client.post("/chat/completions", body, read, limit)
+
 
 class _Drawing:
     """One call to ``sample``."""
 
-    def __init__(self, engine: OpenAIEngine, client: Client, sampling: Sampling, seed: int) -> None:
-        self.engine = engine
-        self.client = client
-        self.sampling = sampling
-        self.seed = seed
+    def __init__(self, engine: OpenAIEngine, sampling: Sampling, seed: int) -> None:
+        self.engine, self.sampling, self.seed = engine, sampling, seed
+        self.client = engine.client()
         self.trial = asyncio.Lock()
         self.prompts: dict[str, int] = {}  # tokens, by question id
         self.reading: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -214,11 +225,16 @@ class _Drawing:
             await asyncio.gather(*(self.draw((request, (index,)), emit) for index in indices))
             return
         try:
-            answer = await self._ask(request, indices)
+            body = self.engine.body(request, self.sampling) | {
+                "max_tokens": await self._limit(request),
+                "seed": question_seed(self.seed, request.question.id) + indices[0],
+                "n": len(indices),
+            }
+            answer = await self.engine.post(self.client, body)
         except _OtherCount:
             self.engine.does_n = False
             await self.draw(job, emit)
-        except (Unanswered, _NoRoom) as error:
+        except Unanswered as error:
             if isinstance(error, Refused) and len(indices) > 1 and not await self._does_n(request):
                 await self.draw(job, emit)
             else:
@@ -227,14 +243,6 @@ class _Drawing:
             if len(indices) > 1 and self.engine.does_n is None:
                 self.engine.does_n = True
             self._emit(request, indices, answer, emit)
-
-    async def _ask(self, request: Request, indices: tuple[int, ...]) -> "_Answer":
-        body = self.engine.body(request, self.sampling) | {
-            "max_tokens": await self._limit(request),
-            "seed": question_seed(self.seed, request.question.id) + indices[0],
-            "n": len(indices),
-        }
-        return await self.client.post("/chat/completions", body, lambda content: _read(content, len(indices)))
 
     async def _does_n(self, request: Request) -> bool:
         """Find out, once, whether what was refused is ``n``: then one sample of the same question is not."""
@@ -259,7 +267,7 @@ class _Drawing:
                 self.prompts[name] = await self._prompt_tokens(request)
         prompt = self.prompts[name]
         if prompt >= context:
-            raise _NoRoom(
+            raise Unanswered(
                 f"the prompt has {prompt} tokens, which leaves no room for an answer in context_tokens = {context}"
             )
         return min(most, context - prompt)
@@ -267,17 +275,16 @@ class _Drawing:
     async def _prompt_tokens(self, request: Request) -> int:
         """Ask for one token, to learn how many the prompt has."""
         body = self.engine.body(request, self.sampling) | {"max_tokens": 1}
-        answer = await self.client.post("/chat/completions", body, lambda content: _read(content, 1))
-        return answer.usage.prompt_tokens
+        return (await self.engine.post(self.client, body)).usage.prompt_tokens
 
     def _emit(
         self, request: Request, indices: tuple[int, ...], answer: "_Answer", emit: Callable[[Group], None]
     ) -> None:
-        name = request.question.id
-        samples = []
+        name, samples = request.question.id, []
         for index, choice, tokens in zip(indices, answer.choices, _tokens(answer), strict=True):
             if choice.finish_reason not in ("stop", "length"):
-                emit(Failure(name, (index,), f"the server ended an answer with {sanitize(choice.finish_reason)!r}"))
+                how = self.client.server.show(choice.finish_reason)
+                emit(Failure(name, (index,), f"the server ended an answer with {how!r}"))
                 continue
             finish: FinishReason = "stop" if choice.finish_reason == "stop" else "length"
             reasoning, response = choice.message.parts()
@@ -337,16 +344,13 @@ class _Usage(BaseModel):
 
 
 class _Answer(BaseModel):
-    choices: list[_Choice]
+    model: str | None = None  # some do not say
+    choices: Annotated[list[_Choice], Field(max_length=SAMPLES_A_REQUEST)]
     usage: _Usage
 
 
 class _OtherCount(Exception):
     """The server gave more or fewer choices than it was asked for."""
-
-
-class _NoRoom(Exception):
-    """The prompt fills the context."""
 
 
 def _read(content: bytes, choices: int) -> _Answer:
