@@ -1,6 +1,61 @@
-"""What a confidence is good for: pass@k and the allocation of a budget (section 5 of the paper)."""
+"""What a confidence is good for: pass@k, budgets, and the design of a study (section 5 of the paper).
 
-from capcal_lib.applications.budget import allocate, success_rate
-from capcal_lib.applications.passk import pass_at_k, simulate_pass_at_k
+Shared by all functions here:
 
-__all__ = ["allocate", "pass_at_k", "simulate_pass_at_k", "success_rate"]
+- ``confidence``: estimates s of each question's expected accuracy mu, shape (n_questions,), in [0, 1].
+- ``concentration``: how sure the confidences are. None, or infinity, takes s at its word (*plug-in*). A number nu
+  above 0 takes s as the mean of a *posterior* mu ~ Beta(s nu, (1 - s) nu); one number for all, or one each.
+- ``correct``, ``total``: correct and scored samples of each question, shape (n_questions,).
+- ``ks``: numbers of attempts, shape (n_ks,), each a whole number of at least 1, in any order.
+
+Lists, arrays and pandas Series will do. Bad input raises an :class:`~capcal_lib.errors.InputError` that names the
+first row at fault.
+"""
+
+from capcal_lib.applications.budget import (
+    allocate,
+    honest_oracle_terms,
+    split_counts,
+    success_curve,
+    success_rate,
+    success_terms,
+)
+from capcal_lib.applications.extrapolation import extrapolate_pass_at_k
+from capcal_lib.applications.passk import pass_at_k, pass_at_k_error_terms, simulate_pass_at_k
+from capcal_lib.applications.planning import (
+    Components,
+    difference_components,
+    plan_study,
+    questions_needed,
+    samples_needed,
+    score_components,
+)
+from capcal_lib.applications.posterior import (
+    Calibration,
+    calibration_test,
+    concentration_interval,
+    fit_concentration,
+)
+
+__all__ = [
+    "Calibration",
+    "Components",
+    "allocate",
+    "calibration_test",
+    "concentration_interval",
+    "difference_components",
+    "extrapolate_pass_at_k",
+    "fit_concentration",
+    "honest_oracle_terms",
+    "pass_at_k",
+    "pass_at_k_error_terms",
+    "plan_study",
+    "questions_needed",
+    "samples_needed",
+    "score_components",
+    "simulate_pass_at_k",
+    "split_counts",
+    "success_curve",
+    "success_rate",
+    "success_terms",
+]

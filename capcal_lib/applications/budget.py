@@ -1,15 +1,23 @@
-"""Divide a budget of samples over questions so that as many as possible are solved."""
+"""Divide a budget of samples over questions so that as many as possible are solved.
+
+A question is solved if any of its samples is correct and can be told to be. Arguments and errors as at the head of
+:mod:`capcal_lib.applications`.
+"""
+
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from capcal_lib.applications.passk import pass_at_k
+from capcal_lib.applications.passk import as_concentration, log_rising, pass_at_k
+from capcal_lib.applications.posterior import fit_concentration
 from capcal_lib.errors import InputError
 from capcal_lib.metrics.validation import (
     Floats,
     Ints,
     as_confidence,
     as_counts,
+    as_numbers,
     as_whole,
     check_int,
     check_rows,
@@ -17,42 +25,44 @@ from capcal_lib.metrics.validation import (
 )
 
 
-def allocate(confidence: ArrayLike, budget: int, *, max_per_question: ArrayLike | None = None) -> Ints:
+def allocate(
+    confidence: ArrayLike,
+    budget: int,
+    *,
+    max_per_question: ArrayLike | None = None,
+    concentration: float | ArrayLike | None = None,
+    cost: ArrayLike | None = None,
+) -> Ints:
     """Divide a budget so that the expected number of solved questions is largest.
 
-    That number is sum 1 - (1 - p_i)^k_i, and the next sample of a question gains p_i (1 - p_i)^k_i, less
-    each time; the best division takes the largest gains. The greedy way takes them one at a time; here
-    the price that all of them beat is found by bisection, in logarithms, so that tiny p and huge
-    budgets are no trouble.
+    One more sample after k failures solves a question with the chance s (1 - s)^k, under a posterior Beta(a, b)
+    B(a + 1, b + k)/B(a, b): less each time. So the best division takes the largest gains. The greedy way takes them
+    one at a time; here the price that all of them beat is searched for.
 
-    Equal gains are taken in turns, first rows first. A question with p = 0 gains nothing, nor does one
-    with p = 1 after its first sample. What is left of the budget once all others are at their maximum
-    is dealt in turns to these, so that the budget is always spent.
+    Without ``cost`` the budget is always spent. Equal gains are taken in turns, first rows first; what is left once
+    all questions that could gain are at their maximum is dealt in turns to the others. With ``cost`` the gain per cost
+    counts, and as no price divides a budget to the last token, the samples near the price are chosen by integer
+    programming (HiGHS); samples that gain nothing are not drawn.
 
     Parameters
     ----------
-    confidence : array-like of shape (n_questions,)
-        Estimates p of the expected accuracy, in [0, 1].
     budget : int
-        Samples to spend over all questions, at least 0.
+        Samples to spend over all questions, or their cost; at least 0.
     max_per_question : int or array-like of shape (n_questions,), optional
         Most samples for each question, at least 0; one number for all or one each.
+    cost : array-like of shape (n_questions,), optional
+        What one sample of each question costs, such as its expected tokens; above 0.
 
     Returns
     -------
     int ndarray of shape (n_questions,)
-        Samples per question; they sum to the budget, or to all maxima where that is less.
-
-    Raises
-    ------
-    InputError
-        For a confidence outside [0, 1] or NaN, or a budget or maximum that is not a whole number of at
-        least 0.
+        Samples per question. They sum to the budget, or to all maxima where that is less; with ``cost``, they cost
+        no more than the budget.
 
     References
     ----------
-    The paper, section 5.2 and the appendix on budget allocation; Damani et al., "Learning how hard to
-    think" (2024).
+    The paper, section 5.2 and the appendix on budget allocation; Damani et al., "Learning how hard to think" (2024).
+    Posterior and cost are ours.
 
     Examples
     --------
@@ -60,15 +70,23 @@ def allocate(confidence: ArrayLike, budget: int, *, max_per_question: ArrayLike 
     array([1, 3, 2])
     >>> allocate([0.9, 0.5, 0.1], 6, max_per_question=2)
     array([2, 2, 2])
+    >>> allocate([0.9, 0.5, 0.1], 12, concentration=1.0), allocate([0.9, 0.5, 0.1], 12)
+    (array([2, 6, 4]), array([2, 4, 6]))
+    >>> allocate([0.9, 0.5, 0.1], 600, cost=[100, 100, 300])
+    array([2, 4, 0])
     """
     p = as_confidence(confidence)
     spend = float(check_int("budget", budget, least=0))
-    most = np.full_like(p, spend) if max_per_question is None else np.minimum(_maxima(max_per_question, p.size), spend)
+    price = np.ones(p.size) if cost is None else _costs(cost, p.size)
+    affordable = np.floor(spend / price)
+    most = affordable if max_per_question is None else np.minimum(_maxima(max_per_question, p.size), affordable)
+    nu = np.full(p.size, np.inf) if concentration is None else as_concentration(concentration, p.size)
     between = (p > 0) & (p < 1)
-    first = np.log(p, where=between, out=np.zeros_like(p))
-    step = np.log1p(-p, where=between, out=np.full_like(p, -1.0))
     worth = np.where(between, most, np.minimum(most, p))  # p itself is the one useful sample at p = 1, none at p = 0
-    taken = _take_largest(first, step, worth, spend)
+    gains = _Gains(np.where(between, p, 1.0), np.where(between, nu, np.inf), price)
+    taken = _take_largest(gains, worth, spend)
+    if cost is not None:
+        return _fill_up(gains, taken, worth, spend).astype(np.int64)
     taken = taken + _take_in_turns(most - taken, spend - taken.sum())
     return taken.astype(np.int64)
 
@@ -82,34 +100,173 @@ def _maxima(max_per_question: ArrayLike, n_questions: int) -> Floats:
     return maxima.astype(np.float64)
 
 
-def _take_largest(first: Floats, step: Floats, most: Floats, amount: float) -> Floats:
-    """Take the ``amount`` largest of the values first + j step, j = 0, 1, ... below ``most``, and count them by row.
+def _costs(cost: ArrayLike, n_questions: int) -> Floats:
+    price = as_numbers("cost", cost)
+    check_rows("cost", price, ~((price > 0) & (price < np.inf)), "but must be above 0 and finite (the first row is 0)")
+    if price.size != n_questions:
+        raise InputError(f"cost has {price.size} rows for {n_questions} questions; give one each")
+    return price
 
-    ``first`` is at most 0, ``step`` below 0. Floats hold the whole numbers, up to 2^53 exactly.
+
+class _Gains:
+    """The gain per cost of each question's sample after k failures, in logarithms, and where it falls to a price."""
+
+    def __init__(self, p: Floats, nu: Floats, cost: Floats) -> None:
+        self.cost, self.first = cost, np.log(p) - np.log(cost)
+        self.posterior = nu < 1e12  # beyond, no digit of the gain differs from plug-in
+        self.step = np.where(p < 1, np.log1p(-np.where(p < 1, p, 0.0)), -1.0)
+        self.nu = np.where(self.posterior, nu, 2.0)
+        self.a = np.where(self.posterior, p, 0.5) * self.nu
+        self.b = self.nu - self.a
+
+    def after(self, k: Floats) -> Floats:
+        if not self.posterior.any():
+            return self.first + k * self.step
+        spread = log_rising(self.b, k) - log_rising(self.nu + 1, k)
+        return self.first + np.where(self.posterior, spread, k * self.step)
+
+    def fall(self, k: Floats) -> Floats:
+        """Return how the gain falls from the sample after k failures to the next one."""
+        return np.where(self.posterior, np.log((self.b + k) / (self.nu + 1 + k)), self.step)
+
+    def ladder(self, low: Floats, width: int) -> Floats:
+        """Return the gains after ``low`` failures and the next ones, shape (n_questions, width)."""
+        gains = np.empty((width, low.size))
+        gains[0] = self.after(low)
+        for i in range(1, width):
+            gains[i] = gains[i - 1] + self.fall(low + i - 1)
+        return np.ascontiguousarray(gains.T)
+
+    def counts(self, most: Floats, near: Floats) -> Callable[[float], Floats]:
+        """Return a function that counts each row's gains above a price: exact for plug-in, else good near ``near``.
+
+        A posterior's gain falls about as a power of k: with the right value and slope at ``near``.
+        """
+        if not self.posterior.any():
+            first, step = self.first, self.step
+
+            def above(price: float) -> Floats:
+                with np.errstate(over="ignore"):
+                    return np.clip(np.ceil((price - first) / step), 0, most)
+
+        else:
+            near = np.maximum(near, 1)  # the first gain may be far above the others, and is looked at by itself
+            gain, step, power, first = self.after(near), self.fall(near), self.a + 1, self.first
+
+            def above(price: float) -> Floats:
+                with np.errstate(over="ignore"):
+                    drop = np.where(self.posterior, power * np.expm1((gain - price) / power), gain - price)
+                    return np.where(first > price, np.clip(np.ceil(near - drop / step), np.minimum(1, most), most), 0)
+
+        return above
+
+
+def _take_largest(gains: _Gains, most: Floats, amount: float) -> Floats:
+    """Take the largest gains that ``amount`` pays for, below ``most`` of each row, and count them by row.
+
+    Floats hold the whole numbers, up to 2^53 exactly.
     """
-    if most.sum() <= amount:
+    cost = gains.cost
+    if cost @ most <= amount:
         return most
+    near = np.zeros_like(most)
+    if not gains.posterior.any():
+        few, many = _bisect(gains, near, most, amount, slack=0.0)  # what lies between the two is equal
+        if (cost == 1).all():
+            return few + _take_in_turns(many - few, amount - few.sum())
+        tied = many > few
+        rounds = np.floor((amount - cost @ few) / cost[tied].sum()) if tied.any() else 0.0
+        return np.minimum(few + rounds * tied, many)
+    for _ in range(50):
+        before, (near, _) = near, _bisect(gains, near, most, amount, slack=cost.sum() / 100)
+        if np.abs(near - before).max() <= 2:
+            break
+    for _ in range(1000):  # each time for the better, until nothing outside the window could be
+        low, high = np.maximum(near - 2, 0), np.minimum(near + 2, most)
+        near = _best_between(gains, low, high, amount - float(cost @ low))
+        if not ((near == low) & (low > 0) | (near == high) & (high < most)).any():
+            break
+    return near
 
-    def above(price: float) -> Floats:
-        """Count each row's values above the price."""
-        with np.errstate(over="ignore"):
-            return np.clip(np.ceil((price - first) / step), 0, most)
 
-    low, high = 2 * float((first + most * step).min()) - 1, 0.0  # all values lie above low, none above high
+def _bisect(gains: _Gains, near: Floats, most: Floats, amount: float, *, slack: float) -> tuple[Floats, Floats]:
+    """Return the counts at two prices next to each other, of which ``amount`` pays for the first only.
+
+    Both are the same where they cost all of the amount, to within ``slack``.
+    """
+    above, cost = gains.counts(most, near), gains.cost
+    low, high = 2 * min(float(gains.after(most).min()), 0.0) - 1, float(gains.first.max())
     few, many = above(high), above(low)
     for _ in range(128):
         price = (low + high) / 2
         if not low < price < high:
             break
         count = above(price)
-        total = count.sum()
-        if total == amount:
-            return count
-        if total < amount:
+        total = cost @ count
+        if abs(total - amount) <= slack:
+            return count, count
+        if total <= amount:
             high, few = price, count
         else:
             low, many = price, count
-    return few + _take_in_turns(many - few, amount - few.sum())  # what is left to choose from is equal
+    return few, many
+
+
+def _best_between(gains: _Gains, low: Floats, high: Floats, amount: float) -> Floats:
+    """Take the largest gains of each row from ``low`` on and below ``high``, first rows first where they are equal."""
+    width = max(1, int((high - low).max()))
+    offered = np.arange(width) < (high - low)[:, None]
+    rows, _ = np.nonzero(offered)
+    dearest = -gains.ladder(low, width)[offered]
+    if (gains.cost == 1).all():
+        paid = int(np.clip(amount, 0, rows.size))
+        last = np.partition(dearest, paid - 1)[paid - 1] if paid else -np.inf  # three times as fast as a sort
+        order = np.concatenate([np.flatnonzero(dearest < last), np.flatnonzero(dearest == last)])
+    else:
+        order = np.argsort(dearest, kind="stable")
+        paid = int(np.searchsorted(np.cumsum(gains.cost[rows[order]]), amount, side="right"))
+    return low + np.bincount(rows[order[:paid]], minlength=low.size)
+
+
+def _fill_up(gains: _Gains, taken: Floats, most: Floats, amount: float) -> Floats:
+    """Spend what the largest gains per cost leave over, exactly.
+
+    However it is spent, no more can be gained than at the price of the next sample. A sample whose distance from that
+    price costs more than what the greedy way falls short of this bound is settled; the few others are a small knapsack.
+    """
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    cost, left = gains.cost, amount - gains.cost @ taken
+    price = float(np.exp(np.where(taken < most, gains.after(taken), -np.inf).max()))
+    greedy = taken.copy()
+    for row in np.argsort(-gains.after(taken), kind="stable"):  # one more of each that still fits
+        if greedy[row] < most[row] and cost[row] <= left:
+            greedy[row] += 1
+            left -= cost[row]
+    gained = float((np.exp(gains.after(taken)) * cost) @ (greedy - taken))
+    short = (price * (amount - cost @ taken) - gained) * (1 + 1e-9)
+    low, high = taken.copy(), taken.copy()
+    while (move := (high < most) & ((price - np.exp(gains.after(high))) * cost <= short)).any():
+        high += move
+    while (move := (low > 0) & ((np.exp(gains.after(low - 1)) - price) * cost <= short)).any():
+        low -= move
+    rows = np.repeat(np.arange(low.size), (high - low).astype(np.int64))
+    if not 0 < rows.size <= 200:
+        return greedy
+    tries = np.concatenate([np.arange(a, b) for a, b in zip(low, high, strict=True) if a < b])
+    worth = np.array([np.exp(gains.after(np.full(low.size, k))) for k in np.unique(tries)])
+    worth = worth[np.searchsorted(np.unique(tries), tries), rows] * cost[rows]
+    found = milp(
+        -1e3 * worth / worth.max(),  # HiGHS stops at an absolute gap of 1e-6
+        constraints=LinearConstraint(cost[rows], ub=amount - cost @ low),
+        integrality=np.ones(rows.size),
+        bounds=Bounds(0, 1),
+        options={"mip_rel_gap": 0.0, "node_limit": 1000},
+    )
+    if found.x is None:
+        return greedy
+    chosen = low + np.bincount(rows, weights=np.round(found.x), minlength=low.size)
+    return chosen if cost @ chosen <= amount else greedy
 
 
 def _take_in_turns(most: Floats, amount: float) -> Floats:
@@ -131,26 +288,18 @@ def _take_in_turns(most: Floats, amount: float) -> Floats:
 def success_rate(allocation: ArrayLike, correct: ArrayLike, total: ArrayLike) -> float:
     """Return the expected share of questions solved when samples are drawn as allocated. Higher is better.
 
-    A question counts as solved if any of its drawn samples is correct. The expectation over draws without
-    replacement from the scored samples is exact: pass@k at each question's own k, and 0 for k = 0. (The
-    authors' code draws ten times, with the same positions for every question, instead.)
+    The expectation over draws without replacement from the scored samples is exact: pass@k at each question's own k,
+    and 0 for k = 0. (The authors' code draws ten times, with the same positions for every question, instead.)
 
     Parameters
     ----------
     allocation : array-like of shape (n_questions,)
-        Samples per question, such as :func:`allocate` returns.
-    correct, total : array-like of shape (n_questions,)
-        Correct and scored samples of each question.
+        Samples per question, such as :func:`allocate` returns; none above the question's total.
 
     Returns
     -------
     float
         In [0, 1].
-
-    Raises
-    ------
-    InputError
-        For an allocation above its question's total, malformed counts, or lengths that differ.
 
     References
     ----------
@@ -182,3 +331,106 @@ def success_terms(allocation: ArrayLike, correct: ArrayLike, total: ArrayLike) -
     ks, column = np.unique(spent, return_inverse=True)
     solved = pass_at_k(hits, samples, np.maximum(ks, 1))[np.arange(spent.size), column]
     return np.where(spent > 0, solved, 0.0)
+
+
+def success_curve(
+    confidence: ArrayLike,
+    correct: ArrayLike,
+    total: ArrayLike,
+    budgets: ArrayLike,
+    *,
+    concentration: float | ArrayLike | None = None,
+) -> Floats:
+    """Return :func:`success_rate` of the best division of every budget, from one sort of all gains.
+
+    No question is given more than its total. Where gains are equal, the division may differ from that of
+    :func:`allocate`.
+
+    Parameters
+    ----------
+    budgets : array-like of shape (n_budgets,)
+        Mean samples a question, at least 0; not above the mean total.
+
+    Returns
+    -------
+    ndarray of shape (n_budgets,)
+        In [0, 1]. Higher is better.
+
+    Examples
+    --------
+    >>> success_curve([0.9, 0.1], [8, 2], [10, 10], [1, 2, 10]).round(4)
+    array([0.5   , 0.6778, 1.    ])
+    """
+    s, (hits, samples) = as_confidence(confidence), as_counts(correct, total, scored=1)
+    same_length(confidence=s, correct=hits)
+    mean = as_numbers("budgets", budgets)
+    check_rows("budgets", mean, ~((mean >= 0) & (mean <= samples.mean())), "but must lie between 0 and the mean total")
+    nu = np.full(s.size, np.inf) if concentration is None else as_concentration(concentration, s.size)
+    tries = np.arange(samples.max())
+    promised = np.empty((s.size, tries.size))
+    between = (s > 0) & (s < 1)
+    gains = _Gains(s[between], nu[between], np.ones(between.sum()))
+    promised[between] = gains.ladder(np.zeros(between.sum()), tries.size)
+    promised[s == 0] = -1e100 * (1 + tries)  # what gains nothing is dealt in turns, after all others
+    promised[s == 1] = -1e100 * tries
+    drawn = np.flatnonzero(tries < samples[:, None])
+    order = drawn[np.argsort(-promised.ravel()[drawn], kind="stable")]
+    pairs, kind = np.unique(np.column_stack([hits, samples]), axis=0, return_inverse=True)
+    solved = np.diff(np.nan_to_num(pass_at_k(pairs[:, 0], pairs[:, 1], tries + 1)), prepend=0.0)
+    question, attempt = np.divmod(order, tries.size)
+    gained = np.concatenate([[0.0], np.cumsum(solved[kind[question], attempt])])
+    return gained[np.round(mean * s.size).astype(np.int64)] / s.size
+
+
+def split_counts(
+    correct: ArrayLike, total: ArrayLike, *, rng: np.random.Generator
+) -> tuple[tuple[Ints, Ints], tuple[Ints, Ints]]:
+    """Divide each question's samples at random into two halves and count each: (correct, total), (correct, total).
+
+    >>> split_counts([10, 0], [10, 5], rng=np.random.default_rng(0))
+    ((array([5, 0]), array([5, 2])), (array([5, 0]), array([5, 3])))
+    """
+    hits, samples = as_counts(correct, total)
+    half = samples // 2
+    first = rng.hypergeometric(hits, samples - hits, half)
+    return (first, half), (hits - first, samples - half)
+
+
+def honest_oracle_terms(
+    correct: ArrayLike, total: ArrayLike, budget: int, *, rng: np.random.Generator, splits: int = 10
+) -> Floats:
+    """Return each question's chance to be solved when a budget is divided by samples other than those it is scored on.
+
+    An oracle that divides by the counts it is scored on claims more than anyone could attain. This one knows a random
+    half of each question's samples, as a posterior with the data set as prior, and is scored on the other half; the
+    mean over ``splits``.
+
+    Parameters
+    ----------
+    budget : int
+        Samples to spend over all questions; each question has half of its samples at most.
+
+    Returns
+    -------
+    ndarray of shape (n_questions,)
+        In [0, 1]; their mean is the honest oracle's :func:`success_rate`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> correct = rng.binomial(20, np.full(1000, 0.1))  # nothing to know
+    >>> in_sample = allocate(correct / 20, 2000, max_per_question=20)
+    >>> round(success_rate(in_sample, correct, [20] * 1000), 2)
+    0.26
+    >>> round(float(honest_oracle_terms(correct, [20] * 1000, 2000, rng=rng).mean()), 2)
+    0.19
+    """
+    hits, samples = as_counts(correct, total, scored=2)
+    solved = np.zeros(hits.size)
+    for _ in range(check_int("splits", splits, least=1)):
+        (known, seen), (c, n) = split_counts(hits, samples, rng=rng)
+        mean = np.full(hits.size, known.sum() / seen.sum())
+        nu = fit_concentration(mean, known, seen) if 0 < mean[0] < 1 else np.inf
+        s, sure = (mean, np.inf) if np.isinf(nu) else ((mean * nu + known) / (nu + seen), nu + seen)
+        solved += success_terms(allocate(s, budget, max_per_question=n, concentration=sure), c, n)
+    return solved / splits

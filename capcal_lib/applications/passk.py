@@ -1,40 +1,26 @@
-"""pass@k: the chance that at least one of k samples is correct; measured from counts or implied by a confidence."""
+"""pass@k: the chance that at least one of k samples is correct; measured from counts or implied by a confidence.
 
-from typing import NamedTuple
+Arguments and errors as at the head of :mod:`capcal_lib.applications`.
+"""
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from capcal_lib.metrics.validation import Floats, as_confidence, as_counts, as_whole
-
-
-class SimulatedCurve(NamedTuple):
-    """A dataset's pass@k as a confidence implies it; mean and standard deviation, each of shape (n_ks,)."""
-
-    mean: Floats
-    sd: Floats
+from capcal_lib.errors import InputError
+from capcal_lib.metrics.validation import Floats, as_confidence, as_counts, as_numbers, as_whole, check_rows
 
 
 def pass_at_k(correct: ArrayLike, total: ArrayLike, ks: ArrayLike) -> Floats:
     """Estimate pass@k of each question without bias: 1 - C(n - c, k)/C(n, k).
 
-    Parameters
-    ----------
-    correct, total : array-like of shape (n_questions,)
-        Correct (c) and scored (n) samples of each question.
-    ks : array-like of shape (n_ks,)
-        Numbers of attempts, each at least 1, in any order.
+    The counts must come from a number of samples fixed beforehand. The chance that all k are correct, often written
+    pass^k, is 1 less the pass@k of ``total - correct``.
 
     Returns
     -------
     ndarray of shape (n_questions, n_ks)
         In [0, 1], never falling as k grows; NaN where fewer than k samples were scored, since no unbiased estimate
         exists there.
-
-    Raises
-    ------
-    InputError
-        For malformed counts, or a k that is not a whole number of at least 1.
 
     References
     ----------
@@ -61,74 +47,114 @@ def pass_at_k(correct: ArrayLike, total: ArrayLike, ks: ArrayLike) -> Floats:
     return table[question]
 
 
-def simulate_pass_at_k(confidence: ArrayLike, ks: ArrayLike) -> Floats:
-    """Return the pass@k that a confidence s implies for each question: 1 - (1 - s)^k.
+def simulate_pass_at_k(
+    confidence: ArrayLike, ks: ArrayLike, *, concentration: float | ArrayLike | None = None
+) -> Floats:
+    """Return the pass@k that a confidence s implies for each question.
 
-    Parameters
-    ----------
-    confidence : array-like of shape (n_questions,)
-        Estimates s of the expected accuracy, in [0, 1].
-    ks : array-like of shape (n_ks,)
-        Numbers of attempts, each at least 1, in any order.
+    Plug-in: 1 - (1 - s)^k, as the paper has it. That is concave in s, so a confidence that is right on average
+    promises too much. A posterior Beta(a, b) = Beta(s nu, (1 - s) nu) gives its mean, 1 - B(a, b + k)/B(a, b).
 
     Returns
     -------
     ndarray of shape (n_questions, n_ks)
-        In [0, 1], to full relative precision however small s or large k.
-
-    Raises
-    ------
-    InputError
-        For a confidence outside [0, 1] or NaN, or a k that is not a whole number of at least 1.
+        In [0, 1], to about 12 digits; the plug-in to full relative precision however small s or large k.
 
     References
     ----------
-    The paper, appendix "Process of simulating Pass@k curve".
+    The paper, appendix "Process of simulating Pass@k curve"; the posterior is ours.
 
     Examples
     --------
     >>> simulate_pass_at_k([0.5, 1e-12], [1, 2])
     array([[5.0e-01, 7.5e-01],
            [1.0e-12, 2.0e-12]])
+    >>> simulate_pass_at_k([0.5], [1, 2, 8], concentration=2.0).round(4)
+    array([[0.5   , 0.6667, 0.8889]])
     """
-    s, attempts = as_confidence(confidence), as_whole("k", ks, least=1)
+    s, attempts = as_confidence(confidence)[:, None], as_whole("k", ks, least=1)
     with np.errstate(divide="ignore"):  # log(0) = -inf at s = 1 is right
-        log_failure = np.log1p(-s)
-    return -np.expm1(log_failure[:, None] * attempts)
+        log_failure = np.log1p(-s) * attempts
+    if concentration is not None:
+        nu = as_concentration(concentration, s.size)[:, None]
+        finite = np.isfinite(nu) & (s < 1)
+        weight = np.where(finite, nu, 1.0)
+        posterior = log_rising(np.where(finite, (1 - s) * weight, 1.0), attempts) - log_rising(weight, attempts)
+        log_failure = np.where(finite, np.minimum(posterior, 0.0), log_failure)
+    return -np.expm1(log_failure)
 
 
-def simulated_curve(confidence: ArrayLike, ks: ArrayLike) -> SimulatedCurve:
-    """Return the dataset's pass@k that confidences imply, with the spread of one draw of the verdicts.
+def pass_at_k_error_terms(predicted: ArrayLike, correct: ArrayLike, total: ArrayLike, ks: ArrayLike) -> Floats:
+    """Score predictions of pass@k without the noise of the counts: one unbiased squared error a question and k.
 
-    The spread holds only the luck of each question's k attempts, sqrt(sum S(1 - S))/N; neither
-    the choice of questions nor errors of the confidences are in it.
+    Against the measured pass@k even a perfect prediction has an error. With f the predicted chance that all k fail
+    and Q_j = C(n - c, j)/C(n, j), the term f^2 - 2 f Q_k + Q_2k has the expectation (f - (1 - mu)^k)^2.
 
     Parameters
     ----------
-    confidence : array-like of shape (n_questions,)
-        Estimates s of the expected accuracy, in [0, 1].
-    ks : array-like of shape (n_ks,)
-        Numbers of attempts, each at least 1, in any order.
+    predicted : array-like of shape (n_questions, n_ks)
+        Predicted pass@k in [0, 1], such as :func:`simulate_pass_at_k` returns.
 
     Returns
     -------
-    SimulatedCurve
-        ``mean`` and ``sd``, each of shape (n_ks,).
-
-    Raises
-    ------
-    InputError
-        As in :func:`simulate_pass_at_k`.
-
-    References
-    ----------
-    The paper, appendix "Process of simulating Pass@k curve".
+    ndarray of shape (n_questions, n_ks)
+        Lower is better; single terms may be negative. NaN where fewer than 2k samples were scored.
 
     Examples
     --------
-    >>> simulated_curve([0.5, 1.0], [1, 2])
-    SimulatedCurve(mean=array([0.75 , 0.875]), sd=array([0.25      , 0.21650635]))
+    >>> pass_at_k_error_terms([[0.5], [0.5]], [0, 2], [4, 4], [1]).round(4)
+    array([[ 0.25  ],
+           [-0.0833]])
     """
-    solved = simulate_pass_at_k(confidence, ks)
-    sd = np.sqrt((solved * (1 - solved)).sum(axis=0)) / len(solved)
-    return SimulatedCurve(solved.mean(axis=0), sd)
+    attempts = as_whole("k", ks, least=1)
+    promised = np.asarray(predicted, dtype=np.float64)
+    failing = 1 - pass_at_k(correct, total, np.concatenate([attempts, np.minimum(2 * attempts, 2**53 - 1)]))
+    if promised.shape != (len(failing), attempts.size):
+        raise InputError(
+            f"predicted must have one row a question and one column a k, shape {(len(failing), attempts.size)}; "
+            f"got {promised.shape}"
+        )
+    outside = np.any(~((promised >= 0) & (promised <= 1)), axis=1)
+    check_rows("predicted", promised.min(axis=1), outside, "or has a value outside [0, 1] (the first row is 0)")
+    once, twice = np.split(failing, 2, axis=1)
+    missed = 1 - promised
+    return missed**2 - 2 * missed * once + twice
+
+
+def as_concentration(concentration: float | ArrayLike, n_questions: int) -> Floats:
+    """Return a concentration for each question, above 0; infinity stands for plug-in.
+
+    >>> as_concentration(4, 2)
+    array([4., 4.])
+    """
+    given = [concentration] if np.ndim(concentration) == 0 else concentration
+    numbers = as_numbers("concentration", given)  # type: ignore[arg-type]
+    check_rows("concentration", numbers, ~(numbers > 0), "but must be above 0; None takes confidences at their word")
+    if np.ndim(concentration) == 0:
+        return np.full(n_questions, numbers[0])
+    if numbers.size != n_questions:
+        raise InputError(f"concentration has {numbers.size} rows for {n_questions} questions; give one, or one each")
+    return numbers
+
+
+def log_rising(z: ArrayLike, k: ArrayLike) -> Floats:
+    """Return log z (z + 1) ... (z + k - 1), without the cancellation that a difference of two log-gammas has.
+
+    The first eight factors are multiplied out; for the rest Stirling's series is good to 13 digits. For z above 0.
+
+    >>> log_rising([2.0, 2e12], 3).round(6)
+    array([ 3.178054, 84.972505])
+    """
+    start, factors = np.asarray(z, dtype=np.float64), np.asarray(k, dtype=np.float64)
+    head = np.ones(np.broadcast_shapes(start.shape, factors.shape))
+    for i in range(8):
+        head *= np.where(factors > i, start + i, 1.0)
+    low, rest = start + 8, np.maximum(factors - 8, 0.0)
+    high = low + rest
+    tail: Floats = (low - 0.5) * np.log1p(rest / low) + rest * (np.log(high) - 1) + _stirling(high) - _stirling(low)
+    return np.log(head) + tail
+
+
+def _stirling(z: Floats) -> Floats:
+    y = 1 / (z * z)
+    return (1 / 12 - y * (1 / 360 - y * (1 / 1260 - y * (1 / 1680 - y / 1188)))) / z

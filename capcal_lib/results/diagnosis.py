@@ -6,9 +6,9 @@ from typing import get_args
 import numpy as np
 import pandas as pd
 
+from capcal_lib.applications import difference_components, questions_needed, samples_needed
 from capcal_lib.metrics import capability_brier_terms, soft_auroc, spearman
 from capcal_lib.metrics.intervals import bootstrap_means
-from capcal_lib.metrics.power import questions_needed, samples_needed, variance_components
 from capcal_lib.metrics.recalibration import Recalibration, cross_fitted
 from capcal_lib.metrics.reliability import binned_split, isotonic_split, smooth_ece
 from capcal_lib.metrics.validation import Floats, Ints
@@ -123,7 +123,7 @@ def settling(one: Evaluation, rng: np.random.Generator, *, ks: Sequence[int] = (
         if name == lowest or both.sum() < 2:
             continue
         c, n = one.counts.correct[both], one.counts.total[both]
-        pilot = variance_components(values[both], found[lowest][both], c, n)
+        pilot = difference_components(values[both], found[lowest][both], c, n)
         groups = None if one.groups is None else one.groups[both]
         (interval,) = bootstrap_means((terms[name] - terms[lowest])[both][:, None], rng=rng, clusters=groups)
         sampled = pilot.within * float(np.mean(1 / n))
@@ -132,7 +132,7 @@ def settling(one: Evaluation, rng: np.random.Generator, *, ks: Sequence[int] = (
         needed = [questions_needed(pilot, k) for k in ks]
         more = samples_needed(pilot, int(both.sum()))
         text = interval_text(interval, 4)
-        rows.append((name, lowest, pilot.difference, text, share, *needed, int(both.sum()), more, one.evidence))
+        rows.append((name, lowest, pilot.estimate, text, share, *needed, int(both.sum()), more, one.evidence))
     columns = [
         "method",
         "against",

@@ -1,6 +1,7 @@
 import heapq
 from fractions import Fraction
 from itertools import combinations, product
+from math import comb
 
 import numpy as np
 import pandas as pd
@@ -8,8 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capcal_lib.applications.budget import allocate, success_rate
-from capcal_lib.applications.passk import pass_at_k
+from capcal_lib.applications import (
+    allocate,
+    honest_oracle_terms,
+    pass_at_k,
+    split_counts,
+    success_curve,
+    success_rate,
+)
 from capcal_lib.errors import InputError
 
 # Round confidences, so that gains tie; any at all; and the ends.
@@ -168,7 +175,168 @@ def test_bad_confidences_are_refused():
         allocate([], 3)
 
 
+# Posteriors and costs
+
+
+def expected(confidence, allocation, nu):
+    """How many are solved, by the rates of failure one after the other."""
+    solved = 0.0
+    for s, k in zip(confidence, allocation, strict=True):
+        solved += 1 - np.prod([1 - s * (nu / (nu + i) if np.isfinite(nu) else 1) for i in range(int(k))])
+    return solved
+
+
+SURE = st.sampled_from([0.05, 1.0, 7.5, 1e4, float("inf")])
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.one_of(st.integers(0, 4).map(lambda fourths: fourths / 4), st.floats(0, 1)), min_size=1, max_size=4),
+    st.integers(0, 9),
+    st.integers(1, 4),
+    SURE,
+    st.one_of(st.none(), st.lists(st.sampled_from([0.7, 1, 2, 2.5, 3, 5]), min_size=4, max_size=4)),
+)
+def test_no_division_is_better_under_a_posterior_and_with_costs(confidence, budget, most, nu, costs):
+    cost = None if costs is None else costs[: len(confidence)]
+    allocation = allocate(confidence, budget, max_per_question=most, concentration=nu, cost=cost)
+    everything = np.array(list(product(range(most + 1), repeat=len(confidence))))
+    paid = everything @ (np.ones(len(confidence)) if cost is None else cost)
+    best = max(expected(confidence, other, nu) for other in everything[paid <= budget])
+    assert (allocation >= 0).all()
+    assert (allocation <= most).all()
+    if cost is None:
+        assert allocation.sum() == min(budget, most * len(confidence))
+    else:
+        assert allocation @ cost <= budget
+    assert expected(confidence, allocation, nu) == pytest.approx(best, rel=1e-9, abs=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(CONFIDENCES, st.integers(0, 300), SURE, st.data())
+def test_a_posterior_is_divided_as_well_as_by_greedy(confidence, budget, nu, data):
+    n = len(confidence)
+    maxima = data.draw(st.lists(st.integers(0, 60), min_size=n, max_size=n))
+    allocation, counts = allocate(confidence, budget, max_per_question=maxima, concentration=nu), [0] * n
+    for _ in range(min(budget, sum(maxima))):
+        gains = [
+            -1.0
+            if k == most
+            else s * np.prod([(1 - s) if np.isinf(nu) else ((1 - s) * nu + i) / (nu + 1 + i) for i in range(k)])
+            for s, k, most in zip(confidence, counts, maxima, strict=True)
+        ]
+        counts[int(np.argmax(gains))] += 1
+    assert allocation.sum() == sum(counts)
+    assert expected(confidence, allocation, nu) == pytest.approx(expected(confidence, counts, nu), rel=1e-9, abs=1e-12)
+
+
+def test_posterior_by_hand():
+    # Beta(1, 1) gains 1/2, 1/6, 1/12; Beta(0.2, 1.8) gains 0.1, 0.06.
+    assert allocate([0.5, 0.1], 3, concentration=2).tolist() == [2, 1]
+    assert allocate([0.5, 0.1], 5, concentration=2).tolist() == [3, 2]
+    assert allocate([0.5, 0.5], 4, concentration=[1e-3, np.inf]).tolist() == [1, 3]
+
+
+def test_a_huge_budget_under_a_posterior_is_spent():
+    rng = np.random.default_rng(0)
+    confidence = rng.beta(0.4, 0.4, 50)
+    for budget in (10**6, 10**10):
+        assert allocate(confidence, budget, concentration=2.0).sum() == budget
+
+
+def test_equal_posteriors_share_evenly_first_rows_first():
+    assert allocate([0.3] * 4, 6, concentration=1.0).tolist() == [2, 2, 1, 1]
+
+
+def test_cost_by_hand():
+    # Gains per cost: 0.9/3, 0.09/3; 0.5, 0.25, ...
+    assert allocate([0.9, 0.5], 4, cost=[3, 1]).tolist() == [1, 1]
+    # The best gain per cost would leave two unspent, which the others fit.
+    assert allocate([0.9, 0.5, 0.5], 4, cost=[3, 2, 2]).tolist() == [0, 1, 1]
+    assert allocate([1.0, 0.0, 0.5], 100, cost=[1, 1, 40]).tolist() == [1, 0, 2]
+    assert allocate([0.5, 0.5], 3, cost=[10, 10]).tolist() == [0, 0]
+
+
+def test_equal_costs_are_no_costs():
+    confidence = np.random.default_rng(0).beta(0.4, 0.4, 200)
+    for nu in (None, 3.0):
+        free, paid = (
+            allocate(confidence, 1000, concentration=nu),
+            allocate(confidence, 7000, concentration=nu, cost=[7] * 200),
+        )
+        np.testing.assert_array_equal(free, paid)
+
+
+@pytest.mark.parametrize(
+    ("cost", "message"),
+    [
+        ([1, 0], "row 1: cost is 0, but must be above 0"),
+        ([1, float("inf")], "row 1: cost is inf"),
+        ([1], "cost has 1 rows for 2 questions; give one each"),
+        (3, "cost must be one-dimensional"),
+    ],
+)
+def test_bad_costs_are_refused(cost, message):
+    with pytest.raises(InputError, match=message):
+        allocate([0.5, 0.5], 3, cost=cost)
+
+
 # What an allocation is worth
+
+
+@pytest.mark.parametrize("nu", [None, 2.0])
+def test_the_curve_is_what_every_budget_is_worth(nu):
+    rng = np.random.default_rng(0)
+    confidence = rng.beta(0.4, 0.6, 60)
+    total = rng.integers(5, 30, 60)
+    correct = rng.binomial(total, confidence)
+    budgets = np.append(np.arange(0, 60 * 4, 7), total.sum()) / 60
+    each = [
+        success_rate(allocate(confidence, round(b * 60), max_per_question=total, concentration=nu), correct, total)
+        for b in budgets
+    ]
+    np.testing.assert_allclose(success_curve(confidence, correct, total, budgets, concentration=nu), each, atol=1e-12)
+
+
+def test_the_curve_deals_what_gains_nothing_in_turns():
+    confidence, correct, total = [0.0, 1.0, 0.0, 0.5], [1, 2, 3, 4], [4, 4, 4, 4]
+    each = [success_rate(allocate(confidence, b, max_per_question=total), correct, total) for b in range(17)]
+    np.testing.assert_allclose(success_curve(confidence, correct, total, np.arange(17) / 4), each, atol=1e-15)
+
+
+def test_bad_budgets_of_a_curve_are_refused():
+    with pytest.raises(InputError, match="row 1: budgets is 5, but must lie between 0 and the mean total"):
+        success_curve([0.5], [1], [4], [1, 5])
+
+
+def test_halves_are_drawn_without_replacement():
+    rng = np.random.default_rng(0)
+    (a, m), (b, n) = split_counts([3] * 20_000, [9] * 20_000, rng=rng)
+    assert (a + b == 3).all()
+    assert (m == 4).all()
+    assert (n == 5).all()
+    chances = [Fraction(comb(3, hits) * comb(6, 4 - hits), comb(9, 4)) for hits in range(4)]
+    np.testing.assert_allclose(np.bincount(a) / 20_000, [float(chance) for chance in chances], atol=0.015)
+
+
+def test_an_honest_oracle_claims_no_more_than_could_be_had():
+    rng = np.random.default_rng(0)
+    mu = rng.beta(0.1, 0.9, 3000)
+    total = np.full(3000, 20)
+    correct = rng.binomial(total, mu)
+    budget = 4 * 3000
+    best = allocate(mu, budget, max_per_question=10)
+    attainable = float(np.mean(1 - (1 - mu) ** best))
+    claimed = success_rate(allocate(correct / 20, budget, max_per_question=20), correct, total)
+    even = success_rate(np.full(3000, 4), correct, total)
+    honest = honest_oracle_terms(correct, total, budget, rng=rng, splits=3).mean()
+    assert even < honest < attainable + 0.005 < claimed
+
+
+def test_an_oracle_of_nothing_to_know_spends_evenly():
+    for correct in ([0] * 5, [8] * 5):
+        expected_rate = float(correct[0] > 0)
+        assert honest_oracle_terms(correct, [8] * 5, 10, rng=np.random.default_rng(0)).tolist() == [expected_rate] * 5
 
 
 @settings(max_examples=40, deadline=None)

@@ -8,8 +8,11 @@ import pytest
 import scorio
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import loggamma
+from scipy.stats import beta, binom
 
-from capcal_lib.applications.passk import pass_at_k, simulate_pass_at_k, simulated_curve
+from capcal_lib.applications import allocate, pass_at_k, pass_at_k_error_terms, simulate_pass_at_k
+from capcal_lib.applications.passk import log_rising
 from capcal_lib.errors import InputError
 
 
@@ -119,16 +122,90 @@ def test_simulation_keeps_its_precision_at_the_ends():
     assert rates[4, 1] == 1
 
 
-def test_curve_is_the_mean_and_spread_of_independent_verdicts():
-    curve = simulated_curve([0.5, 0.1], [1, 3])
-    solved = [[0.5, 0.875], [0.1, 0.271]]
-    np.testing.assert_allclose(curve.mean, np.mean(solved, axis=0))
-    for column in range(2):
-        p, q = solved[0][column], solved[1][column]
-        # All four outcomes of two verdicts, and the variance of their mean.
-        outcomes = [(0, (1 - p) * (1 - q)), (0.5, p * (1 - q) + q * (1 - p)), (1, p * q)]
-        variance = sum(chance * (rate - (p + q) / 2) ** 2 for rate, chance in outcomes)
-        assert curve.sd[column] == pytest.approx(variance**0.5)
+@settings(max_examples=60, deadline=None)
+@given(st.floats(0, 1), st.floats(1e-3, 1e6), st.integers(1, 60))
+def test_a_posterior_fails_by_the_product_of_its_rates(s, nu, k):
+    failure = np.prod([1 - s * nu / (nu + i) for i in range(k)])
+    assert simulate_pass_at_k([s], [k], concentration=nu)[0, 0] == pytest.approx(1 - failure, rel=1e-11, abs=1e-13)
+
+
+def test_a_posterior_is_the_integral_over_mu():
+    ks = np.array([1, 5, 40])
+    mu = np.linspace(0, 1, 200_001)
+    expected = np.trapezoid((1 - (1 - mu[:, None]) ** ks) * beta.pdf(mu, 3, 9)[:, None], mu, axis=0)
+    np.testing.assert_allclose(simulate_pass_at_k([0.25], ks, concentration=12)[0], expected, atol=1e-9)
+
+
+def test_a_sure_posterior_is_plug_in_and_rows_may_differ():
+    s, ks = [0.0, 1e-9, 0.3, 1.0], [1, 100, 10**6]
+    plug_in = simulate_pass_at_k(s, ks)
+    np.testing.assert_array_equal(simulate_pass_at_k(s, ks, concentration=np.inf), plug_in)
+    np.testing.assert_allclose(simulate_pass_at_k(s, ks, concentration=1e15), plug_in, rtol=1e-5)
+    each = simulate_pass_at_k(s, ks, concentration=[1.0, 2.0, np.inf, 3.0])
+    np.testing.assert_array_equal(each[2:], plug_in[2:])
+    assert each[1] == pytest.approx(simulate_pass_at_k([1e-9], ks, concentration=2.0)[0], rel=1e-12)
+
+
+def test_doubt_never_helps():
+    ks, s = np.arange(1, 60), np.linspace(0, 1, 21)
+    rates = [simulate_pass_at_k(s, ks, concentration=nu) for nu in (0.1, 1, 10, 1e3, np.inf)]
+    assert (np.diff(rates, axis=0) >= -1e-12).all()
+    np.testing.assert_allclose(np.array(rates)[:, :, 0], np.broadcast_to(s, (5, 21)), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("concentration", "message"),
+    [
+        (0, "row 0: concentration is 0, but must be above 0"),
+        ([1.0, float("nan")], "row 1: concentration is nan"),
+        ([1.0], "concentration has 1 rows for 2 questions"),
+        ("high", "row 0: concentration is 'high', not a number"),
+    ],
+)
+def test_bad_concentrations_are_refused(concentration, message):
+    for call in (
+        lambda: simulate_pass_at_k([0.5, 0.5], [1], concentration=concentration),
+        lambda: allocate([0.5, 0.5], 3, concentration=concentration),
+    ):
+        with pytest.raises(InputError) as error:
+            call()
+        assert str(error.value).startswith(message)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.floats(1e-6, 1e9), st.integers(0, 10**6))
+def test_log_rising_is_a_difference_of_log_gammas(z, k):
+    expected = float(loggamma(z + k) - loggamma(z))
+    assert log_rising(z, k) == pytest.approx(expected, rel=1e-11, abs=1e-9 + 1e-14 * z * abs(np.log(z)))
+
+
+def test_the_error_of_a_prediction_is_unbiased():
+    """Summed over all counts that n samples can give."""
+    n, ks, promised = 12, [1, 2, 6], [0.1, 0.5, 0.95]
+    for mu in (0.0, 0.07, 0.6, 1.0):
+        counts = np.arange(n + 1)
+        terms = pass_at_k_error_terms([promised] * (n + 1), counts, [n] * (n + 1), ks)
+        truth = (np.array(promised) - (1 - (1 - mu) ** np.array(ks))) ** 2
+        np.testing.assert_allclose(binom.pmf(counts, n, mu) @ terms, truth, atol=1e-14)
+
+
+def test_the_error_of_a_prediction_needs_twice_the_samples():
+    terms = pass_at_k_error_terms(np.full((2, 3), 0.5), [1, 1], [4, 6], [1, 2, 3])
+    assert np.isnan(terms).tolist() == [[False, False, True], [False, False, False]]
+    assert np.isnan(pass_at_k_error_terms([[0.5]], [1], [4], [10**15])).all()
+
+
+@pytest.mark.parametrize(
+    ("predicted", "message"),
+    [
+        ([0.5, 0.5], r"shape \(2, 1\); got \(2,\)"),
+        ([[0.5], [1.5]], r"row 1: predicted is 1\.5, or has a value outside"),
+        ([[0.5], [float("nan")]], "row 1: predicted is nan"),
+    ],
+)
+def test_bad_predictions_are_refused(predicted, message):
+    with pytest.raises(InputError, match=message):
+        pass_at_k_error_terms(predicted, [1, 1], [2, 2], [1])
 
 
 @pytest.mark.parametrize("k", [1, 3, 8, 20])

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from capcal_lib.applications import difference_components, questions_needed
 from capcal_lib.metrics import soft_auroc, spearman
-from capcal_lib.metrics.power import questions_needed, variance_components
 from capcal_lib.results import diagnosis, tables
 from capcal_lib.results.evaluation import Evaluation
 from tests.results.test_tables import EDGES, FOUR, NAN, evaluation, rng
@@ -85,8 +85,8 @@ def test_settling_compares_with_the_lowest_on_shared_questions() -> None:
     assert table.index.tolist() == ["squeezed", "noisy", "constant"]
     there = ~np.isnan(one.confidences["gaps"].values)
     c, n = one.counts.correct[there], one.counts.total[there]
-    pilot = variance_components(one.confidences["noisy"].values[there], one.confidences["gaps"].values[there], c, n)
-    assert table.loc["noisy", "difference"] == pytest.approx(pilot.difference)
+    pilot = difference_components(one.confidences["noisy"].values[there], one.confidences["gaps"].values[there], c, n)
+    assert table.loc["noisy", "difference"] == pytest.approx(pilot.estimate)
     assert table.loc["noisy", "questions at k = 5"] == questions_needed(pilot, 5)
     assert table.loc["noisy", "questions"] == there.sum()
     assert 0 < table.loc["noisy", "from samples"] < 1

@@ -1,0 +1,208 @@
+"""pass@k beyond the samples that were drawn, with an interval that holds the doubt about the shape of the prior."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from capcal_lib.applications.passk import pass_at_k
+from capcal_lib.errors import InputError
+from capcal_lib.metrics.validation import Floats, Ints, as_counts, as_whole
+
+CLOUD, RESAMPLES = 600, 400
+Prior = Callable[[Floats, Floats], Floats]
+
+
+def extrapolate_pass_at_k(
+    correct: ArrayLike, total: ArrayLike, ks: ArrayLike, *, rng: np.random.Generator
+) -> pd.DataFrame:
+    """Estimate a data set's pass@k, also for k beyond the number of samples.
+
+    Up to the fewest samples of any question the estimate is the mean of :func:`pass_at_k`. Beyond, expected accuracies
+    mu are taken as draws from a prior, fitted by the likelihood of the counts, and pass@k is the mean over questions
+    of 1 - E[(1 - mu)^k | counts]. How many questions are hopeless or nearly so decides it, which n samples hardly
+    tell. So five priors stand side by side: Beta and logit-normal, each with and without questions of mu = 0 and of
+    mu = 1, and a mixture of two Betas. The estimate is their mean by Akaike weights. Each has percentile limits from
+    a bootstrap over questions with the prior fitted anew, and the interval reaches from the lowest to the highest
+    limit of all that have a weight of at least 2 %. It speaks of questions like these; for these alone it is too wide.
+
+    Beside them stand bounds that hold for any prior at all, from a confidence band of the distribution of the counts
+    (Dvoretzky, Kiefer and Wolfowitz): far apart, and honest. They are NaN where no independent samples would give
+    such counts.
+
+    Parameters
+    ----------
+    correct, total : array-like of shape (n_questions,)
+        Correct and scored samples, a number fixed beforehand; at least one question has some correct and some not.
+    ks : array-like of shape (n_ks,)
+        Numbers of attempts, each at least 1.
+    rng : numpy.random.Generator
+        For the bootstrap.
+
+    Returns
+    -------
+    DataFrame
+        One row a k: ``k``, ``estimate``, ``low`` and ``high`` of the 95 % interval, ``lowest`` and ``highest``, the
+        95 % bounds for any prior.
+
+    References
+    ----------
+    Kazdan et al., "Efficient prediction of pass@k scaling in large language models" (arXiv 2510.05197), fit a
+    Beta-binomial; the doubt about its shape and the bounds are ours.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> mu = rng.beta(0.3, 1.0, 500)
+    >>> table = extrapolate_pass_at_k(rng.binomial(20, mu), np.full(500, 20), [10, 100], rng=rng).set_index("k")
+    >>> float((1 - (1 - mu) ** 100).mean().round(3)), table.loc[100, ["low", "estimate", "high"]].round(3).tolist()
+    (0.796, [0.673, 0.75, 0.815])
+    """
+    hits, samples = as_counts(correct, total, scored=1)
+    attempts = as_whole("k", ks, least=1)
+    pairs, times = np.unique(np.column_stack([hits, samples]), axis=0, return_counts=True)
+    drawn = rng.multinomial(hits.size, times / hits.size, size=RESAMPLES)
+    within = np.minimum(attempts, samples.min())
+    measured = pass_at_k(pairs[:, 0], pairs[:, 1], within)
+    estimate, (low, high) = times @ measured / hits.size, _limits(drawn @ measured / hits.size)
+    beyond = attempts > samples.min()
+    if beyond.any():
+        if not ((pairs[:, 0] > 0) & (pairs[:, 0] < pairs[:, 1])).any():
+            raise InputError(
+                "no question has both correct and incorrect samples, so nothing says how pass@k goes on beyond "
+                f"{samples.min()} samples; draw more samples, or ask for smaller k"
+            )
+        estimate[beyond], low[beyond], high[beyond] = _extrapolated(pairs, times, drawn, attempts[beyond], rng)
+    lowest, highest = _bounds(hits, samples, attempts)
+    columns = {"k": attempts, "estimate": estimate, "low": low, "high": high, "lowest": lowest, "highest": highest}
+    return pd.DataFrame(columns)
+
+
+def _limits(values: Floats) -> Floats:
+    return np.quantile(values, [0.025, 0.975], axis=0)
+
+
+def _extrapolated(
+    pairs: Ints, times: Ints, drawn: Ints, attempts: Ints, rng: np.random.Generator
+) -> tuple[Floats, Floats, Floats]:
+    """Fit the priors, weigh them, and return estimates and limits, each of shape (n_ks,)."""
+    edges, mu = _grid(int(pairs[:, 1].max()))
+    chances = _chances(pairs, mu)
+    failing = np.exp(attempts[:, None] * np.log1p(-np.minimum(mu, 1 - 1e-16)))
+    fits = []
+    for family, start in PRIORS:
+        points = _cloud(family, np.array(start), edges, chances, times, rng)
+        prior = np.array([family(edges, point) for point in points])
+        seen = np.maximum(prior @ chances, 1e-300)  # of each pair of counts, by point
+        likelihood = np.log(seen) @ np.column_stack([times, drawn.T])
+        chosen = likelihood.argmax(axis=0)  # the best fit to the data, then to every resample
+        solved = np.empty((1 + len(drawn), attempts.size))
+        for row, (point, counts) in enumerate(zip(chosen, [times, *drawn], strict=True)):
+            still = (prior[point] * failing) @ chances / seen[point]
+            solved[row] = 1 - still @ counts / counts.sum()
+        fits.append((2 * len(start) - 2 * likelihood[chosen[0], 0], solved[0], _limits(solved[1:])))
+    criterion = np.array([fit[0] for fit in fits])
+    weight = np.exp((criterion.min() - criterion) / 2)
+    weight /= weight.sum()
+    limits = np.array([fit[2] for fit in fits])[weight >= 0.02]
+    return weight @ np.array([fit[1] for fit in fits]), limits[:, 0].min(axis=0), limits[:, 1].max(axis=0)
+
+
+def _grid(samples: int) -> tuple[Floats, Floats]:
+    """Divide [0, 1] evenly on the logit scale, finely for many samples; the first and last cell stand for 0 and 1."""
+    from scipy.special import expit
+
+    inner = np.linspace(-16, 12, max(200, int(28 * np.sqrt(samples))))
+    edges = expit(inner)
+    mu = expit((inner[1:] + inner[:-1]) / 2)
+    return np.concatenate([[0.0], edges, [1.0]]), np.concatenate([[0.0], mu, [1.0]])
+
+
+def _chances(pairs: Ints, mu: Floats) -> Floats:
+    """Return the chance of each pair of counts at each mu, but for the number of orders; shape (n_mu, n_pairs)."""
+    from scipy.special import xlog1py, xlogy
+
+    c, n = pairs.T
+    logs = xlogy(c, mu[:, None]) + xlog1py(n - c, -mu[:, None])
+    return np.exp(logs - logs.max(axis=0))
+
+
+# A prior is given by the mass of each cell: functions of the cells' edges and of parameters on the whole line.
+
+
+def _beta(edges: Floats, point: Floats) -> Floats:
+    from scipy.special import betainc
+
+    a, b = np.exp(point)
+    return np.diff(betainc(a, b, edges))
+
+
+def _two_betas(edges: Floats, point: Floats) -> Floats:
+    share = 1 / (1 + np.exp(-point[4]))
+    return share * _beta(edges, point[:2]) + (1 - share) * _beta(edges, point[2:4])
+
+
+def _logit_normal(edges: Floats, point: Floats) -> Floats:
+    from scipy.special import logit, ndtr
+
+    return np.diff(ndtr((logit(edges) - point[0]) / np.exp(point[1])))
+
+
+def _inflated(family: Prior) -> Prior:
+    """Add masses at mu = 0 and mu = 1; their odds, in logarithms, are the last two parameters."""
+
+    def cells(edges: Floats, point: Floats) -> Floats:
+        odds, mass = np.exp(point[-2:]), family(edges, point[:-2])
+        mass[[0, -1]] += odds
+        return mass / (1 + odds.sum())
+
+    return cells
+
+
+PRIORS: tuple[tuple[Prior, list[float]], ...] = (  # with the parameters that a fit starts from
+    (_beta, [-1.0, 0.0]),
+    (_inflated(_beta), [-1.0, 0.0, -2.0, -3.0]),
+    (_logit_normal, [0.0, 1.0]),
+    (_inflated(_logit_normal), [0.0, 1.0, -2.0, -3.0]),
+    (_two_betas, [0.5, 3.0, 1.5, 1.0, 0.0]),
+)
+
+
+def _cloud(
+    family: Prior, start: Floats, edges: Floats, chances: Floats, times: Ints, rng: np.random.Generator
+) -> Floats:
+    """Return the best fit and points around it, among which that to a resample is looked up."""
+    from scipy.optimize import minimize
+
+    def loss(point: Floats) -> float:
+        seen = family(edges, np.clip(point, -12, 12)) @ chances
+        return float(-times @ np.log(np.maximum(seen, 1e-300)) + 0.5 * (point / 5) @ (point / 5))
+
+    found = minimize(loss, start, method="BFGS", options={"gtol": 1e-2})
+    values, axes = np.linalg.eigh(found.hess_inv)
+    spread = axes * np.sqrt(np.clip(values, 1e-8, 4.0))
+    points = found.x + 1.5 * rng.standard_normal((CLOUD, start.size)) @ spread.T
+    return np.clip(np.vstack([found.x, points]), -12, 12)
+
+
+def _bounds(hits: Ints, samples: Ints, attempts: Ints) -> tuple[Floats, Floats]:
+    """Bound pass@k over all distributions of mu whose counts agree with those seen, by linear programming."""
+    from scipy.optimize import linprog
+    from scipy.stats import binom, hypergeom
+
+    n = int(samples.min())
+    _, mu = _grid(n)
+    counts = np.arange(n)
+    pairs, times = np.unique(np.column_stack([hits, samples]), axis=0, return_counts=True)
+    seen = times @ hypergeom.cdf(counts, *pairs[:, ::-1].T[..., None], n) / hits.size  # of n samples each
+    band = np.sqrt(np.log(2 / 0.05) / (2 * hits.size))
+    below = binom.cdf(counts[:, None], n, mu)
+    limits = np.concatenate([seen + band, band - seen])
+    mass, whole = np.vstack([below, -below]), np.ones((1, mu.size))
+    found = []
+    for k in attempts:
+        solved = -np.expm1(k * np.log1p(-np.minimum(mu, 1 - 1e-16)))
+        ends = [linprog(sign * solved, A_ub=mass, b_ub=limits, A_eq=whole, b_eq=[1.0]) for sign in (1, -1)]
+        found.append([ends[0].fun, -ends[1].fun] if ends[0].success else [np.nan, np.nan])
+    return tuple(np.clip(np.array(found).T + np.array([[-1e-6], [1e-6]]), 0, 1))  # the solver's tolerance

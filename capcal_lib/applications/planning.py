@@ -1,0 +1,238 @@
+"""Design a study: from a pilot's counts, how many questions and samples of each settle a score or a difference.
+
+Arguments and errors as at the head of :mod:`capcal_lib.applications`. Questions are taken as drawn one by one; where
+they come in groups that resemble each other, more are needed. Samples are a number fixed beforehand.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from capcal_lib.errors import InputError
+from capcal_lib.metrics.validation import Floats, Ints, as_confidence, as_counts, check_int, same_length
+
+
+class Components(NamedTuple):
+    """Where the noise of a mean over questions comes from; variances are of one question's term.
+
+    With k samples a question, the variance of the mean over N questions is
+    (between + within/k + pairs/(k(k - 1)))/N.
+    """
+
+    estimate: float  # the score, or the first method's score less the second's
+    between: float  # variance over questions, were every mu known
+    within: float  # variance over samples, for a single one
+    pairs: float = 0.0  # variance that comes from the correction for finite k, for a single pair of samples
+
+
+def score_components(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> Components:
+    """Split the variance of a pilot's corrected capability Brier score into its parts, each without bias.
+
+    The corrected term is the mean of (s - C)(s - C') over pairs of samples. So with d = s - mu and v = mu(1 - mu) its
+    variance over samples is 4 d^2 v/k + 2 v^2/(k(k - 1)), exactly.
+
+    Parameters
+    ----------
+    correct, total : array-like of shape (n_questions,)
+        At least two questions, with four samples each.
+
+    Examples
+    --------
+    >>> components = score_components([0.5, 0.9, 0.2], [5, 6, 1], [10, 10, 10])
+    >>> [round(part, 4) for part in components]
+    [0.0119, 0.0004, 0.0071, 0.1005]
+    """
+    s, (c, n) = as_confidence(confidence), _pilot(correct, total, scored=4)
+    same_length(confidence=s, correct=c)
+    # Powers of mu without bias, by falling factorials.
+    mu, mu2, mu3, mu4 = np.cumprod([(c - i) / (n - i) for i in range(4)], axis=0)
+    v = mu - mu2
+    within = 4 * (s**2 * v - 2 * s * (mu2 - mu3) + mu3 - mu4)
+    pairs = 2 * (mu2 - 2 * mu3 + mu4)
+    return _components(s**2 - 2 * s * mu + mu2, within, pairs, n)
+
+
+def difference_components(
+    confidence_a: ArrayLike, confidence_b: ArrayLike, correct: ArrayLike, total: ArrayLike
+) -> Components:
+    """Split the variance of a pilot's difference in capability Brier score between two methods on the same questions.
+
+    The difference (a - mu_hat)^2 - (b - mu_hat)^2 is linear in mu_hat. So it needs no correction for the number of
+    samples, and its variance over samples is 4 (a - b)^2 mu(1 - mu)/k, exactly.
+
+    Parameters
+    ----------
+    correct, total : array-like of shape (n_questions,)
+        At least two questions, with two samples each.
+
+    Returns
+    -------
+    Components
+        A negative estimate says that a is better.
+
+    Examples
+    --------
+    >>> components = difference_components([0.5, 0.5, 0.2], [0.9, 0.6, 0.2], [5, 2, 1], [10, 10, 10])
+    >>> [round(part, 4) for part in components]
+    [-0.0767, 0.0003, 0.0616, 0.0]
+    """
+    a, b, (c, n) = as_confidence(confidence_a), as_confidence(confidence_b), _pilot(correct, total, scored=2)
+    same_length(confidence_a=a, confidence_b=b, correct=c)
+    within = 4 * (a - b) ** 2 * c * (n - c) / (n * (n - 1))
+    return _components((a - b) * (a + b - 2 * c / n), within, np.zeros(n.size), n)
+
+
+def _pilot(correct: ArrayLike, total: ArrayLike, *, scored: int) -> tuple[Ints, Ints]:
+    c, n = as_counts(correct, total, scored=scored)
+    if len(c) < 2:
+        raise InputError("variance over questions needs two questions at least; got 1")
+    return c, n
+
+
+def _components(terms: Floats, within: Floats, pairs: Floats, n: Ints) -> Components:
+    """Take the variance over samples from that of the terms; a part that comes out negative is 0."""
+    between = terms.var(ddof=1) - np.mean(within / n + pairs / (n * (n - 1)))
+    parts = (max(0.0, float(part)) for part in (between, within.mean(), pairs.mean()))
+    return Components(float(terms.mean()), *parts)
+
+
+def questions_needed(
+    components: Components,
+    k: int,
+    *,
+    half_width: float | None = None,
+    power: float = 0.8,
+    level: float = 0.95,
+) -> float:
+    """Return how many questions with k samples each would do.
+
+    Parameters
+    ----------
+    components : Components
+        Of a pilot; set its ``estimate`` to the smallest difference that matters, where the pilot's own is a guess.
+    k : int
+        Samples a question, at least 1; for a corrected score 2.
+    half_width : float, optional
+        Half of the interval's width that will do. None asks for an interval that leaves out 0.
+    power : float, default=0.8
+        The chance that it will leave out 0, between 0 and 1.
+    level : float, default=0.95
+        Coverage of the interval.
+
+    Returns
+    -------
+    float
+        A whole number, at least 2; infinite where the estimate is 0 and no half-width is given.
+
+    Examples
+    --------
+    >>> components = Components(estimate=-0.01, between=0.01, within=0.04)
+    >>> [questions_needed(components, k) for k in (1, 10, 100)]
+    [3925.0, 1099.0, 817.0]
+    >>> questions_needed(components, 10, half_width=0.01)
+    538.0
+    """
+    samples = check_int("k", k, least=2 if components.pairs > 0 else 1)
+    variance = components.between + components.within / samples + components.pairs / max(samples * (samples - 1), 1)
+    allowed = _allowed(components, half_width, power, level)
+    return float(max(2, np.ceil(variance / allowed))) if allowed > 0 else float("inf")
+
+
+def samples_needed(
+    components: Components,
+    questions: int,
+    *,
+    half_width: float | None = None,
+    power: float = 0.8,
+    level: float = 0.95,
+) -> float:
+    """Return how many samples of each of so many questions would do, as in :func:`questions_needed`.
+
+    Returns
+    -------
+    float
+        A whole number, at least 1; infinite where these questions differ too much among themselves for any number.
+
+    Examples
+    --------
+    >>> components = Components(estimate=-0.01, between=0.01, within=0.04)
+    >>> [samples_needed(components, n) for n in (500, 1000, 4000)]
+    [inf, 15.0, 1.0]
+    """
+    room = check_int("questions", questions, least=2) * _allowed(components, half_width, power, level)
+    room -= components.between
+    if room <= 0:
+        return float("inf")
+    # The smallest k with within/k + pairs/(k(k - 1)) <= room.
+    if components.pairs == 0:
+        return float(max(1, np.ceil(components.within / room)))
+    middle, rest = room + components.within, components.within - components.pairs
+    return float(max(2, np.ceil((middle + np.sqrt(middle**2 - 4 * room * rest)) / (2 * room))))
+
+
+def plan_study(
+    components: Components,
+    *,
+    half_width: float | None = None,
+    tokens_per_sample: float = 1.0,
+    tokens_per_question: float = 0.0,
+    max_questions: int | None = None,
+    max_samples: int = 100,
+    power: float = 0.8,
+    level: float = 0.95,
+) -> pd.DataFrame:
+    """List the designs that would do, one for each number of samples, cheapest first.
+
+    Parameters
+    ----------
+    components, half_width, power, level
+        As in :func:`questions_needed`.
+    tokens_per_sample, tokens_per_question : float
+        Cost of one sample, above 0, and of asking a question at all (its confidence, say), at least 0.
+    max_questions : int, optional
+        How many questions there are.
+    max_samples : int, default=100
+        Most samples of a question.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``samples`` (of each question), ``questions`` and ``tokens``; empty where no design will do.
+
+    Examples
+    --------
+    >>> components = Components(estimate=0.08, between=0.01, within=0.04, pairs=0.02)
+    >>> plan_study(components, half_width=0.01, tokens_per_sample=200, tokens_per_question=400).head(2)
+       samples  questions   tokens
+    0        4        833   999600
+    1        5        730  1022000
+    """
+    if not (0 < tokens_per_sample < np.inf and 0 <= tokens_per_question < np.inf):
+        raise InputError(
+            "tokens_per_sample must be above 0 and tokens_per_question at least 0; "
+            f"got {tokens_per_sample!r} and {tokens_per_question!r}"
+        )
+    least = 2 if components.pairs > 0 else 1
+    samples = np.arange(least, check_int("max_samples", max_samples, least=least) + 1)
+    most = np.inf if max_questions is None else check_int("max_questions", max_questions, least=2)
+    needed = [questions_needed(components, int(k), half_width=half_width, power=power, level=level) for k in samples]
+    plans = pd.DataFrame({"samples": samples, "questions": needed})
+    plans = plans[np.isfinite(plans["questions"]) & (plans["questions"] <= most)].astype({"questions": np.int64})
+    plans["tokens"] = plans["questions"] * (plans["samples"] * tokens_per_sample + tokens_per_question)
+    return plans.sort_values("tokens", kind="stable", ignore_index=True)
+
+
+def _allowed(components: Components, half_width: float | None, power: float, level: float) -> float:
+    """Return the variance that the mean may have."""
+    from scipy.special import ndtri  # slow to import
+
+    for name, value in (("power", power), ("level", level)):
+        if not 0 < value < 1:
+            raise InputError(f"{name} must lie between 0 and 1; got {value!r}")
+    if half_width is None:
+        return float((components.estimate / (ndtri((1 + level) / 2) + ndtri(power))) ** 2)
+    if not 0 < half_width < np.inf:
+        raise InputError(f"half_width must be above 0; got {half_width!r}")
+    return float((half_width / ndtri((1 + level) / 2)) ** 2)

@@ -1,0 +1,103 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from capcal_lib.applications import extrapolate_pass_at_k, pass_at_k
+from capcal_lib.errors import InputError
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+WORLDS = {
+    "Beta": lambda r, n: r.beta(0.3, 1.0, n),
+    "some hopeless": lambda r, n: np.where(r.random(n) < 0.3, 0.0, r.beta(0.5, 0.7, n)),
+    "logit-normal": lambda r, n: 1 / (1 + np.exp(1 - 3 * r.standard_normal(n))),
+    "two kinds": lambda r, n: np.where(r.random(n) < 0.5, r.beta(2, 60, n), r.beta(5, 2, n)),
+}
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_twenty_samples_tell_of_many_more(name):
+    ks, held, misses, plug_in = [40, 110, 10_000], [], [], []
+    for seed in range(8):
+        r = rng(seed)
+        mu = WORLDS[name](r, 400)
+        correct = r.binomial(20, mu)
+        table = extrapolate_pass_at_k(correct, np.full(400, 20), ks, rng=r)
+        truth = (1 - (1 - mu[:, None]) ** ks).mean(axis=0)
+        held.append(((table["low"] <= truth) & (truth <= table["high"])).to_numpy())
+        assert ((table["lowest"] <= truth) & (truth <= table["highest"])).all()
+        misses.append(table["estimate"] - truth)
+        plug_in.append((1 - (1 - correct[:, None] / 20) ** ks).mean(axis=0) - truth)
+    assert np.mean(held) >= 0.85
+    assert (np.abs(np.mean(misses, axis=0)) < np.abs(np.mean(plug_in, axis=0))).all()
+    assert np.abs(np.mean(misses, axis=0))[1] < 0.04
+
+
+def test_up_to_n_it_is_the_unbiased_estimate():
+    r = rng()
+    total = np.repeat([20, 30], 100)
+    correct = r.binomial(total, r.beta(0.4, 0.6, 200))
+    table = extrapolate_pass_at_k(correct, total, [1, 5, 20], rng=r)
+    np.testing.assert_allclose(table["estimate"], pass_at_k(correct, total, [1, 5, 20]).mean(axis=0))
+    half = 1.96 * pass_at_k(correct, total, [1, 5, 20]).std(axis=0, ddof=1) / np.sqrt(200)
+    np.testing.assert_allclose(table["high"] - table["low"], 2 * half, rtol=0.15)
+
+
+def test_columns_are_in_order_and_curves_rise():
+    r = rng()
+    correct = r.binomial(20, r.beta(0.3, 1.0, 300))
+    ks = [500, 1, 20, 21, 100, 40]
+    table = extrapolate_pass_at_k(pd.Series(correct), np.full(300, 20), ks, rng=r)
+    assert list(table.columns) == ["k", "estimate", "low", "high", "lowest", "highest"]
+    assert table["k"].tolist() == ks
+    limits = table[["lowest", "low", "estimate", "high", "highest"]].to_numpy()
+    assert (np.diff(limits[:, 1:4], axis=1) >= 0).all()
+    assert ((limits >= 0) & (limits <= 1)).all()
+    assert (limits[:, 0] <= limits[:, 2]).all()
+    assert (limits[:, 2] <= limits[:, 4]).all()
+    assert (np.diff(limits[np.argsort(ks)], axis=0) >= -1e-3).all()
+
+
+def test_the_bounds_hold_whatever_the_unseen_questions_are():
+    # Half of the questions never solved: they may be hopeless, or solved once in a few hundred samples.
+    correct = rng().binomial(20, np.repeat([0.0, 0.5], 200))
+    table = extrapolate_pass_at_k(correct, [20] * 400, [10_000], rng=rng())
+    assert table["lowest"][0] <= 0.5
+    assert table["highest"][0] > 0.999
+
+
+def test_counts_that_no_independent_samples_give_have_no_bounds():
+    table = extrapolate_pass_at_k([0] * 200 + [10] * 200, [20] * 400, [100], rng=rng())
+    assert table[["lowest", "highest"]].isna().all(axis=None)
+    assert table["estimate"].between(0.5, 1).all()
+
+
+def test_it_depends_on_the_generator_alone_and_not_on_the_order_of_rows():
+    r = rng()
+    correct = r.binomial(20, r.beta(0.3, 1.0, 100))
+    first = extrapolate_pass_at_k(correct, [20] * 100, [50], rng=rng(1))
+    pd.testing.assert_frame_equal(first, extrapolate_pass_at_k(correct[::-1], [20] * 100, [50], rng=rng(1)))
+
+
+def test_nothing_to_go_on_is_refused():
+    for correct in ([0, 0, 20], [0, 0, 0]):
+        with pytest.raises(InputError, match="no question has both correct and incorrect samples"):
+            extrapolate_pass_at_k(correct, [20, 20, 20], [5, 21], rng=rng())
+    table = extrapolate_pass_at_k([0, 0, 20], [20, 20, 20], [5, 20], rng=rng())
+    assert table["estimate"].tolist() == pytest.approx([1 / 3, 1 / 3])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([1], [0], [5]), "row 0: correct is 1, more than its total"),
+        (([0], [0], [5]), "row 0: total is 0, but 1 scored sample is needed"),
+        (([1], [2], [0]), "row 0: k is 0"),
+    ],
+)
+def test_bad_rows_are_refused(arguments, message):
+    with pytest.raises(InputError, match=message):
+        extrapolate_pass_at_k(*arguments, rng=rng())
