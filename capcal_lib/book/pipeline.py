@@ -236,6 +236,9 @@ def _run(page: Page, notebooks: Path, executed: Path, root: Path, store: Path | 
         raise InputError(f"{page.name}: cell {error.exec_count}: {error.ename}: {error.evalue}") from None
     notebook = json.loads(unfinished.read_text(encoding="utf-8"))
     drop_what_is_lacking(notebook)
+    for cell in notebook["cells"]:
+        if "injected-parameters" in cell["metadata"].get("tags", ()):
+            cell["metadata"]["tags"].append("hide-input")
     if page.notebook == MAIN_TABLE:
         _name_after_model(notebook, load_model(page.model))
     unfinished.write_text(json.dumps(notebook, indent=1), encoding="utf-8")

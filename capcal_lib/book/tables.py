@@ -18,6 +18,7 @@ Evidence = Literal["measured", "reported", "read off", "simulated"]
 Format = str | Callable[[object], str]
 ROWS = 20  # that a table shows unfolded
 NUMBER = re.compile(r"[-−+±<>≥≤≈~]?[\d,.]+( ?%)?")
+METHOD_REM, SCORE_REM = 7.8, 5.65  # widths of columns: six scores fit the page's column of 42 rem at 1280
 NOT_COMPETING = ("Oracle RC", "Oracle CC")
 
 
@@ -142,7 +143,10 @@ def show_scores(
         _row([("", escape(str(method))), *(cells.get((method, name), ("number", "–")) for name in datasets)])
         for method in methods
     ]
-    shown = _figure(heads, rows, caption, _marks(table, caption, evidence), table, kind="scores")
+    width = METHOD_REM + SCORE_REM * len(datasets)
+    shown = _figure(
+        heads, rows, caption, _marks(table, caption, evidence), table, "scores", f" style='width:{width:.1f}rem'"
+    )
     return Html(shown.html.replace("</figure>", f"{_legend(table, cells.values())}</figure>"))
 
 
@@ -209,11 +213,7 @@ def _score(row: Mapping[Hashable, Any], digits: int, alone: bool, known: bool) -
     text, css = f"{row['brier']:z.{digits}f}", ["number"]
     if row.get("may_be_best") and row["method"] not in NOT_COMPETING:
         css.append("best" if alone else "may-be-best")
-        text = (
-            f"<strong>{text}</strong>"
-            if alone
-            else f"<abbr title='not significantly worse than the best'>≈</abbr> {text}"
-        )
+        text = f"<strong>{text}</strong>" if alone else f"≈ {text}"
     if (far := shift(str(row["method"]), str(row["dataset"])) if known else None) is not None:
         css.append(far.replace(" ", "-"))
     if not _missing(row.get("low")):
@@ -235,7 +235,13 @@ def _legend(table: pd.DataFrame, cells: Iterable[tuple[str, str]]) -> str:
 
 
 def _figure(
-    heads: Sequence[str], rows: Sequence[str], caption: str, marks: Sequence[str], table: pd.DataFrame, kind: str = ""
+    heads: Sequence[str],
+    rows: Sequence[str],
+    caption: str,
+    marks: Sequence[str],
+    table: pd.DataFrame,
+    kind: str = "",
+    style: str = "",
 ) -> Html:
     """Put rows under their heads: the first ones open, the others folded; caption, evidence and CSV above."""
     name = re.sub(r"\W+", "-", caption.lower()).strip("-")[:48] or "table"
@@ -245,7 +251,7 @@ def _figure(
 
     def body(part: Sequence[str]) -> str:
         head = f"<thead><tr>{''.join(heads)}</tr></thead>"
-        table = f"<table class='{css}' aria-label='{label}'>{head}<tbody>{''.join(part)}</tbody></table>"
+        table = f"<table class='{css}' aria-label='{label}'{style}>{head}<tbody>{''.join(part)}</tbody></table>"
         return f"<div class='capcal-scroll' tabindex='0' role='group' aria-label='{label}'>{table}</div>"
 
     html = body(rows[:ROWS])

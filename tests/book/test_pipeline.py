@@ -69,7 +69,9 @@ def say_of(folder: Path, **given: Any) -> list[str]:
 def test_only_what_changed_is_executed_again(house: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = house / "out"
     assert "1 of 1" in say_of(out)[0]
-    assert "simulated" in PAGE.executed(out).read_text()
+    given = json.loads(PAGE.executed(out).read_text())["cells"][1]
+    assert 'model = "simulated"' in "".join(given["source"])
+    assert "hide-input" in given["metadata"]["tags"]
     assert say_of(out) == ["unchanged  00_say"]
     executed: list[Page] = []
 

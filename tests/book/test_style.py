@@ -14,7 +14,7 @@ from capcal_lib.book import style
 from capcal_lib.book.style import COLORS, OWN, SHIFT_COLORS, method_color, palette, shift
 from capcal_lib.manifests import BOOK, dataset_names
 
-WHITE, DARK = (1.0, 1.0, 1.0), tuple(int(part, 16) / 255 for part in ("14", "18", "1e"))  # the theme's two grounds
+WHITE, DARK = (1.0, 1.0, 1.0), tuple(int(part, 16) / 255 for part in ("12", "12", "12"))  # the theme's two grounds
 CHOSEN = {**COLORS, **SHIFT_COLORS}
 # Machado, Oliveira and Fernandes 2009, at full severity, on linear light.
 BLINDNESS = {
