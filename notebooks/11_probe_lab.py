@@ -39,8 +39,8 @@ study
 # are trained on the same questions and scored on the same ones, so the differences are paired.
 #
 # *Linear probe (paper)* follows the paper's recipe: stochastic gradient descent on the mean over layers, its learning
-# rate and epoch chosen by a fifth of the training questions. *At its optimum* solves the same problem to its end, as
-# in the main table. *Tuned* chooses the weight decay by cross-validation on training questions. The *kernel probe*
+# rate and epoch chosen by a fifth of the training questions. *Tuned*, as in the main table, solves the same problem to
+# its end, with the weight decay that cross-validation on training questions chooses. The *kernel probe*
 # reads all layers instead of their mean: standardised, each third of them along its 64 strongest directions, by kernel
 # ridge regression on $\hat\mu$, with bandwidth and penalty chosen by leaving one training question out, in closed form. It
 # costs the same single pass over the prompt. Its design was settled on the training questions of the four mini sets of
@@ -84,12 +84,12 @@ notebook.glue(below=beaten["below"], above=beaten["above"])
 #
 # ## A better probe at the same cost
 #
-# The stacked probe is a weighted mean of nine predictions: linear probes on the mean over the layers with four weight
-# decays, a kernel probe on each third of the layers, a kernel probe on what is seen of the question's text (its length,
-# words, digits, capitals and marks), and the mean of the training set. Each is fitted without a fifth of the training
+# The stacked probe is a weighted mean of eight predictions: linear probes on the mean over the layers with four weight
+# decays, a kernel probe on the 32 principal directions of each third of the layers, and the mean of the training set.
+# Each is fitted without a fifth of the training
 # questions and predicts that fifth; the weights are those under which the samples of all fifths are most likely. So the
 # decay, the layers that count, and the shrinkage to the mean are chosen on training questions alone, by
-# cross-validation, and the kernel probes choose their own settings within the folds.
+# cross-validation, and the kernel probes choose their directions and settings within the folds.
 #
 # All of it reads one pass over the answer prompt. P(True) would be one more: it asks another prompt. It is left out.
 #

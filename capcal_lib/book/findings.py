@@ -21,6 +21,7 @@ from capcal_lib.confidence.of_run import TITLES
 from capcal_lib.manifests import Dataset, load_dataset, load_model
 from capcal_lib.metrics.intervals import Interval, bootstrap_means
 from capcal_lib.metrics.validation import Floats, Ints
+from capcal_lib.probes import nearest_probe
 from capcal_lib.reported import load_reported
 from capcal_lib.results.evaluation import CONSISTENCY, Evaluation
 from capcal_lib.results.tables import EVEN, ORACLE_RC, UNIFORM, brier_terms, reported_cost_table, shift, stack
@@ -72,21 +73,6 @@ def judge(interval: Interval) -> str:
     ['holds', 'the other way', 'cannot be told', 'cannot be told']
     """
     return HOLDS if interval.high < 0 else OTHER if interval.low > 0 else OPEN
-
-
-def nearest_probe(methods: Iterable[str], dataset: Dataset) -> str | None:
-    """Choose the probe whose training set is nearest: the data set's own, of its domain, or any; None without one.
-
-    The choice looks at no score.
-
-    Examples
-    --------
-    >>> nearest_probe(["P(True)", "Probe (TriviaQA)", "Probe (GSM8K)"], load_dataset("math500"))
-    'Probe (GSM8K)'
-    """
-    order = ("id", "ood", "out")
-    probes = [name for name in methods if shift(name, dataset)]
-    return min(probes, key=lambda name: order.index(shift(name, dataset)), default=None)
 
 
 def comparisons(
@@ -145,7 +131,7 @@ def scored(one: Evaluation, answers: Answers, k_c: int = 10) -> pd.DataFrame:
 
 def _orders(methods: Sequence[str], dataset: Dataset, less: Callable[[str, str], Floats]) -> Iterator[Pair]:
     """List what claims 1 to 3 compare among some methods on a data set, by a function of two of them."""
-    probe = nearest_probe(methods, dataset)
+    probe = nearest_probe(methods, dataset.name)
     for name in methods:
         kind = shift(name, dataset)
         item = {VERBALIZED: SAID, P_TRUE: P_YES}.get(name) or (OWN if kind == "id" else AWAY if kind else None)
@@ -176,7 +162,7 @@ def _hardest(table: pd.DataFrame) -> pd.DataFrame:
 def _applied(one: Evaluation) -> dict[str, Floats]:
     """Return the confidences of claim 4: asked for, or of the nearest probe; votes need the answers themselves."""
     known = {name: found.values for name, found in one.confidences.items() if not np.isnan(found.values).all()}
-    probe = nearest_probe(known, one.dataset)
+    probe = nearest_probe(known, one.dataset.name)
     return {name: values for name, values in known.items() if name in (VERBALIZED, P_TRUE, probe)}
 
 
@@ -249,7 +235,7 @@ def reported_comparisons() -> pd.DataFrame:
     for table, base, letter, sign in tables:
         value = table.set_index(["model", "dataset", "k", "method"])["value"]
         for model, name, k, method in value.index:
-            probe = method == nearest_probe([method], load_dataset(name))
+            probe = method == nearest_probe([method], name)
             if probe or method == VERBALIZED:
                 item = {"k": RC_PROBE, "B": BUDGET_PROBE if probe else BUDGET_ASKED}[letter]
                 less = sign * (value[model, name, k, method] - value[model, name, k, base])

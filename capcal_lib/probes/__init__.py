@@ -1,5 +1,32 @@
 """Probes: read the confidence from the model's hidden states."""
 
+from capcal_lib.probes.conformal import Familiarity, conformal_half_width
+from capcal_lib.probes.kernel import KernelProbe
 from capcal_lib.probes.linear import LinearProbe
+from capcal_lib.probes.sgd import paper_recipe_probe
+from capcal_lib.probes.stacked import StackedProbe
+from capcal_lib.probes.training import (
+    TrainedProbe,
+    nearest_probe,
+    nearest_probes,
+    predict,
+    train,
+    training_data,
+)
+from capcal_lib.probes.tuned import tuned_probe
 
-__all__ = ["LinearProbe"]
+__all__ = [
+    "Familiarity",
+    "KernelProbe",
+    "LinearProbe",
+    "StackedProbe",
+    "TrainedProbe",
+    "conformal_half_width",
+    "nearest_probe",
+    "nearest_probes",
+    "paper_recipe_probe",
+    "predict",
+    "train",
+    "training_data",
+    "tuned_probe",
+]

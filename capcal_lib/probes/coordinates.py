@@ -19,12 +19,12 @@ from capcal_lib.grading.verdicts import run_questions
 from capcal_lib.manifests import load_model
 from capcal_lib.metrics.validation import Floats
 from capcal_lib.probes.features import extract_features
-from capcal_lib.probes.kernel import principal_coordinates
 from capcal_lib.sampling.engines import open_engine
 from capcal_lib.sampling.store import KEY, read_record, read_samples, read_table, write_table
 
 FILE = "coordinates.parquet"
 PARTS = 3  # of the layers: lower, middle, upper
+COMPONENTS = 64
 _COLUMNS = ["question_id", "coordinates", "statistics"]
 
 
@@ -74,16 +74,27 @@ def layer_thirds(training: npt.NDArray[np.float32], *others: npt.NDArray[np.floa
     Returns
     -------
     list of ndarray
-        For each input (n_questions, 3, components), the components being as `principal_coordinates` chooses.
+        For each input (n_questions, 3, 64), or fewer where there are not so many directions. Every number of every
+        layer is standardised by the training questions, so that none counts for more because it is large.
 
     Examples
     --------
     >>> states = np.random.default_rng(0).normal(size=(20, 7, 8)).astype(np.float32)
     >>> [points.shape for points in layer_thirds(states, states[:5])]
-    [(20, 3, 20), (5, 3, 20)]
+    [(20, 3, 16), (5, 3, 16)]
     """
-    parts = zip(*(np.array_split(states, PARTS, axis=1) for states in (training, *others)), strict=True)
-    return [np.stack(thirds, axis=1) for thirds in zip(*(principal_coordinates(*part) for part in parts), strict=True)]
+    from sklearn.decomposition import PCA
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    thirds = [np.array_split(states, PARTS, axis=1) for states in (training, *others)]
+    flat = [[part.reshape(len(part), -1) for part in parts] for parts in thirds]
+    kept = min(COMPONENTS, max(1, len(training) - 1), *(part.shape[1] for part in flat[0]))
+    fitted = [make_pipeline(StandardScaler(), PCA(kept, random_state=0)).fit(part) for part in flat[0]]
+    return [
+        np.stack([each.transform(part) for each, part in zip(fitted, parts, strict=True)], axis=1).astype(np.float32)
+        for parts in flat
+    ]
 
 
 def text_statistics(texts: Sequence[str]) -> Floats:

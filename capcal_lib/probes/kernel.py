@@ -18,11 +18,16 @@ class KernelProbe:
     training questions, which needs no refit: one eigendecomposition gives it for every penalty. Nothing is
     drawn, so the same questions give the same probe.
 
+    Parameters
+    ----------
+    components
+        How many of the features' principal directions over the training questions to read; None reads all features.
+
     Attributes
     ----------
     bandwidth, penalty
         What was chosen; None before ``fit``.
-    left_out
+    out_of_fold
         (n_questions,) what is predicted for each training question from all others.
 
     Notes
@@ -37,10 +42,11 @@ class KernelProbe:
     [0.9, 0.1]
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, components: int | None = None) -> None:
+        self.components = components
         self.bandwidth: float | None = None
         self.penalty: float | None = None
-        self.left_out: Floats | None = None
+        self.out_of_fold: Floats | None = None
 
     def fit(self, features: npt.ArrayLike, correct: npt.ArrayLike, total: npt.ArrayLike) -> "KernelProbe":
         """Fit to features (n_questions, n_features) and counts (n_questions,), and return the probe.
@@ -58,6 +64,12 @@ class KernelProbe:
                 f"a kernel probe needs three questions or more, each with features and counts; "
                 f"got {len(points)} rows of features and {len(samples)} counts"
             )
+        self._features = points.shape[1]
+        if self.components:
+            from sklearn.decomposition import PCA
+
+            self._directions = PCA(min(self.components, *points.shape), svd_solver="full").fit(points)
+            points = self._directions.transform(points)
         mu, weight = hits / samples, np.sqrt(samples / samples.mean())
         self._points, self._mean = points, float(np.average(mu, weights=samples))
         distances = _distances(points, points)
@@ -66,16 +78,16 @@ class KernelProbe:
         for bandwidth in BANDWIDTHS:
             kernel = self._kernel(distances, bandwidth)
             values, vectors = np.linalg.eigh(weight[:, None] * kernel * weight)
-            rotated = vectors.T @ target
+            rotated, squares = vectors.T @ target, vectors**2
             for penalty in PENALTIES:
                 shrink = 1 / (np.maximum(values, 0) + penalty * len(points))
                 # (K + penalty)^-1 gives the left-out residual: its product with the target over its own diagonal.
                 solved = vectors @ (shrink * rotated)
-                residual = solved / ((vectors**2) @ shrink)
+                residual = solved / (squares @ shrink)
                 left_out = np.clip(mu - residual / weight, 0, 1)
                 error = float(np.average((left_out - mu) ** 2, weights=samples))
                 if error < best:
-                    best, self.bandwidth, self.penalty, self.left_out = error, bandwidth, penalty, left_out
+                    best, self.bandwidth, self.penalty, self.out_of_fold = error, bandwidth, penalty, left_out
                     self._dual = weight * solved
         return self
 
@@ -90,51 +102,16 @@ class KernelProbe:
         if self.bandwidth is None:
             raise InputError("the probe is not fitted; call fit(features, correct, total) first")
         points = _checked(features)
-        if points.shape[1] != self._points.shape[1]:
-            raise InputError(f"the probe was fitted to {self._points.shape[1]} features; got {points.shape[1]}")
+        if points.shape[1] != self._features:
+            raise InputError(f"the probe was fitted to {self._features} features; got {points.shape[1]}")
+        if self.components:
+            points = self._directions.transform(points)
         kernel = self._kernel(_distances(points, self._points), self.bandwidth)
         return np.clip(self._mean + kernel @ self._dual, 0, 1)
 
     def _kernel(self, distances: Floats, bandwidth: float) -> Floats:
         """Return the kernel, with a constant that leaves the mean free."""
         return 1 + np.exp(-bandwidth * distances / self._scale)
-
-
-def principal_coordinates(
-    training: npt.ArrayLike, *others: npt.ArrayLike, components: int = 64
-) -> list[npt.NDArray[np.float32]]:
-    """Describe hidden states by their principal directions over the training questions.
-
-    Every number of every layer is standardised by the training questions, so that no layer and no unit counts for
-    more because it is large; the directions are those of the training questions, too. Labels play no part.
-
-    Parameters
-    ----------
-    training, *others
-        (n_questions, ...) hidden states, of one layer or of all; the same shape but for the first number.
-    components
-        How many directions to keep, at most as many as training questions.
-
-    Returns
-    -------
-    list of ndarray
-        For each input (n_questions, components), float32.
-
-    Examples
-    --------
-    >>> states = np.random.default_rng(0).normal(size=(20, 3, 8))
-    >>> [rows.shape for rows in principal_coordinates(states, states[:5], components=4)]
-    [(20, 4), (5, 4)]
-    """
-    flat = [np.asarray(states, np.float32).reshape(len(np.asarray(states)), -1) for states in (training, *others)]
-    centre, spread = flat[0].mean(axis=0), flat[0].std(axis=0)
-    scale = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 1e-6)
-    flat = [(rows - centre) * scale for rows in flat]
-    values, vectors = np.linalg.eigh(flat[0] @ flat[0].T)
-    kept = np.argsort(values)[::-1][: min(components, len(values))]
-    lengths = np.sqrt(np.maximum(values[kept], max(values.max() * 1e-7, 1e-12)))
-    directions = flat[0].T @ (vectors[:, kept] / lengths)
-    return [(rows @ directions).astype(np.float32) for rows in flat]
 
 
 def _distances(rows: Floats, columns: Floats) -> Floats:

@@ -6,15 +6,13 @@ all large products here are SciPy's.
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.metrics.validation import Floats, as_counts, as_numbers, check_rows
-from capcal_lib.probes.persistence import read_arrays, write_arrays
+from capcal_lib.metrics.validation import Floats, as_counts, same_length
 
 Matrix = npt.NDArray[np.floating]
 Loss = Literal["bce", "binomial", "mse"]
@@ -25,7 +23,6 @@ CURVATURE: dict[Loss, float] = {"bce": 1 / 4, "binomial": 1 / 4, "mse": 1 / 8}
 _SINGLE, _DOUBLE = 1e-10, 1e-13  # what a last step may still promise to lower the objective by, in either precision
 _ROUNDING = 1e-7  # what rounding may add to it in double precision
 _ITERATIONS = 2_000
-_KIND = "linear probe"
 _LARGEST, _SMALLEST = 1e30, 1e-30  # sizes whose squares stay numbers
 _MEMORY = 30  # steps
 _SKETCH = 1_024  # features up to which the curvature is computed in full, and questions that stand for it beyond
@@ -57,6 +54,9 @@ class LinearProbe:
     weights, bias
         (n_features,) and a number, for the features as they are given; None before ``fit``.
         A feature that is constant in training has weight 0. Standardisation is part of them.
+    out_of_fold
+        (n_questions,) what is predicted for each training question by a fit without it; None unless ``tuned_probe``
+        made the probe.
 
     Raises
     ------
@@ -92,6 +92,7 @@ class LinearProbe:
         self.standardize = standardize
         self.weights: Floats | None = None
         self.bias: float | None = None
+        self.out_of_fold: Floats | None = None
 
     def fit(self, features: npt.ArrayLike, correct: npt.ArrayLike, total: npt.ArrayLike) -> "LinearProbe":
         """Fit the weights and the bias.
@@ -115,42 +116,9 @@ class LinearProbe:
         """
         matrix = as_features(features)
         hits, samples = as_counts(correct, total, scored=1)
-        if len(samples) != len(matrix):
-            raise InputError(f"features have {len(matrix)} rows, but there are counts of {len(samples)} questions")
-        return self._fit(matrix, hits / samples, question_shares(self.loss, samples))
-
-    def fit_soft(self, features: npt.ArrayLike, mu: npt.ArrayLike) -> "LinearProbe":
-        """Fit the weights and the bias to expected accuracies that come without counts, such as exact ones.
-
-        Parameters
-        ----------
-        features
-            (n_questions, n_features), finite.
-        mu
-            (n_questions,) in [0, 1]. Every question weighs the same.
-
-        Returns
-        -------
-        LinearProbe
-            Itself.
-
-        Raises
-        ------
-        InputError
-            For shapes that do not match, features that are not finite, or mu outside [0, 1].
-
-        Examples
-        --------
-        >>> LinearProbe().fit_soft([[0.0], [1.0]], [0.25, 0.75]).predict([[0.5]]).round(6).tolist()
-        [0.5]
-        """
-        matrix, target = as_features(features), as_numbers("mu", mu)
-        check_rows("mu", target, ~((target >= 0) & (target <= 1)), "but must lie in [0, 1] (the first row is 0)")
-        if len(target) != len(matrix):
-            raise InputError(f"features have {len(matrix)} rows, but there is mu of {len(target)} questions")
-        return self._fit(matrix, target, np.full(len(target), 1 / len(target)))
-
-    def _fit(self, matrix: Matrix, target: Floats, shares: Floats) -> "LinearProbe":
+        same_length(features=matrix, correct=hits)
+        # Every question has the same share of the loss, or every sample.
+        shares = samples / samples.sum() if self.loss == "binomial" else np.full(len(samples), 1 / len(samples))
         centre, deviation, columns = centred(matrix)
         penalty = self.weight_decay * (deviation**2 if self.standardize else np.ones_like(deviation))
         curvature = CURVATURE[self.loss]
@@ -159,7 +127,7 @@ class LinearProbe:
             solve = _sketch(columns, curvature, spread, penalty, own=self.standardize)
         else:
             solve = _factor(columns, curvature, spread, penalty)
-        self.weights, bias = minimise(self.loss, columns, target, shares, penalty, solve)
+        self.weights, bias = minimise(self.loss, columns, hits / samples, shares, penalty, solve)
         self.bias = float(bias - centre.astype(np.float64) @ self.weights)
         return self
 
@@ -189,62 +157,6 @@ class LinearProbe:
         if matrix.shape[1] != len(self.weights):
             raise InputError(f"the probe was fitted to {len(self.weights)} features; got {matrix.shape[1]}")
         return np.asarray(expit(matrix @ self.weights + self.bias))
-
-    def save(self, path: str | Path) -> None:
-        """Keep the probe as NAME.safetensors (weights and bias) and NAME.json (its settings and their digest).
-
-        Parameters
-        ----------
-        path
-            NAME, with or without one of the two suffixes.
-
-        Raises
-        ------
-        InputError
-            Before ``fit``, or where the files cannot be written.
-        """
-        if self.weights is None or self.bias is None:
-            raise InputError("the probe is not fitted; call fit(features, correct, total) first")
-        settings = {"loss": self.loss, "weight_decay": self.weight_decay, "standardize": self.standardize}
-        arrays = {"weights": self.weights, "bias": np.array([self.bias])}
-        write_arrays(Path(path), _KIND, settings, arrays)
-
-    @classmethod
-    def load(cls, path: str | Path) -> "LinearProbe":
-        """Read a probe that ``save`` kept; it predicts the same bits.
-
-        Raises
-        ------
-        InputError
-            For files that are missing, corrupt, of another version, or hold no linear probe.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> name = Path(tempfile.mkdtemp()) / "probe"
-        >>> LinearProbe().fit([[0.0], [1.0]], [1, 3], [4, 4]).save(name)
-        >>> LinearProbe.load(name).predict([[0.5]]).round(6).tolist()
-        [0.5]
-        """
-        settings, arrays = read_arrays(Path(path), _KIND)
-        try:
-            probe = cls(**settings)
-        except TypeError:
-            raise InputError(f"{path}: unknown settings {', '.join(settings)}; save the probe again") from None
-        weights, bias = arrays.get("weights"), arrays.get("bias")
-        if (
-            not (isinstance(weights, np.ndarray) and weights.dtype == np.float64 and weights.ndim == 1)
-            or not (isinstance(bias, np.ndarray) and bias.dtype == np.float64 and bias.shape == (1,))
-            or not (np.isfinite(weights).all() and np.isfinite(bias).all() and len(weights))
-        ):
-            raise InputError(f"{path}: holds no finite weights and bias of a {_KIND}; save the probe again")
-        probe.weights, probe.bias = weights, float(bias[0])
-        return probe
-
-
-def question_shares(loss: Loss, total: npt.NDArray[np.int64]) -> Floats:
-    """Return what share of the loss each question has, (n_questions,), summing to 1."""
-    return total / total.sum() if loss == "binomial" else np.full(len(total), 1 / len(total))
 
 
 def centred(matrix: Matrix) -> tuple[Matrix, Floats, Matrix]:

@@ -15,17 +15,14 @@ FOLDS = 5
 _EDGE = 1e-3  # how near to 0 and 1 a probe is believed while the weights are fitted
 _TOLERANCE = 1e-3  # nats a sample by which the likelihood may miss its maximum
 
-# What each member reads, and how it is made. Settled on the training questions of the four mini sets of smollm2-135m,
-# by cross-validation within them, before any score on another data set was seen.
+# What each member reads, and how it is made. Kinds and decays were settled on the training questions of the four mini
+# sets of smollm2-135m, by cross-validation within them, before any score on another data set was seen.
 MEMBERS: tuple[tuple[str, Callable[[], LinearProbe | KernelProbe]], ...] = (
     *(
         ("mean of the layers", partial(LinearProbe, loss="binomial", weight_decay=decay, standardize=True))
         for decay in (0.01, 0.1, 1.0, 10.0)
     ),
-    ("lower layers", KernelProbe),
-    ("middle layers", KernelProbe),
-    ("upper layers", KernelProbe),
-    ("text statistics", KernelProbe),
+    *((name, partial(KernelProbe, components=32)) for name in ("lower layers", "middle layers", "upper layers")),
 )
 BLOCKS = tuple(dict.fromkeys(name for name, _ in MEMBERS))
 MEAN = "training mean"
@@ -37,8 +34,8 @@ class StackedProbe:
     Each member is fitted without a fold of the training questions and predicts that fold; the weights are those under
     which the samples of all folds are most likely. So the decay of the linear probes, the part of the layers that is
     read, and how far predictions shrink to the training mean are all chosen on questions that the members have not
-    seen; a kernel probe chooses its own settings within the folds that it is fitted to. All read the same one pass
-    over the prompt.
+    seen; a kernel probe chooses its directions and settings within the folds that it is fitted to. All read the same
+    one pass over the prompt.
 
     Parameters
     ----------
@@ -50,6 +47,8 @@ class StackedProbe:
     weights
         What share of the prediction reads which block, and ``training mean``; at least 0, they sum to 1.
         Empty before ``fit``.
+    out_of_fold
+        (n_questions,) what is predicted for each training question by members fitted to the other folds.
 
     References
     ----------
@@ -69,6 +68,7 @@ class StackedProbe:
     def __init__(self, *, seed: int = 0) -> None:
         self.seed = seed
         self.weights: dict[str, float] = {}
+        self.out_of_fold: Floats | None = None
 
     def fit(self, blocks: Mapping[str, npt.ArrayLike], correct: npt.ArrayLike, total: npt.ArrayLike) -> "StackedProbe":
         """Fit to blocks of features, each (n_questions, n_features), and counts (n_questions,); return the probe.
@@ -80,20 +80,21 @@ class StackedProbe:
         InputError
             For an unknown block or none, fewer than ten questions, or what a member refuses.
         """
+        from sklearn.model_selection import KFold
+
         hits, samples = as_counts(correct, total, scored=1)
         features = _checked(blocks, len(samples))
         if len(samples) < 2 * FOLDS:
             raise InputError(f"a stacked probe needs {2 * FOLDS} questions or more; got {len(samples)}")
-        fold = np.random.default_rng(self.seed).permutation(len(samples)) % FOLDS
         made = [(name, make) for name, make in MEMBERS if name in features]
         left_out = np.empty((len(made) + 1, len(samples)))
-        for each in range(FOLDS):
-            others, here = fold != each, fold == each
+        for others, here in KFold(FOLDS, shuffle=True, random_state=self.seed).split(hits):
             left_out[0, here] = hits[others].sum() / samples[others].sum()
             for row, (name, make) in enumerate(made, start=1):
                 member = make().fit(features[name][others], hits[others], samples[others])
                 left_out[row, here] = member.predict(features[name][here])
         self._shares = mixture_weights(left_out, hits, samples)
+        self.out_of_fold = np.clip(self._shares @ left_out, 0, 1)
         self._mean = hits.sum() / samples.sum()
         self._members = [(name, make().fit(features[name], hits, samples)) for name, make in made]
         self.weights = dict.fromkeys((MEAN, *features), 0.0)

@@ -1,8 +1,6 @@
 """An evaluation: the counts of one model on one data set, and every confidence there is for its questions."""
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -13,20 +11,18 @@ import pandas as pd
 from capcal_lib.confidence import Confidence, estimated
 from capcal_lib.confidence.consistency import Answers, mean_tokens, read_answers, run_consistency
 from capcal_lib.confidence.of_run import method_title, methods_of, read_confidence
-from capcal_lib.errors import InputError
 from capcal_lib.grading.counts import Counts, count_verdicts
 from capcal_lib.grading.verdicts import FILE, read_verdicts
-from capcal_lib.manifests import Dataset, Model, PromptStyle, dataset_names, load_dataset, load_model
+from capcal_lib.manifests import Dataset, Model, PromptStyle, load_dataset, load_model
 from capcal_lib.metrics.beta import beta_from_moments, beta_sample
-from capcal_lib.probes import LinearProbe
-from capcal_lib.probes.features import FEATURES, read_features
+from capcal_lib.probes import predict
+from capcal_lib.probes.features import FEATURES
 from capcal_lib.questions import subjects_of
 from capcal_lib.reported import beta_moments
-from capcal_lib.sampling.store import Identity, differences, find_run, read_record
+from capcal_lib.sampling.store import Identity, find_run, read_record
 
 Evidence = Literal["measured", "reported", "simulated"]
 CONSISTENCY = "Response consistency"
-SAME_FOR_A_PROBE = ("weights", "dtype", "prompt_template", "chat_template")
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,65 +189,9 @@ def _probes(store: Path, folder: Path, counts: Counts) -> dict[str, Confidence]:
     if not (folder / FEATURES).exists():
         return {}
     identity = read_record(folder).identity
-    ids, features = read_features(folder)
-    predicted = {}
-    for dataset, run in runs_for_probes(store, identity.model, lambda one: one.training_split, identity.prompt_style):
-        _refuse_other_prompts(run, folder)
-        predicted[dataset.probe] = _aligned(estimated(ids, trained_probe(run).predict(features)), counts)
-    return predicted
-
-
-def runs_for_probes(
-    store: Path, model: str, split: Callable[[Dataset], str | None], style: PromptStyle
-) -> Iterator[tuple[Dataset, Path]]:
-    """Find a model's graded runs with hidden states on one split of every data set, asked in one style of prompt."""
-    for dataset in map(load_dataset, dataset_names()):
-        name = split(dataset)
-        if name is None or not any(store.joinpath(model, f"{dataset.name}-{name}").glob(f"*/{FEATURES}")):
-            continue
-        run = find_run(store, model, dataset.name, name)
-        if (run / FEATURES).exists() and (run / FILE).exists() and read_record(run).identity.prompt_style == style:
-            yield dataset, run
-
-
-def _refuse_other_prompts(run: Path, folder: Path) -> None:
-    """Refuse a training run whose hidden states are those of other weights or prompts than a run's own."""
-    one, other = read_record(run).identity, read_record(folder).identity
-    differing = [line for line in differences(one, other) if line.split(":")[0] in SAME_FOR_A_PROBE]
-    if differing:
-        raise InputError(
-            f"a probe trained on {run} cannot predict {folder}: they differ in {'; '.join(differing)}; "
-            "sample one of them again, or move it to another --store"
-        )
-
-
-def trained_probe(folder: Path) -> LinearProbe:
-    """Train the paper's linear probe on the hidden states and all verdicts of a run.
-
-    Trained once while the files stay as they are.
-
-    Raises
-    ------
-    InputError
-        Where the run is not graded, has no hidden states, or lacks those of a graded question.
-    """
-    written = tuple((folder / name).stat().st_mtime_ns for name in (FILE, FEATURES) if (folder / name).exists())
-    return _trained_probe(folder, written)
-
-
-@cache
-def _trained_probe(folder: Path, written: tuple[int, ...]) -> LinearProbe:  # noqa: ARG001
-    verdicts = read_verdicts(folder)
-    counts = count_verdicts(verdicts, k=int(verdicts["sample_index"].max()) + 1)
-    ids, features = read_features(folder)
-    rows = pd.Series(range(len(ids)), ids).reindex(counts.question_ids)
-    if rows.isna().any():
-        raise InputError(
-            f"{folder}: hidden states of some sampled questions are missing; extract them with: capcal features"
-        )
-    scored = counts.total > 0
-    chosen = features[rows.to_numpy(np.int64)][scored]
-    return LinearProbe(standardize=True).fit(chosen, counts.correct[scored], counts.total[scored])
+    table = predict(store, identity.model, datasets=[identity.dataset]).dropna(axis="columns", how="all")
+    ids = table.index.get_level_values("question_id").to_numpy(str)
+    return {str(name): _aligned(estimated(ids, table[name]), counts) for name in table}
 
 
 def _aligned(confidence: Confidence, counts: Counts) -> Confidence:

@@ -25,8 +25,9 @@ from capcal_lib.probes.conformal import Familiarity, conformal_half_width
 from capcal_lib.probes.coordinates import FILE as COORDINATES
 from capcal_lib.probes.coordinates import Coordinates, coordinates_command, read_coordinates
 from capcal_lib.probes.features import read_features
+from capcal_lib.probes.training import runs_for_probes
 from capcal_lib.reported import load_reported
-from capcal_lib.results.evaluation import Evidence, evidence_of, runs_for_probes
+from capcal_lib.results.evaluation import Evidence, evidence_of
 from capcal_lib.results.tables import shift
 from capcal_lib.sampling.store import read_record
 

@@ -15,27 +15,23 @@ import pandas as pd
 from capcal_lib.errors import InputError
 from capcal_lib.grading.verdicts import run_questions
 from capcal_lib.manifests import load_model, prompt_styles
-from capcal_lib.metrics import capability_brier_terms
 from capcal_lib.metrics.intervals import Interval, bootstrap_mean, paired_difference
 from capcal_lib.metrics.validation import Floats
-from capcal_lib.probes import LinearProbe
+from capcal_lib.probes import LinearProbe, paper_recipe_probe, tuned_probe
 from capcal_lib.probes.coordinates import Coordinates, coordinates_command, text_statistics
-from capcal_lib.probes.kernel import KernelProbe, principal_coordinates
-from capcal_lib.probes.sgd import LEARNING_RATES, Recipe, fit_paper_recipes
+from capcal_lib.probes.kernel import KernelProbe
 from capcal_lib.probes.stacked import BLOCKS, StackedProbe
 from capcal_lib.questions import Question, at_hand
-from capcal_lib.results.generalisation import ProbeSet, evaluation_sets, paper_probe, training_sets
+from capcal_lib.results.generalisation import ProbeSet, evaluation_sets, training_sets
 from capcal_lib.results.tables import interval_text, stack
 from capcal_lib.sampling.store import read_record
 
-LINEAR, OPTIMUM, TUNED = "Linear probe (paper)", "Linear probe (at its optimum)", "Linear probe (tuned)"
+LINEAR, TUNED = "Linear probe (paper)", "Linear probe (tuned)"
 KERNEL = "Kernel probe, all layers"
 STACKED = "Stacked probe"
-PROBES = (LINEAR, OPTIMUM, TUNED, KERNEL, STACKED)  # all others in a contest read no hidden state
+PROBES = (LINEAR, TUNED, KERNEL, STACKED)  # all others in a contest read no hidden state
 AGAINST = ("minus the paper's", "minus tuned", "minus best baseline")  # the stacked probe's score
 AIM = 0.1  # share of the paper's score by which the stacked probe is to score lower
-VALIDATION = 0.2  # share of the training questions that chooses the paper's learning rate and epoch
-DECAYS, FOLDS = (0.01, 0.1, 1.0, 10.0), 5  # of the tuned probe
 
 
 def hold_all(
@@ -61,10 +57,10 @@ def hold_all(
 def hold(training: Sequence[ProbeSet], test: ProbeSet, rng: np.random.Generator) -> pd.DataFrame:
     """Predict one data set by the paper's probe, simple baselines and other probes: one row a question.
 
-    All are trained on the data set's own training split, but for the overall mean. ``Linear probe (paper)`` is
-    trained by the paper's recipe; ``at its optimum`` minimises the same objective fully, and ``tuned`` does so with the
-    weight decay that cross-validation on the training questions chooses. Bag of words, and length and punctuation,
-    read the question's text alone. The kernel probe reads all layers; the stacked probe is `StackedProbe`.
+    All are trained on the data set's own training split, but for the overall mean. ``Linear probe (paper)`` is trained
+    by the paper's recipe, on one split; ``tuned`` minimises the same objective fully, with the weight decay that
+    cross-validation on the training questions chooses. Bag of words, and length and punctuation, read the question's
+    text alone. The kernel probe reads all layers; the stacked probe is `StackedProbe`.
 
     Returns
     -------
@@ -83,12 +79,11 @@ def hold(training: Sequence[ProbeSet], test: ProbeSet, rng: np.random.Generator)
         return pd.DataFrame()
     overall = np.concatenate([one.correct / one.total for one in training]).mean()
     predicted = {
-        LINEAR: recipe_probe(own, rng).predict(test.features),
-        OPTIMUM: paper_probe().fit(*own.everything).predict(test.features),
+        LINEAR: paper_recipe_probe(*own.everything, seed=int(rng.integers(2**31))).predict(test.features),
         "Overall mean of all training sets": np.full(len(test), overall),
         "Mean of the training set": np.full(len(test), (own.correct / own.total).mean()),
         **_text_baselines(own, test),
-        TUNED: tuned_linear(own, rng).predict(test.features),
+        TUNED: tuned_probe(*own.everything, seed=int(rng.integers(2**31))).predict(test.features),
     }
     here, there = own.coordinates(), test.coordinates()
     if here is not None and there is not None:
@@ -98,34 +93,6 @@ def hold(training: Sequence[ProbeSet], test: ProbeSet, rng: np.random.Generator)
         known, unseen = _blocks(own, here, test, there)
         predicted[STACKED] = StackedProbe(seed=int(rng.integers(2**31))).fit(known, *counts).predict(unseen)
     return pd.DataFrame({name: test.brier_terms(values) for name, values in predicted.items()})
-
-
-def recipe_probe(train: ProbeSet, rng: np.random.Generator) -> LinearProbe:
-    """Train by the paper's recipe: its grid of learning rates, raw and standardised, chosen by a fifth held out."""
-    order = rng.permutation(len(train))
-    cut = max(1, round(VALIDATION * len(train)))
-    data, validation = train.rows(order[cut:]), train.rows(order[:cut])
-    found = [
-        fit_paper_recipes([Recipe(rate, standardize=flag) for rate in LEARNING_RATES], data, validation)
-        for flag in (False, True)
-    ]
-    probes = [probe for group in found for probe in group if probe is not None]
-    features, correct, total = validation
-    return min(probes, key=lambda probe: capability_brier_terms(probe.predict(features), correct, total).mean())
-
-
-def tuned_linear(train: ProbeSet, rng: np.random.Generator) -> LinearProbe:
-    """Fit the paper's probe with the weight decay that predicts held-out training questions best."""
-    fold = rng.permutation(len(train)) % FOLDS
-    scores = {}
-    for decay in DECAYS:
-        errors = np.empty(len(train))
-        for each in range(FOLDS):
-            probe = LinearProbe(standardize=True, weight_decay=decay).fit(*train.rows(np.flatnonzero(fold != each)))
-            features, correct, total = train.rows(np.flatnonzero(fold == each))
-            errors[fold == each] = capability_brier_terms(probe.predict(features), correct, total)
-        scores[decay] = errors.mean()
-    return LinearProbe(standardize=True, weight_decay=min(scores, key=scores.__getitem__)).fit(*train.everything)
 
 
 def _text_baselines(train: ProbeSet, test: ProbeSet) -> dict[str, Floats]:
@@ -158,10 +125,9 @@ def _blocks(
     if here.directions != there.directions:
         how = coordinates_command(test.folder)
         raise InputError(f"{test.folder}: its coordinates are not along the training run's directions; run: {how}")
-    statistics = principal_coordinates(here.statistics, there.statistics)
     blocks = []
-    for one, kept, seen in zip((train, test), (here, there), statistics, strict=True):
-        parts: list[npt.NDArray[np.floating]] = [one.features, *np.moveaxis(kept.points, 1, 0), seen]
+    for one, kept in zip((train, test), (here, there), strict=True):
+        parts: list[npt.NDArray[np.floating]] = [one.features, *np.moveaxis(kept.points, 1, 0)]
         blocks.append(dict(zip(BLOCKS, parts, strict=True)))
     return blocks
 

@@ -134,12 +134,6 @@ def test_budgets_count_what_is_left_unsolved() -> None:
         assert table.loc[(item, method), "difference"] == pytest.approx(even - solved)
 
 
-def test_the_nearest_probe_is_chosen_by_its_training_set() -> None:
-    exam = evaluation([1], [2]).dataset
-    assert findings.nearest_probe([FAR, NEAR, OWN], exam) == OWN
-    assert findings.nearest_probe([P_TRUE, VERBALIZED], exam) is None
-
-
 def test_skill_is_the_share_of_the_baseline_that_is_won() -> None:
     one, answers = world()
     table = findings.skills(one, answers, rng()).set_index("method")

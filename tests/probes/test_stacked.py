@@ -5,6 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
+from sklearn.decomposition import PCA
+from sklearn.model_selection import KFold
 
 from capcal_lib.errors import InputError
 from capcal_lib.probes.kernel import KernelProbe
@@ -92,7 +94,8 @@ def test_it_is_the_weighted_mean_of_its_members() -> None:
     given = {name: blocks[name] for name in ("middle layers", "upper layers")}
     probe = StackedProbe().fit(given, correct, total)
     assert set(probe.weights) == {MEAN, *given}
-    parts = {name: KernelProbe().fit(block, correct, total).predict(block) for name, block in given.items()}
+    made = {name: KernelProbe(components=32) for name in given}
+    parts = {name: made[name].fit(block, correct, total).predict(block) for name, block in given.items()}
     expected = probe.weights[MEAN] * correct.sum() / total.sum()
     for name, part in parts.items():
         expected = expected + probe.weights[name] * part
@@ -100,18 +103,19 @@ def test_it_is_the_weighted_mean_of_its_members() -> None:
 
 
 def test_the_weights_are_of_predictions_for_questions_left_out() -> None:
-    """Derived again: each fold by a kernel probe that has not seen it."""
-    blocks, correct, total = data()
-    given = {"middle layers": blocks["middle layers"]}
-    fold = rng(3).permutation(len(total)) % FOLDS
+    """Derived again: each fold by directions and a kernel probe that have not seen it."""
+    _, correct, total = data()
+    given = {"middle layers": rng(7).normal(size=(len(total), 50)) * np.geomspace(1, 0.1, 50)}
     left_out = np.empty((2, len(total)))
-    for each in range(FOLDS):
-        out = fold == each
-        left_out[0, out] = correct[~out].sum() / total[~out].sum()
-        member = KernelProbe().fit(given["middle layers"][~out], correct[~out], total[~out])
-        left_out[1, out] = member.predict(given["middle layers"][out])
-    found = StackedProbe(seed=3).fit(given, correct, total).weights
-    assert list(found.values()) == pytest.approx(mixture_weights(left_out, correct, total).tolist())
+    for others, out in KFold(FOLDS, shuffle=True, random_state=3).split(total):
+        left_out[0, out] = correct[others].sum() / total[others].sum()
+        directions = PCA(32).fit(given["middle layers"][others])
+        seen, unseen = (directions.transform(given["middle layers"][rows]) for rows in (others, out))
+        left_out[1, out] = KernelProbe().fit(seen, correct[others], total[others]).predict(unseen)
+    probe = StackedProbe(seed=3).fit(given, correct, total)
+    shares = mixture_weights(left_out, correct, total)
+    assert list(probe.weights.values()) == pytest.approx(shares.tolist())
+    np.testing.assert_allclose(probe.out_of_fold, shares @ left_out)
 
 
 def test_the_seed_decides_the_folds_and_nothing_else() -> None:
@@ -147,7 +151,7 @@ def test_every_member_reads_a_known_block() -> None:
         ),
         (
             lambda b, c, n: StackedProbe().fit(b, c, n).predict({"lower layers": b["lower layers"]}),
-            "was fitted with mean of the layers, middle layers, text statistics, upper layers as well",
+            "was fitted with mean of the layers, middle layers, upper layers as well",
         ),
     ],
 )

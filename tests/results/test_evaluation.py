@@ -11,12 +11,10 @@ import pytest
 from capcal_lib.confidence.of_run import confidence_file, estimate, read_confidence
 from capcal_lib.errors import InputError
 from capcal_lib.grading import GRADER_VERSION
-from capcal_lib.grading.counts import count_verdicts
 from capcal_lib.grading.verdicts import FILE, SCHEMA, grade_run, read_verdicts
 from capcal_lib.manifests import RECORDED_RUNS, dataset_names, load_dataset, load_model
 from capcal_lib.metrics import correctness_variance
-from capcal_lib.probes import LinearProbe
-from capcal_lib.probes.features import FEATURES, extract, read_features
+from capcal_lib.probes.features import FEATURES, extract
 from capcal_lib.questions import load_questions
 from capcal_lib.reported import beta_moments
 from capcal_lib.results.evaluation import (
@@ -25,11 +23,10 @@ from capcal_lib.results.evaluation import (
     evaluated,
     load_answers,
     load_evaluation,
-    trained_probe,
 )
 from capcal_lib.sampling.draw import describe, sample
 from capcal_lib.sampling.engines import Sample
-from capcal_lib.sampling.store import open_writer, read_record
+from capcal_lib.sampling.store import open_writer
 
 SET = "mini-exam"
 Vote = tuple[str | None, str]  # extracted, verdict
@@ -200,71 +197,6 @@ def test_a_question_without_a_confidence_is_missing(tmp_path: Path) -> None:
         assert found.status[gone].tolist() == ["missing"] * len(gone)
         assert found.tokens[gone].tolist() == [0] * len(gone)
         assert all(found.texts[row] is None for row in gone)
-
-
-def test_probes_are_trained_on_training_splits_only(complete: Path) -> None:
-    one = load_evaluation(complete, "simulated", SET)
-    ids, features = read_features(next((complete / "simulated" / f"{SET}-test").iterdir()))
-    assert ids == one.counts.question_ids.tolist()
-    for dataset in (SET, "mini-arithmetic"):
-        (train,) = (complete / "simulated" / f"{dataset}-train").iterdir()
-        verdicts, (train_ids, matrix) = read_verdicts(train), read_features(train)
-        right = verdicts.assign(right=verdicts["verdict"] == "correct").groupby("question_id")["right"].sum()
-        probe = LinearProbe(standardize=True).fit(matrix, right[train_ids].to_numpy(), np.full(60, 3))
-        found = one.confidences[load_dataset(dataset).probe].values
-        np.testing.assert_allclose(found, probe.predict(features), atol=1e-6)
-
-
-def test_a_probe_is_trained_again_when_its_run_has_grown(tmp_path: Path) -> None:
-    train = make(tmp_path, split="train", k=1, limit=40)
-    extract(train)
-    first = trained_probe(train)
-    assert trained_probe(train) is first
-    make(tmp_path, split="train", k=6, limit=40)
-    counts = count_verdicts(read_verdicts(train), k=6)
-    matrix = read_features(train)[1]
-    expected = LinearProbe(standardize=True).fit(matrix, counts.correct, counts.total).predict(matrix)
-    np.testing.assert_allclose(trained_probe(train).predict(matrix), expected, atol=1e-9)
-    assert np.abs(first.predict(matrix) - expected).max() > 1e-3
-
-
-def test_a_probe_needs_the_hidden_states_of_all_graded_questions(tmp_path: Path) -> None:
-    train = make(tmp_path, split="train", k=1, limit=10)
-    extract(train)
-    make(tmp_path, split="train", k=1, limit=12)
-    with pytest.raises(InputError, match="hidden states of some sampled questions are missing; extract them with"):
-        trained_probe(train)
-    extract(train)
-    trained_probe(train)
-
-
-@pytest.mark.parametrize("setting", ["weights", "prompt_template"])
-def test_a_probe_of_other_weights_or_prompts_is_refused(tmp_path: Path, setting: str) -> None:
-    extract(make(tmp_path, limit=3))
-    train = make(tmp_path, split="train", k=2, limit=20)
-    extract(train)
-    load_evaluation(tmp_path, "simulated", SET)
-    record = read_record(train)
-    other = record.model_copy(update={"identity": record.identity.model_copy(update={setting: "another"})})
-    (train / "run.json").write_text(other.model_dump_json())
-    train.rename(train.with_name(other.identity.key))
-    with pytest.raises(
-        InputError, match=f"a probe trained on .* cannot predict .*: they differ in {setting}: another / "
-    ):
-        load_evaluation(tmp_path, "simulated", SET)
-
-
-def test_a_probe_is_not_asked_about_prompts_of_another_style(tmp_path: Path) -> None:
-    extract(make(tmp_path, limit=3))
-    train = make(tmp_path, split="train", k=2, limit=20)
-    extract(train)
-    probe = load_dataset(SET).probe
-    assert probe in load_evaluation(tmp_path, "simulated", SET).confidences
-    record = read_record(train)
-    other = record.model_copy(update={"identity": record.identity.model_copy(update={"prompt_style": "steps"})})
-    (train / "run.json").write_text(other.model_dump_json())
-    train.rename(train.with_name(other.identity.key))
-    assert probe not in load_evaluation(tmp_path, "simulated", SET).confidences
 
 
 def test_two_training_runs_are_refused_and_not_mixed(tmp_path: Path) -> None:

@@ -1,30 +1,22 @@
 """Transfer, mixtures and learning curves of probes; the kernel probe; bands and warnings."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from capcal_lib.book import figures
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import RECORDED_RUNS, dataset_names, load_dataset
 from capcal_lib.metrics import capability_brier, null_std, uniform_baseline_brier
-from capcal_lib.probes.conformal import Familiarity, conformal_half_width
-from capcal_lib.probes.coordinates import FILE, keep_coordinates, layer_thirds, read_coordinates, text_statistics
-from capcal_lib.probes.features import extract
-from capcal_lib.probes.kernel import KernelProbe, principal_coordinates
 from capcal_lib.questions import load_questions
 from capcal_lib.results import generalisation as lab
 from capcal_lib.results import tables
-from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.engines.simulated import true_mu
 from capcal_lib.sampling.store import list_runs
-from tests.probes.probe_sets import CAPITALS, MODEL, TESTS, TRAINING, UNSEEN, rng
+from tests.probes.probe_sets import CAPITALS, TESTS, TRAINING, UNSEEN, rng
 
 
 def test_the_recorded_sets_are_found_with_their_counts() -> None:
@@ -110,11 +102,6 @@ def test_the_last_step_and_the_shares_at_home() -> None:
     assert all(map(np.isnan, lab.home_and_away(pd.DataFrame()).values()))
 
 
-def test_text_statistics_count_what_is_seen() -> None:
-    texts = ["What is 6 × 7?", "A. Paris\nB. Rome"]
-    assert text_statistics(texts).tolist() == [[14, 5, 2, 1, 2], [16, 4, 0, 4, 2]]
-
-
 def test_reported_mixing_is_the_papers() -> None:
     table = lab.reported_mixing("gpt-oss-20b").set_index("method")
     assert table.loc["Probe (TriviaQA + GSM8K)", "GSM8K"] == 0.0277
@@ -128,133 +115,6 @@ def test_the_band_holds_at_home_and_far_questions_are_flagged() -> None:
     assert table.loc["Mini capitals", "flagged"] < 0.2
     moved = replace(UNSEEN, features=UNSEEN.features + 5)
     assert lab.reliance(CAPITALS, [moved], rng())["flagged"][0] > 0.95
-
-
-@settings(max_examples=25, deadline=None)
-@given(st.integers(10, 200), st.floats(0.5, 0.95), st.integers(0, 2**31))
-def test_a_conformal_band_covers_a_new_question_as_promised(n: int, level: float, seed: int) -> None:
-    draws = rng(seed)
-    s, mu = draws.random((2, n + 1))
-    inside = 0
-    for left_out in range(n + 1):  # exchangeable: each question in turn is the new one, so the count is exact
-        others = np.arange(n + 1) != left_out
-        inside += abs(s[left_out] - mu[left_out]) <= conformal_half_width(s[others], mu[others], level=level) + 1e-9
-    assert inside >= level * (n + 1) - 1e-9
-
-
-def test_a_band_from_too_few_questions_is_everything() -> None:
-    assert conformal_half_width([0.5] * 5, [0.5] * 5, level=0.9) == 1
-    with pytest.raises(InputError, match="level must lie between 0 and 1"):
-        conformal_half_width([0.5], [0.5], level=1.0)
-
-
-def test_familiarity_passes_the_level_of_its_own_kind() -> None:
-    known = Familiarity(level=0.9).fit(rng().normal(size=(2000, 5)), rng=rng())
-    assert 0.07 < known.far(rng(1).normal(size=(2000, 5))).mean() < 0.13
-    assert known.far(rng(1).normal(size=(50, 5)) + 6).all()
-    with pytest.raises(InputError, match="four questions or more"):
-        Familiarity().fit([[1.0], [2.0]], rng=rng())
-    with pytest.raises(InputError, match="level must lie"):
-        Familiarity(level=0)
-
-
-def data(seed: int = 0, n: int = 30) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    draws = rng(seed)
-    features, total = draws.normal(size=(n, 3)), draws.integers(2, 12, n)
-    return features, draws.binomial(total, 1 / (1 + np.exp(-2 * features[:, 0]))), total
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_what_is_left_out_is_what_a_fit_without_it_predicts(seed: int) -> None:
-    features, correct, total = data(seed)
-    probe = KernelProbe().fit(features, correct, total)
-    assert probe.bandwidth is not None
-    assert probe.left_out is not None
-    distances = ((features[:, None] - features[None]) ** 2).sum(-1)
-    kernel = 1 + np.exp(-probe.bandwidth * distances / np.median(distances))
-    mu, mean = correct / total, correct.sum() / total.sum()
-    ridge = kernel + probe.penalty * len(total) * np.diag(total.mean() / total)
-    for row in range(len(total)):
-        others = np.arange(len(total)) != row
-        dual = np.linalg.solve(ridge[np.ix_(others, others)], mu[others] - mean)
-        assert probe.left_out[row] == pytest.approx(np.clip(mean + kernel[row, others] @ dual, 0, 1), abs=1e-6)
-
-
-def test_the_kernel_probe_learns_what_a_line_cannot() -> None:
-    features = rng().uniform(-2, 2, size=(200, 1))
-    mu = np.exp(-(features[:, 0] ** 2))
-    correct = rng(1).binomial(20, mu)
-    predicted = KernelProbe().fit(features, correct, np.full(200, 20)).predict(features)
-    assert np.mean((predicted - mu) ** 2) < 0.003
-    line = lab.paper_probe().fit(features, correct, np.full(200, 20)).predict(features)
-    assert np.mean((line - mu) ** 2) > 0.05
-
-
-def test_where_there_is_nothing_to_learn_it_predicts_the_mean() -> None:
-    features, total = rng().normal(size=(100, 20)), np.full(100, 10)
-    correct = rng(1).binomial(10, 0.3, 100)
-    probe = KernelProbe().fit(features, correct, total)
-    assert np.ptp(probe.predict(rng(2).normal(size=(50, 20)))) < 0.1
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: KernelProbe().predict([[1.0]]), "not fitted"),
-        (lambda: KernelProbe().fit([[1.0], [2.0]], [1, 1], [2, 2]), "three questions or more"),
-        (lambda: KernelProbe().fit([[1.0]] * 4, [1] * 3, [2] * 3), "4 rows of features and 3 counts"),
-        (lambda: KernelProbe().fit([[np.nan]] * 4, [1] * 4, [2] * 4), "finite numbers"),
-        (lambda: KernelProbe().fit([[1.0]] * 4, [1] * 4, [2] * 4).predict([[1.0, 2.0]]), "fitted to 1 features; got 2"),
-    ],
-)
-def test_bad_input_is_one_clear_line(call, message: str) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(InputError, match=message):
-        call()
-
-
-def test_coordinates_are_principal_and_blind_to_scale() -> None:
-    states = rng().normal(size=(30, 4, 5)).astype(np.float32)
-    training, others = principal_coordinates(states, states[:7], components=6)
-    np.testing.assert_allclose(others, training[:7], atol=1e-4)
-    covariance = training.T @ training
-    np.testing.assert_allclose(covariance - np.diag(np.diag(covariance)), 0, atol=1e-2)
-    scale = np.array([1, 10, 100, 1000], np.float32)[None, :, None]
-    scaled = principal_coordinates(states * scale, components=6)[0]
-    np.testing.assert_allclose(np.abs(scaled), np.abs(training), rtol=0.01, atol=0.02)
-    constant = np.ones((10, 3), np.float32)
-    assert np.isfinite(principal_coordinates(constant)[0]).all()
-
-
-def test_coordinates_are_kept_beside_the_samples(tmp_path: Path) -> None:
-    one, other = (
-        sample(MODEL, "mini-capitals", k=1, limit=12, store=tmp_path, split=split).folder for split in ("train", "test")
-    )
-    with pytest.raises(
-        InputError, match="make them with: capcal coordinates --model simulated --dataset mini-capitals"
-    ):
-        read_coordinates(one)
-    keep_coordinates(one, other)
-    states = [extract(folder, layers="all") for folder in (one, other)]
-    asked = {
-        question.id: question.text for split in ("train", "test") for question in load_questions("mini-capitals", split)
-    }
-    for folder, points in zip((one, other), layer_thirds(*states), strict=True):
-        kept = read_coordinates(folder)
-        assert kept.question_ids == sorted(kept.question_ids)
-        assert kept.directions == one.name
-        np.testing.assert_allclose(kept.points, points, rtol=2e-3, atol=0.05)
-        expected = text_statistics([asked[name] for name in kept.question_ids])
-        np.testing.assert_array_equal(kept.statistics, expected)
-    pq.write_table(pq.read_table(one / FILE).drop_columns("coordinates"), one / FILE)
-    with pytest.raises(InputError, match="not a file of coordinates"):
-        read_coordinates(one)
-
-
-def test_each_third_of_the_layers_has_its_own_coordinates() -> None:
-    states = rng().normal(size=(30, 7, 5)).astype(np.float32)
-    thirds = layer_thirds(states, states[:4])[1]
-    for place, part in enumerate((states[:, :3], states[:, 3:5], states[:, 5:])):
-        np.testing.assert_allclose(thirds[:, place], principal_coordinates(part, part[:4])[1], atol=1e-4)
 
 
 def test_what_the_lab_keeps_is_small_and_holds_no_question() -> None:

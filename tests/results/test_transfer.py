@@ -29,7 +29,7 @@ def test_a_contest_scores_everybody_on_the_same_questions() -> None:
     constant = capability_brier(mean, UNSEEN.correct, UNSEEN.total, corrected=True)
     assert table.loc["Mean of the training set", "brier"] == pytest.approx(constant)
     # The simulated states hold mu and its texts do not.
-    assert table.loc[contests.OPTIMUM, "brier"] < table.loc["Bag of words", "brier"]
+    assert table.loc[contests.TUNED, "brier"] < table.loc["Bag of words", "brier"]
     assert contests.hold(TRAINING[:1], UNSEEN, rng()).empty  # no training set of its own
 
 
@@ -60,7 +60,7 @@ def test_wins_are_counted_only_where_the_interval_says_so() -> None:
 
 def test_tables_against_two_references_share_their_scores() -> None:
     held = [(UNSEEN, contests.hold(TRAINING, UNSEEN, rng()))]
-    one, other = contests.score_tables(held, rng(), contests.LINEAR, contests.OPTIMUM)
+    one, other = contests.score_tables(held, rng(), contests.LINEAR, contests.TUNED)
     assert one["brier"].tolist() == other["brier"].tolist()
     gap = one.set_index("predictor")["difference"] - other.set_index("predictor")["difference"]
     np.testing.assert_allclose(gap, gap.iloc[0])
@@ -93,9 +93,7 @@ def pair(shift: float, paper: float = 0.1, stacked: float = 0.05) -> tuple[lab.P
         "Bag of words": 0.3,
     }
     terms = pd.DataFrame({name: np.full(len(UNSEEN), 1.0) * value for name, value in columns.items()})
-    return replace(UNSEEN, evidence="measured"), terms.assign(
-        **dict.fromkeys((contests.OPTIMUM, contests.KERNEL, "Mean"), 0.2)
-    )
+    return replace(UNSEEN, evidence="measured"), terms.assign(**dict.fromkeys((contests.KERNEL, "Mean"), 0.2))
 
 
 def test_the_aim_is_a_tenth_beyond_doubt() -> None:

@@ -1,0 +1,295 @@
+"""Train probes on a model's runs, and predict the questions of its evaluation splits.
+
+**Training questions** of a run are those with hidden states and at least two scored samples. A probe of one style of
+prompt says nothing of another, so that training and evaluation runs go together by their style.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from capcal_lib.errors import InputError, unknown
+from capcal_lib.grading.counts import count_verdicts
+from capcal_lib.grading.verdicts import FILE, read_verdicts
+from capcal_lib.manifests import Dataset, PromptStyle, dataset_names, load_dataset, load_model
+from capcal_lib.metrics.validation import Floats
+from capcal_lib.probes.coordinates import FILE as COORDINATES
+from capcal_lib.probes.coordinates import read_coordinates
+from capcal_lib.probes.features import FEATURES, read_features
+from capcal_lib.probes.linear import LinearProbe
+from capcal_lib.probes.sgd import PaperProbe, paper_recipe_probe
+from capcal_lib.probes.stacked import BLOCKS, StackedProbe
+from capcal_lib.probes.tuned import tuned_probe
+from capcal_lib.sampling.store import differences, find_run, read_record
+
+Recipe = Literal["tuned", "paper", "stacked"]
+_SAME = ("weights", "dtype", "prompt_template", "chat_template")  # in runs whose hidden states are of one kind
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedProbe:
+    """A probe, and the questions of the run that it is trained on."""
+
+    run: Path
+    recipe: Recipe
+    probe: LinearProbe | PaperProbe | StackedProbe
+    out_of_fold: "pd.Series[float]"  # by question_id: what is predicted for a training question without its help
+
+    @property
+    def question_ids(self) -> list[str]:
+        """List the training questions."""
+        return [str(name) for name in self.out_of_fold.index]
+
+    @property
+    def weight_decay(self) -> float | None:
+        """Return the decay that cross-validation chose; None where there is no such choice."""
+        return self.probe.weight_decay if isinstance(self.probe, LinearProbe) else None
+
+    def predict(self, features: Any, *, split: int = 0) -> Floats:
+        """Predict mu, (n_questions,) in [0, 1], from what the probe reads.
+
+        Parameters
+        ----------
+        features
+            (n_questions, hidden_size), the hidden states' mean over layers; of a stacked probe its blocks of them.
+        split
+            Which of the five splits of the paper's recipe; nothing to other probes.
+        """
+        if isinstance(self.probe, PaperProbe):
+            return self.probe.predict(features, split=split)
+        return self.probe.predict(features)
+
+
+def training_data(run: Path) -> tuple[pd.DataFrame, npt.NDArray[np.float32]]:
+    """Return what a probe learns from a run: its training questions and their features.
+
+    Returns
+    -------
+    questions, features
+        Indexed by question_id, ``correct`` and ``total``, all scored samples of a question counted; and in the same
+        order (n_questions, hidden_size), the hidden states' mean over layers.
+
+    Raises
+    ------
+    InputError
+        Where the run is not graded or has no hidden states, with the command that makes them, or has no question
+        with both.
+
+    Examples
+    --------
+    >>> from capcal_lib.manifests import RECORDED_RUNS
+    >>> from capcal_lib.sampling.store import find_run
+    >>> questions, features = training_data(find_run(RECORDED_RUNS, "smollm2-135m", "gsm8k", "train"))
+    >>> questions.shape, features.shape
+    ((300, 2), (300, 576))
+    """
+    names, features = read_features(run)
+    questions = _counts(run).reindex(names)
+    kept = (questions["total"] > 1).to_numpy()
+    if not kept.any():
+        raise InputError(
+            f"{run}: no question has hidden states and two scored samples; draw more with: capcal sample, "
+            "then run: capcal grade and capcal features"
+        )
+    return questions[kept].astype(np.int64).rename_axis("question_id"), features[kept]
+
+
+def train(run: Path, *, recipe: Recipe = "tuned") -> TrainedProbe:
+    """Train a probe on the training questions of a run; once, while its files stay as they are.
+
+    Parameters
+    ----------
+    recipe
+        ``tuned``: linear, its decay chosen by cross-validation; ``paper``: linear, as the paper trains it, on five
+        splits; ``stacked``: linear and kernel probes on all layers, weighed by cross-validation.
+
+    Raises
+    ------
+    InputError
+        As ``training_data``; for an unknown recipe or too few questions; for ``stacked``, where the run's coordinates
+        are not kept.
+
+    Examples
+    --------
+    >>> from capcal_lib.manifests import RECORDED_RUNS
+    >>> from capcal_lib.sampling.store import find_run
+    >>> trained = train(find_run(RECORDED_RUNS, "smollm2-135m", "mini-capitals", "train"))
+    >>> len(trained.question_ids), trained.weight_decay
+    (283, 0.3)
+    """
+    if recipe not in get_args(Recipe):
+        raise unknown("recipe", recipe, get_args(Recipe))
+    files = (run / name for name in (FILE, FEATURES, COORDINATES))
+    return _train(run, recipe, tuple(file.stat().st_mtime_ns for file in files if file.exists()))
+
+
+@cache
+def _train(run: Path, recipe: Recipe, written: tuple[int, ...]) -> TrainedProbe:  # noqa: ARG001
+    questions, features = training_data(run)
+    correct, total = questions["correct"], questions["total"]
+    probe: LinearProbe | PaperProbe | StackedProbe
+    if recipe == "tuned":
+        probe = tuned_probe(features, correct, total)
+    elif recipe == "paper":
+        probe = paper_recipe_probe(features, correct, total)
+    else:
+        probe = StackedProbe().fit(stacked_blocks(run, list(questions.index)), correct, total)
+    return TrainedProbe(run, recipe, probe, pd.Series(probe.out_of_fold, questions.index))
+
+
+def predict(
+    store: Path | str,
+    model: str,
+    *,
+    datasets: Iterable[str] | None = None,
+    recipe: Recipe = "tuned",
+    split: int = 0,
+) -> pd.DataFrame:
+    """Train a probe on each of a model's training runs, and predict its evaluation splits by each of them.
+
+    Parameters
+    ----------
+    store
+        Folder of the run store.
+    datasets
+        What to predict; None takes every data set whose evaluation split has hidden states.
+    recipe
+        As of ``train``.
+    split
+        Which of the five splits of the paper's recipe, 0 to 4; nothing to other recipes.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by (dataset, question_id), a column a training set, such as ``Probe (TriviaQA)``: predictions in
+        [0, 1]. NaN where the two runs were asked in another style of prompt, and, for ``stacked``, where their
+        coordinates lie along other directions: those of a data set follow its own training split.
+
+    Raises
+    ------
+    InputError
+        As ``train``; where hidden states of the same style come from other weights or another prompt.
+
+    Examples
+    --------
+    >>> from capcal_lib.manifests import RECORDED_RUNS
+    >>> predicted = predict(RECORDED_RUNS, "qwen2.5-coder-0.5b")
+    >>> list(predicted), list(predicted.groupby("dataset").size())
+    (['Probe (GSM8K)', 'Probe (TriviaQA)'], [60, 300, 200])
+    """
+    name, wanted = load_model(model).name, None if datasets is None else {load_dataset(each).name for each in datasets}
+    training = list(runs_for_probes(Path(store), name, lambda dataset: dataset.training_split))
+    tables = {}
+    for dataset, run in runs_for_probes(Path(store), name, lambda dataset: dataset.evaluation_split):
+        if wanted is not None and dataset.name not in wanted:
+            continue
+        ids, features = read_features(run)
+        table = pd.DataFrame(index=ids)
+        for source, trained_on in training:
+            if not _same_style(trained_on, run):
+                continue
+            if recipe != "stacked":
+                table[source.probe] = train(trained_on, recipe=recipe).predict(features, split=split)
+            elif _directions(trained_on) is not None and _directions(trained_on) == _directions(run):
+                table[source.probe] = train(trained_on, recipe=recipe).predict(stacked_blocks(run, ids))
+        tables[dataset.name] = table
+    columns = [dataset.probe for dataset, _ in training]
+    if not tables:
+        return pd.DataFrame(columns=columns, index=pd.MultiIndex.from_tuples([], names=["dataset", "question_id"]))
+    return pd.concat(tables, names=["dataset", "question_id"]).reindex(columns=columns)
+
+
+def stacked_blocks(run: Path, question_ids: Iterable[str]) -> dict[str, npt.NDArray[np.float32]]:
+    """Return what a stacked probe reads of questions of a run, in their order.
+
+    Raises
+    ------
+    InputError
+        Where hidden states or coordinates are not kept, or those of a question are missing; with what to do.
+    """
+    names, features = read_features(run)
+    kept = read_coordinates(run)
+    blocks = [(names, features), *((kept.question_ids, third) for third in np.moveaxis(kept.points, 1, 0))]
+    chosen = list(question_ids)
+    places = [pd.Index(ids).get_indexer(pd.Index(chosen)) for ids, _ in blocks]
+    if any((rows < 0).any() for rows in places):
+        raise InputError(f"{run}: some questions have no hidden states of all layers; run: capcal coordinates")
+    return {name: matrix[rows] for name, (_, matrix), rows in zip(BLOCKS, blocks, places, strict=True)}
+
+
+def runs_for_probes(
+    store: Path, model: str, split: Callable[[Dataset], str | None], style: PromptStyle | None = None
+) -> Iterator[tuple[Dataset, Path]]:
+    """Find a model's graded runs with hidden states on one split of every data set, asked in one style or in any."""
+    for dataset in map(load_dataset, dataset_names()):
+        name = split(dataset)
+        if name is None or not any(store.joinpath(model, f"{dataset.name}-{name}").glob(f"*/{FEATURES}")):
+            continue
+        run = find_run(store, model, dataset.name, name)
+        graded = (run / FEATURES).exists() and (run / FILE).exists()
+        if graded and style in (None, read_record(run).identity.prompt_style):
+            yield dataset, run
+
+
+def nearest_probes(methods: Iterable[str], dataset: str) -> list[str]:
+    """List the probes whose training sets are nearest to a data set, without a look at any score.
+
+    Those of the data set itself; else all of its domain; else all others. Real training sets come before built-in ones,
+    and within each in the order that is given.
+
+    Examples
+    --------
+    >>> probes = ["P(True)", "Probe (Mini capitals)", "Probe (TriviaQA)", "Probe (GSM8K)"]
+    >>> nearest_probes(probes, "simpleqa")
+    ['Probe (TriviaQA)', 'Probe (Mini capitals)']
+    >>> nearest_probes(probes, "math500")
+    ['Probe (GSM8K)']
+    """
+    asked = load_dataset(dataset)
+    known = [each for each in map(load_dataset, dataset_names()) if each.training_split]
+    trained_on = {
+        method: sources for method in methods if (sources := [each for each in known if method.startswith(each.probe)])
+    }
+    for near in (
+        lambda source: source == asked,
+        lambda source: source.domain == asked.domain,
+        lambda source: source,
+    ):
+        if found := [method for method, sources in trained_on.items() if any(map(near, sources))]:
+            return sorted(found, key=lambda method: all(source.builtin for source in trained_on[method]))
+    return []
+
+
+def nearest_probe(methods: Iterable[str], dataset: str) -> str | None:
+    """Return the first of ``nearest_probes``; None without a probe."""
+    return next(iter(nearest_probes(methods, dataset)), None)
+
+
+def _counts(run: Path) -> pd.DataFrame:
+    verdicts = read_verdicts(run)
+    counts = count_verdicts(verdicts, k=int(verdicts["sample_index"].max()) + 1)
+    return pd.DataFrame({"correct": counts.correct, "total": counts.total}, counts.question_ids)
+
+
+def _directions(run: Path) -> str | None:
+    return read_coordinates(run).directions if (run / COORDINATES).exists() else None
+
+
+def _same_style(training: Path, run: Path) -> bool:
+    """Say whether two runs share a style of prompt; refuse those that do, but with other weights or another prompt."""
+    one, other = read_record(training).identity, read_record(run).identity
+    if one.prompt_style != other.prompt_style:
+        return False
+    differing = [line for line in differences(one, other) if line.split(":")[0] in _SAME]
+    if differing:
+        raise InputError(
+            f"a probe trained on {training} cannot predict {run}: they differ in {'; '.join(differing)}; "
+            "sample one of them again, or move it to another --store"
+        )
+    return True

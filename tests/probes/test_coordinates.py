@@ -1,0 +1,65 @@
+"""Hidden states of all layers, kept by their principal coordinates."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from capcal_lib.errors import InputError
+from capcal_lib.probes.coordinates import FILE, keep_coordinates, layer_thirds, read_coordinates, text_statistics
+from capcal_lib.probes.features import extract
+from capcal_lib.questions import load_questions
+from capcal_lib.sampling.draw import sample
+from tests.probes.probe_sets import MODEL, rng
+
+
+def test_text_statistics_count_what_is_seen() -> None:
+    texts = ["What is 6 × 7?", "A. Paris\nB. Rome"]
+    assert text_statistics(texts).tolist() == [[14, 5, 2, 1, 2], [16, 4, 0, 4, 2]]
+
+
+def test_coordinates_are_principal_and_blind_to_scale() -> None:
+    states = rng().normal(size=(30, 12, 5)).astype(np.float32)
+    training, others = (thirds[:, 1, :6] for thirds in layer_thirds(states, states[:7]))
+    np.testing.assert_allclose(others, training[:7], atol=1e-4)
+    covariance = training.T @ training
+    np.testing.assert_allclose(covariance - np.diag(np.diag(covariance)), 0, atol=1e-2)
+    scale = np.repeat(np.array([1, 10, 100, 1000], np.float32), 3)[None, :, None]
+    scaled = layer_thirds(states * scale)[0][:, 1, :6]
+    np.testing.assert_allclose(np.abs(scaled), np.abs(training), rtol=0.01, atol=0.02)
+
+
+def test_coordinates_are_kept_beside_the_samples(tmp_path: Path) -> None:
+    one, other = (
+        sample(MODEL, "mini-capitals", k=1, limit=12, store=tmp_path, split=split).folder for split in ("train", "test")
+    )
+    with pytest.raises(
+        InputError, match="make them with: capcal coordinates --model simulated --dataset mini-capitals"
+    ):
+        read_coordinates(one)
+    keep_coordinates(one, other)
+    states = [extract(folder, layers="all") for folder in (one, other)]
+    asked = {
+        question.id: question.text for split in ("train", "test") for question in load_questions("mini-capitals", split)
+    }
+    for folder, points in zip((one, other), layer_thirds(*states), strict=True):
+        kept = read_coordinates(folder)
+        assert kept.question_ids == sorted(kept.question_ids)
+        assert kept.directions == one.name
+        np.testing.assert_allclose(kept.points, points, rtol=2e-3, atol=0.05)
+        expected = text_statistics([asked[name] for name in kept.question_ids])
+        np.testing.assert_array_equal(kept.statistics, expected)
+    pq.write_table(pq.read_table(one / FILE).drop_columns("coordinates"), one / FILE)
+    with pytest.raises(InputError, match="not a file of coordinates"):
+        read_coordinates(one)
+
+
+def test_each_third_of_the_layers_has_its_own_coordinates() -> None:
+    states = rng().normal(size=(30, 7, 5)).astype(np.float32)
+    thirds = layer_thirds(states)[0]
+    for place, part in enumerate((states[:, :3], states[:, 3:5], states[:, 5:])):
+        flat = part.reshape(30, -1)
+        values = np.linalg.eigvalsh(np.corrcoef(flat.T))[::-1]  # the variance along each principal direction
+        kept = min(thirds.shape[2], len(values))
+        np.testing.assert_allclose(thirds[:, place].var(axis=0)[:kept], values[:kept], atol=1e-4)

@@ -1,0 +1,152 @@
+"""Probes of runs: trained on one stated set of questions, joined by question."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from capcal_lib.errors import InputError
+from capcal_lib.grading.verdicts import grade_run, read_verdicts
+from capcal_lib.manifests import RECORDED_RUNS, load_dataset
+from capcal_lib.probes import nearest_probe, nearest_probes, predict, train, training_data
+from capcal_lib.probes.features import extract, read_features
+from capcal_lib.probes.sgd import paper_recipe_probe
+from capcal_lib.probes.tuned import tuned_probe
+from capcal_lib.sampling.draw import sample
+from capcal_lib.sampling.store import find_run, read_record
+
+MODEL, SET = "simulated", "mini-exam"
+PROBE = load_dataset(SET).probe
+
+
+def make(store: Path, *, dataset: str = SET, split: str | None = None, k: int = 3, limit: int = 20) -> Path:
+    folder = sample(MODEL, dataset, split=split, k=k, limit=limit, store=store).folder
+    grade_run(folder)
+    return folder
+
+
+def with_states(store: Path, **options: object) -> Path:
+    folder = make(store, **options)  # type: ignore[arg-type]
+    extract(folder)
+    return folder
+
+
+def change(run: Path, **identity: str) -> None:
+    """Make a run one of another identity."""
+    record = read_record(run)
+    other = record.model_copy(update={"identity": record.identity.model_copy(update=identity)})
+    (run / "run.json").write_text(other.model_dump_json())
+    run.rename(run.with_name(other.identity.key))
+
+
+def test_training_questions_have_hidden_states_and_two_scored_samples(tmp_path: Path) -> None:
+    run = with_states(tmp_path, split="train", k=1, limit=10)
+    with pytest.raises(InputError, match="no question has hidden states and two scored samples; draw more"):
+        training_data(run)
+    make(tmp_path, split="train", k=3, limit=12)  # two questions more, without hidden states
+    questions, features = training_data(run)
+    names, matrix = read_features(run)
+    assert questions.index.tolist() == names
+    assert (questions["total"] == 3).all()
+    np.testing.assert_array_equal(features, matrix)
+    verdicts = read_verdicts(run)
+    right = (verdicts["verdict"] == "correct").groupby(verdicts["question_id"]).sum()
+    assert questions["correct"].tolist() == right[names].tolist()
+
+
+@pytest.mark.parametrize("recipe", ["tuned", "paper"])
+def test_predictions_are_those_of_probes_trained_on_training_splits(tmp_path: Path, recipe: str) -> None:
+    runs = {name: with_states(tmp_path, dataset=name, split="train", limit=40) for name in (SET, "mini-arithmetic")}
+    ids, features = read_features(with_states(tmp_path))
+    predicted = predict(tmp_path, MODEL, recipe=recipe)  # type: ignore[arg-type]
+    assert predicted.index.tolist() == [(SET, name) for name in ids]
+    assert predicted.index.names == ["dataset", "question_id"]
+    assert set(predicted) == {load_dataset(name).probe for name in runs}
+    fit = tuned_probe if recipe == "tuned" else paper_recipe_probe
+    for name, run in runs.items():
+        questions, matrix = training_data(run)
+        probe = fit(matrix, questions["correct"], questions["total"])
+        np.testing.assert_allclose(predicted[load_dataset(name).probe], probe.predict(features), atol=1e-12)
+        trained = train(run, recipe=recipe)  # type: ignore[arg-type]
+        assert trained.question_ids == questions.index.tolist()
+        np.testing.assert_allclose(trained.out_of_fold[trained.question_ids], probe.out_of_fold)
+    if recipe == "paper":
+        other = predict(tmp_path, MODEL, recipe="paper", split=1)
+        assert not np.allclose(other, predicted)
+
+
+def test_training_on_the_same_files_is_done_once(tmp_path: Path) -> None:
+    run = with_states(tmp_path, split="train", k=2)
+    first = train(run)
+    assert train(run) is first
+    make(tmp_path, split="train", k=6)
+    assert train(run) is not first
+    os.utime(run / "features.parquet", ns=(1, 1))
+    assert train(run) is not train(run, recipe="paper")
+
+
+def test_a_question_without_hidden_states_has_no_prediction(tmp_path: Path) -> None:
+    with_states(tmp_path, split="train")
+    run = with_states(tmp_path, limit=5)
+    make(tmp_path, limit=8)
+    predicted = predict(tmp_path, MODEL)
+    assert predicted.index.get_level_values("question_id").tolist() == read_features(run)[0]
+    graded = pd.MultiIndex.from_product(
+        [[SET], read_verdicts(run)["question_id"].unique()], names=predicted.index.names
+    )
+    everybody = pd.DataFrame(index=graded)
+    assert everybody.join(predicted)[PROBE].isna().sum() == 3
+
+
+def test_named_data_sets_are_predicted_alone() -> None:
+    assert predict(RECORDED_RUNS, MODEL, datasets=[SET]).index.unique("dataset").tolist() == [SET]
+    assert predict(RECORDED_RUNS, "gpt-oss-20b").empty
+    with pytest.raises(InputError, match="unknown data set"):
+        predict(RECORDED_RUNS, MODEL, datasets=["nothing"])
+    with pytest.raises(InputError, match="unknown recipe 'best'; known: paper, stacked, tuned"):
+        train(find_run(RECORDED_RUNS, MODEL, SET, "train"), recipe="best")  # type: ignore[arg-type]
+
+
+def test_a_stacked_probe_predicts_its_own_data_set() -> None:
+    predicted = predict(RECORDED_RUNS, MODEL, datasets=[SET], recipe="stacked")
+    assert predicted[PROBE].between(0, 1).all()
+    assert predicted.drop(columns=PROBE).isna().all(axis=None)
+
+
+@pytest.mark.parametrize("setting", ["weights", "prompt_template"])
+def test_a_probe_of_other_weights_or_prompts_is_refused(tmp_path: Path, setting: str) -> None:
+    with_states(tmp_path)
+    run = with_states(tmp_path, split="train")
+    predict(tmp_path, MODEL)
+    change(run, **{setting: "another"})
+    differ = f"a probe trained on .* cannot predict .*: they differ in {setting}: another / "
+    with pytest.raises(InputError, match=differ):
+        predict(tmp_path, MODEL)
+
+
+def test_a_probe_is_not_asked_about_prompts_of_another_style(tmp_path: Path) -> None:
+    with_states(tmp_path)
+    run = with_states(tmp_path, split="train")
+    assert predict(tmp_path, MODEL)[PROBE].notna().all()
+    change(run, prompt_style="steps")
+    assert predict(tmp_path, MODEL)[PROBE].isna().all()
+
+
+def test_the_nearest_probe_is_real_and_chosen_by_its_training_set() -> None:
+    given = [
+        "P(True)",
+        "Probe (Mini capitals)",
+        "Probe (Mini exam)",
+        "Probe (GSM8K), paper's recipe",
+        "Probe (TriviaQA)",
+    ]
+    assert nearest_probes(given, SET) == [PROBE]
+    assert nearest_probes(given, "simpleqa") == ["Probe (TriviaQA)", "Probe (Mini capitals)"]
+    assert nearest_probe(given, "aime25") == "Probe (GSM8K), paper's recipe"
+    assert nearest_probes(["Probe (Mini capitals)", "Probe (TriviaQA)"], "gsm8k") == [
+        "Probe (TriviaQA)",
+        "Probe (Mini capitals)",
+    ]
+    assert nearest_probe(["P(True)"], SET) is None
