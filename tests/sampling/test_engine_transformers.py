@@ -43,11 +43,12 @@ SIZES: dict[str, Any] = {
     "pad_token_id": 0,
     "tie_word_embeddings": False,
 }
+TINY = {"name": "tiny", "weights": (), "layers": None, "hidden_size": None}
 ARCHITECTURES = ["llama", "qwen2", "qwen3", "olmo2"]
 
 
 def manifest(**changes: Any) -> Model:
-    return load_model("smollm2-135m").model_copy(update={"name": "tiny", "weights": (), **changes})
+    return load_model("smollm2-135m").model_copy(update={**TINY, **changes})
 
 
 def settings(**changes: Any) -> Sampling:

@@ -5,7 +5,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.manifests import Model
+from capcal_lib.manifests import Model, load_prompts
 from capcal_lib.sampling.engines.base import (
     SAMPLES_A_REQUEST,
     Engine,
@@ -70,6 +70,8 @@ def check_engine(model: Model, name: str | None = None) -> None:
             f"{model.name!r} is to be drawn with vLLM, which is not installed; on Linux with a GPU say: "
             "pip install -e '.[vllm]'; or name a server of the model with --engine openai and OPENAI_BASE_URL"
         )
+    if name == "openai" and load_prompts(model.prompt_style).completion:
+        raise InputError(f"{model.name!r} is asked by completion, which the openai engine cannot; take another")
     if name == "openai" and not os.environ.get("OPENAI_BASE_URL"):
         raise InputError(
             "the openai engine needs the address of a server; say for instance: export OPENAI_BASE_URL="

@@ -7,7 +7,8 @@ from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from capcal_lib.manifests import Sampling
+from capcal_lib.errors import InputError
+from capcal_lib.manifests import Model, Sampling
 from capcal_lib.questions import Question
 from capcal_lib.questions.prompts import Messages
 
@@ -128,6 +129,13 @@ def consecutive(indices: Sequence[int], most: int = SAMPLES_A_REQUEST) -> Iterat
         if end == len(indices) or indices[end] != indices[end - 1] + 1 or end - start == most:
             yield tuple(indices[start:end])
             start = end
+
+
+def check_shape(model: Model, layers: int, hidden_size: int) -> None:
+    """Refuse a manifest that gives another number of layers or hidden size than the model has that was opened."""
+    for what, said, found in (("layers", model.layers, layers), ("hidden_size", model.hidden_size, hidden_size)):
+        if said not in (None, found):
+            raise InputError(f"the manifest of {model.name!r} has {what}: {said}, the model {found}; correct it")
 
 
 def question_seed(seed: int, question_id: str) -> int:

@@ -5,24 +5,34 @@ from functools import cache
 from typing import Any
 
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import Model, Sampling
+from capcal_lib.manifests import Model, Sampling, load_prompts
+from capcal_lib.questions.prompts import completion_answer, completion_text
 from capcal_lib.sampling.engines.base import Request
 from capcal_lib.sampling.engines.reasoning import MARKS, split_reasoning
 
 
 def encode(tokenizer: Any, model: Model, request: Request) -> list[int]:
-    """Return the token ids of the messages as the model reads them, ready for its answer."""
+    """Return the token ids of the messages as the model reads them, ready for its answer.
+
+    A model without a chat template reads them as the beginning of a text, in the prompt style ``completion``.
+    """
+    if load_prompts(model.prompt_style).completion:
+        return list(tokenizer(completion_text(request.messages))["input_ids"])
+    if tokenizer.chat_template is None:
+        raise InputError(f"{model.name!r} has no chat template; ask it with prompt_style: completion in its manifest")
     encoded = tokenizer.apply_chat_template(
         list(request.messages), add_generation_prompt=True, tokenize=True, return_dict=True, **model.chat_template
     )
     return list(encoded["input_ids"])
 
 
-def decode(tokenizer: Any, prompt: Sequence[int], said: Sequence[int]) -> tuple[str | None, str]:
+def decode(tokenizer: Any, model: Model, prompt: Sequence[int], said: Sequence[int]) -> tuple[str | None, str]:
     """Return the reasoning, if any, and the answer in what was said after a prompt, its end-of-turn token left out.
 
-    A chat template may open the reasoning in the prompt itself.
+    A chat template may open the reasoning in the prompt itself. Of a completion only the answer is kept.
     """
+    if load_prompts(model.prompt_style).completion:
+        return None, completion_answer(tokenizer.decode(said, skip_special_tokens=True))
     text = tokenizer.decode(said, skip_special_tokens=not _marks_are_special(tokenizer))
     opened = tokenizer.decode(prompt[-4:]).rstrip().endswith("<think>")
     return split_reasoning(f"<think>{text}" if opened else text)

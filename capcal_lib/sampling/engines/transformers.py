@@ -20,7 +20,7 @@ from torch import Tensor
 
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling
-from capcal_lib.sampling.engines.base import FinishReason, Layers, LikelyAnswers, Request, Sample
+from capcal_lib.sampling.engines.base import FinishReason, Layers, LikelyAnswers, Request, Sample, check_shape
 from capcal_lib.sampling.engines.chat import answer_limit, decode, encode
 from capcal_lib.sampling.engines.shared_prefix import (
     Branch,
@@ -81,6 +81,7 @@ class TransformersEngine:
         if self.device.type == "cpu":
             _pack(self.network, torch.bfloat16 if model.dtype == "bfloat16" else torch.float32)
         config = self.network.config
+        check_shape(model, config.num_hidden_layers, config.hidden_size)
         layer_types = set(getattr(config, "layer_types", None) or ["full_attention"])
         if layer_types - {"full_attention", "sliding_attention"} or not self.network._supports_attention_backend:
             raise InputError(
@@ -308,7 +309,7 @@ class TransformersEngine:
         """Return how an answer finished, its reasoning and its response."""
         finish: FinishReason = "stop" if branch.tokens[-1] in self.ends else "length"
         said = branch.tokens[:-1] if finish == "stop" else branch.tokens
-        return finish, *decode(self.tokenizer, branch.group.prompt, said)
+        return finish, *decode(self.tokenizer, self.model, branch.group.prompt, said)
 
     def _finish(self, branch: Branch) -> list[Sample]:
         finish, reasoning, response = self._said(branch)

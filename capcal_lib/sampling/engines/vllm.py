@@ -16,6 +16,7 @@ from capcal_lib.sampling.engines.base import (
     Layers,
     Request,
     Sample,
+    check_shape,
     consecutive,
     question_seed,
 )
@@ -55,6 +56,8 @@ class VllmEngine:
         self.tokenizer: Any = AutoTokenizer.from_pretrained(self.folder)
         self.context = model.sampling.context_tokens
         self.engine = self._open()
+        config = self.engine.model_config
+        check_shape(model, config.get_total_num_hidden_layers(), config.get_hidden_size())
 
     def sample(self, requests: Sequence[Request], sampling: Sampling, seed: int) -> Iterator[list[Sample]]:
         """Draw every wanted sample, yielding up to 16 of a question together as they are done."""
@@ -184,7 +187,7 @@ class VllmEngine:
     def _sample(self, request: Request, index: int, prompt: list[int], choice: "CompletionOutput") -> Sample:
         finish: FinishReason = "stop" if choice.finish_reason == "stop" else "length"
         said = list(choice.token_ids)
-        reasoning, response = decode(self.tokenizer, prompt, said[:-1] if finish == "stop" else said)
+        reasoning, response = decode(self.tokenizer, self.model, prompt, said[:-1] if finish == "stop" else said)
         return Sample(request.question.id, index, response, reasoning, finish, len(prompt), len(said))
 
 
