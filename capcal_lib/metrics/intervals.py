@@ -246,7 +246,7 @@ class _Means:
 
     def __init__(self, sums: Floats, sizes: Floats) -> None:
         """Take the sum of each unit's terms in each column, and how many they are."""
-        self.sums, self.sizes = sums, sizes
+        self.sizes = sizes
         self.estimate = sums.sum(axis=0) / sizes.sum()
         self.residuals = sums - sizes[:, None] * self.estimate
         self.residuals[np.abs(self.residuals) < 1e-12 * np.maximum(1, np.abs(self.estimate))] = 0  # rounding
@@ -276,41 +276,29 @@ def _covariance(products: Floats, units: int, questions: Floats) -> Floats:
 
 def _limits(means: _Means, draws: _Draws | None, level: float, *, stacklevel: int) -> tuple[Floats, Floats]:
     """Return the limits of each column's mean, from draws or in closed form, and warn where few units carry it."""
-    from scipy.special import betaincinv  # slow to import
-
     units, columns = means.residuals.shape
-    low, high = np.full(columns, np.nan), np.full(columns, np.nan)
-    error = np.sqrt(np.diag(means.covariance))
-    tails = [(1 - level) / 2, (1 + level) / 2]
-    few = []
+    error, tails = np.sqrt(np.diag(means.covariance)), ((1 - level) / 2, (1 + level) / 2)
+    limits, few = np.full((2, columns), np.nan), []
     for j in range(columns if units > 1 else 0):
-        e, estimate = means.residuals[:, j], means.estimate[j]
+        e, estimate = means.residuals[:, j], float(means.estimate[j])
         if error[j] == 0:
-            unseen = betaincinv(0.5, units + 0.5, tails[1])
-            bottom = 0 if estimate >= 0 else min(-1, estimate)
-            low[j] = estimate - unseen * (estimate - bottom)
-            high[j] = estimate + unseen * (max(1, estimate) - estimate)
+            limits[:, j] = _unseen(np.array([estimate]), units, tails, bottom=0 if estimate >= 0 else -1)
             continue
         carriers = (e @ e) ** 2 / (e**4).sum()
         if draws is None:
-            low[j], high[j] = estimate - _skewed_quantiles(e, level) * error[j]
-            is_few = carriers < CARRIED_BY
+            limits[:, j] = estimate - _skewed_quantiles(e, level) * error[j]
+            warned = carriers < CARRIED_BY
         else:
             shift, own = draws.shift[:, j], np.sqrt(np.maximum(draws.covariance[:, j, j], 0))
             t = _ratio(shift, np.where(own > 1e-6 * error[j], own, 0))
-            below, above = np.quantile(t, tails, method="closest_observation") * error[j]
-            each = means.sums[:, j] / means.sizes
-            top, bottom = max(1, each.max()) - estimate, min(-1, each.min()) - estimate
-            unseen = betaincinv(0.5, units + 0.5, (np.arange(len(t)) + 0.5) / len(t))
-            furthest = np.quantile(shift + unseen * (top - shift), tails[1])
-            lowest = np.quantile(shift + unseen * (bottom - shift), tails[0])
-            reached_high, reached_low = -below >= furthest, -above <= lowest
-            if carriers < NO_RESAMPLING:  # the side on which the few lie
-                reached_high, reached_low = (e**3).sum() >= 0 or reached_high, (e**3).sum() < 0 or reached_low
-            high[j] = estimate + (furthest if reached_high else -below)
-            low[j] = estimate + (lowest if reached_low else -above)
-            is_few = carriers < CARRIED_BY and (reached_high or reached_low)
-        if is_few:
+            studentised = estimate - error[j] * np.quantile(t, tails[::-1], method="closest_observation")
+            furthest = _unseen(estimate + shift, units, tails)
+            beyond = np.array([studentised[0] <= furthest[0], studentised[1] >= furthest[1]])
+            if carriers < NO_RESAMPLING:
+                beyond[int((e**3).sum() >= 0)] = True  # the side on which the few lie
+            limits[:, j] = np.where(beyond, furthest, studentised)
+            warned = carriers < CARRIED_BY and beyond.any()
+        if warned:
             few.append(round(carriers))
     if few:
         warnings.warn(
@@ -319,7 +307,19 @@ def _limits(means: _Means, draws: _Draws | None, level: float, *, stacklevel: in
             FewQuestionsWarning,
             stacklevel=stacklevel,
         )
-    return low, high
+    return limits[0], limits[1]
+
+
+def _unseen(means: Floats, units: int, tails: tuple[float, float], *, bottom: float = -1) -> Floats:
+    """Return low and high quantiles of the means of resamples when a share of unseen units has the extreme terms."""
+    from scipy.special import betaincinv  # slow to import
+
+    # Spread evenly over the resamples, which come in no order; for a single mean, the quantile itself.
+    ranks = tails[1] if len(means) == 1 else (np.arange(len(means)) + 0.5) / len(means)
+    share = betaincinv(0.5, units + 0.5, ranks)
+    low = (1 - share) * means + share * min(bottom, means.min())
+    high = (1 - share) * means + share * max(1, means.max())
+    return np.array([np.quantile(low, tails[0]), np.quantile(high, tails[1])])
 
 
 def _skewed_quantiles(residuals: Floats, level: float) -> Floats:

@@ -316,3 +316,21 @@ def test_null_std_falls_with_questions_and_samples():
     one = metrics.null_std([5], [10])
     assert metrics.null_std([5] * 4, [10] * 4) == pytest.approx(one / 2)
     assert metrics.null_std([50], [100]) < one
+
+
+@settings(max_examples=60, deadline=None)
+@given(scored_questions(least_total=2), st.integers(0, 9))
+def test_terms_of_parts_are_those_of_the_whole(questions, cut):
+    for terms in (metrics.capability_brier_terms, metrics.expected_response_brier_terms):
+        parts = [[column[:cut] for column in questions], [column[cut:] for column in questions]]
+        found = np.concatenate([terms(*part) for part in parts if part[0]])
+        np.testing.assert_array_equal(found, terms(*questions))
+
+
+def test_series_in_another_order_score_the_same():
+    frame = pd.DataFrame({"s": [0.2, 0.9, 0.4], "c": [1, 4, 0], "n": [4, 4, 8]}, index=["a", "b", "c"])
+    expected = metrics.capability_brier(frame["s"], frame["c"], frame["n"], corrected=True)
+    shuffled = frame.loc[["c", "a", "b"]]
+    assert metrics.capability_brier(frame["s"], shuffled["c"], shuffled["n"], corrected=True) == expected
+    with pytest.raises(InputError, match="the index of correct is not that of confidence"):
+        metrics.capability_brier(frame["s"], frame["c"].reset_index(drop=True), frame["n"])
