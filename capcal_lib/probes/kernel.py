@@ -5,6 +5,7 @@ import numpy.typing as npt
 
 from capcal_lib.errors import InputError
 from capcal_lib.metrics.validation import Floats, as_counts
+from capcal_lib.probes.linear import as_features
 
 BANDWIDTHS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)  # of exp(-bandwidth · squared distance / its median)
 PENALTIES = tuple(10.0 ** np.arange(-6, 0.1, 0.5))  # a question, on a kernel that is 1 on its diagonal
@@ -28,7 +29,7 @@ class KernelProbe:
     bandwidth, penalty
         What was chosen; None before ``fit``.
     out_of_fold
-        (n_questions,) what is predicted for each training question from all others.
+        (n_questions,) what is predicted for each training question from all others, along the same directions.
 
     Notes
     -----
@@ -57,7 +58,10 @@ class KernelProbe:
             For shapes that do not match, features that are not finite, fewer than three questions, or counts that
             are no counts.
         """
-        points = _checked(features)
+        from sklearn.decomposition import PCA
+        from sklearn.metrics.pairwise import euclidean_distances
+
+        points = as_features(features).astype(np.float64)
         hits, samples = as_counts(correct, total, scored=1)
         if len(samples) != len(points) or len(points) < 3:
             raise InputError(
@@ -66,13 +70,11 @@ class KernelProbe:
             )
         self._features = points.shape[1]
         if self.components:
-            from sklearn.decomposition import PCA
-
             self._directions = PCA(min(self.components, *points.shape), svd_solver="full").fit(points)
             points = self._directions.transform(points)
         mu, weight = hits / samples, np.sqrt(samples / samples.mean())
         self._points, self._mean = points, float(np.average(mu, weights=samples))
-        distances = _distances(points, points)
+        distances = euclidean_distances(points, squared=True)
         self._scale = float(np.median(distances)) or 1.0
         target, best = weight * (mu - self._mean), np.inf
         for bandwidth in BANDWIDTHS:
@@ -99,28 +101,18 @@ class KernelProbe:
         InputError
             Before ``fit``, or for other features than in training.
         """
+        from sklearn.metrics.pairwise import euclidean_distances
+
         if self.bandwidth is None:
             raise InputError("the probe is not fitted; call fit(features, correct, total) first")
-        points = _checked(features)
+        points = as_features(features).astype(np.float64)
         if points.shape[1] != self._features:
             raise InputError(f"the probe was fitted to {self._features} features; got {points.shape[1]}")
         if self.components:
             points = self._directions.transform(points)
-        kernel = self._kernel(_distances(points, self._points), self.bandwidth)
+        kernel = self._kernel(euclidean_distances(points, self._points, squared=True), self.bandwidth)
         return np.clip(self._mean + kernel @ self._dual, 0, 1)
 
     def _kernel(self, distances: Floats, bandwidth: float) -> Floats:
         """Return the kernel, with a constant that leaves the mean free."""
         return 1 + np.exp(-bandwidth * distances / self._scale)
-
-
-def _distances(rows: Floats, columns: Floats) -> Floats:
-    squares = (rows**2).sum(axis=1)[:, None] + (columns**2).sum(axis=1)[None] - 2 * rows @ columns.T
-    return np.maximum(squares, 0)
-
-
-def _checked(features: npt.ArrayLike) -> Floats:
-    points = np.asarray(features)
-    if points.ndim != 2 or points.dtype.kind not in "biuf" or not np.isfinite(points).all():
-        raise InputError(f"features are finite numbers of shape (n_questions, n_features); got shape {points.shape}")
-    return points.astype(np.float64)
