@@ -387,7 +387,7 @@ def datasets(as_json: AsJson = False) -> None:
     from capcal_lib.manifests import load_dataset
 
     def row(one: Any) -> tuple[str, ...]:
-        splits = ", ".join(f"{name} {split.rows:,}" for name, split in one.splits.items())
+        splits = ", ".join(f"{name} {split.rows:,}" if split.rows else name for name, split in one.splits.items())
         return one.name, one.domain, one.kind, splits
 
     _list(map(load_dataset, dataset_names()), ("name", "domain", "answers", "questions"), row, as_json)
@@ -411,11 +411,12 @@ def _list(found: Iterable[Any], heads: tuple[str, ...], row: Callable[[Any], tup
     if as_json:
         for one in found:
             _say(json.dumps(one.model_dump(mode="json")))
-        return
-    table = Table(*heads, box=None, pad_edge=False)
-    for one in found:
-        table.add_row(*row(one))
-    out.print(table)
+    else:
+        table = Table(*heads, box=None, pad_edge=False)
+        for one in found:
+            table.add_row(*row(one))
+        out.print(table)
+    _say_malformed()
 
 
 @command("notebooks --model smollm2-135m --out pages")

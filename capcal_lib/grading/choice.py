@@ -5,6 +5,7 @@ import re
 from capcal_lib.grading import short
 
 _LETTER = re.compile(r"(?:(?:option|choice)\s)?[(\[]?\s?([A-Ja-j])\s?[)\]]?\s?[.:]?", re.IGNORECASE)
+_LATER_LETTER = re.compile(r"[(\[]?\s?([K-Zk-z])\s?[)\]]?\s?[.:]?")
 _LETTER_AND_TEXT = re.compile(
     r"(?:\(([A-J])\)|\[([A-J])\]|([A-J])\s?[).:]|([A-J])\s[-–—]|([A-J]),(?!\W*[A-J]\b)|([A-J])(?=\s\())"
     r"\s{1,3}(?P<text>\S.*)"
@@ -50,12 +51,26 @@ def letter(text: str) -> str | None:
     return None
 
 
+def later(text: str) -> str | None:
+    """Read a letter from K to Z where it is all of the text: as an answer only where such an option is the right one.
+
+    >>> later("(k)"), later("C"), later("K dogs")
+    ('K', None, None)
+    """
+    match = _LATER_LETTER.fullmatch(short.plain(text).strip("{} "))
+    return match[1].upper() if match else None
+
+
 def equal(gold: str, aliases: tuple[str, ...], extracted: str) -> bool:
-    """Compare by letter, or by the full text of the right option.
+    """Compare by letter, or by the full text of the right option. From K on a letter must stand alone.
 
     >>> equal("C", ("Paris",), "(C)"), equal("C", ("Paris",), "paris"), equal("C", ("Paris",), "B) Paris")
     (True, True, False)
+    >>> equal("K", ("Paris",), "(k)"), equal("K", ("Paris",), "B"), equal("K", ("Paris",), "paris")
+    (True, False, True)
     """
+    if (right := later(gold)) and (chosen := later(extracted)):
+        return chosen == right
     if chosen := letter(extracted):
         return chosen == letter(gold)
     if match := _LETTER_THEN_TEXT.fullmatch(extracted):  # C, water

@@ -48,8 +48,8 @@ def check(answer: Answer) -> None:
         raise InputError(
             f"the gold answer {answer.gold!r:.80} does not read as a number; use the kind 'math' or 'short'"
         )
-    if answer.kind == "choice" and choice.letter(answer.gold) is None:
-        raise InputError(f"the gold answer {answer.gold!r:.80} is not a letter from A to J")
+    if answer.kind == "choice" and not (choice.letter(answer.gold) or choice.later(answer.gold)):
+        raise InputError(f"the gold answer {answer.gold!r:.80} is not a letter from A to Z")
     if len(answer.gold) > LONGEST:
         raise InputError(f"the gold answer {answer.gold!r:.80} is longer than {LONGEST} characters")
 
@@ -107,6 +107,12 @@ def _compare(answer: Answer, extracted: str) -> tuple[bool | None, str]:
             return (None, "") if None in results else (False, "")
 
 
+def _readable(answer: Answer) -> tuple[str, ...]:
+    """Return what else an answer may be read as: the text of the right option, and its letter from K on."""
+    later = answer.kind == "choice" and choice.later(answer.gold)
+    return (*answer.aliases, answer.gold) if later else answer.aliases
+
+
 def grade_many(
     pairs: Sequence[tuple[str, Answer]], *, workers: int | None = None, time_limit: float = pool.TIME_LIMIT
 ) -> list[Verdict]:
@@ -143,7 +149,7 @@ def grade_many(
         raise InputError(f"time_limit must be a positive number of seconds; got {time_limit}")
     for answer in {answer for _, answer in pairs}:
         check(answer)
-    found = [extract(response, answer.kind, answer.aliases) for response, answer in pairs]
+    found = [extract(response, answer.kind, _readable(answer)) for response, answer in pairs]
     settled: dict[tuple[Answer, str], tuple[bool | None, str]] = {}
     for (_, answer), (extracted, _) in zip(pairs, found, strict=True):
         if extracted is not None and (answer, extracted) not in settled:

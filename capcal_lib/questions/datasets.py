@@ -16,9 +16,6 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, Final, get_args
 
-import numpy as np
-import numpy.typing as npt
-
 from capcal_lib.errors import InputError, unknown
 from capcal_lib.manifests import Columns, Dataset, Kind, Selection, Split, data_dir, load_dataset
 from capcal_lib.questions import builtin
@@ -365,7 +362,7 @@ def at_hand(dataset: str, split: str) -> bool:
     return manifest.builtin or (path is not None and path.is_file())
 
 
-def subjects_of(dataset: str, split: str, question_ids: Sequence[str] | npt.NDArray[np.str_]) -> list[str] | None:
+def subjects_of(dataset: str, split: str, question_ids: Iterable[str]) -> list[str] | None:
     """Return the subject of each question of a clustered data set, which intervals draw whole; else None.
 
     The sets of the paper carry it in their ids; of a user's own the questions are loaded.

@@ -333,7 +333,7 @@ def test_there_is_a_version() -> None:
             Answer("number", "seven"),
             "the gold answer 'seven' does not read as a number; use the kind 'math' or 'short'",
         ),
-        (Answer("choice", "Paris"), "the gold answer 'Paris' is not a letter from A to J"),
+        (Answer("choice", "Paris"), "the gold answer 'Paris' is not a letter from A to Z"),
         (Answer("math", "x" * 501), f"the gold answer '{'x' * 79} is longer than 500 characters"),
     ],
 )
@@ -468,3 +468,12 @@ def test_triviaqa_aliases_equal_themselves() -> None:
     answers = [Answer("short", names[0], tuple(names[1:])) for names in golds]
     graded = outcomes([(rf"\boxed{{{names[-1]}}}", answer) for names, answer in zip(golds, answers, strict=True)])
     assert graded.count("correct") >= 495  # braces and backslashes in names are the rest
+
+
+@pytest.mark.parametrize("gold", ["J", "K", "Z"])
+def test_letters_go_to_z(gold: str) -> None:
+    answer = Answer("choice", gold, ("water",))
+    for response in (f"\\boxed{{{gold}}}", f"({gold})", f"The answer is {gold}.", gold, "\\boxed{water}"):
+        assert grade(response, answer).verdict == "correct", response
+    for response in ("\\boxed{B}", "The answer is B.", "\\boxed{Y}", "\\boxed{fire}", "The answer is L."):
+        assert grade(response, answer).verdict in ("incorrect", "no_answer"), response
