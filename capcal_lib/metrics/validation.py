@@ -154,13 +154,3 @@ def same_length(**columns: NDArray[np.generic]) -> None:
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"{name} has {length}" for name, length in lengths.items())
         raise InputError(f"equally many rows are needed, one per question; {found}")
-
-
-def as_expected_accuracy(correct: ArrayLike, total: ArrayLike) -> Floats:
-    """Return mu_hat = correct / total, (n_questions,), in [0, 1]; every question needs a scored sample.
-
-    >>> as_expected_accuracy([3, 0], [4, 2]).tolist()
-    [0.75, 0.0]
-    """
-    hits, samples = as_counts(correct, total, scored=1)
-    return hits / samples
