@@ -20,7 +20,18 @@ from capcal_lib.book.dependencies import notebook_modules
 from capcal_lib.book.map import check_evidence, map_page
 from capcal_lib.book.notebook import drop_what_is_lacking
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import BOOK, BUILD, MANIFESTS, NOTEBOOKS, RECORDED_RUNS, ROOT, Model, load_model, model_names
+from capcal_lib.manifests import (
+    BOOK,
+    BUILD,
+    MANIFESTS,
+    NOTEBOOKS,
+    RECORDED_RUNS,
+    ROOT,
+    Model,
+    load_model,
+    model_names,
+    own_manifests,
+)
 
 DEFAULT_MODEL = "smollm2-135m"
 PAPER_MODEL = "gpt-oss-20b"  # whose main table shows reported numbers
@@ -104,7 +115,8 @@ def execute(pages: Iterable[Page], folder: Path = BUILD / "notebooks", *, store:
     InputError
         When a notebook fails: which one, and its last line.
     """
-    data = [path for place in (MANIFESTS, store or RECORDED_RUNS) for path in place.rglob("*") if path.is_file()]
+    places = filter(None, (MANIFESTS, own_manifests(), store or RECORDED_RUNS))
+    data = [path for place in places for path in place.rglob("*") if path.is_file()]
     shared = _digest([ROOT / "requirements.lock", *(path for path in data if path.name != "lock")])
     keys = {page: _page_key(page, shared, store) for page in pages}
     stale = [page for page, key in keys.items() if _last_key(page.executed(folder)) != key]

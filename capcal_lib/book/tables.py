@@ -113,8 +113,9 @@ def show_scores(
     Parameters
     ----------
     scores
-        One row a (dataset, method), as columns or as the index, and ``brier``; where they are there, also ``low`` and
-        ``high``, ``may_be_best``, ``missing`` and ``questions``, and ``evidence``.
+        As ``results.score`` gives it: one row a (dataset, method), as columns or as the index, and ``brier``; where
+        they are there, also ``low`` and ``high``, ``may_be_best``, ``missing`` and ``questions``, ``few``, and
+        ``evidence``.
     caption, digits, evidence
         As in :func:`show`.
 
@@ -133,6 +134,8 @@ def show_scores(
         dict.fromkeys(table["dataset"]), key=lambda name: order.get(known[name].domain, 9) if name in known else 9
     )
     alone = _best_alone(table)
+    if "missing" in table:  # of all questions: the most that a method scored
+        table = table.assign(asked=table.groupby("dataset")["questions"].transform("max"))
     cells = {
         (row["method"], row["dataset"]): _score(row, digits, row["dataset"] in alone, row["dataset"] in known)
         for row in table.to_dict("records")
@@ -217,15 +220,17 @@ def _score(row: Mapping[Hashable, Any], digits: int, alone: bool, known: bool) -
     if (far := shift(str(row["method"]), str(row["dataset"])) if known else None) is not None:
         css.append(far.replace(" ", "-"))
     if not _missing(row.get("low")):
-        text += f"<small>[{row['low']:z.{digits}f}, {row['high']:z.{digits}f}]</small>"
+        few = "†" if row.get("few") else ""
+        text += f"<small>[{row['low']:z.{digits}f}, {row['high']:z.{digits}f}]{few}</small>"
     if row.get("missing"):
-        text += f"<small>{row['missing'] / row['questions']:.1%} missing</small>"
+        text += f"<small>{row['missing'] / row['asked']:.1%} missing</small>"
     return " ".join(css), text
 
 
 def _legend(table: pd.DataFrame, cells: Iterable[tuple[str, str]]) -> str:
     css = " ".join(names for names, _ in cells).split()
     said = ["in brackets: 95 % interval"] if "low" in table and table["low"].notna().any() else []
+    said += ["†: a few questions carry it, and it may be too narrow"] if "few" in table and table["few"].any() else []
     said += ["<strong>bold</strong>: significantly lower than every other method"] if "best" in css else []
     said += ["≈: not significantly worse than the lowest"] if "may-be-best" in css else []
     shifts = [f"<span class='{name}'>{far}</span>" for far in SHIFTS if (name := far.replace(" ", "-")) in css]

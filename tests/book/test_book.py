@@ -1,6 +1,7 @@
 """Static checks of the book's sources; building the book is what checks the rest."""
 
 import json
+import pkgutil
 import re
 from pathlib import Path
 
@@ -144,3 +145,19 @@ def test_the_responses_shown_are_graded_as_correct():
 def test_the_code_shown_runs():
     for block in fenced("guide/bring_your_own.md", "python"):
         exec(compile(block, "bring_your_own.md", "exec"), {})
+
+
+def test_every_name_that_a_docstring_refers_to_exists():
+    """A reference without a module is to a name of its own module, or of a room that offers it."""
+    for path in sorted((ROOT / "capcal_lib").rglob("*.py")):
+        own = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        for name in re.findall(r":(?:func|class|mod|meth|attr):`~?([\w.]+)`", path.read_text(encoding="utf-8")):
+            assert any(map(found, (name, f"{own}.{name}", f"{own.rpartition('.')[0]}.{name}"))), (own, name)
+
+
+def found(name):
+    try:
+        pkgutil.resolve_name(name)
+    except (ImportError, AttributeError, ValueError):
+        return False
+    return True

@@ -4,12 +4,14 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import jupytext
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import pytest
 
+from capcal_lib.book import notebook
 from capcal_lib.book.pipeline import DEFAULT_MODEL, MAIN_TABLE, PAPER_MODEL, notebook_names
 from capcal_lib.manifests import NOTEBOOKS, ROOT, model_names
 
@@ -27,10 +29,12 @@ def run_cells(name: str, **parameters: object) -> dict[str, Any]:
     cells = [cell for cell in jupytext.read(NOTEBOOKS / f"{name}.py").cells if cell.cell_type == "code"]
     injected = "# Parameters\n" + "\n".join(f"{key} = {value!r}" for key, value in parameters.items())
     namespace: dict[str, Any] = {"__name__": "__main__", "In": [injected]}
-    with mpl.rc_context():
+    lacking: list[str] = []  # what `about` tells the kernel to pass over
+    with mpl.rc_context(), patch.object(notebook, "_skip", lacking.extend):
         for code in (cells[0].source, injected, *(cell.source for cell in cells[1:])):
-            exec(compile(code, name, "exec"), namespace)
-            plt.close("all")
+            if code.split("\n")[0].removeprefix("# needs ") not in lacking:
+                exec(compile(code, name, "exec"), namespace)
+                plt.close("all")
     return namespace
 
 

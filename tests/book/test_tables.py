@@ -135,6 +135,15 @@ def test_bold_is_only_who_is_best_alone() -> None:
     assert "bold" not in plain
 
 
+def test_shares_are_of_all_questions_and_doubtful_intervals_are_marked() -> None:
+    scores = SCORES.assign(few=SCORES["method"] == "P(True)")
+    scores.loc[1, ["missing", "questions"]] = [4, 6]  # six of the ten that others scored
+    html = show_scores(scores, "Scores.", evidence="measured").html
+    assert "<small>[0.050, 0.150]†</small><small>40.0% missing</small>" in html
+    assert html.count("]†") == 2
+    assert "†: a few questions carry it" in html
+
+
 def test_a_probe_is_tinted_by_its_shift_and_the_legend_says_so() -> None:
     html = show_scores(SCORES.set_index(["dataset", "method"]), "Scores.", evidence="measured").html
     assert "<td class='number out-of-domain'>0.300" in html
