@@ -22,7 +22,7 @@ from capcal_lib.manifests import ROOT
 from capcal_lib.sampling.store import list_runs, read_samples
 
 # The command itself, with smaller shards than it makes, so that a short run has many.
-COMMAND = "from capcal_lib import cli, store; store.ROWS_PER_SHARD = {rows}; cli.main()"
+COMMAND = "from capcal_lib import cli; from capcal_lib.sampling import store; store.ROWS_PER_SHARD = {rows}; cli.main()"
 SEALED = "samples-"
 
 
@@ -98,7 +98,11 @@ def _kill_one(command: list[str], store: Path, rng: random.Random, span: float, 
 
 def _cut_one(store: Path, rng: random.Random, figures: Figures) -> None:
     """Truncate the newest file of the run, or in one of four cases any."""
-    files = [path for path in store.rglob("*") if path.is_file() and path.name != "lock" and path.suffix != ".damaged"]
+    files = [
+        path
+        for path in store.rglob("*")
+        if path.is_file() and path.name != "lock" and path.suffix not in (".damaged", ".lock")
+    ]
     files = [path for path in files if path.stat().st_size]
     if not files:
         return
@@ -111,7 +115,13 @@ def _cut_one(store: Path, rng: random.Random, figures: Figures) -> None:
 
 
 def _note(said: str, figures: Figures) -> None:
-    for words in ("cut off a torn tail", "was damaged: set aside", "run.json was torn"):
+    for words in (
+        "cut off a torn tail",
+        "was damaged: set aside",
+        "is gone",
+        "was damaged: written anew",
+        "was damaged: kept",
+    ):
         figures.repairs[words] += said.count(words)
 
 

@@ -1,5 +1,6 @@
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,3 +19,11 @@ def real_data() -> Path:
     if not folder.is_dir():
         pytest.skip("no copies of the real data sets: set CAPCAL_DATA_DIR")
     return folder
+
+
+@pytest.fixture(autouse=True, scope="session")
+def unsynced() -> Iterator[None]:
+    """What is written outlives a killed process without waiting for the disk."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)  # noqa: ARG005
+        yield

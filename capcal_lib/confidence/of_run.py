@@ -16,7 +16,8 @@ from capcal_lib.manifests import Model, load_model
 from capcal_lib.questions import Question
 from capcal_lib.questions.prompts import template_digest
 from capcal_lib.sampling.engines import open_engine
-from capcal_lib.sampling.store import KEY, read_record, read_samples, read_table, write_table
+from capcal_lib.sampling.files import read_table, write_table
+from capcal_lib.sampling.store import KEY, read_record, read_samples
 
 METHODS = ("p-true", "verbalized")  # that ask the model
 TITLES = {"verbalized": "Verbalized confidence", "p-true": "P(True)"}

@@ -16,7 +16,8 @@ from capcal_lib.grading.verdicts import read_verdicts, run_questions
 from capcal_lib.manifests import load_model
 from capcal_lib.sampling.draw import Progress
 from capcal_lib.sampling.engines import engine_name, open_engine
-from capcal_lib.sampling.store import KEY, read_record, read_table, write_table
+from capcal_lib.sampling.files import read_table, write_table
+from capcal_lib.sampling.store import KEY, read_record
 from capcal_lib.sampling.weights import weights_digest
 
 FILE = "judgements.parquet"

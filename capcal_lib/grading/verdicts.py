@@ -11,7 +11,8 @@ import pyarrow as pa
 from capcal_lib.errors import InputError
 from capcal_lib.grading import GRADER_VERSION, grade_many
 from capcal_lib.questions import Question, load_questions, questions_digest
-from capcal_lib.sampling.store import KEY, VERDICTS, Present, keys, read_record, read_table, stream_samples, write_table
+from capcal_lib.sampling.files import read_table, write_table
+from capcal_lib.sampling.store import KEY, VERDICTS, Present, keys, read_record, stream_samples
 
 FILE = VERDICTS
 SCHEMA = pa.schema(

@@ -20,7 +20,8 @@ from capcal_lib.manifests import load_model
 from capcal_lib.metrics.validation import Floats
 from capcal_lib.probes.features import extract_features
 from capcal_lib.sampling.engines import open_engine
-from capcal_lib.sampling.store import KEY, read_record, read_samples, read_table, write_table
+from capcal_lib.sampling.files import read_table, write_table
+from capcal_lib.sampling.store import KEY, read_record, read_samples
 
 FILE = "coordinates.parquet"
 PARTS = 3  # of the layers: lower, middle, upper

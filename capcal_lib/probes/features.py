@@ -17,7 +17,8 @@ from capcal_lib.questions import Question
 from capcal_lib.questions.prompts import answer_messages, prompt_digest
 from capcal_lib.sampling.draw import answer_requests
 from capcal_lib.sampling.engines import Engine, Layers, open_engine
-from capcal_lib.sampling.store import read_record, read_table, write_table
+from capcal_lib.sampling.files import read_table, remove_file, write_table
+from capcal_lib.sampling.store import read_record
 from capcal_lib.sampling.weights import weights_digest
 
 FEATURES = "features.parquet"
@@ -126,7 +127,7 @@ def extract(folder: Path, *, layers: Layers = "mean", engine: str | None = None)
     if parts:
         write_table(path, pa.concat_tables(tables).sort_by("question_id"))
         for part in parts:
-            part.unlink()
+            remove_file(part)
     return read_features(folder, layers)[1]
 
 

@@ -23,7 +23,8 @@ from capcal_lib.metrics.validation import Floats, Ints
 from capcal_lib.questions import Question
 from capcal_lib.sampling.draw import answer_requests
 from capcal_lib.sampling.engines import Engine, EnumeratingEngine, open_engine
-from capcal_lib.sampling.store import KEY, read_record, read_samples, read_table, write_table
+from capcal_lib.sampling.files import read_table, write_table
+from capcal_lib.sampling.store import KEY, read_record, read_samples
 
 FILE = "exact.parquet"  # beside a run's samples
 SCHEMA = pa.schema(

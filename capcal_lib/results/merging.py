@@ -17,6 +17,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading import GRADER_VERSION
 from capcal_lib.grading.judgements import FILE as JUDGEMENTS
 from capcal_lib.grading.judgements import PAIR
+from capcal_lib.sampling.files import read_table, write_table
 from capcal_lib.sampling.sessions import add_sessions
 from capcal_lib.sampling.store import (
     KEY,
@@ -25,10 +26,8 @@ from capcal_lib.sampling.store import (
     list_runs,
     open_writer,
     read_record,
-    read_table,
     run_folder,
     stream_samples,
-    write_table,
 )
 
 KEYS = {VERDICTS: KEY, JUDGEMENTS: ["judge", *PAIR]}  # what identifies a row of a file; of others, its question

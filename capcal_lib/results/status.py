@@ -15,17 +15,10 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading import GRADER_VERSION
 from capcal_lib.grading.verdicts import read_verdicts
 from capcal_lib.probes.features import FEATURES
+from capcal_lib.sampling.files import read_table
 from capcal_lib.sampling.sessions import Session, rates, read_sessions, wanted
 from capcal_lib.sampling.stopping import Rule, outcomes, stops
-from capcal_lib.sampling.store import (
-    VERDICTS,
-    Identity,
-    list_runs,
-    read_record,
-    read_table,
-    stream_samples,
-    writer_at_work,
-)
+from capcal_lib.sampling.store import VERDICTS, Identity, list_runs, read_record, stream_samples, writer_at_work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

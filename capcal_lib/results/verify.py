@@ -17,6 +17,7 @@ from capcal_lib.probes.features import FEATURES, read_features
 from capcal_lib.questions import Question, load_questions, questions_digest, subset
 from capcal_lib.results.exact import FILE as EXACT
 from capcal_lib.results.exact import read_exact
+from capcal_lib.sampling.files import read_table
 from capcal_lib.sampling.sessions import read_sessions
 from capcal_lib.sampling.stopping import Rule, outcomes, stops
 from capcal_lib.sampling.store import (
@@ -27,7 +28,6 @@ from capcal_lib.sampling.store import (
     list_run_folders,
     read_record,
     read_samples,
-    read_table,
     stream_samples,
 )
 from capcal_lib.sampling.weights import pinned_digest

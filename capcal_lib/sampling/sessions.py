@@ -6,7 +6,6 @@ A session that was killed says so by never having said that it ended.
 
 import json
 import math
-import os
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -16,8 +15,10 @@ from typing import Literal
 
 from pydantic import ValidationError
 
+from capcal_lib.errors import InputError
 from capcal_lib.manifests import Manifest
 from capcal_lib.sampling.engines import Sample
+from capcal_lib.sampling.files import hold, read_bytes, read_sums, write_file
 
 FILE = "sessions.jsonl"
 FIRST_BEAT = 5.0  # seconds; then each time the session is a tenth older, which is a hundred lines a day
@@ -44,12 +45,8 @@ class Session(Manifest):
 
 
 def read_sessions(folder: Path) -> list[Session]:
-    """Read the sessions of a run, each as it last was, in the order of their start; a torn line is passed over."""
-    last: dict[tuple[str, str], Session] = {}
-    for line in _lines(folder):
-        with suppress(ValidationError):
-            session = Session.model_validate_json(line)
-            last[session.started, session.made_with.get("machine", "")] = session
+    """Read the sessions of a run, each as it last was, in the order of their start."""
+    last = {(session.started, session.made_with.get("machine", "")): session for session in _parsed(_lines(folder))}
     return sorted(last.values(), key=lambda session: session.started)
 
 
@@ -67,8 +64,21 @@ def wanted(asks: Iterable[Ask]) -> list[int]:
 
 def add_sessions(folder: Path, other: Path) -> None:
     """Add the lines of another copy of a run that this one does not have."""
-    own = set(_lines(folder))
-    _append(folder, [line for line in _lines(other) if line not in own])
+    with hold(folder):
+        own = set(_lines(folder))
+        _append(folder, [line for line in _lines(other) if line not in own])
+
+
+def mend_sessions(folder: Path, notes: list[str]) -> None:
+    """Keep what can be read of a damaged file."""
+    path = folder / FILE
+    try:
+        _lines(folder)
+    except InputError:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
+        whole = [line for line in lines if _parsed([line])]
+        write_file(path, lambda file: file.write("".join(f"{line}\n" for line in whole).encode()))
+        notes.append(f"{FILE} was damaged: kept what can be read of it")
 
 
 class Meter:
@@ -121,19 +131,25 @@ def rates(sessions: Iterable[Session]) -> tuple[float, float, float]:
     seconds = math.fsum(session.seconds for session in took)
     if not seconds:
         return 0.0, math.nan, math.nan
-    return seconds, sum(one.rows for one in took) / seconds, sum(one.tokens for one in took) / seconds
+    return seconds, sum(session.rows for session in took) / seconds, sum(session.tokens for session in took) / seconds
 
 
 def _lines(folder: Path) -> list[str]:
     path = folder / FILE
-    return path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
+    return read_bytes(path).decode(errors="replace").splitlines() if path.exists() or FILE in read_sums(folder) else []
+
+
+def _parsed(lines: Iterable[str]) -> list[Session]:
+    sessions = []
+    for line in lines:
+        with suppress(ValidationError):  # a line that was torn, in runs of earlier versions
+            sessions.append(Session.model_validate_json(line))
+    return sessions
 
 
 def _append(folder: Path, lines: list[str]) -> None:
     """Append lines; where that fails, the disk is full or the like, which the rows themselves will say."""
-    if not lines:
-        return
-    with suppress(OSError), (folder / FILE).open("ab+") as file:
-        file.seek(max(0, file.seek(0, os.SEEK_END) - 1))
-        torn = file.read(1) not in (b"", b"\n")
-        file.write(b"\n" * torn + "".join(f"{line}\n" for line in lines).encode())
+    with suppress(InputError), hold(folder):
+        if lines:
+            both = "".join(f"{line}\n" for line in [*_lines(folder), *lines])
+            write_file(folder / FILE, lambda file: file.write(both.encode()))

@@ -6,19 +6,20 @@ that decides its rows. In it:
 ``run.json``          the identity behind the key, and how the run was made
 ``samples-*.parquet`` sealed shards, never written again
 ``journal``           rows that are not in a shard yet, one checksummed line each
-``lock``              who is writing
+``lock``              who is drawing
+``SHA256SUMS``        the digests of all other files (see ``files``)
 
 A kill at any byte leaves at most one torn line at the end of the journal; the next writer cuts it off.
 A kill between sealing a shard and emptying the journal leaves rows in both; readers take them once.
-A shard is on the disk before the journal is emptied, so a torn one was damaged from outside; the next writer
-sets it aside as ``*.damaged``, and its rows are drawn again.
+What was damaged from outside costs what was damaged: a line of the journal, or a shard, which the next writer sets
+aside as ``*.damaged``; the rows are drawn again. All functions raise ``InputError`` for a run that is corrupt.
 """
 
-import errno
 import fcntl
 import hashlib
 import json
 import os
+import re
 import signal
 import socket
 import threading
@@ -27,21 +28,35 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Annotated, Any, NamedTuple
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import DType, Manifest, PromptStyle, Sampling
 from capcal_lib.sampling.engines import Sample
+from capcal_lib.sampling.files import (
+    SUMS,
+    hold,
+    plain_errors,
+    read_bytes,
+    read_sums,
+    read_table,
+    record_digests,
+    remove_file,
+    write_file,
+    write_table,
+)
+from capcal_lib.sampling.sessions import mend_sessions
 
 ROWS_PER_SHARD = 50_000
 BYTES_PER_SHARD = 1 << 28  # of journal; whichever comes first bounds the memory that pending rows take
 VERDICTS = "verdicts.parquet"
 KEY = ["question_id", "sample_index"]
+ORDER = [(name, "ascending") for name in KEY]
 SCHEMA = pa.schema(
     [
         ("question_id", pa.string()),
@@ -54,15 +69,16 @@ SCHEMA = pa.schema(
     ]
 )
 assert SCHEMA.names == [field.name for field in fields(Sample)]
+Name = Annotated[str, Field(pattern=r"^\w[\w.-]*$")]  # becomes a part of a path
 
 
 class Identity(Manifest):
     """Everything that decides the rows of a run. Two runs with one identity are one run."""
 
-    model: str
+    model: Name
     weights: str  # digest of the weights' bytes, or repository@commit
-    dataset: str
-    split: str
+    dataset: Name
+    split: Name
     questions: str  # digest of the split's questions and answers
     prompt_style: PromptStyle
     prompt_template: str  # digest of the words around the question
@@ -108,8 +124,7 @@ def find_run(store: Path, model: str, dataset: str, split: str) -> Path:
     Raises
     ------
     InputError
-        Where there is no run, with the command that makes one; where there are several, with what
-        distinguishes them.
+        Where there is none, with the command that makes one; where there are several, with what they differ in.
     """
     parent = store / model / f"{dataset}-{split}"
     runs = sorted(path.parent for path in parent.glob("*/run.json"))
@@ -141,12 +156,13 @@ def differences(one: Identity, other: Identity) -> list[str]:
 
 
 def read_record(folder: Path) -> Record:
-    """Read a run's ``run.json``; a corrupt one, or one that belongs to another folder, is an InputError."""
+    """Read a run's ``run.json``, which must be that of its folder."""
     path = folder / "run.json"
     try:
-        record = Record.model_validate_json(path.read_bytes())
-    except (OSError, ValidationError) as error:
-        raise InputError(f"{path}: missing or corrupt run record ({_first_line(error)}); restore the file") from None
+        record = Record.model_validate_json(read_bytes(path))
+    except ValidationError as error:
+        problem = f"{error.errors()[0]['msg']} at {'.'.join(map(str, error.errors()[0]['loc'])) or 'the top'}"
+        raise InputError(f"{path}: missing or corrupt run record ({problem}); restore the file") from None
     if record.identity.key != folder.resolve().name:
         raise InputError(
             f"{path}: its settings are those of run {record.identity.key}, not of its folder, so it was edited or "
@@ -156,25 +172,15 @@ def read_record(folder: Path) -> Record:
 
 
 def read_samples(folder: Path, columns: Sequence[str] = SCHEMA.names) -> pd.DataFrame:
-    """Read all rows of a run, sorted by (question_id, sample_index), each once.
-
-    Parameters
-    ----------
-    folder
-        The run.
-    columns
-        What to read of each row, beside its key.
-
-    Raises
-    ------
-    InputError
-        For a corrupt shard, or two different rows under one key.
-    """
-    names = [name for name in SCHEMA.names if name in {*KEY, *columns}]
-    # The journal first: a writer may move its rows to a shard meanwhile, and twice is better than never.
-    rows, _ = _read_journal(folder / "journal")
-    tables = [pa.Table.from_pylist(rows, schema=SCHEMA).select(names)]
-    return _merged(folder, [*tables, *(_read_shard(path).select(names) for path in _shards(folder))])
+    """Read all rows of a run, sorted by (question_id, sample_index), each once: its key and the named columns."""
+    frame = pa.concat_tables(_tables(folder, columns)).to_pandas()
+    if frame.duplicated(KEY).any():
+        frame = frame.drop_duplicates()
+        twice = frame.duplicated(KEY)
+        if twice.any():
+            question, index = frame[twice].iloc[0][KEY]
+            raise InputError(f"{folder}: two different rows for sample {index} of {question}; the run is corrupt")
+    return frame.sort_values(KEY, ignore_index=True)
 
 
 class Present:
@@ -199,79 +205,29 @@ class Present:
 
 
 def stream_samples(folder: Path, columns: Sequence[str] = SCHEMA.names) -> Iterator[pd.DataFrame]:
-    """Yield all rows of a run, each once, about as many at a time as a shard has, so that a run of any size fits.
-
-    Parameters and errors are those of `read_samples`. The rows come in the order in which they were written.
-    """
-    names = [name for name in SCHEMA.names if name in {*KEY, *columns}]
+    """Yield the rows that ``read_samples`` reads as they were written, at most about a shard of them at a time."""
     there = Present()
-    for table in _parts(folder):
+    tables: list[pa.Table] = []
+
+    def together() -> pd.DataFrame:
+        table = pa.concat_tables(tables)
         new = [there.add(key) for key in keys(table)]
         if not all(new):
             read_samples(folder)  # refuses where the two rows differ
-        yield table.select(names).filter(pa.array(new, pa.bool_())).to_pandas()
+        return table.filter(pa.array(new, pa.bool_())).to_pandas()
 
-
-def _parts(folder: Path) -> Iterator[pa.Table]:
-    """Read the files of a run, small ones together; a row that is in two of them comes twice."""
-    rows, _ = _read_journal(folder / "journal")  # first, as in `read_samples`
-    tables = [pa.Table.from_pylist(rows, schema=SCHEMA)]
-    for path in _shards(folder):
-        together = [*tables, shard := _read_shard(path)]
-        if sum(map(len, together)) > ROWS_PER_SHARD or sum(table.nbytes for table in together) > BYTES_PER_SHARD:
-            yield pa.concat_tables(tables)
-            tables = [shard]
-        else:
-            tables = together
-    yield pa.concat_tables(tables)
-
-
-def _merged(folder: Path, tables: Sequence[pa.Table]) -> pd.DataFrame:
-    """Put rows together, sorted, each once; two different rows under one key are refused."""
-    frame = pa.concat_tables(tables).to_pandas()
-    if frame.duplicated(KEY).any():
-        frame = frame.drop_duplicates()
-        twice = frame.duplicated(KEY)
-        if twice.any():
-            question, index = frame[twice].iloc[0][KEY]
-            raise InputError(f"{folder}: two different rows for sample {index} of {question}; the run is corrupt")
-    return frame.sort_values(KEY, ignore_index=True)
+    for table in _tables(folder, columns):
+        both = [*tables, table]
+        if tables and (sum(map(len, both)) > ROWS_PER_SHARD or sum(part.nbytes for part in both) > BYTES_PER_SHARD):
+            yield together()
+            tables = []
+        tables.append(table)
+    yield together()
 
 
 def count_rows(folder: Path) -> int:
     """Count the rows in all files of a run; a row that is in two of them counts twice."""
-    return len(_read_journal(folder / "journal")[0]) + sum(pq.read_metadata(path).num_rows for path in _shards(folder))
-
-
-def write_table(path: Path, table: pa.Table) -> None:
-    """Write a parquet file whole or not at all."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
-        _sync(temporary)
-        temporary.replace(path)
-        _sync(path.parent)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _sync(path: Path) -> None:
-    """Wait until a file, or the names in a folder, are on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def read_table(path: Path) -> pa.Table:
-    """Read a parquet file of a run; a missing or corrupt one is an InputError."""
-    try:
-        return pq.read_table(path, partitioning=None, page_checksum_verification=True)
-    except (OSError, pa.ArrowInvalid) as error:
-        raise InputError(
-            f"{path}: missing or corrupt ({_first_line(error)}); restore the file or make it again"
-        ) from None
+    return len(read_journal(folder).rows) + sum(pq.read_metadata(path).num_rows for path in _shards(folder))
 
 
 def keys(table: pa.Table) -> Iterator[tuple[str, int]]:
@@ -286,32 +242,28 @@ class Writer:
     ``notes`` says in one line each what an earlier stop or damage had left, and what was done about it.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.notes: list[str] = []
+    def __init__(self, folder: Path, notes: list[str]) -> None:
+        self.folder, self.notes = folder, notes
         self._path = folder / "journal"
-        rows, whole = _read_journal(self._path)
-        cut = self._path.stat().st_size - whole if self._path.exists() else 0
-        if cut:
-            os.truncate(self._path, whole)
-            self.notes.append(f"cut off a torn tail of {cut} bytes that an earlier stop had left")
+        journal = read_journal(folder)
+        if journal.torn:
+            os.truncate(self._path, self._path.stat().st_size - journal.torn)
+            notes.append(f"cut off a torn tail of {journal.torn} bytes that an earlier stop had left")
+        if journal.damaged:
+            notes.append(f"left out {journal.damaged} damaged lines of the journal; their rows are drawn again")
         self._present = Present()
-        self._pending: list[dict[str, Any]] = []
         doubled = False
-        for path in _shards(folder):
-            table = self._sound(path)
-            for key in keys(table) if table is not None else ():
+        for path in self._sound_shards():
+            for key in keys(_read_shard(path, KEY)):
                 doubled |= not self._present.add(key)
-        for row in rows:
-            if (row["question_id"], row["sample_index"]) in self._present:
-                doubled = True
-            else:
-                self._pending.append(row)
-        if doubled:
+        self._pending = [row for row in journal.rows if (row["question_id"], row["sample_index"]) not in self._present]
+        if doubled or len(self._pending) < len(journal.rows):
             read_samples(folder)  # refuses where the two rows differ
         for row in self._pending:
             self._present.add((row["question_id"], row["sample_index"]))
         self._drop_stale_verdicts()
+        mend_sessions(folder, notes)
+        record_digests(folder)
         self._journal = self._path.open("ab")
 
     @property
@@ -332,7 +284,7 @@ class Writer:
         for row in rows:  # half a surrogate pair is not text, and no file would take it
             for name in ("response", "reasoning"):
                 row[name] = row[name] and row[name].encode("utf-8", "replace").decode()
-        with _uninterrupted(), _plain_errors(self.folder):
+        with _uninterrupted(), plain_errors(self.folder):
             for row in rows:
                 key = (row["question_id"], row["sample_index"])
                 if not self._present.add(key):
@@ -345,14 +297,14 @@ class Writer:
 
     def adopt(self, rows: pd.DataFrame) -> None:
         """Write rows of the same run from elsewhere as a shard of their own, all or none."""
-        with _uninterrupted(), _plain_errors(self.folder):
+        with _uninterrupted(), plain_errors(self.folder):
             self._write_shard(pa.Table.from_pandas(rows, schema=SCHEMA, preserve_index=False))
             for key in zip(rows["question_id"], rows["sample_index"], strict=True):
                 self._present.add(key)
 
     def close(self) -> None:
         """Seal what is pending and let go of the journal."""
-        with _uninterrupted(), _plain_errors(self.folder):
+        with _uninterrupted(), plain_errors(self.folder):
             try:
                 self._seal()
             finally:
@@ -364,31 +316,44 @@ class Writer:
         """Move the journal's rows into a new shard."""
         if self._pending:
             table = pa.Table.from_pylist(self._pending, schema=SCHEMA)
-            self._write_shard(table.sort_by([(name, "ascending") for name in KEY]))
+            self._write_shard(table.sort_by(ORDER))
         self._journal.truncate(0)
         self._pending = []
 
     def _write_shard(self, table: pa.Table) -> None:
-        numbers = [int(path.name.split(".")[0].removeprefix("samples-")) for path in self.folder.glob("samples-*")]
+        numbers = [int(match[1]) for path in self.folder.iterdir() if (match := re.match(r"samples-(\d+)", path.name))]
         write_table(self.folder / f"samples-{max(numbers, default=-1) + 1:05d}.parquet", table)
 
-    def _sound(self, path: Path) -> pa.Table | None:
-        """Read a shard; a damaged one is set aside."""
-        path.open("rb").close()  # one that may not be read is not damaged
-        try:
-            table = read_table(path)
-        except InputError:
-            path.rename(f"{path}.damaged")
-            self.notes.append(f"{path.name} was damaged: set aside as {path.name}.damaged; its rows are drawn again")
-            return None
-        return _checked(path, table)
+    def _sound_shards(self) -> Iterator[Path]:
+        """List the shards; a damaged one is set aside."""
+        sums = read_sums(self.folder)
+        listed = {self.folder / name for name in sums if name.startswith("samples-")}
+        for path in sorted(listed.union(_shards(self.folder))):
+            if not path.exists():
+                remove_file(path)
+                self.notes.append(f"{path.name} is gone; its rows are drawn again")
+                continue
+            path.open("rb").close()  # one that may not be read is not damaged
+            try:  # a digest says as much as reading all of it
+                _read_shard(path, KEY if path.name in sums else SCHEMA.names)
+            except InputError:
+                remove_file(path, path.with_name(f"{path.name}.damaged"))
+                self.notes.append(
+                    f"{path.name} was damaged: set aside as {path.name}.damaged; its rows are drawn again"
+                )
+                continue
+            yield path
 
     def _drop_stale_verdicts(self) -> None:
         """Remove the verdict file where it knows rows that are lost: what is drawn in their place may differ."""
         path = self.folder / VERDICTS
-        if path.exists() and not all(key in self._present for key in keys(read_table(path))):
-            path.unlink()
-            self.notes.append("removed the verdicts, some of which were of rows that are lost; grade again")
+        try:
+            whole = not path.exists() or all(key in self._present for key in keys(read_table(path, KEY)))
+        except (InputError, KeyError):
+            whole = False
+        if not whole:
+            remove_file(path)
+            self.notes.append("removed the verdicts, which were damaged or of rows that are lost; grade again")
 
 
 @contextmanager
@@ -398,25 +363,34 @@ def open_writer(store: Path, record: Record) -> Iterator[Writer]:
     Raises
     ------
     InputError
-        When another process holds the run (its pid and host are named), the folder is read-only, its record
-        was edited, or the disk is full. Rows written before stay.
+        When another process holds the run (its pid and host are named), the folder cannot be written, or the disk is
+        full. Rows written before stay.
     """
     folder = run_folder(store, record.identity)
-    with _plain_errors(folder):
+    with plain_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / "lock").open("a+", encoding="utf-8")
     with lock:
-        with _plain_errors(folder):
+        with plain_errors(folder), hold(folder):
             _hold(lock, folder)
-            notes = _keep_record(folder, record)
-            for leftover in folder.glob(".samples-*"):  # of a kill while a shard was written
-                leftover.unlink()
-            writer = Writer(folder)
-        writer.notes[:0] = notes
+            writer = Writer(folder, _keep_record(folder, record))
         try:
             yield writer
         finally:
             writer.close()
+
+
+@contextmanager
+def no_writer(folder: Path) -> Iterator[None]:
+    """Let nobody draw samples of a run meanwhile; one that cannot be locked, as on a read-only disk, is left so."""
+    try:
+        lock = (folder / "lock").open(encoding="utf-8")
+    except OSError:
+        yield
+        return
+    with lock:
+        _hold(lock, folder, fcntl.LOCK_SH)
+        yield
 
 
 def writer_at_work(folder: Path) -> str | None:
@@ -433,33 +407,33 @@ def writer_at_work(folder: Path) -> str | None:
 
 
 def _keep_record(folder: Path, record: Record) -> list[str]:
-    """Write ``run.json`` where there is none or a torn one, and check the one that is there."""
-    path = folder / "run.json"
+    """Write ``run.json`` where there is none or a damaged one: the folder's name says what must stand in it."""
     notes = []
-    if path.exists():
-        try:
-            json.loads(path.read_bytes())
-        except ValueError:
-            notes = ["run.json was torn: written anew"]
-    if notes or not path.exists():
-        temporary = folder / ".run.json"
-        temporary.write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")
-        _sync(temporary)
-        temporary.replace(path)
-    read_record(folder)
+    try:
+        read_sums(folder)
+    except InputError:
+        (folder / SUMS).unlink()
+        notes.append(f"{SUMS} was damaged: written anew")
+    try:
+        read_record(folder)
+    except InputError:
+        if (path := folder / "run.json").exists():
+            notes.append("run.json was damaged: written anew")
+        write_file(path, lambda file: file.write(record.model_dump_json(indent=2).encode() + b"\n"))
     return notes
 
 
-def _hold(lock: IO[str], folder: Path) -> None:
+def _hold(lock: IO[str], folder: Path, how: int = fcntl.LOCK_EX) -> None:
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock, how | fcntl.LOCK_NB)
     except BlockingIOError:
         lock.seek(0)
         holder = lock.read().strip() or "another process"
         raise InputError(f"{folder} is being written by {holder}; wait for it, or use another --store") from None
-    lock.truncate(0)
-    lock.write(f"pid {os.getpid()} on {socket.gethostname()}")
-    lock.flush()
+    if how == fcntl.LOCK_EX:
+        lock.truncate(0)
+        lock.write(f"pid {os.getpid()} on {socket.gethostname()}")
+        lock.flush()
 
 
 @contextmanager
@@ -484,32 +458,24 @@ def _uninterrupted() -> Iterator[None]:
             signal.raise_signal(signal.SIGINT)
 
 
-@contextmanager
-def _plain_errors(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOENT, errno.ENOTDIR):
-            raise InputError(f"{folder}: cannot be written ({error.strerror}); choose another --store") from None
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise InputError(
-                f"{folder}: the disk is full; what was written is kept, so free some space and give the command again"
-            ) from None
-        raise
-
-
 def _shards(folder: Path) -> list[Path]:
     return sorted(folder.glob("samples-*.parquet"))
 
 
-def _read_shard(path: Path) -> pa.Table:
-    return _checked(path, read_table(path))
+def _tables(folder: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """Read the files of a run; a row that is in two of them comes twice."""
+    names = [name for name in SCHEMA.names if name in {*KEY, *columns}]
+    # The journal first: a writer may move its rows to a shard meanwhile, and twice is better than never.
+    yield pa.Table.from_pylist(read_journal(folder).rows, schema=SCHEMA).select(names)
+    for path in _shards(folder):
+        yield _read_shard(path, names)
 
 
-def _checked(path: Path, table: pa.Table) -> pa.Table:
-    if not table.schema.equals(SCHEMA, check_metadata=False):
+def _read_shard(path: Path, names: Sequence[str]) -> pa.Table:
+    table = read_table(path, names)
+    if not table.schema.equals(pa.schema([SCHEMA.field(name) for name in names]), check_metadata=False):
         raise InputError(f"{path}: not a shard of samples; its columns are {', '.join(table.column_names)}")
-    return table
+    return table.replace_schema_metadata()
 
 
 def _journal_line(row: dict[str, object]) -> bytes:
@@ -517,21 +483,28 @@ def _journal_line(row: dict[str, object]) -> bytes:
     return b"%08x %s\n" % (zlib.crc32(content), content)
 
 
-def _read_journal(path: Path) -> tuple[list[dict[str, Any]], int]:
-    """Return the journal's whole rows and the number of bytes they take."""
+class Journal(NamedTuple):
+    """What can be read of a journal."""
+
+    rows: list[dict[str, Any]]
+    damaged: int  # lines that are not what their checksum says
+    torn: int  # bytes of a last line that was not written to its end
+
+
+def read_journal(folder: Path) -> Journal:
+    """Read the rows of a run that are in no shard yet."""
     rows: list[dict[str, Any]] = []
-    valid = 0
-    if not path.exists():
-        return rows, valid
-    with path.open("rb") as file:
-        for line in file:
-            checksum, _, content = line.rstrip(b"\n").partition(b" ")
-            if not line.endswith(b"\n") or checksum != b"%08x" % zlib.crc32(content):
-                break
-            rows.append(json.loads(content))
-            valid += len(line)
-    return rows, valid
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
+    damaged = torn = 0
+    try:
+        with (folder / "journal").open("rb") as file:
+            for line in file:
+                checksum, _, content = line.rstrip(b"\n").partition(b" ")
+                if not line.endswith(b"\n"):
+                    torn = len(line)
+                elif checksum != b"%08x" % zlib.crc32(content):
+                    damaged += 1
+                else:
+                    rows.append(json.loads(content))
+    except FileNotFoundError:
+        pass
+    return Journal(rows, damaged, torn)

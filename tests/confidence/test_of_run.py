@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -31,6 +30,7 @@ from capcal_lib.results.verify import verify_run
 from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.engines import open_engine
 from capcal_lib.sampling.engines.simulated import SimulatedEngine
+from capcal_lib.sampling.files import write_table
 from capcal_lib.sampling.store import find_run
 
 SET = "mini-capitals"
@@ -169,7 +169,7 @@ def test_a_corrupt_file_is_one_clear_line(run: Path) -> None:
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(InputError, match="missing or corrupt"):
         estimate(run, "p-true")
-    pq.write_table(pa.table({"question_id": ["a"], "confidence": [0.5]}), path)
+    write_table(path, pa.table({"question_id": ["a"], "confidence": [0.5]}))
     with pytest.raises(InputError, match="delete it and make it again") as caught:
         estimate(run, "p-true")
     assert "\n" not in str(caught.value)

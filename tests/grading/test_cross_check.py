@@ -30,6 +30,7 @@ from capcal_lib.grading.verdicts import FILE, SCHEMA, grade_run, read_verdicts
 from capcal_lib.manifests import RECORDED_RUNS, ROOT
 from capcal_lib.questions import Answer, Question, load_questions
 from capcal_lib.sampling.draw import sample
+from capcal_lib.sampling.files import write_table
 from capcal_lib.sampling.store import find_run
 
 LABELS = ROOT / "tests" / "grading" / "grading_labels.jsonl"
@@ -51,7 +52,7 @@ def dispute(folder: Path, rows: int) -> None:
     ]
     version = pq.read_schema(folder / FILE).metadata[b"grader"]
     written = pa.Table.from_pandas(table, schema=SCHEMA, preserve_index=False)
-    pq.write_table(written.replace_schema_metadata({"grader": version}), folder / FILE)
+    write_table(folder / FILE, written.replace_schema_metadata({"grader": version}))
 
 
 def test_rates_are_counted_by_pair_and_by_sample(run: Path) -> None:

@@ -18,6 +18,7 @@ from capcal_lib.manifests import RECORDED_RUNS, Sampling, load_model
 from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.engines import Failure, Request, Sample
 from capcal_lib.sampling.engines.simulated import SimulatedEngine
+from capcal_lib.sampling.files import write_table
 
 SET, JUDGE = "mini-capitals", "simulated"
 
@@ -191,7 +192,7 @@ def test_an_ungraded_run_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_corrupt_file_is_one_clear_line(run: Path) -> None:
-    pq.write_table(pa.table({"question_id": ["a"]}), run / FILE)
+    write_table(run / FILE, pa.table({"question_id": ["a"]}))
     for call in (judge_run, read_judgements):
         with pytest.raises(InputError, match="not a file of judgements; delete it"):
             call(run, JUDGE)

@@ -14,6 +14,7 @@ from capcal_lib.questions import load_questions
 from capcal_lib.sampling import store as store_module
 from capcal_lib.sampling.draw import describe, sample
 from capcal_lib.sampling.engines import Sample
+from capcal_lib.sampling.files import SUMS, write_table
 from capcal_lib.sampling.store import KEY, Record, find_run, open_writer, read_record, read_samples
 
 SET = "mini-exam"
@@ -27,7 +28,7 @@ def run(tmp_path: Path) -> Path:
 def write(folder: Path, rows: pd.DataFrame, version: str) -> None:
     """Put a verdict file there by hand."""
     table = pa.Table.from_pandas(rows, schema=SCHEMA, preserve_index=False)
-    pq.write_table(table.replace_schema_metadata({"grader": version}), folder / FILE)
+    write_table(folder / FILE, table.replace_schema_metadata({"grader": version}))
 
 
 def test_every_sample_is_graded_as_alone(run: Path) -> None:
@@ -127,6 +128,7 @@ def test_a_changed_question_set_is_refused(run: Path) -> None:
     digest = read_record(run).identity.questions
     text = record.read_text().replace(digest, "0" * len(digest))
     record.write_text(text)
+    (run / SUMS).unlink()
     run = run.rename(run.with_name(Record.model_validate_json(text).identity.key))
     with pytest.raises(InputError, match=r"the questions of mini-exam \(test\) are not those that were sampled"):
         run_questions(run)
@@ -140,8 +142,8 @@ def test_a_changed_question_set_is_refused(run: Path) -> None:
     [
         (lambda path: path.write_bytes(b"PAR1 no"), "missing or corrupt"),
         (lambda path: path.write_bytes(path.read_bytes()[:-20]), "missing or corrupt"),
-        (lambda path: pq.write_table(pa.table({"question_id": ["a"]}), path), "not a verdict file"),
-        (lambda path: pq.write_table(SCHEMA.empty_table(), path), "not a verdict file"),  # by no version
+        (lambda path: write_table(path, pa.table({"question_id": ["a"]})), "not a verdict file"),
+        (lambda path: write_table(path, SCHEMA.empty_table()), "not a verdict file"),  # by no version
     ],
 )
 def test_a_corrupt_file_is_one_clear_line(run: Path, damage, message: str) -> None:  # type: ignore[no-untyped-def]

@@ -16,6 +16,7 @@ from capcal_lib.questions import subset
 from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.engines import Layers, Request, open_engine
 from capcal_lib.sampling.engines.simulated import SimulatedEngine
+from capcal_lib.sampling.files import write_table
 from capcal_lib.sampling.store import find_run
 
 SET = "mini-capitals"
@@ -116,10 +117,10 @@ def test_rows_of_another_prompt_are_refused_and_rows_of_unknown_ones_read_again(
     table = pq.read_table(run / FEATURES)
     assert table.column_names == ["question_id", "prompt", "features"]
     prompts = table["prompt"].to_pylist()
-    pq.write_table(table.set_column(1, "prompt", pa.array([*prompts[:-1], "0123456789abcdef"])), run / FEATURES)
+    write_table(run / FEATURES, table.set_column(1, "prompt", pa.array([*prompts[:-1], "0123456789abcdef"])))
     with pytest.raises(InputError, match=rf"{table['question_id'][7]}' was read from another prompt; delete the file"):
         extract(run)
-    pq.write_table(table.drop_columns("prompt"), run / FEATURES)
+    write_table(run / FEATURES, table.drop_columns("prompt"))
     np.testing.assert_array_equal(read_features(run)[1], whole)  # as it was kept before there were digests
     np.testing.assert_array_equal(extract(run), whole)
     assert pq.read_table(run / FEATURES)["prompt"].to_pylist() == prompts
@@ -186,7 +187,7 @@ def test_a_corrupt_file_is_one_clear_line(run: Path) -> None:
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(InputError, match="missing or corrupt"):
         extract(run)
-    pq.write_table(pa.table({"question_id": ["a"], "features": [0.5]}), path)
+    write_table(path, pa.table({"question_id": ["a"], "features": [0.5]}))
     with pytest.raises(InputError, match="delete it and make it again") as caught:
         extract(run)
     assert "\n" not in str(caught.value)

@@ -26,6 +26,7 @@ from capcal_lib.results.evaluation import (
 )
 from capcal_lib.sampling.draw import describe, sample
 from capcal_lib.sampling.engines import Sample
+from capcal_lib.sampling.files import SUMS, write_table
 from capcal_lib.sampling.store import open_writer
 
 SET = "mini-exam"
@@ -48,12 +49,12 @@ def by_hand(folder: Path, votes: dict[str, list[Vote]]) -> None:
         for index, (extracted, verdict) in enumerate(said)
     ]
     table = pa.Table.from_pandas(pd.DataFrame(rows, columns=SCHEMA.names), schema=SCHEMA, preserve_index=False)
-    pq.write_table(table.replace_schema_metadata({"grader": GRADER_VERSION}), folder / FILE)
+    write_table(folder / FILE, table.replace_schema_metadata({"grader": GRADER_VERSION}))
 
 
 def rewrite(path: Path, order: list[int]) -> None:
     """Keep these rows of a file, in this order."""
-    pq.write_table(pq.read_table(path).take(order), path)
+    write_table(path, pq.read_table(path).take(order))
 
 
 def test_counts_are_those_of_the_first_k_eval_samples(tmp_path: Path) -> None:
@@ -151,9 +152,10 @@ def complete(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_rows_follow_the_question_and_not_the_place_in_the_file(complete: Path) -> None:
     before = load_evaluation(complete, "simulated", SET, k_eval=4, k_c=2)
     (folder,) = (complete / "simulated" / f"{SET}-test").iterdir()
-    originals = {name: (folder / name).read_bytes() for name in ("confidence-p-true.parquet", FEATURES)}
+    names = ("confidence-p-true.parquet", FEATURES)
+    originals = {name: (folder / name).read_bytes() for name in (*names, SUMS)}
     try:
-        for seed, name in enumerate(originals):
+        for seed, name in enumerate(names):
             rewrite(folder / name, np.random.default_rng(seed).permutation(20).tolist())
         after = load_evaluation(complete, "simulated", SET, k_eval=4, k_c=2)
     finally:

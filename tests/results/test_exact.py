@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from capcal_lib.errors import InputError
@@ -17,6 +16,7 @@ from capcal_lib.results.exact import FILE, ExactAccuracy, enumerate_answers, exa
 from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.engines import LikelyAnswers, open_engine
 from capcal_lib.sampling.engines.simulated import SimulatedEngine, true_mu
+from capcal_lib.sampling.files import write_table
 
 MODEL = load_model("simulated")
 ASKED = Question("q", "Which letter?", Answer("choice", "B", ("Paris",)))
@@ -106,7 +106,7 @@ def test_bounds_are_kept_and_only_new_questions_are_asked(tmp_path: Path) -> Non
 
 def test_another_file_is_refused(tmp_path: Path) -> None:
     folder = sample("simulated", "mini-capitals", k=1, limit=2, store=tmp_path).folder
-    pq.write_table(pa.table({"question_id": ["q"]}), folder / FILE)
+    write_table(folder / FILE, pa.table({"question_id": ["q"]}))
     with pytest.raises(InputError, match="not a file of exact accuracies"):
         enumerate_answers(folder)
 

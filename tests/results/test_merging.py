@@ -16,6 +16,7 @@ from capcal_lib.results.merging import merge
 from capcal_lib.results.verify import verify_run
 from capcal_lib.sampling import store as store_module
 from capcal_lib.sampling.draw import sample
+from capcal_lib.sampling.files import write_table
 from capcal_lib.sampling.sessions import read_sessions
 from capcal_lib.sampling.store import list_runs, open_writer, read_samples, run_folder
 from tests.sampling.test_store import IDENTITY, RECORD, row
@@ -125,7 +126,7 @@ def test_a_single_run_can_be_named(tmp_path: Path) -> None:
 def test_verdicts_of_another_grader_are_left_out_and_said(two: tuple[Path, Path], tmp_path: Path) -> None:
     (run,) = list_runs(two[1])
     table = pq.read_table(run / FILE).replace_schema_metadata({"grader": "0"})
-    pq.write_table(table, run / FILE)
+    write_table(run / FILE, table)
     first, second = merge(tmp_path / "all", two)
     assert first.notes == ()
     assert "another version of the grader; grade again" in second.notes[0]

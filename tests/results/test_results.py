@@ -18,6 +18,7 @@ from capcal_lib.results import costs, describe_runs, load_results, subjects
 from capcal_lib.results.results import CONSISTENCY, countable_samples
 from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.engines.simulated import true_mu
+from capcal_lib.sampling.files import write_table
 from capcal_lib.sampling.store import read_samples
 
 SET = "mini-exam"
@@ -38,7 +39,7 @@ def by_hand(folder: Path, votes: dict[str, list[Vote]]) -> None:
         for index, (extracted, verdict) in enumerate(said)
     ]
     table = pa.Table.from_pandas(pd.DataFrame(rows, columns=SCHEMA.names), schema=SCHEMA, preserve_index=False)
-    pq.write_table(table.replace_schema_metadata({"grader": GRADER_VERSION}), folder / FILE)
+    write_table(folder / FILE, table.replace_schema_metadata({"grader": GRADER_VERSION}))
 
 
 def test_counts_are_those_of_the_first_k_eval_samples(tmp_path: Path) -> None:
@@ -94,7 +95,7 @@ def test_confidences_join_by_question_and_not_by_position(tmp_path: Path) -> Non
     for method in ("p-true", "verbalized"):
         estimate(folder, method)
         path = confidence_file(folder, method)
-        pq.write_table(pq.read_table(path).take([4, 2, 0, 5]), path)  # another order, and two questions without
+        write_table(path, pq.read_table(path).take([4, 2, 0, 5]))  # another order, and two questions without
     results = load_results(tmp_path, "simulated", k_eval=3).loc[SET]
     kept = read_confidence(folder, "p-true")
     for question, value in zip(kept.question_ids, kept.values, strict=True):

@@ -12,6 +12,7 @@ from capcal_lib.manifests import RECORDED_RUNS
 from capcal_lib.probes.features import extract
 from capcal_lib.results.status import as_row, how_made, line, run_status, survey
 from capcal_lib.sampling.draw import open_run, sample
+from capcal_lib.sampling.files import remove_file
 from capcal_lib.sampling.sessions import Ask
 from capcal_lib.sampling.store import list_runs
 
@@ -40,7 +41,7 @@ def test_how_runs_were_made_is_said_of_those_of_models(tmp_path: Path) -> None:
     assert row["machine"].endswith("cores")
     assert row["time"].endswith(" s")
     assert row["tokens/s"] == pytest.approx(status.tokens / status.seconds)
-    (list_runs(tmp_path)[1] / "sessions.jsonl").unlink()
+    remove_file(list_runs(tmp_path)[1] / "sessions.jsonl")
     assert how_made(tmp_path)[["time", "tokens/s"]].isna().to_numpy().all()
 
 
@@ -63,7 +64,7 @@ def test_a_run_to_a_precision_lacks_nothing_once_its_questions_stopped(tmp_path:
     folder = sample_until("simulated", SET, precision=0.1, k=60, limit=6, store=tmp_path).folder
     status = run_status(folder)
     assert (status.asked, status.lacking, status.graded) == ("6 x 60 to ±0.1", 0, "yes")
-    (folder / FILE).unlink()
+    remove_file(folder / FILE)
     assert run_status(folder).lacking > 0  # nobody knows where they stop
 
 

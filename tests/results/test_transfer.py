@@ -15,6 +15,7 @@ from capcal_lib.metrics import capability_brier
 from capcal_lib.probes.coordinates import FILE
 from capcal_lib.results import generalisation as lab
 from capcal_lib.results import transfer as contests
+from capcal_lib.sampling.files import write_table
 from tests.probes.probe_sets import CAPITALS, MODEL, TESTS, TRAINING, UNSEEN, rng
 
 
@@ -135,10 +136,10 @@ def test_coordinates_along_other_directions_are_refused(tmp_path: Path) -> None:
     folder = tmp_path / UNSEEN.folder.name
     shutil.copytree(UNSEEN.folder, folder)
     table = pq.read_table(folder / FILE)
-    pq.write_table(table.replace_schema_metadata({"directions": "elsewhere"}), folder / FILE)
+    write_table(folder / FILE, table.replace_schema_metadata({"directions": "elsewhere"}))
     with pytest.raises(InputError, match="not along the training run's directions; run: capcal coordinates"):
         contests.hold(TRAINING, replace(UNSEEN, folder=folder), rng())
-    pq.write_table(table.slice(1), folder / FILE)
+    write_table(folder / FILE, table.slice(1))
     with pytest.raises(InputError, match="have no coordinates; make them with: capcal coordinates"):
         contests.hold(TRAINING, replace(UNSEEN, folder=folder), rng())
 

@@ -5,9 +5,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from capcal_lib.errors import InputError
 from capcal_lib.sampling import sessions as sessions_module
 from capcal_lib.sampling.engines import Sample
-from capcal_lib.sampling.sessions import FILE, Ask, Session, add_sessions, rates, read_sessions, session, wanted
+from capcal_lib.sampling.files import SUMS
+from capcal_lib.sampling.sessions import (
+    FILE,
+    Ask,
+    Session,
+    add_sessions,
+    mend_sessions,
+    rates,
+    read_sessions,
+    session,
+    wanted,
+)
 
 ASK = Ask(questions=3, k=5)
 
@@ -48,17 +60,23 @@ def test_a_killed_session_is_known_up_to_its_last_word(tmp_path: Path, monkeypat
     assert [(one.state, one.rows) for one in read_sessions(tmp_path)] == [("drawing", 1), ("ended", 1)]
 
 
-def test_a_file_cut_at_any_byte_loses_only_the_torn_line(tmp_path: Path) -> None:
+def test_a_file_cut_at_any_byte_is_refused_and_mended_but_for_the_torn_line(tmp_path: Path) -> None:
     for tokens in ([1], [2, 3]):
         kept(tmp_path, tokens)
-    path = tmp_path / FILE
-    whole = path.read_bytes()
+    path, sums = tmp_path / FILE, tmp_path / SUMS
+    whole, digests = path.read_bytes(), sums.read_bytes()
     lines = whole.splitlines(keepends=True)
+    ends = [sum(map(len, lines[: number + 1])) for number in range(len(lines))]
     for cut in range(0, len(whole), 7):
         path.write_bytes(whole[:cut])
-        before = len(read_sessions(tmp_path))
-        ends = [sum(map(len, lines[: number + 1])) for number in range(len(lines))]
+        sums.write_bytes(digests)
+        with pytest.raises(InputError, match="its digest is not the one in"):
+            read_sessions(tmp_path)
+        notes: list[str] = []
+        mend_sessions(tmp_path, notes)
+        assert notes == ["sessions.jsonl was damaged: kept what can be read of it"]
         there = sum(end - 1 <= cut for end in ends)  # a line that lacks its newline alone is whole
+        before = len(read_sessions(tmp_path))
         assert before == {0: 0, 1: 1, 2: 1, 3: 2, 4: 2}[there]
         kept(tmp_path, [9])
         assert len(read_sessions(tmp_path)) == before + 1

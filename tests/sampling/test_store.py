@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,11 +16,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pydantic import ValidationError
 
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Sampling
 from capcal_lib.sampling import store as store_module
 from capcal_lib.sampling.engines import Sample
+from capcal_lib.sampling.files import SUMS, files_of, read_sums, read_table, write_table
 from capcal_lib.sampling.store import (
     KEY,
     VERDICTS,
@@ -113,8 +117,8 @@ def journal_only(tmp_path: Path, rows: int) -> tuple[Path, bytes]:
             writer.append([row("a", index)])
         content = (writer.folder / "journal").read_bytes()
     folder = run_folder(tmp_path, IDENTITY)
-    for shard in folder.glob("samples-*"):
-        shard.unlink()
+    for path in [*folder.glob("samples-*"), folder / SUMS]:
+        path.unlink()
     (folder / "journal").write_bytes(content)
     return folder, content
 
@@ -122,9 +126,9 @@ def journal_only(tmp_path: Path, rows: int) -> tuple[Path, bytes]:
 def test_a_journal_cut_at_any_byte_loses_only_the_torn_line(tmp_path: Path) -> None:
     folder, content = journal_only(tmp_path, 4)
     ends = [position + 1 for position, byte in enumerate(content) if byte == ord("\n")]
-    for cut in range(len(content) + 1):
-        for shard in folder.glob("samples-*"):
-            shard.unlink()
+    for cut in {*range(0, len(content), 9), *ends, *(end - 1 for end in ends)}:
+        for path in [*folder.glob("samples-*"), folder / SUMS]:
+            path.unlink(missing_ok=True)
         (folder / "journal").write_bytes(content[:cut])
         whole = sum(end <= cut for end in ends)
         assert keys(folder) == [("a", index) for index in range(whole)]
@@ -165,13 +169,13 @@ def test_killed_writers_lose_nothing_that_was_appended(tmp_path: Path) -> None:
     """)
     rng = random.Random(0)
     said: set[tuple[str, int]] = set()
-    root = Path(__file__).resolve().parents[1]
-    for attempt in range(8):
+    root = Path(__file__).resolve().parents[2]
+    for attempt in range(5):
         process = subprocess.Popen(
             [sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True, cwd=root
         )
         assert process.stdout
-        lines = 300 if attempt == 7 else rng.randrange(5, 60)
+        lines = 300 if attempt == 4 else rng.randrange(5, 60)
         for line in process.stdout:
             question, index = line.split()
             assert (question, int(index)) not in said
@@ -291,6 +295,7 @@ def test_a_corrupt_record_is_one_clear_line(tmp_path: Path) -> None:
         pass
     folder = run_folder(tmp_path, IDENTITY)
     (folder / "run.json").write_text(json.dumps({"identity": {}}))
+    (folder / SUMS).unlink()
     with pytest.raises(InputError, match=r"run.json: missing or corrupt run record") as caught:
         read_record(folder)
     assert "\n" not in str(caught.value)
@@ -394,20 +399,26 @@ def test_a_torn_record_is_written_anew(tmp_path: Path, monkeypatch: pytest.Monke
     folder = shards(tmp_path, monkeypatch)
     (folder / "run.json").write_text(content)
     with open_writer(tmp_path, RECORD) as writer:
-        assert writer.notes == ["run.json was torn: written anew"]
+        assert writer.notes == ["run.json was damaged: written anew"]
         assert writer.missing({"a": 6}) == {}
     assert read_record(folder) == RECORD
 
 
-def test_an_edited_record_is_refused_by_readers_and_writers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_edited_record_is_refused_by_readers_and_mended_by_writers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = shards(tmp_path, monkeypatch)
     path = folder / "run.json"
     path.write_text(path.read_text().replace('"seed": 0', '"seed": 1'))
+    with pytest.raises(InputError, match="its digest is not the one in SHA256SUMS"):
+        read_record(folder)
+    (folder / SUMS).unlink()
     with pytest.raises(InputError, match=r"its settings are those of run \w{12}, not of its folder") as caught:
         read_record(folder)
     assert "\n" not in str(caught.value)
-    with pytest.raises(InputError, match="not of its folder"), open_writer(tmp_path, RECORD):
-        pass
+    with open_writer(tmp_path, RECORD) as writer:
+        assert writer.notes == ["run.json was damaged: written anew"]
+    assert read_record(folder) == RECORD
 
 
 def test_one_column_is_read_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -431,6 +442,112 @@ def test_a_large_journal_is_sealed_before_it_has_many_rows(tmp_path: Path, monke
             writer.append([row("a", index, "x" * 6_000)])
         assert len(list(writer.folder.glob("samples-*"))) == 1
         assert writer.rows == 3
+
+
+def flipped(path: Path, place: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[place % len(content)] ^= 1 << place % 7
+    path.write_bytes(bytes(content))
+
+
+def test_a_damaged_line_of_the_journal_costs_that_line(tmp_path: Path) -> None:
+    folder, content = journal_only(tmp_path, 5)
+    for place in {*range(0, len(content), 11), len(content) // 5 - 1}:
+        (folder / "journal").write_bytes(content)
+        flipped(folder / "journal", place)
+        there = keys(folder)
+        assert set(there) < {("a", index) for index in range(5)}
+        assert len(there) >= (3 if content[place] == ord("\n") else 4)
+    flipped(folder / "journal", 20)
+    with open_writer(tmp_path, RECORD) as writer:
+        assert any("damaged lines of the journal; their rows are drawn again" in note for note in writer.notes)
+        writer.append([row("a", index) for index in writer.missing({"a": 5})["a"]])
+    assert keys(folder) == [("a", index) for index in range(5)]
+
+
+def test_every_file_has_its_digest_and_a_flip_anywhere_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = shards(tmp_path, monkeypatch)
+    assert sorted(read_sums(folder)) == [path.name for path in files_of(folder)]
+    done = subprocess.run(["sha256sum", "--check", "--quiet", SUMS], cwd=folder, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "")
+    rng = random.Random(0)
+    before = read_samples(folder)
+    for path in [*files_of(folder), folder / SUMS]:
+        content = path.read_bytes()
+        for _ in range(25):
+            flipped(path, rng.randrange(1 << 30))
+            with suppress(InputError):
+                read_record(folder)
+                pd.testing.assert_frame_equal(read_samples(folder), before)
+                assert path.name == SUMS  # of another file
+            path.write_bytes(content)
+
+
+def test_a_footer_that_cannot_be_decoded_sets_the_shard_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a digest on record, whatever the reading of a footer raises."""
+    folder = shards(tmp_path, monkeypatch, 1)
+    path = folder / "samples-00000.parquet"
+    content = path.read_bytes()
+    for place in range(len(content) - 700, len(content) - 8, 3):
+        path.write_bytes(content)
+        (folder / SUMS).unlink(missing_ok=True)
+        flipped(path, place)
+        with open_writer(tmp_path, RECORD) as writer:
+            assert len(writer.notes) == (writer.rows == 0)
+        (folder / f"{path.name}.damaged").unlink(missing_ok=True)
+
+
+def test_a_write_that_was_stopped_leaves_a_file_that_its_record_fits(tmp_path: Path) -> None:
+    """Stop before each of the three changes that a write makes."""
+    for stop in range(3):
+        path = tmp_path / str(stop) / "a.parquet"
+        path.parent.mkdir()
+        write_table(path, pa.table({"a": [0]}))
+        stops_before(stop, lambda path=path: write_table(path, pa.table({"a": [1]})))
+        assert read_table(path)["a"].to_pylist() == [int(stop > 1)]
+        write_table(path.with_name("b.parquet"), pa.table({"b": [2]}))
+        assert {name: len(known) for name, known in read_sums(path.parent).items()} == {"a.parquet": 1, "b.parquet": 1}
+        assert not list(path.parent.glob(".*"))
+        read_table(path)
+
+
+def stops_before(step: int, write: Callable[[], None]) -> None:
+    """Interrupt a write before its first, second or third change on the disk."""
+    real, left = Path.replace, step
+
+    def replace_or_stop(path: Path, target: Path) -> Path:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise KeyboardInterrupt
+        return real(path, target)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "replace", replace_or_stop)
+        with pytest.raises(KeyboardInterrupt):
+            write()
+
+
+def test_names_that_are_paths_are_refused() -> None:
+    for name in ("/elsewhere/x", "../../evil", "..", "a/b", "", "a b", "\x1b[2J"):
+        content = IDENTITY.model_dump(mode="json") | {"model": name}
+        with pytest.raises(ValidationError, match="String should match pattern"):
+            Identity.model_validate_json(json.dumps(content))
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")
+def test_a_folder_that_may_not_be_written_is_one_clear_line(tmp_path: Path) -> None:
+    with open_writer(tmp_path, RECORD):
+        pass
+    child = os.fork()
+    if not child:  # pragma: no cover
+        os.setuid(65534)
+        try:
+            write_table(tmp_path / "a.parquet", pa.table({"a": [1]}))
+        except InputError as error:
+            os._exit(0 if "cannot be written" in str(error) or "Permission" in str(error) else 1)
+        os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_ctrl_c_waits_until_a_batch_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -458,5 +575,7 @@ def test_ctrl_c_waits_until_a_batch_is_whole(tmp_path: Path, monkeypatch: pytest
     assert len(pressed) == 3
     folder = run_folder(tmp_path, IDENTITY)
     assert keys(folder) == [("a", 0), ("a", 1)]
-    assert sorted(path.name for path in folder.iterdir()) == ["lock", "run.json", "samples-00000.parquet"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "SHA256SUMS", "lock", "run.json", "samples-00000.parquet", "sums.lock",
+    ]  # fmt: skip
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
