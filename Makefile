@@ -38,6 +38,8 @@ check: $(READY)
 # Make runs/recorded whole again (about ten minutes from nothing). What is there is kept, the rest is drawn with the
 # same seeds, which gives the same rows up to rounding. To repeat everything,
 # name an empty folder: make recorded RECORDED=build/repeated
+# The last command checks every run and takes down the SHA-256 of files that have none yet; give it alone after copying
+# runs of an earlier version there.
 RECORDED ?= runs/recorded
 SMALL := mini-capitals mini-elements mini-arithmetic mini-exam
 
@@ -56,6 +58,7 @@ recorded: $(READY)
 	done; \
 	$(BIN)/capcal exact --model $$model --dataset mini-exam --store $(RECORDED); \
 	$(BIN)/capcal exact --model $$model --dataset mini-capitals --epsilon 0.02 --store $(RECORDED); done
+	$(BIN)/capcal verify --record --store $(RECORDED)
 
 # The same for the real data sets, whose questions come from the hub or from CAPCAL_DATA_DIR: hours without a GPU.
 # model:data set:split:questions:samples a question; a training split after the split that it is for
@@ -78,6 +81,7 @@ recorded-real: $(READY)
 	  done; \
 	  [ $$3 != train ] || $(BIN)/capcal coordinates --model $$1 --dataset $$2 --store $(RECORDED); \
 	done
+	$(BIN)/capcal verify --record --store $(RECORDED)
 
 # Derive the .ipynb files from their py:percent sources.
 notebooks: $(READY)

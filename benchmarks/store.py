@@ -27,7 +27,7 @@ from capcal_lib.grading.counts import count_verdicts
 from capcal_lib.grading.verdicts import grade_run, read_verdicts
 from capcal_lib.manifests import load_model
 from capcal_lib.questions import load_questions
-from capcal_lib.results.merging import merge
+from capcal_lib.results.merge import merge
 from capcal_lib.results.status import run_status
 from capcal_lib.results.verify import verify_run
 from capcal_lib.sampling.draw import describe

@@ -106,7 +106,7 @@ def sample(
     seed: Seed = 0,
 ) -> None:
     """Draw the samples that the store lacks. Stop it at any time; the same command goes on."""
-    from capcal_lib.grading.adaptive import sample_until
+    from capcal_lib.grading.adaptive_sampling import sample_until
     from capcal_lib.sampling.draw import sample as draw
 
     with _progress(f"{model} on {dataset}") as progress:
@@ -356,7 +356,7 @@ def merge(
     sources: Annotated[list[Path], typer.Argument(metavar="FROM...", help="Run stores, or single runs.")],
 ) -> None:
     """Take over the runs and rows of other stores. Conflicting rows are refused, and nothing is written then."""
-    from capcal_lib.results.merging import merge as merge_stores
+    from capcal_lib.results.merge import merge as merge_stores
 
     for run in merge_stores(into, sources):
         lines = [f"{run.rows} samples taken over, {run.present} were there; {run.source} into {run.target}", *run.notes]
@@ -369,12 +369,16 @@ def verify(
     store: Store = LOCAL_RUNS,
     model: OnlyModel = None,
     dataset: OnlyDataset = None,
+    deep: Annotated[bool, typer.Option("--deep", help="Grade some responses again, and compare.")] = False,
+    record: Annotated[
+        bool, typer.Option("--record", help="Take down the digests of files without one, if all else is right.")
+    ] = False,
 ) -> None:
     """Check every run of a store: one line a run, ok or all that is wrong with it; exit status 1 where anything is."""
     from capcal_lib.results.verify import verify_store
 
     wrong = False
-    for checked in verify_store(store, model, dataset):
+    for checked in verify_store(store, model, dataset, deep=deep, record=record):
         wrong |= bool(checked.problems)
         _say(checked)
     if wrong:

@@ -1,4 +1,7 @@
-"""The verdict file of a run: graded once, and again only when the grader has changed."""
+"""The verdict file of a run: graded once, and again only when the grader or the samples have changed.
+
+Its metadata name the version of the grader and the digest of the samples that were graded.
+"""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -7,12 +10,13 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from capcal_lib.errors import InputError
 from capcal_lib.grading import GRADER_VERSION, grade_many
 from capcal_lib.questions import Question, load_questions, questions_digest
 from capcal_lib.sampling.files import read_table, write_table
-from capcal_lib.sampling.store import KEY, VERDICTS, Present, keys, read_record, stream_samples
+from capcal_lib.sampling.store import KEY, ORDER, VERDICTS, Present, keys, read_record, row_digests, stream_samples
 
 FILE = VERDICTS
 SCHEMA = pa.schema(
@@ -31,52 +35,70 @@ class Graded:
     """What a call to ``grade_run`` did."""
 
     new: int  # samples graded for the first time
-    again: int  # samples graded again because the grader has changed
+    again: int  # samples graded again: the grader or the samples have changed, or grading had failed
     flipped: dict[tuple[str, str], int]  # (old verdict, new verdict): how many
 
 
 def grade_run(folder: Path) -> Graded:
     """Grade the samples of a run that have no verdict by this version of the grader.
 
-    Verdicts by another version are all replaced. A verdict file holds those of one version only.
+    Verdicts by another version, or of other samples, are all replaced. What was not scored is tried again, since a
+    worker may have been stopped from outside.
 
     Raises
     ------
     InputError
         When the run is corrupt, or its questions cannot be loaded or have changed.
     """
-    old = _read(folder) if (folder / FILE).exists() else None
-    version = old.schema.metadata[b"grader"].decode() if old is not None else ""
-    current = old if old is not None and version == GRADER_VERSION else SCHEMA.empty_table()
-    known = Present(keys(current))
-    questions = run_questions(folder)
-    fresh = pa.concat_tables(
-        [SCHEMA.empty_table(), *(_grade(rows, known, questions) for rows in stream_samples(folder, ["response"]))]
-    )
-    if len(fresh):
-        table = pa.concat_tables([current.replace_schema_metadata(), fresh])
-        table = table.sort_by([(name, "ascending") for name in KEY])
-        write_table(folder / FILE, table.replace_schema_metadata({"grader": GRADER_VERSION}))
-    if old is None or version == GRADER_VERSION:
-        return Graded(new=len(fresh), again=0, flipped={})
-    both = old.to_pandas().merge(fresh.to_pandas(), on=KEY, suffixes=("_old", "_new"))
+    old = _read(folder) if (folder / FILE).exists() else SCHEMA.empty_table()
+    made = old.schema.metadata or {}
+    follows = b"rows" not in made or made[b"rows"].decode() == digest_of_graded(folder, old)
+    current = old.filter(pc.not_equal(old["verdict"], "not_scored"))
+    if made.get(b"grader") != GRADER_VERSION.encode() or not follows:
+        current = SCHEMA.empty_table()
+    known, questions = Present(keys(current)), run_questions(folder)
+    parts, total = [current.replace_schema_metadata()], 0
+    for rows in stream_samples(folder, ["response"]):
+        total += int(row_digests(rows).sum())
+        parts.append(_grade(rows, known, questions))
+    table = pa.concat_tables(parts)
+    fresh = table.slice(len(current)).to_pandas()
+    both = old.to_pandas().merge(fresh, on=KEY, suffixes=("_old", "_new"))
     changed = both[both["verdict_old"] != both["verdict_new"]]
+    if len(fresh) > len(both) or len(changed) or (len(both) and len(current) == 0):
+        metadata = {"grader": GRADER_VERSION, "rows": _hexadecimal(total)}
+        write_table(folder / FILE, table.sort_by(ORDER).replace_schema_metadata(metadata))
     flipped = Counter(zip(changed["verdict_old"], changed["verdict_new"], strict=True))
     return Graded(new=len(fresh) - len(both), again=len(both), flipped=dict(flipped))
+
+
+def digest_of_graded(folder: Path, verdicts: pa.Table) -> str:
+    """Return the digest of those samples of a run that have these verdicts, in whatever order they were written."""
+    graded, total = Present(keys(verdicts)), 0
+    for rows in stream_samples(folder, ["response"]):
+        there = [key in graded for key in rows[KEY].itertuples(index=False, name=None)]
+        total += int(row_digests(rows)[there].sum())
+    return _hexadecimal(total)
+
+
+def digest_of_rows(digests: "pd.Series[int]") -> str:
+    """Return the digest of samples by the digests of each."""
+    return _hexadecimal(int(digests.sum()))
+
+
+def _hexadecimal(total: int) -> str:
+    return f"{total % 2**64:016x}"
 
 
 def _grade(samples: pd.DataFrame, known: Present, questions: Mapping[str, Question]) -> pa.Table:
     """Grade the samples that have no verdict yet."""
     rows = [row for row in samples.itertuples(index=False, name=None) if row[:2] not in known]
+    strangers = {row[0] for row in rows} - questions.keys()
+    if strangers:
+        raise InputError(f"the data set has no question {min(strangers)!r}, which was sampled; see: capcal verify")
     verdicts = grade_many([(response, questions[question].answer) for question, _, response in rows])
-    columns = [
-        [row[0] for row in rows],
-        [row[1] for row in rows],
-        [verdict.verdict for verdict in verdicts],
-        [verdict.extracted for verdict in verdicts],
-        [verdict.reason for verdict in verdicts],
-    ]
-    return pa.table(columns, schema=SCHEMA)
+    graded = [(*row[:2], said.verdict, said.extracted, said.reason) for row, said in zip(rows, verdicts, strict=True)]
+    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in graded], schema=SCHEMA)
 
 
 def read_verdicts(folder: Path) -> pd.DataFrame:
@@ -88,10 +110,10 @@ def read_verdicts(folder: Path) -> pd.DataFrame:
         Where the run is not graded, with the command that grades it; for a corrupt file.
     """
     if not (folder / FILE).exists():
-        identity = read_record(folder).identity
+        run = read_record(folder).identity
         raise InputError(
             f"{folder} is not graded; grade it with: "
-            f"capcal grade --model {identity.model} --dataset {identity.dataset} --split {identity.split}"
+            f"capcal grade --model {run.model} --dataset {run.dataset} --split {run.split}"
         )
     return _read(folder).to_pandas()
 
@@ -105,11 +127,11 @@ def _read(folder: Path) -> pa.Table:
 
 def run_questions(folder: Path) -> dict[str, Question]:
     """Load the questions of a run by id; refuse them when they are not those that were sampled."""
-    identity = read_record(folder).identity
-    questions = load_questions(identity.dataset, identity.split)
-    if questions_digest(questions) != identity.questions:
+    run = read_record(folder).identity
+    questions = load_questions(run.dataset, run.split)
+    if questions_digest(questions) != run.questions:
         raise InputError(
-            f"{folder}: the questions of {identity.dataset} ({identity.split}) are not those that were sampled; "
+            f"{folder}: the questions of {run.dataset} ({run.split}) are not those that were sampled; "
             "use the version of the data set that the run was made from, or sample again"
         )
     return {question.id: question for question in questions}

@@ -1,23 +1,30 @@
 """Check that a run is what it says it is, and whole."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
-from capcal_lib.confidence.of_run import methods_of, read_confidence
 from capcal_lib.errors import InputError
-from capcal_lib.grading import GRADER_VERSION
-from capcal_lib.grading.verdicts import read_verdicts
-from capcal_lib.manifests import data_dir, load_dataset, load_model
-from capcal_lib.probes.features import FEATURES, read_features
-from capcal_lib.questions import Question, load_questions, questions_digest, subset
+from capcal_lib.grading import GRADER_VERSION, grade_many
+from capcal_lib.grading.judgements import FILE as JUDGEMENTS
+from capcal_lib.grading.judgements import SCHEMA as JUDGED
+from capcal_lib.grading.verdicts import digest_of_rows, read_verdicts
+from capcal_lib.manifests import load_dataset, load_model
+from capcal_lib.probes.coordinates import FILE as COORDINATES
+from capcal_lib.probes.coordinates import read_coordinates
+from capcal_lib.probes.features import FEATURES
+from capcal_lib.questions import Question, at_hand, load_questions, questions_digest, subset
+from capcal_lib.questions.prompts import answer_messages, prompt_digest
 from capcal_lib.results.exact import FILE as EXACT
 from capcal_lib.results.exact import read_exact
-from capcal_lib.sampling.files import read_table
+from capcal_lib.sampling.files import SUMS, files_of, read_bytes, read_sums, read_table, record_digests
+from capcal_lib.sampling.sessions import FILE as SESSIONS
 from capcal_lib.sampling.sessions import read_sessions
 from capcal_lib.sampling.stopping import Rule, outcomes, stops
 from capcal_lib.sampling.store import (
@@ -26,14 +33,17 @@ from capcal_lib.sampling.store import (
     Identity,
     count_rows,
     list_run_folders,
+    read_journal,
     read_record,
-    read_samples,
+    row_digests,
     stream_samples,
 )
-from capcal_lib.sampling.weights import pinned_digest
+from capcal_lib.sampling.weights import damaged_weights, pinned_digest
 
 NAMED = 3  # how many of what is wrong are named
+REGRADED = 1_000  # samples of a run
 VERSIONS = ("capcal", "torch", "transformers", "vllm")
+OUTCOMES = {"correct", "incorrect", "no_answer", "not_scored"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +60,10 @@ class Checked:
         return f"{self.folder}: {words}"
 
 
-def verify_store(store: Path, model: str | None = None, dataset: str | None = None) -> Iterator[Checked]:
-    """Check each run of a store, or those of a model or data set.
+def verify_store(
+    store: Path, model: str | None = None, dataset: str | None = None, *, deep: bool = False, record: bool = False
+) -> Iterator[Checked]:
+    """Check each run of a store, or those of a model or data set; the options are those of ``verify_run``.
 
     Raises
     ------
@@ -67,25 +79,36 @@ def verify_store(store: Path, model: str | None = None, dataset: str | None = No
     ]
     if not found:
         raise InputError(f"no run to check in {store}; see: capcal status --store {store}")
-    yield from map(verify_run, found)
+    for folder in found:
+        yield verify_run(folder, deep=deep, record=record)
 
 
-def verify_run(folder: Path) -> Checked:
+def verify_run(folder: Path, *, deep: bool = False, record: bool = False) -> Checked:
     """Check one run: its record and digests, its rows, and every file beside them.
 
-    The record must match the folder; the digests of weights and questions those that the manifests pin; each row must
-    be there once, none missing that was asked for; tokens must be positive; verdicts must be those of the present
-    grader, one a row; confidences and hidden states must cover the questions, finite and in range.
+    Every file must have the digest that is on record; the record must match the folder; the digests of weights and
+    questions those that the manifests pin; each row must be there once, none missing that was asked for; tokens must
+    be positive; verdicts must be those of the present grader and of these samples, one each; confidences and hidden
+    states must be of this run, cover the questions, and be finite and in range.
+
+    Parameters
+    ----------
+    folder
+        The run.
+    deep
+        Grade a sample of the responses again, and compare.
+    record
+        Take down the digests of files that have none, where nothing else is wrong.
     """
+    problems: list[str] = []
     try:
-        record = read_record(folder)
-        samples = read_samples(folder, KEY)
+        made = read_record(folder)
+        samples = _samples(folder, made.identity, problems)
     except InputError as error:
         return Checked(folder, (str(error).removeprefix(f"{folder}: "),), ())
-    identity = record.identity
-    versions = ", ".join(f"{name} {record.made_with[name]}" for name in VERSIONS if name in record.made_with)
-    facts = [f"{len(samples):,} samples of {samples['question_id'].nunique():,} questions", versions]
-    problems: list[str] = []
+    run, names = made.identity, set(samples["question_id"])
+    versions = ", ".join(f"{name} {made.made_with[name]}" for name in VERSIONS if name in made.made_with)
+    facts = [f"{len(samples):,} samples of {len(names):,} questions", versions]
 
     def check(look: Callable[[], Iterator[str]]) -> None:
         try:
@@ -93,37 +116,76 @@ def verify_run(folder: Path) -> Checked:
         except InputError as error:
             problems.append(str(error))
 
-    questions = _questions(identity, facts)
-    check(lambda: _digests(identity, questions, record.made_with))
-    check(lambda: _rows(folder, samples, identity))
+    questions = _questions(run, facts)
+    check(lambda: _digests(run, questions, made.made_with))
     check(lambda: _completeness(folder, samples, questions))
-    if (folder / VERDICTS).exists():
-        check(lambda: _verdicts(folder, samples))
-    else:
+    if not (folder / VERDICTS).exists():
         facts.append("not graded")
-    names = set(samples["question_id"])
-    for method in methods_of(folder):
-        check(lambda method=method: _confidences(folder, method, names))  # type: ignore[misc]
-    if (folder / FEATURES).exists():
-        check(lambda: _features(folder, names, identity))
-    if (folder / EXACT).exists():
-        check(lambda: _exact(folder, names))
+    for path in files_of(folder):
+        if not path.name.startswith("samples-") and path.name not in ("run.json", SESSIONS):
+            check(lambda path=path: _file(path, samples, names, run, questions))  # type: ignore[misc]
+    if deep and questions and (folder / VERDICTS).exists():
+        check(lambda: _verdicts_that_do_not_follow(folder, questions, facts))
+    check(lambda: _on_record(folder, record and not problems))
     return Checked(folder, tuple(problems), tuple(filter(None, facts)))
 
 
-def _questions(identity: Identity, facts: list[str]) -> dict[str, Question] | None:
+def _samples(folder: Path, run: Identity, problems: list[str]) -> pd.DataFrame:
+    """Read the key and the digest of each row, and note what is wrong with the rows."""
+    parts = []
+    tokens = {"prompt_tokens": run.sampling.context_tokens, "completion_tokens": run.sampling.max_tokens}
+    for rows in stream_samples(folder):
+        wrong = {f"{name} outside 1 to {most}": ~rows[name].between(1, most) for name, most in tokens.items()}
+        wrong["an unknown finish"] = ~rows["finish_reason"].isin(["stop", "length"])
+        wrong["no response"] = rows["response"].isna()
+        parts.append(rows[KEY].assign(digest=row_digests(rows), **wrong))
+    samples = pd.concat(parts).sort_values(KEY, ignore_index=True)
+    for words in wrong:
+        found = samples[samples.pop(words)]
+        if len(found):
+            problems.append(f"{len(found)} rows with {words}: {_keys(found)}")
+    twice = count_rows(folder) - len(samples)
+    if twice:
+        problems.append(f"{twice} rows are there twice")
+    if lines := read_journal(folder).damaged:
+        problems.append(f"{lines} damaged lines in the journal; their rows are drawn again with: capcal sample")
+    damaged = sorted(path.name for path in folder.glob("*.damaged"))
+    if damaged:
+        problems.append(f"set aside as damaged: {_some(damaged)}; delete it once its rows are drawn again")
+    return samples
+
+
+def _on_record(folder: Path, record: bool) -> Iterator[str]:
+    """Compare the names of the files with those on record; whoever reads a file has compared its digest."""
+    if record:
+        record_digests(folder)
+    sums, there = read_sums(folder), {path.name for path in files_of(folder)}
+    if not sums:
+        yield f"no digests on record, which is no {SUMS}; take them down with: capcal verify --record"
+        return
+    for words, names in (("without a digest on record", there - sums.keys()), ("gone", sums.keys() - there)):
+        if names:
+            yield f"{words}: {_some(sorted(names))}"
+
+
+def _questions(run: Identity, facts: list[str]) -> dict[str, Question] | None:
     """Load the questions of a run, where they are on this machine."""
-    if not load_dataset(identity.dataset).builtin and data_dir() is None:
-        facts.append("questions not looked at, for CAPCAL_DATA_DIR is not set")
-        return None
     try:
-        return {question.id: question for question in load_questions(identity.dataset, identity.split)}
+        if at_hand(run.dataset, run.split):
+            return {question.id: question for question in load_questions(run.dataset, run.split)}
+        facts.append("questions not looked at, for they are not on this machine")
     except InputError as error:
         facts.append(f"questions not looked at: {error}")
-        return None
+    return None
+
+
+@cache
+def _damaged_weights(model: str) -> list[str]:
+    return damaged_weights(load_model(model))
 
 
 def _digests(identity: Identity, questions: dict[str, Question] | None, made_with: dict[str, str]) -> Iterator[str]:
+    yield from _damaged_weights(identity.model)
     pin = pinned_digest(load_model(identity.model))
     if pin is not None and pin != identity.weights:
         yield f"made with the weights {identity.weights[:16]}, the manifest has {pin[:16]}"
@@ -138,26 +200,6 @@ def _digests(identity: Identity, questions: dict[str, Question] | None, made_wit
         yield "the record does not say whether the questions matched the manifest"
 
 
-def _rows(folder: Path, samples: pd.DataFrame, identity: Identity) -> Iterator[str]:
-    twice = count_rows(folder) - len(samples)
-    if twice:
-        yield f"{twice} rows are there twice"
-    damaged = sorted(path.name for path in folder.glob("*.damaged"))
-    if damaged:
-        yield f"set aside as damaged: {_some(damaged)}; delete it once its rows are drawn again"
-    tokens = {"prompt_tokens": identity.sampling.context_tokens, "completion_tokens": identity.sampling.max_tokens}
-    wrong: defaultdict[str, list[pd.DataFrame]] = defaultdict(list)
-    for rows in stream_samples(folder):
-        for column, most in tokens.items():
-            wrong[f"rows with {column} outside 1 to {most}"].append(rows.loc[~rows[column].between(1, most), KEY])
-        odd = ~rows["finish_reason"].isin(["stop", "length"]) | rows["response"].isna()
-        wrong["rows without a response or with an unknown finish"].append(rows.loc[odd, KEY])
-    for words, parts in wrong.items():
-        found = pd.concat(parts).sort_values(KEY)
-        if len(found):
-            yield f"{len(found)} {words}: {_keys(found)}"
-
-
 def _completeness(folder: Path, samples: pd.DataFrame, questions: dict[str, Question] | None) -> Iterator[str]:
     """Compare with what the sessions asked for; without any, each question must reach the largest index."""
     there = {str(name): group.tolist() for name, group in samples.groupby("question_id")["sample_index"]}
@@ -168,7 +210,7 @@ def _completeness(folder: Path, samples: pd.DataFrame, questions: dict[str, Ques
     for ask in asks:
         if questions is None and len(there) < ask.questions:
             yield f"{ask.questions} questions were asked, {len(there)} are there"
-        asked = [one.id for one in subset(tuple(questions.values()), ask.questions)] if questions else list(there)
+        asked = [each.id for each in subset(tuple(questions.values()), ask.questions)] if questions else list(there)
         if ask.precision is None:
             wanted = dict.fromkeys(asked, ask.k)
         else:
@@ -187,37 +229,109 @@ def _completeness(folder: Path, samples: pd.DataFrame, questions: dict[str, Ques
         yield f"{len(strangers)} questions that the data set does not have: {_some(strangers)}"
 
 
-def _verdicts(folder: Path, samples: pd.DataFrame) -> Iterator[str]:
+def _file(
+    path: Path, samples: pd.DataFrame, names: set[str], run: Identity, questions: dict[str, Question] | None
+) -> Iterator[str]:
+    """Open a file beside the samples and check what is in it."""
+    if path.suffix != ".parquet":
+        read_bytes(path)
+        return
+    table = read_table(path)
+    other = (table.schema.metadata or {}).get(b"run", run.key.encode()).decode()
+    if other != run.key:
+        yield f"{path.name} was made for run {other}"
+    if path.name == VERDICTS:
+        yield from _verdicts(path.parent, table, samples)
+    elif path.name.startswith("confidence-"):
+        yield from _confidences(table, path.stem.removeprefix("confidence-"), names)
+    elif path.name.startswith("features"):
+        yield from _features(table, path.name, names, run, questions)
+    elif path.name == EXACT:
+        yield from _exact(path.parent, names)
+    elif path.name == COORDINATES:
+        kept = read_coordinates(path.parent)
+        yield from _cover("coordinates", kept.question_ids, names)
+        if not np.isfinite(kept.points).all():
+            yield "coordinates are not all finite"
+    elif path.name == JUDGEMENTS:
+        if not table.schema.equals(JUDGED, check_metadata=False):
+            yield f"{JUDGEMENTS} is not a file of judgements"
+        elif strangers := set(table["question_id"].to_pylist()) - names:
+            yield f"judgements of no sampled question: {len(strangers)}, such as {_some(sorted(strangers))}"
+        elif unknown := set(table["verdict"].to_pylist()) - OUTCOMES:
+            yield f"unknown verdicts of a judge: {_some(sorted(map(str, unknown)))}"
+
+
+def _verdicts(folder: Path, table: pa.Table, samples: pd.DataFrame) -> Iterator[str]:
     verdicts = read_verdicts(folder)
-    version = read_table(folder / VERDICTS).schema.metadata[b"grader"].decode()
+    version = table.schema.metadata[b"grader"].decode()
     if version != GRADER_VERSION:
         yield f"graded by version {version} of the grader, now {GRADER_VERSION}: grade again"
     twice = verdicts[verdicts.duplicated(KEY)]
     if len(twice):
         yield f"{len(twice)} verdicts are there twice: {_keys(twice)}"
-    sides = verdicts[KEY].merge(samples[KEY], on=KEY, how="outer", indicator=True)
+    sides = verdicts[KEY].merge(samples, on=KEY, how="outer", indicator=True)
     for side, words in (("left_only", "verdicts of samples that are not there"), ("right_only", "samples not graded")):
         alone = sides[sides["_merge"] == side]
         if len(alone):
             yield f"{len(alone)} {words}: {_keys(alone)}"
-    unknown = Counter(verdicts["verdict"]).keys() - {"correct", "incorrect", "no_answer", "not_scored"}
+    rows = table.schema.metadata.get(b"rows")
+    if rows is not None and not (sides["_merge"] == "left_only").any():  # said above
+        digest = digest_of_rows(sides.loc[sides["_merge"] == "both", "digest"])
+        if rows.decode() != digest:
+            yield "the verdicts were made from other samples than these: grade again"
+    unknown = Counter(verdicts["verdict"]).keys() - OUTCOMES
     if unknown:
         yield f"unknown verdicts: {_some(sorted(map(str, unknown)))}"
 
 
-def _confidences(folder: Path, method: str, names: set[str]) -> Iterator[str]:
-    yield from _cover(f"{method} confidences", read_confidence(folder, method).question_ids.tolist(), names)
+def _verdicts_that_do_not_follow(folder: Path, questions: dict[str, Question], facts: list[str]) -> Iterator[str]:
+    verdicts = read_verdicts(folder)
+    verdicts = verdicts[(verdicts["verdict"] != "not_scored") & verdicts["question_id"].isin(questions)]
+    chosen = verdicts.sample(min(REGRADED, len(verdicts)), random_state=0)
+    parts = [rows.merge(chosen, on=KEY) for rows in stream_samples(folder, ["response"])]
+    rows = pd.concat(parts, ignore_index=True)
+    answers = [questions[name].answer for name in rows["question_id"]]
+    again = [said.verdict for said in grade_many(list(zip(rows["response"], answers, strict=True)))]
+    wrong = rows[rows["verdict"] != pd.Series(again, rows.index, dtype=object)]
+    facts.append(f"{len(rows):,} verdicts compared")
+    if len(wrong):
+        yield f"{len(wrong)} of {len(rows)} verdicts do not follow from the responses: {_keys(wrong)}"
 
 
-def _features(folder: Path, names: set[str], identity: Identity) -> Iterator[str]:
-    ids, features = read_features(folder)
-    yield from _cover("hidden states", ids, names)
-    bad = int((~np.isfinite(features).all(axis=1)).sum())
+def _confidences(table: pa.Table, method: str, names: set[str]) -> Iterator[str]:
+    if not {"question_id", "confidence"} <= set(table.column_names):
+        yield f"the file of {method} confidences lacks question_id or confidence"
+        return
+    yield from _cover(f"{method} confidences", table["question_id"].to_pylist(), names)
+    values = table["confidence"].to_pandas()
+    wrong = int((values.notna() & ~values.between(0, 1)).sum())
+    if wrong:
+        yield f"{wrong} {method} confidences out of range; a confidence lies in [0, 1]"
+
+
+def _features(
+    table: pa.Table, name: str, names: set[str], run: Identity, questions: dict[str, Question] | None
+) -> Iterator[str]:
+    ids, values, kind, size = table["question_id"].to_pylist(), table["features"].combine_chunks(), None, 0
+    while pa.types.is_fixed_size_list(kind := values.type):
+        size, values = kind.list_size, values.flatten()
+    if name == FEATURES:
+        yield from _cover("hidden states", ids, names)
+    bad = (~np.isfinite(values.to_numpy(zero_copy_only=False)).reshape(max(len(ids), 1), -1).all(axis=1)).sum()
     if bad:
         yield f"hidden states of {bad} questions are not finite"
-    size = load_model(identity.model).hidden_size
-    if size is not None and features.shape[1] != size:
-        yield f"hidden states of size {features.shape[1]}, the manifest has {size}"
+    hidden_size = load_model(run.model).hidden_size
+    if hidden_size is not None and size != hidden_size:
+        yield f"hidden states of size {size}, the manifest has {hidden_size}"
+    if questions is not None and "prompt" in table.column_names:
+        other = [
+            question
+            for question, prompt in zip(ids, table["prompt"].to_pylist(), strict=True)
+            if question in questions and prompt != prompt_digest(answer_messages(questions[question], run.prompt_style))
+        ]
+        if other:
+            yield f"hidden states of {len(other)} questions are after other prompts: {_some(sorted(other))}"
 
 
 def _exact(folder: Path, names: set[str]) -> Iterator[str]:

@@ -225,6 +225,11 @@ def stream_samples(folder: Path, columns: Sequence[str] = SCHEMA.names) -> Itera
     yield together()
 
 
+def row_digests(rows: pd.DataFrame) -> "pd.Series[int]":
+    """Return 64 bits for each row that follow from its key and its response."""
+    return pd.util.hash_pandas_object(rows[[*KEY, "response"]], index=False, categorize=False)
+
+
 def count_rows(folder: Path) -> int:
     """Count the rows in all files of a run; a row that is in two of them counts twice."""
     return len(read_journal(folder).rows) + sum(pq.read_metadata(path).num_rows for path in _shards(folder))
@@ -295,12 +300,14 @@ class Writer:
             if len(self._pending) >= ROWS_PER_SHARD or self._journal.tell() >= BYTES_PER_SHARD:
                 self._seal()
 
-    def adopt(self, rows: pd.DataFrame) -> None:
-        """Write rows of the same run from elsewhere as a shard of their own, all or none."""
+    def adopt(self, rows: pd.DataFrame) -> int:
+        """Write those rows of another copy of the run that this one lacks, all or none; return how many."""
+        names = list(rows[KEY].itertuples(index=False, name=None))
+        lacking = [key not in self._present for key in names]
         with _uninterrupted(), plain_errors(self.folder):
-            self._write_shard(pa.Table.from_pandas(rows, schema=SCHEMA, preserve_index=False))
-            for key in zip(rows["question_id"], rows["sample_index"], strict=True):
-                self._present.add(key)
+            if any(lacking):
+                self._write_shard(pa.Table.from_pandas(rows[lacking], schema=SCHEMA, preserve_index=False))
+            return sum(map(self._present.add, names))
 
     def close(self) -> None:
         """Seal what is pending and let go of the journal."""

