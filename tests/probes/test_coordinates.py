@@ -11,6 +11,7 @@ from capcal_lib.probes.coordinates import FILE, keep_coordinates, layer_thirds, 
 from capcal_lib.probes.features import extract
 from capcal_lib.questions import load_questions
 from capcal_lib.sampling.draw import sample
+from capcal_lib.sampling.files import write_table
 from tests.probes.probe_sets import MODEL, rng
 
 
@@ -50,7 +51,7 @@ def test_coordinates_are_kept_beside_the_samples(tmp_path: Path) -> None:
         np.testing.assert_allclose(kept.points, points, rtol=2e-3, atol=0.05)
         expected = text_statistics([asked[name] for name in kept.question_ids])
         np.testing.assert_array_equal(kept.statistics, expected)
-    pq.write_table(pq.read_table(one / FILE).drop_columns("coordinates"), one / FILE)
+    write_table(one / FILE, pq.read_table(one / FILE).drop_columns("coordinates"))
     with pytest.raises(InputError, match="not a file of coordinates"):
         read_coordinates(one)
 

@@ -15,6 +15,7 @@ from capcal_lib.probes.features import extract, read_features
 from capcal_lib.probes.sgd import paper_recipe_probe
 from capcal_lib.probes.tuned import tuned_probe
 from capcal_lib.sampling.draw import sample
+from capcal_lib.sampling.files import SUMS
 from capcal_lib.sampling.store import find_run, read_record
 
 MODEL, SET = "simulated", "mini-exam"
@@ -38,6 +39,7 @@ def change(run: Path, **identity: str) -> None:
     record = read_record(run)
     other = record.model_copy(update={"identity": record.identity.model_copy(update=identity)})
     (run / "run.json").write_text(other.model_dump_json())
+    (run / SUMS).unlink()
     run.rename(run.with_name(other.identity.key))
 
 
