@@ -235,14 +235,14 @@ def _options(row: Row, columns: Columns) -> list[str]:
 
 def _letter(answer: Any, options: Sequence[str]) -> str:
     """Read the right option: its text, its letter, or its number from 0."""
-    said, letters = _text(answer), LETTERS[: len(options)]
+    said = _text(answer)
+    letter = said.upper() if len(said) == 1 and said.upper() in LETTERS[: len(options)] else None
     if isinstance(answer, str) and options.count(said) == 1:
-        place = options.index(said)
-        if said in letters and letters.index(said) != place:
+        if letter not in (None, LETTERS[options.index(said)]):
             raise ValueError(f"the answer {said!r} is the letter of one option and the text of another")
-        return LETTERS[place]
-    if len(said) == 1 and said in letters:
-        return said
+        return LETTERS[options.index(said)]
+    if letter:
+        return letter
     if said.isdecimal() and int(said) < len(options):
         return LETTERS[int(said)]
     raise ValueError(f"the answer {said!r} is neither an option's text nor its letter nor its number from 0")

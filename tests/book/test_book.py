@@ -12,8 +12,8 @@ import yaml
 from capcal_lib.book.pipeline import MAP, book_pages
 from capcal_lib.cli import app
 from capcal_lib.grading import grade
-from capcal_lib.manifests import BOOK, NOTEBOOKS, ROOT, Model
-from capcal_lib.questions import Answer
+from capcal_lib.manifests import BOOK, NOTEBOOKS, ROOT, load_model, manifest_problems
+from capcal_lib.questions import Answer, load_questions
 
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
 CSS = (BOOK / "static" / "capcal.css").read_text(encoding="utf-8")
@@ -130,9 +130,17 @@ def test_every_notebook_shown_exists():
     assert {Path(path).stem for path in shown} <= {path.stem for path in NOTEBOOKS.glob("[0-9]*.py")}
 
 
-def test_the_model_shown_is_a_valid_manifest():
-    [shown] = fenced("guide/bring_your_own.md", "yaml")
-    assert Model.model_validate_json(json.dumps(yaml.safe_load(shown))).name == "my-model"
+def test_the_manifests_shown_work(tmp_path, monkeypatch):
+    model, dataset = fenced("guide/bring_your_own.md", "yaml")
+    for place, text in (("models/my-model.yaml", model), ("datasets/law.yaml", dataset)):
+        (tmp_path / place).parent.mkdir()
+        (tmp_path / place).write_text(text)
+    (tmp_path / "datasets" / "law.csv").write_text("key,stem,gold,a,b,c,d,e,field\n007,Which?,b,no,yes,,,,tort\n")
+    monkeypatch.setenv("CAPCAL_MANIFESTS", str(tmp_path))
+    assert manifest_problems() == []
+    assert load_model("my-model").weights[0].path
+    [question] = load_questions("law")
+    assert (question.id, question.answer.gold, question.options) == ("007", "B", 2)
 
 
 def test_the_responses_shown_are_graded_as_correct():
