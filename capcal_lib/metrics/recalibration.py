@@ -42,7 +42,8 @@ def recalibration(
         raise unknown("recalibration", method, get_args(Recalibration))
     s, mu, _ = as_scored(confidence, correct, total)
     if method == "isotonic":
-        steps = IsotonicRegression(out_of_bounds="clip").fit(s, mu)
+        # Rounded: the fit is NaN at confidences that differ in their last bit.
+        steps = IsotonicRegression(out_of_bounds="clip").fit(s.round(12), mu)
         return lambda given: steps.predict(as_confidence(given))
     # A trace of a penalty keeps the optimum finite where the confidences separate the questions.
     model = LogisticRegression(C=1e4, tol=1e-8, max_iter=10_000, fit_intercept=method == "logistic")

@@ -59,7 +59,8 @@ def isotonic_split(
 
     s, mu, samples = as_scored(confidence, correct, total, scored=2 if corrected else 1)
     weights = samples / samples.sum()
-    fitted = IsotonicRegression().fit_transform(s, mu, sample_weight=samples)
+    # Rounded: the fit is NaN at confidences that differ in their last bit.
+    fitted = IsotonicRegression().fit_transform(s.round(12), mu, sample_weight=samples)
     best, flat = weights @ (fitted - mu) ** 2, weights @ (mu - weights @ mu) ** 2
     score = weights @ (s - mu) ** 2
     noise = weights @ (mu * (1 - mu) / (samples - 1)) if corrected else 0.0

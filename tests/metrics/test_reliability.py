@@ -8,6 +8,7 @@ from scipy.stats import norm
 
 from capcal_lib.errors import InputError
 from capcal_lib.metrics import capability_brier, expected_response_brier
+from capcal_lib.metrics.recalibration import recalibration
 from capcal_lib.metrics.reliability import binned_split, isotonic_split, smooth_ece
 
 EXAMPLE = ([0.1, 0.4, 0.4, 0.8, 1.0], [1, 0, 3, 2, 7], [4, 5, 4, 3, 7])
@@ -49,7 +50,7 @@ def test_isotonic_parts_add_up_and_have_their_signs(rows, corrected):
 def test_miscalibration_is_what_the_best_increasing_function_takes_off(rows):
     """The fit at s is the largest, over starts at or below s, of the least mean up to an end at or above s."""
     s, correct, total = map(np.array, rows)
-    s = s.round(3)  # the fit pools confidences that are equal up to rounding
+    s = s.round(3)  # confidences that are equal up to rounding are one
 
     def mean(start, end):
         inside = (s >= start) & (s <= end)
@@ -79,6 +80,13 @@ def test_miscalibration_and_discrimination_are_those_of_the_response_target():
     assert response.uncertainty == pytest.approx(rate * (1 - rate))
     within = sum(c * (n - c) / n for c, n in zip(correct, total, strict=True)) / sum(total)
     assert response.uncertainty - capability.uncertainty == pytest.approx(within)
+
+
+def test_confidences_that_differ_in_their_last_bit_are_one():
+    nearly = np.nextafter(1.0, 0.0)
+    expected = isotonic_split([0.0, 1.0, 1.0], [0, 0, 2], 2)
+    assert isotonic_split([0.0, 1.0, nearly], [0, 0, 2], 2) == pytest.approx(expected)
+    assert recalibration("isotonic", [0.0, 1.0, nearly], [0, 0, 2], 2)([1.0, nearly]) == pytest.approx([0.5, 0.5])
 
 
 def test_isotonic_hand_case():
