@@ -1,14 +1,15 @@
-"""The paper's published numbers, as data; and, apart from them, what its authors published later."""
+"""The paper's published numbers, as data; what follows from them; and, apart, what its authors published later."""
 
 from functools import cache
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
 
+from capcal_lib.applications import pass_at_k
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.manifests import MANIFESTS
+from capcal_lib.manifests import MANIFESTS, load_dataset
 
 FOLDER = MANIFESTS / "reported"
 TABLES = (
@@ -40,6 +41,9 @@ LATER_TABLES = (
 COLUMNS = ("table", "model", "method", "dataset", "k", "value")
 LATER_COLUMNS = ("table", "model", "method", "dataset", "k", "setting", "value", "generation", "source", "precision")
 KEY = ("table", "model", "method", "dataset", "k", "setting", "generation")
+K_EVAL = 100
+ATTEMPTS = (1, 4, 16, 64)  # the k of the printed pass@k
+QUESTIONS = {"triviaqa": 1000, "simpleqa": 1000}  # of the paper, where it took fewer than the manifest
 
 
 def load_reported(table: str | None = None, *, source: Source = "paper") -> pd.DataFrame:
@@ -125,35 +129,44 @@ def load_reported(table: str | None = None, *, source: Source = "paper") -> pd.D
     return _read(folder / f"{table}.csv").copy()
 
 
+class Beta(NamedTuple):
+    """Shapes of a Beta distribution of mu over questions, both above 0."""
+
+    a: float
+    b: float
+
+
+def beta_from_moments(mean: float, mean_mu_one_minus_mu: float) -> Beta:
+    """Return the Beta distribution with the given E[mu] in (0, 1) and E[mu(1 - mu)].
+
+    Both shapes are close to 0 where questions are either always or never answered correctly. An InputError says
+    where no Beta has these moments.
+
+    >>> beta_from_moments(0.5, 0.125)
+    Beta(a=0.5, b=0.5)
+    """
+    if not 0 < mean < 1:
+        raise InputError(f"the mean expected accuracy must lie between 0 and 1 for a Beta; got {mean!r}")
+    most = mean * (1 - mean)
+    if not 0 < mean_mu_one_minus_mu < most:
+        raise InputError(
+            f"no Beta with mean {mean!r} has E[mu(1-mu)] = {mean_mu_one_minus_mu!r}; "
+            f"it must lie between 0 and mean(1-mean) = {most:.6g}"
+        )
+    weight = mean_mu_one_minus_mu / (most - mean_mu_one_minus_mu)  # a + b
+    return Beta(mean * weight, (1 - mean) * weight)
+
+
 def beta_moments(model: str, dataset: str) -> tuple[float, float]:
-    """Derive two moments of the distribution of mu over questions from what the paper prints.
+    """Return E[mu] and E[mu(1 - mu)] over questions, as two printed numbers give them away.
 
-    The uniform random baseline scores the mean of 1/3 - mu_hat (1 - mu_hat) (section 4.2). So the printed baseline
-    gives away the mean of mu_hat (1 - mu_hat), and with it the one Beta distribution that agrees with both numbers.
+    Uniform random scores the mean of 1/3 - mu_hat(1 - mu_hat), and mu_hat(1 - mu_hat) over k_eval = 100 samples is on
+    average 1 - 1/100 of mu(1 - mu). The printed four digits round by up to 0.00005. An InputError names what the paper
+    has where the model or the data set is not in it.
 
-    Both are moments of mu_hat over k_eval = 100 samples. The second is on average (k_eval - 1) / k_eval of its
-    value for mu; the printed four digits round by up to 0.00005.
-
-    Parameters
-    ----------
-    model, dataset
-        Names as in the manifests; the paper's three models and seven data sets.
-
-    Returns
-    -------
-    mean, mean_mu_one_minus_mu : float
-        Mean of mu_hat in [0, 1], and mean of mu_hat (1 - mu_hat) in [0, 1/4].
-
-    Raises
-    ------
-    InputError
-        For a model or data set that is not in the paper.
-
-    Examples
-    --------
     >>> mean, spread = beta_moments("gpt-oss-20b", "math500")
     >>> print(f"{mean:.4f} {spread:.4f}")
-    0.9338 0.0270
+    0.9338 0.0273
     """
     accuracy = load_reported("mean_accuracy").set_index(["model", "dataset"])["value"]
     models, datasets = (list(accuracy.index.unique(level)) for level in ("model", "dataset"))
@@ -162,7 +175,75 @@ def beta_moments(model: str, dataset: str) -> tuple[float, float]:
     if dataset not in datasets:
         raise unknown("data set of the paper", dataset, datasets)
     baseline = load_reported("main").set_index(["method", "model", "dataset"])["value"]
-    return float(accuracy[model, dataset]), 1 / 3 - float(baseline["Uniform random", model, dataset])
+    printed = 1 / 3 - float(baseline["Uniform random", model, dataset])
+    return float(accuracy[model, dataset]), printed / (1 - 1 / K_EVAL)
+
+
+def expected_from_reported() -> pd.DataFrame:
+    """Work out what a Beta with the two printed moments expects of a model, and how far from it chance would take it.
+
+    Exact sums over the Beta-binomial counts of 100 samples; nothing is drawn. The evidence is ``simulated``.
+
+    ========================  ==========================================================================
+    quantity                  expectation over questions of
+    ========================  ==========================================================================
+    ``Mean accuracy``         mu_hat
+    ``Uniform random``        1/3 - mu_hat(1 - mu_hat), its capability Brier
+    ``Constant``              (mu_hat - mean)^2, the capability Brier of the mean accuracy
+    ``Correctness variance``  mu_hat(1 - mu_hat)
+    ``Mean |C - mu|``         2 mu_hat(1 - mu_hat)
+    ``Plug-in floor``         (mu - mu_hat)^2, what the true mu would score
+    ``Oracle RC``             (C - pass@k)^2; at k = 1 its capability Brier
+    ========================  ==========================================================================
+
+    Returns
+    -------
+    DataFrame
+        One row a (model, data set, quantity, k): ``questions`` of the paper, ``expected``, the band ``low`` to ``high``
+        that holds 95 % of such studies, expected -+ 1.96 sd/sqrt(questions), and ``reported``, NaN where not printed.
+
+    Examples
+    --------
+    >>> table = expected_from_reported().set_index(["model", "dataset", "quantity", "k"])
+    >>> table.loc[("gpt-oss-20b", "math500", "Oracle RC", 16)].round(4).tolist()[1:]
+    [0.0557, 0.0361, 0.0752, 0.0545]
+    """
+    from scipy.stats import betabinom  # slow to import
+
+    printed = load_reported()
+    printed = printed[printed["table"].isin(["main", "mean_accuracy", "passk_math500", "passk_aime25"])]
+    key = ["model", "dataset", "quantity", "k"]
+    printed = printed.assign(quantity=printed["method"].replace("", "Mean accuracy"), k=printed["k"].fillna(1))
+    counts = np.arange(K_EVAL + 1)
+    mu = counts / K_EVAL
+    solved = pass_at_k(counts, np.full(K_EVAL + 1, K_EVAL), ATTEMPTS).T
+    rows = []
+    for model, dataset in load_reported("mean_accuracy")[["model", "dataset"]].itertuples(index=False):
+        a, b = beta_from_moments(*beta_moments(model, dataset))
+        chance = betabinom.pmf(counts, K_EVAL, a, b)
+        manifest = load_dataset(dataset)
+        questions = QUESTIONS.get(dataset) or manifest.splits[manifest.evaluation_split].rows
+        variance = mu * (1 - mu)
+        terms = {
+            "Mean accuracy": mu,
+            "Uniform random": 1 / 3 - variance,
+            "Constant": (mu - chance @ mu) ** 2,
+            "Correctness variance": variance,
+            "Mean |C - mu|": 2 * variance,
+        }
+        moments = {(name, 1): (chance @ term, chance @ term**2) for name, term in terms.items()}  # mean, mean square
+        for k, passed in zip(ATTEMPTS, solved, strict=True):
+            error, square = (mu * (1 - passed) ** power + (1 - mu) * passed**power for power in (2, 4))
+            moments["Oracle RC", k] = chance @ error, chance @ square
+        # The second and fourth central moments of mu_hat, from E[mu(1 - mu)] and E[mu^2 (1 - mu)^2].
+        once = a * b / ((a + b) * (a + b + 1))
+        twice = once * (a + 1) * (b + 1) / ((a + b + 2) * (a + b + 3))
+        moments["Plug-in floor", 1] = once / K_EVAL, (once + 3 * (K_EVAL - 2) * twice) / K_EVAL**3
+        for (name, k), (mean, square) in moments.items():
+            band = 1.96 * np.sqrt((square - mean**2) / questions)
+            rows.append((model, dataset, name, k, questions, mean, mean - band, mean + band))
+    table = pd.DataFrame(rows, columns=[*key, "questions", "expected", "low", "high"])
+    return table.merge(printed[[*key, "value"]].rename(columns={"value": "reported"}), how="left", on=key)
 
 
 @cache

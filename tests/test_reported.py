@@ -3,8 +3,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from capcal_lib import reported
+from capcal_lib.applications import pass_at_k
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import ROOT
 from capcal_lib.reported import (
@@ -13,7 +16,9 @@ from capcal_lib.reported import (
     LATER_COLUMNS,
     LATER_TABLES,
     TABLES,
+    beta_from_moments,
     beta_moments,
+    expected_from_reported,
     load_reported,
 )
 
@@ -195,7 +200,7 @@ def test_unknown_table_names_the_known_ones():
 def test_beta_moments_by_hand():
     mean, spread = beta_moments("olmo-3-7b-instruct", "triviaqa")
     assert mean == 0.5397
-    assert spread == pytest.approx(1 / 3 - 0.2745)
+    assert spread == pytest.approx((1 / 3 - 0.2745) * 100 / 99)
 
 
 def test_beta_moments_are_those_of_some_distribution_on_the_unit_interval():
@@ -214,6 +219,81 @@ def test_beta_moments_are_those_of_some_distribution_on_the_unit_interval():
 def test_beta_moments_refuse_what_the_paper_does_not_have(model, dataset, message):
     with pytest.raises(InputError, match=re.escape(message)):
         beta_moments(model, dataset)
+
+
+SHAPES = st.floats(0.01, 50)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SHAPES, SHAPES)
+def test_moments_lead_back_to_the_shapes(a, b):
+    mean = a / (a + b)
+    spread = a * b / ((a + b) * (a + b + 1))  # E[mu] - E[mu^2]
+    assert beta_from_moments(mean, spread) == pytest.approx((a, b), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("mean", "spread", "message"),
+    [
+        (0.0, 0.1, "the mean expected accuracy must lie between 0 and 1 for a Beta; got 0.0"),
+        (1.2, 0.1, "got 1.2"),
+        (float("nan"), 0.1, "got nan"),
+        (0.5, 0.25, "no Beta with mean 0.5 has E[mu(1-mu)] = 0.25; it must lie between 0 and mean(1-mean) = 0.25"),
+        (0.5, 0.0, "no Beta with mean 0.5"),
+        (0.9, 0.1, "mean(1-mean) = 0.09"),
+        (0.5, float("nan"), "no Beta with mean 0.5"),
+    ],
+)
+def test_impossible_moments_are_refused(mean, spread, message):
+    with pytest.raises(InputError) as error:
+        beta_from_moments(mean, spread)
+    assert message in str(error.value)
+
+
+def test_every_printed_number_lies_within_its_band():
+    """21 mean accuracies and 21 baselines, which the Beta is fitted to; 24 errors of Oracle RC, which it is not."""
+    table = expected_from_reported()
+    printed = table[table["reported"].notna()]
+    assert printed.groupby("quantity").size().to_dict() == {"Mean accuracy": 21, "Oracle RC": 24, "Uniform random": 21}
+    assert printed["reported"].between(printed["low"], printed["high"]).all()
+    fitted = printed[printed["quantity"] != "Oracle RC"]
+    np.testing.assert_allclose(fitted["expected"], fitted["reported"], rtol=0, atol=1e-9)
+
+
+def test_what_is_expected_is_what_simulated_studies_score():
+    table = expected_from_reported().set_index(["model", "dataset", "quantity", "k"])
+    rng = np.random.default_rng(0)
+    for model, dataset in [("olmo-3-7b-instruct", "gpqa"), ("gpt-oss-20b", "math500")]:
+        a, b = beta_from_moments(*beta_moments(model, dataset))
+        mu = rng.beta(a, b, 400_000)
+        c = rng.binomial(100, mu)
+        mu_hat = c / 100
+        one = rng.random(mu.size) < mu_hat
+        terms = {
+            ("Mean accuracy", 1): mu_hat,
+            ("Uniform random", 1): 1 / 3 - mu_hat * (1 - mu_hat),
+            ("Constant", 1): (mu_hat - mu_hat.mean()) ** 2,
+            ("Correctness variance", 1): mu_hat * (1 - mu_hat),
+            ("Mean |C - mu|", 1): 2 * mu_hat * (1 - mu_hat),
+            ("Plug-in floor", 1): (mu - mu_hat) ** 2,
+            ("Oracle RC", 1): (one - mu_hat) ** 2,
+            ("Oracle RC", 16): (one - pass_at_k(c, np.full(c.size, 100), [16])[:, 0]) ** 2,
+        }
+        for (quantity, k), term in terms.items():
+            row = table.loc[(model, dataset, quantity, k)]
+            assert term.mean() == pytest.approx(row["expected"], abs=4 * term.std() / 400_000**0.5)
+            half = 1.96 * term.std() / row["questions"] ** 0.5
+            assert row["high"] - row["expected"] == pytest.approx(half, rel=0.02)
+
+
+def test_the_bands_of_the_papers_numbers_of_questions():
+    table = expected_from_reported().set_index(["model", "dataset", "quantity", "k"])
+    questions = table["questions"].groupby("dataset").unique().str[0].to_dict()
+    assert questions["triviaqa"] == questions["simpleqa"] == 1000
+    assert (questions["math500"], questions["aime25"], questions["gsm8k"]) == (500, 30, 1319)
+    assert len(table) == 21 * 10
+    row = table.loc[("gpt-oss-20b", "math500", "Uniform random", 1)]
+    assert (round(row["expected"], 4), round(row["high"] - row["expected"], 4)) == (0.3063, 0.0055)
 
 
 LATER = "reference code"

@@ -14,11 +14,10 @@ from capcal_lib.confidence.of_run import method_title, methods_of, read_confiden
 from capcal_lib.grading.counts import Counts, count_verdicts
 from capcal_lib.grading.verdicts import FILE, read_verdicts
 from capcal_lib.manifests import Dataset, Model, PromptStyle, load_dataset, load_model
-from capcal_lib.metrics.beta import beta_from_moments, beta_sample
 from capcal_lib.probes import predict
 from capcal_lib.probes.features import FEATURES
 from capcal_lib.questions import subjects_of
-from capcal_lib.reported import beta_moments
+from capcal_lib.reported import beta_from_moments, beta_moments
 from capcal_lib.sampling.store import Identity, find_run, read_record
 
 Evidence = Literal["measured", "reported", "simulated"]
@@ -155,7 +154,7 @@ def beta_evaluation(model: str, dataset: str, *, k_eval: int = 100, rng: np.rand
     """
     manifest = load_dataset(dataset)
     a, b = beta_from_moments(*beta_moments(model, dataset))
-    mu = beta_sample(a, b, manifest.splits[manifest.evaluation_split].rows or 0, rng)
+    mu = rng.beta(a, b, manifest.splits[manifest.evaluation_split].rows or 0)
     correct = rng.binomial(k_eval, mu)
     counts = Counts(
         question_ids=np.array([f"simulated/{row}" for row in range(len(mu))]),

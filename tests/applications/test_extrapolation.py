@@ -58,7 +58,9 @@ def test_columns_are_in_order_and_curves_rise():
     assert ((limits >= 0) & (limits <= 1)).all()
     assert (limits[:, 0] <= limits[:, 2]).all()
     assert (limits[:, 2] <= limits[:, 4]).all()
-    assert (np.diff(limits[np.argsort(ks)], axis=0) >= -1e-3).all()
+    rise = np.diff(limits[np.argsort(ks)], axis=0)
+    assert (rise[:, 2] >= 0).all()
+    assert (rise >= -0.02).all()  # where the model takes over, the interval widens
 
 
 def test_the_bounds_hold_whatever_the_unseen_questions_are():

@@ -569,7 +569,7 @@ def test_reported_cost_table_stand_beside_the_printed_scores(model: str) -> None
     assert set(table.loc["Probe (MATH)", "tokens"]) == {0.0}
     assert (table.loc["P(True)", "tokens"] == 1).all() == (model != "gpt-oss-20b")
     # mean mu(1 - mu) / 100, what the printed baseline gives away
-    assert table.loc[(UNIFORM, "gpqa"), "floor"] == pytest.approx((1 / 3 - printed[model, UNIFORM, "gpqa"]) / 100)
+    assert table.loc[(UNIFORM, "gpqa"), "floor"] == pytest.approx((1 / 3 - printed[model, UNIFORM, "gpqa"]) / 99)
 
 
 def test_a_model_outside_the_paper_has_no_reported_cost_table() -> None:
