@@ -32,6 +32,7 @@ from capcal_lib.metrics import (
 from capcal_lib.reported import load_reported
 from capcal_lib.results import describe_runs, load_results
 
+# %% tags=["hide-input"]
 notebook.check_parameters(globals())
 style.set_style()
 rng = np.random.default_rng(seed)
@@ -114,32 +115,24 @@ distance.groupby("dataset", sort=False).mean()
 # can do there. The paper finds that outputs are rarely binary (section 4.1); here is the share of questions with
 # $0.1 < \hat\mu < 0.9$, and the *correctness variance* of theorem 2, without the bias of a finite number of samples.
 
+# %%
+# needs samples
+by_set = results.assign(mu=mu, distance=distance).groupby("dataset", sort=False)
+table = by_set.size().rename("questions").to_frame()
+table["mean |C − μ|"] = by_set["distance"].mean()
+table["0.1 < μ < 0.9"] = by_set["mu"].agg(
+    lambda each: each.between(0.1, 0.9, inclusive="neither").mean()
+)
+table["correctness variance"] = by_set.apply(
+    lambda own: correctness_variance(
+        own["correct"], own["total"], corrected=True
+    )
+)
+
 # %% label="targets-distance" paper=["figure-11", "appendix-e", "section-4.1"] evidence=["measured"] reads=["verdicts"]
 # needs samples
-counts = results["correct"], results["total"]
-between = ((mu > 0.1) & (mu < 0.9)).groupby("dataset", sort=False).mean()
-by_set = results.groupby("dataset", sort=False)
-table = pd.DataFrame(
-    {
-        "questions": by_set.size(),
-        "mean |C − μ|": distance.groupby("dataset", sort=False).mean(),
-        "0.1 < μ < 0.9": between,
-        "correctness variance": by_set.apply(
-            lambda q: correctness_variance(
-                q["correct"], q["total"], corrected=True
-            )
-        ),
-    }
-)
-evidence = (
-    "simulated" if load_model(model).engine == "simulated" else "measured"
-)
-tables.show(
-    table,
-    "How far the two targets lie apart.",
-    evidence=evidence,
-    **{"0.1 < μ < 0.9": "{:.0%}"},
-)
+evidence = "simulated" if model == "simulated" else "measured"
+tables.show(table, "How far the two targets lie apart.", evidence=evidence)
 
 # %% [markdown]
 # ## Every model on every data set
@@ -198,37 +191,24 @@ notebook.glue(nearest=nearest, farthest=farthest)
 # correctness. On counts this is an identity, so the last column may hold nothing but rounding.
 # [The theorems, on data](20_theorems.ipynb) goes on from here.
 
-# %% label="targets-theorem-2" paper=["theorem-2"] evidence=["measured"] reads=["verdicts", "confidences"]
+# %%
 # needs samples
 parts = {}
 for name in results.columns.drop(["correct", "total"]):
-    asked = results.loc[[results.index[0][0]]].dropna(subset=[name])
-    confidence, counts = asked[name], (asked["correct"], asked["total"])
-    response, variance = (
-        expected_response_brier(confidence, *counts),
-        correctness_variance(*counts),
-    )
-    capability = capability_brier(confidence, *counts)
-    parts[name] = (
-        response,
-        variance,
-        capability,
-        capability - (response - variance),
-    )
-columns = [
-    "expected response Brier",
-    "correctness variance",
-    "capability Brier",
-    "gap",
-]
-identity = pd.DataFrame.from_dict(
-    parts, orient="index", columns=columns
-).rename_axis("method")
+    asked = results.loc[[widest]].dropna(subset=[name])
+    counts = asked["correct"], asked["total"]
+    response = expected_response_brier(asked[name], *counts)
+    capability = capability_brier(asked[name], *counts)
+    variance = correctness_variance(*counts)
+    gap = capability - (response - variance)
+    parts[name] = response, variance, capability, gap
+
+# %% tags=["hide-input"] label="targets-theorem-2" paper=["theorem-2"] evidence=["measured"] reads=["verdicts", "confidences"]
+# needs samples
+columns = ["response Brier", "correctness variance", "capability Brier", "gap"]
+identity = pd.DataFrame(parts, index=columns).T.rename_axis("method")
 tables.show(
-    identity,
-    "Both sides of theorem 2.",
-    evidence=evidence,
-    gap="{:.0e}",
+    identity, "Both sides of theorem 2.", evidence=evidence, gap="{:.0e}"
 )
 
 # %% [markdown]

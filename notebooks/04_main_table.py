@@ -7,158 +7,352 @@
 # ---
 
 # %% [markdown]
-# # Main table
+# # The main table: which confidence is closest to the expected accuracy?
 #
-# Reproduces table 2 of the paper: the capability Brier score of every method on every data set.
-#
-# - **You will learn** which methods match expected accuracy, and which differences the data can support.
-# - **You need** nothing but this repository: no GPU, no network. It takes seconds. For your own model:
-#   `papermill notebooks/04_main_table.ipynb out.ipynb -p model NAME`.
+# Every confidence of one model is scored against the expected accuracy of its question, on every data set: table 2 and
+# section 4.3 of the paper.
 
-# %% tags=["parameters"]
+# %% tags=["parameters", "hide-input"]
 model: str = "smollm2-135m"  # one of `capcal models`
-store: str = "runs/recorded"  # run store, from the root
+store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
-seed: int = 0  # of all that is drawn here
+seed: int = 0  # of the resampling behind the intervals
+
+# %% tags=["hide-input"]
+import warnings
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from capcal_lib.book import notebook, style, tables
+from capcal_lib.manifests import load_dataset
+from capcal_lib.metrics import (
+    FewQuestionsWarning,
+    cross_fitted,
+    isotonic_split,
+    mean_interval,
+)
+from capcal_lib.probes import predict
+from capcal_lib.reported import load_reported
+from capcal_lib.results import (
+    brier_terms,
+    describe_runs,
+    load_results,
+    methods,
+    score,
+)
+
+# %% tags=["hide-input"]
+notebook.check_parameters(globals())
+style.set_style()
+warnings.simplefilter("ignore", FewQuestionsWarning)  # daggers say it
+runs = notebook.open_store(store)
+data = describe_runs(runs, model, k_eval=k_eval)
+results = load_results(runs, model, k_eval=k_eval)
+results = results.join(predict(runs, model))
+printed = (
+    load_reported("main")
+    .query("model == @model")
+    .rename(columns={"value": "brier"})
+)
+notebook.about(model, data)
+
+# %% [markdown] needs="paper"
+# ## As the paper prints it
+#
+# Leaving the oracles aside, the lowest printed score is that of a probe on {glue:text}`probe_sets` of
+# {glue:text}`printed_sets` data sets, {glue:text}`own_sets` of them in-distribution. *Uniform random*, which knows
+# nothing, is beaten by {glue:text}`beaten` of {glue:text}`cells` scores.
+
+# %% tags=["remove-cell"]
+# needs paper
+competing = printed[~printed["method"].str.startswith("Oracle")].iloc[
+    ::-1
+]  # of equal scores the paper marks the lower row
+place = competing.groupby("dataset")["brier"].rank(method="first")
+printed["printed"] = place.map({1: "best", 2: "second"}).reindex(printed.index)
+reasons = model == "gpt-oss-20b"  # L: as many tokens as an answer
+known = {
+    "Uniform random": "N/A",
+    "Verbalized confidence": "L",
+    "P(True)": "L" if reasons else "1",
+}
+printed["cost"] = [
+    known.get(name, "<1" if name.startswith("Probe") else "–")
+    for name in printed["method"]
+]
+
+# %% tags=["remove-cell"]
+# needs paper
+best = printed[printed["printed"] == "best"]
+shifts = [
+    style.shift(*pair)
+    for pair in zip(best["method"], best["dataset"], strict=True)
+]
+uniform = printed[printed["method"] == "Uniform random"].set_index("dataset")[
+    "brier"
+]
+others = competing[competing["method"] != "Uniform random"]
+notebook.glue(
+    printed_sets=len(best),
+    probe_sets=sum(map(bool, shifts)),
+    own_sets=shifts.count(style.IN_DISTRIBUTION),
+)
+notebook.glue(
+    beaten=int((others["brier"] < others["dataset"].map(uniform)).sum()),
+    cells=len(others),
+)
+
+# %% tags=["hide-input"] label="main-reported" paper=["table-2"] evidence=["reported"] reads=["main"]
+# needs paper
+tables.show_scores(
+    printed,
+    "Capability Brier score as printed (lower is better). L: the length of an answer.",
+    digits=4,
+    evidence="reported",
+)
+
+# %% [markdown] needs="paper"
+# The scores are plug-in scores without intervals, on samples that were not published. The same numbers as a figure:
+
+
+# %% tags=["hide-input"]
+def labelled(table):
+    """Name the probes by their shift, and the data sets by their titles."""
+    pairs = list(zip(table["method"], table["dataset"], strict=True))
+    shifts = [style.shift(*pair) for pair in pairs]
+    return table.assign(
+        label=[
+            f"Probe, {far}" if far else name
+            for far, (name, _) in zip(shifts, pairs, strict=True)
+        ],
+        color=[style.method_color(*pair) for pair in pairs],
+        title=[load_dataset(name).title for _, name in pairs],
+    ).reset_index(drop=True)
+
+
+# %% tags=["hide-input"]
+def dot_plot(table):
+    """Draw a row a data set and a dot a method; ticks are the baselines."""
+    table = labelled(table)
+    fixed = table["method"].isin(["Uniform random", "Oracle RC", "Oracle CC"])
+    look = {"x": "brier", "y": "title", "hue": "label"}
+    look["palette"] = dict(zip(table["label"], table["color"], strict=True))
+    axes = sns.scatterplot(table[~fixed], s=50, **look)
+    sns.scatterplot(table[fixed], marker="|", s=250, linewidth=2, **look)
+    axes.set(xlabel="capability Brier score (lower is better)", ylabel="")
+    axes.figure.set_figheight(1.6 + 0.4 * table["title"].nunique())
+    sns.move_legend(
+        axes, "upper center", bbox_to_anchor=(0.4, -0.15), ncols=3, title=""
+    )
+
+
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "The printed scores. Ticks: Uniform random and the oracles.", "name": "fig-main-reported"}, "image": {"alt": "Dot plot with a row a data set. In-distribution probes lie furthest left on most rows; probes from another domain often lie right of the Uniform random tick."}} paper=["table-2"] evidence=["reported"] reads=["main"]
+# needs paper
+dot_plot(printed)
+
+# %% [markdown] needs="samples"
+# ## As measured here
+#
+# Of {glue:text}`compared` confidences, each on one data set, {glue:text}`better` score significantly better than
+# *Uniform random* and {glue:text}`worse` significantly worse (95 % intervals of the paired difference, each on its own).
+
+# %% tags=["remove-cell"]
+# needs samples
+terms = brier_terms(results)
+gains = {
+    (dataset, name): mean_interval(
+        own["Uniform random"] - own[name], rng=np.random.default_rng(seed)
+    )
+    for dataset, own in terms.groupby(level="dataset")
+    for name in methods(results)
+    if own[name].notna().any()
+}
+notebook.glue(
+    compared=len(gains), better=sum(gain.low > 0 for gain in gains.values())
+)
+notebook.glue(worse=sum(gain.high < 0 for gain in gains.values()))
+
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "Corrected capability Brier score of every method. Ticks: Uniform random and the oracles.", "name": "fig-scores"}, "image": {"alt": "Dot plot with a row a data set. Response consistency and in-distribution probes lie left of Uniform random on nearly every row; verbalized confidence and P(True) on few."}} paper=["table-2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# needs samples
+scores = score(results, seed=seed)
+dot_plot(scores.reset_index())
+
+# %% [markdown] needs="samples"
+# A score is the mean over questions, with its 95 % interval for questions like these. Probes are the tuned linear
+# probe; the name says which questions it was trained on.
+
+# %% tags=["hide-input"] label="main-scores" paper=["table-2", "section-4.3.2", "equation-7", "equation-11"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# needs samples
+evidence = data["evidence"].iloc[0]
+tables.show_scores(
+    scores,
+    "Corrected capability Brier score (lower is better).",
+    evidence=evidence,
+)
+
+# %% [markdown] needs="samples"
+# ## How a score is computed
+#
+# A confidence $s$ is compared with $\hat\mu = c/n$, the share of correct samples. The mean squared distance is the
+# *plug-in* score, which the paper uses:
 
 # %%
-from capcal_lib.book import figures, notebook
-from capcal_lib.results import diagnosis, tables
+# needs samples
+mu = results["correct"] / results["total"]
+distance = results[methods(results)].sub(mu, axis="index") ** 2
+plug_in = distance.groupby(level="dataset", sort=False).mean()
 
-study = notebook.open_study(globals())
-study
+# %% [markdown] needs="samples"
+# But $\hat\mu$ is itself noisy, with variance $\mu(1-\mu)/n$, and the plug-in score adds that variance to every method
+# alike. An unbiased estimate of it, question by question, is $\hat\mu(1-\hat\mu)/(n-1)$; subtracting it gives the
+# *corrected* score.
 
-# %% [markdown]
-# ## What is behind this page
+# %%
+# needs samples
+noise = (mu * (1 - mu) / (results["total"] - 1)).where(results["total"] > 1)
+corrected = (
+    distance.sub(noise, axis="index")
+    .groupby(level="dataset", sort=False)
+    .mean()
+)
+difference = (
+    (scores["brier"].unstack()[methods(results)] - corrected).abs().max().max()
+)
+notebook.glue(difference=float(difference))
+
+# %% [markdown] needs="samples"
+# That is all that `score` computes before its intervals: the largest difference from the table above is
+# {glue:text}`difference:.0e`. By the paper's protocol scores are plug-in, and a missing confidence counts as 0.5:
+
+# %% tags=["hide-input"] label="main-plug-in" paper=["table-2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# needs samples
+tables.show_scores(
+    score(results, seed=seed, protocol="paper"),
+    "Plug-in score, missing as 0.5.",
+    evidence=evidence,
+)
+
+# %% [markdown] needs="samples"
+# ## Expected accuracy
+#
+# The scores depend on how much $\mu$ differs between questions. Its mean is the accuracy that a benchmark reports.
 
 # %% label="main-overview" paper=["table-4", "appendix-b.3", "section-4.3", "section-4.3.1"] evidence=["measured"] reads=["verdicts"]
+# needs samples
+means = {
+    name: mean_interval(own, rng=np.random.default_rng(seed))
+    for name, own in mu.groupby(level="dataset", sort=False)
+}
+accuracy = pd.DataFrame(means, index=["mean μ", "low", "high"]).T.rename_axis(
+    "dataset"
+)
+accuracy.insert(0, "questions", data["questions"])
 tables.show(
-    tables.overview(study.evaluations, study.rng),
-    "Questions, samples and expected accuracy.",
+    accuracy, "Mean expected accuracy, 95 % interval.", evidence=evidence
 )
 
-# %% [markdown]
-# ## Scores
-#
-# Each cell is the corrected capability Brier score, lower is better, with its 95 % bootstrap interval over questions
-# (over subjects, where a data set comes in subjects).
-# **Bold** is the lowest score, if the paired intervals say that every other method is worse on the same questions;
-# otherwise all that cannot be told from the lowest are marked *tie*. Next to a sure best, the sure second is underlined.
-# The oracles know the answers and do not compete. A probe's cell is tinted by how far its training questions are from
-# the column:
-# [in-domain in-distribution]{.in-domain-in-distribution}, [in-domain out-of-distribution]{.in-domain-out-of-distribution}
-# or [out-of-domain]{.out-of-domain}. A share of missing confidences stands in the cell; the score is over the others.
+# %% [markdown] needs="paper"
+# ## Expected accuracy as printed
 
-# %% label="main-scores" paper=["table-2", "section-4.3.2", "equation-7", "equation-11"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-scores = tables.main_table(study.evaluations, study.rng)
-tables.show_main(scores, "Corrected capability Brier score.")
-
-# %% mystnb={"figure": {"caption": "Corrected scores with their intervals; green may be the best. Grey: where 95 % of the scores of a perfect estimator would lie.", "name": "fig-scores"}}
-figures.scores(scores)
-
-# %% [markdown]
-# ## With and without what is missing
-#
-# A confidence that a method failed to give is missing: it is counted, and left out of the score.
-
-# %%
-missing = scores["missing"].sum() if len(scores) else 0
-notebook.glue(missing=int(missing))
-
-# %% [markdown]
-# On this page {glue:text}`missing` confidences are missing. The paper scores by the plug-in form, and its code fills
-# what is missing with 0.5. By that rule:
-
-# %% label="main-plug-in" paper=["table-2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-filled = tables.main_table(study.evaluations, study.rng, fallback=0.5)
-tables.show_main(tables.plug_in(filled), "Plug-in score, missing as 0.5.")
-
-# %% [markdown]
-# ## What a score is made of
-#
-# By the best increasing function of the confidence (isotonic, the CORP split), a score is *miscalibration* less
-# *discrimination* plus *uncertainty*. The last is a property of the questions: the variance of $\mu$. A method off on the
-# scale can be mended; one that cannot tell questions apart cannot. A perfect estimator has no miscalibration, and
-# discriminates all there is; the noise of the samples is what it still misses.
-
-# %%
-asked = [one for one in study.evaluations if one.confidences]
-made_of = {one.dataset.title: diagnosis.parts(one, study.rng) for one in asked}
-
-# %% mystnb={"figure": {"caption": "Discrimination against miscalibration; up and to the left is better, and along a diagonal the score stays the same. Dotted: all the discrimination there is. Star: a perfect estimator with as many samples, simulated.", "name": "fig-parts"}}
-figures.parts(made_of)
-
-# %%
+# %% label="main-accuracy-reported" paper=["table-4", "appendix-b.3"] evidence=["reported"] reads=["mean_accuracy"]
+# needs paper
+accuracies = load_reported("mean_accuracy").query("model == @model")
 tables.show(
-    tables.stack(list(made_of.values())[:1]),
-    "What the scores are made of, on the largest data set.",
-    missing="{:.1%}",
+    accuracies[["dataset", "value"]].rename(columns={"value": "mean μ"}),
+    "Mean expected accuracy as printed.",
+    digits=4,
+    evidence="reported",
 )
 
-# %% [markdown]
-# ## Can it be mended?
+# %% [markdown] needs="samples"
+# ## Brier decomposition
 #
-# Each method is recalibrated by an isotonic map, a logistic one (Platt) and a temperature, learned on four fifths of the
-# questions and applied to the rest, in turn: no question is scored by a map that has seen it.
+# By the best increasing function of the confidence (isotonic regression), a score is *miscalibration* less
+# *discrimination* plus *uncertainty*, the variance of $\mu$ over questions. Recalibration fixes miscalibration, not poor
+# discrimination. On the largest data set:
 
 # %%
-mended = [diagnosis.recalibrated(one, study.rng) for one in asked]
+# needs samples
+largest = results.loc[[data.index[0]]].query("total > 1")
+split = {}
+for name in methods(results):
+    asked = largest.dropna(subset=[name])
+    if len(asked):
+        split[name] = isotonic_split(
+            asked[name], asked["correct"], asked["total"], corrected=True
+        )
+
+# %% tags=["hide-input"]
+# needs samples
+made_of = pd.DataFrame.from_dict(split, orient="index").rename_axis("method")
 tables.show(
-    tables.stack(mended[:1]),
-    "Recalibration on the largest data set (below 0 it helps).",
-    empty="no confidences to recalibrate",
-    missing="{:.1%}",
+    made_of,
+    f"Brier decomposition on {data['title'].iloc[0]}.",
+    evidence=evidence,
 )
 
+# %% [markdown] needs="samples"
+# ## Does recalibration help?
+#
+# An increasing map learned on four fifths of the questions is applied to the last fifth, in turn, so that no question
+# is scored by a map that has seen it.
+
 # %%
-sure = [word for table in mended for word in table.get("for sure", [])]
-notebook.glue(
-    maps=len(sure), lower=sure.count("lower"), higher=sure.count("higher")
+# needs samples
+rng = np.random.default_rng(seed)
+counts = largest["correct"], largest["total"]
+recalibrated = {
+    name: cross_fitted(largest[name], *counts, method="isotonic", rng=rng)
+    for name in split
+    if largest[name].notna().all()
+}
+again = largest[["correct", "total"]].assign(**recalibrated)
+change = pd.DataFrame(
+    {
+        "before": scores.loc[data.index[0], "brier"],
+        "after": score(again).loc[data.index[0], "brier"],
+    }
 )
-
-# %% [markdown]
-# Over all data sets, {glue:text}`lower` of {glue:text}`maps` recalibrations lower the score for sure, and
-# {glue:text}`higher` raise it for sure.
-#
-# ## What would settle it
-#
-# A difference between two methods is noisy because questions differ and because $\hat\mu$ is an estimate. The data tell
-# the two apart, and with them how many questions, at how many samples each, would show a difference of the size found
-# here with a chance of 80 %.
-
-# %%
 tables.show(
-    tables.stack([diagnosis.settling(one, study.rng) for one in asked[:1]]),
-    "What would settle each comparison with the lowest score, on the largest data set.",
-    empty="fewer than two methods to compare",
-    **diagnosis.FORMATS,
-)
-
-# %% [markdown]
-# Where *from samples* is small, more samples of the same questions buy nothing: ask more questions. *inf* says that no
-# number of samples of these questions alone is likely to do.
-#
-# ## What the paper reports
-#
-# These are the paper's printed numbers: plug-in scores without intervals, on the paper's own samples, which were not
-# published. Bold and underlined are the lowest two as printed; no interval supports it.
-
-# %% label="main-reported" paper=["table-2"] evidence=["reported"] reads=["main"]
-printed = study.model.name if study.reported else "gpt-oss-20b"
-tables.show_main(
-    tables.reported_main(printed),
-    f"As printed in the paper of {printed}.",
+    change.loc[list(recalibrated)].rename_axis("method"),
+    "Corrected score before and after recalibration.",
+    evidence=evidence,
 )
 
 # %% [markdown]
 # ## Summary
 #
-# - A score without an interval does not rank methods; with paired intervals, several are often tied.
-# - Compare with *Uniform random* before comparing methods with each other: some do not beat it.
+# - Compare with *Uniform random* before comparing methods with each other: not every method beats it everywhere.
+# - A score without an interval does not rank methods; several are often not significantly worse than the best.
 # - Oracle RC shows what a single graded sample is worth as a confidence.
 #
 # ## Exercises
 #
-# 1. Which method would you choose for this model if an estimate may cost at most one token?
-# 2. Compare the plug-in and the corrected scores. Why is their difference the same for every method in a column?
-# 3. Which probe's training set transfers best to a data set of another domain?
+# **1 (easy).** Why is the difference between the plug-in and the corrected score the same for every method without
+# missing confidences? *Hint:* which symbol does not stand in what is subtracted?
+
+# %% tags=["hide-cell", "solution"]
+# needs samples
+shared = (plug_in - corrected).loc[
+    :, results[methods(results)].notna().all()
+]  # the noise of mu_hat has no s in it
+assert (
+    np.ptp(shared.dropna(axis="columns").to_numpy(), axis=1).max(initial=0)
+    < 1e-12
+)
+
+# %% [markdown]
+# **2 (medium).** What does *Uniform random* score where $\mu$ is always 0 or 1, and what where $\mu$ is always one half?
+# *Hint:* it scores $1/3 - \mu(1-\mu)$ on average.
+
+# %% tags=["hide-cell", "solution"]
+{mu: round(1 / 3 - mu * (1 - mu), 3) for mu in (0, 0.5, 1)}
+
+# %% [markdown]
+# **3 (hard).** The best constant confidence is the mean of $\mu$. What does it score, and which methods beat it?
+# *Hint:* the score of a constant at the mean is the *uncertainty* of the decomposition.
+
+# %% tags=["hide-cell", "solution"]
+# needs samples
+made_of["score"].lt(made_of["uncertainty"]).rename("beats the best constant")

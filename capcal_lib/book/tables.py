@@ -5,6 +5,7 @@ from base64 import b64encode
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import groupby
 from typing import Any, Literal, get_args
 
 import pandas as pd
@@ -108,14 +109,16 @@ def show_scores(
     """Draw scores as a row a method and a column a data set, each with its interval below it.
 
     The lowest score of a data set is bold where it is significantly lower than all others; where several may be the
-    best they are marked ``≈``. Oracles do not compete. Cells of probes are tinted by shift.
+    best they are marked ``≈``. Oracles do not compete. Cells of probes are tinted by shift. The data sets stand under
+    their domains.
 
     Parameters
     ----------
     scores
         As ``results.score`` gives it: one row a (dataset, method), as columns or as the index, and ``brier``; where
         they are there, also ``low`` and ``high``, ``may_be_best``, ``missing`` and ``questions``, ``few``, and
-        ``evidence``.
+        ``evidence``. A column ``cost`` stands beside the methods; ``printed``, "best" or "second", is shown as papers
+        print it, bold or underlined.
     caption, digits, evidence
         As in :func:`show`.
 
@@ -140,17 +143,28 @@ def show_scores(
         (row["method"], row["dataset"]): _score(row, digits, row["dataset"] in alone, row["dataset"] in known)
         for row in table.to_dict("records")
     }
-    heads = [_head("Method", False)]
+    costs = dict(zip(table["method"], table["cost"], strict=True)) if "cost" in table else {}
+    heads = [_head("Method", False), *([_head("Cost", True)] if costs else [])]
+    above = _domains([known[name].domain if name in known else "" for name in datasets], before=len(heads))
     heads += [_head(known[name].title if name in known else str(name), True) for name in datasets]
-    rows = [
-        _row([("", escape(str(method))), *(cells.get((method, name), ("number", "–")) for name in datasets)])
-        for method in methods
-    ]
+    rows = []
+    for method in methods:
+        cost = [("number", escape(str(costs[method])))] if costs else []
+        scored = [cells.get((method, name), ("number", "–")) for name in datasets]
+        rows.append(_row([("", escape(str(method))), *cost, *scored]))
     width = METHOD_REM + SCORE_REM * len(datasets)
-    shown = _figure(
-        heads, rows, caption, _marks(table, caption, evidence), table, "scores", f" style='width:{width:.1f}rem'"
-    )
+    marks = _marks(table, caption, evidence)
+    shown = _figure([*above, *heads], rows, caption, marks, table, "scores", f" style='width:{width:.1f}rem'")
     return Html(shown.html.replace("</figure>", f"{_legend(table, cells.values())}</figure>"))
+
+
+def _domains(domains: Sequence[str], before: int) -> list[str]:
+    """Return the head row that names the domain of neighbouring columns; none where all are of one domain."""
+    if len(set(domains)) < 2:
+        return []
+    spans = [(domain, len(list(same))) for domain, same in groupby(domains)]
+    cells = [f"<th scope='colgroup' colspan='{span}'>{escape(domain or 'other')}</th>" for domain, span in spans]
+    return [f"<td colspan='{before}'></td>", *cells, "</tr><tr>"]
 
 
 def _marks(table: pd.DataFrame, caption: str, evidence: str | Sequence[str] | None) -> list[str]:
@@ -217,6 +231,9 @@ def _score(row: Mapping[Hashable, Any], digits: int, alone: bool, known: bool) -
     if row.get("may_be_best") and row["method"] not in NOT_COMPETING:
         css.append("best" if alone else "may-be-best")
         text = f"<strong>{text}</strong>" if alone else f"≈ {text}"
+    if row.get("printed") in ("best", "second"):
+        tag = "strong" if row["printed"] == "best" else "u"
+        text = f"<{tag}>{text}</{tag}>"
     if (far := shift(str(row["method"]), str(row["dataset"])) if known else None) is not None:
         css.append(far.replace(" ", "-"))
     if not _missing(row.get("low")):
@@ -231,8 +248,10 @@ def _legend(table: pd.DataFrame, cells: Iterable[tuple[str, str]]) -> str:
     css = " ".join(names for names, _ in cells).split()
     said = ["in brackets: 95 % interval"] if "low" in table and table["low"].notna().any() else []
     said += ["†: a few questions carry it, and it may be too narrow"] if "few" in table and table["few"].any() else []
+
     said += ["<strong>bold</strong>: significantly lower than every other method"] if "best" in css else []
     said += ["≈: not significantly worse than the lowest"] if "may-be-best" in css else []
+    said += ["bold and underlined: lowest and second lowest, as printed"] if "printed" in table else []
     shifts = [f"<span class='{name}'>{far}</span>" for far in SHIFTS if (name := far.replace(" ", "-")) in css]
     said += [f"probes: {', '.join(shifts)}"] if shifts else []
     text = "; ".join(said)

@@ -130,7 +130,7 @@ def test_the_page_has_a_row_an_item_and_only_links_to_pages_of_the_book() -> Non
         assert page.count(f"* - **{item.number}** ") == 1
     for target in re.findall(r"\]\(\.\./notebooks/([^)#]*)\.ipynb", page):
         assert target in {*PAGES.values(), *REPORTED.values()}
-    assert f"notebooks/{REPORTED['04_main_table']}.ipynb#what-the-paper-reports" in page
+    assert f"notebooks/{REPORTED['04_main_table']}.ipynb#as-the-paper-prints-it" in page
     assert page.count(":::{list-table}") == page.count("\n:::\n")
 
 

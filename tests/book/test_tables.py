@@ -113,10 +113,12 @@ SCORES = pd.DataFrame(
 
 
 def test_scores_are_a_row_a_method_and_a_column_a_data_set_by_domain() -> None:
-    [table] = read_back(show_scores(SCORES, "Scores.", evidence="measured"))
-    assert table.columns.tolist() == ["Method", "TriviaQA", "MMLU", "mine"]
-    assert table["Method"].tolist() == ["Uniform random", "P(True)", "Probe (GSM8K)", "Oracle CC"]
-    assert pd.isna(table["TriviaQA"][2])
+    page = BeautifulSoup(show_scores(SCORES, "Scores.", evidence="measured").html, "html.parser")
+    assert [head.text for head in page.select("th[scope=colgroup]")] == ["factual knowledge", "general exams", "other"]
+    assert [head.text for head in page.select("th[scope=col]")] == ["Method", "TriviaQA", "MMLU", "mine"]
+    heads = [head.text for head in page.select("th[scope=row]")]
+    assert heads == ["Uniform random", "P(True)", "Probe (GSM8K)", "Oracle CC"]
+    assert page.select("tbody tr")[2].select("td")[0].text == "–"
 
 
 def test_bold_is_only_who_is_best_alone() -> None:
@@ -148,3 +150,21 @@ def test_a_probe_is_tinted_by_its_shift_and_the_legend_says_so() -> None:
     html = show_scores(SCORES.set_index(["dataset", "method"]), "Scores.", evidence="measured").html
     assert "<td class='number out-of-domain'>0.300" in html
     assert html.endswith("probes: <span class='out-of-domain'>out-of-domain</span>.</p></figure>")
+
+
+def test_printed_scores_stand_under_their_domains_with_costs_and_marks() -> None:
+    rows = [
+        ("P(True)", "gsm8k", 0.25, "1", "second"),
+        ("P(True)", "mmlu", 0.125, "1", "best"),
+        ("Probe (GSM8K)", "gsm8k", 0.0625, "<1", "best"),
+        ("Probe (GSM8K)", "mmlu", 0.5, "<1", ""),
+    ]
+    table = pd.DataFrame(rows, columns=["method", "dataset", "brier", "cost", "printed"])
+    html = show_scores(table, "As printed.", digits=4, evidence="reported").html
+    assert "<th scope='colgroup' colspan='1'>mathematical reasoning</th>" in html
+    assert "<td class='number'>&lt;1</td>" in html
+    assert "<strong>0.0625</strong>" in html
+    assert "<u>0.2500</u>" in html
+    assert "bold and underlined" in html.lower()
+    one = show_scores(table[table["dataset"] == "mmlu"], "One domain.", evidence="reported").html
+    assert "colgroup" not in one
