@@ -529,10 +529,10 @@ def _csv(lines: Iterable[str]) -> Iterator[Row]:
 
 
 def _hub_rows(manifest: Dataset, entry: Split) -> Iterable[Row]:
-    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # no line for every retry
     try:
         from datasets import load_dataset as load_from_hub
 
+        logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # no line for every retry
         return load_from_hub(entry.hub, entry.config, split=entry.hub_split, revision=entry.revision)
     except Exception as error:  # the library raises dozens of kinds of its own and of its HTTP client's
         reason = " ".join(str(error).split())[:200]
