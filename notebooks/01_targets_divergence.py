@@ -141,7 +141,7 @@ tables.show(table, "How far the two targets lie apart.", evidence=evidence)
 # but its baseline gives them away: *Uniform random* scores $1/3 - \hat\mu(1-\hat\mu)$ on average (section 4.2), so the
 # mean distance is twice one third less that score.
 
-# %%
+# %% tags=["hide-input"]
 printed = load_reported("main").query("method == 'Uniform random'")
 reported = printed.assign(
     distance=2 * (1 / 3 - printed["value"]), evidence="reported"

@@ -32,6 +32,8 @@ from capcal_lib.metrics import (
     isotonic_split,
     mean_interval,
 )
+
+# %% tags=["hide-input"]
 from capcal_lib.probes import predict
 from capcal_lib.reported import load_reported
 from capcal_lib.results import (
@@ -42,7 +44,6 @@ from capcal_lib.results import (
     score,
 )
 
-# %% tags=["hide-input"]
 notebook.check_parameters(globals())
 style.set_style()
 warnings.simplefilter("ignore", FewQuestionsWarning)  # daggers say it
@@ -216,6 +217,9 @@ corrected = (
     .groupby(level="dataset", sort=False)
     .mean()
 )
+
+# %% tags=["remove-cell"]
+# needs samples
 difference = (
     (scores["brier"].unstack()[methods(results)] - corrected).abs().max().max()
 )
@@ -238,7 +242,7 @@ tables.show_scores(
 #
 # The scores depend on how much $\mu$ differs between questions. Its mean is the accuracy that a benchmark reports.
 
-# %% label="main-overview" paper=["table-4", "appendix-b.3", "section-4.3", "section-4.3.1"] evidence=["measured"] reads=["verdicts"]
+# %% tags=["hide-input"] label="main-overview" paper=["table-4", "appendix-b.3", "section-4.3", "section-4.3.1"] evidence=["measured"] reads=["verdicts"]
 # needs samples
 means = {
     name: mean_interval(own, rng=np.random.default_rng(seed))
@@ -255,7 +259,7 @@ tables.show(
 # %% [markdown] needs="paper"
 # ## Expected accuracy as printed
 
-# %% label="main-accuracy-reported" paper=["table-4", "appendix-b.3"] evidence=["reported"] reads=["mean_accuracy"]
+# %% tags=["hide-input"] label="main-accuracy-reported" paper=["table-4", "appendix-b.3"] evidence=["reported"] reads=["mean_accuracy"]
 # needs paper
 accuracies = load_reported("mean_accuracy").query("model == @model")
 tables.show(
@@ -298,7 +302,7 @@ tables.show(
 # An increasing map learned on four fifths of the questions is applied to the last fifth, in turn, so that no question
 # is scored by a map that has seen it.
 
-# %%
+# %% tags=["hide-input"]
 # needs samples
 rng = np.random.default_rng(seed)
 counts = largest["correct"], largest["total"]
