@@ -1,6 +1,6 @@
 """Grade generated responses, hostile and ordinary, of every kind, and count that nothing is lost.
 
-Every response must get exactly one verdict by each grader, in order, with an answer of bounded length wherever it is
+Every response must get exactly one verdict, in order, with an answer of bounded length wherever it is
 one of ``correct`` and ``incorrect``; a text that is graded twice must get the same verdict; and nothing may crash.
 
     python benchmarks/fuzz_grading.py [--responses 100000] [--seed 0] [--batch 5000]
@@ -15,7 +15,6 @@ from collections import Counter
 
 from capcal_lib.grading import Verdict, grade_many
 from capcal_lib.grading.latex import LONGEST
-from capcal_lib.grading.second import second_opinion
 from capcal_lib.manifests import KINDS, Kind
 from capcal_lib.questions import Answer
 
@@ -42,7 +41,8 @@ HOSTILE = [
         r"\S+",
         r"""\boxed{ \fbox{ { } \ $ $$ ^ _ ( ) [ ] | ! & \\ % # ~ \frac \sqrt \left \right \text{ \over \choose \log_
         \sin \binom \pm \cup \begin{pmatrix} \end{pmatrix} \infty \int \sum_{n=1}^{9999} \mathbb{R} \{ \} \mid
-        9^{9^{9^9}} 10000000! (9!)! 1e999999999 2^{9999} __import__('os').system('true') ().__class__.__bases__[0]
+        9^{9^{9^9}} 10000000! \setminus \lfloor \rfloor
+        ** 2**10 (9!)! 1e999999999 2^{9999} __import__('os').system('true') ().__class__.__bases__[0]
         eval(input()) exec('1') {}.format %s%n ;DROP ${7*7} <think> </think> <|channel|>final<|message|>
         <|channel|>analysis<|message|> <|end|> analysis
         assistantfinal [THINK] [/THINK] #### <script>alert(1)</script> ① ½ ٣ 𝟕 ∞ − 🙂 東京""",
@@ -97,17 +97,16 @@ def faults(pairs: list[tuple[str, Answer]], verdicts: list[Verdict]) -> list[str
     return found
 
 
-def fuzz(responses: int, *, seed: int = 0, batch: int = 5_000) -> tuple[Counter[tuple[str, str, str]], list[str]]:
-    """Grade generated responses by both graders; return (grader, kind, verdict) counts, and what went wrong."""
+def fuzz(responses: int, *, seed: int = 0, batch: int = 5_000) -> tuple[Counter[tuple[str, str]], list[str]]:
+    """Grade generated responses; return (kind, verdict) counts, and what went wrong."""
     draw = random.Random(seed)
-    counts: Counter[tuple[str, str, str]] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
     wrong: list[str] = []
     for start in range(0, responses, batch):
         kinds = [draw.choice(KINDS) for _ in range(min(batch, responses - start))]
         pairs = [(response(draw), draw.choice(GOLDS[kind])) for kind in kinds]
         first = grade_many(pairs)
-        second = [second_opinion(text, answer) for text, answer in pairs]
-        wrong += faults(pairs, first) + faults(pairs, second)
+        wrong += faults(pairs, first)
         sampled = draw.sample(range(len(pairs)), min(50, len(pairs)))
         again = grade_many([pairs[index] for index in sampled])
         wrong += [
@@ -115,8 +114,7 @@ def fuzz(responses: int, *, seed: int = 0, batch: int = 5_000) -> tuple[Counter[
             for index, verdict in zip(sampled, again, strict=True)
             if verdict != first[index] and "not_scored" not in (verdict.verdict, first[index].verdict)
         ]
-        for name, verdicts in (("first", first), ("second", second)):
-            counts.update((name, kind, verdict.verdict) for kind, verdict in zip(kinds, verdicts, strict=False))
+        counts.update((kind, verdict.verdict) for kind, verdict in zip(kinds, first, strict=False))
     return counts, wrong
 
 
@@ -132,7 +130,7 @@ def main() -> None:
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     for key, number in sorted(counts.items()):
         print(f"{number:>8,}  {' '.join(key)}")
-    lost = 2 * options.responses - sum(counts.values())
+    lost = options.responses - sum(counts.values())
     print(f"{options.responses:,} responses, {lost} lost, {len(wrong)} faults")
     processor = sum(use.ru_utime + use.ru_stime for use in used)
     print(f"{time.perf_counter() - start:.0f} s; {processor:.0f} s of processor time, workers that are done included")

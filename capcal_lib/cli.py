@@ -139,11 +139,7 @@ def grade(
     split: SplitName = None,
     store: Store = LOCAL_RUNS,
     audit: Annotated[
-        Path | None, typer.Option("--audit", metavar="OUT.html", help="Page of what a second grader disputes.")
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Decides which agreements the page shows.")] = 0,
-    labels: Annotated[
-        Path | None, typer.Option("--labels", metavar="LABELS.jsonl", help="What a person said on that page.")
+        Path | None, typer.Option("--audit", metavar="OUT", help="CSV or JSONL of what a second grader disputes.")
     ] = None,
 ) -> None:
     """Grade the samples that have no verdict by the current grader."""
@@ -155,30 +151,15 @@ def grade(
     for (old, new), number in sorted(graded.flipped.items()):
         out.print(f"{number} flipped from {old} to {new}")
     if audit:
-        from capcal_lib.grading.cross_check import second_look
-        from capcal_lib.grading.page import write_page
+        from capcal_lib.grading.cross_check import cross_check, write_disputed
 
-        look = second_look(run, seed=seed)
-        listed = write_page(look, audit)
-        share = look.by_sample
+        disputed, share = cross_check(run)
+        write_disputed(disputed, audit)
         out.print(
             f"two graders disagree on {share.estimate:.2%} [{share.low:.2%}, {share.high:.2%}] of samples; "
-            f"{audit} lists {listed} answers to settle",
+            f"{audit} lists {len(disputed)} disputed answers",
             soft_wrap=True,
         )
-    if labels:
-        from capcal_lib.grading.cross_check import agreement, corrected_accuracy, read_labels
-        from capcal_lib.grading.error import error_from_labels
-
-        table = read_labels(labels)
-        error, accuracy = error_from_labels(table), corrected_accuracy(run, table)
-        for what, estimate, low, high in (
-            ("agreement with the labels", *agreement(table)),
-            ("sensitivity", *error.sensitivity),
-            ("specificity", *error.specificity),
-            ("expected accuracy, corrected for these", *accuracy[:3]),
-        ):
-            out.print(f"{what} {estimate:.2%} [{low:.2%}, {high:.2%}]", highlight=False)
 
 
 @command("judge --model smollm2-135m --dataset triviaqa --judge gpt-oss-20b")

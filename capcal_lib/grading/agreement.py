@@ -68,6 +68,8 @@ def agreement(
     >>> found.rate.estimate, found.kappa
     (0.75, 0.5)
     """
+    from sklearn.metrics import cohen_kappa_score  # slow to import
+
     one, other, questions = (np.asarray(column, dtype=object) for column in (first, second, clusters))
     same_length(first=one, second=other, clusters=questions)
     for verdict in {*one, *other} - set(VERDICTS):
@@ -80,15 +82,9 @@ def agreement(
     return Agreement(
         table=table.reindex(index=VERDICTS, columns=VERDICTS, fill_value=0),
         rate=bootstrap_mean(right == also, rng=rng, level=level, clusters=questions[scored]),
-        kappa=_kappa(right, also),
+        kappa=float(cohen_kappa_score(right, also)) if len({*right, *also}) > 1 else float("nan"),
         left_out=int(np.sum(~scored)),
     )
-
-
-def _kappa(right: npt.NDArray[np.bool_], also: npt.NDArray[np.bool_]) -> float:
-    observed = np.mean(right == also)
-    by_chance = right.mean() * also.mean() + (1 - right.mean()) * (1 - also.mean())
-    return float((observed - by_chance) / (1 - by_chance)) if by_chance < 1 else float("nan")
 
 
 def judge_agreement(folder: Path, judge: str, *, rng: np.random.Generator) -> dict[str, Agreement]:

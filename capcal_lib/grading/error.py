@@ -6,28 +6,29 @@ specificity - 1), the estimator of Rogan and Gladen, "Estimating prevalence from
 American Journal of Epidemiology 107 (1978). Its interval is the adjusted one of Lang and Reiczigel, "Confidence
 limits for prevalence of disease adjusted for estimated sensitivity and specificity", Preventive Veterinary Medicine 113
 (2014): it holds the noise of the samples and that of the labels.
+
+Every ``level`` is the nominal coverage of an interval, between 0 and 1. Malformed counts, other values than those named
+and a level out of range raise ``InputError``; so does a grader whose sensitivity and specificity do not sum to more
+than 1.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from capcal_lib.errors import InputError, unknown
-from capcal_lib.metrics.intervals import Interval, _check_level, _z
+from capcal_lib.errors import InputError
+from capcal_lib.metrics.intervals import Interval
 from capcal_lib.metrics.validation import Floats, as_counts, as_numbers, check_rows, same_length
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True, slots=True)
 class GraderError:
     """Sensitivity and specificity of a grader, with their Jeffreys intervals, and the labels behind each.
 
-    ``right`` and ``wrong`` are effective numbers of labelled answers that are so: of labels with weights w, as many as
-    (sum w)^2 / sum w^2 labels of one weight.
+    ``right`` and ``wrong`` are effective numbers of labelled answers that are so: as many independent labels of one
+    weight would tell as much.
     """
 
     sensitivity: Interval
@@ -46,7 +47,13 @@ class CorrectedMean(NamedTuple):
 
 
 def grader_error(
-    says_correct: ArrayLike, is_correct: ArrayLike, weights: ArrayLike | None = None, *, level: float = 0.95
+    says_correct: ArrayLike,
+    is_correct: ArrayLike,
+    weights: ArrayLike | None = None,
+    *,
+    clusters: ArrayLike | None = None,
+    strata: ArrayLike | None = None,
+    level: float = 0.95,
 ) -> GraderError:
     """Estimate a grader's sensitivity and specificity from labelled answers.
 
@@ -59,74 +66,67 @@ def grader_error(
     weights : array-like of shape (n_labels,), optional
         How many samples each label stands for; alike by default. Where two graders disagree a person labels every
         answer, and where they agree a few: without weights, the few would seem to be all there are.
-    level : float, default=0.95
-        Nominal coverage of the intervals, between 0 and 1.
+    clusters : array-like of shape (n_labels,), optional
+        The question of each label. Labels of many answers to one question say less than their number, since a grader
+        that lacks an alias errs on all of them; without clusters they count as independent.
+    strata : array-like of shape (n_labels,), optional
+        The group that each label was drawn from, such as disputed answers and others, where these were drawn apart.
 
     Raises
     ------
     InputError
-        For other values than these, or where no right answer or no wrong one is labelled.
+        Also where no right answer or no wrong one is labelled.
 
     Notes
     -----
-    The labels count as independent. Labels of many answers to one question say less than their number.
+    The variance of a rate is the sum over strata of W^2 p (1 - p) / (n + 2), where W is the stratum's share of the
+    weight, p its rate with one label of either kind added, and n its effective number of labels: (sum w)^2 / sum w^2,
+    over the variance of totals by question relative to that of independent labels. Where all labels of a stratum say
+    the same nothing is known of that ratio, and the labels of a question count as one.
 
     Examples
     --------
     >>> error = grader_error([1, 1, 1, 0, 0, 0, 0, 1], [1, 1, 1, 1, 0, 0, 0, 0])
-    >>> error.sensitivity.estimate, error.specificity.estimate, error.right
+    >>> error.sensitivity.estimate, error.specificity.estimate, round(error.right, 6)
     (0.75, 0.75, 4.0)
+    >>> round(grader_error([1, 1, 1, 0, 0, 0, 0], [1] * 6 + [0], clusters=list("aaabbbc")).right, 6)
+    2.0
     """
     said, truth = as_numbers("says_correct", says_correct), as_numbers("is_correct", is_correct)
     weight = np.ones(len(said)) if weights is None else as_numbers("weight", weights)
-    same_length(says_correct=said, is_correct=truth, weights=weight)
-    check_rows("says_correct", said, ~np.isin(said, (0, 1)), "but must be 0 or 1 (the first row is 0)")
+    cluster = np.arange(len(said)) if clusters is None else np.asarray(clusters)
+    stratum = np.zeros(len(said)) if strata is None else np.asarray(strata)
+    same_length(says_correct=said, is_correct=truth, weights=weight, clusters=cluster, strata=stratum)
     told = ~np.isnan(truth)
-    check_rows("is_correct", truth, told & ~np.isin(truth, (0, 1)), "but must be 0, 1 or NaN (the first row is 0)")
-    check_rows(
-        "weight", weight, ~((weight >= 0) & (weight < np.inf)), "but must be a number from 0 (the first row is 0)"
-    )
-    found = {}
+    first = "(the first row is 0)"
+    check_rows("says_correct", said, ~np.isin(said, (0, 1)), f"but must be 0 or 1 {first}")
+    check_rows("is_correct", truth, told & ~np.isin(truth, (0, 1)), f"but must be 0, 1 or NaN {first}")
+    check_rows("weight", weight, ~((weight >= 0) & (weight < np.inf)), f"but must be a number from 0 {first}")
+    found = []
     for name, value in (("right", 1), ("wrong", 0)):
         rows = told & (truth == value) & (weight > 0)
         if not rows.any():
             raise InputError(f"no {name} answer is labelled, so the grader's error on them is unknown; label some more")
-        share = float(weight[rows] @ (said[rows] == value) / weight[rows].sum())
-        size = float(weight[rows].sum() ** 2 / (weight[rows] ** 2).sum())
-        found[name] = _jeffreys(share, size, level), size
-    return GraderError(found["right"][0], found["wrong"][0], found["right"][1], found["wrong"][1])
+        found.append(_rate(said[rows] == value, weight[rows], cluster[rows], stratum[rows]))
+    (sensitivity, right), (specificity, wrong) = found
+    return GraderError(_jeffreys(sensitivity, right, level), _jeffreys(specificity, wrong, level), right, wrong)
 
 
-def error_from_labels(labels: "pd.DataFrame", *, grader: str = "first", level: float = 0.95) -> GraderError:
-    """Estimate a grader's error from a table of answers that a person has labelled.
-
-    Parameters
-    ----------
-    labels : DataFrame
-        One row an answer: a column with the grader's verdict; ``correct``, 1 or 0, or NaN where the person could not
-        tell; and ``weight``, how many samples the row stands for.
-    grader : str, default="first"
-        The column of verdicts. Rows that the grader did not score are left out: they are in no accuracy either.
-    level : float, default=0.95
-        Nominal coverage of the intervals, between 0 and 1.
-
-    Raises
-    ------
-    InputError
-        For a missing column, and as for :func:`grader_error`.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> rows = [("correct", 1, 20), ("incorrect", 1, 5), ("no_answer", 0, 9), ("not_scored", 1, 2)]
-    >>> error_from_labels(pd.DataFrame(rows, columns=["first", "correct", "weight"])).sensitivity.estimate
-    0.8
-    """
-    for column in (grader, "correct", "weight"):
-        if column not in labels:
-            raise unknown("column of the labels", column, map(str, labels))
-    scored = labels[labels[grader] != "not_scored"]
-    return grader_error(scored[grader] == "correct", scored["correct"], scored["weight"], level=level)
+def _rate(hits: np.ndarray, weight: Floats, cluster: np.ndarray, stratum: np.ndarray) -> tuple[float, float]:
+    """Return a weighted rate and its effective number of labels."""
+    rate = variance = 0.0
+    for label in np.unique(stratum):
+        rows = stratum == label
+        w, share = weight[rows], weight[rows].sum() / weight.sum()
+        p = w @ hits[rows] / w.sum()
+        _, question = np.unique(cluster[rows], return_inverse=True)
+        apart = w * (hits[rows] - p) if 0 < hits[rows].mean() < 1 else w
+        together = np.bincount(question, apart)
+        size = w.sum() ** 2 / (w @ w) / max(1.0, (together @ together) / (apart @ apart))
+        p = (size * p + 1) / (size + 2)
+        rate += share * p
+        variance += share**2 * p * (1 - p) / (size + 2)
+    return float(np.average(hits, weights=weight)), float(rate * (1 - rate) / variance - 2)
 
 
 def corrected_mu(correct: ArrayLike, total: ArrayLike, error: GraderError, *, level: float = 0.95) -> Floats:
@@ -141,18 +141,11 @@ def corrected_mu(correct: ArrayLike, total: ArrayLike, error: GraderError, *, le
         Correct and scored samples of each question.
     error : GraderError
         Of the grader that counted them.
-    level : float, default=0.95
-        Nominal coverage, between 0 and 1.
 
     Returns
     -------
     ndarray of shape (n_questions, 3)
         Estimate, low and high, all put at 0 or 1 where they lay outside; NaN where no sample is scored.
-
-    Raises
-    ------
-    InputError
-        For malformed counts, or a grader whose sensitivity and specificity do not sum to more than 1.
 
     Examples
     --------
@@ -177,8 +170,6 @@ def corrected_mean(correct: ArrayLike, total: ArrayLike, error: GraderError, *, 
         Correct and scored samples of each question; one without a scored sample is left out.
     error : GraderError
         Of the grader that counted them.
-    level : float, default=0.95
-        Nominal coverage, between 0 and 1.
 
     Returns
     -------
@@ -188,7 +179,7 @@ def corrected_mean(correct: ArrayLike, total: ArrayLike, error: GraderError, *, 
     Raises
     ------
     InputError
-        As for :func:`corrected_mu`, and where nothing is scored.
+        Also where nothing is scored.
 
     Notes
     -----
@@ -232,7 +223,10 @@ def _rogan_gladen(mean: Floats, error: GraderError) -> Floats:
 
 def _limits(mean: Floats, size: Floats, error: GraderError, level: float) -> tuple[Floats, Floats]:
     """Return Lang and Reiczigel's limits for means of ``size`` samples each; they may lie outside [0, 1]."""
-    z = _z(level)
+    from scipy.special import ndtri  # slow to import
+
+    _check_level(level)
+    z = ndtri((1 + level) / 2)
     right, wrong, size = error.right + 2, error.wrong + 2, size + z**2
     sensitivity = (error.sensitivity.estimate * error.right + 1) / right
     specificity = (error.specificity.estimate * error.wrong + 1) / wrong
@@ -245,6 +239,11 @@ def _limits(mean: Floats, size: Floats, error: GraderError, level: float) -> tup
     half_width = z * np.sqrt(variance) / (sensitivity + specificity - 1)
     middle = middle + 2 * z**2 * (middle * from_right - (1 - middle) * from_wrong)
     return middle - half_width, middle + half_width
+
+
+def _check_level(level: float) -> None:
+    if not 0 < level < 1:
+        raise InputError(f"level must lie between 0 and 1, such as 0.95; got {level!r}")
 
 
 def _check(sensitivity: float, specificity: float) -> None:

@@ -129,28 +129,7 @@ _DISPLAY = re.compile(r"\s*(?:\$\$(.{1,500}?)\$\$|\\\[(.{1,500}?)\\\])", re.DOTA
 _INLINE = re.compile(r"(?:\$([^$]+)\$|\\\((.+?)\\\))(.*)")
 _REMARK = re.compile(r"(?:!|\s\([^()\d]{1,60}\))\s?[.!]?$")
 _SENTENCE_END = re.compile(r"(\S+?)[.!?]\s+(?=\S)|,?\s+because\b|,\s+(?:which|since|as|not|rather|instead)\b")
-_ABBREVIATIONS = frozenset(
-    [
-        "st",
-        "dr",
-        "mr",
-        "mrs",
-        "ms",
-        "jr",
-        "sr",
-        "mt",
-        "ft",
-        "vs",
-        "no",
-        "prof",
-        "gen",
-        "col",
-        "lt",
-        "gov",
-        "capt",
-        "rev",
-    ]
-)
+_ABBREVIATIONS = frozenset(re.findall(r"\w+", "st dr mr mrs ms jr sr mt ft vs no prof gen col lt gov capt rev"))
 
 
 def _phrases(text: str, kind: Kind) -> list[str]:
@@ -204,11 +183,23 @@ _UNSURE = re.compile(
 _STATEMENT = re.compile(r"(?:it|the\s(?:\S+\s){1,6}?of\s(?:\S+\s){1,5}?)\s?is\s(?=\S)", re.IGNORECASE)
 
 
+_BOLD = re.compile(r"(?<![\w)\]}])\*\*(?=\S)(.+?)(?<=\S)\*\*")
+_POWER = r"(?<=[\w)\]}])\*\*(?=[\d({\\-]|[A-Za-z](?![A-Za-z]))|(?<=[\w)\]}]\s)\*\*(?=\s[\w({\\-])"
+_NO_POWER = re.compile(rf"{_POWER}|(\*\*)")
+
+
+def _unbold(text: str) -> str:
+    """Take markdown's bold off: its pairs, and what is left of one; ``x**2`` is a power and stays."""
+    if text.count("**") == 3 and text.startswith("**") and text.endswith("**"):
+        return text[2:-2]  # a power in bold
+    return _NO_POWER.sub(lambda match: "" if match[1] else match[0], _BOLD.sub(r"\1", text))
+
+
 def _bare_line(text: str) -> str | None:
     line = text.strip()
     if "\n" in line or _A_BOX.search(line) or len(line) > BARE_CHARACTERS + 4:  # four asterisks
         return None
-    line = line.replace("**", "").strip("*_` ")
+    line = _unbold(line).strip("*_` ")
     return line if 0 < len(line) <= BARE_CHARACTERS and len(_WORD.findall(line)) <= BARE_WORDS else None
 
 
@@ -289,5 +280,5 @@ def _tidied(value: str, kind: Kind) -> str:
     elif kind == "short":
         text = short.plain(_STATEMENT.sub("", value, count=1) if _STATEMENT.match(value) else value)
     else:
-        text = re.sub(r"(?<![\\.,;])[.,;]{1,9}$", "", " ".join(value.replace("**", "").split()))
+        text = re.sub(r"(?<![\\.,;])[.,;]{1,9}$", "", " ".join(_unbold(value).split()))
     return (text or value)[: LONGEST + 1]

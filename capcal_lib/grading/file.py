@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +11,21 @@ from capcal_lib.grading.grader import check, grade_many
 from capcal_lib.manifests import KINDS
 from capcal_lib.questions import Answer
 
+IDS = ("question_id", "sample_index", "sample")  # of a row, kept as they are
+
 
 def grade_file(in_path: str | Path, out_path: str | Path) -> int:
     """Grade a JSONL file of ``{kind, gold, aliases?, response}`` into one of ``{verdict, extracted, reason}``.
+
+    A row's ``question_id``, ``sample_index`` and ``sample`` go along where it has them.
 
     Parameters
     ----------
     in_path
         Rows to grade, one JSON object a line; further keys are ignored, and so are empty lines.
     out_path
-        Where the verdicts go, one a row in the same order; replaced only when all of them are there.
+        Where the verdicts go, one a row in the same order; replaced only when all of them are there. A regular file
+        other than ``in_path``, or none yet.
 
     Returns
     -------
@@ -43,19 +49,20 @@ def grade_file(in_path: str | Path, out_path: str | Path) -> int:
     {"verdict": "correct", "extracted": "4", "reason": "phrase"}
     """
     source, target = Path(in_path), Path(out_path)
+    if target.exists() and (not target.is_file() or target.resolve() == source.resolve()):
+        raise InputError(f"cannot write {target}: it is the input or no regular file; give another name after --out")
     try:
         lines = source.read_bytes().split(b"\n")
     except OSError as error:
         raise InputError(f"cannot read {source}: {error.strerror}") from None
-    pairs = [_pair(line, f"{source}, line {index}") for index, line in enumerate(lines, 1) if line.strip()]
-    verdicts = grade_many(pairs)
+    rows = [_row(line, f"{source}, line {index}") for index, line in enumerate(lines, 1) if line.strip()]
+    verdicts = grade_many([(response, answer) for _, response, answer in rows])
     partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:
         try:
             with partial.open("w", encoding="utf-8", newline="\n") as out:
-                for verdict in verdicts:
-                    row = {"verdict": verdict.verdict, "extracted": verdict.extracted, "reason": verdict.reason}
-                    out.write(json.dumps(row, ensure_ascii=False) + "\n")
+                for (ids, _, _), verdict in zip(rows, verdicts, strict=True):
+                    out.write(json.dumps(ids | asdict(verdict), ensure_ascii=False) + "\n")
             partial.replace(target)
         finally:
             partial.unlink(missing_ok=True)
@@ -64,7 +71,8 @@ def grade_file(in_path: str | Path, out_path: str | Path) -> int:
     return len(verdicts)
 
 
-def _pair(line: bytes, where: str) -> tuple[str, Answer]:
+def _row(line: bytes, where: str) -> tuple[dict[str, Any], str, Answer]:
+    """Return the names that go along, the response and the right answer."""
     try:
         row: Any = json.loads(line.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
@@ -86,4 +94,4 @@ def _pair(line: bytes, where: str) -> tuple[str, Answer]:
         check(answer)
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
-    return row["response"], answer
+    return {name: row[name] for name in IDS if name in row}, row["response"], answer

@@ -11,7 +11,7 @@ from capcal_lib.grading.latex import LONGEST, too_large
 from capcal_lib.manifests import Kind
 from capcal_lib.questions import Answer
 
-GRADER_VERSION = "2"  # changes whenever a verdict may
+GRADER_VERSION = "3"  # changes whenever a verdict may
 
 Outcome = Literal["correct", "incorrect", "no_answer", "not_scored"]
 
@@ -174,7 +174,9 @@ def _settle_slowly(
 ) -> None:
     questions = [(gold, extracted) for answer, extracted in slow for gold in (answer.gold, *answer.aliases)]
     distinct = list(dict.fromkeys(questions))
-    replies = dict(zip(distinct, pool.settle(distinct, workers=workers, time_limit=time_limit), strict=True))
+    replies = dict(
+        zip(distinct, pool.settle(math.equal_slowly, distinct, workers=workers, time_limit=time_limit), strict=True)
+    )
     for answer, extracted in slow:
         results = [replies[gold, extracted] for gold in (answer.gold, *answer.aliases)]
         reasons = [result for result in results if isinstance(result, str)]

@@ -35,6 +35,10 @@ _CHARACTERS = str.maketrans(
         "∞": r"\infty ",
         "°": r"^\circ ",
         "√": r"\sqrt ",
+        **{
+            mark: rf"\{name} "
+            for mark, name in zip("⌊⌋⌈⌉∖", ("lfloor", "rfloor", "lceil", "rceil", "setminus"), strict=True)
+        },
         "≤": r"\le ",
         "≥": r"\ge ",
         "≠": r"\neq ",
@@ -102,6 +106,10 @@ _SPELLINGS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (rf"\\lbrace{_END}", r"\\{"),
         (rf"\\rbrace{_END}", r"\\}"),
         (rf"\\varnothing{_END}|\\\{{\s*\\\}}", r"\\emptyset"),
+        (rf"\\(?:smallsetminus|backslash){_END}|(?<=[)\]}}])\s?-\s?(?=\\\{{)", r"\\setminus "),
+        (r"\*\*\s{0,3}\(([^()]*)\)", r"^{(\1)}"),  # x**2 is a power
+        (r"\*\*\s{0,3}(-?\s?(?:\d+(?:\.\d+)?|[A-Za-z]))", r"^{\1}"),
+        (r"\*\*", "^"),
         (rf"\\(?:cdot|times|ast){_END}|\*", r"\\cdot "),
         (rf"(?<![A-Za-z\\])(sqrt|pi|infinity|sin|cos|tan|cot|sec|csc|log|ln|theta){_END}", r"\\\1"),
         (rf"\\infinity{_END}", r"\\infty"),
@@ -129,8 +137,8 @@ def clean(text: str) -> str:
 
 
 _TOKEN = re.compile(r"\\begin\s*\{[a-z]+\*?\}|\\end\s*\{[a-z]+\*?\}|\\[A-Za-z]+|\\.|\d+(?:\.\d+)?|\.\d+|[^\s]")
-_OPEN = {"(", "[", "{", r"\{", r"\langle"}
-_CLOSE = {")", "]", "}", r"\}", r"\rangle"}
+_OPEN = {"(", "[", "{", r"\{", r"\langle", r"\lfloor", r"\lceil"}
+_CLOSE = {")", "]", "}", r"\}", r"\rangle", r"\rfloor", r"\rceil"}
 
 
 def tokens(text: str) -> list[str]:

@@ -8,8 +8,10 @@ Decisions, in the order in which an answer is taken apart
   ``7, 5, 3``. ``(a, b)`` and ``[a, b]`` are ordered and keep their brackets: ``(1, 2)`` is neither ``(2, 1)`` nor
   ``[1, 2]`` nor ``\{1, 2\}``. A bare list against a tuple is compared in order. Tuples and open intervals are written
   alike and are not told apart; a column vector is a tuple, a row or any other matrix is not.
-- Unions ``A \cup B`` are unordered. ``-2 \le x < 7`` is ``[-2, 7)``, and ``x > 5`` is ``(5, \infty)``.
-- Labels: ``x = 5``, ``f(x) = 5``, ``x \in A`` equal ``5`` and ``A``; where both have a label it must be the same.
+- Unions ``A \cup B`` are unordered, and differences ``A \setminus B`` taken; over numbers, both are the sets that they
+  stand for. ``-2 \le x < 7`` is ``[-2, 7)``, and ``x > 5`` is ``(5, \infty)``.
+- Labels: ``x = 5``, ``5 = x``, ``f(x) = 5``, ``x \in A`` equal ``5`` and ``A``; where both have a label it must be the
+  same.
 - Equations and inequalities equal one another when one is a multiple of the other, and never equal a value:
   ``3x + 4y + 14 = 0`` is not ``0``.
 - Bases: ``52_8`` equals ``52_{8}`` and nothing without its base, ``52`` included.
@@ -18,15 +20,17 @@ Decisions, in the order in which an answer is taken apart
 - A decimal equals a fraction only when it is exactly that fraction, and never an irrational number.
 
 Scalars that are neither the same text nor numbers are parsed by Math-Verify, with its own stripping of units and its
-rounding switched off, and evaluated to 30 digits at fixed points. That refutes nearly all wrong answers at once and
-settles right ones; where an expression cannot be evaluated, Math-Verify's ``verify`` decides, gold first.
+rounding switched off, and their difference is evaluated: :mod:`capcal_lib.grading.symbolic`.
 Only known commands are let through to the parser; anything else can only match the gold answer's own text.
 """
 
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
+from math import inf
 
 from capcal_lib.grading import number
 from capcal_lib.grading.latex import clean, depths, tokens, too_large
@@ -38,8 +42,8 @@ MOST_ELEMENTS = 50
 class Form:
     """An answer taken apart.
 
-    ``shape`` is ``scalar``, ``word``, ``base``, ``list``, ``set``, ``union``, a pair of brackets such as ``(]``,
-    ``matrix RxC``, or a relation ``=``, ``<``, ``\\le``, ``\\neq`` between two parts.
+    ``shape`` is ``scalar``, ``word``, ``base``, ``list``, ``set``, ``union``, ``minus``, a pair of brackets such as
+    ``(]``, ``matrix RxC``, or a relation ``=``, ``<``, ``\\le``, ``\\neq`` between two parts.
     """
 
     shape: str
@@ -76,7 +80,8 @@ _GREEK = frozenset(
         r"\S+", r"\alpha \beta \gamma \delta \epsilon \theta \lambda \mu \nu \rho \sigma \tau \phi \varphi \omega"
     )
 )
-_KNOWN = {r"\frac", r"\sqrt", r"\pi", r"\cdot", r"\div", r"\binom", *_FUNCTIONS, *_GREEK}
+_FLOORS = {r"\lfloor", r"\rfloor", r"\lceil", r"\rceil"}
+_KNOWN = {r"\frac", r"\sqrt", r"\pi", r"\cdot", r"\div", r"\binom", *_FLOORS, *_FUNCTIONS, *_GREEK}
 
 
 def read(text: str) -> Form | None:
@@ -112,8 +117,10 @@ def _read(text: str, *, nested: bool) -> Form:
     levels = depths(parts)
     if levels is None:
         return _scalar(text)
-    for separators, shape in (((r"\cup",), "union"), ((",", ";"), "list")):
+    for separators, shape in (((r"\setminus",), "minus"), ((r"\cup",), "union"), ((",", ";"), "list")):
         pieces = _split(parts, levels, separators)
+        if len(pieces) > 1 and shape == "minus":
+            return _real_set(Form("minus", parts=tuple(_read(piece, nested=True) for piece in pieces)))
         if len(pieces) > 1 and any(pieces):
             return _list(shape, [piece for piece in pieces if piece])
     return _relation(parts, levels) or _bracketed(parts, levels) or _plus_minus(parts) or _scalar_with_unit(text)
@@ -174,7 +181,63 @@ def _list(shape: str, pieces: list[str]) -> Form:
         shape = "union"  # x < 2 or x > 3
     if len(flat) == 1 and shape == "list":
         return replace(flat[0], label=label)
-    return Form(shape, parts=tuple(flat), label=label)
+    return _real_set(Form(shape, parts=tuple(flat), label=label))
+
+
+# A set of reals as intervals between cuts: (v, 0) cuts just below v, (v, 1) just above it.
+Cut = tuple[Fraction | float, int]
+_ENDLESS = {r"\infty": inf, r"-\infty": -inf}
+
+
+def _real_set(form: Form) -> Form:
+    """Write a union or difference of sets of numbers in one way; what is of anything else stays."""
+    segments = _segments(form) if form.shape in ("union", "minus") else None
+    if segments is None:
+        return form
+    points = tuple(_number(low[0]) for low, high in segments if low[0] == high[0])
+    parts = [
+        Form(("(" if low[1] else "[") + ("]" if high[1] else ")"), parts=(_number(low[0]), _number(high[0])))
+        for low, high in segments
+        if low[0] != high[0]
+    ]
+    parts += [Form("set", parts=points)] if points else []
+    if not parts:
+        return _scalar(r"\emptyset")
+    return replace(parts[0] if len(parts) == 1 else Form("union", parts=tuple(parts)), label=form.label)
+
+
+def _number(value: Fraction | float) -> Form:
+    if isinstance(value, Fraction):
+        return _scalar("", number.Number(value))
+    return _scalar(r"\infty" if value > 0 else r"-\infty")
+
+
+def _segments(form: Form) -> list[tuple[Cut, Cut]] | None:
+    """Return the disjoint intervals, from low to high, of a set of numbers; None where it is none."""
+    if form.shape in ("union", "minus"):
+        sets = [_segments(part) for part in form.parts]
+        known = [each for each in sets if each is not None]
+        if len(known) < len(sets):
+            return None
+        cuts = sorted({cut for each in known for segment in each for cut in segment})
+        kept: list[tuple[Cut, Cut]] = []
+        for low, high in pairwise(cuts):
+            first, *others = (any(start <= low < end for start, end in each) for each in known)
+            if (first and not any(others)) if form.shape == "minus" else (first or any(others)):
+                kept = [*kept[:-1], (kept[-1][0], high)] if kept and kept[-1][1] == low else [*kept, (low, high)]
+        return kept
+    values = [
+        part.value.value if part.value and not part.unit else _ENDLESS.get(part.text.replace(" ", ""))
+        for part in form.parts
+    ]
+    ends = [value for value in values if value is not None]
+    if not ends or len(ends) < len(values):
+        return None
+    if form.shape == "set":
+        return [((value, 0), (value, 1)) for value in ends]
+    if form.shape in ("()", "[]", "[)", "(]") and len(ends) == 2 and ends[0] < ends[1]:
+        return [((ends[0], int(form.shape[0] == "(")), (ends[1], int(form.shape[1] == "]")))]
+    return None
 
 
 def _named(labels: list[str], values: Sequence[Form]) -> Form | None:
@@ -190,6 +253,9 @@ def _relation(parts: list[str], levels: list[int]) -> Form | None:
     if not signs:
         return None
     sides = _split(parts, levels, tuple(_RELATIONS))
+    name_last = signs == ["="] and _LABEL.fullmatch(sides[1]) and sides[1][0].isalpha()
+    if name_last and not any(part.isalpha() for part in tokens(sides[0])) and not _LABEL.fullmatch(sides[0]):
+        sides = sides[::-1] if sides[0] else sides  # 2 = x
     if all(sign in ("=", r"\approx", r"\in") for sign in signs):
         if not sides[0] or _ARITHMETIC.fullmatch(sides[0]):
             return _read(sides[-1], nested=False)
@@ -228,6 +294,8 @@ def _bracketed(parts: list[str], levels: list[int]) -> Form | None:
     first, last, inside = parts[0], parts[-1], parts[1:-1]
     if first.startswith(r"\begin"):
         return _matrix(first, inside)
+    if first in _FLOORS:
+        return None
     if first == "{" or first == "" or not inside:
         return _read(_join(inside), nested=False) if first == "{" and inside else None
     if first == r"\{" and len(inside) > 2 and inside[0].isalpha() and inside[1] in ("|", ":"):

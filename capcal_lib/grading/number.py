@@ -213,7 +213,8 @@ def read(text: str, *, any_unit: bool = True) -> Number | None:
     """
     if len(text) > LONGEST or not 0 < sum(mark.isnumeric() for mark in text) <= MOST_DIGITS:
         return None
-    text = _RELATION.split(clean(text))[-1].strip()
+    sides = [side.strip() for side in _RELATION.split(clean(text))]
+    text = sides[0] if len(sides) == 2 and len(sides[1]) == 1 and sides[1].isalpha() else sides[-1]  # 2 = x
     if not any_unit and any(word.lower() not in _KNOWN_WORDS for word in _WORDS.findall(text)):
         return None
     return literal(text)

@@ -356,7 +356,15 @@ def write_rows(path: Path, *lines: object) -> Path:
 def test_a_file_is_graded_row_by_row(tmp_path: Path) -> None:
     source = write_rows(
         tmp_path / "in.jsonl",
-        {"id": 3, "kind": "short", "gold": "Paris", "aliases": ["Lutetia"], "response": "lutetia"},
+        {
+            "question_id": "01",
+            "sample_index": 3,
+            "id": 3,
+            "kind": "short",
+            "gold": "Paris",
+            "aliases": ["Lutetia"],
+            "response": "lutetia",
+        },
         {"kind": "math", "gold": "x+1", "response": r"\boxed{1+x}"},
         "",
         {"kind": "choice", "gold": "B", "aliases": None, "response": "\ud800"},
@@ -368,7 +376,7 @@ def test_a_file_is_graded_row_by_row(tmp_path: Path) -> None:
         assert grade_file(source, target) == 4
         assert old.read() == "old"
     assert [json.loads(line) for line in target.read_text(encoding="utf-8").splitlines()] == [
-        {"verdict": "correct", "extracted": "lutetia", "reason": "bare line"},
+        {"question_id": "01", "sample_index": 3, "verdict": "correct", "extracted": "lutetia", "reason": "bare line"},
         {"verdict": "correct", "extracted": "1+x", "reason": "boxed"},
         {"verdict": "no_answer", "extracted": None, "reason": "empty response"},
         {"verdict": "correct", "extracted": "東京", "reason": "bare line"},
@@ -418,6 +426,15 @@ def test_files_that_cannot_be_read_or_written_are_named(tmp_path: Path) -> None:
     source = write_rows(tmp_path / "in.jsonl", GOOD)
     with pytest.raises(InputError, match=r"cannot write .*out.jsonl: No such file"):
         grade_file(source, tmp_path / "absent" / "out.jsonl")
+
+
+def test_only_regular_files_other_than_the_input_are_written(tmp_path: Path) -> None:
+    source = write_rows(tmp_path / "in.jsonl", GOOD)
+    (tmp_path / "link").symlink_to(source)
+    for target in (source, tmp_path / "link", tmp_path, Path("/dev/null")):
+        with pytest.raises(InputError, match="it is the input or no regular file"):
+            grade_file(source, target)
+    assert source.read_text() == json.dumps(GOOD) + "\n"
 
 
 # --- real gold answers

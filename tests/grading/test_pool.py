@@ -1,24 +1,26 @@
-"""The worker pool: hard limits, deaths, threads, order."""
+"""The worker pool: hard limits, deaths, threads, order, and nothing left behind."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from capcal_lib.errors import InputError
-from capcal_lib.grading import Verdict, grade, grade_many, pool
+from capcal_lib.grading import Verdict, grade, grade_many, math, pool
 from capcal_lib.manifests import ROOT
 from capcal_lib.questions import Answer
 
 HALF = Answer("math", r"\frac{x}{2}")
 RIGHT, WRONG = r"\boxed{0.5x}", r"\boxed{0.25x}"
 # Ten logarithms to the base x of one another: within the limits on size, but minutes of evaluation.
-ENDLESS = r"\boxed{" + r"\log_{x}" * 9 + "y}"
+ENDLESS = r"\log_{x}" * 9 + "y"
 
 
 @pytest.fixture(autouse=True)
@@ -27,48 +29,47 @@ def _no_workers_left() -> Iterator[None]:
     pool.close()
 
 
+def settle(*pairs: tuple[str, str], limit: float = 5.0) -> list[bool | str]:
+    return pool.settle(math.equal_slowly, pairs, workers=1, time_limit=limit)
+
+
+def workers_of(parent: int) -> list[int]:
+    """The worker processes of a process: those of its children that loky has started for pebble."""
+    listed = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True).stdout
+    rows = re.findall(r"^\s*(\d+)\s+(\d+)\s.*popen_loky_posix.*$", listed, flags=re.MULTILINE)
+    return [int(pid) for pid, of in rows if int(of) == parent]
+
+
 def test_a_comparison_that_takes_too_long_is_not_scored_and_the_rest_is() -> None:
-    verdicts = grade_many([(RIGHT, HALF), (ENDLESS, HALF), (WRONG, HALF), (RIGHT, HALF)], workers=1, time_limit=1.0)
+    answers = [RIGHT, rf"\boxed{{{ENDLESS}}}", WRONG, RIGHT]
+    verdicts = grade_many([(answer, HALF) for answer in answers], workers=1, time_limit=1.0)
     assert [verdict.verdict for verdict in verdicts] == ["correct", "not_scored", "incorrect", "correct"]
-    assert verdicts[1].reason == "grader time limit"
-    assert verdicts[1].extracted == ENDLESS[7:-1]
+    assert (verdicts[1].reason, verdicts[1].extracted) == ("grader time limit", ENDLESS)
 
 
-def test_a_killed_worker_is_replaced() -> None:
-    worker = pool.Worker()
-    assert worker.equal("x", "0.5x+0.5x", 5.0) is True
-    assert worker._process is not None
-    first = worker._process.pid
-    os.kill(first, signal.SIGKILL)
-    assert worker.equal("x", "0.5x", 5.0) is False
-    assert worker._process is not None
-    assert worker._process.pid != first
-    worker.close()
+def test_a_killed_worker_is_replaced_and_only_its_comparison_lost() -> None:
+    assert settle(("x", "0.5x+0.5x")) == [True]
+    [first] = workers_of(os.getpid())
+    timer = threading.Timer(0.5, os.kill, (first, signal.SIGKILL))
+    timer.start()
+    assert settle(("x", ENDLESS), ("x", "x+0"), ("x", "2x"), limit=20.0) == ["grader worker stopped", True, False]
+    assert workers_of(os.getpid()) != [first]
 
 
-def test_the_late_worker_is_really_gone() -> None:
-    worker = pool.Worker()
-    assert worker.equal("x", "2x", 5.0) is False
-    assert worker._process is not None
-    process = worker._process
-    assert worker.equal("x", ENDLESS[7:-1], 0.5) == "grader time limit"
-    assert process.returncode == -signal.SIGPROF  # by processor time, so that a busy machine changes no verdict
-    assert worker._process is None
-
-
-def test_a_worker_that_stands_still_is_killed_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    worker = pool.Worker()
-    assert worker.equal("x", "2x", 5.0) is False
-    assert worker._process is not None
-    process = worker._process
-    monkeypatch.setattr(pool, "PATIENCE", 1)
-    os.kill(process.pid, signal.SIGSTOP)
-    assert worker.equal("x", "3x", 0.3) == "grader time limit"
-    assert process.returncode == -signal.SIGKILL
+def test_a_worker_that_stands_still_is_killed_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert settle(("x", "2x")) == [False]
+    [first] = workers_of(os.getpid())
+    os.kill(first, signal.SIGSTOP)
+    monkeypatch.setattr(pool, "CLOCK_LIMIT", 0.3)
+    threading.Timer(0.5, os.kill, (first, signal.SIGCONT)).start()  # it takes up its work, and then stands still
+    threading.Timer(0.7, os.kill, (first, signal.SIGSTOP)).start()
+    assert settle(("x", ENDLESS), limit=1.5) == ["grader time limit"]
+    time.sleep(0.2)
+    assert first not in workers_of(os.getpid())
 
 
 PAYLOADS = [
-    r"\log_{x}" * 9 + "y",
+    ENDLESS,
     r"\log_{x}" * 3 + "y",
     "x^{9999}+y^{9999}",
     "(x+y+z)^{99}",
@@ -79,43 +80,35 @@ PAYLOADS = [
     r"\tan(" * 9 + "10^{9999}" + ")" * 9,
     "e^{e^{e^{x}}}",
     "2.5^{9999.5}",
+    r"\sqrt{10^{9999}+\sqrt{10^{9999}+\sqrt{2}}}",
     r"\frac{1}{" * 9 + "x" + "}" * 9,
     "x!" * 50,
     "|" * 50 + "x" + "|" * 50,
     "x^{0.123456789}" * 30,
+    r"\lfloor" * 9 + "e^{9999.5}" + r"\rfloor" * 9,
     r"\sum_{n=1}^{10000} n^2",
     "__import__('os').system('true')",
     "abcdefghijklmnop" * 30,
 ]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="peaks are read from /proc")
-def test_hard_expressions_stay_within_a_second_of_processor_time_and_200_megabytes() -> None:
-    assert pool.TIME_LIMIT == 1.0
-    worker = pool.Worker()
-    assert worker.equal("x", "2x", 5.0) is False
-    for payload in PAYLOADS:
-        reply = worker.equal("x+1", payload, pool.TIME_LIMIT)
-        assert reply is False or reply == "grader time limit", payload
-        if worker._process is not None:
-            status = Path(f"/proc/{worker._process.pid}/status").read_text()
-            peak = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
-            assert peak < 200 * 1024, payload
-    worker.close()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the limit is set on Linux only")
-def test_workers_are_limited_in_memory() -> None:
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is read and limited on Linux")
+def test_hard_expressions_stay_within_a_second_of_processor_time_and_their_memory() -> None:
     import resource
 
-    worker = pool.Worker()
-    assert worker.equal("x", "2x", 5.0) is False
-    assert worker._process is not None
-    used = int(Path(f"/proc/{worker._process.pid}/statm").read_text().split()[0]) * resource.getpagesize()
-    soft, hard = resource.prlimit(worker._process.pid, resource.RLIMIT_AS)
+    assert pool.TIME_LIMIT == 1.0
+    assert settle(("x", "2x")) == [False]
+    [worker] = workers_of(os.getpid())
+    used = int(Path(f"/proc/{worker}/statm").read_text().split()[0]) * resource.getpagesize()
+    soft, hard = resource.prlimit(worker, resource.RLIMIT_AS)
     assert soft == hard
     assert used < soft <= used + pool.MEMORY_LIMIT
-    worker.close()
+    for payload in PAYLOADS:
+        assert settle(("x+1", payload), limit=pool.TIME_LIMIT)[0] in (False, "grader time limit"), payload
+        for each in workers_of(os.getpid()):
+            peak = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{each}/status").read_text())
+            assert peak is not None
+            assert int(peak[1]) < 220 * 1024, payload
 
 
 def test_threads_may_grade_at_once() -> None:
@@ -152,38 +145,30 @@ def test_many_are_as_one_by_one_in_order() -> None:
     assert grade_many([]) == []
 
 
-def test_no_guard_is_needed_in_the_main_script(tmp_path: object) -> None:
-    script = f"{tmp_path}/script.py"
-    with open(script, "w") as out:
-        out.write(
-            "from capcal_lib.grading import grade\nfrom capcal_lib.questions import Answer\n"
-            "print(grade(r'\\boxed{0.5x}', Answer('math', r'\\frac{x}{2}')).verdict)\n"
-        )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True)
+SCRIPT = """
+import sys, time
+from capcal_lib.grading import grade
+from capcal_lib.questions import Answer
+print(grade(r'\\boxed{0.5x}', Answer('math', r'\\frac{x}{2}')).verdict, flush=True)
+time.sleep(float(sys.argv[1]))
+"""
+
+
+def test_no_guard_is_needed_in_the_main_script_and_no_worker_outlives_it(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    command, environment = [sys.executable, str(tmp_path / "script.py")], {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([*command, "0"], env=environment, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("correct\n", "")
-
-
-def test_an_interrupted_question_leaves_no_stale_reply() -> None:
-    worker = pool.Worker()
-    assert worker.equal("x", "2x", 5.0) is False
-    assert worker._process is not None
-    assert worker._process.stdin is not None
-    assert worker._process.stdout is not None
-
-    class Interrupted:
-        def readline(self) -> str:
-            raise KeyboardInterrupt
-
-        def close(self) -> None:
-            pass
-
-    real, worker._process.stdout = worker._process.stdout, Interrupted()  # type: ignore[assignment]
-    with pytest.raises(KeyboardInterrupt):
-        worker.equal("x", "x+0", 5.0)
-    real.close()
-    assert worker.equal("x", "3x", 5.0) is False
-    worker.close()
+    with subprocess.Popen([*command, "60"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as killed:
+        assert killed.stdout is not None
+        assert killed.stdout.readline() == b"correct\n"
+        [worker] = workers_of(killed.pid)
+        killed.kill()
+    for _ in range(50):
+        if not Path(f"/proc/{worker}").exists():
+            return
+        time.sleep(0.1)
+    pytest.fail("the worker is an orphan")
 
 
 @pytest.mark.parametrize(
