@@ -48,10 +48,12 @@ def cross_check(folder: Path) -> tuple[pd.DataFrame, Interval]:
     share = bootstrap_mean(
         rows["disputed"].astype(float), rng=np.random.default_rng(0), clusters=rows["question_id"], resamples=2_000
     )
-    table = rows[rows["disputed"]].assign(
-        gold=rows["question_id"].map(lambda name: answers[name].gold), response=rows["response"].str[-SHOWN:]
+    rows["gold"] = [answers[name].gold for name in rows["question_id"]]
+    rows["response"] = rows["response"].str[-SHOWN:]
+    table = rows[rows["disputed"]]
+    groups = table.groupby(
+        ["question_id", "gold", "extracted", "verdict", "reason", "second"], dropna=False, observed=True
     )
-    groups = table.groupby(["question_id", "gold", "extracted", "verdict", "reason", "second"], dropna=False)
     found = groups.agg(samples=("response", "size"), response=("response", "first")).reset_index()
     return found.sort_values(["samples", "question_id"], ascending=[False, True], ignore_index=True), share
 

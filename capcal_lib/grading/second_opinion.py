@@ -48,7 +48,9 @@ def _choice(text: str, gold: str) -> bool:
 
     if len(gold) > 1:  # the text of the right option
         return _short(text, gold)
-    return gold in parse(text, [StringExtractionConfig(tuple("ABCDEFGHIJ"), lowercase=False)], parsing_timeout=None)
+    patterns = StringExtractionConfig(tuple("ABCDEFGHIJ"), lowercase=False)
+    found = re.findall(r"\\boxed\{\W*(?:\\text\{)?\W*([A-J])\b", text) or parse(text, [patterns], parsing_timeout=None)
+    return bool(found) and found[-1] == gold
 
 
 def _short(text: str, gold: str) -> bool:

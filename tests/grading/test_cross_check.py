@@ -24,7 +24,7 @@ from capcal_lib.sampling.files import write_table
 
 HERE = ROOT / "tests" / "grading"
 NEAR_MISSES = [json.loads(line) for line in (HERE / "near_misses.jsonl").read_text(encoding="utf-8").splitlines()]
-BAD = "</script><script>alert(1)</script>\"'\u202e\ud800\x00\n,"
+BAD = "</script><script>alert(1)</script>\"'\u202e\x00\n,"
 
 
 # --- answers that are nearly equal, and answers that are
@@ -62,6 +62,7 @@ def test_the_second_opinion_on_them_is_the_same_or_written_down() -> None:
         ("number", "0.5", r"\boxed{\frac{1}{2}}", True),
         ("choice", "C", "The answer is C.", True),
         ("choice", "C", "The answer is B.", False),
+        ("choice", "C", r"So \boxed{\text{(C) water}}", True),
         ("short", "Marie Curie", "The answer is Marie Currie.", True),
         ("short", "1969", "1970", False),
         ("short", "Paris", "<think>London</think>Paris", True),
@@ -113,11 +114,10 @@ def test_disputed_answers_are_listed_and_their_share_counted(run: Path, tmp_path
 
 def test_text_of_models_stays_in_its_cell(tmp_path: Path) -> None:
     table = pd.DataFrame({"question_id": ["q"], "response": [BAD], "samples": [1]})
-    shown = BAD.replace("\ud800", "?")
     for name in ("bad.csv", "bad.jsonl"):
         write_disputed(table, tmp_path / name)
-    assert json.loads((tmp_path / "bad.jsonl").read_text())["response"] in (BAD, shown)
-    assert pd.read_csv(tmp_path / "bad.csv", engine="python")["response"][0].rstrip() == shown.rstrip()
+    assert json.loads((tmp_path / "bad.jsonl").read_text())["response"] == BAD
+    assert pd.read_csv(tmp_path / "bad.csv")["response"].tolist() == [BAD]
     with pytest.raises(InputError, match=r"cannot write .*: Is a directory"):
         write_disputed(table, tmp_path)
 
