@@ -113,7 +113,7 @@ def test_more_correct_is_more_and_swapping_right_and_wrong_mirrors(correct: int,
 
 
 def test_many_labels_of_a_perfect_grader_leave_the_agresti_coull_interval() -> None:
-    error = labels(10**7, 10**7, 10**7, 10**7)
+    error = labels(10**6, 10**6, 10**6, 10**6)
     [[estimate, low, high]] = corrected_mu([30], [100], error)
     middle, n = (30 + Z**2 / 2) / (100 + Z**2), 100 + Z**2
     half = Z * math.sqrt(middle * (1 - middle) / n)
@@ -146,7 +146,7 @@ def test_an_estimate_outside_is_clipped_and_says_so() -> None:
 
 
 def test_the_mean_is_as_uncertain_as_its_questions() -> None:
-    error = labels(10**7, 10**7, 10**7, 10**7)
+    error = labels(10**6, 10**6, 10**6, 10**6)
     alike = corrected_mean([50] * 40, [100] * 40, error)
     apart = corrected_mean([0, 100] * 20, [100] * 40, error)
     assert alike.high - alike.low == pytest.approx(2 * Z * math.sqrt(0.25 / 4000), rel=0.01)
