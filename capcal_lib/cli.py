@@ -127,8 +127,11 @@ def sample(
     _say(f"{done}; {folder}")
     if failed:
         err.print(f"capcal: {sum(failed.values())} samples failed; the same command tries them again")
-        for reason, number in sorted(failed.items(), key=lambda item: -item[1]):
+        reasons = sorted(failed.items(), key=lambda item: -item[1])
+        for reason, number in reasons[:9]:
             err.print(f"{number} failed: {reason}", markup=False, highlight=False, soft_wrap=True)
+        if reasons[9:]:
+            err.print(f"{sum(number for _, number in reasons[9:])} failed for {len(reasons[9:])} other reasons")
         raise typer.Exit(1)
 
 

@@ -44,7 +44,7 @@ def p_true(engine: Engine, model: Model, questions: Sequence[Question]) -> Confi
     return estimated(
         [question.id for question in questions],
         yes_share(logprobs[:, : len(YES)], logprobs[:, len(YES) :]),
-        tokens=1,
+        tokens=np.where(np.isnan(logprobs).all(axis=1), 0, 1),  # none where the engine was told nothing: it asks again
     )
 
 

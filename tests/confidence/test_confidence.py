@@ -252,7 +252,7 @@ def test_p_true_weighs_all_spellings():
     assert confidence.question_ids.tolist() == ["b", "a", "c"]
     np.testing.assert_allclose(confidence.values, [0.75, np.nan, 0.75])
     assert confidence.status.tolist() == ["ok", "missing", "ok"]
-    assert confidence.tokens.tolist() == [1, 1, 1]
+    assert confidence.tokens.tolist() == [1, 0, 1]  # the engine was told nothing about a
     assert engine.requests[0].messages == p_true_messages(QUESTIONS[0], MODEL.prompt_style)
 
 

@@ -672,6 +672,16 @@ def test_a_failed_verbalized_confidence_is_missing_and_asked_again(tmp_path: Pat
     assert [body["max_tokens"] for body in served.asked[asked:]].count(24) == 1
 
 
+def test_one_refused_question_leaves_the_p_true_of_the_others(tmp_path: Path, served: ChatServer) -> None:
+    folder = run(tmp_path, k=1).folder
+    bad = CHOSEN[2].text
+    served.fault = lambda number, body: status(400) if bad in body["messages"][-1]["content"] else tops  # noqa: ARG005
+    found = estimate(folder, "p-true", engine="openai")
+    assert np.isnan(found.values).tolist() == [name == CHOSEN[2].id for name in found.question_ids]
+    served.fault = always(tops)
+    assert not np.isnan(estimate(folder, "p-true", engine="openai").values).any()
+
+
 def capcal(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-W", "error", "-m", "capcal_lib.cli", *map(str, arguments)]
     clean = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
@@ -691,6 +701,11 @@ def test_the_command_says_what_failed_and_goes_on(tmp_path: Path) -> None:
         assert "20 samples failed; the same command tries them again" in ended.stderr
         assert "20 failed: status 400: not [bold]this[/bold]\n" in ended.stderr
         assert "Traceback" not in ended.stderr
+        server.fault = lambda number, body: status(400, f"no {body.get('seed')}")  # noqa: ARG005
+        ended = capcal(*command, *options, OPENAI_BASE_URL=server.url)
+        assert ended.returncode == 1
+        assert "20 samples failed" in ended.stderr
+        assert len(ended.stderr.splitlines()) <= 11  # however many reasons a server gives
         server.fault = lambda number, body: None  # noqa: ARG005
         ended = capcal(*command, *options, OPENAI_BASE_URL=server.url)
         assert ended.returncode == 0
