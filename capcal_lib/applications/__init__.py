@@ -8,8 +8,8 @@ Shared by all functions here:
 - ``correct``, ``total``: correct and scored samples of each question, shape (n_questions,).
 - ``ks``: numbers of attempts, shape (n_ks,), each a whole number of at least 1, in any order.
 
-Lists, arrays and pandas Series will do. Bad input raises an :class:`~capcal_lib.errors.InputError` that names the
-first row at fault.
+Lists, arrays and pandas Series will do; Series are put side by side by their index. Bad input raises an
+:class:`~capcal_lib.errors.InputError` that names the first row at fault.
 """
 
 from capcal_lib.applications.budget import (

@@ -15,13 +15,14 @@ from capcal_lib.errors import InputError
 from capcal_lib.metrics.validation import (
     Floats,
     Ints,
+    align,
+    align_index,
     as_confidence,
     as_counts,
     as_numbers,
     as_whole,
     check_int,
     check_rows,
-    same_length,
 )
 
 
@@ -75,6 +76,9 @@ def allocate(
     >>> allocate([0.9, 0.5, 0.1], 600, cost=[100, 100, 300])
     array([2, 4, 0])
     """
+    confidence, max_per_question, concentration, cost = align_index(
+        confidence=confidence, max_per_question=max_per_question, concentration=concentration, cost=cost
+    )
     p = as_confidence(confidence)
     spend = float(check_int("budget", budget, least=0))
     price = np.ones(p.size) if cost is None else _costs(cost, p.size)
@@ -169,16 +173,17 @@ def _take_largest(gains: _Gains, most: Floats, amount: float) -> Floats:
     cost = gains.cost
     if cost @ most <= amount:
         return most
-    near = np.zeros_like(most)
+    near = np.minimum(most, np.ceil(amount / cost.sum()))
+    bracket = 2 * min(float(gains.after(most).min()), 0.0) - 1, float(gains.first.max())
     if not gains.posterior.any():
-        few, many = _bisect(gains, near, most, amount, slack=0.0)  # what lies between the two is equal
+        few, many = _bisect(gains.counts(most, near), cost, bracket, amount, slack=0.0)  # equal gains lie between them
         if (cost == 1).all():
             return few + _take_in_turns(many - few, amount - few.sum())
         tied = many > few
         rounds = np.floor((amount - cost @ few) / cost[tied].sum()) if tied.any() else 0.0
         return np.minimum(few + rounds * tied, many)
     for _ in range(50):
-        before, (near, _) = near, _bisect(gains, near, most, amount, slack=cost.sum() / 100)
+        before, (near, _) = near, _bisect(gains.counts(most, near), cost, bracket, amount, slack=cost.sum() / 30)
         if np.abs(near - before).max() <= 2:
             break
     for _ in range(1000):  # each time for the better, until nothing outside the window could be
@@ -189,13 +194,14 @@ def _take_largest(gains: _Gains, most: Floats, amount: float) -> Floats:
     return near
 
 
-def _bisect(gains: _Gains, near: Floats, most: Floats, amount: float, *, slack: float) -> tuple[Floats, Floats]:
+def _bisect(
+    above: Callable[[float], Floats], cost: Floats, bracket: tuple[float, float], amount: float, *, slack: float
+) -> tuple[Floats, Floats]:
     """Return the counts at two prices next to each other, of which ``amount`` pays for the first only.
 
     Both are the same where they cost all of the amount, to within ``slack``.
     """
-    above, cost = gains.counts(most, near), gains.cost
-    low, high = 2 * min(float(gains.after(most).min()), 0.0) - 1, float(gains.first.max())
+    low, high = bracket
     few, many = above(high), above(low)
     for _ in range(128):
         price = (low + high) / 2
@@ -319,9 +325,8 @@ def success_terms(allocation: ArrayLike, correct: ArrayLike, total: ArrayLike) -
     >>> success_terms([1, 2, 0], [2, 2, 4], [4, 4, 4]).round(4)
     array([0.5   , 0.8333, 0.    ])
     """
-    spent = as_whole("allocation", allocation, least=0)
-    hits, samples = as_counts(correct, total)
-    same_length(allocation=spent, correct=hits)
+    drawn, c, n = align(allocation=allocation, correct=correct, total=total)
+    spent, (hits, samples) = as_whole("allocation", drawn, least=0), as_counts(c, n)
     check_rows(
         "allocation",
         spent.astype(np.float64),
@@ -361,8 +366,9 @@ def success_curve(
     >>> success_curve([0.9, 0.1], [8, 2], [10, 10], [1, 2, 10]).round(4)
     array([0.5   , 0.6778, 1.    ])
     """
-    s, (hits, samples) = as_confidence(confidence), as_counts(correct, total, scored=1)
-    same_length(confidence=s, correct=hits)
+    confidence, concentration = align_index(confidence=confidence, concentration=concentration)
+    s, c, n = align(confidence=confidence, correct=correct, total=total)
+    s, (hits, samples) = as_confidence(s), as_counts(c, n, scored=1)
     mean = as_numbers("budgets", budgets)
     check_rows("budgets", mean, ~((mean >= 0) & (mean <= samples.mean())), "but must lie between 0 and the mean total")
     nu = np.full(s.size, np.inf) if concentration is None else as_concentration(concentration, s.size)

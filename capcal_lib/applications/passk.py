@@ -7,7 +7,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from capcal_lib.errors import InputError
-from capcal_lib.metrics.validation import Floats, as_confidence, as_counts, as_numbers, as_whole, check_rows
+from capcal_lib.metrics.validation import (
+    Floats,
+    align_index,
+    as_confidence,
+    as_counts,
+    as_numbers,
+    as_whole,
+    check_rows,
+)
 
 
 def pass_at_k(correct: ArrayLike, total: ArrayLike, ks: ArrayLike) -> Floats:
@@ -72,6 +80,7 @@ def simulate_pass_at_k(
     >>> simulate_pass_at_k([0.5], [1, 2, 8], concentration=2.0).round(4)
     array([[0.5   , 0.6667, 0.8889]])
     """
+    confidence, concentration = align_index(confidence=confidence, concentration=concentration)
     s, attempts = as_confidence(confidence)[:, None], as_whole("k", ks, least=1)
     with np.errstate(divide="ignore"):  # log(0) = -inf at s = 1 is right
         log_failure = np.log1p(-s) * attempts

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from capcal_lib.errors import InputError
-from capcal_lib.metrics.validation import Floats, Ints, as_confidence, as_counts, check_int, same_length
+from capcal_lib.metrics.validation import Floats, Ints, align, as_confidence, as_counts, check_int
 
 
 class Components(NamedTuple):
@@ -44,8 +44,8 @@ def score_components(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike
     >>> [round(part, 4) for part in components]
     [0.0119, 0.0004, 0.0071, 0.1005]
     """
-    s, (c, n) = as_confidence(confidence), _pilot(correct, total, scored=4)
-    same_length(confidence=s, correct=c)
+    s, correct, total = align(confidence=confidence, correct=correct, total=total)
+    s, (c, n) = as_confidence(s), _pilot(correct, total, scored=4)
     # Powers of mu without bias, by falling factorials.
     mu, mu2, mu3, mu4 = np.cumprod([(c - i) / (n - i) for i in range(4)], axis=0)
     v = mu - mu2
@@ -78,8 +78,9 @@ def difference_components(
     >>> [round(part, 4) for part in components]
     [-0.0767, 0.0003, 0.0616, 0.0]
     """
-    a, b, (c, n) = as_confidence(confidence_a), as_confidence(confidence_b), _pilot(correct, total, scored=2)
-    same_length(confidence_a=a, confidence_b=b, correct=c)
+    columns = {"confidence_a": confidence_a, "confidence_b": confidence_b, "correct": correct, "total": total}
+    a, b, correct, total = align(**columns)
+    a, b, (c, n) = as_confidence(a), as_confidence(b), _pilot(correct, total, scored=2)
     within = 4 * (a - b) ** 2 * c * (n - c) / (n * (n - 1))
     return _components((a - b) * (a + b - 2 * c / n), within, np.zeros(n.size), n)
 

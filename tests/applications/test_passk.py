@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from scipy.special import loggamma
 from scipy.stats import beta, binom
 
-from capcal_lib.applications import allocate, pass_at_k, pass_at_k_error_terms, simulate_pass_at_k
+from capcal_lib.applications import (
+    allocate,
+    fit_concentration,
+    pass_at_k,
+    pass_at_k_error_terms,
+    simulate_pass_at_k,
+    success_rate,
+)
 from capcal_lib.applications.passk import log_rising
 from capcal_lib.errors import InputError
 
@@ -214,3 +221,15 @@ def test_the_mean_over_questions_is_that_of_scorio(k):
     correct = samples.sum(axis=1)
     expected = scorio.eval.pass_at_k(samples.astype(int), k)
     assert pass_at_k(correct, [20] * 30, [k]).mean() == pytest.approx(expected, abs=1e-12)
+
+
+def test_series_are_joined_by_their_index():
+    s, nu = pd.Series([0.1, 0.9], ["a", "b"]), pd.Series([5.0, 1.0], ["b", "a"])
+    np.testing.assert_array_equal(
+        simulate_pass_at_k(s, [3], concentration=nu), simulate_pass_at_k([0.1, 0.9], [3], concentration=[1.0, 5.0])
+    )
+    cost = pd.Series([2.0, 3.0], ["b", "a"])
+    np.testing.assert_array_equal(allocate(s, 9, cost=cost), allocate([0.1, 0.9], 9, cost=[3.0, 2.0]))
+    c, n = pd.Series([9, 1], ["b", "a"]), pd.Series([10, 10], ["a", "b"])
+    assert fit_concentration(s, c, n) == fit_concentration([0.1, 0.9], [1, 9], [10, 10])
+    assert success_rate(pd.Series([1, 2], ["a", "b"]), c, n) == success_rate([1, 2], [1, 9], [10, 10])
