@@ -7,25 +7,89 @@
 # ---
 
 # %% [markdown]
-# # Five ways to ask a model how sure it is
+# # Five ways to get a confidence
 #
-# Describes the methods of section 4.2 and appendix C of the paper and shows what each says about every question.
-#
-# - **You will learn** what each method asks, what it costs, and where it fails in silence if one lets it.
-# - **You need** nothing but this repository: no GPU, no network. It takes seconds.
+# This page shows what each method of section 4.2 and appendix C of the paper asks, what it costs, and what it says about
+# every question, and fits a probe in a few lines.
 
-# %% tags=["parameters"]
+# %% tags=["parameters", "hide-input"]
 model: str = "smollm2-135m"  # one of `capcal models`
-store: str = "runs/recorded"  # run store, from the root
+store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
-seed: int = 0  # of all that is drawn here
+seed: int = 0  # of the folds of the probe
 
-# %%
-from capcal_lib.book import figures, notebook
-from capcal_lib.results import tables
+# %% tags=["hide-input"]
+from collections import Counter
 
-study = notebook.open_study(globals())
-study
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from capcal_lib.book import notebook, style, tables
+from capcal_lib.manifests import load_dataset, load_model
+from capcal_lib.probes import LinearProbe, predict, train, training_data
+from capcal_lib.probes.features import read_features
+from capcal_lib.questions import Answer, Question
+from capcal_lib.questions.prompts import p_true_messages, verbalized_messages
+from capcal_lib.reported import load_reported
+from capcal_lib.results import costs, describe_runs, load_results, methods
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+# %% tags=["hide-input"]
+notebook.check_parameters(globals())
+style.set_style()
+runs = notebook.open_store(store)
+data = describe_runs(runs, model, k_eval=k_eval)
+results = load_results(runs, model, k_eval=k_eval)
+results = results.join(predict(runs, model)).query("total > 0")
+evidence = "simulated" if model == "simulated" else "measured"
+notebook.about(model, data)
+
+# %% tags=["remove-cell"]
+# needs samples
+mu = results["correct"] / results["total"]
+spread = (
+    mu.groupby(level="dataset").std().idxmax()
+)  # where questions differ most
+here = results.loc[spread].dropna(axis="columns", how="all")
+own = load_dataset(spread).probe
+ranks = (
+    here[methods(here)]
+    .corrwith(mu.loc[spread], method="spearman")
+    .sort_values()
+)
+notebook.glue(
+    dataset=load_dataset(spread).title,
+    best=ranks.index[-1],
+    rank=ranks.iloc[-1],
+)
+
+# %% [markdown] needs="samples"
+# On {glue:text}`dataset`, where the expected accuracy differs most between questions, *{glue:text}`best`* orders them
+# best (Spearman correlation with $\hat\mu$ {glue:text}`rank:.2f`). A good method's points lie along the diagonal; one that
+# says nearly the same of every question draws a vertical line.
+
+# %% tags=["hide-input"]
+# needs samples
+others = [
+    name for name in methods(here) if name.startswith("Probe") and name != own
+]
+long = here.drop(columns=[*others, "total"]).assign(correct=mu.loc[spread])
+long = long.melt("correct", var_name="method", value_name="confidence")
+look = {
+    "palette": style.palette(long["method"], spread),
+    "height": 2.6,
+    "aspect": 1.35,
+}
+
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "Confidence against expected accuracy, one point per question, a panel a method.", "name": "fig-confidences"}, "image": {"alt": "Scatter plots, one a method. Verbalized confidence gathers at a few values, P(True) in a narrow band; response consistency and the probe spread along the diagonal."}} paper=["section-4.2", "appendix-c"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# needs samples
+look |= {"hue": "method", "col": "method", "col_wrap": 2, "legend": False}
+grid = sns.relplot(long, x="confidence", y="correct", alpha=0.6, **look)
+for axes in grid.axes:
+    axes.axline((0, 0), slope=1, color=style.MUTED, linewidth=1)
+grid.set_axis_labels("confidence", "$\\hat\\mu$").set(xlim=(-0.03, 1.03))
+_ = grid.set_titles("{col_name}")
 
 # %% [markdown]
 # ## The methods
@@ -39,97 +103,198 @@ study
 # | Probe | a linear read-out of the hidden state at the end of the prompt | less than a token | weights |
 #
 # All are about the *question*, before an answer is written. Two oracles bound them: Oracle RC knows whether one
-# sample is correct, Oracle CC knows $\hat\mu$.
-#
-# Response consistency votes with samples that do not define $\hat\mu$. Sharing them, as the reference
-# implementation does, ties the confidence to its own target.
+# sample is correct, Oracle CC knows $\hat\mu$. What each costs here, in completion tokens a question:
 
-# %% label="estimator-costs" paper=["section-4.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-costs = tables.costs(study.evaluations)
+# %% tags=["hide-input"] label="estimator-costs" paper=["section-4.2"] evidence=["measured"] reads=["confidences"]
+# needs samples
+cost = costs(runs, model, k_eval=k_eval).assign(Probe=0.0)
 tables.show(
-    costs,
-    "Mean tokens an estimate costs; questions without one.",
-    digits=1,
-    **{"missing rate": "{:.1%}"},
+    cost, "Mean completion tokens of an estimate.", digits=1, evidence=evidence
 )
 
 # %% [markdown]
-# ## What the model is asked
+# ## Ask in words, ask for one token
 #
-# These are the paper's two questions, about a sum. Small models are asked in fewer words, with examples.
+# These are the paper's two questions, about a product. Small models are asked in fewer words, with examples.
 
 # %% label="estimator-prompts" paper=["figure-7", "figure-8", "appendix-c.2"] evidence=["reported"]
-from capcal_lib.questions import Answer, Question
-from capcal_lib.questions.prompts import p_true_messages, verbalized_messages
-
 asked = Question("sum", "What is 6 × 7?", Answer("number", "42"))
 print(verbalized_messages(asked, "paper")[-1]["content"])
-print("\n-----\n")
-print(p_true_messages(asked, "paper")[-1]["content"])
-
-# %% [markdown]
-# ## Missing is missing
-#
-# A model may fail to state a probability. Such a question has no confidence. It is counted as *missing* and left out,
-# and the tables show the score once more with 0.5 filled in, which is what the reference implementation does silently.
 
 # %%
-missing = int(costs["missing"].sum()) if len(costs) else 0
-asked = int(costs["questions"].sum()) if len(costs) else 0
-notebook.glue(missing=missing, asked=asked)
+print(p_true_messages(asked, "paper")[-1]["content"])
+
+# %% [markdown] needs="samples"
+# A model may fail to state a probability. Such a question has no confidence: it is counted as *missing* and left out of
+# the scores, and never filled in silently.
+
+# %%
+# needs samples
+missing = (
+    results[methods(results)].isna().groupby(level="dataset", sort=False).mean()
+)
+missing.filter(regex="Verbalized|True").round(3)
 
 # %% [markdown]
-# On this page {glue:text}`missing` of {glue:text}`asked` estimates are missing.
+# ## Let samples vote
 #
-# ## Question by question
+# Response consistency is the share of votes for the most frequent answer. The samples that vote are not among those that
+# define $\hat\mu$: shared samples would tie the confidence to its own target.
+
+# %%
+votes = Counter(["Paris", "Paris", "Lyon", "Paris"])
+votes.most_common(1)[0][1] / votes.total()
+
+# %% [markdown] needs="samples"
+# ## Read it from a hidden state
 #
-# A good method's points lie along the diagonal. A method that says nearly the same of every question makes a vertical
-# line: calibrated at best on average, and useless for telling questions apart.
+# A probe is a logistic regression from the hidden state of the prompt's last token (the mean over layers) to $\mu$. It is
+# trained on other questions, whose share of correct samples is known.
 
-# %% mystnb={"figure": {"caption": "Confidence against expected accuracy, a point a question. In the grey band lie 95 % of the points of a perfect estimator.", "name": "fig-confidences"}} paper=["section-4.2", "appendix-c"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-figures.confidences(study.evaluations[0]) if study.evaluations else study
+# %% tags=["hide-input"]
+# needs samples
+from capcal_lib.probes.training import runs_for_probes
 
-# %% label="estimator-ranks" paper=["section-4.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-ranks = tables.ranks(study.evaluations)
+style_of_prompt = data.loc[spread, "prompts"]
+pairs = runs_for_probes(
+    runs, model, lambda dataset: dataset.training_split, style_of_prompt
+)
+training = {dataset.name: run for dataset, run in pairs}
+source = training.get(spread, next(iter(training.values())))
+
+# %%
+# needs samples
+questions, features = training_data(source)
+share = questions["correct"] / questions["total"]
+questions.shape, features.shape
+
+# %% [markdown] needs="samples"
+# A question with 7 correct samples of 10 counts as 7 positives and 3 negatives: each question stands twice, weighted.
+
+# %%
+# needs samples
+scaler = StandardScaler().fit(features)
+twice = np.tile(scaler.transform(features), (2, 1))
+label = np.repeat([1, 0], len(share))
+weight = np.concatenate([share, 1 - share]) / len(share)
+
+# %%
+# needs samples
+decay = train(source).weight_decay  # chosen by cross-validation
+by_hand = LogisticRegression(C=1 / decay, max_iter=5000, tol=1e-8)
+by_hand.fit(twice, label, sample_weight=weight)
+ids, states = read_features(data.loc[spread, "run"])
+mine = by_hand.predict_proba(scaler.transform(states))[:, 1]
+
+# %% [markdown] needs="samples"
+# `LinearProbe` solves the same problem and is faster on thousands of features:
+
+# %%
+# needs samples
+probe = LinearProbe(weight_decay=decay, standardize=True)
+probe.fit(features, questions["correct"], questions["total"])
+same = float(np.abs(mine - probe.predict(states)).max())
+notebook.glue(same=same, decay=decay)
+
+# %% [markdown] needs="samples"
+# The two differ by {glue:text}`same:.0e` at most. The weight decay, {glue:text}`decay`, was chosen by cross-validation on
+# the training questions; this *tuned* probe is ours, and [the probe lab](11_probe_lab.ipynb) sets the paper's recipe
+# beside it.
+#
+# ## What orders the questions
+#
+# Telling questions apart (rank) and being right on average (calibration) are different virtues.
+
+# %% tags=["hide-input"] label="estimator-ranks" paper=["section-4.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# needs samples
+by_set = {
+    load_dataset(name).title: rows[methods(results)].corrwith(
+        mu.loc[[name]], method="spearman"
+    )
+    for name, rows in results.groupby(level="dataset", sort=False)
+}
+order = (
+    pd.DataFrame(by_set).rename_axis("method").dropna(axis="columns", how="all")
+)
 tables.show(
-    ranks, "Spearman correlation with expected accuracy (higher is better)."
+    order,
+    "Spearman correlation with expected accuracy (higher is better).",
+    digits=2,
+    evidence=evidence,
 )
 
 # %% [markdown]
-# ## What the paper reports
+# ## How the paper did it
 #
-# The paper gives no confidences of single questions, only their scores.
+# The paper gives no confidences of single questions. It prints how it sampled from its three models, and the settings of
+# their probes:
 
-# %% label="estimators-reported" paper=["table-2"] evidence=["reported"] reads=["main"]
-printed = study.model.name if study.reported else "gpt-oss-20b"
+# %% tags=["hide-input"] label="estimator-settings" paper=["appendix-b.2", "table-5", "appendix-c.2"] evidence=["reported"] reads=["sampling", "hyperparameters"]
+printed = pd.concat(
+    [load_reported("sampling"), load_reported("hyperparameters")]
+)
+names = printed["dataset"].map(
+    lambda name: f" ({load_dataset(name).title})" if name else ""
+)
+printed = printed.assign(setting=printed["method"] + names)
+printed["title"] = [load_model(name).paper_name for name in printed["model"]]
+settings = printed.pivot(index="setting", columns="title", values="value")
+numbers = dict.fromkeys(settings.columns, "{:g}")
 tables.show(
-    tables.reported_wide(printed),
-    f"As printed in the paper of {printed} (lower is better).",
+    settings,
+    "Settings, as printed in the paper.",
+    evidence="reported",
+    **numbers,
 )
 
 # %% [markdown]
-# How it sampled from its three models, and the settings of their probes:
+# What a response and a confidence cost in tokens was read off its cost figures, to about 6 %:
 
-# %% label="estimator-settings" paper=["appendix-b.2", "table-5", "appendix-c.2"] evidence=["reported"] reads=["sampling", "hyperparameters"]
-settings = tables.reported_settings()
-numbers = dict.fromkeys(settings.columns[1:-1], "{:g}")
-tables.show(settings, "Settings, as printed in the paper.", **numbers)
-
-# %% [markdown]
-# What a response and a confidence cost in tokens, read off the paper's cost figures to about 6 %:
-
-# %% label="estimator-tokens" paper=["figure-3", "figure-4"] evidence=["reported"] reads=["tokens"]
-tables.show(tables.reported_tokens(), "Mean tokens.", digits=0)
+# %% tags=["hide-input"] label="estimator-tokens" paper=["figure-3", "figure-4"] evidence=["read off"] reads=["tokens"]
+read = load_reported("tokens", source="reference code")
+read = read.assign(row=[load_dataset(name).title for name in read["dataset"]])
+read["title"] = [load_model(name).paper_name for name in read["model"]]
+tokens = read.query("method == 'Response'").pivot(
+    index="row", columns="title", values="value"
+)
+tables.show(
+    tokens.rename_axis("data set"),
+    "Mean tokens of a response.",
+    digits=0,
+    evidence="read off",
+)
 
 # %% [markdown]
 # ## Summary
 #
-# - The methods differ in cost by four orders of magnitude: the probe reads a prompt, consistency writes $k_c$ answers.
+# - The methods differ in cost by orders of magnitude: a probe reads a prompt, consistency writes $k_c$ answers.
 # - What a method cannot say must be counted, not filled in.
-# - Telling questions apart (rank) and being right on average (calibration) are different virtues.
+# - A method may order questions well and still be off on the scale, and the other way round.
 #
 # ## Exercises
 #
-# 1. Which probe ranks the questions of a data set best: the one trained on the same data set? Why might it not?
-# 2. Find a method whose points lie on the wrong side of the diagonal throughout. What one-number repair suggests itself?
-# 3. What would Response consistency give on a question that the model always answers with the same wrong answer?
+# **1 (easy).** What does response consistency give on a question that the model always answers with the same wrong
+# answer, and what is $\mu$ there? *Hint:* count the votes.
+
+# %% tags=["hide-cell", "solution"]
+votes = Counter(["Lyon"] * 10)
+{"consistency": votes.most_common(1)[0][1] / votes.total(), "mu": 0.0}
+
+# %% [markdown]
+# **2 (medium).** Spearman's correlation does not change when a confidence is squared. Does its Brier score?
+# *Hint:* take $\mu = 0.5$ and $s = 0.5$.
+
+# %% tags=["hide-cell", "solution"]
+{"before": (0.5 - 0.5) ** 2, "after": (0.5**2 - 0.5) ** 2}
+
+# %% [markdown] needs="samples"
+# **3 (hard).** What does the probe say when it is trained with hardly any weight decay? *Hint:* refit `LinearProbe` with
+# `weight_decay=1e-6` and compare its spread with that of $\hat\mu$.
+
+# %% tags=["hide-cell", "solution"]
+# needs samples
+loose = LinearProbe(weight_decay=1e-6, standardize=True)
+loose.fit(features, questions["correct"], questions["total"])
+pd.Series(
+    {"loose": loose.predict(states).std(), "tuned": probe.predict(states).std()}
+).round(3)

@@ -33,8 +33,11 @@ OWN = "#8a5a44"  # of a method that is not the paper's
 
 def set_style() -> None:
     """Give matplotlib and seaborn the book's look; in a notebook, figures become SVG."""
+    import warnings
+
     import seaborn as sns
 
+    warnings.filterwarnings("ignore", "The figure layout has changed to tight")  # seaborn's grids do so
     sizes = {"font.size": 10, "axes.labelsize": 10, "axes.titlesize": 10.5, "legend.title_fontsize": 9}
     sizes |= dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), 9)
     inks = dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), INK)

@@ -121,7 +121,7 @@ def test_measured_cells_read_runs_and_reported_ones_read_what_is_reported() -> N
         if set(cell.reads) & set(RUN_FILES):
             assert "measured" in cell.evidence, cell.label
         if set(cell.reads) & set(REPORTED_FILES):
-            assert {"reported", "simulated"} & set(cell.evidence), cell.label
+            assert {"reported", "read off", "simulated"} & set(cell.evidence), cell.label
 
 
 def test_the_page_has_a_row_an_item_and_only_links_to_pages_of_the_book() -> None:
