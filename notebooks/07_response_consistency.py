@@ -7,109 +7,335 @@
 # ---
 
 # %% [markdown]
-# # How many votes? Response consistency and its shared samples
+# # Response consistency: how many votes?
 #
-# Reproduces appendix C.3 of the paper, the table of response consistency by $k_c$, and measures what voting with the
-# very samples that define $\hat\mu$ does to the score.
-#
-# - **You will learn** what more votes buy, why they stop helping, and how to score a vote on samples that it has not
-#   seen.
-# - **You need** nothing but this repository: no GPU, no network. It takes seconds.
+# This page shows what more votes buy, where they stop helping, and why a vote must be scored on samples that it has
+# not seen: appendix C.3 of the paper and its table 6.
 
-# %% tags=["parameters"]
+# %% tags=["parameters", "hide-input"]
 model: str = "smollm2-135m"  # one of `capcal models`
-store: str = "runs/recorded"  # run store, from the root
+store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
-seed: int = 0  # of all that is drawn here
+seed: int = 0  # of the intervals and of the exercises
 
-# %%
-from capcal_lib.book import figures, notebook
-from capcal_lib.results import tables
-from capcal_lib.results.evaluation import load_answers
+# %% tags=["hide-input"]
+import warnings
+from collections import Counter
 
-study = notebook.open_study(globals())
-study
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from capcal_lib.book import notebook, style, tables
+from capcal_lib.confidence.consistency import (
+    consistency,
+    majority,
+    read_answers,
+)
+from capcal_lib.manifests import load_dataset, load_model
+from capcal_lib.metrics import FewQuestionsWarning, mean_interval
+from capcal_lib.reported import load_reported
+from capcal_lib.results import describe_runs, subjects
+from capcal_lib.results.results import countable_samples
 
-# %% [markdown]
-# ## Two ways to vote
-#
-# Response consistency lets $k_c$ samples vote and takes the share of the winning answer as the confidence. Whose
-# samples? With a hundred at hand it is tempting to let some of them vote and to compare with $\hat\mu$ of all, as the
-# reference implementation does. But then the vote is part of its own target: a block of samples that happens to hold
-# more right answers raises both.
-#
-# Here the `k_eval` samples of each question are cut into blocks of $k_c$. Each block votes once. It is scored against
-# $\hat\mu$ of the samples outside the block (*disjoint*), and, with the same vote, against $\hat\mu$ of all of them (*same
-# pool*). No spare samples are needed, and the two differ in nothing else.
+# %% tags=["hide-input"]
+notebook.check_parameters(globals())
+style.set_style()
+rng = np.random.default_rng(seed)
+purple = style.method_color("Response consistency")
 
-# %%
-sampled = [one for one in study.evaluations if one.sampled]
-answers = [load_answers(study.store, one) for one in sampled]
+# %% tags=["hide-input"]
+runs = describe_runs(notebook.open_store(store), model, k_eval=k_eval)
+few = {
+    "samples": "Five votes and two held-out samples make seven a question: "
+    "no run has as many, so nothing here is measured."
+}
+enough = len(runs) and runs["most"].max() >= 7
+notebook.about(model, runs, lacking={} if enough else few)
 
-# %%
-votes = {
-    one.dataset.title: tables.consistency_table(
-        one, said, (5, 10, 20), study.rng
-    )
-    for one, said in zip(sampled, answers, strict=True)
+# %% tags=["remove-cell"]
+# needs samples
+answers = {
+    dataset: read_answers(run, k=countable_samples(run, k_eval))
+    for dataset, run in runs["run"].items()
 }
 
-# %% mystnb={"figure": {"caption": "Score of response consistency against its cost, 5, 10 and 20 votes, with votes apart from mu_hat (its 95 % interval shaded) and votes among the samples of mu_hat. Grey: where a perfect estimator would lie.", "name": "fig-consistency"}} paper=["table-6", "appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
-figures.consistency(votes)
 
-# %% label="consistency-table" paper=["table-6", "appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
-scores = tables.by_data_set(votes)
-tables.show(
-    scores.drop(columns=["low", "high", "spread"], errors="ignore"),
-    "Response consistency by the number of votes (corrected; lower is better).",
-    tokens="{:,.0f}",
+# %% tags=["hide-input"]
+def brier_terms(confidence, correct):
+    """Correct each question's squared error for the noise of mu_hat."""
+    scored = (~np.isnan(correct)).sum(axis=1)
+    total = np.where(scored > 1, scored, np.nan)
+    mu = np.nansum(correct, axis=1) / total
+    return (confidence - mu) ** 2 - mu * (1 - mu) / (total - 1)
+
+
+def score_blocks(said, k_c):
+    """Let each block of k_c samples vote, and score it in both ways."""
+    blocks = []
+    for start in range(0, said.drawn.shape[1] - k_c + 1, k_c):
+        block = np.arange(start, start + k_c)
+        confidence = consistency(said.canonical[:, block].tolist())
+        held_out = np.delete(said.correct, block, axis=1)
+        scores = {
+            "held-out": brier_terms(confidence, held_out),
+            "same pool": brier_terms(confidence, said.correct),
+        }
+        complete = said.drawn[:, block].all(axis=1)
+        blocks.append(pd.DataFrame(scores, said.question_ids)[complete])
+    return pd.concat(blocks).dropna().groupby(level=0).mean()
+
+
+# %% tags=["hide-input"]
+# needs samples
+terms = pd.concat(
+    {
+        (dataset, k_c): score_blocks(said, k_c)
+        for dataset, said in answers.items()
+        for k_c in (5, 10, 20)
+        if said.drawn.shape[1] > k_c + 1
+    },
+    names=["dataset", "votes", "question_id"],
+)
+scores = terms.groupby(["dataset", "votes"], sort=False).mean()
+terms["optimism"] = terms["same pool"] - terms["held-out"]
+
+
+# %% tags=["remove-cell"]
+def interval(values):
+    """Draw whole subjects, where the questions come in subjects."""
+    clusters = subjects(values.droplevel("votes").to_frame())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FewQuestionsWarning)
+        found = mean_interval(
+            values.to_numpy(), rng=rng, clusters=clusters.to_numpy()
+        )
+    return pd.Series(found._asdict())
+
+
+# %% tags=["remove-cell"]
+# needs samples
+optimism = (
+    terms["optimism"]
+    .groupby(["dataset", "votes"], sort=False)
+    .apply(interval)
+    .unstack()
+)
+by_votes = scores["held-out"].unstack()
+notebook.glue(
+    sets=len(by_votes),
+    few_votes=by_votes[5].mean(),
+    many_votes=by_votes[by_votes.columns.max()].mean(),
+    most_votes=int(by_votes.columns.max()),
+    largest=-optimism["estimate"].min(),
+    cells=len(optimism),
+    flattered=int((optimism["high"] < 0).sum()),
 )
 
+# %% [markdown] needs="samples"
+# Averaged over {glue:text}`sets` data sets, the score falls from {glue:text}`few_votes:.3f` with 5 votes to
+# {glue:text}`many_votes:.3f` with {glue:text}`most_votes`. Voting with the samples that also define $\hat\mu$ would flatter
+# the method significantly in {glue:text}`flattered` of {glue:text}`cells` cases, by up to {glue:text}`largest:.4f`.
+
+# %% tags=["hide-input"]
+# needs samples
+shown = scores.reset_index()
+shown["data set"] = [load_dataset(name).title for name in shown["dataset"]]
+
+# %% mystnb={"figure": {"caption": "Capability Brier score of response consistency (corrected, lower is better) with 5, 10 and 20 votes that have no part in the expected accuracy.", "name": "fig-consistency"}, "image": {"alt": "Dot plot with one row for each data set and three dots in it. The dots move left, to lower scores, from 5 to 10 and to 20 votes, by less at each step."}} paper=["table-6", "appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"] tags=["hide-input"]
+# needs samples
+axes = sns.stripplot(
+    shown,
+    x="held-out",
+    y="data set",
+    hue="votes",
+    palette=sns.light_palette(purple, 5)[2 : 2 + shown["votes"].nunique()],
+    size=8,
+    jitter=False,
+)
+axes.grid(visible=True, axis="y")
+_ = axes.set(xlabel="capability Brier score", ylabel="")
+
 # %% [markdown]
-# The score falls with $k_c$ because the vote itself becomes less noisy. It does not fall to the grey band: where the
-# most frequent answer is wrong (*wrong majority*), more votes only make the method surer of it. *Missing* is the share
-# of votes without a single answer; they have no confidence and are left out.
+# ## What the paper reports
+#
+# The paper prints scores for 5, 10 and 20 votes, without intervals. They are plug-in scores: the noise of $\hat\mu$ is
+# not subtracted. Where this page is not opened for one of its models, all three are shown.
+
+# %% label="consistency-reported" paper=["table-6", "appendix-c.3"] evidence=["reported"] reads=["consistency"]
+printed = load_reported("consistency")
+if model in set(printed["model"]):
+    printed = printed.query("model == @model")
+printed = printed.assign(
+    Model=[load_model(name).title for name in printed["model"]],
+    dataset=[load_dataset(name).title for name in printed["dataset"]],
+).rename(columns={"k": "Votes", "dataset": "data set"})
+wide = printed.pivot_table(
+    index=["Model", "Votes"], columns="data set", values="value", sort=False
+)
+tables.show(
+    wide.map("{:.4f}".format),
+    "Response consistency as printed in the paper (lower is better).",
+    evidence="reported",
+)
+
+# %% tags=["remove-cell"]
+change = printed.pivot_table(
+    index=["Model", "data set"], columns="Votes", values="value"
+)
+notebook.glue(pairs=len(change), worse=int((change[20] > change[5]).sum()))
+
+# %% [markdown]
+# From 5 to 20 votes the score rises, which is worse, in {glue:text}`worse` of these {glue:text}`pairs` pairs of model
+# and data set, and falls in the others.
+
+# %% mystnb={"figure": {"caption": "Scores of response consistency as printed in the paper (plug-in, lower is better), with 5, 10 and 20 votes.", "name": "fig-consistency-reported"}, "image": {"alt": "Dot plot with one row for each data set of the paper and a panel for each model. More votes score lower almost everywhere; on SimpleQA, AIME25 and GPQA by most."}} paper=["table-6", "appendix-c.3"] evidence=["reported"] reads=["consistency"] tags=["hide-input"]
+names = printed["Model"].unique()
+figure, panels = plt.subplots(1, len(names), sharey=True, squeeze=False)
+for name, axes in zip(names, panels[0], strict=True):
+    sns.stripplot(
+        printed[printed["Model"] == name].astype({"Votes": int}),
+        x="value",
+        y="data set",
+        hue="Votes",
+        palette=sns.light_palette(purple, 5)[2:],
+        size=8,
+        jitter=False,
+        legend=axes is panels[0, -1],
+        ax=axes,
+    )
+    axes.grid(visible=True, axis="y")
+    axes.set(title=name, xlabel="capability Brier score", ylabel="")
+
+# %% [markdown] needs="samples"
+# ## How a vote becomes a confidence
+#
+# Response consistency lets $k_c$ samples of a question vote, and takes the share of the winning answer as the
+# confidence. These are the first ten answers to one question, in a form in which equal answers are equal texts:
+
+# %%
+# needs samples
+said = answers[runs.index[0]]
+Counter(said.canonical[0, :10])
+
+# %% [markdown] needs="samples"
+# The winner and its share, and the same for all questions; a sample without an answer counts as a vote for nobody.
+
+# %%
+# needs samples
+majority(said.canonical[0, :10].tolist())
+
+# %%
+# needs samples
+confidence = consistency(said.canonical[:, :10].tolist())
+confidence[:5]
+
+# %% [markdown] needs="samples"
+# ## Two ways to score it
+#
+# With a hundred samples at hand it is tempting to let some of them vote, and to compare the vote with $\hat\mu$ of
+# all of them, as the authors' code does (*same pool*). But then the vote is part of its own target: a block of samples
+# that happens to hold more right answers raises both. The other way is to compare with $\hat\mu$ of the samples that did
+# not vote (*held-out*). `brier_terms`, in the folded cell at the top, is each question's squared error less the variance
+# of $\hat\mu$, $\hat\mu(1-\hat\mu)/(n-1)$ with $n$ samples.
+
+# %%
+# needs samples
+same_pool = brier_terms(confidence, said.correct)
+held_out = brier_terms(confidence, said.correct[:, 10:])
+float(np.nanmean(same_pool)), float(np.nanmean(held_out))
+
+# %% [markdown] needs="samples"
+# One block of votes is one draw. So each block of $k_c$ samples votes in turn, and a question's terms are averaged over
+# its blocks: no spare samples are needed, and the two ways differ in nothing else.
+
+
+# %%
+def wrong(votes, correct):
+    winner, _ = majority(votes.tolist())
+    return np.mean(correct[votes == winner] == 1) < 0.5
+
+
+# %% label="consistency-table" paper=["table-6", "appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
+# needs samples
+wide = by_votes.add_suffix(" votes")
+wide["tokens of 10 votes"] = 10 * runs["tokens"]
+wide["wrong majority"] = [
+    np.mean([*map(wrong, answers[name].canonical, answers[name].correct)])
+    for name in wide.index
+]
+tables.show(
+    wide.rename(lambda name: load_dataset(name).title).rename_axis("data set"),
+    "Score of held-out votes (corrected; lower is better), and the share of "
+    "questions whose most frequent answer of all samples is wrong.",
+    evidence=runs["evidence"].iloc[0],
+    **{"tokens of 10 votes": "{:,.0f}", "wrong majority": "{:.0%}"},
+)
+
+# %% [markdown] needs="samples"
+# The score falls with $k_c$ because the vote itself becomes less noisy. It does not fall to zero: where the most frequent
+# answer is wrong, more votes only make the method surer of it.
 #
 # ## What sharing flatters
 #
-# *Optimism* is the same-pool score less the disjoint one. In expectation it is minus twice the covariance of a vote with
-# the $\hat\mu$ that it is part of, about $k_c / k_\text{eval}$ of its covariance with its own block.
+# *Optimism* is the same-pool score less the held-out one on the same votes; below zero, sharing flatters. In expectation
+# it is minus twice the covariance of a vote with the $\hat\mu$ that it is part of, and that is $k_c / k_\text{eval}$ of its
+# covariance with the accuracy of its own block.
 
-# %%
-sure = scores["95 % interval"].str.startswith("[-") if len(scores) else []
-largest = scores["optimism"].min() if len(scores) else float("nan")
-notebook.glue(largest=largest, cells=len(scores), flattered=int(sum(sure)))
-
-# %% [markdown]
-# The largest optimism on this page is {glue:text}`largest:.4f`, and the interval's lower limit is below zero in
-# {glue:text}`flattered` of {glue:text}`cells` rows. Small beside the score, it is of one sign: it does not average out
-# over data sets, and it grows as $k_\text{eval}$ shrinks.
-#
-# ## What the paper reports
-#
-# The paper prints plug-in scores for 5, 10 and 20 votes. The tokens were read off its cost figure, to about 6 %.
-
-# %% mystnb={"figure": {"caption": "Response consistency as printed in the paper (plug-in scores), against the tokens of its cost figure. Grey: what a perfect estimator would score.", "name": "fig-consistency-reported"}} paper=["table-6", "appendix-c.3"] evidence=["reported"] reads=["consistency", "tokens"]
-printed = study.model.name if study.reported else "gpt-oss-20b"
-reported = tables.reported_consistency(printed)
-figures.consistency(reported)
-
-# %% label="consistency-reported" paper=["table-6", "appendix-c.3"] evidence=["reported"] reads=["consistency", "tokens"]
+# %% label="consistency-optimism" paper=["appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
+# needs samples
+spelt = optimism.apply(
+    lambda row: (
+        f"{row['estimate']:z.4f} [{row['low']:z.4f}, {row['high']:z.4f}]"
+    ),
+    axis="columns",
+).unstack()
 tables.show(
-    tables.by_data_set(reported).drop(columns=["disjoint"], errors="ignore"),
-    f"As printed in the paper of {printed} (lower is better).",
-    tokens="{:,.0f}",
+    spelt.reindex(by_votes.index)
+    .add_suffix(" votes")
+    .rename(lambda name: load_dataset(name).title)
+    .rename_axis("data set"),
+    "Optimism with its 95 % interval: same pool less held-out.",
+    evidence=runs["evidence"].iloc[0],
 )
+
+# %% [markdown] needs="samples"
+# The interval lies below zero in {glue:text}`flattered` of {glue:text}`cells` cases. Small beside the score, the
+# optimism is of one sign: it does not average out over data sets, it grows with $k_c$, and with fewer samples in
+# $\hat\mu$. Where hardly any question has a term other than zero, the interval is as wide as what unseen questions could
+# add.
 
 # %% [markdown]
 # ## Summary
 #
-# - More votes sharpen the vote, not the idea: a wrong majority stays wrong.
-# - A vote that shares samples with its target is scored too well. Disjoint samples cost nothing but bookkeeping.
+# - More votes make a vote less noisy, and each doubling buys less; a wrong majority stays wrong.
+# - A vote that shares samples with its target is scored too well. Holding its samples out costs nothing.
 # - The method costs $k_c$ answers, so it cannot be asked before the answers that it is to save.
 #
 # ## Exercises
 #
-# 1. Lower `k_eval` to 30. What happens to the optimism, and why?
-# 2. On which data set is the wrong majority most common? What does its scatter plot in the page on estimators show?
-# 3. How large would the optimism be at $k_c = k_\text{eval}$, where no sample is left outside?
+# **1 (easy).** Four samples answer 4, 4, 5 and nothing at all. What is the confidence? *Hint:* who counts as a vote?
+
+# %% tags=["hide-cell", "solution"]
+consistency([["4", "4", "5", None]])
+
+# %% [markdown]
+# **2 (medium).** A model answers B with probability 0.5, A with 0.3 and C with 0.2, and A is right. Where does the
+# confidence go with more votes, and where its squared error? *Hint:* which answer wins, and what is $\mu$?
+
+# %% tags=["hide-cell", "solution"]
+votes = rng.choice(["A", "B", "C"], p=[0.3, 0.5, 0.2], size=(2_000, 100))
+for k_c in (5, 20, 100):
+    vote = consistency(votes[:, :k_c].tolist())
+    print(k_c, vote.mean().round(3), ((vote - 0.3) ** 2).mean().round(3))
+
+# %% [markdown]
+# **3 (hard).** A model is right with probability 0.9, and otherwise always gives the same wrong answer. How much does
+# sharing flatter ten votes among 100 samples? *Hint:* the vote is nearly the accuracy of its block, with variance
+# $0.9 \cdot 0.1 / 10$; check your formula with `brier_terms`.
+
+# %% tags=["hide-cell", "solution"]
+right = (rng.random((20_000, 100)) < 0.9).astype(float)
+vote = consistency(right[:, :10].tolist())
+gap = brier_terms(vote, right) - brier_terms(vote, right[:, 10:])
+float(gap.mean()), -2 * (10 / 100) * 0.9 * 0.1 / 10

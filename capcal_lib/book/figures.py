@@ -181,40 +181,6 @@ def divergence(groups: Sequence[Sequence[Evaluation]], rng: np.random.Generator,
     return _done(figure)
 
 
-def consistency(tables: Mapping[str, pd.DataFrame], *, empty: str = NO_SAMPLES) -> Figure:
-    """Draw what ``tables.consistency_table`` holds for each data set: score against tokens, with both kinds of votes.
-
-    Grey is where a perfect estimator would lie: 95 % of its scores, or the plug-in one of reported numbers. Without a
-    table the figure says ``empty``.
-    """
-    with _style():
-        figure, panels = _grid(len(tables), empty=empty)
-        for axes, (title, table) in zip(panels, tables.items(), strict=True):
-            if table.empty:
-                axes.set_title(title)
-                _say(axes, "too few samples a question")
-                continue
-            axes.set_title(f"{title} ({table['evidence'].iloc[0]})")
-            _perfect(axes, table, best=0.0)
-            if table["disjoint"].notna().any():
-                axes.fill_between(
-                    table["tokens"], table["low"], table["high"], color=PALETTE[0], alpha=0.2, linewidth=0
-                )
-                axes.plot(table["tokens"], table["disjoint"], "o-", color=PALETTE[0], label="votes apart from mu_hat")
-            axes.plot(
-                table["tokens"], table["same pool"], "x--", color=PALETTE[5], label="votes among the samples of mu_hat"
-            )
-            for k_c, x, y in table[["k_c", "tokens", "same pool"]].to_numpy(float):
-                axes.annotate(f"{k_c:.0f}", (x, y), (0, 6), textcoords="offset points", ha="center")
-            axes.margins(0.15)
-            peak = float(np.nanmax(table.reindex(columns=["high", "same pool"]).to_numpy(float)))
-            axes.set_ylim(min(-0.03 * peak, float(table["same pool"].min())), 1.18 * peak)
-        _shared_legend(figure, panels)
-        figure.supxlabel("tokens of an estimate (k_c at each point)", fontsize="medium")
-        figure.supylabel("capability Brier", fontsize="medium")
-    return _done(figure)
-
-
 def parts(tables: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw what ``diagnosis.parts`` holds for each data set: discrimination against miscalibration, a point a method.
 

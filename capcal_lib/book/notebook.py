@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -159,7 +160,7 @@ def open_store(path: str | Path) -> Path:
     raise InputError(f"parameter store names no folder: {str(path)!r}; looked in {Path.cwd()} and {ROOT}")
 
 
-def about(model: str, runs: pd.DataFrame) -> Html:
+def about(model: str, runs: pd.DataFrame, *, lacking: Mapping[str, str] = MappingProxyType({})) -> Html:
     """Say what is behind a page, or what is missing and how to measure it.
 
     Parameters
@@ -168,6 +169,8 @@ def about(model: str, runs: pd.DataFrame) -> Html:
         A name of ``capcal models``.
     runs
         As ``results.describe_runs`` gives it; empty for a model without samples.
+    lacking
+        What else the page has cells for and is not there, such as ``probes``, each with a sentence that says so.
     """
     known = load_model(model)
     lines = [f"<strong>{escape(known.title)}</strong>"]
@@ -183,9 +186,12 @@ def about(model: str, runs: pd.DataFrame) -> Html:
         lines.append(
             f"The run store has no samples of this model, so nothing here is measured. To measure it:<pre>{HOW}</pre>"
         )
-    lacking = [word for word, there in (("samples", len(runs)), ("paper", printed)) if not there]
-    _skip(lacking)
-    box = f"<div class='capcal-about' data-lacking='{' '.join(lacking)}'>{'<br>'.join(lines)}</div>"
+        lacking = dict.fromkeys(lacking, "")
+    lines += filter(None, map(escape, lacking.values()))
+    words = [word for word, there in (("samples", len(runs)), ("paper", printed)) if not there]
+    words += [word for word in lacking if word not in words]
+    _skip(words)
+    box = f"<div class='capcal-about' data-lacking='{' '.join(words)}'>{'<br>'.join(lines)}</div>"
     return Html(box.replace("MODEL", escape(model)))
 
 

@@ -1,6 +1,6 @@
 """What the notebooks show in tables. Computing a table and drawing it are separate functions."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,6 @@ from pandas.io.formats.style import Styler
 from capcal_lib.applications.budget import allocate, success_rate
 from capcal_lib.applications.passk import pass_at_k, simulate_pass_at_k
 from capcal_lib.confidence import Confidence, with_fallback
-from capcal_lib.confidence.consistency import Answers, vote_terms
 from capcal_lib.confidence.oracle import oracle_cc_split
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Dataset, dataset_names, load_dataset, load_model
@@ -372,77 +371,6 @@ def budget_table(one: Evaluation, budgets: Sequence[int]) -> pd.DataFrame:
             allocation = allocate(confidence, each * len(n), max_per_question=n)
             rows.append((method, each, success_rate(allocation, c, n), one.evidence))
     return pd.DataFrame(rows, columns=["method", "B", "success rate", "evidence"])
-
-
-def consistency_table(one: Evaluation, answers: Answers, k_cs: Sequence[int], rng: np.random.Generator) -> pd.DataFrame:
-    """Score response consistency by k_c, with votes apart from mu_hat and with votes among it: one row a k_c.
-
-    ``disjoint`` and ``same pool``, the paper's way, are the corrected capability Brier scores of
-    :func:`capcal_lib.confidence.consistency.vote_terms`, means over the blocks of a question and then over questions.
-    ``optimism`` is same pool less disjoint on the same votes, what sharing samples flatters (below 0). Both have
-    intervals, ``low`` to ``high`` that of disjoint. ``tokens`` is k_c times the mean length of a sample; ``wrong
-    majority`` the share of the votes that elect a wrong answer; ``missing`` the share without any answer;
-    ``spread`` the standard deviation of a perfect estimator's score. A k_c for which no question has k_c + 2
-    samples has no row.
-    """
-    rows = []
-    twice = one.counts.total > 1
-    spread = null_std(one.counts.correct[twice], one.counts.total[twice]) if twice.any() else np.nan
-    for k_c in k_cs:
-        votes = vote_terms(answers, k_c)
-        if votes.empty:
-            continue
-        terms = votes.groupby("row")[["disjoint", "same pool"]].mean().reindex(range(len(one.counts)))
-        terms["optimism"] = terms["same pool"] - terms["disjoint"]
-        disjoint, same, optimism = _means(one, terms.to_numpy(np.float64), rng)
-        said = votes["confidence"].notna()
-        rows.append(
-            {
-                "k_c": k_c,
-                "tokens": k_c * answers.tokens,
-                "disjoint": disjoint.estimate,
-                "low": disjoint.low,
-                "high": disjoint.high,
-                "same pool": same.estimate,
-                "optimism": optimism.estimate,
-                "95 % interval": interval_text(optimism, 4),
-                "wrong majority": 1 - votes["right"].mean(),
-                "missing": 1 - said.mean(),
-                "questions": int(terms["disjoint"].notna().sum()),
-                "spread": spread,
-                "evidence": one.evidence,
-            }
-        )
-    return pd.DataFrame(rows)
-
-
-def reported_consistency(model: str) -> dict[str, pd.DataFrame]:
-    """Return the paper's scores of response consistency by k_c, in the form of ``consistency_table``, by data set.
-
-    They are plug-in scores with votes among the samples of mu_hat, so they stand under ``same pool``; the tokens
-    were read off the paper's cost figure, to about 6 %. ``floor`` is the score of the true mu at the paper's k_eval.
-    """
-    scores, read = load_reported("consistency"), load_reported("tokens", source="reference code")
-    scores = scores[scores["model"] == model]
-    length = read[(read["model"] == model) & (read["method"] == "Response")].set_index("dataset")["value"]
-    return {
-        load_dataset(str(name)).title: pd.DataFrame(
-            {
-                "k_c": rows["k"].astype(int),
-                "tokens": rows["k"].astype(int) * float(length[name]),
-                "disjoint": np.nan,
-                "same pool": rows["value"],
-                "floor": beta_moments(model, str(name))[1] / PAPER_K_EVAL,
-                "evidence": "reported",
-            }
-        ).reset_index(drop=True)
-        for name, rows in scores.groupby("dataset", sort=False)
-    }
-
-
-def by_data_set(found: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Put tables of one form under each other, their keys in a first column ``data set``."""
-    return stack([table.assign(**{"data set": title})[["data set", *table]] for title, table in found.items()])
 
 
 def divergence_table(groups: Sequence[Sequence[Evaluation]]) -> pd.DataFrame:

@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 
 from capcal_lib.applications.passk import pass_at_k
 from capcal_lib.book import figures
-from capcal_lib.confidence.consistency import Answers
 from capcal_lib.results import diagnosis, tables
 from capcal_lib.results.evaluation import Evaluation
 from capcal_lib.results.tables import EVEN, ORACLE_CC, ORACLE_RC, UNIFORM
@@ -41,12 +40,6 @@ LIVE = pd.DataFrame(
 )
 
 
-def votes(one: Evaluation) -> pd.DataFrame:
-    letters = np.where(rng().random((N, 20)) < one.counts.expected_accuracy[:, None], "A", "B").astype(object)
-    said = Answers(one.counts.question_ids, letters, (letters == "A") * 1.0, np.ones((N, 20), bool), 9.0)
-    return tables.consistency_table(one, said, (2, 5), rng())
-
-
 def sweep(ones: list[Evaluation]) -> pd.DataFrame:
     return tables.stack([tables.k_eval_table(one, [2, 10, 50], rng()) for one in ones[:1]])
 
@@ -71,8 +64,6 @@ DRAWN_FROM_TABLES: dict[str, Callable[[], Figure]] = {
     "confidences": lambda: figures.confidences(MIXED),
     "live": lambda: figures.live(LIVE),
     "divergence": lambda: figures.divergence([[MIXED, OTHER]], rng()),
-    "consistency": lambda: figures.consistency({"Mini exam": votes(MIXED)}),
-    "reported consistency": lambda: figures.consistency(tables.reported_consistency("gpt-oss-20b")),
     "reported costs": lambda: figures.costs(tables.reported_cost_table("gpt-oss-20b")),
 }
 
@@ -253,9 +244,6 @@ def test_the_band_of_a_perfect_estimator_is_in_every_panel_of_scores() -> None:
     assert "a perfect estimator (95 %)" in axes.get_legend_handles_labels()[1]
     (reported, *_) = panels(figures.costs(tables.reported_cost_table("gpt-oss-20b")))
     assert "a perfect estimator" in reported.get_legend_handles_labels()[1]
-    votes_ = tables.reported_consistency("gpt-oss-20b")
-    (axes, *_) = panels(figures.consistency(votes_))
-    np.testing.assert_allclose(line(axes, "a perfect estimator"), votes_["TriviaQA"]["floor"].iloc[0])
 
 
 def test_costs_draw_each_method_and_the_front() -> None:
@@ -276,16 +264,6 @@ def test_costs_draw_each_method_and_the_front() -> None:
 def test_colours_can_be_told_apart() -> None:
     for n in (3, 8, 14):
         assert len(set(figures._colors(n))) == n
-
-
-def test_consistency_draws_both_kinds_of_votes() -> None:
-    table = votes(MIXED)
-    (axes,) = panels(figures.consistency({"Mini exam": table}))
-    np.testing.assert_array_equal(line(axes, "votes apart from mu_hat"), table["disjoint"])
-    np.testing.assert_array_equal(line(axes, "votes among the samples of mu_hat"), table["same pool"])
-    assert [text.get_text() for text in axes.texts] == ["2", "5"]
-    (empty,) = panels(figures.consistency({"Mini exam": table.iloc[:0]}))
-    assert [text.get_text() for text in empty.texts] == ["too few samples a question"]
 
 
 def test_budgets_draw_what_the_tables_hold() -> None:

@@ -10,7 +10,7 @@ import pytest
 from capcal_lib.applications.budget import allocate, success_rate
 from capcal_lib.book import figures, findings
 from capcal_lib.book.findings import P_TRUE, VERBALIZED
-from capcal_lib.confidence.consistency import Answers
+from capcal_lib.confidence.consistency import Answers, vote_terms
 from capcal_lib.metrics.intervals import Interval
 from capcal_lib.reported import load_reported
 from capcal_lib.results import tables
@@ -79,7 +79,7 @@ def test_consistency_votes_in_blocks_where_there_are_enough_samples() -> None:
     one, answers = world()
     assert CONSISTENCY not in one.confidences  # no spare samples after k_eval
     table = findings.comparisons(one, answers, rng()).set_index("item")
-    votes = tables.consistency_table(one, answers, (10,), rng())["disjoint"].iloc[0]
+    votes = vote_terms(answers, 10).groupby("row")["disjoint"].mean().mean()
     probe = tables.main_table([one], rng()).set_index("method").loc[OWN, "brier"]
     assert table.loc[findings.VOTE, "difference"] == pytest.approx(probe - votes)
     few = findings.comparisons(*world(total=8), rng())

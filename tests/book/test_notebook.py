@@ -109,6 +109,12 @@ def test_what_is_behind_a_page_is_counted_and_marked() -> None:
     assert badge("simulated") in about("simulated", describe_runs(RECORDED_RUNS, "simulated")).html
 
 
+def test_what_else_is_lacking_is_said_and_marked() -> None:
+    html = about("simulated", describe_runs(RECORDED_RUNS, "simulated"), lacking={"probes": "No <hidden> states."}).html
+    assert "data-lacking='paper probes'" in html
+    assert "No &lt;hidden&gt; states." in html
+
+
 def test_a_model_without_samples_is_told_how_to_get_them() -> None:
     html = about("gpt-oss-20b", describe_runs(RECORDED_RUNS, "gpt-oss-20b")).html
     assert badge("reported") in html

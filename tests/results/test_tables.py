@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capcal_lib.confidence import estimated
-from capcal_lib.confidence.consistency import Answers, vote_terms
 from capcal_lib.grading.counts import Counts
 from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.metrics.intervals import binomial_interval
@@ -574,7 +573,6 @@ def test_reported_cost_table_stand_beside_the_printed_scores(model: str) -> None
 
 def test_a_model_outside_the_paper_has_no_reported_cost_table() -> None:
     assert tables.reported_cost_table("simulated").empty
-    assert tables.reported_consistency("simulated") == {}
 
 
 points = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.sampled_from("xy")), min_size=1, max_size=7)
@@ -617,40 +615,6 @@ def test_cost_summary_averages_what_is_there_on_all_sets() -> None:
     assert mean_.loc[UNIFORM, "spread"] == pytest.approx(np.sqrt((spreads**2).sum()) / 2)
     assert set(mean_["data set"]) == {"mean of 2"}
     assert tables.cost_summary(pd.DataFrame()).empty
-
-
-def answers(rows: list[str]) -> Answers:
-    letters = np.array([list(row) for row in rows])
-    ids = np.array([f"q{number}" for number in range(len(rows))])
-    return Answers(ids, letters.astype(object), (letters == "A") * 1.0, np.ones(letters.shape, bool), 7.0)
-
-
-def test_consistency_table() -> None:
-    rows_ = ["AABAABBBAA", "BBBBCBBBBB", "ABCABCABCA"]
-    one = evaluation([row.count("A") for row in rows_], [10] * 3)
-    table = tables.consistency_table(one, answers(rows_), (2, 5, 9), rng()).set_index("k_c")
-    assert table.index.tolist() == [2, 5]  # nine would leave one sample outside
-    for k_c in (2, 5):
-        votes = vote_terms(answers(rows_), k_c)
-        by_question = votes.groupby("row")[["disjoint", "same pool"]].mean()
-        assert table.loc[k_c, "disjoint"] == pytest.approx(by_question["disjoint"].mean())
-        assert table.loc[k_c, "same pool"] == pytest.approx(by_question["same pool"].mean())
-        assert table.loc[k_c, "optimism"] == pytest.approx(table.loc[k_c, "same pool"] - table.loc[k_c, "disjoint"])
-        assert table.loc[k_c, "tokens"] == 7 * k_c
-        assert table.loc[k_c, "wrong majority"] == pytest.approx(1 - votes["right"].mean())
-        assert table.loc[k_c, "low"] <= table.loc[k_c, "disjoint"] <= table.loc[k_c, "high"]
-    assert tables.consistency_table(one, answers(["AB"] * 3), (2,), rng()).empty
-
-
-def test_reported_consistency_holds_the_printed_numbers() -> None:
-    found = tables.reported_consistency("gpt-oss-20b")
-    printed = load_reported("consistency").set_index(["model", "dataset", "k"])["value"]
-    assert found["AIME25"]["same pool"].tolist() == [printed["gpt-oss-20b", "aime25", k] for k in (5, 10, 20)]
-    assert found["AIME25"]["tokens"].tolist() == [5 * 7800, 10 * 7800, 20 * 7800]
-    together = tables.by_data_set(found)
-    assert together.columns[0] == "data set"
-    assert len(together) == 21
-    assert tables.by_data_set({}).empty
 
 
 def test_divergence_table_names_the_model_of_each_row() -> None:
