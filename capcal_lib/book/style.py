@@ -126,5 +126,31 @@ def palette(methods: Iterable[str], dataset: str | None = None) -> dict[str, str
     return chosen
 
 
+def label_lines(axes: Any) -> None:
+    """Write the name of each line of a seaborn line plot at its right end, in its colour, in place of the legend.
+
+    Names that would overlap move apart as little as they must.
+    """
+    from matplotlib.colors import to_hex
+    from sklearn.isotonic import isotonic_regression
+
+    legend = axes.get_legend()
+    if legend is None:
+        return
+    entries = zip(legend.legend_handles, legend.get_texts(), strict=True)
+    names = {to_hex(handle.get_color()): text.get_text() for handle, text in entries}
+    legend.remove()
+    lines = [line for line in axes.get_lines() if len(line.get_xdata()) and to_hex(line.get_color()) in names]
+    ends = [(float(line.get_xdata()[-1]), float(line.get_ydata()[-1]), to_hex(line.get_color())) for line in lines]
+    ends.sort(key=lambda end: end[1])
+    height = 72 * 0.8 * axes.figure.get_figheight()  # in points, nearly
+    places = [height * (axes.transScale + axes.transLimits).transform((x, y))[1] for x, y, _ in ends]
+    steps = [13.0 * step for step in range(len(places))]
+    moved = isotonic_regression([place - step for place, step in zip(places, steps, strict=True)])
+    for (x, y, color), place, step, apart in zip(ends, places, steps, moved, strict=True):
+        at = {"xytext": (6, apart + step - place), "textcoords": "offset points", "annotation_clip": False}
+        axes.annotate(names[color], (x, y), va="center", color=color, fontsize=9, **at)
+
+
 def _darker(color: str, share: float) -> str:
     return "#" + "".join(f"{round(int(color[place : place + 2], 16) * share):02x}" for place in (1, 3, 5))
