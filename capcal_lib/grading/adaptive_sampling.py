@@ -39,20 +39,14 @@ def sample_until(
 ) -> Stopped:
     """Draw samples of each question until the rule of ``stopping`` stops it, and grade them on the way.
 
-    The run is the one that ``sample`` draws: a question that stops at n samples has the first n of them. Raising k,
-    narrowing the precision or leaving it out goes on from there. The parameters are those of ``sample``, and
+    The run is the one that ``sample`` draws, with its parameters and errors: a question that stops at n samples has
+    the first n of them. Raising k, narrowing the precision or leaving it out goes on from there.
 
     Parameters
     ----------
-    precision
-        Half-width of the 95 % Jeffreys interval at which a question has had enough, in (0, 0.5).
-    k
-        Samples at which a question stops in any case, at least 2.
-
-    Raises
-    ------
-    InputError
-        As ``sample`` does, and for a precision out of range.
+    precision, k
+        Half-width of the 95 % Jeffreys interval at which a question has had enough, in (0, 0.5), and samples at which
+        it stops in any case, at least 2.
 
     Examples
     --------

@@ -16,7 +16,7 @@ from capcal_lib.grading.verdicts import read_verdicts, run_questions
 from capcal_lib.manifests import load_model
 from capcal_lib.sampling.draw import Progress
 from capcal_lib.sampling.engines import engine_name, open_engine
-from capcal_lib.sampling.files import read_table, write_table
+from capcal_lib.sampling.files import hold, read_table, write_table
 from capcal_lib.sampling.store import KEY, read_record
 from capcal_lib.sampling.weights import weights_digest
 
@@ -45,17 +45,10 @@ def judge_run(folder: Path, judge_name: str, *, engine: str | None = None, progr
     ----------
     folder
         The run; it keeps the judgements.
-    judge_name
-        A model of the manifests.
-    engine
-        An engine other than the one in the judge's manifest.
+    judge_name, engine
+        A model of the manifests, and an engine other than the one that stands there.
     progress
         Called with the numbers of answers judged and to judge.
-
-    Returns
-    -------
-    Judged
-        How many answers were judged, and when.
 
     Raises
     ------
@@ -71,26 +64,28 @@ def judge_run(folder: Path, judge_name: str, *, engine: str | None = None, progr
     }
     questions, given = run_questions(folder), _short(folder).groupby(PAIR).size()
     pairs = given.sort_values(ascending=False, kind="stable").index.to_frame(index=False)
-    kept = _read(folder)
-    same = (kept[MADE_WITH] == pd.Series(made_with)).all(axis=1)
-    kept = kept[same | (kept["judge"] != model.name)]
+    kept = _current(folder, made_with)
     there = pd.MultiIndex.from_frame(kept.loc[kept["judge"] == model.name, PAIR])
     lacking = pairs[~pd.MultiIndex.from_frame(pairs).isin(there)]
     if lacking.empty:
         return Judged(0, len(pairs), 0)
     cases = [(questions[name], extracted) for name, extracted in lacking.itertuples(index=False)]
-    source, fresh = open_engine(model, engine), list[dict[str, str]]()
+    source, new = open_engine(model, engine), 0
     for start in range(0, len(cases), CHUNK):
-        chunk = cases[start : start + CHUNK]
+        chunk, fresh = cases[start : start + CHUNK], []
         for place, judgement in judge(source, model, chunk):
             question, extracted = chunk[place]
             found = {"verdict": judgement.verdict, "words": judgement.words}
             fresh.append(made_with | {"question_id": question.id, "extracted": extracted} | found)
             if progress:
-                progress(len(fresh), len(cases))
+                progress(new + len(fresh), len(cases))
         if fresh:
-            _write(folder, kept, fresh)
-    return Judged(len(fresh), len(pairs) - len(lacking), len(cases) - len(fresh))
+            with hold(folder):  # another judge may have written meanwhile
+                both = pd.concat([_current(folder, made_with), pd.DataFrame(fresh)])
+                table = pa.Table.from_pandas(both, schema=SCHEMA, preserve_index=False)
+                write_table(folder / FILE, table.sort_by([(name, "ascending") for name in ("judge", *PAIR)]))
+        new += len(fresh)
+    return Judged(new, len(pairs) - len(lacking), len(cases) - new)
 
 
 def judges(folder: Path) -> list[str]:
@@ -155,11 +150,10 @@ def _read(folder: Path) -> pd.DataFrame:
     return table.to_pandas()
 
 
-def _write(folder: Path, kept: pd.DataFrame, fresh: list[dict[str, str]]) -> None:
-    both = pa.concat_tables(
-        [pa.Table.from_pandas(kept, schema=SCHEMA, preserve_index=False), pa.Table.from_pylist(fresh, SCHEMA)]
-    )
-    write_table(folder / FILE, both.sort_by([(name, "ascending") for name in ("judge", *PAIR)]))
+def _current(folder: Path, made_with: dict[str, str]) -> pd.DataFrame:
+    """Read the judgements but for those that this judge has made in another way."""
+    kept = _read(folder)
+    return kept[(kept[MADE_WITH] == pd.Series(made_with)).all(axis=1) | (kept["judge"] != made_with["judge"])]
 
 
 def _how(folder: Path, judge_name: str) -> str:

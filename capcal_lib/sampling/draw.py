@@ -77,13 +77,8 @@ def sample(
     progress
         Called with the numbers of samples drawn and to draw.
     say
-        Called at the start with what deserves a line: that this run is a new one beside others and in which settings
-        it differs, and what an earlier stop or damage had left.
-
-    Returns
-    -------
-    Drawn
-        The run's folder and the numbers of new and present samples.
+        Called at the start with what deserves a line: how a new run differs from those beside it, and what an earlier
+        stop or damage had left.
 
     Raises
     ------

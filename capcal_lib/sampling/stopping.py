@@ -25,29 +25,15 @@ EVERY = 10  # samples between two looks
 
 @dataclass(frozen=True)
 class Rule:
-    """When to stop sampling a question.
+    """When to stop sampling a question; a value out of range is an InputError.
 
-    Parameters
-    ----------
-    precision : float
-        Half-width of the 95 % Jeffreys interval at which a question has had enough, in (0, 0.5).
-    k : int
-        Samples at which it stops in any case, at least 2.
-
-    Raises
-    ------
-    InputError
-        For a value out of range.
-
-    Examples
-    --------
     >>> rule = Rule(precision=0.05, k=100)
     >>> rule.looks[:3], rule.enough([0, 0, 30, 5], [20, 30, 30, 30]).tolist()
     ((10, 20, 30), [False, True, True, False])
     """
 
-    precision: float
-    k: int
+    precision: float  # half-width of the 95 % Jeffreys interval at which a question has had enough, in (0, 0.5)
+    k: int  # samples at which it stops in any case, at least 2
 
     def __post_init__(self) -> None:
         if isinstance(self.precision, bool) or not 0 < self.precision < 0.5:
@@ -94,27 +80,13 @@ class Rule:
         return correct[stop], total[stop]
 
     def unbiased(self, correct: ArrayLike, total: ArrayLike) -> tuple[Floats, Floats]:
-        """Estimate mu and mu^2 without bias from the counts at which questions stopped.
+        """Estimate mu and mu^2 without bias from the counts at which questions stopped, each of shape (n_questions,).
 
-        Parameters
-        ----------
-        correct, total : array-like of shape (n_questions,)
-            Counts at which the rule stopped.
+        They are the shares of the orders of outcomes leading there that begin with one and with two correct samples
+        (Girshick, Mosteller and Savage, Annals of Mathematical Statistics 17, 1946), in [0, 1]. NaN for counts at
+        which the rule does not stop, such as those of a question that is not finished or has a sample that could not
+        be scored.
 
-        Returns
-        -------
-        tuple of ndarray, each of shape (n_questions,)
-            Estimates of mu and of its square, in [0, 1]: the shares of the orders of outcomes leading there that begin
-            with one and with two correct samples. NaN for counts at which the rule does not stop, such as those of a
-            question that is not finished or has a sample that could not be scored.
-
-        References
-        ----------
-        Girshick, Mosteller and Savage, "Unbiased estimates for certain binomial sampling problems with applications",
-        Annals of Mathematical Statistics 17 (1946).
-
-        Examples
-        --------
         >>> rule = Rule(precision=0.05, k=100)
         >>> mu, square = rule.unbiased([0, 2, 50], [30, 60, 100])
         >>> mu.round(4)
@@ -142,37 +114,19 @@ class Rule:
         return s**2 - 2 * s * mu + square
 
     def probabilities(self, mu: ArrayLike) -> Floats:
-        """Return how likely each of ``ends`` is, shape (n_mu, n_ends); rows sum to 1.
-
-        Parameters
-        ----------
-        mu : array-like of shape (n_mu,)
-            Expected accuracies, in [0, 1].
-        """
+        """Return how likely each of ``ends`` is for mu in [0, 1], shape (n_mu, n_ends); rows sum to 1."""
         correct, total = self.ends
         return _binomial(correct, total, as_confidence(mu)) * self._orders[0, total, correct]
 
 
 def behaviour(rule: Rule, mu: ArrayLike) -> pd.DataFrame:
-    """Compute, exactly, what stopping does to the estimates of questions with known mu.
+    """Compute, exactly, what stopping does to the estimates of questions with known mu, one row each.
 
-    Parameters
-    ----------
-    rule
-        When sampling stops.
-    mu : array-like of shape (n_mu,)
-        Expected accuracies, in [0, 1].
+    ``samples`` is the expected number; ``bias`` and ``error`` (root mean square) are those of c/n, ``unbiased`` ones
+    those of the unbiased estimate; ``coverage`` is that of the Jeffreys interval at the stop; error and coverage of a
+    fixed k stand beside them; ``score bias`` is how far off the corrected capability Brier of plain counts is for a
+    perfect confidence, s = mu.
 
-    Returns
-    -------
-    DataFrame
-        One row a mu: ``samples``, the expected number; ``bias`` and ``error`` (root mean square) of c/n, the same of
-        the unbiased estimate; ``coverage`` of the Jeffreys interval at the stop; the error and coverage of a fixed k
-        beside them; and ``score bias``, how far off the corrected capability Brier of plain counts is for a perfect
-        confidence, s = mu.
-
-    Examples
-    --------
     >>> behaviour(Rule(precision=0.05, k=100), [0.02, 0.05])[["mu", "samples", "bias"]].round(3)
          mu  samples   bias
     0  0.02   43.131 -0.006
@@ -210,22 +164,17 @@ def behaviour(rule: Rule, mu: ArrayLike) -> pd.DataFrame:
 
 
 def _binomial(correct: Ints, total: Ints, mu: Floats) -> Floats:
-    """Return the binomial probabilities of counts, shape (n_mu, n_counts); scipy's fail for the smallest mu."""
-    from scipy.special import gammaln, xlog1py, xlogy  # slow to import
+    """Return the binomial probabilities of counts, shape (n_mu, n_counts)."""
+    from scipy.stats import binom  # slow to import
 
-    ways = gammaln(total + 1) - gammaln(correct + 1) - gammaln(total - correct + 1)
-    p = mu[:, None]
-    return np.exp(ways + xlogy(correct, p) + xlog1py(total - correct, -p))
+    return np.asarray(binom.pmf(correct, total, mu[:, None]))
 
 
 def outcomes(verdicts: pd.DataFrame, k: int) -> tuple[list[str], NDArray[np.int8]]:
-    """Put the verdicts of the samples 0 to k - 1 in a table.
+    """Put the verdicts of the samples 0 to k - 1 in a table: question ids, sorted, and (n_questions, k).
 
-    Returns
-    -------
-    tuple
-        Question ids, sorted, and an array (n_questions, k): 1 for a correct sample, 0 for any other that is scored,
-        -1 for one that is not scored, -2 for one that is not there.
+    There 1 stands for a correct sample, 0 for any other that is scored, -1 for one that is not scored, -2 for one that
+    is not there.
     """
     rows = verdicts[verdicts["sample_index"] < k]
     ids, row = np.unique(rows["question_id"].to_numpy(str), return_inverse=True)
@@ -236,20 +185,9 @@ def outcomes(verdicts: pd.DataFrame, k: int) -> tuple[list[str], NDArray[np.int8
 
 
 def stops(rule: Rule, table: NDArray[np.int8]) -> tuple[Ints, NDArray[np.bool_]]:
-    """Go through the looks of each question, as far as its samples reach.
+    """Go through the looks of each question, as far as its samples in the table of ``outcomes`` reach.
 
-    Parameters
-    ----------
-    rule
-        When sampling stops.
-    table
-        Outcomes, (n_questions, k), as from ``outcomes``.
-
-    Returns
-    -------
-    tuple of ndarray, each of shape (n_questions,)
-        The number of samples at the look where the question stops, or up to which it must go on; and whether it
-        stopped there.
+    Return the number of samples at the look where it stops, or up to which it must go on; and whether it stopped.
     """
     at = np.full(len(table), rule.looks[0], dtype=np.int64)
     stopped = np.zeros(len(table), dtype=bool)
