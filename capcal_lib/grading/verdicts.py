@@ -16,7 +16,17 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading import GRADER_VERSION, grade_many
 from capcal_lib.questions import Question, load_questions, questions_digest
 from capcal_lib.sampling.files import read_table, write_table
-from capcal_lib.sampling.store import KEY, ORDER, VERDICTS, Present, keys, read_record, row_digests, stream_samples
+from capcal_lib.sampling.store import (
+    KEY,
+    ORDER,
+    VERDICTS,
+    Present,
+    count_rows,
+    keys,
+    read_record,
+    row_digests,
+    stream_samples,
+)
 
 FILE = VERDICTS
 SCHEMA = pa.schema(
@@ -57,16 +67,16 @@ def grade_run(folder: Path) -> Graded:
     if made.get(b"grader") != GRADER_VERSION.encode() or not follows:
         current = SCHEMA.empty_table()
     known, questions = Present(keys(current)), run_questions(folder)
-    parts, total = [current.replace_schema_metadata()], 0
+    parts, digests = [current.replace_schema_metadata()], []
     for rows in stream_samples(folder, ["response"]):
-        total += int(row_digests(rows).sum())
+        digests.append(row_digests(rows))
         parts.append(_grade(rows, known, questions))
     table = pa.concat_tables(parts)
     fresh = table.slice(len(current)).to_pandas()
     both = old.to_pandas().merge(fresh, on=KEY, suffixes=("_old", "_new"))
     changed = both[both["verdict_old"] != both["verdict_new"]]
     if len(fresh) > len(both) or len(changed) or (len(both) and len(current) == 0):
-        metadata = {"grader": GRADER_VERSION, "rows": _hexadecimal(total)}
+        metadata = {"grader": GRADER_VERSION, "rows": digest_of_rows(pd.concat(digests))}
         write_table(folder / FILE, table.sort_by(ORDER).replace_schema_metadata(metadata))
     flipped = Counter(zip(changed["verdict_old"], changed["verdict_new"], strict=True))
     return Graded(new=len(fresh) - len(both), again=len(both), flipped=dict(flipped))
@@ -74,20 +84,19 @@ def grade_run(folder: Path) -> Graded:
 
 def digest_of_graded(folder: Path, verdicts: pa.Table) -> str:
     """Return the digest of those samples of a run that have these verdicts, in whatever order they were written."""
-    graded, total = Present(keys(verdicts)), 0
+    graded = None if len(verdicts) == count_rows(folder) else Present(keys(verdicts))
+    parts = []
     for rows in stream_samples(folder, ["response"]):
-        there = [key in graded for key in rows[KEY].itertuples(index=False, name=None)]
-        total += int(row_digests(rows)[there].sum())
-    return _hexadecimal(total)
+        there = (
+            slice(None) if graded is None else [key in graded for key in rows[KEY].itertuples(index=False, name=None)]
+        )
+        parts.append(row_digests(rows[there]))
+    return digest_of_rows(pd.concat(parts))
 
 
-def digest_of_rows(digests: "pd.Series[int]") -> str:
-    """Return the digest of samples by the digests of each."""
-    return _hexadecimal(int(digests.sum()))
-
-
-def _hexadecimal(total: int) -> str:
-    return f"{total % 2**64:016x}"
+def digest_of_rows(digests: "pd.Series[int]", others: int = 0) -> str:
+    """Return the digest of samples by the digests of each, and by that of others."""
+    return f"{(int(digests.sum()) + others) % 2**64:016x}"
 
 
 def _grade(samples: pd.DataFrame, known: Present, questions: Mapping[str, Question]) -> pa.Table:

@@ -17,17 +17,19 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading import GRADER_VERSION
 from capcal_lib.grading.judgements import FILE as JUDGEMENTS
 from capcal_lib.grading.judgements import PAIR
-from capcal_lib.grading.verdicts import digest_of_graded
+from capcal_lib.grading.verdicts import digest_of_graded, digest_of_rows
 from capcal_lib.sampling.files import hold, read_table, write_table
 from capcal_lib.sampling.sessions import add_sessions
 from capcal_lib.sampling.store import (
     KEY,
     VERDICTS,
     Writer,
+    is_folder,
     list_runs,
     no_writer,
     open_writer,
     read_record,
+    row_digests,
     run_folder,
     stream_samples,
 )
@@ -70,7 +72,7 @@ def merge(into: Path, sources: Sequence[Path]) -> list[Merged]:
         copies.setdefault(run_folder(into, read_record(run).identity), []).append(run)
     with ExitStack() as stack:
         writers = {
-            target: stack.enter_context(_open(into, runs)) for target, runs in copies.items() if list(target.glob("*"))
+            target: stack.enter_context(_open(into, runs)) for target, runs in copies.items() if is_folder(target)
         }
         for target, runs in copies.items():
             _check([target, *runs] if target in writers else runs)
@@ -83,7 +85,8 @@ def merge(into: Path, sources: Sequence[Path]) -> list[Merged]:
 
 
 def _runs(source: Path) -> list[Path]:
-    runs = [source] if (source / "run.json").exists() else list_runs(source)
+    there = is_folder(source)
+    runs = [source] if there and (source / "run.json").exists() else list_runs(source) if there else []
     if not runs:
         raise InputError(f"{source} is neither a run nor a store with runs in it")
     return runs
@@ -102,7 +105,7 @@ def _open(into: Path, copies: Sequence[Path]) -> Iterator[Writer]:
 def _check(copies: Sequence[Path]) -> None:
     """Refuse copies of a run that have different rows under one key."""
     known: pd.DataFrame | None = None
-    for copy in copies:
+    for copy in copies if len(copies) > 1 else ():
         rows = pd.concat(
             [
                 part[KEY].assign(digest=pd.util.hash_pandas_object(part, index=False, categorize=False))
@@ -124,28 +127,32 @@ def _check(copies: Sequence[Path]) -> None:
 
 
 def _take(writer: Writer, run: Path) -> Merged:
-    taken = total = 0
+    taken, parts = 0, []
     for rows in stream_samples(run):
         taken += writer.adopt(rows)
-        total += len(rows)
+        parts.append(rows[KEY].assign(digest=row_digests(rows)))
+    digests = pd.concat(parts, ignore_index=True)
     add_sessions(writer.folder, run)
     paths = [path for path in sorted(run.glob("*.parquet")) if not path.name.startswith("samples-")]
-    notes = [_take_facts(path, writer.folder / path.name) for path in paths if ".part-" not in path.name]
-    return Merged(run, writer.folder, taken, total - taken, tuple(filter(None, notes)))
+    notes = [_take_facts(path, writer.folder / path.name, digests) for path in paths if ".part-" not in path.name]
+    return Merged(run, writer.folder, taken, len(digests) - taken, tuple(filter(None, notes)))
 
 
-def _take_facts(source: Path, target: Path) -> str | None:
+def _take_facts(source: Path, target: Path, digests: pd.DataFrame) -> str | None:
     """Take over the rows of a file beside the samples that the target lacks; return what is to be said."""
     try:
         theirs = read_table(source)
     except InputError as error:
         return f"left out: {error}"
-    made = _made(theirs)
-    if source.name == VERDICTS and made.get(b"grader") != GRADER_VERSION.encode():
-        return f"left out {source}, which is by another version of the grader; grade again"
-    if source.name == VERDICTS and not _follows(theirs, source.parent):
-        return f"left out {source}, which was made from other samples; grade again"
-    keys = KEYS.get(source.name, KEY[:1])
+    made, keys = _made(theirs), KEYS.get(source.name, KEY[:1])
+    graded = pd.Series(dtype="uint64")
+    if source.name == VERDICTS:
+        if made.get(b"grader") != GRADER_VERSION.encode():
+            return f"left out {source}, which is by another version of the grader; grade again"
+        graded = theirs.select(KEY).to_pandas().merge(digests, on=KEY, how="left")["digest"]
+        rows = (theirs.schema.metadata or {}).get(b"rows")
+        if graded.isna().any() or (rows is not None and rows.decode() != digest_of_rows(graded)):
+            return f"left out {source}, which was made from other samples; grade again"
     with hold(target.parent):
         own = read_table(target) if target.exists() else theirs.slice(0, 0)
         if _made(own) != made or not own.schema.equals(theirs.schema):
@@ -154,19 +161,15 @@ def _take_facts(source: Path, target: Path) -> str | None:
         lacking = [key not in known for key in zip(*(theirs[name].to_pylist() for name in keys), strict=True)]
         if any(lacking) or not target.exists():
             both = pa.concat_tables([own, theirs.filter(pa.array(lacking, pa.bool_()))])
-            both = both.sort_by([(name, "ascending") for name in keys])
             if source.name == VERDICTS:
-                made[b"rows"] = digest_of_graded(target.parent, both).encode()
-            write_table(target, both.replace_schema_metadata(made))
+                before = (own.schema.metadata or {}).get(b"rows") if target.exists() else b"0"
+                known_rows = before.decode() if before is not None else digest_of_graded(target.parent, own)
+                made[b"rows"] = digest_of_rows(graded[lacking], int(known_rows, 16)).encode()
+            table = both.sort_by([(name, "ascending") for name in keys])
+            write_table(target, table.replace_schema_metadata(made))
     return None
 
 
 def _made(table: pa.Table) -> dict[bytes, bytes]:
     """Return what the metadata of a file say of how it was made, whatever run and rows they name."""
     return {name: value for name, value in (table.schema.metadata or {}).items() if name not in (b"run", b"rows")}
-
-
-def _follows(verdicts: pa.Table, run: Path) -> bool:
-    """Tell whether verdicts were made from the samples of a run, as far as they say."""
-    rows = (verdicts.schema.metadata or {}).get(b"rows")
-    return rows is None or rows.decode() == digest_of_graded(run, verdicts)

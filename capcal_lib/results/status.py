@@ -18,7 +18,15 @@ from capcal_lib.probes.features import FEATURES
 from capcal_lib.sampling.files import read_table
 from capcal_lib.sampling.sessions import Session, rates, read_sessions, wanted
 from capcal_lib.sampling.stopping import Rule, outcomes, stops
-from capcal_lib.sampling.store import VERDICTS, Identity, list_runs, read_record, stream_samples, writer_at_work
+from capcal_lib.sampling.store import (
+    VERDICTS,
+    Identity,
+    is_folder,
+    list_runs,
+    read_record,
+    stream_samples,
+    writer_at_work,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +58,7 @@ def survey(store: Path, model: str | None = None, dataset: str | None = None) ->
     InputError
         For a store that is no folder, or a corrupt run.
     """
-    if not store.is_dir():
+    if not is_folder(store):
         raise InputError(f"{store} is not a folder; name a run store with --store")
     for folder in list_runs(store):
         identity = read_record(folder).identity

@@ -32,6 +32,7 @@ from capcal_lib.sampling.store import (
     VERDICTS,
     Identity,
     count_rows,
+    is_folder,
     list_run_folders,
     read_journal,
     read_record,
@@ -70,7 +71,7 @@ def verify_store(
     InputError
         For a store that is no folder or has no such run.
     """
-    if not store.is_dir():
+    if not is_folder(store):
         raise InputError(f"{store} is not a folder; name a run store with --store")
     found = [
         folder

@@ -108,6 +108,14 @@ def run_folder(store: Path, identity: Identity) -> Path:
     return store / identity.model / f"{identity.dataset}-{identity.split}" / identity.key
 
 
+def is_folder(path: Path) -> bool:
+    """Tell whether a folder is there; a name that cannot be one is that of none."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
 def list_runs(store: Path) -> list[Path]:
     """List the folders of all runs in a store, sorted."""
     return sorted(path.parent for path in store.glob("*/*/*/run.json"))
@@ -127,7 +135,7 @@ def find_run(store: Path, model: str, dataset: str, split: str) -> Path:
         Where there is none, with the command that makes one; where there are several, with what they differ in.
     """
     parent = store / model / f"{dataset}-{split}"
-    runs = sorted(path.parent for path in parent.glob("*/run.json"))
+    runs = sorted(path.parent for path in parent.glob("*/run.json")) if is_folder(parent) else []
     if not runs:
         raise InputError(
             f"no samples of {model} on {dataset} ({split}) in {store}; "
@@ -232,7 +240,12 @@ def row_digests(rows: pd.DataFrame) -> "pd.Series[int]":
 
 def count_rows(folder: Path) -> int:
     """Count the rows in all files of a run; a row that is in two of them counts twice."""
-    return len(read_journal(folder).rows) + sum(pq.read_metadata(path).num_rows for path in _shards(folder))
+    return len(read_journal(folder).rows) + sum(_number_of_rows(path) for path in _shards(folder))
+
+
+def _number_of_rows(path: Path) -> int:
+    with path.open("rb") as file:  # pyarrow takes no path that is not UTF-8
+        return int(pq.read_metadata(file).num_rows)
 
 
 def keys(table: pa.Table) -> Iterator[tuple[str, int]]:

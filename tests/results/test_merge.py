@@ -1,5 +1,6 @@
 """Stores from several machines become one."""
 
+import resource
 import subprocess
 import sys
 import time
@@ -214,3 +215,33 @@ def test_a_damaged_file_is_left_out_and_the_rest_is_taken(two: tuple[Path, Path]
     assert first.notes[0].startswith("left out: ")
     (folder,) = list_runs(tmp_path / "all")
     assert (len(read_features(folder)[0]), len(read_verdicts(folder))) == (5, 22)
+
+
+def test_a_full_disk_is_one_clear_line_and_loses_nothing(two: tuple[Path, Path], tmp_path: Path) -> None:
+    sample("simulated", SET, k=7, limit=4, store=two[0])
+    (run,) = list_runs(two[0])
+    before = bytes_of(two[0])
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    calls: list[Callable[[], object]] = [
+        lambda: grade_run(run),
+        lambda: estimate(run, "p-true"),
+        lambda: extract(run),
+        lambda: merge(tmp_path / "new", two),
+        lambda: merge(*two[::-1][:1], [two[0]]),
+    ]
+    for call in calls:
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (300, limits[1]))  # no file may be larger
+            with pytest.raises(InputError, match="the disk is full; what was written is kept") as caught:
+                call()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert "\n" not in str(caught.value)
+    assert bytes_of(two[0]) == before
+    assert grade_run(run).new > 0
+    for _ in range(2):
+        merged = merge(two[1], [two[0]])
+    assert merged[0].rows == 0
+    (folder,) = list_runs(two[1])
+    assert [problem for problem in verify_run(folder).problems if "missing" not in problem] == []
+    assert not list(tmp_path.rglob(".*.tmp"))
