@@ -96,9 +96,8 @@ results[["correct", "total"]].head(3)
 # needs samples
 mu = results["correct"] / results["total"]
 response = rng.random(len(mu)) < mu
-pd.DataFrame({"mu_hat": mu, "one response": response.astype(int)}).groupby(
-    "dataset", sort=False
-).head(1)
+targets = pd.DataFrame({"mu_hat": mu, "response": response.astype(int)})
+targets.groupby("dataset", sort=False).head(1)
 
 # %% [markdown]
 # The distance between the targets needs no draw. A sample is right with probability $\mu$ and then lies $1 - \mu$ away;
@@ -115,7 +114,7 @@ distance.groupby("dataset", sort=False).mean()
 # can do there. The paper finds that outputs are rarely binary (section 4.1); here is the share of questions with
 # $0.1 < \hat\mu < 0.9$, and the *correctness variance* of theorem 2, without the bias of a finite number of samples.
 
-# %%
+# %% tags=["hide-input"]
 # needs samples
 by_set = results.assign(mu=mu, distance=distance).groupby("dataset", sort=False)
 table = by_set.size().rename("questions").to_frame()

@@ -51,11 +51,8 @@ runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval)
 results = load_results(runs, model, k_eval=k_eval)
 results = results.join(predict(runs, model))
-printed = (
-    load_reported("main")
-    .query("model == @model")
-    .rename(columns={"value": "brier"})
-)
+printed = load_reported("main").query("model == @model")
+printed = printed.rename(columns={"value": "brier"})
 notebook.about(model, data)
 
 # %% [markdown] needs="paper"
@@ -212,11 +209,8 @@ plug_in = distance.groupby(level="dataset", sort=False).mean()
 # %%
 # needs samples
 noise = (mu * (1 - mu) / (results["total"] - 1)).where(results["total"] > 1)
-corrected = (
-    distance.sub(noise, axis="index")
-    .groupby(level="dataset", sort=False)
-    .mean()
-)
+unbiased = distance.sub(noise, axis="index")
+corrected = unbiased.groupby(level="dataset", sort=False).mean()
 
 # %% tags=["remove-cell"]
 # needs samples
@@ -280,12 +274,9 @@ tables.show(
 # needs samples
 largest = results.loc[[data.index[0]]].query("total > 1")
 split = {}
-for name in methods(results):
-    asked = largest.dropna(subset=[name])
-    if len(asked):
-        split[name] = isotonic_split(
-            asked[name], asked["correct"], asked["total"], corrected=True
-        )
+for name in largest[methods(results)].dropna(axis="columns", how="all"):
+    s, c, n = largest[[name, "correct", "total"]].dropna().to_numpy().T
+    split[name] = isotonic_split(s, c, n, corrected=True)
 
 # %% tags=["hide-input"]
 # needs samples
