@@ -9,84 +9,315 @@
 # %% [markdown]
 # # Where does a probe still work?
 #
-# Reproduces the columns of table 2 that train a probe on one data set and score it on another, and appendix C.4 of
-# the paper on mixed training sets. It adds intervals, and asks of each cell whether it beats a uniform random guess.
-#
-# - **You will learn** how fast a probe loses its worth away from its training set, and what mixing repairs.
-# - **You need** nothing but this repository: no GPU, no network. It takes seconds.
+# This page trains probes on one data set and scores them on others, and shows how far from its training questions
+# a probe is still better than a random guess: section 4.3.2 of the paper, its appendix C.4 and its table 7.
 
-# %% tags=["parameters"]
+# %% tags=["parameters", "hide-input"]
 model: str = "smollm2-135m"  # one of `capcal models`
-store: str = "runs/recorded"  # run store, from the root
+store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
-seed: int = 0  # of all that is drawn here
+seed: int = 0  # of the intervals
 
-# %%
-from capcal_lib.book import figures, notebook
-from capcal_lib.manifests import ROOT
-from capcal_lib.results import generalisation, tables
+# %% tags=["hide-input"]
+import warnings
 
-study = notebook.open_study(globals())
-study
+import numpy as np
+import pandas as pd
+import seaborn as sns
+
+# %% tags=["hide-input"]
+from capcal_lib.book import notebook, style, tables
+from capcal_lib.manifests import load_dataset, load_model
+from capcal_lib.metrics import (
+    FewQuestionsWarning,
+    capability_brier,
+    mean_interval,
+    uniform_baseline_brier,
+)
+from capcal_lib.probes import predict, train, training_data, tuned_probe
+from capcal_lib.probes.training import runs_for_probes
+from capcal_lib.reported import load_reported
+from capcal_lib.results import (
+    brier_terms,
+    describe_runs,
+    load_results,
+    score,
+    subjects,
+)
+from capcal_lib.sampling.store import find_run
+from IPython.display import display
+
+# %% tags=["hide-input"]
+notebook.check_parameters(globals())
+style.set_style()
+rng = np.random.default_rng(seed)
+runs = notebook.open_store(store)
+
+# %% tags=["hide-input"]
+results = load_results(runs, model, k_eval=k_eval)[["correct", "total"]]
+predicted = predict(runs, model).dropna(axis="columns", how="all")
+results, probes = results.join(predicted, how="inner"), list(predicted)
+
+# %% tags=["hide-input"]
+found = runs_for_probes(runs, model, lambda each: each.training_split)
+training = {dataset.name: run for dataset, run in found}
+
+# %% tags=["hide-input"]
+mean = results["correct"] / results["total"]
+spread = mean.groupby("dataset").var().filter(list(training)).sort_values()
+home = spread.index[-1] if probes else ""
+known = results.dropna(subset=[load_dataset(home).probe]) if home else results
+others = [name for name in known.index.unique("dataset") if name != home]
+away = next((name for name in others if name in training), [*others, home][0])
+
+# %% tags=["hide-input"]
+lacking = {"mixture": ""} if away not in training or away == home else {}
+if not probes:
+    lacking["probes"] = (
+        "No training split of this model has samples and hidden states, so no "
+        "probe can be trained: capcal sample, grade and features make them."
+    )
+described = describe_runs(runs, model, k_eval=k_eval)
+notebook.about(model, described, lacking=lacking)
+
+
+# %% tags=["hide-input"]
+def interval(values):
+    """Draw whole subjects, where the questions come in subjects."""
+    clusters = subjects(values.to_frame()).to_numpy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FewQuestionsWarning)
+        found = mean_interval(values.to_numpy(), rng=rng, clusters=clusters)
+    return pd.Series(found._asdict())
+
+
+# %% tags=["hide-input"]
+# needs probes
+terms = brier_terms(results)
+against = terms[probes].sub(terms["Uniform random"], axis="index")
+against = against.rename_axis(columns="method").stack().dropna()
+matrix = (
+    against.groupby(["dataset", "method"], sort=False)
+    .apply(lambda values: interval(values.droplevel("method")))
+    .unstack()
+)
+matrix["shift"] = [style.shift(method, name) for name, method in matrix.index]
+matrix["significant"] = matrix["high"] < 0
+
+# %% tags=["remove-cell"]
+# needs probes
+better = matrix.groupby("shift")["significant"].agg(["sum", "size"])
+better = better.reindex(style.SHIFTS, fill_value=0)
+notebook.glue(
+    own=int(better["sum"].iloc[0]),
+    own_cells=int(better["size"].iloc[0]),
+    away=int(better["sum"].iloc[1:].sum()),
+    away_cells=int(better["size"].iloc[1:].sum()),
+    worse=int((matrix["low"] > 0).sum()),
+)
+
+# %% [markdown] needs="probes"
+# A probe is significantly better than a uniform random guess on {glue:text}`own` of {glue:text}`own_cells` data sets that
+# it was trained for, and on {glue:text}`away` of {glue:text}`away_cells` pairs of a probe and another data set; it is
+# significantly worse in {glue:text}`worse` of all cases.
+
+# %% mystnb={"figure": {"caption": "Score of each probe on each data set less that of Uniform random, by how far the training questions are from the data set. Left of the line a probe is better than a random guess; crosses are not significantly better.", "name": "fig-transfer"}, "image": {"alt": "Dot plot with three rows. In-domain in-distribution nearly all dots lie left of zero; out-of-distribution and out-of-domain they spread to both sides."}} paper=["table-7", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"] tags=["hide-input"]
+# needs probes
+axes = sns.scatterplot(
+    matrix,
+    x="estimate",
+    y=pd.Categorical(matrix["shift"], style.SHIFTS).codes
+    + rng.uniform(-0.2, 0.2, len(matrix)),
+    hue="shift",
+    palette=style.SHIFT_COLORS,
+    style="significant",
+    style_order=[True, False],
+    markers=["o", "X"],
+    s=60,
+    legend=False,
+)
+axes.axvline(0, color=style.INK)
+axes.set_yticks(range(3), style.SHIFTS)
+axes.set(ylim=(2.5, -0.5), ylabel="")
+_ = axes.set(xlabel="capability Brier score less that of Uniform random")
 
 # %% [markdown]
-# ## Train here, test there
-#
-# Each row is the paper's linear probe, trained on the questions of one training split with ten samples each. The last
-# row is trained on equal shares of all sets, together as many questions as the largest set has: it has more variety
-# and no more data. Cells are tinted as in the paper:
-# [in-domain in-distribution]{.in-domain-in-distribution},
-# [in-domain out-of-distribution]{.in-domain-out-of-distribution} or [out-of-domain]{.out-of-domain}.
-# **Bold** marks what beats Uniform random by the interval of their paired difference.
-
-# %%
-training = generalisation.training_sets(ROOT / store, model)
-evaluation = generalisation.evaluation_sets(ROOT / store, model, k_eval=k_eval)
-
-# %% label="probe-transfer" paper=["section-4.3.2", "table-7", "appendix-c.4"] evidence=["measured"] reads=["verdicts", "features"]
-matrix = generalisation.transfer_matrix(training, evaluation, study.rng)
-tables.show_main(matrix, "Corrected capability Brier score (lower is better).")
-
-# %% mystnb={"figure": {"caption": "The same scores with their intervals; green beats Uniform random for sure.", "name": "fig-transfer"}} paper=["table-7"] evidence=["measured"] reads=["verdicts", "features"]
-figures.scores(matrix)
-
-# %% label="probe-shift" paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
-kinds = generalisation.shift_table(matrix)
-tables.show(kinds, "By how far the training set is from the test set.")
-
-# %%
-counted = generalisation.shift_counts(kinds)
-notebook.glue(own=counted["own"], own_cells=counted["own_cells"])
-notebook.glue(away=counted["away"], away_cells=counted["away_cells"])
-notebook.glue(mixture=counted["mixture"])
-notebook.glue(mixture_cells=counted["mixture_cells"])
-
-# %% [markdown]
-# On its own data set a probe beats a random guess in {glue:text}`own` of {glue:text}`own_cells` cells. Elsewhere it does
-# in {glue:text}`away` of {glue:text}`away_cells`. The mixture does in {glue:text}`mixture` of
-# {glue:text}`mixture_cells`, but there every test set has a share in training; to know how it does on a new one, leave
-# one out (exercise 1).
-#
 # ## What the paper reports
 #
-# Plug-in scores of probes trained on TriviaQA, on GSM8K and on both, without intervals.
+# The paper trains probes on TriviaQA, on GSM8K, and on both together. The scores are plug-in and have no intervals. Where
+# this page is not opened for one of its models, all three are shown.
+
+# %% tags=["hide-input"]
+printed = load_reported("mixing")
+if model in set(printed["model"]):
+    printed = printed.query("model == @model")
+
+# %% tags=["hide-input"]
+printed = printed.rename(columns={"value": "brier"})
+place = printed.groupby(["model", "dataset"])["brier"].rank(method="dense")
+printed["printed"] = place.map({1: "best", 2: "second"}).fillna("")
 
 # %% label="mixing-reported" paper=["table-7", "appendix-c.4"] evidence=["reported"] reads=["mixing"]
-printed = study.model.name if study.reported else "gpt-oss-20b"
-tables.show(
-    generalisation.reported_mixing(printed),
-    f"Mixed training sets, as printed in the paper of {printed}.",
+for name, rows in printed.groupby("model", sort=False):
+    caption = f"{load_model(name).title}, as printed (lower is better)."
+    one = rows[["method", "dataset", "brier", "printed"]]
+    display(tables.show_scores(one, caption, digits=4, evidence="reported"))
+
+# %% tags=["hide-input"]
+uniform = load_reported("main").query("method == 'Uniform random'")
+label = "capability Brier score less that of Uniform random"
+pairs = printed.merge(uniform, on=["model", "dataset"], suffixes=("", "_main"))
+pairs["gain"] = pairs["brier"] - pairs["value"]
+pairs["shift"] = [*map(style.shift, pairs["method"], pairs["dataset"])]
+
+# %% mystnb={"figure": {"caption": "The paper's scores less those of Uniform random, by how far the training questions are from the data set.", "name": "fig-transfer-reported"}, "image": {"alt": "Dot plot with three rows. All in-distribution dots lie left of zero; out-of-domain some lie far to the right, where a probe is worse than a random guess."}} paper=["table-7", "appendix-c.4", "section-4.3.2"] evidence=["reported"] reads=["mixing", "main"] tags=["hide-input"]
+axes = sns.stripplot(
+    pairs,
+    x="gain",
+    y="shift",
+    order=style.SHIFTS,
+    hue="shift",
+    palette=style.SHIFT_COLORS,
+    size=7,
+    jitter=0.2,
 )
+axes.axvline(0, color=style.INK)
+_ = axes.set(xlabel=label, ylabel="")
+
+# %% tags=["remove-cell"]
+far = pairs["shift"] == style.OUT_OF_DOMAIN
+notebook.glue(
+    reported_far=int(far.sum()),
+    reported_worse=int((pairs["gain"][far] > 0).sum()),
+    reported_near=int((~far).sum()),
+    reported_near_worse=int((pairs["gain"][~far] > 0).sum()),
+)
+
+# %% [markdown]
+# In the paper's table a probe scores worse than Uniform random in {glue:text}`reported_worse` of
+# {glue:text}`reported_far` cells out of domain, and in {glue:text}`reported_near_worse` of {glue:text}`reported_near`
+# cells within the domain of its training questions.
+
+# %% [markdown] needs="probes"
+# ## Train here, test there
+#
+# What a probe learns from are the hidden states of questions and their counts of correct samples.
+
+# %%
+# needs probes
+questions, features = training_data(training[home])
+home, questions.shape, features.shape
+
+# %% [markdown] needs="probes"
+# The *tuned* linear probe is a logistic regression on $\hat\mu$ whose weight decay is chosen by cross-validation on these
+# questions. All probes of this page are of this kind; the recipe of the paper is on [another page](11_probe_lab.ipynb).
+
+# %%
+# needs probes
+probe = tuned_probe(features, questions["correct"], questions["total"])
+probe.weight_decay
+
+# %% [markdown] needs="probes"
+# It predicts the questions of any split that has hidden states: first those of the evaluation split of its own data set,
+# then those of another one. Beside each score stands that of Uniform random, which says $s \sim U(0, 1)$.
+
+
+# %%
+# needs probes
+def score_on(name, probe):
+    split = load_dataset(name).evaluation_split
+    unseen, features = training_data(find_run(runs, model, name, split))
+    counts = results.loc[name].loc[unseen.index, ["correct", "total"]].T
+    confidence = probe.predict(features)
+    return (
+        capability_brier(confidence, *counts.to_numpy(), corrected=True),
+        uniform_baseline_brier(*counts.to_numpy(), corrected=True),
+    )
+
+
+# %%
+# needs probes
+transfer = {name: score_on(name, probe) for name in (home, away)}
+pd.DataFrame(transfer, index=["probe", "Uniform random"]).T
+
+# %% [markdown] needs="probes"
+# ## Every training set on every data set
+#
+# `predict` trains the same probe on each training split, and `score` scores it everywhere. Cells are tinted by shift, as
+# in the paper; **bold** is what is significantly better than Uniform random on the same questions. That is little where
+# nearly every answer is wrong: a probe that always says nearly 0 does it there, too. A dash stands where the two splits
+# were asked in different styles of prompt, whose hidden states do not compare.
+
+# %% tags=["hide-input"]
+# needs probes
+scores = score(results, seed=seed).query("method in @probes").reset_index()
+scores = scores.merge(
+    matrix["significant"].rename("beats_uniform").reset_index()
+).drop(columns="may_be_best")
+
+# %% label="probe-transfer" paper=["section-4.3.2", "table-7", "appendix-c.4"] evidence=["measured"] reads=["verdicts", "features"]
+# needs probes
+kinds = {False: "Real data sets", True: "Built-in data sets"}
+built_in = [load_dataset(name).builtin for name in scores["dataset"]]
+for kind, rows in scores.groupby(built_in):
+    caption = f"{kinds[kind]}: corrected score of probes (lower is better)."
+    evidence = described["evidence"].iloc[0]
+    display(tables.show_scores(rows, caption, evidence=evidence))
+
+# %% [markdown] needs="mixture"
+# ## Mixed training sets
+#
+# The paper also trains on two sets together. Here are the training questions of the two data sets above in one probe.
+
+# %%
+# needs mixture
+more, more_features = training_data(training[away])
+both = pd.concat([questions, more])
+together = np.concatenate([features, more_features])
+mixed = tuned_probe(together, both["correct"], both["total"])
+
+# %%
+# needs mixture
+alone = train(training[away]).probe
+kinds = {home: probe, away: alone, "both": mixed}
+mixing = {
+    f"trained on {kind}": [score_on(name, each)[0] for name in (home, away)]
+    for kind, each in kinds.items()
+}
+pd.DataFrame(mixing, index=[f"scored on {name}" for name in (home, away)]).T
 
 # %% [markdown]
 # ## Summary
 #
 # - A low score in the distribution of the training questions says little about another domain.
-# - Mixing buys breadth for a few thousandths where a probe was at home.
-# - Compare every cell with Uniform random: a probe away from home can be worse than no probe.
+# - Compare every score with Uniform random: away from its training set a probe can be worse than no probe.
+# - Mixing training sets buys breadth for little where a probe was good already; it says nothing of sets left out.
 #
 # ## Exercises
 #
-# 1. Train the mixture on all sets but one (`generalisation.mixed`) and score it on that one.
-# 2. Which of the two directions of a pair of data sets transfers better? Compare their mean expected accuracies.
-# 3. A constant is a probe, too. Which cells does the mean of the test set's own training split beat?
+# **1 (easy).** A probe that always says 0.5 is scored on questions with $\mu$ = 0, 0, 1 and 1. Is it better than Uniform
+# random? *Hint:* Uniform random scores $1/3 - \mu(1-\mu)$.
+
+# %% tags=["hide-cell", "solution"]
+correct = np.array([0, 0, 100, 100])
+half = capability_brier(np.full(4, 0.5), correct, np.full(4, 100))
+half, uniform_baseline_brier(correct, np.full(4, 100))
+
+# %% [markdown]
+# **2 (medium).** In the paper's table, which training set transfers better to the other: TriviaQA to GSM8K, or GSM8K to
+# TriviaQA? *Hint:* compare each with the probe that was trained there.
+
+# %% tags=["hide-cell", "solution"]
+table = printed.pivot_table(
+    index=["model", "method"], columns="dataset", values="brier"
+)
+table[["triviaqa", "gsm8k"]].unstack("method").round(3).T
+
+# %% [markdown]
+# **3 (hard).** A probe that has learned to say 0.9 meets questions with other $\mu$. Below which $\mu$ is it worse than
+# Uniform random? Solve it for any constant $c > 1/2$. *Hint:* a constant scores $(c - \mu)^2$, and $\mu^2$ cancels.
+
+# %% tags=["hide-cell", "solution"]
+mu = np.linspace(0, 1, 1001)
+worse = (0.9 - mu) ** 2 > 1 / 3 - mu * (1 - mu)
+float(mu[worse].max()), (0.9**2 - 1 / 3) / (2 * 0.9 - 1)

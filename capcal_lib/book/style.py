@@ -70,18 +70,23 @@ def _show_svg() -> None:
 
 
 def shift(method: str, dataset: str) -> str | None:
-    """Say how far the training questions of a probe are from a data set; None for another method.
+    """Say how far the nearest training questions of a probe are from a data set; None for another method.
 
     Examples
     --------
     >>> shift("Probe (GSM8K)", "math500")
     'in-domain out-of-distribution'
+    >>> shift("Probe (TriviaQA + GSM8K)", "mmlu")
+    'out-of-domain'
     >>> shift("P(True)", "math500")
     """
     if not method.startswith("Probe ("):
         return None
     asked = load_dataset(dataset)
-    trained = [one for one in map(load_dataset, dataset_names()) if method.startswith(one.probe)]
+    titles = method.removeprefix("Probe (").split(")")[0].split(" + ")
+    trained = [
+        one for one in map(load_dataset, dataset_names()) if one.probe in [f"Probe ({title})" for title in titles]
+    ]
     if asked in trained:
         return IN_DISTRIBUTION
     return OUT_OF_DISTRIBUTION if asked.domain in {one.domain for one in trained} else OUT_OF_DOMAIN

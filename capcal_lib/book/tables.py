@@ -118,7 +118,7 @@ def show_scores(
         As ``results.score`` gives it: one row a (dataset, method), as columns or as the index, and ``brier``; where
         they are there, also ``low`` and ``high``, ``may_be_best``, ``missing`` and ``questions``, ``few``, and
         ``evidence``. A column ``cost`` stands beside the methods; ``printed``, "best" or "second", is shown as papers
-        print it, bold or underlined.
+        print it, bold or underlined; ``beats_uniform`` says what is to be bold in place of the best.
     caption, digits, evidence
         As in :func:`show`.
 
@@ -234,6 +234,9 @@ def _score(row: Mapping[Hashable, Any], digits: int, alone: bool, known: bool) -
     if row.get("printed") in ("best", "second"):
         tag = "strong" if row["printed"] == "best" else "u"
         text = f"<{tag}>{text}</{tag}>"
+    if row.get("beats_uniform"):
+        text = f"<strong>{text}</strong>"
+        css.append("beats-uniform")
     if (far := shift(str(row["method"]), str(row["dataset"])) if known else None) is not None:
         css.append(far.replace(" ", "-"))
     if not _missing(row.get("low")):
@@ -252,6 +255,7 @@ def _legend(table: pd.DataFrame, cells: Iterable[tuple[str, str]]) -> str:
     said += ["<strong>bold</strong>: significantly lower than every other method"] if "best" in css else []
     said += ["≈: not significantly worse than the lowest"] if "may-be-best" in css else []
     said += ["bold and underlined: lowest and second lowest, as printed"] if "printed" in table else []
+    said += ["<strong>bold</strong>: significantly lower than Uniform random"] if "beats-uniform" in css else []
     shifts = [f"<span class='{name}'>{far}</span>" for far in SHIFTS if (name := far.replace(" ", "-")) in css]
     said += [f"probes: {', '.join(shifts)}"] if shifts else []
     text = "; ".join(said)
