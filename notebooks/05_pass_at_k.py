@@ -7,85 +7,491 @@
 # ---
 
 # %% [markdown]
-# # Predicting pass@k without sampling
+# # Predicting pass@k from a confidence
 #
-# Reproduces section 5.1 and appendix D.1 of the paper: its two pass@k tables and the dataset-level curves.
-#
-# - **You will learn** how a confidence predicts the success of repeated attempts, and how an oracle can flatter itself.
-# - **You need** nothing but this repository: no GPU, no network. It takes seconds.
+# A confidence says how often one attempt succeeds; this page shows what it says of the best of $k$ attempts, how wrong
+# that is, and how far a few samples reach: section 5.1 and appendix D.1 of the paper.
 
-# %% tags=["parameters"]
+# %% tags=["parameters", "hide-input"]
 model: str = "smollm2-135m"  # one of `capcal models`
-store: str = "runs/recorded"  # run store, from the root
+store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
+few: int = 20  # samples from which larger k are predicted
 seed: int = 0  # of all that is drawn here
 
-# %%
-from capcal_lib.book import figures, notebook
-from capcal_lib.results import tables
+# %% tags=["hide-input"]
+import warnings
 
-study = notebook.open_study(globals())
-study
+import numpy as np
+import pandas as pd
+import seaborn as sns
+
+# %% tags=["hide-input"]
+from capcal_lib.applications import (
+    extrapolate_pass_at_k,
+    fit_concentration,
+    pass_at_k,
+    pass_at_k_error_terms,
+    simulate_pass_at_k,
+    split_counts,
+)
+from capcal_lib.book import notebook, style, tables
+from capcal_lib.manifests import load_dataset, load_model
+from capcal_lib.metrics import FewQuestionsWarning, compare, mean_interval
+from capcal_lib.probes import predict, train, training_data
+from capcal_lib.reported import (
+    beta_from_moments,
+    beta_moments,
+    load_reported,
+)
+from capcal_lib.results import describe_runs, load_results
+from capcal_lib.sampling.store import find_run
+
+# %% tags=["hide-input"]
+notebook.check_parameters(globals())
+style.set_style()
+warnings.simplefilter("ignore", FewQuestionsWarning)
+runs = notebook.open_store(store)
+data = describe_runs(runs, model, k_eval=k_eval)
+results = load_results(runs, model, k_eval=k_eval)
+results = results[results["total"] > 1].join(predict(runs, model))
+notebook.about(model, data)
+
+# %% tags=["remove-cell"]
+# needs samples
+evidence = data["evidence"].iloc[0]
+share = results["correct"] / results["total"]
+spread = share.groupby(level="dataset").var()
+probes = {name: load_dataset(name).probe for name in data.index}
+probed = [
+    name
+    for name, probe in probes.items()
+    if probe in results and results.loc[name, probe].notna().any()
+]
+shown = max(probed or data.index, key=spread.get)
+title = load_dataset(shown).title
+
+
+# %% tags=["hide-input"]
+def learned(dataset):
+    """Learn nu and the mean accuracy from training questions."""
+    manifest = load_dataset(dataset)
+    run = find_run(runs, model, dataset, manifest.training_split)
+    (seen, _), unaided = training_data(run), train(run).out_of_fold
+    mean = np.full(len(seen), seen["correct"].sum() / seen["total"].sum())
+    counts = seen["correct"], seen["total"]
+    nu = fit_concentration(unaided, *counts)
+    return nu, mean[0], fit_concentration(mean, *counts)
+
+
+# %% tags=["hide-input"]
+def predictions(dataset, ks):
+    """Predict pass@k: a (questions, ks) array a method."""
+    own, found = results.loc[dataset], {}
+    if dataset in probed:
+        nu, mean, mean_nu = learned(dataset)
+        same, s = np.full(len(own), mean), own[probes[dataset]]
+        found["Constant, posterior"] = simulate_pass_at_k(
+            same, ks, concentration=mean_nu
+        )
+        found["Probe, plug-in"] = simulate_pass_at_k(s, ks)
+        found["Probe, posterior"] = simulate_pass_at_k(s, ks, concentration=nu)
+    for name in ("Verbalized confidence", "P(True)"):
+        if name in own and own[name].notna().any():
+            found[name] = simulate_pass_at_k(own[name].fillna(0.5), ks)
+    return found
+
+
+# %% tags=["remove-cell"]
+# needs samples
+gained = {"Probe, plug-in": [], "Constant, posterior": []}
+for name in probed:
+    own, ks = results.loc[name], [4, 16]
+    terms = {
+        method: pass_at_k_error_terms(
+            predicted, own["correct"], own["total"], ks
+        )
+        for method, predicted in predictions(name, ks).items()
+    }
+    for other in gained:
+        for less in (terms[other] - terms["Probe, posterior"]).T:
+            generator = np.random.default_rng(seed)
+            gained[other].append(mean_interval(less, rng=generator))
+
+# %% tags=["remove-cell"]
+# needs samples
+plug, constant = gained.values()
+notebook.glue(pairs=len(plug), shown=title)
+notebook.glue(over_plug=sum(gain.low > 0 for gain in plug))
+notebook.glue(under_plug=sum(gain.high < 0 for gain in plug))
+notebook.glue(over_constant=sum(gain.low > 0 for gain in constant))
+notebook.glue(under_constant=sum(gain.high < 0 for gain in constant))
+
+# %% [markdown] needs="samples"
+# Taken at its word, a confidence promises too much of many attempts. Read as the mean of a posterior, the same
+# confidence of the tuned linear probe predicts pass@4 and pass@16 significantly better in {glue:text}`over_plug` of
+# {glue:text}`pairs` cases (data set and $k$) and significantly worse in {glue:text}`under_plug`. Against the same
+# constant for every question, which needs no probe, it is {glue:text}`over_constant` better and
+# {glue:text}`under_constant` worse; the rest is inconclusive.
+
+# %% tags=["remove-cell"]
+# needs samples
+own = results.loc[shown]
+largest = int(own["total"].min())
+few = max(1, min(few, largest // 2))
+curve = np.unique(np.geomspace(1, largest, 40).round().astype(int))
+actual = pass_at_k(own["correct"], own["total"], curve)
+means = {"Actual": actual.mean(axis=0)} | {
+    name: each.mean(axis=0) for name, each in predictions(shown, curve).items()
+}
+drawn = {"Actual": style.INK, "Probe, posterior": "#46a281"}
+drawn |= {"Probe, plug-in": "#2b6450", "P(True)": "#9b7cd2"}
+drawn |= {"Verbalized confidence": "#bc3e0b"}
+lines = pd.DataFrame(means, index=pd.Index(curve, name="k"))
+lines = lines[[name for name in drawn if name in lines]]
+
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "pass@k of the data set whose questions differ most, from its samples and as confidences predict it: by the tuned linear probe, taken at its word (plug-in) or as the mean of a posterior, and by what the model says of itself.", "name": "fig-pass-at-k"}, "image": {"alt": "Line plot of pass@k against k on a logarithmic axis. The plug-in prediction of the probe rises well above the actual curve as k grows; the posterior one stays closer."}} paper=["figure-9", "appendix-d.1", "appendix-d.1.1", "appendix-d.1.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# needs samples
+axes = sns.lineplot(lines, palette=drawn, dashes=False)
+axes.set(xscale="log", xlabel="$k$", ylabel="pass@$k$", title=title)
+axes.set_xticks(ticks := [k for k in (1, 4, 16, 64) if k <= largest], ticks)
+axes.minorticks_off()
+style.label_lines(axes)
+
+# %% [markdown]
+# ## As the paper prints it
+#
+# The paper prints the squared error of three predictions, question by question, for three models. *Oracle RC* takes the
+# correctness of one sample for the confidence. *Oracle CC* is $\hat\mu$ of the very samples that it is scored on (*in
+# sample*), so that it cannot fail. *Probe (MATH)* has a lower error than Oracle RC in {glue:text}`printed_lower` of
+# {glue:text}`printed_pairs` printed cells.
+
+
+# %% tags=["hide-input"]
+def as_printed(table):
+    """Turn a printed table into a row a method and a column a k."""
+    rows = load_reported(table)
+    rows["model"] = [load_model(name).paper_name for name in rows["model"]]
+    rows["attempts"] = [f"pass@{k}" for k in rows["k"]]
+    wide = rows.set_index(["model", "method", "attempts"])["value"].unstack()
+    order = wide.index.unique("method").sort_values(ascending=False)
+    return wide[rows["attempts"].unique()].reindex(order, level="method")
+
+
+math, aime = as_printed("passk_math500"), as_printed("passk_aime25")
+
+# %% tags=["remove-cell"]
+both = pd.concat({"math500": math, "aime25": aime})
+probe = both.xs("Probe (MATH)", level="method")
+better = probe < both.xs("Oracle RC", level="method")
+notebook.glue(
+    printed_lower=int(better.to_numpy().sum()), printed_pairs=better.size
+)
+
+# %% tags=["hide-input"] label="passk-reported" paper=["table-3", "section-5.1"] evidence=["reported"] reads=["passk_math500"]
+tables.show(
+    math.rename(index={"Oracle CC": "Oracle CC (in sample)"}),
+    "Squared error on MATH-500 as printed (lower is better).",
+    digits=4,
+    evidence="reported",
+)
+
+# %% tags=["hide-input"] label="passk-reported-aime25" paper=["table-8", "appendix-d.1.2"] evidence=["reported"] reads=["passk_aime25"]
+tables.show(
+    aime.rename(index={"Oracle CC": "Oracle CC (in sample)"}),
+    "Squared error on AIME25 as printed (lower is better).",
+    digits=4,
+    evidence="reported",
+)
+
+# %% [markdown]
+# The paper also draws pass@$k$ of each data set. Its numbers are not printed, but two that are give most of it away: the
+# mean accuracy and the score of *Uniform random* fix a Beta distribution of $\mu$ over questions, and that has its own
+# pass@$k$. The curve of Oracle RC needs no computing at all: it is flat, at the mean accuracy.
+
+# %% tags=["hide-input"]
+ks, rows = [1, 2, 4, 8, 16, 32, 64], []
+printed = load_reported()
+pairs = printed[printed["table"].isin(["passk_math500", "passk_aime25"])]
+for name, dataset in pairs[["model", "dataset"]].drop_duplicates().to_numpy():
+    a, b = beta_from_moments(*beta_moments(name, dataset))
+    solved = simulate_pass_at_k([a / (a + b)], ks, concentration=a + b)
+    curve = pd.DataFrame({"k": ks, "pass@k": solved[0]})
+    curve["model"] = load_model(name).paper_name
+    rows.append(curve.assign(dataset=load_dataset(dataset).title))
+
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "pass@k of the paper's models, expected from two printed numbers (lines; simulated), and what the authors' code repository says of one of them (crosses; read off).", "name": "fig-pass-at-k-paper"}, "image": {"alt": "Two panels, MATH-500 and AIME25, each with a rising line for each of three models. On MATH-500 all lie above 0.9 from k = 4 on; the crosses of gpt-oss-20b lie on its line. On AIME25 the lines rise further and lie further apart."}} paper=["figure-9", "appendix-d.1.2"] evidence=["simulated", "read off"] reads=["main", "mean_accuracy", "passk_actual"]
+expected = pd.concat(rows, ignore_index=True)
+look = {"x": "k", "y": "pass@k"}
+grid = sns.relplot(
+    expected,
+    kind="line",
+    hue="model",
+    col="dataset",
+    height=3,
+    aspect=1.2,
+    facet_kws={"legend_out": False},
+    **look,
+)
+published = load_reported("passk_actual", source="reference code")
+published = published.rename(columns={"value": "pass@k"})
+sns.scatterplot(
+    published, ax=grid.axes[0, 0], marker="x", color=style.INK, **look
+)
+grid.set(xscale="log", xticks=[1, 4, 16, 64], xticklabels=[1, 4, 16, 64])
+grid.set_titles("{col_name}").set_axis_labels("$k$", "pass@$k$")
+sns.move_legend(grid, "lower left", bbox_to_anchor=(0.12, 0.2), title="")
+
+# %% tags=["remove-cell"]
+beta = expected.query("model == 'gpt-oss-20b' and dataset == 'MATH-500'")
+apart = beta.merge(published, on="k", suffixes=("", " published"))
+notebook.glue(
+    beta_apart=(apart["pass@k"] - apart["pass@k published"]).abs().max()
+)
+
+# %% [markdown]
+# Where both are known, for gpt-oss-20b on MATH-500, they differ by at most {glue:text}`beta_apart:.3f`.
+#
+# ## From counts to pass@k
+#
+# Of $n$ samples $c$ are correct. Drawn without replacement, $k$ of them all fail with probability
+# $\binom{n-c}{k} / \binom{n}{k}$, and one minus this is an unbiased estimate of pass@$k$.
+
+# %%
+from scipy.special import comb
+
+c, n, ks = np.array([1, 5, 20]), 20, np.array([1, 4, 16, 64])
+with np.errstate(invalid="ignore"):  # 0/0 where k > n
+    solved = 1 - comb(n - c[:, None], ks) / comb(n, ks)
+
+# %%
+pd.DataFrame(solved, pd.Index(c, name="correct"), columns=ks).round(3)
+
+# %% [markdown]
+# With 20 samples nothing is known of $k = 64$: there are no 64 samples to draw. `pass_at_k` says the same, for any
+# counts and without overflow, and says NaN where $n$ does not suffice.
+
+# %%
+estimated = pass_at_k(c, [n] * 3, ks)
+assert np.allclose(estimated, solved, equal_nan=True)
+estimated.round(3)
 
 # %% [markdown]
 # ## From a confidence to pass@k
 #
-# If each attempt succeeds with probability $s$, then at least one of $k$ does with probability $1-(1-s)^k$. What
-# really happened is estimated without bias from the counts, as $1 - \binom{n-c}{k} / \binom{n}{k}$.
+# If each attempt succeeds with probability $s$, at least one of $k$ does with probability $1-(1-s)^k$. This *plug-in*
+# prediction is the paper's. It is concave in $s$, so that being wrong in both directions does not cancel: of two
+# questions with $\mu = 0$ and $\mu = 1$, both given $s = 1/2$, exactly one is solved however often one tries, and the
+# plug-in says nearly two.
+#
+# A *posterior* prediction takes $s$ as the mean of what is believed of $\mu$, a Beta distribution with parameters
+# $s\nu$ and $(1-s)\nu$. The *concentration* $\nu$ says how sure the confidence is.
 
 # %%
-ks = [k for k in (1, 4, 16, 64) if 2 * k <= k_eval]
-errors = [tables.passk_table(one, ks, study.rng) for one in study.evaluations]
-smallest = min(
-    (int(one.counts.total.min()) for one in study.evaluations), default=0
-)
+believed = {
+    nu: simulate_pass_at_k([0.5], ks, concentration=nu)[0]
+    for nu in (np.inf, 10, 1)
+}
+pd.DataFrame(believed, pd.Index(ks, name="k")).round(3)
 
-# %% [markdown]
+# %% [markdown] needs="samples"
+# $\nu$ is learned from training questions by the likelihood of their counts. A probe has seen its training questions,
+# so the predictions that enter are those of cross-validation, each made without its own question. On
+# {glue:text}`shown`, $\nu$ is {glue:text}`nu:.2f`.
+
+# %% tags=["remove-cell"]
+nu = np.inf  # takes confidences at their word; stays where no probe is trained
+
+# %%
+# needs samples
+if shown in probed:
+    run = find_run(runs, model, shown, load_dataset(shown).training_split)
+    (seen, _), unaided = training_data(run), train(run).out_of_fold
+    nu = fit_concentration(unaided, seen["correct"], seen["total"])
+
+# %% tags=["remove-cell"]
+# needs samples
+notebook.glue(nu=nu)
+ks = [1, 4, 16, 64]
+own = results.loc[shown]
+counts = own["correct"], own["total"]
+
+# %% [markdown] needs="samples"
 # ## Question by question
 #
-# The error is the mean squared distance between the predicted and the actual pass@k of a question. The paper scores
-# Oracle CC on the very samples that define it (*in sample*). Here every method is scored on one half of the samples,
-# and Oracle CC knows only the other half. That takes twice the samples, so the largest $k$ of the paper needs more
-# than {glue:text}`smallest` samples a question.
+# Against the measured pass@$k$ even a perfect prediction has an error, because the measurement is noisy. With $f$ the
+# predicted chance that all $k$ attempts fail and $Q_j = \binom{n-c}{j}/\binom{n}{j}$, the term
+# $f^2 - 2 f Q_k + Q_{2k}$ has the true squared error for its expectation. It needs $2k$ samples of a question.
 
 # %%
-notebook.glue(smallest=smallest)
+# needs samples
+terms = {
+    name: pass_at_k_error_terms(predicted, *counts, ks)
+    for name, predicted in predictions(shown, ks).items()
+}
 
-# %% label="passk-errors" paper=["table-3", "table-8", "section-5.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-tables.show(
-    tables.stack(errors[:1]),
-    "Squared error on the largest data set (lower is better).",
+# %% [markdown] needs="samples"
+# Oracles are scored honestly: they know one half of a question's samples, and are scored on the other half. Oracle RC
+# takes a sample of the first half at its word, which is correct with probability $\hat\mu$.
+
+# %%
+# needs samples
+known, held_out = split_counts(*counts, rng=np.random.default_rng(seed))
+half = known[0] / known[1]
+oracle = simulate_pass_at_k(half, ks)
+terms["Oracle CC"] = pass_at_k_error_terms(oracle, *held_out, ks)
+
+# %%
+# needs samples
+right = pass_at_k_error_terms(np.ones_like(oracle), *held_out, ks)
+wrong = pass_at_k_error_terms(np.zeros_like(oracle), *held_out, ks)
+terms["Oracle RC"] = half[:, None] * right + (1 - half)[:, None] * wrong
+
+# %% tags=["hide-input"] label="passk-errors" paper=["table-3", "table-8", "section-5.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# needs samples
+scored = {}
+for k, column in zip(ks, range(4), strict=True):
+    of_k = pd.DataFrame({name: each[:, column] for name, each in terms.items()})
+    competing = of_k.drop(columns=["Oracle CC", "Oracle RC"])
+    best = compare(competing, rng=np.random.default_rng(seed))["may_be_best"]
+    table = compare(of_k, rng=np.random.default_rng(seed))
+    table["may_be_best"] = best.reindex(table.index, fill_value=False)
+    scored[f"pass@{k}"] = table.rename(columns={"estimate": "brier"})
+tables.show_scores(
+    pd.concat(scored, names=["dataset", "method"]),
+    f"Corrected squared error on {title} (lower is better).",
+    evidence=evidence,
 )
 
-# %% [markdown]
-# Even an estimate of $\mu$ from half the samples does not predict pass@k perfectly; the in-sample column cannot show it.
-#
-# ## The whole data set
+# %% [markdown] needs="samples"
+# A dash says that there are fewer than $2k$ samples: with {glue:text}`largest` of them, the largest $k$ that can be
+# scored without bias is {glue:text}`halves`, for oracles {glue:text}`quarters`. For comparison with the paper, its own
+# protocol: plug-in predictions against the measured pass@$k$, oracles *in sample*, and $k$ up to the number of samples.
 
-# %% mystnb={"figure": {"caption": "Actual pass@k of each data set, and the mean of what each method predicts.", "name": "fig-pass-at-k"}} paper=["figure-9", "appendix-d.1", "appendix-d.1.1", "appendix-d.1.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-figures.pass_curves(study.evaluations, tables.shown_methods(study.evaluations))
-
-# %% [markdown]
-# A confidence that is calibrated on average may still miss the curve: for large $k$ what counts are the questions that
-# are never solved, and a method that gives none of them a confidence near zero promises too much.
-#
-# ## What the paper reports
-
-# %% label="passk-reported" paper=["table-3", "table-8"] evidence=["reported"] reads=["passk_math500", "passk_aime25"]
+# %% tags=["hide-input"] label="passk-errors-paper" paper=["table-3", "table-8"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# needs samples
+notebook.glue(largest=largest, halves=largest // 2, quarters=largest // 4)
+measured, mu = pass_at_k(*counts, ks), (counts[0] / counts[1]).to_numpy()
+predicted = {"Oracle CC (in sample)": simulate_pass_at_k(mu, ks)}
+predicted |= predictions(shown, ks)
+errors = {
+    name: ((each - measured) ** 2).mean(axis=0)
+    for name, each in predicted.items()
+    if "posterior" not in name
+}
+missed = mu[:, None] * (1 - measured) ** 2 + (1 - mu[:, None]) * measured**2
+errors = {"Oracle RC (in sample)": missed.mean(axis=0)} | errors
+table = pd.DataFrame(errors, index=[f"pass@{k}" for k in ks]).T
 tables.show(
-    tables.reported_passk(study.model.name),
-    "As printed in the paper (lower is better).",
+    table.rename_axis("method"),
+    f"Squared error on {title} by the paper's protocol (lower is better).",
+    digits=4,
+    evidence=evidence,
 )
 
-# %% [markdown]
+# %% [markdown] needs="samples"
+# ## Beyond the samples at hand
+#
+# What do {glue:text}`few` samples a question say of many more attempts? Plugging in $c/n$ gives no hope to any question
+# without a success. `extrapolate_pass_at_k` fits distributions of $\mu$ over questions to the counts; its interval
+# holds the doubt about their shape. Here {glue:text}`few` of the recorded samples are drawn, and the others say what
+# the truth is.
+
+# %%
+# needs samples
+rng = np.random.default_rng(seed)
+drawn = rng.hypergeometric(own["correct"], own["total"] - own["correct"], few)
+total = np.full(len(drawn), few)
+extrapolate_pass_at_k(drawn, total, [10, 32, 100, 10_000], rng=rng).round(3)
+
+# %% [markdown] needs="samples"
+# `lowest` and `highest` are bounds for any distribution at all: so far apart that only the shape of the distribution
+# lets anyone predict. On all data sets, compared with what all samples say:
+
+
+# %% tags=["hide-input"]
+def from_few(dataset, ks):
+    """Predict pass@k from a few samples of each question."""
+    rng = np.random.default_rng(seed)
+    correct, total = results.loc[dataset, ["correct", "total"]].to_numpy().T
+    drawn = rng.hypergeometric(correct, total - correct, few)
+    table = extrapolate_pass_at_k(drawn, np.full(len(drawn), few), ks, rng=rng)
+    table["plug-in"] = simulate_pass_at_k(drawn / few, ks).mean(axis=0)
+    table["actual"] = pass_at_k(correct, total, ks).mean(axis=0)
+    return table
+
+
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "pass@k predicted from a few samples of each question, with its 95 % interval for questions like these, beside the plug-in prediction and what all samples say. The few samples end at the dotted line.", "name": "fig-extrapolation"}, "image": {"alt": "Line plot of pass@k against k on a logarithmic axis. Beyond the dotted line the plug-in prediction flattens, while the extrapolated curve keeps rising with the actual one inside its widening band."}} paper=["appendix-d.1"] evidence=["measured"] reads=["verdicts"]
+# needs samples
+wide = from_few(shown, np.unique(np.geomspace(1, largest, 25).astype(int)))
+lines = wide.set_index("k")[["actual", "estimate", "plug-in"]]
+lines = lines.rename(columns={"estimate": "extrapolated"})
+colors = [style.INK, "#3866bd", "#be8a1d"]
+axes = sns.lineplot(lines, palette=colors, dashes=False)
+band = wide["k"], wide["low"], wide["high"]
+axes.fill_between(*band, color=colors[1], alpha=0.15, linewidth=0)
+axes.axvline(few, color=style.MUTED, linestyle=":")
+axes.set(xscale="log", ylabel="pass@$k$", xlabel="$k$", title=title)
+axes.set_xticks(ticks, ticks)
+axes.minorticks_off()
+style.label_lines(axes)
+
+# %% tags=["hide-input"] label="passk-extrapolated" paper=["appendix-d.1"] evidence=["measured"] reads=["verdicts"]
+# needs samples
+reach = results.groupby(level="dataset", sort=False)["total"].min()
+rows = {
+    load_dataset(name).title: from_few(name, [k]).iloc[0]
+    for name, k in reach.items()
+    if k > few
+}
+table = pd.DataFrame(rows).T.astype({"k": int}).rename_axis("data set")
+table = table[["k", "actual", "estimate", "low", "high", "plug-in"]]
+inside = table.round(3).eval("low <= actual <= high")
+notebook.glue(
+    few=few,
+    reached=int(inside.sum()),
+    sets=len(inside),
+    off_plug=(table["plug-in"] - table["actual"]).abs().mean(),
+    off=(table["estimate"] - table["actual"]).abs().mean(),
+)
+tables.show(table, f"pass@k from {few} samples.", evidence=evidence)
+
+# %% [markdown] needs="samples"
+# The interval holds what all samples say on {glue:text}`reached` of {glue:text}`sets` data sets. The estimate is off by
+# {glue:text}`off:.3f` on average, the plug-in by {glue:text}`off_plug:.3f`.
+#
 # ## Summary
 #
 # - pass@k needs the expected accuracy of every question, not its mean: this is what capability calibration estimates.
-# - Oracle RC, one sample's correctness, predicts the same success for all $k$ and gets worse as $k$ grows.
-# - Score an oracle on samples that it has not seen.
+# - A confidence that is right on average still promises too much of many attempts, unless it says how sure it is.
+# - Score an oracle on samples that it has not seen, and a prediction without the noise of the counts.
 #
 # ## Exercises
 #
-# 1. Why is the error at $k = 1$ the capability Brier score? Check it against the main table.
-# 2. Which part of a confidence's distribution decides pass@64? Change one confidence from 0.01 to 0 and see.
-# 3. Fit a Beta distribution to the confidences of a method. Does its curve do better than the confidences themselves?
+# **1 (easy).** Show that the corrected error at $k = 1$ is the corrected capability Brier score.
+# *Hint:* $f = 1 - s$, $Q_1 = 1 - c/n$, and `capability_brier_terms` is in `capcal_lib.metrics`.
+
+# %% tags=["hide-cell", "solution"]
+from capcal_lib.metrics import capability_brier_terms
+
+s, c, n = [0.2, 0.9], [3, 5], [10, 10]
+terms = pass_at_k_error_terms(np.array(s)[:, None], c, n, [1])[:, 0]
+assert np.allclose(terms, capability_brier_terms(s, c, n, corrected=True))
+
+# %% [markdown]
+# **2 (medium).** How likely is it that *all* of $k$ attempts are correct, often written pass^$k$? *Hint:* exchange the
+# roles of correct and incorrect.
+
+# %% tags=["hide-cell", "solution"]
+c, n = np.array([5, 19]), np.array([20, 20])
+1 - pass_at_k(n - c, n, [1, 4, 16])
+
+# %% [markdown]
+# **3 (hard).** Which confidences decide pass@64? Let half of the questions have $\mu = 0$ and half $\mu = 0.1$, and
+# change the confidence of the first half from 0 to 0.01. *Hint:* compare the errors at $k = 1$ and $k = 64$.
+
+# %% tags=["hide-cell", "solution"]
+mu = np.repeat([0, 0.1], 50)
+s = np.maximum(mu, 0.01)
+error = (simulate_pass_at_k(s, [1, 64]) - simulate_pass_at_k(mu, [1, 64])) ** 2
+error.mean(axis=0)  # 0.00005, and 0.11: what is never solved decides
