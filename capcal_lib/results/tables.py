@@ -674,20 +674,6 @@ def _wide(rows: pd.DataFrame, index: str, columns: str) -> pd.DataFrame:
     )
 
 
-def reported_later(model: str) -> pd.DataFrame:
-    """Count what the authors published later of a model: one row for each table, generation and source.
-
-    ``precision`` is how well the values are known at worst, plus or minus.
-    """
-    rows = load_reported(source="reference code")
-    rows = rows[rows["model"] == model]
-    if rows.empty:
-        return pd.DataFrame()
-    grouped = rows.groupby(["table", "generation", "source"], sort=False)
-    found = grouped.agg(numbers=("value", "size"), precision=("precision", "max")).reset_index()
-    return found.assign(evidence="reported")
-
-
 def budget_wide(table: pd.DataFrame) -> pd.DataFrame:
     """Turn a budget table into one row a method, one column a budget."""
     if table.empty:

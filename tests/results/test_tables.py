@@ -800,14 +800,6 @@ def test_reported_tokens_by_hand() -> None:
     assert math.isnan(costs.loc["Qwen3-8B, MMLU", "P(True)"])
 
 
-def test_reported_later_counts_what_there_is() -> None:
-    table = tables.reported_later("gpt-oss-20b")
-    later = load_reported(source="reference code")
-    assert table["numbers"].sum() == (later["model"] == "gpt-oss-20b").sum()
-    assert set(table["evidence"]) == {"reported"}
-    assert tables.reported_later("smollm2-135m").empty
-
-
 def test_reported_passk_of_another_model_is_all_of_it() -> None:
     table = tables.reported_passk("smollm2-135m")
     assert list(table.columns[:3]) == ["model", "data set", "method"]
