@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, cast, get_args
 
 import typer
 from rich.console import Console
@@ -20,6 +20,9 @@ from rich.table import Table
 
 from capcal_lib.errors import InputError, unknown
 from capcal_lib.manifests import LOCAL_RUNS, OWN_MANIFESTS, dataset_names, model_names
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 SECONDS_BETWEEN_LINES = 10.0
 STOPPED = 130  # the exit status of a command that Ctrl-C ended
@@ -133,6 +136,61 @@ def sample(
         if reasons[9:]:
             err.print(f"{sum(number for _, number in reasons[9:])} failed for {len(reasons[9:])} other reasons")
         raise typer.Exit(1)
+
+
+@command("reproduce --model smollm2-135m --dataset mini-capitals --limit 20")
+def reproduce(
+    model: ModelName,
+    dataset: Annotated[
+        list[str] | None, _option("--dataset", text="Default: the paper's seven.", autocompletion=dataset_names)
+    ] = None,
+    recipe: Annotated[str, _option("--recipe", text="lean (10 samples and 10 votes) or paper (100 and 10).")] = "lean",
+    limit: Annotated[int | None, _option("--limit", text="At most so many questions of a split.")] = None,
+    plan: Annotated[bool, _option("--plan", text="Only say what it takes.")] = False,
+    rate: Annotated[float | None, _option("--rate", text="Tokens a second, for the plan; else it is measured.")] = None,
+    engine: Engine = None,
+    store: Store = LOCAL_RUNS,
+    seed: Seed = 0,
+) -> None:
+    """Do everything that a model's row of the main table needs. Stop it at any time; the same command goes on."""
+    from capcal_lib.reproduce import make_plan, time_requests
+    from capcal_lib.reproduce import reproduce as carry_out
+    from capcal_lib.results.status import duration
+
+    asked: dict[str, Any] = {"store": store, "datasets": dataset, "recipe": recipe, "limit": limit, "engine": engine}
+    if rate is not None and not rate > 0:
+        raise InputError(f"--rate is a number of tokens a second above 0; got {rate}")
+    steps = make_plan(model, **asked)
+    if plan:
+        if rate is None:
+            steps = time_requests(model, steps, engine=engine, seed=seed)
+        else:
+            steps = steps.assign(seconds=steps["tokens"] / rate)
+        _print_table(steps.assign(seconds=steps["seconds"].map(duration)).rename(columns={"seconds": "time"}))
+        total = steps[["requests", "tokens", "seconds"]].sum()
+        _say(f"{total['requests']:,.0f} requests, {total['tokens']:,.0f} tokens, {duration(total['seconds'])}")
+        return
+    with _progress(f"reproducing {model}", "requests") as progress:
+        table = carry_out(model, **asked, seed=seed, progress=progress)
+    _print_table(table.reset_index())
+    _say(f"the pages: capcal notebooks --model {model} --store {store}")
+
+
+def _print_table(table: "DataFrame") -> None:
+    """Print a table with at most four decimals."""
+    import pandas as pd
+
+    def spell(cell: Any) -> str:
+        if isinstance(cell, str | bool):
+            return str(cell)
+        if pd.isna(cell):
+            return ""
+        return f"{cell:z,.4f}" if isinstance(cell, float) else f"{cell:,}"
+
+    shown = Table(*map(str, table), box=None)
+    for row in table.itertuples(index=False):
+        shown.add_row(*map(spell, row))
+    out.print(shown)
 
 
 @command("grade --model smollm2-135m --dataset mini-capitals")

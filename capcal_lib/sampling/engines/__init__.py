@@ -1,6 +1,9 @@
 """Engines draw answers from a model: one module an engine, what they share in ``base``."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -30,6 +33,7 @@ __all__ = [
     "Sample",
     "check_engine",
     "engine_name",
+    "engines_stay_open",
     "open_engine",
 ]
 
@@ -46,6 +50,8 @@ REPRODUCIBLE = {
     "vllm": "up to rounding: the same seed gives the same rows, but sums depend on the batch, much so in bfloat16",
     "openai": "not promised: the seed of every sample is sent, but servers differ in what they make of it",
 }
+
+_OPEN: ContextVar[dict[tuple[object, ...], Engine] | None] = ContextVar("open engines", default=None)
 
 
 def engine_name(model: Model, name: str | None = None) -> str:
@@ -89,6 +95,22 @@ def open_engine(model: Model, name: str | None = None) -> Engine:
     'simulated'
     """
     check_engine(model, name)
-    name = engine_name(model, name)
+    name, kept = engine_name(model, name), _OPEN.get()
+    key = name, model.name, model.prompt_style, model.dtype
+    if kept is not None and key in kept:
+        return kept[key]
     engine: Engine = getattr(import_module(f"{__name__}.{name}"), ENGINES[name])(model)
+    if kept is not None:
+        kept.clear()  # one model is in memory at a time
+        kept[key] = engine
     return engine
+
+
+@contextmanager
+def engines_stay_open() -> Iterator[None]:
+    """Keep the engine that is opened within, so that several steps in a row load the model once."""
+    token = _OPEN.set({})
+    try:
+        yield
+    finally:
+        _OPEN.reset(token)

@@ -1,0 +1,293 @@
+"""Everything that one model needs for its row of the main table: as a plan with its cost, and its execution.
+
+For each data set: samples of the evaluation split, their verdicts, the two confidences that ask the model, and hidden
+states; of the training split samples, verdicts and hidden states, which probes are trained on. Every step takes up
+what is there, so a second call after a stop goes on, and the engine is opened once for all of them.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from capcal_lib.confidence.consistency import mean_tokens
+from capcal_lib.confidence.of_run import confidence_file, estimate
+from capcal_lib.errors import InputError, unknown
+from capcal_lib.grading.verdicts import grade_run
+from capcal_lib.manifests import dataset_names, load_dataset, load_model
+from capcal_lib.metrics.validation import check_int
+from capcal_lib.probes import predict
+from capcal_lib.probes.features import FEATURES, extract
+from capcal_lib.questions import load_questions
+from capcal_lib.reported import load_reported
+from capcal_lib.results import load_results, score
+from capcal_lib.results.results import ORACLE_CC, ORACLE_RC, UNIFORM
+from capcal_lib.sampling.draw import sample
+from capcal_lib.sampling.engines import check_engine, engines_stay_open, open_engine
+from capcal_lib.sampling.store import KEY, find_run, read_samples
+
+Progress = Callable[[int, int], None]
+STEPS = ("samples", "verbalized", "p-true", "hidden states")  # that need the model; verdicts do not
+CALIBRATION = 16, 8  # questions, samples of each
+TOKENS = {"verbalized": 10.0, "p-true": 1.0, "hidden states": 0.0}  # an answer, where nothing is known
+
+
+class Sizes(NamedTuple):
+    """Samples a question that define mu_hat, that vote, and that a probe learns from."""
+
+    k_eval: int
+    k_c: int
+    k_train: int
+
+
+RECIPES = {
+    "lean": Sizes(10, 10, 4),  # corrected scores of 10 samples do nearly the work of 100
+    "paper": Sizes(100, 10, 10),
+}
+
+
+def sizes_of(recipe: str) -> Sizes:
+    """Return the sizes of a recipe.
+
+    >>> sizes_of("paper").k_eval
+    100
+    """
+    if recipe not in RECIPES:
+        raise unknown("recipe", recipe, RECIPES)
+    return RECIPES[recipe]
+
+
+def paper_datasets() -> list[str]:
+    """List the data sets that are those of the paper's tables."""
+    return [name for name in dataset_names() if load_dataset(name).reported_as]
+
+
+def make_plan(
+    model: str,
+    *,
+    store: Path,
+    datasets: Iterable[str] | None = None,
+    recipe: str = "lean",
+    limit: int | None = None,
+    engine: str | None = None,
+) -> pd.DataFrame:
+    """Plan what reproducing a model takes that the store does not have yet; nothing is drawn.
+
+    Parameters
+    ----------
+    datasets
+        Names; None takes the seven of the paper.
+    recipe
+        ``lean``: 10 samples for corrected scores and 10 that vote, 4 of a training question; ``paper``: 100, 10 and 10.
+    limit
+        At most so many questions of each split.
+
+    Returns
+    -------
+    DataFrame
+        One row a step that needs the model: ``dataset``, ``split``, ``step``, ``questions``, ``requests`` that are
+        lacking, ``tokens`` that they write, and the ``basis`` of that number: measured in this store, read off the
+        paper's figures, or at most (the model's limit).
+
+    Raises
+    ------
+    InputError
+        For unknown names, a limit below 1, or an engine that cannot be opened here.
+    """
+    check_engine(load_model(model), engine)
+    if limit is not None:
+        check_int("limit", limit, least=1)
+    sizes, rows = sizes_of(recipe), []
+    for dataset, split, k in _splits(paper_datasets() if datasets is None else datasets, sizes):
+        rows_there = load_dataset(dataset).splits[split].rows or len(load_questions(dataset, split))
+        questions = min(limit or rows_there, rows_there)
+        run = _run(store, model, dataset, split)
+        drawn = _drawn(run, k)
+        length, basis = _answer_tokens(model, dataset, run)
+        for step in _steps(dataset, split):
+            there = min(drawn, questions * k) if step == "samples" else _asked(run, step, questions)
+            requests = questions * (k if step == "samples" else 1) - there
+            tokens = requests * (length if step == "samples" else TOKENS[step])
+            rows.append((dataset, split, step, questions, requests, round(tokens), basis if step == "samples" else ""))
+    columns = ["dataset", "split", "step", "questions", "requests", "tokens", "basis"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def time_requests(model: str, plan: pd.DataFrame, *, engine: str | None = None, seed: int = 0) -> pd.DataFrame:
+    """Estimate how long a plan takes, by carrying out a small part of it in a store that is thrown away.
+
+    Returns
+    -------
+    DataFrame
+        The plan with ``tokens`` as measured, and ``seconds``.
+    """
+    timed = plan.assign(seconds=np.nan)
+    questions, k = CALIBRATION
+    with TemporaryDirectory() as folder, engines_stay_open():
+        open_engine(load_model(model), engine)
+        for _, steps in plan.groupby(["dataset", "split"], sort=False):
+            limit = min(questions, int(steps["questions"].iloc[0]))
+            for place, row in steps.to_dict("index").items():
+                started = time.monotonic()
+                run = _do(Path(folder), model, row, k=k, limit=limit, engine=engine, seed=seed)
+                asked = limit * (k if row["step"] == "samples" else 1)
+                timed.loc[place, "seconds"] = (time.monotonic() - started) / asked * row["requests"]
+                if row["step"] == "samples":
+                    timed.loc[place, ["tokens", "basis"]] = [round(mean_tokens(run) * row["requests"]), "measured"]
+    return timed
+
+
+def reproduce(
+    model: str,
+    *,
+    store: Path,
+    datasets: Sequence[str] | None = None,
+    recipe: str = "lean",
+    limit: int | None = None,
+    engine: str | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> pd.DataFrame:
+    """Carry out what the plan says, and compare what comes out with what is printed.
+
+    Parameters
+    ----------
+    store, datasets, recipe, limit
+        As in :func:`make_plan`.
+    progress
+        Called with the requests done and to do.
+
+    Returns
+    -------
+    DataFrame
+        As :func:`beside_printed` gives it.
+
+    Raises
+    ------
+    InputError
+        As :func:`make_plan` does, and where a step fails; what was done is kept.
+    """
+    names = list(paper_datasets() if datasets is None else datasets)
+    plan = make_plan(model, store=store, datasets=names, recipe=recipe, limit=limit, engine=engine)
+    sizes, total, done = sizes_of(recipe), int(plan["requests"].sum()), 0
+    with engines_stay_open():
+        for row in plan.to_dict("records"):
+            k = _k(sizes, row["dataset"], row["split"])
+            _do(store, model, row, k=k, limit=limit, engine=engine, seed=seed)
+            done += row["requests"]
+            if progress:
+                progress(done, total)
+    return beside_printed(store, model, datasets=names, k_eval=sizes.k_eval, k_c=sizes.k_c)
+
+
+def beside_printed(
+    store: Path, model: str, *, datasets: Iterable[str] | None = None, k_eval: int = 100, k_c: int = 10
+) -> pd.DataFrame:
+    """Set measured scores beside the paper's printed ones.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by (dataset, method): the corrected score ``measured`` with its interval ``low`` to ``high``;
+        ``printed``, less the noise of 100 samples that the plug-in score holds; their ``difference``; and whether the
+        printed one lies ``within`` the interval. NaN and missing where the paper prints nothing.
+    """
+    results = load_results(store, model, datasets=datasets, k_eval=k_eval, k_c=k_c)
+    results = results.join(predict(store, model, datasets=list(dict.fromkeys(results.index.get_level_values(0)))))
+    table = score(results)[["brier", "low", "high"]].rename(columns={"brier": "measured"})
+    main = load_reported("main").query("model == @model")
+    known = dict(zip(zip(main["dataset"], main["method"], strict=True), main["value"], strict=True))
+    printed = []
+    for dataset, method in table.index.tolist():
+        name = load_dataset(dataset).reported_as
+        noise = (1 / 3 - known.get((name, UNIFORM), np.nan)) / 99  # mean of mu_hat (1 - mu_hat), over 100 - 1 samples
+        sign = {UNIFORM: -1, ORACLE_RC: -1, ORACLE_CC: 0}.get(method, 1)
+        printed.append(known.get((name, method), np.nan) - sign * noise)
+    table["printed"] = printed
+    table["difference"] = table["measured"] - table["printed"]
+    within = (table["low"] <= table["printed"]) & (table["printed"] <= table["high"])
+    table["within"] = within.astype("boolean").mask(table["printed"].isna())
+    return table
+
+
+def _splits(datasets: Iterable[str], sizes: Sizes) -> list[tuple[str, str, int]]:
+    """List (data set, split, samples a question): the evaluation split of each, and the one that probes learn from."""
+    found = []
+    for name in datasets:
+        manifest = load_dataset(name)
+        for split in dict.fromkeys([manifest.evaluation_split, manifest.training_split]):
+            if split is not None:
+                found.append((name, split, _k(sizes, name, split)))
+    return found
+
+
+def _k(sizes: Sizes, dataset: str, split: str) -> int:
+    evaluated = split == load_dataset(dataset).evaluation_split
+    return sizes.k_eval + sizes.k_c if evaluated else sizes.k_train
+
+
+def _steps(dataset: str, split: str) -> tuple[str, ...]:
+    return STEPS if split == load_dataset(dataset).evaluation_split else ("samples", "hidden states")
+
+
+def _do(
+    store: Path, model: str, row: Mapping[Any, Any], *, k: int, limit: int | None, engine: str | None, seed: int
+) -> Path:
+    """Carry out a step of a plan, as far as it is not done, and return its run."""
+    dataset, split = row["dataset"], row["split"]
+    if row["step"] != "samples":
+        run = find_run(store, model, dataset, split)
+        if row["step"] == "hidden states":
+            extract(run, engine=engine)
+        else:
+            estimate(run, row["step"], engine=engine, seed=seed)
+        return run
+    drawn = sample(model, dataset, split=split, k=k, store=store, limit=limit, engine=engine, seed=seed)
+    grade_run(drawn.folder)
+    if drawn.failed:
+        reason, number = max(drawn.failed.items(), key=lambda item: item[1])
+        raise InputError(
+            f"{sum(drawn.failed.values())} samples of {model} on {dataset} ({split}) failed, {number} of them for: "
+            f"{reason}; the same command tries them again"
+        )
+    return drawn.folder
+
+
+def _run(store: Path, model: str, dataset: str, split: str) -> Path | None:
+    """Return the run of a pair, if there is one yet."""
+    there = any(store.joinpath(model, f"{dataset}-{split}").glob("*/run.json"))
+    return find_run(store, model, dataset, split) if there else None
+
+
+def _drawn(run: Path | None, k: int) -> int:
+    if run is None:
+        return 0
+    return int((read_samples(run, KEY)["sample_index"] < k).sum())
+
+
+def _asked(run: Path | None, step: str, questions: int) -> int:
+    """Return how many questions a step is done for, as far as files tell."""
+    if run is None:
+        return 0
+    path = run / FEATURES if step == "hidden states" else confidence_file(run, step)
+    if not path.exists():
+        return 0
+    import pyarrow.parquet as pq
+
+    return min(questions, int(pq.read_metadata(path).num_rows))
+
+
+def _answer_tokens(model: str, dataset: str, run: Path | None) -> tuple[float, str]:
+    """Return the mean tokens of an answer as far as they are known, and how."""
+    if run is not None and len(read_samples(run, KEY)):
+        return mean_tokens(run), "measured"
+    read = load_reported("tokens", source="reference code").query("model == @model and method == 'Response'")
+    known = dict(zip(read["dataset"], read["value"], strict=True))
+    name = load_dataset(dataset).reported_as or dataset
+    if name in known:
+        return float(known[name]), "read off"
+    return float(load_model(model).for_dataset(dataset).sampling.max_tokens), "at most"
