@@ -4,6 +4,7 @@ A question is solved if any of its samples is correct and can be told to be. Arg
 :mod:`capcal_lib.applications`.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable
 
 import numpy as np
@@ -11,7 +12,6 @@ from numpy.typing import ArrayLike
 
 from capcal_lib.applications.passk import as_concentration, log_rising, pass_at_k
 from capcal_lib.applications.posterior import fit_concentration
-from capcal_lib.errors import InputError
 from capcal_lib.metrics.validation import (
     Floats,
     Ints,
@@ -19,6 +19,7 @@ from capcal_lib.metrics.validation import (
     align_index,
     as_confidence,
     as_counts,
+    as_each,
     as_numbers,
     as_whole,
     check_int,
@@ -34,43 +35,25 @@ def allocate(
     concentration: float | ArrayLike | None = None,
     cost: ArrayLike | None = None,
 ) -> Ints:
-    """Divide a budget so that the expected number of solved questions is largest.
+    """Divide a budget so that the expected number of solved questions is largest: samples, shape (n_questions,).
 
     One more sample after k failures solves a question with the chance s (1 - s)^k, under a posterior Beta(a, b)
     B(a + 1, b + k)/B(a, b): less each time. So the best division takes the largest gains. The greedy way takes them
     one at a time; here the price that all of them beat is searched for.
 
-    Without ``cost`` the budget is always spent. Equal gains are taken in turns, first rows first; what is left once
-    all questions that could gain are at their maximum is dealt in turns to the others. With ``cost`` the gain per cost
-    counts, and as no price divides a budget to the last token, the samples near the price are chosen by integer
-    programming (HiGHS); samples that gain nothing are not drawn.
+    ``budget`` is in samples over all questions, ``max_per_question`` one number for all or one each. Without ``cost``
+    the budget is always spent, or all maxima where they are less. Equal gains are taken in turns, first rows first;
+    what is left once all questions that could gain are at their maximum is dealt in turns to the others.
 
-    Parameters
-    ----------
-    budget : int
-        Samples to spend over all questions, or their cost; at least 0.
-    max_per_question : int or array-like of shape (n_questions,), optional
-        Most samples for each question, at least 0; one number for all or one each.
-    cost : array-like of shape (n_questions,), optional
-        What one sample of each question costs, such as its expected tokens; above 0.
+    With ``cost``, above 0, what one sample of each question costs, such as its expected tokens, the budget is in the
+    same unit and never exceeded, and the gain per cost counts. As no price divides a budget to the last token, the
+    samples near the price are chosen by integer programming (HiGHS); samples that gain nothing are not drawn.
 
-    Returns
-    -------
-    int ndarray of shape (n_questions,)
-        Samples per question. They sum to the budget, or to all maxima where that is less; with ``cost``, they cost
-        no more than the budget.
+    References: the paper, section 5.2 and the appendix on budget allocation; Damani et al., "Learning how hard to
+    think" (2024). Posterior and cost are ours.
 
-    References
-    ----------
-    The paper, section 5.2 and the appendix on budget allocation; Damani et al., "Learning how hard to think" (2024).
-    Posterior and cost are ours.
-
-    Examples
-    --------
     >>> allocate([0.9, 0.5, 0.1], 6)
     array([1, 3, 2])
-    >>> allocate([0.9, 0.5, 0.1], 6, max_per_question=2)
-    array([2, 2, 2])
     >>> allocate([0.9, 0.5, 0.1], 12, concentration=1.0), allocate([0.9, 0.5, 0.1], 12)
     (array([2, 6, 4]), array([2, 4, 6]))
     >>> allocate([0.9, 0.5, 0.1], 600, cost=[100, 100, 300])
@@ -81,10 +64,13 @@ def allocate(
     )
     p = as_confidence(confidence)
     spend = float(check_int("budget", budget, least=0))
-    price = np.ones(p.size) if cost is None else _costs(cost, p.size)
-    affordable = np.floor(spend / price)
-    most = affordable if max_per_question is None else np.minimum(_maxima(max_per_question, p.size), affordable)
-    nu = np.full(p.size, np.inf) if concentration is None else as_concentration(concentration, p.size)
+    price = as_each("cost", 1.0 if cost is None else cost, p.size)
+    check_rows("cost", price, ~((price > 0) & (price < np.inf)), "but must be above 0 and finite")
+    most = np.floor(spend / price)
+    if max_per_question is not None:
+        maxima = as_each("max_per_question", max_per_question, p.size)
+        most = np.minimum(most, as_whole("max_per_question", maxima, least=0))
+    nu = as_concentration(concentration, p.size)
     between = (p > 0) & (p < 1)
     worth = np.where(between, most, np.minimum(most, p))  # p itself is the one useful sample at p = 1, none at p = 0
     gains = _Gains(np.where(between, p, 1.0), np.where(between, nu, np.inf), price)
@@ -93,23 +79,6 @@ def allocate(
         return _fill_up(gains, taken, worth, spend).astype(np.int64)
     taken = taken + _take_in_turns(most - taken, spend - taken.sum())
     return taken.astype(np.int64)
-
-
-def _maxima(max_per_question: ArrayLike, n_questions: int) -> Floats:
-    if np.ndim(max_per_question) == 0:
-        return np.full(n_questions, float(check_int("max_per_question", max_per_question, least=0)))
-    maxima = as_whole("max_per_question", max_per_question, least=0)
-    if maxima.size != n_questions:
-        raise InputError(f"max_per_question has {maxima.size} rows for {n_questions} questions; give one, or one each")
-    return maxima.astype(np.float64)
-
-
-def _costs(cost: ArrayLike, n_questions: int) -> Floats:
-    price = as_numbers("cost", cost)
-    check_rows("cost", price, ~((price > 0) & (price < np.inf)), "but must be above 0 and finite (the first row is 0)")
-    if price.size != n_questions:
-        raise InputError(f"cost has {price.size} rows for {n_questions} questions; give one each")
-    return price
 
 
 class _Gains:
@@ -257,7 +226,7 @@ def _fill_up(gains: _Gains, taken: Floats, most: Floats, amount: float) -> Float
     while (move := (low > 0) & ((np.exp(gains.after(low - 1)) - price) * cost <= short)).any():
         low -= move
     rows = np.repeat(np.arange(low.size), (high - low).astype(np.int64))
-    if not 0 < rows.size <= 200:
+    if not 0 < rows.size <= 200 or price == 0:  # a gain below the smallest float is none
         return greedy
     tries = np.concatenate([np.arange(a, b) for a, b in zip(low, high, strict=True) if a < b])
     worth = np.array([np.exp(gains.after(np.full(low.size, k))) for k in np.unique(tries)])
@@ -279,40 +248,21 @@ def _take_in_turns(most: Floats, amount: float) -> Floats:
     """Deal ``amount`` one by one to the rows in turn, to none more than its ``most``."""
     if most.sum() <= amount:
         return most
-    low, high = 0, int(most.max())  # there is enough for `low` rounds, and not for `high`
-    while high - low > 1:
-        rounds = (low + high) // 2
-        if np.minimum(most, rounds).sum() <= amount:
-            low = rounds
-        else:
-            high = rounds
-    dealt = np.minimum(most, low)
-    dealt[np.flatnonzero(most > low)[: int(amount - dealt.sum())]] += 1
+    # The first number of rounds for which there is not enough.
+    over = bisect_right(range(int(most.max())), amount, key=lambda rounds: np.minimum(most, rounds).sum())
+    dealt = np.minimum(most, over - 1)
+    dealt[np.flatnonzero(most > over - 1)[: int(amount - dealt.sum())]] += 1
     return dealt
 
 
 def success_rate(allocation: ArrayLike, correct: ArrayLike, total: ArrayLike) -> float:
-    """Return the expected share of questions solved when samples are drawn as allocated. Higher is better.
+    """Return the expected share of questions solved when samples are drawn as allocated, in [0, 1]. Higher is better.
 
-    The expectation over draws without replacement from the scored samples is exact: pass@k at each question's own k,
-    and 0 for k = 0. (The authors' code draws ten times, with the same positions for every question, instead.)
+    ``allocation`` holds samples per question, such as :func:`allocate` returns; none above the question's total. The
+    expectation over draws without replacement from the scored samples is exact: pass@k at each question's own k, and
+    0 for k = 0. (The authors' code draws ten times, with the same positions for every question, instead. The paper,
+    section 5.2.)
 
-    Parameters
-    ----------
-    allocation : array-like of shape (n_questions,)
-        Samples per question, such as :func:`allocate` returns; none above the question's total.
-
-    Returns
-    -------
-    float
-        In [0, 1].
-
-    References
-    ----------
-    The paper, section 5.2.
-
-    Examples
-    --------
     >>> round(success_rate([1, 2, 0], [2, 2, 4], [4, 4, 4]), 4)
     0.4444
     """
@@ -320,19 +270,11 @@ def success_rate(allocation: ArrayLike, correct: ArrayLike, total: ArrayLike) ->
 
 
 def success_terms(allocation: ArrayLike, correct: ArrayLike, total: ArrayLike) -> Floats:
-    """Return the terms, shape (n_questions,), whose mean is :func:`success_rate`.
-
-    >>> success_terms([1, 2, 0], [2, 2, 4], [4, 4, 4]).round(4)
-    array([0.5   , 0.8333, 0.    ])
-    """
+    """Return the terms, shape (n_questions,), whose mean is :func:`success_rate`."""
     drawn, c, n = align(allocation=allocation, correct=correct, total=total)
     spent, (hits, samples) = as_whole("allocation", drawn, least=0), as_counts(c, n)
-    check_rows(
-        "allocation",
-        spent.astype(np.float64),
-        spent > samples,
-        "more than its total of scored samples; pass max_per_question=total to allocate (the first row is 0)",
-    )
+    rule = "more than its total of scored samples; pass max_per_question=total to allocate"
+    check_rows("allocation", spent, spent > samples, rule)
     ks, column = np.unique(spent, return_inverse=True)
     solved = pass_at_k(hits, samples, np.maximum(ks, 1))[np.arange(spent.size), column]
     return np.where(spent > 0, solved, 0.0)
@@ -346,23 +288,11 @@ def success_curve(
     *,
     concentration: float | ArrayLike | None = None,
 ) -> Floats:
-    """Return :func:`success_rate` of the best division of every budget, from one sort of all gains.
+    """Return :func:`success_rate` of the best division of every budget, shape (n_budgets,), from one sort of all gains.
 
-    No question is given more than its total. Where gains are equal, the division may differ from that of
-    :func:`allocate`.
+    ``budgets`` are mean samples a question, from 0 to the mean total; no question is given more than its total. Where
+    gains are equal, the division may differ from that of :func:`allocate`.
 
-    Parameters
-    ----------
-    budgets : array-like of shape (n_budgets,)
-        Mean samples a question, at least 0; not above the mean total.
-
-    Returns
-    -------
-    ndarray of shape (n_budgets,)
-        In [0, 1]. Higher is better.
-
-    Examples
-    --------
     >>> success_curve([0.9, 0.1], [8, 2], [10, 10], [1, 2, 10]).round(4)
     array([0.5   , 0.6778, 1.    ])
     """
@@ -371,7 +301,7 @@ def success_curve(
     s, (hits, samples) = as_confidence(s), as_counts(c, n, scored=1)
     mean = as_numbers("budgets", budgets)
     check_rows("budgets", mean, ~((mean >= 0) & (mean <= samples.mean())), "but must lie between 0 and the mean total")
-    nu = np.full(s.size, np.inf) if concentration is None else as_concentration(concentration, s.size)
+    nu = as_concentration(concentration, s.size)
     tries = np.arange(samples.max())
     promised = np.empty((s.size, tries.size))
     between = (s > 0) & (s < 1)
@@ -408,28 +338,15 @@ def honest_oracle_terms(
     """Return each question's chance to be solved when a budget is divided by samples other than those it is scored on.
 
     An oracle that divides by the counts it is scored on claims more than anyone could attain. This one knows a random
-    half of each question's samples, as a posterior with the data set as prior, and is scored on the other half; the
-    mean over ``splits``.
+    half of each question's samples, as a posterior with the data set as prior, and is scored on the other half, of
+    which no question is given more than all; the mean over ``splits``. Their mean is its :func:`success_rate`.
 
-    Parameters
-    ----------
-    budget : int
-        Samples to spend over all questions; each question has half of its samples at most.
-
-    Returns
-    -------
-    ndarray of shape (n_questions,)
-        In [0, 1]; their mean is the honest oracle's :func:`success_rate`.
-
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> correct = rng.binomial(20, np.full(1000, 0.1))  # nothing to know
     >>> in_sample = allocate(correct / 20, 2000, max_per_question=20)
-    >>> round(success_rate(in_sample, correct, [20] * 1000), 2)
-    0.26
-    >>> round(float(honest_oracle_terms(correct, [20] * 1000, 2000, rng=rng).mean()), 2)
-    0.19
+    >>> honest = honest_oracle_terms(correct, [20] * 1000, 2000, rng=rng).mean()
+    >>> round(success_rate(in_sample, correct, [20] * 1000), 2), round(float(honest), 2)
+    (0.26, 0.19)
     """
     hits, samples = as_counts(correct, total, scored=2)
     solved = np.zeros(hits.size)

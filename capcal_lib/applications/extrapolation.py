@@ -31,28 +31,13 @@ def extrapolate_pass_at_k(
     (Dvoretzky, Kiefer and Wolfowitz): far apart, and honest. They are NaN where no independent samples would give
     such counts.
 
-    Parameters
-    ----------
-    correct, total : array-like of shape (n_questions,)
-        Correct and scored samples, a number fixed beforehand; at least one question has some correct and some not.
-    ks : array-like of shape (n_ks,)
-        Numbers of attempts, each at least 1.
-    rng : numpy.random.Generator
-        For the bootstrap.
+    The number of samples must be fixed beforehand; at least one question has some correct and some not. ``rng`` is for
+    the bootstrap. Returns a row a k: ``k``, ``estimate``, ``low`` and ``high`` of the 95 % interval, ``lowest`` and
+    ``highest``, the 95 % bounds for any prior.
 
-    Returns
-    -------
-    DataFrame
-        One row a k: ``k``, ``estimate``, ``low`` and ``high`` of the 95 % interval, ``lowest`` and ``highest``, the
-        95 % bounds for any prior.
+    References: Kazdan et al., "Efficient prediction of pass@k scaling in large language models" (arXiv 2510.05197), fit
+    a Beta-binomial; the doubt about its shape and the bounds are ours.
 
-    References
-    ----------
-    Kazdan et al., "Efficient prediction of pass@k scaling in large language models" (arXiv 2510.05197), fit a
-    Beta-binomial; the doubt about its shape and the bounds are ours.
-
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> mu = rng.beta(0.3, 1.0, 500)
     >>> table = extrapolate_pass_at_k(rng.binomial(20, mu), np.full(500, 20), [10, 100], rng=rng).set_index("k")

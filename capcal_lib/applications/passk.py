@@ -12,30 +12,21 @@ from capcal_lib.metrics.validation import (
     align_index,
     as_confidence,
     as_counts,
-    as_numbers,
+    as_each,
     as_whole,
     check_rows,
 )
 
 
 def pass_at_k(correct: ArrayLike, total: ArrayLike, ks: ArrayLike) -> Floats:
-    """Estimate pass@k of each question without bias: 1 - C(n - c, k)/C(n, k).
+    """Estimate pass@k of each question without bias: 1 - C(n - c, k)/C(n, k), shape (n_questions, n_ks), in [0, 1].
 
-    The counts must come from a number of samples fixed beforehand. The chance that all k are correct, often written
-    pass^k, is 1 less the pass@k of ``total - correct``.
+    NaN where fewer than k samples were scored, since no unbiased estimate exists there. The counts must come from a
+    number of samples fixed beforehand. The chance that all k are correct, often written pass^k, is 1 less the pass@k
+    of ``total - correct``.
 
-    Returns
-    -------
-    ndarray of shape (n_questions, n_ks)
-        In [0, 1], never falling as k grows; NaN where fewer than k samples were scored, since no unbiased estimate
-        exists there.
+    References: the paper, section 5.1; Chen et al., "Evaluating large language models trained on code" (2021).
 
-    References
-    ----------
-    The paper, section 5.1; Chen et al., "Evaluating large language models trained on code" (2021).
-
-    Examples
-    --------
     >>> pass_at_k([1, 2], [4, 4], [1, 2, 8]).round(4)
     array([[0.25  , 0.5   ,    nan],
            [0.5   , 0.8333,    nan]])
@@ -58,22 +49,13 @@ def pass_at_k(correct: ArrayLike, total: ArrayLike, ks: ArrayLike) -> Floats:
 def simulate_pass_at_k(
     confidence: ArrayLike, ks: ArrayLike, *, concentration: float | ArrayLike | None = None
 ) -> Floats:
-    """Return the pass@k that a confidence s implies for each question.
+    """Return the pass@k that a confidence s implies for each question, shape (n_questions, n_ks), in [0, 1].
 
-    Plug-in: 1 - (1 - s)^k, as the paper has it. That is concave in s, so a confidence that is right on average
-    promises too much. A posterior Beta(a, b) = Beta(s nu, (1 - s) nu) gives its mean, 1 - B(a, b + k)/B(a, b).
+    Plug-in: 1 - (1 - s)^k, as the paper has it (appendix "Process of simulating Pass@k curve"), to full relative
+    precision however small s or large k. That is concave in s, so a confidence that is right on average promises too
+    much. A posterior Beta(a, b) = Beta(s nu, (1 - s) nu), ours, gives its mean, 1 - B(a, b + k)/B(a, b), to about 12
+    digits.
 
-    Returns
-    -------
-    ndarray of shape (n_questions, n_ks)
-        In [0, 1], to about 12 digits; the plug-in to full relative precision however small s or large k.
-
-    References
-    ----------
-    The paper, appendix "Process of simulating Pass@k curve"; the posterior is ours.
-
-    Examples
-    --------
     >>> simulate_pass_at_k([0.5, 1e-12], [1, 2])
     array([[5.0e-01, 7.5e-01],
            [1.0e-12, 2.0e-12]])
@@ -99,18 +81,10 @@ def pass_at_k_error_terms(predicted: ArrayLike, correct: ArrayLike, total: Array
     Against the measured pass@k even a perfect prediction has an error. With f the predicted chance that all k fail
     and Q_j = C(n - c, j)/C(n, j), the term f^2 - 2 f Q_k + Q_2k has the expectation (f - (1 - mu)^k)^2.
 
-    Parameters
-    ----------
-    predicted : array-like of shape (n_questions, n_ks)
-        Predicted pass@k in [0, 1], such as :func:`simulate_pass_at_k` returns.
+    ``predicted`` and the result have shape (n_questions, n_ks); the former lies in [0, 1], such as
+    :func:`simulate_pass_at_k` returns. Lower is better; single terms may be negative, and are NaN where fewer than 2k
+    samples were scored.
 
-    Returns
-    -------
-    ndarray of shape (n_questions, n_ks)
-        Lower is better; single terms may be negative. NaN where fewer than 2k samples were scored.
-
-    Examples
-    --------
     >>> pass_at_k_error_terms([[0.5], [0.5]], [0, 2], [4, 4], [1]).round(4)
     array([[ 0.25  ],
            [-0.0833]])
@@ -124,32 +98,23 @@ def pass_at_k_error_terms(predicted: ArrayLike, correct: ArrayLike, total: Array
             f"got {promised.shape}"
         )
     outside = np.any(~((promised >= 0) & (promised <= 1)), axis=1)
-    check_rows("predicted", promised.min(axis=1), outside, "or has a value outside [0, 1] (the first row is 0)")
+    check_rows("predicted", promised.min(axis=1), outside, "or has a value outside [0, 1]")
     once, twice = np.split(failing, 2, axis=1)
     missed = 1 - promised
     return missed**2 - 2 * missed * once + twice
 
 
-def as_concentration(concentration: float | ArrayLike, n_questions: int) -> Floats:
-    """Return a concentration for each question, above 0; infinity stands for plug-in.
-
-    >>> as_concentration(4, 2)
-    array([4., 4.])
-    """
-    given = [concentration] if np.ndim(concentration) == 0 else concentration
-    numbers = as_numbers("concentration", given)  # type: ignore[arg-type]
-    check_rows("concentration", numbers, ~(numbers > 0), "but must be above 0; None takes confidences at their word")
-    if np.ndim(concentration) == 0:
-        return np.full(n_questions, numbers[0])
-    if numbers.size != n_questions:
-        raise InputError(f"concentration has {numbers.size} rows for {n_questions} questions; give one, or one each")
-    return numbers
+def as_concentration(concentration: ArrayLike | None, n_questions: int) -> Floats:
+    """Return a concentration for each question, above 0; infinity, as None, stands for plug-in."""
+    nu = as_each("concentration", np.inf if concentration is None else concentration, n_questions)
+    check_rows("concentration", nu, ~(nu > 0), "but must be above 0; None takes confidences at their word")
+    return nu
 
 
 def log_rising(z: ArrayLike, k: ArrayLike) -> Floats:
-    """Return log z (z + 1) ... (z + k - 1), without the cancellation that a difference of two log-gammas has.
+    """Return log z (z + 1) ... (z + k - 1) for z above 0, without the cancellation of a difference of two log-gammas.
 
-    The first eight factors are multiplied out; for the rest Stirling's series is good to 13 digits. For z above 0.
+    The first eight factors are multiplied out; for the rest Stirling's series is good to 13 digits.
 
     >>> log_rising([2.0, 2e12], 3).round(6)
     array([ 3.178054, 84.972505])

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from capcal_lib.errors import InputError
-from capcal_lib.metrics.validation import Floats, Ints, align, as_confidence, as_counts, check_int
+from capcal_lib.metrics.validation import Floats, Ints, align, as_confidence, as_counts, check_int, check_share
 
 
 class Components(NamedTuple):
@@ -31,15 +31,8 @@ def score_components(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike
     """Split the variance of a pilot's corrected capability Brier score into its parts, each without bias.
 
     The corrected term is the mean of (s - C)(s - C') over pairs of samples. So with d = s - mu and v = mu(1 - mu) its
-    variance over samples is 4 d^2 v/k + 2 v^2/(k(k - 1)), exactly.
+    variance over samples is 4 d^2 v/k + 2 v^2/(k(k - 1)), exactly. It takes two questions, with four samples each.
 
-    Parameters
-    ----------
-    correct, total : array-like of shape (n_questions,)
-        At least two questions, with four samples each.
-
-    Examples
-    --------
     >>> components = score_components([0.5, 0.9, 0.2], [5, 6, 1], [10, 10, 10])
     >>> [round(part, 4) for part in components]
     [0.0119, 0.0004, 0.0071, 0.1005]
@@ -60,20 +53,9 @@ def difference_components(
     """Split the variance of a pilot's difference in capability Brier score between two methods on the same questions.
 
     The difference (a - mu_hat)^2 - (b - mu_hat)^2 is linear in mu_hat. So it needs no correction for the number of
-    samples, and its variance over samples is 4 (a - b)^2 mu(1 - mu)/k, exactly.
+    samples, and its variance over samples is 4 (a - b)^2 mu(1 - mu)/k, exactly. A negative estimate says that a is
+    better. It takes two questions, with two samples each.
 
-    Parameters
-    ----------
-    correct, total : array-like of shape (n_questions,)
-        At least two questions, with two samples each.
-
-    Returns
-    -------
-    Components
-        A negative estimate says that a is better.
-
-    Examples
-    --------
     >>> components = difference_components([0.5, 0.5, 0.2], [0.9, 0.6, 0.2], [5, 2, 1], [10, 10, 10])
     >>> [round(part, 4) for part in components]
     [-0.0767, 0.0003, 0.0616, 0.0]
@@ -100,35 +82,15 @@ def _components(terms: Floats, within: Floats, pairs: Floats, n: Ints) -> Compon
 
 
 def questions_needed(
-    components: Components,
-    k: int,
-    *,
-    half_width: float | None = None,
-    power: float = 0.8,
-    level: float = 0.95,
+    components: Components, k: int, *, half_width: float | None = None, power: float = 0.8, level: float = 0.95
 ) -> float:
-    """Return how many questions with k samples each would do.
+    """Return how many questions with k samples each would do: a whole number, at least 2.
 
-    Parameters
-    ----------
-    components : Components
-        Of a pilot; set its ``estimate`` to the smallest difference that matters, where the pilot's own is a guess.
-    k : int
-        Samples a question, at least 1; for a corrected score 2.
-    half_width : float, optional
-        Half of the interval's width that will do. None asks for an interval that leaves out 0.
-    power : float, default=0.8
-        The chance that it will leave out 0, between 0 and 1.
-    level : float, default=0.95
-        Coverage of the interval.
+    ``half_width``, half of the width that the interval of coverage ``level`` may have; None asks for one that leaves
+    out 0, with the chance ``power``. For this set ``components.estimate`` to the smallest difference that matters,
+    where the pilot's own is a guess; where it is 0, no number will do, and the result is infinite. ``k`` is at least
+    1, for a corrected score 2.
 
-    Returns
-    -------
-    float
-        A whole number, at least 2; infinite where the estimate is 0 and no half-width is given.
-
-    Examples
-    --------
     >>> components = Components(estimate=-0.01, between=0.01, within=0.04)
     >>> [questions_needed(components, k) for k in (1, 10, 100)]
     [3925.0, 1099.0, 817.0]
@@ -142,22 +104,12 @@ def questions_needed(
 
 
 def samples_needed(
-    components: Components,
-    questions: int,
-    *,
-    half_width: float | None = None,
-    power: float = 0.8,
-    level: float = 0.95,
+    components: Components, questions: int, *, half_width: float | None = None, power: float = 0.8, level: float = 0.95
 ) -> float:
-    """Return how many samples of each of so many questions would do, as in :func:`questions_needed`.
+    """Return how many samples of each of so many questions would do, as in :func:`questions_needed`; at least 1.
 
-    Returns
-    -------
-    float
-        A whole number, at least 1; infinite where these questions differ too much among themselves for any number.
+    Infinite where these questions differ too much among themselves for any number.
 
-    Examples
-    --------
     >>> components = Components(estimate=-0.01, between=0.01, within=0.04)
     >>> [samples_needed(components, n) for n in (500, 1000, 4000)]
     [inf, 15.0, 1.0]
@@ -184,26 +136,12 @@ def plan_study(
     power: float = 0.8,
     level: float = 0.95,
 ) -> pd.DataFrame:
-    """List the designs that would do, one for each number of samples, cheapest first.
+    """List the designs that would do (see :func:`questions_needed`), one for each number of samples, cheapest first.
 
-    Parameters
-    ----------
-    components, half_width, power, level
-        As in :func:`questions_needed`.
-    tokens_per_sample, tokens_per_question : float
-        Cost of one sample, above 0, and of asking a question at all (its confidence, say), at least 0.
-    max_questions : int, optional
-        How many questions there are.
-    max_samples : int, default=100
-        Most samples of a question.
+    ``tokens_per_sample`` is the cost of one sample, above 0, ``tokens_per_question`` that of asking a question at all
+    (its confidence, say). ``max_questions`` is how many questions there are, ``max_samples`` the most of a question.
+    Returns columns ``samples`` (of each question), ``questions`` and ``tokens``; empty where no design will do.
 
-    Returns
-    -------
-    DataFrame
-        Columns ``samples`` (of each question), ``questions`` and ``tokens``; empty where no design will do.
-
-    Examples
-    --------
     >>> components = Components(estimate=0.08, between=0.01, within=0.04, pairs=0.02)
     >>> plan_study(components, half_width=0.01, tokens_per_sample=200, tokens_per_question=400).head(2)
        samples  questions   tokens
@@ -229,11 +167,9 @@ def _allowed(components: Components, half_width: float | None, power: float, lev
     """Return the variance that the mean may have."""
     from scipy.special import ndtri  # slow to import
 
-    for name, value in (("power", power), ("level", level)):
-        if not 0 < value < 1:
-            raise InputError(f"{name} must lie between 0 and 1; got {value!r}")
+    z, reach = ndtri((1 + check_share("level", level)) / 2), ndtri(check_share("power", power))
     if half_width is None:
-        return float((components.estimate / (ndtri((1 + level) / 2) + ndtri(power))) ** 2)
+        return float((components.estimate / (z + reach)) ** 2)
     if not 0 < half_width < np.inf:
         raise InputError(f"half_width must be above 0; got {half_width!r}")
-    return float((half_width / ndtri((1 + level) / 2)) ** 2)
+    return float((half_width / z) ** 2)

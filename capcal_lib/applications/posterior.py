@@ -11,31 +11,25 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from capcal_lib.applications.passk import as_concentration, log_rising
-from capcal_lib.errors import InputError
 from capcal_lib.metrics.intervals import Interval
-from capcal_lib.metrics.validation import Floats, Ints, align, as_confidence, as_counts
+from capcal_lib.metrics.validation import Floats, Ints, align, as_confidence, as_counts, check_share
 
 CERTAIN = 0.005  # how near to 0 or 1 a confidence may come
 SMALLEST, LARGEST = 1e-4, 1e6  # of nu; a spread below that of the largest cannot be told from none
 
 
 class Calibration(NamedTuple):
-    """A test of a posterior: its PIT values and the chance of a larger deviation from uniform."""
+    """A test of a posterior: its PIT values, (n_questions,), and the chance of a larger deviation from uniform."""
 
     pit: Floats
     p_value: float
 
 
 def fit_concentration(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> float:
-    """Fit nu by the Beta-binomial likelihood of the counts. Higher says that confidences are closer to mu.
+    """Fit nu, above 0, by the Beta-binomial likelihood of the counts. Higher says that confidences are closer to mu.
 
-    Returns
-    -------
-    float
-        Above 0; infinite where the counts spread no further around their confidences than the binomial does.
+    Infinite where the counts spread no further around their confidences than the binomial does.
 
-    Examples
-    --------
     >>> round(fit_concentration([0.5] * 4, [0, 3, 7, 10], [10] * 4), 2)
     0.7
     >>> fit_concentration([0.5] * 4, [5, 4, 5, 6], [10] * 4)
@@ -51,20 +45,15 @@ def concentration_interval(
 
     It takes questions as independent, and the Beta as right.
 
-    Examples
-    --------
-    >>> fit = concentration_interval([0.5] * 4, [0, 3, 7, 10], [10] * 4)
-    >>> [round(value, 2) for value in fit]
+    >>> [round(value, 2) for value in concentration_interval([0.5] * 4, [0, 3, 7, 10], [10] * 4)]
     [0.7, 0.1, 3.77]
     """
     from scipy.optimize import brentq
     from scipy.special import chdtri
 
-    if not 0 < level < 1:
-        raise InputError(f"level must lie between 0 and 1, such as 0.95; got {level!r}")
     likelihood = _Likelihood(confidence, correct, total)
     best = _most_likely(likelihood)
-    floor = likelihood(best) - chdtri(1, 1 - level) / 2
+    floor = likelihood(best) - chdtri(1, 1 - check_share("level", level)) / 2
 
     def above(log_nu: float) -> float:
         return likelihood(float(np.exp(log_nu))) - floor
@@ -87,20 +76,11 @@ def calibration_test(
 
     A question's value lies at random between P(count < c) and P(count <= c). Under calibrated posteriors these values
     are uniform on [0, 1]: a U-shaped histogram says that the posteriors are too narrow, a hump that they are too
-    wide, a slope that confidences are too low or too high.
+    wide, a slope that confidences are too low or too high. The p-value is that of a Kolmogorov-Smirnov test; where nu
+    was fitted on the same counts, it is too large.
 
-    Returns
-    -------
-    Calibration
-        ``pit`` of shape (n_questions,), and the p-value of a Kolmogorov-Smirnov test. Where nu was fitted on the same
-        counts, that is too large.
+    References: Czado, Gneiting and Held, "Predictive model assessment for count data", Biometrics 65 (2009).
 
-    References
-    ----------
-    Czado, Gneiting and Held, "Predictive model assessment for count data", Biometrics 65 (2009).
-
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> correct = rng.binomial(20, rng.beta(1, 1, 500))
     >>> for nu in (2, 20):
@@ -111,7 +91,7 @@ def calibration_test(
     from scipy.stats import kstest
 
     s, c, n = _rows(confidence, correct, total)
-    nu = np.full(s.size, np.inf) if concentration is None else as_concentration(concentration, s.size)
+    nu = as_concentration(concentration, s.size)
     counts = np.arange(n.max() + 1)
     chances = np.exp(_log_chances(s[:, None], nu[:, None], np.minimum(counts, n[:, None]), n[:, None]))
     below = np.where(counts < c[:, None], chances, 0.0).sum(axis=1)

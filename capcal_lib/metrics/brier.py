@@ -43,11 +43,7 @@ def capability_brier(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike
 def capability_brier_terms(
     confidence: ArrayLike, correct: ArrayLike, total: ArrayLike, *, corrected: bool = False
 ) -> Floats:
-    """Return the terms whose mean is :func:`capability_brier`.
-
-    >>> capability_brier_terms([0.5, 1.0], [2, 3], [4, 4])
-    array([0.    , 0.0625])
-    """
+    """Return the terms whose mean is :func:`capability_brier`."""
     s, mu, samples = as_scored(confidence, correct, total, scored=2 if corrected else 1)
     terms = (s - mu) ** 2
     return terms - mu * (1 - mu) / (samples - 1) if corrected else terms
@@ -57,22 +53,13 @@ def expected_response_brier(confidence: ArrayLike, correct: ArrayLike, total: Ar
     """Score confidences against single samples: mean over questions of mean over samples (s - z)^2; lower is better.
 
     z is 1 for a correct sample and 0 for any other. It is exactly :func:`capability_brier` plus
-    :func:`correctness_variance` (theorem 2).
+    :func:`correctness_variance` (theorem 2). Its terms: :func:`~capcal_lib.metrics.expected_response_loss`.
 
     >>> expected_response_brier([0.5, 1.0], [2, 3], [4, 4])
     0.25
     """
-    return float(expected_response_brier_terms(confidence, correct, total).mean())
-
-
-def expected_response_brier_terms(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> Floats:
-    """Return the terms whose mean is :func:`expected_response_brier`.
-
-    >>> expected_response_brier_terms([0.5, 1.0], [2, 3], [4, 4])
-    array([0.25, 0.25])
-    """
     s, mu, _ = as_scored(confidence, correct, total)
-    return mu * (1 - s) ** 2 + (1 - mu) * s**2
+    return float((mu * (1 - s) ** 2 + (1 - mu) * s**2).mean())
 
 
 def correctness_variance(correct: ArrayLike, total: ArrayLike, *, corrected: bool = False) -> float:
@@ -90,11 +77,7 @@ def correctness_variance(correct: ArrayLike, total: ArrayLike, *, corrected: boo
 
 
 def correctness_variance_terms(correct: ArrayLike, total: ArrayLike, *, corrected: bool = False) -> Floats:
-    """Return the terms whose mean is :func:`correctness_variance`.
-
-    >>> correctness_variance_terms([2, 4], [4, 4])
-    array([0.25, 0.  ])
-    """
+    """Return the terms whose mean is :func:`correctness_variance`."""
     hits, samples = as_counts(correct, total, scored=2 if corrected else 1)
     return hits / samples * ((samples - hits) / (samples - (1 if corrected else 0)))
 
@@ -111,11 +94,7 @@ def uniform_baseline_brier(correct: ArrayLike, total: ArrayLike, *, corrected: b
 
 
 def uniform_baseline_brier_terms(correct: ArrayLike, total: ArrayLike, *, corrected: bool = False) -> Floats:
-    """Return the terms whose mean is :func:`uniform_baseline_brier`.
-
-    >>> uniform_baseline_brier_terms([2, 4], [4, 4]).round(4)
-    array([0.0833, 0.3333])
-    """
+    """Return the terms whose mean is :func:`uniform_baseline_brier`."""
     # -mu + mu^2 is minus the variance, with or without the correction.
     return 1 / 3 - correctness_variance_terms(correct, total, corrected=corrected)
 

@@ -30,6 +30,7 @@ from capcal_lib.metrics.validation import (
     as_scored,
     check_int,
     check_rows,
+    check_share,
     same_length,
 )
 
@@ -177,7 +178,7 @@ def mean_interval(
     _check(rng, level)
     terms, *labels = align_index(terms=terms, **({} if clusters is None else {"clusters": clusters}))
     values = as_numbers("term", terms)
-    check_rows("term", values, np.isinf(values), "but must be finite (the first row is 0)")
+    check_rows("term", values, np.isinf(values), "but must be finite")
     sums, sizes = _units(values[:, None], *labels)
     if not len(sums):
         return Interval(math.nan, math.nan, math.nan)
@@ -218,7 +219,7 @@ def compare(
         raise InputError("terms must be a DataFrame with a row a question and a column a method")
     values = np.column_stack([as_numbers(str(name), column) for name, column in terms.items()])
     for name, column in zip(terms.columns, values.T, strict=True):
-        check_rows(str(name), column, np.isinf(column), "but must be finite (the first row is 0)")
+        check_rows(str(name), column, np.isinf(column), "but must be finite")
     _, *labels = align_index(terms=terms, **({} if clusters is None else {"clusters": clusters}))
     result = pd.DataFrame({"estimate": np.nan, "low": np.nan, "high": np.nan, "may_be_best": False}, terms.columns)
     there = ~np.isnan(values).all(axis=0)
@@ -396,19 +397,13 @@ def _z(level: float) -> float:
     """Return the normal quantile of a two-sided interval, 1.96 for 0.95."""
     from scipy.special import ndtri  # slow to import
 
-    _check_level(level)
-    return float(ndtri((1 + level) / 2))
-
-
-def _check_level(level: float) -> None:
-    if not 0 < level < 1:
-        raise InputError(f"level must lie between 0 and 1, such as 0.95; got {level!r}")
+    return float(ndtri((1 + check_share("level", level)) / 2))
 
 
 def _check(rng: np.random.Generator, level: float) -> None:
     if not isinstance(rng, np.random.Generator):
         raise InputError(f"rng must be a numpy random generator, such as np.random.default_rng(0); got {rng!r:.40}")
-    _check_level(level)
+    check_share("level", level)
 
 
 # Percentile intervals, for callers that have not gone over to mean_interval.
@@ -465,7 +460,7 @@ def bootstrap_mean(
     [0.15, 0.05, 0.25]
     """
     values = as_numbers("term", terms)
-    rule = "but must be finite; leave out what was not scored (the first row is 0)"
+    rule = "but must be finite; leave out what was not scored"
     check_rows("term", values, ~np.isfinite(values), rule)
     return bootstrap_means(values[:, None], rng=rng, resamples=resamples, level=level, clusters=clusters)[0]
 
@@ -487,6 +482,6 @@ def paired_difference(
     """
     a, b = as_numbers("term", terms_a), as_numbers("term", terms_b)
     for values in (a, b):
-        check_rows("term", values, ~np.isfinite(values), "but must be finite (the first row is 0)")
+        check_rows("term", values, ~np.isfinite(values), "but must be finite")
     same_length(terms_a=a, terms_b=b)
     return bootstrap_mean(a - b, rng=rng, resamples=resamples, level=level, clusters=clusters)

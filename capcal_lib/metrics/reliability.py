@@ -21,7 +21,7 @@ class IsotonicSplit(NamedTuple):
     score: float
     miscalibration: float  # at least 0; lower is better
     discrimination: float  # at least 0; higher is better
-    uncertainty: float  # a property of the questions and the model, not of the confidences
+    uncertainty: float  # of the questions and the model, not of the confidences
 
 
 class BinnedSplit(NamedTuple):
@@ -30,7 +30,7 @@ class BinnedSplit(NamedTuple):
     score: float
     reliability: float  # at least 0; lower is better
     resolution: float  # at least 0; higher is better
-    uncertainty: float  # a property of the questions and the model, not of the confidences
+    uncertainty: float  # as of an IsotonicSplit
     within: float  # what the bins hide; 0 where each holds a single confidence
 
 
@@ -126,7 +126,5 @@ def _on_mesh(places: Floats, values: Floats) -> Floats:
     at = np.clip(places * MESH - 0.5, 0, MESH - 1)
     left = np.minimum(at.astype(np.int64), MESH - 2)
     right_share = at - left
-    cells = np.zeros(MESH)
-    np.add.at(cells, left, values * (1 - right_share))
-    np.add.at(cells, left + 1, values * right_share)
-    return cells
+    weights = np.concatenate([values * (1 - right_share), values * right_share])
+    return np.bincount(np.concatenate([left, left + 1]), weights, MESH).astype(np.float64)

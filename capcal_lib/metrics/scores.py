@@ -6,7 +6,8 @@ loses against a target, which is 0 only where they are equal. For all of them
     mean over samples of divergence(z, s)  =  divergence(mu_hat, s)  +  Bregman information of the samples,
 
 with z the correctness of a sample. The last term does not depend on s. For the Brier score it is the variance
-mu_hat(1 - mu_hat), which gives theorem 2 of the paper; for the log score the entropy of a sample's correctness.
+mu_hat(1 - mu_hat), which gives theorem 2 of the paper; for the log score the entropy of a sample's correctness, at
+most log 2; for the spherical score 1 less the length of (mu_hat, 1 - mu_hat).
 
 ``score`` is one of
 
@@ -33,36 +34,16 @@ from capcal_lib.metrics.validation import Floats, align, as_confidence, as_count
 ProperScore = Literal["brier", "log", "spherical"]
 
 
-def _negative_entropy(t: Floats) -> Floats:
-    from scipy.special import xlogy  # slow to import
-
-    return xlogy(t, t) + xlogy(1 - t, 1 - t)
-
-
 def _log_divergence(t: Floats, s: Floats) -> Floats:
     from scipy.special import rel_entr  # slow to import
 
     return rel_entr(t, s) + rel_entr(1 - t, 1 - s)
 
 
-def _length(t: Floats) -> Floats:
-    return np.hypot(t, 1 - t)
-
-
-def _spherical_divergence(t: Floats, s: Floats) -> Floats:
-    # Generator less its tangent at s: the length of (t, 1 - t) less its projection on (s, 1 - s).
-    return _length(t) - (t * s + (1 - t) * (1 - s)) / _length(s)
-
-
-_GENERATORS: dict[str, Callable[[Floats], Floats]] = {
-    "brier": np.square,
-    "log": _negative_entropy,
-    "spherical": _length,
-}
 _DIVERGENCES: dict[str, Callable[[Floats, Floats], Floats]] = {
     "brier": lambda t, s: (t - s) ** 2,
     "log": _log_divergence,
-    "spherical": _spherical_divergence,
+    "spherical": lambda t, s: np.hypot(t, 1 - t) - (t * s + (1 - t) * (1 - s)) / np.hypot(s, 1 - s),
 }
 
 
@@ -74,7 +55,8 @@ def divergence(target: ArrayLike, confidence: ArrayLike, *, score: ProperScore =
     >>> divergence([1.0], [0.5], score="log").round(4)
     array([0.6931])
     """
-    _known(score)
+    if score not in get_args(ProperScore):
+        raise unknown("proper score", score, get_args(ProperScore))
     target, confidence = align(target=target, confidence=confidence)
     return _DIVERGENCES[score](as_confidence(target), as_confidence(confidence))
 
@@ -100,30 +82,23 @@ def expected_response_loss(
     array([0.25, 0.25])
     """
     s, mu, _ = as_scored(confidence, correct, total)
-    return _weighted(mu, divergence(1, s, score=score)) + _weighted(1 - mu, divergence(0, s, score=score))
+    return _over_samples(mu, s, score)
 
 
 def bregman_information(correct: ArrayLike, total: ArrayLike, *, score: ProperScore = "brier") -> Floats:
-    """Return each question's gap between response and capability loss: mean of g(z) - g(mu_hat), g the generator.
+    """Return each question's gap between response and capability loss: the expected response loss of mu_hat itself.
 
-    It is the least that the expected response loss of any confidence can be, and 0 where all samples agree:
-    mu_hat(1 - mu_hat) for Brier, the entropy of the sample's correctness (at most log 2) for log, 1 less the length
-    of (mu_hat, 1 - mu_hat) for spherical.
+    No confidence has a lower one; it is 0 where all samples agree.
 
     >>> bregman_information([2, 4], [4, 4], score="log").round(4)
     array([0.6931, 0.    ])
     """
-    _known(score)
     hits, samples = as_counts(correct, total, scored=1)
-    mu, generator = hits / samples, _GENERATORS[score]
-    return mu * generator(np.ones_like(mu)) + (1 - mu) * generator(np.zeros_like(mu)) - generator(mu)
+    return _over_samples(hits / samples, hits / samples, score)
 
 
-def _known(score: str) -> None:
-    if score not in get_args(ProperScore):
-        raise unknown("proper score", score, get_args(ProperScore))
-
-
-def _weighted(weight: Floats, loss: Floats) -> Floats:
-    """Multiply, where a loss that never happens counts as nothing even if it is infinite."""
-    return np.multiply(weight, loss, out=np.zeros_like(loss), where=weight > 0)
+def _over_samples(mu: Floats, s: Floats, score: ProperScore) -> Floats:
+    """Return the mean divergence from a sample's correctness; one that never happens counts as nothing."""
+    losses = np.stack([divergence(0, s, score=score), divergence(1, s, score=score)])
+    weights = np.stack([1 - mu, mu])
+    return np.multiply(weights, losses, out=np.zeros_like(losses), where=weights > 0).sum(axis=0)

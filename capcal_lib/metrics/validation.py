@@ -2,6 +2,9 @@
 
 Each function takes a list, array, pandas Series or single number, and returns a plain numpy array, or raises an
 :class:`~capcal_lib.errors.InputError` that names the first row at fault. Rows count from 0.
+
+>>> as_scored(0.5, [3, 0], [4, 2])
+(array([0.5, 0.5]), array([0.75, 0.  ]), array([4, 2]))
 """
 
 from __future__ import annotations  # keeps ArrayLike short in help()
@@ -21,11 +24,7 @@ LARGEST = 2**53 - 1  # every whole number up to here is a float64
 
 
 def as_numbers(name: str, values: ArrayLike) -> Floats:
-    """Return one number per row, shape (n,), n at least 1; NaN passes, and a single number is one row.
-
-    >>> as_numbers("weight", [1, 2.5])
-    array([1. , 2.5])
-    """
+    """Return one number per row, shape (n,), n at least 1; NaN passes, and a single number is one row."""
     try:
         array = np.asarray([values] if np.isscalar(values) else values)
     except (ValueError, TypeError):
@@ -43,73 +42,66 @@ def as_numbers(name: str, values: ArrayLike) -> Floats:
     return array.astype(np.float64)
 
 
-def check_rows(name: str, values: Floats, bad: NDArray[np.bool_], rule: str) -> None:
+def check_rows(name: str, values: Floats | Ints, bad: NDArray[np.bool_], rule: str) -> None:
     """Raise an InputError for the first row that is bad, if there is one."""
     if bad.any():
         row = int(np.argmax(bad))
         value = repr(float(values[row])).removesuffix(".0")
-        raise InputError(f"row {row}: {name} is {value}, {rule}")
+        raise InputError(f"row {row}: {name} is {value}, {rule} (the first row is 0)")
 
 
 def as_whole(name: str, values: ArrayLike, *, least: int) -> Ints:
-    """Return one whole number of at least ``least`` per row, shape (n,).
-
-    >>> as_whole("budget", [1.0, 3], least=0)
-    array([1, 3])
-    """
+    """Return one whole number of at least ``least`` per row, shape (n,)."""
     numbers = as_numbers(name, values)
     fits = (numbers == np.floor(numbers)) & (numbers >= least) & (numbers <= LARGEST)
-    check_rows(name, numbers, ~fits, f"but must be a whole number of at least {least} (the first row is 0)")
+    check_rows(name, numbers, ~fits, f"but must be a whole number of at least {least}")
     return numbers.astype(np.int64)
 
 
 def check_int(name: str, value: object, *, least: int) -> int:
-    """Return a single whole number of at least ``least``; a bool or a float is refused.
-
-    >>> check_int("budget", 16, least=0)
-    16
-    """
+    """Return a single whole number of at least ``least``; a bool or a float is refused."""
     if isinstance(value, bool) or not isinstance(value, Integral) or not least <= int(value) <= LARGEST:
         raise InputError(f"{name} must be a whole number from {least} to {LARGEST}; got {value!r:.40}")
     return int(value)
 
 
-def as_confidence(confidence: ArrayLike) -> Floats:
-    """Return confidences in [0, 1], shape (n_questions,); NaN is refused, since nobody can score it.
+def check_share(name: str, value: float) -> float:
+    """Return a number between 0 and 1, neither of them."""
+    if not 0 < value < 1:
+        raise InputError(f"{name} must lie between 0 and 1, such as 0.95; got {value!r}")
+    return value
 
-    >>> as_confidence([0, 0.5])
-    array([0. , 0.5])
-    """
+
+def as_each(name: str, values: ArrayLike, questions: int) -> Floats:
+    """Return one number a question, from one for all or one each."""
+    numbers = as_numbers(name, values)
+    if np.ndim(values) and numbers.size != questions:
+        raise InputError(f"{name} has {numbers.size} rows for {questions} questions; give one, or one each")
+    return np.broadcast_to(numbers, questions)
+
+
+def as_confidence(confidence: ArrayLike) -> Floats:
+    """Return confidences in [0, 1], shape (n_questions,); NaN is refused, since nobody can score it."""
     numbers = as_numbers("confidence", confidence)
     outside = ~((numbers >= 0) & (numbers <= 1))
-    check_rows(
-        "confidence", numbers, outside, "but must lie in [0, 1]; leave out rows without one (the first row is 0)"
-    )
+    check_rows("confidence", numbers, outside, "but must lie in [0, 1]; leave out rows without one")
     return numbers
 
 
 def as_counts(correct: ArrayLike, total: ArrayLike, *, scored: int = 0) -> tuple[Ints, Ints]:
-    """Return correct and scored samples, each of shape (n_questions,), with ``scored`` or more to a question.
-
-    >>> as_counts([3, 0], 4)
-    (array([3, 0]), array([4, 4]))
-    """
+    """Return correct and scored samples, each of shape (n_questions,), with ``scored`` or more to a question."""
     correct, total = align(correct=correct, total=total)
     hits, samples = as_whole("correct", correct, least=0), as_whole("total", total, least=0)
-    check_rows("correct", hits.astype(np.float64), hits > samples, "more than its total (the first row is 0)")
+    check_rows("correct", hits, hits > samples, "more than its total")
     needed = f"but {scored} scored sample{'s are' if scored > 1 else ' is'} needed; leave this question out"
-    check_rows("total", samples.astype(np.float64), samples < scored, f"{needed} (the first row is 0)")
+    check_rows("total", samples, samples < scored, needed)
     return hits, samples
 
 
 def as_scored(
     confidence: ArrayLike, correct: ArrayLike, total: ArrayLike, *, scored: int = 1
 ) -> tuple[Floats, Floats, Ints]:
-    """Return s, mu_hat = correct / total and total of each question, each of shape (n_questions,).
-
-    >>> as_scored(0.5, [3, 0], [4, 2])
-    (array([0.5, 0.5]), array([0.75, 0.  ]), array([4, 2]))
-    """
+    """Return s, mu_hat = correct / total and total of each question, each of shape (n_questions,)."""
     confidence, correct, total = align(confidence=confidence, correct=correct, total=total)
     s = as_confidence(confidence)
     hits, samples = as_counts(correct, total, scored=scored)
@@ -117,11 +109,7 @@ def as_scored(
 
 
 def align(**columns: ArrayLike) -> list[Floats]:
-    """Put columns of numbers side by side: Series by their index, and a single number in every row.
-
-    >>> align(correct=[3, 0], total=4)
-    [array([3., 0.]), array([4., 4.])]
-    """
+    """Put columns of numbers side by side: Series by their index, and a single number in every row."""
     given = dict(zip(columns, align_index(**columns), strict=True))
     arrays = {name: as_numbers(name, column) for name, column in given.items()}
     long = {name: array for name, array in arrays.items() if not np.isscalar(given[name])}
@@ -146,10 +134,7 @@ def align_index(**columns: Any) -> list[Any]:
 
 
 def same_length(**columns: NDArray[np.generic]) -> None:
-    """Raise an InputError unless all columns have equally many rows.
-
-    >>> same_length(correct=np.arange(3), total=np.arange(3))
-    """
+    """Raise an InputError unless all columns have equally many rows."""
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"{name} has {length}" for name, length in lengths.items())

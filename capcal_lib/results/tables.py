@@ -10,10 +10,9 @@ import numpy.typing as npt
 import pandas as pd
 from pandas.io.formats.style import Styler
 
-from capcal_lib.applications.budget import allocate, success_rate
+from capcal_lib.applications.budget import allocate, split_counts, success_rate
 from capcal_lib.applications.passk import pass_at_k, simulate_pass_at_k
 from capcal_lib.confidence import Confidence, with_fallback
-from capcal_lib.confidence.oracle import oracle_cc_split
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Dataset, dataset_names, load_dataset, load_model
 from capcal_lib.metrics import (
@@ -316,7 +315,10 @@ def passk_table(one: Evaluation, ks: Sequence[int], rng: np.random.Generator) ->
     """
     twice = one.counts.total > 1
     c, n, mu = one.counts.correct[twice], one.counts.total[twice], one.counts.expected_accuracy[twice]
-    half_mu, half_c, half_n = oracle_cc_split(c, n, rng) if twice.any() else (mu, c, n)
+    half_mu, half_c, half_n = mu, c, n
+    if twice.any():
+        (known, seen_half), (half_c, half_n) = split_counts(c, n, rng=rng)
+        half_mu = known / seen_half
     methods = {ORACLE_RC: (half_mu, mu), ORACLE_CC: (half_mu, mu)}
     methods |= {name: (found.values[twice], found.values[twice]) for name, found in one.confidences.items()}
     rows = []

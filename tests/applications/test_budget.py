@@ -155,9 +155,8 @@ def test_bad_budgets_are_refused(budget):
 @pytest.mark.parametrize(
     ("maxima", "message"),
     [
-        (-1, "max_per_question must be a whole number from 0"),
-        (2.5, "max_per_question must be a whole number from 0"),
-        (True, "max_per_question must be a whole number from 0"),
+        (-1, "row 0: max_per_question is -1, but must be a whole number of at least 0"),
+        (2.5, "row 0: max_per_question is 2.5, but must be a whole number of at least 0"),
         ([1, -1], "row 1: max_per_question is -1, but must be a whole number of at least 0"),
         ([1], "max_per_question has 1 rows for 2 questions; give one, or one each"),
     ],
@@ -272,8 +271,8 @@ def test_equal_costs_are_no_costs():
     [
         ([1, 0], "row 1: cost is 0, but must be above 0"),
         ([1, float("inf")], "row 1: cost is inf"),
-        ([1], "cost has 1 rows for 2 questions; give one each"),
-        (3, "cost has 1 rows for 2 questions"),
+        ([1], "cost has 1 rows for 2 questions; give one, or one each"),
+        (0, "row 0: cost is 0"),
     ],
 )
 def test_bad_costs_are_refused(cost, message):

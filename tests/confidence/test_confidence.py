@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from capcal_lib.confidence import estimated, with_fallback
 from capcal_lib.confidence.consistency import consistency
-from capcal_lib.confidence.oracle import oracle_cc_split
 from capcal_lib.confidence.p_true import NO, YES, p_true, yes_share
 from capcal_lib.confidence.verbalized import KEPT_CHARACTERS, parse_probability, verbalized
 from capcal_lib.errors import InputError
@@ -306,39 +305,6 @@ def test_consistency_equals_its_naive_definition_in_any_order(votes, random):
     for row in votes:
         random.shuffle(row)
     np.testing.assert_allclose(consistency(votes), naive)
-
-
-# --- Oracles ---
-
-
-def test_the_seed_of_an_oracle_matters():
-    counts = np.arange(50), np.full(50, 50)
-    first, again, other = (oracle_cc_split(*counts, np.random.default_rng(seed))[0].tolist() for seed in (0, 0, 1))
-    assert first == again != other
-
-
-def test_a_split_oracle_shares_no_sample_with_its_score():
-    correct, total = np.array([0, 10, 4, 3, 1, 0]), np.array([10, 10, 9, 3, 1, 0])
-    confidence, rest, rest_total = oracle_cc_split(correct, total, np.random.default_rng(0))
-    assert rest_total.tolist() == [5, 5, 5, 2, 1, 0]
-    half = total - rest_total
-    np.testing.assert_allclose(confidence[:4] * half[:4] + rest[:4], correct[:4])
-    assert np.isnan(confidence[4:]).all()
-    assert np.all((rest >= 0) & (rest <= rest_total))
-
-
-def test_the_halves_of_a_split_are_as_noisy_as_samples_drawn_without_replacement():
-    correct, total = np.full(20_000, 4), np.full(20_000, 10)
-    confidence, rest, _ = oracle_cc_split(correct, total, np.random.default_rng(0))
-    assert confidence.mean() == pytest.approx(0.4, abs=0.01)
-    # hypergeometric: p(1 - p) / h * (n - h) / (n - 1)
-    assert confidence.var() == pytest.approx(0.24 / 5 * 5 / 9, rel=0.05)
-    assert rest.mean() == pytest.approx(2, abs=0.05)
-
-
-def test_oracles_refuse_counts_that_are_none():
-    with pytest.raises(InputError, match="row 1: correct is 5, more than its total"):
-        oracle_cc_split([1, 5], [4, 4], np.random.default_rng(0))
 
 
 # --- On a model whose mu is known ---

@@ -34,7 +34,7 @@ SCORES = {
 }
 WITHOUT_CONFIDENCE = {"correctness_variance", "uniform_baseline_brier", "noise_floor", "null_std"}
 NEEDS_TWO_SAMPLES = {"noise_floor", "null_std"}  # and every corrected variant
-WITH_TERMS = {"capability_brier", "expected_response_brier", "correctness_variance", "uniform_baseline_brier"}
+WITH_TERMS = {"capability_brier", "correctness_variance", "uniform_baseline_brier"}
 VARIANTS = [(name, options) for name, variants in SCORES.items() for options in variants]
 
 
@@ -166,7 +166,7 @@ def test_expected_response_brier_is_the_mean_over_samples(questions):
 @given(scored_questions())
 def test_theorem_2_holds_on_the_samples(questions):
     confidence, correct, total = questions
-    response = metrics.expected_response_brier_terms(confidence, correct, total)
+    response = metrics.expected_response_loss(confidence, correct, total)
     split = metrics.capability_brier_terms(*questions) + metrics.correctness_variance_terms(correct, total)
     np.testing.assert_allclose(split, response, rtol=0, atol=1e-14)
 
@@ -321,7 +321,7 @@ def test_null_std_falls_with_questions_and_samples():
 @settings(max_examples=60, deadline=None)
 @given(scored_questions(least_total=2), st.integers(0, 9))
 def test_terms_of_parts_are_those_of_the_whole(questions, cut):
-    for terms in (metrics.capability_brier_terms, metrics.expected_response_brier_terms):
+    for terms in (metrics.capability_brier_terms, metrics.expected_response_loss):
         parts = [[column[:cut] for column in questions], [column[cut:] for column in questions]]
         found = np.concatenate([terms(*part) for part in parts if part[0]])
         np.testing.assert_array_equal(found, terms(*questions))

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capcal_lib.errors import InputError
-from capcal_lib.metrics import capability_brier_terms, correctness_variance_terms, expected_response_brier_terms
+from capcal_lib.metrics import capability_brier_terms, correctness_variance_terms, expected_response_brier
 from capcal_lib.metrics.scores import (
     ProperScore,
     bregman_information,
@@ -64,8 +64,8 @@ def test_brier_is_that_of_the_metrics():
     np.testing.assert_allclose(
         capability_loss(s, correct, total), capability_brier_terms(s, correct, total), atol=1e-15
     )
-    response = expected_response_brier_terms(s, correct, total)
-    np.testing.assert_allclose(expected_response_loss(s, correct, total), response, atol=1e-15)
+    response = expected_response_loss(s, correct, total)
+    assert response.mean() == pytest.approx(expected_response_brier(s, correct, total), abs=1e-15)
     variance = correctness_variance_terms(correct, total)
     np.testing.assert_allclose(bregman_information(correct, total), variance, atol=1e-15)
 
