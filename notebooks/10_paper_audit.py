@@ -348,46 +348,9 @@ tables.show(
 # %% [markdown]
 # ## Where we differ from the paper
 #
-# :::{list-table}
-# :header-rows: 1
-# :widths: 22 36 42
-#
-# * - Step
-#   - The paper
-#   - Here
-# * - capability Brier
-#   - plug-in score with 100 samples
-#   - corrected for the number of samples; the plug-in score beside it
-# * - uncertainty
-#   - not given
-#   - an interval on every measured score, over subjects where a data set comes in subjects
-# * - data sets
-#   - SimpleQA Verified, and 1,000 questions of TriviaQA
-#   - recorded runs are on the original SimpleQA and on random subsets of TriviaQA, GSM8K and MMLU; the paper's own sets
-#     are `simpleqa-verified` and `triviaqa-1000`
-# * - response consistency
-#   - does not say whether its votes are among the samples that define $\hat\mu$
-#   - votes from samples of their own; [what sharing does](07_response_consistency.ipynb) is measured
-# * - no usable confidence
-#   - not discussed; the code imputes 0.5
-#   - kept as missing, and counted
-# * - grading
-#   - a deterministic correctness function; the code asks a language model to judge TriviaQA, SimpleQA and MATH
-#   - extraction and comparison by rule, kept with the reason
-# * - probes
-#   - trained by mini-batches with tuned rates
-#   - the same linear model and loss, its decay chosen by cross-validation on the training questions; the paper's recipe
-#     [beside it](11_probe_lab.ipynb)
-# * - pass@k, Oracle CC
-#   - predicted from the counts that it is scored on
-#   - also shown on counts of other samples
-# * - budget
-#   - does not say how success was computed
-#   - exact expected success, and the optimal allocation for the stated confidences
-# :::
-#
-# Some of these raise a score and some lower it. [The audit in detail](22_audit_in_detail.ipynb) holds the tables against
-# each other.
+# [How it is made](../guide/how_it_is_made.md#where-we-differ) lists every difference: data, grading, targets, confidences and
+# applications. Some raise a score and some lower it. [The audit in detail](22_audit_in_detail.ipynb) holds the tables
+# against each other.
 #
 # ## Summary
 #

@@ -174,7 +174,7 @@ def build_book(models: Sequence[str] = (), *, store: Path | None = None, out: Pa
     where.write_text(map_page(_names(pages, first), _names(pages, PAPER_MODEL)), encoding="utf-8")
     wanted[where] = Path(f"{MAP}.md")
     source = out / "book_source"
-    _mirror(wanted, source, _own_links(pages) if models else str)
+    _mirror(wanted, source, _own_text(pages, folder) if models else str)
     toc = out / "_toc.yml"
     toc.write_text(_contents(pages), encoding="utf-8")
     command = [str(Path(sys.executable).with_name("jupyter-book")), "build", str(source), "-n", "-W", "--keep-going"]
@@ -191,27 +191,44 @@ def build_book(models: Sequence[str] = (), *, store: Path | None = None, out: Pa
 
 
 def _contents(pages: Sequence[Page]) -> str:
-    """Return the table of contents with the main tables of these pages."""
+    """Return the table of contents; main tables other than the published ones stand where the first of those does."""
     toc = yaml.safe_load((BOOK / "_toc.yml").read_text(encoding="utf-8"))
     tables = [page for page in pages if page.notebook == MAIN_TABLE]
     ours = [{"file": f"notebooks/{page.name}", "title": load_model(page.model).title} for page in tables]
-    for part in toc["parts"]:
-        theirs = [chapter for chapter in part["chapters"] if chapter["file"].startswith(f"notebooks/{MAIN_TABLE}/")]
-        if theirs and {chapter["file"] for chapter in theirs} != {chapter["file"] for chapter in ours}:
-            place = part["chapters"].index(theirs[0])
-            kept = [chapter for chapter in part["chapters"] if chapter not in theirs]
-            part["chapters"] = [*kept[:place], *ours, *kept[place:]]
+    published = [one for part in toc["parts"] for one in part["chapters"] if MAIN_TABLE in one["file"]]
+    if {one["file"] for one in published} != {one["file"] for one in ours}:
+        for part in toc["parts"]:
+            part["chapters"] = [
+                kept
+                for one in part["chapters"]
+                for kept in (ours if one == published[0] else [] if one in published else [one])
+            ]
     return yaml.safe_dump(toc, sort_keys=False, allow_unicode=True)
 
 
-def _own_links(pages: Sequence[Page]) -> Callable[[str], str]:
-    """Lead links to main tables that the book does not have to the first one that it has."""
+def _own_text(pages: Sequence[Page], folder: Path) -> Callable[[str], str]:
+    """Fit a text to a book of one's own.
+
+    Links to main tables that the book does not have lead to the first one that it has, and a card with a number that
+    no page of the book computes is left out.
+    """
     tables = [page.name for page in pages if page.notebook == MAIN_TABLE]
+    glued = {
+        page.name: re.findall(r'"name": "(\w+)"', page.executed(folder).read_text(encoding="utf-8")) for page in pages
+    }
 
     def lead(found: re.Match[str]) -> str:
         return found[0] if found[0] in tables else tables[0]
 
-    return lambda text: re.sub(rf"{MAIN_TABLE}/[\w.-]+?(?=\.(?:ipynb|html))", lead, text)
+    def keep(card: re.Match[str]) -> str:
+        taken = re.findall(r"\{glue:text\}`notebooks/([^:]+)\.ipynb::(\w+)", card[0])
+        return card[0] if all(key in glued[page] for page, key in taken) else ""
+
+    def fit(text: str) -> str:
+        text = re.sub(rf"{MAIN_TABLE}/[\w.-]+?(?=\.(?:ipynb|html)|$)", lead, text, flags=re.MULTILINE)
+        return re.sub(r"^:::\{grid-item-card\}.*?^:::\n", keep, text, flags=re.MULTILINE | re.DOTALL)
+
+    return fit
 
 
 def _names(pages: Sequence[Page], model: str) -> dict[str, str]:

@@ -3,6 +3,7 @@
 import json
 import pkgutil
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -169,3 +170,19 @@ def found(name):
     except (ImportError, AttributeError, ValueError):
         return False
     return True
+
+
+def test_the_drawings_are_those_of_their_script():
+    drawn = runpy.run_path(str(BOOK / "figures.py"))["figures"]()
+    assert {name: (BOOK / "static" / f"{name}.svg").read_text(encoding="utf-8") for name in drawn} == drawn
+
+
+def test_every_number_taken_from_a_notebook_is_computed_there():
+    taken = {
+        found
+        for page in PAGES
+        for found in re.findall(r"\{glue:text\}`notebooks/(\w+)[^:]*::(\w+)", page.read_text(encoding="utf-8"))
+    }
+    assert taken
+    for notebook, key in taken:
+        assert re.search(rf"\b{key}=", (NOTEBOOKS / f"{notebook}.py").read_text(encoding="utf-8")), (notebook, key)

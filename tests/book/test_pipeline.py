@@ -125,19 +125,26 @@ def test_the_book_has_every_notebook_once_and_a_main_table_for_each_model() -> N
     assert [page.model for page in pages if page.notebook == pipeline.MAIN_TABLE] == model_names()
 
 
-def test_a_book_of_ones_own_models_has_their_pages_and_no_others() -> None:
+def test_a_book_of_ones_own_models_has_their_pages_and_no_others(tmp_path: Path) -> None:
     pages = book_pages(["simulated", "qwen3-8b"])
     assert {page.model for page in pages if page.notebook != pipeline.MAIN_TABLE} == {"simulated"}
     listed = yaml.safe_load(pipeline._contents(pages))
     files = [chapter["file"] for part in listed["parts"] for chapter in part["chapters"]]
     tables = [file for file in files if file.startswith("notebooks/04_main_table/")]
     assert tables == ["notebooks/04_main_table/simulated", "notebooks/04_main_table/qwen3-8b"]
-    lead = pipeline._own_links(pages)
+    for page in pages:
+        page.executed(tmp_path).parent.mkdir(parents=True, exist_ok=True)
+        page.executed(tmp_path).write_text(json.dumps({"metadata": {"scrapbook": {"name": "better"}}}))
+    fit = pipeline._own_text(pages, tmp_path)
     assert (
-        lead("[a](../notebooks/04_main_table/smollm2-135m.ipynb#x)")
+        fit("[a](../notebooks/04_main_table/smollm2-135m.ipynb#x)")
         == "[a](../notebooks/04_main_table/simulated.ipynb#x)"
     )
-    assert lead("04_main_table/qwen3-8b.ipynb") == "04_main_table/qwen3-8b.ipynb"
+    assert fit(":link: notebooks/04_main_table/smollm2-135m\n") == ":link: notebooks/04_main_table/simulated\n"
+    assert fit("04_main_table/qwen3-8b.ipynb") == "04_main_table/qwen3-8b.ipynb"
+    card = ":::{grid-item-card}\n{glue:text}`notebooks/04_main_table/smollm2-135m.ipynb::KEY:d`\n:::\n"
+    assert fit(card.replace("KEY", "better")) == card.replace("KEY", "better").replace("smollm2-135m", "simulated")
+    assert fit(card.replace("KEY", "worse")) == ""
 
 
 def test_the_published_contents_are_the_file() -> None:

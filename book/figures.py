@@ -1,0 +1,111 @@
+"""Draw the figures of the written pages: ``python book/figures.py`` writes them to static/.
+
+They are in dark ink on no ground; the dark theme inverts them. A pair stands side by side, or one below the other on a
+narrow screen.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from capcal_lib.metrics import binomial_interval
+
+STATIC = Path(__file__).parent / "static"
+INK, MUTED, CORRECT, INCORRECT = "#1a1a1a", "#6b6b6b", "#2b7d62", "#bc3e0b"
+WIDTH = 344
+FONT = "Avenir Next, Segoe UI, Ubuntu, Helvetica Neue, Helvetica, Arial, sans-serif"
+TIP = f'<marker id="tip" markerWidth="7" markerHeight="8" refX="2" refY="4" orient="auto"><path d="M0 0 L7 4 L0 8 z" fill="{MUTED}"/></marker>'  # noqa: E501
+MU, PEOPLE, SEED = 0.6, 20, 4
+
+
+def drawing(height: int, *parts: str) -> str:
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="{FONT}">'
+    return "\n".join([head, *parts, "</svg>", ""])
+
+
+def text(x: float, y: float, words: str, *, color: str = INK, size: int = 13) -> str:
+    return f'<text x="{x:g}" y="{y:g}" fill="{color}" font-size="{size}" text-anchor="middle">{words}</text>'
+
+
+def stroke(path: str, color: str = MUTED, width: float = 1.5, more: str = "") -> str:
+    return f'<path d="{path}" fill="none" stroke="{color}" stroke-width="{width:g}"{more}/>'
+
+
+def box(x: float, width: float, words: str) -> str:
+    frame = f'<rect x="{x}" y="32" width="{width}" height="34" rx="8" fill="none" stroke="{MUTED}" stroke-width="1.5"/>'
+    return frame + text(x + width / 2, 54, words)
+
+
+def arrow(start: float, end: float) -> str:
+    return stroke(f"M{start} 49 H{end - 9}", more=' marker-end="url(#tip)"')
+
+
+def answer(x: float, y: float, correct: bool) -> str:
+    """Draw a graded answer: a tick in a disc, or a cross in a ring."""
+    ring = f'fill="{CORRECT}" stroke="{CORRECT}"' if correct else f'fill="none" stroke="{INCORRECT}"'
+    tick, cross = f"M{x - 5:g} {y:g} l4 4.5 l6.5 -8", f"M{x - 4:g} {y - 4:g} l8 8 m0 -8 l-8 8"
+    mark = stroke(tick, "#fff", 2) if correct else stroke(cross, INCORRECT, 2)
+    return f'<circle cx="{x:g}" cy="{y:g}" r="10.5" stroke-width="1.5" {ring}/>{mark}'
+
+
+def asked(verdicts: list[list[bool]], caption: str) -> str:
+    """Draw a question, the model, and its graded answers in rows."""
+    answers = [
+        answer(276 + 27 * (column - (len(row) - 1) / 2), 49 + 28 * (number - (len(verdicts) - 1) / 2), correct)
+        for number, row in enumerate(verdicts)
+        for column, correct in enumerate(row)
+    ]
+    boxes = [f"<defs>{TIP}</defs>", box(4, 86, "question x"), arrow(92, 114), box(116, 70, "model f"), arrow(188, 208)]
+    return "\n".join([*boxes, *answers, text(276, 106, caption, color=MUTED, size=12)])
+
+
+def target(value: float, label: str, confidence: float, whose: str) -> str:
+    """Draw the unit interval with the target above it and a confidence below."""
+    low, high = 36, 308
+    at, s = (low + share * (high - low) for share in (value, confidence))
+    ends = [stroke(f"M{x} 167 v10") for x in (low, high)]
+    ends += [text(low - 12, 176, "0", color=MUTED, size=12), text(high + 12, 176, "1", color=MUTED, size=12)]
+    mark = f'<circle cx="{at:g}" cy="172" r="6" fill="{CORRECT}"/>{text(min(at, high - 34), 156, label, color=CORRECT)}'
+    said = stroke(f"M{s:g} 164 v16", INK, 3) + text(s, 200, f"confidence {whose}")
+    return "\n".join([stroke(f"M{low} 172 H{high}"), *ends, mark, said])
+
+
+def repetitions(n: int, rng: np.random.Generator) -> str:
+    """Draw the estimates of many people who each asked ``n`` times, with their Jeffreys intervals."""
+    counts = rng.binomial(n, MU, PEOPLE)
+    intervals = binomial_interval(counts, np.full(PEOPLE, n))
+    left, right, top, step = 16, 328, 30, 9
+
+    def place(share: float) -> str:
+        return f"{left + share * (right - left):.1f}"
+
+    bottom = top + step * PEOPLE
+    parts = [text(WIDTH / 2, 16, f"each asks {n} times"), stroke(f"M{place(MU)} {top - 6} V{bottom}", MUTED, 1.5)]
+    for y, count, (start, end) in zip(range(top, bottom, step), counts, intervals, strict=True):
+        color = CORRECT if start <= MU <= end else INCORRECT
+        parts += [stroke(f"M{place(start)} {y} H{place(end)}", color, 2)]
+        parts += [f'<circle cx="{place(count / n)}" cy="{y}" r="3" fill="{color}"/>']
+    parts += [stroke(f"M{left} {bottom} H{right}")]
+    for share in (0, 0.5, 1):
+        parts += [stroke(f"M{place(share)} {bottom} v5"), text(float(place(share)), bottom + 18, f"{share:g}", size=12)]
+    return drawing(bottom + 26, *parts)
+
+
+def figures() -> dict[str, str]:
+    ten = [[True, True, False, True, False], [False, True, True, False, True]]
+    rng = np.random.default_rng(SEED)
+    return {
+        "response_calibration": drawing(
+            208, asked([[True]], "one answer, graded"), target(1, "target: correct = 1", 0.72, "s(x, answer)")
+        ),
+        "capability_calibration": drawing(
+            208, asked(ten, "many answers, graded"), target(0.6, "target: μ ≈ 6/10", 0.72, "s(x, f)")
+        ),
+        "ten_samples": repetitions(10, rng),
+        "hundred_samples": repetitions(100, rng),
+    }
+
+
+if __name__ == "__main__":
+    for name, svg in figures().items():
+        (STATIC / f"{name}.svg").write_text(svg, encoding="utf-8")
