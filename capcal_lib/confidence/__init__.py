@@ -27,13 +27,7 @@ class Confidence:
     texts: tuple[str | None, ...]  # the model's last words, cut to a bounded length; None where there are none
 
     def status_counts(self) -> dict[Status, int]:
-        """Count the questions of each status.
-
-        Examples
-        --------
-        >>> estimated(["q1", "q2"], [0.7, np.nan]).status_counts()
-        {'ok': 1, 'fallback': 0, 'missing': 1}
-        """
+        """Count the questions of each status."""
         return {status: int(np.sum(self.status == status)) for status in get_args(Status)}
 
     def __len__(self) -> int:
@@ -49,27 +43,14 @@ def estimated(
 ) -> Confidence:
     """Put estimates beside their questions, with status ``ok``, or ``missing`` where the value is NaN.
 
-    Parameters
-    ----------
-    question_ids
-        (n_questions,), each once.
-    values
-        (n_questions,) in [0, 1]; NaN where there is no estimate.
-    tokens
-        (n_questions,) completion tokens spent on each estimate, or one number for all.
-    texts
-        (n_questions,) what the model said; None where it said nothing.
+    All arguments are (n_questions,): ids, each once; values in [0, 1]; completion tokens spent on each estimate, or one
+    number for all; what the model said, None where it said nothing. Anything else is refused.
 
-    Raises
-    ------
-    InputError
-        For other shapes, a repeated id, a value outside [0, 1] or negative tokens.
-
-    Examples
-    --------
     >>> confidence = estimated(["q1", "q2"], [0.7, np.nan], tokens=1)
     >>> confidence.status.tolist(), confidence.tokens.tolist()
     (['ok', 'missing'], [1, 1])
+    >>> confidence.status_counts()
+    {'ok': 1, 'fallback': 0, 'missing': 1}
     """
     ids = np.asarray(question_ids, dtype=np.str_)
     numbers = np.array(values, dtype=np.float64)
@@ -99,17 +80,10 @@ def estimated(
 
 
 def with_fallback(confidence: Confidence, value: float = 0.5) -> Confidence:
-    """Fill the missing values in a copy, and say so in their status.
+    """Fill the missing values in a copy with a value in [0, 1], and say so in their status.
 
     The paper's code scores every missing confidence as 0.5; show the score with and without.
 
-    Raises
-    ------
-    InputError
-        For a value outside [0, 1].
-
-    Examples
-    --------
     >>> filled = with_fallback(estimated(["q1", "q2"], [0.7, np.nan]))
     >>> filled.values.tolist(), filled.status.tolist()
     ([0.7, 0.5], ['ok', 'fallback'])

@@ -3,6 +3,8 @@
 The votes are samples that do not also define mu_hat: shared samples tie the confidence to its own target. It costs k_c
 times the tokens of a sample. A sample without an answer agrees with nobody, but still counts as a vote. The paper's
 code votes with the samples that define mu_hat, and lets those without an answer form a group that can win.
+
+A run that is not graded is refused, with the command that grades it, and one whose questions have changed since.
 """
 
 from collections import Counter
@@ -39,20 +41,10 @@ def majority(votes: Votes) -> tuple[str | None, float]:
 
 
 def consistency(answers: Sequence[Votes]) -> Floats:
-    """Return the share of each question's votes that agree with its most frequent answer.
+    """Return the share of each question's votes that agree with its most frequent answer, in [1 / k_c, 1].
 
-    Parameters
-    ----------
-    answers
-        (n_questions, k_c) votes.
+    NaN where no vote is an answer.
 
-    Returns
-    -------
-    ndarray
-        (n_questions,) in [1 / k_c, 1]; NaN where no vote is an answer.
-
-    Examples
-    --------
     >>> consistency([["4", "4", "4", "5"], ["7", None, None, None], [None] * 4]).tolist()
     [0.75, 0.25, nan]
     """
@@ -60,13 +52,7 @@ def consistency(answers: Sequence[Votes]) -> Floats:
 
 
 def run_consistency(folder: Path, *, k_eval: int = 100, k_c: int = 10) -> Confidence:
-    """Let the k_c samples of a run after the first k_eval vote, where a question has them all.
-
-    Raises
-    ------
-    InputError
-        Where the run is not graded, or its questions have changed.
-    """
+    """Let the k_c samples of a run after the first k_eval vote, where a question has them all."""
     verdicts = read_verdicts(folder)
     rows = verdicts[verdicts["sample_index"].between(k_eval, k_eval + k_c - 1)]
     answers = pd.Series(canonical(folder, rows), rows.index, dtype=object).groupby(rows["question_id"])
@@ -86,13 +72,7 @@ class Answers:
 
 
 def read_answers(folder: Path, *, k: int) -> Answers:
-    """Read what the samples 0 to k - 1 of each question of a run answered.
-
-    Raises
-    ------
-    InputError
-        For k < 1, a run that is not graded or corrupt, or one of which no sample lies in the range.
-    """
+    """Read what the samples 0 to k - 1 of each question of a graded run answered; a run without any is refused."""
     rows = read_verdicts(folder)
     rows = rows[rows["sample_index"] < check_int("k", k, least=1)]
     if rows.empty:
@@ -109,13 +89,7 @@ def read_answers(folder: Path, *, k: int) -> Answers:
 
 
 def canonical(folder: Path, verdicts: pd.DataFrame) -> list[str | None]:
-    """Return the answer of each verdict of a run, in a form that is the same for equal answers; None for no answer.
-
-    Raises
-    ------
-    InputError
-        Where the run's questions are of a built-in set and have changed.
-    """
+    """Return the answer of each verdict of a run, in a form that is the same for equal answers; None for no answer."""
     dataset = load_dataset(read_record(folder).identity.dataset)
     ids, extracted = verdicts["question_id"].tolist(), verdicts["extracted"].tolist()
     if dataset.builtin:  # the only ones whose answers may be of several kinds
@@ -136,23 +110,11 @@ def mean_tokens(folder: Path) -> float:
 def vote_terms(answers: Answers, k_c: int) -> pd.DataFrame:
     """Let every block of k_c samples of a question vote in turn, and score each vote in two ways: one row a block.
 
-    Parameters
-    ----------
-    k_c
-        Samples that vote, at least 1; a question with n samples has n // k_c blocks, and none with fewer than k_c + 2.
-
-    Returns
-    -------
-    DataFrame
-        ``row`` is the question's; ``confidence`` the majority's share of the block; ``right`` whether its answer is
-        correct, a share where samples that agree were graded differently; ``disjoint`` the corrected capability Brier
-        term against mu_hat of the samples outside the block, ``same pool`` that against mu_hat of all samples. NaN
-        without a confidence, or with fewer than two scored samples outside.
-
-    Raises
-    ------
-    InputError
-        For k_c < 1.
+    A question with n samples has n // k_c blocks, and none with fewer than k_c + 2 samples. ``row`` is the question's;
+    ``confidence`` the majority's share of the block; ``right`` whether its answer is correct, a share where samples
+    that agree were graded differently; ``disjoint`` the corrected capability Brier term against mu_hat of the samples
+    outside the block, ``same pool`` that against mu_hat of all samples. NaN without a confidence, or with fewer than
+    two scored samples outside.
     """
     check_int("k_c", k_c, least=1)
     rows = []

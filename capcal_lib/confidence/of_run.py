@@ -31,17 +31,8 @@ def estimate(folder: Path, method: str, *, engine: str | None = None, seed: int 
     """Ask the model for its confidence in each sampled question of a run, once, and keep the answer.
 
     A question that has an answer is not asked again, whatever the engine and the seed; one that was sampled
-    since is asked alone, and one that the engine failed to ask is asked again.
-
-    Returns
-    -------
-    Confidence
-        One row a sampled question, sorted by id.
-
-    Raises
-    ------
-    InputError
-        For an unknown method, a corrupt file, or a run whose questions have changed.
+    since is asked alone, and one that the engine failed to ask is asked again. Returns one row a sampled question,
+    sorted by id. Unknown methods, corrupt files, and runs whose questions or way of asking have changed are refused.
     """
     if method not in METHODS:
         raise unknown("method", method, METHODS)
@@ -59,13 +50,7 @@ def estimate(folder: Path, method: str, *, engine: str | None = None, seed: int 
 
 
 def read_confidence(folder: Path, method: str) -> Confidence:
-    """Read the confidences that ``estimate`` kept.
-
-    Raises
-    ------
-    InputError
-        Where there are none, with the command that makes them; for a corrupt file.
-    """
+    """Read the confidences that ``estimate`` kept; the error where there are none names what makes them."""
     path = confidence_file(folder, method)
     if not path.exists():
         option = f"--method {method}" if method in METHODS else f"--from FILE --name {method}"
@@ -86,23 +71,10 @@ def place_confidence(folder: Path, name: str, rows: Iterable[Mapping[str, Any]])
 
         place_confidence(run, "length", table.to_dict("records"))
 
-    Parameters
-    ----------
-    name
-        The method's, of letters, digits, ``_``, ``.`` and ``-``.
-    rows
-        Each with ``question_id`` and ``confidence`` in [0, 1] (empty, None or NaN where there is none), and if known
-        ``tokens``, the completion tokens that it took. A sampled question without a row has no confidence.
-
-    Returns
-    -------
-    Confidence
-        One row a sampled question, sorted by id.
-
-    Raises
-    ------
-    InputError
-        For another name, a value that is no confidence, a question twice, or one that the run has not sampled.
+    The name is made of letters, digits, ``_``, ``.`` and ``-``. Each row has ``question_id`` and ``confidence`` in [0,
+    1] (empty, None or NaN where there is none), and if known ``tokens``, the completion tokens that it took. A sampled
+    question without a row has no confidence; a question twice is refused, and one that the run has not sampled. Returns
+    one row a sampled question, sorted by id.
     """
     path = confidence_file(folder, name)
     if name in RESERVED:
@@ -148,13 +120,7 @@ def method_title(method: str) -> str:
 
 
 def confidence_file(folder: Path, method: str) -> Path:
-    """Return where a run keeps the confidences of a method.
-
-    Raises
-    ------
-    InputError
-        For a name that is no part of a path.
-    """
+    """Return where a run keeps the confidences of a method; a name that is no part of a path is refused."""
     if not re.fullmatch(r"[\w-][\w.-]{0,99}", method):
         raise InputError(f"a method cannot be called {method!r}; use letters, digits, _, . and -")
     return folder / f"confidence-{method}.parquet"

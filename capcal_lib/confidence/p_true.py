@@ -18,24 +18,10 @@ NO = ("No", " No", "no", " no", "NO", " NO")
 def p_true(engine: Engine, model: Model, questions: Sequence[Question]) -> Confidence:
     """Ask the model whether it can answer each question, and weigh Yes against No.
 
-    The confidence is P(Yes) / (P(Yes) + P(No)) over the first answer token at temperature 1, each word in
-    all its spellings. It is missing where the engine says nothing of one of the words, or neither has any
-    probability. It costs one token a question.
+    The confidence, in the order of the questions, is P(Yes) / (P(Yes) + P(No)) over the first answer token at
+    temperature 1, each word in all its spellings. It is missing where the engine says nothing of one of the words, or
+    neither has any probability. It costs one token a question.
 
-    Parameters
-    ----------
-    engine, model
-        The opened engine and the manifest of its model.
-    questions
-        (n_questions,)
-
-    Returns
-    -------
-    Confidence
-        One value in [0, 1] a question, in the order of the questions; NaN where missing.
-
-    Notes
-    -----
     The paper's code reads the spellings Yes and No alone, and gives a word that the engine does not report a
     probability of zero; for gpt-oss-20b it reads them after a sampled reasoning, at the cost of a response.
     """
@@ -49,29 +35,19 @@ def p_true(engine: Engine, model: Model, questions: Sequence[Question]) -> Confi
 
 
 def yes_share(yes: Floats, no: Floats) -> Floats:
-    """Weigh the spellings of one word against those of another.
+    """Weigh the spellings of one word against those of another: P(yes) / (P(yes) + P(no)), (n_questions,) in [0, 1].
 
-    Parameters
-    ----------
-    yes, no
-        (n_questions, n_spellings) log-probabilities in [-inf, 0]; NaN where a spelling is unknown.
+    Takes log-probabilities, (n_questions, n_spellings), NaN where a spelling is unknown. The share is NaN where no
+    spelling of a word is known, or all have probability zero.
 
-    Returns
-    -------
-    ndarray
-        (n_questions,) P(yes) / (P(yes) + P(no)) in [0, 1]; NaN where no spelling of a word is known,
-        or all have probability zero.
-
-    Examples
-    --------
     >>> yes_share(np.log([[0.3, 0.3]]), np.array([[np.log(0.2), np.nan]])).round(3).tolist()
     [0.75]
     """
+    from scipy.special import expit  # slow to import
+
     log_yes, log_no = _log_sum(yes), _log_sum(no)
-    highest = np.maximum(log_yes, log_no)  # keeps the ratio of tiny probabilities
-    highest = np.where(np.isneginf(highest), np.nan, highest)
-    mass_yes, mass_no = np.exp(log_yes - highest), np.exp(log_no - highest)
-    return np.asarray(mass_yes / (mass_yes + mass_no))
+    with np.errstate(invalid="ignore"):  # two probabilities of zero have no ratio
+        return np.asarray(expit(log_yes - log_no))
 
 
 def _log_sum(logprobs: Floats) -> Floats:

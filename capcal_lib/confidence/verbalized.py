@@ -39,32 +39,14 @@ def verbalized(
 ) -> Confidence:
     """Ask the model for the probability that it answers each question correctly.
 
-    A question whose words hold no probability is asked again, three times at most; after that its
-    confidence is missing. The tokens of all attempts are counted.
-
-    Parameters
-    ----------
-    engine, model
-        The opened engine and the manifest of its model.
-    questions
-        (n_questions,)
-    seed
-        Decides the words where the engine can be seeded.
-    sampling
-        Settings other than the model's own, such as more tokens for the reasoning.
-
-    Returns
-    -------
-    Confidence
-        One value in [0, 1] a question, in the order of the questions; NaN where missing.
-
-    Notes
-    -----
-    The paper's code counts the tokens of the last attempt only.
+    A question whose words hold no probability is asked again, three times at most; after that its confidence is
+    missing. The tokens of all attempts are counted (the paper's code counts those of the last only). ``seed`` decides
+    the words where the engine can be seeded; ``sampling`` replaces the model's own settings, such as by more tokens for
+    the reasoning. Returns one value a question, in their order.
     """
-    values = dict.fromkeys((question.id for question in questions), np.nan)
-    tokens = dict.fromkeys(values, 0)
-    texts: dict[str, str | None] = dict.fromkeys(values)
+    ids = [question.id for question in questions]
+    values, tokens = dict.fromkeys(ids, np.nan), dict.fromkeys(ids, 0)
+    texts: dict[str, str | None] = dict.fromkeys(ids)
     for attempt in range(ATTEMPTS):
         requests = [
             Request(question, verbalized_messages(question, model.prompt_style), (attempt,), "verbalized")
@@ -81,10 +63,7 @@ def verbalized(
                 values[sample.question_id] = np.nan if probability is None else probability
                 tokens[sample.question_id] += sample.completion_tokens
                 texts[sample.question_id] = sample.response[-KEPT_CHARACTERS:]
-    ids = [question.id for question in questions]
-    return estimated(
-        ids, [values[name] for name in ids], tokens=[tokens[name] for name in ids], texts=[texts[name] for name in ids]
-    )
+    return estimated(ids, list(values.values()), tokens=list(tokens.values()), texts=list(texts.values()))
 
 
 def parse_probability(text: str) -> float | None:

@@ -41,10 +41,7 @@ class Coordinates(NamedTuple):
 def keep_coordinates(training: Path, evaluation: Path, *, engine: str | None = None) -> None:
     """Read the hidden states of two runs of a model, and keep their coordinates in the first one's directions.
 
-    Raises
-    ------
-    InputError
-        For runs of different models, a corrupt run, or questions that have changed.
+    Runs of different models or prompts, corrupt ones, and questions that have changed are refused.
     """
     one, other = (read_record(folder).identity for folder in (training, evaluation))
     if (one.model, one.prompt_style) != (other.model, other.prompt_style):
@@ -67,19 +64,10 @@ def keep_coordinates(training: Path, evaluation: Path, *, engine: str | None = N
 def layer_thirds(training: npt.NDArray[np.float32], *others: npt.NDArray[np.float32]) -> list[npt.NDArray[np.float32]]:
     """Describe the hidden states of all layers by the principal directions of their lower, middle and upper third.
 
-    Parameters
-    ----------
-    training, *others
-        (n_questions, layers + 1, hidden_size); the same shape but for the first number.
+    Takes the training questions' states, (n_questions, layers + 1, hidden_size), and any others. Returns of each
+    (n_questions, 3, 64), or fewer where there are not so many directions. Every number of every layer is standardised
+    by the training questions, so that none counts for more because it is large.
 
-    Returns
-    -------
-    list of ndarray
-        For each input (n_questions, 3, 64), or fewer where there are not so many directions. Every number of every
-        layer is standardised by the training questions, so that none counts for more because it is large.
-
-    Examples
-    --------
     >>> states = np.random.default_rng(0).normal(size=(20, 7, 8)).astype(np.float32)
     >>> [points.shape for points in layer_thirds(states, states[:5])]
     [(20, 3, 16), (5, 3, 16)]
@@ -120,13 +108,7 @@ def text_statistics(texts: Sequence[str]) -> Floats:
 
 
 def read_coordinates(folder: Path) -> Coordinates:
-    """Read what ``keep_coordinates`` kept.
-
-    Raises
-    ------
-    InputError
-        Where there is nothing, with the command that makes it; for a corrupt file, or one of an earlier form.
-    """
+    """Read what ``keep_coordinates`` kept; where there is nothing, the error names the command that makes it."""
     path = folder / FILE
     how = f"with: {coordinates_command(folder)}"
     if not path.exists():

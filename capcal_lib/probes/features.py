@@ -33,28 +33,10 @@ def extract_features(
     The prompt is the one that answers are sampled from, so the features stand where the answer begins.
     It costs one pass over the prompt and no token.
 
-    Parameters
-    ----------
-    engine, model
-        The opened engine and the manifest of its model.
-    questions
-        (n_questions,)
-    layers
-        ``mean``, the paper's, or ``max`` pools the layers + 1 states, number by number; ``all`` keeps each.
+    ``layers``: ``mean``, the paper's, or ``max`` pools the layers + 1 states, number by number, to (n_questions,
+    hidden_size); ``all`` keeps each, (n_questions, layers + 1, hidden_size). Float32, in the order of the questions.
+    Another shape from the engine, or a number that is not finite, is refused.
 
-    Returns
-    -------
-    ndarray
-        (n_questions, hidden_size), or (n_questions, layers + 1, hidden_size) for ``all``; float32, in the
-        order of the questions.
-
-    Raises
-    ------
-    InputError
-        For unknown ``layers``; where the engine returns another shape or a number that is not finite.
-
-    Examples
-    --------
     >>> from capcal_lib.sampling.engines import open_engine
     >>> from capcal_lib.manifests import load_model
     >>> from capcal_lib.questions import load_questions
@@ -80,20 +62,12 @@ def extract_features(
 def extract(folder: Path, *, layers: Layers = "mean", engine: str | None = None) -> npt.NDArray[np.float32]:
     """Extract the hidden states of a run's questions, once, and keep them as float16, each with its prompt's digest.
 
-    Only questions that were sampled since are read again, and those whose row has no digest. What is read is kept
-    batch by batch, so a stop loses at most one batch.
+    Only questions that were sampled since are read again, and those whose row has no digest. What is read is kept batch
+    by batch, so a stop loses at most one batch. Returns the matrix of ``read_features``; about three decimal digits are
+    kept.
 
-    Returns
-    -------
-    ndarray
-        (n_questions, hidden_size), or (n_questions, layers + 1, hidden_size) for ``all``, in the order of
-        ``read_features``; about three decimal digits are kept.
-
-    Raises
-    ------
-    InputError
-        For a number beyond float16's 65,504, a corrupt file, rows that were read from another prompt, a run whose
-        questions have changed, or a model that is asked in another way since.
+    Refused are a number beyond float16's 65,504, a corrupt file, rows that were read from another prompt, a run whose
+    questions have changed, and a model that is asked in another way since.
     """
     path = features_file(folder, layers)
     model, questions = asked_model(folder), sampled_questions(folder)
@@ -132,17 +106,9 @@ def extract(folder: Path, *, layers: Layers = "mean", engine: str | None = None)
 
 
 def read_features(folder: Path, layers: Layers = "mean") -> tuple[list[str], npt.NDArray[np.float32]]:
-    """Read the question ids, sorted, and the hidden states that ``extract`` kept.
+    """Read the question ids, sorted, and the hidden states that ``extract`` kept, shaped as by ``extract_features``.
 
-    Returns
-    -------
-    list of str, ndarray
-        (n_questions,) and (n_questions, hidden_size), or (n_questions, layers + 1, hidden_size) for ``all``.
-
-    Raises
-    ------
-    InputError
-        Where there are none, with the command that makes them; for a corrupt file.
+    Where there are none, the error names the command that makes them.
     """
     path = features_file(folder, layers)
     if not path.exists():
@@ -159,13 +125,7 @@ def read_features(folder: Path, layers: Layers = "mean") -> tuple[list[str], npt
 
 
 def features_file(folder: Path, layers: Layers = "mean") -> Path:
-    """Return where a run keeps the hidden states of these layers.
-
-    Raises
-    ------
-    InputError
-        For unknown layers.
-    """
+    """Return where a run keeps the hidden states of these layers."""
     if layers not in get_args(Layers):
         raise unknown("layers", layers, get_args(Layers))
     return folder / (FEATURES if layers == "mean" else f"features-{layers}.parquet")

@@ -4,8 +4,8 @@ import numpy as np
 import numpy.typing as npt
 
 from capcal_lib.errors import InputError
-from capcal_lib.metrics.validation import Floats, as_counts
-from capcal_lib.probes.linear import as_features
+from capcal_lib.metrics.validation import Floats
+from capcal_lib.probes.linear import as_features, training_rows
 
 BANDWIDTHS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)  # of exp(-bandwidth · squared distance / its median)
 PENALTIES = tuple(10.0 ** np.arange(-6, 0.1, 0.5))  # a question, on a kernel that is 1 on its diagonal
@@ -14,29 +14,16 @@ PENALTIES = tuple(10.0 ** np.arange(-6, 0.1, 0.5))  # a question, on a kernel th
 class KernelProbe:
     """Predict mu by kernel ridge regression: smooth in the features, not linear.
 
-    The squared error that it minimises is the capability Brier score itself. A question weighs as its total, since
-    the variance of mu_hat falls with it. Bandwidth and penalty are those with the smallest leave-one-out error on the
-    training questions, which needs no refit: one eigendecomposition gives it for every penalty. Nothing is
-    drawn, so the same questions give the same probe.
+    The squared error that it minimises is the capability Brier score itself. A question weighs as its total, since the
+    variance of mu_hat falls with it. ``bandwidth`` and ``penalty`` are those with the smallest leave-one-out error on
+    the training questions, which needs no refit: one eigendecomposition gives it for every penalty. Nothing is drawn,
+    so the same questions give the same probe. ``out_of_fold``, (n_questions,), is what is predicted for each training
+    question from all others. Time grows with the cube of the number of training questions: a second for 1,000, minutes
+    for 7,000.
 
-    Parameters
-    ----------
-    components
-        How many of the features' principal directions over the training questions to read; None reads all features.
+    ``components`` is how many of the features' principal directions over the training questions to read; None reads
+    all.
 
-    Attributes
-    ----------
-    bandwidth, penalty
-        What was chosen; None before ``fit``.
-    out_of_fold
-        (n_questions,) what is predicted for each training question from all others, along the same directions.
-
-    Notes
-    -----
-    Time grows with the cube of the number of training questions: a second for 1,000, minutes for 7,000.
-
-    Examples
-    --------
     >>> features = np.linspace(-1, 1, 40)[:, None]
     >>> probe = KernelProbe().fit(features, correct=np.where(abs(features[:, 0]) < 0.5, 9, 1), total=np.full(40, 10))
     >>> probe.predict([[0.0], [0.9]]).round(1).tolist()
@@ -50,24 +37,12 @@ class KernelProbe:
         self.out_of_fold: Floats | None = None
 
     def fit(self, features: npt.ArrayLike, correct: npt.ArrayLike, total: npt.ArrayLike) -> "KernelProbe":
-        """Fit to features (n_questions, n_features) and counts (n_questions,), and return the probe.
-
-        Raises
-        ------
-        InputError
-            For shapes that do not match, features that are not finite, fewer than three questions, or counts that
-            are no counts.
-        """
+        """Fit to features (n_questions, n_features) and counts (n_questions,), three rows or more; return the probe."""
         from sklearn.decomposition import PCA
         from sklearn.metrics.pairwise import euclidean_distances
 
-        points = as_features(features).astype(np.float64)
-        hits, samples = as_counts(correct, total, scored=1)
-        if len(samples) != len(points) or len(points) < 3:
-            raise InputError(
-                f"a kernel probe needs three questions or more, each with features and counts; "
-                f"got {len(points)} rows of features and {len(samples)} counts"
-            )
+        points, hits, samples = training_rows(features, correct, total, least=3, needs="a kernel probe")
+        points = points.astype(np.float64)
         self._features = points.shape[1]
         if self.components:
             self._directions = PCA(min(self.components, *points.shape), svd_solver="full").fit(points)
@@ -94,13 +69,7 @@ class KernelProbe:
         return self
 
     def predict(self, features: npt.ArrayLike) -> Floats:
-        """Predict mu, (n_questions,) in [0, 1], from features (n_questions, n_features).
-
-        Raises
-        ------
-        InputError
-            Before ``fit``, or for other features than in training.
-        """
+        """Predict mu, (n_questions,) in [0, 1], from features (n_questions, n_features)."""
         from sklearn.metrics.pairwise import euclidean_distances
 
         if self.bandwidth is None:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.metrics.validation import Floats, as_counts, same_length
+from capcal_lib.metrics.validation import Floats, Ints, as_counts, same_length
 
 Matrix = npt.NDArray[np.floating]
 Loss = Literal["bce", "binomial", "mse"]
@@ -52,16 +52,11 @@ class LinearProbe:
     Attributes
     ----------
     weights, bias
-        (n_features,) and a number, for the features as they are given; None before ``fit``.
-        A feature that is constant in training has weight 0. Standardisation is part of them.
+        (n_features,) and a number, for the features as they are given, standardised or not; None before ``fit``.
+        A feature that is constant in training has weight 0.
     out_of_fold
         (n_questions,) what is predicted for each training question by a fit without it; None unless ``tuned_probe``
         made the probe.
-
-    Raises
-    ------
-    InputError
-        For an unknown loss or a negative weight decay.
 
     Notes
     -----
@@ -95,28 +90,8 @@ class LinearProbe:
         self.out_of_fold: Floats | None = None
 
     def fit(self, features: npt.ArrayLike, correct: npt.ArrayLike, total: npt.ArrayLike) -> "LinearProbe":
-        """Fit the weights and the bias.
-
-        Parameters
-        ----------
-        features
-            (n_questions, n_features), finite.
-        correct, total
-            (n_questions,) counts, 0 <= correct <= total and total at least 1.
-
-        Returns
-        -------
-        LinearProbe
-            Itself.
-
-        Raises
-        ------
-        InputError
-            For shapes that do not match, features that are not finite, or counts that are no counts.
-        """
-        matrix = as_features(features)
-        hits, samples = as_counts(correct, total, scored=1)
-        same_length(features=matrix, correct=hits)
+        """Fit to features (n_questions, n_features), finite, and counts (n_questions,); return the probe."""
+        matrix, hits, samples = training_rows(features, correct, total)
         # Every question has the same share of the loss, or every sample.
         shares = samples / samples.sum() if self.loss == "binomial" else np.full(len(samples), 1 / len(samples))
         centre, deviation, columns = centred(matrix)
@@ -132,23 +107,7 @@ class LinearProbe:
         return self
 
     def predict(self, features: npt.ArrayLike) -> Floats:
-        """Predict mu.
-
-        Parameters
-        ----------
-        features
-            (n_questions, n_features), finite, with as many features as in training.
-
-        Returns
-        -------
-        ndarray
-            (n_questions,) in [0, 1].
-
-        Raises
-        ------
-        InputError
-            Before ``fit``, or for other features than in training.
-        """
+        """Predict mu, (n_questions,) in [0, 1], from as many features as in training, (n_questions, n_features)."""
         from scipy.special import expit
 
         if self.weights is None or self.bias is None:
@@ -340,6 +299,18 @@ LOSSES: dict[Loss, Callable[[Floats, Floats, Floats], tuple[Any, Floats]]] = {
     "binomial": _bce,
     "mse": _mse,
 }
+
+
+def training_rows(
+    features: npt.ArrayLike, correct: npt.ArrayLike, total: npt.ArrayLike, *, least: int = 1, needs: str = "a probe"
+) -> tuple[Matrix, Ints, Ints]:
+    """Return features and counts of equally many questions, ``least`` or more, or refuse them."""
+    matrix = as_features(features)
+    hits, samples = as_counts(correct, total, scored=1)
+    same_length(features=matrix, correct=hits)
+    if len(hits) < least:
+        raise InputError(f"{needs} needs {least} training questions or more; got {len(hits)}")
+    return matrix, hits, samples
 
 
 def as_features(features: npt.ArrayLike) -> Matrix:

@@ -6,30 +6,22 @@ import numpy as np
 import numpy.typing as npt
 
 from capcal_lib.errors import InputError
-from capcal_lib.metrics.validation import Floats, as_counts, check_int, same_length
-from capcal_lib.probes.linear import LOSSES, LinearProbe, as_features
+from capcal_lib.metrics.validation import Floats, check_int
+from capcal_lib.probes.linear import LOSSES, LinearProbe, Matrix, training_rows
 
 LEARNING_RATES = (1e-2, 5e-3, 2e-3, 1e-3, 5e-4, 2e-4, 1e-4, 5e-5, 2e-5, 1e-5, 5e-6, 2e-6, 1e-6)  # the paper's grid
 EPOCHS, BATCH_SIZE, WEIGHT_DECAY = 100, 32, 1e-2  # what the paper settled on
 MOMENTUM = 0.9  # in the authors' code; the paper does not name it
 SPLITS = 5
 
-Matrix = npt.NDArray[np.floating]
-
 
 class PaperProbe:
     """Probes trained by the paper's recipe, each with another fifth of the questions as its validation data.
 
-    What the recipe gives depends on its split, so no one split stands for it: show the mean of what the five score,
-    with its spread. (The mean of their predictions scores better than they do, and is no probe of the paper.)
-
-    Attributes
-    ----------
-    probes
-        The five of them, each a `LinearProbe` for features as they are given.
-    out_of_fold
-        (n_questions,) what is predicted for each training question by the probe whose weights were not fitted to it;
-        its learning rate and its epoch were chosen with it, though.
+    What the recipe gives depends on its split, so no one split stands for it: show the mean of what the five ``probes``
+    score, with its spread. (The mean of their predictions scores better than they do, and is no probe of the paper.)
+    ``out_of_fold``, (n_questions,), is what is predicted for each training question by the probe whose weights were not
+    fitted to it; its learning rate and its epoch were chosen with it, though.
     """
 
     def __init__(self, probes: tuple[LinearProbe, ...], out_of_fold: Floats) -> None:
@@ -47,34 +39,17 @@ class PaperProbe:
 def paper_recipe_probe(
     features: npt.ArrayLike, correct: npt.ArrayLike, total: npt.ArrayLike, *, seed: int = 0
 ) -> PaperProbe:
-    """Train a linear probe as the paper does, on five splits of the questions.
+    """Train a linear probe as the paper does (appendix on linear probes), on five splits of the questions.
 
     Shuffled batches, momentum, a constant learning rate, decay of the bias as well, weights from a Xavier-uniform draw
     and a bias of zero. Of each run of 100 epochs the one with the smallest validation loss is kept, and of the runs,
     one a learning rate with features raw and standardised, the one with the smallest capability Brier score on the
-    validation questions.
-
-    Parameters
-    ----------
-    features
-        (n_questions, n_features), finite; five questions or more.
-    correct, total
-        (n_questions,) counts, total at least 1.
-    seed
-        Decides the splits, the first weights and the order of the questions.
-
-    Raises
-    ------
-    InputError
-        As `LinearProbe.fit`, and for fewer than five questions.
-
-    References
-    ----------
-    The paper, appendix on linear probes. Momentum, decay of the bias, first weights and the choice of the epoch: the
+    validation questions. Momentum, decay of the bias, first weights and the choice of the epoch are those of the
     authors' code.
 
-    Examples
-    --------
+    Arguments and errors are those of ``LinearProbe.fit``; it takes five questions. ``seed`` decides the splits, the
+    first weights and the order of the questions.
+
     >>> features = np.linspace(-2, 2, 40)[:, None]
     >>> probe = paper_recipe_probe(features, np.where(features[:, 0] > 0, 8, 2), np.full(40, 10))
     >>> probe.predict([[-2.0], [2.0]]).round(1).tolist()
@@ -82,11 +57,7 @@ def paper_recipe_probe(
     """
     from sklearn.model_selection import KFold
 
-    matrix = as_features(features)
-    hits, samples = as_counts(correct, total, scored=1)
-    same_length(features=matrix, correct=hits)
-    if len(matrix) < SPLITS:
-        raise InputError(f"the paper's recipe needs {SPLITS} training questions or more; got {len(matrix)}")
+    matrix, hits, samples = training_rows(features, correct, total, least=SPLITS, needs="the paper's recipe")
     mu, probes, out_of_fold = hits / samples, [], np.empty(len(matrix))
     for split, (train, held_out) in enumerate(KFold(SPLITS, shuffle=True, random_state=seed).split(matrix)):
         rng = np.random.default_rng([seed, split])
@@ -132,11 +103,11 @@ def _train(
         with np.errstate(over="ignore", invalid="ignore"):  # a rate that is too large ends in numbers that are none
             for begin in range(0, len(order), BATCH_SIZE):
                 batch = inputs[order[begin : begin + BATCH_SIZE]]
-                slope = _slope(batch @ weights, target[order[begin : begin + BATCH_SIZE]])
+                _, slope = _cross_entropy(batch @ weights, target[order[begin : begin + BATCH_SIZE]])
                 velocity *= MOMENTUM
-                velocity += batch.T @ slope + np.float32(WEIGHT_DECAY) * weights
+                velocity += batch.T @ slope.astype(np.float32) + np.float32(WEIGHT_DECAY) * weights
                 weights -= rates * velocity
-            score = _loss(held_inputs @ weights, held_target)
+            score, _ = _cross_entropy(held_inputs @ weights, held_target)
         better = score < lowest
         best[:, better], lowest[better] = weights[:, better], score[better]
     for column in best.T[np.isfinite(lowest)].astype(np.float64):
@@ -146,15 +117,7 @@ def _train(
         yield probe
 
 
-def _shares(target: Floats) -> Floats:
-    return np.full(len(target), 1 / len(target))
-
-
-def _loss(logits: npt.NDArray[np.float32], target: Floats) -> Floats:
-    """Return the mean cross-entropy of each learning rate."""
-    return np.asarray(LOSSES["bce"](logits.astype(np.float64), target[:, None], _shares(target))[0])
-
-
-def _slope(logits: npt.NDArray[np.float32], target: Floats) -> npt.NDArray[np.float32]:
-    """Return its gradient in the logits, (n_questions, n_rates)."""
-    return LOSSES["bce"](logits.astype(np.float64), target[:, None], _shares(target))[1].astype(np.float32)
+def _cross_entropy(logits: npt.NDArray[np.float32], target: Floats) -> tuple[Floats, Floats]:
+    """Return the mean cross-entropy of each learning rate, and its gradient in the logits, (n_questions, n_rates)."""
+    shares = np.full(len(target), 1 / len(target))
+    return LOSSES["bce"](logits.astype(np.float64), target[:, None], shares)

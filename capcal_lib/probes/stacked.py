@@ -35,28 +35,14 @@ class StackedProbe:
     which the samples of all folds are most likely. So the decay of the linear probes, the part of the layers that is
     read, and how far predictions shrink to the training mean are all chosen on questions that the members have not
     seen; a kernel probe chooses its directions and settings within the folds that it is fitted to. All read the same
-    one pass over the prompt.
+    one pass over the prompt. ``seed`` decides the folds.
 
-    Parameters
-    ----------
-    seed
-        Decides the folds.
+    ``weights`` says what share of the prediction reads which block, and ``training mean``; at least 0, they sum to 1.
+    ``out_of_fold``, (n_questions,), is what members fitted to the other folds predict for each training question.
 
-    Attributes
-    ----------
-    weights
-        What share of the prediction reads which block, and ``training mean``; at least 0, they sum to 1.
-        Empty before ``fit``.
-    out_of_fold
-        (n_questions,) what is predicted for each training question by members fitted to the other folds.
+    References: Wolpert, "Stacked generalization", Neural Networks 1992; Breiman, "Stacked regressions", Machine
+    Learning 1996, for weights that are not negative.
 
-    References
-    ----------
-    Wolpert, "Stacked generalization", Neural Networks 1992; Breiman, "Stacked regressions", Machine Learning 1996, for
-    weights that are not negative.
-
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> blocks = {"upper layers": rng.normal(size=(200, 2)), "lower layers": rng.normal(size=(200, 2))}
     >>> mu = np.exp(-(blocks["upper layers"][:, 0] ** 2))
@@ -73,12 +59,7 @@ class StackedProbe:
     def fit(self, blocks: Mapping[str, npt.ArrayLike], correct: npt.ArrayLike, total: npt.ArrayLike) -> "StackedProbe":
         """Fit to blocks of features, each (n_questions, n_features), and counts (n_questions,); return the probe.
 
-        Members whose block is not given are left out.
-
-        Raises
-        ------
-        InputError
-            For an unknown block or none, fewer than ten questions, or what a member refuses.
+        It takes ten questions. Members whose block is not given are left out; an unknown block is refused, and none.
         """
         from sklearn.model_selection import KFold
 
@@ -103,13 +84,7 @@ class StackedProbe:
         return self
 
     def predict(self, blocks: Mapping[str, npt.ArrayLike]) -> Floats:
-        """Predict mu, (n_questions,) in [0, 1], from the same blocks as in training.
-
-        Raises
-        ------
-        InputError
-            Before ``fit``, or for other blocks or features than in training.
-        """
+        """Predict mu, (n_questions,) in [0, 1], from the same blocks as in training."""
         if not self.weights:
             raise InputError("the probe is not fitted; call fit(blocks, correct, total) first")
         features = _checked(blocks)
@@ -122,30 +97,12 @@ class StackedProbe:
 
 
 def mixture_weights(predicted: Floats, correct: npt.ArrayLike, total: npt.ArrayLike) -> Floats:
-    """Weigh predictions so that the counts are as likely as can be under the weighted mean.
+    """Weigh predictions (n_probes, n_questions) so that the counts are as likely as can be under the weighted mean.
 
-    The binomial likelihood is concave in the weights, and each step of expectation and maximisation raises it. No other
-    weights are more likely by more than a thousandth of a nat a sample: the excess of the largest slope over 1 bounds
-    it.
+    The binomial likelihood is concave in the weights, and each step of expectation and maximisation raises it
+    (Dempster, Laird and Rubin 1977). No other weights, at least 0 with sum 1, are more likely by more than a thousandth
+    of a nat a sample: the excess of the largest slope over 1 bounds it.
 
-    Parameters
-    ----------
-    predicted
-        (n_probes, n_questions) in [0, 1].
-    correct, total
-        (n_questions,) counts.
-
-    Returns
-    -------
-    ndarray
-        (n_probes,), at least 0, with sum 1.
-
-    References
-    ----------
-    Dempster, Laird and Rubin, "Maximum likelihood from incomplete data", 1977, for mixtures of known parts.
-
-    Examples
-    --------
     >>> predicted = np.array([[0.9, 0.1, 0.8], [0.5, 0.5, 0.5]])
     >>> mixture_weights(predicted, [9, 1, 8], [10, 10, 10]).round(1).tolist()
     [1.0, 0.0]

@@ -3,9 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 
-from capcal_lib.errors import InputError
-from capcal_lib.metrics.validation import Floats, as_counts, same_length
-from capcal_lib.probes.linear import CURVATURE, LinearProbe, Matrix, as_features, minimise
+from capcal_lib.metrics.validation import Floats
+from capcal_lib.probes.linear import CURVATURE, LinearProbe, Matrix, minimise, training_rows
 
 FOLDS = 5
 _TOLERANCE = 1e-7  # by which an objective may miss its minimum while decays are compared
@@ -19,33 +18,12 @@ def tuned_probe(features: npt.ArrayLike, correct: npt.ArrayLike, total: npt.Arra
     ``DECAYS``; the decay with the smallest squared error against mu_hat, the capability Brier score itself, is taken,
     and the probe fitted to all questions with it. At the largest decay a probe predicts nearly the training mean.
 
-    Parameters
-    ----------
-    features
-        (n_questions, n_features), finite; two questions or more.
-    correct, total
-        (n_questions,) counts, total at least 1.
-    seed
-        Decides the folds.
+    Arguments and errors are those of ``LinearProbe.fit``; it takes two questions. ``seed`` decides the folds. The
+    probe's ``out_of_fold`` is what was predicted with its decay for each training question from the other folds.
 
-    Returns
-    -------
-    LinearProbe
-        Fitted; its ``weight_decay`` is the chosen one, and ``out_of_fold`` what was predicted with it for each
-        training question from the other folds.
-
-    Raises
-    ------
-    InputError
-        As `LinearProbe.fit`, and for fewer than two questions.
-
-    Notes
-    -----
     The paper fixes the decay at 0.01 and stops early, on validation data. With few hundred questions and about
     a thousand features the optimum at that decay fits noise, so the decay has to do what stopping early does there.
 
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> noise = rng.normal(size=(100, 50))
     >>> tuned_probe(noise, rng.binomial(10, 0.5, 100), np.full(100, 10)).weight_decay
@@ -53,11 +31,7 @@ def tuned_probe(features: npt.ArrayLike, correct: npt.ArrayLike, total: npt.Arra
     """
     from sklearn.model_selection import KFold
 
-    matrix = as_features(features)
-    hits, samples = as_counts(correct, total, scored=1)
-    same_length(features=matrix, correct=hits)
-    if len(matrix) < 2:
-        raise InputError(f"a tuned probe needs two training questions or more; got {len(matrix)}")
+    matrix, hits, samples = training_rows(features, correct, total, least=2, needs="a tuned probe")
     left_out = np.empty((len(DECAYS), len(matrix)))
     for others, fold in KFold(min(FOLDS, len(matrix)), shuffle=True, random_state=seed).split(matrix):
         left_out[:, fold] = _path(matrix[others], hits[others] / samples[others], matrix[fold])

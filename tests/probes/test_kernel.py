@@ -51,8 +51,8 @@ def test_where_there_is_nothing_to_learn_it_predicts_the_mean() -> None:
     ("call", "message"),
     [
         (lambda: KernelProbe().predict([[1.0]]), "not fitted"),
-        (lambda: KernelProbe().fit([[1.0], [2.0]], [1, 1], [2, 2]), "three questions or more"),
-        (lambda: KernelProbe().fit([[1.0]] * 4, [1] * 3, [2] * 3), "4 rows of features and 3 counts"),
+        (lambda: KernelProbe().fit([[1.0], [2.0]], [1, 1], [2, 2]), "needs 3 training questions or more; got 2"),
+        (lambda: KernelProbe().fit([[1.0]] * 4, [1] * 3, [2] * 3), "features has 4, correct has 3"),
         (lambda: KernelProbe().fit([[np.nan]] * 4, [1] * 4, [2] * 4), "feature 0 is nan; features are finite"),
         (lambda: KernelProbe().fit([[1.0]] * 4, [1] * 4, [2] * 4).predict([[1.0, 2.0]]), "fitted to 1 features; got 2"),
     ],

@@ -69,7 +69,7 @@ def test_few_and_constant_questions_are_no_fault() -> None:
 
 
 def test_bad_input_is_one_clear_line() -> None:
-    with pytest.raises(InputError, match="needs two training questions or more; got 1"):
+    with pytest.raises(InputError, match="needs 2 training questions or more; got 1"):
         tuned_probe([[1.0]], [1], [2])
     with pytest.raises(InputError, match="features has 2, correct has 3"):
         tuned_probe([[1.0], [2.0]], [1, 1, 1], [2, 2, 2])
