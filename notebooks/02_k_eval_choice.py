@@ -9,170 +9,361 @@
 # %% [markdown]
 # # How many samples? The choice of k_eval
 #
-# Reproduces appendix B.1 of the paper: the binomial analysis and the figure of the standard error against
-# $k_\text{eval}$. It goes further where the paper stops: the bias of the plug-in Brier score, and intervals that
-# keep their word.
-#
-# - **You will learn** what $k_\text{eval}$ buys, what it does not, and why a correction is better than more samples.
-# - **You need** nothing but this repository: no GPU, no network. It takes seconds.
+# What the number of samples of a question, $k_\text{eval}$, buys and what it does not: appendix B.1 and figure 6 of the
+# paper, and how many samples a corrected score needs.
 
-# %% tags=["parameters"]
+# %% tags=["parameters", "hide-input"]
 model: str = "smollm2-135m"  # one of `capcal models`
-store: str = "runs/recorded"  # run store, from the root
+store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 precision: float = 0.05  # half-width at which a question has had enough
-seed: int = 0  # of all that is drawn here
+seed: int = 0  # of the samples that are drawn from those at hand
 
-# %%
+# %% tags=["hide-input"]
 import numpy as np
-from capcal_lib.book import figures, notebook
-from capcal_lib.results import tables
+import pandas as pd
+import seaborn as sns
+from capcal_lib.book import notebook, style, tables
+from capcal_lib.manifests import load_dataset, load_model, model_names
+from capcal_lib.metrics import (
+    capability_brier,
+    coverage_probability,
+    noise_floor,
+    uniform_baseline_brier,
+    wald_sample_size,
+)
+from capcal_lib.reported import load_reported
+from capcal_lib.results import describe_runs, load_results, methods
+from capcal_lib.sampling.stopping import Rule, behaviour, stops
 
-study = notebook.open_study(globals())
-study
+# %% tags=["hide-input"]
+from scipy.stats import beta
+
+notebook.check_parameters(globals())
+style.set_style()
+rng = np.random.default_rng(seed)
+runs = notebook.open_store(store)
+data = describe_runs(runs, model, k_eval=k_eval)
+results = load_results(runs, model, k_eval=k_eval)
+
+
+# %% tags=["hide-input"]
+def standard_error(s, correct, total, k):
+    """Return the standard error over questions of a score from k samples."""
+    drawn = rng.hypergeometric(correct, total - correct, k, (100, len(s))) / k
+    terms = (s - drawn) ** 2 - drawn * (1 - drawn) / (k - 1)
+    return np.sqrt(terms.var(axis=1, ddof=1).mean() / len(s))
+
+
+def growths(own, method):
+    """Return by how much fewer samples widen the error of a method's score."""
+    asked = own[own["total"] == own["total"].max()].dropna(subset=[method])
+    if len(asked) < 2:
+        return {}
+    counts = asked["correct"].to_numpy(), asked["total"].to_numpy()
+    s, most = asked[method].to_numpy(), int(counts[1].max())
+    ks = [k for k in (5, 10, 20, 50) if k < most]
+    whole = standard_error(s, *counts, most) if ks else 1.0
+    return {k: standard_error(s, *counts, k) / whole - 1 for k in ks}
+
+
+# %% tags=["hide-input"]
+recorded = [
+    name for name in model_names() if load_model(name).engine != "simulated"
+]
+if model == "simulated":  # never beside what is measured
+    recorded = [model]
+rows = [
+    (name, dataset, method, k, each)
+    for name in recorded
+    for dataset, own in load_results(runs, name, k_eval=k_eval).groupby(
+        "dataset"
+    )
+    for method in methods(own)
+    for k, each in growths(own, method).items()
+]
+columns = ["model", "dataset", "method", "k", "growth"]
+growth = pd.DataFrame(rows, columns=columns)
+
+# %% tags=["hide-input"]
+missing = "No model has recorded runs here."
+lacking = {} if 10 in set(growth["k"]) else {"runs": missing}
+notebook.about(model, data, lacking=lacking)
+
+# %% tags=["remove-cell"]
+# needs runs
+median = growth.groupby("k")["growth"].median()
+worst = growth.query("k == 10").nlargest(1, "growth").iloc[0]
+notebook.glue(
+    scores=len(growth.query("k == 10")),
+    ten=100 * median[10],
+    five=100 * median[5],
+)
+share = (growth.query("k == 10")["growth"] <= 0.1).mean()
+notebook.glue(
+    most=100 * worst["growth"],
+    worst_method=worst["method"],
+    worst_set=load_dataset(worst["dataset"]).title,
+    worst_model=load_model(worst["model"]).title,
+    narrow=100 * share,
+)
+
+# %% [markdown] needs="runs"
+# With ten samples of each question instead of all at hand, a hundred for most, the standard error of a corrected score grows by
+# {glue:text}`ten:.1f` % at the median of {glue:text}`scores` recorded scores, and by at most a tenth for
+# {glue:text}`narrow:.0f` % of them: the number of questions, much more than that of samples, makes most scores precise.
+
+# %% mystnb={"figure": {"caption": "Growth of the standard error over questions of a corrected capability Brier score when only k of the samples at hand are drawn. A point is a confidence on a data set of a recorded model; bars are medians.", "name": "fig-k-eval"}, "image": {"alt": "Strip plot of the growth in per cent against k. At 5 samples most points lie between a few and some tens of per cent, at 10 most lie below ten, at 20 and 50 nearly all are close to zero."}} paper=["appendix-b.1"] evidence=["measured"] reads=["verdicts", "confidences"] tags=["hide-input"]
+# needs runs
+percent = growth.assign(
+    percent=100 * growth["growth"], k=growth["k"].astype(str)
+)
+axes = sns.stripplot(percent, x="k", y="percent", alpha=0.5, jitter=0.25)
+sns.boxplot(
+    percent,
+    x="k",
+    y="percent",
+    showbox=False,
+    showcaps=False,
+    showfliers=False,
+    whiskerprops={"visible": False},
+    medianprops={"color": style.INK, "linewidth": 3},
+    ax=axes,
+)
+_ = axes.set(
+    xlabel="samples a question, k", ylabel="growth of the standard error, %"
+)
+
+# %% [markdown] needs="runs"
+# It does not hold everywhere. The corrected score of a confidence $s$ has a question's own sampling variance,
+# about $4(s-\mu)^2\mu(1-\mu)/k$ and a term in $1/k^2$, beside the variance of $(s-\mu)^2$ between questions. Where the
+# confidences are good, or equally wrong everywhere, there is little between questions, and samples matter: the most, of
+# {glue:text}`most:.0f` %, is for {glue:text}`worst_method` of {glue:text}`worst_model` on {glue:text}`worst_set`. Nor
+# does it hold for what is asked about a single question.
 
 # %% [markdown]
-# ## Precision
+# ## One question
 #
-# Given $\mu$, the number of correct samples is binomial, so $\hat\mu = c/k_\text{eval}$ has variance
-# $\mu(1-\mu)/k_\text{eval}$. PromptOverride for a Wald interval no wider than $\pm\varepsilon$ at the worst case
-# $\mu = 1/2$ takes $k_\text{eval} \ge z^2 / 4\varepsilon^2$ samples.
+# Given $\mu$, the number $c$ of correct samples is binomial, and $\hat\mu = c/k$ has variance $\mu(1-\mu)/k$. A Wald
+# interval no wider than $\pm\varepsilon$ at the worst case $\mu = 1/2$ takes $k \ge z^2 / 4\varepsilon^2$ samples:
 
 # %% label="wald-sizes" paper=["equation-17", "equation-18"] evidence=["simulated"]
-from capcal_lib.metrics.intervals import wald_sample_size
+{half_width: wald_sample_size(half_width) for half_width in (0.10, 0.05, 0.01)}
 
+# %% [markdown]
+# The paper takes 100, so one question's $\hat\mu$ stays rough. A Jeffreys interval holds the middle 95 % of
+# $\text{Beta}(c + \tfrac12,\; k - c + \tfrac12)$:
+
+# %%
+c, k = 7, 20
+low, high = beta.ppf([0.025, 0.975], c + 0.5, k - c + 0.5)
+float(low), float(high)
+
+# %% [markdown]
+# It keeps its level where $\mu$ is near 0 or 1, where language models often are and the Wald interval fails. The chance
+# that each covers $\mu = 0.01$ at a hundred samples:
+
+# %% label="coverage-near-zero" paper=["appendix-b.1"] evidence=["simulated"]
+{
+    name: float(coverage_probability([0.01], 100, method=name)[0])
+    for name in ("wald", "jeffreys")
+}
+
+# %% [markdown]
+# [How often intervals cover μ](21_interval_coverage.ipynb) computes it for all $\mu$.
+#
+# ## The mean of many questions
+#
+# The mean of $\hat\mu$ over $N$ questions has the standard error $\sqrt{\overline{\mu(1-\mu)}/(kN)}$ by sampling alone. The
+# paper shows it for gpt-oss-20b on AIME25; the printed baseline, $1/3$ less the mean of $\hat\mu(1-\hat\mu)$, gives it for
+# all three models.
+
+# %%
+printed = load_reported("main").query(
+    "method == 'Uniform random' and dataset == 'aime25'"
+)
+spread = (1 / 3 - printed.set_index("model")["value"]) * 100 / 99
+errors = {k: np.sqrt(spread / (k * 30)) for k in (10, 25, 50, 100, 200)}
+
+# %% mystnb={"figure": {"caption": "Standard error, by sampling alone, of the mean expected accuracy on the 30 questions of AIME25, from the printed baselines.", "name": "fig-standard-error"}, "image": {"alt": "Three falling curves of the standard error against k_eval. At 100 samples all three lie below 0.006, and further samples lower them little."}} paper=["figure-6", "appendix-b.1", "equation-16"] evidence=["reported"] reads=["main"] tags=["hide-input"]
+tidy = pd.DataFrame(errors).melt(
+    ignore_index=False, var_name="k_eval", value_name="standard error"
+)
+tidy["model_title"] = [load_model(name).title for name in tidy.index]
+axes = sns.lineplot(
+    tidy, x="k_eval", y="standard error", hue="model_title", marker="o"
+)
+axes.set(ylim=(0, None), xlabel="samples a question, $k_{eval}$")
+_ = axes.legend(title="")
+
+# %% tags=["remove-cell"]
+notebook.glue(oss=float(errors[100]["gpt-oss-20b"]))
+
+# %% [markdown]
+# At 100 samples it is {glue:text}`oss:.4f` for gpt-oss-20b; the paper says about 0.0056. Further samples lower it little,
+# and 30 questions leave a far larger uncertainty about other questions like these.
+
+# %% [markdown] needs="samples"
+# ## The bias of the plug-in score
+#
+# More samples also seem to make every method better, because the plug-in score compares with $\hat\mu$ instead of
+# $\mu$ and so adds $\mathbb{E}[\mu(1-\mu)]/k$ to every method alike. The corrected score subtracts an unbiased estimate of
+# it, $\hat\mu(1-\hat\mu)/(k-1)$, and is flat in $k$. On the largest data set, with fewer samples drawn from those at hand:
+
+# %%
+# needs samples
+largest = results.loc[data.index[0]]
+whole = largest[largest["total"] == largest["total"].max()]
+correct, total = whole["correct"].to_numpy(), whole["total"].to_numpy()
+ks = [k for k in (2, 5, 10, 20, 50, 100) if k <= total.max()]
+
+# %%
+# needs samples
+rows = {}
+for k in ks:
+    c = rng.hypergeometric(
+        correct, total - correct, k, (200, len(total))
+    ).ravel()
+    n = np.full_like(c, k)
+    plain, fair = (
+        uniform_baseline_brier(c, n, corrected=how) for how in (False, True)
+    )
+    rows[k] = plain, fair, noise_floor(c, n)
+
+# %% label="k-eval-table" paper=["appendix-b.1"] evidence=["measured"] reads=["verdicts"] tags=["hide-input"]
+# needs samples
+heads = [
+    "plug-in score",
+    "corrected score",
+    "plug-in score of a perfect confidence",
+]
+bias = pd.DataFrame(rows, index=heads).T.rename_axis("k")
+tables.show(
+    bias,
+    f"Score of Uniform random on {data['title'].iloc[0]} from k samples.",
+    digits=4,
+    evidence=data["evidence"].iloc[0],
+)
+
+# %% tags=["remove-cell"]
+# needs samples
 notebook.glue(
-    k_10=wald_sample_size(0.10),
-    k_5=wald_sample_size(0.05),
-    k_1=wald_sample_size(0.01),
+    smallest=ks[0],
+    bias=float(bias["plug-in score"].iloc[0] - bias["corrected score"].iloc[0]),
 )
 
-# %% [markdown]
-# A half-width of 0.10 takes {glue:text}`k_10` samples a question, 0.05 takes {glue:text}`k_5`, and 0.01 takes
-# {glue:text}`k_1`. The paper chose 100. One question's $\hat\mu$ therefore stays rough; the mean over many questions does
-# not.
-#
-# Fewer samples than were drawn can be imitated: a subsample of a question's answers is a hypergeometric draw from its
-# counts. The standard error of the mean is exact.
-
-# %%
-ks = [k for k in (2, 5, 10, 20, 50, 100) if k <= k_eval]
-sweeps = [tables.k_eval_table(one, ks, study.rng) for one in study.evaluations]
-
-# %% label="k-eval-table" paper=["appendix-b.1"] evidence=["measured"] reads=["verdicts"]
-sweep = tables.stack(sweeps[:1])
-tables.show(sweep, "What k samples a question give.")
-
-# %% mystnb={"figure": {"caption": "Precision of the estimates (left) and the bias of the plug-in Brier score (right) against k, on the largest data set.", "name": "fig-k-eval"}} paper=["figure-6", "appendix-b.1", "equation-16"] evidence=["measured"] reads=["verdicts"]
-figures.k_eval(sweep) if len(sweep) else study
-
-# %% [markdown]
-# ## Bias
-#
-# More samples also seem to make every method better: the plug-in Brier score falls as $k$ grows. That is not
-# calibration. The score compares with $\hat\mu$ instead of $\mu$, and so adds the estimate's own variance,
-# $\mathbb{E}[\mu(1-\mu)]/k$, to every method alike. The corrected score subtracts an unbiased estimate of it,
-# $\hat\mu(1-\hat\mu)/(k-1)$, and is flat in $k$. The column *floor* is what a perfect estimator scores by the plug-in
-# form.
-
-# %%
-gap = (
-    sweep.iloc[0]
-    if len(sweep)
-    else {"plug-in": float("nan"), "corrected": float("nan"), "k": 0}
-)
-notebook.glue(smallest=int(gap["k"]), bias=gap["plug-in"] - gap["corrected"])
-
-# %% [markdown]
+# %% [markdown] needs="samples"
 # At {glue:text}`smallest` samples a question the bias is {glue:text}`bias:.3f`, on a scale on which methods differ by
 # hundredths.
-#
-# ## Intervals that keep their word
-#
-# The paper names the Wald interval's weakness near 0 and 1, where language models often are. A simulation with known
-# $\mu$ shows how large it is.
-
-# %%
-mus = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5]
-covered = tables.coverage(mus, k_eval, study.rng)
-
-# %% mystnb={"figure": {"caption": "How often 95 % intervals cover mu (simulated). Wald fails where mu is close to 0; by symmetry, also close to 1.", "name": "fig-coverage"}} paper=["appendix-b.1"] evidence=["simulated"]
-figures.coverage(covered)
-
-# %%
-by_method = covered.groupby("method")["coverage"].min()
-notebook.glue(wald=by_method["wald"], jeffreys=by_method["jeffreys"])
 
 # %% [markdown]
-# At its worst among these $\mu$, Wald covers {glue:text}`wald:.2f` of the time and Jeffreys {glue:text}`jeffreys:.2f`. This
-# book uses Jeffreys for single questions and the bootstrap over questions for means.
-# [What an interval for μ is worth](21_interval_coverage.ipynb) sums the coverage exactly, for all $\mu$.
+# ## Stopping early
 #
-# ## Stopping when it is narrow enough
-#
-# Questions near 0 or 1 need fewer samples than the worst case. `capcal sample --precision 0.05 --k 100` looks at a
-# question after every ten samples, and stops once half the width of its Jeffreys interval is at most 0.05, or at 100
-# samples. But a rule that looks at the outcomes chooses among them. What it does to the estimate of a known $\mu$ is
-# computed here exactly, by counting the orders of outcomes that lead to each end.
+# Questions near 0 or 1 need fewer samples. `capcal sample --precision 0.05 --k 100` looks at a question after every ten
+# samples and stops once half the width of its Jeffreys interval is at most 0.05. But a rule that looks at the outcomes
+# chooses among them. What it does to a known $\mu$ is computed by counting the orders of outcomes that lead to each end.
 
 # %%
-from capcal_lib.sampling.stopping import Rule, behaviour
-
 rule = Rule(precision=precision, k=k_eval)
 known = behaviour(rule, np.linspace(0, 1, 101))
+known.set_index("mu")[["samples", "bias", "coverage"]].iloc[::10].round(4)
 
-# %% mystnb={"figure": {"caption": "Stopping early, for known mu (simulated): the samples it takes, the bias of both estimates, and how often the interval holds mu.", "name": "fig-stopping"}}
-figures.stopping(known, rule)
-
-# %%
-worst = known.loc[known["bias"].abs().idxmax()]
+# %% tags=["remove-cell"]
+far = known.loc[known["bias"].abs().idxmax()]
+notebook.glue(stop_mu=min(far["mu"], 1 - far["mu"]), stop_bias=abs(far["bias"]))
 notebook.glue(
-    stop_mu=worst["mu"],
-    stop_bias=abs(worst["bias"]),
-    score_bias=known["score bias"].max(),
     stop_covers=known["coverage"].mean(),
     fixed_covers=known["fixed coverage"].mean(),
-    stop_worst=known["coverage"].min(),
-    fixed_worst=known["fixed coverage"].min(),
 )
 
 # %% [markdown]
-# $c/n$ is pulled outward, to the side where questions stop: by up to {glue:text}`stop_bias:.4f`, near
-# $\mu$ = {glue:text}`stop_mu:.2f` and its mirror image. The corrected Brier score of a perfect confidence, which should
-# be 0, is off by up to {glue:text}`score_bias:.5f`, and that of a confidence far from $\mu$ by more. The interval holds
-# $\mu$ in {glue:text}`stop_covers:.3f` of all cases on average over $\mu$, and in {glue:text}`stop_worst:.3f` at worst;
-# at a fixed number of samples it is {glue:text}`fixed_covers:.3f` and {glue:text}`fixed_worst:.3f`.
-#
-# There is an estimate without bias {cite:p}`girshick1946unbiased`: of all orders of outcomes that lead to the same end,
-# take the share that begins with a correct sample. The first sample is fair, whatever happens later. The share that begins
-# with two gives $\mu^2$, and so a Brier score without bias. Its price is a larger error where questions stop soon.
-#
-# Here the rule is applied to the samples behind this page, in random order.
+# $c/n$ is pulled to the side where questions stop, by up to {glue:text}`stop_bias:.4f` near
+# $\mu$ = {glue:text}`stop_mu:.2f` and its mirror image. The interval covers $\mu$ in {glue:text}`stop_covers:.3f` of cases on
+# average over $\mu$, against {glue:text}`fixed_covers:.3f` with a fixed number of samples. There is an estimate without
+# bias {cite:p}`girshick1946unbiased`: of all orders of outcomes that lead to the same end, the share that begins with a
+# correct sample. The share that begins with two estimates $\mu^2$, and with it a Brier score (`Rule.brier_terms`).
 
-# %%
-replayed = tables.stopping_table(study.evaluations, rule, study.rng)
-tables.show(
-    replayed,
-    "What the rule would have saved, and what it does to the estimates.",
-    samples="{:,.0f}",
-    saved="{:.0%}",
-)
+
+# %% tags=["hide-input"]
+# needs samples
+def replay(own):
+    """Apply the rule to samples in random order: counts at its stop."""
+    correct = rng.hypergeometric(
+        own["correct"], own["total"] - own["correct"], rule.k
+    )
+    order = np.arange(rule.k) < correct[:, None]
+    order = rng.permuted(order, axis=1).astype(np.int8)
+    at, _ = stops(rule, order)
+    drawn = np.where(np.arange(rule.k) < at[:, None], order, 0)
+    c = drawn.sum(axis=1)
+    return {
+        "questions": len(own),
+        "samples saved": 1 - at.mean() / rule.k,
+        "mean μ, all samples": correct.mean() / rule.k,
+        "mean c/n at the stop": (c / at).mean(),
+        "unbiased": rule.unbiased(c, at)[0].mean(),
+    }
+
+
+# %% tags=["hide-input"]
+# needs samples
+enough = results[results["total"] >= min(rule.k, results["total"].max())]
+if enough["total"].min() >= rule.k:
+    stopped = pd.DataFrame(
+        {
+            load_dataset(name).title: replay(own)
+            for name, own in enough.groupby(level="dataset", sort=False)
+        }
+    ).T.rename_axis("data set")
+    shown = tables.show(
+        stopped.astype({"questions": int}),
+        "The rule applied to the samples behind this page.",
+        evidence=data["evidence"].iloc[0],
+        **{"samples saved": "{:.0%}"},
+    )
+else:
+    shown = "No question has as many samples as the rule may take."
+shown
 
 # %% [markdown]
-# The columns after *saved* are the mean expected accuracy by all samples, and at the stop by $c/n$ and by the unbiased
-# estimate; then the Brier score of a constant confidence of ½ in the same three ways. `Rule.unbiased` and
-# `Rule.brier_terms` compute them from the counts at the stop, which `stopped_counts` takes from the verdicts of a run.
-#
 # ## Summary
 #
-# - Stopping early saves samples where $\mu$ is near 0 or 1. Its bias is small, known, and can be taken off.
-# - $k_\text{eval}$ sets the precision of one question's $\hat\mu$; the number of questions sets that of a mean.
-# - The plug-in Brier score punishes every method for the noise of $\hat\mu$. Correct it, rather than sampling more.
-# - Near 0 and 1, where many questions are, Wald intervals are too short.
+# - The number of questions sets the precision of a score; for most confidences about ten samples of each are enough for a
+#   corrected one, and the exceptions can be computed.
+# - $k_\text{eval}$ sets the precision of one question's $\hat\mu$, and the bias of the plug-in score. Correct it, rather
+#   than sampling more.
+# - Stopping early saves samples where $\mu$ is near 0 or 1; its bias is small, known, and can be subtracted.
 #
 # ## Exercises
 #
-# 1. At which $k$ does the plug-in bias fall below 0.001 for your model? Derive it from the correctness variance.
-# 2. The bias is the same for every method. Why does it still matter when methods are compared across papers?
-# 3. Run the page with `-p precision 0.1`. What is saved, and what happens to the bias?
-# 4. Add `0.999` to the values of $\mu$. What do the four intervals do, and why?
+# **1 (easy).** A model answers 0 of 20 samples correctly. What is the upper end of the Jeffreys interval? *Hint:* set $c$
+# and $k$ in the cell above.
+
+# %% tags=["hide-cell", "solution"]
+float(beta.ppf(0.975, 0.5, 20.5))
+
+# %% [markdown]
+# **2 (medium).** At which $k$ does the plug-in bias fall below 0.001 where the mean of $\mu(1-\mu)$ is 0.06? *Hint:* the bias
+# is that mean over $k$.
+
+# %% tags=["hide-cell", "solution"]
+round(0.06 / 0.001)
+
+# %% [markdown]
+# **3 (hard).** Scores of $N$ questions with $k$ samples each cost $Nk$ samples. With 1,000 samples in all, is it better to
+# ask 100 questions ten times or 10 questions a hundred times? Simulate it with $\mu$ uniform and $s = 0.5$. *Hint:* compare
+# the standard deviation of corrected scores over repeated studies.
+
+
+# %% tags=["hide-cell", "solution"]
+def study(questions, k):
+    """Return the corrected score of one simulated study."""
+    correct = rng.binomial(k, rng.random(questions))
+    half, total = np.full(questions, 0.5), np.full(questions, k)
+    return capability_brier(half, correct, total, corrected=True)
+
+
+many = np.std([study(100, 10) for _ in range(300)])
+few = np.std([study(10, 100) for _ in range(300)])
+assert many < few
+float(many), float(few)
