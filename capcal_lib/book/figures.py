@@ -6,19 +6,17 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from capcal_lib.applications.passk import pass_at_k, simulate_pass_at_k
 from capcal_lib.book.findings import ITEMS, KINDS, VERDICTS
 from capcal_lib.metrics.intervals import binomial_interval
 from capcal_lib.results.diagnosis import PERFECT
 from capcal_lib.results.evaluation import Evaluation
-from capcal_lib.results.tables import EVEN, NO_SAMPLES, ORACLE_CC, ORACLE_RC, PANEL, UNIFORM, pareto_front
+from capcal_lib.results.tables import NO_SAMPLES
 from capcal_lib.sampling.stopping import Rule
 
 STYLE: Any = {  # Any, because the stubs want each key as a literal
@@ -36,7 +34,6 @@ PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8
 PANEL_WIDTH, PANEL_HEIGHT, COLUMNS = 2.9, 2.6, 4
 SHAPES = {"measured": "o", "reported": "D", "simulated": "s"}
 FLOOR = "a perfect estimator"
-FLOOR_BAND = f"{FLOOR} (95 %)"
 
 
 @contextmanager
@@ -211,63 +208,6 @@ def parts(tables: Mapping[str, pd.DataFrame]) -> Figure:
     return _done(figure)
 
 
-def costs(table: pd.DataFrame) -> Figure:
-    """Draw a cost table (paper, cost-performance figures): 1 - Brier against tokens, a panel a model and data set.
-
-    The line is the Pareto front; the dashed line Uniform random; the grey band at the top is where a perfect
-    estimator would lie. What costs nothing stands left of one token. Filled marks are measured or simulated and
-    corrected, hollow ones reported and plug-in.
-    """
-    keys = [key for key in PANEL if key in table]
-    panels_of = list(table.groupby(keys, sort=False)) if len(table) else []
-    methods = [str(method) for method in dict.fromkeys(table.get("method", [])) if method != UNIFORM]
-    colors = dict(zip(methods, _colors(len(methods)), strict=True))
-    several = len(set(table.get("model", []))) > 1
-    with _style():
-        figure, panels = _grid(len(panels_of), empty="nothing to draw")
-        for axes, ((model, name, evidence), rows) in zip(panels, panels_of, strict=True):
-            _perfect(axes, rows, best=1.0)
-            best = rows[pareto_front(rows)].sort_values("tokens")
-            axes.step(_places(best["tokens"]), 1 - best["brier"], where="post", color=INK, linewidth=1, alpha=0.6)
-            for _, row in rows.iterrows():
-                height = 1 - row["brier"]
-                if row["method"] == UNIFORM:
-                    axes.axhline(height, color=MUTED, linestyle="--", label=UNIFORM)
-                    continue
-                color, (x,) = colors[str(row["method"])], _places([row["tokens"]])
-                if not np.isnan(row.get("low", np.nan)):
-                    axes.vlines(x, 1 - row["high"], 1 - row["low"], color=color, alpha=0.6)
-                face = "none" if evidence == "reported" else color
-                mark = {"marker": SHAPES[str(evidence)], "s": 34, "zorder": 3, "label": row["method"]}
-                axes.scatter([x], [height], facecolors=face, edgecolors=color, **mark)
-            axes.set(xscale="log", xlim=(0.3, max(2e2, 2 * float(rows["tokens"].max()))))
-            axes.set_xticks([0.5, 1, 10, 100, 1e3, 1e4], ["0", "1", "10", "100", "1k", "10k"])
-            axes.minorticks_off()
-            axes.set_ylim(top=1.02)
-            axes.set_title(f"{model if several else name} ({evidence})", fontsize="small")
-        _shared_legend(figure, panels)
-        figure.supxlabel("completion tokens of an estimate", fontsize="medium")
-        figure.supylabel("1 − capability Brier (higher is better)", fontsize="medium")
-    return _done(figure)
-
-
-def _places(tokens: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Return where costs stand on a logarithmic axis that has a place for nothing."""
-    return np.maximum(np.asarray(tokens, np.float64), 0.5)
-
-
-def _perfect(axes: Axes, rows: pd.DataFrame, *, best: float) -> None:
-    """Mark where a perfect estimator would lie: a band for corrected scores, a line for plug-in ones, where known.
-
-    ``best`` is the height of a Brier score of 0: 0, or 1 where 1 - Brier is drawn.
-    """
-    if "spread" in rows and rows["spread"].notna().all():
-        reach = 1.96 * float(rows["spread"].iloc[0])
-        axes.axhspan(best - reach, best + reach, color=MUTED, alpha=0.6, linewidth=1, label=FLOOR_BAND)
-    elif "floor" in rows and rows["floor"].notna().all():
-        axes.axhline(abs(best - float(rows["floor"].iloc[0])), color=MUTED, linewidth=2, alpha=0.6, label=FLOOR)
-
-
 def _colors(n: int) -> list[str]:
     """Return n colours that can be told apart: the palette's own, or as many around the circle."""
     return list(PALETTE[:n]) if n <= len(PALETTE) else sns.husl_palette(n, s=0.9, l=0.5).as_hex()
@@ -362,57 +302,6 @@ def scores(table: pd.DataFrame) -> Figure:
         figure.supxlabel("corrected capability Brier score (lower is better)", fontsize="medium")
         _mark(figure, table)
     return _done(figure)
-
-
-def pass_curves(evaluations: Sequence[Evaluation], methods: Sequence[str], *, largest: int = 64) -> Figure:
-    """Draw each data set's pass@k, and what each method's confidences predict for it (paper, figure 9).
-
-    The curves end at ``largest``, or before it where no question has as many scored samples; the questions are
-    those that have enough for the whole curve.
-    """
-    colors = dict(zip((ORACLE_RC, *methods), _colors(1 + len(methods)), strict=True))
-
-    def draw(axes: Axes, one: Evaluation) -> None:
-        end = min(largest, int(one.counts.total.max()))
-        if end < 2:
-            _say(axes, "too few scored samples")
-            return
-        ks = np.unique(np.geomspace(1, end, 13).round().astype(int))
-        enough = one.counts.total >= end
-        actual = pass_at_k(one.counts.correct[enough], one.counts.total[enough], ks).mean(axis=0)
-        axes.plot(ks, actual, color=INK, linewidth=2.5, label="actual (unbiased)")
-        mu = one.counts.expected_accuracy[enough]
-        lines: dict[str, npt.NDArray[np.float64]] = {ORACLE_RC: np.full(len(ks), mu.mean())}
-        for method in methods:
-            if method in one.confidences:
-                s = one.confidences[method].values[enough]
-                if not np.isnan(s).all():
-                    lines[method] = simulate_pass_at_k(s[~np.isnan(s)], ks).mean(axis=0)
-        for method, line in lines.items():
-            axes.plot(ks, line, color=colors[method], linestyle="--", label=method)
-        axes.set(xscale="log", ylim=(-0.02, 1.02))
-        axes.set_xticks([1, 4, 16, 64], ["1", "4", "16", "64"])
-
-    return _panels(evaluations, draw, x="k", y="pass@k")
-
-
-def budgets(evaluations: Sequence[Evaluation], tables: Sequence[pd.DataFrame], methods: Sequence[str]) -> Figure:
-    """Draw what ``tables.budget_table`` holds: success rate against the budget a question (paper, figures 5 and 10)."""
-    by_name = {one.dataset.name: table for one, table in zip(evaluations, tables, strict=True)}
-    colors = dict(zip((EVEN, ORACLE_CC, *methods), _colors(2 + len(methods)), strict=True))
-
-    def draw(axes: Axes, one: Evaluation) -> None:
-        table = by_name[one.dataset.name]
-        if table.empty:
-            _say(axes, "no scored samples")
-            return
-        for method, rows in table[table["method"].isin(list(colors))].groupby("method", sort=False):
-            style = {EVEN: (0, (1, 1)), ORACLE_CC: "-"}.get(str(method), "--")
-            axes.plot(rows["B"], rows["success rate"], color=colors[str(method)], linestyle=style, label=str(method))
-        axes.set(xscale="log")
-        axes.set_xticks([1, 4, 16, 64], ["1", "4", "16", "64"])
-
-    return _panels(evaluations, draw, x="B, samples a question on average", y="success rate")
 
 
 def layers(table: pd.DataFrame) -> Figure:

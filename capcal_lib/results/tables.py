@@ -10,8 +10,6 @@ import numpy.typing as npt
 import pandas as pd
 from pandas.io.formats.style import Styler
 
-from capcal_lib.applications.budget import allocate, split_counts, success_rate
-from capcal_lib.applications.passk import pass_at_k, simulate_pass_at_k
 from capcal_lib.confidence import Confidence, with_fallback
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Dataset, dataset_names, load_dataset, load_model
@@ -28,7 +26,7 @@ from capcal_lib.metrics import (
     uniform_baseline_brier_terms,
 )
 from capcal_lib.metrics.intervals import Interval, binomial_interval, bootstrap_mean, bootstrap_means
-from capcal_lib.metrics.validation import Floats, Ints
+from capcal_lib.metrics.validation import Floats
 from capcal_lib.reported import beta_moments, load_reported
 from capcal_lib.results.evaluation import CONSISTENCY, Evaluation
 from capcal_lib.sampling.stopping import Rule, stops
@@ -37,7 +35,6 @@ UNIFORM, ORACLE_RC, ORACLE_CC = "Uniform random", "Oracle RC", "Oracle CC"
 NO_SAMPLES = "no samples of this model yet"
 EVEN = "Uniform allocation"
 PAPER_K_EVAL = 100
-PANEL = ["model", "data set", "evidence"]  # rows of a cost table that are compared with each other
 Bools = npt.NDArray[np.bool_]
 
 
@@ -303,78 +300,6 @@ def coverage(
     return pd.DataFrame(rows, columns=["method", "mu", "k", "coverage", "evidence"])
 
 
-def passk_table(one: Evaluation, ks: Sequence[int], rng: np.random.Generator) -> pd.DataFrame:
-    """Score predictions of pass@k question by question: one row a (method, k), mean squared error.
-
-    Every method is scored on the same half of the samples, which the oracles have not seen: the confidence of
-    Oracle CC is mu_hat of the other half, that of Oracle RC the correctness of a sample from it, averaged exactly
-    over which one is drawn. ``in sample`` is the paper's way, with both from all samples.
-
-    A question needs two scored samples, and k of them where pass@k is to be known; others are left out, and the
-    error is NaN for a k that no question has samples for.
-    """
-    twice = one.counts.total > 1
-    c, n, mu = one.counts.correct[twice], one.counts.total[twice], one.counts.expected_accuracy[twice]
-    half_mu, half_c, half_n = mu, c, n
-    if twice.any():
-        (known, seen_half), (half_c, half_n) = split_counts(c, n, rng=rng)
-        half_mu = known / seen_half
-    methods = {ORACLE_RC: (half_mu, mu), ORACLE_CC: (half_mu, mu)}
-    methods |= {name: (found.values[twice], found.values[twice]) for name, found in one.confidences.items()}
-    rows = []
-    for method, (unseen, seen) in methods.items():
-        error = _oracle_rc_error if method == ORACLE_RC else _squared_error
-        halves, whole = error(unseen, half_c, half_n, ks), error(seen, c, n, ks)
-        rows += [(method, k, half, both, one.evidence) for k, half, both in zip(ks, halves, whole, strict=True)]
-    return pd.DataFrame(rows, columns=["method", "k", "error", "in sample", "evidence"])
-
-
-def _squared_error(confidence: Floats, correct: Ints, total: Ints, ks: Sequence[int]) -> Floats:
-    """Return the mean over questions of the squared error of 1 - (1 - s)^k, one number for each k."""
-    there = ~np.isnan(confidence)
-    if not there.any():
-        return np.full(len(ks), np.nan)
-    error = simulate_pass_at_k(confidence[there], ks) - pass_at_k(correct[there], total[there], ks)
-    return _mean_of_known(error**2)
-
-
-def _oracle_rc_error(mu: Floats, correct: Ints, total: Ints, ks: Sequence[int]) -> Floats:
-    """Return the same for the correctness of one sample as the confidence, which is 1 with probability mu."""
-    if not len(mu):
-        return np.full(len(ks), np.nan)
-    actual = pass_at_k(correct, total, ks)
-    return _mean_of_known(mu[:, None] * (1 - actual) ** 2 + (1 - mu[:, None]) * actual**2)
-
-
-def _mean_of_known(errors: Floats) -> Floats:
-    """Return each column's mean over the rows that are not NaN; NaN where all are."""
-    known = (~np.isnan(errors)).sum(axis=0)
-    return np.divide(np.nansum(errors, axis=0), known, out=np.full(len(known), np.nan), where=known > 0)
-
-
-def budget_table(one: Evaluation, budgets: Sequence[int]) -> pd.DataFrame:
-    """Spend n_questions x B samples by each method's allocation: one row a (method, B), exact success rate.
-
-    Uniform gives every question B samples. A question without a confidence counts as 0.5. No question gets more
-    samples than it has, and one without a scored sample takes no part. Oracle CC allocates by mu_hat of the very
-    samples it is scored on: a ceiling. Without any scored sample the table is empty.
-    """
-    scored = one.counts.total > 0
-    if not scored.any():
-        return pd.DataFrame(columns=["method", "B", "success rate", "evidence"])
-    c, n = one.counts.correct[scored], one.counts.total[scored]
-    sources = {ORACLE_CC: c / n}
-    sources |= {name: with_fallback(found).values[scored] for name, found in one.confidences.items()}
-    rows = []
-    for each in budgets:
-        even = np.minimum(each, n)
-        rows.append((EVEN, each, success_rate(even, c, n), one.evidence))
-        for method, confidence in sources.items():
-            allocation = allocate(confidence, each * len(n), max_per_question=n)
-            rows.append((method, each, success_rate(allocation, c, n), one.evidence))
-    return pd.DataFrame(rows, columns=["method", "B", "success rate", "evidence"])
-
-
 def divergence_table(groups: Sequence[Sequence[Evaluation]]) -> pd.DataFrame:
     """Compare the two targets for several models, a group of evaluations each: one row a (model, data set)."""
     found = [targets(group).assign(model=group[0].model.title) for group in groups if group]
@@ -418,37 +343,8 @@ def score_file(path: Path) -> list[tuple[str, str, str]]:
     return rows
 
 
-def costs(evaluations: Sequence[Evaluation]) -> pd.DataFrame:
-    """List what each method's estimates cost and how many are missing: one row a (data set, method)."""
-    rows = [
-        (
-            one.dataset.title,
-            method,
-            float(found.tokens.mean()),
-            found.status_counts()["missing"],
-            found.status_counts()["missing"] / len(found),
-            len(found),
-            one.evidence,
-        )
-        for one in evaluations
-        for method, found in one.confidences.items()
-    ]
-    columns = ["data set", "method", "tokens", "missing", "missing rate", "questions", "evidence"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def cost_table(evaluations: Sequence[Evaluation], rng: np.random.Generator) -> pd.DataFrame:
-    """Set the score of every method beside its mean completion tokens: the rows of a main table, oracles aside."""
-    table = main_table(evaluations, rng)
-    if table.empty:
-        return table
-    table = table[~table["method"].isin([ORACLE_RC, ORACLE_CC]) & table["brier"].notna()]
-    models = [evaluations[0].model.title] * len(table)
-    return table.assign(model=models, tokens=table["tokens"].fillna(0.0)).reset_index(drop=True)
-
-
 def reported_cost_table(model: str) -> pd.DataFrame:
-    """Return the paper's scores of a model beside the tokens of its cost figure, in the form of ``cost_table``.
+    """Return the paper's scores of a model beside the tokens of its cost figure.
 
     The scores are plug-in. The tokens were read off the figure, to about 6 %; response consistency (k_c = 10) costs
     ten times a response, P(True) one token where the model does not reason first, and a probe none. ``floor`` is the
@@ -474,43 +370,6 @@ def reported_cost_table(model: str) -> pd.DataFrame:
     return rows.assign(model=load_model(model).title)
 
 
-def pareto_front(table: pd.DataFrame) -> "pd.Series[bool]":
-    """Say which rows of a cost table no other of the same model, data set and evidence beats in cost and score.
-
-    Of rows that cost and score the same, all stand on the front. Uniform random, which takes nothing, does not
-    compete.
-    """
-
-    def beaten(row: "pd.Series[Any]") -> bool:
-        alike = (table[PANEL] == row[PANEL]).all(axis="columns")
-        near = table[alike & (table["method"] != UNIFORM)]
-        as_good = (near["tokens"] <= row["tokens"]) & (near["brier"] <= row["brier"])
-        better = (near["tokens"] < row["tokens"]) | (near["brier"] < row["brier"])
-        return bool((as_good & better).any())
-
-    return pd.Series(
-        [row["method"] != UNIFORM and not beaten(row) for _, row in table.iterrows()], table.index, dtype=bool
-    )
-
-
-def cost_summary(table: pd.DataFrame) -> pd.DataFrame:
-    """Average a cost table over the data sets: one row a (model, method) that has a score on all sets of the model.
-
-    ``data set`` says of how many sets it is the mean; ``floor`` and ``spread`` are those of the mean.
-    """
-    if table.empty:
-        return table
-    sets = table.groupby("model")["data set"].nunique()
-    keys = ["model", "method", "evidence"]
-    rows = table.assign(variance=table["spread"] ** 2 if "spread" in table else np.nan).groupby(keys, sort=False)
-    number = rows["data set"].nunique()
-    mean = rows[["tokens", "brier", "floor"]].mean()
-    mean["spread"] = np.sqrt(rows["variance"].sum(min_count=1)) / number
-    complete = number.to_numpy() == sets.reindex(number.index.get_level_values("model")).to_numpy()
-    mean["data set"] = [f"mean of {n}" for n in number]
-    return mean[complete].reset_index()
-
-
 def ranks(evaluations: Sequence[Evaluation]) -> pd.DataFrame:
     """Correlate each method's confidence with mu_hat (Spearman, in [-1, 1], higher is better).
 
@@ -527,13 +386,6 @@ def ranks(evaluations: Sequence[Evaluation]) -> pd.DataFrame:
 def stack(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Put tables of one form under each other; no tables make an empty one."""
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
-
-
-def shown_methods(evaluations: Sequence[Evaluation]) -> list[str]:
-    """Choose the methods of the application pages: the two that ask the model, and the in-distribution probes."""
-    probes = [one.dataset.probe for one in evaluations]
-    there = {method for one in evaluations for method in one.confidences}
-    return [method for method in ("Verbalized confidence", "P(True)", *probes) if method in there]
 
 
 def plug_in(table: pd.DataFrame) -> pd.DataFrame:
@@ -618,25 +470,6 @@ def reported_wide(model: str) -> pd.DataFrame:
     return wide.rename_axis(columns=None).reset_index().assign(evidence="reported")
 
 
-def reported_passk(model: str) -> pd.DataFrame:
-    """Return the paper's two pass@k tables: a row a (data set, method), a column a k.
-
-    For a model that is not in them, all of the paper's models, a row a (model, data set, method).
-    """
-    reported = pd.concat([load_reported("passk_math500"), load_reported("passk_aime25")])
-    rows = reported[reported["model"] == model]
-    if rows.empty:
-        found = [reported_passk(name).assign(model=load_model(name).paper_name) for name in reported["model"].unique()]
-        return stack([table[["model", *table.columns.drop("model")]] for table in found])
-    rows = rows.assign(
-        column="pass@" + rows["k"].astype(str), title=[load_dataset(name).title for name in rows["dataset"]]
-    )
-    columns = list(dict.fromkeys(rows["column"]))
-    wide = rows.pivot(index=["title", "method"], columns="column", values="value")[columns]
-    wide = wide.rename_axis(columns=None, index=["data set", "method"])
-    return wide.reset_index().assign(evidence="reported")
-
-
 def reported_settings() -> pd.DataFrame:
     """List how the paper sampled and trained its probes (appendices B.2 and C.2): a row a setting, a column a model."""
     rows = pd.concat([load_reported("sampling"), load_reported("hyperparameters")])
@@ -650,21 +483,6 @@ def reported_settings() -> pd.DataFrame:
     return _wide(rows, "setting", "title").assign(evidence="reported")
 
 
-def reported_tokens() -> pd.DataFrame:
-    """Return the mean tokens of a response and of a confidence, read off the paper's cost figures, to 6 percent.
-
-    One row a (model, data set). P(True) costs one token where there is no number; a probe costs less than one.
-    """
-    rows = load_reported("tokens", source="reference code")
-    rows = rows.assign(
-        place=[
-            f"{load_model(m).paper_name}, {load_dataset(d).title}"
-            for m, d in zip(rows["model"], rows["dataset"], strict=True)
-        ]
-    )
-    return _wide(rows, "place", "method").rename(columns={"place": "model and data set"}).assign(evidence="reported")
-
-
 def _wide(rows: pd.DataFrame, index: str, columns: str) -> pd.DataFrame:
     """Turn rows of values into a table, in the order in which they come."""
     order = [list(dict.fromkeys(rows[name])) for name in (index, columns)]
@@ -674,29 +492,6 @@ def _wide(rows: pd.DataFrame, index: str, columns: str) -> pd.DataFrame:
         .rename_axis(columns=None)
         .reset_index()
     )
-
-
-def budget_wide(table: pd.DataFrame) -> pd.DataFrame:
-    """Turn a budget table into one row a method, one column a budget."""
-    if table.empty:
-        return table
-    methods = list(dict.fromkeys(table["method"]))
-    wide = table.pivot(index="method", columns="B", values="success rate").loc[methods]
-    wide.columns = [f"B = {each}" for each in wide.columns]
-    return wide.reset_index().assign(evidence=table["evidence"].iloc[0])
-
-
-def budget_gain(one: Evaluation, table: pd.DataFrame) -> pd.DataFrame:
-    """Return the percentage points that each method wins over the uniform allocation, a column a budget.
-
-    ``table`` is the evaluation's ``budget_table``.
-    """
-    if table.empty:
-        return table
-    wide = budget_wide(table).set_index("method").drop(columns="evidence")
-    gain = (100 * (wide - wide.loc[EVEN])).drop(index=EVEN).reset_index()
-    gain.insert(0, "data set", one.dataset.title)
-    return gain.assign(evidence=one.evidence)
 
 
 def stopping_table(evaluations: Sequence[Evaluation], rule: Rule, rng: np.random.Generator) -> pd.DataFrame:

@@ -9,11 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from capcal_lib.applications.passk import pass_at_k
 from capcal_lib.book import figures
 from capcal_lib.results import diagnosis, tables
 from capcal_lib.results.evaluation import Evaluation
-from capcal_lib.results.tables import EVEN, ORACLE_CC, ORACLE_RC, UNIFORM
+from capcal_lib.results.tables import ORACLE_CC, ORACLE_RC, UNIFORM
 from tests.results.test_tables import EDGES, NAN, evaluation, rng
 
 N = 30
@@ -44,19 +43,12 @@ def sweep(ones: list[Evaluation]) -> pd.DataFrame:
     return tables.stack([tables.k_eval_table(one, [2, 10, 50], rng()) for one in ones[:1]])
 
 
-def spent(ones: list[Evaluation]) -> list[pd.DataFrame]:
-    return [tables.budget_table(one, (1, 4)) for one in ones]
-
-
 DRAWN_FROM_EVALUATIONS: dict[str, Callable[[list[Evaluation]], Figure]] = {
     "histograms": figures.histograms,
     "targets": lambda ones: figures.targets(ones, rng()),
     "running_means": lambda ones: figures.running_means(ones, rng()),
     "parts": lambda ones: figures.parts({one.dataset.title: diagnosis.parts(one, rng()) for one in ones}),
-    "costs": lambda ones: figures.costs(tables.cost_table(ones, rng())),
     "scores": lambda ones: figures.scores(tables.main_table(ones, rng())),
-    "pass_curves": lambda ones: figures.pass_curves(ones, METHODS),
-    "budgets": lambda ones: figures.budgets(ones, spent(ones), METHODS),
 }
 DRAWN_FROM_TABLES: dict[str, Callable[[], Figure]] = {
     "k_eval": lambda: figures.k_eval(sweep([MIXED])),
@@ -64,7 +56,6 @@ DRAWN_FROM_TABLES: dict[str, Callable[[], Figure]] = {
     "confidences": lambda: figures.confidences(MIXED),
     "live": lambda: figures.live(LIVE),
     "divergence": lambda: figures.divergence([[MIXED, OTHER]], rng()),
-    "reported costs": lambda: figures.costs(tables.reported_cost_table("gpt-oss-20b")),
 }
 
 
@@ -203,24 +194,6 @@ def test_scores_keep_each_method_on_its_line_where_data_sets_have_others() -> No
         assert set(green) == set(rows.index[rows["best"]])
 
 
-def test_pass_curves_are_the_means_over_the_questions_with_enough_samples() -> None:
-    one = evaluation([1, 2, 9], [64, 64, 10], {"P(True)": [0.1, NAN, 0.9], "Verbalized confidence": [NAN] * 3})
-    (axes,) = panels(figures.pass_curves([one], METHODS))
-    assert legend(axes) == ["actual (unbiased)", ORACLE_RC, "P(True)"]
-    actual = line(axes, "actual (unbiased)")
-    expected = pass_at_k([1, 2], [64, 64], [1, 64]).mean(axis=0)
-    np.testing.assert_allclose(actual[[0, -1]], expected)
-    np.testing.assert_allclose(line(axes, ORACLE_RC), 1.5 / 64)
-    np.testing.assert_allclose(line(axes, "P(True)")[[0, -1]], [0.1, 1 - 0.9**64])
-
-
-def test_pass_curves_end_where_the_samples_do() -> None:
-    (axes,) = panels(figures.pass_curves([evaluation([1, 5], [10, 10])], METHODS))
-    (actual,) = [drawn for drawn in axes.get_lines() if drawn.get_label() == "actual (unbiased)"]
-    assert max(np.asarray(actual.get_xdata())) == 10
-    assert np.asarray(actual.get_ydata())[-1] == 1.0
-
-
 def test_divergence_has_a_panel_an_evaluation_and_its_numbers() -> None:
     figure = figures.divergence([[MIXED] * 9, [OTHER], []], rng(), columns=7)
     drawn = panels(figure)
@@ -240,38 +213,11 @@ def test_the_band_of_a_perfect_estimator_is_in_every_panel_of_scores() -> None:
         (band,) = axes.patches
         assert band.get_extents().width > 0
         np.testing.assert_allclose(band.get_width() / 2, 1.96 * spread)  # type: ignore[attr-defined]
-    (axes,) = panels(figures.costs(tables.cost_table([MIXED], rng())))
-    assert "a perfect estimator (95 %)" in axes.get_legend_handles_labels()[1]
-    (reported, *_) = panels(figures.costs(tables.reported_cost_table("gpt-oss-20b")))
-    assert "a perfect estimator" in reported.get_legend_handles_labels()[1]
-
-
-def test_costs_draw_each_method_and_the_front() -> None:
-    table = tables.cost_table([MIXED], rng())
-    (axes,) = panels(figures.costs(table))
-    marks = {
-        found.get_label(): np.asarray(found.get_offsets())[0]
-        for found in axes.collections
-        if found.get_label()[0] != "_"
-    }  # type: ignore[index]
-    for _, row in table.iterrows():
-        if row["method"] != UNIFORM:
-            np.testing.assert_allclose(marks[row["method"]], [max(0.5, row["tokens"]), 1 - row["brier"]])
-    best = table[tables.pareto_front(table)]
-    np.testing.assert_allclose(np.sort(axes.get_lines()[0].get_ydata()), np.sort(1 - best["brier"]))
 
 
 def test_colours_can_be_told_apart() -> None:
     for n in (3, 8, 14):
         assert len(set(figures._colors(n))) == n
-
-
-def test_budgets_draw_what_the_tables_hold() -> None:
-    table = tables.budget_table(MIXED, (1, 4, 16))
-    (axes,) = panels(figures.budgets([MIXED], [table], ["P(True)"]))
-    assert legend(axes) == [EVEN, ORACLE_CC, "P(True)"]
-    for method in legend(axes):
-        np.testing.assert_array_equal(line(axes, method), table[table["method"] == method]["success rate"])
 
 
 def test_live_draws_two_intervals_a_question() -> None:

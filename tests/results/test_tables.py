@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from html.parser import HTMLParser
-from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -19,7 +18,7 @@ from capcal_lib.metrics.intervals import binomial_interval
 from capcal_lib.reported import load_reported
 from capcal_lib.results import tables
 from capcal_lib.results.evaluation import CONSISTENCY, Evaluation, Evidence
-from capcal_lib.results.tables import EVEN, ORACLE_CC, ORACLE_RC, UNIFORM
+from capcal_lib.results.tables import ORACLE_CC, ORACLE_RC, UNIFORM
 
 NAN = float("nan")
 IN_PAPER = ("gpt-oss-20b", "qwen3-8b", "olmo-3-7b-instruct")
@@ -377,112 +376,10 @@ def test_coverage_is_near_nominal_for_jeffreys_and_not_for_wald() -> None:
     assert set(tables.coverage([0.5], 3, rng(), draws=5)["evidence"]) == {"simulated"}
 
 
-def pass_at_k(c: int, n: int, k: int) -> float:
-    return 1 - math.comb(n - c, k) / math.comb(n, k) if n >= k else NAN
-
-
-def naive_error(one: Evaluation, s: list[float], k: int) -> float:
-    pairs = [(pass_at_k(c, n, k), p) for (c, n), p in zip(rows(one), s, strict=True) if n > 1]
-    return mean([(1 - (1 - p) ** k - actual) ** 2 for actual, p in pairs])
-
-
-def naive_oracle_rc(one: Evaluation, k: int) -> float:
-    terms = []
-    for c, n in rows(one):
-        if n > 1:
-            samples = [1] * c + [0] * (n - c)
-            terms.append(mean([(z - pass_at_k(c, n, k)) ** 2 for z in samples]))
-    return mean(terms)
-
-
-@pytest.mark.parametrize("one", [FOUR, evaluation([3, 0, 1], [5, 1, 2], {"P(True)": [0.4, 0.9, NAN]})])
-def test_passk_in_sample(one: Evaluation) -> None:
-    ks = [1, 2, 3, 5]
-    table = tables.passk_table(one, ks, rng()).set_index(["method", "k"])
-    mu = [c / n for c, n in rows(one)]
-    for k in ks:
-        assert table.loc[(ORACLE_CC, k), "in sample"] == pytest.approx(naive_error(one, mu, k))
-        assert table.loc[(ORACLE_RC, k), "in sample"] == pytest.approx(naive_oracle_rc(one, k))
-        for name, found in one.confidences.items():
-            expected = naive_error(one, found.values.tolist(), k)
-            assert table.loc[(name, k), "in sample"] == pytest.approx(expected, nan_ok=True)
-    assert table.loc[(ORACLE_CC, 1), "in sample"] == pytest.approx(0.0)
-
-
-def test_passk_on_the_other_half_is_right_on_average() -> None:
-    """By the exact expectation over all ways to halve the samples."""
-    c, n, s, ks = 3, 6, 0.4, [1, 2, 3]
-    half = n // 2
-    ways = {h: math.comb(c, h) * math.comb(n - c, half - h) / math.comb(n, half) for h in range(half + 1)}
-    one = evaluation([c], [n], {"P(True)": [s]})
-    drawn = [tables.passk_table(one, ks, rng(seed)).set_index(["method", "k"])["error"] for seed in range(400)]
-    averages = pd.concat(drawn, axis=1).mean(axis=1)
-    spread = pd.concat(drawn, axis=1).std(axis=1) / math.sqrt(len(drawn))
-    for k in ks:
-        expected = dict.fromkeys((ORACLE_RC, ORACLE_CC, "P(True)"), 0.0)
-        for hits, chance in ways.items():
-            mu, actual = hits / half, pass_at_k(c - hits, n - half, k)
-            expected[ORACLE_CC] += chance * (1 - (1 - mu) ** k - actual) ** 2
-            expected[ORACLE_RC] += chance * (mu * (1 - actual) ** 2 + (1 - mu) * actual**2)
-            expected["P(True)"] += chance * (1 - (1 - s) ** k - actual) ** 2
-        for method, value in expected.items():
-            assert abs(averages[method, k] - value) <= 4 * spread[method, k] + 1e-12
-
-
-def test_passk_leaves_out_questions_that_have_too_few_samples() -> None:
-    one = evaluation([4, 2], [8, 4], {"P(True)": [0.5, 0.1]})
-    table = tables.passk_table(one, [2, 4, 8, 16], rng()).set_index(["method", "k"])
-    assert not np.isnan(table.loc[("P(True)", 4), "error"])  # of the first question's other half alone
-    assert np.isnan(table.loc[("P(True)", 8), "error"])
-    assert table.loc[("P(True)", 8), "in sample"] == pytest.approx((1 - 0.5**8 - 1) ** 2)
-    assert table.xs(16, level="k")[["error", "in sample"]].isna().all(axis=None)
-
-
-def solved(allocation: tuple[int, ...], one: Evaluation) -> float:
-    pairs = zip(allocation, rows(one), strict=True)
-    return mean([pass_at_k(c, n, k) if k else 0.0 for k, (c, n) in pairs])
-
-
-def test_budget_table() -> None:
-    one = evaluation([2, 4, 0, 1], [4, 4, 4, 4], {"P(True)": [0.5, 0.9, 0.0, NAN]})
-    budgets = [1, 2, 3, 4]
-    table = tables.budget_table(one, budgets).set_index(["method", "B"])["success rate"]
-    ways = list(product(range(5), repeat=4))
-    for each in budgets:
-        assert table[EVEN, each] == pytest.approx(mean([pass_at_k(c, n, each) for c, n in rows(one)]))
-        for method, s in ((ORACLE_CC, [0.5, 1.0, 0.0, 0.25]), ("P(True)", [0.5, 0.9, 0.0, 0.5])):
-            promised = {
-                way: sum(1 - (1 - p) ** k for p, k in zip(s, way, strict=True)) for way in ways if sum(way) == 4 * each
-            }
-            most = max(promised.values())
-            optimal = [solved(way, one) for way, value in promised.items() if value > most - 1e-12]
-            assert min(optimal) - 1e-12 <= table[method, each] <= max(optimal) + 1e-12
-
-
-def test_budget_gain_and_its_wide_form() -> None:
-    table = tables.budget_table(evaluation([2, 4, 0, 1], [4] * 4, {"P(True)": [0.5, 0.9, 0.0, NAN]}), [1, 2])
-    rate = table.set_index(["method", "B"])["success rate"]
-    wide = tables.budget_wide(table)
-    assert wide.columns.tolist() == ["method", "B = 1", "B = 2", "evidence"]
-    assert wide["method"].tolist() == [EVEN, ORACLE_CC, "P(True)"]
-    gain = tables.budget_gain(FOUR, table)
-    assert gain["method"].tolist() == [ORACLE_CC, "P(True)"]
-    assert gain["data set"].tolist() == ["Mini exam"] * 2
-    for _, row in gain.iterrows():
-        for each in (1, 2):
-            assert row[f"B = {each}"] == pytest.approx(100 * (rate[row["method"], each] - rate[EVEN, each]))
-
-
-def test_costs_ranks_and_the_choice_of_methods() -> None:
-    costs = tables.costs([FOUR]).set_index("method")
-    assert costs["missing"].to_dict() == {"P(True)": 1, "Verbalized confidence": 0, "Probe (Mini exam)": 4}
-    assert costs["missing rate"].tolist() == [0.25, 0.0, 1.0]
-    assert set(costs["tokens"]) == {3.0}
+def test_ranks() -> None:
     ranks = tables.ranks([FOUR, evaluation([0, 4], [4, 4], {"P(True)": [1.0, 0.0]}, dataset="mini-capitals")])
     assert ranks.set_index("method").loc["P(True)"].tolist() == [pytest.approx(1), pytest.approx(-1), "measured"]
     assert np.isnan(ranks.set_index("method").loc["Verbalized confidence", "Mini capitals"])
-    assert tables.shown_methods([FOUR]) == ["Verbalized confidence", "P(True)", "Probe (Mini exam)"]
-    assert tables.shown_methods([]) == []
 
 
 def test_plug_in_takes_the_place_of_the_corrected_score() -> None:
@@ -529,12 +426,6 @@ def test_reported_tables_hold_the_printed_numbers(model: str) -> None:
         assert mine["best"].tolist() == [row["value"] == values[0]]
         assert mine["second"].tolist() == [row["value"] == values[1]]
     assert set(main["evidence"]) == set(wide["evidence"]) == {"reported"}
-    passk = tables.reported_passk(model).set_index(["data set", "method"])
-    for name in ("passk_math500", "passk_aime25"):
-        values = load_reported(name)
-        for _, row in values[values["model"] == model].iterrows():
-            title = load_dataset(row["dataset"]).title
-            assert passk.loc[(title, row["method"]), f"pass@{row['k']}"] == row["value"]
 
 
 def test_reported_tables_of_a_model_outside_the_paper_say_so() -> None:
@@ -543,14 +434,6 @@ def test_reported_tables_of_a_model_outside_the_paper_say_so() -> None:
 
 
 # Cost and consistency
-
-
-def test_cost_table_drops_the_oracles_and_what_has_no_score() -> None:
-    table = tables.cost_table([FOUR], rng()).set_index("method")
-    assert table.index.tolist() == [UNIFORM, "P(True)", "Verbalized confidence"]
-    assert table["tokens"].tolist() == [0, 3, 3]
-    assert set(table["model"]) == {FOUR.model.title}
-    assert tables.cost_table([], rng()).empty
 
 
 @pytest.mark.parametrize("model", IN_PAPER)
@@ -573,48 +456,6 @@ def test_reported_cost_table_stand_beside_the_printed_scores(model: str) -> None
 
 def test_a_model_outside_the_paper_has_no_reported_cost_table() -> None:
     assert tables.reported_cost_table("simulated").empty
-
-
-points = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.sampled_from("xy")), min_size=1, max_size=7)
-
-
-@settings(max_examples=60, deadline=None)
-@given(points)
-def test_the_front_is_what_nobody_beats(drawn: list[tuple[int, int, str]]) -> None:
-    table = pd.DataFrame(drawn, columns=["tokens", "brier", "data set"]).assign(
-        method="a", model="m", evidence="measured"
-    )
-    for mine, (tokens, brier, name) in zip(tables.pareto_front(table), drawn, strict=True):
-        rivals = [(t, b) for t, b, other in drawn if other == name]
-        assert mine == (not any(t <= tokens and b <= brier and (t, b) != (tokens, brier) for t, b in rivals))
-
-
-def test_the_front_ignores_uniform_random_and_keeps_kinds_of_evidence_apart() -> None:
-    table = pd.DataFrame(
-        {
-            "tokens": [0, 5, 9],
-            "brier": [0.0, 0.2, 0.3],
-            "data set": "x",
-            "model": "m",
-            "method": [UNIFORM, "a", "b"],
-            "evidence": ["measured", "measured", "reported"],
-        }
-    )
-    assert tables.pareto_front(table).tolist() == [False, True, True]
-    assert tables.pareto_front(table.iloc[:0]).empty
-
-
-def test_cost_summary_averages_what_is_there_on_all_sets() -> None:
-    other = evaluation([0, 4], [4, 4], {"Verbalized confidence": [1.0, 0.0]}, dataset="mini-capitals")
-    table = tables.cost_table([FOUR, other], rng())
-    mean_ = tables.cost_summary(table).set_index("method")
-    assert set(mean_.index) == {UNIFORM, "Verbalized confidence"}  # P(True) is not on both
-    briers = table[table["method"] == "Verbalized confidence"]["brier"]
-    assert mean_.loc["Verbalized confidence", "brier"] == pytest.approx(briers.mean())
-    spreads = table[table["method"] == UNIFORM]["spread"]
-    assert mean_.loc[UNIFORM, "spread"] == pytest.approx(np.sqrt((spreads**2).sum()) / 2)
-    assert set(mean_["data set"]) == {"mean of 2"}
-    assert tables.cost_summary(pd.DataFrame()).empty
 
 
 def test_divergence_table_names_the_model_of_each_row() -> None:
@@ -755,20 +596,11 @@ def test_nothing_stumbles_over_an_edge(one: Evaluation) -> None:
         tables.main_table([one], rng(), fallback=0.5),
         tables.plug_in(tables.main_table([one], rng())),
         tables.k_eval_table(one, [2, 5, 100], rng()),
-        tables.passk_table(one, [1, 4], rng()),
-        tables.budget_table(one, [1, 4]),
-        tables.budget_wide(tables.budget_table(one, [1, 4])),
-        tables.budget_gain(one, tables.budget_table(one, [1, 4])),
-        tables.costs([one]),
         tables.ranks([one]),
-        tables.cost_table([one], rng()),
-        tables.cost_summary(tables.cost_table([one], rng())),
         tables.divergence_table([[one]]),
     ]
     for shown in (*(tables.show(table, "Edge.") for table in made), tables.show_main(made[3], "Edge.")):
         assert "nan" not in {content.strip() for _, content in Cells(shown.to_html()).cells}
-    stacked = tables.stack([made[8], tables.budget_table(FOUR, [1])])
-    assert len(stacked) == len(made[8]) + 5
 
 
 def test_no_evaluations_make_empty_tables() -> None:
@@ -776,7 +608,6 @@ def test_no_evaluations_make_empty_tables() -> None:
         tables.overview([], rng()),
         tables.targets([]),
         tables.main_table([], rng()),
-        tables.costs([]),
         tables.ranks([]),
         tables.stack([]),
     ):
@@ -790,17 +621,3 @@ def test_reported_settings_by_hand() -> None:
     assert len(table) == 2 + 9
     assert table.loc["temperature"].tolist() == [0.6, 0.7, 1.0, "reported"]
     assert table.loc["learning rate (GSM8K)"].tolist() == [5e-3, 1e-4, 5e-4, "reported"]
-
-
-def test_reported_tokens_by_hand() -> None:
-    costs = tables.reported_tokens().set_index("model and data set")
-    assert len(costs) == 21
-    tokens = ["Response", "Verbalized confidence", "P(True)"]
-    assert costs.loc["gpt-oss-20b, AIME25", tokens].tolist() == [7800, 3080, 2400]
-    assert math.isnan(costs.loc["Qwen3-8B, MMLU", "P(True)"])
-
-
-def test_reported_passk_of_another_model_is_all_of_it() -> None:
-    table = tables.reported_passk("smollm2-135m")
-    assert list(table.columns[:3]) == ["model", "data set", "method"]
-    assert len(table) == sum(len(tables.reported_passk(name)) for name in IN_PAPER) == 18
