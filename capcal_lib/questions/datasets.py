@@ -11,6 +11,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from string import ascii_uppercase
@@ -30,22 +31,9 @@ FORMATS = (".jsonl", ".jsonl.gz", ".csv", ".csv.gz", ".parquet")
 class Answer:
     """The right answer to a question and how answers to it are compared.
 
-    Parameters
-    ----------
-    kind
-        ``math`` (a LaTeX expression), ``number``, ``choice`` (a letter) or ``short`` (a name or phrase).
-    gold
-        The right answer; for ``choice`` the letter.
-    aliases
-        Further right answers; for ``choice`` the full text of the right option.
+    ``math`` is a LaTeX expression, ``number`` a number, ``choice`` the letter of an option, with its full text as an
+    alias, ``short`` a name or phrase. An unknown kind and an empty gold answer are refused.
 
-    Raises
-    ------
-    InputError
-        For an unknown kind or an empty gold answer.
-
-    Examples
-    --------
     >>> Answer(kind="short", gold="Paris", aliases=("City of Light",)).gold
     'Paris'
     """
@@ -92,6 +80,7 @@ def _choice(question_id: str, text: str, options: Sequence[str], letter: str, su
 # A row, local or from the hub, its split and its position there give a question (None: left out). One function each
 # for the sets whose rows need more than naming their columns.
 Row = dict[str, Any]
+Reader = Callable[[Row, str, int], Question | None]
 
 
 def _unwrapped(text: str) -> str:
@@ -161,7 +150,7 @@ def _gpqa(row: Row, split: str, position: int) -> Question:  # noqa: ARG001
 
 
 _GPQA_ANSWERS = (("Correct", ""), ("Incorrect", " 1"), ("Incorrect", " 2"), ("Incorrect", " 3"))
-_READERS: dict[str, Callable[[Row, str, int], Question | None]] = {
+_READERS: dict[str, Reader] = {
     "aime25": _aime25,
     "gpqa": _gpqa,
     "gsm8k": _gsm8k,
@@ -172,12 +161,11 @@ _READERS: dict[str, Callable[[Row, str, int], Question | None]] = {
 }
 
 
-def _builtin(row: Row) -> Question:
+def _builtin(row: Row, split: str, position: int) -> Question:  # noqa: ARG001
     if row["kind"] == "choice":
         return _choice(row["id"], row["question"], row["choices"], row["answer"], row["subject"])
-    return Question(
-        row["id"], row["question"], Answer(row["kind"], row["answer"], tuple(row["aliases"])), row["subject"]
-    )
+    answer = Answer(row["kind"], row["answer"], tuple(row["aliases"]))
+    return Question(row["id"], row["question"], answer, row["subject"])
 
 
 # Any other set: its manifest maps the columns.
@@ -249,28 +237,15 @@ def _letter(answer: Any, options: Sequence[str]) -> str:
 
 
 def load_questions(dataset: str, split: str | None = None, *, limit: int | None = None) -> tuple[Question, ...]:
-    """Load the questions of a data set, in its own order.
+    """Load the questions of a data set, in its own order; a random ``subset`` of the size ``limit``, if one is given.
 
     The built-in sets are made on the spot, and a user's own file is read where it lies. Others are read from the
-    folder ``CAPCAL_DATA_DIR`` where that is set, and otherwise through the ``datasets`` library from the hub.
+    folder ``CAPCAL_DATA_DIR`` where that is set, and otherwise through the ``datasets`` library from the hub. Without a
+    split the one that is evaluated is taken.
 
-    Parameters
-    ----------
-    dataset
-        One of ``capcal datasets``.
-    split
-        One of the manifest's splits; None takes the one that is evaluated.
-    limit
-        Take only a random subset of this size (see ``subset``), at least 1; None takes all.
+    An InputError says what is wrong: an unknown data set or split, a limit below 1, a missing or corrupt file, a hub
+    out of reach, a malformed row, an empty split, an id that appears twice, or other questions than the manifest pins.
 
-    Raises
-    ------
-    InputError
-        For an unknown data set or split, a limit below 1, a missing or corrupt file, a hub out of reach, a
-        malformed row, an empty split, an id that appears twice, or other questions than the manifest pins.
-
-    Examples
-    --------
     >>> load_questions("mini-capitals")[0].text
     'What is the capital of Afghanistan?'
     >>> len(load_questions("mini-capitals", limit=5))
@@ -281,32 +256,19 @@ def load_questions(dataset: str, split: str | None = None, *, limit: int | None 
 
 
 def load_split(dataset: str, split: str | None = None) -> tuple[tuple[Question, ...], str]:
-    """Load all questions of a split, and say where they came from: the file, or the repository and its revision.
-
-    The parameters and errors are those of ``load_questions``.
-
-    >>> load_split("mini-capitals")[1]
-    'built in'
-    """
+    """Load all questions of a split, and say where they came from: the file, or the repository and its revision."""
     manifest = load_dataset(dataset)
     split = manifest.evaluation_split if split is None else split
     entry = _entry(manifest, split)
     source, provenance, rows = _rows(manifest, split)
     questions: dict[str, Question] = {}
     subjects: Counter[str] = Counter()
+    read: Reader = _builtin if manifest.builtin else _READERS.get(dataset, partial(_by_columns, manifest))
     for number, row in enumerate(rows if entry.select is None else _selected(rows, entry.select)):
-        where = f"{source}, row {number}"
-        position = number
-        if dataset == "mmlu":  # whose rows are numbered within their subject
-            position = subjects[row.get("subject", "")]
-            subjects[row.get("subject", "")] += 1
+        where, subject = f"{source}, row {number}", row.get("subject", "") if dataset == "mmlu" else ""
         try:
-            if manifest.builtin:
-                question: Question | None = _builtin(row)
-            elif dataset in _READERS:
-                question = _READERS[dataset](row, split, position)
-            else:
-                question = _by_columns(manifest, row, split, position)
+            question = read(row, split, subjects[subject])  # rows of MMLU are numbered within their subject
+            subjects[subject] += 1
         except KeyError as error:
             there = ", ".join(map(str, row))[:200]
             raise InputError(
@@ -352,11 +314,7 @@ def subset(questions: Sequence[Question], limit: int) -> tuple[Question, ...]:
 
 
 def at_hand(dataset: str, split: str) -> bool:
-    """Say whether a split can be read on this machine with no download: built in, or a file that is there.
-
-    >>> at_hand("mini-capitals", "test")
-    True
-    """
+    """Say whether a split can be read on this machine with no download: built in, or a file that is there."""
     manifest = load_dataset(dataset)
     path = _path(_entry(manifest, split))
     return manifest.builtin or (path is not None and path.is_file())
@@ -398,8 +356,6 @@ def check_questions(dataset: str, split: str, questions: Sequence[Question]) -> 
 
     >>> check_questions("mini-capitals", "test", load_questions("mini-capitals", "test"))
     'matches'
-    >>> check_questions("mini-capitals", "test", load_questions("mini-capitals", "test", limit=5))[:6]
-    '5 rows'
     """
     entry, number = _entry(load_dataset(dataset), split), len(questions)
     if difference := _difference(entry, questions):
@@ -430,12 +386,7 @@ def _entry(manifest: Dataset, split: str) -> Split:
 
 
 def _selected(rows: Iterable[Row], select: Selection) -> list[Row]:
-    """Take the rows that a manifest selects, in their order.
-
-    >>> rows = [{"id": name} for name in "aabbcd"]
-    >>> [row["id"] for row in _selected(rows, Selection(unique="id", sample=3))]
-    ['a', 'b', 'd']
-    """
+    """Take the rows that a manifest selects, in their order."""
     rows = list(rows)
     if select.unique is not None:
         rows = list({row[select.unique]: row for row in reversed(rows)}.values())[::-1]
@@ -485,14 +436,8 @@ def _ways(manifest: Dataset, entry: Split) -> str:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """Read the rows of a JSONL or CSV file, plain or gzipped, or of a parquet file.
-
-    Raises
-    ------
-    InputError
-        For another format, or a corrupt file, with the row.
-    """
-    name, rows = path.name.lower(), []
+    """Read the rows of a JSONL or CSV file, plain or gzipped, or of a parquet file; an error names the row."""
+    name, rows = path.name.lower(), list[Row]()
     if not name.endswith(FORMATS):
         raise InputError(f"{path}: not a file of rows; the formats are {', '.join(FORMATS)}")
     try:
@@ -502,8 +447,7 @@ def read_rows(path: Path) -> list[Row]:
             return [dict(row) for row in pq.read_table(path).to_pylist()]
         opened = gzip.open if name.endswith(".gz") else open
         with opened(path, "rt", encoding="utf-8-sig", newline="") as lines:
-            for row in _csv(lines) if ".csv" in name[-7:] else _jsonl(lines):
-                rows.append(row)
+            rows.extend(_csv(lines) if ".csv" in name[-7:] else _jsonl(lines))  # those before a fault too
     except (json.JSONDecodeError, RecursionError) as error:
         raise InputError(f"{path}, row {len(rows)}: not JSON: {error}") from None
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:

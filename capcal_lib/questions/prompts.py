@@ -33,31 +33,14 @@ def answer_messages(question: Question, style: PromptStyle) -> Messages:
 
 
 def verbalized_messages(question: Question, style: PromptStyle) -> Messages:
-    """Ask for the probability, between 0 and 1, of answering the question right (the question, not an answer to it).
-
-    >>> from capcal_lib.questions import Answer
-    >>> question = Question("q", "What is 6 × 7?", Answer("number", "42"))
-    >>> print(verbalized_messages(question, "short")[-1]["content"])
-    Question: What is 6 × 7?
-    <BLANKLINE>
-    How likely are you to answer the question correctly? Answer with a probability between 0.0 and 1.0.
-    """
+    """Ask for the probability, between 0 and 1, of answering the question right (the question, not an answer to it)."""
     prompts = load_prompts(style)
     shown = tuple((_filled(prompts.verbalized, asked), said) for asked, said in prompts.verbalized_examples)
     return _chat(shown, _filled(prompts.verbalized, question.text))
 
 
 def p_true_messages(question: Question, style: PromptStyle) -> Messages:
-    """Ask whether the model can answer the question, Yes or No.
-
-    >>> from capcal_lib.questions import Answer
-    >>> question = Question("q", "What is 6 × 7?", Answer("number", "42"))
-    >>> print(p_true_messages(question, "paper")[-1]["content"])
-    Question: What is 6 × 7?
-    <BLANKLINE>
-    Are you able to answer the question correctly?
-    Answer with only a single word: Yes or No.
-    """
+    """Ask whether the model can answer the question, Yes or No."""
     return _chat((), _filled(load_prompts(style).p_true, question.text))
 
 
@@ -71,29 +54,17 @@ def completion_text(messages: Messages) -> str:
 
 
 def completion_answer(said: str) -> str:
-    r"""Return what was said up to the next question, which a model that only completes text makes up itself.
-
-    >>> completion_answer(" 42\n\nQ: What is 6 × 8?\nA: 48")
-    '42'
-    """
+    """Return what was said up to the next question, which a model that only completes text makes up itself."""
     return said.partition("\nQ: ")[0].strip()
 
 
 def prompt_digest(messages: Messages) -> str:
-    """Return 16 hexadecimal digits that tell one prompt from another.
-
-    >>> prompt_digest(({"role": "user", "content": "What is 6 × 7?"},))
-    '35e01bf913c59e34'
-    """
+    """Return 16 hexadecimal digits that tell one prompt from another."""
     return _digest(messages)
 
 
 def template_digest(style: PromptStyle) -> str:
-    """Return 16 hexadecimal digits that change whenever the wording of an answer prompt changes.
-
-    >>> template_digest("short") == template_digest("paper")
-    False
-    """
+    """Return 16 hexadecimal digits that change whenever the wording of an answer prompt changes."""
     prompts = load_prompts(style)
     parts: list[object] = [part for part in (prompts.instructions, prompts.examples) if part]
     if prompts.completion:
