@@ -379,48 +379,6 @@ def strictness(table: pd.DataFrame) -> Figure:
     return _done(figure)
 
 
-def learning(sizes: pd.DataFrame, labels: pd.DataFrame) -> Figure:
-    """Draw what ``generalisation.size_curve`` and ``label_curve`` hold: score against what a probe is trained on."""
-    with _style():
-        figure, grid = plt.subplots(1, 2, figsize=(9, 3.2), sharey=True, layout="constrained")
-        for axes, table, column in zip(grid, (sizes, labels), ("questions", "k_train"), strict=True):
-            if table.empty:
-                axes.set_axis_off()
-                _say(axes, NO_SAMPLES)
-                continue
-            axes.fill_between(
-                table[column], table["lowest"], table["highest"], color=PALETTE[0], alpha=0.2, linewidth=0
-            )
-            axes.plot(table[column], table["brier"], marker="o", color=PALETTE[0])
-            axes.set(xscale="log", xlabel=f"training {column}" if column == "questions" else "samples a question")
-            axes.set_xticks(table[column], table[column].astype(str))
-            axes.minorticks_off()
-        grid[0].set_ylabel("corrected capability Brier")
-        _mark(figure, sizes)
-    return _done(figure)
-
-
-def differences(table: pd.DataFrame, *, reference: str) -> Figure:
-    """Draw what ``contests.hold`` holds: each score less that of the reference, with its paired interval."""
-    names = list(dict.fromkeys(table.get("data set", [])))
-    predictors = [name for name in dict.fromkeys(table.get("predictor", [])) if name != reference][::-1]
-    places = np.arange(len(predictors))
-    with _style():
-        figure, panels = _grid(len(names), width=2.6, height=0.3 * len(predictors) + 1, sharey=True)
-        for axes, name in zip(panels, names, strict=True):
-            rows = table[table["data set"] == name].set_index("predictor").reindex(predictors)
-            better, worse = rows["difference high"] < 0, rows["difference low"] > 0
-            colors = [PALETTE[2] if a else PALETTE[5] if b else MUTED for a, b in zip(better, worse, strict=True)]
-            axes.hlines(places, rows["difference low"], rows["difference high"], colors=colors, linewidth=2)
-            axes.scatter(rows["difference"], places, color=colors, s=22, zorder=3)
-            axes.axvline(0, color=INK, linewidth=0.8, zorder=0)
-            axes.set_yticks(places, predictors)
-            axes.set_title(name)
-        figure.supxlabel(f"Brier score less that of: {reference}", fontsize="medium")
-        _mark(figure, table)
-    return _done(figure)
-
-
 def convergence(table: pd.DataFrame, z: Sequence[float]) -> Figure:
     """Draw what ``convergence.convergence`` and ``z_scores`` hold: estimates of mu against its exact value."""
     with _style():

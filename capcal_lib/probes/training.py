@@ -4,7 +4,7 @@
 prompt says nothing of another, so that training and evaluation runs go together by their style.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -22,13 +22,14 @@ from capcal_lib.metrics.validation import Floats
 from capcal_lib.probes.coordinates import FILE as COORDINATES
 from capcal_lib.probes.coordinates import read_coordinates
 from capcal_lib.probes.features import FEATURES, read_features
+from capcal_lib.probes.kernel import KernelProbe
 from capcal_lib.probes.linear import LinearProbe
 from capcal_lib.probes.sgd import PaperProbe, paper_recipe_probe
 from capcal_lib.probes.stacked import BLOCKS, StackedProbe
 from capcal_lib.probes.tuned import tuned_probe
 from capcal_lib.sampling.store import differences, find_run, read_record
 
-Recipe = Literal["tuned", "paper", "stacked"]
+Recipe = Literal["tuned", "paper", "kernel", "stacked"]
 _SAME = ("weights", "dtype", "prompt_template", "chat_template")  # in runs whose hidden states are of one kind
 
 
@@ -38,7 +39,7 @@ class TrainedProbe:
 
     run: Path
     recipe: Recipe
-    probe: LinearProbe | PaperProbe | StackedProbe
+    probe: LinearProbe | PaperProbe | KernelProbe | StackedProbe
     out_of_fold: "pd.Series[float]"  # by question_id: what is predicted for a training question without its help
 
     @property
@@ -57,12 +58,15 @@ class TrainedProbe:
         Parameters
         ----------
         features
-            (n_questions, hidden_size), the hidden states' mean over layers; of a stacked probe its blocks of them.
+            (n_questions, hidden_size), the hidden states' mean over layers; of a kernel or a stacked probe its
+            blocks of them.
         split
             Which of the five splits of the paper's recipe; nothing to other probes.
         """
         if isinstance(self.probe, PaperProbe):
             return self.probe.predict(features, split=split)
+        if isinstance(self.probe, KernelProbe):
+            return self.probe.predict(_all_layers(features))
         return self.probe.predict(features)
 
 
@@ -107,13 +111,14 @@ def train(run: Path, *, recipe: Recipe = "tuned") -> TrainedProbe:
     ----------
     recipe
         ``tuned``: linear, its decay chosen by cross-validation; ``paper``: linear, as the paper trains it, on five
-        splits; ``stacked``: linear and kernel probes on all layers, weighed by cross-validation.
+        splits; ``kernel``: kernel ridge regression on all layers; ``stacked``: linear and kernel probes on all
+        layers, weighed by cross-validation.
 
     Raises
     ------
     InputError
-        As ``training_data``; for an unknown recipe or too few questions; for ``stacked``, where the run's coordinates
-        are not kept.
+        As ``training_data``; for an unknown recipe or too few questions; for ``kernel`` and ``stacked``, where the
+        run's coordinates are not kept.
 
     Examples
     --------
@@ -133,13 +138,15 @@ def train(run: Path, *, recipe: Recipe = "tuned") -> TrainedProbe:
 def _train(run: Path, recipe: Recipe, written: tuple[int, ...]) -> TrainedProbe:  # noqa: ARG001
     questions, features = training_data(run)
     correct, total = questions["correct"], questions["total"]
-    probe: LinearProbe | PaperProbe | StackedProbe
+    probe: LinearProbe | PaperProbe | KernelProbe | StackedProbe
     if recipe == "tuned":
         probe = tuned_probe(features, correct, total)
     elif recipe == "paper":
         probe = paper_recipe_probe(features, correct, total)
+    elif recipe == "kernel":
+        probe = KernelProbe().fit(_all_layers(stacked_blocks(run, questions.index)), correct, total)
     else:
-        probe = StackedProbe().fit(stacked_blocks(run, list(questions.index)), correct, total)
+        probe = StackedProbe().fit(stacked_blocks(run, questions.index), correct, total)
     return TrainedProbe(run, recipe, probe, pd.Series(probe.out_of_fold, questions.index))
 
 
@@ -168,8 +175,8 @@ def predict(
     -------
     DataFrame
         Indexed by (dataset, question_id), a column a training set, such as ``Probe (TriviaQA)``: predictions in
-        [0, 1]. NaN where the two runs were asked in another style of prompt, and, for ``stacked``, where their
-        coordinates lie along other directions: those of a data set follow its own training split.
+        [0, 1]. NaN where the two runs were asked in another style of prompt, and, for ``kernel`` and ``stacked``,
+        where their coordinates lie along other directions: those of a data set follow its own training split.
 
     Raises
     ------
@@ -194,7 +201,7 @@ def predict(
         for source, trained_on in training:
             if not _same_style(trained_on, run):
                 continue
-            if recipe != "stacked":
+            if recipe in ("tuned", "paper"):
                 table[source.probe] = train(trained_on, recipe=recipe).predict(features, split=split)
             elif _directions(trained_on) is not None and _directions(trained_on) == _directions(run):
                 table[source.probe] = train(trained_on, recipe=recipe).predict(stacked_blocks(run, ids))
@@ -206,7 +213,7 @@ def predict(
 
 
 def stacked_blocks(run: Path, question_ids: Iterable[str]) -> dict[str, npt.NDArray[np.float32]]:
-    """Return what a stacked probe reads of questions of a run, in their order.
+    """Return what a kernel or a stacked probe reads of questions of a run, in their order.
 
     Raises
     ------
@@ -221,6 +228,11 @@ def stacked_blocks(run: Path, question_ids: Iterable[str]) -> dict[str, npt.NDAr
     if any((rows < 0).any() for rows in places):
         raise InputError(f"{run}: some questions have no hidden states of all layers; run: capcal coordinates")
     return {name: matrix[rows] for name, (_, matrix), rows in zip(BLOCKS, blocks, places, strict=True)}
+
+
+def _all_layers(blocks: Mapping[str, npt.NDArray[np.float32]]) -> npt.NDArray[np.float32]:
+    """Put what is kept of the lower, middle and upper layers side by side."""
+    return np.hstack([blocks[name] for name in BLOCKS[1:]])
 
 
 def runs_for_probes(

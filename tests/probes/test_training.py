@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -107,12 +108,13 @@ def test_named_data_sets_are_predicted_alone() -> None:
     assert predict(RECORDED_RUNS, "gpt-oss-20b").empty
     with pytest.raises(InputError, match="unknown data set"):
         predict(RECORDED_RUNS, MODEL, datasets=["nothing"])
-    with pytest.raises(InputError, match="unknown recipe 'best'; known: paper, stacked, tuned"):
+    with pytest.raises(InputError, match="unknown recipe 'best'; known: kernel, paper, stacked, tuned"):
         train(find_run(RECORDED_RUNS, MODEL, SET, "train"), recipe="best")  # type: ignore[arg-type]
 
 
-def test_a_stacked_probe_predicts_its_own_data_set() -> None:
-    predicted = predict(RECORDED_RUNS, MODEL, datasets=[SET], recipe="stacked")
+@pytest.mark.parametrize("recipe", ["kernel", "stacked"])
+def test_a_probe_of_all_layers_predicts_its_own_data_set(recipe: Literal["kernel", "stacked"]) -> None:
+    predicted = predict(RECORDED_RUNS, MODEL, datasets=[SET], recipe=recipe)
     assert predicted[PROBE].between(0, 1).all()
     assert predicted.drop(columns=PROBE).isna().all(axis=None)
 
