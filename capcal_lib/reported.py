@@ -12,32 +12,32 @@ from capcal_lib.errors import InputError, unknown
 from capcal_lib.manifests import MANIFESTS, load_dataset
 
 FOLDER = MANIFESTS / "reported"
-TABLES = (
-    "main",
-    "mean_accuracy",
-    "consistency",
-    "mixing",
-    "passk_math500",
-    "passk_aime25",
-    "hyperparameters",
-    "sampling",
-)
 Source = Literal["paper", "reference code"]
-LATER_TABLES = (
-    "later_mean_accuracy",
-    "later_brier",
-    "later_ece",
-    "k_eval_curve",
-    "oracle_rc",
-    "passk_actual",
-    "budget",
-    "tokens",
-    "spearman",
-    "recalibrated",
-    "few_shot",
-    "temperature",
-    "temperature_accuracy",
-)
+TABLES = {
+    "main": "capability Brier score in [0, 1], lower is better (table 2)",
+    "mean_accuracy": "mean expected accuracy in [0, 1], higher is better (appendix B.3)",
+    "consistency": "capability Brier score of a vote over k = k_c samples (appendix C.3)",
+    "mixing": "capability Brier score of probes trained on one set and on two (appendix C.4)",
+    "passk_math500": "mean squared error of a simulated pass@k, lower is better (section 5.1)",
+    "passk_aime25": "the same on AIME25 (appendix D.1)",
+    "hyperparameters": "settings of the probes and sizes of the models (appendix C.2); method is the setting",
+    "sampling": "temperature and top_p (appendix B.2); method is the setting",
+}
+LATER_TABLES = {  # and the generations of samples that they come from
+    "later_mean_accuracy": "mean expected accuracy (G2, G3)",
+    "later_brier": "capability Brier score, some after isotonic recalibration (G3)",
+    "later_ece": "expected calibration error, ten bins (G3)",
+    "k_eval_curve": "capability Brier score by k = k_eval, median of subsamples (G1)",
+    "oracle_rc": "Oracle RC by the metric in setting (G2)",
+    "passk_actual": "pass@k of the data set (G1)",
+    "budget": "success rate at k = B samples a question (G1)",
+    "tokens": "mean completion tokens of a response, or of a confidence (G1)",
+    "spearman": "rank correlation of confidence and expected accuracy (G1)",
+    "recalibrated": "capability Brier score after isotonic regression on a training set (G1)",
+    "few_shot": "capability Brier score of verbalized confidence with examples (G1, G2)",
+    "temperature": "capability Brier score at a lower sampling temperature (G3)",
+    "temperature_accuracy": "mean expected accuracy by sampling temperature (G3)",
+}
 COLUMNS = ("table", "model", "method", "dataset", "k", "value")
 LATER_COLUMNS = ("table", "model", "method", "dataset", "k", "setting", "value", "generation", "source", "precision")
 KEY = ("table", "model", "method", "dataset", "k", "setting", "generation")
@@ -49,69 +49,22 @@ QUESTIONS = {"triviaqa": 1000, "simpleqa": 1000}  # of the paper, where it took 
 def load_reported(table: str | None = None, *, source: Source = "paper") -> pd.DataFrame:
     """Load what the paper prints, or what the authors' code repository adds to it, one number a row.
 
-    ===================  ================================================================  ==========================
-    table                value                                                             paper
-    ===================  ================================================================  ==========================
-    ``main``             capability Brier score in [0, 1], lower is better                 table 2
-    ``mean_accuracy``    mean expected accuracy in [0, 1], higher is better                appendix B.3
-    ``consistency``      capability Brier score of a vote over ``k`` = k_c samples         appendix C.3
-    ``mixing``           capability Brier score of probes trained on one set and on two    appendix C.4
-    ``passk_math500``    mean squared error of a simulated pass@``k``, lower is better     section 5.1
-    ``passk_aime25``     the same on AIME25                                                appendix D.1
-    ``hyperparameters``  settings of the probes and sizes of the models                    appendix C.2
-    ``sampling``         ``temperature`` and ``top_p``                                     appendix B.2
-    ===================  ================================================================  ==========================
+    ``TABLES`` and ``LATER_TABLES`` say what each table of the two sources holds; one call never returns both. A
+    learning rate names the data set whose training split the probe saw (``math500`` for MATH); feature standardization
+    is 0 or 1. The two settings that are words, mean pooling and the BCE loss, are the same for every model and left
+    out. The paper's column "Qwen-3B" is filed under ``qwen3-8b``, whose layers and hidden size it shows.
 
-    In the last two tables ``method`` holds the name of the setting. A learning rate names the data set whose
-    training split the probe saw (``math500`` for MATH); feature standardization is 0 or 1. The two settings that
-    are words there, mean pooling and the BCE loss, are the same for every model and are not in the table.
-    The paper's column "Qwen-3B" is filed under ``qwen3-8b``, whose layers and hidden size it shows.
+    The repository is that of the authors' code (commit 9088a5a and its public branches). They collected samples more
+    than once, and the numbers of one generation do not belong beside those of another: ``G1`` is the paper's; ``G2``
+    was collected again with the released scripts; ``G3`` has other AIME and MMLU questions, under names of their own
+    (``aime24-26``, ``mmlu-test-1000``), and one in-domain probe a data set.
 
-    The other source is the repository of the authors' code (commit 9088a5a and its public branches). The authors
-    collected samples more than once, and the numbers of one generation do not belong beside those of another:
-    ``G1`` is the paper's; ``G2`` was collected again with the released scripts; ``G3`` has other AIME and MMLU
-    questions, under names of their own (``aime24-26``, ``mmlu-test-1000``), and one in-domain probe a data set.
+    Returns columns ``table``, ``model``, ``method``, ``dataset`` (texts, empty where they do not apply), ``k``
+    (nullable Int64) and ``value`` (float64). The later numbers have also ``setting``, ``generation``, ``source`` (where
+    in the repository, and whether read off a figure) and ``precision``: the value is known to plus or minus this. No
+    two rows share everything but the value and what is said of it. A table is looked up by its name; None loads all.
+    Unknown names are refused, and files that are missing or not in this form.
 
-    ========================  ====================================================================  ==========
-    table                     value                                                                 generation
-    ========================  ====================================================================  ==========
-    ``later_mean_accuracy``   mean expected accuracy                                                G2, G3
-    ``later_brier``           capability Brier score, some after isotonic recalibration             G3
-    ``later_ece``             expected calibration error, ten bins                                  G3
-    ``k_eval_curve``          capability Brier score by ``k`` = k_eval, median of subsamples        G1
-    ``oracle_rc``             Oracle RC by the metric in ``setting``                                G2
-    ``passk_actual``          pass@``k`` of the data set                                            G1
-    ``budget``                success rate at ``k`` = B samples a question                          G1
-    ``tokens``                mean completion tokens of a response, or of a confidence              G1
-    ``spearman``              rank correlation of confidence and expected accuracy                  G1
-    ``recalibrated``          capability Brier score after isotonic regression on a training set    G1
-    ``few_shot``              capability Brier score of verbalized confidence with examples         G1, G2
-    ``temperature``           capability Brier score at a lower sampling temperature                G3
-    ``temperature_accuracy``  mean expected accuracy by sampling temperature                        G3
-    ========================  ====================================================================  ==========
-
-    Parameters
-    ----------
-    table
-        One of the source's names above; None loads all of them.
-    source
-        ``paper``, or ``reference code`` for the later numbers. One call never returns both.
-
-    Returns
-    -------
-    DataFrame
-        Columns ``table``, ``model``, ``method``, ``dataset`` (texts, empty where they do not apply), ``k``
-        (nullable Int64) and ``value`` (float64). The later numbers have also ``setting``, ``generation``,
-        ``source`` (where in the repository, and whether read off a figure) and ``precision``: the value is known
-        to plus or minus this. No two rows share everything but the value and what is said of it.
-
-    Raises
-    ------
-    InputError
-        For an unknown table or source, or a file that is missing or not in this form.
-
-    Examples
-    --------
     >>> main = load_reported("main").set_index(["model", "method", "dataset"])["value"]
     >>> float(main["gpt-oss-20b", "Probe (MATH)", "math500"])
     0.0267
@@ -256,27 +209,25 @@ def _read(path: Path) -> pd.DataFrame:
         ) from None
     except (ValueError, UnicodeDecodeError) as error:  # pandas' parser errors are ValueErrors
         raise InputError(f"{path}: not a readable CSV: {' '.join(str(error).split())}") from None
-    expected = LATER_COLUMNS if path.stem in LATER_TABLES else COLUMNS
-    if tuple(texts.columns) != expected:
-        raise InputError(f"{path}: the columns must be {', '.join(expected)}; got {', '.join(texts.columns)}")
-    numbers = {name: pd.to_numeric(texts[name], errors="coerce") for name in expected if name in ("value", "precision")}
-    ks = pd.to_numeric(texts["k"], errors="coerce")
-    not_whole = ~texts["k"].str.fullmatch(r"[0-9]*")
-    _refuse(path, texts["table"] != path.stem, texts["table"], f"the table must be {path.stem!r}")
-    _refuse(path, not_whole, texts["k"], "k must be a whole number or empty")
-    for name, found in numbers.items():
-        _refuse(path, ~np.isfinite(found), texts[name], f"{name} must be a number")
-    for name in set(expected) & {"generation", "source"}:
-        _refuse(path, texts[name] == "", texts[name], f"the {name} must be given")
-    key = [name for name in KEY if name in expected]
-    _refuse(
-        path, texts.duplicated(key), texts["method"], f"another line has the same {', '.join(key[:-1])} and {key[-1]}"
-    )
-    return texts.assign(k=ks.astype("Int64"), **{name: found.astype("float64") for name, found in numbers.items()})
-
-
-def _refuse(path: Path, wrong: "pd.Series[bool]", texts: "pd.Series[str]", what: str) -> None:
-    """Name the first wrong line of a file, if there is one."""
-    if wrong.any():
-        row = int(wrong.to_numpy().argmax())
-        raise InputError(f"{path}, line {row + 2}: {what}; got {texts.iloc[row]!r}")
+    columns = LATER_COLUMNS if path.stem in LATER_TABLES else COLUMNS
+    if tuple(texts.columns) != columns:
+        raise InputError(f"{path}: the columns must be {', '.join(columns)}; got {', '.join(texts.columns)}")
+    numbers = {name: pd.to_numeric(texts[name], errors="coerce") for name in columns if name in ("value", "precision")}
+    key = [name for name in KEY if name in columns]
+    faults = [
+        ("table", texts["table"] != path.stem, f"the table must be {path.stem!r}"),
+        ("k", ~texts["k"].str.fullmatch(r"[0-9]*"), "k must be a whole number or empty"),
+        *((name, ~np.isfinite(found), f"{name} must be a number") for name, found in numbers.items()),
+        *(
+            (name, texts[name] == "", f"the {name} must be given")
+            for name in ("generation", "source")
+            if name in columns
+        ),
+        ("method", texts.duplicated(key), f"another line has the same {', '.join(key[:-1])} and {key[-1]}"),
+    ]
+    for name, wrong, what in faults:
+        if wrong.any():
+            row = int(wrong.to_numpy().argmax())
+            raise InputError(f"{path}, line {row + 2}: {what}; got {texts[name].iloc[row]!r}")
+    ks = pd.to_numeric(texts["k"], errors="coerce").astype("Int64")
+    return texts.assign(k=ks, **{name: found.astype("float64") for name, found in numbers.items()})
