@@ -7,265 +7,537 @@
 # ---
 
 # %% [markdown]
-# # The paper's four claims on small models
+# # Do the paper's four claims hold on small models?
 #
-# Puts what the paper concludes in its sections 4.3.2, 5.1 and 5.2 to every model that has recorded runs here. The
-# paper's models have 7 to 21 billion parameters; these have far fewer.
-#
-# - **You will learn** which of the claims hold on small models, which go the other way, and where the data cannot tell.
-# - **You need** nothing but this repository: no GPU, no network. It takes less than a minute.
+# This page puts the conclusions of the paper's sections 4.3.2, 5.1 and 5.2 to every model with recorded runs, all far
+# smaller than the paper's, and to the paper's own printed numbers, and counts what is supported.
 
-# %% tags=["parameters"]
-model: str = "smollm2-135m"  # one of `capcal models`
-store: str = "runs/recorded"  # run store, from the root
+# %% tags=["parameters", "hide-input"]
+model: str = "smollm2-135m"  # one of `capcal models`; all are shown
+store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
-seed: int = 0  # of all that is drawn here
+seed: int = 0  # of the intervals and of the drawn responses
 
-# %%
-from capcal_lib.book import figures, findings, notebook
-from capcal_lib.results import status, tables
-from capcal_lib.results.evaluation import load_answers
+# %% tags=["hide-input"]
+import warnings
+from functools import cache
 
-study = notebook.open_study(globals())
-study
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from capcal_lib.applications import (
+    allocate,
+    fit_concentration,
+    pass_at_k,
+    simulate_pass_at_k,
+    success_terms,
+)
+from capcal_lib.book import notebook, style, tables
+from capcal_lib.confidence.consistency import read_answers, vote_terms
+from capcal_lib.manifests import load_dataset, load_model, model_names
+from capcal_lib.metrics import FewQuestionsWarning, mean_interval
 
-# %% [markdown]
-# ## What is compared
-#
-# This page is about all measured runs, whichever model it is opened with. Simulated models take no part: their answers
-# follow from what was put into them.
+# %% tags=["hide-input"]
+from capcal_lib.probes import nearest_probes, predict, train, training_data
+from capcal_lib.probes.training import runs_for_probes
+from capcal_lib.reported import load_reported
+from capcal_lib.results import (
+    brier_terms,
+    describe_runs,
+    load_results,
+    subjects,
+)
+from scipy.stats import ttest_1samp
 
-# %%
-runs = [
-    one
-    for each in study.everyone()
-    for one in each.evaluations
-    if one.evidence == "measured"
+notebook.check_parameters(globals())
+style.set_style()
+warnings.simplefilter("ignore", FewQuestionsWarning)  # they stay cautious
+rng = np.random.default_rng(seed)
+runs = notebook.open_store(store)
+
+# %% tags=["hide-input"]
+described = {
+    name: describe_runs(runs, name, k_eval=k_eval) for name in model_names()
+}
+real = [
+    name
+    for name, data in described.items()
+    if "measured" in set(data["evidence"])
 ]
-answers = [load_answers(study.store, one) for one in runs]
+none = {"runs": "No model of this store has measured samples."}
+notebook.about(model, described[model], lacking={} if real else none)
 
-# %% label="findings-runs" paper=["section-4.3.1"] evidence=["measured"] reads=["verdicts"]
-overview = [
-    tables.overview([one], study.rng).assign(
-        model=one.model.title, remarks="; ".join(one.remarks())
-    )
-    for one in runs
-]
-facts = ["model", "data set", "prompts", "questions", "each", "mean mu_hat"]
-tables.show(
-    tables.stack(overview).reindex(columns=[*facts, "remarks", "evidence"]),
-    "The measured runs.",
+# %% tags=["hide-input"]
+OWN = "In-distribution probe > Uniform random"
+OTHER = "Other probe > Uniform random"
+ASKING = "Probe > asking"
+VOTES = "Probe > response consistency"
+ASKED = {
+    "Verbalized confidence": "Verbalized > Uniform random",
+    "P(True)": "P(True) > Uniform random",
+}
+PASS = {who: f"pass@k: {who} > constant" for who in ("probe", "asked")}
+PASS["RC"] = "pass@k: probe > Oracle RC"
+BUDGET = {who: f"Budget: {who} > even" for who in ("probe", "asked")}
+BUDGET["RC"] = "Budget: probe > Oracle RC"
+ROWS = [OWN, OTHER, ASKING, *ASKED.values(), VOTES]  # of claims 1, 1, 1, 2, ...
+ROWS += [*(PASS[who] for who in ("probe", "RC", "asked"))]
+ROWS += [*(BUDGET[who] for who in ("probe", "RC", "asked"))]
+CLAIMS = dict(zip(ROWS, (1, 1, 1, 2, 2, 3, *[4] * 6), strict=True))
+VERDICTS = ["supported", "inconclusive", "reversed"]
+PRINTED = "printed"
+COLUMNS = ["comparison", "method", "rival", "at"]
+
+
+# %% tags=["hide-input"]
+def load_recipe(name, recipe):
+    """Load a model's results with the predictions of one kind of probe."""
+    results = load_results(runs, name, k_eval=k_eval).query("total > 1")
+    probes = predict(runs, name, recipe=recipe)
+    return results.join(probes)
+
+
+def concentrations(name, recipe, columns):
+    """Fit how sure each probe is, on its own training questions."""
+    fitted = {}
+    for source, run in runs_for_probes(runs, name, lambda d: d.training_split):
+        if source.probe in columns:
+            counts, _ = training_data(run)
+            said = train(run, recipe=recipe).out_of_fold
+            fitted[source.probe] = fit_concentration(said, **counts)
+    return fitted
+
+
+@cache
+def held_out_votes(run):
+    """Score response consistency by votes of ten held-out samples."""
+    answers = read_answers(run, k=k_eval)
+    votes = vote_terms(answers, 10).groupby("row")["disjoint"].mean()
+    return votes.set_axis(answers.question_ids[votes.index])
+
+
+# %% tags=["hide-input"]
+def score_pairs(names, dataset):
+    """List what claims 1 to 3 compare on a data set: method and rival."""
+    near = nearest_probes(names, dataset)
+    for name in names:
+        if far := style.shift(name, dataset):
+            row = OWN if far == style.IN_DISTRIBUTION else OTHER
+            yield row, name, "Uniform random"
+        if name in ASKED:
+            yield ASKED[name], name, "Uniform random"
+        if name in (*ASKED, "Response consistency"):
+            row = ASKING if name in ASKED else VOTES
+            yield from ((row, probe, name) for probe in near)
+
+
+# %% tags=["hide-input"]
+def pass_gains(s, nu, c, n, k):
+    """Return squared errors saved: over a constant, and over Oracle RC."""
+    said = simulate_pass_at_k(s, [k], concentration=nu)[:, 0]
+    actual = pd.Series(pass_at_k(c, n, [k])[:, 0], c.index)
+    constant = (actual.sum() - actual) / (actual.count() - 1)  # the others'
+    saved = (constant - actual) ** 2 - (said - actual) ** 2
+    # Oracle RC knows one response; both are judged by the n - 1 others.
+    right = pass_at_k(np.maximum(c - 1, 0), n - 1, [k])[:, 0]
+    wrong = pass_at_k(np.minimum(c, n - 1), n - 1, [k])[:, 0]
+    if_right = (1 - right) ** 2 - (said - right) ** 2
+    if_wrong = wrong**2 - (said - wrong) ** 2
+    return saved, c / n * if_right + (1 - c / n) * if_wrong
+
+
+# %% tags=["hide-input"]
+def budget_gains(s, nu, c, n, each, draws=20):
+    """Return questions gained: over even spending, and over Oracle RC."""
+    budget = each * len(n)
+    spent = allocate(s, budget, max_per_question=n - 1, concentration=nu)
+    even = success_terms(np.minimum(each, n), c, n)
+    over_even = success_terms(spent, c, n) - even
+    over_rc = np.zeros(len(n))
+    for _ in range(draws):  # of the response that Oracle RC knows
+        known = rng.random(len(n)) < c / n
+        left = c - known, n - 1
+        oracle = allocate(known * 1.0, budget, max_per_question=n - 1)
+        gained = success_terms(spent, *left) - success_terms(oracle, *left)
+        over_rc += gained / draws
+    return pd.Series(over_even, c.index), pd.Series(over_rc, c.index)
+
+
+# %% tags=["hide-input"]
+def applied_gains(own, name, nu):
+    """Make the comparisons of claim 4 for one confidence on a data set."""
+    own = own.dropna(subset=[name])
+    who = "probe" if name.startswith("Probe") else "asked"
+    s, c, n = own[name], own["correct"], own["total"]
+    for k in (4, 16, 64):
+        if k < n.max():
+            saved = pass_gains(s, nu, c, n, k)
+            yield PASS[who], name, "constant", f"k = {k}", saved[0]
+            if who == "probe":
+                yield PASS["RC"], name, "Oracle RC", f"k = {k}", saved[1]
+    for each in (1, 2, 4):
+        gained = budget_gains(s, nu, c, n, each)
+        yield BUDGET[who], name, "even", f"B = {each}", gained[0]
+        if who == "probe":
+            yield BUDGET["RC"], name, "Oracle RC", f"B = {each}", gained[1]
+
+
+# %% tags=["hide-input"]
+def judge(gain, clusters):
+    """Give a mean gain its interval, p-value and verdict."""
+    there = gain.notna()
+    gain, clusters = gain[there], clusters[gain.index[there]]
+    draw = np.random.default_rng(seed)
+    mean = mean_interval(gain, rng=draw, clusters=clusters)
+    sums = gain.groupby(clusters).sum()
+    p = ttest_1samp(sums, 0).pvalue if sums.std() > 0 else 1.0
+    sign = int(mean.low > 0) - int(mean.high < 0)
+    return {**mean._asdict(), "p": p, "verdict": VERDICTS[1 - sign]}
+
+
+# %% tags=["hide-input"]
+def all_gains(dataset, own, votes, nu):
+    """Make every comparison on one data set: what is compared, and gains."""
+    terms = brier_terms(own).droplevel("dataset")
+    terms["Response consistency"] = votes
+    terms = terms.dropna(axis="columns", how="all").set_axis(own.index)
+    for row, name, rival in score_pairs(list(terms), dataset):
+        yield row, name, rival, "", terms[rival] - terms[name]
+    asked = [name for name in ASKED if name in terms]
+    for name in [*nearest_probes(list(terms), dataset), *asked]:
+        yield from applied_gains(own, name, nu.get(name))
+
+
+# %% tags=["hide-input"]
+loaded = {
+    (name, recipe): load_recipe(name, recipe)
+    for name in real
+    for recipe in ("tuned", "stacked")
+}
+found = []
+for (name, recipe), results in loaded.items():
+    nu = concentrations(name, recipe, results.dropna(axis=1, how="all"))
+    groups = subjects(results)
+    for dataset, run in described[name]["run"].items():
+        own, votes = results.loc[[dataset]], held_out_votes(run)
+        for *what, gain in all_gains(dataset, own, votes, nu):
+            if recipe == "tuned" or what[1].startswith("Probe"):
+                about = dict(zip(COLUMNS, what, strict=True))
+                about |= {"model": name, "dataset": dataset}
+                about |= {"source": f"{recipe} probe"}
+                found.append(about | judge(gain, groups))
+
+
+# %% tags=["hide-input"]
+scores = load_reported("main"), load_reported("consistency").query("k == 10")
+printed = []
+for (name, dataset), own in pd.concat(scores).groupby(["model", "dataset"]):
+    value = own.set_index("method")["value"]
+    for row, method, rival in score_pairs(list(value.index), dataset):
+        gain = value[rival] - value[method]
+        printed.append((row, method, rival, "", name, dataset, gain))
+
+# %% tags=["hide-input"]
+probe, even = "Probe (MATH)", "Uniform allocation"
+said = next(iter(ASKED))
+applied = {
+    "k": [(PASS["RC"], probe, "Oracle RC")],
+    "B": [(BUDGET["probe"], probe, even), (BUDGET["asked"], said, even)],
+}
+applied["B"].append((BUDGET["RC"], probe, "Oracle RC"))
+errors = [load_reported(f"passk_{name}") for name in ("math500", "aime25")]
+errors = pd.concat(errors).query("k > 1")
+solved = load_reported("budget", source="reference code").query("k <= 4")
+both = {"k": errors.assign(value=-errors["value"]), "B": solved}
+
+# %% tags=["hide-input"]
+for letter, table in both.items():
+    keys = ["k", "model", "dataset"]
+    wide = table.pivot(index=keys, columns="method", values="value")
+    for (k, *about), value in wide.iterrows():
+        for row, method, rival in applied[letter]:
+            gain = value[method] - value[rival]
+            printed.append(
+                (row, method, rival, f"{letter} = {k}", *about, gain)
+            )
+names = [*COLUMNS, "model", "dataset", "estimate"]
+reported = pd.DataFrame(printed, columns=names).round({"estimate": 4})
+sign = np.sign(reported["estimate"]).astype(int)
+reported["verdict"] = [VERDICTS[1 - each] for each in sign]
+names += ["low", "high", "p", "verdict", "source"]
+rows = [pd.DataFrame(found, columns=names), reported.assign(source=PRINTED)]
+every = pd.concat(rows, ignore_index=True)
+
+
+# %% tags=["hide-input"]
+def holm(p):
+    """Adjust p-values for how many there are: from the smallest upwards."""
+    adjusted = p.sort_values() * np.arange(len(p), 0, -1)
+    return adjusted.cummax().clip(upper=1)
+
+
+def spell(verdicts):
+    """Count verdicts: supported / inconclusive / reversed."""
+    return " / ".join(str((verdicts == each).sum()) for each in VERDICTS)
+
+
+# %% tags=["remove-cell"]
+measured = every[every["source"] != PRINTED].copy()
+measured["adjusted"] = holm(measured["p"])
+sure = measured["verdict"].where(measured["adjusted"] < 0.05, VERDICTS[1])
+notebook.glue(
+    made=len(measured),
+    runs=len(measured[["model", "dataset"]].drop_duplicates()),
+    by_chance=len(measured) / 20,
+)
+notebook.glue(
+    supported=int((measured["verdict"] == "supported").sum()),
+    reversed=int((measured["verdict"] == "reversed").sum()),
+    sure=int((sure == "supported").sum()),
+    sure_reversed=int((sure == "reversed").sum()),
 )
 
 # %% [markdown]
-# Every comparison stays within one row of this table: one model, one data set, one form of prompt, the same questions
-# and samples. It is a difference so taken that the claim says it is below zero, with a 95 % interval over questions. The
-# claim *holds* where the whole interval is below zero, goes *the other way* where it is above, and *cannot be told*
-# where it holds zero. Counts add up over data sets, and the forms of prompt are kept apart, because the same model asked
-# in another form is another experiment.
-#
-# The paper's printed numbers are put to the same comparisons. They have no intervals, so that any difference in print
-# counts.
-#
-# Training splits are recorded as well: a probe learns from them. The table below says how each run was drawn. A dash
-# stands where the samples are older than the record of times; elsewhere the machine was doing other work too, so that
-# the rates are a lower bound of what it can do. The layers multiply in float32 where
-# nothing else is said.
+# Of {glue:text}`made` comparisons on {glue:text}`runs` pairs of a model and a data set, {glue:text}`supported` support the
+# paper and {glue:text}`reversed` contradict it, each by its own 95 % interval. Without any difference anywhere about
+# {glue:text}`by_chance:.0f` would seem to do one or the other. With the chance of a single false verdict among all of them
+# held to 5 %, {glue:text}`sure` still support it and {glue:text}`sure_reversed` contradict it.
 
-# %% tags=["scroll-output"] label="recorded-runs" paper=["section-4.3.1"] evidence=["measured"] reads=["samples"]
+# %% mystnb={"figure": {"caption": "Share of the comparisons of each row that support the paper, are inconclusive, or are reversed. Measured: by 95 % intervals, with two kinds of probe; right: by the sign of the difference of printed numbers (budgets: read off a figure).", "name": "fig-four-claims"}, "image": {"alt": "Three panels of horizontal bars with a row for each of twelve comparisons. The rows of claims 1 and 3 are nearly all supported; those of claim 2 are mixed; those of claim 4 are mostly supported or inconclusive for the probe and reversed where the model was asked."}} paper=["section-4.3.2", "section-5.1", "section-5.2"] evidence=["measured", "reported", "read off"] reads=["verdicts", "samples", "confidences", "features", "main", "consistency", "passk_math500", "passk_aime25", "budget"] tags=["hide-input"]
+drawn = every.assign(
+    row=pd.Categorical(every["comparison"], ROWS, ordered=True)
+)
+colors = ["#be123c", style.GRID, "#0f766e"]
+grid = sns.displot(
+    drawn,
+    y="row",
+    hue="verdict",
+    hue_order=VERDICTS[::-1],
+    palette=colors,
+    col="source",
+    multiple="fill",
+    shrink=0.8,
+    alpha=1,
+)
+grid.set(xlabel="", ylabel="", xticks=[0, 0.5, 1]).set_titles("{col_name}")
+grid.figure.set(layout_engine="constrained", size_inches=(style.WIDTH, 4.6))
+sns.move_legend(grid, "outside lower center", ncols=3, title="")
+
+# %% label="findings-claims" paper=["section-4.3.2", "section-5.1", "section-5.2"] evidence=["measured", "reported", "read off"] reads=["verdicts", "samples", "confidences", "features", "main", "consistency", "passk_math500", "passk_aime25", "budget"] tags=["hide-input"]
+counted = every.pivot_table(
+    index="comparison", columns="source", values="verdict", aggfunc=spell
+).reindex(index=ROWS)
+counted = counted.reindex(columns=["tuned probe", "stacked probe", PRINTED])
+counted["after Holm"] = sure.groupby(measured["comparison"]).agg(spell)
+counted.insert(0, "claim", counted.index.map(CLAIMS))
 tables.show(
-    status.how_made(study.store),
-    "How the runs were drawn.",
-    **{"tokens/s": "{:,.0f}"},
+    counted,
+    "Comparisons that are supported / inconclusive / reversed.",
+    evidence=["measured", "reported", "read off"],
+)
+
+
+# %% tags=["remove-cell"]
+def count(row, verdict=None, own=None):
+    """Count measured comparisons of a row, in-distribution or not."""
+    of = measured[measured["comparison"] == row]
+    if own is not None:
+        far = map(style.shift, of["method"], of["dataset"])
+        of = of[(pd.Series(far, of.index) == style.IN_DISTRIBUTION) == own]
+    return int((of["verdict"] == verdict).sum()) if verdict else len(of)
+
+
+# %% tags=["remove-cell"]
+notebook.glue(
+    own=count(OWN, "supported"),
+    own_all=count(OWN),
+    other=count(OTHER, "supported"),
+    other_not=count(OTHER, "reversed"),
+    other_all=count(OTHER),
+    asking=count(ASKING, "supported"),
+    asking_all=count(ASKING),
+    votes=count(VOTES, "supported"),
+    votes_not=count(VOTES, "reversed"),
+    votes_all=count(VOTES),
+)
+said, yes = ASKED.values()
+notebook.glue(
+    said=count(said, "supported"),
+    said_not=count(said, "reversed"),
+    yes=count(yes, "supported"),
+    yes_not=count(yes, "reversed"),
+    asked_all=count(said),
+)
+
+# %% tags=["remove-cell"]
+near, rc = PASS["probe"], PASS["RC"]
+notebook.glue(
+    near=count(near, "supported", own=True),
+    near_not=count(near, "reversed", own=True),
+    near_all=count(near, own=True),
+    rc=count(rc, "supported", own=True),
+    rc_not=count(rc, "reversed", own=True),
+)
+notebook.glue(
+    far=count(near, "supported", own=False),
+    far_not=count(near, "reversed", own=False),
+    far_all=count(near, own=False),
+    told=count(PASS["asked"], "supported"),
+    told_not=count(PASS["asked"], "reversed"),
+    told_all=count(PASS["asked"]),
+)
+
+# %% tags=["remove-cell"]
+notebook.glue(
+    spent=count(BUDGET["probe"], "supported"),
+    spent_not=count(BUDGET["probe"], "reversed"),
+    spent_all=count(BUDGET["probe"]),
+    paid_not=count(BUDGET["asked"], "reversed"),
+    paid_all=count(BUDGET["asked"]),
 )
 
 # %% [markdown]
-# ## The counts
+# **Claim 1, a probe has the best cost-performance: supported in-distribution.** A probe writes no token. Trained on the
+# data set's own training split, it is better than *Uniform random* in {glue:text}`own` of {glue:text}`own_all` comparisons;
+# trained on another data set in {glue:text}`other` of {glue:text}`other_all`, and worse in {glue:text}`other_not`. The nearest
+# probe is better than asking the model, for a verbalized confidence or P(True), in {glue:text}`asking` of
+# {glue:text}`asking_all`. But *Uniform random* is easily beaten: where a model mostly fails, a constant near its mean
+# accuracy does it.
 #
-# Each comparison has one of the three verdicts; they are counted by claim, model and form of prompt.
+# **Claim 2, what asking is worth depends on the model: supported.** Verbalized confidence is better than *Uniform random*
+# on {glue:text}`said` of {glue:text}`asked_all` data sets and worse on {glue:text}`said_not`; P(True) is better on
+# {glue:text}`yes` and worse on {glue:text}`yes_not`. Here a row that is mixed is what the paper says.
+#
+# **Claim 3, response consistency is costly: supported.** For ten times the tokens of a response it is better than the
+# nearest probe in {glue:text}`votes_not` of {glue:text}`votes_all` comparisons, and worse in {glue:text}`votes`.
+#
+# **Claim 4, a confidence helps to predict pass@k and to spend a budget: supported for pass@k by in-distribution probes;
+# inconclusive for budgets.** In-distribution probes predict pass@k better than a constant in {glue:text}`near` of
+# {glue:text}`near_all` comparisons and worse in {glue:text}`near_not`, and better than Oracle RC in {glue:text}`rc`, worse in
+# {glue:text}`rc_not`. Other probes do better than a constant in {glue:text}`far` of {glue:text}`far_all` and worse in
+# {glue:text}`far_not`; confidences that the model was asked for do better in {glue:text}`told` of {glue:text}`told_all` and
+# worse in {glue:text}`told_not`. A budget divided by a probe solves more questions than an even one in {glue:text}`spent` of {glue:text}`spent_all`
+# comparisons and fewer in {glue:text}`spent_not`; one divided by asking solves fewer in {glue:text}`paid_not` of
+# {glue:text}`paid_all`.
+#
+# ## How a comparison is judged
+#
+# Every comparison stays within one model, one data set, the same questions and the same samples. A question's *gain* is
+# how much better the method does on it than its rival: here, how much lower its squared error is.
 
 # %%
-measured = findings.gather(
-    findings.comparisons(one, said, study.rng)
-    for one, said in zip(runs, answers, strict=True)
-)
-every = findings.gather([measured, findings.reported_comparisons()])
-verdicts = findings.tally(every)
-
-# %% mystnb={"figure": {"caption": "Comparisons of each claim (rows) that hold, cannot be told, or go the other way, for every model and form of prompt (columns). Measured: by 95 % intervals; reported: by the printed numbers alone.", "name": "fig-findings"}} paper=["section-4.3.2", "section-5.1", "section-5.2"] evidence=["measured", "reported"] reads=["verdicts", "samples", "confidences", "features", "main", "consistency", "passk_math500", "passk_aime25", "budget"]
-figures.findings(verdicts)
-
-# %%
-sure = len(measured) and int((measured["verdict"] != findings.OPEN).sum())
-notebook.glue(runs=len(runs), made=len(measured), sure=sure)
-notebook.glue(by_chance=len(measured) / 20)
+# needs runs
+one = measured[measured["comparison"] == OWN].iloc[0]
+own = loaded[one["model"], "tuned"].loc[[one["dataset"]]]
+terms = brier_terms(own)
+gain = terms["Uniform random"] - terms[one["method"]]
 
 # %% [markdown]
-# {glue:text}`made` comparisons were made on {glue:text}`runs` runs, and {glue:text}`sure` can be told. If no method
-# differed from any other, about {glue:text}`by_chance:.0f` would still seem to. Several $k$ or budgets on one run are not
-# independent of each other either. Read the pattern, and not a single cell.
-#
-# ## Claim 1: a probe has the best cost-performance
-#
-# A probe writes no token. What it has to beat at its cost is guessing: *Uniform random*, and it should do so at home
-# (*own probe*, trained on the data set's training split) and away. To be best at any cost it must also score below all
-# that write tokens. There the probe is the one whose training set is nearest, which no score has chosen; the row shows
-# the rival that scores best, with the verdict on all of them.
+# The interval of the mean gain is one *for questions like these*: subjects of MMLU are drawn whole. The comparison is
+# *supported* where the whole interval lies above zero, *reversed* where it lies below, and else *inconclusive*.
 
 # %%
-shown = ["item", "model", "data set", "prompts", "method", "against"]
-numbers = ["questions", "difference", "low", "high", "verdict", "evidence"]
-
-# %% tags=["scroll-output"] label="findings-probe" paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
-tables.show(
-    findings.of_claim(measured, 1).reindex(columns=[*shown, *numbers]),
-    "Claim 1: differences in corrected capability Brier (below 0, it holds).",
-)
-
-# %% label="findings-probe-counts" paper=["section-4.3.2"] evidence=["measured", "reported"] reads=["verdicts", "samples", "confidences", "features", "main", "consistency"]
-tables.show(
-    findings.of_claim(verdicts, 1), "Claim 1: how many comparisons hold."
-)
-
-# %%
-own = findings.counted(measured, findings.OWN)
-away = findings.counted(measured, findings.AWAY)
-best = findings.counted(measured, findings.CHEAPEST)
-notebook.glue(own=own[0], own_not=own[1], own_open=own[2], own_all=own[3])
-notebook.glue(away=away[0], away_not=away[1], away_open=away[2])
-notebook.glue(away_all=away[3], best_all=best[3])
-notebook.glue(best=best[0], best_not=best[1], best_open=best[2])
+# needs runs
+mean_interval(gain, rng=np.random.default_rng(seed))
 
 # %% [markdown]
-# At home, a probe beats guessing on {glue:text}`own` of {glue:text}`own_all` data sets, loses on {glue:text}`own_not`, and
-# {glue:text}`own_open` cannot be told. Away, it does on {glue:text}`away` of {glue:text}`away_all`, loses on
-# {glue:text}`away_not`, and {glue:text}`away_open` cannot be told. Against all that write tokens, the nearest probe is best
-# on {glue:text}`best` of {glue:text}`best_all` and for certain not on {glue:text}`best_not`; on the remaining
-# {glue:text}`best_open` it cannot be told from the best of the others.
+# The paper's printed numbers have no intervals, so any difference in print counts.
 #
-# ## Claim 2: what asking is worth depends on the model
-
-# %% label="findings-asking" paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "confidences"]
-asked = findings.of_claim(measured, 2).reindex(columns=[*shown, *numbers])
-tables.show(
-    asked, "Claim 2: differences in corrected capability Brier to guessing."
-)
-
-# %% label="findings-asking-counts" paper=["section-4.3.2"] evidence=["measured", "reported"] reads=["verdicts", "confidences", "main"]
-tables.show(
-    findings.of_claim(verdicts, 2), "Claim 2: better than guessing, or worse."
-)
+# Rivals know different things. *Uniform random* and the constant know nothing of the question; the constant, the mean
+# pass@k of the other questions, knows the data set. *Oracle RC* knows whether one response to the question was right, and
+# is judged, as is the probe beside it, by the other samples. Votes of response consistency are blocks of ten samples,
+# each scored by the samples outside the block. Probes are those whose training questions are nearest: the data set's
+# own, else all of its domain, else all; never chosen by a score.
+#
+# ## A confidence that knows how sure it is
+#
+# The chance that one of $k$ samples is right, $1 - (1 - \mu)^k$, is concave in $\mu$: a confidence that is right on
+# average promises too much. So a probe's prediction $s$ is taken as the mean of a posterior
+# $\mathrm{Beta}(s\nu, (1-s)\nu)$. How sure it is, $\nu$, is fitted to what the probe predicts for training questions
+# without their help.
 
 # %%
-said, yes = (
-    findings.counted(measured, item) for item in (findings.SAID, findings.P_YES)
-)
-notebook.glue(said=said[0], said_not=said[1], said_all=said[3])
-notebook.glue(yes=yes[0], yes_not=yes[1], yes_all=yes[3])
+# needs runs
+nu = concentrations(one["model"], "tuned", own)[one["method"]]
+s, counts = own[one["method"]], (own["correct"], own["total"])
+
+# %%
+# needs runs
+said = {
+    "plug-in": simulate_pass_at_k(s, [16]),
+    "posterior": simulate_pass_at_k(s, [16], concentration=nu),
+    "measured": pass_at_k(*counts, [16]),
+}
+pd.Series({name: np.nanmean(each) for name, each in said.items()}).round(3)
 
 # %% [markdown]
-# A verbalized confidence is better than guessing on {glue:text}`said` of {glue:text}`said_all` data sets and worse on
-# {glue:text}`said_not`; P(True) is better on {glue:text}`yes` of {glue:text}`yes_all` and worse on {glue:text}`yes_not`. The
-# score of Uniform random is easily beaten by a constant near the model's mean accuracy, so that *better than guessing*
-# is not yet to know anything about the question: the page on [cost](09_cost_performance.ipynb) and the main table's
-# rank correlations tell these apart.
+# `allocate` divides a budget by the same posterior. Asking has no training questions, so that its confidences are
+# taken at their word. A probe keeps the $\nu$ of its training set wherever it is used; on another data set it is less
+# right than it is sure, and that is where pass@k is reversed.
 #
-# ## Claim 3: response consistency costs more than a response
+# ## Many comparisons
 #
-# That it costs $k_c$ responses needs no experiment. What the others cost does, because a short answer is soon written.
-# The votes are blocks of ten samples of the same run, each scored on the samples outside the block.
-
-# %% label="findings-tokens" paper=["section-4.3.2", "appendix-c.3"] evidence=["measured"] reads=["samples", "confidences"]
-costs = [
-    findings.relative_costs(one, said)
-    for one, said in zip(runs, answers, strict=True)
-]
-tables.show(
-    findings.gather(costs),
-    "Tokens of a mean response, and of each method relative to it.",
-    digits=2,
-)
-
-# %% label="findings-votes" paper=["section-4.3.2", "appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples", "features"]
-tables.show(
-    findings.of_claim(measured, 3).reindex(columns=[*shown, *numbers]),
-    "Claim 3: the probe's corrected capability Brier less that of ten votes.",
-)
+# Among many comparisons some intervals exclude zero by chance. Holm's method multiplies the smallest of $m$ p-values
+# by $m$, the next by $m - 1$, and so on; what is then below 0.05 is true with 95 % confidence *all together*, however
+# the comparisons hang together.
 
 # %%
-votes = findings.counted(measured, findings.VOTE)
-notebook.glue(votes=votes[0], votes_not=votes[1], votes_open=votes[2])
-notebook.glue(votes_all=votes[3])
+holm(pd.Series([0.001, 0.02, 0.04, 0.3]))
 
 # %% [markdown]
-# For its tenfold cost, response consistency scores better than the nearest probe on {glue:text}`votes_not` of
-# {glue:text}`votes_all` data sets and worse on {glue:text}`votes`; {glue:text}`votes_open` cannot be told.
-#
-# ## Claim 4: a confidence helps to predict pass@k and to spend a budget
-#
-# The prediction of pass@k is judged by its squared error, against two that know other things: the *mean of the others*
-# is the best constant and knows the pass@k of all other questions; *Oracle RC* knows whether one response to this
-# question was right, and is judged, as is the confidence beside it, by the samples without that response. A budget is
-# judged by the share of questions left unsolved, against spending evenly. No confidence here has seen the samples that
-# judge it.
+# A p-value here is that of a t test of the mean gain over questions, or over subjects; a comparison counts only
+# where its interval agrees. Several $k$, budgets and probes on one run are not independent of each other: read the
+# pattern, and not a single cell. All comparisons, with a CSV of them:
 
-# %% tags=["scroll-output"] label="findings-applied" paper=["section-5.1", "section-5.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-applied = findings.of_claim(measured, 4)
+# %% tags=["hide-input", "hide-output"] label="findings-all" paper=["section-4.3.2", "section-5.1", "section-5.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
+# needs runs
+listed = measured.rename(columns={"estimate": "gain", "adjusted": "p (Holm)"})
+listed["model"] = [load_model(name).title for name in listed["model"]]
+listed["data set"] = [load_dataset(name).title for name in listed["dataset"]]
+listed["probe"] = listed["source"].str.split().str[0]
+columns = ["model", "data set", "method", "rival", "at", "probe", "gain"]
 tables.show(
-    applied.reindex(columns=[*shown, "at", *numbers]),
-    "Claim 4: differences in squared error, or in questions left unsolved.",
-)
-
-# %% label="findings-applied-counts" paper=["section-5.1", "section-5.2"] evidence=["measured", "reported"] reads=["verdicts", "confidences", "features", "passk_math500", "passk_aime25", "budget"]
-tables.show(
-    findings.of_claim(verdicts, 4), "Claim 4: how many comparisons hold."
-)
-
-# %%
-passes = findings.counted(measured, findings.PASSK_PROBE)
-spent = findings.counted(measured, findings.BUDGET_PROBE)
-notebook.glue(passes=passes[0], passes_not=passes[1], passes_all=passes[3])
-notebook.glue(spent=spent[0], spent_not=spent[1], spent_all=spent[3])
-
-# %% [markdown]
-# The probe predicts pass@k better than a constant in {glue:text}`passes` of {glue:text}`passes_all` comparisons and worse
-# in {glue:text}`passes_not`. Its allocation solves more than even spending in {glue:text}`spent` of
-# {glue:text}`spent_all` and fewer in {glue:text}`spent_not`. A probe that is sure of its zeros starves questions that one
-# more sample would have solved; a Brier score hardly notices, a budget does.
-#
-# ## Does it depend on size?
-#
-# Skill is 1 - Brier / Brier of Uniform random: 1 is perfect, and 0 is no better than guessing. It makes data sets of
-# unlike difficulty comparable, though not equal. Lines join the same data set under the same form of prompt; where there
-# is none, two points differ in more than their size.
-
-# %%
-skills = findings.gather(
-    findings.skills(one, said, study.rng)
-    for one, said in zip(runs, answers, strict=True)
-)
-scaling = findings.gather([skills, findings.reported_skills()])
-
-# %% mystnb={"figure": {"caption": "Skill of each method against the model's parameters (all of them, also where a response uses a few of its experts), a point a data set; colours are forms of prompt. Filled: measured, corrected, with 95 % intervals; hollow: as printed in the paper, plug-in. Dashed: Uniform random.", "name": "fig-scaling"}} paper=["section-4.3.2"] evidence=["measured", "reported"] reads=["verdicts", "samples", "confidences", "features", "main", "consistency"]
-figures.skills(scaling)
-
-# %% label="findings-skills" paper=["section-4.3.2"] evidence=["measured", "reported"] reads=["verdicts", "samples", "confidences", "features", "main", "consistency"]
-tables.show(
-    findings.mean_skills(scaling),
-    "Mean skill over the data sets that each model has (higher is better).",
-    digits=2,
-    parameters="{:,.2f} B",
+    listed[[*columns, "low", "high", "p (Holm)", "verdict"]],
+    "All measured comparisons: mean gain with its 95 % interval.",
+    evidence="measured",
+    **{"p (Holm)": "{:.2g}"},
 )
 
 # %% [markdown]
 # ## Summary
 #
-# - A claim about methods is a set of paired comparisons; its fate on other models is a count of three kinds, and not a yes.
-# - A probe costs nothing to ask, but it has to be at home: count its verdicts away from its training set.
-# - Better calibrated is not yet more useful: pass@k and budgets weigh small confidences most.
+# - A claim about methods is a set of paired comparisons; on other models its fate is a count, and not a yes or no.
+# - In-distribution a probe is the best of what is cheap; elsewhere its verdicts have to be counted anew.
+# - A better score is not yet a better decision: pass@k and budgets ask how sure a confidence is.
+#
+# [The appendix](24_claims_in_detail.ipynb) has the runs, what each method costs, and skill by the size of the model.
 #
 # ## Exercises
 #
-# 1. Which claims change their verdict if only the data sets of the paper are counted?
-# 2. Replace the constant of claim 4 by 0.5. Why is almost everything better than that?
-# 3. How many questions would settle the comparisons of claim 3 that cannot be told? The page on the probe lab shows how.
+# **1 (easy).** Which rows have no reversed comparison left once the family-wise error is controlled? *Hint:* the column
+# *after Holm*.
+
+# %% tags=["hide-cell", "solution"]
+list(counted.index[counted["after Holm"].str.endswith(" 0").fillna(False)])
+
+# %% [markdown]
+# **2 (medium).** Which rows change if only the data sets of the paper are counted? *Hint:* the built-in sets' names begin
+# with `mini-`.
+
+# %% tags=["hide-cell", "solution"]
+paper = measured[~measured["dataset"].str.startswith("mini-")]
+paper["verdict"].groupby(paper["comparison"]).agg(spell).reindex(ROWS)
+
+# %% [markdown]
+# **3 (hard).** Judge the tuned probes' pass@16 with plug-in confidences. What is left of claim 4? *Hint:* no
+# concentration.
+
+# %% tags=["hide-cell", "solution"]
+probes = measured.query("comparison == @near and at == 'k = 16'")
+verdicts = []
+for one in probes[probes["source"].str.contains("tuned")].itertuples():
+    own = loaded[one.model, "tuned"].loc[[one.dataset]]
+    s, c, n = own[one.method], own["correct"], own["total"]
+    gain, _ = pass_gains(s, None, c, n, 16)
+    verdicts.append(judge(gain, subjects(own))["verdict"])
+spell(pd.Series(verdicts, dtype=object))

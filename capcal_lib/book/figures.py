@@ -10,9 +10,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
-from capcal_lib.book.findings import ITEMS, KINDS, VERDICTS
 from capcal_lib.metrics.intervals import binomial_interval
 from capcal_lib.results.diagnosis import PERFECT
 from capcal_lib.results.evaluation import Evaluation
@@ -420,69 +418,4 @@ def stopping(table: pd.DataFrame, rule: Rule, *, level: float = 0.95) -> Figure:
             axes.set_xlabel("mu")
             _legend(axes)
         figure.suptitle("simulated", fontsize="medium")
-    return _done(figure)
-
-
-def findings(table: pd.DataFrame) -> Figure:
-    """Draw what ``findings.tally`` holds: a bar for each comparison of a claim (rows) by each model (columns)."""
-    keys = ["model", "prompts", "evidence"]
-    columns = (
-        sorted(set(map(tuple, table[keys].to_numpy(str).tolist())), key=lambda one: (one[2], one)) if len(table) else []
-    )
-    items = [(claim, item) for claim, found in ITEMS.items() for item in found]
-    heights = {item: claim * 0.5 + place for place, (claim, item) in enumerate(items)}  # a gap between claims
-    colors = dict(zip(VERDICTS, (PALETTE[2], PALETTE[5], MUTED), strict=True))
-    with _style():
-        figure, axes = plt.subplots(figsize=(3.2 + 1.55 * max(2, len(columns)), 5.6), layout="constrained")
-        for _, row in table.iterrows():
-            left = columns.index((row["model"], row["prompts"], row["evidence"])) + 0.06
-            for verdict in (VERDICTS[0], VERDICTS[2], VERDICTS[1]):
-                width = 0.88 * row[verdict] / row["of"]
-                strong = 1 if row["evidence"] == "measured" else 0.55
-                height = heights[row["item"]]
-                axes.barh(height, width, left=left, height=0.78, color=colors[verdict], alpha=strong, label=verdict)
-                if row[verdict]:
-                    axes.text(left + width / 2, height, row[verdict], ha="center", va="center", fontsize="x-small")
-                left += width
-        names = [f"{model}\n{prompts} prompts\n({evidence})" for model, prompts, evidence in columns]
-        axes.set_xticks(np.arange(len(columns)) + 0.5, names, fontsize="x-small")
-        axes.set_yticks(list(heights.values()), [f"{claim}. {item}" for claim, item in items], fontsize="small")
-        axes.set(xlim=(0, max(1, len(columns))))
-        axes.xaxis.tick_top()
-        axes.tick_params(length=0)
-        axes.spines[:].set_visible(False)
-        axes.grid(visible=False)
-        axes.invert_yaxis()
-        figure.legend([Patch(color=color) for color in colors.values()], colors, loc="outside lower center", ncols=3)
-    return _done(figure)
-
-
-def skills(table: pd.DataFrame) -> Figure:
-    """Draw what ``findings.skills`` holds: skill against parameters, a panel a kind of method, a point a data set.
-
-    Colours are forms of prompt; filled marks are measured, hollow ones reported. Lines join a data set under one form.
-    """
-    kinds = [kind for kind in KINDS if kind in set(table.get("kind", []))]
-    prompts = list(dict.fromkeys(table.get("prompts", [])))
-    colors = dict(zip(prompts, _colors(len(prompts)), strict=True))
-    with _style():
-        figure, panels = _grid(len(kinds), width=3.4, height=2.8, sharex=True, sharey=True)
-        for axes, kind in zip(panels, kinds, strict=True):
-            rows = table[table["kind"] == kind].sort_values("parameters")
-            for _, line in rows.groupby(["data set", "method", "prompts", "evidence"], sort=False):
-                color = colors[line["prompts"].iloc[0]]
-                axes.plot(line["parameters"], line["skill"], color=color, linewidth=0.8, alpha=0.35, zorder=1)
-            for (style, evidence), some in rows.groupby(["prompts", "evidence"], sort=False):
-                color = colors[str(style)]
-                axes.vlines(some["parameters"], some["low"], some["high"], color=color, alpha=0.4)
-                face = "none" if evidence == "reported" else color
-                label, shape = f"{style} prompts ({evidence})", SHAPES[str(evidence)]
-                points = some["parameters"], some["skill"]
-                axes.scatter(*points, s=24, facecolors=face, edgecolors=color, marker=shape, zorder=3, label=label)
-            axes.axhline(0, color=MUTED, linestyle="--", zorder=0)
-            axes.set(title=kind, xscale="log", xlim=(7e7, 4e10))
-            axes.set_ylim(float(table[["skill", "low"]].min().min()) - 0.1, 1.05)
-        _shared_legend(figure, panels)
-        figure.supxlabel("parameters of the model", fontsize="medium")
-        figure.supylabel("skill (higher is better)", fontsize="medium")
     return _done(figure)
