@@ -353,11 +353,11 @@ def exact(
     store: Store = LOCAL_RUNS,
 ) -> None:
     """Compute expected accuracy from the probabilities of whole answers, where these are short; no sampling."""
-    from capcal_lib.results.exact import enumerate_answers
+    from capcal_lib.results.exact import WIDEST, enumerate_answers
 
     found = enumerate_answers(_run(store, model, dataset, split), engine=engine, epsilon=epsilon)
-    known = sum(mu == mu for mu in found.mu)  # NaN is not equal to itself
-    out.print(f"{known} of {len(found)} known to within 0.05; {found.passes.mean():.0f} passes a question")
+    known = (found.width <= WIDEST).sum()
+    out.print(f"{known} of {len(found)} known to within {WIDEST}; {found.passes.mean():.0f} passes a question")
 
 
 @command("score mine.csv")

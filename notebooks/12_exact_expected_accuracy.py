@@ -9,25 +9,104 @@
 # %% [markdown]
 # # Expected accuracy without sampling
 #
-# Goes beyond the paper, whose $\mu$ is always estimated from samples (section 4.1): where answers are short, $\mu$ is a
-# sum of probabilities. That gives a ground truth that estimates from samples must converge to.
-#
-# - **You will learn** when $\mu$ can be computed, what it costs, and how sampling theory fares against it.
-# - **You need** nothing but this repository: no GPU, no network. It takes seconds.
+# This page shows when $\mu$ can be bounded by adding up probabilities of answers, what that costs, and that samples agree
+# with it. It goes beyond the paper, whose $\mu$ is always estimated from samples (section 4.1).
 
-# %% tags=["parameters"]
+# %% tags=["parameters", "hide-input"]
 model: str = "smollm2-135m"  # one of `capcal models`
-store: str = "runs/recorded"  # run store, from the root
+store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
-seed: int = 0  # of all that is drawn here
+seed: int = 0  # of the samples that are drawn from those recorded
 
-# %%
-from capcal_lib.book import figures, notebook
-from capcal_lib.manifests import ROOT
-from capcal_lib.results import convergence, tables
+# %% tags=["hide-input"]
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from capcal_lib.book import notebook, style, tables
+from capcal_lib.results import describe_runs, load_results
+from capcal_lib.results.exact import FILE, WIDEST, read_exact
+from scipy.stats import binom, chi2
 
-study = notebook.open_study(globals())
-study
+# %% tags=["hide-input"]
+notebook.check_parameters(globals())
+style.set_style()
+rng = np.random.default_rng(seed)
+data = describe_runs(notebook.open_store(store), model, k_eval=k_eval)
+data = data.assign(exact=[(run / FILE).exists() for run in data["run"]])
+none = {
+    "exact": "No answers of this model were enumerated. To do so: "
+    f"capcal exact --model {model} --dataset mini-exam"
+}
+notebook.about(model, data, lacking={} if data["exact"].any() else none)
+
+# %% tags=["hide-input"]
+# needs exact
+data = data[data["exact"]]
+evidence = data["evidence"].iloc[0]
+found = {}
+for name, run in data["run"].items():
+    bounds = read_exact(run)
+    columns = {each: getattr(bounds, each) for each in ("lower", "upper")}
+    columns["passes"] = bounds.passes
+    found[name] = pd.DataFrame(columns, bounds.question_ids)
+bounds = pd.concat(found, names=["dataset", "question_id"])
+results = load_results(
+    notebook.open_store(store), model, datasets=found, k_eval=k_eval
+)
+questions = results[["correct", "total"]].query("total > 0").join(bounds)
+by_set = questions.groupby(level="dataset", sort=False)
+
+# %% tags=["remove-cell"]
+# needs exact
+mu_hat = questions["correct"] / questions["total"]
+width = questions["upper"] - questions["lower"]
+outside = (mu_hat - questions["lower"]).groupby(level=0)
+rest = outside.transform("sum") - (mu_hat - questions["lower"])
+width_of_rest = width.groupby(level=0).transform("sum") - width
+accuracy = (rest / width_of_rest).clip(0, 1)
+questions["point"] = questions["lower"] + width * accuracy
+variance = questions["point"] * (1 - questions["point"]) / questions["total"]
+usable = variance * questions["total"] ** 2 > 1
+z = ((mu_hat - questions["point"]) / np.sqrt(variance.where(usable))).dropna()
+spread = z.groupby(level=0, sort=False)
+
+# %% tags=["remove-cell"]
+# needs exact
+notebook.glue(
+    sets=len(found),
+    questions=len(questions),
+    known=int((width <= WIDEST).sum()),
+    passes=questions["passes"].mean(),
+    tokens=(
+        questions["total"] * data["tokens"].reindex(questions.index, level=0)
+    ).mean(),
+    spread=z.std(),
+    z_questions=len(z),
+    beyond=(z.abs() > 1.96).mean(),
+)
+
+# %% [markdown] needs="exact"
+# On {glue:text}`sets` data sets with {glue:text}`questions` questions, $\mu$ is known to within 0.05 for
+# {glue:text}`known` without drawing a sample, for {glue:text}`passes:.0f` next-token distributions a question; the samples
+# behind $\hat\mu$ took {glue:text}`tokens:.0f` tokens. Samples agree: in units of their standard error, $\hat\mu$ is spread
+# around $\mu$ with a standard deviation of {glue:text}`spread:.2f`, where 1 is expected.
+
+# %% mystnb={"figure": {"caption": "Estimates from samples against what probabilities say: bounds (lines) and point (dots) of each question's expected accuracy. On the diagonal both agree.", "name": "fig-exact"}, "image": {"alt": "Scatter plot of estimated against exact expected accuracy. The dots scatter closely around the diagonal; horizontal lines through them are short for one data set and long for many questions of the other."}} tags=["hide-input"]
+# needs exact
+titles = data["title"].reindex(questions.index, level=0)
+axes = sns.scatterplot(
+    x=questions["point"], y=mu_hat, hue=titles, s=20, zorder=3
+)
+axes.hlines(
+    mu_hat,
+    questions["lower"],
+    questions["upper"],
+    color=style.MUTED,
+    linewidth=0.6,
+)
+axes.axline((0, 0), slope=1, color=style.INK, linewidth=0.8)
+axes.set(xlabel="exact $\\mu$: bounds and point", ylabel="$\\hat\\mu$")
+_ = axes.legend(title="")
 
 # %% [markdown]
 # ## A sum over answers
@@ -42,64 +121,153 @@ study
 #
 # holds without any statistics. For an answer of one letter this is one pass over the prompt, and one more for each
 # letter to see that the answer ends there. The first letter alone would not do: what follows it can still change
-# the verdict. For long reasoning the tree never closes, and $\mu$ is *not known* this way: here, when the bounds
-# of {eq}`exact-bounds` are over 0.05 apart.
+# the verdict. For long reasoning the tree never closes, and the bounds stay at 0 and 1.
 
 # %%
-pairs = convergence.exact_pairs(ROOT / store, study.evaluations)
+# needs exact
+questions[["lower", "upper", "passes"]].groupby(level="dataset").head(2)
+
+# %% label="exact-bounds" evidence=["measured"] reads=["verdicts"] tags=["hide-input"]
+# needs exact
+table = by_set[["lower", "upper", "passes"]].mean()
+table.insert(0, "questions", by_set.size())
+table.insert(1, "within 0.05", (width <= WIDEST).groupby(level=0).sum())
+table["tokens of the samples"] = data["tokens"] * by_set["total"].mean()
 tables.show(
-    convergence.bounds_table(pairs),
-    "Questions whose mu is known, and what it costs.",
-    empty="no answers of this model were enumerated: capcal exact",
-    digits=3,
+    table.rename(index=data["title"]).rename_axis("data set"),
+    "Mean bounds of expected accuracy, and what they cost a question.",
+    evidence=evidence,
+    **{"passes": "{:.0f}", "tokens of the samples": "{:,.0f}"},
 )
 
-# %%
-best = convergence.best_known(pairs)
-costs = convergence.bounds_table(best)
+# %% [markdown] needs="exact"
+# ## From bounds to a point
+#
+# Between its bounds $\mu$ depends on the answers that were left out. They are no random part of all answers: the ones
+# left out are long, odd, and more often wrong than those found. So the share of right answers among those *found* would
+# be too high. What is known of the others comes from the samples: of all samples of a data set, a share of
+# `upper - lower` lies outside the tree, and what they add to $\hat\mu$ is their accuracy. Where hardly any lies outside,
+# it cannot be told, and hardly matters.
 
 # %%
-notebook.glue(known=int(costs["known"].sum()))
-notebook.glue(passes=costs["passes"].mean(), tokens=costs["tokens"].mean())
+# needs exact
+added = mu_hat - questions["lower"]
+added.groupby("dataset").sum().div(width.groupby("dataset").sum()).clip(0, 1)
 
-# %% [markdown]
-# On the data set with the most known questions, {glue:text}`known` of them, a question takes {glue:text}`passes:.0f` next-token
-# distributions on average. The samples behind $\hat\mu$ took {glue:text}`tokens:.0f` tokens.
+# %% [markdown] needs="exact"
+# The point is `lower + (upper - lower) * accuracy`, where the accuracy is that of the data set's *other* questions, so
+# that no question helps to predict itself. It says which way a question leans; its mean over a data set with wide bounds
+# is that of the samples by construction.
 #
 # ## Do samples agree?
 #
 # If the samples were drawn from these distributions, $(\hat\mu - \mu)/\sqrt{\mu(1-\mu)/k}$ is spread like a standard
-# normal variable, and the error of $\hat\mu$ falls as $1/\sqrt{k}$ to nothing.
+# normal variable: a standard deviation of 1, a share of 0.05 beyond ±1.96, and a mean within two of its own standard
+# errors from zero. The bounds alone make a test that takes nothing for granted: how likely is a count as high under the
+# upper bound, or as low under the lower one?
 
 # %%
-ks = [k for k in (1, 2, 5, 10, 20, 50, 100) if k <= k_eval]
-curve = tables.stack(
-    [convergence.convergence(*pair, ks, study.rng) for pair in best]
+# needs exact
+c, n = questions["correct"], questions["total"]
+too_high = binom.sf(c - 1, n, questions["upper"])
+too_low = binom.cdf(c, n, questions["lower"])
+p = pd.Series(2 * np.minimum(too_high, too_low), questions.index)
+
+# %% label="exact-tests" evidence=["measured"] reads=["verdicts"] tags=["hide-input"]
+# needs exact
+tests = spread.agg(["size", "std"])
+tests["beyond ±1.96"] = (z.abs() > 1.96).groupby(level=0).mean()
+tests["mean / its s.e."] = spread.mean() * np.sqrt(spread.size())
+squares = (z**2).groupby(level=0).sum()
+tests["p, spread"] = chi2.sf(squares.reindex(tests.index), tests["size"])
+tests["p, bounds"] = (p.groupby(level=0).min() * by_set.size()).clip(upper=1)
+tests = tests.rename(columns={"size": "questions", "std": "s.d. of z"})
+tables.show(
+    tests.rename(index=data["title"]).rename_axis("data set"),
+    "Do samples agree with the probabilities? Every data set with bounds; the last p is of the worst question (Bonferroni).",
+    evidence=evidence,
 )
-z = [score for pair in best for score in convergence.z_scores(*pair)]
 
-# %% mystnb={"figure": {"caption": "Error of estimates against exact mu (left); their standardised differences at all samples (right).", "name": "fig-exact"}}
-figures.convergence(curve, z)
+# %% [markdown] needs="exact"
+# Left out are questions with an expected count below about one right or wrong answer, where nothing is normal. Over all
+# {glue:text}`z_questions` others, a share of {glue:text}`beyond:.3f` lies beyond ±1.96. A mean beyond ±2 is an unlucky set
+# of samples, and one beyond ±4 would be a defect. So engine, sampler, grader and store are tested together, against
+# arithmetic.
+#
+# ## How fast do estimates converge?
+#
+# With $k$ of the recorded samples, drawn without replacement, the error of $\hat\mu$ falls as $1/\sqrt{k}$.
 
-# %%
-agreement = convergence.agreement(z)
-notebook.glue(spread=agreement["spread"], outside=agreement["outside"])
-notebook.glue(middle=agreement["middle"])
+
+# %% tags=["hide-input"]
+def error(own, k, draws=50):
+    """Return the root mean square of mu_hat - mu over questions and draws."""
+    c, n = own["correct"], own["total"]
+    drawn = rng.hypergeometric(c, n - c, k, size=(draws, len(own))) / k
+    return np.sqrt(np.mean((drawn - own["point"].to_numpy()) ** 2))
+
+
+# %% tags=["hide-input"]
+# needs exact
+whole = questions[questions["total"] >= min(k_eval, 100)]
+ks = [k for k in (1, 2, 5, 10, 20, 50, 100) if k <= k_eval]
+curve = pd.DataFrame(
+    [
+        (
+            data["title"][name],
+            k,
+            error(own, k),
+            np.sqrt((own["point"] * (1 - own["point"])).mean() / k),
+        )
+        for name, own in whole.groupby(level="dataset", sort=False)
+        for k in ks
+    ],
+    columns=["data set", "k", "error", "theory"],
+)
+
+# %% mystnb={"figure": {"caption": "Error of estimates from k samples against the exact point (dots), and the root of the mean of mu (1 - mu) / k (lines).", "name": "fig-exact-convergence"}, "image": {"alt": "Dots fall along straight lines on logarithmic axes, from an error of about 0.4 with one sample to about 0.04 with a hundred."}} tags=["hide-input"]
+# needs exact
+look = {"x": "k", "hue": "data set"}
+axes = sns.lineplot(curve, y="theory", legend=False, **look)
+sns.scatterplot(curve, y="error", s=50, ax=axes, **look)
+axes.set(xscale="log", yscale="log", ylabel="root mean square error")
+_ = axes.legend(title="")
 
 # %% [markdown]
-# The standard deviation is {glue:text}`spread:.2f`, where 1 is expected; {glue:text}`outside:.2f` of the questions lie outside
-# ±1.96, where 0.05 are expected; and the mean of all lies {glue:text}`middle:.1f` of its standard errors from zero, where a
-# value beyond ±2 is an unlucky set of samples and one beyond ±4 a defect. So engine, sampler, grader and store are
-# tested together, against arithmetic.
-#
 # ## Summary
 #
-# - For short answers $\mu$ is computable, with bounds that need no confidence level.
-# - Estimates from samples converge to it as the binomial law says.
-# - For long answers, sampling is the only way, and this page says so instead of guessing.
+# - For short answers $\mu$ has bounds that need no samples and no confidence level.
+# - A point between the bounds needs an assumption on what was left out; it is wrong more often than what was found.
+# - Estimates from samples agree with both, and converge as the binomial law says. For long answers sampling is the only
+#   way.
 #
 # ## Exercises
 #
-# 1. Why can the bounds be wide although the most likely answer has a probability above one half?
-# 2. `capcal exact --epsilon 0.01`: what does a coarser tree cost, and what does it leave open?
-# 3. Score a confidence against exact $\mu$. Which term of the corrected Brier score is no longer needed?
+# **1 (easy).** The tree holds right answers of probability 0.5 and wrong ones of 0.4. What are the bounds, and what would
+# the share of right answers among those found claim? *Hint:* the share has 0.9 below the line.
+
+# %% tags=["hide-cell", "solution"]
+0.5, 1 - 0.4, round(0.5 / 0.9, 3)
+
+# %% [markdown]
+# **2 (medium).** Show on the data set with the widest bounds that the share among those found is too high.
+# *Hint:* compare its mean with that of $\hat\mu$.
+
+# %% tags=["hide-cell", "solution"]
+# needs exact
+widest = width.groupby(level=0).mean().idxmax()
+own = questions.loc[widest]
+share = own["lower"] / (own["lower"] + 1 - own["upper"])
+pd.Series({"found": share.mean(), "sampled": mu_hat[widest].mean()}).round(3)
+
+# %% [markdown]
+# **3 (hard).** Score a confidence against the point instead of $\hat\mu$. Which term of the corrected Brier score is no
+# longer needed, and how far apart are the two? *Hint:* the noise of $\hat\mu$ is what the correction subtracts.
+
+# %% tags=["hide-cell", "solution"]
+# needs exact
+s = results[results.columns[2]].reindex(questions.index)
+noise = mu_hat * (1 - mu_hat) / (questions["total"] - 1)
+by_samples = ((s - mu_hat) ** 2 - noise).mean()
+by_point = ((s - questions["point"]) ** 2).mean()
+round(float(by_samples), 4), round(float(by_point), 4)

@@ -377,28 +377,6 @@ def strictness(table: pd.DataFrame) -> Figure:
     return _done(figure)
 
 
-def convergence(table: pd.DataFrame, z: Sequence[float]) -> Figure:
-    """Draw what ``convergence.convergence`` and ``z_scores`` hold: estimates of mu against its exact value."""
-    with _style():
-        figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
-        if table.empty:
-            for axes in (left, right):
-                axes.set_axis_off()
-                _say(axes, "no exact expected accuracies")
-            return _done(figure)
-        left.plot(table["k"], table["theory"], color=MUTED, linestyle="--", label="root of mean mu (1 − mu) / k")
-        left.plot(table["k"], table["error"], marker="o", color=INK, linestyle="", label="mu_hat of k samples")
-        left.set(xscale="log", yscale="log", xlabel="k", ylabel="root mean square error")
-        left.legend()
-        places = np.linspace(-3.5, 3.5, 100)
-        right.hist(z, bins=list(np.linspace(-3.5, 3.5, 15)), density=True, color=INK, alpha=0.85)
-        right.plot(places, np.exp(-(places**2) / 2) / np.sqrt(2 * np.pi), color=PALETTE[1], label="standard normal")
-        right.set(xlabel="(mu_hat − mu) / standard error", ylabel="density")
-        right.legend()
-        _mark(figure, table)
-    return _done(figure)
-
-
 def stopping(table: pd.DataFrame, rule: Rule, *, level: float = 0.95) -> Figure:
     """Draw what ``stopping.behaviour`` holds: samples, bias and coverage against mu."""
     with _style():

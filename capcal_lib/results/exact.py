@@ -4,7 +4,7 @@ The tree of next tokens is walked from the prompt, under the very settings that 
 top-k, top-p and the longest answer. Each answer that ends is graded. What is right is a lower bound of mu, what is
 not wrong an upper one, and what lies between them is in answers too unlikely to follow. For an answer of one token
 (``max_tokens`` 1, or a letter after which the model stops) the tree is one pass over the prompt and little more. For
-long reasoning it does not close: no answer is likely enough to follow to its end, and `ExactAccuracy.mu` says so.
+long reasoning it does not close: no answer is likely enough to follow to its end, and the bounds stay far apart.
 """
 
 from collections.abc import Sequence
@@ -44,14 +44,9 @@ class ExactAccuracy:
     passes: Ints  # times that the network was asked for a next token
 
     @property
-    def mu(self) -> Floats:
-        """Return the share of right answers among those found; NaN, not known, where the bounds are over 0.05 apart.
-
-        It lies between the bounds.
-        """
-        found = self.lower + 1 - self.upper
-        share = np.divide(self.lower, found, out=np.full(len(found), np.nan), where=found > 0)
-        return np.where(self.upper - self.lower <= WIDEST, share, np.nan)
+    def width(self) -> Floats:
+        """Return how far the bounds are apart: the probability of what was not found, or could not be scored."""
+        return np.asarray(self.upper - self.lower)
 
     def __len__(self) -> int:
         return len(self.question_ids)
@@ -89,8 +84,8 @@ def exact_accuracy(
     >>> from capcal_lib.questions import load_questions
     >>> model = load_model("simulated")
     >>> exact = exact_accuracy(open_engine(model), model, load_questions("mini-capitals", limit=2))
-    >>> exact.mu.round(3).tolist()
-    [0.983, 0.971]
+    >>> exact.lower.round(3).tolist(), exact.width.round(3).tolist()
+    ([0.979, 0.971], [0.004, 0.001])
     """
     if not 0 < epsilon <= 1:
         raise InputError(f"epsilon is a probability above 0, such as {EPSILON}; got {epsilon!r}")
