@@ -53,15 +53,10 @@ class TrainedProbe:
         return self.probe.weight_decay if isinstance(self.probe, LinearProbe) else None
 
     def predict(self, features: Any, *, split: int = 0) -> Floats:
-        """Predict mu, (n_questions,) in [0, 1], from what the probe reads.
+        """Predict mu, (n_questions,) in [0, 1], from the mean over layers, (n_questions, hidden_size), or from blocks.
 
-        Parameters
-        ----------
-        features
-            (n_questions, hidden_size), the hidden states' mean over layers; of a kernel or a stacked probe its
-            blocks of them.
-        split
-            Which of the five splits of the paper's recipe; nothing to other probes.
+        A kernel and a stacked probe read ``stacked_blocks``. ``split`` is one of the five of the paper's recipe, and
+        nothing to other probes.
         """
         if isinstance(self.probe, PaperProbe):
             return self.probe.predict(features, split=split)
@@ -71,22 +66,12 @@ class TrainedProbe:
 
 
 def training_data(run: Path) -> tuple[pd.DataFrame, npt.NDArray[np.float32]]:
-    """Return what a probe learns from a run: its training questions and their features.
+    """Return what a probe learns from a run: its training questions and, in their order, their features.
 
-    Returns
-    -------
-    questions, features
-        Indexed by question_id, ``correct`` and ``total``, all scored samples of a question counted; and in the same
-        order (n_questions, hidden_size), the hidden states' mean over layers.
+    Questions are indexed by question_id, with ``correct`` and ``total``, all scored samples counted; features are the
+    hidden states' mean over layers, (n_questions, hidden_size). Where the run lacks verdicts or hidden states, or a
+    question with both, the error names the commands that make them.
 
-    Raises
-    ------
-    InputError
-        Where the run is not graded or has no hidden states, with the command that makes them, or has no question
-        with both.
-
-    Examples
-    --------
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> from capcal_lib.sampling.store import find_run
     >>> questions, features = training_data(find_run(RECORDED_RUNS, "smollm2-135m", "gsm8k", "train"))
@@ -107,21 +92,10 @@ def training_data(run: Path) -> tuple[pd.DataFrame, npt.NDArray[np.float32]]:
 def train(run: Path, *, recipe: Recipe = "tuned") -> TrainedProbe:
     """Train a probe on the training questions of a run; once, while its files stay as they are.
 
-    Parameters
-    ----------
-    recipe
-        ``tuned``: linear, its decay chosen by cross-validation; ``paper``: linear, as the paper trains it, on five
-        splits; ``kernel``: kernel ridge regression on all layers; ``stacked``: linear and kernel probes on all
-        layers, weighed by cross-validation.
+    ``tuned``: linear, its decay chosen by cross-validation; ``paper``: linear, as the paper trains it, on five splits;
+    ``kernel``: kernel ridge regression on all layers; ``stacked``: linear and kernel probes on all layers, weighed by
+    cross-validation. The last two need the run's coordinates.
 
-    Raises
-    ------
-    InputError
-        As ``training_data``; for an unknown recipe or too few questions; for ``kernel`` and ``stacked``, where the
-        run's coordinates are not kept.
-
-    Examples
-    --------
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> from capcal_lib.sampling.store import find_run
     >>> trained = train(find_run(RECORDED_RUNS, "smollm2-135m", "mini-capitals", "train"))
@@ -151,40 +125,18 @@ def _train(run: Path, recipe: Recipe, written: tuple[int, ...]) -> TrainedProbe:
 
 
 def predict(
-    store: Path | str,
-    model: str,
-    *,
-    datasets: Iterable[str] | None = None,
-    recipe: Recipe = "tuned",
-    split: int = 0,
+    store: Path | str, model: str, *, datasets: Iterable[str] | None = None, recipe: Recipe = "tuned", split: int = 0
 ) -> pd.DataFrame:
     """Train a probe on each of a model's training runs, and predict its evaluation splits by each of them.
 
-    Parameters
-    ----------
-    store
-        Folder of the run store.
-    datasets
-        What to predict; None takes every data set whose evaluation split has hidden states.
-    recipe
-        As of ``train``.
-    split
-        Which of the five splits of the paper's recipe, 0 to 4; nothing to other recipes.
+    Returns predictions in [0, 1], indexed by (dataset, question_id), a column a training set, such as ``Probe
+    (TriviaQA)``. NaN where the two runs were asked in another style of prompt, and, for ``kernel`` and ``stacked``,
+    where their coordinates lie along other directions: those of a data set follow its own training split.
 
-    Returns
-    -------
-    DataFrame
-        Indexed by (dataset, question_id), a column a training set, such as ``Probe (TriviaQA)``: predictions in
-        [0, 1]. NaN where the two runs were asked in another style of prompt, and, for ``kernel`` and ``stacked``,
-        where their coordinates lie along other directions: those of a data set follow its own training split.
+    Without ``datasets``, all whose evaluation split has hidden states are predicted. ``recipe`` is that of ``train``,
+    ``split`` which of the five of the paper's recipe, 0 to 4. Hidden states of the same style of prompt, but from other
+    weights or another prompt, are refused.
 
-    Raises
-    ------
-    InputError
-        As ``train``; where hidden states of the same style come from other weights or another prompt.
-
-    Examples
-    --------
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> predicted = predict(RECORDED_RUNS, "qwen2.5-coder-0.5b")
     >>> list(predicted), list(predicted.groupby("dataset").size())
@@ -215,10 +167,7 @@ def predict(
 def stacked_blocks(run: Path, question_ids: Iterable[str]) -> dict[str, npt.NDArray[np.float32]]:
     """Return what a kernel or a stacked probe reads of questions of a run, in their order.
 
-    Raises
-    ------
-    InputError
-        Where hidden states or coordinates are not kept, or those of a question are missing; with what to do.
+    Where some of it is not kept, the error says what to do.
     """
     names, features = read_features(run)
     kept = read_coordinates(run)
@@ -255,27 +204,22 @@ def nearest_probes(methods: Iterable[str], dataset: str) -> list[str]:
     Those of the data set itself; else all of its domain; else all others. Real training sets come before built-in ones,
     and within each in the order that is given.
 
-    Examples
-    --------
     >>> probes = ["P(True)", "Probe (Mini capitals)", "Probe (TriviaQA)", "Probe (GSM8K)"]
-    >>> nearest_probes(probes, "simpleqa")
-    ['Probe (TriviaQA)', 'Probe (Mini capitals)']
-    >>> nearest_probes(probes, "math500")
-    ['Probe (GSM8K)']
+    >>> nearest_probes(probes, "simpleqa"), nearest_probes(probes, "math500")
+    (['Probe (TriviaQA)', 'Probe (Mini capitals)'], ['Probe (GSM8K)'])
     """
     asked = load_dataset(dataset)
     known = [each for each in map(load_dataset, dataset_names()) if each.training_split]
     trained_on = {
         method: sources for method in methods if (sources := [each for each in known if method.startswith(each.probe)])
     }
-    for near in (
-        lambda source: source == asked,
-        lambda source: source.domain == asked.domain,
-        lambda source: source,
-    ):
-        if found := [method for method, sources in trained_on.items() if any(map(near, sources))]:
-            return sorted(found, key=lambda method: all(source.builtin for source in trained_on[method]))
-    return []
+
+    def distance(method: str) -> int:
+        return min(0 if source == asked else 1 if source.domain == asked.domain else 2 for source in trained_on[method])
+
+    least = min(map(distance, trained_on), default=0)
+    found = [method for method in trained_on if distance(method) == least]
+    return sorted(found, key=lambda method: all(source.builtin for source in trained_on[method]))
 
 
 def nearest_probe(methods: Iterable[str], dataset: str) -> str | None:
