@@ -286,7 +286,7 @@ def confidence(
     store: Store = LOCAL_RUNS,
     seed: Seed = 0,
 ) -> None:
-    """Estimate a confidence for each question of a run, and keep it; consistency follows from spare samples.
+    """Estimate a confidence for each question of a run, and keep it; consistency uses held-out samples.
 
     Or keep your own: capcal confidence --model M --dataset D --from FILE.csv --name length
     """
@@ -304,7 +304,7 @@ def confidence(
     elif method == "consistency":
         found = run_consistency(run)
         if not len(found):
-            raise InputError("no question has the 10 spare samples that vote; draw them with: capcal sample --k 110")
+            raise InputError("no question has the 10 held-out samples that vote; draw them with: capcal sample --k 110")
     else:
         found = estimate(run, str(method), engine=engine, seed=seed)
     counted = ", ".join(f"{number} {status}" for status, number in found.status_counts().items())

@@ -57,7 +57,7 @@ def test_a_run_from_sample_to_confidence(
         assert out.startswith(f"{method}: ")
     status, _, err = run(monkeypatch, capsys, "confidence", *where, "--method", "consistency")
     assert status == 2
-    assert "no question has the 10 spare samples" in err
+    assert "no question has the 10 held-out samples" in err
     run(monkeypatch, capsys, "sample", *where, "--k", 110, "--limit", 2)
     run(monkeypatch, capsys, "grade", *where)
     assert "consistency: 2 ok" in run(monkeypatch, capsys, "confidence", *where, "--method", "consistency")[1]

@@ -3,7 +3,7 @@
 Shared by all functions here:
 
 - ``confidence``: estimates s of each question's expected accuracy mu, shape (n_questions,), in [0, 1].
-- ``concentration``: how sure the confidences are. None, or infinity, takes s at its word (*plug-in*). A number nu
+- ``concentration``: of the posterior around s. None, or infinity, takes mu = s (*plug-in*). A number nu
   above 0 takes s as the mean of a *posterior* mu ~ Beta(s nu, (1 - s) nu); one number for all, or one each.
 - ``correct``, ``total``: correct and scored samples of each question, shape (n_questions,).
 - ``ks``: numbers of attempts, shape (n_ks,), each a whole number of at least 1, in any order.

@@ -28,7 +28,7 @@ def extrapolate_pass_at_k(
     limit of all that have a weight of at least 2 %. It speaks of questions like these; for these alone it is too wide.
 
     Beside them stand bounds that hold for any prior at all, from a confidence band of the distribution of the counts
-    (Dvoretzky, Kiefer and Wolfowitz): far apart, and honest. They are NaN where no independent samples would give
+    (Dvoretzky, Kiefer and Wolfowitz): wide, but valid. They are NaN where no independent samples would give
     such counts.
 
     The number of samples must be fixed beforehand; at least one question has some correct and some not. ``rng`` is for

@@ -1,8 +1,8 @@
-"""How sure a confidence is: the concentration nu of the posterior mu ~ Beta(s nu, (1 - s) nu), from counts.
+"""Posterior confidences: the concentration nu of mu ~ Beta(s nu, (1 - s) nu), fitted to counts.
 
 Fit nu on other questions than those it is used on: training questions, with out-of-fold confidences. Arguments and
-errors as at the head of :mod:`capcal_lib.applications`. A Beta forgives no certainty, so here confidences are kept
-half a sample in a hundred away from it, within [0.005, 0.995].
+errors as at the head of :mod:`capcal_lib.applications`. Under a Beta a confidence of 0 or 1 excludes all other mu, so
+here confidences are kept within [0.005, 0.995].
 """
 
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from capcal_lib.metrics.intervals import Interval
 from capcal_lib.metrics.validation import Floats, Ints, align, as_confidence, as_counts, check_share
 
 CERTAIN = 0.005  # how near to 0 or 1 a confidence may come
-SMALLEST, LARGEST = 1e-4, 1e6  # of nu; a spread below that of the largest cannot be told from none
+SMALLEST, LARGEST = 1e-4, 1e6  # of nu; a spread below that of the largest is indistinguishable from none
 
 
 class Calibration(NamedTuple):

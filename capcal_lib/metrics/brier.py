@@ -102,7 +102,8 @@ def uniform_baseline_brier_terms(correct: ArrayLike, total: ArrayLike, *, correc
 def noise_floor(correct: ArrayLike, total: ArrayLike) -> float:
     """Return what the true mu would score by the plug-in capability Brier: mean mu(1 - mu)/total, in [0, 1/4].
 
-    Plug-in scores at or below it cannot be told from perfect. Estimated without bias from two samples or more.
+    Plug-in scores at or below it are indistinguishable from perfect at this number of samples. Estimated without bias
+    from two samples or more.
 
     >>> round(noise_floor([2, 4], [4, 4]), 4)
     0.0417
@@ -114,7 +115,7 @@ def noise_floor(correct: ArrayLike, total: ArrayLike) -> float:
 def null_std(correct: ArrayLike, total: ArrayLike) -> float:
     """Return the standard deviation of the corrected capability Brier of the true mu, over draws of the samples.
 
-    Its mean is 0, so that a corrected score within about two of these of 0 cannot be told from perfect. A question's
+    Its mean is 0, so that a corrected score within about two of these of 0 is indistinguishable from perfect. A question's
     corrected term is the mean of (mu - z)(mu - z') over pairs of its samples z and z', whose variance is
     2 (mu(1 - mu))^2 / (total (total - 1)); (mu(1 - mu))^2 is estimated without bias where there are four samples.
 

@@ -61,12 +61,12 @@ def binomial_interval(
 ) -> Floats:
     """Return low and high limits of each question's expected accuracy mu, shape (n_questions, 2).
 
-    ``jeffreys``: equal-tailed under a Beta(1/2, 1/2) prior; ``wilson``: the score test turned round;
+    ``jeffreys``: equal-tailed under a Beta(1/2, 1/2) prior; ``wilson``: the score test inverted;
     ``clopper-pearson``: never covers less than ``level``; ``wald``: the paper's mu_hat +- z sd, which may leave
     [0, 1] and has no width at mu_hat = 0 or 1. All but Wald start at exactly 0 where no sample is correct and end at
     exactly 1 where all are. A question without scored samples has NaN limits.
 
-    With mu from Beta(0.3, 0.3) and 100 samples, 95 % Wald intervals hold mu in 71 % of the questions, Wilson and
+    With mu from Beta(0.3, 0.3) and 100 samples, 95 % Wald intervals cover mu in 71 % of the questions, Wilson and
     Jeffreys in 95 to 96 %, Clopper-Pearson in 97.5 %.
 
     References: the paper, appendix "The choice of k_eval"; Brown, Cai and DasGupta, "Interval estimation for a binomial

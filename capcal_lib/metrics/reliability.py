@@ -1,4 +1,4 @@
-"""What a capability Brier score is made of: how far confidences are off, and how far they tell questions apart.
+"""Brier decomposition and calibration error: miscalibration apart from discrimination.
 
 Input and errors are those of :mod:`capcal_lib.metrics.brier`.
 """
@@ -39,10 +39,10 @@ def isotonic_split(
 ) -> IsotonicSplit:
     """Split the capability Brier score by the isotonic fit of mu_hat on the confidence (CORP).
 
-    Miscalibration is what the best increasing recalibration would take off, discrimination what that recalibration
+    Miscalibration is what the best increasing recalibration would subtract, discrimination what that recalibration
     gains over the mean for all; uncertainty is the variance of mu over questions. Questions weigh by their scored
     samples, so that ``score`` is :func:`capcal_lib.metrics.capability_brier` where all totals are equal.
-    ``corrected`` takes mu_hat(1 - mu_hat)/(total - 1) off score and uncertainty. For the response target only the
+    ``corrected`` subtracts mu_hat(1 - mu_hat)/(total - 1) from score and uncertainty. For the response target only the
     uncertainty differs, by the correctness variance of theorem 2.
 
     The fit is made on the rows that it splits, so with few questions miscalibration and discrimination are both

@@ -1,4 +1,4 @@
-"""How far to rely on a probe's prediction: a band around it, and a warning far from the training questions."""
+"""Conformal prediction bands for a probe, and detection of questions out of its training distribution."""
 
 import numpy as np
 import numpy.typing as npt

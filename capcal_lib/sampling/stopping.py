@@ -1,11 +1,11 @@
-"""Stop sampling a question once its interval is narrow enough, and estimate mu honestly all the same.
+"""Stop sampling a question once its interval is narrow enough, and estimate mu without bias.
 
 The rule looks at a question after every ``EVERY`` samples, up to k. It stops at the first look at which the
 Jeffreys interval of its counts has a half-width, (high - low)/2, of at most ``precision``, and at k in any case.
 Right and wrong are treated alike: c correct of n stop exactly where n - c do.
 
 A rule that looks at the outcomes biases what is counted. mu_hat = c/n is pulled outward here, since a run of equal
-outcomes stops early and stands. What the rule makes of any mu is computed exactly, by counting the orders of outcomes
+outcomes stops early and stands. The effect of the rule on any mu is computed exactly, by counting the orders of outcomes
 that lead to each end; and the share of these orders that begin with a correct sample is an unbiased estimate of mu.
 """
 

@@ -152,8 +152,9 @@ def test_the_responses_shown_are_graded_as_correct():
 
 
 def test_the_code_shown_runs():
-    for block in fenced("guide/bring_your_own.md", "python"):
-        exec(compile(block, "bring_your_own.md", "exec"), {})
+    for page in (ROOT / "README.md", *PAGES):
+        for block in fenced(page, "python"):
+            exec(compile(block, page.name, "exec"), {})
 
 
 def test_every_name_that_a_docstring_refers_to_exists():
