@@ -115,8 +115,8 @@ def noise_floor(correct: ArrayLike, total: ArrayLike) -> float:
 def null_std(correct: ArrayLike, total: ArrayLike) -> float:
     """Return the standard deviation of the corrected capability Brier of the true mu, over draws of the samples.
 
-    Its mean is 0, so that a corrected score within about two of these of 0 is indistinguishable from perfect. A question's
-    corrected term is the mean of (mu - z)(mu - z') over pairs of its samples z and z', whose variance is
+    Its mean is 0, so that a corrected score within about two of these of 0 is indistinguishable from perfect. A
+    question's corrected term is the mean of (mu - z)(mu - z') over pairs of its samples z and z', whose variance is
     2 (mu(1 - mu))^2 / (total (total - 1)); (mu(1 - mu))^2 is estimated without bias where there are four samples.
 
     >>> round(null_std([50, 100], [100, 100]), 5)

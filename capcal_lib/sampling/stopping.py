@@ -5,8 +5,9 @@ Jeffreys interval of its counts has a half-width, (high - low)/2, of at most ``p
 Right and wrong are treated alike: c correct of n stop exactly where n - c do.
 
 A rule that looks at the outcomes biases what is counted. mu_hat = c/n is pulled outward here, since a run of equal
-outcomes stops early and stands. The effect of the rule on any mu is computed exactly, by counting the orders of outcomes
-that lead to each end; and the share of these orders that begin with a correct sample is an unbiased estimate of mu.
+outcomes stops early and stands. The effect of the rule on any mu is computed exactly, by counting the orders of
+outcomes that lead to each end; and the share of these orders that begin with a correct sample is an unbiased
+estimate of mu.
 """
 
 from dataclasses import dataclass
