@@ -266,7 +266,7 @@ def grade_file(
     verdicts: Annotated[Path, typer.Option("--out", metavar="OUT.jsonl", help="Where the verdicts go.")],
 ) -> None:
     """Grade responses from anywhere: one JSON object a line in, one verdict a line out."""
-    from capcal_lib.grading.file import grade_file
+    from capcal_lib.grading import grade_file
 
     grade_file(rows, verdicts)
     out.print(f"wrote {verdicts}", soft_wrap=True)

@@ -34,22 +34,12 @@ def agreement(
     clusters: npt.ArrayLike,
     *,
     rng: np.random.Generator,
-    level: float = 0.95,
 ) -> Agreement:
-    """Compare the verdicts of two graders.
+    """Compare the verdicts of two graders on the same answers, shape (n_answers,).
 
     Rate and kappa compare what counts for mu: correct or not, ``incorrect`` and ``no_answer`` alike. An answer that one
-    of them did not score is in the table, and in neither number.
-
-    Parameters
-    ----------
-    first, second
-        (n_answers,) verdicts.
-    clusters
-        (n_answers,) the question of each; the rate's interval is a bootstrap over whole questions, since a grader that
-        errs on one answer to a question tends to err on the next.
-    rng, level
-        As in :func:`capcal_lib.metrics.intervals.bootstrap_mean`.
+    of them did not score is in the table, and in neither number. The rate's interval is a bootstrap over whole
+    ``clusters``, the question of each answer, since a grader that errs on one answer to it tends to err on the next.
 
     Raises
     ------
@@ -81,25 +71,17 @@ def agreement(
     table = pd.crosstab(pd.Series(one, name="first"), pd.Series(other, name="second"))
     return Agreement(
         table=table.reindex(index=VERDICTS, columns=VERDICTS, fill_value=0),
-        rate=bootstrap_mean(right == also, rng=rng, level=level, clusters=questions[scored]),
+        rate=bootstrap_mean(right == also, rng=rng, clusters=questions[scored]),
         kappa=float(cohen_kappa_score(right, also)) if len({*right, *also}) > 1 else float("nan"),
         left_out=int(np.sum(~scored)),
     )
 
 
 def judge_agreement(folder: Path, judge: str, *, rng: np.random.Generator) -> dict[str, Agreement]:
-    """Compare a judge with the rules on the answers of a run that it has judged.
+    """Compare a judge with the rules on the answers of a graded run that it has judged.
 
-    Returns
-    -------
-    dict of Agreement
-        ``distinct answers``, each pair of question and answer once, and ``samples``, each as often as it was sampled:
-        the latter is what mu sees, the former what the graders were asked.
-
-    Raises
-    ------
-    InputError
-        Where the judge has judged nothing of the run, or the run is not graded.
+    ``distinct answers`` takes each pair of question and answer once, as the graders were asked, and ``samples`` each as
+    often as it was sampled, as mu sees it. `InputError` where the judge has judged nothing, or the run is not graded.
     """
     judged = read_judgements(folder, judge)
     samples = read_verdicts(folder).merge(judged, on=PAIR, suffixes=("", "_judge"))

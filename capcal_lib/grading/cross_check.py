@@ -1,6 +1,5 @@
 """Two graders on one run: what only one of them calls correct, for a person to look at."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -19,16 +18,8 @@ SHOWN = 300  # characters at the end of a response
 def cross_check(folder: Path) -> tuple[pd.DataFrame, Interval]:
     """Grade a graded run a second time, and list the answers that only one of the two graders calls correct.
 
-    Returns
-    -------
-    tuple of DataFrame and Interval
-        One row a disputed answer, with the end of one response that gave it, and how many ``samples`` did, most
-        frequent first; and the share of samples disputed, with a 95 % interval over questions.
-
-    Raises
-    ------
-    InputError
-        Where the run is not graded or has no samples, or its questions cannot be loaded or have changed.
+    The table has one row a disputed answer, with the end of one response that gave it, and how many ``samples`` did,
+    most frequent first. With it comes the share of samples disputed, with a 95 % interval over questions.
     """
     answers = {name: question.answer for name, question in run_questions(folder).items()}
     rows = read_samples(folder)[[*KEY, "response"]].merge(read_verdicts(folder), on=KEY)
@@ -36,40 +27,24 @@ def cross_check(folder: Path) -> tuple[pd.DataFrame, Interval]:
     if rows.empty:
         raise InputError(f"{folder} has no graded samples; draw some with: capcal sample")
     distinct = list(dict.fromkeys(zip(rows["question_id"], rows["response"], strict=True)))
-    cases = [
-        (response, answers[name].kind, (answers[name].gold, *answers[name].aliases)) for name, response in distinct
-    ]
-    opinions = pool.settle(second_opinion, cases, workers=pool.cores(), time_limit=pool.TIME_LIMIT)
-    second = dict(zip(distinct, opinions, strict=True))
+    cases = [(text, answers[name].kind, (answers[name].gold, *answers[name].aliases)) for name, text in distinct]
+    second = dict(zip(distinct, pool.settle(second_opinion, cases), strict=True))
     rows["second"] = [second[pair] for pair in zip(rows["question_id"], rows["response"], strict=True)]
-    rows["disputed"] = [
-        opinion != (verdict == "correct") for opinion, verdict in zip(rows["second"], rows["verdict"], strict=True)
-    ]
-    share = bootstrap_mean(
-        rows["disputed"].astype(float), rng=np.random.default_rng(0), clusters=rows["question_id"], resamples=2_000
-    )
+    disputed = rows["second"] != (rows["verdict"] == "correct")
+    rng = np.random.default_rng(0)
+    share = bootstrap_mean(disputed.astype(float), rng=rng, clusters=rows["question_id"], resamples=2_000)
     rows["gold"] = [answers[name].gold for name in rows["question_id"]]
     rows["response"] = rows["response"].str[-SHOWN:]
-    table = rows[rows["disputed"]]
-    groups = table.groupby(
-        ["question_id", "gold", "extracted", "verdict", "reason", "second"], dropna=False, observed=True
-    )
+    alike = ["question_id", "gold", "extracted", "verdict", "reason", "second"]
+    groups = rows[disputed].groupby(alike, dropna=False, observed=True)
     found = groups.agg(samples=("response", "size"), response=("response", "first")).reset_index()
     return found.sort_values(["samples", "question_id"], ascending=[False, True], ignore_index=True), share
 
 
 def write_disputed(table: pd.DataFrame, path: Path) -> None:
-    """Write a table of :func:`cross_check` as CSV, or as JSON lines where the name ends in ``.jsonl``.
-
-    Raises
-    ------
-    InputError
-        For a file that cannot be written.
-    """
-    lines = "".join(
-        json.dumps(row) + "\n" for row in table.astype(object).where(table.notna(), None).to_dict("records")
-    )
-    text = lines if path.suffix == ".jsonl" else table.to_csv(index=False)
+    """Write a table of :func:`cross_check` as CSV, or as JSON lines where the name ends in ``.jsonl``."""
+    json_lines = path.suffix == ".jsonl"
+    text = table.to_json(orient="records", lines=True) if json_lines else table.to_csv(index=False)
     try:
         path.write_text(text, encoding="utf-8", errors="replace")
     except OSError as error:

@@ -7,9 +7,9 @@ American Journal of Epidemiology 107 (1978). Its interval is the adjusted one of
 limits for prevalence of disease adjusted for estimated sensitivity and specificity", Preventive Veterinary Medicine 113
 (2014): it holds the noise of the samples and that of the labels.
 
-Every ``level`` is the nominal coverage of an interval, between 0 and 1. Malformed counts, other values than those named
-and a level out of range raise ``InputError``; so does a grader whose sensitivity and specificity do not sum to more
-than 1.
+Every ``level`` is the nominal coverage of an interval, between 0 and 1; ``correct`` and ``total`` count the correct and
+the scored samples of each question, shape (n_questions,). Malformed counts, other values than those named, a level out
+of range and a grader whose sensitivity and specificity do not sum to more than 1 raise ``InputError``.
 """
 
 from dataclasses import dataclass
@@ -25,15 +25,11 @@ from capcal_lib.metrics.validation import Floats, as_counts, as_numbers, check_r
 
 @dataclass(frozen=True, slots=True)
 class GraderError:
-    """Sensitivity and specificity of a grader, with their Jeffreys intervals, and the labels behind each.
-
-    ``right`` and ``wrong`` are effective numbers of labelled answers that are so: as many independent labels of one
-    weight would tell as much.
-    """
+    """Sensitivity and specificity of a grader, with their Jeffreys intervals, and the labels behind each."""
 
     sensitivity: Interval
     specificity: Interval
-    right: float
+    right: float  # effective number of labelled answers that are right: as many independent labels would tell as much
     wrong: float
 
 
@@ -41,7 +37,7 @@ class CorrectedMean(NamedTuple):
     """A mean expected accuracy, corrected for the grader's error."""
 
     estimate: float
-    low: float
+    low: float  # NaN, as ``high``, for a single question, which says nothing about how questions differ
     high: float
     clipped: bool  # whether the estimate lay outside [0, 1] and was put at its end
 
@@ -55,14 +51,18 @@ def grader_error(
     strata: ArrayLike | None = None,
     level: float = 0.95,
 ) -> GraderError:
-    """Estimate a grader's sensitivity and specificity from labelled answers.
+    """Estimate a grader's sensitivity and specificity from labels of right and of wrong answers.
+
+    The variance of a rate is the sum over strata of W^2 p (1 - p) / (n + 2), where W is the stratum's share of the
+    weight, p its rate with one label of either kind added, and n its effective number of labels: (sum w)^2 / sum w^2,
+    over the variance of totals by question relative to that of independent labels. Where all labels of a stratum say
+    the same nothing is known of that ratio, and the labels of a question count as one.
 
     Parameters
     ----------
-    says_correct : array-like of shape (n_labels,)
-        1 where the grader said ``correct``, else 0; leave out what it did not score.
-    is_correct : array-like of shape (n_labels,)
-        1 where a person says that the answer is right, 0 where wrong; NaN where they could not tell, which is left out.
+    says_correct, is_correct : array-like of shape (n_labels,)
+        1 where the grader, and where a person, says that the answer is right, else 0. Leave out what the grader did not
+        score; NaN is what the person could not tell, and is left out.
     weights : array-like of shape (n_labels,), optional
         How many samples each label stands for; alike by default. Where two graders disagree a person labels every
         answer, and where they agree a few: without weights, the few would seem to be all there are.
@@ -72,25 +72,11 @@ def grader_error(
     strata : array-like of shape (n_labels,), optional
         The group that each label was drawn from, such as disputed answers and others, where these were drawn apart.
 
-    Raises
-    ------
-    InputError
-        Also where no right answer or no wrong one is labelled.
-
-    Notes
-    -----
-    The variance of a rate is the sum over strata of W^2 p (1 - p) / (n + 2), where W is the stratum's share of the
-    weight, p its rate with one label of either kind added, and n its effective number of labels: (sum w)^2 / sum w^2,
-    over the variance of totals by question relative to that of independent labels. Where all labels of a stratum say
-    the same nothing is known of that ratio, and the labels of a question count as one.
-
     Examples
     --------
     >>> error = grader_error([1, 1, 1, 0, 0, 0, 0, 1], [1, 1, 1, 1, 0, 0, 0, 0])
     >>> error.sensitivity.estimate, error.specificity.estimate, round(error.right, 6)
     (0.75, 0.75, 4.0)
-    >>> round(grader_error([1, 1, 1, 0, 0, 0, 0], [1] * 6 + [0], clusters=list("aaabbbc")).right, 6)
-    2.0
     """
     said, truth = as_numbers("says_correct", says_correct), as_numbers("is_correct", is_correct)
     weight = np.ones(len(said)) if weights is None else as_numbers("weight", weights)
@@ -107,9 +93,10 @@ def grader_error(
         rows = told & (truth == value) & (weight > 0)
         if not rows.any():
             raise InputError(f"no {name} answer is labelled, so the grader's error on them is unknown; label some more")
-        found.append(_rate(said[rows] == value, weight[rows], cluster[rows], stratum[rows]))
+        rate, size = _rate(said[rows] == value, weight[rows], cluster[rows], stratum[rows])
+        found.append((_jeffreys(rate, size, level), size))
     (sensitivity, right), (specificity, wrong) = found
-    return GraderError(_jeffreys(sensitivity, right, level), _jeffreys(specificity, wrong, level), right, wrong)
+    return GraderError(sensitivity, specificity, right, wrong)
 
 
 def _rate(hits: np.ndarray, weight: Floats, cluster: np.ndarray, stratum: np.ndarray) -> tuple[float, float]:
@@ -129,18 +116,22 @@ def _rate(hits: np.ndarray, weight: Floats, cluster: np.ndarray, stratum: np.nda
     return float(np.average(hits, weights=weight)), float(rate * (1 - rate) / variance - 2)
 
 
+def _jeffreys(share: float, size: float, level: float) -> Interval:
+    """Return a share with its Jeffreys interval from ``size`` labels, which need not be a whole number."""
+    from scipy.special import betaincinv  # slow to import
+
+    _check_level(level)
+    a, b, tail = size * share + 0.5, size * (1 - share) + 0.5, (1 - level) / 2
+    low = 0.0 if share == 0 else float(betaincinv(a, b, tail))
+    high = 1.0 if share == 1 else float(betaincinv(a, b, (1 + level) / 2))
+    return Interval(share, low, high)
+
+
 def corrected_mu(correct: ArrayLike, total: ArrayLike, error: GraderError, *, level: float = 0.95) -> Floats:
     """Correct each question's mu_hat, with an interval that holds the noise of its samples and of the labels.
 
     It takes the grader to err alike on all questions, which is its weakness: an alias that the grader does not know
     makes it wrong on every sample of one question and on none of another.
-
-    Parameters
-    ----------
-    correct, total : array-like of shape (n_questions,)
-        Correct and scored samples of each question.
-    error : GraderError
-        Of the grader that counted them.
 
     Returns
     -------
@@ -153,37 +144,19 @@ def corrected_mu(correct: ArrayLike, total: ArrayLike, error: GraderError, *, le
     >>> corrected_mu([19, 100], [100, 100], error).round(3).tolist()
     [[0.2, 0.121, 0.291], [1.0, 0.989, 1.0]]
     """
-    hits, samples = as_counts(correct, total)
-    result = np.full((len(hits), 3), np.nan)
-    seen = samples > 0
-    mu = hits[seen] / samples[seen]
-    result[seen] = np.column_stack([_rogan_gladen(mu, error), *_limits(mu, samples[seen].astype(float), error, level)])
+    seen, mu, samples = _scored(correct, total)
+    result = np.full((len(seen), 3), np.nan)
+    result[seen] = np.column_stack(
+        [_rogan_gladen(mu, error.sensitivity.estimate, error.specificity.estimate), *_limits(mu, samples, error, level)]
+    )
     return np.asarray(np.clip(result, 0, 1))
 
 
 def corrected_mean(correct: ArrayLike, total: ArrayLike, error: GraderError, *, level: float = 0.95) -> CorrectedMean:
     """Correct the mean expected accuracy over questions, with an interval for questions, samples and labels.
 
-    Parameters
-    ----------
-    correct, total : array-like of shape (n_questions,)
-        Correct and scored samples of each question; one without a scored sample is left out.
-    error : GraderError
-        Of the grader that counted them.
-
-    Returns
-    -------
-    CorrectedMean
-        The limits are NaN for a single question, which says nothing about how questions differ.
-
-    Raises
-    ------
-    InputError
-        Also where nothing is scored.
-
-    Notes
-    -----
-    Questions differ, so their mean is less certain than that of as many independent samples. The interval is that of
+    A question without a scored sample is left out; where none has one, an ``InputError`` is raised. Questions differ,
+    so their mean is less certain than that of as many independent samples: the interval is that of
     n = m (1 - m) / (s^2 / N) samples, where m and s are mean and standard deviation of mu_hat over N questions.
 
     Examples
@@ -193,18 +166,23 @@ def corrected_mean(correct: ArrayLike, total: ArrayLike, error: GraderError, *, 
     >>> round(found.estimate, 3), round(found.low, 3), round(found.high, 3), found.clipped
     (0.531, 0.441, 0.628, False)
     """
-    hits, samples = as_counts(correct, total)
-    seen = samples > 0
+    seen, mu, samples = _scored(correct, total)
     if not seen.any():
         raise InputError("no question has a scored sample; there is no accuracy to correct")
-    mu = hits[seen] / samples[seen]
     mean = np.array([mu.mean()])
-    estimate = float(_rogan_gladen(mean, error)[0])
+    estimate = float(_rogan_gladen(mean, error.sensitivity.estimate, error.specificity.estimate)[0])
     clipped = float(np.clip(estimate, 0, 1))
     if len(mu) == 1:
         return CorrectedMean(clipped, np.nan, np.nan, clipped != estimate)
-    low, high = np.clip(_limits(mean, np.array([_effective_samples(mu, samples[seen].sum())]), error, level), 0, 1)
+    low, high = np.clip(_limits(mean, np.array([_effective_samples(mu, samples.sum())]), error, level), 0, 1)
     return CorrectedMean(clipped, float(low[0]), float(high[0]), clipped != estimate)
+
+
+def _scored(correct: ArrayLike, total: ArrayLike) -> tuple[np.ndarray, Floats, Floats]:
+    """Return which questions have scored samples, and their mu_hat and number of samples."""
+    hits, samples = as_counts(correct, total)
+    seen = samples > 0
+    return seen, hits[seen] / samples[seen], samples[seen].astype(float)
 
 
 def _effective_samples(mu: Floats, samples: float) -> float:
@@ -215,9 +193,12 @@ def _effective_samples(mu: Floats, samples: float) -> float:
     return float(min(samples, mean * (1 - mean) / variance if variance > 0 else samples))
 
 
-def _rogan_gladen(mean: Floats, error: GraderError) -> Floats:
-    sensitivity, specificity = error.sensitivity.estimate, error.specificity.estimate
-    _check(sensitivity, specificity)
+def _rogan_gladen(mean: Floats, sensitivity: float, specificity: float) -> Floats:
+    if sensitivity + specificity <= 1:
+        raise InputError(
+            f"sensitivity {sensitivity:.3f} and specificity {specificity:.3f} do not sum to more than 1: so far as "
+            "the labels tell, this grader is no better than a coin; use another one, or label more answers"
+        )
     return (mean + specificity - 1) / (sensitivity + specificity - 1)
 
 
@@ -230,9 +211,8 @@ def _limits(mean: Floats, size: Floats, error: GraderError, level: float) -> tup
     right, wrong, size = error.right + 2, error.wrong + 2, size + z**2
     sensitivity = (error.sensitivity.estimate * error.right + 1) / right
     specificity = (error.specificity.estimate * error.wrong + 1) / wrong
-    _check(sensitivity, specificity)
     mean = (mean * (size - z**2) + z**2 / 2) / size
-    middle = (mean + specificity - 1) / (sensitivity + specificity - 1)
+    middle = _rogan_gladen(mean, sensitivity, specificity)
     from_right = sensitivity * (1 - sensitivity) / right
     from_wrong = specificity * (1 - specificity) / wrong
     variance = mean * (1 - mean) / size + middle**2 * from_right + (1 - middle) ** 2 * from_wrong
@@ -244,22 +224,3 @@ def _limits(mean: Floats, size: Floats, error: GraderError, level: float) -> tup
 def _check_level(level: float) -> None:
     if not 0 < level < 1:
         raise InputError(f"level must lie between 0 and 1, such as 0.95; got {level!r}")
-
-
-def _check(sensitivity: float, specificity: float) -> None:
-    if sensitivity + specificity <= 1:
-        raise InputError(
-            f"sensitivity {sensitivity:.3f} and specificity {specificity:.3f} do not sum to more than 1: so far as "
-            "the labels tell, this grader is no better than a coin; use another one, or label more answers"
-        )
-
-
-def _jeffreys(share: float, size: float, level: float) -> Interval:
-    """Return a share with its Jeffreys interval from ``size`` labels, which need not be a whole number."""
-    from scipy.special import betaincinv  # slow to import
-
-    _check_level(level)
-    hits, misses = size * share, size * (1 - share)
-    low = 0.0 if share == 0 else float(betaincinv(hits + 0.5, misses + 0.5, (1 - level) / 2))
-    high = 1.0 if share == 1 else float(betaincinv(hits + 0.5, misses + 0.5, (1 + level) / 2))
-    return Interval(share, low, high)

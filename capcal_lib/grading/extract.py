@@ -17,7 +17,6 @@ reasoning block that is not closed has no answer after it.
 """
 
 import re
-from collections.abc import Callable
 
 from capcal_lib.grading import choice, number, short
 from capcal_lib.grading.latex import LONGEST
@@ -183,6 +182,7 @@ _UNSURE = re.compile(
 _STATEMENT = re.compile(r"(?:it|the\s(?:\S+\s){1,6}?of\s(?:\S+\s){1,5}?)\s?is\s(?=\S)", re.IGNORECASE)
 
 
+_FORMULA = re.compile(r"\$[^$]+\$\.?|\$\$[^$]+\$\$|\\\(.+\\\)\.?|\\\[.+\\\]")
 _BOLD = re.compile(r"(?<![\w)\]}])\*\*(?=\S)(.+?)(?<=\S)\*\*")
 _POWER = r"(?<=[\w)\]}])\*\*(?=[\d({\\-]|[A-Za-z](?![A-Za-z]))|(?<=[\w)\]}]\s)\*\*(?=\s[\w({\\-])"
 _NO_POWER = re.compile(rf"{_POWER}|(\*\*)")
@@ -203,33 +203,11 @@ def _bare_line(text: str) -> str | None:
     return line if 0 < len(line) <= BARE_CHARACTERS and len(_WORD.findall(line)) <= BARE_WORDS else None
 
 
-def _is_formula(line: str) -> bool:
-    return (
-        bool(re.fullmatch(r"\$[^$]+\$\.?|\$\$[^$]+\$\$|\\\(.+\\\)\.?|\\\[.+\\\]", line))
-        or number.read(line) is not None
-    )
-
-
 def extract(response: str, kind: Kind, aliases: tuple[str, ...] = ()) -> tuple[str | None, str]:
-    r"""Extract the final answer as the response writes it.
+    r"""Extract the final answer as the response writes it, and say where it was found, or why there is none (None).
 
-    Parameters
-    ----------
-    response
-        The text of one sample, possibly with its reasoning.
-    kind
-        The kind of answer looked for.
-    aliases
-        For ``choice``, the full text of the right option, which counts as an answer where it is all of the response.
+    For ``choice`` the ``aliases`` are full texts of the right option: an answer where they are all of the response.
 
-    Returns
-    -------
-    tuple
-        The answer, or None; and where it was found (``boxed``, ``phrase``, ``opening option``, ``bare line``), or why
-        there is none.
-
-    Examples
-    --------
     >>> extract(r"So $\boxed{\frac{1}{2}}$.", "math")
     ('\\frac{1}{2}', 'boxed')
     >>> extract("The answer depends on A.", "choice")
@@ -245,13 +223,12 @@ def extract(response: str, kind: Kind, aliases: tuple[str, ...] = ()) -> tuple[s
         content = content[stated.end() :]
     if content and (kind != "short" or short.normal(content)):
         return _tidied(content, kind), "boxed"
-    says = _reads_as(kind, aliases)
     for value in _phrases(text, kind):
         if kind in ("math", "number"):
             value = _formula(value)
         if kind == "number":
             value = _REMARK.sub("", value)
-        if says(value):
+        if _reads(value, kind, aliases):
             return _tidied(value, kind), "phrase"
     if kind == "choice" and (opening := choice.opening(text)):
         return opening, "opening option"
@@ -260,17 +237,19 @@ def extract(response: str, kind: Kind, aliases: tuple[str, ...] = ()) -> tuple[s
         line = sentence[1]
     elif line is not None and kind == "number":
         line = "" if _DENIES.search(line) else _RESULT.split(line)[-1].strip()
-    if line is not None and says(line) and (kind != "math" or _is_formula(line)):
+    formula = kind != "math" or (line and (_FORMULA.fullmatch(line) or number.read(line)))
+    if line is not None and formula and _reads(line, kind, aliases):
         return _tidied(line, kind), "bare line"
     return None, "nothing extractable"
 
 
-def _reads_as(kind: Kind, aliases: tuple[str, ...]) -> Callable[[str], bool]:
+def _reads(value: str, kind: Kind, aliases: tuple[str, ...]) -> bool:
+    """Say whether a text reads as an answer of its kind from end to end."""
     if kind == "number":
-        return lambda value: number.read(value) is not None
+        return number.read(value) is not None
     if kind == "choice":
-        return lambda value: choice.letter(value) is not None or short.equal(aliases, value)
-    return lambda value: bool(short.normal(value) if kind == "short" else value.strip())
+        return choice.letter(value) is not None or short.equal(aliases, value)
+    return bool(short.normal(value) if kind == "short" else value.strip())
 
 
 def _tidied(value: str, kind: Kind) -> str:

@@ -12,9 +12,9 @@ that asks to be marked correct. This makes steering harder; only a comparison wi
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from capcal_lib.grading.grader import Outcome
+from capcal_lib.grading import Outcome
 from capcal_lib.grading.latex import LONGEST
 from capcal_lib.manifests import Model
 from capcal_lib.questions import Answer, Question
@@ -51,8 +51,7 @@ _SHOWN = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(NamedTuple):
     """What a judge made of one answer."""
 
     verdict: Outcome  # not_scored where the judge said none of its three words
@@ -84,8 +83,8 @@ def judge_messages(question: Question, extracted: str) -> Messages:
     for text, golds, proposed, grade in _SHOWN:
         turns += [("user", _case(text, golds, proposed)), ("assistant", grade)]
     turns.append(("user", _case(question.text, (question.answer.gold, *question.answer.aliases), extracted)))
-    turns[0] = ("user", _INSTRUCTIONS + turns[0][1])
-    return tuple({"role": role, "content": content} for role, content in turns)
+    first, *others = ({"role": role, "content": content} for role, content in turns)
+    return ({**first, "content": _INSTRUCTIONS + first["content"]}, *others)
 
 
 def _case(question: str, golds: Sequence[str], proposed: str) -> str:
@@ -109,34 +108,18 @@ def read_grade(words: str) -> Outcome:
     return GRADES.get(bare.upper(), "not_scored")
 
 
-def judge(
-    engine: Engine, model: Model, cases: Sequence[tuple[Question, str]], *, seed: int = 0
-) -> Iterator[tuple[int, Judgement]]:
-    """Judge extracted answers, most likely words first (temperature 0), each case by itself.
+def judge(engine: Engine, model: Model, cases: Sequence[tuple[Question, str]]) -> Iterator[tuple[int, Judgement]]:
+    """Judge extracted answers, each case by itself; the engine and the manifest are the judge's.
 
-    Parameters
-    ----------
-    engine, model
-        The opened engine and the manifest of the judge.
-    cases
-        Questions with an answer that was extracted from a response; give each once.
-    seed
-        For an engine that draws even at temperature 0.
-
-    Yields
-    ------
-    tuple of int and Judgement
-        The place of a case and its judgement, in the order in which they finish; none where the engine failed.
+    Yields the place of a case and its judgement, in the order in which they finish; none where the engine failed.
     """
     sampling = model.sampling.model_copy(update={"temperature": 0.0, "top_p": 1.0, "top_k": None})
     requests = [
         Request(question, judge_messages(question, extracted), (place,))
         for place, (question, extracted) in enumerate(cases)
     ]
-    for group in engine.sample(requests, sampling, seed):
-        if isinstance(group, Failure):  # the judge gave no reply; the case stays without a judgement
-            continue
-        for reply in group:
+    for group in engine.sample(requests, sampling, 0):
+        for reply in [] if isinstance(group, Failure) else group:
             yield reply.sample_index, Judgement(read_grade(reply.response), _readable(reply.response))
 
 

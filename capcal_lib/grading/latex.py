@@ -15,42 +15,22 @@ MOST_POWER = 10_000  # product of all exponents of numbers and brackets in one e
 LARGEST_NESTED = 100  # number in an exponent that has an exponent
 MOST_POWERS_NESTED = 3
 
+_COMMANDS = (
+    "times cdot cdot div pm mp pi theta infty sqrt lfloor rfloor lceil rceil setminus le ge neq approx in cup emptyset"
+)
 _CHARACTERS = str.maketrans(
     {
         **dict.fromkeys("−–‒﹣－", "-"),
         **dict.fromkeys("\u00a0\u2007\u2009\u200a\u202f\t\r\n", " "),
+        **dict.fromkeys("⁄∕", "/"),
+        **dict.fromkeys("“”‘’", "'"),
         **{chr(0xFF10 + digit): str(digit) for digit in range(10)},
         **{mark: f"^{{{power}}}" for power, mark in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
-        **dict(
-            zip("½⅓⅔¼¾", (rf"\frac{{{n}}}{{{d}}}" for n, d in ((1, 2), (1, 3), (2, 3), (1, 4), (3, 4))), strict=True)
-        ),
-        "×": r"\times ",
-        "·": r"\cdot ",
-        "⋅": r"\cdot ",
-        "÷": r"\div ",
-        "±": r"\pm ",
-        "∓": r"\mp ",
-        "π": r"\pi ",
-        "θ": r"\theta ",
-        "∞": r"\infty ",
+        **{mark: rf"\frac{{{n}}}{{{d}}}" for mark, n, d in ("½12", "⅓13", "⅔23", "¼14", "¾34")},
+        **{mark: rf"\{name} " for mark, name in zip("×·⋅÷±∓πθ∞√⌊⌋⌈⌉∖≤≥≠≈∈∪∅", _COMMANDS.split(), strict=True)},
         "°": r"^\circ ",
-        "√": r"\sqrt ",
-        **{
-            mark: rf"\{name} "
-            for mark, name in zip("⌊⌋⌈⌉∖", ("lfloor", "rfloor", "lceil", "rceil", "setminus"), strict=True)
-        },
-        "≤": r"\le ",
-        "≥": r"\ge ",
-        "≠": r"\neq ",
-        "≈": r"\approx ",
-        "∈": r"\in ",
-        "∪": r"\cup ",
-        "∅": r"\emptyset ",
         "ℝ": r"\mathbb{R}",
         "％": "%",
-        "⁄": "/",
-        "∕": "/",
-        **dict.fromkeys("“”‘’", "'"),
     }
 )
 

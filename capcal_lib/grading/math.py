@@ -70,15 +70,14 @@ _ALL_REALS = frozenset(["all reals", "all real numbers", "the real numbers", "th
 _ARITHMETIC = re.compile(r"(?:[\d\s.+\-/(){}!^]|\\(?:cdot|div|frac|sqrt|binom|left|right)(?![A-Za-z]))+")
 _THOUSANDS = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})+(?![\d,])")
 _AND = re.compile(r",?\s?(?:\\text\{\s?,?\s?(?:and|or)\s?\}|(?<![A-Za-z])(?:and|or)(?![A-Za-z]))")
+_SENSES = ({"<", r"\le"}, {">", r"\ge"})
 _FLIPPED = {">": "<", r"\ge": r"\le", "<": ">", r"\le": r"\ge"}
-_RELATIONS = {"=", "<", ">", r"\le", r"\ge", r"\neq", r"\in", r"\approx"}
-_FUNCTIONS = frozenset(
-    re.findall(r"\S+", r"\sin \cos \tan \cot \sec \csc \arcsin \arccos \arctan \sinh \cosh \tanh \log \ln \exp")
-)
-_GREEK = frozenset(
-    re.findall(
-        r"\S+", r"\alpha \beta \gamma \delta \epsilon \theta \lambda \mu \nu \rho \sigma \tau \phi \varphi \omega"
-    )
+_RELATIONS = {"=", *_FLIPPED, r"\neq", r"\in", r"\approx"}
+_FUNCTIONS = {
+    f"\\{name}" for name in re.findall(r"\w+", "sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh log ln exp")
+}
+_GREEK = re.findall(
+    r"\S+", r"\alpha \beta \gamma \delta \epsilon \theta \lambda \mu \nu \rho \sigma \tau \phi \varphi \omega"
 )
 _FLOORS = {r"\lfloor", r"\rfloor", r"\lceil", r"\rceil"}
 _KNOWN = {r"\frac", r"\sqrt", r"\pi", r"\cdot", r"\div", r"\binom", *_FLOORS, *_FUNCTIONS, *_GREEK}
@@ -264,10 +263,10 @@ def _relation(parts: list[str], levels: list[int]) -> Form | None:
             return _named(names[1].replace(" ", "").split(","), value.parts) or value
         if _LABEL.fullmatch(sides[0]):
             return replace(_read(sides[-1], nested=False), label=sides[0].replace(" ", ""))
-    elif len(sides) == 3 and len(set(signs) & {"<", r"\le"}) == len(set(signs)) and _LABEL.fullmatch(sides[1]):
-        return _interval(sides[1], sides[0], signs[0], sides[2], signs[1])
-    elif len(sides) == 3 and len(set(signs) & {">", r"\ge"}) == len(set(signs)) and _LABEL.fullmatch(sides[1]):
-        return _interval(sides[1], sides[2], signs[1], sides[0], signs[0])
+    elif len(sides) == 3 and any(set(signs) <= way for way in _SENSES) and _LABEL.fullmatch(sides[1]):
+        ends = [*zip(sides[::2], signs, strict=True)]
+        (lower, left), (upper, right) = ends if signs[0] in _SENSES[0] else ends[::-1]
+        return _interval(sides[1], lower, left, upper, right)
     elif len(sides) == 2 and signs[0] in _FLIPPED:
         for label, sign, bound in ((sides[0], signs[0], sides[1]), (sides[1], _FLIPPED[signs[0]], sides[0])):
             if _LABEL.fullmatch(label) and label != bound:
@@ -276,10 +275,10 @@ def _relation(parts: list[str], levels: list[int]) -> Form | None:
                 return _interval(label, lower, "<" if below else sign, upper, sign if below else "<")
     if len(sides) != 2 or not all(sides):
         return _scalar(_join(parts))
-    left, right = (_scalar(side) for side in sides)
-    if signs[0] in (">", r"\ge"):
-        return Form(_FLIPPED[signs[0]], parts=(right, left))
-    return Form(signs[0], parts=(left, right))
+    values = tuple(_scalar(side) for side in sides)
+    if signs[0] in _SENSES[1]:
+        return Form(_FLIPPED[signs[0]], parts=values[::-1])
+    return Form(signs[0], parts=values)
 
 
 def _interval(label: str, lower: str, left: str, upper: str, right: str) -> Form:
@@ -296,8 +295,10 @@ def _bracketed(parts: list[str], levels: list[int]) -> Form | None:
         return _matrix(first, inside)
     if first in _FLOORS:
         return None
-    if first == "{" or first == "" or not inside:
-        return _read(_join(inside), nested=False) if first == "{" and inside else None
+    if not inside:
+        return None
+    if first == "{":
+        return _read(_join(inside), nested=False)
     if first == r"\{" and len(inside) > 2 and inside[0].isalpha() and inside[1] in ("|", ":"):
         return _read(_join(inside[2:]), nested=False)  # {x | x > 2}
     pieces = _split(inside, [level - 1 for level in levels[1:-1]], (",", ";"))
@@ -354,13 +355,7 @@ def _scalar(text: str, value: number.Number | None = None) -> Form:
 
 
 def compare(gold: Form, other: Form, scalars: Compare) -> bool | None:
-    """Compare two answers part by part.
-
-    Returns
-    -------
-    bool or None
-        None where ``scalars`` could not settle a pair that matters.
-    """
+    """Compare two answers part by part; None where ``scalars`` could not settle a pair that matters."""
     if gold.label and other.label and gold.label != other.label:
         return False
     if gold.shape != other.shape:
@@ -454,15 +449,8 @@ def _readable(text: str) -> bool:
 
 
 def equal(gold: str, extracted: str) -> bool | None:
-    r"""Compare an answer with the gold one without Math-Verify.
+    r"""Compare an answer with the gold one without Math-Verify; None where only :func:`equal_slowly` can tell.
 
-    Returns
-    -------
-    bool or None
-        None where only :func:`equal_slowly` can tell.
-
-    Examples
-    --------
     >>> equal(r"\frac{1}{2}", "0.5"), equal("(1,2)", "(2,1)"), equal("52_8", "52"), equal("x+1", "1+x")
     (True, False, False, None)
     """

@@ -22,58 +22,27 @@ class Number:
     unit: str = ""
 
 
-_MULTIPLIERS = {
-    "hundred": 100,
-    "thousand": 1_000,
-    "million": 10**6,
-    "billion": 10**9,
-    "trillion": 10**12,
-    "dozen": 12,
-}
+_MULTIPLIERS = {"hundred": 100, "thousand": 1_000, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12}
 # Words after a number that make it another number, or no number.
-_NOT_UNITS = frozenset(
-    re.findall(
-        r"\w+",
-        "and but cubed divided equals half halves minus modulo no not or out over plus point quarter quarters "
-        "remainder squared than then third thirds times to too",
-    )
+_NOT_UNITS = re.findall(
+    r"\w+",
+    "and but cubed divided equals half halves minus modulo no not or out over plus point quarter quarters "
+    "remainder squared than then third thirds times to too",
 )
 _UNITS = {
     name: names.split()[0]
-    for names in (
-        "percent \\% pct",
-        "dollar dollars usd \\$ $ bucks",
-        "cent cents ¢",
-        "euro euros eur €",
-        "pound pounds £ gbp lb lbs",
-        "rupee rupees ₹ rs",
-        "yen ¥ jpy",
-        "degree degrees deg °",
-        "radian radians rad",
-        "mm millimeter millimeters millimetre millimetres",
-        "cm centimeter centimeters centimetre centimetres",
-        "m meter meters metre metres",
-        "km kilometer kilometers kilometre kilometres",
-        "inch inches",
-        "foot feet ft",
-        "yard yards",
-        "mile miles",
-        "g gram grams gm",
-        "kg kilogram kilograms",
-        "mg milligram milligrams",
-        "ounce ounces oz",
-        "second seconds sec s",
-        "minute minutes min mins",
-        "hour hours hr hrs h",
-        "day days",
-        "week weeks",
-        "month months",
-        "year years",
-        "ml milliliter milliliters millilitre millilitres",
-        "l liter liters litre litres",
-        "gallon gallons",
-        "mph",
-    )
+    for names in r"""
+        percent \% pct | degree degrees deg ° | radian radians rad | mph
+        dollar dollars usd \$ $ bucks | cent cents ¢ | euro euros eur € | pound pounds £ gbp lb lbs
+        rupee rupees ₹ rs | yen ¥ jpy
+        mm millimeter millimeters millimetre millimetres | cm centimeter centimeters centimetre centimetres
+        m meter meters metre metres | km kilometer kilometers kilometre kilometres
+        inch inches | foot feet ft | yard yards | mile miles
+        g gram grams gm | kg kilogram kilograms | mg milligram milligrams | ounce ounces oz
+        second seconds sec s | minute minutes min mins | hour hours hr hrs h | day days | week weeks
+        month months | year years
+        ml milliliter milliliters millilitre millilitres | l liter liters litre litres | gallon gallons
+    """.replace("\n", "|").split("|")
     for name in names.split()
 }
 
@@ -81,7 +50,7 @@ _DECIMAL = r"(?:(?:\d{1,3}(?:,\d{3})+|\d{1,3}(?:\x20\d{3})+|\d+)(?:\.\d*)?|\.\d+
 _CURRENCY = r"(?:(?:US)?\\?\$|[€£¥₹]|USD\b|Rs\.?)"
 _POWER = r"10\s?\^\s?(?:\{{\s?(?P<{0}>[+-]?\s?\d{{1,3}})\s?\}}|(?P<{0}_bare>[+-]?\d{{1,3}}))"
 _NUMBER = re.compile(
-    rf"""(?P<sign>[+-]?)\s?(?P<currency>{_CURRENCY})?\s?(?P<inner_sign>[+-]?)\s?
+    rf"""(?P<sign>[+-]?)\s?(?P<currency>{_CURRENCY})?\s?(?P<inner>[+-]?)\s?
     (?:
         {_POWER.format("power")}
       | (?P<whole>\d+)?\s?\\frac\s?\{{\s?(?P<top>[+-]?\s?{_DECIMAL})\s?\}}\s?\{{\s?(?P<bottom>[+-]?\s?{_DECIMAL})\s?\}}
@@ -96,17 +65,10 @@ _PLAIN_UNIT = re.compile(r"(?:[A-Za-z]+(?:/[A-Za-z]+)?\.?|[€£¥₹¢])(?:\s?\
 
 
 def literal(text: str, *, variables: bool = False) -> Number | None:
-    r"""Read cleaned text that is a number from end to end, with an optional currency and unit.
+    r"""Read text from `latex.clean` that is a number from end to end, with an optional currency and unit.
 
-    Parameters
-    ----------
-    text
-        As returned by :func:`capcal_lib.grading.latex.clean`.
-    variables
-        Whether letters may be variables: ``2m`` is then no number, and only known units or long words are units.
+    Where letters may be ``variables``, ``2m`` is no number, and only known units or long words are units.
 
-    Examples
-    --------
     >>> literal(r"1\frac{4}{5}").value, literal("2m"), literal("2m", variables=True)
     (Fraction(9, 5), Number(value=Fraction(2, 1), unit='m'), None)
     """
@@ -115,8 +77,9 @@ def literal(text: str, *, variables: bool = False) -> Number | None:
     match = _NUMBER.fullmatch(inside[1].strip() if inside else text)
     if match is None:
         return None
-    value = _value(match)
-    unit = _unit(match["rest"].strip(), variables)
+    parts = {name.partition("_")[0]: text for name, text in match.groupdict().items() if text}
+    value = _value(parts)
+    unit = _unit(parts.get("rest", "").strip(), variables)
     if value is None or unit is None:
         return None
     words, power = unit
@@ -124,36 +87,33 @@ def literal(text: str, *, variables: bool = False) -> Number | None:
         value *= _MULTIPLIERS[words[0]]
         words = words[1:]
     known = next((_UNITS[word] for word in words if word in _UNITS), "")
-    if match["currency"] and not known:
-        known = _UNITS.get(match["currency"].removeprefix("US").lower(), "")
+    if not known:
+        known = _UNITS.get(parts.get("currency", "").removeprefix("US").lower(), "")
     return Number(value, known + power if known else "")
 
 
-def _value(match: re.Match[str]) -> Fraction | None:
+def _value(parts: dict[str, str]) -> Fraction | None:
     def exact(digits: str) -> Fraction:
         return Fraction(digits.replace(",", "").replace(" ", "").removesuffix("."))
 
-    if match["power"] or match["power_bare"]:
-        value = Fraction(10) ** int((match["power"] or match["power_bare"]).replace(" ", ""))
-    elif match["decimal"]:
-        value = exact(match["decimal"])
-        if match["repeating"]:
-            if "." not in match["decimal"]:
+    if "power" in parts:
+        value = Fraction(10) ** int(parts["power"].replace(" ", ""))
+    elif decimal := parts.get("decimal"):
+        value = exact(decimal)
+        if repeating := parts.get("repeating"):
+            if "." not in decimal:
                 return None
-            places = len(match["decimal"].partition(".")[2])
-            value += Fraction(int(match["repeating"]), (10 ** len(match["repeating"]) - 1) * 10**places)
-        scale = match["exponent"] or match["scale"] or match["scale_bare"]
-        if scale:
+            places = len(decimal.partition(".")[2])
+            value += Fraction(int(repeating), (10 ** len(repeating) - 1) * 10**places)
+        if scale := parts.get("exponent") or parts.get("scale"):
             value *= Fraction(10) ** int(scale.replace(" ", ""))
     else:
-        top, bottom = match["top"] or match["top_plain"], match["bottom"] or match["bottom_plain"]
-        whole = match["whole"] or match["whole_plain"]
-        if exact(bottom) == 0 or (whole and (top + bottom).strip("0123456789")):
+        top, bottom = parts["top"], parts["bottom"]
+        if exact(bottom) == 0 or ("whole" in parts and (top + bottom).strip("0123456789")):
             return None
-        value = exact(top) / exact(bottom) + int(whole or 0)
-    if match["sign"] and match["inner_sign"]:
-        return None
-    return -value if "-" in (match["sign"], match["inner_sign"]) else value
+        value = exact(top) / exact(bottom) + int(parts.get("whole", 0))
+    signs = parts.get("sign", "") + parts.get("inner", "")
+    return None if len(signs) > 1 else -value if signs == "-" else value
 
 
 def _unit(rest: str, variables: bool) -> tuple[list[str], str] | None:
@@ -192,22 +152,10 @@ _RELATION = re.compile(r"(?<![<>!:])=|\\approx(?![A-Za-z])")
 
 
 def read(text: str, *, any_unit: bool = True) -> Number | None:
-    r"""Read an answer that is a number from end to end; what stands before the last ``=`` is a label.
+    r"""Read an answer that is a number from end to end, else None; what stands before the last ``=`` is a label.
 
-    Parameters
-    ----------
-    text
-        The answer, of any length.
-    any_unit
-        Whether any words may follow as a unit; otherwise only well-known ones, as ``12 Monkeys`` is no number.
+    Any words may follow as a unit, or only well-known ones, as ``12 Monkeys`` is no number.
 
-    Returns
-    -------
-    Number or None
-        None where the text is anything but one number.
-
-    Examples
-    --------
     >>> read("x = $1,234.50").value, read("18 or 19"), read("3 million people").value
     (Fraction(2469, 2), None, Fraction(3000000, 1))
     """

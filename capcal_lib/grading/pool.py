@@ -30,30 +30,17 @@ def cores() -> int:
 
 
 def settle(
-    compare: Callable[..., bool], cases: Sequence[tuple[Any, ...]], *, workers: int, time_limit: float
+    compare: Callable[..., bool], cases: Sequence[tuple[Any, ...]], *, workers: int = 0, time_limit: float = TIME_LIMIT
 ) -> list[bool | str]:
-    """Compare answers in worker processes.
+    """Call a function of a module of this package with each case, in so many workers at most (0: one a core).
 
-    Parameters
-    ----------
-    compare
-        A function of a module of this package, which takes one case.
-    cases
-        The arguments of each comparison.
-    workers
-        Number of processes, at least 1; no more are used than there is work for.
-    time_limit
-        Seconds of processor time for one comparison, after which its worker is killed.
-
-    Returns
-    -------
-    list
-        For each case, in order, what ``compare`` says, or as a text why it could not say.
+    Returns, for each case in order, what ``compare`` says, or as a text why it could not say: a worker is killed after
+    ``time_limit`` seconds of processor time for one case.
     """
     from pebble import ProcessExpired
 
     # A worker takes a second to start, worth some fifty comparisons.
-    pool = _pool(max(1, min(workers, len(cases) // 50 + 1)))
+    pool = _pool(min(workers or cores(), len(cases) // 50 + 1))
     name = compare.__module__, compare.__name__  # loaded within the comparison, so that a failure is one of it alone
     replies = [pool.schedule(_limited, (*name, case, time_limit), timeout=CLOCK_LIMIT + time_limit) for case in cases]
     results: list[bool | str] = []

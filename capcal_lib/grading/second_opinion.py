@@ -26,9 +26,8 @@ def second_opinion(response: str, kind: Kind, golds: tuple[str, ...]) -> bool:
     (True, False)
     """
     text = _REASONING_END.split(response)[-1][-_CHARACTERS:].strip()
-    return any(
-        {"math": _math, "number": _number, "choice": _choice, "short": _short}[kind](text, gold) for gold in golds
-    )
+    right = {"math": _math, "number": _number, "choice": _choice, "short": _short}[kind]
+    return any(right(text, gold) for gold in golds)
 
 
 def _math(text: str, gold: str) -> bool:

@@ -49,17 +49,10 @@ def _number(text: str) -> number.Number | None:
 
 
 def _words(text: str) -> str:
-    text = unicodedata.normalize(
-        "NFC", "".join(mark for mark in unicodedata.normalize("NFD", plain(text)) if not _accent(mark))
-    )
-    text = "".join(
-        " " if mark in _PUNCTUATION or unicodedata.category(mark)[0] == "P" else mark for mark in text.lower()
-    )
+    marks = unicodedata.normalize("NFD", plain(text))
+    text = unicodedata.normalize("NFC", "".join(mark for mark in marks if unicodedata.category(mark) != "Mn")).lower()
+    text = "".join(" " if mark in _PUNCTUATION or unicodedata.category(mark)[0] == "P" else mark for mark in text)
     return " ".join(_ARTICLES.sub(" ", text).split()) or " ".join(text.split())
-
-
-def _accent(mark: str) -> bool:
-    return unicodedata.category(mark) == "Mn"
 
 
 def equal(golds: tuple[str, ...], extracted: str) -> bool:
@@ -70,10 +63,11 @@ def equal(golds: tuple[str, ...], extracted: str) -> bool:
     """
     words, value = _words(extracted), _number(extracted)
     for gold in golds:
-        gold_value = _number(gold)
-        if value or gold_value:
-            if value and gold_value and number.equal(gold_value, value):
-                return True
-        elif words and words == _words(gold):
+        right = _number(gold)
+        if value and right:
+            alike = number.equal(right, value)
+        else:
+            alike = not value and not right and bool(words) and words == _words(gold)
+        if alike:
             return True
     return False

@@ -39,7 +39,7 @@ def parse(text: str) -> Any:
     text = _PLAIN_FRACTION.sub(r"\\frac{\1}{\2}", text)
     text = _PRODUCT.sub(r"\1\\cdot ", text)
     text = _CAPITAL.sub(_small, text)
-    text = _DECIMAL.sub(lambda match: _exact(match[0]), text)
+    text = _DECIMAL.sub(_exact, text)
     # Its stripping of units would read 2m as 2.
     settings = NormalizationConfig(units=False, malformed_operators=True, nits=False, boxed="none")
     parsed = math_verify.parse(
@@ -62,8 +62,8 @@ def _small(match: re.Match[str]) -> str:
     return f"{letter}_{{99{match[2] or match[3] or ''}}}"
 
 
-def _exact(decimal: str) -> str:
-    value = Fraction(decimal)
+def _exact(match: re.Match[str]) -> str:
+    value = Fraction(match[0])
     return rf"(\frac{{{value.numerator}}}{{{value.denominator}}})"
 
 
@@ -80,11 +80,10 @@ def _at_points(*expressions: Any) -> list[list[Any]]:
     names = sorted({str(symbol) for symbol in symbols} - {"i"})
     rows = []
     for point in _POINTS if names else _POINTS[:1]:
-        given: dict[str, Any] = {
-            name: sympy.Rational(point[index % 2]) * (1 + sympy.Rational(index // 2, 7))
-            for index, name in enumerate(names)
-        }
-        given["i"] = sympy.I
+        numbers = [
+            sympy.Rational(point[index % 2]) * (1 + sympy.Rational(index // 2, 7)) for index in range(len(names))
+        ]
+        given = dict(zip(names, numbers, strict=True)) | {"i": sympy.I}
         values = {symbol: given[str(symbol)] for symbol in symbols}
         rows.append([expression.subs(values).doit() for expression in expressions])
     return rows
@@ -103,8 +102,16 @@ def _digits(value: Any) -> int:
     return 50 + min(degree, 64) * size
 
 
-def sign(value: Any) -> int | None:
-    """Return 0 for zero, else 1 or -1 by the sign of the real part; None for what is no number."""
+def _signs(values: Sequence[Any]) -> list[int]:
+    """Return 0 for zero, else 1 or -1 by the sign of the real part, leaving out what is no number."""
+    found = []
+    for value in values:
+        with suppress(ArithmeticError, AttributeError, NotImplementedError, TypeError, ValueError):
+            found.append(_sign(value))
+    return [each for each in found if each is not None]
+
+
+def _sign(value: Any) -> int | None:
     import sympy
     from sympy.core.evalf import evalf
 
@@ -119,15 +126,6 @@ def sign(value: Any) -> int | None:
     if real and known >= 8:
         return -1 if real[0] else 1
     return 1 if imaginary and also_known >= 8 else 0
-
-
-def _signs(values: Sequence[Any]) -> list[int]:
-    """Return the signs of those values that have one."""
-    found = []
-    for value in values:
-        with suppress(ArithmeticError, AttributeError, NotImplementedError, TypeError, ValueError):
-            found.append(sign(value))
-    return [each for each in found if each is not None]
 
 
 def same(gold: str, other: str) -> bool:

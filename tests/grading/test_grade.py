@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from capcal_lib.errors import InputError
 from capcal_lib.grading import (
-    GRADER_VERSION,
     Verdict,
     extract,
     extract_answer,
@@ -70,11 +69,6 @@ def test_there_are_cases_of_every_kind_and_verdict() -> None:
     assert len(CASES) >= 150
     for kind in KINDS:
         assert {case["expected"] for case in CASES if case["kind"] == kind} == {"correct", "incorrect", "no_answer"}
-
-
-@pytest.mark.parametrize("case", [case for case in CASES if case["source"].startswith("hostile")][::6])
-def test_one_by_one_gives_the_same(case: dict[str, str]) -> None:
-    assert grade(case["response"], Answer(case["kind"], case["gold"])).verdict == case["expected"]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -284,7 +278,7 @@ def test_any_pieces_have_a_verdict(text: str, kind: Kind) -> None:
 
 
 def check_verdict(text: str, kind: Kind) -> None:
-    verdict = grade_many([(text, Answer(kind, GOLDS[kind]))], time_limit=2)[0]
+    verdict = grade_many([(text, Answer(kind, GOLDS[kind]))])[0]
     assert verdict.verdict in ("correct", "incorrect", "no_answer", "not_scored")
     assert (verdict.extracted is None) == (verdict.verdict == "no_answer")
     assert verdict.extracted is None or 0 < len(verdict.extracted.encode()) <= 4 * latex.LONGEST
@@ -317,10 +311,6 @@ def test_code_is_never_run(tmp_path: Path) -> None:
 def test_importing_is_light() -> None:
     code = "import sys, capcal_lib.grading; print({'sympy', 'math_verify', 'pebble', 'sklearn'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True).stdout == "set()\n"
-
-
-def test_there_is_a_version() -> None:
-    assert GRADER_VERSION
 
 
 # --- gold answers that are none

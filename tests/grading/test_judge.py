@@ -205,5 +205,3 @@ def test_a_real_model_judges() -> None:
     found = dict(judge(open_engine(model), model, cases))
     assert sorted(found) == [0, 1, 2]
     assert all(judgement.words for judgement in found.values())
-    again = dict(judge(open_engine(model), model, cases, seed=1))
-    assert again == found, "temperature 0 draws nothing"

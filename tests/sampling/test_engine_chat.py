@@ -8,7 +8,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.manifests import load_model
 from capcal_lib.questions import Answer, Question
 from capcal_lib.sampling.engines import Request
-from capcal_lib.sampling.engines.reasoning import split_reasoning
+from capcal_lib.sampling.engines.chat import split_reasoning
 
 tokenizers = pytest.importorskip("tokenizers")
 transformers = pytest.importorskip("transformers")

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from capcal_lib.sampling.engines.hidden_states import PositionWatcher
+from capcal_lib.sampling.engines.vllm import PositionWatcher
 
 torch = pytest.importorskip("torch")
 

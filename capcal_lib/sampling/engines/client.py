@@ -135,10 +135,7 @@ class Client:
     async def post(self, path: str, body: dict[str, Any], read: Callable[[bytes], T], limit: int) -> T:
         """Post a body as JSON and return what ``read`` makes of the answer, as `ask` does, over failures that pass.
 
-        Raises
-        ------
-        Unanswered
-            Where the server refuses, or the patience or the attempts have run out.
+        `Unanswered` where the server refuses, or the patience or the attempts have run out.
         """
         waits = wait_random_exponential(multiplier=0.5, max=LONGEST_WAIT)
         patiently = AsyncRetrying(
@@ -176,12 +173,8 @@ class Client:
     ) -> T:
         """Ask once, and return what ``read`` makes of ``limit`` bytes at most, within so many seconds in all.
 
-        Raises
-        ------
-        Away, Bad, Refused
-            Where there is no such answer; a ValueError of ``read`` makes a bad one.
-        InputError
-            Where the server lets nobody in with this key (401, 403): there is nothing to be had for any question.
+        `Away`, `Bad` or `Refused` where there is no such answer; a ValueError of ``read`` makes a bad one. `InputError`
+        where the server lets nobody in with this key (401, 403): there is nothing to be had for any question.
         """
         show = self.server.show
         try:
@@ -234,7 +227,7 @@ def each(
     They run in a loop in a thread: this thread may have one (a notebook has). What one of them raises, and closing
     the iterator, as an interrupt does, stops the work at once.
     """
-    results: queue.SimpleQueue[tuple[R] | Exception | None] = queue.SimpleQueue()
+    results: queue.SimpleQueue[tuple[R] | None] = queue.SimpleQueue()
     waiting = iter(items)
 
     async def work() -> None:
@@ -242,23 +235,18 @@ def each(
             await do(item, lambda result: results.put((result,)))
 
     async def run() -> None:
-        end: Exception | None = None
-        try:
-            async with aclosing(client), asyncio.TaskGroup() as group:
-                for _ in range(at_once):
-                    group.create_task(work())
-        except Exception as error:
-            end = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
-        finally:
-            results.put(end)
+        async with aclosing(client), asyncio.TaskGroup() as group:
+            for _ in range(at_once):
+                group.create_task(work())
 
     with start_blocking_portal(name="requests") as portal:
         running = portal.start_task_soon(run)
+        running.add_done_callback(lambda _: results.put(None))
         try:
             while (result := results.get()) is not None:
-                if isinstance(result, Exception):
-                    raise result
                 yield result[0]
+            if failure := running.exception():
+                raise failure.exceptions[0] if isinstance(failure, ExceptionGroup) else failure
         finally:
             running.cancel()
 

@@ -12,19 +12,18 @@ from pydantic import BaseModel, Field, ValidationError
 
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling
-from capcal_lib.sampling.engines import check_engine
-from capcal_lib.sampling.engines.base import (
+from capcal_lib.sampling.engines import (
     SAMPLES_A_REQUEST,
     Failure,
     FinishReason,
-    Layers,
     Request,
     Sample,
+    check_engine,
     consecutive,
     question_seed,
 )
+from capcal_lib.sampling.engines.chat import split_reasoning
 from capcal_lib.sampling.engines.client import Away, Client, Refused, Server, Unanswered, each
-from capcal_lib.sampling.engines.reasoning import split_reasoning
 
 REQUESTS_IN_FLIGHT = 64
 PATIENCE = 600.0  # seconds to wait for a server that is away
@@ -41,32 +40,22 @@ Job = tuple[Request, tuple[int, ...]]  # samples of one question with consecutiv
 
 
 class OpenAIEngine:
-    """Sample through an OpenAI-compatible server, many requests at a time.
+    """Sample through an OpenAI-compatible server, at most ``requests_in_flight`` requests at a time.
 
-    One request asks for up to 16 samples of one question (``n``), or for one where the server does not do ``n``.
-    vLLM gives choice i of a request the request's seed + i, which is what is sent, so a sample is the same whatever is
-    asked beside it, up to rounding. Servers differ in what they make of seeds.
+    The server must list the model under its manifest's name, or that of its hub repository. Its address, up to ``/v1``,
+    and its key are given, or stand in ``OPENAI_BASE_URL`` and ``OPENAI_API_KEY``; neither the key nor a password in the
+    address is ever shown.
+
+    One request asks for up to 16 samples of one question (``n``), or for one where the server does not do ``n``. vLLM
+    gives choice i of a request the request's seed + i, which is what is sent, so a sample is the same whatever is asked
+    beside it, up to rounding. Where a server counts tokens for all choices together, they are divided in proportion to
+    the length of the texts; vLLM is asked for the tokens of each.
 
     While the server is away, restarting or too busy (no connection, 429, 502, 503, 504) it is asked again after waits
-    that grow and vary, as long as ``Retry-After`` says (five minutes at most), until the patience has run out. After
+    that grow and vary, as long as ``Retry-After`` says (five minutes at most), for ``patience`` seconds in all. After
     other server errors, and answers that are malformed, compressed, too large or too slow, it is asked four times at
     most. What a server refuses (4xx) or answers as another model is not asked again. What cannot be drawn is a
     `Failure`; a server that lets nobody in (401, 403) ends everything with an `InputError`.
-
-    Where a server counts tokens for all choices together, they are divided in proportion to the length of the texts;
-    vLLM is asked for the tokens of each.
-
-    Parameters
-    ----------
-    model
-        Its manifest. The server must list it under the manifest's name, or that of its hub repository.
-    base_url, api_key
-        The server's address, up to ``/v1``, and its key; None takes ``OPENAI_BASE_URL`` and ``OPENAI_API_KEY``.
-        Neither the key nor a password in the address is ever shown.
-    patience
-        Seconds to wait, in all, for a server that is away.
-    requests_in_flight
-        At most so many requests at a time.
     """
 
     family = "openai"
@@ -108,27 +97,23 @@ class OpenAIEngine:
         question that was not answered is NaN, and why is logged; where none was, it is raised.
         """
         result = np.full((len(requests), len(words)), np.nan)
-        reasons: Counter[str] = Counter()
         client = self.client()
 
-        async def ask(row: int, emit: Callable[[tuple[int, dict[str, float] | str]], None]) -> None:
+        async def ask(row: int, emit: Callable[[str], None]) -> None:
             body = self.body(requests[row], Sampling(temperature=1.0, max_tokens=1, context_tokens=1))
             try:
                 answer = await self.post(client, body | {"logprobs": True, "top_logprobs": MOST_LOGPROBS})
             except Unanswered as error:
-                emit((row, str(error)))
+                emit(str(error))
                 return
-            logprobs = answer.choices[0].logprobs
-            if logprobs is None or not logprobs.content:
-                emit((row, "the server gives no log-probabilities"))
-            else:
-                emit((row, {token.token: min(token.logprob, 0.0) for token in logprobs.content[0].top_logprobs}))
+            given = answer.choices[0].logprobs
+            if given is None or not given.content:
+                emit("the server gives no log-probabilities")
+                return
+            logprobs = {token.token: min(token.logprob, 0.0) for token in given.content[0].top_logprobs}
+            result[row] = [logprobs.get(word, np.nan) for word in words]
 
-        for row, logprobs in each(client, range(len(requests)), ask, self.requests_in_flight):
-            if isinstance(logprobs, str):
-                reasons[logprobs] += 1
-            else:
-                result[row] = [logprobs.get(word, np.nan) for word in words]
+        reasons = Counter(each(client, range(len(requests)), ask, self.requests_in_flight))
         if reasons:
             why = "; ".join(f"{number} times: {reason}" for reason, number in reasons.most_common(3))
             lost = f"{reasons.total()} of {len(requests)} questions were not answered: {why}"
@@ -137,11 +122,7 @@ class OpenAIEngine:
             logging.getLogger(__name__).warning(lost)
         return result
 
-    def hidden_states(
-        self,
-        requests: Sequence[Request],  # noqa: ARG002 -- the protocol's
-        layers: Layers = "mean",  # noqa: ARG002 -- the protocol's
-    ) -> np.ndarray:
+    def hidden_states(self, *_: Any, **__: Any) -> np.ndarray:
         """Refuse: the protocol has none."""
         raise InputError("a server gives no hidden states; extract them with --engine transformers or --engine vllm")
 
@@ -159,14 +140,14 @@ class OpenAIEngine:
         except Unanswered as error:
             raise InputError(f"{url}/models: {error}; does OPENAI_BASE_URL end in /v1?") from None
         listed = {card.id: card.owned_by for card in listing.data}
-        name = next((name for name in self.names if name in listed), None)
-        if name is None:
-            raise InputError(
-                f"the server at {url} lists {self.server.show(', '.join(listed)) or 'no model'}, not "
-                f"{' or '.join(self.names)}; serve the model under that name, with vLLM: "
-                f"--served-model-name {self.model.name}"
-            )
-        return name, listed[name]
+        for name in self.names:
+            if name in listed:
+                return name, listed[name]
+        raise InputError(
+            f"the server at {url} lists {self.server.show(', '.join(listed)) or 'no model'}, not "
+            f"{' or '.join(self.names)}; serve the model under that name, with vLLM: "
+            f"--served-model-name {self.model.name}"
+        )
 
     def client(self) -> Client:
         """Return a client for one call of the engine."""

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from capcal_lib.errors import InputError
-from capcal_lib.sampling.engines.base import Sample
+from capcal_lib.sampling.engines import Sample
 
 KeysValues = tuple[Tensor, Tensor]  # of one layer, each (kv_heads, tokens, head_dim)
 Stream = tuple[int, np.random.Generator]  # a sample in flight: its index, and its own uniform numbers

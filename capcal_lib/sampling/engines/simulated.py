@@ -12,7 +12,7 @@ import numpy as np
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.metrics.validation import Floats
 from capcal_lib.questions import Answer, Question
-from capcal_lib.sampling.engines.base import Layers, LikelyAnswers, Request, Sample
+from capcal_lib.sampling.engines import Layers, LikelyAnswers, Request, Sample
 
 SHAPES = ((1.0, 8.0), (8.0, 1.0), (1.0, 1.0))
 SHARES = (0.4, 0.4, 0.2)
@@ -37,8 +37,6 @@ def true_mu(question_ids: Sequence[str], seed: int = 0) -> Floats:
 
     It is in [0, 1], and the same whatever other questions stand beside it. The engine is the model of seed 0.
 
-    Examples
-    --------
     >>> true_mu(["mini-capitals/test/0", "mini-capitals/test/1"]).round(3).tolist()
     [0.035, 0.205]
     """
@@ -76,13 +74,11 @@ class SimulatedEngine:
 
     def next_token_logprobs(self, requests: Sequence[Request], words: Sequence[str]) -> np.ndarray:
         """Return log-probabilities (n_requests, n_words) of the words Yes and No; -inf for all others."""
-        result = np.full((len(requests), len(words)), -np.inf)
-        for row, request in enumerate(requests):
-            name = request.question.id
+        result = np.empty((len(requests), len(words)))
+        for row, name in enumerate(request.question.id for request in requests):
             yes = _sigmoid(0.7 * _logit(name) + 0.5 + _rng("p_true", name).normal())
-            for column, word in enumerate(words):
-                if word in ("Yes", "No"):
-                    result[row, column] = np.log((1 - OTHER_WORDS) * (yes if word == "Yes" else 1 - yes))
+            said = {"Yes": np.log((1 - OTHER_WORDS) * yes), "No": np.log((1 - OTHER_WORDS) * (1 - yes))}
+            result[row] = [said.get(word, -np.inf) for word in words]
         return result
 
     def hidden_states(self, requests: Sequence[Request], layers: Layers = "mean") -> np.ndarray:

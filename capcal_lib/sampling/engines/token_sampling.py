@@ -10,23 +10,12 @@ NUCLEUS = 1024  # a top-p set rarely holds more tokens; where it does, the row i
 
 
 def draw_tokens(logits: Tensor, rows: Tensor, uniforms: Tensor, sampling: Sampling) -> Tensor:
-    """Draw one token id for each uniform number, from the distribution in the row it points at.
+    """Draw a token id for each uniform number, float64 in [0, 1), from its row of the logits, (n_rows, vocabulary).
 
     The same number always draws the same token from the same logits, whatever else is in the batch.
     Temperature first (0 takes the most likely token), then top-k, then top-p of what top-k left; tokens that tie at a
     limit stay together.
 
-    Parameters
-    ----------
-    logits
-        (n_rows, vocabulary)
-    rows
-        (n_draws,): which row of ``logits`` each draw is from.
-    uniforms
-        (n_draws,), float64, in [0, 1).
-
-    Examples
-    --------
     >>> half = torch.tensor([[0.5, 0.25, 0.25]]).log()
     >>> uniforms = torch.tensor([0.4, 0.6, 0.9], dtype=torch.float64)
     >>> settings = Sampling(temperature=1.0, max_tokens=1, context_tokens=8)
@@ -49,8 +38,6 @@ def draw_tokens(logits: Tensor, rows: Tensor, uniforms: Tensor, sampling: Sampli
 def token_probabilities(logits: Tensor, sampling: Sampling) -> Tensor:
     """Return the probability with which `draw_tokens` draws each token: (n_rows, vocabulary), float64, rows sum to 1.
 
-    Examples
-    --------
     >>> settings = Sampling(temperature=1.0, top_k=2, max_tokens=1, context_tokens=8)
     >>> token_probabilities(torch.tensor([[0.6, 0.2, 0.1]]).log(), settings).round(decimals=3).tolist()
     [[0.75, 0.25, 0.0]]

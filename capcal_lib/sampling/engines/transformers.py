@@ -20,8 +20,8 @@ from torch import Tensor
 
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling
-from capcal_lib.sampling.engines.base import FinishReason, Layers, LikelyAnswers, Request, Sample, check_shape
-from capcal_lib.sampling.engines.chat import answer_limit, decode, encode
+from capcal_lib.sampling.engines import FinishReason, Layers, LikelyAnswers, Request, Sample, check_shape, pooled
+from capcal_lib.sampling.engines.chat import answer_limit, decode, encode, single_tokens
 from capcal_lib.sampling.engines.shared_prefix import (
     Branch,
     Group,
@@ -139,14 +139,13 @@ class TransformersEngine:
 
     def next_token_logprobs(self, requests: Sequence[Request], words: Sequence[str]) -> np.ndarray:
         """Return log-probabilities as `Engine` says."""
-        tokens = [self.tokenizer.encode(word, add_special_tokens=False) for word in words]
-        single = [token[0] if len(token) == 1 else 0 for token in tokens]
+        single = single_tokens(self.tokenizer, words)
         result = np.full((len(requests), len(words)), np.nan)
         with torch.inference_mode():
             for rows, ends, read in self._packs(requests):
                 logits = read(self.network, logits_to_keep=ends).logits[0]
-                result[rows] = logits.double().log_softmax(-1)[:, single].cpu().numpy()
-        result[:, [len(token) != 1 for token in tokens]] = np.nan
+                logprobs = logits.double().log_softmax(-1)[:, list(single.values())]
+                result[np.ix_(rows, list(single))] = logprobs.cpu().numpy()
         return result
 
     def hidden_states(self, requests: Sequence[Request], layers: Layers = "mean") -> np.ndarray:
@@ -170,20 +169,16 @@ class TransformersEngine:
                 for rows, ends, read in self._packs(requests):
                     last = read(decoder).last_hidden_state[0, ends].float()
                     stack = torch.stack([*states, last], dim=1)
-                    pooled = stack if layers == "all" else stack.mean(1) if layers == "mean" else stack.amax(1)
-                    result[rows] = pooled.cpu().numpy()
+                    result[rows] = pooled(stack, layers).cpu().numpy()
                     states.clear()
         finally:
             for hook in hooks:
                 hook.remove()
         return result
 
-    def _prompt(self, request: Request) -> list[int]:
-        return encode(self.tokenizer, self.model, request)
-
     def _packs(self, requests: Sequence[Request]) -> Iterator[tuple[list[int], Tensor, Callable[..., Any]]]:
         """Yield (indices of the requests, places of their last tokens, what reads them) in packs that begin alike."""
-        prompts = [self._prompt(request) for request in requests]
+        prompts = [encode(self.tokenizer, self.model, request) for request in requests]
         for request, prompt in zip(requests, prompts, strict=True):
             self._check_window(len(prompt), request)
         reader = Reader(self.device)
@@ -206,7 +201,7 @@ class TransformersEngine:
             yield rows, ends, partial(reader.read, pack, known)
 
     def _group(self, request: Request, sampling: Sampling, seed: int) -> Group:
-        prompt = self._prompt(request)
+        prompt = encode(self.tokenizer, self.model, request)
         limit = answer_limit(prompt, request, sampling)
         self._check_window(len(prompt) + limit, request)
         name = request.question.id

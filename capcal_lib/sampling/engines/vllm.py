@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from capcal_lib.errors import InputError, sanitize
 from capcal_lib.manifests import Model, Sampling
-from capcal_lib.sampling.engines.base import (
+from capcal_lib.sampling.engines import (
     SAMPLES_A_REQUEST,
     FinishReason,
     Layers,
@@ -18,13 +19,14 @@ from capcal_lib.sampling.engines.base import (
     Sample,
     check_shape,
     consecutive,
+    pooled,
     question_seed,
 )
-from capcal_lib.sampling.engines.chat import answer_limit, decode, encode
-from capcal_lib.sampling.engines.hidden_states import PositionWatcher
+from capcal_lib.sampling.engines.chat import answer_limit, decode, encode, single_tokens
 from capcal_lib.sampling.weights import ensure_weights
 
 if TYPE_CHECKING:
+    from torch import Tensor
     from vllm import LLMEngine, SamplingParams
     from vllm.outputs import CompletionOutput
 
@@ -92,8 +94,7 @@ class VllmEngine:
         """Return log-probabilities as `Engine` says."""
         from vllm import SamplingParams
 
-        tokens = [self.tokenizer.encode(word, add_special_tokens=False) for word in words]
-        single = {column: token[0] for column, token in enumerate(tokens) if len(token) == 1}
+        single = single_tokens(self.tokenizer, words)
         result = np.full((len(requests), len(words)), np.nan)
         if not single:
             return result
@@ -189,6 +190,56 @@ class VllmEngine:
         said = list(choice.token_ids)
         reasoning, response = decode(self.tokenizer, self.model, prompt, said[:-1] if finish == "stop" else said)
         return Sample(request.question.id, index, response, reasoning, finish, len(prompt), len(said))
+
+
+class PositionWatcher:
+    """Keep the hidden states of one position, in float32; vLLM mixes this into its workers, which hold the network.
+
+    It looks at what enters each layer and at what the final norm puts out, so the network has to run as it is
+    written, not compiled, with one prompt at a time.
+    """
+
+    get_model: Any  # the worker's, and so is
+    model_config: Any
+
+    def watch_position(self, position: int) -> None:
+        """Keep the states at this position from now on."""
+        network = self.get_model()
+        decoder = getattr(network, "model", None)
+        layers, norm = getattr(decoder, "layers", ()), getattr(decoder, "norm", None)
+        self.watched_states: list[Tensor] = []
+        here: Tensor
+
+        def begin(_: Any, __: Any, named: dict[str, Any]) -> None:
+            nonlocal here
+            here = (named["positions"] == position).nonzero()[:1, 0]  # empty while an earlier part is read
+
+        def enter(layer: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+            inputs = signature(layer.forward).bind(*given, **named).arguments
+            if "hidden_states" in inputs:
+                # The stream of states comes whole, or in two parts whose sum the layer takes when it begins.
+                parts = [inputs["hidden_states"], inputs.get("residual")]
+                self.watched_states.append(sum(part.flatten(0, -2)[here] for part in parts if part is not None).float())
+
+        def leave(_: Any, __: Any, normed: Any) -> None:
+            normed = normed[0] if isinstance(normed, tuple) else normed
+            self.watched_states.append(normed.flatten(0, -2)[here].float())
+
+        self.watching = [network.register_forward_pre_hook(begin, with_kwargs=True)]
+        self.watching += [layer.register_forward_pre_hook(enter, with_kwargs=True) for layer in layers]
+        if norm is not None:
+            self.watching.append(norm.register_forward_hook(leave))
+
+    def end_watch(self, layers: Layers) -> bytes:
+        """Return the states, pooled as asked, as bytes: none where they are not one a layer and one more."""
+        import torch
+
+        for hook in self.watching:
+            hook.remove()
+        states = torch.cat(self.watched_states) if self.watched_states else torch.empty(0)
+        if len(states) != self.model_config.get_total_num_hidden_layers() + 1:
+            return b""
+        return bytes(pooled(states, layers).cpu().numpy().tobytes())
 
 
 @contextmanager
