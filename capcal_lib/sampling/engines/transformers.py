@@ -176,9 +176,12 @@ class TransformersEngine:
                 hook.remove()
         return result
 
+    def _prompt(self, request: Request) -> list[int]:
+        return encode(self.tokenizer, self.model, request)
+
     def _packs(self, requests: Sequence[Request]) -> Iterator[tuple[list[int], Tensor, Callable[..., Any]]]:
         """Yield (indices of the requests, places of their last tokens, what reads them) in packs that begin alike."""
-        prompts = [encode(self.tokenizer, self.model, request) for request in requests]
+        prompts = [self._prompt(request) for request in requests]
         for request, prompt in zip(requests, prompts, strict=True):
             self._check_window(len(prompt), request)
         reader = Reader(self.device)
@@ -201,7 +204,7 @@ class TransformersEngine:
             yield rows, ends, partial(reader.read, pack, known)
 
     def _group(self, request: Request, sampling: Sampling, seed: int) -> Group:
-        prompt = encode(self.tokenizer, self.model, request)
+        prompt = self._prompt(request)
         limit = answer_limit(prompt, request, sampling)
         self._check_window(len(prompt) + limit, request)
         name = request.question.id
