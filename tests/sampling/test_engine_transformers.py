@@ -361,8 +361,7 @@ def test_hidden_states_and_logprobs_equal_plain_transformers(
 
 
 @pytest.mark.parametrize("pack_tokens", [1, 40, 4096])
-@pytest.mark.parametrize("side", ["left", "right"])
-@pytest.mark.parametrize("architecture", ["llama", "qwen3"])
+@pytest.mark.parametrize(("architecture", "side"), [("llama", "left"), ("qwen3", "right")])
 def test_every_layer_is_read_at_the_last_token_however_prompts_are_packed(
     architecture: str,
     side: str,
@@ -514,8 +513,15 @@ def every_answer(engine: TransformersEngine, prompt: list[int], sampling: Sampli
     return answers
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize("changes", [{"max_tokens": 1}, {"max_tokens": 3}, {"max_tokens": 3, "top_p": 0.8, "top_k": 5}])
+@pytest.mark.parametrize(
+    ("architecture", "changes"),
+    [
+        ("llama", {"max_tokens": 1}),
+        ("qwen2", {"max_tokens": 3}),
+        ("qwen3", {"max_tokens": 3, "top_p": 0.8, "top_k": 5}),
+        ("olmo2", {"max_tokens": 3}),
+    ],
+)
 def test_all_answers_are_found_with_their_probabilities(
     architecture: str, changes: dict[str, Any], engines: Callable[[str], TransformersEngine]
 ) -> None:
