@@ -463,25 +463,3 @@ def bootstrap_mean(
     rule = "but must be finite; leave out what was not scored"
     check_rows("term", values, ~np.isfinite(values), rule)
     return bootstrap_means(values[:, None], rng=rng, resamples=resamples, level=level, clusters=clusters)[0]
-
-
-def paired_difference(
-    terms_a: ArrayLike,
-    terms_b: ArrayLike,
-    *,
-    rng: np.random.Generator,
-    resamples: int = RESAMPLES,
-    level: float = 0.95,
-    clusters: ArrayLike | None = None,
-) -> Interval:
-    """Return mean(a - b) with its percentile interval; for Brier terms, an interval below 0 says that a is better.
-
-    >>> difference = paired_difference([0.1, 0.3, 0.2], [0.2, 0.4, 0.3], rng=np.random.default_rng(0))
-    >>> [round(value, 4) for value in difference]
-    [-0.1, -0.1, -0.1]
-    """
-    a, b = as_numbers("term", terms_a), as_numbers("term", terms_b)
-    for values in (a, b):
-        check_rows("term", values, ~np.isfinite(values), "but must be finite")
-    same_length(terms_a=a, terms_b=b)
-    return bootstrap_mean(a - b, rng=rng, resamples=resamples, level=level, clusters=clusters)

@@ -12,7 +12,7 @@ from capcal_lib.grading.counts import count_verdicts
 from capcal_lib.grading.error import corrected_mean, corrected_mu, grader_error
 from capcal_lib.grading.judgements import judges
 from capcal_lib.grading.verdicts import read_verdicts, run_questions
-from capcal_lib.metrics.intervals import binomial_interval, bootstrap_mean, paired_difference
+from capcal_lib.metrics.intervals import binomial_interval, bootstrap_mean
 from capcal_lib.questions import Answer, at_hand
 from capcal_lib.results.evaluation import Evaluation, run_of
 from capcal_lib.results.tables import interval_text
@@ -91,7 +91,7 @@ def accuracy_by_rule(
         known = ~np.isnan(ours)
         for rule in (OURS, *RULES):
             mu = ours if rule == OURS else count_verdicts(regrade(folder, rule), k=k_eval).expected_accuracy
-            mean, gap = bootstrap_mean(mu[known], rng=rng), paired_difference(mu[known], ours[known], rng=rng)
+            mean, gap = bootstrap_mean(mu[known], rng=rng), bootstrap_mean((mu - ours)[known], rng=rng)
             facts = one.dataset.title, rule, mean.estimate, interval_text(mean), gap.estimate, gap.low, gap.high
             rows.append((*facts, one.evidence))
     columns = ["data set", "rule", "mean mu_hat", "95 % interval", "difference", "low", "high", "evidence"]

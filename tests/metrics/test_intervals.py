@@ -21,7 +21,7 @@ from capcal_lib.metrics import (
     sampling_interval,
     wald_sample_size,
 )
-from capcal_lib.metrics.intervals import bootstrap_mean, bootstrap_means, paired_difference
+from capcal_lib.metrics.intervals import bootstrap_mean, bootstrap_means
 
 METHODS = ["jeffreys", "wilson", "clopper-pearson", "wald"]
 
@@ -460,11 +460,8 @@ def test_percentile_intervals_equal_the_naive_ones_draw_for_draw():
     np.testing.assert_allclose([each[1:] for each in found], np.quantile(means, [0.025, 0.975], axis=0).T)
     single = bootstrap_mean(TERMS, rng=rng(1), resamples=2000)
     assert single == pytest.approx(found[0])
-    difference = paired_difference(TERMS, TERMS + 0.1, rng=rng(), clusters=LABELS)
-    np.testing.assert_allclose(difference, [-0.1, -0.1, -0.1])
-    for call in (lambda: bootstrap_means(TERMS, rng=rng()), lambda: paired_difference([0.1], [0.1, 0.2], rng=rng())):
-        with pytest.raises(InputError):
-            call()
+    with pytest.raises(InputError):
+        bootstrap_means(TERMS, rng=rng())
 
 
 # Coverage of binomial intervals
