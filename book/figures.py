@@ -23,8 +23,8 @@ def drawing(height: int, *parts: str) -> str:
     return "\n".join([head, *parts, "</svg>", ""])
 
 
-def text(x: float, y: float, words: str, *, color: str = INK, size: int = 13) -> str:
-    return f'<text x="{x:g}" y="{y:g}" fill="{color}" font-size="{size}" text-anchor="middle">{words}</text>'
+def text(x: float, y: float, words: str, *, color: str = INK) -> str:
+    return f'<text x="{x:g}" y="{y:g}" fill="{color}" font-size="13" text-anchor="middle">{words}</text>'
 
 
 def stroke(path: str, color: str = MUTED, width: float = 1.5, more: str = "") -> str:
@@ -56,7 +56,7 @@ def asked(verdicts: list[list[bool]], caption: str) -> str:
         for column, correct in enumerate(row)
     ]
     boxes = [f"<defs>{TIP}</defs>", box(4, 86, "question x"), arrow(92, 114), box(116, 70, "model f"), arrow(188, 208)]
-    return "\n".join([*boxes, *answers, text(276, 106, caption, color=MUTED, size=12)])
+    return "\n".join([*boxes, *answers, text(276, 106, caption, color=MUTED)])
 
 
 def target(value: float, label: str, confidence: float, whose: str) -> str:
@@ -64,7 +64,7 @@ def target(value: float, label: str, confidence: float, whose: str) -> str:
     low, high = 36, 308
     at, s = (low + share * (high - low) for share in (value, confidence))
     ends = [stroke(f"M{x} 167 v10") for x in (low, high)]
-    ends += [text(low - 12, 176, "0", color=MUTED, size=12), text(high + 12, 176, "1", color=MUTED, size=12)]
+    ends += [text(low - 12, 176, "0", color=MUTED), text(high + 12, 176, "1", color=MUTED)]
     mark = f'<circle cx="{at:g}" cy="172" r="6" fill="{CORRECT}"/>{text(min(at, high - 34), 156, label, color=CORRECT)}'
     said = stroke(f"M{s:g} 164 v16", INK, 3) + text(s, 200, f"confidence {whose}")
     return "\n".join([stroke(f"M{low} 172 H{high}"), *ends, mark, said])
@@ -87,7 +87,7 @@ def repetitions(n: int, rng: np.random.Generator) -> str:
         parts += [f'<circle cx="{place(count / n)}" cy="{y}" r="3" fill="{color}"/>']
     parts += [stroke(f"M{left} {bottom} H{right}")]
     for share in (0, 0.5, 1):
-        parts += [stroke(f"M{place(share)} {bottom} v5"), text(float(place(share)), bottom + 18, f"{share:g}", size=12)]
+        parts += [stroke(f"M{place(share)} {bottom} v5"), text(float(place(share)), bottom + 18, f"{share:g}")]
     return drawing(bottom + 26, *parts)
 
 
@@ -96,10 +96,10 @@ def figures() -> dict[str, str]:
     rng = np.random.default_rng(SEED)
     return {
         "response_calibration": drawing(
-            208, asked([[True]], "one answer, graded"), target(1, "target: correct = 1", 0.72, "s(x, answer)")
+            208, asked([[True]], "graded answer"), target(1, "target: correct = 1", 0.72, "s(x, answer)")
         ),
         "capability_calibration": drawing(
-            208, asked(ten, "many answers, graded"), target(0.6, "target: μ ≈ 6/10", 0.72, "s(x, f)")
+            208, asked(ten, "graded answers"), target(0.6, "target: μ ≈ 6/10", 0.72, "s(x, f)")
         ),
         "ten_samples": repetitions(10, rng),
         "hundred_samples": repetitions(100, rng),
