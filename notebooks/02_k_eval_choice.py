@@ -118,16 +118,17 @@ notebook.glue(
 percent = growth.assign(
     percent=100 * growth["growth"], k=growth["k"].astype(str)
 )
-axes = sns.stripplot(percent, x="k", y="percent", alpha=0.5, jitter=0.25)
-sns.boxplot(
+axes = sns.stripplot(percent, x="k", y="percent", alpha=0.4, jitter=False)
+sns.pointplot(
     percent,
     x="k",
     y="percent",
-    showbox=False,
-    showcaps=False,
-    showfliers=False,
-    whiskerprops={"visible": False},
-    medianprops={"color": style.INK, "linewidth": 3},
+    estimator="median",
+    errorbar=None,
+    linestyle="none",
+    marker="_",
+    markersize=60,
+    color=style.INK,
     ax=axes,
 )
 _ = axes.set(

@@ -75,10 +75,9 @@ def test_coverage_is_near_nominal_for_jeffreys_and_not_for_wald() -> None:
 
 
 def test_an_empty_table_says_so() -> None:
-    for table in (pd.DataFrame(), tables.stack([]), tables.reported_main("simulated"), pd.DataFrame(columns=["gap"])):
+    for table in (pd.DataFrame(), tables.stack([]), pd.DataFrame(columns=["gap"])):
         html = tables.show(table, "Nothing.", gap="{:.1e}").to_html()
         assert "no samples of this model yet" in html
-        assert "no samples of this model yet" in tables.show_main(pd.DataFrame(), "Nothing.").to_html()
 
 
 def test_interval_text() -> None:
