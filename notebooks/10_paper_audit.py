@@ -350,7 +350,7 @@ tables.show(
 #
 # Some corrections raise a score and some lower it, and the paper's way stays within reach: `score(results,
 # protocol="paper")` gives plug-in scores with missing confidences as 0.5. All differences, in data sets, grading,
-# confidences and applications, stand in [one list](../guide/how_it_is_made.md#where-we-differ-from-the-paper).
+# confidences and applications, stand in [one list](../guide/how_it_is_made.md#where-we-differ).
 # [The audit in detail](22_audit_in_detail.ipynb) holds the paper's tables against each other.
 #
 # ## Summary
