@@ -363,13 +363,22 @@ def exact(
 @command("score mine.csv")
 def score(
     file: Annotated[Path, typer.Argument(metavar="FILE.csv", help="question_id, confidence, correct, total.")],
+    other: Annotated[Path | None, typer.Argument(metavar="[OTHER.csv]", help="Another file, to compare with.")] = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Score your own confidences against your own counts."""
-    from capcal_lib.results.tables import score_file
+    """Score your own confidences against your own counts, or compare two files of them."""
+    from capcal_lib.results.score_file import score_file
 
+    scores = score_file(file, other)
+    if as_json:
+        rows = scores.reset_index().astype(object).where(scores.reset_index().notna(), None).to_dict("records")
+        for row in rows:
+            _say(json.dumps(row))
+        return
     table = Table("", "value", "95 % interval")
-    for row in score_file(file):
-        table.add_row(*row)
+    for metric, value, low, high in scores.itertuples():
+        limits = "" if low != low else f"[{low:z.4f}, {high:z.4f}]"
+        table.add_row(metric, f"{value:,.0f}" if metric.startswith("questions") else f"{value:z.4f}", limits)
     out.print(table)
 
 
