@@ -9,26 +9,135 @@
 # %% [markdown]
 # # The grader is an instrument
 #
-# The paper takes the correctness function for granted. It is a program or a model that reads answers, and every
-# $\hat\mu$ in this book is only as good as it. This page keeps the samples and changes the grader.
-#
-# - **You will learn** how far accuracy moves with the grading rule, what to ask of a model that judges, and how a few
-#   hand labels turn a grader's error into part of the error bar.
-# - **You need** nothing but this repository: no GPU, no network. It takes a minute.
+# This page keeps the samples and changes the grader: how far accuracy moves with the grading rule, what to ask of a model
+# that judges, and how a few hand labels turn a grader's error into part of the interval.
 
-# %% tags=["parameters"]
+# %% tags=["parameters", "hide-input"]
 model: str = "smollm2-135m"  # one of `capcal models`
-store: str = "runs/recorded"  # run store, from the root
+store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
-seed: int = 0  # of all that is drawn here
+seed: int = 0  # of the intervals
 
-# %%
-from capcal_lib import manifests as paths
-from capcal_lib.book import figures, notebook
-from capcal_lib.results import strictness, tables
+# %% tags=["hide-input"]
+import warnings
 
-study = notebook.open_study(globals())
-study
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from capcal_lib.book import notebook, style, tables
+from capcal_lib.grading import normalize
+from capcal_lib.grading.agreement import judge_agreement
+from capcal_lib.grading.error import corrected_mean, corrected_mu, grader_error
+from capcal_lib.grading.judgements import judges
+from capcal_lib.grading.verdicts import read_verdicts, run_questions
+from capcal_lib.manifests import load_dataset
+from capcal_lib.metrics import (
+    FewQuestionsWarning,
+    binomial_interval,
+    mean_interval,
+)
+
+# %% tags=["hide-input"]
+from capcal_lib.questions import at_hand
+from capcal_lib.results import describe_runs, load_results, subjects
+from capcal_lib.sampling.store import KEY, read_samples
+
+notebook.check_parameters(globals())
+style.set_style()
+warnings.simplefilter("ignore", FewQuestionsWarning)
+runs = notebook.open_store(store)
+data = describe_runs(runs, model, k_eval=k_eval)
+judged = {
+    (name, judge): judge_agreement(run, judge, rng=np.random.default_rng(seed))
+    for name, run in data["run"].items()
+    for judge in judges(run)
+}
+none = {"judge": "No model has judged these samples yet: capcal judge."}
+notebook.about(model, data, lacking={} if judged else none)
+
+
+# %% tags=["hide-input"]
+def identical(answer, extracted, _response):
+    return extracted in (answer.gold, *answer.aliases)
+
+
+def contained(answer, extracted, _response):
+    given = normalize(extracted, answer.kind) if extracted else ""
+    golds = (answer.gold, *answer.aliases)
+    golds = [normalize(gold, answer.kind) for gold in golds]
+    return any(g and given and (g in given or given in g) for g in golds)
+
+
+def mentioned(answer, _extracted, response):
+    return any(gold in response for gold in (answer.gold, *answer.aliases))
+
+
+rules = {
+    "identical text": identical,
+    "one contains the other": contained,
+    "mentioned anywhere": mentioned,
+}
+
+
+# %% tags=["hide-input"]
+def regrade(run):
+    """Grade the extracted answers of a run by every rule: a column each."""
+    rows = read_verdicts(run).query("sample_index < @k_eval")
+    rows = rows.query("verdict != 'not_scored'")
+    rows = rows.merge(read_samples(run)[[*KEY, "response"]], on=KEY)
+    text = rows["extracted"].astype(object)
+    text = text.where(text.notna(), None)
+    cases = list(zip(rows["question_id"], text, rows["response"], strict=True))
+    answers = {name: q.answer for name, q in run_questions(run).items()}
+    right = {"this book's rules": rows["verdict"] == "correct"}
+    for name, rule in rules.items():
+        said = {case: rule(answers[case[0]], *case[1:]) for case in set(cases)}
+        right[name] = [said[case] for case in cases]
+    return pd.DataFrame(right).groupby(rows["question_id"]).mean()
+
+
+# %% tags=["hide-input"]
+# needs samples
+here = {
+    name: regrade(run)
+    for name, run in data["run"].items()
+    if at_hand(name, load_dataset(name).evaluation_split)
+}
+mu = pd.concat(here, names=["dataset", "question_id"])
+moves = mu[list(rules)].sub(mu["this book's rules"], axis="index")
+found = {
+    (name, rule): mean_interval(
+        own[rule],
+        rng=np.random.default_rng(seed),
+        clusters=subjects(own),
+    )
+    for name, own in moves.groupby(level="dataset", sort=False)
+    for rule in rules
+}
+change = pd.DataFrame(found, index=["move", "low", "high"]).T.rename_axis(
+    ["dataset", "rule"]
+)
+
+# %% tags=["remove-cell"]
+# needs samples
+notebook.glue(largest_move=100 * change["move"].abs().max())
+notebook.glue(which=str(change["move"].abs().idxmax()[1]), sets=len(here))
+
+# %% [markdown] needs="samples"
+# On {glue:text}`sets` data sets whose right answers are on this machine, mean expected accuracy moves by up to
+# {glue:text}`largest_move:.0f` points with the rule, here *{glue:text}`which`*, with not one sample drawn anew.
+
+# %% mystnb={"figure": {"caption": "How far each rule moves mean expected accuracy from this book's rules, with 95 % intervals of the paired difference over questions.", "name": "fig-strictness"}, "image": {"alt": "Dot plot with a row a data set and a dot a rule. Most dots lie at zero or slightly right of it; on Mini elements one contains the other lies far to the right, and identical text and mentioned anywhere far to the left."}} tags=["hide-input"]
+# needs samples
+shown = change.reset_index()
+shown["data set"] = shown["dataset"].map(data["title"])
+axes = sns.scatterplot(
+    shown, x="move", y="data set", hue="rule", style="rule", s=60, zorder=3
+)
+axes.hlines(shown["data set"], shown["low"], shown["high"], color=style.MUTED)
+axes.axvline(0, color=style.INK, linewidth=1)
+axes.set(xlabel="move of mean expected accuracy", ylabel="")
+_ = axes.legend(title="")
 
 # %% [markdown]
 # ## Four verdicts
@@ -37,72 +146,102 @@ study
 # many samples without an answer ask for a better prompt or a better extraction. What is not scored counts as nothing.
 
 # %%
-shares = strictness.verdict_shares(study.evaluations)
-tables.show(shares, "Verdicts by this book's rules.", digits=3)
+# needs samples
+verdicts = {
+    name: read_verdicts(run).query("sample_index < @k_eval")["verdict"]
+    for name, run in data["run"].items()
+}
 
-# %% mystnb={"figure": {"caption": "What became of the samples of each data set.", "name": "fig-verdict-shares"}}
-figures.verdict_shares(shares)
+# %% tags=["hide-input"]
+# needs samples
+names = ["correct", "incorrect", "no_answer", "not_scored"]
+shares = pd.DataFrame(
+    {
+        data["title"][name]: own.value_counts(normalize=True)
+        for name, own in verdicts.items()
+    }
+)
+shares = shares.reindex(names).fillna(0.0).T.rename_axis("data set")
+tables.show(
+    shares.rename(columns=lambda name: name.replace("_", " ")),
+    "Verdicts by this book's rules, as shares of the samples.",
+    evidence=data["evidence"].iloc[0],
+)
 
 # %% [markdown]
 # ## The same answers, other rules
 #
 # Here are three rules that are easy to write. *Identical text* asks the extracted answer to equal an accepted one,
 # letter by letter. *One contains the other* is what many evaluation scripts do after lower-casing. *Mentioned anywhere*
-# looks for an accepted answer in the whole response and extracts nothing. Only data sets whose right answers are on this
-# machine have a row.
+# looks for an accepted answer in the whole response and extracts nothing. Each is one line in the folded cell at the
+# top, and needs the right answers, the extracted one and the response. The same samples under each rule:
 
 # %%
-runs = paths.ROOT / store
-by_rule = strictness.accuracy_by_rule(
-    runs, study.evaluations, study.rng, k_eval=k_eval
-)
+# needs samples
+mu.groupby(level="dataset", sort=False).mean()
+
+# %% tags=["hide-input"]
+# needs samples
+spelt = change.apply(
+    lambda row: f"{row['move']:+.3f} [{row['low']:z.3f}, {row['high']:z.3f}]",
+    axis="columns",
+).unstack()[list(rules)]
+means = mu.groupby(level="dataset", sort=False)["this book's rules"].mean()
+spelt.insert(0, "this book's rules", means)
 tables.show(
-    by_rule,
-    "Mean expected accuracy of the same samples under four rules.",
-    digits=3,
+    spelt.loc[list(here)].rename(index=data["title"]).rename_axis("data set"),
+    "Mean expected accuracy, and its move under other rules.",
+    evidence=data["evidence"].iloc[0],
 )
-
-# %% mystnb={"figure": {"caption": "How far each rule moves mean expected accuracy from this book's rules, with 95 % paired bootstrap intervals over questions.", "name": "fig-strictness"}}
-figures.strictness(by_rule)
-
-# %%
-moves = by_rule["difference"].abs().max() if len(by_rule) else float("nan")
-notebook.glue(largest_move=100 * moves)
 
 # %% [markdown]
-# The largest move is {glue:text}`largest_move:.0f` points, with not one sample drawn anew. A rule that is too strict
-# misses right answers in another form; one that is too lenient finds 4 in 14, and A in any sentence that has one.
-# No interval over questions or samples shows this error: it is the same in every resample.
+# A rule that is too strict misses right answers in another form; one that is too lenient finds 4 in 14, and A in any
+# sentence that has one. No interval over questions or samples shows this error: it is the same in every resample.
 #
 # ## A model as the judge
 #
 # A judge reads meaning where rules read form, and makes errors of its own. Here it sees the question, the right answers
 # and the extracted answer, at temperature 0, and each distinct answer is judged once. Its verdicts are kept beside those
 # of the rules and never mixed with them. Whether a judge is valid is an empirical question: agreement with the rules is
-# where to begin. Cohen's $\kappa$ takes off the agreement that chance alone would give {cite:p}`cohen1960coefficient`; a
+# where to begin. Cohen's $\kappa$ subtracts the agreement that chance alone would give {cite:p}`cohen1960coefficient`; a
 # judge that says the same of every answer has $\kappa = 0$, however often it agrees.
 
-# %%
-judged = strictness.judge_table(runs, study.evaluations, study.rng)
+# %% tags=["hide-input"]
+# needs judge
+rows = [
+    {
+        "data set": data["title"][name],
+        "judge": judge,
+        "of": what,
+        "compared": int(each.table.to_numpy().sum()) - each.left_out,
+        "not scored": each.left_out,
+        "agreement": each.rate.estimate,
+        "low": each.rate.low,
+        "high": each.rate.high,
+        "kappa": each.kappa,
+    }
+    for (name, judge), said in judged.items()
+    for what, each in said.items()
+]
 tables.show(
-    judged,
+    pd.DataFrame(rows),
     "Judges against the rules.",
-    digits=3,
-    empty="no model has judged these samples yet: capcal judge",
+    evidence=data["evidence"].iloc[0],
 )
 
-# %%
-kappa = judged["kappa"].max() if len(judged) else float("nan")
-notebook.glue(best_kappa=float(kappa))
+# %% tags=["remove-cell"]
+# needs judge
+notebook.glue(best_kappa=max(row["kappa"] for row in rows))
 
-# %% [markdown]
+# %% [markdown] needs="judge"
 # The best $\kappa$ of the table is {glue:text}`best_kappa:.2f`. Judging goes from the answer given most often to the
 # rarest, and *compared* says how far it has come. A model that can answer the questions need not be able to judge
 # answers: look at what a judge says of answers that are letter by letter the right one before you use it.
-#
+
+# %% [markdown]
 # Two graders that agree can both be wrong. Only a person settles that, and a person settles few.
 #
-# ## From labels to an error bar
+# ## From labels to an interval
 #
 # Suppose that a person labels some answers, and that the grader calls a share $\mathrm{Se}$ of the right ones correct
 # and a share $\mathrm{Sp}$ of the wrong ones not correct. If a model's accuracy is $\mu$, the grader's mean verdict is
@@ -115,45 +254,75 @@ notebook.glue(best_kappa=float(kappa))
 # [Another page](../theory/grader_error.md) says how the uncertainty of $\mathrm{Se}$, $\mathrm{Sp}$ and $m$ becomes one
 # interval. What would it take here? Suppose a grader with $\mathrm{Se} = 0.98$ and $\mathrm{Sp} = 0.99$.
 
-# %%
-chosen = [one for one in study.evaluations if one.sampled][:1]
-supposed = {"sensitivity": 0.98, "specificity": 0.99}
-sizes = [50, 100, 200, 500]
-by_labels = tables.stack(
-    [
-        strictness.labels_table(one, sizes, study.rng, **supposed)
-        for one in chosen
-    ]
-)
 
 # %%
+def supposed(labels, right=0.98, wrong=0.99):
+    says = np.arange(labels) < round(labels * right)
+    also = np.arange(labels) >= round(labels * wrong)
+    return grader_error([*says, *also], [1] * labels + [0] * labels)
+
+
+# %% tags=["hide-input"]
+# needs samples
+results = load_results(runs, model, k_eval=k_eval).query("total > 0")
+own = results.loc[[data.index[0]]]
+c, n = own["correct"].to_numpy(), own["total"].to_numpy()
+plain = mean_interval(c / n, rng=np.random.default_rng(seed))
+width = np.median(np.ptp(binomial_interval(c, n), axis=1))
+rows = {"none": (*plain, width)}
+for labels in (50, 100, 200, 500):
+    error = supposed(labels)
+    mean, each = corrected_mean(c, n, error), corrected_mu(c, n, error)
+    width = np.median(each[:, 2] - each[:, 1])
+    rows[f"{labels} + {labels}"] = *mean[:3], width
+columns = ["mean μ", "low", "high", "width, one question"]
+by_labels = pd.DataFrame(rows, index=columns).T.rename_axis("labels")
+marks = [data["evidence"].iloc[0], *["simulated"] * (len(by_labels) - 1)]
+
+# %% tags=["hide-input"]
+# needs samples
 tables.show(
-    by_labels,
-    "Error bars with so many labelled right and wrong answers (labels supposed).",
-    digits=3,
+    by_labels.assign(evidence=marks),
+    f"{data['title'].iloc[0]}: intervals with so many labelled right and wrong answers (labels supposed).",
 )
 
-# %%
-wider = (
-    by_labels["one question"].iloc[1] / by_labels["one question"].iloc[0]
-    if len(by_labels)
-    else 1.0
-)
-notebook.glue(wider=float(wider))
+# %% tags=["remove-cell"]
+# needs samples
+widths = by_labels["width, one question"]
+notebook.glue(wider=float(widths.iloc[1] / widths.iloc[0]))
+
+# %% [markdown] needs="samples"
+# With the fewest labels of the table, the interval of a single question's $\mu$ is {glue:text}`wider:.2f` times as wide
+# as the one that assumes an error-free grader. That is the honest width for what is known of the grader.
 
 # %% [markdown]
-# With the fewest labels of the table, the interval of a single question's $\mu$ is {glue:text}`wider:.2f` times as wide
-# as the one that takes the grader at its word. That is the honest width for what is known of the grader.
-#
 # ## Summary
 #
 # - The same samples give other accuracies under other rules. Say which rule, and keep the answers so that it can change.
 # - No answer, not scored and incorrect are three things.
-# - A judge is a measuring instrument too: fix its prompt and temperature, keep its words, and measure its agreement.
-# - Labels by a person turn the grader's error from a footnote into a part of the interval.
+# - A judge is a measuring instrument too, and labels by a person turn the grader's error into a part of the interval.
 #
 # ## Exercises
 #
-# 1. Which rule is the most lenient on multiple choice, and why does it look better there than it is?
-# 2. Write your own judge prompt. Does $\kappa$ by distinct answers or by samples change more? Which one matters for $\mu$?
-# 3. At which sensitivity would {eq}`eq-rogan-gladen` move your model's accuracy by as much as its bootstrap interval is wide?
+# **1 (easy).** A grader with $\mathrm{Se} = 0.9$ and $\mathrm{Sp} = 0.95$ calls 40 % of the answers correct. What is the
+# accuracy? *Hint:* {eq}`eq-rogan-gladen`.
+
+# %% tags=["hide-cell", "solution"]
+round((0.4 + 0.95 - 1) / (0.9 + 0.95 - 1), 3)
+
+# %% [markdown]
+# **2 (medium).** Which rule is the most lenient on average, and why does it look better there than it is? *Hint:* a rule
+# that finds the right letter in any sentence never calls a wrong answer wrong.
+
+# %% tags=["hide-cell", "solution"]
+# needs samples
+change["move"].groupby("rule").mean().idxmax()
+
+# %% [markdown]
+# **3 (hard).** At which sensitivity would {eq}`eq-rogan-gladen` move the accuracy of the largest data set by as much as
+# its interval is wide? *Hint:* with $\mathrm{Sp} = 1$, $\mu = m / \mathrm{Se}$.
+
+# %% tags=["hide-cell", "solution"]
+# needs samples
+m, low, high = plain
+float(np.round(m / (m + high - low), 3))

@@ -7,94 +7,134 @@
 # ---
 
 # %% [markdown]
-# # What an interval for μ is worth
+# # Interval coverage: what an interval is worth
 #
-# Runs appendix B.1 of the paper, the Wald analysis of one question's $\hat\mu$, and what it leaves open. It goes with
-# [the page on estimating μ](../theory/estimating_mu.md).
-#
-# - **You will learn** how often four intervals hold the truth, exactly and not by simulation, and where the Wald
-#   interval does not.
-# - **You need** nothing but this repository: no GPU, no network. It takes seconds.
+# This page shows how often intervals hold the truth: for one question's $\mu$, exactly (appendix B.1 of the paper), and
+# for a mean over few questions, by simulation. It goes with [the page on estimating μ](../theory/estimating_mu.md).
 
-# %% tags=["parameters"]
+# %% tags=["parameters", "hide-input"]
 model: str = "smollm2-135m"  # one of `capcal models`
-store: str = "runs/recorded"  # run store, from the root
+store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
-seed: int = 0  # of all that is drawn here
+seed: int = 0  # of the simulated questions and samples
 
-# %%
-from capcal_lib.book import figures, notebook, theory
-from capcal_lib.results import tables
+# %% tags=["hide-input"]
+import warnings
 
-study = notebook.open_study(globals())
-study
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from capcal_lib.book import notebook, style, tables
+from capcal_lib.metrics import (
+    FewQuestionsWarning,
+    binomial_interval,
+    capability_brier_terms,
+    coverage_probability,
+    mean_interval,
+    wald_sample_size,
+)
+from capcal_lib.results import describe_runs, load_results
+from scipy.stats import binom
+
+# %% tags=["hide-input"]
+notebook.check_parameters(globals())
+style.set_style()
+rng = np.random.default_rng(seed)
+runs = notebook.open_store(store)
+data = describe_runs(runs, model, k_eval=k_eval)
+results = load_results(runs, model, k_eval=k_eval).query("total > 0")
+intervals = ["jeffreys", "wilson", "clopper-pearson", "wald"]
+notebook.about(model, data)
+
+# %% tags=["remove-cell"]
+mus = np.linspace(0.002, 0.998, 499)
+exact = pd.DataFrame(
+    {
+        name: coverage_probability(mus, k_eval, method=name)
+        for name in intervals
+    },
+    index=pd.Index(mus, name="mu"),
+)
+least = exact.min()
+notebook.glue(wald=least["wald"], exact_least=least["clopper-pearson"])
+notebook.glue(jeffreys=exact["jeffreys"].mean())
 
 # %% [markdown]
-# ## Where the questions are
-#
-# The Wald interval $\hat\mu \pm z\sqrt{\hat\mu(1-\hat\mu)/k}$ has no width where $\hat\mu$ is 0 or 1. How many questions
-# are there?
+# A 95 % Wald interval, which the paper plans with, holds $\mu$ with a chance of {glue:text}`wald:.2f` at its worst $\mu$,
+# and Clopper–Pearson with {glue:text}`exact_least:.3f`; Jeffreys' interval does so with {glue:text}`jeffreys:.3f` on
+# average over $\mu$.
 
-# %% label="wald-points" paper=["appendix-b.1"] evidence=["measured"] reads=["verdicts"]
-certain = theory.at_the_ends(study.evaluations)
-tables.show(certain, "Questions whose Wald interval is a single point.")
+# %% mystnb={"figure": {"caption": "Chance that a 95 % interval holds the expected accuracy, for four intervals, summed exactly. The teeth come from the counts being whole numbers.", "name": "fig-exact-coverage"}, "image": {"alt": "Four toothed curves of coverage against expected accuracy. Clopper-Pearson stays above 0.95, Wilson and Jeffreys swing around it, and Wald falls steeply towards both ends."}} paper=["appendix-b.1", "equation-16"] evidence=["simulated"] tags=["hide-input"]
+drawn = exact.melt(ignore_index=False, var_name="interval").reset_index()
+axes = sns.lineplot(drawn, x="mu", y="value", hue="interval", linewidth=1)
+axes.axhline(0.95, color=style.MUTED, linestyle=":")
+axes.set(xlabel="expected accuracy, $\\mu$", ylabel="coverage")
+_ = axes.set(ylim=(0.58, 1.005))
 
 # %% [markdown]
-# ## Coverage, exactly
+# ## Coverage is a sum
 #
 # With $k$ samples there are only $k + 1$ possible counts. So the chance that an interval holds $\mu$ is a finite sum,
-# $\sum_c \binom kc \mu^c (1-\mu)^{k-c}\,[\text{low}_c \le \mu \le \text{high}_c]$, with no draws and no error.
+# $\sum_c \binom kc \mu^c (1-\mu)^{k-c}\,[\text{low}_c \le \mu \le \text{high}_c]$, with no draws and no error:
 
 # %%
-import numpy as np
-
-mus = np.linspace(0.002, 0.998, 499)
-exact = theory.exact_coverage(mus, k_eval)
-
-# %% mystnb={"figure": {"caption": "Chance that a 95 % interval holds mu, for four intervals, summed exactly. The teeth come from the counts being whole numbers.", "name": "fig-exact-coverage"}} paper=["appendix-b.1", "equation-16"] evidence=["simulated"]
-figures.coverage(exact)
-
-# %% label="coverage-summary" paper=["appendix-b.1"] evidence=["simulated"]
-summary = theory.coverage_summary(exact)
-tables.show(summary, "Coverage and width over all mu.", digits=3)
-
-# %%
-least = summary.set_index("method")["least"]
-notebook.glue(wald=least["wald"], exact_least=least["clopper-pearson"])
+counts = np.arange(k_eval + 1)
+low, high = binomial_interval(counts, k_eval, method="wald").T
+holds = (low <= 0.01) & (high >= 0.01)
+float(binom.pmf(counts, k_eval, 0.01) @ holds)
 
 # %% [markdown]
-# The least coverage of Wald is {glue:text}`wald:.2f`, and that of Clopper–Pearson {glue:text}`exact_least:.3f`, which never
-# falls below 0.95 and pays for it in width. Wilson and Jeffreys miss a little at some $\mu$ and are right on average.
-#
-# The least is taken at unlucky $\mu$, and $\mu$ near the ends are not rare. Averaged over the questions of each data set,
-# with the mean of a question's Jeffreys posterior in the place of its $\mu$:
+# `coverage_probability` does so for many $\mu$. Does simulation agree?
 
 # %%
-tables.show(
-    theory.coverage_on(study.evaluations, k_eval),
-    "Mean coverage over the questions of a data set.",
-    digits=3,
+c = rng.binomial(k_eval, 0.01, 20_000)
+low, high = binomial_interval(c, k_eval, method="wald").T
+float(np.mean((low <= 0.01) & (high >= 0.01)))
+
+
+# %% tags=["hide-input"] label="coverage-summary" paper=["appendix-b.1"] evidence=["simulated"]
+def summary(k):
+    """Reduce coverage to its mean and least, beside the expected width."""
+    counts, rows = np.arange(k + 1), {}
+    chance = binom.pmf(counts, k, mus[:, None])
+    for name in intervals:
+        limits = binomial_interval(counts, k, method=name)
+        covered = coverage_probability(mus, k, method=name)
+        width = (chance @ np.ptp(limits, axis=1)).mean()
+        rows[name] = covered.mean(), covered.min(), width
+    columns = ["mean coverage", "least coverage", "mean width"]
+    return pd.DataFrame(rows, index=columns).T.rename_axis("interval")
+
+
+both = pd.concat({k_eval: summary(k_eval), 10: summary(10)}, names=["samples"])
+tables.show(both, "Coverage and width over all mu.", evidence="simulated")
+
+# %% [markdown]
+# Clopper–Pearson never falls below 0.95 and pays for it in width. Wilson and Jeffreys miss a little at some $\mu$ and are
+# right on average.
+#
+# ## Where the questions are
+#
+# The Wald interval $\hat\mu \pm z\sqrt{\hat\mu(1-\hat\mu)/k}$ has no width where $\hat\mu$ is 0 or 1, and language models are
+# often there. With the mean of a question's Jeffreys posterior in the place of its $\mu$, this is the mean coverage over
+# the questions of each data set:
+
+# %% tags=["hide-input"] label="wald-points" paper=["appendix-b.1"] evidence=["measured", "simulated"] reads=["verdicts"]
+# needs samples
+ends = pd.DataFrame(
+    {
+        "none correct": results["correct"] == 0,
+        "all correct": results["correct"] == results["total"],
+    }
 )
-
-# %% [markdown]
-# ## Does simulation agree?
-
-# %%
-few = [0.005, 0.02, 0.1, 0.35]
-drawn = tables.coverage(few, k_eval, study.rng, draws=20_000)
-summed = theory.exact_coverage(few, k_eval)
-both = drawn.merge(summed, on=["method", "mu"], suffixes=(" drawn", ""))
-notebook.glue(apart=(both["coverage drawn"] - both["coverage"]).abs().max())
-
-# %% [markdown]
-# Twenty thousand draws differ from the sum by at most {glue:text}`apart:.4f`.
-#
-# ## Fewer samples
-
-# %%
-smaller = theory.exact_coverage(mus, 10)
+posterior = (results["correct"] + 0.5) / (results["total"] + 1)
+for name in intervals:
+    ends[name] = coverage_probability(posterior, k_eval, method=name)
+where = ends.groupby(level="dataset", sort=False).mean()
 tables.show(
-    theory.coverage_summary(smaller), "The same with ten samples.", digits=3
+    where.rename(index=data["title"]).rename_axis("data set"),
+    "Share of questions whose Wald interval is a point, and mean coverage as if the posterior mean were mu.",
+    evidence=[data["evidence"].iloc[0], "simulated"],
 )
 
 # %% [markdown]
@@ -103,30 +143,120 @@ tables.show(
 # The paper plans $k_\text{eval}$ by the Wald half-width at $\mu = 1/2$, and mentions that Wilson's interval could be
 # searched instead. Its widest interval is also in the middle, so the search is short.
 
+
 # %% label="wilson-size" paper=["equation-17", "equation-18"] evidence=["simulated"]
-from capcal_lib.metrics.intervals import binomial_interval, wald_sample_size
-
-
 def wilson_half_width(k):
     low, high = binomial_interval([k // 2], [k], method="wilson")[0]
     return (high - low) / 2
 
 
 by_wilson = next(k for k in range(1, 1000) if wilson_half_width(k) <= 0.1)
+by_wilson, wald_sample_size(0.1)
+
+# %% tags=["remove-cell"]
 notebook.glue(by_wilson=by_wilson, by_wald=wald_sample_size(0.1))
 
 # %% [markdown]
 # For a half-width of 0.1, Wilson asks for {glue:text}`by_wilson` samples and Wald for {glue:text}`by_wald`. In the middle the
 # two hardly differ; the paper's 100 is enough by either.
 #
+# ## A mean over few questions
+#
+# A score is a mean of one term a question, and its interval is one for questions like these. `mean_interval` is a
+# studentised bootstrap below 1,000 questions. Does it hold the true score? Here are three populations of questions:
+
+# %%
+cases = {
+    "U-shaped": lambda n: (mu := rng.beta(0.3, 0.3, n), (mu + 0.5) / 2),
+    "sparse": lambda n: (rng.beta(0.05, 1.0, n), np.full(n, 0.05)),
+    "gross misses": lambda n: (
+        mu := rng.beta(0.3, 0.3, n),
+        np.where(rng.random(n) < 0.05, 1 - mu, mu),
+    ),
+}
+
+# %% [markdown]
+# *U-shaped*: most questions are nearly always or nearly never answered right, and confidences go half the way. *Sparse*:
+# most are never answered right, and one small confidence is given to all. *Gross misses*: the confidence is perfect, and
+# for one question in twenty just the other way round.
+
+
+# %%
+def draw_terms(case, n):
+    mu, s = cases[case](n)
+    c = rng.binomial(k_eval, mu)
+    return capability_brier_terms(s, c, np.full(n, k_eval), corrected=True)
+
+
+# %% tags=["hide-input"]
+def study(case, n, draws=100):
+    """Count how often the interval holds the true score, and warns."""
+    mu, s = cases[case](100_000)
+    truth, held, warned = np.mean((s - mu) ** 2), 0, 0
+    for _ in range(draws):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", FewQuestionsWarning)
+            found = mean_interval(draw_terms(case, n), rng=rng)
+        held += found.low <= truth <= found.high
+        warned += len(caught) > 0
+    return held / draws, warned / draws
+
+
+# %% tags=["hide-input"] label="mean-coverage" evidence=["simulated"]
+rows = {(case, n): study(case, n) for case in cases for n in (30, 60, 200)}
+means = pd.DataFrame(rows, index=["coverage", "warning"]).T
+means = means.rename_axis(["population", "questions"])
+tables.show(
+    means,
+    "Share of 100 studies whose 95 % interval holds the true score, and share with a warning that few questions carry it.",
+    digits=2,
+    evidence="simulated",
+)
+
+# %% tags=["remove-cell"]
+shaped, gross = means.loc["U-shaped"], means.loc["gross misses"]
+notebook.glue(shaped=shaped["coverage"].min(), gross=gross["coverage"].min())
+notebook.glue(warned=gross["warning"].iloc[0])
+
+# %% [markdown]
+# Over U-shaped questions the least coverage is {glue:text}`shaped:.2f`; a hundred studies know it to about ±0.04. Rare
+# gross misses are the hard case: with 30 questions one study in five sees none of them, and no interval can show what was
+# not seen. The least coverage there is {glue:text}`gross:.2f`, and with 30 questions the `FewQuestionsWarning` fires in a
+# share of {glue:text}`warned:.2f` of the studies: look at the few questions that carry the score.
+#
 # ## Summary
 #
 # - Wald's promise fails where language models are: near 0 and 1. The paper says so too, and uses it as a guideline only.
-# - Coverage needs no simulation: it is a sum of $k + 1$ terms.
-# - Jeffreys and Wilson are right on average, Clopper–Pearson always and at a price.
+# - Coverage of an interval for $\mu$ needs no simulation: it is a sum of $k + 1$ terms. Jeffreys and Wilson are right on
+#   average, Clopper–Pearson always and at a price.
+# - An interval over few questions cannot know of what it has not seen; a warning says where that matters.
 #
 # ## Exercises
 #
-# 1. At $\mu = 0.002$, what is the chance of no correct answer in `k_eval` samples? What does Wald say then?
-# 2. Find the $\mu$ at which Jeffreys covers least. Does it move when `k_eval` is doubled?
-# 3. For which data set is the Wald interval least to be trusted, and why?
+# **1 (easy).** At $\mu = 0.002$, what is the chance of no correct answer in `k_eval` samples? What does Wald say then?
+# *Hint:* all samples fail independently.
+
+# %% tags=["hide-cell", "solution"]
+round((1 - 0.002) ** k_eval, 2), binomial_interval([0], k_eval, method="wald")
+
+# %% [markdown]
+# **2 (medium).** Find the $\mu$ at which Jeffreys covers least, below one half. Does it move when `k_eval` is doubled? *Hint:* `idxmin`.
+
+# %% tags=["hide-cell", "solution"]
+doubled = coverage_probability(mus, 2 * k_eval, method="jeffreys")
+pd.DataFrame({k_eval: exact["jeffreys"], 2 * k_eval: doubled}).loc[
+    :0.5
+].idxmin()
+
+# %% [markdown]
+# **3 (hard).** How often does a percentile bootstrap hold the true score of 30 questions with gross misses? *Hint:* draw the
+# questions anew 1,000 times and take quantiles of the means.
+
+# %% tags=["hide-cell", "solution"]
+mu, s = cases["gross misses"](100_000)
+truth, held = np.mean((s - mu) ** 2), 0
+for _ in range(200):
+    means = rng.choice(draw_terms("gross misses", 30), (1_000, 30)).mean(axis=1)
+    low, high = np.quantile(means, [0.025, 0.975])
+    held += low <= truth <= high
+held / 200
