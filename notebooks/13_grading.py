@@ -47,13 +47,27 @@ style.set_style()
 warnings.simplefilter("ignore", FewQuestionsWarning)
 runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval)
+
+# %% tags=["hide-input"]
 judged = {
     (name, judge): judge_agreement(run, judge, rng=np.random.default_rng(seed))
     for name, run in data["run"].items()
     for judge in judges(run)
 }
-none = {"judge": "No model has judged these samples yet: capcal judge."}
-notebook.about(model, data, lacking={} if judged else none)
+known = [
+    name
+    for name in data.index
+    if at_hand(name, load_dataset(name).evaluation_split)
+]
+lacking = {}
+if not judged:
+    lacking["judge"] = "No model has judged these samples yet: capcal judge."
+if not known:
+    lacking["answers"] = (
+        "The right answers of these data sets are not on this machine, so "
+        "that no other rule can be tried: set CAPCAL_DATA_DIR."
+    )
+notebook.about(model, data, lacking=lacking)
 
 
 # %% tags=["hide-input"]
@@ -97,13 +111,12 @@ def regrade(run):
 
 
 # %% tags=["hide-input"]
-# needs samples
-here = {
-    name: regrade(run)
-    for name, run in data["run"].items()
-    if at_hand(name, load_dataset(name).evaluation_split)
-}
+# needs answers
+here = {name: regrade(data["run"][name]) for name in known}
 mu = pd.concat(here, names=["dataset", "question_id"])
+
+# %% tags=["hide-input"]
+# needs answers
 moves = mu[list(rules)].sub(mu["this book's rules"], axis="index")
 found = {
     (name, rule): mean_interval(
@@ -119,16 +132,16 @@ change = pd.DataFrame(found, index=["move", "low", "high"]).T.rename_axis(
 )
 
 # %% tags=["remove-cell"]
-# needs samples
+# needs answers
 notebook.glue(largest_move=100 * change["move"].abs().max())
 notebook.glue(which=str(change["move"].abs().idxmax()[1]), sets=len(here))
 
-# %% [markdown] needs="samples"
+# %% [markdown] needs="answers"
 # On {glue:text}`sets` data sets whose right answers are on this machine, mean expected accuracy moves by up to
 # {glue:text}`largest_move:.0f` points with the rule, here *{glue:text}`which`*, with not one sample drawn anew.
 
 # %% mystnb={"figure": {"caption": "How far each rule moves mean expected accuracy from this book's rules, with 95 % intervals of the paired difference over questions.", "name": "fig-strictness"}, "image": {"alt": "Dot plot with a row a data set and a dot a rule. Most dots lie at zero or slightly right of it; on Mini elements one contains the other lies far to the right, and identical text and mentioned anywhere far to the left."}} tags=["hide-input"]
-# needs samples
+# needs answers
 shown = change.reset_index()
 shown["data set"] = shown["dataset"].map(data["title"])
 axes = sns.scatterplot(
@@ -177,11 +190,11 @@ tables.show(
 # top, and needs the right answers, the extracted one and the response. The same samples under each rule:
 
 # %%
-# needs samples
+# needs answers
 mu.groupby(level="dataset", sort=False).mean()
 
 # %% tags=["hide-input"]
-# needs samples
+# needs answers
 spelt = change.apply(
     lambda row: f"{row['move']:+.3f} [{row['low']:z.3f}, {row['high']:z.3f}]",
     axis="columns",
@@ -223,6 +236,9 @@ rows = [
     for (name, judge), said in judged.items()
     for what, each in said.items()
 ]
+
+# %% tags=["hide-input"]
+# needs judge
 tables.show(
     pd.DataFrame(rows),
     "Judges against the rules.",
@@ -265,16 +281,14 @@ def supposed(labels, right=0.98, wrong=0.99):
 # %% tags=["hide-input"]
 # needs samples
 results = load_results(runs, model, k_eval=k_eval).query("total > 0")
-own = results.loc[[data.index[0]]]
-c, n = own["correct"].to_numpy(), own["total"].to_numpy()
+c, n = results.loc[data.index[0], ["correct", "total"]].to_numpy().T
 plain = mean_interval(c / n, rng=np.random.default_rng(seed))
 width = np.median(np.ptp(binomial_interval(c, n), axis=1))
 rows = {"none": (*plain, width)}
 for labels in (50, 100, 200, 500):
     error = supposed(labels)
     mean, each = corrected_mean(c, n, error), corrected_mu(c, n, error)
-    width = np.median(each[:, 2] - each[:, 1])
-    rows[f"{labels} + {labels}"] = *mean[:3], width
+    rows[f"{labels} + {labels}"] = *mean[:3], np.median(each[:, 2] - each[:, 1])
 columns = ["mean μ", "low", "high", "width, one question"]
 by_labels = pd.DataFrame(rows, index=columns).T.rename_axis("labels")
 marks = [data["evidence"].iloc[0], *["simulated"] * (len(by_labels) - 1)]
@@ -315,7 +329,7 @@ round((0.4 + 0.95 - 1) / (0.9 + 0.95 - 1), 3)
 # that finds the right letter in any sentence never calls a wrong answer wrong.
 
 # %% tags=["hide-cell", "solution"]
-# needs samples
+# needs answers
 change["move"].groupby("rule").mean().idxmax()
 
 # %% [markdown]

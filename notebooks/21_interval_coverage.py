@@ -189,7 +189,7 @@ def draw_terms(case, n):
 
 
 # %% tags=["hide-input"]
-def study(case, n, draws=100):
+def study(case, n, draws=60):
     """Count how often the interval holds the true score, and warns."""
     mu, s = cases[case](100_000)
     truth, held, warned = np.mean((s - mu) ** 2), 0, 0
@@ -208,7 +208,7 @@ means = pd.DataFrame(rows, index=["coverage", "warning"]).T
 means = means.rename_axis(["population", "questions"])
 tables.show(
     means,
-    "Share of 100 studies whose 95 % interval holds the true score, and share with a warning that few questions carry it.",
+    "Share of 60 studies whose 95 % interval holds the true score, and share with a warning that few questions carry it.",
     digits=2,
     evidence="simulated",
 )
@@ -219,7 +219,7 @@ notebook.glue(shaped=shaped["coverage"].min(), gross=gross["coverage"].min())
 notebook.glue(warned=gross["warning"].iloc[0])
 
 # %% [markdown]
-# Over U-shaped questions the least coverage is {glue:text}`shaped:.2f`; a hundred studies know it to about ±0.04. Rare
+# Over U-shaped questions the least coverage is {glue:text}`shaped:.2f`; sixty studies know it to about ±0.06. Rare
 # gross misses are the hard case: with 30 questions one study in five sees none of them, and no interval can show what was
 # not seen. The least coverage there is {glue:text}`gross:.2f`, and with 30 questions the `FewQuestionsWarning` fires in a
 # share of {glue:text}`warned:.2f` of the studies: look at the few questions that carry the score.

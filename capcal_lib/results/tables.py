@@ -17,7 +17,7 @@ from capcal_lib.metrics import (
     spearman,
     uniform_baseline_brier,
 )
-from capcal_lib.metrics.intervals import Interval, binomial_interval, bootstrap_mean
+from capcal_lib.metrics.intervals import Interval, bootstrap_mean
 
 NO_SAMPLES = "no samples of this model yet"
 
@@ -49,20 +49,6 @@ def interval_text(interval: Interval, digits: int = 3) -> str:
     if np.isnan(interval.low):
         return ""
     return f"[{interval.low:z.{digits}f},\u00a0{interval.high:z.{digits}f}]"
-
-
-def coverage(
-    mus: Sequence[float], k: int, rng: np.random.Generator, *, draws: int = 4000, level: float = 0.95
-) -> pd.DataFrame:
-    """Simulate how often each interval covers mu at k samples: one row a (method, mu)."""
-    rows = []
-    for mu in mus:
-        correct, total = rng.binomial(k, mu, size=draws), np.full(draws, k)
-        for method in ("wald", "wilson", "jeffreys", "clopper-pearson"):
-            limits = binomial_interval(correct, total, method=method, level=level)
-            covered = float(np.mean((limits[:, 0] <= mu) & (mu <= limits[:, 1])))
-            rows.append((method, mu, k, covered, "simulated"))
-    return pd.DataFrame(rows, columns=["method", "mu", "k", "coverage", "evidence"])
 
 
 def score_file(path: Path) -> list[tuple[str, str, str]]:

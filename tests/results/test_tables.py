@@ -1,6 +1,5 @@
 """Each table against its naive definition, on evaluations of two to four questions."""
 
-import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -9,7 +8,6 @@ import pandas as pd
 from capcal_lib.confidence import estimated
 from capcal_lib.grading.counts import Counts
 from capcal_lib.manifests import load_dataset, load_model
-from capcal_lib.metrics.intervals import binomial_interval
 from capcal_lib.results import tables
 from capcal_lib.results.evaluation import Evaluation, Evidence
 
@@ -50,28 +48,6 @@ FOUR = evaluation(
 
 def rng(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
-
-
-def test_coverage_is_near_nominal_for_jeffreys_and_not_for_wald() -> None:
-    mus, k = [0.01, 0.02, 0.1, 0.3, 0.5], 100
-    table = tables.coverage(mus, k, rng(), draws=4000).set_index(["method", "mu"])["coverage"]
-    for method in ("wald", "wilson", "jeffreys", "clopper-pearson"):
-        limits = binomial_interval(range(k + 1), [k] * (k + 1), method=method)  # type: ignore[arg-type]
-        for mu in mus:
-            exact = sum(
-                math.comb(k, c) * mu**c * (1 - mu) ** (k - c)
-                for c in range(k + 1)
-                if limits[c, 0] <= mu <= limits[c, 1]
-            )
-            error = math.sqrt(exact * (1 - exact) / 4000)
-            assert abs(table[method, mu] - exact) <= 4 * error + 1e-12
-    assert abs(table["jeffreys"].mean() - 0.95) < 0.02
-    assert table["wald", 0.01] < 0.7
-    assert table["clopper-pearson"].min() > 0.94
-    assert set(tables.coverage([0.5], 3, rng(), draws=5)["evidence"]) == {"simulated"}
-
-
-# Cost and consistency
 
 
 def test_an_empty_table_says_so() -> None:
