@@ -3,113 +3,21 @@
 import ast
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from html import escape
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from capcal_lib.book.tables import Html, badge
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.manifests import ROOT, Model, load_dataset, load_model, model_names
+from capcal_lib.manifests import ROOT, load_model
 from capcal_lib.reported import load_reported
-from capcal_lib.results.evaluation import Evaluation, beta_evaluation, evaluated, load_evaluation
-from capcal_lib.sampling.weights import weights_folder
 
 INJECTED = "# Parameters"  # the first line of the cell in which papermill puts what it was given
-HOW = """capcal sample --model MODEL --dataset gsm8k --k 110 --store runs/local
-capcal grade --model MODEL --dataset gsm8k --store runs/local
+HOW = """capcal reproduce --model MODEL --store runs/local
 papermill notebooks/04_main_table.ipynb out.ipynb -p model MODEL -p store runs/local"""
-
-
-@dataclass(frozen=True, eq=False)
-class Study:
-    """A notebook's model and what is known of it."""
-
-    model: Model
-    evaluations: tuple[Evaluation, ...]  # largest first; simulated where only two moments are reported
-    reported: bool  # whether the paper has numbers of this model
-    store: Path
-    k_eval: int
-    seed: int
-
-    @cached_property
-    def rng(self) -> np.random.Generator:
-        """Return the generator behind everything that the notebook draws."""
-        return np.random.default_rng(self.seed)
-
-    def everyone(self) -> "list[Study]":
-        """Return the studies of all models of which anything is known, by the same parameters; this one is its own."""
-        names = model_names()
-        studies = [
-            self if name == self.model.name else _study(name, self.store, self.k_eval, self.seed) for name in names
-        ]
-        return [study for study in studies if study.evaluations or study.reported]
-
-    def repeatable(self, dataset: str) -> list[Evaluation]:
-        """Return the evaluation on a data set, if it can be sampled again here: at most one.
-
-        That takes recorded samples and weights that are on this machine.
-        """
-        name = load_dataset(dataset).name
-        here = self.model.engine == "simulated" or weights_folder(self.model) is not None
-        return [one for one in self.evaluations if here and one.sampled and one.dataset.name == name]
-
-    def _repr_html_(self) -> str:
-        """Say what the page's numbers rest on, and what is missing."""
-        lines = [f"<strong>{escape(self.model.title)}</strong>"]
-        lines += [
-            f"{badge(one.evidence)} {escape(one.dataset.title)}: "
-            + escape("; ".join((f"{len(one.counts):,} questions, {one.source}", *one.remarks())))
-            for one in self.evaluations
-        ]
-        if self.reported:
-            lines.append(f"{badge('reported')} what the paper prints of {escape(str(self.model.paper_name))}")
-        if all(not one.sampled for one in self.evaluations):
-            lines.append(
-                "No samples of this model are in the run store, so nothing here is measured. "
-                f"To measure it: <code>capcal sample --model {self.model.name} --dataset gsm8k --k 110 && "
-                f"capcal grade --model {self.model.name} --dataset gsm8k</code>, then this page with "
-                "<code>-p store runs/local</code>."
-            )
-        return "<div class='capcal-study'>" + "<br>".join(lines) + "</div>"
-
-
-def open_study(namespace: Mapping[str, Any]) -> Study:
-    """Check a notebook's parameters, and load what there is of its model.
-
-    Parameters
-    ----------
-    namespace
-        The notebook's ``globals()``, with ``model``, ``store``, ``k_eval`` and ``seed``.
-
-    Raises
-    ------
-    InputError
-        For a parameter that the notebook does not have or that has another type, an unknown model, or
-        a corrupt run.
-    """
-    check_parameters(namespace)
-    model, k_eval, seed = load_model(namespace["model"]), namespace["k_eval"], namespace["seed"]
-    if k_eval < 1:
-        raise InputError(f"parameter k_eval is a number of samples and must be at least 1; got {k_eval}")
-    if seed < 0:
-        raise InputError(f"parameter seed must not be negative; got {seed}")
-    return _study(model.name, open_store(namespace["store"]), k_eval, seed)
-
-
-def _study(name: str, store: Path, k_eval: int, seed: int) -> Study:
-    found = [load_evaluation(store, name, dataset, k_eval=k_eval) for dataset in evaluated(store, name)]
-    measured = tuple(sorted(found, key=lambda one: -len(one.counts)))
-    tables = load_reported("mean_accuracy")
-    pairs = tables[tables["model"] == name]["dataset"]
-    rng = np.random.default_rng(seed)
-    evaluations = measured or tuple(beta_evaluation(name, dataset, k_eval=k_eval, rng=rng) for dataset in pairs)
-    return Study(load_model(name), evaluations, len(pairs) > 0, store, k_eval, seed)
 
 
 def check_parameters(namespace: Mapping[str, Any]) -> None:
@@ -137,6 +45,8 @@ def check_parameters(namespace: Mapping[str, Any]) -> None:
         if type(value) not in accepted:
             got = type(value).__name__
             raise InputError(f"parameter {name} must be of type {kind.__name__}; got {value!r}, which is of type {got}")
+        if kind is int and value < 0:
+            raise InputError(f"parameter {name} must not be negative; got {value}")
 
 
 def open_store(path: str | Path) -> Path:

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from capcal_lib.book.notebook import about, check_parameters, open_store, open_study
+from capcal_lib.book.notebook import about, check_parameters, open_store
 from capcal_lib.book.tables import badge
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import RECORDED_RUNS
@@ -14,7 +14,7 @@ VALUES: dict[str, Any] = {"model": "simulated", "k_eval": 10, "level": 0.5, "fas
 
 
 def namespace(injected: str = "", **given: Any) -> dict[str, Any]:
-    cells = ["", "model: str = 'simulated'", f"# Parameters\n{injected}", "study = open_study(globals())"]
+    cells = ["", "model: str = 'simulated'", f"# Parameters\n{injected}"]
     return {"__annotations__": DECLARED, "In": cells, **VALUES, **given}
 
 
@@ -46,49 +46,15 @@ def test_a_value_of_another_type_is_refused(name: str, value: object, kind: str)
         check_parameters(namespace(f"{name} = {value!r}", **{name: value}))
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"model": "gpt-9"}, "unknown model 'gpt-9'; known: .*smollm2-135m"),
-        ({"k_eval": 0}, "k_eval is a number of samples and must be at least 1; got 0"),
-        ({"seed": -1}, "seed must not be negative; got -1"),
-        ({"store": "runs/nowhere"}, "store names no folder: 'runs/nowhere'; looked in "),
-    ],
-)
-def test_a_value_that_is_not_allowed_is_one_clear_line(change: dict[str, object], message: str) -> None:
-    values = {"model": "simulated", "store": "runs/recorded", "k_eval": 100, "seed": 0} | change
-    declared = {name: type(value) for name, value in values.items()}
-    with pytest.raises(InputError, match=message) as caught:
-        open_study({"__annotations__": declared, "In": [], **values})
-    assert "\n" not in str(caught.value)
+def test_values_that_are_not_allowed_are_one_clear_line() -> None:
+    with pytest.raises(InputError, match="parameter k_eval must not be negative; got -1"):
+        check_parameters(namespace("k_eval = -1", k_eval=-1))
+    with pytest.raises(InputError, match="store names no folder: 'runs/nowhere'; looked in "):
+        open_store("runs/nowhere")
 
 
 def test_a_notebook_shows_the_line_and_no_traceback() -> None:
     assert InputError("k is too small")._render_traceback_() == ["InputError: k is too small"]
-
-
-def opened(**given: Any) -> Any:
-    return open_study({"model": "simulated", "store": "runs/recorded", "k_eval": 100, "seed": 0, **given})
-
-
-def test_everyone_is_every_model_of_which_something_is_known() -> None:
-    study = opened(k_eval=20)
-    found = {each.model.name: each for each in study.everyone()}
-    assert found["simulated"] is study
-    assert {"smollm2-135m", "gpt-oss-20b", "qwen3-8b", "olmo-3-7b-instruct"} <= set(found)
-    assert all(each.evaluations or each.reported for each in found.values())
-    assert all(each.k_eval == 20 for each in found.values())
-    assert {int(one.counts.total.max()) for each in found.values() for one in each.evaluations} == {20}
-
-
-def test_the_largest_data_set_comes_first() -> None:
-    sizes = [len(one.counts) for one in opened().evaluations]
-    assert sizes == sorted(sizes, reverse=True)
-
-
-def test_a_study_says_what_is_special_about_a_data_set() -> None:
-    assert "k_eval = 500" in opened(k_eval=500)._repr_html_()
-    assert "k_eval" not in opened()._repr_html_()
 
 
 def test_a_store_is_looked_for_where_one_stands_and_then_at_the_root(
@@ -105,7 +71,7 @@ def test_a_store_is_looked_for_where_one_stands_and_then_at_the_root(
 def test_what_is_behind_a_page_is_counted_and_marked() -> None:
     html = about("smollm2-135m", describe_runs(RECORDED_RUNS, "smollm2-135m")).html
     assert f"{badge('measured')} MMLU: 300 questions, 100 samples/question" in html
-    assert "capcal sample" not in html
+    assert "capcal reproduce" not in html
     assert badge("simulated") in about("simulated", describe_runs(RECORDED_RUNS, "simulated")).html
 
 
