@@ -382,6 +382,35 @@ def score(
     out.print(table)
 
 
+@command('plan --model smollm2-135m --dataset triviaqa --method "P(True)" --half-width 0.02')
+def plan(
+    model: ModelName,
+    dataset: DatasetName,
+    method: Annotated[str, _option("--method", text="A column of the results, such as P(True).")],
+    half_width: Annotated[float, _option("--half-width", text="Of the score's 95 % interval.")],
+    against: Annotated[str | None, _option("--against", text="Plan for the difference from this method.")] = None,
+    store: Store = LOCAL_RUNS,
+) -> None:
+    """Say how many questions and samples a score needs, by a pilot run; the cheapest designs first."""
+    from capcal_lib.applications import difference_components, plan_study, score_components
+    from capcal_lib.results import describe_runs, load_results, methods
+
+    results = load_results(store, model, datasets=[dataset]).query("total > 3")
+    for name in filter(None, (method, against)):
+        if name not in methods(results):
+            raise unknown("method", name, methods(results))
+    pilot = results.dropna(subset=[name for name in (method, against) if name])
+    counts = pilot["correct"], pilot["total"]
+    components = (
+        difference_components(pilot[method], pilot[against], *counts)
+        if against
+        else score_components(pilot[method], *counts)
+    )
+    tokens = float(describe_runs(store, model, datasets=[dataset])["tokens"].iloc[0])
+    designs = plan_study(components, half_width=half_width, tokens_per_sample=tokens)
+    _print_table(designs.head(10).round({"tokens": 0}).astype({"tokens": int}))
+
+
 @command("status --store runs/recorded --model smollm2-135m")
 def status(
     store: Store = LOCAL_RUNS,

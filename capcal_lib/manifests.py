@@ -341,11 +341,6 @@ def dataset_names() -> list[str]:
     return _names(Dataset)[0]
 
 
-def prompt_styles() -> list[str]:
-    """List the names of all prompt styles whose manifest is sound."""
-    return _names(Prompts)[0]
-
-
 def manifest_problems() -> list[str]:
     """Say what is wrong with each manifest that cannot be used, one line each."""
     return [*_names(Model)[1], *_names(Dataset)[1], *_names(Prompts)[1]]

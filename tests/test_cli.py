@@ -347,3 +347,16 @@ def test_the_pace_counts_only_what_is_new(monkeypatch: pytest.MonkeyPatch, capsy
     first, second = capsys.readouterr().err.splitlines()
     assert first == "drawing: 90000 of 100000 samples"
     assert second.startswith("drawing: 90100 of 100000 samples, 3.3/s, 49 min")
+
+
+def test_plan_prints_designs_from_a_pilot(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["plan", "--model", "smollm2-135m", "--dataset", "mini-exam", "--store", RECORDED_RUNS]
+    status, out, _ = run(monkeypatch, capsys, *options, "--method", "P(True)", "--half-width", "0.02")
+    assert status == 0
+    assert out.split()[:3] == ["samples", "questions", "tokens"]
+    costs = [int(line.split()[2].replace(",", "")) for line in out.splitlines()[1:] if line.strip()]
+    assert costs == sorted(costs)
+    assert costs
+    status, _, err = run(monkeypatch, capsys, *options, "--method", "Guess", "--half-width", "0.02")
+    assert status == 2
+    assert "unknown method 'Guess'; known: P(True), Response consistency, Verbalized confidence" in err

@@ -7,7 +7,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from capcal_lib.errors import InputError
-from capcal_lib.sampling.stopping import Rule, outcomes, stops
 
 IntArray = npt.NDArray[np.int64]
 
@@ -78,31 +77,4 @@ def count_verdicts(verdicts: pd.DataFrame, *, first: int = 0, k: int) -> Counts:
         total=correct + column("incorrect") + no_answer,
         no_answer=no_answer,
         not_scored=column("not_scored"),
-    )
-
-
-def stopped_counts(verdicts: pd.DataFrame, rule: Rule) -> Counts:
-    """Count each question's samples up to where the rule stops it; those beyond do not count.
-
-    What was drawn for another purpose thus changes nothing. A question that is not finished is left out.
-
-    Raises
-    ------
-    InputError
-        Where no question is finished.
-    """
-    ids, table = outcomes(verdicts, rule.k)
-    at, stopped = stops(rule, table)
-    if not stopped.any():
-        raise InputError(
-            f"no question has the samples that precision {rule.precision} takes; "
-            f"draw them with: capcal sample --precision {rule.precision} --k {rule.k}"
-        )
-    counted = np.where(np.arange(rule.k) < at[:, None], table, -2)[stopped]
-    return Counts(
-        question_ids=np.array(ids)[stopped],
-        correct=(counted == 1).sum(axis=1),
-        total=(counted >= 0).sum(axis=1),
-        no_answer=np.zeros(int(stopped.sum()), np.int64),
-        not_scored=(counted == -1).sum(axis=1),
     )

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from capcal_lib.confidence.of_run import confidence_file, methods_of
 from capcal_lib.errors import InputError
@@ -94,31 +93,6 @@ def run_status(folder: Path) -> Status:
         confidences={method: _covered(confidence_file(folder, method), len(each)) for method in methods_of(folder)},
         features=_covered(folder / FEATURES, len(each)),
     )
-
-
-def how_made(store: Path) -> pd.DataFrame:
-    """Say how the runs of a store were drawn, but for simulated ones: one row each.
-
-    Returns
-    -------
-    DataFrame
-        ``time`` is the wall time of the recorded sessions, with whatever else the machine did meanwhile, and
-        ``tokens/s`` the completion tokens in it; both are NaN where the rows were drawn before sessions were recorded.
-        The type that the linear layers multiply in stands behind the engine, where it is not the engine's own.
-    """
-    rows = []
-    for folder in list_runs(store):
-        record = read_record(folder)
-        run = record.identity
-        if run.engine == "simulated":
-            continue
-        status = run_status(folder)
-        engine = f"{run.engine}, {run.dtype}" if run.dtype else run.engine
-        took = duration(status.seconds) if status.seconds else math.nan
-        facts = run.model, f"{run.dataset} ({run.split})", status.questions, status.samples, status.tokens
-        rows.append((*facts, engine, record.made_with["machine"], took, status.tokens_per_second))
-    columns = ["model", "data set", "questions", "samples", "tokens", "engine", "machine", "time", "tokens/s"]
-    return pd.DataFrame(rows, columns=columns)
 
 
 def _lacking(folder: Path, each: dict[str, int], sessions: list[Session]) -> tuple[int, str]:

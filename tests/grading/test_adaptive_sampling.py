@@ -6,7 +6,6 @@ import pytest
 
 from capcal_lib.errors import InputError
 from capcal_lib.grading.adaptive_sampling import sample_until
-from capcal_lib.grading.counts import stopped_counts
 from capcal_lib.grading.verdicts import grade_run, read_verdicts
 from capcal_lib.sampling import draw as sampling_module
 from capcal_lib.sampling.draw import sample
@@ -64,16 +63,6 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_rows(undisturbed: Path, tmp_
             break
     assert stopped > 2
     pd.testing.assert_frame_equal(read_samples(folder), read_samples(undisturbed))
-
-
-def test_samples_drawn_for_another_purpose_do_not_change_the_counts(undisturbed: Path, tmp_path: Path) -> None:
-    sample("simulated", SET, k=35, limit=8, store=tmp_path)
-    folder = until(tmp_path).folder
-    assert len(read_samples(folder)) > len(read_samples(undisturbed))
-    one, other = (stopped_counts(read_verdicts(run), RULE) for run in (folder, undisturbed))
-    assert one.question_ids.tolist() == other.question_ids.tolist()
-    assert one.correct.tolist() == other.correct.tolist()
-    assert one.total.tolist() == other.total.tolist()
 
 
 def test_a_narrower_precision_goes_on_from_there(tmp_path: Path) -> None:

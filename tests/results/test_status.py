@@ -10,7 +10,7 @@ from capcal_lib.grading.adaptive_sampling import sample_until
 from capcal_lib.grading.verdicts import FILE, grade_run
 from capcal_lib.manifests import RECORDED_RUNS
 from capcal_lib.probes.features import extract
-from capcal_lib.results.status import as_row, how_made, line, run_status, survey
+from capcal_lib.results.status import as_row, line, run_status, survey
 from capcal_lib.sampling.draw import open_run, sample
 from capcal_lib.sampling.files import remove_file
 from capcal_lib.sampling.sessions import Ask
@@ -28,21 +28,6 @@ def test_a_finished_run_lacks_nothing_and_says_what_it_took(tmp_path: Path) -> N
     assert status.seconds > 0
     assert status.samples_per_second == pytest.approx(12 / status.seconds)
     assert status.tokens_per_second == pytest.approx(status.tokens / status.seconds)
-
-
-def test_how_runs_were_made_is_said_of_those_of_models(tmp_path: Path) -> None:
-    sample("simulated", SET, k=3, limit=4, store=tmp_path)
-    assert how_made(tmp_path).empty
-    sample("smollm2-135m", "mini-capitals", k=2, limit=2, store=tmp_path)
-    (row,) = how_made(tmp_path).to_dict("records")
-    (status,) = survey(tmp_path, "smollm2-135m")
-    assert (row["questions"], row["samples"], row["tokens"]) == (2, 4, status.tokens)
-    assert (row["data set"], row["engine"]) == ("mini-capitals (test)", "transformers")
-    assert row["machine"].endswith("cores")
-    assert row["time"].endswith(" s")
-    assert row["tokens/s"] == pytest.approx(status.tokens / status.seconds)
-    remove_file(list_runs(tmp_path)[1] / "sessions.jsonl")
-    assert how_made(tmp_path)[["time", "tokens/s"]].isna().to_numpy().all()
 
 
 def test_a_stopped_run_lacks_the_rest_of_the_largest_ask(tmp_path: Path) -> None:

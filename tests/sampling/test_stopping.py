@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capcal_lib.errors import InputError
-from capcal_lib.grading.counts import stopped_counts
 from capcal_lib.metrics import capability_brier_terms
 from capcal_lib.metrics.intervals import binomial_interval
 from capcal_lib.sampling import stopping
@@ -124,21 +123,6 @@ def test_looks_go_as_far_as_the_samples() -> None:
     assert names == list("abcdef")
     assert at.tolist() == [30, 30, 30, 40, 10, 100]
     assert stopped.tolist() == [True, True, False, False, False, True]
-    counts = stopped_counts(verdicts, RULE)
-    assert counts.question_ids.tolist() == ["a", "b", "f"]
-    assert counts.correct.tolist() == [0, 30, 50]
-    assert counts.total.tolist() == [30, 30, 100]
-
-
-def test_a_sample_that_is_not_scored_is_neither_right_nor_wrong() -> None:
-    counts = stopped_counts(frame({"a": "?" + "-" * 39}), RULE)
-    assert (counts.total.tolist(), counts.not_scored.tolist()) == ([29], [1])
-    assert np.isnan(RULE.unbiased(counts.correct, counts.total)[0]).all()
-
-
-def test_nothing_finished_names_the_command() -> None:
-    with pytest.raises(InputError, match=r"capcal sample --precision 0.05 --k 100"):
-        stopped_counts(frame({"a": "-" * 12}), RULE)
 
 
 @pytest.mark.parametrize(("precision", "k", "message"), [
