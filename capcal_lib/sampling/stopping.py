@@ -168,7 +168,8 @@ def _binomial(correct: Ints, total: Ints, mu: Floats) -> Floats:
     """Return the binomial probabilities of counts, shape (n_mu, n_counts)."""
     from scipy.stats import binom  # slow to import
 
-    return np.asarray(binom.pmf(correct, total, mu[:, None]))
+    normal = np.where(mu < 1e-300, 0, mu)  # scipy overflows at the smallest floats
+    return np.asarray(binom.pmf(correct, total, normal[:, None]))
 
 
 def outcomes(verdicts: pd.DataFrame, k: int) -> tuple[list[str], NDArray[np.int8]]:

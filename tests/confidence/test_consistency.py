@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from capcal_lib.confidence.consistency import Answers, consistency, read_answers, vote_terms
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import RECORDED_RUNS
-from tests.results.test_evaluation import by_hand, make
+from tests.results.test_results import by_hand, make
 
 NAN = float("nan")
 
