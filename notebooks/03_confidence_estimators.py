@@ -198,8 +198,8 @@ notebook.glue(same=same, decay=decay)
 
 # %% [markdown] needs="samples"
 # The two differ by {glue:text}`same:.0e` at most. The weight decay, {glue:text}`decay`, was chosen by cross-validation on
-# the training questions; this *tuned* probe is ours, and [the probe lab](11_probe_lab.ipynb) sets the paper's recipe
-# beside it.
+# the training questions; this *tuned* probe is ours, and [the page on how good a probe is](11_probe_lab.ipynb) sets the
+# paper's recipe beside it.
 #
 # ## What orders the questions
 #
@@ -269,7 +269,7 @@ tables.show(
 #
 # - The methods differ in cost by orders of magnitude: a probe reads a prompt, consistency writes $k_c$ answers.
 # - What a method cannot say must be counted, not filled in.
-# - A method may order questions well and still be off on the scale, and the other way round.
+# - A method may order questions well and still be off on the scale, and conversely.
 #
 # ## Exercises
 #

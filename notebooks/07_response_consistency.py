@@ -32,11 +32,11 @@ from capcal_lib.confidence.consistency import (
     majority,
     read_answers,
 )
+from capcal_lib.grading.counts import countable_samples
 from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.metrics import FewQuestionsWarning, mean_interval
 from capcal_lib.reported import load_reported
 from capcal_lib.results import describe_runs, subjects
-from capcal_lib.results.results import countable_samples
 
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())

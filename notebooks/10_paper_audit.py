@@ -148,8 +148,8 @@ notebook.glue(inside=int(inside.sum()), oracles=len(oracle))
 
 # %% [markdown]
 # Of {glue:text}`claims` statements that the paper makes about its results, the printed numbers support
-# {glue:text}`supported`, support {glue:text}`excepted` with exceptions, and point the other way for
-# {glue:text}`reversed`; {glue:text}`open` are inconclusive, because no number bears on them. The tables agree with each
+# {glue:text}`supported`, support {glue:text}`excepted` with exceptions, and reverse {glue:text}`reversed`;
+# {glue:text}`open` are inconclusive, because no number bears on them. The tables agree with each
 # other: {glue:text}`inside` of {glue:text}`oracles` printed errors of Oracle RC lie where two other tables put them.
 
 # %% mystnb={"figure": {"caption": "What the paper says, and the share of comparisons of two printed numbers that bear it out. By the paper's wording all have to hold; where it says so, most or some.", "name": "fig-claims"}, "image": {"alt": "Stacked bars, one a statement of the paper. About half are wholly green, that is, every comparison holds; the red share is largest for the mixed probe on each in-domain set and for Probe (MATH) against Oracle RC on AIME25."}} paper=["section-4.3.2", "table-2", "appendix-c.3", "appendix-c.4", "table-6", "table-7", "section-5", "section-5.1", "section-5.2", "appendix-d", "table-3", "table-8", "figure-5", "figure-10"] evidence=["reported", "read off"] reads=["main", "consistency", "mixing", "passk_math500", "passk_aime25", "budget"] tags=["hide-input"]

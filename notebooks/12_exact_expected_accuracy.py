@@ -147,7 +147,7 @@ tables.show(
 # left out are long, odd, and more often wrong than those found. So the share of right answers among those *found* would
 # be too high. What is known of the others comes from the samples: of all samples of a data set, a share of
 # `upper - lower` lies outside the tree, and what they add to $\hat\mu$ is their accuracy. Where hardly any lies outside,
-# it cannot be told, and hardly matters.
+# the data are inconclusive, and it hardly matters.
 
 # %%
 # needs exact

@@ -178,7 +178,7 @@ cases = {
 # %% [markdown]
 # *U-shaped*: most questions are nearly always or nearly never answered right, and confidences go half the way. *Sparse*:
 # most are never answered right, and one small confidence is given to all. *Gross misses*: the confidence is perfect, and
-# for one question in twenty just the other way round.
+# for one question in twenty exactly reversed.
 
 
 # %%

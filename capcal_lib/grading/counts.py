@@ -1,12 +1,16 @@
 """Counts: how many of a question's samples are correct, of how many that were scored."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from capcal_lib.errors import InputError
+from capcal_lib.metrics.validation import check_int
+from capcal_lib.sampling.sessions import read_sessions
+from capcal_lib.sampling.stopping import Rule
 
 IntArray = npt.NDArray[np.int64]
 
@@ -78,3 +82,12 @@ def count_verdicts(verdicts: pd.DataFrame, *, first: int = 0, k: int) -> Counts:
         no_answer=no_answer,
         not_scored=column("not_scored"),
     )
+
+
+def countable_samples(run: Path, k_eval: int) -> int:
+    """Return how many of a question's samples may count: k_eval, or fewer where outcomes decided how many there are."""
+    check_int("k_eval", k_eval, least=1)
+    asked = [session.ask for session in read_sessions(run)]
+    whole = max((ask.k for ask in asked if ask.precision is None), default=0 if asked else k_eval)
+    first = [int(Rule(ask.precision, ask.k).ends[1].min()) for ask in asked if ask.precision is not None]
+    return min(k_eval, max(whole, min(first))) if first else k_eval

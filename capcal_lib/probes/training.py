@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.grading.counts import count_verdicts
+from capcal_lib.grading.counts import count_verdicts, countable_samples
 from capcal_lib.grading.verdicts import FILE, read_verdicts
 from capcal_lib.manifests import Dataset, PromptStyle, dataset_names, load_dataset, load_model
 from capcal_lib.metrics.validation import Floats
@@ -229,7 +229,7 @@ def nearest_probe(methods: Iterable[str], dataset: str) -> str | None:
 
 def _counts(run: Path) -> pd.DataFrame:
     verdicts = read_verdicts(run)
-    counts = count_verdicts(verdicts, k=int(verdicts["sample_index"].max()) + 1)
+    counts = count_verdicts(verdicts, k=countable_samples(run, int(verdicts["sample_index"].max()) + 1))
     return pd.DataFrame({"correct": counts.correct, "total": counts.total}, counts.question_ids)
 
 

@@ -18,13 +18,10 @@ import pandas as pd
 
 from capcal_lib.confidence.consistency import mean_tokens, run_consistency
 from capcal_lib.confidence.of_run import TITLES, method_title, methods_of, read_confidence
-from capcal_lib.grading.counts import count_verdicts
+from capcal_lib.grading.counts import count_verdicts, countable_samples
 from capcal_lib.grading.verdicts import FILE, read_verdicts
 from capcal_lib.manifests import load_dataset, load_model
-from capcal_lib.metrics.validation import check_int
 from capcal_lib.questions import subjects_of
-from capcal_lib.sampling.sessions import read_sessions
-from capcal_lib.sampling.stopping import Rule
 from capcal_lib.sampling.store import find_run, read_record
 
 INDEX = ["dataset", "question_id"]
@@ -148,15 +145,6 @@ def subjects(results: pd.DataFrame) -> "pd.Series[str]":
         if found is not None:
             names[rows] = found
     return names
-
-
-def countable_samples(run: Path, k_eval: int) -> int:
-    """Return how many of a question's samples may count: k_eval, or fewer where outcomes decided how many there are."""
-    check_int("k_eval", k_eval, least=1)
-    asked = [session.ask for session in read_sessions(run)]
-    whole = max((ask.k for ask in asked if ask.precision is None), default=0 if asked else k_eval)
-    first = [int(Rule(ask.precision, ask.k).ends[1].min()) for ask in asked if ask.precision is not None]
-    return min(k_eval, max(whole, min(first))) if first else k_eval
 
 
 def _runs(store: Path, model: str, datasets: Iterable[str] | None) -> dict[str, Path]:

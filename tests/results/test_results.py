@@ -11,11 +11,12 @@ from capcal_lib.confidence.of_run import confidence_file, estimate, read_confide
 from capcal_lib.errors import InputError
 from capcal_lib.grading import GRADER_VERSION
 from capcal_lib.grading.adaptive_sampling import sample_until
+from capcal_lib.grading.counts import countable_samples
 from capcal_lib.grading.verdicts import FILE, SCHEMA, grade_run, read_verdicts
 from capcal_lib.manifests import RECORDED_RUNS, load_dataset
 from capcal_lib.questions import load_questions
 from capcal_lib.results import costs, describe_runs, load_results, subjects
-from capcal_lib.results.results import CONSISTENCY, countable_samples
+from capcal_lib.results.results import CONSISTENCY
 from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.engines.simulated import true_mu
 from capcal_lib.sampling.files import write_table
