@@ -365,3 +365,8 @@ def load_dataset(name: str) -> Dataset:
 def load_prompts(style: str) -> Prompts:
     """Load the words of a prompt style, like ``load_model``."""
     return _load(Prompts, style)
+
+
+def prompt_styles() -> list[str]:
+    """List the names of all prompt styles whose manifest is sound."""
+    return _names(Prompts)[0]
