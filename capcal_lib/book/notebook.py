@@ -1,6 +1,7 @@
 """What a notebook needs: checked parameters, its run store, what is known of its model, and numbers by key."""
 
 import ast
+import json
 import re
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -125,12 +126,13 @@ def drop_what_is_lacking(notebook: dict[str, Any]) -> None:
     Examples
     --------
     >>> cells = [{"source": "# needs paper", "metadata": {}}, {"source": "", "metadata": {"needs": "samples"}}]
-    >>> page = {"cells": [{"outputs": "data-lacking='samples'", "source": "", "metadata": {}}, *cells]}
+    >>> said = [{"data": {"text/html": ["<p class=\\"a\\" data-lacking='samples'>"]}}]
+    >>> page = {"cells": [{"outputs": said, "source": "", "metadata": {}}, *cells]}
     >>> drop_what_is_lacking(page)
     >>> [cell["source"] for cell in page["cells"]]
     ['', '# needs paper']
     """
-    said = [re.search(r"data-lacking='([a-z ]*)'", str(cell.get("outputs", ""))) for cell in notebook["cells"]]
+    said = [re.search(r"data-lacking='([a-z ]*)'", json.dumps(cell.get("outputs"))) for cell in notebook["cells"]]
     lacking = {word for match in said if match for word in match[1].split()}
 
     def needs(cell: dict[str, Any]) -> str:
