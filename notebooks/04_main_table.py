@@ -7,8 +7,9 @@
 # ---
 
 # %% [markdown]
-# # The main table: which confidence is closest to the expected accuracy?
+# # Main table
 #
+# Which confidence is closest to the expected accuracy?
 # Every confidence of one model is scored against the expected accuracy of its question, on every data set: table 2 and
 # section 4.3 of the paper.
 

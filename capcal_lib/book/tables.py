@@ -19,7 +19,8 @@ Evidence = Literal["measured", "reported", "read off", "simulated"]
 Format = str | Callable[[object], str]
 ROWS = 20  # that a table shows unfolded
 NUMBER = re.compile(r"[-−+±<>≥≤≈~]?[\d,.]+( ?%)?")
-METHOD_REM, SCORE_REM = 7.8, 5.65  # widths of columns: six scores fit the page's column of 42 rem at 1280
+METHOD_REM, COST_REM = 7.8, 2.6  # widths of columns, for a page's column of 42 rem at 1280: it holds
+SCORE_REM, BARE_REM = 5.65, 4.5  # six scores with their intervals, or seven without
 NOT_COMPETING = ("Oracle RC", "Oracle CC")
 
 
@@ -145,26 +146,32 @@ def show_scores(
     }
     costs = dict(zip(table["method"], table["cost"], strict=True)) if "cost" in table else {}
     heads = [_head("Method", False), *([_head("Cost", True)] if costs else [])]
-    above = _domains([known[name].domain if name in known else "" for name in datasets], before=len(heads))
+    above = _domains(
+        [known[name].domain if name in known else "" for name in datasets], [METHOD_REM, COST_REM][: len(heads)]
+    )
     heads += [_head(known[name].title if name in known else str(name), True) for name in datasets]
     rows = []
     for method in methods:
         cost = [("number", escape(str(costs[method])))] if costs else []
         scored = [cells.get((method, name), ("number", "–")) for name in datasets]
         rows.append(_row([("", escape(str(method))), *cost, *scored]))
-    width = METHOD_REM + SCORE_REM * len(datasets)
+    bare = "low" not in table or bool(table["low"].isna().all())
+    width = METHOD_REM + COST_REM * bool(costs) + (BARE_REM if bare else SCORE_REM) * len(datasets)
     marks = _marks(table, caption, evidence)
     shown = _figure([*above, *heads], rows, caption, marks, table, "scores", f" style='width:{width:.1f}rem'")
     return Html(shown.html.replace("</figure>", f"{_legend(table, cells.values())}</figure>"))
 
 
-def _domains(domains: Sequence[str], before: int) -> list[str]:
-    """Return the head row that names the domain of neighbouring columns; none where all are of one domain."""
+def _domains(domains: Sequence[str], before: Sequence[float]) -> list[str]:
+    """Return the head row that names the domain of neighbouring columns; none where all are of one domain.
+
+    The first row of a table decides the widths of its columns: ``before`` are those before the scores, in rem.
+    """
     if len(set(domains)) < 2:
         return []
     spans = [(domain, len(list(same))) for domain, same in groupby(domains)]
     cells = [f"<th scope='colgroup' colspan='{span}'>{escape(domain or 'other')}</th>" for domain, span in spans]
-    return [f"<td colspan='{before}'></td>", *cells, "</tr><tr>"]
+    return [*(f"<td style='width:{width}rem'></td>" for width in before), *cells, "</tr><tr>"]
 
 
 def _marks(table: pd.DataFrame, caption: str, evidence: str | Sequence[str] | None) -> list[str]:
