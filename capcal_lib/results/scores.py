@@ -98,7 +98,8 @@ def score(results: pd.DataFrame, *, seed: int = 0, protocol: Protocol = "correct
     >>> round(float(scores.loc[("mini-exam", "Uniform random"), "brier"]), 4)
     0.1722
     """
-    terms, plug_in = brier_terms(results, protocol=protocol), _plug_in_terms(results)
+    terms = brier_terms(results, protocol=protocol)
+    plug_in = terms if protocol == "paper" else brier_terms(results, protocol="paper")
     groups = subjects(results)
     rows = []
     for dataset in map(str, dict.fromkeys(results.index.get_level_values("dataset"))):
@@ -145,10 +146,6 @@ def _may_be_best(terms: pd.DataFrame, clusters: "pd.Series[str] | None", seed: i
         warnings.simplefilter("ignore", FewQuestionsWarning)  # said of each interval
         table = compare(terms, rng=np.random.default_rng(seed), clusters=clusters)
     return set(table.index[table["may_be_best"]])
-
-
-def _plug_in_terms(results: pd.DataFrame) -> pd.DataFrame:
-    return brier_terms(results, protocol="paper")
 
 
 def _generator(seed: int, dataset: object) -> np.random.Generator:
