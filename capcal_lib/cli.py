@@ -309,6 +309,9 @@ def confidence(
         found = estimate(run, str(method), engine=engine, seed=seed)
     counted = ", ".join(f"{number} {status}" for status, number in found.status_counts().items())
     out.print(f"{method or name}: {counted}; {found.tokens.sum()} tokens")
+    if method in METHODS and not found.tokens.all():
+        err.print(f"capcal: {(found.tokens == 0).sum()} questions were not answered; the same command asks them again")
+        raise typer.Exit(1)
 
 
 @command("features --model smollm2-135m --dataset mini-capitals")

@@ -243,8 +243,8 @@ def _do(
         run = find_run(store, model, dataset, split)
         if row["step"] == "hidden states":
             extract(run, engine=engine)
-        else:
-            estimate(run, row["step"], engine=engine, seed=seed)
+        elif not estimate(run, row["step"], engine=engine, seed=seed).tokens.all():
+            raise InputError(f"{row['step']} confidences of {model} on {dataset} failed; the same command asks again")
         return run
     drawn = sample(model, dataset, split=split, k=k, store=store, limit=limit, engine=engine, seed=seed)
     grade_run(drawn.folder)

@@ -20,6 +20,7 @@ from capcal_lib.sampling.files import read_table, write_table
 from capcal_lib.sampling.store import KEY, read_record, read_samples
 
 METHODS = ("p-true", "verbalized")  # that ask the model
+CHUNK = 1_000  # questions that are asked before their answers are written
 TITLES = {"verbalized": "Verbalized confidence", "p-true": "P(True)"}
 RESERVED = {*METHODS, "consistency", "dataset", "question_id", "correct", "total"}  # names that are something else
 CONFIDENCES = pa.schema(
@@ -31,8 +32,10 @@ def estimate(folder: Path, method: str, *, engine: str | None = None, seed: int 
     """Ask the model for its confidence in each sampled question of a run, once, and keep the answer.
 
     A question that has an answer is not asked again, whatever the engine and the seed; one that was sampled
-    since is asked alone, and one that the engine failed to ask is asked again. Returns one row a sampled question,
-    sorted by id. Unknown methods, corrupt files, and runs whose questions or way of asking have changed are refused.
+    since is asked alone, and one that the engine failed to ask, which took no tokens, is asked again. What is answered
+    is kept 1,000 questions at a time; where none of so many is, no more are asked. Returns one row a question that was
+    asked, sorted by id. Unknown methods, corrupt files, and runs whose questions or way of asking have changed are
+    refused.
     """
     if method not in METHODS:
         raise unknown("method", method, METHODS)
@@ -44,8 +47,13 @@ def estimate(folder: Path, method: str, *, engine: str | None = None, seed: int 
     if lacking:
         model = asked_model(folder)
         source = open_engine(model, engine)
-        fresh = p_true(source, model, lacking) if method == "p-true" else verbalized(source, model, lacking, seed=seed)
-        write_table(path, pa.concat_tables([kept, _table(fresh)]).sort_by("question_id"))
+        for start in range(0, len(lacking), CHUNK):
+            part = lacking[start : start + CHUNK]
+            fresh = p_true(source, model, part) if method == "p-true" else verbalized(source, model, part, seed=seed)
+            kept = pa.concat_tables([kept, _table(fresh)]).sort_by("question_id")
+            write_table(path, kept)
+            if not fresh.tokens.any():
+                break
     return read_confidence(folder, method)
 
 

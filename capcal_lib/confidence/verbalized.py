@@ -9,7 +9,7 @@ from capcal_lib.confidence import Confidence, estimated
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.questions import Question
 from capcal_lib.questions.prompts import verbalized_messages
-from capcal_lib.sampling.engines import Engine, Failure, Request
+from capcal_lib.sampling.engines import Engine, Failure, Request, warn_unanswered
 
 ATTEMPTS = 3
 KEPT_CHARACTERS = 2_000  # of the model's words; the estimate stands at their end
@@ -42,27 +42,31 @@ def verbalized(
     A question whose words hold no probability is asked again, three times at most; after that its confidence is
     missing. The tokens of all attempts are counted (the paper's code counts those of the last only). ``seed`` decides
     the words where the engine can be seeded; ``sampling`` replaces the model's own settings, such as by more tokens for
-    the reasoning. Returns one value a question, in their order.
+    the reasoning. Returns one value a question, in their order. Where the engine answered a question at no attempt, its
+    tokens are 0, and why is logged.
     """
     ids = [question.id for question in questions]
     values, tokens = dict.fromkeys(ids, np.nan), dict.fromkeys(ids, 0)
     texts: dict[str, str | None] = dict.fromkeys(ids)
+    failed: dict[str, str] = {}
     for attempt in range(ATTEMPTS):
         requests = [
             Request(question, verbalized_messages(question, model.prompt_style), (attempt,), "verbalized")
             for question in questions
             if np.isnan(values[question.id])
         ]
-        if not requests:
+        if not requests or (attempt and not any(tokens.values())):  # none was answered, and none would be
             break
         for group in engine.sample(requests, sampling or model.sampling, seed):
-            if isinstance(group, Failure):
-                continue  # asked again like one whose words hold no probability
+            if isinstance(group, Failure):  # asked again like one whose words hold no probability
+                failed[group.question_id] = group.reason
+                continue
             for sample in group:
                 probability = parse_probability(sample.response)
                 values[sample.question_id] = np.nan if probability is None else probability
                 tokens[sample.question_id] += sample.completion_tokens
                 texts[sample.question_id] = sample.response[-KEPT_CHARACTERS:]
+    warn_unanswered((reason for name, reason in failed.items() if not tokens[name]), len(ids))
     return estimated(ids, list(values.values()), tokens=list(tokens.values()), texts=list(texts.values()))
 
 

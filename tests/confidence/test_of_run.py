@@ -32,6 +32,7 @@ from capcal_lib.sampling.engines import open_engine
 from capcal_lib.sampling.engines.simulated import SimulatedEngine
 from capcal_lib.sampling.files import write_table
 from capcal_lib.sampling.store import find_run
+from tests.sampling.chat_server import ChatServer, Exchange, Fault, status
 
 SET = "mini-capitals"
 MODEL = load_model("simulated")
@@ -136,6 +137,44 @@ def test_a_model_that_is_asked_in_another_way_since_is_refused(
     monkeypatch.setattr(of_run, "load_model", lambda _: MODEL.model_copy(update=change))
     with pytest.raises(InputError, match=f"sampled with other {what}"):
         estimate(run, "p-true")
+
+
+def confident(exchange: Exchange, body: dict[str, Any]) -> bool:
+    place = {"token": "Yes", "top_logprobs": [{"token": "Yes", "logprob": -1.0}, {"token": "No", "logprob": -1.0}]}
+    choice = {"message": {"content": "0.5"}, "finish_reason": "stop", "logprobs": {"content": [place]}}
+    exchange.say(200, exchange.server.chat.completion(body) | {"choices": [{"index": 0} | choice]})
+    return True
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_a_server_refuses_is_summed_up_and_asked_again(
+    run: Path, method: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(of_run, "CHUNK", 2)
+    refused: list[str] = [question.text for question in sampled(run)[3:]]  # the second half is refused
+    command = f"confidence --model simulated --dataset {SET} --method {method} --engine openai --store {run.parents[2]}"
+
+    def fault(number: int, body: dict[str, Any]) -> Fault:  # noqa: ARG001
+        said = body["messages"][-1]["content"]
+        return status(400, "no") if any(text in said for text in refused) else confident
+
+    with ChatServer(models=("simulated",), fault=fault) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        told = CliRunner().invoke(app, command.split())
+        assert told.exit_code == 1
+        assert "3 ok" in told.output  # the third of four parts was refused as a whole, so the last was not asked
+        assert read_confidence(run, method).tokens.tolist()[:3] != [0, 0, 0]
+        assert caplog.messages == [
+            "1 of 2 questions were not answered: 1 times: status 400: no",
+            "2 of 2 questions were not answered: 2 times: status 400: no",
+        ]
+        assert "3 questions were not answered; the same command asks them again" in told.stderr
+        asked = len(server.asked)
+        refused.clear()
+        told = CliRunner().invoke(app, command.split())
+        assert (told.exit_code, "8 ok" in told.output) == (0, True)
+        again = [body["messages"][-1]["content"] for body in server.asked[asked:]]
+        assert not any(question.text in said for said in again for question in sampled(run)[:3])
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -4,8 +4,10 @@ A sample follows from the model, the messages, the settings and (seed, question 
 """
 
 import hashlib
+import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -137,6 +139,13 @@ def consecutive(indices: Sequence[int], most: int = SAMPLES_A_REQUEST) -> Iterat
         if end == len(indices) or indices[end] != indices[end - 1] + 1 or end - start == most:
             yield tuple(indices[start:end])
             start = end
+
+
+def warn_unanswered(reasons: Iterable[str], requests: int) -> None:
+    """Log how many requests got no answer, if any, and the commonest reasons."""
+    if counted := Counter(reasons):
+        why = "; ".join(f"{number} times: {reason}" for reason, number in counted.most_common(3))
+        logging.getLogger(__name__).warning(f"{counted.total()} of {requests} questions were not answered: {why}")
 
 
 def check_shape(model: Model, layers: int, hidden_size: int) -> None:

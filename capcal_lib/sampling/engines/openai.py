@@ -1,9 +1,8 @@
 """Draw from any server that speaks OpenAI's chat completions, such as ``vllm serve`` on one machine or many."""
 
 import asyncio
-import logging
 import os
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any
 
@@ -21,6 +20,7 @@ from capcal_lib.sampling.engines import (
     check_engine,
     consecutive,
     question_seed,
+    warn_unanswered,
 )
 from capcal_lib.sampling.engines.chat import split_reasoning
 from capcal_lib.sampling.engines.client import Away, Client, Refused, Server, Unanswered, each
@@ -94,7 +94,7 @@ class OpenAIEngine:
         """Return log-probabilities as `Engine` says; NaN, too, where a word is not among the 20 likeliest tokens.
 
         These are all that the protocol gives: such a word has at most the probability of the twentieth. The row of a
-        question that was not answered is NaN, and why is logged; where none was, it is raised.
+        question that was not answered is NaN, and why is logged.
         """
         result = np.full((len(requests), len(words)), np.nan)
         client = self.client()
@@ -113,13 +113,7 @@ class OpenAIEngine:
             logprobs = {token.token: min(token.logprob, 0.0) for token in given.content[0].top_logprobs}
             result[row] = [logprobs.get(word, np.nan) for word in words]
 
-        reasons = Counter(each(client, range(len(requests)), ask, self.requests_in_flight))
-        if reasons:
-            why = "; ".join(f"{number} times: {reason}" for reason, number in reasons.most_common(3))
-            lost = f"{reasons.total()} of {len(requests)} questions were not answered: {why}"
-            if reasons.total() == len(requests):
-                raise InputError(lost)
-            logging.getLogger(__name__).warning(lost)
+        warn_unanswered(each(client, range(len(requests)), ask, self.requests_in_flight), len(requests))
         return result
 
     def hidden_states(self, *_: Any, **__: Any) -> np.ndarray:
