@@ -1,4 +1,4 @@
-"""What a confidence is good for: pass@k, budgets, and the design of a study (section 5 of the paper).
+"""What a confidence is good for: pass@k, budgets, abstaining, routing, the design of a study (section 5 of the paper).
 
 Shared by all functions here:
 
@@ -36,6 +36,8 @@ from capcal_lib.applications.posterior import (
     concentration_interval,
     fit_concentration,
 )
+from capcal_lib.applications.routing import mixing_gain_terms, route
+from capcal_lib.applications.selective import promise_risk, risk_area_terms, risk_coverage
 
 __all__ = [
     "Calibration",
@@ -47,10 +49,15 @@ __all__ = [
     "extrapolate_pass_at_k",
     "fit_concentration",
     "honest_oracle_terms",
+    "mixing_gain_terms",
     "pass_at_k",
     "pass_at_k_error_terms",
     "plan_study",
+    "promise_risk",
     "questions_needed",
+    "risk_area_terms",
+    "risk_coverage",
+    "route",
     "samples_needed",
     "score_components",
     "simulate_pass_at_k",

@@ -1,0 +1,99 @@
+"""Selective prediction: the area by brute force over orders, its interval, and the promise of a risk by simulation."""
+
+from itertools import pairwise, permutations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capcal_lib.applications import promise_risk, risk_area_terms, risk_coverage
+from capcal_lib.errors import InputError
+from capcal_lib.metrics import mean_interval
+
+QUESTIONS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), min_size=1, max_size=6)
+
+
+def naive_area(confidence, losses):
+    """Average the mean risk over all orders that the confidences allow."""
+    orders = [
+        order
+        for order in permutations(range(len(losses)))
+        if all(confidence[a] >= confidence[b] for a, b in pairwise(order))
+    ]
+    return np.mean([[np.mean([losses[i] for i in order[:k]]) for k in range(1, len(order) + 1)] for order in orders])
+
+
+@given(QUESTIONS)
+def test_area_is_the_mean_over_all_orders_that_ties_allow(rows):
+    levels, correct = np.array(rows).T
+    expected = naive_area(levels / 3, 1 - correct / 4)
+    assert risk_area_terms(levels / 3, correct, 4).mean() == pytest.approx(expected)
+    assert risk_coverage(levels / 3, correct, 4)["risk"].mean() == pytest.approx(expected)
+
+
+@given(QUESTIONS, st.randoms(use_true_random=False))
+def test_only_the_order_of_confidences_and_not_that_of_rows_counts(rows, random):
+    shuffled = random.sample(rows, len(rows))
+    areas = [
+        risk_area_terms(stretch(np.array(table)[:, 0] / 3), np.array(table)[:, 1], 4).mean()
+        for table in (rows, shuffled)
+        for stretch in (np.asarray, np.square)
+    ]
+    assert areas == pytest.approx([areas[0]] * 4)
+
+
+def test_series_are_joined_by_their_index():
+    s = pd.Series([0.9, 0.1], ["a", "b"])
+    correct = pd.Series([0, 4], ["b", "a"])
+    assert risk_area_terms(s, correct, pd.Series(4, ["b", "a"])).mean() == pytest.approx(0.25)
+
+
+def test_a_constant_says_nothing_and_the_interval_covers_the_area_of_new_questions():
+    assert risk_area_terms([0.5] * 3, [0, 1, 4], 4) == pytest.approx([1, 0.75, 0])  # the losses themselves
+    rng = np.random.default_rng(0)
+
+    def draw(n):
+        mu = rng.beta(1, 1, n)
+        s = np.clip(mu + rng.normal(0, 0.3, n), 0, 1)
+        return risk_area_terms(s, rng.binomial(10, mu), [10] * n)
+
+    truth = draw(200_000).mean()
+    held = [low <= truth <= high for _, low, high in (mean_interval(draw(1000), rng=rng) for _ in range(400))]
+    assert 0.92 <= np.mean(held) <= 0.98
+
+
+@pytest.mark.parametrize("informative", [True, False])
+@pytest.mark.parametrize(("n", "risk"), [(20, 0.2), (100, 0.1)])
+def test_the_promised_risk_is_kept_on_average_and_not_by_refusing_more_than_needed(n, risk, informative):
+    rng = np.random.default_rng(1)
+    wrong = []
+    for _ in range(2000):
+        mu = rng.beta(2, 1, n + 50)
+        s = mu if informative else rng.random(n + 50)
+        correct = rng.binomial(5, mu)
+        threshold = promise_risk(s[:n], correct[:n], [5] * n, risk)
+        wrong.append(np.mean((s[n:] > threshold) * (1 - mu[n:])))
+    error = 3 * np.std(wrong) / np.sqrt(len(wrong))
+    assert risk - 2 / (n + 1) - error <= np.mean(wrong) <= risk + error
+
+
+@given(QUESTIONS, st.floats(0.05, 0.95))
+def test_the_threshold_is_the_lowest_that_keeps_the_promise(rows, risk):
+    levels, correct = np.array(rows).T
+    s, losses, n = levels / 3, 1 - correct / 4, len(rows)
+
+    def kept(threshold):
+        return (losses[s > threshold].sum() + 1) / (n + 1) <= risk + 1e-9
+
+    threshold = promise_risk(s, correct, 4, risk)
+    assert kept(threshold) or threshold == np.inf
+    assert not any(kept(lower) for lower in (-np.inf, *s) if lower < threshold) or threshold == np.inf
+
+
+def test_bad_input_is_refused():
+    with pytest.raises(InputError, match="between 0 and 1"):
+        promise_risk([0.5], [1], [1], 1.5)
+    with pytest.raises(InputError, match="row 1: confidence is nan"):
+        risk_area_terms([0.5, np.nan], [1, 1], [1, 1])
