@@ -5,12 +5,13 @@ checked to be worth the same; the ratio is what carries over to other machines.
 """
 
 import heapq
+import time
 import timeit
 from collections.abc import Callable
 
 import numpy as np
 
-from capcal_lib.applications import allocate, simulate_pass_at_k, success_curve, success_rate
+from capcal_lib.applications import allocate, attempt_order, simulate_pass_at_k, solved_by_budget, success_rate
 
 
 def heap(p: np.ndarray, budget: int, nu: float | None) -> np.ndarray:
@@ -46,8 +47,8 @@ def value(p: np.ndarray, counts: np.ndarray, nu: float | None) -> float:
 
 
 def seconds(call: Callable[[], object], repeats: int) -> float:
-    """Return the fastest of a few runs."""
-    return min(timeit.repeat(call, number=1, repeat=repeats))
+    """Return the processor time of the fastest of a few runs."""
+    return min(timeit.repeat(call, timer=time.process_time, number=1, repeat=repeats))
 
 
 def main() -> None:
@@ -69,16 +70,27 @@ def main() -> None:
                     line += f"; {name} {slow * 1e3:.0f} ms, ratio {slow / price:,.0f}"
                 print(line)
     n = 11_313
-    p, total = rng.beta(0.4, 0.4, n), np.full(n, 100)
+    p, total, cost = rng.beta(0.4, 0.4, n), np.full(n, 100), rng.uniform(50, 500, n)
     correct, budgets = rng.binomial(total, p), np.arange(1, 101)
+
+    def one_sort(nu: float | None, cost: np.ndarray | None, sequential: bool) -> np.ndarray:
+        ways = {"cost": cost, "sequential": sequential}
+        paid = budgets if cost is None else budgets * cost.mean()
+        order = attempt_order(p, total, concentration=nu, **ways)
+        return solved_by_budget(order, correct, total, paid, **ways).mean(axis=0)
+
     for nu in (None, 3.0):
-        sort = seconds(lambda nu=nu: success_curve(p, correct, total, budgets, concentration=nu), 3)
+        best = allocate(p, 16 * n, max_per_question=total, concentration=nu)
+        np.testing.assert_allclose(one_sort(nu, None, False)[15], success_rate(best, correct, total), rtol=1e-12)
         each = seconds(
             lambda nu=nu: success_rate(allocate(p, 16 * n, max_per_question=total, concentration=nu), correct, total),
             3,
         )
-        line = f"{n:>6,} questions, B = 1 to 100, nu = {nu}: one sort {sort * 1e3:.0f} ms"
-        print(f"{line}; one budget at a time {100 * each * 1e3:.0f} ms, ratio {100 * each / sort:.0f}")
+        line = f"{n:>6,} questions, B = 1 to 100, nu = {nu}: one budget at a time {100 * each * 1e3:.0f} ms; one sort"
+        for name, own, sequential in (("", None, False), (" with costs", cost, False), (" sequential", None, True)):
+            sort = seconds(lambda nu=nu, own=own, sequential=sequential: one_sort(nu, own, sequential), 3)
+            line += f"{name} {sort * 1e3:.0f} ms (ratio {100 * each / sort:.0f}),"
+        print(line.rstrip(","))
 
 
 if __name__ == "__main__":

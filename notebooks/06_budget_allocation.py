@@ -26,10 +26,11 @@ import pandas as pd
 import seaborn as sns
 from capcal_lib.applications import (
     allocate,
+    attempt_order,
     fit_concentration,
     honest_oracle_terms,
+    solved_by_budget,
     success_rate,
-    success_terms,
 )
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.manifests import load_dataset, load_model
@@ -76,30 +77,42 @@ def concentration(dataset):
 
 
 # %% tags=["hide-input"]
-def solved(dataset, budget):
-    """Return each question's chance to be solved, a column a rule."""
+def orders(dataset, **ways):
+    """Order all attempts by each rule; a missing confidence is one half."""
     own = results.loc[dataset]
-    c, n = own["correct"], own["total"]
-    spend, most = budget * len(own), {"max_per_question": n}
-    plans = {EVEN: np.minimum(budget, n)}
+    n, half = own["total"], pd.Series(0.5, own.index)
+    found = {EVEN: attempt_order(half, n)}  # in turns
     for name in ("Verbalized confidence", "P(True)"):
         if name in own and own[name].notna().any():
-            plans[name] = allocate(own[name].fillna(0.5), spend, **most)
+            found[name] = attempt_order(own[name].fillna(0.5), n)
     if dataset in probed:
         s, nu = own[probes[dataset]], concentration(dataset)
-        plans[PLUG_IN] = allocate(s, spend, **most)
-        plans[POSTERIOR] = allocate(s, spend, concentration=nu, **most)
-    terms = {name: success_terms(plan, c, n) for name, plan in plans.items()}
+        found[PLUG_IN] = attempt_order(s, n)
+        found[POSTERIOR] = attempt_order(s, n, concentration=nu, **ways)
+    return found
+
+
+# %% tags=["hide-input"]
+def solved(dataset, **ways):
+    """Return each question's chance to be solved, a column a rule."""
+    c, n = results.loc[dataset, ["correct", "total"]].to_numpy().T
     rng = np.random.default_rng(seed)
-    terms[ORACLE] = honest_oracle_terms(c, n, spend, rng=rng)
-    return pd.DataFrame(terms, index=own.index)
+    terms = {
+        name: solved_by_budget(order, c, n, budgets, **ways)
+        for name, order in orders(dataset, **ways).items()
+    }
+    terms[ORACLE] = honest_oracle_terms(c, n, budgets, rng=rng, **ways)
+    frames = {
+        b: pd.DataFrame({name: each[:, i] for name, each in terms.items()})
+        for i, b in enumerate(budgets)
+    }
+    return pd.concat(frames, names=["B", "question"])
 
 
 # %% tags=["remove-cell"]
 # needs samples
 budgets = (1, 2, 4, 8)
-each = {(name, b): solved(name, b) for name in sets for b in budgets}
-terms = pd.concat(each, names=["dataset", "B"])
+terms = pd.concat({name: solved(name) for name in sets}, names=["dataset"])
 gains = terms.drop(columns=EVEN).sub(terms[EVEN], axis="index")
 
 # %% tags=["remove-cell"]

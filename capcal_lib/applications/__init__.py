@@ -14,9 +14,10 @@ Lists, arrays and pandas Series will do; Series are put side by side by their in
 
 from capcal_lib.applications.budget import (
     allocate,
+    attempt_order,
     honest_oracle_terms,
+    solved_by_budget,
     split_counts,
-    success_curve,
     success_rate,
     success_terms,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "Calibration",
     "Components",
     "allocate",
+    "attempt_order",
     "calibration_test",
     "concentration_interval",
     "difference_components",
@@ -61,8 +63,8 @@ __all__ = [
     "samples_needed",
     "score_components",
     "simulate_pass_at_k",
+    "solved_by_budget",
     "split_counts",
-    "success_curve",
     "success_rate",
     "success_terms",
 ]

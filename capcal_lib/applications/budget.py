@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from capcal_lib.applications.passk import as_concentration, log_rising, pass_at_k
@@ -64,8 +65,7 @@ def allocate(
     )
     p = as_confidence(confidence)
     spend = float(check_int("budget", budget, least=0))
-    price = as_each("cost", 1.0 if cost is None else cost, p.size)
-    check_rows("cost", price, ~((price > 0) & (price < np.inf)), "but must be above 0 and finite")
+    price = _as_cost(cost, p.size)
     most = np.floor(spend / price)
     if max_per_question is not None:
         maxima = as_each("max_per_question", max_per_question, p.size)
@@ -280,42 +280,104 @@ def success_terms(allocation: ArrayLike, correct: ArrayLike, total: ArrayLike) -
     return np.where(spent > 0, solved, 0.0)
 
 
-def success_curve(
+def attempt_order(
     confidence: ArrayLike,
+    max_per_question: ArrayLike,
+    *,
+    concentration: float | ArrayLike | None = None,
+    cost: ArrayLike | None = None,
+    sequential: bool = False,
+) -> Ints:
+    """Order all attempts by what they are worth: the question's row of each, shape (max_per_question summed over all,).
+
+    What a budget of samples buys is the first so many of them, so that one sort divides every budget.
+
+    One-shot, all of a question's attempts are made whatever comes of them, as for :func:`allocate`. ``sequential``: a
+    question is left as soon as it is solved, so that an attempt is made, and paid for, after failures only. Then its
+    chance counts, which falls from s to s nu/(nu + k) after k failures: among all rules that go by what happened so
+    far, none solves more at the same cost, in expectation. Either way the worth is per ``cost``, that of one attempt
+    at each question, as for :func:`allocate`. Attempts of equal worth are ordered by row, those that are worth nothing
+    go in turns.
+
+    >>> attempt_order([0.9, 0.5], 2), attempt_order([0.9, 0.5], 2, sequential=True)
+    (array([0, 1, 1, 0]), array([0, 0, 1, 1]))
+    >>> attempt_order([0.9, 0.5], 2, sequential=True, concentration=1.0)
+    array([0, 1, 0, 1])
+    """
+    confidence, max_per_question, concentration, cost = align_index(
+        confidence=confidence, max_per_question=max_per_question, concentration=concentration, cost=cost
+    )
+    s = as_confidence(confidence)
+    most = as_whole("max_per_question", as_each("max_per_question", max_per_question, s.size), least=0)
+    nu, price = as_concentration(concentration, s.size), _as_cost(cost, s.size)
+    tries = np.arange(max(most.max(), 1))
+    if sequential:
+        worth = (np.log(np.maximum(s, 5e-324)) - np.log(price))[:, None] - np.log1p(tries / nu[:, None])
+    else:
+        between = (s > 0) & (s < 1)
+        gains = _Gains(np.where(between, s, 1.0), np.where(between, nu, np.inf), price)
+        worth = gains.ladder(np.zeros(s.size), tries.size)
+        worth[s == 1, 1:] = -1e100 * tries[1:]
+    worth[s == 0] = -1e100 * (1 + tries)
+    offered = np.flatnonzero(tries < most[:, None])
+    order: Ints = offered[np.argsort(-worth.ravel()[offered], kind="stable")] // tries.size
+    return order
+
+
+def solved_by_budget(
+    order: ArrayLike,
     correct: ArrayLike,
     total: ArrayLike,
     budgets: ArrayLike,
     *,
-    concentration: float | ArrayLike | None = None,
+    cost: ArrayLike | None = None,
+    sequential: bool = False,
 ) -> Floats:
-    """Return :func:`success_rate` of the best division of every budget, shape (n_budgets,), from one sort of all gains.
+    """Return each question's chance to be solved by every budget, shape (n_questions, n_budgets). Higher is better.
 
-    ``budgets`` are mean samples a question, from 0 to the mean total; no question is given more than its total. Where
-    gains are equal, the division may differ from that of :func:`allocate`.
+    Attempts are made in ``order``, such as that of :func:`attempt_order`, no more of a question than its total;
+    ``sequential``, only while it is unsolved. ``budgets`` are what is spent on a question on average, in samples or in
+    the unit of ``cost``: in expectation, over draws without replacement from the scored samples. The last attempt is
+    made with the chance that spends a budget exactly; one that pays for more than all attempts is not spent.
 
-    >>> success_curve([0.9, 0.1], [8, 2], [10, 10], [1, 2, 10]).round(4)
-    array([0.5   , 0.6778, 1.    ])
+    >>> solved_by_budget([0, 1, 1, 0], [8, 2], [10, 10], [1, 2]).round(3)
+    array([[0.8  , 0.978],
+           [0.2  , 0.378]])
+    >>> solved_by_budget([0, 0, 1, 1], [8, 2], [10, 10], [1], sequential=True).round(3)
+    array([[0.978],
+           [0.16 ]])
     """
-    confidence, concentration = align_index(confidence=confidence, concentration=concentration)
-    s, c, n = align(confidence=confidence, correct=correct, total=total)
-    s, (hits, samples) = as_confidence(s), as_counts(c, n, scored=1)
-    mean = as_numbers("budgets", budgets)
-    check_rows("budgets", mean, ~((mean >= 0) & (mean <= samples.mean())), "but must lie between 0 and the mean total")
-    nu = as_concentration(concentration, s.size)
-    tries = np.arange(samples.max())
-    promised = np.empty((s.size, tries.size))
-    between = (s > 0) & (s < 1)
-    gains = _Gains(s[between], nu[between], np.ones(between.sum()))
-    promised[between] = gains.ladder(np.zeros(between.sum()), tries.size)
-    promised[s == 0] = -1e100 * (1 + tries)  # what gains nothing is dealt in turns, after all others
-    promised[s == 1] = -1e100 * tries
-    drawn = np.flatnonzero(tries < samples[:, None])
-    order = drawn[np.argsort(-promised.ravel()[drawn], kind="stable")]
-    pairs, kind = np.unique(np.column_stack([hits, samples]), axis=0, return_inverse=True)
-    solved = np.diff(np.nan_to_num(pass_at_k(pairs[:, 0], pairs[:, 1], tries + 1)), prepend=0.0)
-    question, attempt = np.divmod(order, tries.size)
-    gained = np.concatenate([[0.0], np.cumsum(solved[kind[question], attempt])])
-    return gained[np.round(mean * s.size).astype(np.int64)] / s.size
+    c, n = as_counts(*align(correct=correct, total=total))
+    rows, mean = as_whole("order", order, least=0), as_numbers("budgets", budgets)
+    check_rows("order", rows, rows >= c.size, f"but there are {c.size} questions")
+    check_rows("budgets", mean, ~((mean >= 0) & (mean < np.inf)), "but must be at least 0 and finite")
+    made = np.bincount(rows, minlength=c.size)
+    check_rows("attempts", made, made > n, "more than the total of scored samples")
+    attempt = pd.Series(rows).groupby(rows).cumcount().to_numpy()
+    pairs, kind = np.unique(np.column_stack([c, n]), axis=0, return_inverse=True)
+    solved = np.nan_to_num(pass_at_k(pairs[:, 0], pairs[:, 1], np.arange(1, made.max() + 1)))
+    before = np.column_stack([np.zeros(len(pairs)), solved[:, :-1]])
+    at = kind[rows], attempt
+    gain, paid = (solved - before)[at], _as_cost(cost, c.size)[rows]
+    if sequential:
+        paid = paid * (1 - before)[at]
+    spent = np.concatenate([[0.0], np.cumsum(paid)])
+    budget, column = np.unique(mean * c.size, return_inverse=True)
+    whole = np.searchsorted(spent, budget * (1 + 1e-12), side="right") - 1
+    first = np.repeat(np.arange(whole.size + 1), np.diff(whole, prepend=0, append=rows.size))  # that pays for it
+    shape = c.size, whole.size + 1
+    each = np.bincount(rows * shape[1] + first, gain, minlength=c.size * shape[1]).reshape(shape)
+    result: Floats = np.cumsum(each[:, :-1], axis=1)
+    part = np.flatnonzero(whole < rows.size)
+    last = whole[part]
+    result[rows[last], part] += gain[last] * (budget[part] - spent[last]) / paid[last]
+    return result[:, column]
+
+
+def _as_cost(cost: ArrayLike | None, n_questions: int) -> Floats:
+    price = as_each("cost", 1.0 if cost is None else cost, n_questions)
+    check_rows("cost", price, ~((price > 0) & (price < np.inf)), "but must be above 0 and finite")
+    return price
 
 
 def split_counts(
@@ -333,27 +395,34 @@ def split_counts(
 
 
 def honest_oracle_terms(
-    correct: ArrayLike, total: ArrayLike, budget: int, *, rng: np.random.Generator, splits: int = 10
+    correct: ArrayLike,
+    total: ArrayLike,
+    budgets: ArrayLike,
+    *,
+    rng: np.random.Generator,
+    splits: int = 10,
+    cost: ArrayLike | None = None,
+    sequential: bool = False,
 ) -> Floats:
-    """Return each question's chance to be solved when a budget is divided by samples other than those it is scored on.
+    """Return :func:`solved_by_budget` of an order by samples other than those it is scored on: the most to hope for.
 
     An oracle that divides by the counts it is scored on claims more than anyone could attain. This one knows a random
     half of each question's samples, as a posterior with the data set as prior, and is scored on the other half, of
-    which no question is given more than all; the mean over ``splits``. Their mean is its :func:`success_rate`.
+    which no question is given more than all; the mean over ``splits``.
 
     >>> rng = np.random.default_rng(0)
-    >>> correct = rng.binomial(20, np.full(1000, 0.1))  # nothing to know
-    >>> in_sample = allocate(correct / 20, 2000, max_per_question=20)
-    >>> honest = honest_oracle_terms(correct, [20] * 1000, 2000, rng=rng).mean()
-    >>> round(success_rate(in_sample, correct, [20] * 1000), 2), round(float(honest), 2)
+    >>> correct, total = rng.binomial(20, np.full(1000, 0.1)), [20] * 1000  # nothing to know
+    >>> in_sample = solved_by_budget(attempt_order(correct / 20, total), correct, total, [2]).mean()
+    >>> round(float(in_sample), 2), round(float(honest_oracle_terms(correct, total, [2], rng=rng).mean()), 2)
     (0.26, 0.19)
     """
     hits, samples = as_counts(correct, total, scored=2)
-    solved = np.zeros(hits.size)
+    solved = []
     for _ in range(check_int("splits", splits, least=1)):
         (known, seen), (c, n) = split_counts(hits, samples, rng=rng)
         mean = np.full(hits.size, known.sum() / seen.sum())
         nu = fit_concentration(mean, known, seen) if 0 < mean[0] < 1 else np.inf
         s, sure = (mean, np.inf) if np.isinf(nu) else ((mean * nu + known) / (nu + seen), nu + seen)
-        solved += success_terms(allocate(s, budget, max_per_question=n, concentration=sure), c, n)
-    return solved / splits
+        order = attempt_order(s, n, concentration=sure, cost=cost, sequential=sequential)
+        solved.append(solved_by_budget(order, c, n, budgets, cost=cost, sequential=sequential))
+    return np.asarray(np.mean(solved, axis=0))

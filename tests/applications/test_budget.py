@@ -14,7 +14,6 @@ from capcal_lib.applications import (
     honest_oracle_terms,
     pass_at_k,
     split_counts,
-    success_curve,
     success_rate,
 )
 from capcal_lib.errors import InputError
@@ -283,31 +282,6 @@ def test_bad_costs_are_refused(cost, message):
 # What an allocation is worth
 
 
-@pytest.mark.parametrize("nu", [None, 2.0])
-def test_the_curve_is_what_every_budget_is_worth(nu):
-    rng = np.random.default_rng(0)
-    confidence = rng.beta(0.4, 0.6, 60)
-    total = rng.integers(5, 30, 60)
-    correct = rng.binomial(total, confidence)
-    budgets = np.append(np.arange(0, 60 * 4, 7), total.sum()) / 60
-    each = [
-        success_rate(allocate(confidence, round(b * 60), max_per_question=total, concentration=nu), correct, total)
-        for b in budgets
-    ]
-    np.testing.assert_allclose(success_curve(confidence, correct, total, budgets, concentration=nu), each, atol=1e-12)
-
-
-def test_the_curve_deals_what_gains_nothing_in_turns():
-    confidence, correct, total = [0.0, 1.0, 0.0, 0.5], [1, 2, 3, 4], [4, 4, 4, 4]
-    each = [success_rate(allocate(confidence, b, max_per_question=total), correct, total) for b in range(17)]
-    np.testing.assert_allclose(success_curve(confidence, correct, total, np.arange(17) / 4), each, atol=1e-15)
-
-
-def test_bad_budgets_of_a_curve_are_refused():
-    with pytest.raises(InputError, match="row 1: budgets is 5, but must lie between 0 and the mean total"):
-        success_curve([0.5], [1], [4], [1, 5])
-
-
 def test_halves_are_drawn_without_replacement():
     rng = np.random.default_rng(0)
     (a, m), (b, n) = split_counts([3] * 20_000, [9] * 20_000, rng=rng)
@@ -328,14 +302,16 @@ def test_an_honest_oracle_claims_no_more_than_could_be_had():
     attainable = float(np.mean(1 - (1 - mu) ** best))
     claimed = success_rate(allocate(correct / 20, budget, max_per_question=20), correct, total)
     even = success_rate(np.full(3000, 4), correct, total)
-    honest = honest_oracle_terms(correct, total, budget, rng=rng, splits=3).mean()
+    honest = honest_oracle_terms(correct, total, [4], rng=rng, splits=3).mean()
     assert even < honest < attainable + 0.005 < claimed
 
 
 def test_an_oracle_of_nothing_to_know_spends_evenly():
     for correct in ([0] * 5, [8] * 5):
         expected_rate = float(correct[0] > 0)
-        assert honest_oracle_terms(correct, [8] * 5, 10, rng=np.random.default_rng(0)).tolist() == [expected_rate] * 5
+        for sequential in (False, True):
+            found = honest_oracle_terms(correct, [8] * 5, [2, 3], rng=np.random.default_rng(0), sequential=sequential)
+            np.testing.assert_allclose(found, expected_rate)
 
 
 @settings(max_examples=40, deadline=None)
