@@ -1,15 +1,11 @@
 """Stores from several machines become one."""
 
 import resource
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -23,7 +19,7 @@ from capcal_lib.sampling import store as store_module
 from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.files import write_table
 from capcal_lib.sampling.sessions import read_sessions
-from capcal_lib.sampling.store import KEY, list_runs, open_writer, read_samples, run_folder
+from capcal_lib.sampling.store import list_runs, open_writer, read_samples, run_folder
 from tests.sampling.test_store import IDENTITY, RECORD, row
 
 SET = "mini-exam"
@@ -151,53 +147,6 @@ def test_a_run_that_is_being_written_is_not_merged_into(tmp_path: Path) -> None:
         writer.append([row("c", 0)])
     with open_writer(one, RECORD), pytest.raises(InputError, match="is being written by pid"):
         merge(one, [other])
-
-
-RACE = """
-import sys, time
-from pathlib import Path
-from capcal_lib.errors import InputError
-from capcal_lib.results.merge import merge
-start, races, into, source = float(sys.argv[1]), int(sys.argv[2]), sys.argv[3], Path(sys.argv[4])
-for race in range(races):
-    time.sleep(max(0, start + race - time.time()))
-    try:
-        (taken,) = merge(Path(f"{into}-{race}"), [source])
-        print(taken.rows, len(taken.notes))
-    except InputError as error:
-        words = str(error)
-        print("refused" if "is being written by" in words else "conflict" if "one thing in" in words else words)
-"""
-
-
-@pytest.mark.parametrize("stores", [2, 3])
-def test_merges_at_once_end_as_one_after_the_other_or_are_refused(tmp_path: Path, stores: int) -> None:
-    """The first two stores are of one seed and conflict in one sample; the third agrees with both."""
-    races, sources = 6, [tmp_path / str(number) for number in range(stores)]
-    for number, store in enumerate(sources):
-        folder = sample("simulated", SET, k=2 + number, limit=6 - number, store=store).folder
-        if number == 1:
-            rows = pq.read_table(folder / "samples-00000.parquet")
-            responses = rows["response"].to_pylist()
-            rows = rows.set_column(2, "response", pa.array(["another", *responses[1:]]))
-            write_table(folder / "samples-00000.parquet", rows)
-        grade_run(folder)
-    start = str(time.time() + 8)
-    command = [sys.executable, "-c", RACE, start, str(races), str(tmp_path / "into")]
-    running = [subprocess.Popen([*command, str(store)], stdout=subprocess.PIPE, text=True) for store in sources]
-    said = [process.communicate()[0].splitlines() for process in running]
-    for race, words in enumerate(zip(*said, strict=True)):
-        (folder,) = list_runs(tmp_path / f"into-{race}")
-        done = [store for store, word in zip(sources, words, strict=True) if word[0].isdigit()]
-        assert done
-        assert not set(sources[:2]) <= set(done)  # they conflict
-        assert set(words) - {word for word in words if word[0].isdigit()} <= {"refused", "conflict"}
-        grade_run(folder)
-        checked = verify_run(folder)
-        assert [problem for problem in checked.problems if "samples missing" not in problem] == []
-        whole = pd.concat([read_samples(list_runs(store)[0]) for store in done]).drop_duplicates()
-        merged = whole.sort_values(KEY, ignore_index=True)
-        pd.testing.assert_frame_equal(read_samples(folder), merged)
 
 
 def test_verdicts_of_other_samples_are_left_out(two: tuple[Path, Path], tmp_path: Path) -> None:
