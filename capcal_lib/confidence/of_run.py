@@ -49,7 +49,7 @@ def estimate(folder: Path, method: str, *, engine: str | None = None, seed: int 
         source = open_engine(model, engine)
         for start in range(0, len(lacking), CHUNK):
             part = lacking[start : start + CHUNK]
-            fresh = p_true(source, model, part) if method == "p-true" else verbalized(source, model, part, seed=seed)
+            fresh = (p_true if method == "p-true" else verbalized)(source, model, part, seed=seed)
             kept = pa.concat_tables([kept, _table(fresh)]).sort_by("question_id")
             write_table(path, kept)
             if not fresh.tokens.any():

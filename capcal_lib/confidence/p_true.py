@@ -15,23 +15,21 @@ YES = ("Yes", " Yes", "yes", " yes", "YES", " YES")
 NO = ("No", " No", "no", " no", "NO", " NO")
 
 
-def p_true(engine: Engine, model: Model, questions: Sequence[Question]) -> Confidence:
+def p_true(engine: Engine, model: Model, questions: Sequence[Question], *, seed: int) -> Confidence:
     """Ask the model whether it can answer each question, and weigh Yes against No.
 
     The confidence, in the order of the questions, is P(Yes) / (P(Yes) + P(No)) over the first answer token at
-    temperature 1, each word in all its spellings. It is missing where the engine says nothing of one of the words, or
-    neither has any probability. It costs one token a question.
+    temperature 1, each word in all its spellings. It costs one token a question; a model that reasons does so first, as
+    ``seed`` decides, at the cost of a response. It is missing where the reasoning comes to no answer, the engine says
+    nothing of one of the words, or neither has any probability.
 
-    The paper's code reads the spellings Yes and No alone, and gives a word that the engine does not report a
-    probability of zero; for gpt-oss-20b it reads them after a sampled reasoning, at the cost of a response.
+    The paper's code reads the spellings Yes and No alone, gives a word that the engine does not report a probability of
+    zero, and reads a reasoning that was cut off as if it were the answer.
     """
     requests = [Request(question, p_true_messages(question, model.prompt_style)) for question in questions]
-    logprobs = engine.next_token_logprobs(requests, [*YES, *NO])
-    return estimated(
-        [question.id for question in questions],
-        yes_share(logprobs[:, : len(YES)], logprobs[:, len(YES) :]),
-        tokens=np.where(np.isnan(logprobs).all(axis=1), 0, 1),  # none where the engine was told nothing: it asks again
-    )
+    logprobs, tokens = engine.next_token_logprobs(requests, [*YES, *NO], model.sampling, seed)
+    shares = yes_share(logprobs[:, : len(YES)], logprobs[:, len(YES) :])
+    return estimated([question.id for question in questions], shares, tokens=tokens)
 
 
 def yes_share(yes: Floats, no: Floats) -> Floats:

@@ -42,12 +42,14 @@ class ScriptedEngine:
                 said = self.script[request.question.id][index]
                 yield [Sample(request.question.id, index, said, "sure: 0.99", "stop", 10, 100 + index)]
 
-    def next_token_logprobs(self, requests, words):
+    def next_token_logprobs(self, requests, words, sampling, seed):
         self.requests += requests
         known = {"Yes": 0.3, "yes": 0.3, "No": 0.1, " No": 0.1}
         row = [np.log(known[word]) if word in known else np.nan for word in words]
         silent = [np.nan] * len(words)
-        return np.array([row if request.question.id != "a" else silent for request in requests])
+        told = np.array([request.question.id != "a" for request in requests])
+        self.settings.add((sampling, seed))
+        return np.where(told[:, None], row, silent), told.astype(int)
 
 
 # --- Confidence ---
@@ -247,12 +249,13 @@ def test_no_questions_need_no_words():
 
 def test_p_true_weighs_all_spellings():
     engine = ScriptedEngine({})
-    confidence = p_true(engine, MODEL, QUESTIONS)
+    confidence = p_true(engine, MODEL, QUESTIONS, seed=3)
     assert confidence.question_ids.tolist() == ["b", "a", "c"]
     np.testing.assert_allclose(confidence.values, [0.75, np.nan, 0.75])
     assert confidence.status.tolist() == ["ok", "missing", "ok"]
     assert confidence.tokens.tolist() == [1, 0, 1]  # the engine was told nothing about a
     assert engine.requests[0].messages == p_true_messages(QUESTIONS[0], MODEL.prompt_style)
+    assert engine.settings == {(MODEL.sampling, 3)}
 
 
 @pytest.mark.parametrize(
@@ -314,7 +317,7 @@ def test_the_simulated_model_is_informative_in_words_and_logits():
     questions = [Question(f"q{i}", "?", Answer("number", "7")) for i in range(300)]
     mu = true_mu([question.id for question in questions])
     engine = SimulatedEngine(MODEL)
-    for confidence in (verbalized(engine, MODEL, questions, seed=0), p_true(engine, MODEL, questions)):
+    for confidence in (method(engine, MODEL, questions, seed=0) for method in (verbalized, p_true)):
         assert confidence.status_counts()["ok"] >= 295
         ok = confidence.status == "ok"
         assert np.corrcoef(confidence.values[ok], mu[ok])[0, 1] > 0.6

@@ -48,7 +48,7 @@ def sampled(run: Path, number: int = 8) -> list:  # type: ignore[type-arg]
 
 
 class Failing(SimulatedEngine):
-    def next_token_logprobs(self, requests, words):  # type: ignore[no-untyped-def]  # noqa: ARG002
+    def next_token_logprobs(self, requests, words, sampling, seed):  # type: ignore[no-untyped-def]  # noqa: ARG002
         raise RuntimeError("out of memory")
 
     def sample(self, requests, sampling, seed):  # type: ignore[no-untyped-def]
@@ -64,7 +64,7 @@ def use(monkeypatch: pytest.MonkeyPatch, engine: type[SimulatedEngine]) -> None:
 def test_what_is_kept_is_what_the_method_said(run: Path, method: str) -> None:
     kept = estimate(run, method)
     engine, questions = open_engine(MODEL), sampled(run)
-    said = p_true(engine, MODEL, questions) if method == "p-true" else verbalized(engine, MODEL, questions, seed=0)
+    said = (p_true if method == "p-true" else verbalized)(engine, MODEL, questions, seed=0)
     for one in (kept, read_confidence(run, method)):
         assert one.question_ids.tolist() == [question.id for question in questions]
         np.testing.assert_array_equal(one.values, said.values)
@@ -218,7 +218,7 @@ def test_the_recorded_confidences_are_made_again() -> None:
     folder = find_run(RECORDED_RUNS, "simulated", SET, "test")
     kept, questions = read_confidence(folder, "p-true"), run_questions(folder)
     assert kept.question_ids.tolist() == sorted(questions)
-    fresh = p_true(open_engine(MODEL), MODEL, [questions[name] for name in kept.question_ids[::20]])
+    fresh = p_true(open_engine(MODEL), MODEL, [questions[name] for name in kept.question_ids[::20]], seed=0)
     np.testing.assert_allclose(kept.values[::20], fresh.values, rtol=1e-12)
 
 

@@ -532,26 +532,67 @@ def test_nothing_to_draw_asks_nothing() -> None:
         assert not server.asked
 
 
-def tops(exchange: Exchange, body: dict[str, Any]) -> bool:
-    assert (body["max_tokens"], body["top_logprobs"], body["logprobs"], body["temperature"]) == (1, 20, True, 1.0)
-    place = {"token": "Yes", "top_logprobs": [{"token": "Yes", "logprob": -0.1}, {"token": " No", "logprob": -3.0}]}
-    answer = exchange.server.chat.completion(body)
-    answer["choices"][0]["logprobs"] = {"content": [place]}
-    exchange.say(200, answer)
-    return True
+def replying(pieces: list[str], message: dict[str, str | None]) -> Fault:
+    """Reply with these tokens; at place i, Yes has the log-probability -i - 0.1, and " No" three less."""
+
+    def fault(exchange: Exchange, body: dict[str, Any]) -> bool:
+        assert (body["top_logprobs"], body["logprobs"], body.get("n", 1)) == (20, True, 1)
+        answer = exchange.server.chat.completion(body)
+        tops = [{"Yes": -i - 0.1, " No": -i - 3.1} for i in range(len(pieces))]
+        places = [
+            {"token": piece, "top_logprobs": [{"token": word, "logprob": value} for word, value in top.items()]}
+            for piece, top in zip(pieces, tops, strict=True)
+        ]
+        answer["choices"][0] |= {"message": message, "logprobs": {"content": places}}
+        answer["usage"]["completion_tokens"] = len(pieces)
+        exchange.say(200, answer)
+        return True
+
+    return fault
+
+
+tops = replying(["Yes", ".", "<|im_end|>"], {"content": "Yes."})
+THOUGHT = ["<|channel|>", "analysis", "<|message|>", "Yes", "<|end|>", "<|start|>", "assistant"]
 
 
 def test_first_token_probabilities_are_those_of_the_twenty_likeliest() -> None:
     with ChatServer(fault=always(tops)) as server:
-        found = open_at(server).next_token_logprobs(requests(3, 0), ["Yes", "yes", " No"])
-    np.testing.assert_array_equal(found, 3 * [[-0.1, np.nan, -3.0]])
+        found, tokens = open_at(server).next_token_logprobs(requests(3, 0), ["Yes", "yes", " No"], SAMPLING, 0)
+    np.testing.assert_allclose(found, 3 * [[-0.1, np.nan, -3.1]])
+    assert tokens.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "message", "place"),
+    [
+        ([*THOUGHT, "<|channel|>", "final", "<|message|>", "Yes"], {"content": "Yes", "reasoning": "Yes"}, 10),
+        (["<think>", "Yes", "</think>", "\n\n", "No"], {"content": "No", "reasoning": "Yes"}, 4),
+        (["Yes", "</think>", "\n\n", "No"], {"content": "Yes</think>\n\nNo"}, 3),  # opened in the prompt, not parsed
+        (["No"], {"content": "No", "reasoning": "Yes"}, 0),  # probabilities of the answer alone
+        (["Yes", "No"], {"content": "No", "reasoning": "Yes"}, None),  # of all, and no mark where the answer begins
+        (THOUGHT, {"content": None, "reasoning": "Yes"}, None),  # cut off
+        (["<think>", "Yes"], {"content": "<think>Yes"}, None),
+        (["</think>No"], {"content": "No"}, None),  # one token holds both
+        (["\n", " No", ", I", " do", " not", "<|im_end|>"], {"content": "\n No, I do not"}, 1),
+        (["Yes", ",", " it", " is", " Yes"], {"content": "Yes", "reasoning": "Yes, it is"}, None),
+    ],
+)
+def test_probabilities_are_those_where_the_answer_begins(
+    pieces: list[str], message: dict[str, str | None], place: int | None
+) -> None:
+    with ChatServer(fault=always(replying(pieces, message))) as server:
+        found, tokens = open_at(server).next_token_logprobs(requests(1, 0), ["Yes", " No"], SAMPLING, 7)
+        assert server.asked[0]["temperature"] == SAMPLING.temperature
+    expected = [np.nan, np.nan] if place is None else [-place - 0.1, -place - 3.1]
+    np.testing.assert_allclose(found, [expected])
+    assert tokens.tolist() == [len(pieces) if place is None else place + 1]
 
 
 def test_first_token_probabilities_that_are_not_given_are_missing(caplog: pytest.LogCaptureFixture) -> None:
     with ChatServer() as server:
-        assert np.isnan(open_at(server).next_token_logprobs(requests(1, 0), ["Yes"])).all()
+        assert np.isnan(open_at(server).next_token_logprobs(requests(1, 0), ["Yes"], SAMPLING, 0)[0]).all()
     with ChatServer(fault=always(status(400, "no"))) as server:
-        assert np.isnan(open_at(server).next_token_logprobs(requests(2, 0), ["Yes"])).all()
+        assert np.isnan(open_at(server).next_token_logprobs(requests(2, 0), ["Yes"], SAMPLING, 0)[0]).all()
     assert caplog.messages == [
         "1 of 1 questions were not answered: 1 times: the server gives no log-probabilities",
         "2 of 2 questions were not answered: 2 times: status 400: no",
@@ -563,8 +604,9 @@ def test_one_refused_question_does_not_cost_the_first_tokens_of_the_others(caplo
         return status(400, "too long") if QUESTIONS[1].text in body["messages"][-1]["content"] else tops
 
     with ChatServer(fault=refuse) as server:
-        found = open_at(server).next_token_logprobs(requests(3, 0), ["Yes", " No"])
-    np.testing.assert_array_equal(found, [[-0.1, -3.0], [np.nan, np.nan], [-0.1, -3.0]])
+        found, tokens = open_at(server).next_token_logprobs(requests(3, 0), ["Yes", " No"], SAMPLING, 0)
+    np.testing.assert_allclose(found, [[-0.1, -3.1], [np.nan, np.nan], [-0.1, -3.1]])
+    assert tokens.tolist() == [1, 0, 1]
     assert caplog.messages == ["1 of 3 questions were not answered: 1 times: status 400: too long"]
 
 

@@ -74,7 +74,7 @@ def test_confidence_and_features_tell_of_mu() -> None:
     mu = true_mu([request.question.id for request in asked])
     logit = np.log(mu / (1 - mu)).clip(-6.9, 6.9)
 
-    logprobs = engine.next_token_logprobs(asked, ["Yes", "No", " yes"])
+    logprobs = engine.next_token_logprobs(asked, ["Yes", "No", " yes"], MODEL.sampling, 0)[0]
     assert np.allclose(np.exp(logprobs).sum(axis=1), 0.95)
     assert np.isneginf(logprobs[:, 2]).all()
     p_true = np.exp(logprobs[:, 0]) / 0.95
@@ -108,7 +108,7 @@ def test_nothing_asked_gives_empty_arrays() -> None:
     engine = open_engine(MODEL)
     assert engine.hidden_states([]).shape == (0, 64)
     assert engine.hidden_states([], "all").shape == (0, 7, 64)
-    assert engine.next_token_logprobs([], ["Yes"]).shape == (0, 1)
+    assert engine.next_token_logprobs([], ["Yes"], MODEL.sampling, 0)[0].shape == (0, 1)
     assert list(engine.sample([], MODEL.sampling, 0)) == []
 
 

@@ -248,7 +248,7 @@ def test_bfloat16_rounds_what_linear_layers_multiply_and_nothing_else(
     with torch.inference_mode():
         expected = naive(torch.tensor([prompt]), use_cache=False).logits[0, -1].log_softmax(-1)
     exact = plain_logits(engine, prompt).log_softmax(-1)
-    got = engine.next_token_logprobs([asked], WORDS)[0]
+    got = engine.next_token_logprobs([asked], WORDS, settings(), 0)[0][0]
     assert np.abs(got - expected.numpy()).max() < 0.02
     assert 1e-4 < np.abs(got - exact.numpy()).max() < 0.2
 
@@ -347,7 +347,7 @@ def test_hidden_states_and_logprobs_equal_plain_transformers(
     engine = engines(architecture)
     requests = [request(content) for content in MIXED]
     states = engine.hidden_states(requests)
-    logprobs = engine.next_token_logprobs(requests, ["one", "no such", "five"])
+    logprobs, _ = engine.next_token_logprobs(requests, ["one", "no such", "five"], settings(), 0)
     assert states.shape == (6, 32)
     assert states.dtype == np.float32
     assert np.isnan(logprobs[:, 1]).all()
@@ -433,7 +433,7 @@ def test_no_layer_keeps_more_than_the_last_tokens_and_no_head_is_used(
 
 def test_nothing_asked_gives_empty_arrays(engines: Callable[[str], TransformersEngine]) -> None:
     assert engines("llama").hidden_states([]).shape == (0, 32)
-    assert engines("llama").next_token_logprobs([], ["one"]).shape == (0, 1)
+    assert engines("llama").next_token_logprobs([], ["one"], settings(), 0)[0].shape == (0, 1)
     assert draw(engines("llama"), [request("one")], settings()) == set()
 
 

@@ -137,7 +137,9 @@ def test_prompts_and_first_token_probabilities_are_those_of_transformers(engine:
 
     asked = [Request(one, p_true_messages(one, MODEL.prompt_style)) for one in QUESTIONS[:3]]
     words = [*YES, *NO, "two words"]
-    ours, theirs = (one.next_token_logprobs(asked, words) for one in (engine, TransformersEngine(MODEL)))
+    ours, theirs = (
+        one.next_token_logprobs(asked, words, SAMPLING, 0)[0] for one in (engine, TransformersEngine(MODEL))
+    )
     assert np.isnan(ours[:, -1]).all()
     np.testing.assert_allclose(ours, theirs, atol=2e-3)
 
@@ -199,7 +201,8 @@ def test_a_server_with_two_ranks_gives_the_rows_of_the_engine_in_process(engine:
 def test_the_server_gives_the_first_token_probabilities_of_the_engine(engine: Engine, server: str) -> None:
     asked = [Request(one, p_true_messages(one, MODEL.prompt_style)) for one in QUESTIONS[:3]]
     ours, theirs = (
-        one.next_token_logprobs(asked, [*YES, *NO]) for one in (engine, OpenAIEngine(MODEL, base_url=server))
+        one.next_token_logprobs(asked, [*YES, *NO], SAMPLING, 0)[0]
+        for one in (engine, OpenAIEngine(MODEL, base_url=server))
     )
     known = ~np.isnan(theirs)
     assert known.any()

@@ -51,6 +51,7 @@ class Request:
     messages: Messages
     sample_indices: tuple[int, ...] = ()  # the samples wanted; none for log-probabilities or hidden states
     purpose: Purpose = "answer"  # an answer, or a confidence in words
+    said: tuple[int, ...] = ()  # tokens with which the reply has begun
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +99,15 @@ class Engine(Protocol):
         """Draw every wanted sample, yielding them in groups as they finish, or saying of which it could not."""
         ...
 
-    def next_token_logprobs(self, requests: Sequence[Request], words: Sequence[str]) -> np.ndarray:
-        """Return the log-probability, at temperature 1, that the first answer token is exactly each word.
+    def next_token_logprobs(
+        self, requests: Sequence[Request], words: Sequence[str], sampling: Sampling, seed: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the log-probability that the first token of the answer is exactly each word, and the tokens it took.
 
-        Shape (n_requests, n_words), in [-inf, 0]; NaN where a word is not a single token or the engine does not say.
+        A model that reasons does so first, once, with these settings; the answer begins where its template says. At
+        temperature 1, (n_requests, n_words), in [-inf, 0]; NaN where a word is not a single token, the engine does not
+        say, or the reasoning came to no answer. Then the tokens up to the one that was read, (n_requests,): 1 without
+        a reasoning, 0 where nothing was said.
         """
         ...
 

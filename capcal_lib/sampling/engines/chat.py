@@ -1,9 +1,13 @@
 """From messages to tokens and back, by a model's own tokenizer and chat template."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import cache
+from itertools import accumulate
 from typing import Any
+
+import numpy as np
 
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling, load_prompts
@@ -11,7 +15,7 @@ from capcal_lib.questions.prompts import completion_answer, completion_text
 from capcal_lib.sampling.engines import Request
 
 HARMONY = "<|channel|>"  # gpt-oss: every message names its channel
-END = "</think>"  # Qwen, DeepSeek and many others
+BEGIN, END = "<think>", "</think>"  # Qwen, DeepSeek and many others
 MARKS = (HARMONY, END)
 
 _MESSAGE = re.compile(r"<\|channel\|>(?P<channel>[^<]{0,200})(?:<\|constrain\|>[^<]{0,200})?<\|message\|>")
@@ -19,18 +23,18 @@ _SPECIAL = re.compile(r"<\|(?:start|end|message|channel|constrain|return|call)\|
 
 
 def encode(tokenizer: Any, model: Model, request: Request) -> list[int]:
-    """Return the token ids of the messages as the model reads them, ready for its answer.
+    """Return the token ids of the messages as the model reads them, ready for its answer or the rest of it.
 
     A model without a chat template reads them as the beginning of a text, in the prompt style ``completion``.
     """
     if load_prompts(model.prompt_style).completion:
-        return list(tokenizer(completion_text(request.messages))["input_ids"])
+        return [*tokenizer(completion_text(request.messages))["input_ids"], *request.said]
     if tokenizer.chat_template is None:
         raise InputError(f"{model.name!r} has no chat template; ask it with prompt_style: completion in its manifest")
     encoded = tokenizer.apply_chat_template(
         list(request.messages), add_generation_prompt=True, tokenize=True, return_dict=True, **model.chat_template
     )
-    return list(encoded["input_ids"])
+    return [*encoded["input_ids"], *request.said]
 
 
 def decode(tokenizer: Any, model: Model, prompt: Sequence[int], said: Sequence[int]) -> tuple[str | None, str]:
@@ -41,8 +45,62 @@ def decode(tokenizer: Any, model: Model, prompt: Sequence[int], said: Sequence[i
     if load_prompts(model.prompt_style).completion:
         return None, completion_answer(tokenizer.decode(said, skip_special_tokens=True))
     text = tokenizer.decode(said, skip_special_tokens=not _marks_are_special(tokenizer))
-    opened = tokenizer.decode(prompt[-4:]).rstrip().endswith("<think>")
-    return split_reasoning(f"<think>{text}" if opened else text)
+    return split_reasoning(f"<think>{text}" if _prompt_ends(tokenizer, prompt, BEGIN) else text)
+
+
+def _prompt_ends(tokenizer: Any, prompt: Sequence[int], mark: str) -> bool:
+    return bool(tokenizer.decode(prompt[-8:]).rstrip().endswith(mark))
+
+
+def begin_answers(
+    tokenizer: Any,
+    model: Model,
+    requests: Sequence[Request],
+    draw: Callable[[list[Request]], Iterable[tuple[str, Sequence[int]]]],
+) -> tuple[dict[int, Request], np.ndarray]:
+    """Let a model reason before it answers, if it has marks for that, which the prompt has not closed already.
+
+    ``draw`` yields a reply to each request that it is given: the question's id, and tokens. Returns, by their places,
+    the requests with what was said before the answer, but those whose reply came to none; and, (n_requests,), the
+    tokens up to the first one of the answer.
+    """
+    known = f"{tokenizer.chat_template} {tokenizer.get_added_vocab()}"
+    marked = any(mark in known for mark in (*MARKS, BEGIN)) and not load_prompts(model.prompt_style).completion
+    begun, tokens, opened = dict(enumerate(requests)), np.ones(len(requests), dtype=np.int64), {}
+    for place, request in enumerate(requests):
+        prompt = encode(tokenizer, model, request)
+        if marked and not _prompt_ends(tokenizer, prompt, END):
+            opened[request.question.id] = place, _prompt_ends(tokenizer, prompt, BEGIN)
+            del begun[place]
+    for name, said in draw([replace(requests[place], sample_indices=(0,)) for place, _ in opened.values()]):
+        place, inside = opened[name]
+        pieces = [tokenizer.decode([token]) for token in said]
+        start = answer_start([BEGIN * inside + pieces[0], *pieces[1:]])
+        tokens[place] = len(said) if start is None else start + 1
+        if start is not None:
+            begun[place] = replace(requests[place], said=tuple(said[:start]))
+    return begun, tokens
+
+
+def answer_start(pieces: Sequence[str]) -> int | None:
+    """Return the place of the first token of the answer among the tokens of a reply; None where it has no answer.
+
+    That is the first one behind the reasoning, if there is any, that is not blank.
+
+    >>> answer_start(["<think>", "2+2", "</think>", " ", "4"]), answer_start(["4"]), answer_start(["<think>", "2"])
+    (4, 0, None)
+    """
+    text = "".join(pieces)
+    if text.startswith(HARMONY):
+        begin = next((mark.end() for mark in _MESSAGE.finditer(text) if _is_final(mark)), len(text))
+    elif END in text:
+        begin = text.rindex(END) + len(END)
+    else:
+        begin = len(text) if text.lstrip().startswith(BEGIN) else 0
+    for place, (piece, stop) in enumerate(zip(pieces, accumulate(map(len, pieces)), strict=True)):
+        if stop > begin and piece.strip():
+            return place if stop - len(piece) >= begin else None
+    return None
 
 
 def answer_limit(prompt: Sequence[int], request: Request, sampling: Sampling) -> int:
@@ -83,9 +141,9 @@ def split_reasoning(text: str) -> tuple[str | None, str]:
         return _split_harmony(text)
     before, end, after = text.rpartition(END)
     if end:
-        return before.replace("<think>", "", 1).strip(), after
-    if text.lstrip().startswith("<think>"):
-        return text.replace("<think>", "", 1).strip(), ""
+        return before.replace(BEGIN, "", 1).strip(), after
+    if text.lstrip().startswith(BEGIN):
+        return text.replace(BEGIN, "", 1).strip(), ""
     return None, text
 
 
@@ -96,5 +154,9 @@ def _split_harmony(text: str) -> tuple[str | None, str]:
     ends = [*(mark.start() for mark in marks[1:]), len(text)]
     for mark, end in zip(marks, ends, strict=False):
         said = _SPECIAL.split(text[mark.end() : end], maxsplit=1)[0]
-        (answer if mark["channel"].split(maxsplit=1)[:1] == ["final"] else reasoning).append(said)
+        (answer if _is_final(mark) else reasoning).append(said)
     return "\n".join(reasoning).strip() or None, "".join(answer)
+
+
+def _is_final(mark: re.Match[str]) -> bool:
+    return mark["channel"].split(maxsplit=1)[:1] == ["final"]

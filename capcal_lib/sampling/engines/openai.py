@@ -22,7 +22,7 @@ from capcal_lib.sampling.engines import (
     question_seed,
     warn_unanswered,
 )
-from capcal_lib.sampling.engines.chat import split_reasoning
+from capcal_lib.sampling.engines.chat import answer_start, split_reasoning
 from capcal_lib.sampling.engines.client import Away, Client, Refused, Server, Unanswered, each
 
 REQUESTS_IN_FLIGHT = 64
@@ -90,19 +90,30 @@ class OpenAIEngine:
         drawing = _Drawing(self, sampling, seed)
         yield from each(drawing.client, jobs, drawing.draw, self.requests_in_flight)
 
-    def next_token_logprobs(self, requests: Sequence[Request], words: Sequence[str]) -> np.ndarray:
-        """Return log-probabilities as `Engine` says; NaN, too, where a word is not among the 20 likeliest tokens.
+    def next_token_logprobs(
+        self, requests: Sequence[Request], words: Sequence[str], sampling: Sampling, seed: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return log-probabilities and tokens as `Engine` says; NaN, too, for a word not among the 20 likeliest tokens.
 
-        These are all that the protocol gives: such a word has at most the probability of the twentieth. The row of a
-        question that was not answered is NaN, and why is logged.
+        These are all that the protocol gives: such a word has at most the probability of the twentieth. Replies are
+        drawn whole, since a server does not say whether its model reasons; where what it gives the probabilities of is
+        not the answer that it gives, the row is NaN. So is that of a question that was not answered, and why is logged.
+        vLLM gives probabilities at temperature 1, whatever the settings.
         """
-        result = np.full((len(requests), len(words)), np.nan)
-        client = self.client()
+        result, tokens = np.full((len(requests), len(words)), np.nan), np.zeros(len(requests), dtype=np.int64)
+        drawing = _Drawing(self, sampling, seed)
+        client = drawing.client
 
         async def ask(row: int, emit: Callable[[str], None]) -> None:
-            body = self.body(requests[row], Sampling(temperature=1.0, max_tokens=1, context_tokens=1))
+            request = requests[row]
             try:
-                answer = await self.post(client, body | {"logprobs": True, "top_logprobs": MOST_LOGPROBS})
+                body = self.body(request, sampling) | {
+                    "max_tokens": await drawing._limit(request),
+                    "seed": question_seed(seed, request.question.id),
+                    "logprobs": True,
+                    "top_logprobs": MOST_LOGPROBS,
+                }
+                answer = await self.post(client, body)
             except Unanswered as error:
                 emit(str(error))
                 return
@@ -110,11 +121,18 @@ class OpenAIEngine:
             if given is None or not given.content:
                 emit("the server gives no log-probabilities")
                 return
-            logprobs = {token.token: min(token.logprob, 0.0) for token in given.content[0].top_logprobs}
+            pieces, response = [place.token for place in given.content], answer.choices[0].message.parts()[1].strip()
+            start = answer_start(pieces)
+            answered, ends, rest = "".join(pieces[start or 0 :]).lstrip().partition(response or " ")
+            if start is None or answered or not ends or rest.strip()[:1] not in ("", "<"):  # a mark may end it
+                tokens[row] = answer.usage.completion_tokens
+                return
+            tokens[row] = start + 1
+            logprobs = {token.token: min(token.logprob, 0.0) for token in given.content[start].top_logprobs}
             result[row] = [logprobs.get(word, np.nan) for word in words]
 
         warn_unanswered(each(client, range(len(requests)), ask, self.requests_in_flight), len(requests))
-        return result
+        return result, tokens
 
     def hidden_states(self, *_: Any, **__: Any) -> np.ndarray:
         """Refuse: the protocol has none."""
@@ -179,7 +197,7 @@ class OpenAIEngine:
                 raise Unanswered(f"the server answered as another model, {other!r}, not as {self.name!r}")
             return answer
 
-        limit = ANSWER_BYTES + TOKEN_BYTES * choices * body["max_tokens"]
+        limit = ANSWER_BYTES + TOKEN_BYTES * choices * body["max_tokens"] * (5 if "logprobs" in body else 1)
         return await client.post("/chat/completions", body, read, limit)
 
 
@@ -298,6 +316,7 @@ class _Token(BaseModel):
 
 
 class _Place(BaseModel):
+    token: str
     top_logprobs: list[_Token]
 
 

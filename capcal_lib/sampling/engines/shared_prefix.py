@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from capcal_lib.errors import InputError
-from capcal_lib.sampling.engines import Sample
 
 KeysValues = tuple[Tensor, Tensor]  # of one layer, each (kv_heads, tokens, head_dim)
 Stream = tuple[int, np.random.Generator]  # a sample in flight: its index, and its own uniform numbers
@@ -29,7 +28,7 @@ class Group:
     limit: int  # new tokens of a sample
     streams: list[Stream]
     prefix: list[KeysValues] = field(default_factory=list)  # of the prompt, a pair a layer
-    done: list[Sample] = field(default_factory=list)
+    done: list[tuple[tuple[int, ...], list[Stream]]] = field(default_factory=list)  # tokens, and whose they are
 
 
 @dataclass(slots=True)

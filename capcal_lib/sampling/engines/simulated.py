@@ -72,14 +72,20 @@ class SimulatedEngine:
             answers = {text: p for text, p in _answers(request.question).items() if p >= epsilon}
             yield LikelyAnswers(request.question.id, tuple(answers), tuple(answers.values()), passes=1)
 
-    def next_token_logprobs(self, requests: Sequence[Request], words: Sequence[str]) -> np.ndarray:
-        """Return log-probabilities (n_requests, n_words) of the words Yes and No; -inf for all others."""
+    def next_token_logprobs(
+        self,
+        requests: Sequence[Request],
+        words: Sequence[str],
+        sampling: Sampling,  # noqa: ARG002 -- it does not reason
+        seed: int,  # noqa: ARG002
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return log-probabilities (n_requests, n_words) of the words Yes and No, -inf for all others; 1 token each."""
         result = np.empty((len(requests), len(words)))
         for row, name in enumerate(request.question.id for request in requests):
             yes = _sigmoid(0.7 * _logit(name) + 0.5 + _rng("p_true", name).normal())
             said = {"Yes": np.log((1 - OTHER_WORDS) * yes), "No": np.log((1 - OTHER_WORDS) * (1 - yes))}
             result[row] = [said.get(word, -np.inf) for word in words]
-        return result
+        return result, np.ones(len(requests), dtype=np.int64)
 
     def hidden_states(self, requests: Sequence[Request], layers: Layers = "mean") -> np.ndarray:
         """Return features (n_requests, 64), or (n_requests, 7, 64) for ``all``, float32.

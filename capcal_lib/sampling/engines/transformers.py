@@ -21,7 +21,7 @@ from torch import Tensor
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.sampling.engines import FinishReason, Layers, LikelyAnswers, Request, Sample, check_shape, pooled
-from capcal_lib.sampling.engines.chat import answer_limit, decode, encode, single_tokens
+from capcal_lib.sampling.engines.chat import answer_limit, begin_answers, decode, encode, single_tokens
 from capcal_lib.sampling.engines.shared_prefix import (
     Branch,
     Group,
@@ -93,6 +93,11 @@ class TransformersEngine:
 
     def sample(self, requests: Sequence[Request], sampling: Sampling, seed: int) -> Iterator[list[Sample]]:
         """Draw every wanted sample, yielding those of a question together."""
+        for group in self._draw(requests, sampling, seed):
+            yield [sample for tokens, streams in group.done for sample in self._finish(group, tokens, streams)]
+
+    def _draw(self, requests: Sequence[Request], sampling: Sampling, seed: int) -> Iterator[Group]:
+        """Yield each question, or part of its samples, when all of them have ended."""
         groups = [self._group(request, sampling, seed) for request in requests if request.sample_indices]
         if not groups:
             return
@@ -120,9 +125,10 @@ class TransformersEngine:
                 active.append(group)
                 roots.append(Branch(group, (), group.streams))
             branches = self._advance(branches, roots, sampling, reader, tails)
-            for group in [group for group in active if len(group.done) == len(group.streams)]:
+            ended = [group for group in active if sum(len(ended) for _, ended in group.done) == len(group.streams)]
+            for group in ended:
                 active.remove(group)
-                yield group.done
+                yield group
 
     def likely_answers(
         self, requests: Sequence[Request], sampling: Sampling, epsilon: float
@@ -137,16 +143,23 @@ class TransformersEngine:
         for group in sorted(groups, key=lambda group: group.prompt):
             yield self._walk(group, sampling, epsilon, reader)
 
-    def next_token_logprobs(self, requests: Sequence[Request], words: Sequence[str]) -> np.ndarray:
-        """Return log-probabilities as `Engine` says."""
-        single = single_tokens(self.tokenizer, words)
+    def next_token_logprobs(
+        self, requests: Sequence[Request], words: Sequence[str], sampling: Sampling, seed: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return log-probabilities and tokens as `Engine` says."""
+
+        def draw(asked: list[Request]) -> Iterator[tuple[str, tuple[int, ...]]]:
+            return ((group.question_id, group.done[0][0]) for group in self._draw(asked, sampling, seed))
+
+        begun, tokens = begin_answers(self.tokenizer, self.model, requests, draw)
+        single, places = single_tokens(self.tokenizer, words), list(begun)
         result = np.full((len(requests), len(words)), np.nan)
         with torch.inference_mode():
-            for rows, ends, read in self._packs(requests):
+            for rows, ends, read in self._packs(list(begun.values())):
                 logits = read(self.network, logits_to_keep=ends).logits[0]
                 logprobs = logits.double().log_softmax(-1)[:, list(single.values())]
-                result[np.ix_(rows, list(single))] = logprobs.cpu().numpy()
-        return result
+                result[np.ix_([places[row] for row in rows], list(single))] = logprobs.cpu().numpy()
+        return result, tokens
 
     def hidden_states(self, requests: Sequence[Request], layers: Layers = "mean") -> np.ndarray:
         """Return hidden states as `Engine` says.
@@ -250,7 +263,7 @@ class TransformersEngine:
             for token, streams in by_token.items():
                 child = Branch(parent.group, (*parent.tokens, token), streams, parent.row)
                 if token in self.ends or len(child.tokens) == child.group.limit:
-                    child.group.done += self._finish(child)
+                    child.group.done.append((child.tokens, child.streams))
                 else:
                     children.append(child)
         tails.place(children)
@@ -272,7 +285,7 @@ class TransformersEngine:
             for (row, token), mass in zip(likely.tolist(), joint[tuple(likely.T)].tolist(), strict=True):
                 child = Branch(group, (*parents[row].tokens, token), [], parents[row].row)
                 if token in self.ends or len(child.tokens) == group.limit:
-                    ended.append((self._said(child)[2], mass))
+                    ended.append((self._said(group, child.tokens)[2], mass))
                 elif len(kept) < BEGINNINGS:
                     branches.append(child)
                     kept.append(mass)
@@ -303,16 +316,15 @@ class TransformersEngine:
         ).logits
         return logits[:, 0]
 
-    def _said(self, branch: Branch) -> tuple[FinishReason, str | None, str]:
+    def _said(self, group: Group, tokens: tuple[int, ...]) -> tuple[FinishReason, str | None, str]:
         """Return how an answer finished, its reasoning and its response."""
-        finish: FinishReason = "stop" if branch.tokens[-1] in self.ends else "length"
-        said = branch.tokens[:-1] if finish == "stop" else branch.tokens
-        return finish, *decode(self.tokenizer, self.model, branch.group.prompt, said)
+        finish: FinishReason = "stop" if tokens[-1] in self.ends else "length"
+        return finish, *decode(self.tokenizer, self.model, group.prompt, tokens[:-1] if finish == "stop" else tokens)
 
-    def _finish(self, branch: Branch) -> list[Sample]:
-        finish, reasoning, response = self._said(branch)
-        name, sizes = branch.group.question_id, (len(branch.group.prompt), len(branch.tokens))
-        return [Sample(name, index, response, reasoning, finish, *sizes) for index, _ in branch.streams]
+    def _finish(self, group: Group, tokens: tuple[int, ...], streams: list[Stream]) -> list[Sample]:
+        finish, reasoning, response = self._said(group, tokens)
+        sizes = len(group.prompt), len(tokens)
+        return [Sample(group.question_id, index, response, reasoning, finish, *sizes) for index, _ in streams]
 
 
 def _stream(seed: int, question_id: str, sample_index: int) -> Stream:

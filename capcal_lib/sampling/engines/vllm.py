@@ -22,7 +22,7 @@ from capcal_lib.sampling.engines import (
     pooled,
     question_seed,
 )
-from capcal_lib.sampling.engines.chat import answer_limit, decode, encode, single_tokens
+from capcal_lib.sampling.engines.chat import answer_limit, begin_answers, decode, encode, single_tokens
 from capcal_lib.sampling.weights import ensure_weights
 
 if TYPE_CHECKING:
@@ -68,6 +68,13 @@ class VllmEngine:
                 f"context_tokens = {sampling.context_tokens} is more than the {self.context} of the manifest of "
                 f"{self.model.name!r}, with which vLLM was opened; change the manifest"
             )
+        for request, indices, prompt, choices in self._draw(requests, sampling, seed):
+            yield [self._sample(request, index, prompt, choice) for index, choice in zip(indices, choices, strict=True)]
+
+    def _draw(
+        self, requests: Sequence[Request], sampling: Sampling, seed: int
+    ) -> Iterator[tuple[Request, tuple[int, ...], list[int], list["CompletionOutput"]]]:
+        """Yield a request, some of its samples, its prompt and what was said, as they are done."""
         from vllm import SamplingParams
 
         wanted = [request for request in requests if request.sample_indices]
@@ -87,26 +94,32 @@ class VllmEngine:
                 parts.append((request, indices))
                 jobs.append((prompt, parameters))
         for number, choices in self._finished(jobs):
-            (request, indices), prompt = parts[number], jobs[number][0]
-            yield [self._sample(request, index, prompt, choice) for index, choice in zip(indices, choices, strict=True)]
+            yield *parts[number], jobs[number][0], choices
 
-    def next_token_logprobs(self, requests: Sequence[Request], words: Sequence[str]) -> np.ndarray:
-        """Return log-probabilities as `Engine` says."""
+    def next_token_logprobs(
+        self, requests: Sequence[Request], words: Sequence[str], sampling: Sampling, seed: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return log-probabilities and tokens as `Engine` says."""
         from vllm import SamplingParams
 
-        single = single_tokens(self.tokenizer, words)
+        def draw(asked: list[Request]) -> Iterator[tuple[str, list[int]]]:
+            replies = self._draw(asked, sampling, seed)
+            return ((request.question.id, list(choice.token_ids)) for request, _, _, [choice] in replies)
+
+        begun, tokens = begin_answers(self.tokenizer, self.model, requests, draw)
+        single, places = single_tokens(self.tokenizer, words), list(begun)
         result = np.full((len(requests), len(words)), np.nan)
         if not single:
-            return result
+            return result, tokens
         parameters = SamplingParams(
             max_tokens=1, temperature=0, logprob_token_ids=sorted(set(single.values())), detokenize=False
         )
-        prompts = self._prompts(requests, self.model.sampling)
+        prompts = self._prompts(list(begun.values()), sampling)
         for row, [choice] in self._finished([(prompt, parameters.clone()) for prompt in prompts]):
             [said] = choice.logprobs or [{}]
             for column, token in single.items():
-                result[row, column] = said[token].logprob
-        return result
+                result[places[row], column] = said[token].logprob
+        return result, tokens
 
     def hidden_states(self, requests: Sequence[Request], layers: Layers = "mean") -> np.ndarray:
         """Return hidden states as `Engine` says.
