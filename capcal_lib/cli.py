@@ -64,6 +64,7 @@ OnlyDataset = Annotated[
 ]
 AsJson = Annotated[bool, _option("--json", text="One JSON object a line.")]
 Models = Annotated[list[str] | None, _option("--model", text="Default: the book's.", autocompletion=model_names)]
+Verdicts = Annotated[str, _option("--verdicts", text="rules, or judge:MODEL for short and mathematical answers.")]
 ShownStore = Annotated[Path | None, _option("--store", text="Default: the recorded runs.", envvar="CAPCAL_STORE")]
 
 
@@ -149,6 +150,7 @@ def reproduce(
     plan: Annotated[bool, _option("--plan", text="Only say what it takes.")] = False,
     rate: Annotated[float | None, _option("--rate", text="Tokens a second, for the plan; else it is measured.")] = None,
     engine: Engine = None,
+    verdicts: Verdicts = "rules",
     store: Store = LOCAL_RUNS,
     seed: Seed = 0,
 ) -> None:
@@ -171,7 +173,7 @@ def reproduce(
         _say(f"{total['requests']:,.0f} requests, {total['tokens']:,.0f} tokens, {duration(total['seconds'])}")
         return
     with _progress(f"reproducing {model}", "requests") as progress:
-        table = carry_out(model, **asked, seed=seed, progress=progress)
+        table = carry_out(model, **asked, seed=seed, verdicts=verdicts, progress=progress)
     _print_table(table.reset_index())
     _say(f"the pages: capcal notebooks --model {model} --store {store}")
 
@@ -234,7 +236,7 @@ def judge(
     split: SplitName = None,
     store: Store = LOCAL_RUNS,
 ) -> None:
-    """Let a model judge the short answers of a graded run, and compare it with the rules, whose verdicts stay."""
+    """Let a model judge short and mathematical answers of a graded run, and compare it with the rules."""
     import numpy as np
 
     from capcal_lib.grading.agreement import judge_agreement
@@ -392,13 +394,14 @@ def plan(
     method: Annotated[str, _option("--method", text="A column of the results, such as P(True).")],
     half_width: Annotated[float, _option("--half-width", text="Of the score's 95 % interval.")],
     against: Annotated[str | None, _option("--against", text="Plan for the difference from this method.")] = None,
+    verdicts: Verdicts = "rules",
     store: Store = LOCAL_RUNS,
 ) -> None:
     """Say how many questions and samples a score needs, by a pilot run; the cheapest designs first."""
     from capcal_lib.applications import difference_components, plan_study, score_components
     from capcal_lib.results import describe_runs, load_results, methods
 
-    results = load_results(store, model, datasets=[dataset]).query("total > 3")
+    results = load_results(store, model, datasets=[dataset], verdicts=verdicts).query("total > 3")
     for name in filter(None, (method, against)):
         if name not in methods(results):
             raise unknown("method", name, methods(results))

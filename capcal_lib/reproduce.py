@@ -150,6 +150,7 @@ def reproduce(
     limit: int | None = None,
     engine: str | None = None,
     seed: int = 0,
+    verdicts: str = "rules",
     progress: Progress | None = None,
 ) -> pd.DataFrame:
     """Carry out what the plan says, and compare what comes out with what is printed.
@@ -158,6 +159,8 @@ def reproduce(
     ----------
     store, datasets, recipe, limit
         As in :func:`make_plan`.
+    verdicts
+        Whose are scored, as for ``load_results``; a judge's where it has judged.
     progress
         Called with the requests done and to do.
 
@@ -181,11 +184,17 @@ def reproduce(
             done += row["requests"]
             if progress:
                 progress(done, total)
-    return beside_printed(store, model, datasets=names, k_eval=sizes.k_eval, k_c=sizes.k_c)
+    return beside_printed(store, model, datasets=names, k_eval=sizes.k_eval, k_c=sizes.k_c, verdicts=verdicts)
 
 
 def beside_printed(
-    store: Path, model: str, *, datasets: Iterable[str] | None = None, k_eval: int = 100, k_c: int = 10
+    store: Path,
+    model: str,
+    *,
+    datasets: Iterable[str] | None = None,
+    k_eval: int = 100,
+    k_c: int = 10,
+    verdicts: str = "rules",
 ) -> pd.DataFrame:
     """Set measured scores beside the paper's printed ones.
 
@@ -196,8 +205,8 @@ def beside_printed(
         ``printed``, less the noise of 100 samples that the plug-in score holds; their ``difference``; and whether the
         printed one lies ``within`` the interval. NaN and missing where the paper prints nothing.
     """
-    results = load_results(store, model, datasets=datasets, k_eval=k_eval, k_c=k_c)
-    results = results.join(predict(store, model, datasets=list(dict.fromkeys(results.index.get_level_values(0)))))
+    results = load_results(store, model, datasets=datasets, k_eval=k_eval, k_c=k_c, verdicts=verdicts)
+    results = results.join(predict(store, model, datasets=list(results.index.unique("dataset")), verdicts=verdicts))
     table = score(results)[["brier", "low", "high"]].rename(columns={"brier": "measured"})
     main = load_reported("main").query("model == @model")
     known = dict(zip(zip(main["dataset"], main["method"], strict=True), main["value"], strict=True))

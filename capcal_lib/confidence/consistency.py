@@ -19,11 +19,10 @@ import pandas as pd
 from capcal_lib.confidence import Confidence, estimated
 from capcal_lib.errors import InputError
 from capcal_lib.grading import normalize
-from capcal_lib.grading.verdicts import read_verdicts, run_questions
-from capcal_lib.manifests import Kind, load_dataset
+from capcal_lib.grading.verdicts import kinds_of, read_verdicts
 from capcal_lib.metrics import capability_brier_terms
 from capcal_lib.metrics.validation import Floats, check_int
-from capcal_lib.sampling.store import read_record, read_samples
+from capcal_lib.sampling.store import read_samples
 
 Votes = Sequence[str | None]  # answers in canonical form, so that equal answers are equal texts; None for no answer
 
@@ -90,14 +89,7 @@ def read_answers(folder: Path, *, k: int) -> Answers:
 
 def canonical(folder: Path, verdicts: pd.DataFrame) -> list[str | None]:
     """Return the answer of each verdict of a run, in a form that is the same for equal answers; None for no answer."""
-    dataset = load_dataset(read_record(folder).identity.dataset)
-    ids, extracted = verdicts["question_id"].tolist(), verdicts["extracted"].tolist()
-    if dataset.builtin:  # the only ones whose answers may be of several kinds
-        questions = run_questions(folder)
-        kinds: list[Kind] = [questions[name].answer.kind for name in ids]
-    else:
-        kinds = [dataset.kind] * len(ids)
-    pairs = list(zip(extracted, kinds, strict=True))
+    pairs = list(zip(verdicts["extracted"].tolist(), kinds_of(folder, verdicts["question_id"].tolist()), strict=True))
     known = {(answer, kind): normalize(answer, kind) for answer, kind in set(pairs) if isinstance(answer, str)}
     return [known.get(pair) for pair in pairs]
 

@@ -1,4 +1,4 @@
-"""The judgements of a run: each distinct answer to each short question judged once by a model, beside the verdicts.
+"""The judgements of a run: each distinct short or mathematical answer judged once by a model, beside the verdicts.
 
 ``judgements.parquet`` holds those of all judges, each row with what decides it: the judge, its weights, its engine and
 the digest of the prompt. The verdicts of the rules stay what every page counts, unless it asks for a judge's by name.
@@ -11,13 +11,13 @@ import pandas as pd
 import pyarrow as pa
 
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.grading.judge import judge, judge_prompt_digest
-from capcal_lib.grading.verdicts import read_verdicts, run_questions
+from capcal_lib.grading.judge import JUDGED, judge, judge_prompt_digest
+from capcal_lib.grading.verdicts import kinds_of, read_verdicts, run_questions
 from capcal_lib.manifests import load_model
 from capcal_lib.sampling.draw import Progress
 from capcal_lib.sampling.engines import engine_name, open_engine
 from capcal_lib.sampling.files import hold, read_table, write_table
-from capcal_lib.sampling.store import KEY, read_record
+from capcal_lib.sampling.store import read_record
 from capcal_lib.sampling.weights import weights_digest
 
 FILE = "judgements.parquet"
@@ -36,7 +36,7 @@ class Judged(NamedTuple):
 
 
 def judge_run(folder: Path, judge_name: str, *, engine: str | None = None, progress: Progress | None = None) -> Judged:
-    """Judge every distinct extracted answer to a short question of a graded run that this judge has not judged yet.
+    """Judge every distinct short or mathematical answer of a graded run that this judge has not judged yet.
 
     The answers that most samples gave come first, so that judging can be stopped at any time and taken up again. A
     judge's rows that were made with other weights, another engine or another prompt are replaced.
@@ -53,16 +53,20 @@ def judge_run(folder: Path, judge_name: str, *, engine: str | None = None, progr
     Raises
     ------
     InputError
-        For an unknown model or engine, a run without verdicts or without short questions, or a corrupt file.
+        For an unknown model or engine, a run without verdicts or without such answers, or a corrupt file.
     """
     model = load_model(judge_name)
+    questions, rows = run_questions(folder), _judged(folder, read_verdicts(folder))
+    if rows.empty:
+        dataset = read_record(folder).identity.dataset
+        raise InputError(f"a judge is for short and mathematical answers, and {dataset} has none")
     made_with = {
         "judge": model.name,
         "weights": weights_digest(model),
         "engine": engine_name(model, engine),
-        "prompt": judge_prompt_digest(),
+        "prompt": judge_prompt_digest(questions[rows["question_id"].iloc[0]].answer.kind),
     }
-    questions, given = run_questions(folder), _short(folder).groupby(PAIR).size()
+    given = rows.groupby(PAIR).size()
     pairs = given.sort_values(ascending=False, kind="stable").index.to_frame(index=False)
     kept = _current(folder, made_with)
     there = pd.MultiIndex.from_frame(kept.loc[kept["judge"] == model.name, PAIR])
@@ -107,37 +111,37 @@ def read_judgements(folder: Path, judge_name: str) -> pd.DataFrame:
     return table.loc[table["judge"] == judge_name, [*PAIR, "verdict", "words"]].reset_index(drop=True)
 
 
-def read_judged(folder: Path, judge_name: str) -> pd.DataFrame:
-    """Read a judge's verdicts of the samples of a run's short questions, in the form of ``read_verdicts``.
+def verdicts_by(folder: Path, by: str = "rules") -> pd.DataFrame:
+    """Read the verdicts of a run, as ``read_verdicts``, by the rules or by ``judge:MODEL``.
 
-    ``count_verdicts(read_judged(folder, judge), k=100)`` gives the counts by a judge. A sample without an extracted
-    answer stays ``no_answer``: there was nothing to judge. The reason is what the judge said.
+    A judge's are those of short and mathematical answers, its reason what it said; the rules' stay elsewhere, and
+    where no answer was extracted.
 
     Raises
     ------
     InputError
-        Where the judge has not judged every answer, with the command that does.
+        For another word, or where the judge has not judged every such answer, with the command that does.
     """
-    told = read_judgements(folder, judge_name).rename(columns={"verdict": "judged"})
-    rows = _short(folder).merge(told, on=PAIR, how="left")
-    judged = rows["extracted"].notna()
-    lacking = rows.loc[judged & rows["judged"].isna(), PAIR].drop_duplicates()
-    if len(lacking):
-        raise InputError(f"{folder}: {judge_name} has not judged {len(lacking)} answers; {_how(folder, judge_name)}")
-    rows["verdict"] = rows["verdict"].where(~judged, rows["judged"])
-    rows["reason"] = rows["reason"].where(~judged, "judge: " + rows["words"])
-    return rows[[*KEY, "verdict", "extracted", "reason"]]
-
-
-def _short(folder: Path) -> pd.DataFrame:
-    """Return the verdicts of the samples of a run's short questions."""
-    verdicts = read_verdicts(folder)
-    short = [name for name, question in run_questions(folder).items() if question.answer.kind == "short"]
-    rows = verdicts[verdicts["question_id"].isin(short)]
-    if rows.empty:
-        dataset = read_record(folder).identity.dataset
-        raise InputError(f"a judge is for short answers, and {dataset} has none; its verdicts are those of the rules")
+    rows = read_verdicts(folder)
+    if by == "rules":
+        return rows
+    if not (judge_name := by.removeprefix("judge:")) or judge_name == by:
+        raise InputError(f"verdicts are by 'rules' or by 'judge:MODEL', such as judge:gpt-oss-20b; got {by!r}")
+    judged = _judged(folder, rows).dropna(subset="extracted")
+    if judged.empty:
+        return rows
+    told = read_judgements(folder, judge_name).set_index(PAIR).reindex(pd.MultiIndex.from_frame(judged[PAIR]))
+    lacking = told.index[told["verdict"].isna()].nunique()
+    if lacking:
+        raise InputError(f"{folder}: {judge_name} has not judged {lacking} answers; {_how(folder, judge_name)}")
+    rows.loc[judged.index, "verdict"] = told["verdict"].to_numpy()
+    rows.loc[judged.index, "reason"] = ("judge: " + told["words"]).to_numpy()
     return rows
+
+
+def _judged(folder: Path, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of which a judge judges the answer, if there is one."""
+    return rows[pd.Series(kinds_of(folder, rows["question_id"].tolist()), rows.index, dtype=str).isin(JUDGED)]
 
 
 def _read(folder: Path) -> pd.DataFrame:

@@ -4,7 +4,7 @@ Its metadata name the version of the grader and the digest of the samples that w
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from capcal_lib.errors import InputError
 from capcal_lib.grading import GRADER_VERSION, grade_many
+from capcal_lib.manifests import Kind, load_dataset
 from capcal_lib.questions import Question, load_questions, questions_digest
 from capcal_lib.sampling.files import read_table, write_table
 from capcal_lib.sampling.store import (
@@ -132,6 +133,15 @@ def _read(folder: Path) -> pa.Table:
     if not table.schema.equals(SCHEMA, check_metadata=False) or b"grader" not in (table.schema.metadata or {}):
         raise InputError(f"{folder / FILE}: not a verdict file; delete it and grade again with: capcal grade")
     return table
+
+
+def kinds_of(folder: Path, question_ids: Sequence[str]) -> list[Kind]:
+    """Return the kind of the answer to each of these questions of a run."""
+    dataset = load_dataset(read_record(folder).identity.dataset)
+    if not dataset.builtin:
+        return [dataset.kind] * len(question_ids)
+    questions = run_questions(folder)  # the only ones whose answers may be of several kinds
+    return [questions[name].answer.kind for name in question_ids]
 
 
 def run_questions(folder: Path) -> dict[str, Question]:

@@ -16,7 +16,9 @@ import pandas as pd
 
 from capcal_lib.errors import InputError, unknown
 from capcal_lib.grading.counts import count_verdicts, countable_samples
-from capcal_lib.grading.verdicts import FILE, read_verdicts
+from capcal_lib.grading.judgements import FILE as JUDGEMENTS
+from capcal_lib.grading.judgements import verdicts_by
+from capcal_lib.grading.verdicts import FILE
 from capcal_lib.manifests import Dataset, PromptStyle, dataset_names, load_dataset, load_model
 from capcal_lib.metrics.validation import Floats
 from capcal_lib.probes.coordinates import FILE as COORDINATES
@@ -65,12 +67,12 @@ class TrainedProbe:
         return self.probe.predict(features)
 
 
-def training_data(run: Path) -> tuple[pd.DataFrame, npt.NDArray[np.float32]]:
+def training_data(run: Path, verdicts: str = "rules") -> tuple[pd.DataFrame, npt.NDArray[np.float32]]:
     """Return what a probe learns from a run: its training questions and, in their order, their features.
 
     Questions are indexed by question_id, with ``correct`` and ``total``, all scored samples counted; features are the
-    hidden states' mean over layers, (n_questions, hidden_size). Where the run lacks verdicts or hidden states, or a
-    question with both, the error names the commands that make them.
+    hidden states' mean over layers, (n_questions, hidden_size). ``verdicts`` are those of ``load_results``. Where the
+    run lacks verdicts or hidden states, or a question with both, the error names the commands that make them.
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> from capcal_lib.sampling.store import find_run
@@ -79,7 +81,7 @@ def training_data(run: Path) -> tuple[pd.DataFrame, npt.NDArray[np.float32]]:
     ((300, 2), (300, 576))
     """
     names, features = read_features(run)
-    questions = _counts(run).reindex(names)
+    questions = _counts(run, verdicts).reindex(names)
     kept = (questions["total"] > 1).to_numpy()
     if not kept.any():
         raise InputError(
@@ -89,7 +91,7 @@ def training_data(run: Path) -> tuple[pd.DataFrame, npt.NDArray[np.float32]]:
     return questions[kept].astype(np.int64).rename_axis("question_id"), features[kept]
 
 
-def train(run: Path, *, recipe: Recipe = "tuned") -> TrainedProbe:
+def train(run: Path, *, recipe: Recipe = "tuned", verdicts: str = "rules") -> TrainedProbe:
     """Train a probe on the training questions of a run; once, while its files stay as they are.
 
     ``tuned``: linear, its decay chosen by cross-validation; ``paper``: linear, as the paper trains it, on five splits;
@@ -104,13 +106,13 @@ def train(run: Path, *, recipe: Recipe = "tuned") -> TrainedProbe:
     """
     if recipe not in get_args(Recipe):
         raise unknown("recipe", recipe, get_args(Recipe))
-    files = (run / name for name in (FILE, FEATURES, COORDINATES))
-    return _train(run, recipe, tuple(file.stat().st_mtime_ns for file in files if file.exists()))
+    files = (run / name for name in (FILE, JUDGEMENTS, FEATURES, COORDINATES))
+    return _train(run, recipe, verdicts, tuple(file.stat().st_mtime_ns for file in files if file.exists()))
 
 
 @cache
-def _train(run: Path, recipe: Recipe, written: tuple[int, ...]) -> TrainedProbe:  # noqa: ARG001
-    questions, features = training_data(run)
+def _train(run: Path, recipe: Recipe, verdicts: str, written: tuple[int, ...]) -> TrainedProbe:  # noqa: ARG001
+    questions, features = training_data(run, verdicts)
     correct, total = questions["correct"], questions["total"]
     probe: LinearProbe | PaperProbe | KernelProbe | StackedProbe
     if recipe == "tuned":
@@ -125,7 +127,13 @@ def _train(run: Path, recipe: Recipe, written: tuple[int, ...]) -> TrainedProbe:
 
 
 def predict(
-    store: Path | str, model: str, *, datasets: Iterable[str] | None = None, recipe: Recipe = "tuned", split: int = 0
+    store: Path | str,
+    model: str,
+    *,
+    datasets: Iterable[str] | None = None,
+    recipe: Recipe = "tuned",
+    split: int = 0,
+    verdicts: str = "rules",
 ) -> pd.DataFrame:
     """Train a probe on each of a model's training runs, and predict its evaluation splits by each of them.
 
@@ -134,8 +142,8 @@ def predict(
     where their coordinates lie along other directions: those of a data set follow its own training split.
 
     Without ``datasets``, all whose evaluation split has hidden states are predicted. ``recipe`` is that of ``train``,
-    ``split`` which of the five of the paper's recipe, 0 to 4. Hidden states of the same style of prompt, but from other
-    weights or another prompt, are refused.
+    ``split`` which of the five of the paper's recipe, 0 to 4, and ``verdicts`` whose the probes learn. Hidden states of
+    the same style of prompt, but from other weights or another prompt, are refused.
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> predicted = predict(RECORDED_RUNS, "qwen2.5-coder-0.5b")
@@ -154,9 +162,10 @@ def predict(
             if not _same_style(trained_on, run):
                 continue
             if recipe in ("tuned", "paper"):
-                table[source.probe] = train(trained_on, recipe=recipe).predict(features, split=split)
+                table[source.probe] = train(trained_on, recipe=recipe, verdicts=verdicts).predict(features, split=split)
             elif _directions(trained_on) is not None and _directions(trained_on) == _directions(run):
-                table[source.probe] = train(trained_on, recipe=recipe).predict(stacked_blocks(run, ids))
+                probe = train(trained_on, recipe=recipe, verdicts=verdicts)
+                table[source.probe] = probe.predict(stacked_blocks(run, ids))
         tables[dataset.name] = table
     columns = [dataset.probe for dataset, _ in training]
     if not tables:
@@ -227,9 +236,9 @@ def nearest_probe(methods: Iterable[str], dataset: str) -> str | None:
     return next(iter(nearest_probes(methods, dataset)), None)
 
 
-def _counts(run: Path) -> pd.DataFrame:
-    verdicts = read_verdicts(run)
-    counts = count_verdicts(verdicts, k=countable_samples(run, int(verdicts["sample_index"].max()) + 1))
+def _counts(run: Path, verdicts: str) -> pd.DataFrame:
+    rows = verdicts_by(run, verdicts)
+    counts = count_verdicts(rows, k=countable_samples(run, int(rows["sample_index"].max()) + 1))
     return pd.DataFrame({"correct": counts.correct, "total": counts.total}, counts.question_ids)
 
 

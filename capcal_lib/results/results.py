@@ -19,7 +19,8 @@ import pandas as pd
 from capcal_lib.confidence.consistency import mean_tokens, run_consistency
 from capcal_lib.confidence.of_run import TITLES, method_title, methods_of, read_confidence
 from capcal_lib.grading.counts import count_verdicts, countable_samples
-from capcal_lib.grading.verdicts import FILE, read_verdicts
+from capcal_lib.grading.judgements import verdicts_by
+from capcal_lib.grading.verdicts import FILE
 from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.questions import subjects_of
 from capcal_lib.sampling.store import find_run, read_record
@@ -31,7 +32,13 @@ CONSISTENCY = "Response consistency"
 
 
 def load_results(
-    store: Path | str, model: str, *, datasets: Iterable[str] | None = None, k_eval: int = 100, k_c: int = 10
+    store: Path | str,
+    model: str,
+    *,
+    datasets: Iterable[str] | None = None,
+    k_eval: int = 100,
+    k_c: int = 10,
+    verdicts: str = "rules",
 ) -> pd.DataFrame:
     """Load the counts and confidences of a model's graded runs on evaluation splits.
 
@@ -43,6 +50,8 @@ def load_results(
         Names of data sets; None takes all that have a graded run, largest first.
     k_eval, k_c
         Samples that define mu_hat, and samples that vote.
+    verdicts
+        Whose count: ``rules``, or ``judge:MODEL`` for short and mathematical answers.
 
     Returns
     -------
@@ -53,7 +62,8 @@ def load_results(
     Raises
     ------
     InputError
-        For an unknown model, a named data set without a graded run, or a corrupt file; with what to do.
+        For an unknown model, a named data set without a graded run, answers that the judge has not judged, or a
+        corrupt file; with what to do.
 
     Examples
     --------
@@ -64,8 +74,7 @@ def load_results(
     """
     tables = {}
     for name, run in _runs(Path(store), model, datasets).items():
-        verdicts = read_verdicts(run)
-        counts = count_verdicts(verdicts, k=countable_samples(run, k_eval))
+        counts = count_verdicts(verdicts_by(run, verdicts), k=countable_samples(run, k_eval))
         table = pd.DataFrame({"correct": counts.correct, "total": counts.total}, index=counts.question_ids)
         tables[name] = table.join(_confidences(run, k_eval, k_c))
     if not tables:
@@ -78,7 +87,12 @@ def load_results(
 
 
 def describe_runs(
-    store: Path | str, model: str, *, datasets: Iterable[str] | None = None, k_eval: int = 100
+    store: Path | str,
+    model: str,
+    *,
+    datasets: Iterable[str] | None = None,
+    k_eval: int = 100,
+    verdicts: str = "rules",
 ) -> pd.DataFrame:
     """Say what is behind a model's results: a row a data set, in the order of ``load_results``.
 
@@ -92,7 +106,7 @@ def describe_runs(
     rows = []
     for name, run in _runs(Path(store), model, datasets).items():
         identity, manifest = read_record(run).identity, load_dataset(name)
-        counts = count_verdicts(read_verdicts(run), k=countable_samples(run, k_eval))
+        counts = count_verdicts(verdicts_by(run, verdicts), k=countable_samples(run, k_eval))
         samples = int(counts.total.sum() + counts.not_scored.sum())
         rows.append(
             {

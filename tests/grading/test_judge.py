@@ -102,6 +102,15 @@ def test_the_prompt_has_the_same_lines_whatever_the_answer(text: str) -> None:
     ]
 
 
+def test_mathematics_has_its_own_words_and_cases() -> None:
+    question = Question("q", "Halve 1.", Answer("math", r"\frac{1}{2}"))
+    first, *others = judge_messages(question, "0.5")
+    assert "a rounded value is another number" in first["content"]
+    assert "capital" not in "".join(turn["content"] for turn in (first, *others))
+    assert others[-1]["content"].splitlines()[1] == r'Right answers: "\\frac{1}{2}"'
+    assert judge_prompt_digest("math") != judge_prompt_digest("short")
+
+
 def test_the_size_of_the_prompt_is_bounded() -> None:
     many = Question("q", "Who?", Answer("short", "A" * 10_000, tuple(f"name {i}" for i in range(1000))))
     shown = judge_messages(many, "\x00" * 1_000_000)[-1]["content"]

@@ -12,15 +12,19 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading import judgements
 from capcal_lib.grading.counts import count_verdicts
 from capcal_lib.grading.judge import read_grade
-from capcal_lib.grading.judgements import FILE, PAIR, judge_run, judges, read_judged, read_judgements
+from capcal_lib.grading.judgements import FILE, PAIR, judge_run, judges, read_judgements, verdicts_by
 from capcal_lib.grading.verdicts import grade_run, read_verdicts, run_questions
 from capcal_lib.manifests import RECORDED_RUNS, Sampling, load_model
+from capcal_lib.probes import training_data
+from capcal_lib.probes.features import extract
+from capcal_lib.results import describe_runs, load_results
 from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.engines import Failure, Request, Sample
 from capcal_lib.sampling.engines.simulated import SimulatedEngine
 from capcal_lib.sampling.files import write_table
 
 SET, JUDGE = "mini-capitals", "simulated"
+BY = f"judge:{JUDGE}"
 
 
 class Stern(SimulatedEngine):
@@ -100,7 +104,7 @@ def test_new_samples_bring_only_new_answers(run: Path, tmp_path: Path, stern: ty
     sample("simulated", SET, k=30, limit=12, store=tmp_path)
     grade_run(run)
     with pytest.raises(InputError, match=r"has not judged \d+ answers; judge with: capcal judge --model simulated"):
-        read_judged(run, JUDGE)
+        verdicts_by(run, BY)
     new, present, _ = judge_run(run, JUDGE)
     assert present == len(before) == asked
     assert stern.asked == asked + new == len(distinct(run))
@@ -141,7 +145,11 @@ def test_another_prompt_replaces_and_another_judge_stands_beside(run: Path, monk
     number = len(distinct(run))
     assert judge_run(run, "smollm2-135m") == (number, 0, 0)
     assert judges(run) == ["simulated", "smollm2-135m"]
-    monkeypatch.setattr(judgements, "judge_prompt_digest", lambda: "another")
+    monkeypatch.setattr(
+        judgements,
+        "judge_prompt_digest",
+        lambda kind: "another",  # noqa: ARG005
+    )
     assert judge_run(run, JUDGE) == (number, 0, 0)
     rows = pq.read_table(run / FILE).to_pandas()
     assert rows.groupby(["judge", "prompt"]).size().to_dict() == {
@@ -152,7 +160,7 @@ def test_another_prompt_replaces_and_another_judge_stands_beside(run: Path, monk
 
 def test_judged_verdicts_have_the_form_of_the_rules_verdicts(run: Path) -> None:
     judge_run(run, JUDGE)
-    rules, judged = read_verdicts(run), read_judged(run, JUDGE)
+    rules, judged = read_verdicts(run), verdicts_by(run, BY)
     assert list(judged) == list(rules)
     assert judged[["question_id", "sample_index"]].equals(rules[["question_id", "sample_index"]])
     missing = rules["extracted"].isna()
@@ -164,18 +172,43 @@ def test_judged_verdicts_have_the_form_of_the_rules_verdicts(run: Path) -> None:
     assert counts.not_scored.sum() == (by_hand["verdict"] == "not_scored").sum()
 
 
-def test_only_short_answers_are_judged(tmp_path: Path) -> None:
+def test_answers_of_other_kinds_keep_the_verdicts_of_the_rules(tmp_path: Path) -> None:
     folder = sample("simulated", "mini-exam", k=2, limit=3, store=tmp_path).folder
     grade_run(folder)
-    with pytest.raises(InputError, match="a judge is for short answers, and mini-exam has none"):
+    with pytest.raises(InputError, match="a judge is for short and mathematical answers, and mini-exam has none"):
         judge_run(folder, JUDGE)
+    pd.testing.assert_frame_equal(verdicts_by(folder, BY), read_verdicts(folder))
     mixed = sample("simulated", "mini-elements", k=2, store=tmp_path).folder
     grade_run(mixed)
     judge_run(mixed, JUDGE)
     kinds = {question.id: question.answer.kind for question in run_questions(mixed).values()}
     assert set(kinds.values()) == {"short", "number"}
-    for names in (read_judged(mixed, JUDGE)["question_id"], read_judgements(mixed, JUDGE)["question_id"]):
-        assert {kinds[name] for name in names} == {"short"}
+    assert {kinds[name] for name in read_judgements(mixed, JUDGE)["question_id"]} == {"short"}
+    rows = verdicts_by(mixed, BY)
+    short = rows["question_id"].map(kinds) == "short"
+    pd.testing.assert_frame_equal(rows[~short], read_verdicts(mixed)[~short])
+    assert rows.loc[short & rows["extracted"].notna(), "reason"].str.startswith("judge: ").all()
+
+
+@pytest.mark.parametrize("by", ["judge", "judge:", "simulated", ""])
+def test_other_words_for_verdicts_are_refused(run: Path, by: str) -> None:
+    with pytest.raises(InputError, match="verdicts are by 'rules' or by 'judge:MODEL'"):
+        verdicts_by(run, by)
+
+
+def test_results_and_probes_take_the_verdicts_that_are_asked_for(run: Path) -> None:
+    judge_run(run, JUDGE)
+    store = run.parents[2]
+    results = load_results(store, "simulated", verdicts=BY).loc[SET]
+    counts = count_verdicts(verdicts_by(run, BY), k=12)
+    assert results["correct"].tolist() == counts.correct.tolist()
+    assert results["total"].tolist() == counts.total.tolist()
+    assert results["total"].sum() < load_results(store, "simulated").loc[SET, "total"].sum()
+    extract(run)
+    questions, _ = training_data(run, BY)
+    by_id = dict(zip(counts.question_ids, counts.correct, strict=True))
+    assert questions["correct"].to_dict() == {name: by_id[name] for name in questions.index}
+    assert describe_runs(store, "simulated", verdicts=BY)["not scored"].item() > 0
 
 
 def test_an_unjudged_run_names_the_command(run: Path) -> None:
