@@ -140,7 +140,7 @@ def test_a_model_that_is_asked_in_another_way_since_is_refused(
 
 
 def confident(exchange: Exchange, body: dict[str, Any]) -> bool:
-    place = {"token": "Yes", "top_logprobs": [{"token": "Yes", "logprob": -1.0}, {"token": "No", "logprob": -1.0}]}
+    place = {"token": "0.5", "top_logprobs": [{"token": "Yes", "logprob": -1.0}, {"token": "No", "logprob": -1.0}]}
     choice = {"message": {"content": "0.5"}, "finish_reason": "stop", "logprobs": {"content": [place]}}
     exchange.say(200, exchange.server.chat.completion(body) | {"choices": [{"index": 0} | choice]})
     return True
