@@ -179,7 +179,7 @@ def reproduce(
 
 
 def _print_table(table: "DataFrame") -> None:
-    """Print a table with at most four decimals."""
+    """Print a table with at most four decimals; whole numbers above 1 have none."""
     import pandas as pd
 
     def spell(cell: Any) -> str:
@@ -187,7 +187,8 @@ def _print_table(table: "DataFrame") -> None:
             return str(cell)
         if pd.isna(cell):
             return ""
-        return f"{cell:z,.4f}" if isinstance(cell, float) else f"{cell:,}"
+        counted = not isinstance(cell, float) or (cell > 1 and cell.is_integer())
+        return f"{cell:,.0f}" if counted else f"{cell:z,.4f}"
 
     shown = Table(*map(str, table), box=None)
     for row in table.itertuples(index=False):
@@ -365,26 +366,50 @@ def exact(
     out.print(f"{known} of {len(found)} known to within {WIDEST}; {found.passes.mean():.0f} passes a question")
 
 
-@command("score mine.csv")
+@command("score mine.csv --html report.html")
 def score(
-    file: Annotated[Path, typer.Argument(metavar="FILE.csv", help="question_id, confidence, correct, total.")],
-    other: Annotated[Path | None, typer.Argument(metavar="[OTHER.csv]", help="Another file, to compare with.")] = None,
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="question_id, confidence, correct, total; - reads CSV.")
+    ] = None,
+    other: Annotated[Path | None, typer.Argument(metavar="[OTHER]", help="Another file, to compare with.")] = None,
+    model: Annotated[
+        str | None, _option("--model", text="Score its graded runs, not a file.", autocompletion=model_names)
+    ] = None,
+    dataset: OnlyDataset = None,
+    store: Store = LOCAL_RUNS,
     as_json: AsJson = False,
+    html: Annotated[Path | None, _option("--html", metavar="OUT", text="Write a report as one page.")] = None,
 ) -> None:
-    """Score your own confidences against your own counts, or compare two files of them."""
-    from capcal_lib.results.score_file import score_file
+    """Score confidences against counts: those of a file, of two that are compared, or of a model's runs."""
+    from capcal_lib.results import describe_runs, load_results
+    from capcal_lib.results import score as score_results
+    from capcal_lib.results.score_file import read_confidences, score_confidences
 
-    scores = score_file(file, other)
+    if (file is None) == (model is None):
+        raise InputError("name either a file, such as mine.csv (- is standard input), or a --model that has runs")
+    if file:
+        table = read_confidences(file)
+        scores = score_confidences(table, read_confidences(other) if other else None)
+        parts = {str(file): (scores, table.rename(columns={"confidence": file.stem}))}
+    else:
+        named = [dataset] if dataset else None
+        results = load_results(store, str(model), datasets=named)
+        if results.empty:
+            raise InputError(f"{store} has no graded run; make one with: capcal sample --model {model}")
+        scores, parts = score_results(results), {}
+        for name, evidence in describe_runs(store, str(model), datasets=named)["evidence"].items():
+            own, questions = (table.loc[[str(name)]].droplevel("dataset") for table in (scores, results))
+            parts[f"{model} on {name}, {evidence}"] = own, questions
+    if html:
+        from capcal_lib.book.report import write_report
+
+        write_report(html, parts)
+        err.print(f"wrote {html}", markup=False, highlight=False, soft_wrap=True)
     if as_json:
-        rows = scores.reset_index().astype(object).where(scores.reset_index().notna(), None).to_dict("records")
-        for row in rows:
-            _say(json.dumps(row))
-        return
-    table = Table("", "value", "95 % interval")
-    for metric, value, low, high in scores.itertuples():
-        limits = "" if low != low else f"[{low:z.4f}, {high:z.4f}]"
-        table.add_row(metric, f"{value:,.0f}" if metric.startswith("questions") else f"{value:z.4f}", limits)
-    out.print(table)
+        _say(scores.reset_index().to_json(orient="records", lines=True, double_precision=15).rstrip())
+    for name, (own, _) in () if as_json else parts.items():
+        _say(f"{name}: 95 % intervals for questions like these")
+        _print_table(own.drop(columns=["plug_in", "few"], errors="ignore").reset_index())
 
 
 @command('plan --model smollm2-135m --dataset triviaqa --method "P(True)" --half-width 0.02')

@@ -252,6 +252,20 @@ def own_manifests() -> Path | None:
     return Path(named).absolute()
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a file that somebody named, whole or not at all; what is there and no regular file is refused."""
+    if path.exists() and not path.is_file():
+        raise InputError(f"cannot write {path}: it is no regular file; give another name")
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        partial.write_text(text, encoding="utf-8", errors="replace", newline="\n")
+        partial.replace(path)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from None
+    finally:
+        partial.unlink(missing_ok=True)
+
+
 def read_yaml(path: Path) -> Any:
     """Read a YAML file that anybody may have written.
 

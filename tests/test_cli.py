@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from importlib.metadata import version
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from typer.testing import CliRunner
 
 from capcal_lib import cli
 from capcal_lib.manifests import RECORDED_RUNS, ROOT, dataset_names, model_names
+from capcal_lib.results import load_results, score
 from capcal_lib.sampling.engines.simulated import SimulatedEngine
 from capcal_lib.sampling.store import list_runs, read_samples
 
@@ -222,7 +224,7 @@ def test_score_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     path.write_text(CSV)
     status, out, _ = run(monkeypatch, capsys, "score", path)
     assert status == 0
-    lines = {line.split("│")[1].strip(): line.split("│")[2].strip() for line in out.splitlines() if line.count("│") > 2}
+    lines = {cells[0]: cells[1] for line in out.splitlines() if len(cells := re.split("  +", line.strip())) > 1}
     assert lines["questions"] == "2"
     assert lines["capability Brier, plug-in"] == "0.0000"
     assert lines["capability Brier, corrected"] == "-0.1250"  # (0 - 0.25 / 1) / 2
@@ -250,8 +252,30 @@ def test_scores_as_json_with_a_comparison(
     status, out, _ = run(monkeypatch, capsys, "score", path, other, "--json")
     assert status == 0
     rows = {row["metric"]: row for row in map(json.loads, out.splitlines())}
-    assert rows["questions"] == {"metric": "questions", "value": 2.0, "low": None, "high": None}
+    assert rows["questions"] == {"metric": "questions", "value": 2.0, "low": None, "high": None, "interval": ""}
     assert rows["difference in capability Brier"]["value"] == pytest.approx(-0.16 / 2)
+
+
+def test_scores_from_standard_input_and_from_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text(CSV)
+    wanted = run(monkeypatch, capsys, "score", path, "--json")[1]
+    monkeypatch.setattr(sys, "stdin", StringIO(CSV))
+    assert run(monkeypatch, capsys, "score", "-", "--json") == (0, wanted, "")
+    where = ("--store", RECORDED_RUNS, "--model", "simulated", "--dataset", "mini-exam")
+    rows = [json.loads(line) for line in run(monkeypatch, capsys, "score", *where, "--json")[1].splitlines()]
+    scores = score(load_results(RECORDED_RUNS, "simulated", datasets=["mini-exam"]))
+    assert [row["method"] for row in rows] == scores.loc["mini-exam"].index.tolist()
+    assert [row["brier"] for row in rows] == pytest.approx(scores["brier"].tolist())
+    monkeypatch.setattr(cli, "out", Console(width=80))
+    shown = run(monkeypatch, capsys, "score", *where)[1]
+    assert shown.startswith("simulated on mini-exam, simulated")
+    assert max(map(len, shown.splitlines())) <= 80
+    for arguments in ((), (path, "--model", "simulated")):
+        status, _, err = run(monkeypatch, capsys, "score", *arguments)
+        assert (status, "name either a file" in err) == (2, True)
 
 
 def test_grade_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,6 @@ The two steps are apart, have one file for each kind of answer, and no settings.
 """
 
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading import choice, math, number, pool, short
 from capcal_lib.grading.extract import extract
 from capcal_lib.grading.latex import LONGEST, too_large
-from capcal_lib.manifests import Kind
+from capcal_lib.manifests import Kind, write_text
 from capcal_lib.questions import Answer
 
 __all__ = ["GRADER_VERSION", "Verdict", "extract", "extract_answer", "grade", "grade_file", "grade_many", "normalize"]
@@ -182,17 +181,9 @@ def grade_file(in_path: str | Path, out_path: str | Path) -> int:
         except InputError as error:
             raise InputError(f"{source}, line {place}: {error}") from None
     verdicts = grade_many([(row["response"], answer) for row, answer in rows])
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("w", encoding="utf-8", newline="\n") as out:
-            for (row, _), verdict in zip(rows, verdicts, strict=True):
-                kept = {name: row[name] for name in IDS if name in row}
-                out.write(json.dumps(kept | asdict(verdict), ensure_ascii=False) + "\n")
-        partial.replace(target)
-    except OSError as error:
-        raise InputError(f"cannot write {target}: {error.strerror}") from None
-    finally:
-        partial.unlink(missing_ok=True)
+    kept = ({name: row[name] for name in IDS if name in row} for row, _ in rows)
+    graded = [ids | asdict(verdict) for ids, verdict in zip(kept, verdicts, strict=True)]
+    write_text(target, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in graded))
     return len(verdicts)
 
 

@@ -9,6 +9,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading import pool
 from capcal_lib.grading.second_opinion import second_opinion
 from capcal_lib.grading.verdicts import read_verdicts, run_questions
+from capcal_lib.manifests import write_text
 from capcal_lib.metrics.intervals import Interval, bootstrap_mean
 from capcal_lib.sampling.store import KEY, read_samples
 
@@ -45,7 +46,4 @@ def write_disputed(table: pd.DataFrame, path: Path) -> None:
     """Write a table of :func:`cross_check` as CSV, or as JSON lines where the name ends in ``.jsonl``."""
     json_lines = path.suffix == ".jsonl"
     text = table.to_json(orient="records", lines=True) if json_lines else table.to_csv(index=False)
-    try:
-        path.write_text(text, encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from None
+    write_text(path, text)

@@ -1,5 +1,6 @@
-"""Score one's own confidences: a CSV of question_id, confidence, correct, total, or two of them for a comparison."""
+"""Score one's own confidences: a table of question_id, confidence, correct, total, or two of them for a comparison."""
 
+import sys
 import warnings
 from pathlib import Path
 
@@ -9,35 +10,47 @@ import pandas as pd
 from capcal_lib.errors import InputError, sanitize
 from capcal_lib.metrics import (
     FewQuestionsWarning,
-    Interval,
     capability_brier,
     capability_brier_terms,
     correctness_variance,
     expected_response_brier,
+    isotonic_split,
     mean_interval,
     noise_floor,
     spearman,
     uniform_baseline_brier_terms,
 )
+from capcal_lib.metrics.intervals import MANY
+from capcal_lib.metrics.validation import Floats
+from capcal_lib.questions import read_rows
 
 NUMBERS = ["confidence", "correct", "total"]
 
 
 def read_confidences(path: Path) -> pd.DataFrame:
-    """Read and check a file of confidences and counts: a row a question, indexed by question_id as it is written.
+    """Read and check confidences and counts: a row a question, indexed by question_id as it is written.
+
+    The file is JSONL or parquet by its name, else CSV; ``-`` is CSV from standard input.
 
     Raises
     ------
     InputError
         For a file that cannot be read, columns that are missing (those found are listed), rows with too many fields,
-        or a value that is not allowed; the row is named by its line and id.
+        or a value that is not allowed; the row is named by its place and id.
     """
+    is_csv = not path.name.endswith((".jsonl", ".jsonl.gz", ".parquet"))
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            table = pd.read_csv(path, dtype=str, keep_default_na=False, index_col=False)
+        if is_csv:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", pd.errors.ParserWarning)
+                source = sys.stdin if str(path) == "-" else path
+                table = pd.read_csv(source, dtype=str, keep_default_na=False, index_col=False)
+        else:
+            table = pd.DataFrame(read_rows(path), dtype=object).fillna("").astype(str)
     except pd.errors.ParserWarning:
         raise InputError(f"{path}: rows have more fields than the header; quote fields that hold a comma") from None
+    except InputError:
+        raise
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read as CSV: {sanitize(str(error).splitlines()[0])}") from None
     missing = [name for name in ("question_id", *NUMBERS) if name not in table]
@@ -51,6 +64,7 @@ def read_confidences(path: Path) -> pd.DataFrame:
     numbers = table[NUMBERS].apply(pd.to_numeric, errors="coerce")
     whole = (numbers[["correct", "total"]] % 1 == 0).all(axis="columns")
     rules = {
+        "has no question_id": table["question_id"] == "",
         "stands in two rows; keep one": table["question_id"].duplicated(),
         "has something else than numbers": numbers.isna().any(axis="columns"),
         "has a confidence outside [0, 1]": ~numbers["confidence"].between(0, 1),
@@ -63,67 +77,71 @@ def read_confidences(path: Path) -> pd.DataFrame:
             row = int(wrong.to_numpy().argmax())
             values = ", ".join(f"{name} {sanitize(table[name].iloc[row], 40)!r}" for name in NUMBERS)
             name = sanitize(table["question_id"].iloc[row], 80)
-            raise InputError(f"{path}, line {row + 2}: question {name!r} {rule}: {values}")
+            place = f"line {row + 2}" if is_csv else f"row {row}"
+            raise InputError(f"{path}, {place}: question {name!r} {rule}: {values}")
     return numbers.astype({"correct": np.int64, "total": np.int64}).set_index(table["question_id"])
 
 
-def score_file(path: Path, other: Path | None = None) -> pd.DataFrame:
-    """Score a file of confidences; with another one, also the difference of the two on the questions of both.
+def score_confidences(table: pd.DataFrame, other: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Score a table as :func:`read_confidences` gives it; with another one, also their difference where both have rows.
 
     Returns
     -------
     DataFrame
         Indexed by ``metric``: its ``value`` and, where there is one, the 95 % interval ``low`` to ``high`` for
-        questions like these. The corrected scores need two scored samples of every question. A negative difference
-        says that the first file is better.
+        questions like these, and how it was found: by ``bootstrap``, or from 1,000 questions on in ``closed form``. The
+        corrected scores need two scored samples of every question. A negative difference says that the first is better.
 
     Raises
     ------
     InputError
-        As :func:`read_confidences` does, and where two files have no question in common or count it differently.
+        Where the two have no question in common, or count one differently.
     """
-    table = read_confidences(path)
     triple = [table[name].to_numpy() for name in NUMBERS]
-    rows: dict[str, Interval] = {
+    rows: dict[str, tuple[object, ...]] = {
         "questions": _value(len(table)),
         "capability Brier, plug-in": _value(capability_brier(*triple)),
     }
-    if (table["total"] > 1).all():
+    corrected = bool((table["total"] > 1).all())
+    if corrected:
         rows |= {
             "capability Brier, corrected": _mean(capability_brier_terms(*triple, corrected=True)),
             "uniform random, corrected": _mean(uniform_baseline_brier_terms(*triple[1:], corrected=True)),
             "noise floor of the plug-in": _value(noise_floor(*triple[1:])),
         }
+    split = isotonic_split(*triple, corrected=corrected)
     rows |= {
+        "miscalibration": _value(split.miscalibration),
+        "discrimination": _value(split.discrimination),
         "expected response Brier": _value(expected_response_brier(*triple)),
         "correctness variance": _value(correctness_variance(*triple[1:])),
         "Spearman with mu_hat": _value(spearman(*triple)),
     }
     if other is not None:
-        rows |= _difference(table, read_confidences(other), other)
-    return pd.DataFrame.from_dict(rows, orient="index", columns=["value", "low", "high"]).rename_axis("metric")
+        rows |= _difference(table, other)
+    columns = ["value", "low", "high", "interval"]
+    return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("metric")
 
 
-def _difference(table: pd.DataFrame, other: pd.DataFrame, path: Path) -> dict[str, Interval]:
+def _difference(table: pd.DataFrame, other: pd.DataFrame) -> dict[str, tuple[object, ...]]:
     common = table.index.intersection(other.index)
     if common.empty:
-        raise InputError(f"{path}: no question_id in common with the first file")
+        raise InputError("the two files have no question_id in common")
     first, second = table.loc[common], other.loc[common]
     unlike = (first[["correct", "total"]] != second[["correct", "total"]]).any(axis="columns")
     if unlike.any():
-        raise InputError(
-            f"{path}: question {sanitize(common[unlike][0], 80)!r} has other counts than in the first file"
-        )
+        raise InputError(f"question {sanitize(common[unlike][0], 80)!r} has other counts in the second file")
     counts = first["correct"].to_numpy(), first["total"].to_numpy()
     terms = [capability_brier_terms(each["confidence"].to_numpy(), *counts) for each in (first, second)]
     return {"questions in common": _value(len(common)), "difference in capability Brier": _mean(terms[0] - terms[1])}
 
 
-def _value(number: float) -> Interval:
-    return Interval(float(number), np.nan, np.nan)
+def _value(number: float) -> tuple[object, ...]:
+    return float(number), np.nan, np.nan, ""
 
 
-def _mean(terms: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> Interval:
+def _mean(terms: Floats) -> tuple[object, ...]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FewQuestionsWarning)
-        return mean_interval(terms, rng=np.random.default_rng(0))
+        interval = mean_interval(terms, rng=np.random.default_rng(0))
+    return *interval, "closed form" if len(terms) >= MANY else "bootstrap"
