@@ -3,6 +3,7 @@
 from capcal_lib.probes.conformal import Familiarity, conformal_half_width
 from capcal_lib.probes.kernel import KernelProbe
 from capcal_lib.probes.linear import LinearProbe
+from capcal_lib.probes.predictor import Predictor, load_predictor
 from capcal_lib.probes.sgd import paper_recipe_probe
 from capcal_lib.probes.stacked import StackedProbe
 from capcal_lib.probes.training import (
@@ -19,9 +20,11 @@ __all__ = [
     "Familiarity",
     "KernelProbe",
     "LinearProbe",
+    "Predictor",
     "StackedProbe",
     "TrainedProbe",
     "conformal_half_width",
+    "load_predictor",
     "nearest_probe",
     "nearest_probes",
     "paper_recipe_probe",

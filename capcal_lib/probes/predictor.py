@@ -1,0 +1,78 @@
+"""Predict the expected accuracy of a question while it waits: from one pass over its prompt, before any token."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from capcal_lib.confidence.of_run import asked_model, refuse_other
+from capcal_lib.errors import InputError
+from capcal_lib.manifests import Model, load_dataset
+from capcal_lib.metrics import Interval
+from capcal_lib.probes.conformal import conformal_half_width
+from capcal_lib.probes.features import extract_features
+from capcal_lib.probes.training import TrainedProbe, train, training_data
+from capcal_lib.questions import Answer, Question
+from capcal_lib.sampling.engines import Engine, open_engine
+from capcal_lib.sampling.store import find_run, read_record
+from capcal_lib.sampling.weights import weights_digest
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Predictor:
+    """Give mu of a question with its interval; made by :func:`load_predictor`."""
+
+    engine: Engine
+    model: Model
+    probe: TrainedProbe
+    half_width: float
+    level: float
+
+    def __call__(self, question: Question | str) -> Interval:
+        """Predict mu, in [0, 1], and the interval that holds mu_hat with a chance of about ``level``.
+
+        The engine reads the prompt once and decodes nothing. A text is asked as a question of the training data's kind;
+        lettered options belong into it, as :func:`~capcal_lib.questions.with_options` writes them.
+        """
+        if isinstance(question, str):
+            kind = load_dataset(read_record(self.probe.run).identity.dataset).kind
+            question = Question("asked", question, Answer(kind, "unknown"))
+        mu = float(self.probe.predict(extract_features(self.engine, self.model, [question]))[0])
+        return Interval(mu, max(0.0, mu - self.half_width), min(1.0, mu + self.half_width))
+
+    def __repr__(self) -> str:
+        trained = f"trained on {len(self.probe.question_ids)} questions of {self.probe.run.parent.name}"
+        return f"Predictor({self.model.name}, {trained}, within {self.half_width:.2f} at {self.level:.0%})"
+
+
+def load_predictor(
+    store: Path | str, model: str, dataset: str, *, engine: str | None = None, level: float = 0.9
+) -> Predictor:
+    """Train the tuned probe on a model's training run, and return what predicts any question by it.
+
+    The interval is split-conformal, from what cross-validation predicts of the training questions: for questions of
+    their kind it holds mu_hat, of as many samples as they have, with a chance of about ``level``, whatever the probe
+    gets wrong. For another kind of question it promises nothing. ``engine`` is by default the manifest's.
+
+    Refused are a data set without a training split or run, a run without verdicts or hidden states, and a model that
+    has other weights or is asked in another way since.
+
+    >>> from capcal_lib.manifests import RECORDED_RUNS
+    >>> predictor = load_predictor(RECORDED_RUNS, "simulated", "mini-capitals")
+    >>> predictor
+    Predictor(simulated, trained on 283 questions of mini-capitals-train, within 0.31 at 90%)
+    >>> [round(end, 2) for end in predictor("What is the capital of Norway?")]
+    [0.08, 0.0, 0.39]
+    """
+    split = load_dataset(dataset).training_split
+    if split is None:
+        raise InputError(f"{dataset} has no training split, so there is nothing to learn from")
+    run = find_run(Path(store), model, dataset, split)
+    asked = asked_model(run)
+    refuse_other(run, "weights", read_record(run).identity.weights, weights_digest(asked))
+    probe = train(run)
+    return Predictor(open_engine(asked, engine), asked, probe, half_width(probe, level), level)
+
+
+def half_width(probe: TrainedProbe, level: float) -> float:
+    """Return how far mu_hat of a question like the training questions lies from its prediction at most, so often."""
+    questions, _ = training_data(probe.run)
+    return conformal_half_width(probe.out_of_fold, questions["correct"] / questions["total"], level=level)
