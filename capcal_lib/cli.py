@@ -18,7 +18,7 @@ from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
-from capcal_lib.errors import InputError, unknown
+from capcal_lib.errors import InputError, sanitize, unknown
 from capcal_lib.manifests import LOCAL_RUNS, OWN_MANIFESTS, dataset_names, model_names
 
 if TYPE_CHECKING:
@@ -248,7 +248,8 @@ def judge(
         judged = judge_run(folder, judge, engine=judge_engine, progress=progress)
     out.print(f"{judged.new} distinct answers judged, {judged.present} were there")
     if judged.failed:
-        out.print(f"{judged.failed} got no reply; the same command asks again")
+        err.print(f"capcal: {judged.failed} answers got no reply; the same command asks again")
+        raise typer.Exit(1)
     for what, found in judge_agreement(folder, judge, rng=np.random.default_rng(0)).items():
         table = Table(f"{what}: by the rules", *(f"judge: {name}" for name in found.table.columns))
         for name, row in found.table[found.table.any(axis=1)].iterrows():
@@ -581,6 +582,9 @@ def main() -> None:
         app()
     except InputError as error:
         err.print(f"capcal: {_with_options(str(error), sys.argv)}", markup=False, highlight=False, soft_wrap=True)
+        sys.exit(2)
+    except OSError as error:  # a disk that is full, a place that may not be written
+        err.print(f"capcal: {sanitize(error)}", markup=False, highlight=False, soft_wrap=True)
         sys.exit(2)
     except KeyboardInterrupt:
         _stopped()

@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 from capcal_lib import cli
 from capcal_lib.manifests import RECORDED_RUNS, ROOT, dataset_names, model_names
 from capcal_lib.results import load_results, score
+from capcal_lib.sampling.engines import Failure
 from capcal_lib.sampling.engines.simulated import SimulatedEngine
 from capcal_lib.sampling.store import list_runs, read_samples
 
@@ -154,6 +155,41 @@ def test_a_judge_is_compared_with_the_rules(
     assert "answers, " in err
     status, _, err = run(monkeypatch, capsys, "judge", *where, "--judge", "gpt-9")
     assert (status, "unknown model 'gpt-9'" in err) == (2, True)
+
+
+def test_a_judge_that_is_refused_says_so(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Refused(SimulatedEngine):
+        def sample(self, requests, sampling, seed):  # type: ignore[no-untyped-def]  # noqa: ARG002
+            yield from (Failure(request.question.id, request.sample_indices, "status 400: no") for request in requests)
+
+    where = ("--model", "simulated", "--dataset", "mini-capitals", "--store", tmp_path)
+    run(monkeypatch, capsys, "sample", *where, "--k", 10, "--limit", 5)
+    run(monkeypatch, capsys, "grade", *where)
+    run(monkeypatch, capsys, "judge", *where, "--judge", "simulated")
+    monkeypatch.setattr("capcal_lib.grading.judgements.open_engine", lambda model, name=None: Refused(model))  # noqa: ARG005
+    run(monkeypatch, capsys, "sample", *where, "--k", 10, "--limit", 8)
+    run(monkeypatch, capsys, "grade", *where)
+    status, _, err = run(monkeypatch, capsys, "judge", *where, "--judge", "simulated")
+    assert status == 1
+    assert "answers got no reply; the same command asks again" in err
+    assert re.fullmatch(r"(\d+) of \1 questions were not answered: \1 times: status 400: no", caplog.messages[-1])
+
+
+def test_what_the_system_refuses_is_one_line_and_status_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    status, _, err = run(
+        monkeypatch, capsys, "notebooks", "--model", "simulated", "--out", tmp_path / "file", "--store", tmp_path
+    )
+    assert status == 2
+    assert err.startswith("capcal: [Errno ")
+    assert err.count("\n") == 1
 
 
 def test_ctrl_c_keeps_what_was_drawn_and_says_how_to_go_on(tmp_path: Path) -> None:

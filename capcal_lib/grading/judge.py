@@ -19,7 +19,7 @@ from capcal_lib.grading.latex import LONGEST
 from capcal_lib.manifests import Kind, Model
 from capcal_lib.questions import Answer, Question
 from capcal_lib.questions.prompts import Messages, prompt_digest
-from capcal_lib.sampling.engines import Engine, Failure, Request
+from capcal_lib.sampling.engines import Engine, Failure, Request, warn_unanswered
 
 MOST_NAMES = 20  # of a right answer; some questions of TriviaQA have hundreds
 GRADES: dict[str, Outcome] = {"CORRECT": "correct", "INCORRECT": "incorrect", "NOT ATTEMPTED": "no_answer"}
@@ -126,16 +126,22 @@ def read_grade(words: str) -> Outcome:
 def judge(engine: Engine, model: Model, cases: Sequence[tuple[Question, str]]) -> Iterator[tuple[int, Judgement]]:
     """Judge extracted answers, each case by itself; the engine and the manifest are the judge's.
 
-    Yields the place of a case and its judgement, in the order in which they finish; none where the engine failed.
+    Yields the place of a case and its judgement, in the order in which they finish; none where the engine failed, which
+    is logged with its reason.
     """
     sampling = model.sampling.model_copy(update={"temperature": 0.0, "top_p": 1.0, "top_k": None})
     requests = [
         Request(question, judge_messages(question, extracted), (place,))
         for place, (question, extracted) in enumerate(cases)
     ]
+    failed = []
     for group in engine.sample(requests, sampling, 0):
-        for reply in [] if isinstance(group, Failure) else group:
+        if isinstance(group, Failure):
+            failed.append(group.reason)
+            continue
+        for reply in group:
             yield reply.sample_index, Judgement(read_grade(reply.response), _readable(reply.response))
+    warn_unanswered(failed, len(requests))
 
 
 def _readable(text: str) -> str:

@@ -23,7 +23,7 @@ from capcal_lib.questions import Question, at_hand, load_questions, questions_di
 from capcal_lib.questions.prompts import answer_messages, prompt_digest
 from capcal_lib.results.exact import FILE as EXACT
 from capcal_lib.results.exact import read_exact
-from capcal_lib.sampling.files import SUMS, files_of, read_bytes, read_sums, read_table, record_digests
+from capcal_lib.sampling.files import NO_FILE, SUMS, files_of, read_bytes, read_sums, read_table, record_digests
 from capcal_lib.sampling.sessions import FILE as SESSIONS
 from capcal_lib.sampling.sessions import read_sessions
 from capcal_lib.sampling.stopping import Rule, outcomes, stops
@@ -161,10 +161,11 @@ def _on_record(folder: Path, record: bool) -> Iterator[str]:
     if record:
         record_digests(folder)
     sums, there = read_sums(folder), {path.name for path in files_of(folder)}
+    expected = {name for name, known in sums.items() if NO_FILE not in known}  # a removal may have been stopped
     if not sums:
         yield f"no digests on record, which is no {SUMS}; take them down with: capcal verify --record"
         return
-    for words, names in (("without a digest on record", there - sums.keys()), ("gone", sums.keys() - there)):
+    for words, names in (("without a digest on record", there - sums.keys()), ("gone", expected - there)):
         if names:
             yield f"{words}: {_some(sorted(names))}"
 

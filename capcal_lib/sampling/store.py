@@ -452,8 +452,7 @@ def _hold(lock: IO[str], folder: Path, how: int = fcntl.LOCK_EX) -> None:
         raise InputError(f"{folder} is being written by {holder}; wait for it, or use another --store") from None
     if how == fcntl.LOCK_EX:
         lock.truncate(0)
-        lock.write(f"pid {os.getpid()} on {socket.gethostname()}")
-        lock.flush()
+        os.write(lock.fileno(), f"pid {os.getpid()} on {socket.gethostname()}".encode())  # nothing is left to close
 
 
 @contextmanager

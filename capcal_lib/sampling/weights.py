@@ -86,9 +86,13 @@ def damaged_weights(model: Model, *, thorough: bool = True) -> list[str]:
     folder = weights_folder(model)
     if folder is None:
         return []
-    provenance = json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))
+    try:
+        provenance = json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))
+        known = [(name, size, time, digest) for name, (size, time, digest) in provenance.get("files", {}).items()]
+    except (OSError, ValueError, AttributeError, TypeError):
+        return [f"the weights of {model.name!r} were damaged: {folder / PROVENANCE}"]
     damaged, changed = [], "files" not in provenance  # as in folders of earlier versions
-    for name, (size, written, digest) in provenance.get("files", {}).items():
+    for name, size, written, digest in known:
         path = folder / name
         state = (path.stat().st_size, path.stat().st_mtime_ns) if path.exists() else None
         changed |= state != (size, written)

@@ -194,6 +194,11 @@ def test_no_flip_goes_unseen_and_none_is_a_traceback(run: Path) -> None:
     assert verify_run(run).problems == ()
 
 
+def test_a_removal_that_was_stopped_is_no_loss(run: Path) -> None:
+    (run / SUMS).write_text(f"{'0' * 64}  part\n{'1' * 64}  part\n{(run / SUMS).read_text()}")
+    assert verify_run(run).problems == ()
+
+
 def test_digests_are_taken_down_once_and_never_replaced(run: Path) -> None:
     (run / SUMS).unlink()
     assert verify_run(run, record=True).problems == ()

@@ -332,6 +332,17 @@ def test_no_secret_is_shown(fault: Fault, userinfo: str) -> None:
     assert all("bad B" in text and "[redacted]" in text for text in shown)
 
 
+def test_a_key_that_comes_back_in_an_answer_is_not_kept() -> None:
+    key = "sk-0123456789abcdef/="
+    said = {"message": {"content": f"It is {key}", "reasoning": f"Bearer {key}"}}
+    with ChatServer(choice=lambda index: said) as server:  # noqa: ARG005
+        [group], _ = draw(open_at(server, api_key=key), requests(1, 1))
+    assert (group.response, group.reasoning) == ("It is [redacted]", "Bearer [redacted]")
+    with ChatServer(choice=lambda index: {"message": {"content": "It is EMPTY"}}) as server:  # noqa: ARG005
+        [group], _ = draw(open_at(server, api_key="EMPTY"), requests(1, 1))
+    assert group.response == "It is EMPTY"  # what vLLM's users set is a word
+
+
 @pytest.mark.parametrize("key", ["sk-a b", "sk-a\rb", "sk-\x00", "sk-é"])
 def test_a_key_that_no_header_can_carry_is_refused_unseen(key: str) -> None:
     with pytest.raises(InputError, match=r"^OPENAI_API_KEY holds a space or a character that no key can have") as error:

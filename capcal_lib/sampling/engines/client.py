@@ -27,6 +27,7 @@ LONGEST_RETRY_AFTER = 300.0  # which it may up to here
 BODY_BYTES = 32 << 20  # of one answer
 BYTES_IN_FLIGHT = 128 << 20  # of all answers that are being received
 REFUSAL_BYTES = 64 << 10  # of a refusal; the rest of it is not read
+KEY_LENGTH = 16
 AWAY = (429, 502, 503, 504)  # too busy, or restarting behind a gateway
 
 T = TypeVar("T")
@@ -84,6 +85,13 @@ class Server:
             secrets |= {basic, url.userinfo.decode(), url.password or url.username, quote(url.password, safe="")}
         plain = str(url.copy_with(username=None, password=None)).rstrip("/")
         return cls(plain, headers, tuple(sorted(secrets - {""}, key=len, reverse=True)))
+
+    def clean(self, answer: bytes) -> bytes:
+        """Take a key out of an answer, which is kept; what is shorter than a key may be a word of the answer."""
+        for secret in self.secrets:
+            if len(secret) >= KEY_LENGTH:
+                answer = answer.replace(secret.encode(), b"[redacted]")
+        return answer
 
     def show(self, foreign: object) -> str:
         """Make text from the server fit for a message: one bounded line, without what is secret."""
@@ -188,7 +196,7 @@ class Client:
                 if status not in AWAY:
                     self._heard = monotonic()
                 if status == 200:
-                    return read(data)
+                    return read(self.server.clean(data))
         except TimeoutError:
             raise Bad(f"no answer within {seconds:g} s") from None
         except ValueError as error:
