@@ -7,6 +7,7 @@ one ``NAME.yaml`` each): the one that ``CAPCAL_MANIFESTS`` names, or ``capcal.d`
 import json
 import os
 import re
+from collections import Counter
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
@@ -282,7 +283,7 @@ def read_yaml(path: Path) -> Any:
                 what = "an alias" if depth <= YAML_DEPTH else f"more than {YAML_DEPTH} levels"
                 raise InputError(f"{path}: not a valid YAML manifest: {what}; write it out plainly")
         return yaml.load(text, _Loader)
-    except (yaml.YAMLError, UnicodeDecodeError, OSError, ValueError) as error:
+    except (yaml.YAMLError, OSError, TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{path}: not a valid YAML manifest: {' '.join(str(error).split())[:300]}") from None
@@ -292,10 +293,10 @@ class _Loader(yaml.SafeLoader):
     """Refuse a key that stands twice in one mapping."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        twice = [key for number, key in enumerate(keys) if key in keys[:number]]
-        if twice:
-            raise yaml.constructor.ConstructorError(None, None, f"the key {twice[0]!r} stands twice", node.start_mark)
+        said = Counter(self.construct_object(key, deep=True) for key, _ in node.value)
+        key, times = said.most_common(1)[0] if said else (None, 0)
+        if times > 1:
+            raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} stands twice", node.start_mark)
         return super().construct_mapping(node, deep)
 
 

@@ -168,7 +168,7 @@ def test_malformed_model(copies: Path, old: str, new: str, message: str) -> None
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize("content", ["", "- a list\n", "just text\n", "\x00"])
+@pytest.mark.parametrize("content", ["? [1]\n: 2\n", "", "- a list\n", "just text\n", "\x00"])
 def test_a_file_that_is_no_mapping(copies: Path, content: str) -> None:
     (copies / "models" / "empty.yaml").write_text(content)
     with pytest.raises(InputError, match=r"empty\.yaml"):

@@ -118,7 +118,7 @@ def test_text_of_models_stays_in_its_cell(tmp_path: Path) -> None:
         write_disputed(table, tmp_path / name)
     assert json.loads((tmp_path / "bad.jsonl").read_text())["response"] == BAD
     assert pd.read_csv(tmp_path / "bad.csv")["response"].tolist() == [BAD]
-    with pytest.raises(InputError, match="cannot write .*: it is no regular file"):
+    with pytest.raises(InputError, match=r"cannot write .*: it is no regular file"):
         write_disputed(table, tmp_path)
 
 
