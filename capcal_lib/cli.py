@@ -9,6 +9,8 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, cast, get_args
 
@@ -19,7 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 from capcal_lib.errors import InputError, sanitize, unknown
-from capcal_lib.manifests import LOCAL_RUNS, OWN_MANIFESTS, dataset_names, model_names
+from capcal_lib.manifests import CHOICE, LOCAL_RUNS, OWN_MANIFESTS, dataset_names, model_names
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -27,7 +29,15 @@ if TYPE_CHECKING:
 SECONDS_BETWEEN_LINES = 10.0
 STOPPED = 130  # the exit status of a command that Ctrl-C ended
 COLUMNS_IN_A_FILE = 160
-KEPT = ("--model", "--dataset", "--split", "--store")  # options that a hint takes over
+SETTINGS = {"temperature": float, "top_p": float, "max_tokens": int, "prompt_style": str}  # that make another run
+HELP = {
+    "run": "This key, or the beginning of it.",
+    "max_tokens": "New tokens of an answer.",
+    "prompt_style": "A file of prompts/; short@3 has 3 of its examples.",
+}
+KEPT = [
+    f"--{name.replace('_', '-')}" for name in ("model", "dataset", "split", "store", "run", "seed", *SETTINGS)
+]  # by hints
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -44,6 +54,36 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 def command(example: str, name: str | None = None) -> Callable[[_Command], _Command]:
     """Register a command with an example, which its help ends with."""
     return app.command(name, epilog=f"Example: capcal {example}")
+
+
+def setting_options(function: Callable[..., None], panel: str = "Another run", **others: type) -> Callable[..., None]:
+    """Give a command an option for each setting of a run, and others; it gets those that are typed as ``settings``."""
+    options = others | SETTINGS
+
+    @wraps(function)
+    def command(**given: Any) -> None:
+        typed = {name: value for name in options if (value := given.pop(name)) is not None}
+        function(**given, settings=typed)
+
+    shown = [each for name, each in signature(function).parameters.items() if name != "settings"]
+    for name, kind in options.items():
+        option = typer.Option(f"--{name.replace('_', '-')}", help=HELP.get(name), rich_help_panel=panel)
+        shown.append(Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, option]))
+    command.__signature__ = Signature(shown)  # type: ignore[attr-defined]
+    return command
+
+
+def of_a_run(function: Callable[..., None]) -> Callable[..., None]:
+    """Let options choose among several runs, for all that the command does."""
+
+    @wraps(function)
+    def choose(settings: dict[str, Any], **given: Any) -> None:
+        if settings:
+            said = [value if name == "run" else f"{name}={value}" for name, value in settings.items()]
+            os.environ[CHOICE] = ",".join(said)
+        function(**given)
+
+    return setting_options(choose, "Of several runs, the one with", run=str, seed=int)
 
 
 def _option(*names: str, text: str, **settings: Any) -> Any:
@@ -95,6 +135,7 @@ def options(
 
 
 @command("sample --model smollm2-135m --dataset mini-capitals --k 110")
+@setting_options
 def sample(
     model: ModelName,
     dataset: DatasetName,
@@ -108,20 +149,21 @@ def sample(
     engine: Engine = None,
     store: Store = LOCAL_RUNS,
     seed: Seed = 0,
+    settings: dict[str, Any] = {},  # noqa: B006
 ) -> None:
     """Draw the samples that the store lacks. Stop it at any time; the same command goes on."""
     from capcal_lib.grading.adaptive_sampling import sample_until
     from capcal_lib.sampling.draw import sample as draw
 
     with _progress(f"{model} on {dataset}") as progress:
-        settings: dict[str, Any] = {"store": store, "split": split, "limit": limit, "engine": engine, "seed": seed}
-        settings |= {"progress": progress, "say": _say}
+        asked: dict[str, Any] = {"store": store, "split": split, "limit": limit, "engine": engine, "seed": seed}
+        asked |= {"settings": settings, "progress": progress, "say": _say}
         if precision is None:
-            drawn = draw(model, dataset, k=k, **settings)
+            drawn = draw(model, dataset, k=k, **asked)
             done = f"{drawn.new} samples drawn, {drawn.present} were there"
             folder, failed = drawn.folder, drawn.failed
         else:
-            stopped = sample_until(model, dataset, k=k, precision=precision, **settings)
+            stopped = sample_until(model, dataset, k=k, precision=precision, **asked)
             most = stopped.questions * k
             done = (
                 f"{stopped.new} samples drawn; {stopped.early} of {stopped.questions} questions stopped before {k}, "
@@ -162,7 +204,7 @@ def reproduce(
     asked: dict[str, Any] = {"store": store, "datasets": dataset, "recipe": recipe, "limit": limit, "engine": engine}
     if rate is not None and not rate > 0:
         raise InputError(f"--rate is a number of tokens a second above 0; got {rate}")
-    steps = make_plan(model, **asked)
+    steps = make_plan(model, **asked, seed=seed)
     if plan:
         if rate is None:
             steps = time_requests(model, steps, engine=engine, seed=seed)
@@ -197,6 +239,7 @@ def _print_table(table: "DataFrame") -> None:
 
 
 @command("grade --model smollm2-135m --dataset mini-capitals")
+@of_a_run
 def grade(
     model: ModelName,
     dataset: DatasetName,
@@ -227,6 +270,7 @@ def grade(
 
 
 @command("judge --model smollm2-135m --dataset triviaqa --judge gpt-oss-20b")
+@of_a_run
 def judge(
     model: ModelName,
     dataset: DatasetName,
@@ -277,6 +321,7 @@ def grade_file(
 
 
 @command("confidence --model smollm2-135m --dataset mini-capitals --method p-true")
+@of_a_run
 def confidence(
     model: ModelName,
     dataset: DatasetName,
@@ -288,7 +333,6 @@ def confidence(
     split: SplitName = None,
     engine: Engine = None,
     store: Store = LOCAL_RUNS,
-    seed: Seed = 0,
 ) -> None:
     """Estimate a confidence for each question of a run, and keep it; consistency uses held-out samples.
 
@@ -310,7 +354,7 @@ def confidence(
         if not len(found):
             raise InputError("no question has the 10 held-out samples that vote; draw them with: capcal sample --k 110")
     else:
-        found = estimate(run, str(method), engine=engine, seed=seed)
+        found = estimate(run, str(method), engine=engine)
     counted = ", ".join(f"{number} {status}" for status, number in found.status_counts().items())
     out.print(f"{method or name}: {counted}; {found.tokens.sum()} tokens")
     if method in METHODS and not found.tokens.all():
@@ -319,6 +363,7 @@ def confidence(
 
 
 @command("features --model smollm2-135m --dataset mini-capitals")
+@of_a_run
 def features(
     model: ModelName,
     dataset: DatasetName,
@@ -338,6 +383,7 @@ def features(
 
 
 @command("coordinates --model smollm2-135m --dataset mini-capitals")
+@of_a_run
 def coordinates(model: ModelName, dataset: DatasetName, engine: Engine = None, store: Store = LOCAL_RUNS) -> None:
     """Keep where the questions of a data set's two splits lie in all layers: what the kernel probe reads."""
     from capcal_lib.manifests import load_dataset
@@ -351,6 +397,7 @@ def coordinates(model: ModelName, dataset: DatasetName, engine: Engine = None, s
 
 
 @command("exact --model smollm2-135m --dataset mini-exam")
+@of_a_run
 def exact(
     model: ModelName,
     dataset: DatasetName,
@@ -368,6 +415,7 @@ def exact(
 
 
 @command("score mine.csv --html report.html")
+@of_a_run
 def score(
     file: Annotated[
         Path | None, typer.Argument(metavar="FILE", help="question_id, confidence, correct, total; - reads CSV.")
@@ -414,6 +462,7 @@ def score(
 
 
 @command('plan --model smollm2-135m --dataset triviaqa --method "P(True)" --half-width 0.02')
+@of_a_run
 def plan(
     model: ModelName,
     dataset: DatasetName,
@@ -536,6 +585,7 @@ def _list(found: Iterable[Any], heads: tuple[str, ...], row: Callable[[Any], tup
 
 
 @command("notebooks --model smollm2-135m --out pages")
+@of_a_run
 def notebooks(
     model: Models = None,
     store: ShownStore = None,
@@ -550,6 +600,7 @@ def notebooks(
 
 
 @command("book --model smollm2-135m --store runs/local --out my-book")
+@of_a_run
 def book(
     model: Models = None,
     store: ShownStore = None,
@@ -618,7 +669,7 @@ def _with_options(message: str, typed: list[str]) -> str:
     """
     known = typer.main.get_command(app)
     words = [part for word in typed for part in (word.split("=", 1) if word.startswith("--") else [word])]
-    given = {name: words[place + 1] for place, name in enumerate(words[:-1]) if name in (*KEPT, "--manifests")}
+    given = {name: words[place + 1] for place, name in enumerate(words[:-1]) if name in [*KEPT, "--manifests"]}
 
     def complete(found: re.Match[str]) -> str:
         name, rest = found[1], found[2]

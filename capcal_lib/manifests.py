@@ -27,11 +27,12 @@ LOCAL_RUNS = (ROOT if IN_CHECKOUT else Path()) / "runs" / "local"
 BUILD = ROOT / "build"
 
 OWN_MANIFESTS = "CAPCAL_MANIFESTS"  # the environment variable that names the user's folder
+CHOICE = "CAPCAL_RUN"  # the environment variable that chooses among several runs
 YAML_BYTES, YAML_DEPTH = 1 << 18, 16
 
 Name = Annotated[str, Field(pattern=r"^[\w-][\w.-]*$", max_length=100)]  # becomes a part of a path
 Kind = Literal["math", "number", "choice", "short"]
-PromptStyle = Name  # of a file in prompts/
+PromptStyle = Annotated[str, Field(pattern=r"^[\w-][\w.-]*(@\d+)?$", max_length=100)]  # a file in prompts/; see Prompts
 DType = Literal["float32", "bfloat16"]
 EngineName = Literal["transformers", "vllm", "openai", "simulated"]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -124,8 +125,20 @@ class Model(Manifest):
         asking = self.by_dataset.get(dataset)
         if asking is None:
             return self
-        sampling = self.sampling.model_copy(update={"max_tokens": asking.max_tokens})
-        return self.model_copy(update={"prompt_style": asking.prompt_style, "sampling": sampling})
+        return self.with_settings(**asking.model_dump())
+
+    def with_settings(self, **settings: Any) -> "Model":
+        """Return the model asked with another ``prompt_style``, or other settings of ``sampling``.
+
+        >>> load_model("qwen3-8b").with_settings(temperature=0.2).sampling.temperature
+        0.2
+        """
+        style = settings.pop("prompt_style", self.prompt_style)
+        try:
+            sampling = Sampling.model_validate(self.sampling.model_dump() | settings)
+        except ValidationError as error:
+            raise InputError("; ".join(f"{each['loc'][0]}: {each['msg']}" for each in error.errors())) from None
+        return self.model_copy(update={"prompt_style": load_prompts(style) and style, "sampling": sampling})
 
 
 class Selection(Manifest):
@@ -212,7 +225,10 @@ class Dataset(Manifest):
 
 
 class Prompts(Manifest):
-    """The words of one prompt style; ``{question}`` stands for the question."""
+    """The words of one prompt style; ``{question}`` stands for the question.
+
+    The style ``NAME@3`` is the style ``NAME`` with the first three of its examples for each kind of answer.
+    """
 
     name: Name
     instructions: dict[Kind, Text] = {}  # put under a question, by its kind of answer
@@ -378,8 +394,19 @@ def load_dataset(name: str) -> Dataset:
 
 
 def load_prompts(style: str) -> Prompts:
-    """Load the words of a prompt style, like ``load_model``."""
-    return _load(Prompts, style)
+    """Load the words of a prompt style, like ``load_model``.
+
+    >>> len(load_prompts("short@3").examples["short"])
+    3
+    """
+    name, at, number = style.partition("@")
+    prompts = _load(Prompts, name)
+    if not at:
+        return prompts
+    most = max(map(len, prompts.examples.values()), default=0)
+    if not number.isdecimal() or int(number) > most:
+        raise InputError(f"unknown prompt style {style!r}: {name} has {most} examples")
+    return prompts.model_copy(update={"examples": {kind: all[: int(number)] for kind, all in prompts.examples.items()}})
 
 
 def prompt_styles() -> list[str]:

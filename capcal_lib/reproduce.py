@@ -28,7 +28,7 @@ from capcal_lib.results import load_results, score
 from capcal_lib.results.results import ORACLE_CC, ORACLE_RC, UNIFORM
 from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.engines import check_engine, engines_stay_open, open_engine
-from capcal_lib.sampling.store import KEY, find_run, read_samples
+from capcal_lib.sampling.store import KEY, find_run, list_fitting, read_samples
 
 Progress = Callable[[int, int], None]
 STEPS = ("samples", "verbalized", "p-true", "hidden states")  # that need the model; verdicts do not
@@ -74,6 +74,7 @@ def make_plan(
     recipe: str = "lean",
     limit: int | None = None,
     engine: str | None = None,
+    seed: int = 0,
 ) -> pd.DataFrame:
     """Plan what reproducing a model takes that the store does not have yet; nothing is drawn.
 
@@ -105,7 +106,7 @@ def make_plan(
     for dataset, split, k in _splits(paper_datasets() if datasets is None else datasets, sizes):
         rows_there = load_dataset(dataset).splits[split].rows or len(load_questions(dataset, split))
         questions = min(limit or rows_there, rows_there)
-        run = _run(store, model, dataset, split)
+        run = _run(store, model, dataset, split, seed)
         drawn = _drawn(run, k)
         length, basis = _answer_tokens(model, dataset, run)
         for step in _steps(dataset, split):
@@ -175,7 +176,7 @@ def reproduce(
         As :func:`make_plan` does, and where a step fails; what was done is kept.
     """
     names = list(paper_datasets() if datasets is None else datasets)
-    plan = make_plan(model, store=store, datasets=names, recipe=recipe, limit=limit, engine=engine)
+    plan = make_plan(model, store=store, datasets=names, recipe=recipe, limit=limit, engine=engine, seed=seed)
     sizes, total, done = sizes_of(recipe), int(plan["requests"].sum()), 0
     with engines_stay_open():
         for row in plan.to_dict("records"):
@@ -184,7 +185,8 @@ def reproduce(
             done += row["requests"]
             if progress:
                 progress(done, total)
-    return beside_printed(store, model, datasets=names, k_eval=sizes.k_eval, k_c=sizes.k_c, verdicts=verdicts)
+    asked: dict[str, Any] = {"datasets": names, "k_eval": sizes.k_eval, "k_c": sizes.k_c, "run": f"seed={seed}"}
+    return beside_printed(store, model, **asked, verdicts=verdicts)
 
 
 def beside_printed(
@@ -195,6 +197,7 @@ def beside_printed(
     k_eval: int = 100,
     k_c: int = 10,
     verdicts: str = "rules",
+    run: str | None = None,
 ) -> pd.DataFrame:
     """Set measured scores beside the paper's printed ones.
 
@@ -205,8 +208,9 @@ def beside_printed(
         ``printed``, less the noise of 100 samples that the plug-in score holds; their ``difference``; and whether the
         printed one lies ``within`` the interval. NaN and missing where the paper prints nothing.
     """
-    results = load_results(store, model, datasets=datasets, k_eval=k_eval, k_c=k_c, verdicts=verdicts)
-    results = results.join(predict(store, model, datasets=list(results.index.unique("dataset")), verdicts=verdicts))
+    asked: dict[str, Any] = {"verdicts": verdicts, "run": run}
+    results = load_results(store, model, datasets=datasets, k_eval=k_eval, k_c=k_c, **asked)
+    results = results.join(predict(store, model, datasets=list(results.index.unique("dataset")), **asked))
     table = score(results)[["brier", "low", "high"]].rename(columns={"brier": "measured"})
     main = load_reported("main").query("model == @model")
     known = dict(zip(zip(main["dataset"], main["method"], strict=True), main["value"], strict=True))
@@ -249,10 +253,10 @@ def _do(
     """Carry out a step of a plan, as far as it is not done, and return its run."""
     dataset, split = row["dataset"], row["split"]
     if row["step"] != "samples":
-        run = find_run(store, model, dataset, split)
+        run = find_run(store, model, dataset, split, f"seed={seed}")
         if row["step"] == "hidden states":
             extract(run, engine=engine)
-        elif not estimate(run, row["step"], engine=engine, seed=seed).tokens.all():
+        elif not estimate(run, row["step"], engine=engine).tokens.all():
             raise InputError(f"{row['step']} confidences of {model} on {dataset} failed; the same command asks again")
         return run
     drawn = sample(model, dataset, split=split, k=k, store=store, limit=limit, engine=engine, seed=seed)
@@ -266,10 +270,10 @@ def _do(
     return drawn.folder
 
 
-def _run(store: Path, model: str, dataset: str, split: str) -> Path | None:
+def _run(store: Path, model: str, dataset: str, split: str, seed: int) -> Path | None:
     """Return the run of a pair, if there is one yet."""
-    there = any(store.joinpath(model, f"{dataset}-{split}").glob("*/run.json"))
-    return find_run(store, model, dataset, split) if there else None
+    asked = store, model, dataset, split, f"seed={seed}"
+    return find_run(*asked) if list_fitting(*asked) else None
 
 
 def _drawn(run: Path | None, k: int) -> int:

@@ -18,10 +18,10 @@ from typer.testing import CliRunner
 
 from capcal_lib import cli
 from capcal_lib.manifests import RECORDED_RUNS, ROOT, dataset_names, model_names
-from capcal_lib.results import load_results, score
+from capcal_lib.results import describe_runs, load_results, score
 from capcal_lib.sampling.engines import Failure
 from capcal_lib.sampling.engines.simulated import SimulatedEngine
-from capcal_lib.sampling.store import list_runs, read_samples
+from capcal_lib.sampling.store import list_runs, read_record, read_samples
 
 
 def capcal(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -69,6 +69,38 @@ def test_a_run_from_sample_to_confidence(
     status, out, _ = run(monkeypatch, capsys, "status", "--store", tmp_path)
     assert "mini-capitals" in out
     assert len(read_samples(list_runs(tmp_path)[0])) == 2 * 110 + 3 * 4
+
+
+def test_several_runs_stand_side_by_side_and_a_setting_chooses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CAPCAL_RUN", "")  # what a command sets is undone
+    where = ("--model", "simulated", "--dataset", "mini-exam", "--store", tmp_path)
+    for number, setting in enumerate(([], ["--seed", 1], ["--temperature", 0.5])):
+        run(monkeypatch, capsys, "sample", *where, "--k", 2, "--limit", 3 + number, *setting)
+    folders = {read_record(folder).identity.key: folder for folder in list_runs(tmp_path)}
+    assert len(folders) == 3
+    for number, setting in enumerate(([], ["--seed", 1], ["--temperature", "0.5"])):
+        monkeypatch.setenv("CAPCAL_RUN", "")
+        assert run(monkeypatch, capsys, "grade", *where, *setting)[1].startswith(f"{2 * (3 + number)} samples graded")
+        monkeypatch.setenv("CAPCAL_RUN", "")
+        assert (
+            f"p-true: {3 + number} ok"
+            in run(monkeypatch, capsys, "confidence", *where, "--method", "p-true", *setting)[1]
+        )
+        monkeypatch.setenv("CAPCAL_RUN", "")
+        said = ",".join(f"{name[2:]}={value}" for name, value in zip(setting[::2], setting[1::2], strict=True)) or None
+        assert len(load_results(tmp_path, "simulated", run=said)) == 3 + number
+        assert describe_runs(tmp_path, "simulated", run=said).loc["mini-exam", "questions"] == 3 + number
+    for key, folder in folders.items():
+        monkeypatch.setenv("CAPCAL_RUN", "")
+        assert run(monkeypatch, capsys, "features", *where, "--run", key[:6])[0] == 0
+        assert (folder / "features.parquet").exists()
+    status, _, err = run(monkeypatch, capsys, "judge", *where, "--judge", "simulated", "--seed", 9)
+    assert status == 2
+    assert "with seed=9 in" in err
+    assert "capcal sample --model simulated" in err
+    assert err.rstrip().endswith("--seed 9"), "the hint keeps the setting"
 
 
 BAD = {

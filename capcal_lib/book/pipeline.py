@@ -23,6 +23,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.manifests import (
     BOOK,
     BUILD,
+    CHOICE,
     MANIFESTS,
     NOTEBOOKS,
     RECORDED_RUNS,
@@ -296,7 +297,9 @@ def _digest(paths: Iterable[Path]) -> str:
 def _page_key(page: Page, shared: str, store: Path | None) -> str:
     notebook = NOTEBOOKS / f"{page.notebook}.ipynb"
     own = _digest([notebook, *notebook_modules(notebook, ROOT / "capcal_lib")])
-    return hashlib.sha256("\n".join((shared, own, page.model, str(store))).encode()).hexdigest()
+    return hashlib.sha256(
+        "\n".join((shared, own, page.model, str(store), os.environ.get(CHOICE, ""))).encode()
+    ).hexdigest()
 
 
 def _key_file(executed: Path) -> Path:

@@ -17,7 +17,7 @@ from capcal_lib.questions import Question
 from capcal_lib.questions.prompts import template_digest
 from capcal_lib.sampling.engines import open_engine
 from capcal_lib.sampling.files import read_table, write_table
-from capcal_lib.sampling.store import KEY, read_record, read_samples
+from capcal_lib.sampling.store import KEY, name_run, read_record, read_samples
 
 METHODS = ("p-true", "verbalized")  # that ask the model
 CHUNK = 1_000  # questions that are asked before their answers are written
@@ -28,14 +28,14 @@ CONFIDENCES = pa.schema(
 )
 
 
-def estimate(folder: Path, method: str, *, engine: str | None = None, seed: int = 0) -> Confidence:
+def estimate(folder: Path, method: str, *, engine: str | None = None) -> Confidence:
     """Ask the model for its confidence in each sampled question of a run, once, and keep the answer.
 
-    A question that has an answer is not asked again, whatever the engine and the seed; one that was sampled
-    since is asked alone, and one that the engine failed to ask, which took no tokens, is asked again. What is answered
-    is kept 1,000 questions at a time; where none of so many is, no more are asked. Returns one row a question that was
-    asked, sorted by id. Unknown methods, corrupt files, and runs whose questions or way of asking have changed are
-    refused.
+    It is asked with the run's sampling settings and seed. A question that has an answer is not asked again,
+    whatever the engine; one that was sampled since is asked alone, and one that the engine failed to ask, which took no
+    tokens, is asked again. What is answered is kept 1,000 questions at a time; where none of so many is, no more are
+    asked. Returns one row a question that was asked, sorted by id. Unknown methods, corrupt files, and runs whose
+    questions or way of asking have changed are refused.
     """
     if method not in METHODS:
         raise unknown("method", method, METHODS)
@@ -45,7 +45,7 @@ def estimate(folder: Path, method: str, *, engine: str | None = None, seed: int 
     known = set(kept["question_id"].to_pylist())
     lacking = [question for name, question in sampled_questions(folder).items() if name not in known]
     if lacking:
-        model = asked_model(folder)
+        model, seed = asked_model(folder), read_record(folder).identity.seed
         source = open_engine(model, engine)
         for start in range(0, len(lacking), CHUNK):
             part = lacking[start : start + CHUNK]
@@ -144,10 +144,10 @@ def sampled_questions(folder: Path) -> dict[str, Question]:
 
 
 def asked_model(folder: Path) -> Model:
-    """Return the model of a run, which must still be asked in the way that its samples were drawn."""
+    """Return the model of a run with its settings; the words of its prompts must be those that it was sampled with."""
     run = read_record(folder).identity
-    model = load_model(run.model).for_dataset(run.dataset)
-    refuse_other(folder, "prompt style", run.prompt_style, model.prompt_style)
+    settings = {"prompt_style": run.prompt_style, "sampling": run.sampling}
+    model = load_model(run.model).model_copy(update=settings)
     refuse_other(folder, "prompt template", run.prompt_template, template_digest(model.prompt_style))
     refuse_other(folder, "switches of the chat template", run.chat_template, model.chat_template)
     return model
@@ -174,5 +174,4 @@ def _read_confidences(path: Path) -> pa.Table:
 
 def how_to_make(folder: Path, command: str) -> str:
     """Say which command makes what a run lacks."""
-    run = read_record(folder).identity
-    return f"make them with: capcal {command} --model {run.model} --dataset {run.dataset} --split {run.split}"
+    return f"make them with: capcal {command} {name_run(folder)}"

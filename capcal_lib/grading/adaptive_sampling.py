@@ -1,7 +1,10 @@
 """Draw until each question's interval is narrow enough: sample, grade, look, and go on where it is not."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +37,7 @@ def sample_until(
     limit: int | None = None,
     engine: str | None = None,
     seed: int = 0,
+    settings: Mapping[str, Any] = MappingProxyType({}),
     progress: Progress | None = None,
     say: Say | None = None,
 ) -> Stopped:
@@ -57,7 +61,8 @@ def sample_until(
     True
     """
     rule = Rule(precision, k)
-    run = open_run(model, dataset, store=store, split=split, limit=limit, engine=engine, seed=seed, say=say)
+    asked: dict[str, Any] = {"split": split, "limit": limit, "engine": engine, "seed": seed, "settings": settings}
+    run = open_run(model, dataset, store=store, **asked, say=say)
     with run as drawing, drawing.session(Ask(questions=len(drawing.asked), k=k, precision=precision)):
         folder, new = drawing.writer.folder, 0
         left: set[str] = set()  # questions that lack a sample after all, left for another run

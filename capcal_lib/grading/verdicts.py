@@ -24,6 +24,7 @@ from capcal_lib.sampling.store import (
     Present,
     count_rows,
     keys,
+    name_run,
     read_record,
     row_digests,
     stream_samples,
@@ -120,11 +121,7 @@ def read_verdicts(folder: Path) -> pd.DataFrame:
         Where the run is not graded, with the command that grades it; for a corrupt file.
     """
     if not (folder / FILE).exists():
-        run = read_record(folder).identity
-        raise InputError(
-            f"{folder} is not graded; grade it with: "
-            f"capcal grade --model {run.model} --dataset {run.dataset} --split {run.split}"
-        )
+        raise InputError(f"{folder} is not graded; grade it with: capcal grade {name_run(folder)}")
     return _read(folder).to_pandas()
 
 

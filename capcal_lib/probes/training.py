@@ -29,7 +29,7 @@ from capcal_lib.probes.linear import LinearProbe
 from capcal_lib.probes.sgd import PaperProbe, paper_recipe_probe
 from capcal_lib.probes.stacked import BLOCKS, StackedProbe
 from capcal_lib.probes.tuned import tuned_probe
-from capcal_lib.sampling.store import differences, find_run, read_record
+from capcal_lib.sampling.store import differences, find_run, list_fitting, read_record
 
 Recipe = Literal["tuned", "paper", "kernel", "stacked"]
 _SAME = ("weights", "dtype", "prompt_template", "chat_template")  # in runs whose hidden states are of one kind
@@ -134,6 +134,7 @@ def predict(
     recipe: Recipe = "tuned",
     split: int = 0,
     verdicts: str = "rules",
+    run: str | None = None,
 ) -> pd.DataFrame:
     """Train a probe on each of a model's training runs, and predict its evaluation splits by each of them.
 
@@ -142,8 +143,9 @@ def predict(
     where their coordinates lie along other directions: those of a data set follow its own training split.
 
     Without ``datasets``, all whose evaluation split has hidden states are predicted. ``recipe`` is that of ``train``,
-    ``split`` which of the five of the paper's recipe, 0 to 4, and ``verdicts`` whose the probes learn. Hidden states of
-    the same style of prompt, but from other weights or another prompt, are refused.
+    ``split`` which of the five of the paper's recipe, 0 to 4, ``verdicts`` whose the probes learn, and ``run`` the
+    choice of ``find_run``. Hidden states of the same style of prompt, but from other weights or another prompt, are
+    refused.
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> predicted = predict(RECORDED_RUNS, "qwen2.5-coder-0.5b")
@@ -151,21 +153,21 @@ def predict(
     (['Probe (GSM8K)', 'Probe (TriviaQA)'], [60, 300, 200])
     """
     name, wanted = load_model(model).name, None if datasets is None else {load_dataset(each).name for each in datasets}
-    training = list(runs_for_probes(Path(store), name, lambda dataset: dataset.training_split))
+    training = list(runs_for_probes(Path(store), name, lambda dataset: dataset.training_split, chosen=run))
     tables = {}
-    for dataset, run in runs_for_probes(Path(store), name, lambda dataset: dataset.evaluation_split):
+    for dataset, folder in runs_for_probes(Path(store), name, lambda dataset: dataset.evaluation_split, chosen=run):
         if wanted is not None and dataset.name not in wanted:
             continue
-        ids, features = read_features(run)
+        ids, features = read_features(folder)
         table = pd.DataFrame(index=ids)
         for source, trained_on in training:
-            if not _same_style(trained_on, run):
+            if not _same_style(trained_on, folder):
                 continue
             if recipe in ("tuned", "paper"):
                 table[source.probe] = train(trained_on, recipe=recipe, verdicts=verdicts).predict(features, split=split)
-            elif _directions(trained_on) is not None and _directions(trained_on) == _directions(run):
+            elif _directions(trained_on) is not None and _directions(trained_on) == _directions(folder):
                 probe = train(trained_on, recipe=recipe, verdicts=verdicts)
-                table[source.probe] = probe.predict(stacked_blocks(run, ids))
+                table[source.probe] = probe.predict(stacked_blocks(folder, ids))
         tables[dataset.name] = table
     columns = [dataset.probe for dataset, _ in training]
     if not tables:
@@ -194,14 +196,23 @@ def _all_layers(blocks: Mapping[str, npt.NDArray[np.float32]]) -> npt.NDArray[np
 
 
 def runs_for_probes(
-    store: Path, model: str, split: Callable[[Dataset], str | None], style: PromptStyle | None = None
+    store: Path,
+    model: str,
+    split: Callable[[Dataset], str | None],
+    style: PromptStyle | None = None,
+    chosen: str | None = None,
 ) -> Iterator[tuple[Dataset, Path]]:
-    """Find a model's graded runs with hidden states on one split of every data set, asked in one style or in any."""
+    """Find a model's graded runs with hidden states on one split of every data set, asked in one style or in any.
+
+    ``chosen`` is the choice among several of ``find_run``.
+    """
     for dataset in map(load_dataset, dataset_names()):
         name = split(dataset)
         if name is None or not any(store.joinpath(model, f"{dataset.name}-{name}").glob(f"*/{FEATURES}")):
             continue
-        run = find_run(store, model, dataset.name, name)
+        if not list_fitting(store, model, dataset.name, name, chosen):
+            continue
+        run = find_run(store, model, dataset.name, name, chosen)
         graded = (run / FEATURES).exists() and (run / FILE).exists()
         if graded and style in (None, read_record(run).identity.prompt_style):
             yield dataset, run

@@ -94,7 +94,7 @@ def exact_accuracy(
             f"engine {engine.family} does not tell the probability of whole answers, so mu can only be estimated; "
             "draw samples with: capcal sample"
         )
-    if model.prompt_style != "short":
+    if model.prompt_style.partition("@")[0] != "short":
         raise InputError(
             f"{model.name!r} is asked to reason before it answers (prompt style {model.prompt_style}), and "
             "such responses are too many to enumerate; draw samples with: capcal sample"

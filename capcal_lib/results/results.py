@@ -23,7 +23,7 @@ from capcal_lib.grading.judgements import verdicts_by
 from capcal_lib.grading.verdicts import FILE
 from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.questions import subjects_of
-from capcal_lib.sampling.store import find_run, read_record
+from capcal_lib.sampling.store import find_run, list_fitting, read_record
 
 INDEX = ["dataset", "question_id"]
 COUNTS = ["correct", "total"]
@@ -39,6 +39,7 @@ def load_results(
     k_eval: int = 100,
     k_c: int = 10,
     verdicts: str = "rules",
+    run: str | None = None,
 ) -> pd.DataFrame:
     """Load the counts and confidences of a model's graded runs on evaluation splits.
 
@@ -52,6 +53,8 @@ def load_results(
         Samples that define mu_hat, and samples that vote.
     verdicts
         Whose count: ``rules``, or ``judge:MODEL`` for short and mathematical answers.
+    run
+        Which of several runs on a split, such as ``"seed=1"``: see ``sampling.store.find_run``.
 
     Returns
     -------
@@ -73,10 +76,10 @@ def load_results(
     ['correct', 'total', 'Verbalized confidence', 'P(True)', 'Response consistency']
     """
     tables = {}
-    for name, run in _runs(Path(store), model, datasets).items():
-        counts = count_verdicts(verdicts_by(run, verdicts), k=countable_samples(run, k_eval))
+    for name, folder in _runs(Path(store), model, datasets, run).items():
+        counts = count_verdicts(verdicts_by(folder, verdicts), k=countable_samples(folder, k_eval))
         table = pd.DataFrame({"correct": counts.correct, "total": counts.total}, index=counts.question_ids)
-        tables[name] = table.join(_confidences(run, k_eval, k_c))
+        tables[name] = table.join(_confidences(folder, k_eval, k_c))
     if not tables:
         return pd.DataFrame(columns=COUNTS, index=pd.MultiIndex.from_tuples([], names=INDEX), dtype=np.int64)
     results = pd.concat(tables, names=INDEX)
@@ -93,8 +96,9 @@ def describe_runs(
     datasets: Iterable[str] | None = None,
     k_eval: int = 100,
     verdicts: str = "rules",
+    run: str | None = None,
 ) -> pd.DataFrame:
-    """Say what is behind a model's results: a row a data set, in the order of ``load_results``.
+    """Say what is behind a model's results: a row a data set, in the order of ``load_results``; ``run`` as there.
 
     Returns
     -------
@@ -104,9 +108,9 @@ def describe_runs(
         scored``; mean completion ``tokens`` of a sample; ``evidence``, measured or simulated; and the ``run`` folder.
     """
     rows = []
-    for name, run in _runs(Path(store), model, datasets).items():
-        identity, manifest = read_record(run).identity, load_dataset(name)
-        counts = count_verdicts(verdicts_by(run, verdicts), k=countable_samples(run, k_eval))
+    for name, folder in _runs(Path(store), model, datasets, run).items():
+        identity, manifest = read_record(folder).identity, load_dataset(name)
+        counts = count_verdicts(verdicts_by(folder, verdicts), k=countable_samples(folder, k_eval))
         samples = int(counts.total.sum() + counts.not_scored.sum())
         rows.append(
             {
@@ -120,9 +124,9 @@ def describe_runs(
                 "samples": samples,
                 "no answer": counts.no_answer.sum() / max(1, samples),
                 "not scored": counts.not_scored.sum() / max(1, samples),
-                "tokens": mean_tokens(run),
+                "tokens": mean_tokens(folder),
                 "evidence": "simulated" if identity.engine == "simulated" else "measured",
-                "run": run,
+                "run": folder,
             }
         )
     columns = ["dataset", "title", "domain", "prompts", "questions", "fewest", "most", "samples"]
@@ -139,10 +143,10 @@ def costs(
     A probe reads the hidden states of a prompt that is read anyway, and costs none.
     """
     tables = {}
-    for name, run in _runs(Path(store), model, datasets).items():
-        found = {method_title(method): read_confidence(run, method).tokens.mean() for method in methods_of(run)}
-        if not _votes(run, k_eval, k_c).empty:
-            found[CONSISTENCY] = round(k_c * mean_tokens(run))
+    for name, folder in _runs(Path(store), model, datasets).items():
+        found = {method_title(method): read_confidence(folder, method).tokens.mean() for method in methods_of(folder)}
+        if not _votes(folder, k_eval, k_c).empty:
+            found[CONSISTENCY] = round(k_c * mean_tokens(folder))
         tables[name] = pd.Series(found, dtype=np.float64)
     return pd.DataFrame(tables).T.rename_axis("dataset")
 
@@ -161,15 +165,18 @@ def subjects(results: pd.DataFrame) -> "pd.Series[str]":
     return names
 
 
-def _runs(store: Path, model: str, datasets: Iterable[str] | None) -> dict[str, Path]:
-    """Find the graded runs on evaluation splits."""
+def _runs(store: Path, model: str, datasets: Iterable[str] | None, run: str | None = None) -> dict[str, Path]:
+    """Find the graded runs on evaluation splits; of each data set the one that is chosen."""
     name = load_model(model).name
+
+    def split(dataset: str) -> str:
+        return load_dataset(dataset).evaluation_split
+
     if datasets is None:
         found = [read_record(path.parent).identity for path in sorted(store.joinpath(name).glob(f"*/*/{FILE}"))]
-        datasets = dict.fromkeys(
-            run.dataset for run in found if run.split == load_dataset(run.dataset).evaluation_split
-        )
-    return {each: find_run(store, name, each, load_dataset(each).evaluation_split) for each in datasets}
+        sets = dict.fromkeys(one.dataset for one in found if one.split == split(one.dataset))
+        datasets = [each for each in sets if list_fitting(store, name, each, split(each), run)]
+    return {each: find_run(store, name, each, split(each), run) for each in datasets}
 
 
 def _confidences(run: Path, k_eval: int, k_c: int) -> pd.DataFrame:

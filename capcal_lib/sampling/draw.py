@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, load_dataset, load_model
@@ -54,6 +56,7 @@ def sample(
     limit: int | None = None,
     engine: str | None = None,
     seed: int = 0,
+    settings: Mapping[str, Any] = MappingProxyType({}),
     progress: Progress | None = None,
     say: Say | None = None,
 ) -> Drawn:
@@ -74,6 +77,8 @@ def sample(
         An engine other than the one in the model's manifest.
     seed
         Decides the rows where the engine can be seeded; another seed is another run.
+    settings
+        Others than the manifest's, such as ``temperature`` or ``prompt_style``: another run.
     progress
         Called with the numbers of samples drawn and to draw.
     say
@@ -87,7 +92,8 @@ def sample(
     """
     if k < 1:
         raise InputError(f"k is the number of samples a question and must be at least 1; got {k}")
-    run = open_run(model, dataset, store=store, split=split, limit=limit, engine=engine, seed=seed, say=say)
+    asked: dict[str, Any] = {"split": split, "limit": limit, "engine": engine, "seed": seed, "settings": settings}
+    run = open_run(model, dataset, store=store, **asked, say=say)
     with run as drawing, drawing.session(Ask(questions=len(drawing.asked), k=k)):
         ks = dict.fromkeys(drawing.asked, k)
         lacking = sum(map(len, drawing.writer.missing(ks).values()))
@@ -157,10 +163,11 @@ def open_run(
     limit: int | None = None,
     engine: str | None = None,
     seed: int = 0,
+    settings: Mapping[str, Any] = MappingProxyType({}),
     say: Say | None = None,
 ) -> Iterator[Drawing]:
     """Open a run for drawing; the parameters are those of ``sample``."""
-    manifest = load_model(model).for_dataset(dataset)
+    manifest = load_model(model).for_dataset(dataset).with_settings(**settings)
     check_engine(manifest, engine)
     split = split or load_dataset(dataset).evaluation_split
     questions, source = load_split(dataset, split)

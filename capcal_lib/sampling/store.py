@@ -35,8 +35,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import Field, ValidationError
 
-from capcal_lib.errors import InputError
-from capcal_lib.manifests import DType, Manifest, PromptStyle, Sampling
+from capcal_lib.errors import InputError, unknown
+from capcal_lib.manifests import CHOICE, DType, Manifest, PromptStyle, Sampling, load_model
 from capcal_lib.sampling.engines import Sample
 from capcal_lib.sampling.files import (
     SUMS,
@@ -95,6 +95,12 @@ class Identity(Manifest):
         canonical = json.dumps(self.model_dump(mode="json", exclude=unset), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()[:12]
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Return all settings by name, those of sampling among them."""
+        settings = self.model_dump(mode="json")
+        return settings | settings.pop("sampling")
+
 
 class Record(Manifest):
     """What ``run.json`` holds: the identity, and facts about the making that change no row."""
@@ -126,40 +132,71 @@ def list_run_folders(store: Path) -> list[Path]:
     return sorted(path for path in store.glob("*/*/*") if path.is_dir())
 
 
-def find_run(store: Path, model: str, dataset: str, split: str) -> Path:
-    """Return the folder of the only run of a model on a split.
+def find_run(store: Path, model: str, dataset: str, split: str, run: str | None = None) -> Path:
+    """Return the folder of a model's run on a split; of several the one that is chosen.
+
+    Parameters
+    ----------
+    run
+        The run's key or the beginning of it, or settings such as ``"seed=1"`` or ``"temperature=0.2,top_p=0.9"``; None
+        takes what the environment variable ``CAPCAL_RUN`` says. Among those that fit, and where nothing is said, the
+        one with the sampling settings of the model's manifest is taken, and then the one with seed 0.
 
     Raises
     ------
     InputError
-        Where there is none, with the command that makes one; where there are several, with what they differ in.
+        Where there is none, with the command that makes one; where several are left, with what they differ in.
     """
-    parent = store / model / f"{dataset}-{split}"
-    runs = sorted(path.parent for path in parent.glob("*/run.json")) if is_folder(parent) else []
+    runs = list_fitting(store, model, dataset, split, run)
     if not runs:
+        asked = f" with {said}" if (said := run or os.environ.get(CHOICE)) else ""
         raise InputError(
-            f"no samples of {model} on {dataset} ({split}) in {store}; "
+            f"no samples of {model} on {dataset} ({split}){asked} in {store}; "
             f"make them with: capcal sample --model {model} --dataset {dataset} --split {split} --k 100"
         )
     if len(runs) > 1:
-        first, *others = (read_record(run).identity for run in runs)
+        usual = load_model(model).for_dataset(dataset)
+        runs = [one for one in runs if read_record(one).identity.sampling == usual.sampling] or runs
+        runs = [one for one in runs if read_record(one).identity.seed == 0] or runs
+    if len(runs) > 1:
+        first, *others = (read_record(one).identity for one in runs)
         settings = sorted({line for other in others for line in differences(first, other)})
         raise InputError(
-            f"{len(runs)} runs of {model} on {dataset} ({split}) in {store}, which differ in {'; '.join(settings)}; "
-            "keep one of them, or use another --store"
+            f"{len(runs)} runs of {model} on {dataset} ({split}) in {store}, {', '.join(one.name for one in runs)}, "
+            f"which differ in {'; '.join(settings)}; choose one with --run, by its key or a setting"
         )
     return runs[0]
 
 
+def list_fitting(store: Path, model: str, dataset: str, split: str, run: str | None = None) -> list[Path]:
+    """List the folders of a model's runs on a split that fit a choice, sorted; the choice is that of ``find_run``."""
+    parent, said = store / model / f"{dataset}-{split}", run or os.environ.get(CHOICE, "")
+    runs = sorted(path.parent for path in parent.glob("*/run.json")) if is_folder(parent) else []
+    return [one for one in runs if not said or _fits(read_record(one).identity, said)]
+
+
+def _fits(identity: Identity, said: str) -> bool:
+    for part in said.split(","):
+        name, equals, value = part.partition("=")
+        if equals and name not in identity.settings:
+            raise unknown("setting", name, identity.settings)
+        here = identity.settings[name] if equals else identity.key
+        same = value in (str(here), f"{here:g}" if isinstance(here, float) else "") if equals else here.startswith(part)
+        if not same:
+            return False
+    return True
+
+
+def name_run(folder: Path) -> str:
+    """Return the options that name a run to a command."""
+    run = read_record(folder).identity
+    key = f" --run {run.key}" if len(list(folder.parent.glob("*/run.json"))) > 1 else ""
+    return f"--model {run.model} --dataset {run.dataset} --split {run.split}{key}"
+
+
 def differences(one: Identity, other: Identity) -> list[str]:
     """Name the settings in which two runs differ, ``setting: one / other``."""
-
-    def flat(identity: Identity) -> dict[str, object]:
-        settings = identity.model_dump(mode="json")
-        sampling = settings.pop("sampling")
-        return settings | {f"sampling.{name}": value for name, value in sampling.items()}
-
-    left, right = flat(one), flat(other)
+    left, right = one.settings, other.settings
     return [f"{name}: {left[name]} / {right[name]}" for name in left if left[name] != right[name]]
 
 

@@ -94,19 +94,19 @@ def test_missing_values_and_odd_texts_survive(run: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_question_is_asked_once_whatever_the_seed(run: Path, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_question_is_asked_once_whatever_the_engine(run: Path, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     first = estimate(run, method)
     written = confidence_file(run, method).stat().st_mtime_ns
     use(monkeypatch, Failing)
-    again = estimate(run, method, seed=5)
+    again = estimate(run, method, engine="simulated")
     np.testing.assert_array_equal(again.values, first.values)
     assert confidence_file(run, method).stat().st_mtime_ns == written
 
 
 def test_another_seed_gives_other_words(run: Path, tmp_path: Path) -> None:
     first = estimate(run, "verbalized").values
-    confidence_file(run, "verbalized").unlink()
-    other = estimate(run, "verbalized", seed=1).values
+    seeded = sample("simulated", SET, k=1, limit=8, store=tmp_path, seed=1).folder
+    other = estimate(seeded, "verbalized").values
     assert (first != other).any()
     assert tmp_path in run.parents
 
@@ -124,16 +124,8 @@ def test_questions_sampled_later_are_asked_alone(tmp_path: Path) -> None:
         assert grown.texts == at_once.texts
 
 
-@pytest.mark.parametrize(
-    ("change", "what"),
-    [
-        ({"prompt_style": "paper"}, "prompt style \\(short\\) than there are now \\(paper\\)"),
-        ({"chat_template": {"thinking": False}}, "switches of the chat template"),
-    ],
-)
-def test_a_model_that_is_asked_in_another_way_since_is_refused(
-    run: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, object], what: str
-) -> None:
+def test_a_model_that_is_asked_in_another_way_since_is_refused(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    change, what = {"chat_template": {"thinking": False}}, "switches of the chat template"
     monkeypatch.setattr(of_run, "load_model", lambda _: MODEL.model_copy(update=change))
     with pytest.raises(InputError, match=f"sampled with other {what}"):
         estimate(run, "p-true")

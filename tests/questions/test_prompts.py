@@ -37,6 +37,17 @@ def test_a_chat_that_ends_with_the_question(ask: object, style: PromptStyle, kin
     assert all(set(message) == {"role", "content"} for message in messages)
 
 
+def test_a_number_of_examples() -> None:
+    asked = {style: answer_messages(QUESTIONS["short"], style) for style in ("short", "short@0", "short@1", "short@9")}
+    assert asked["short@0"] == asked["short"][-1:]
+    assert asked["short@1"] == asked["short"][:2] + asked["short"][-1:]
+    assert asked["short@9"] == asked["short"]
+    assert template_digest("short@1") != template_digest("short") == template_digest("short@9")
+    for style in ("short@10", "short@x", "short@", "short@-1", "paper@1", "none@1"):
+        with pytest.raises(InputError, match="unknown prompt style"):
+            answer_messages(QUESTIONS["short"], style)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_papers_answer_prompt(kind: Kind) -> None:
     (message,) = answer_messages(QUESTIONS[kind], "paper")

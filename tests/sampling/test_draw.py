@@ -6,12 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from capcal_lib.confidence.of_run import asked_model
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import RECORDED_RUNS, Sampling, load_model
 from capcal_lib.questions import Answer, load_questions, subset
+from capcal_lib.results.verify import verify_run
 from capcal_lib.sampling.draw import describe, sample
 from capcal_lib.sampling.sessions import read_sessions
-from capcal_lib.sampling.store import find_run, read_record, read_samples
+from capcal_lib.sampling.store import find_run, list_runs, read_record, read_samples
 
 SET = "mini-exam"
 QUESTIONS = load_questions(SET)
@@ -44,6 +46,30 @@ def test_lowering_k_draws_nothing(tmp_path: Path) -> None:
     again = sample("simulated", SET, k=2, limit=3, store=tmp_path)
     assert (again.new, again.present) == (0, 6)
     assert rows(folder) == before
+
+
+def test_other_settings_are_another_run_and_its_confidences_are_asked_with_them(tmp_path: Path) -> None:
+    usual = sample("simulated", SET, k=2, limit=3, store=tmp_path).folder
+    others = {"temperature": 0.3, "max_tokens": 6, "prompt_style": "short@2"}
+    drawn = sample("simulated", SET, k=2, limit=3, store=tmp_path, settings=others)
+    run = read_record(drawn.folder).identity
+    assert (run.sampling.temperature, run.sampling.max_tokens, run.prompt_style) == (0.3, 6, "short@2")
+    assert run.sampling.context_tokens == read_record(usual).identity.sampling.context_tokens
+    assert drawn.folder != usual
+    assert sample("simulated", SET, k=2, limit=3, store=tmp_path, settings=others).new == 0
+    model = asked_model(drawn.folder)
+    assert (model.sampling, model.prompt_style) == (run.sampling, "short@2")
+    assert verify_run(drawn.folder).problems == ()
+    refused = {
+        "temperature": (-1.0, "temperature: Input should be greater than or equal to 0"),
+        "max_tokens": (0, "max_tokens: Input should be greater"),
+        "tempreature": (0.5, "tempreature: Extra inputs"),
+        "prompt_style": ("short@10", "unknown prompt style 'short@10': short has 9 examples"),
+    }
+    for name, (value, message) in refused.items():
+        with pytest.raises(InputError, match=message):
+            sample("simulated", SET, k=2, store=tmp_path, settings={name: value})
+    assert len(list_runs(tmp_path)) == 2
 
 
 @settings(max_examples=12, deadline=None)

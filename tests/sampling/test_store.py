@@ -19,7 +19,7 @@ import pytest
 from pydantic import ValidationError
 
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import Sampling
+from capcal_lib.manifests import Sampling, load_model
 from capcal_lib.sampling import store as store_module
 from capcal_lib.sampling.engines import Sample
 from capcal_lib.sampling.files import SUMS, files_of, read_sums, read_table, write_table
@@ -30,7 +30,9 @@ from capcal_lib.sampling.store import (
     Record,
     differences,
     find_run,
+    list_fitting,
     list_runs,
+    name_run,
     open_writer,
     read_record,
     read_samples,
@@ -206,9 +208,45 @@ def test_another_setting_is_another_run_and_the_difference_is_named(tmp_path: Pa
             writer.append([row("a", 0)])
     one, two = run_folder(tmp_path, IDENTITY), run_folder(tmp_path, other)
     assert list_runs(tmp_path) == sorted([one, two])
-    assert differences(IDENTITY, other) == ["seed: 0 / 1", "sampling.top_p: 1.0 / 0.9"]
-    with pytest.raises(InputError, match=r"2 runs of m on d .* differ in .*seed: "):
-        find_run(tmp_path, "m", "d", "test")
+    assert differences(IDENTITY, other) == ["seed: 0 / 1", "top_p: 1.0 / 0.9"]
+
+
+def test_of_several_runs_one_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = IDENTITY.model_copy(
+        update={"model": "simulated", "dataset": "mini-exam", "sampling": load_model("simulated").sampling}
+    )
+    cooler = usual.sampling.model_copy(update={"temperature": 0.25})
+    identities = {
+        "usual": usual,
+        "seeded": usual.model_copy(update={"seed": 1}),
+        "cool": usual.model_copy(update={"sampling": cooler}),
+        "both": usual.model_copy(update={"sampling": cooler, "seed": 1}),
+    }
+    runs = {}
+    for name, identity in identities.items():
+        with open_writer(tmp_path, Record(identity=identity, made_with={})) as writer:
+            runs[name] = writer.folder
+        assert find_run(tmp_path, "simulated", "mini-exam", "test") == runs["usual"], "the manifest's own, and seed 0"
+    where = tmp_path, "simulated", "mini-exam", "test"
+    choices = {"seed=1": "seeded", "temperature=0.25": "cool", "temperature=0.25,seed=1": "both", "seed=0": "usual"}
+    choices |= {folder.name: name for name, folder in runs.items()} | {runs["both"].name[:8]: "both"}
+    for said, name in choices.items():
+        assert find_run(*where, said) == runs[name]
+        monkeypatch.setenv("CAPCAL_RUN", said)
+        assert find_run(*where) == runs[name]
+        assert find_run(*where, "seed=1") == runs["seeded"], "what is said is before what the environment says"
+        monkeypatch.delenv("CAPCAL_RUN")
+    assert list_fitting(*where, "seed=1") == sorted([runs["seeded"], runs["both"]])
+    with pytest.raises(InputError, match=r"no samples of .* with seed=7 in .*; make them with: capcal sample"):
+        find_run(*where, "seed=7")
+    with pytest.raises(InputError, match=r"unknown setting 'sead'; .* seed"):
+        find_run(*where, "sead=1")
+    assert name_run(runs["both"]) == f"--model simulated --dataset mini-exam --split test --run {runs['both'].name}"
+    other = usual.model_copy(update={"weights": "another"})
+    with open_writer(tmp_path, Record(identity=other, made_with={})):
+        pass
+    with pytest.raises(InputError, match=r"2 runs of simulated on .* differ in weights: .*; choose one with --run"):
+        find_run(*where)
 
 
 def test_a_type_of_weights_is_a_setting_that_older_runs_go_without() -> None:
