@@ -472,24 +472,34 @@ def plan(
     verdicts: Verdicts = "rules",
     store: Store = LOCAL_RUNS,
 ) -> None:
-    """Say how many questions and samples a score needs, by a pilot run; the cheapest designs first."""
-    from capcal_lib.applications import difference_components, plan_study, score_components
-    from capcal_lib.results import describe_runs, load_results, methods
+    """Say how many questions and samples each a score needs, by a pilot run; the cheapest designs first.
+
+    Where sampling stops early, samples are a mean; questions of one subject count as drawn together.
+    """
+    import pandas as pd
+
+    from capcal_lib.applications import difference_components, plan_study, questions_needed, score_components
+    from capcal_lib.results import describe_runs, load_results, methods, subjects
+    from capcal_lib.sampling.stopping import Rule, stopped_components
 
     results = load_results(store, model, datasets=[dataset], verdicts=verdicts).query("total > 3")
     for name in filter(None, (method, against)):
         if name not in methods(results):
             raise unknown("method", name, methods(results))
     pilot = results.dropna(subset=[name for name in (method, against) if name])
-    counts = pilot["correct"], pilot["total"]
-    components = (
-        difference_components(pilot[method], pilot[against], *counts)
-        if against
-        else score_components(pilot[method], *counts)
-    )
+    counts, said = (pilot["correct"], pilot["total"]), [pilot[name] for name in (method, against) if name]
+    split = difference_components if against else score_components
+    components = split(*said, *counts, clusters=subjects(pilot))
     tokens = float(describe_runs(store, model, datasets=[dataset])["tokens"].iloc[0])
-    designs = plan_study(components, half_width=half_width, tokens_per_sample=tokens)
-    _print_table(designs.head(10).round({"tokens": 0}).astype({"tokens": int}))
+    designs = [plan_study(components, half_width=half_width, tokens_per_sample=tokens).head(10)]
+    for precision in (0.05, 0.1, 0.15):
+        stopped, samples = stopped_components(Rule(precision, 100), components, *counts, *said)
+        questions = questions_needed(stopped, 1, half_width=half_width)
+        row = {"samples": samples, "questions": questions, "tokens": questions * samples * tokens}
+        designs.append(pd.DataFrame([row | {"stop early": f"--precision {precision}"}]))
+    table = pd.concat(designs).sort_values("tokens", kind="stable").round({"samples": 1, "tokens": 0})
+    shown = table.assign(samples=table["samples"].map("{:g}".format))
+    _print_table(shown.astype({"questions": int, "tokens": int}))
 
 
 @command("status --store runs/recorded --model smollm2-135m")

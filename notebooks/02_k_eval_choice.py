@@ -20,15 +20,19 @@ precision: float = 0.05  # half-width at which a question has had enough
 seed: int = 0  # of the samples that are drawn from those at hand
 
 # %% tags=["hide-input"]
+from itertools import combinations
+
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from capcal_lib.applications import difference_components, score_components
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.manifests import load_dataset, load_model, model_names
 from capcal_lib.metrics import (
     capability_brier,
     coverage_probability,
     noise_floor,
+    null_std,
     uniform_baseline_brier,
     wald_sample_size,
 )
@@ -48,23 +52,21 @@ results = load_results(runs, model, k_eval=k_eval)
 
 
 # %% tags=["hide-input"]
-def standard_error(s, correct, total, k):
-    """Return the standard error over questions of a score from k samples."""
-    drawn = rng.hypergeometric(correct, total - correct, k, (100, len(s))) / k
-    terms = (s - drawn) ** 2 - drawn * (1 - drawn) / (k - 1)
-    return np.sqrt(terms.var(axis=1, ddof=1).mean() / len(s))
-
-
-def growths(own, method):
-    """Return by how much fewer samples widen the error of a method's score."""
-    asked = own[own["total"] == own["total"].max()].dropna(subset=[method])
-    if len(asked) < 2:
+def growths(own, split, *names):
+    """Return by how much fewer samples widen the standard error."""
+    asked = own[own["total"] == own["total"].max()].dropna(subset=list(names))
+    if len(asked) < 2 or asked["total"].max() < 10:
         return {}
-    counts = asked["correct"].to_numpy(), asked["total"].to_numpy()
-    s, most = asked[method].to_numpy(), int(counts[1].max())
+    said = [asked[name] for name in names]
+    _, between, within, pairs = split(*said, asked["correct"], asked["total"])
+    most = int(asked["total"].max())
     ks = [k for k in (5, 10, 20, 50) if k < most]
-    whole = standard_error(s, *counts, most) if ks else 1.0
-    return {k: standard_error(s, *counts, k) / whole - 1 for k in ks}
+    variance = {
+        k: between + within / k + pairs / (k * (k - 1)) for k in [*ks, most]
+    }
+    if variance[most] == 0:
+        return {}
+    return {k: np.sqrt(variance[k] / variance[most]) - 1 for k in ks}
 
 
 # %% tags=["hide-input"]
@@ -73,17 +75,24 @@ recorded = [
 ]
 if model == "simulated":  # never beside what is measured
     recorded = [model]
+kinds = {
+    "a score": (1, score_components),
+    "a difference of two": (2, difference_components),
+}
 rows = [
-    (name, dataset, method, k, each)
+    (name, dataset, kind, " and ".join(names), k, each)
     for name in recorded
     for dataset, own in load_results(runs, name, k_eval=k_eval).groupby(
         "dataset"
     )
-    for method in methods(own)
-    for k, each in growths(own, method).items()
+    for kind, (size, split) in kinds.items()
+    for names in combinations(methods(own), size)
+    for k, each in growths(own, split, *names).items()
 ]
-columns = ["model", "dataset", "method", "k", "growth"]
-growth = pd.DataFrame(rows, columns=columns)
+columns = ["model", "dataset", "kind", "method", "k", "growth"]
+growths_of_all = pd.DataFrame(rows, columns=columns)
+growth = growths_of_all[growths_of_all["kind"] == "a score"]
+paired = growths_of_all[growths_of_all["kind"] != "a score"]
 
 # %% tags=["hide-input"]
 missing = "No model has recorded runs here."
@@ -100,6 +109,8 @@ notebook.glue(
     five=100 * median[5],
 )
 share = (growth.query("k == 10")["growth"] <= 0.1).mean()
+paired = paired.query("k == 10")["growth"]
+notebook.glue(pairs=len(paired), paired=100 * paired.median())
 notebook.glue(
     most=100 * worst["growth"],
     worst_method=worst["method"],
@@ -111,26 +122,29 @@ notebook.glue(
 # %% [markdown] needs="runs"
 # With ten samples of each question instead of all at hand, a hundred for most, the standard error of a corrected score grows by
 # {glue:text}`ten:.1f` % at the median of {glue:text}`scores` recorded scores, and by at most a tenth for
-# {glue:text}`narrow:.0f` % of them: the number of questions, much more than that of samples, makes most scores precise.
+# {glue:text}`narrow:.0f` % of them; that of a difference of two methods grows by {glue:text}`paired:.1f` % at the median of
+# {glue:text}`pairs`. The number of questions, much more than that of samples, makes most scores precise.
 
-# %% mystnb={"figure": {"caption": "Growth of the standard error over questions of a corrected capability Brier score when only k of the samples at hand are drawn. A point is a confidence on a data set of a recorded model; bars are medians.", "name": "fig-k-eval"}, "image": {"alt": "Strip plot of the growth in per cent against k. At 5 samples most points lie between a few and some tens of per cent, at 10 most lie below ten, at 20 and 50 nearly all are close to zero."}} paper=["appendix-b.1"] evidence=["measured"] reads=["verdicts", "confidences"] tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Growth of the standard error over questions when only k samples of each are drawn, for corrected capability Brier scores and for differences of two of them. A point is a confidence, or a pair, on a data set of a recorded model; bars are medians.", "name": "fig-k-eval"}, "image": {"alt": "Strip plot of the growth in per cent against k, in two colours. At 5 samples most points lie between a few and some tens of per cent, at 10 most lie below ten, at 20 and 50 nearly all are close to zero."}} paper=["appendix-b.1"] evidence=["measured"] reads=["verdicts", "confidences"] tags=["hide-input"]
 # needs runs
-percent = growth.assign(
-    percent=100 * growth["growth"], k=growth["k"].astype(str)
+percent = growths_of_all.assign(
+    percent=100 * growths_of_all["growth"],
+    k=growths_of_all["k"].astype(str),
 )
-axes = sns.stripplot(percent, x="k", y="percent", alpha=0.4, jitter=False)
-sns.pointplot(
+look = {"x": "k", "y": "percent", "hue": "kind", "dodge": True}
+axes = sns.stripplot(percent, alpha=0.4, jitter=False, **look)
+sns.boxplot(
     percent,
-    x="k",
-    y="percent",
-    estimator="median",
-    errorbar=None,
-    linestyle="none",
-    marker="_",
-    markersize=60,
-    color=style.INK,
+    showbox=False,
+    showcaps=False,
+    showfliers=False,
+    whis=0,
+    legend=False,
+    medianprops={"color": style.INK, "linewidth": 2},
     ax=axes,
+    **look,
 )
+axes.legend(title="")
 _ = axes.set(
     xlabel="samples a question, k", ylabel="growth of the standard error, %"
 )
@@ -140,7 +154,9 @@ _ = axes.set(
 # about $4(s-\mu)^2\mu(1-\mu)/k$ and a term in $1/k^2$, beside the variance of $(s-\mu)^2$ between questions. Where the
 # confidences are good, or equally wrong everywhere, there is little between questions, and samples matter: the most, of
 # {glue:text}`most:.0f` %, is for {glue:text}`worst_method` of {glue:text}`worst_model` on {glue:text}`worst_set`. Nor
-# does it hold for what is asked about a single question.
+# does it hold for the interval *for these questions* alone, whose width falls as $1/\sqrt k$, for the plug-in score,
+# whose bias falls as $1/k$, or for what is asked about a single question. `capcal plan` weighs questions, samples and
+# tokens for a score of your own, with stopping early and with groups of questions taken into account.
 
 # %% [markdown]
 # ## One question
@@ -229,7 +245,8 @@ for k in ks:
     plain, fair = (
         uniform_baseline_brier(c, n, corrected=how) for how in (False, True)
     )
-    rows[k] = plain, fair, noise_floor(c, n)
+    one = c[: len(total)], n[: len(total)]
+    rows[k] = plain, fair, noise_floor(c, n), null_std(*one)
 
 # %% label="k-eval-table" paper=["appendix-b.1"] evidence=["measured"] reads=["verdicts"] tags=["hide-input"]
 # needs samples
@@ -237,6 +254,7 @@ heads = [
     "plug-in score",
     "corrected score",
     "plug-in score of a perfect confidence",
+    "standard deviation of its corrected score",
 ]
 bias = pd.DataFrame(rows, index=heads).T.rename_axis("k")
 tables.show(
@@ -255,7 +273,8 @@ notebook.glue(
 
 # %% [markdown] needs="samples"
 # At {glue:text}`smallest` samples a question the bias is {glue:text}`bias:.3f`, on a scale on which methods differ by
-# hundredths.
+# hundredths. A corrected score has no bias but a spread: one within two of the last column's standard deviations of 0 is
+# indistinguishable from perfect.
 
 # %% [markdown]
 # ## Stopping early

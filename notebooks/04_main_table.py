@@ -43,6 +43,7 @@ from capcal_lib.results import (
     load_results,
     methods,
     score,
+    subjects,
 )
 
 notebook.check_parameters(globals())
@@ -154,23 +155,39 @@ dot_plot(printed)
 # ## As measured here
 #
 # Of {glue:text}`compared` confidences, each on one data set, {glue:text}`better` score significantly better than
-# *Uniform random* and {glue:text}`worse` significantly worse (95 % intervals of the paired difference, each on its own).
+# *Uniform random* and {glue:text}`worse` significantly worse (95 % intervals of the paired difference, each on its own);
+# judged all together (Bonferroni), {glue:text}`surely_better` and {glue:text}`surely_worse`.
 
 # %% tags=["remove-cell"]
 # needs samples
 terms = brier_terms(results)
-gains = {
-    (dataset, name): mean_interval(
-        own["Uniform random"] - own[name], rng=np.random.default_rng(seed)
-    )
-    for dataset, own in terms.groupby(level="dataset")
+gains = [
+    (own["Uniform random"] - own[name]).dropna()
+    for _, own in terms.groupby(level="dataset")
     for name in methods(results)
     if own[name].notna().any()
-}
-notebook.glue(
-    compared=len(gains), better=sum(gain.low > 0 for gain in gains.values())
-)
-notebook.glue(worse=sum(gain.high < 0 for gain in gains.values()))
+]
+
+
+def judged(level):
+    """Count the gains whose interval lies above and below zero."""
+    found = [
+        mean_interval(
+            gain,
+            rng=np.random.default_rng(seed),
+            clusters=subjects(gain.to_frame()),
+            level=level,
+        )
+        for gain in gains
+    ]
+    return sum(g.low > 0 for g in found), sum(g.high < 0 for g in found)
+
+
+# %% tags=["remove-cell"]
+# needs samples
+(better, worse), sure = judged(0.95), judged(1 - 0.05 / max(1, len(gains)))
+notebook.glue(compared=len(gains), better=better, worse=worse)
+notebook.glue(surely_better=sure[0], surely_worse=sure[1])
 
 # %% tags=["hide-input"] mystnb={"figure": {"caption": "Corrected capability Brier score of every method. Ticks: Uniform random and the oracles.", "name": "fig-scores"}, "image": {"alt": "Dot plot with a row a data set. Response consistency and in-distribution probes lie left of Uniform random on nearly every row; verbalized confidence and P(True) on few."}} paper=["table-2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples

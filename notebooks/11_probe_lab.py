@@ -140,22 +140,31 @@ gains = scores[kinds].sub(scores[CONSTANT], axis="index")
 
 
 # %% tags=["hide-input"]
-def interval(values):
+def interval(values, level=0.95):
     """Draw whole subjects, where the questions come in subjects."""
     clusters = subjects(values.droplevel("model").to_frame()).to_numpy()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FewQuestionsWarning)
-        return mean_interval(values.to_numpy(), rng=rng, clusters=clusters)
+        return mean_interval(
+            values.to_numpy(), rng=rng, clusters=clusters, level=level
+        )
 
 
 # %% tags=["remove-cell"]
 # needs probes
-better, worse = {}, {}
+better, worse, sure = {}, {}, []
+together = 1 - 0.05 / max(1, 4 * len(scores))  # Bonferroni
 for kind in (PAPER, *RECIPES):
     difference = (terms[kind] - terms[CONSTANT]).groupby(["model", "dataset"])
     found = [interval(values) for _, values in difference]
     better[kind] = sum(each.high < 0 for each in found)
     worse[kind] = sum(each.low > 0 for each in found)
+    sure += [interval(values, together) for _, values in difference]
+notebook.glue(
+    all=len(sure),
+    surely=sum(each.high < 0 for each in sure),
+    surely_worse=sum(each.low > 0 for each in sure),
+)
 
 # %% tags=["remove-cell"]
 # needs probes
@@ -175,7 +184,8 @@ notebook.glue(stacked_better=better["stacked"], stacked_worse=worse["stacked"])
 # On {glue:text}`pairs` pairs of a model and a data set, a linear probe tuned on its training questions is significantly
 # better than a constant on {glue:text}`tuned_better` and worse on {glue:text}`tuned_worse`; the paper's recipe on
 # {glue:text}`paper_better` and {glue:text}`paper_worse`; a kernel probe on {glue:text}`kernel_better` and
-# {glue:text}`kernel_worse`; a stacked probe on {glue:text}`stacked_better` and {glue:text}`stacked_worse`.
+# {glue:text}`kernel_worse`; a stacked probe on {glue:text}`stacked_better` and {glue:text}`stacked_worse`. Of all
+# {glue:text}`all` comparisons judged together (Bonferroni), {glue:text}`surely` are better and {glue:text}`surely_worse` worse.
 
 # %% tags=["hide-input"]
 # needs probes

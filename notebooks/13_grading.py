@@ -24,10 +24,16 @@ import warnings
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from capcal_lib.applications import allocate
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.grading import normalize
 from capcal_lib.grading.agreement import judge_agreement
-from capcal_lib.grading.error import corrected_mean, corrected_mu, grader_error
+from capcal_lib.grading.error import (
+    corrected_mean,
+    corrected_mu,
+    grader_error,
+    propagate,
+)
 from capcal_lib.grading.judgements import judges
 from capcal_lib.grading.verdicts import read_verdicts, run_questions
 from capcal_lib.manifests import load_dataset
@@ -39,7 +45,7 @@ from capcal_lib.metrics import (
 
 # %% tags=["hide-input"]
 from capcal_lib.questions import at_hand
-from capcal_lib.results import describe_runs, load_results, subjects
+from capcal_lib.results import describe_runs, load_results, methods, subjects
 from capcal_lib.sampling.store import KEY, read_samples
 
 notebook.check_parameters(globals())
@@ -67,6 +73,11 @@ if not known:
         "The right answers of these data sets are not on this machine, so "
         "that no other rule can be tried: set CAPCAL_DATA_DIR."
     )
+results = load_results(runs, model, k_eval=k_eval).query("total > 0")
+own = results.loc[list(data.index[:1])].dropna(axis="columns", how="all")
+said = methods(own)
+if not said:
+    lacking["said"] = "No confidence is recorded for the largest data set."
 notebook.about(model, data, lacking=lacking)
 
 
@@ -280,7 +291,6 @@ def supposed(labels, right=0.98, wrong=0.99):
 
 # %% tags=["hide-input"]
 # needs samples
-results = load_results(runs, model, k_eval=k_eval).query("total > 0")
 c, n = results.loc[data.index[0], ["correct", "total"]].to_numpy().T
 plain = mean_interval(c / n, rng=np.random.default_rng(seed))
 width = np.median(np.ptp(binomial_interval(c, n), axis=1))
@@ -308,6 +318,73 @@ notebook.glue(wider=float(widths.iloc[1] / widths.iloc[0]))
 # %% [markdown] needs="samples"
 # With the fewest labels of the table, the interval of a single question's $\mu$ is {glue:text}`wider:.2f` times as wide
 # as the one that assumes an error-free grader. That is the honest width for what is known of the grader.
+
+# %% [markdown] needs="said"
+# ## Into scores, pass@k and budgets
+#
+# A grader's error does not stop at accuracy. A capability Brier score, pass@$k$ and the gain of a budget are all means of
+# powers of $1-\mu$. With $q = (1-\mu)\,\mathrm{Sp} + \mu\,(1-\mathrm{Se})$ the chance that a verdict is not
+# correct, $(1-\mu)^k$ is a polynomial in $q$, whose powers the counts estimate without bias. `propagate` puts the
+# noise of samples, of questions and of labels into one interval. It takes each number as a function of these powers:
+
+# %%
+# needs said
+own = results.loc[list(data.index[:1])].dropna(subset=said[:1])
+s, (c, n) = own[said[0]].to_numpy(), own[["correct", "total"]].to_numpy().T
+f, plan = 1 - s, allocate(s, 2 * len(s), max_per_question=n)
+numbers = {
+    "capability Brier": lambda failing: f**2 - 2 * f * failing(1) + failing(2),
+    "pass@4": lambda failing: 1 - failing(4),
+    "gain of a budget": lambda failing: failing(2) - failing(plan),
+}
+
+# %%
+# needs said
+rng = np.random.default_rng(seed)
+propagate(numbers["pass@4"], c, n, supposed(100), rng=rng)
+
+# %% [markdown] needs="said"
+# The budget is two samples a question, divided by {glue:text}`said`, and the gain is that over spending evenly. A
+# grader that is known to be right, on ten thousand labels of either kind, leaves the error of samples and questions alone:
+
+# %% tags=["hide-input"]
+# needs said
+graders = {"none": supposed(10_000, 1, 1)}
+graders |= {f"{each} + {each}": supposed(each) for each in (50, 200)}
+joint = {
+    (number, labels): propagate(
+        terms,
+        c,
+        n,
+        error,
+        rng=np.random.default_rng(seed),
+        clusters=subjects(own),
+    )
+    for number, terms in numbers.items()
+    for labels, error in graders.items()
+}
+joint = pd.DataFrame(joint, index=["estimate", "low", "high"]).T
+joint["width"] = joint["high"] - joint["low"]
+
+# %% tags=["hide-input"] label="grader-propagated" paper=["section-5.1", "section-5.2"] evidence=["measured", "simulated"] reads=["verdicts", "confidences"]
+# needs said
+tables.show(
+    joint.rename_axis(["number", "labels"]),
+    f"{data['title'].iloc[0]}: without and with the grader's error (labels supposed).",
+    evidence=[data["evidence"].iloc[0], "simulated"],
+)
+
+# %% tags=["remove-cell"]
+# needs said
+wider = joint["width"].unstack()
+wider = wider["50 + 50"] / wider["none"]
+notebook.glue(said=said[0], least=wider.min(), most=wider.max())
+notebook.glue(widest=str(wider.idxmax()))
+
+# %% [markdown] needs="said"
+# With the fewest labels the intervals are {glue:text}`least:.2f` to {glue:text}`most:.2f` times as wide, most for
+# *{glue:text}`widest`*. The estimates move as well: a verdict that is wrong once in a hundred looks like a question that
+# is solved sooner or later.
 
 # %% [markdown]
 # ## Summary

@@ -31,9 +31,10 @@ from capcal_lib.metrics import (
     capability_brier_terms,
     coverage_probability,
     mean_interval,
+    sampling_interval,
     wald_sample_size,
 )
-from capcal_lib.results import describe_runs, load_results
+from capcal_lib.results import describe_runs, load_results, methods
 from scipy.stats import binom
 
 # %% tags=["hide-input"]
@@ -44,7 +45,9 @@ runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval)
 results = load_results(runs, model, k_eval=k_eval).query("total > 0")
 intervals = ["jeffreys", "wilson", "clopper-pearson", "wald"]
-notebook.about(model, data)
+said = [name for name in methods(results) if results[name].notna().any()]
+none = {"said": "No confidence of this model is recorded."}
+notebook.about(model, data, lacking={} if said else none)
 
 # %% tags=["remove-cell"]
 mus = np.linspace(0.002, 0.998, 499)
@@ -160,10 +163,34 @@ notebook.glue(by_wilson=by_wilson, by_wald=wald_sample_size(0.1))
 # For a half-width of 0.1, Wilson asks for {glue:text}`by_wilson` samples and Wald for {glue:text}`by_wald`. In the middle the
 # two hardly differ; the paper's 100 is enough by either.
 #
-# ## A mean over few questions
+# ## A mean over few questions: two intervals
 #
-# A score is a mean of one term a question, and its interval is one for questions like these. `mean_interval` is a
-# studentised bootstrap below 1,000 questions. Does it hold the true score? Here are three populations of questions:
+# A score is a mean of one term a question. Its interval *for these questions* holds the error of sampling alone: what
+# would come out if the same questions were asked again (`sampling_interval`). Its interval *for questions like these*
+# lets whole questions vary, and is what two models or methods are to be compared by; `mean_interval` is a studentised
+# bootstrap below 1,000 questions. Every score of this book has the second one. Both, for one confidence of this model:
+
+# %% tags=["hide-input"] label="two-intervals" evidence=["measured"] reads=["verdicts", "confidences"]
+# needs said
+rows = {}
+for name, own in results.query("total > 1").groupby(
+    level="dataset", sort=False
+):
+    own = own.dropna(subset=said[:1])
+    triple = own[said[0]], own["correct"], own["total"]
+    if len(own) > 1:
+        terms = capability_brier_terms(*triple, corrected=True)
+        these, like = sampling_interval(*triple), mean_interval(terms, rng=rng)
+        rows[data["title"][name]] = *these, *like[1:]
+heads = ["score", "these: low", "high", "like these: low", "high "]
+tables.show(
+    pd.DataFrame(rows, index=heads).T.rename_axis("data set"),
+    f"Corrected capability Brier score of {said[0]} with two 95 % intervals.",
+    evidence=data["evidence"].iloc[0],
+)
+
+# %% [markdown]
+# Do they hold the true score, of these questions and of all? Here are three populations of questions:
 
 # %%
 cases = {
@@ -182,45 +209,57 @@ cases = {
 
 
 # %%
-def draw_terms(case, n):
+def draw(case, n):
+    """Draw questions and samples: the true terms, and s, c, n."""
     mu, s = cases[case](n)
-    c = rng.binomial(k_eval, mu)
-    return capability_brier_terms(s, c, np.full(n, k_eval), corrected=True)
+    return (s - mu) ** 2, (s, rng.binomial(k_eval, mu), np.full(n, k_eval))
 
 
 # %% tags=["hide-input"]
 def study(case, n, draws=60):
-    """Count how often the interval holds the true score, and warns."""
-    mu, s = cases[case](100_000)
-    truth, held, warned = np.mean((s - mu) ** 2), 0, 0
+    """Count how often both intervals hold their true score, and warn."""
+    truth, counts = draw(case, 100_000)[0].mean(), np.zeros(3)
     for _ in range(draws):
+        exact, triple = draw(case, n)
+        terms = capability_brier_terms(*triple, corrected=True)
+        these = sampling_interval(*triple)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", FewQuestionsWarning)
-            found = mean_interval(draw_terms(case, n), rng=rng)
-        held += found.low <= truth <= found.high
-        warned += len(caught) > 0
-    return held / draws, warned / draws
+            like = mean_interval(terms, rng=rng)
+        held = [
+            low <= true <= high
+            for true, (_, low, high) in zip(
+                (truth, exact.mean()), (like, these), strict=True
+            )
+        ]
+        counts += [*held, len(caught) > 0]
+    return counts / draws
 
 
 # %% tags=["hide-input"] label="mean-coverage" evidence=["simulated"]
 rows = {(case, n): study(case, n) for case in cases for n in (30, 60, 200)}
-means = pd.DataFrame(rows, index=["coverage", "warning"]).T
+heads = ["questions like these", "these questions", "warning"]
+means = pd.DataFrame(rows, index=heads).T
 means = means.rename_axis(["population", "questions"])
 tables.show(
     means,
-    "Share of 60 studies whose 95 % interval holds the true score, and share with a warning that few questions carry it.",
+    "Share of 60 studies whose 95 % intervals hold their true scores, and share with a warning that few questions carry it.",
     digits=2,
     evidence="simulated",
 )
 
 # %% tags=["remove-cell"]
 shaped, gross = means.loc["U-shaped"], means.loc["gross misses"]
-notebook.glue(shaped=shaped["coverage"].min(), gross=gross["coverage"].min())
+like = "questions like these"
+notebook.glue(shaped=shaped[like].min(), gross=gross[like].min())
 notebook.glue(warned=gross["warning"].iloc[0])
+notebook.glue(sparse=means.loc["sparse", like].min())
+notebook.glue(these=means["these questions"].min())
 
 # %% [markdown]
-# Over U-shaped questions the least coverage is {glue:text}`shaped:.2f`; sixty studies know it to about ±0.06. Rare
-# gross misses are the hard case: with 30 questions one study in five sees none of them, and no interval can show what was
+# For questions like these, the least coverage is {glue:text}`shaped:.2f` over U-shaped and {glue:text}`sparse:.2f` over
+# sparse questions; sixty studies know it to about ±0.06. For these questions alone it is {glue:text}`these:.2f`. Rare gross
+# misses are the hard case: with 30 questions one study in five sees none of them, and no interval can show what was
 # not seen. The least coverage there is {glue:text}`gross:.2f`, and with 30 questions the `FewQuestionsWarning` fires in a
 # share of {glue:text}`warned:.2f` of the studies: look at the few questions that carry the score.
 #
@@ -253,10 +292,10 @@ pd.DataFrame({k_eval: exact["jeffreys"], 2 * k_eval: doubled}).loc[
 # questions anew 1,000 times and take quantiles of the means.
 
 # %% tags=["hide-cell", "solution"]
-mu, s = cases["gross misses"](100_000)
-truth, held = np.mean((s - mu) ** 2), 0
+truth, held = draw("gross misses", 100_000)[0].mean(), 0
 for _ in range(200):
-    means = rng.choice(draw_terms("gross misses", 30), (1_000, 30)).mean(axis=1)
+    terms = capability_brier_terms(*draw("gross misses", 30)[1], corrected=True)
+    means = rng.choice(terms, (1_000, 30)).mean(axis=1)
     low, high = np.quantile(means, [0.025, 0.975])
     held += low <= truth <= high
 held / 200

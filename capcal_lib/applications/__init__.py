@@ -28,7 +28,6 @@ from capcal_lib.applications.planning import (
     difference_components,
     plan_study,
     questions_needed,
-    samples_needed,
     score_components,
 )
 from capcal_lib.applications.posterior import (
@@ -60,7 +59,6 @@ __all__ = [
     "risk_area_terms",
     "risk_coverage",
     "route",
-    "samples_needed",
     "score_components",
     "simulate_pass_at_k",
     "solved_by_budget",

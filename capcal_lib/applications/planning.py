@@ -1,7 +1,9 @@
 """Design a study: from a pilot's counts, how many questions and samples of each settle a score or a difference.
 
 Arguments and errors as at the head of :mod:`capcal_lib.applications`. Questions are taken as drawn one by one; where
-they come in groups that resemble each other, more are needed. Samples are a number fixed beforehand.
+they come in groups that resemble each other, ``clusters`` holds the label of each, and the study is taken to have as
+many questions a group as the pilot. Samples are a number fixed beforehand; for others see
+:func:`~capcal_lib.sampling.stopping.stopped_components`.
 """
 
 from typing import NamedTuple
@@ -11,7 +13,17 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from capcal_lib.errors import InputError
-from capcal_lib.metrics.validation import Floats, Ints, align, as_confidence, as_counts, check_int, check_share
+from capcal_lib.metrics.intervals import variance_of_mean
+from capcal_lib.metrics.validation import (
+    Floats,
+    Ints,
+    align,
+    align_index,
+    as_confidence,
+    as_counts,
+    check_int,
+    check_share,
+)
 
 
 class Components(NamedTuple):
@@ -27,7 +39,9 @@ class Components(NamedTuple):
     pairs: float = 0.0  # variance that comes from the correction for finite k, for a single pair of samples
 
 
-def score_components(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> Components:
+def score_components(
+    confidence: ArrayLike, correct: ArrayLike, total: ArrayLike, *, clusters: ArrayLike | None = None
+) -> Components:
     """Split the variance of a pilot's corrected capability Brier score into its parts, each without bias.
 
     The corrected term is the mean of (s - C)(s - C') over pairs of samples. So with d = s - mu and v = mu(1 - mu) its
@@ -37,18 +51,24 @@ def score_components(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike
     >>> [round(part, 4) for part in components]
     [0.0119, 0.0004, 0.0071, 0.1005]
     """
-    s, correct, total = align(confidence=confidence, correct=correct, total=total)
+    s, correct, total, clusters = align_index(confidence=confidence, correct=correct, total=total, clusters=clusters)
+    s, correct, total = align(confidence=s, correct=correct, total=total)
     s, (c, n) = as_confidence(s), _pilot(correct, total, scored=4)
     # Powers of mu without bias, by falling factorials.
     mu, mu2, mu3, mu4 = np.cumprod([(c - i) / (n - i) for i in range(4)], axis=0)
     v = mu - mu2
     within = 4 * (s**2 * v - 2 * s * (mu2 - mu3) + mu3 - mu4)
     pairs = 2 * (mu2 - 2 * mu3 + mu4)
-    return _components(s**2 - 2 * s * mu + mu2, within, pairs, n)
+    return _components(s**2 - 2 * s * mu + mu2, within, pairs, n, clusters)
 
 
 def difference_components(
-    confidence_a: ArrayLike, confidence_b: ArrayLike, correct: ArrayLike, total: ArrayLike
+    confidence_a: ArrayLike,
+    confidence_b: ArrayLike,
+    correct: ArrayLike,
+    total: ArrayLike,
+    *,
+    clusters: ArrayLike | None = None,
 ) -> Components:
     """Split the variance of a pilot's difference in capability Brier score between two methods on the same questions.
 
@@ -61,10 +81,11 @@ def difference_components(
     [-0.0767, 0.0003, 0.0616, 0.0]
     """
     columns = {"confidence_a": confidence_a, "confidence_b": confidence_b, "correct": correct, "total": total}
-    a, b, correct, total = align(**columns)
+    *aligned, clusters = align_index(**columns, clusters=clusters)
+    a, b, correct, total = align(**dict(zip(columns, aligned, strict=True)))
     a, b, (c, n) = as_confidence(a), as_confidence(b), _pilot(correct, total, scored=2)
     within = 4 * (a - b) ** 2 * c * (n - c) / (n * (n - 1))
-    return _components((a - b) * (a + b - 2 * c / n), within, np.zeros(n.size), n)
+    return _components((a - b) * (a + b - 2 * c / n), within, np.zeros(n.size), n, clusters)
 
 
 def _pilot(correct: ArrayLike, total: ArrayLike, *, scored: int) -> tuple[Ints, Ints]:
@@ -74,9 +95,9 @@ def _pilot(correct: ArrayLike, total: ArrayLike, *, scored: int) -> tuple[Ints, 
     return c, n
 
 
-def _components(terms: Floats, within: Floats, pairs: Floats, n: Ints) -> Components:
+def _components(terms: Floats, within: Floats, pairs: Floats, n: Ints, clusters: ArrayLike | None) -> Components:
     """Take the variance over samples from that of the terms; a part that comes out negative is 0."""
-    between = terms.var(ddof=1) - np.mean(within / n + pairs / (n * (n - 1)))
+    between = len(terms) * variance_of_mean(terms, clusters) - np.mean(within / n + pairs / (n * (n - 1)))
     parts = (max(0.0, float(part)) for part in (between, within.mean(), pairs.mean()))
     return Components(float(terms.mean()), *parts)
 
@@ -101,28 +122,6 @@ def questions_needed(
     variance = components.between + components.within / samples + components.pairs / max(samples * (samples - 1), 1)
     allowed = _allowed(components, half_width, power, level)
     return float(max(2, np.ceil(variance / allowed))) if allowed > 0 else float("inf")
-
-
-def samples_needed(
-    components: Components, questions: int, *, half_width: float | None = None, power: float = 0.8, level: float = 0.95
-) -> float:
-    """Return how many samples of each of so many questions would do, as in :func:`questions_needed`; at least 1.
-
-    Infinite where these questions differ too much among themselves for any number.
-
-    >>> components = Components(estimate=-0.01, between=0.01, within=0.04)
-    >>> [samples_needed(components, n) for n in (500, 1000, 4000)]
-    [inf, 15.0, 1.0]
-    """
-    room = check_int("questions", questions, least=2) * _allowed(components, half_width, power, level)
-    room -= components.between
-    if room <= 0:
-        return float("inf")
-    # The smallest k with within/k + pairs/(k(k - 1)) <= room.
-    if components.pairs == 0:
-        return float(max(1, np.ceil(components.within / room)))
-    middle, rest = room + components.within, components.within - components.pairs
-    return float(max(2, np.ceil((middle + np.sqrt(middle**2 - 4 * room * rest)) / (2 * room))))
 
 
 def plan_study(

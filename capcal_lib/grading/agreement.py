@@ -1,5 +1,6 @@
 """How far two graders of the same answers agree."""
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
@@ -12,7 +13,7 @@ from capcal_lib.errors import InputError, unknown
 from capcal_lib.grading import Outcome
 from capcal_lib.grading.judgements import PAIR, read_judgements
 from capcal_lib.grading.verdicts import read_verdicts
-from capcal_lib.metrics.intervals import Interval, bootstrap_mean
+from capcal_lib.metrics.intervals import FewQuestionsWarning, Interval, mean_interval
 from capcal_lib.metrics.validation import same_length
 
 VERDICTS: tuple[Outcome, ...] = get_args(Outcome)
@@ -38,7 +39,7 @@ def agreement(
     """Compare the verdicts of two graders on the same answers, shape (n_answers,).
 
     Rate and kappa compare what counts for mu: correct or not, ``incorrect`` and ``no_answer`` alike. An answer that one
-    of them did not score is in the table, and in neither number. The rate's interval is a bootstrap over whole
+    of them did not score is in the table, and in neither number. The rate's interval is one over whole
     ``clusters``, the question of each answer, since a grader that errs on one answer to it tends to err on the next.
 
     Raises
@@ -68,10 +69,13 @@ def agreement(
     if not scored.any():
         raise InputError("no answer was scored by both graders; there is nothing to compare")
     right, also = (verdicts[scored] == "correct" for verdicts in (one, other))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FewQuestionsWarning)
+        rate = mean_interval(right == also, rng=rng, clusters=questions[scored])
     table = pd.crosstab(pd.Series(one, name="first"), pd.Series(other, name="second"))
     return Agreement(
         table=table.reindex(index=VERDICTS, columns=VERDICTS, fill_value=0),
-        rate=bootstrap_mean(right == also, rng=rng, clusters=questions[scored]),
+        rate=rate,
         kappa=float(cohen_kappa_score(right, also)) if len({*right, *also}) > 1 else float("nan"),
         left_out=int(np.sum(~scored)),
     )

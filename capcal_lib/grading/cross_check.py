@@ -1,5 +1,6 @@
 """Two graders on one run: what only one of them calls correct, for a person to look at."""
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from capcal_lib.grading import pool
 from capcal_lib.grading.second_opinion import second_opinion
 from capcal_lib.grading.verdicts import read_verdicts, run_questions
 from capcal_lib.manifests import write_text
-from capcal_lib.metrics.intervals import Interval, bootstrap_mean
+from capcal_lib.metrics.intervals import FewQuestionsWarning, Interval, mean_interval
 from capcal_lib.sampling.store import KEY, read_samples
 
 SHOWN = 300  # characters at the end of a response
@@ -33,7 +34,9 @@ def cross_check(folder: Path) -> tuple[pd.DataFrame, Interval]:
     rows["second"] = [second[pair] for pair in zip(rows["question_id"], rows["response"], strict=True)]
     disputed = rows["second"] != (rows["verdict"] == "correct")
     rng = np.random.default_rng(0)
-    share = bootstrap_mean(disputed.astype(float), rng=rng, clusters=rows["question_id"], resamples=2_000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FewQuestionsWarning)
+        share = mean_interval(disputed.astype(float), rng=rng, clusters=rows["question_id"])
     rows["gold"] = [answers[name].gold for name in rows["question_id"]]
     rows["response"] = rows["response"].str[-SHOWN:]
     alike = ["question_id", "gold", "extracted", "verdict", "reason", "second"]

@@ -12,15 +12,21 @@ the scored samples of each question, shape (n_questions,). Malformed counts, oth
 of range and a grader whose sensitivity and specificity do not sum to more than 1 raise ``InputError``.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from capcal_lib.applications import pass_at_k
 from capcal_lib.errors import InputError
-from capcal_lib.metrics.intervals import Interval
-from capcal_lib.metrics.validation import Floats, as_counts, as_numbers, check_rows, same_length
+from capcal_lib.metrics.intervals import Interval, mean_interval
+from capcal_lib.metrics.validation import Floats, as_counts, as_numbers, as_whole, check_rows, same_length
+
+DRAWS = 400
+Failing = Callable[[ArrayLike], Floats]
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +182,74 @@ def corrected_mean(correct: ArrayLike, total: ArrayLike, error: GraderError, *, 
         return CorrectedMean(clipped, np.nan, np.nan, clipped != estimate)
     low, high = np.clip(_limits(mean, np.array([_effective_samples(mu, samples.sum())]), error, level), 0, 1)
     return CorrectedMean(clipped, float(low[0]), float(high[0]), clipped != estimate)
+
+
+def propagate(
+    terms: Callable[[Failing], Floats],
+    correct: ArrayLike,
+    total: ArrayLike,
+    error: GraderError,
+    *,
+    rng: np.random.Generator,
+    clusters: ArrayLike | None = None,
+    level: float = 0.95,
+) -> Interval:
+    """Carry the grader's error, and that of samples and questions, into any mean of powers of 1 - mu.
+
+    ``terms`` is a function of ``failing``, and returns one term a question. ``failing(k)`` returns unbiased estimates
+    of (1 - mu)^k, k one number or one a question; NaN where fewer than k samples were scored. With f = 1 - s, a
+    capability Brier score has the terms f^2 - 2 f failing(1) + failing(2), pass@k 1 - failing(k), and the gain of an
+    allocation a over another one b failing(b) - failing(a).
+
+    The verdicts show a failure with the chance q = (1 - mu) Sp + mu (1 - Se), so that (1 - mu)^k is a polynomial in q,
+    whose powers are estimated without bias. :func:`~capcal_lib.metrics.mean_interval` holds what samples and questions
+    add; draws of Se and Sp from the posteriors of their labels what the grader adds. The two are independent: the
+    limits' squared distances from the estimate add up (Zou and Donner, "Construction of confidence limits about effect
+    measures", Statistics in Medicine 27, 2008). It takes the grader to err alike on all questions and samples.
+
+    >>> error = grader_error([1] * 95 + [0] * 5 + [0] * 100, [1] * 100 + [0] * 100)
+    >>> correct, s = np.array([0, 9, 50, 80, 95] * 20), np.array([0.0, 0.2, 0.4, 0.8, 1.0] * 20)
+    >>> brier = lambda failing: (1 - s) ** 2 - 2 * (1 - s) * failing(1) + failing(2)
+    >>> [round(value, 3) for value in propagate(brier, correct, [100] * 100, error, rng=np.random.default_rng(0))]
+    [0.005, 0.003, 0.008]
+    """
+    from scipy.special import comb  # slow to import
+
+    hits, samples = as_counts(correct, total)
+    pairs, row = np.unique(np.column_stack([hits, samples]), axis=0, return_inverse=True)
+
+    @cache
+    def seen(most: int) -> Floats:
+        """Estimate the powers of q up to this one, (n_pairs, most + 1); 0 beyond the samples, where none is used."""
+        solved = pass_at_k(*pairs.T, np.arange(1, max(1, most) + 1))[:, :most]
+        return np.column_stack([np.ones(len(pairs)), np.nan_to_num(1 - solved)])
+
+    def corrected(sensitivity: float, specificity: float) -> Floats:
+        youden, errs = sensitivity + specificity - 1, 1 - sensitivity
+
+        def failing(k: ArrayLike) -> Floats:
+            attempts = np.broadcast_to(as_whole("k", np.atleast_1d(k), least=0), hits.shape)
+            powers = np.arange(attempts.max() + 1)
+            shares = comb(powers, powers[:, None]) * (-errs) ** np.maximum(powers - powers[:, None], 0)
+            known = seen(int(powers[-1])) @ (shares / youden**powers)
+            return np.where(attempts <= samples, known[row, attempts], np.nan)
+
+        return np.asarray(terms(failing))
+
+    rates = error.sensitivity.estimate, error.specificity.estimate
+    _rogan_gladen(np.zeros(1), *rates)  # refuses a grader that is no better than a coin
+    estimate, *of_questions = mean_interval(corrected(*rates), rng=rng, clusters=clusters, level=level)
+    sizes = error.right, error.wrong
+    drawn = [
+        rng.beta(size * rate + 0.5, size * (1 - rate) + 0.5, DRAWS) for size, rate in zip(sizes, rates, strict=True)
+    ]
+    of_draws = [np.nanmean(corrected(*pair)) for pair in zip(*drawn, strict=True)]
+    of_labels = np.quantile(of_draws, [(1 - level) / 2, (1 + level) / 2])
+    below, above = (
+        np.hypot(first - estimate, max(0.0, sign * (second - estimate)))
+        for sign, first, second in zip((-1, 1), of_questions, of_labels, strict=True)
+    )
+    return Interval(estimate, float(estimate - below), float(estimate + above))
 
 
 def _scored(correct: ArrayLike, total: ArrayLike) -> tuple[np.ndarray, Floats, Floats]:

@@ -24,15 +24,13 @@ from capcal_lib.metrics.intervals import (
     wald_sample_size,
 )
 from capcal_lib.metrics.recalibration import cross_fitted
-from capcal_lib.metrics.reliability import BinnedSplit, IsotonicSplit, binned_split, isotonic_split, smooth_ece
+from capcal_lib.metrics.reliability import IsotonicSplit, isotonic_split, smooth_ece
 from capcal_lib.metrics.scores import bregman_information, capability_loss, divergence, expected_response_loss
 
 __all__ = [
-    "BinnedSplit",
     "FewQuestionsWarning",
     "Interval",
     "IsotonicSplit",
-    "binned_split",
     "binomial_interval",
     "bregman_information",
     "capability_brier",

@@ -235,6 +235,15 @@ def compare(
     return result
 
 
+def variance_of_mean(terms: Floats, clusters: ArrayLike | None = None) -> float:
+    """Return the estimated variance of the mean of terms without NaN over questions, or over clusters.
+
+    >>> variance_of_mean(np.array([0.0, 1.0, 0.0, 1.0])), variance_of_mean(np.array([0.0, 1.0, 0.0, 1.0]), [1, 2, 1, 2])
+    (0.08333333333333333, 0.25)
+    """
+    return float(_Means(*_units(terms[:, None], clusters)).covariance[0, 0])
+
+
 class _Draws(NamedTuple):
     """Means less the estimates, (resamples, columns), and their estimated covariance, (resamples, columns, columns)."""
 
@@ -404,62 +413,3 @@ def _check(rng: np.random.Generator, level: float) -> None:
     if not isinstance(rng, np.random.Generator):
         raise InputError(f"rng must be a numpy random generator, such as np.random.default_rng(0); got {rng!r:.40}")
     check_share("level", level)
-
-
-# Percentile intervals, for callers that have not gone over to mean_interval.
-
-
-def bootstrap_means(
-    terms: ArrayLike,
-    *,
-    rng: np.random.Generator,
-    resamples: int = RESAMPLES,
-    level: float = 0.95,
-    clusters: ArrayLike | None = None,
-) -> list[Interval]:
-    """Return the mean of each column, (n_questions, n_columns), with its percentile interval, on the same draws.
-
-    NaN is left out of its own column. Limits are NaN where all terms are of one question or cluster.
-
-    >>> columns = [[0.0, 0.1], [0.2, float("nan")], [0.1, 0.3]]
-    >>> [[round(value, 4) for value in interval] for interval in bootstrap_means(columns, rng=np.random.default_rng(0))]
-    [[0.1, 0.0, 0.2], [0.2, 0.1, 0.3]]
-    """
-    values = np.asarray(terms, dtype=np.float64)
-    if values.ndim != 2 or not len(values):
-        raise InputError(f"terms must have shape (n_questions, n_columns); got {values.shape}")
-    if np.isinf(values).any():
-        raise InputError(f"row {int(np.argmax(np.isinf(values).any(axis=1)))}: a term is infinite (the first row is 0)")
-    _check(rng, level)
-    known = ~np.isnan(values)
-    sums, _ = _units(np.hstack([np.where(known, values, 0.0), known]), *([] if clusters is None else [clusters]))
-    drawn = _resampled(sums, rng, check_int("resamples", resamples, least=1))
-    result = []
-    for j in range(values.shape[1]):
-        spread = np.count_nonzero(sums[:, values.shape[1] + j]) > 1
-        means = _ratio(drawn[:, j], drawn[:, values.shape[1] + j])
-        means = means[drawn[:, values.shape[1] + j] > 0]
-        limits = np.quantile(means, [(1 - level) / 2, (1 + level) / 2]) if spread else (np.nan, np.nan)
-        estimate = values[known[:, j], j].mean() if known[:, j].any() else np.nan
-        result.append(Interval(float(estimate), float(limits[0]), float(limits[1])))
-    return result
-
-
-def bootstrap_mean(
-    terms: ArrayLike,
-    *,
-    rng: np.random.Generator,
-    resamples: int = RESAMPLES,
-    level: float = 0.95,
-    clusters: ArrayLike | None = None,
-) -> Interval:
-    """Return the mean with its percentile interval.
-
-    >>> interval = bootstrap_mean([0.0, 0.2, 0.1, 0.3], rng=np.random.default_rng(0))
-    >>> [round(value, 4) for value in interval]
-    [0.15, 0.05, 0.25]
-    """
-    values = as_numbers("term", terms)
-    rule = "but must be finite; leave out what was not scored"
-    check_rows("term", values, ~np.isfinite(values), rule)
-    return bootstrap_means(values[:, None], rng=rng, resamples=resamples, level=level, clusters=clusters)[0]

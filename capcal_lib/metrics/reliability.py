@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from capcal_lib.metrics.validation import Floats, as_scored, check_int
+from capcal_lib.metrics.validation import Floats, as_scored
 
 MESH = 2048  # cells of [0, 1] in which smooth_ece works; it moves the result by less than 1e-4
 
@@ -22,16 +22,6 @@ class IsotonicSplit(NamedTuple):
     miscalibration: float  # at least 0; lower is better
     discrimination: float  # at least 0; higher is better
     uncertainty: float  # of the questions and the model, not of the confidences
-
-
-class BinnedSplit(NamedTuple):
-    """score = reliability - resolution + uncertainty + within, exactly."""
-
-    score: float
-    reliability: float  # at least 0; lower is better
-    resolution: float  # at least 0; higher is better
-    uncertainty: float  # as of an IsotonicSplit
-    within: float  # what the bins hide; 0 where each holds a single confidence
 
 
 def isotonic_split(
@@ -65,31 +55,6 @@ def isotonic_split(
     score = weights @ (s - mu) ** 2
     noise = weights @ (mu * (1 - mu) / (samples - 1)) if corrected else 0.0
     return IsotonicSplit(*map(float, (score - noise, score - best, flat - best, flat - noise)))
-
-
-def binned_split(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike, *, bins: int = 10) -> BinnedSplit:
-    """Split the capability Brier score by equal-width bins of the confidence (Murphy), the last holding 1.
-
-    Every question weighs the same; uncertainty is the variance of mu_hat over questions. The three classical parts
-    add up to the score only where a bin holds a single confidence; ``within`` is the rest.
-
-    References: Murphy, "A new vector partition of the probability score", Journal of Applied Meteorology 12 (1973);
-    Stephenson, Coelho and Jolliffe, "Two extra components in the Brier score decomposition", Weather and Forecasting
-    23 (2008).
-
-    >>> [round(part, 4) for part in binned_split([0.22, 0.28, 0.75], [1, 0, 4], 4)]
-    [0.0473, 0.0312, 0.1701, 0.1806, 0.0056]
-    """
-    s, mu, _ = as_scored(confidence, correct, total)
-    group = np.minimum((s * check_int("bins", bins, least=1)).astype(np.int64), bins - 1)
-    size = np.bincount(group, minlength=bins)
-    filled = size > 0
-    share = size[filled] / len(s)
-    mean_s, mean_mu = (np.bincount(group, weights=each, minlength=bins)[filled] / size[filled] for each in (s, mu))
-    score, uncertainty = np.mean((s - mu) ** 2), np.var(mu)
-    reliability, resolution = share @ (mean_s - mean_mu) ** 2, share @ (mean_mu - mu.mean()) ** 2
-    within = score - (reliability - resolution + uncertainty)
-    return BinnedSplit(*map(float, (score, reliability, resolution, uncertainty, within)))
 
 
 def smooth_ece(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> float:

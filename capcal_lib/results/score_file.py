@@ -17,6 +17,7 @@ from capcal_lib.metrics import (
     isotonic_split,
     mean_interval,
     noise_floor,
+    soft_auroc,
     spearman,
     uniform_baseline_brier_terms,
 )
@@ -115,6 +116,7 @@ def score_confidences(table: pd.DataFrame, other: pd.DataFrame | None = None) ->
         "discrimination": _value(split.discrimination),
         "expected response Brier": _value(expected_response_brier(*triple)),
         "correctness variance": _value(correctness_variance(*triple[1:])),
+        "AUROC": _value(soft_auroc(*triple)),
         "Spearman with mu_hat": _value(spearman(*triple)),
     }
     if other is not None:

@@ -17,11 +17,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from capcal_lib.applications import Components, fit_concentration
 from capcal_lib.errors import InputError
 from capcal_lib.metrics.intervals import binomial_interval
 from capcal_lib.metrics.validation import Floats, Ints, as_confidence, as_counts, check_int, same_length
 
 EVERY = 10  # samples between two looks
+QUANTILES = 9  # of a posterior, at which a mean over it is taken
 
 
 @dataclass(frozen=True)
@@ -162,6 +164,42 @@ def behaviour(rule: Rule, mu: ArrayLike) -> pd.DataFrame:
             "score bias": mean(corrected),
         }
     )
+
+
+def stopped_components(
+    rule: Rule, pilot: Components, correct: ArrayLike, total: ArrayLike, *confidences: ArrayLike
+) -> tuple[Components, float]:
+    """Return a pilot's components for samples drawn until the rule stops, and the mean number of samples a question.
+
+    ``pilot`` is that of :mod:`capcal_lib.applications.planning` for these counts and for one confidence, or the
+    difference of two. Its parts over samples become one, ``within``, so that
+    :func:`~capcal_lib.applications.questions_needed` takes k = 1. It is computed exactly for mu at quantiles of each
+    question's posterior, whose prior is a Beta with the pilot's mean and spread. What confidences tell of mu beyond the
+    counts is not used: from a pilot of few samples, ``within`` of a score is somewhat too high.
+
+    >>> pilot = Components(estimate=0.01, between=0.001, within=0.1)
+    >>> found, samples = stopped_components(Rule(0.05, 100), pilot, [0, 50], [100, 100], [0.1, 0.5])
+    >>> round(found.within, 5), round(samples, 1)
+    (2e-05, 65.4)
+    """
+    from scipy.stats import beta  # slow to import
+
+    hits, samples = as_counts(correct, total, scored=1)
+    mean = hits.sum() / samples.sum()
+    nu = min(fit_concentration(np.full(hits.size, mean), hits, samples), 1e6)
+    pairs, row = np.unique(np.column_stack([hits, samples]), axis=0, return_inverse=True)
+    a, b = pairs[:, 0] + nu * mean, pairs[:, 1] - pairs[:, 0] + nu * (1 - mean)
+    mu = beta.ppf((np.arange(QUANTILES) + 0.5) / QUANTILES, a[:, None], b[:, None])
+    chance, ends = rule.probabilities(mu.ravel()), rule.ends
+    first, second = rule.unbiased(*ends)
+    # Expectations of products of the estimates, less products of their expectations mu and mu^2.
+    of = [(chance @ (x * y)).reshape(mu.shape) for x, y in ((first, first), (first, second), (second, second))]
+    known = (mu**2, mu**3, mu**4)
+    one, cross, two = ((each - less).mean(axis=1)[row] for each, less in zip(of, known, strict=True))
+    drawn = float((chance @ ends[1]).reshape(mu.shape).mean(axis=1)[row].mean())
+    s, *other = (as_confidence(each) for each in confidences)
+    within = 4 * (s - other[0]) ** 2 * one if other else 4 * s**2 * one - 4 * s * cross + two
+    return pilot._replace(within=float(within.mean()), pairs=0.0), drawn
 
 
 def _binomial(correct: Ints, total: Ints, mu: Floats) -> Floats:

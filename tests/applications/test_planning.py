@@ -7,12 +7,11 @@ from capcal_lib.applications import (
     difference_components,
     plan_study,
     questions_needed,
-    samples_needed,
     score_components,
 )
 from capcal_lib.errors import InputError
 from capcal_lib.metrics import capability_brier, capability_brier_terms
-from capcal_lib.metrics.intervals import bootstrap_mean
+from capcal_lib.metrics.intervals import variance_of_mean
 
 
 def rng(seed=0):
@@ -61,29 +60,23 @@ def test_the_planned_study_finds_the_difference_as_often_as_planned(k):
         mu, a, b = world(n, seed)
         correct, total = rng(seed + 10_000).binomial(k, mu), np.full(n, k)
         first, second = (capability_brier_terms(s, correct, total, corrected=True) for s in (a, b))
-        found += bootstrap_mean(first - second, rng=rng(seed), resamples=400).high < 0
+        gain = first - second
+        found += gain.mean() + 1.96 * np.sqrt(variance_of_mean(gain)) < 0
     assert found / studies == pytest.approx(0.8, abs=4 * np.sqrt(0.16 / studies))
 
 
-def test_questions_and_samples_answer_each_other():
+def test_more_samples_take_no_more_questions():
     components = Components(estimate=0.02, between=0.01, within=0.3)
-    for k in (1, 3, 50):
-        n = questions_needed(components, k)
-        assert samples_needed(components, int(n)) <= k
-        if k > 1:
-            assert questions_needed(components, k) <= questions_needed(components, k - 1)
+    for k in (2, 3, 50):
+        assert questions_needed(components, k) <= questions_needed(components, k - 1)
 
 
 def test_by_hand():
     # (1.959964 + 0.841621)^2 = 7.848880
     components = Components(estimate=-0.1, between=0.04, within=0.2)
     assert questions_needed(components, 10) == np.ceil(7.848880 * (0.04 + 0.02) / 0.01)
-    assert samples_needed(components, 60) == np.ceil(0.2 / (60 * 0.01 / 7.848880 - 0.04))
-    assert samples_needed(components, 10) == np.inf
     assert questions_needed(components._replace(estimate=0.0), 10) == np.inf
-    assert samples_needed(components._replace(estimate=0.0, between=0.0), 10) == np.inf
     assert questions_needed(Components(1.0, 0.0, 0.0), 1) == 2
-    assert samples_needed(Components(1.0, 0.0, 0.0), 2) == 1
 
 
 def test_more_power_and_a_higher_level_take_more():
@@ -109,9 +102,8 @@ def test_methods_that_agree_have_no_variance():
             lambda: questions_needed(Components(1, 1, 1), 1, power=1.0),
             "power must lie between 0 and 1, such as 0.95; got 1.0",
         ),
-        (lambda: samples_needed(Components(1, 1, 1), 1), "questions must be a whole number from 2"),
         (
-            lambda: samples_needed(Components(1, 1, 1), 5, level=95),
+            lambda: questions_needed(Components(1, 1, 1), 5, level=95),
             "level must lie between 0 and 1",
         ),
     ],
@@ -167,7 +159,6 @@ def test_the_cheapest_plan_comes_first_and_is_the_cheapest():
     assert plans["tokens"].is_monotonic_increasing
     for k, n in zip(plans["samples"], plans["questions"], strict=True):
         assert questions_needed(components, k, half_width=0.02) == n
-        assert samples_needed(components, n, half_width=0.02) <= k
     few = plan_study(components, half_width=0.02, max_questions=250, max_samples=40)
     assert (few["questions"] <= 250).all()
     assert len(few) == (plans["questions"] <= 250).sum() > 0
@@ -187,3 +178,21 @@ def test_the_cheapest_plan_comes_first_and_is_the_cheapest():
 def test_bad_plans_are_refused(call, message):
     with pytest.raises(InputError, match=message):
         call(Components(0.1, 0.1, 0.1, 0.1))
+
+
+def test_groups_of_alike_questions_take_more_of_them():
+    generator = rng(5)
+    groups = np.repeat(np.arange(40), 25)
+    shift = generator.normal(0, 0.2, 40)[groups]
+    mu = np.clip(0.5 + shift, 0.02, 0.98)
+    s, correct, total = np.full(1000, 0.5), generator.binomial(30, mu), np.full(1000, 30)
+    alone, together = score_components(s, correct, total), score_components(s, correct, total, clusters=groups)
+    terms = (s - mu) ** 2
+    of_groups = terms.reshape(40, 25).mean(axis=1)
+    assert together.between == pytest.approx(25 * of_groups.var(ddof=1), rel=0.1)  # 1000 questions are 40 groups
+    assert alone.between == pytest.approx(terms.var(ddof=1), rel=0.05)
+    assert together[2:] == alone[2:]
+    needed = [questions_needed(each, 10, half_width=0.01) for each in (alone, together)]
+    assert needed[1] > 10 * needed[0]
+    apart = difference_components(s, np.full(1000, 0.4), correct, total, clusters=np.arange(1000))
+    assert apart == pytest.approx(difference_components(s, np.full(1000, 0.4), correct, total))

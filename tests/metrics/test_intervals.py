@@ -21,7 +21,6 @@ from capcal_lib.metrics import (
     sampling_interval,
     wald_sample_size,
 )
-from capcal_lib.metrics.intervals import bootstrap_mean, bootstrap_means
 
 METHODS = ["jeffreys", "wilson", "clopper-pearson", "wald"]
 
@@ -446,22 +445,6 @@ def test_bad_comparisons_are_refused(options, message):
     with pytest.raises(InputError) as error:
         compare(**{"terms": pd.DataFrame({"a": [0.1, 0.2]}), "rng": rng(), **options})
     assert str(error.value).startswith(message)
-
-
-# Percentile intervals
-
-
-def test_percentile_intervals_equal_the_naive_ones_draw_for_draw():
-    columns = np.column_stack([TERMS, np.where(np.arange(40) % 3, TERMS**2, np.nan)])
-    generator, means = rng(1), []
-    for _ in range(2000):
-        means.append(np.nanmean(columns[generator.integers(40, size=40)], axis=0))
-    found = bootstrap_means(columns, rng=rng(1), resamples=2000)
-    np.testing.assert_allclose([each[1:] for each in found], np.quantile(means, [0.025, 0.975], axis=0).T)
-    single = bootstrap_mean(TERMS, rng=rng(1), resamples=2000)
-    assert single == pytest.approx(found[0])
-    with pytest.raises(InputError):
-        bootstrap_means(TERMS, rng=rng())
 
 
 # Coverage of binomial intervals

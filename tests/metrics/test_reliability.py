@@ -9,7 +9,7 @@ from scipy.stats import norm
 from capcal_lib.errors import InputError
 from capcal_lib.metrics import capability_brier, expected_response_brier
 from capcal_lib.metrics.recalibration import recalibration
-from capcal_lib.metrics.reliability import binned_split, isotonic_split, smooth_ece
+from capcal_lib.metrics.reliability import isotonic_split, smooth_ece
 
 EXAMPLE = ([0.1, 0.4, 0.4, 0.8, 1.0], [1, 0, 3, 2, 7], [4, 5, 4, 3, 7])
 
@@ -108,40 +108,6 @@ def test_a_constant_has_no_discrimination():
     assert split.discrimination == pytest.approx(0, abs=1e-15)
 
 
-# The binned split
-
-
-@settings(max_examples=60, deadline=None)
-@given(scored(), st.integers(1, 12))
-def test_binned_parts_add_up_to_the_brier_score(rows, bins):
-    split = binned_split(*rows, bins=bins)
-    whole = split.reliability - split.resolution + split.uncertainty + split.within
-    assert split.score == pytest.approx(whole, abs=1e-12)
-    assert split.score == pytest.approx(capability_brier(*rows), abs=1e-12)
-
-
-def test_binned_split_by_a_loop_over_bins():
-    s, correct, total = (np.array(column) for column in world(80, 7, power=2))
-    s[:3] = 0.0, 1.0, 0.5
-    mu, parts = correct / total, [0.0, 0.0]
-    for number in range(10):
-        inside = (s >= number / 10) & ((s < (number + 1) / 10) | (number == 9))
-        if inside.any():
-            parts[0] += inside.mean() * (s[inside].mean() - mu[inside].mean()) ** 2
-            parts[1] += inside.mean() * (mu[inside].mean() - mu.mean()) ** 2
-    split = binned_split(s, correct, total)
-    assert (split.reliability, split.resolution, split.uncertainty) == pytest.approx((*parts, mu.var()))
-
-
-def test_nothing_is_hidden_in_bins_of_one_confidence():
-    assert binned_split([0.25, 0.25, 1.0, 1.0], [1, 0, 4, 3], [4] * 4).within == pytest.approx(0, abs=1e-15)
-
-
-def test_bins_must_be_counted():
-    with pytest.raises(InputError, match="bins must be a whole number from 1"):
-        binned_split(*EXAMPLE, bins=0)
-
-
 # Smooth ECE
 
 
@@ -184,7 +150,7 @@ def test_smooth_ece_mirrors():
     assert smooth_ece(1 - s, total - correct, total) == pytest.approx(smooth_ece(s, correct, total), abs=1e-5)
 
 
-@pytest.mark.parametrize("function", [isotonic_split, binned_split, smooth_ece])
+@pytest.mark.parametrize("function", [isotonic_split, smooth_ece])
 @pytest.mark.parametrize(
     ("rows", "message"),
     [

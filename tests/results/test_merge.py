@@ -13,6 +13,7 @@ from capcal_lib.confidence.of_run import estimate, read_confidence
 from capcal_lib.errors import InputError
 from capcal_lib.grading.verdicts import FILE, grade_run, read_verdicts
 from capcal_lib.probes.features import extract, read_features
+from capcal_lib.results import load_results
 from capcal_lib.results.merge import merge
 from capcal_lib.results.verify import verify_run
 from capcal_lib.sampling import store as store_module
@@ -57,6 +58,8 @@ def test_one_run_of_two_has_the_rows_and_facts_of_both(two: tuple[Path, Path], t
     pd.testing.assert_frame_equal(read_samples(folder), read_samples(whole))
     grade_run(whole)
     pd.testing.assert_frame_equal(read_verdicts(folder), read_verdicts(whole))
+    counts = [load_results(each, "simulated")[["correct", "total"]] for each in (into, apart)]
+    pd.testing.assert_frame_equal(*counts)
     assert len(read_confidence(folder, "p-true")) == len(read_features(folder)[0]) == 5
     assert len(read_sessions(folder)) == 2
     assert verify_run(folder).problems == ()

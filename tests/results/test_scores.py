@@ -71,6 +71,15 @@ def test_neither_the_order_of_rows_nor_other_data_sets_change_a_score(order: lis
     pd.testing.assert_frame_equal(shuffled[columns], alone[columns])
 
 
+@settings(max_examples=5, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_names_of_questions_do_not_change_a_score(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    some = results({f"q{i:02}": [rng.integers(0, 9), 8, rng.random(), rng.random()] for i in range(12)})
+    names = dict(zip(some.index.levels[1], rng.permutation([f"other {i}" for i in range(12)]), strict=True))
+    pd.testing.assert_frame_equal(score(some.rename(index=names, level="question_id")), score(some))
+
+
 def test_empty_results_have_no_scores() -> None:
     assert score(FOUR.iloc[:0]).empty
     assert score(FOUR[FOUR["total"] < 2]).empty

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from capcal_lib.applications import difference_components, score_components
 from capcal_lib.errors import InputError
 from capcal_lib.metrics import capability_brier_terms
 from capcal_lib.metrics.intervals import binomial_interval
 from capcal_lib.sampling import stopping
-from capcal_lib.sampling.stopping import Rule, behaviour, outcomes, stops
+from capcal_lib.sampling.stopping import Rule, behaviour, outcomes, stopped_components, stops
 
 RULE = Rule(precision=0.05, k=100)
 
@@ -134,3 +135,27 @@ def test_looks_go_as_far_as_the_samples() -> None:
 def test_bad_rules_are_refused(precision: float, k: int, message: str) -> None:
     with pytest.raises(InputError, match=message):
         Rule(precision, k)
+
+
+def test_the_variance_of_stopped_runs_is_planned_from_a_pilot_of_fixed_size() -> None:
+    """Against runs drawn anew from the mu behind the pilot: sample by sample, to the stop."""
+    rng, rule, n = np.random.default_rng(4), Rule(precision=0.1, k=60), 4000
+    mu = rng.beta(0.4, 0.6, n)
+    s, other = np.clip(mu + rng.normal(0, 0.2, (2, n)), 0, 1)
+    pilot, total = rng.binomial(400, mu), np.full(n, 400)
+    planned = [
+        stopped_components(rule, score_components(s, pilot, total), pilot, total, s),
+        stopped_components(rule, difference_components(s, other, pilot, total), pilot, total, s, other),
+    ]
+    draws, used = [], []
+    for _ in range(20):
+        order = (rng.random((n, 60)) < mu[:, None]).astype(np.int8)
+        at, _ = stops(rule, order)
+        correct = np.where(np.arange(60) < at[:, None], order, 0).sum(axis=1)
+        draws.append([rule.brier_terms(each, correct, at) for each in (s, other)])
+        used.append(at.mean())
+    first, second = np.array(draws).transpose(1, 0, 2)
+    for (found, samples), terms in zip(planned, (first, first - second), strict=True):
+        assert found.within == pytest.approx(terms.var(axis=0, ddof=1).mean(), rel=0.05)
+        assert found.pairs == 0
+        assert samples == pytest.approx(np.mean(used), rel=0.02)
