@@ -79,6 +79,8 @@ kinds = {
     "a score": (1, score_components),
     "a difference of two": (2, difference_components),
 }
+
+# %% tags=["hide-input"]
 rows = [
     (name, dataset, kind, " and ".join(names), k, each)
     for name in recorded
@@ -125,12 +127,15 @@ notebook.glue(
 # {glue:text}`narrow:.0f` % of them; that of a difference of two methods grows by {glue:text}`paired:.1f` % at the median of
 # {glue:text}`pairs`. The number of questions, much more than that of samples, makes most scores precise.
 
-# %% mystnb={"figure": {"caption": "Growth of the standard error over questions when only k samples of each are drawn, for corrected capability Brier scores and for differences of two of them. A point is a confidence, or a pair, on a data set of a recorded model; bars are medians.", "name": "fig-k-eval"}, "image": {"alt": "Strip plot of the growth in per cent against k, in two colours. At 5 samples most points lie between a few and some tens of per cent, at 10 most lie below ten, at 20 and 50 nearly all are close to zero."}} paper=["appendix-b.1"] evidence=["measured"] reads=["verdicts", "confidences"] tags=["hide-input"]
+# %% tags=["remove-cell"]
 # needs runs
 percent = growths_of_all.assign(
     percent=100 * growths_of_all["growth"],
     k=growths_of_all["k"].astype(str),
 )
+
+# %% mystnb={"figure": {"caption": "Growth of the standard error over questions when only k samples of each are drawn, for corrected capability Brier scores and for differences of two of them. A point is a confidence, or a pair, on a data set of a recorded model; bars are medians.", "name": "fig-k-eval"}, "image": {"alt": "Strip plot of the growth in per cent against k, in two colours. At 5 samples most points lie between a few and some tens of per cent, at 10 most lie below ten, at 20 and 50 nearly all are close to zero."}} paper=["appendix-b.1"] evidence=["measured"] reads=["verdicts", "confidences"] tags=["hide-input"]
+# needs runs
 look = {"x": "k", "y": "percent", "hue": "kind", "dodge": True}
 axes = sns.stripplot(percent, alpha=0.4, jitter=False, **look)
 sns.boxplot(

@@ -383,8 +383,8 @@ notebook.glue(widest=str(wider.idxmax()))
 
 # %% [markdown] needs="said"
 # With the fewest labels the intervals are {glue:text}`least:.2f` to {glue:text}`most:.2f` times as wide, most for
-# *{glue:text}`widest`*. The estimates move as well: a verdict that is wrong once in a hundred looks like a question that
-# is solved sooner or later.
+# *{glue:text}`widest`*. Estimates move as well: where wrong answers pass as right now and then, a question that is never
+# solved looks like one that is solved sooner or later.
 
 # %% [markdown]
 # ## Summary

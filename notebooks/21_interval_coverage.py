@@ -34,7 +34,7 @@ from capcal_lib.metrics import (
     sampling_interval,
     wald_sample_size,
 )
-from capcal_lib.results import describe_runs, load_results, methods
+from capcal_lib.results import describe_runs, load_results, methods, subjects
 from scipy.stats import binom
 
 # %% tags=["hide-input"]
@@ -180,7 +180,8 @@ for name, own in results.query("total > 1").groupby(
     triple = own[said[0]], own["correct"], own["total"]
     if len(own) > 1:
         terms = capability_brier_terms(*triple, corrected=True)
-        these, like = sampling_interval(*triple), mean_interval(terms, rng=rng)
+        these, groups = sampling_interval(*triple), subjects(own).to_numpy()
+        like = mean_interval(terms, rng=rng, clusters=groups)
         rows[data["title"][name]] = *these, *like[1:]
 heads = ["score", "these: low", "high", "like these: low", "high "]
 tables.show(

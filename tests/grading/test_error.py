@@ -372,7 +372,8 @@ def test_propagated_intervals_cover_and_those_without_the_grader_do_not(monkeypa
         for i, each in enumerate((error, known(1, 1))):
             found = [propagate(terms, *counts, each, rng=rng) for terms in three(f, plan)]
             covered[i] += [low <= truth <= high for (_, low, high), truth in zip(found, truths, strict=True)]
-    assert (covered[0] / studies >= 0.9).all()
+    assert (covered[0] / studies >= 0.85).all()  # 40 studies know 0.95 to within 0.1
+    assert covered[0].mean() / studies >= 0.92
     assert (covered[1, 1:] / studies <= 0.8).all()
 
 
