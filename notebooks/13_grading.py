@@ -73,6 +73,8 @@ if not known:
         "The right answers of these data sets are not on this machine, so "
         "that no other rule can be tried: set CAPCAL_DATA_DIR."
     )
+
+# %% tags=["hide-input"]
 results = load_results(runs, model, k_eval=k_eval).query("total > 0")
 own = results.loc[list(data.index[:1])].dropna(axis="columns", how="all")
 said = methods(own)
