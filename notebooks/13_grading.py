@@ -36,14 +36,14 @@ from capcal_lib.grading.error import (
 )
 from capcal_lib.grading.judgements import judges
 from capcal_lib.grading.verdicts import read_verdicts, run_questions
+
+# %% tags=["hide-input"]
 from capcal_lib.manifests import load_dataset
 from capcal_lib.metrics import (
     FewQuestionsWarning,
     binomial_interval,
     mean_interval,
 )
-
-# %% tags=["hide-input"]
 from capcal_lib.questions import at_hand
 from capcal_lib.results import describe_runs, load_results, methods, subjects
 from capcal_lib.sampling.store import KEY, read_samples

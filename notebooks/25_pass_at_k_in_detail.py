@@ -143,6 +143,8 @@ grid.set_titles("{col_name}").set_axis_labels("place of the count", "density")
 rng = np.random.default_rng(seed)
 counts = rng.binomial(20, rng.beta(1, 1, 500)), np.full(500, 20)
 same = np.full(500, 0.5)
+
+# %%
 {
     nu: calibration_test(same, *counts, concentration=nu, rng=rng).p_value
     for nu in (0.5, 2, 20)
