@@ -488,8 +488,12 @@ def plan(
             raise unknown("method", name, methods(results))
     pilot = results.dropna(subset=[name for name in (method, against) if name])
     counts, said = (pilot["correct"], pilot["total"]), [pilot[name] for name in (method, against) if name]
-    split = difference_components if against else score_components
-    components = split(*said, *counts, clusters=subjects(pilot))
+    groups = subjects(pilot)
+    components = (
+        difference_components(said[0], said[1], *counts, clusters=groups)
+        if against
+        else score_components(said[0], *counts, clusters=groups)
+    )
     tokens = float(describe_runs(store, model, datasets=[dataset])["tokens"].iloc[0])
     designs = [plan_study(components, half_width=half_width, tokens_per_sample=tokens).head(10)]
     for precision in (0.05, 0.1, 0.15):

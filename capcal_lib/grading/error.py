@@ -221,7 +221,7 @@ def propagate(
     @cache
     def seen(most: int) -> Floats:
         """Estimate the powers of q up to this one, (n_pairs, most + 1); 0 beyond the samples, where none is used."""
-        solved = pass_at_k(*pairs.T, np.arange(1, max(1, most) + 1))[:, :most]
+        solved = pass_at_k(pairs[:, 0], pairs[:, 1], np.arange(1, max(1, most) + 1))[:, :most]
         return np.column_stack([np.ones(len(pairs)), np.nan_to_num(1 - solved)])
 
     def corrected(sensitivity: float, specificity: float) -> Floats:
