@@ -22,7 +22,13 @@ from capcal_lib.applications.budget import (
     success_terms,
 )
 from capcal_lib.applications.extrapolation import extrapolate_pass_at_k
-from capcal_lib.applications.passk import pass_at_k, pass_at_k_error_terms, simulate_pass_at_k
+from capcal_lib.applications.passk import (
+    expected_tries,
+    pass_at_k,
+    pass_at_k_error_terms,
+    simulate_pass_at_k,
+    tries_quantile,
+)
 from capcal_lib.applications.planning import (
     Components,
     difference_components,
@@ -47,6 +53,7 @@ __all__ = [
     "calibration_test",
     "concentration_interval",
     "difference_components",
+    "expected_tries",
     "extrapolate_pass_at_k",
     "fit_concentration",
     "honest_oracle_terms",
@@ -65,4 +72,5 @@ __all__ = [
     "split_counts",
     "success_rate",
     "success_terms",
+    "tries_quantile",
 ]
