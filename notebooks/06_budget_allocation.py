@@ -24,6 +24,8 @@ import warnings
 import numpy as np
 import pandas as pd
 import seaborn as sns
+
+# %% tags=["hide-input"]
 from capcal_lib.applications import (
     allocate,
     attempt_order,
@@ -33,12 +35,20 @@ from capcal_lib.applications import (
     success_rate,
 )
 from capcal_lib.book import notebook, style, tables
+from capcal_lib.confidence.consistency import read_answers, vote_terms
 from capcal_lib.manifests import load_dataset, load_model
+
+# %% tags=["hide-input"]
 from capcal_lib.metrics import FewQuestionsWarning, mean_interval
 from capcal_lib.probes import predict, train, training_data
+from capcal_lib.probes.features import read_features
 from capcal_lib.reported import load_reported
-from capcal_lib.results import describe_runs, load_results
-from capcal_lib.sampling.store import find_run
+from capcal_lib.results import describe_runs, load_results, subjects
+from capcal_lib.sampling.store import find_run, read_samples
+from scipy.stats import betabinom
+from sklearn.linear_model import RidgeCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())
@@ -48,19 +58,23 @@ runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval)
 results = load_results(runs, model, k_eval=k_eval)
 results = results[results["total"] > 1].join(predict(runs, model))
-notebook.about(model, data)
 
-# %% tags=["remove-cell"]
-# needs samples
-evidence = data["evidence"].iloc[0]
-share = results["correct"] / results["total"]
-spread = share.groupby(level="dataset").var()
+# %% tags=["hide-input"]
 probes = {name: load_dataset(name).probe for name in data.index}
 probed = [
     name
     for name, probe in probes.items()
     if probe in results and results.loc[name, probe].notna().any()
 ]
+lacking = {"probes": "No probe can be trained for these data sets."}
+notebook.about(model, data, lacking={} if probed else lacking)
+
+# %% tags=["remove-cell"]
+# needs samples
+evidence = data["evidence"].iloc[0]
+share = results["correct"] / results["total"]
+spread = share.groupby(level="dataset").var()
+groups = subjects(results)
 sets = probed or list(data.index)
 shown = max(sets, key=spread.get)
 EVEN, ORACLE = "Even spending", "Honest oracle"
@@ -106,7 +120,9 @@ def solved(dataset, **ways):
         b: pd.DataFrame({name: each[:, i] for name, each in terms.items()})
         for i, b in enumerate(budgets)
     }
-    return pd.concat(frames, names=["B", "question"])
+    names = results.loc[dataset].index
+    frames = {b: frame.set_index(names) for b, frame in frames.items()}
+    return pd.concat(frames, names=["B", "question_id"])
 
 
 # %% tags=["remove-cell"]
@@ -133,8 +149,10 @@ family = len(sets) * len(budgets)
 # %% tags=["hide-input"]
 def interval(gain, level=0.95):
     """Return the mean gain in points, with its paired interval."""
+    clusters = groups[gain.index.droplevel("B")].to_numpy()
     rng = np.random.default_rng(seed)
-    return [100 * end for end in mean_interval(gain, rng=rng, level=level)]
+    ends = mean_interval(gain, rng=rng, clusters=clusters, level=level)
+    return [100 * end for end in ends]
 
 
 # %% tags=["remove-cell"]
@@ -282,6 +300,14 @@ assert (greedy(guesses, 200) == allocate(guesses, 200)).all()
 allocate([0.9, 0.5, 0.1, 0.0], 12, concentration=2)
 
 # %% [markdown]
+# All budgets need one sort only: in the order of their gains, the first samples are what a budget buys, whichever it
+# is.
+
+# %%
+order = attempt_order([0.9, 0.5, 0.1, 0.0], 12, concentration=2)
+order[:12], np.bincount(order[:12], minlength=4)
+
+# %% [markdown]
 # ## What it solves
 #
 # The success rate of an allocation is the share of questions solved at least once, when each question's samples are
@@ -353,10 +379,220 @@ tables.show(
 )
 
 # %% [markdown]
+# ## Stop at the first success
+#
+# All of that decides before the first sample is drawn. Whoever can tell a correct answer when it comes can stop there,
+# and spend the rest elsewhere. Then what counts is the chance that the next sample succeeds after $k$ failures, $s$ for
+# a confidence taken at its word and $s\nu/(\nu+k)$ for a posterior, which learns from each failure. To take the
+# question with the highest chance is optimal: no other rule solves more with as many samples.
+
+# %%
+attempt_order([0.9, 0.5, 0.1, 0.0], 3, concentration=2, sequential=True)
+
+# %% [markdown]
+# A question leaves the order once it is solved, and its place goes to the next one. `solved_by_budget` gives every rule
+# the same *expected* number of samples, exactly. Here two questions, each tried up to three times:
+
+# %% label="budget-sequential-example" evidence=["simulated"]
+order = attempt_order([0.9, 0.1], 3, concentration=2, sequential=True)
+solved_by_budget(order, [9, 1], [10, 10], [1, 2], sequential=True).round(3)
+
+# %% [markdown] needs="samples"
+# In turns until solved is the simple rule to beat. On the recorded samples it solves {glue:text}`turns:.1f` points more
+# than even spending, on average over data sets and budgets.
+
+# %% [markdown] needs="probes"
+# The posterior's rule differs from it by another {glue:text}`learned:.1f` points.
+
+# %% tags=["remove-cell"]
+# needs samples
+TURNS = "In turns until solved"
+stopped = pd.concat(
+    {name: solved(name, sequential=True) for name in sets}, names=["dataset"]
+)
+levels = stopped.groupby(["dataset", "B"]).mean().mean()
+before = terms[EVEN].groupby(["dataset", "B"]).mean().mean()
+notebook.glue(turns=100 * (levels[EVEN] - before))
+notebook.glue(learned=100 * (levels.get(POSTERIOR, np.nan) - levels[EVEN]))
+
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "Questions solved against the expected number of samples a question, where a question is left once it is solved. The posterior takes the question whose next sample is most likely to succeed.", "name": "fig-budget-sequential"}, "image": {"alt": "Line plot of the share of questions solved against the budget from 1 to 8 samples a question. Going on in turns until solved lies far above even spending; the posterior lies near it, the honest oracle above both."}} evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# needs samples
+rules = [EVEN, *(rule for rule in (POSTERIOR, ORACLE) if rule in stopped)]
+rates = stopped[rules].rename(columns={EVEN: TURNS})
+rates.insert(0, EVEN, terms[EVEN])
+rates = rates.loc[shown].groupby(level="B").mean()
+palette |= {TURNS: "#3866bd"}
+axes = sns.lineplot(rates, palette=palette, dashes=False)
+axes.set(xscale="log", xlabel="$B$, expected samples a question")
+axes.set(ylabel="questions solved", title=load_dataset(shown).title)
+axes.set_xticks(budgets, budgets)
+axes.minorticks_off()
+style.label_lines(axes)
+
+# %% [markdown] needs="probes"
+# ## Count tokens, not samples
+#
+# A sample of a question with long answers costs more. How long, a ridge regression predicts from the hidden states of
+# the prompt, learned from the training questions; the worth of a sample is then its gain per predicted token. Every
+# rule is charged with the tokens that the recorded samples of its questions took on average.
+
+
+# %% tags=["hide-input"]
+def mean_tokens(run):
+    """Return the mean tokens of each question's samples."""
+    samples = read_samples(run, ["completion_tokens"])
+    return samples.groupby("question_id")["completion_tokens"].mean()
+
+
+# %% tags=["hide-input"]
+def predicted_tokens(dataset):
+    """Predict the mean tokens of each question's samples."""
+    run = find_run(runs, model, dataset, load_dataset(dataset).training_split)
+    names, features = read_features(run)
+    length = np.log(mean_tokens(run).reindex(names).clip(lower=1))
+    ridge = make_pipeline(StandardScaler(), RidgeCV(np.logspace(0, 5, 6)))
+    names, unseen = read_features(data.loc[dataset, "run"])
+    logs = ridge.fit(features[length.notna()], length.dropna()).predict(unseen)
+    return pd.Series(np.exp(logs), names).reindex(results.loc[dataset].index)
+
+
+# %% tags=["hide-input"]
+LENGTH = "Probe, posterior, by length"
+
+
+def solved_by_tokens(dataset):
+    """Return each question's chance to be solved by a budget of tokens."""
+    own, nu = results.loc[dataset], concentration(dataset)
+    s, n = own[probes[dataset]], own["total"]
+    paid = mean_tokens(data.loc[dataset, "run"]).reindex(own.index)
+    found = orders(dataset)
+    found[LENGTH] = attempt_order(
+        s, n, concentration=nu, cost=predicted_tokens(dataset)
+    )
+    amounts = np.array(budgets) * paid.mean()
+    each = {
+        name: solved_by_budget(order, own["correct"], n, amounts, cost=paid)
+        for name, order in found.items()
+    }
+    means = {name: each[name].mean(axis=1) for name in each}
+    return pd.DataFrame(means, own.index)
+
+
+# %% [markdown] needs="probes"
+# ## Without anyone to tell
+#
+# Where nobody can tell a correct answer, the samples vote. A vote of $k$ is right more often than one sample only where
+# the correct answer leads, and may be worse where it does not. If there are two answers and $\mu$ has a posterior, the
+# vote is right with the chance that a Beta-binomial count exceeds $k/2$. With more than two answers, a correct one may
+# lead with less than one half of the votes, which this leaves out.
+
+# %%
+votes = np.arange(1, 16, 2)
+pd.DataFrame(
+    {s: betabinom.sf(votes // 2, votes, 4 * s, 4 - 4 * s) for s in (0.3, 0.8)},
+    index=pd.Index(votes, name="k"),
+).T.round(3)
+
+# %% [markdown] needs="probes"
+# Each question gets one sample; further ones come in pairs, where a pair is expected to gain most. Whether a vote is
+# right is measured over blocks of the recorded samples.
+
+
+# %% tags=["hide-input"]
+def votes_right(answers):
+    """Return how often votes are right, (questions, numbers of votes)."""
+    blocks = [vote_terms(answers, k).fillna({"right": 0}) for k in votes]
+    means = [each.groupby("row")["right"].mean() for each in blocks]
+    return pd.concat(means, axis="columns").to_numpy()
+
+
+# %% tags=["hide-input"]
+def voted(dataset):
+    """Return how often each question's vote is right: evenly, and dealt."""
+    answers = read_answers(data.loc[dataset, "run"], k=k_eval)
+    own, right = results.loc[dataset, probes[dataset]], votes_right(answers)
+    s = own.reindex(answers.question_ids).clip(0.005, 0.995).to_numpy()
+    a = min(concentration(dataset), 1e6) * s[:, None]
+    promised = betabinom.sf(votes // 2, votes, a, a / s[:, None] - a)
+    gain = np.minimum.accumulate(np.diff(promised), axis=1)
+    order = np.argsort(-gain.ravel(), kind="stable") // gain.shape[1]
+    rows, pairs = np.arange(len(s)), (1, 2, 4)  # 3, 5, 9 samples a question
+    given = [np.bincount(order[: p * len(s)], minlength=len(s)) for p in pairs]
+    dealt = np.mean([right[rows, each] for each in given], axis=0)
+    table = {EVEN: right[:, pairs].mean(axis=1), POSTERIOR: dealt}
+    return pd.DataFrame(table, answers.question_ids)
+
+
+# %% [markdown] needs="probes"
+# ## All of it in one table
+#
+# Each row is the mean over the budgets, in shares of questions (for votes: answered correctly), against the best simple
+# rule of its data set: even spending (or in turns until solved), or dividing by verbalized confidence or P(True). That
+# is chosen by these very results, which favours it.
+
+
+# %% tags=["hide-input"]
+SIMPLE_RULES = [EVEN, TURNS, "Verbalized confidence", "P(True)"]
+
+
+def against_simple(application, table, method):
+    """Compare a method with the best simple rule on each data set."""
+    rows = []
+    for name, own in table.groupby(level="dataset", sort=False):
+        simple = own[own.columns.intersection(SIMPLE_RULES)].mean().idxmax()
+        gain = own[method] - own[simple]
+        rng, clusters = np.random.default_rng(seed), groups[gain.index]
+        ends = mean_interval(gain, rng=rng, clusters=clusters)
+        rows.append([application, method, name, simple, *ends])
+    heads = ["application", "method", "dataset", "against"]
+    return pd.DataFrame(rows, columns=[*heads, "estimate", "low", "high"])
+
+
+# %% tags=["hide-input"]
+# needs probes
+names = ["dataset", "question_id"]
+tables_of = {
+    "Budget, one-shot": terms.groupby(level=names, sort=False).mean(),
+    "Budget, sequential": stopped.rename(columns={EVEN: TURNS})
+    .groupby(level=names, sort=False)
+    .mean(),
+    "Budget in tokens": pd.concat(
+        {name: solved_by_tokens(name) for name in probed}, names=names
+    ),
+    "Budget, majority vote": pd.concat(
+        {name: voted(name) for name in probed}, names=names
+    ),
+}
+comparison = pd.concat(
+    against_simple(application, table, method)
+    for application, table in tables_of.items()
+    for method in (PLUG_IN, POSTERIOR, LENGTH)
+    if method in table
+).reset_index(drop=True)
+
+# %% tags=["hide-input"] label="budget-comparison" paper=["section-5.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# needs probes
+signs = comparison.assign(
+    better=comparison["low"] > 0, worse=comparison["high"] < 0
+)
+cases = signs.groupby(["application", "method"], sort=False)
+summary = cases[["better", "worse"]].sum()
+summary.insert(1, "inconclusive", cases.size() - summary.sum(axis="columns"))
+summary["mean gain, points"] = 100 * cases["estimate"].mean()
+tables.show(
+    summary,
+    "Data sets by the comparison with their best simple rule.",
+    digits=1,
+    evidence=evidence,
+)
+
+# %% [markdown]
 # ## Summary
 #
 # - Optimal allocation needs no search: take the largest gains, or find the gain that all of them beat.
 # - A confidence that is too sure wastes samples; as a posterior it costs less where it is wrong.
+# - Where a success can be told, stop at it, and let every failure lower the confidence.
+# - Count what a sample costs, and judge every rule at the same cost.
 # - Score an oracle on samples that it has not seen, and compare with even spending at the same budget.
 #
 # ## Exercises
