@@ -1,11 +1,13 @@
 """Importing the library is cheap, and imports between rooms run one way."""
 
 import ast
+import inspect
 import subprocess
 import sys
 
 import pytest
 
+import capcal_lib
 from capcal_lib.manifests import ROOT
 
 HEAVY = ("torch", "vllm", "transformers", "datasets", "sklearn", "math_verify", "papermill")
@@ -41,6 +43,26 @@ def test_importing_loads_nothing_heavy(statement: str) -> None:
     code = f"{statement}; import sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert set(done.stdout.split()).isdisjoint(HEAVY)
+
+
+def test_rooms_are_attributes_that_load_when_asked_for() -> None:
+    code = "import capcal_lib as c, sys; print(*(m for m in sys.modules if m[:10] == c.__name__), '/', *c.__all__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded, rooms = done.stdout.split("/")
+    assert loaded.split() == ["capcal_lib"]
+    assert rooms.split() == sorted(set(ROOMS) - {"cli"})
+    assert set(rooms.split()) < set(dir(capcal_lib))
+    assert capcal_lib.metrics.capability_brier(0.5, [1, 2], 2) == 0.125
+    with pytest.raises(AttributeError, match="its rooms: applications, "):
+        capcal_lib.metric  # noqa: B018
+
+
+@pytest.mark.parametrize("room", ["metrics", "applications", "probes"])
+def test_signatures_are_short(room: str) -> None:
+    for name in getattr(capcal_lib, room).__all__:
+        function = getattr(getattr(capcal_lib, room), name)
+        if inspect.isfunction(function):
+            assert len(str(inspect.signature(function))) < 300, name
 
 
 def test_imports_run_one_way() -> None:

@@ -4,6 +4,8 @@ A question is solved if any of its samples is correct and can be told to be. Arg
 :mod:`capcal_lib.applications`.
 """
 
+from __future__ import annotations  # keeps ArrayLike short in help()
+
 from bisect import bisect_right
 from collections.abc import Callable
 

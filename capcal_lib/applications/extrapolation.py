@@ -1,5 +1,7 @@
 """pass@k beyond the samples that were drawn, with an interval that holds the doubt about the shape of the prior."""
 
+from __future__ import annotations  # keeps ArrayLike short in help()
+
 from collections.abc import Callable
 
 import numpy as np

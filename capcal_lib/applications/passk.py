@@ -3,6 +3,8 @@
 Arguments and errors as at the head of :mod:`capcal_lib.applications`.
 """
 
+from __future__ import annotations  # keeps ArrayLike short in help()
+
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -6,6 +6,8 @@ many questions a group as the pilot. Samples are a number fixed beforehand; for 
 :func:`~capcal_lib.sampling.stopping.stopped_components`.
 """
 
+from __future__ import annotations  # keeps ArrayLike short in help()
+
 from typing import NamedTuple
 
 import numpy as np

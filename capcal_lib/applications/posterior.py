@@ -5,6 +5,8 @@ errors as at the head of :mod:`capcal_lib.applications`. Under a Beta a confiden
 here confidences are kept within [0.005, 0.995].
 """
 
+from __future__ import annotations  # keeps ArrayLike short in help()
+
 from typing import NamedTuple
 
 import numpy as np

@@ -5,6 +5,8 @@ predicted or measured, ``cost`` what an answer costs, above 0, in any unit. Data
 index and columns. Other input raises an :class:`~capcal_lib.errors.InputError`.
 """
 
+from __future__ import annotations  # keeps ArrayLike short in help()
+
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike

@@ -4,6 +4,8 @@ The target is capability: a question's loss, in [0, 1], is the chance 1 - mu_hat
 Arguments and errors as at the head of :mod:`capcal_lib.applications`.
 """
 
+from __future__ import annotations  # keeps ArrayLike short in help()
+
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike

@@ -10,10 +10,12 @@ import numpy.typing as npt
 from capcal_lib.errors import InputError
 from capcal_lib.metrics.validation import Floats, Ints
 
+__all__ = ["Confidence", "Status", "estimated", "with_fallback"]
+
 Status = Literal["ok", "fallback", "missing"]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Confidence:
     """An estimate of mu for each question and what it cost; every field is (n_questions,).
 
@@ -29,6 +31,9 @@ class Confidence:
     def status_counts(self) -> dict[Status, int]:
         """Count the questions of each status."""
         return {status: int(np.sum(self.status == status)) for status in get_args(Status)}
+
+    def __repr__(self) -> str:
+        return f"<Confidence, {len(self)} questions, {self.tokens.sum()} tokens, {self.status_counts()}>"
 
     def __len__(self) -> int:
         return len(self.question_ids)

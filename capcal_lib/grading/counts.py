@@ -15,7 +15,7 @@ from capcal_lib.sampling.stopping import Rule
 IntArray = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Counts:
     """Verdict counts, one row a question; every array is (n_questions,).
 
@@ -32,6 +32,9 @@ class Counts:
     def expected_accuracy(self) -> npt.NDArray[np.float64]:
         """Return mu_hat = correct / total in [0, 1]; NaN where nothing is scored."""
         return np.divide(self.correct, self.total, out=np.full(len(self.total), np.nan), where=self.total > 0)
+
+    def __repr__(self) -> str:
+        return f"<Counts, {len(self)} questions, {self.correct.sum()} of {self.total.sum()} scored samples correct>"
 
     def __len__(self) -> int:
         return len(self.question_ids)

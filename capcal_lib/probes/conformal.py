@@ -1,10 +1,12 @@
 """Conformal prediction bands for a probe, and detection of questions out of its training distribution."""
 
+from __future__ import annotations  # keeps ArrayLike short in help()
+
 import numpy as np
 import numpy.typing as npt
 
 from capcal_lib.errors import InputError
-from capcal_lib.metrics.validation import Floats, as_numbers, check_share, same_length
+from capcal_lib.metrics.validation import Floats, align, check_share
 
 
 def conformal_half_width(predicted: npt.ArrayLike, observed: npt.ArrayLike, *, level: float = 0.9) -> float:
@@ -21,8 +23,7 @@ def conformal_half_width(predicted: npt.ArrayLike, observed: npt.ArrayLike, *, l
     >>> conformal_half_width([0.5] * 9, [0.5, 0.6, 0.7, 0.8, 0.9, 0.4, 0.3, 0.2, 0.1], level=0.5)
     0.2
     """
-    s, mu = as_numbers("predicted", predicted), as_numbers("observed", observed)
-    same_length(predicted=s, observed=mu)
+    s, mu = align(predicted=predicted, observed=observed)
     rank = int(np.ceil((len(s) + 1) * check_share("level", level)))
     return 1.0 if rank > len(s) else round(float(np.sort(np.abs(s - mu))[rank - 1]), 12)
 
@@ -43,7 +44,10 @@ class Familiarity:
     def __init__(self, *, level: float = 0.95) -> None:
         self.level = check_share("level", level)
 
-    def fit(self, features: npt.ArrayLike, *, rng: np.random.Generator) -> "Familiarity":
+    def __repr__(self) -> str:
+        return f"<Familiarity(level={self.level})>"
+
+    def fit(self, features: npt.ArrayLike, *, rng: np.random.Generator) -> Familiarity:
         """Fit to the training questions' features, (n_questions, n_features), four questions or more."""
         from sklearn.covariance import LedoitWolf
         from sklearn.preprocessing import StandardScaler

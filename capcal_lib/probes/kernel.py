@@ -1,5 +1,7 @@
 """A kernel probe: ridge regression of mu_hat under a Gaussian kernel, its settings chosen by leaving one out."""
 
+from __future__ import annotations  # keeps ArrayLike short in help()
+
 import numpy as np
 import numpy.typing as npt
 
@@ -36,7 +38,11 @@ class KernelProbe:
         self.penalty: float | None = None
         self.out_of_fold: Floats | None = None
 
-    def fit(self, features: npt.ArrayLike, correct: npt.ArrayLike, total: npt.ArrayLike) -> "KernelProbe":
+    def __repr__(self) -> str:
+        fitted = "not fitted" if self.bandwidth is None else f"bandwidth {self.bandwidth:g}, penalty {self.penalty:g}"
+        return f"<KernelProbe(components={self.components}), {fitted}>"
+
+    def fit(self, features: npt.ArrayLike, correct: npt.ArrayLike, total: npt.ArrayLike) -> KernelProbe:
         """Fit to features (n_questions, n_features) and counts (n_questions,), three rows or more; return the probe."""
         from sklearn.decomposition import PCA
         from sklearn.metrics.pairwise import euclidean_distances

@@ -4,6 +4,8 @@ NumPy and SciPy come with a BLAS each. Threads of the one that wait for work tak
 all large products here are SciPy's.
 """
 
+from __future__ import annotations  # keeps ArrayLike short in help()
+
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, get_args
@@ -89,7 +91,12 @@ class LinearProbe:
         self.bias: float | None = None
         self.out_of_fold: Floats | None = None
 
-    def fit(self, features: npt.ArrayLike, correct: npt.ArrayLike, total: npt.ArrayLike) -> "LinearProbe":
+    def __repr__(self) -> str:
+        fitted = "not fitted" if self.weights is None else f"fitted to {len(self.weights)} features"
+        settings = f"loss={self.loss!r}, weight_decay={self.weight_decay:g}, standardize={self.standardize}"
+        return f"<LinearProbe({settings}), {fitted}>"
+
+    def fit(self, features: npt.ArrayLike, correct: npt.ArrayLike, total: npt.ArrayLike) -> LinearProbe:
         """Fit to features (n_questions, n_features), finite, and counts (n_questions,); return the probe."""
         matrix, hits, samples = training_rows(features, correct, total)
         # Every question has the same share of the loss, or every sample.

@@ -40,7 +40,7 @@ class Predictor:
 
     def __repr__(self) -> str:
         trained = f"trained on {len(self.probe.question_ids)} questions of {self.probe.run.parent.name}"
-        return f"Predictor({self.model.name}, {trained}, within {self.half_width:.2f} at {self.level:.0%})"
+        return f"<Predictor, {self.model.name}, {trained}, within {self.half_width:.2f} at {self.level:.0%}>"
 
 
 def load_predictor(
@@ -58,7 +58,7 @@ def load_predictor(
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> predictor = load_predictor(RECORDED_RUNS, "simulated", "mini-capitals")
     >>> predictor
-    Predictor(simulated, trained on 283 questions of mini-capitals-train, within 0.31 at 90%)
+    <Predictor, simulated, trained on 283 questions of mini-capitals-train, within 0.31 at 90%>
     >>> [round(end, 2) for end in predictor("What is the capital of Norway?")]
     [0.08, 0.0, 0.39]
     """

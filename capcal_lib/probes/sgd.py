@@ -1,5 +1,7 @@
 """The paper's recipe for a linear probe: stochastic gradient descent, stopped by validation data."""
 
+from __future__ import annotations  # keeps ArrayLike short in help()
+
 from collections.abc import Iterator
 
 import numpy as np
@@ -27,6 +29,9 @@ class PaperProbe:
     def __init__(self, probes: tuple[LinearProbe, ...], out_of_fold: Floats) -> None:
         self.probes = probes
         self.out_of_fold = out_of_fold
+
+    def __repr__(self) -> str:
+        return f"<PaperProbe, {len(self.probes)} splits of {len(self.out_of_fold)} questions>"
 
     def predict(self, features: npt.ArrayLike, *, split: int = 0) -> Floats:
         """Predict mu, (n_questions,), by the probe of one of the splits, 0 to 4."""

@@ -1,5 +1,7 @@
 """A stacked probe: probes of several kinds, weighed by how well they predict training questions left out of them."""
 
+from __future__ import annotations  # keeps ArrayLike short in help()
+
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -56,7 +58,11 @@ class StackedProbe:
         self.weights: dict[str, float] = {}
         self.out_of_fold: Floats | None = None
 
-    def fit(self, blocks: Mapping[str, npt.ArrayLike], correct: npt.ArrayLike, total: npt.ArrayLike) -> "StackedProbe":
+    def __repr__(self) -> str:
+        weights = ", ".join(f"{name} {weight:.2f}" for name, weight in self.weights.items()) or "not fitted"
+        return f"<StackedProbe(seed={self.seed}), {weights}>"
+
+    def fit(self, blocks: Mapping[str, npt.ArrayLike], correct: npt.ArrayLike, total: npt.ArrayLike) -> StackedProbe:
         """Fit to blocks of features, each (n_questions, n_features), and counts (n_questions,); return the probe.
 
         It takes ten questions. Members whose block is not given are left out; an unknown block is refused, and none.

@@ -35,7 +35,7 @@ Recipe = Literal["tuned", "paper", "kernel", "stacked"]
 _SAME = ("weights", "dtype", "prompt_template", "chat_template")  # in runs whose hidden states are of one kind
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TrainedProbe:
     """A probe, and the questions of the run that it is trained on."""
 
@@ -43,6 +43,10 @@ class TrainedProbe:
     recipe: Recipe
     probe: LinearProbe | PaperProbe | KernelProbe | StackedProbe
     out_of_fold: "pd.Series[float]"  # by question_id: what is predicted for a training question without its help
+
+    def __repr__(self) -> str:
+        where = f"{len(self.out_of_fold)} questions of {self.run.parent.name}"
+        return f"<TrainedProbe, recipe {self.recipe}, {where}, {self.probe!r}>"
 
     @property
     def question_ids(self) -> list[str]:

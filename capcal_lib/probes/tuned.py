@@ -1,5 +1,7 @@
 """The tuned linear probe: its weight decay is chosen by cross-validation on the training questions."""
 
+from __future__ import annotations  # keeps ArrayLike short in help()
+
 import numpy as np
 import numpy.typing as npt
 

@@ -34,7 +34,7 @@ EPSILON = 1e-3
 WIDEST = 0.05  # bounds further apart say less than a hundred samples do
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ExactAccuracy:
     """Bounds of each question's expected accuracy; every array is (n_questions,)."""
 
@@ -47,6 +47,9 @@ class ExactAccuracy:
     def width(self) -> Floats:
         """Return how far the bounds are apart: the probability of what was not found, or could not be scored."""
         return np.asarray(self.upper - self.lower)
+
+    def __repr__(self) -> str:
+        return f"<ExactAccuracy, {len(self)} questions, mean width {self.width.mean():.3f}>"
 
     def __len__(self) -> int:
         return len(self.question_ids)

@@ -1,6 +1,7 @@
 """Bands and warnings around what a probe predicts."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -36,3 +37,10 @@ def test_familiarity_passes_the_level_of_its_own_kind() -> None:
         Familiarity().fit([[1.0], [2.0]], rng=rng())
     with pytest.raises(InputError, match="level must lie"):
         Familiarity(level=0)
+
+
+def test_series_are_aligned_by_index() -> None:
+    predicted = pd.Series([0.1, 0.5, 0.9], index=list("abc"))
+    assert conformal_half_width(predicted, predicted[::-1], level=0.5) == 0
+    with pytest.raises(InputError, match="the index of observed"):
+        conformal_half_width(predicted, predicted.set_axis(list("xyz")))
