@@ -51,6 +51,7 @@ def ensure_weights(model: Model) -> Path:
             raise InputError(f"{'; '.join(damaged)}; delete {folder}, and they are got again")
         return folder
     from filelock import FileLock
+    from httpx2 import HTTPError
 
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(folder.with_name(f"{folder.name}.lock")):
@@ -62,7 +63,7 @@ def ensure_weights(model: Model) -> Path:
             partial.mkdir(exist_ok=True)  # what a killed hub download left there is taken up again
             try:
                 digest = _fetch(way, partial)
-            except (OSError, ValueError, ImportError, zipfile.BadZipFile) as error:
+            except (OSError, ValueError, ImportError, HTTPError, zipfile.BadZipFile) as error:
                 shutil.rmtree(partial)
                 failures.append(f"{way.hub or way.path or ', '.join(way.wheels)}: {' '.join(str(error).split())[:300]}")
                 continue
