@@ -448,6 +448,8 @@ def read_rows(path: Path) -> list[Row]:
         opened = gzip.open if name.endswith(".gz") else open
         with opened(path, "rt", encoding="utf-8-sig", newline="") as lines:
             rows.extend(_csv(lines) if ".csv" in name[-7:] else _jsonl(lines))  # those before a fault too
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such file") from None
     except (json.JSONDecodeError, RecursionError) as error:
         raise InputError(f"{path}, row {len(rows)}: not JSON: {error}") from None
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:

@@ -79,6 +79,11 @@ def test_other_formats_are_read_alike(name: str, tmp_path: Path) -> None:
         read_confidences(path)
 
 
+def test_a_missing_file_is_said(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no such file"):
+        read_confidences(tmp_path / "mine.jsonl")
+
+
 def test_from_a_thousand_questions_on_intervals_have_a_closed_form() -> None:
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"confidence": rng.random(1000), "correct": rng.binomial(9, 0.5, 1000), "total": 9})
