@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from capcal_lib.book.dependencies import notebook_modules
+from capcal_lib.book.dependencies import code_used
 from capcal_lib.book.map import check_evidence, map_page
 from capcal_lib.book.notebook import drop_what_is_lacking, fold_together
 from capcal_lib.errors import InputError
@@ -103,7 +103,7 @@ def model_pages(models: Sequence[str]) -> list[Page]:
 def execute(pages: Iterable[Page], folder: Path = BUILD / "notebooks", *, store: Path | None = None, say: Say) -> None:
     """Execute into a folder the pages whose inputs have changed since they were last executed.
 
-    A page's inputs are the notebook, its parameters, the modules that it imports, directly or not, the manifests, the
+    A page's inputs are the notebook, its parameters, the definitions that it uses, directly or not, the manifests, the
     run store and the pinned requirements.
 
     Parameters
@@ -296,10 +296,9 @@ def _digest(paths: Iterable[Path]) -> str:
 
 def _page_key(page: Page, shared: str, store: Path | None) -> str:
     notebook = NOTEBOOKS / f"{page.notebook}.ipynb"
-    own = _digest([notebook, *notebook_modules(notebook, ROOT / "capcal_lib")])
-    return hashlib.sha256(
-        "\n".join((shared, own, page.model, str(store), os.environ.get(CHOICE, ""))).encode()
-    ).hexdigest()
+    code = json.dumps(code_used(notebook, ROOT / "capcal_lib"), sort_keys=True)
+    parts = shared, _digest([notebook]), code, page.model, str(store), os.environ.get(CHOICE, "")
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def _key_file(executed: Path) -> Path:

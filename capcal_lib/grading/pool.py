@@ -5,9 +5,9 @@ memory, and replaced after it died; it ends with its parent. The limit is on pro
 system, so that a busy machine does not change verdicts. A worker that stands still is killed by the clock.
 """
 
-import importlib
 import logging
 import os
+import pkgutil
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -104,7 +104,7 @@ def _prepare() -> None:
 def _limited(module: str, name: str, case: tuple[Any, ...], time_limit: float) -> bool:
     """Compare in a worker, which the system kills after so much processor time."""
     _prepare()
-    compare = getattr(importlib.import_module(module), name)
+    compare = pkgutil.resolve_name(f"{module}:{name}")
     if sys.platform == "win32":
         return bool(compare(*case))
     signal.setitimer(signal.ITIMER_PROF, time_limit)

@@ -5,22 +5,22 @@ from pathlib import Path
 
 import pytest
 
-from capcal_lib.book.dependencies import notebook_modules
+from capcal_lib.book.dependencies import code_used
 from capcal_lib.manifests import NOTEBOOKS, ROOT
 
 TREE = {
     "lib/__init__.py": "",
-    "lib/base.py": "X = 1",
-    "lib/lonely.py": "",
-    "lib/late.py": "",
-    "lib/tools/__init__.py": "from lib.tools.saw import cut\nfrom .hammer import hit as strike",
-    "lib/tools/saw.py": "from lib.base import X\ncut = X",
-    "lib/tools/hammer.py": "import json\n\ndef hit():\n    import lib.late",
-    "lib/tools/words.yaml": "a: 1",
-    "lib/made/__init__.py": "from lib.base import X\n\ndef y():\n    return X",
-    "lib/circle.py": "import lib.round",
-    "lib/round.py": "from lib import circle",
+    "lib/base.py": "X = 1\nY = 2",
+    "lib/tools/__init__.py": "from lib.tools.saw import cut, saw\nfrom . import hammer\nfrom .hammer import hit as go",
+    "lib/tools/saw.py": '"""S."""\nfrom lib.base import X as x\ncut = x\n\ndef saw():\n    """S."""\n    return cut',
+    "lib/tools/hammer.py": "import json\njson.warn = 0\n\ndef hit():\n    import lib.base\n    return lib.base.Y",
+    "lib/circle.py": "import lib.round\n\ndef a():\n    return lib.round.b()",
+    "lib/round.py": "from lib import circle\n\ndef b():\n    return circle.a()\n\nclass C(circle.D): ...",
+    "lib/late/__init__.py": "from importlib import import_module\n\ndef engine(name):\n    return import_module(name)",
+    "lib/late/diesel.py": "try:\n    import json\nexcept ImportError:\n    json = None\nN = json",
 }
+SAW = {"tools.saw:saw", "tools.saw:cut", "base:X"}
+HIT = {"tools.hammer:hit", "tools.hammer:", "base:Y"}
 
 
 @pytest.fixture
@@ -32,41 +32,56 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def depends(tree: Path, code: str) -> set[str]:
+def used(tree: Path, code: str) -> dict[str, str]:
     notebook = tree / "page.ipynb"
-    cells = [{"cell_type": "markdown", "source": ["import lib.lonely"]}, {"cell_type": "code", "source": [code]}]
+    cells = [{"cell_type": "markdown", "source": ["import lib.base"]}, {"cell_type": "code", "source": [code]}]
     notebook.write_text(json.dumps({"cells": cells}))
-    found = notebook_modules(notebook, tree / "lib")
-    return {path.relative_to(tree / "lib").as_posix().removesuffix(".py") for path in found} - {"__init__"}
-
-
-TOOLS = {"tools/__init__", "tools/words.yaml"}
+    return code_used(notebook, tree / "lib")
 
 
 @pytest.mark.parametrize(
-    ("code", "modules"),
+    ("code", "definitions"),
     [
-        ("import json", set()),
-        ("from lib.base import X", {"base"}),
-        ("import lib.base as b", {"base"}),
-        ("from lib import base, lonely", {"base", "lonely"}),
-        ("from lib.tools import cut", {*TOOLS, "tools/saw", "base"}),
-        ("from lib.tools import strike", {*TOOLS, "tools/hammer", "late"}),
-        ("from lib.tools.hammer import hit", {*TOOLS, "tools/hammer", "late"}),
-        ("import lib.tools", {*TOOLS, "tools/saw", "tools/hammer", "base", "late"}),
-        ("from lib.tools import *", {*TOOLS, "tools/saw", "tools/hammer", "base", "late"}),
-        ("from lib.made import y", {"made/__init__", "base"}),
-        ("%matplotlib inline\n! ls\nimport lib.circle", {"circle", "round"}),
-        ("def f():\n    from lib import late", {"late"}),
+        ("import json\njson.dumps(1)", set()),
+        ("from lib import base", set()),
+        ("from lib.base import X\nprint(X)", {"base:X"}),
+        ("import lib.base as b\nb.X.real", {"base:X"}),
+        ("import lib.base\nlib.base.Y\nlib.base.__file__", {"base:Y"}),
+        ("from lib import base\nuse(base)", {"base:X", "base:Y"}),
+        ("from lib.base import *", {"base:X", "base:Y"}),
+        ("from lib.tools import cut\ncut()", SAW - {"tools.saw:saw"}),
+        ("from lib.tools import saw\nsaw()", SAW),
+        ("from lib import tools\ntools.go()", HIT),
+        ("from lib import tools\ntools.hammer.hit()", HIT),
+        ("import lib.tools\nuse(lib.tools)", SAW | HIT),
+        ("from lib.round import b\nb", {"round:b", "circle:a"}),
+        ("import lib.round\nlib.round.C", {"round:C"}),
+        ("from lib.late import engine\nengine('diesel')", {"late:engine", "late.diesel:json", "late.diesel:N"}),
+        ("%matplotlib inline\n! ls\ndef f():\n    from lib import base\n    return base.X", {"base:X"}),
+        ("try:\n    from lib import base\n    base.Y\nexcept ImportError: ...", {"base:Y"}),
     ],
 )
-def test_what_is_imported_is_followed(tree: Path, code: str, modules: set[str]) -> None:
-    assert depends(tree, code) == modules
+def test_what_is_used_is_followed(tree: Path, code: str, definitions: set[str]) -> None:
+    found = used(tree, code)
+    assert {name.removeprefix("lib.") for name, code in found.items() if code} == definitions
 
 
-def test_a_page_does_not_depend_on_what_only_others_import() -> None:
+def test_a_change_counts_where_it_is_used_and_words_do_not(tree: Path) -> None:
+    page, saw = "from lib.tools import saw\nsaw()", tree / "lib/tools/saw.py"
+    before = used(tree, page)
+    (tree / "lib/base.py").write_text("X = 1\nY = 3")
+    saw.write_text(TREE["lib/tools/saw.py"].replace("S.", "Saw again.") + "  # and again\n\ndef other(): ...\n")
+    assert used(tree, page) == before
+    saw.write_text(TREE["lib/tools/saw.py"].replace("return cut", "return -cut"))
+    assert used(tree, page) != before
+
+
+def test_pages_use_what_they_call_and_not_what_only_others_do() -> None:
     package = ROOT / "capcal_lib"
     for notebook in NOTEBOOKS.glob("[0-9]*.ipynb"):
-        found = notebook_modules(notebook, package)
-        assert package / "__init__.py" in found
-        assert package / "cli.py" not in found
+        found = code_used(notebook, package)
+        assert "capcal_lib.book.notebook:about" in found
+        assert "capcal_lib.grading.verdicts:grade_run" not in found
+        assert ("capcal_lib.sampling.engines.transformers:TransformersEngine" in found) == notebook.name.startswith(
+            "00"
+        )
