@@ -36,6 +36,14 @@ def test_no_choice_that_costs_as_much_promises_more(tables, budget):
     assert at(rates, choice).mean() >= max(rivals) - 1e-9
 
 
+@pytest.mark.parametrize("budget", [2.5, 3.0, 4.2])
+def test_the_budget_is_spent_but_for_what_one_question_costs(budget):
+    rng = np.random.default_rng(2)
+    rates, cost = np.sort(rng.random((300, 3)), axis=1), rng.uniform([1, 3, 6], [2, 5, 9], (300, 3))
+    spent = at(cost, route(rates, cost, budget)).mean()
+    assert budget - cost.max() / 300 <= spent <= budget + 1e-9
+
+
 def test_a_router_of_plenty_takes_the_best_and_one_of_nothing_the_cheapest():
     rates, cost = [[0.2, 0.9, 0.5], [0.7, 0.6, 0.1]], [[1, 2, 9], [3, 2, 9]]
     assert route(rates, cost, 100).tolist() == [1, 0]

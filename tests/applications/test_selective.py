@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from capcal_lib.applications import promise_risk, risk_area_terms, risk_coverage
 from capcal_lib.errors import InputError
-from capcal_lib.metrics import mean_interval
 
 QUESTIONS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), min_size=1, max_size=6)
 
@@ -50,18 +49,21 @@ def test_series_are_joined_by_their_index():
     assert risk_area_terms(s, correct, pd.Series(4, ["b", "a"])).mean() == pytest.approx(0.25)
 
 
-def test_a_constant_says_nothing_and_the_interval_covers_the_area_of_new_questions():
+def test_a_constant_says_nothing():
     assert risk_area_terms([0.5] * 3, [0, 1, 4], 4) == pytest.approx([1, 0.75, 0])  # the losses themselves
+
+
+@pytest.mark.parametrize("noise", [0.05, 0.5])
+def test_the_terms_spread_as_the_area_does_over_draws_of_questions(noise):
     rng = np.random.default_rng(0)
 
-    def draw(n):
-        mu = rng.beta(1, 1, n)
-        s = np.clip(mu + rng.normal(0, 0.3, n), 0, 1)
-        return risk_area_terms(s, rng.binomial(10, mu), [10] * n)
+    def draw():
+        mu = rng.beta(1, 1, 400)
+        return risk_area_terms(np.clip(mu + rng.normal(0, noise, 400), 0, 1), rng.binomial(10, mu), [10] * 400)
 
-    truth = draw(200_000).mean()
-    held = [low <= truth <= high for _, low, high in (mean_interval(draw(1000), rng=rng) for _ in range(400))]
-    assert 0.92 <= np.mean(held) <= 0.98
+    drawn = [draw() for _ in range(1500)]
+    promised = np.mean([terms.std() / 20 for terms in drawn])
+    assert promised == pytest.approx(np.std([terms.mean() for terms in drawn]), rel=0.06)
 
 
 @pytest.mark.parametrize("informative", [True, False])
