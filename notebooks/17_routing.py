@@ -378,7 +378,7 @@ def recovered(dataset, pair):
     if interval(gap, dataset).low <= 0:
         return
     budgets = np.linspace(1, 2, 21)[1:-1]
-    for name, predicted, _ in predictions(dataset, pair):
+    for name, predicted, _ in list(predictions(dataset, pair))[1:]:
         own = frontier(predicted, rates, calls, calls, 0 * calls, budgets)
         gain = gain_terms(*own, rates, calls)
         share = gain.mean() / gap.mean()
