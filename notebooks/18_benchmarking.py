@@ -141,15 +141,18 @@ notebook.glue(
     best=best,
     typical=100 * typical[best],
     worst=100 * typical.max(),
+    best_wrong=int(wrong[found["method"] == best].sum()),
+    best_made=int((found["method"] == best).sum()),
     pairs=len(sure),
     right=int(sure["right"].sum()),
 )
 
 # %% [markdown] needs="runs"
 # Of {glue:text}`made` mean confidences (of a method, a model and a data set), {glue:text}`wrong` miss the accuracy
-# significantly; the best method, *{glue:text}`best`*, misses it by {glue:text}`typical:.1f` points in the median, the worst
-# by {glue:text}`worst:.1f`. Of {glue:text}`pairs` comparisons of two models whose accuracies differ significantly, mean
-# confidences rank {glue:text}`right` rightly.
+# significantly. The best method, *{glue:text}`best`*, misses it by {glue:text}`typical:.1f` points in the median and
+# significantly in {glue:text}`best_wrong` of {glue:text}`best_made` cases; the worst misses it by {glue:text}`worst:.1f`. Of
+# {glue:text}`pairs` comparisons of two models whose accuracies differ significantly, mean confidences rank
+# {glue:text}`right` rightly.
 
 # %% tags=["hide-input"] mystnb={"figure": {"caption": "Mean confidence against accuracy: a point a method, model and data set. On the dotted line the mean confidence would be the accuracy.", "name": "fig-label-free"}, "image": {"alt": "Scatter plot of mean confidence against accuracy with a dotted diagonal. Probes and response consistency lie nearer to the diagonal than verbalized confidence and P(True), many of which lie far above it."}} paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs runs

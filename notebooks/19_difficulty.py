@@ -1,0 +1,370 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # How difficult is a question?
+#
+# Expected accuracy is difficulty for one model; this page asks whether models agree on it, whether a confidence orders questions
+# by it without a sample, and what that is good for: a curriculum, a cheaper evaluation, questions to rewrite. The paper
+# names these in section 5.3 and does not try them.
+
+# %% tags=["parameters", "hide-input"]
+model: str = "smollm2-135m"  # one of `capcal models`
+store: str = "runs/recorded"  # run store, from here or from the root
+k_eval: int = 100  # samples that define mu_hat
+seed: int = 0  # of all that is drawn here
+
+# %% tags=["hide-input"]
+import warnings
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from capcal_lib.book import notebook, style, tables
+from capcal_lib.manifests import load_dataset, load_model, model_names
+from capcal_lib.metrics import (
+    FewQuestionsWarning,
+    binomial_interval,
+    correctness_variance_terms,
+    mean_interval,
+)
+from capcal_lib.probes import nearest_probe, predict
+from capcal_lib.results import describe_runs, load_results, subjects
+from capcal_lib.sampling.store import read_samples
+
+# %% tags=["hide-input"]
+notebook.check_parameters(globals())
+style.set_style()
+warnings.simplefilter("ignore", FewQuestionsWarning)  # they stay cautious
+runs = notebook.open_store(store)
+data = describe_runs(runs, model, k_eval=k_eval)
+results = load_results(runs, model, k_eval=k_eval)
+results = results[results["total"] > 1].join(predict(runs, model))
+evidence = data["evidence"].iloc[0] if len(data) else "simulated"
+notebook.about(model, data)
+
+# %% tags=["hide-input"]
+METHODS = ["Verbalized confidence", "P(True)", "Probe"]
+
+
+def confidences(dataset):
+    """Return counts, tokens and confidences on a data set, by question."""
+    own = results.loc[[dataset]].dropna(axis="columns", how="all")
+    if probe := nearest_probe(own, dataset):
+        own = own.rename(columns={probe: "Probe"})
+    samples = read_samples(
+        data.loc[dataset, "run"], ["question_id", "completion_tokens"]
+    )
+    own["tokens"] = (
+        samples.groupby("question_id")
+        .mean()["completion_tokens"]
+        .reindex(own.index, level="question_id")
+    )
+    own["mu"] = own["correct"] / own["total"]
+    return own[
+        ["correct", "total", "mu", "tokens", *(m for m in METHODS if m in own)]
+    ]
+
+
+def interval(terms):
+    """Return a mean with its interval; subjects of a data set stay together."""
+    rng, groups = np.random.default_rng(seed), subjects(terms)
+    return mean_interval(terms, rng=rng, clusters=groups)
+
+
+# %% tags=["hide-input"]
+# needs samples
+own = {name: confidences(name) for name in data.index}
+asked = "Probe" if any("Probe" in each for each in own.values()) else METHODS[0]
+own = {name: each for name, each in own.items() if asked in each}
+
+
+# %% tags=["hide-input"]
+def bins(each):
+    """Deal questions into four bins by the confidence; equal ones at random."""
+    rng = np.random.default_rng(seed)
+    order = np.lexsort([rng.random(len(each)), each[asked].fillna(0.5)])
+    rank = np.empty(len(each))
+    rank[order] = np.arange(len(each))
+    return (4 * rank // len(each)).astype(int)
+
+
+# %% tags=["remove-cell"]
+# needs samples
+dealt = pd.concat(each.assign(bin=1 + bins(each)) for each in own.values())
+steps = []
+for name, each in dealt.groupby(level="dataset", sort=False):
+    top, low = each[each["bin"] == 4]["mu"], each[each["bin"] == 1]["mu"]
+    weight = (each["bin"] == 4) / (len(top) / len(each)) - (
+        each["bin"] == 1
+    ) / (len(low) / len(each))
+    centred = (
+        each["mu"]
+        - (each["bin"] == 4) * top.mean()
+        - (each["bin"] == 1) * low.mean()
+    )
+    steps.append((name, *interval(weight * centred + top.mean() - low.mean())))
+steps = pd.DataFrame(steps, columns=["dataset", "step", "low", "high"])
+notebook.glue(
+    asked=asked,
+    sets=len(steps),
+    rising=int((steps["low"] > 0).sum()),
+    falling=int((steps["high"] < 0).sum()),
+    step=100 * steps["step"].median(),
+)
+
+# %% [markdown] needs="samples"
+# Dealt into four bins by *{glue:text}`asked`*, before anything is sampled, the questions of the easiest bin have a
+# significantly higher expected accuracy than those of the hardest on {glue:text}`rising` of {glue:text}`sets` data sets, and a
+# lower one on {glue:text}`falling`; the median difference is {glue:text}`step:.0f` points.
+
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "Expected accuracy of the questions of each bin, from those of the lowest confidence to those of the highest, with 95 % intervals over questions.", "name": "fig-difficulty-bins"}, "image": {"alt": "Small panels, one a data set, of mean expected accuracy in four bins by confidence. Where the confidence knows the difficulty the points rise from left to right; elsewhere they are flat."}} paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# needs samples
+drawn = dealt.reset_index("dataset")
+drawn["dataset"] = [load_dataset(name).title for name in drawn["dataset"]]
+grid = sns.catplot(
+    drawn,
+    x="bin",
+    y="mu",
+    col="dataset",
+    col_wrap=min(4, drawn["dataset"].nunique()),
+    kind="point",
+    seed=seed,
+    n_boot=500,
+    color=style.method_color(asked),
+    height=2.1,
+    aspect=0.85,
+)
+grid.set_titles("{col_name}").set_axis_labels("bin", r"mean $\hat\mu$")
+grid.set(ylim=(0, 1))
+
+# %% [markdown]
+# ## Do models agree?
+#
+# Two models' $\hat\mu$ are correlated less than their $\mu$, as both carry sampling noise. The noise of $\hat\mu$ is known, so
+# it can be taken out of the variances: the correlation of $\mu$ itself.
+
+
+# %%
+def agreement(c_a, n_a, c_b, n_b):
+    """Correlate two models' mu over questions, without sampling noise."""
+    a, b = c_a / n_a, c_b / n_b
+    noise = [np.mean(m * (1 - m) / (n - 1)) for m, n in ((a, n_a), (b, n_b))]
+    spread = np.maximum([a.var() - noise[0], b.var() - noise[1]], 1e-9)
+    return np.cov(a, b, ddof=0)[0, 1] / np.sqrt(np.prod(spread))
+
+
+# %% tags=["hide-input"] label="difficulty-noise" paper=["section-5.3"] evidence=["simulated"]
+rng, rows = np.random.default_rng(seed), {}
+for k in (4, 10, 100):
+    mu = rng.beta(1, 1, 20_000)
+    other = np.where(rng.random(mu.size) < 0.6, mu, rng.permutation(mu))
+    c, d = rng.binomial(k, mu), rng.binomial(k, other)
+    rows[k] = {
+        "correlation of mu_hat": np.corrcoef(c, d)[0, 1],
+        "without noise": agreement(c, k, d, k),
+        "correlation of mu": np.corrcoef(mu, other)[0, 1],
+    }
+tables.show(
+    pd.DataFrame(rows).T.rename_axis("samples a question"),
+    "Two simulated models that agree on six of ten questions.",
+    digits=2,
+    evidence="simulated",
+)
+
+# %% tags=["hide-input"]
+every = {}
+for name in model_names():
+    described = describe_runs(runs, name, k_eval=k_eval)
+    if "measured" in set(described["evidence"]):
+        counts = load_results(runs, name, k_eval=k_eval)
+        every[name] = counts.loc[counts["total"] > 1, ["correct", "total"]]
+
+
+def resampled(pair, times=500):
+    """Return the agreement of two models with a percentile interval."""
+    columns = pair.to_numpy(float).T
+    rng, n = np.random.default_rng(seed), len(pair)
+    drawn = (columns[:, rng.integers(n, size=n)] for _ in range(times))
+    found = [agreement(*each) for each in drawn]
+    return [agreement(*columns), *np.quantile(found, [0.025, 0.975])]
+
+
+# %% tags=["remove-cell"]
+agreed = []
+for a, b in combinations(every, 2):
+    both = every[a].join(every[b], rsuffix=" other", how="inner")
+    for name, pair in both.groupby(level="dataset", sort=False):
+        rates = pair["correct"].mean(), pair["correct other"].mean()
+        agreed.append((name, a, b, len(pair), *resampled(pair)))
+columns = ["dataset", "a", "b", "questions", "agreement", "low", "high"]
+agreed = pd.DataFrame(agreed, columns=columns)
+notebook.glue(
+    pairs=len(agreed),
+    agree=int((agreed["low"] > 0).sum()),
+    disagree=int((agreed["high"] < 0).sum()),
+)
+
+# %% [markdown]
+# Of {glue:text}`pairs` pairs of recorded models on common questions, {glue:text}`agree` agree significantly on which are
+# difficult, and {glue:text}`disagree` disagree. An estimate may exceed 1, and its interval is wide where hardly any
+# question is ever solved.
+
+# %% tags=["hide-input"] label="difficulty-agreement" paper=["section-5.3"] evidence=["measured"] reads=["verdicts"]
+if len(agreed):
+    text = agreed.assign(
+        dataset=[load_dataset(name).title for name in agreed["dataset"]],
+        a=[
+            load_model(name).title.split("-Instruct")[0] for name in agreed["a"]
+        ],
+        b=[
+            load_model(name).title.split("-Instruct")[0] for name in agreed["b"]
+        ],
+    ).rename(columns={"dataset": "data set", "a": "model", "b": "other model"})
+    shown = tables.show(
+        text,
+        "Correlation of expected accuracy between models, without sampling noise, with 95 % intervals over questions.",
+        digits=2,
+        evidence="measured",
+    )
+shown if len(agreed) else None
+
+# %% [markdown]
+# ## A cheaper evaluation
+#
+# A question that is always or never solved tells nothing more with another sample; the variance of the accuracy is the sum of
+# $\mu(1-\mu)/n$. It is least where samples are dealt out as the root of $\mu(1-\mu)$ per token (Neyman). A posterior with
+# mean $s$ expects $\mu(1-\mu)$ to be $s(1-s)\nu/(\nu+1)$: its concentration is a factor of all questions alike and drops out.
+# A quarter of the samples is spent evenly, in case the confidence is wrong.
+
+
+# %%
+def samples_for(s, tokens, each):
+    """Deal out the tokens of ``each`` samples a question by s."""
+    wanted = np.sqrt(s * (1 - s))
+    wanted = 0.25 + 0.75 * wanted / max(wanted.mean(), 1e-9)
+    return wanted * each * tokens.sum() / (wanted * tokens).sum()
+
+
+# %%
+samples_for(np.array([0.0, 0.5, 0.9]), np.array([10, 10, 10]), each=8).round(1)
+
+# %% tags=["remove-cell"]
+# needs samples
+cheaper = []
+for name, each in own.items():
+    v = correctness_variance_terms(
+        each["correct"], each["total"], corrected=True
+    )
+    if v.mean() < 0.01:  # hardly ever solved: nothing to save
+        continue
+    for method in (m for m in METHODS if m in each):
+        n = samples_for(each[method].fillna(0.5), each["tokens"], 1.0)
+        saved = pd.Series(v, each.index) * (1 - 1 / n)
+        cheaper.append((name, method, *(x / v.mean() for x in interval(saved))))
+columns = ["dataset", "method", "saved", "low", "high"]
+cheaper = pd.DataFrame(cheaper, columns=columns)
+mine = cheaper[cheaper["method"] == asked]
+notebook.glue(
+    cheap=int((mine["low"] > 0).sum()),
+    dear=int((mine["high"] < 0).sum()),
+    of=len(mine),
+    saved=100 * mine["saved"].median(),
+)
+
+# %% [markdown] needs="samples"
+# On the recorded runs, dealing out samples by *{glue:text}`asked`* gives a significantly smaller sampling variance than
+# as many tokens spent evenly on {glue:text}`cheap` of {glue:text}`of` data sets, and a larger one on {glue:text}`dear`; it
+# saves {glue:text}`saved:.0f` % in the median. Data sets of which the model solves hardly anything are left out.
+
+# %% tags=["hide-input"] label="difficulty-evaluation" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
+# needs samples
+text = cheaper.assign(
+    saved=(100 * cheaper[["saved", "low", "high"]]).apply(
+        "{0[saved]:z.0f} [{0[low]:z.0f}, {0[high]:z.0f}]".format, axis=1
+    ),
+    dataset=[load_dataset(name).title for name in cheaper["dataset"]],
+)
+wide = text.pivot(index="dataset", columns="method", values="saved")
+wide = wide.reindex([*dict.fromkeys(text["dataset"])])
+tables.show(
+    wide[[m for m in METHODS if m in wide]]
+    .rename_axis("data set")
+    .rename_axis(columns=None),
+    "Sampling variance saved at equal tokens, in %, with 95 % intervals.",
+    evidence=evidence,
+)
+
+# %% [markdown]
+# ## Questions to rewrite
+#
+# A question that a model should know, and hardly ever solves, may be misread, or graded wrongly. Such questions have a
+# high confidence and a low $\hat\mu$: the upper limit of $\mu$ lies below the confidence, all questions judged together
+# (Bonferroni).
+
+# %% tags=["remove-cell"]
+# needs samples
+pool = pd.concat(own.values()).dropna(subset=[asked])
+level = 1 - 0.05 / len(pool)
+limits = binomial_interval(pool["correct"], pool["total"], level=level)
+pool["upper"] = limits[:, 1]
+pool["excess"] = pool[asked] - pool["upper"]
+suspects = pool[pool["excess"] > 0].sort_values("excess", ascending=False)
+notebook.glue(suspects=len(suspects), questions=len(pool))
+
+# %% [markdown] needs="samples"
+# Of {glue:text}`questions` questions, {glue:text}`suspects` have a confidence surely above their expected accuracy. The
+# first ones to look at:
+
+# %% tags=["hide-input"] label="difficulty-suspects" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# needs samples
+first = (
+    suspects[[asked, "mu", "upper"]]
+    .head(8)
+    .rename(columns={"mu": "mu_hat", "upper": "upper limit"})
+)
+tables.show(
+    first.rename_axis(["data set", "question"]),
+    "Questions with the largest excess of confidence over the upper limit of mu.",
+    digits=2,
+    evidence=evidence,
+) if len(first) else None
+
+# %% [markdown]
+# ## Summary
+#
+# - Difficulty is a property of a question and a model; take the sampling noise out before asking whether models agree.
+# - A confidence deals questions into bins without a sample; whether the bins rise is to be measured.
+# - Samples belong where $\mu(1-\mu)$ is large, and a part of them everywhere.
+#
+# ## Exercises
+#
+# **1 (easy).** Which $s$ gets most samples, and how many does a hopeless question get? *Hint:* `samples_for`.
+
+# %% tags=["hide-cell", "solution"]
+s = np.linspace(0, 1, 11)
+dealt_out = samples_for(s, np.ones(11), each=8)
+s[dealt_out.argmax()], dealt_out.min().round(1)
+
+# %% [markdown]
+# **2 (medium).** How much variance does the true $\mu$ save, where it is Beta(0.5, 0.5)? *Hint:* compare the sums of
+# $\mu(1-\mu)/n$.
+
+# %% tags=["hide-cell", "solution"]
+mu = np.random.default_rng(seed).beta(0.5, 0.5, 100_000)
+v = mu * (1 - mu)
+round(1 - (v / samples_for(mu, np.ones(mu.size), 1)).mean() / v.mean(), 2)
+
+# %% [markdown]
+# **3 (hard).** What would the correlation of $\hat\mu$ be for two models with one and the same $\mu$, uniform on $[0, 1]$, at four
+# samples? *Hint:* the variance of $\hat\mu$ is that of $\mu$ and the noise's.
+
+# %% tags=["hide-cell", "solution"]
+noise = (1 / 2 - 1 / 3) / 4  # the mean of mu(1 - mu) over four samples
+round((1 / 12) / (1 / 12 + noise), 2)
