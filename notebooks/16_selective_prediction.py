@@ -36,6 +36,7 @@ from capcal_lib.manifests import load_dataset
 from capcal_lib.metrics import FewQuestionsWarning, compare, mean_interval
 from capcal_lib.probes import nearest_probe, predict
 from capcal_lib.results import costs, describe_runs, load_results, subjects
+from scipy.special import expit
 
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())
@@ -243,24 +244,20 @@ def keep_promise(s, mu, rng, n=50, k=20):
 # A simulation, with thresholds set on 50 questions: a good, a poor and a useless confidence all keep the promise. What they
 # differ in is how much they answer.
 
-# %% label="selective-simulated" paper=["section-5.3"] evidence=["simulated"]
+# %% tags=["hide-input"]
 rng = np.random.default_rng(seed)
-mu = rng.beta(0.5, 0.5, 2000)
+mu, noise = rng.beta(0.5, 0.5, 2000), rng.normal(size=2000)
 blur = {"good": 0.1, "poor": 0.5, "useless": 50}
-said = {
-    name: np.clip(mu + rng.normal(0, sd, 2000), 0, 1) + 1e-9 * rng.random(2000)
-    for name, sd in blur.items()
-}
+said = {name: expit(4 * (mu + sd * noise - 0.5)) for name, sd in blur.items()}
 kept = {
-    name: np.mean(
-        [keep_promise(np.clip(s, 0, 1), mu, rng) for _ in range(500)], axis=0
-    )
+    name: np.mean([keep_promise(s, mu, rng) for _ in range(500)], axis=0)
     for name, s in said.items()
 }
+
+# %% tags=["hide-input"] label="selective-simulated" paper=["section-5.3"] evidence=["simulated"]
+simulated = pd.DataFrame(kept, index=["answered", "answered wrongly"]).T
 tables.show(
-    pd.DataFrame(kept, index=["answered", "answered wrongly"]).T.rename_axis(
-        "confidence"
-    ),
+    simulated.rename_axis("confidence"),
     f"Shares of all questions, for a promise of {risk:.0%}.",
     evidence="simulated",
 )
@@ -345,9 +342,7 @@ rng, broken = np.random.default_rng(seed), []
 for _ in range(300):
     seen = rng.permutation(2000) < 50
     s, drawn = said["poor"], rng.binomial(20, mu)
-    curve = risk_coverage(
-        np.clip(s[seen], 0, 1), drawn[seen], [20] * seen.sum()
-    )
+    curve = risk_coverage(s[seen], drawn[seen], [20] * seen.sum())
     safe = curve.loc[curve["risk"] <= 0.3, "coverage"]
     if len(safe):
         answered = ~seen & (s >= np.quantile(s[seen], 1 - safe.max()))

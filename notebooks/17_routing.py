@@ -52,6 +52,8 @@ real = {
     if load_model(name).parameters and len(data)
 }
 real = dict(sorted(real.items(), key=lambda one: load_model(one[0]).parameters))
+
+# %% tags=["hide-input"]
 titles = {name: f"{load_model(name).parameters / 1e9:.2g}B" for name in real}
 sets = {
     dataset: [name for name, data in real.items() if dataset in data.index]
@@ -106,32 +108,38 @@ def side_by_side(dataset, names):
 
 
 # %% tags=["hide-input"]
-def predictions(dataset, pair):
-    """Return, for each router, predicted accuracies and what asking costs."""
+def asked(dataset, pair, rates, reading):
+    """Return, for each way to ask the small model, confidence and cost."""
     small, large = pair
-    rates, _, reading = side_by_side(dataset, pair)
     own = loaded[small, dataset].loc[rates.index]
     size = load_model(small).parameters / 1e9
-    same = pd.DataFrame({small: 0.0, large: 1.0}, rates.index)
-    yield "Prompt length", same, 0 * reading[list(pair)]
-    if "Probe" in own:  # the small model's prompt is read in any case
-        s, other = own["Probe"], loaded[large, dataset].get("Probe")
-        asking = pd.DataFrame({small: 0.0, large: reading[small]})
-        yield "Probe", same.assign(**{small: s}), asking
-        if other is not None:
-            both = pd.DataFrame({small: s, large: other.loc[rates.index]})
-            yield (
-                "Both probes",
-                both,
-                reading[[large, small]].set_axis(list(pair), axis=1),
-            )
     for method, name in TITLES.items():
         if name in own:
             spent = read_confidence(real[small].loc[dataset, "run"], method)
             tokens = pd.Series(spent.tokens, spent.question_ids)[rates.index]
             asking = reading[small] + size * tokens
             asking = pd.DataFrame({small: asking, large: asking})
-            yield name, same.assign(**{small: own[name].fillna(0.5)}), asking
+            yield name, own[name].fillna(0.5), asking
+
+
+# %% tags=["hide-input"]
+def predictions(dataset, pair):
+    """Return, for each router, predicted accuracies and what asking costs."""
+    small, large = pair
+    rates, _, reading = side_by_side(dataset, pair)
+    own = loaded[small, dataset].loc[rates.index]
+    same = pd.DataFrame({small: 0.0, large: 1.0}, rates.index)
+    yield "Prompt length", same, 0 * reading
+    if "Probe" in own:  # the small model's prompt is read in any case
+        asking = pd.DataFrame({small: 0.0, large: reading[small]})
+        yield "Probe", same.assign(**{small: own["Probe"]}), asking
+        other = loaded[large, dataset].get("Probe")
+        if other is not None:
+            both = {small: own["Probe"], large: other[rates.index]}
+            asking = reading[[large, small]].set_axis([small, large], axis=1)
+            yield "Both probes", pd.DataFrame(both), asking
+    for name, s, asking in asked(dataset, pair, rates, reading):
+        yield name, same.assign(**{small: s}), asking
 
 
 # %% tags=["hide-input"]

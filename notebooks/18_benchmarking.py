@@ -98,6 +98,9 @@ for (name, dataset), own in cells:
             found.append(
                 (name, dataset, method, mean, mean + miss.estimate, *miss)
             )
+
+# %% tags=["remove-cell"]
+# needs runs
 columns = [
     "model",
     "dataset",
@@ -175,7 +178,7 @@ sns.move_legend(axes, "center left", bbox_to_anchor=(1, 0.5))
 # The mean of a confidence is the accuracy if the confidence is calibrated on average, and that is just what is not known
 # without labels. A probe is calibrated on its training questions; on others it may miss by any amount.
 
-# %% tags=["hide-input"] label="label-free-misses" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% tags=["hide-input"]
 # needs runs
 text = found.assign(
     miss=(100 * found[["miss", "low", "high"]]).apply(
@@ -187,6 +190,9 @@ text = found.assign(
     dataset=[load_dataset(name).title for name in found["dataset"]],
     accuracy=(100 * found["accuracy"]).round(1),
 )
+
+# %% tags=["hide-input"] label="label-free-misses" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# needs runs
 keys = ["model", "dataset", "accuracy"]
 wide = text.pivot(index=keys, columns="method", values="miss")
 wide = wide[[name for name in METHODS if name in wide]]
@@ -269,6 +275,16 @@ def powered(label, s, s_rest):
     error = np.sqrt(weight**2 * spread / rest + left.var(ddof=1) / n)
     return weight * np.mean(s_rest) + left.mean(), error
 
+
+# %% [markdown]
+# Here the model is right on three of four labelled questions, but the others look harder:
+
+# %%
+label, s = np.array([1, 0, 1, 1]), np.array([0.9, 0.2, 0.8, 0.3])
+powered(label, s, s_rest=np.array([0.2, 0.3, 0.1, 0.4, 0.2, 0.3]))
+
+# %%
+label.mean()
 
 # %% [markdown]
 # A simulation, with {glue:text}`labels` labels of a thousand questions: the estimate is right on average and its interval covers

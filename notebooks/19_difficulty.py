@@ -72,6 +72,7 @@ def confidences(dataset):
     ]
 
 
+# %% tags=["hide-input"]
 def interval(terms):
     """Return a mean with its interval; subjects of a data set stay together."""
     rng, groups = np.random.default_rng(seed), subjects(terms)
@@ -110,6 +111,9 @@ for name, each in dealt.groupby(level="dataset", sort=False):
         - (each["bin"] == 1) * low.mean()
     )
     steps.append((name, *interval(weight * centred + top.mean() - low.mean())))
+
+# %% tags=["remove-cell"]
+# needs samples
 steps = pd.DataFrame(steps, columns=["dataset", "step", "low", "high"])
 notebook.glue(
     asked=asked,
@@ -199,9 +203,8 @@ def resampled(pair, times=500):
 # %% tags=["remove-cell"]
 agreed = []
 for a, b in combinations(every, 2):
-    both = every[a].join(every[b], rsuffix=" other", how="inner")
+    both = every[a].join(every[b].add_suffix(" other"), how="inner")
     for name, pair in both.groupby(level="dataset", sort=False):
-        rates = pair["correct"].mean(), pair["correct other"].mean()
         agreed.append((name, a, b, len(pair), *resampled(pair)))
 columns = ["dataset", "a", "b", "questions", "agreement", "low", "high"]
 agreed = pd.DataFrame(agreed, columns=columns)
@@ -268,6 +271,9 @@ for name, each in own.items():
         n = samples_for(each[method].fillna(0.5), each["tokens"], 1.0)
         saved = pd.Series(v, each.index) * (1 - 1 / n)
         cheaper.append((name, method, *(x / v.mean() for x in interval(saved))))
+
+# %% tags=["remove-cell"]
+# needs samples
 columns = ["dataset", "method", "saved", "low", "high"]
 cheaper = pd.DataFrame(cheaper, columns=columns)
 mine = cheaper[cheaper["method"] == asked]

@@ -180,7 +180,6 @@ def routed(name, other, dataset):
     reading = own["prompt_tokens"] * pd.Series(size)
     writing = own["completion_tokens"] * pd.Series(size)
     rates, cost = own["correct"] / own["total"], reading + writing
-    rates, cost = rates[[name, other]], cost[[name, other]]
     budgets = np.linspace(*cost.mean(), 11)[1:-1]
 
     def over_mixing(predicted, asking):
@@ -193,24 +192,24 @@ def routed(name, other, dataset):
             terms.append(mixing_gain_terms(right, paid, rates, cost))
         return pd.Series(np.mean(terms, axis=0), rates.index)
 
-    yield from routers(both[name], name, other, reading, over_mixing)
+    path = described[name].loc[dataset, "run"]
+    yield from routers(both[name], path, name, other, reading, over_mixing)
 
 
 # %% tags=["hide-input"]
-def routers(own, name, other, reading, over_mixing):
+def routers(own, path, name, other, reading, over_mixing):
     """Yield the gains of each router over the best simple rule."""
     own = own.loc[reading.index]
     same = pd.DataFrame({name: 0.0, other: 1.0}, reading.index)
     simple = over_mixing(same, 0 * reading)
     simple = simple * (simple.mean() > 0)  # otherwise mixing itself
-    dataset = reading.index.unique("dataset")[0]
     for key, method in TITLES.items():
         if method in own:
-            spent = read_confidence(described[name].loc[dataset, "run"], key)
+            spent = read_confidence(path, key)
             tokens = pd.Series(spent.tokens, spent.question_ids)
-            tokens = own.index.get_level_values("question_id").map(tokens)
+            tokens = tokens[own.index.get_level_values("question_id")]
             size = load_model(name).parameters / 1e9
-            asking = reading[name] + size * tokens
+            asking = reading[name] + size * tokens.to_numpy()
             asking = pd.DataFrame({name: asking, other: asking})
             predicted = same.assign(**{name: own[method].fillna(0.5)})
             yield method, over_mixing(predicted, asking) - simple
@@ -275,6 +274,9 @@ notebook.glue(
     sure_better=int((sure == VERDICTS[0]).sum()),
     sure_worse=int((sure == VERDICTS[2]).sum()),
 )
+
+# %% tags=["remove-cell"]
+# needs runs
 notebook.glue(
     probes=int(probed.sum()),
     probe_better=int(probed.get(VERDICTS[0], 0)),
@@ -390,7 +392,7 @@ tables.show(
     evidence="measured",
 )
 
-# %% tags=["hide-input", "hide-output"] label="applications-all" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
+# %% tags=["hide-input"]
 # needs runs
 listed = found.rename(columns={"estimate": "gain", "adjusted": "p (Holm)"})
 listed = listed.reindex(
@@ -407,6 +409,9 @@ listed = listed.reindex(
         "verdict",
     ]
 )
+
+# %% tags=["hide-input", "hide-output"] label="applications-all" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
+# needs runs
 tables.show(
     listed.rename(columns={"use": "application", "dataset": "data set"}),
     "All comparisons: mean gain with its 95 % interval.",
