@@ -344,7 +344,7 @@ tables.show(
 # | application | gain | page |
 # |---|---|---|
 # | pass@k | squared error of the predicted pass@16 | [pass@k](05_pass_at_k.ipynb) |
-# | First success | squared error of the predicted number of tries, at most 16 | |
+# | First success | squared error of the predicted number of tries, at most 16 | [first success](15_first_success.ipynb) |
 # | Budget | questions solved with two samples each in the mean | [budget](06_budget_allocation.ipynb) |
 # | Abstaining | area under the risk-coverage curve | [selective prediction](16_selective_prediction.ipynb) |
 # | Routing | questions solved at equal cost, over nine budgets | [routing](17_routing.ipynb) |
