@@ -36,7 +36,10 @@ from capcal_lib.applications import (
     split_counts,
 )
 from capcal_lib.book import notebook, style, tables
+from capcal_lib.confidence.consistency import read_answers, vote_terms
 from capcal_lib.manifests import load_dataset, load_model
+
+# %% tags=["hide-input"]
 from capcal_lib.metrics import FewQuestionsWarning, compare, mean_interval
 from capcal_lib.probes import predict, train, training_data
 from capcal_lib.reported import (
@@ -44,8 +47,9 @@ from capcal_lib.reported import (
     beta_moments,
     load_reported,
 )
-from capcal_lib.results import describe_runs, load_results
+from capcal_lib.results import describe_runs, load_results, subjects
 from capcal_lib.sampling.store import find_run
+from scipy.stats import betabinom
 
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())
@@ -55,19 +59,22 @@ runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval)
 results = load_results(runs, model, k_eval=k_eval)
 results = results[results["total"] > 1].join(predict(runs, model))
-notebook.about(model, data)
 
-# %% tags=["remove-cell"]
-# needs samples
-evidence = data["evidence"].iloc[0]
-share = results["correct"] / results["total"]
-spread = share.groupby(level="dataset").var()
+# %% tags=["hide-input"]
 probes = {name: load_dataset(name).probe for name in data.index}
 probed = [
     name
     for name, probe in probes.items()
     if probe in results and results.loc[name, probe].notna().any()
 ]
+lacking = {"probes": "No probe can be trained for these data sets."}
+notebook.about(model, data, lacking={} if probed else lacking)
+
+# %% tags=["remove-cell"]
+# needs samples
+evidence = data["evidence"].iloc[0]
+share = results["correct"] / results["total"]
+spread = share.groupby(level="dataset").var()
 shown = max(probed or data.index, key=spread.get)
 title = load_dataset(shown).title
 
@@ -160,15 +167,45 @@ actual = pass_at_k(own["correct"], own["total"], curve)
 means = {"Actual": actual.mean(axis=0)} | {
     name: each.mean(axis=0) for name, each in predictions(shown, curve).items()
 }
+
+
+# %% tags=["hide-input"]
+def band(dataset, ks):
+    """Return the limits of a posterior's mean pass@k: 1.96 deviations."""
+    s, nu = results.loc[dataset, probes[dataset]], learned(dataset)[0]
+    ks = np.asarray(ks)
+    unsolved = 1 - simulate_pass_at_k(s, ks, concentration=nu)
+    square = 1 - simulate_pass_at_k(s, 2 * ks, concentration=nu)
+    spread = np.sqrt(np.maximum(square - unsolved**2, 0).sum(axis=0)) / len(s)
+    middle = 1 - unsolved.mean(axis=0)
+    return middle - 1.96 * spread, middle + 1.96 * spread
+
+
+# %% tags=["remove-cell"]
+# needs probes
+within = []
+for name in probed:
+    each = results.loc[name]
+    ks = [k for k in (1, 4, 16, 64) if k <= each["total"].min()]
+    true = pass_at_k(each["correct"], each["total"], ks).mean(axis=0)
+    low, high = band(name, ks)
+    within += list((low <= true) & (true <= high))
+notebook.glue(within=int(sum(within)), of=len(within))
+
+# %% tags=["remove-cell"]
+# needs samples
 drawn = {"Actual": style.INK, "Probe, posterior": "#46a281"}
 drawn |= {"Probe, plug-in": "#2b6450", "P(True)": "#9b7cd2"}
 drawn |= {"Verbalized confidence": "#bc3e0b"}
 lines = pd.DataFrame(means, index=pd.Index(curve, name="k"))
 lines = lines[[name for name in drawn if name in lines]]
 
-# %% tags=["hide-input"] mystnb={"figure": {"caption": "pass@k of the data set whose questions differ most, from its samples and as confidences predict it: by the tuned linear probe, taken at its word (plug-in) or as the mean of a posterior, and by what the model says of itself.", "name": "fig-pass-at-k"}, "image": {"alt": "Line plot of pass@k against k on a logarithmic axis. The plug-in prediction of the probe rises well above the actual curve as k grows; the posterior one stays closer."}} paper=["figure-9", "appendix-d.1", "appendix-d.1.1", "appendix-d.1.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "pass@k of the data set whose questions differ most, from its samples and as confidences predict it: by the tuned linear probe, taken at its word (plug-in) or as the mean of a posterior with its 95 % band, and by what the model says of itself.", "name": "fig-pass-at-k"}, "image": {"alt": "Line plot of pass@k against k on a logarithmic axis. The plug-in prediction of the probe rises well above the actual curve as k grows; the posterior one stays closer."}} paper=["figure-9", "appendix-d.1", "appendix-d.1.1", "appendix-d.1.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
 axes = sns.lineplot(lines, palette=drawn, dashes=False)
+if shown in probed:
+    ends = band(shown, curve)
+    axes.fill_between(curve, *ends, color="#46a281", alpha=0.15, linewidth=0)
 axes.set(xscale="log", xlabel="$k$", ylabel="pass@$k$", title=title)
 axes.set_xticks(ticks := [k for k in (1, 4, 16, 64) if k <= largest], ticks)
 axes.minorticks_off()
@@ -315,6 +352,12 @@ pd.DataFrame(believed, pd.Index(ks, name="k")).round(3)
 # so the predictions that enter are those of cross-validation, each made without its own question. On
 # {glue:text}`shown`, $\nu$ is {glue:text}`nu:.2f`.
 
+# %% [markdown] needs="probes"
+# A posterior also says how far the curve may lie from what it expects: the variance of $(1-\mu)^k$ is
+# $\mathbb{E}(1-\mu)^{2k} - (\mathbb{E}(1-\mu)^k)^2$, which pass@$2k$ and pass@$k$ give. With a band of 1.96 standard
+# deviations of the mean over questions, the samples lie inside in {glue:text}`within` of {glue:text}`of` cases (data set
+# and $k$ of 1, 4, 16, 64). The band takes the posterior as right, and $\nu$ as known.
+
 # %% tags=["remove-cell"]
 nu = np.inf  # takes confidences at their word; stays where no probe is trained
 
@@ -404,6 +447,102 @@ tables.show(
     digits=4,
     evidence=evidence,
 )
+
+# %% tags=["remove-cell"]
+# needs probes
+rows, simple = [], ("Constant, posterior", "Verbalized confidence", "P(True)")
+for name in probed:
+    each, groups = results.loc[[name]], subjects(results.loc[[name]])
+    error = {
+        method: pass_at_k_error_terms(
+            predicted, each["correct"], each["total"], [4, 16]
+        ).mean(axis=1)
+        for method, predicted in predictions(name, [4, 16]).items()
+    }
+    best = min(set(simple) & set(error), key=lambda rule: error[rule].mean())
+    for method in ("Probe, plug-in", "Probe, posterior"):
+        rng, gain = np.random.default_rng(seed), error[best] - error[method]
+        ends = mean_interval(gain, rng=rng, clusters=groups.to_numpy())
+        rows.append(["pass@k", method, name, best, *ends])
+
+# %% tags=["hide-input"] label="passk-comparison" paper=["section-5.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# needs probes
+heads = ["application", "method", "dataset", "against"]
+comparison = pd.DataFrame(rows, columns=[*heads, "estimate", "low", "high"])
+wide = comparison.assign(dataset=comparison["dataset"].map(data["title"]))
+tables.show(
+    wide.drop(columns="application"),
+    "Squared error of pass@4 and pass@16: how much less than by the best simple rule (higher is better).",
+    evidence=evidence,
+)
+
+# %% [markdown]
+# ## Any, most, or all of $k$
+#
+# What $k$ attempts are worth depends on how they are used. *pass@$k$*: someone can tell whether any is correct.
+# *majority@$k$*: nobody can, and the most frequent answer counts. *pass^$k$*: all must be correct, as where every step
+# of a chain has to hold. For a posterior with parameters $a$ and $b$ all three have a closed form; the majority's takes
+# two answers, so that a majority is more than $k/2$.
+
+# %%
+odd = np.arange(1, 16, 2)
+
+
+def uses(s, nu):
+    """Expect the best, the majority and all of k attempts, by question."""
+    s, nu = np.clip(np.asarray(s), 0.005, 0.995)[:, None], min(nu, 1e6)
+    best = simulate_pass_at_k(s[:, 0], odd, concentration=nu)
+    every = 1 - simulate_pass_at_k(1 - s[:, 0], odd, concentration=nu)
+    most = betabinom.sf(odd // 2, odd, s * nu, (1 - s) * nu)
+    return {"pass@k": best, "majority@k": most, "pass^k": every}
+
+
+# %%
+unsure = {name: each[0] for name, each in uses([0.6], 5).items()}
+pd.DataFrame(unsure, pd.Index(odd, name="k")).T.round(3)
+
+# %% [markdown] needs="probes"
+# On the recorded samples the majority is taken over blocks of $k$ samples. With more than two answers it may be right
+# more often than two answers let expect, as wrong answers split: on {glue:text}`shown` majority@15 is
+# {glue:text}`majority:.2f`, expected {glue:text}`expected_majority:.2f`, and pass^15 {glue:text}`every:.2f`, expected
+# {glue:text}`expected_every:.2f`.
+
+# %% tags=["remove-cell"]
+# needs probes
+answers = read_answers(data.loc[shown, "run"], k=k_eval)
+blocks = [vote_terms(answers, k).fillna({"right": 0}) for k in odd[1:]]
+votes = [each.groupby("row")["right"].mean().mean() for each in blocks]
+c, n = results.loc[shown, "correct"], results.loc[shown, "total"]
+seen = {
+    "pass@k": pass_at_k(c, n, odd).mean(axis=0),
+    "majority@k": [(c / n).mean(), *votes],
+    "pass^k": 1 - pass_at_k(n - c, n, odd).mean(axis=0),
+}
+promised = uses(results.loc[shown, probes[shown]], learned(shown)[0])
+promised = {name: each.mean(axis=0) for name, each in promised.items()}
+
+# %% tags=["remove-cell"]
+# needs probes
+kinds = {"measured": seen, "posterior": promised}
+tidy = pd.concat(
+    pd.DataFrame(each, pd.Index(odd, name="k"))
+    .melt(var_name="use", value_name="chance", ignore_index=False)
+    .assign(kind=kind)
+    .reset_index()
+    for kind, each in kinds.items()
+)
+notebook.glue(majority=seen["majority@k"][-1], every=seen["pass^k"][-1])
+notebook.glue(expected_majority=promised["majority@k"][-1])
+notebook.glue(expected_every=promised["pass^k"][-1])
+
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "The best, the majority and all of k attempts: measured, and as the posterior of the tuned linear probe expects them (with two answers, for the majority).", "name": "fig-uses-of-k"}, "image": {"alt": "Line plot against k from 1 to 15. From a common start pass@k rises, pass^k falls and majority@k stays between them; the dashed lines are the expected ones."}} evidence=["measured"] reads=["verdicts", "features"]
+# needs probes
+colors = {"pass@k": "#3866bd", "majority@k": "#be8a1d", "pass^k": "#bc3e0b"}
+look = {"hue": "use", "style": "kind", "palette": colors}
+axes = sns.lineplot(tidy, x="k", y="chance", **look)
+axes.set(xlabel="$k$", ylabel="chance to be right", title=title)
+axes.set_xticks(odd, odd)
+sns.move_legend(axes, "center left", bbox_to_anchor=(1, 0.5), title="")
 
 # %% [markdown] needs="samples"
 # ## Beyond the samples at hand
