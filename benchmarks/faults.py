@@ -1,10 +1,10 @@
 """Kill, damage, race, fill, forbid, misserve and mangle, for a given time, and count what survives.
 
-Each class of faults has its share of the time, or a number of tries. What a step (sample, grade, merge, ...) leaves
+Each class of faults has its share of the time, and at most a number of tries, where one is given. What a step (sample, grade, merge, ...) leaves
 behind after a fault must be refused or read as it was, and the same step, given again, must end with what an
 undisturbed one leaves: the same rows and files, verified, and nothing half-written.
 
-    python benchmarks/faults.py [--seconds 600] [--tries 100] [--seed 0] [CLASS ...]
+    python benchmarks/faults.py [--seconds 600] [--seed 0] [CLASS[=TRIES] ...]
 
 A full disk is by turns a limit on the size of each file (RLIMIT_FSIZE) and, where this process may mount one, a tmpfs
 of a few KiB. A folder that may not be written is one without write permission; root gives up its right to ignore that.
@@ -530,13 +530,13 @@ CLASSES: dict[str, Callable[[Bench], Outcome]] = {
 }
 
 
-def run(folder: Path, names: list[str], *, seconds: float, tries: int, seed: int) -> Iterator[tuple[str, Outcome]]:
-    """Try faults of each class, so many or for its share of the time, and yield what came of each."""
-    bench = Bench(folder, seed)
-    for name in names:
-        end = time.monotonic() + seconds / len(names)
-        for _ in range(tries):
-            if time.monotonic() > end:
+def run(folder: Path, tries: dict[str, int], *, seconds: float, seed: int) -> Iterator[tuple[str, Outcome]]:
+    """Try faults of each class, so many, or for its share of the time that is left, and yield what came of each."""
+    bench, end = Bench(folder, seed), time.monotonic() + seconds
+    for place, name in enumerate(tries):
+        share = time.monotonic() + (end - time.monotonic()) / (len(tries) - place)
+        for _ in range(tries[name]):
+            if time.monotonic() > share:
                 break
             yield name, CLASSES[name](bench)
 
@@ -544,17 +544,16 @@ def run(folder: Path, names: list[str], *, seconds: float, tries: int, seed: int
 def main() -> None:
     """Run it, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("classes", nargs="*", metavar="CLASS", help=", ".join(CLASSES))
+    parser.add_argument("classes", nargs="*", metavar="CLASS[=TRIES]", default=list(CLASSES), help=", ".join(CLASSES))
     parser.add_argument("--seconds", type=float, default=600)
-    parser.add_argument("--tries", type=int, default=10**9)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    came: dict[str, Counter[str]] = {name: Counter() for name in given.classes or CLASSES}
+    pairs = [word.partition("=") for word in given.classes]
+    tries = {name: int(number or sys.maxsize) for name, _, number in pairs}
+    came: dict[str, Counter[str]] = {name: Counter() for name in tries}
     failed: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as folder:
-        for name, (how, wrong) in run(
-            Path(folder), list(came), seconds=given.seconds, tries=given.tries, seed=given.seed
-        ):
+        for name, (how, wrong) in run(Path(folder), tries, seconds=given.seconds, seed=given.seed):
             came[name][how] += 1
             if wrong:
                 failed[name] += 1

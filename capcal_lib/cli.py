@@ -20,7 +20,7 @@ from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
-from capcal_lib.errors import InputError, sanitize, unknown
+from capcal_lib.errors import InputError, printable, sanitize, unknown
 from capcal_lib.manifests import CHOICE, LOCAL_RUNS, OWN_MANIFESTS, dataset_names, model_names
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Capability calibration: sample, grade, estimate confidence, score.",
 )
-out = Console(width=None if sys.stdout.isatty() else COLUMNS_IN_A_FILE)
-err = Console(stderr=True)
+out = Console(width=None if sys.stdout.isatty() else COLUMNS_IN_A_FILE, markup=False)
+err = Console(stderr=True, markup=False)
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -118,7 +118,7 @@ def _version(wanted: bool) -> None:
 
 def _say(line: object) -> None:
     """Print one line as it is, however long."""
-    out.print(str(line), markup=False, highlight=False, soft_wrap=True)
+    out.print(printable(line), highlight=False, soft_wrap=True)
 
 
 @app.callback()
@@ -175,7 +175,7 @@ def sample(
         err.print(f"capcal: {sum(failed.values())} samples failed; the same command tries them again")
         reasons = sorted(failed.items(), key=lambda item: -item[1])
         for reason, number in reasons[:9]:
-            err.print(f"{number} failed: {reason}", markup=False, highlight=False, soft_wrap=True)
+            err.print(f"{number} failed: {reason}", highlight=False, soft_wrap=True)
         if reasons[9:]:
             err.print(f"{sum(number for _, number in reasons[9:])} failed for {len(reasons[9:])} other reasons")
         raise typer.Exit(1)
@@ -256,7 +256,7 @@ def grade(
     graded = grade_run(run)
     out.print(f"{graded.new} samples graded, {graded.again} graded again")
     for (old, new), number in sorted(graded.flipped.items()):
-        out.print(f"{number} flipped from {old} to {new}")
+        _say(f"{number} flipped from {old} to {new}")
     if audit:
         from capcal_lib.grading.cross_check import cross_check, write_disputed
 
@@ -453,7 +453,7 @@ def score(
         from capcal_lib.book.report import write_report
 
         write_report(html, parts)
-        err.print(f"wrote {html}", markup=False, highlight=False, soft_wrap=True)
+        err.print(f"wrote {html}", highlight=False, soft_wrap=True)
     if as_json:
         _say(scores.reset_index().to_json(orient="records", lines=True, double_precision=15).rstrip())
     for name, (own, _) in () if as_json else parts.items():
@@ -521,8 +521,8 @@ def status(
             _say(as_row(run) if as_json else line(run))
         else:
             name, found = line(run).split(": ", 1)
-            out.print(f"[bold]{name}[/]", highlight=False)
-            out.print(Padding(found, (0, 0, 0, 2)), highlight=False)
+            out.print(printable(name), style="bold", highlight=False)
+            out.print(Padding(printable(found), (0, 0, 0, 2)), highlight=False)
 
 
 @command("merge runs/local shard-1 shard-2")
@@ -638,7 +638,7 @@ def _say_malformed() -> None:
     from capcal_lib.manifests import manifest_problems
 
     for problem in manifest_problems():
-        err.print(f"capcal: left out: {problem}", markup=False, highlight=False, soft_wrap=True)
+        err.print(printable(f"capcal: left out: {problem}"), highlight=False, soft_wrap=True)
 
 
 def main() -> None:
@@ -646,10 +646,10 @@ def main() -> None:
     try:
         app()
     except InputError as error:
-        err.print(f"capcal: {_with_options(str(error), sys.argv)}", markup=False, highlight=False, soft_wrap=True)
+        err.print(f"capcal: {printable(_with_options(str(error), sys.argv))}", highlight=False, soft_wrap=True)
         sys.exit(2)
     except OSError as error:  # a disk that is full, a place that may not be written
-        err.print(f"capcal: {sanitize(error)}", markup=False, highlight=False, soft_wrap=True)
+        err.print(f"capcal: {sanitize(error)}", highlight=False, soft_wrap=True)
         sys.exit(2)
     except KeyboardInterrupt:
         _stopped()
@@ -663,7 +663,7 @@ def _stopped() -> NoReturn:
     """Say how to go on after a Ctrl-C; whoever presses again finds everything done already."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     command = shlex.join(["capcal", *sys.argv[1:]])
-    err.print(f"capcal: stopped; what was done is kept. Go on with: {command}", markup=False, soft_wrap=True)
+    err.print(f"capcal: stopped; what was done is kept. Go on with: {command}", soft_wrap=True)
     sys.exit(STOPPED)
 
 

@@ -33,6 +33,14 @@ def sanitize(text: object, characters: int = 300) -> str:
     >>> sanitize("out of\\n memory\\x1b[2J")
     'out of memory\\\\x1b[2J'
     """
-    words = " ".join(str(text)[: 4 * characters].split())
-    safe = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in words)
+    safe = printable(" ".join(str(text)[: 4 * characters].split()))
     return safe if len(safe) <= characters else f"{safe[: characters - 1]}…"
+
+
+def printable(text: object) -> str:
+    r"""Spell out what a terminal would act on, such as an escape in the name of a file.
+
+    >>> print(printable("run\x1b[2J"))
+    run\x1b[2J
+    """
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in str(text))

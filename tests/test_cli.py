@@ -224,6 +224,20 @@ def test_what_the_system_refuses_is_one_line_and_status_2(
     assert err.count("\n") == 1
 
 
+def test_no_name_of_a_file_reaches_the_terminal_as_a_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = tmp_path / "a\x1b[2J\n[bold]"
+    run(monkeypatch, capsys, "sample", "--model", "simulated", "--dataset", "mini-exam", "--k", 1, "--store", store)
+    for command in (["verify"], ["sample", "--model", "simulated", "--dataset", "mini-exam", "--k", "2"]):
+        _, out, err = run(monkeypatch, capsys, *command, "--store", store)
+        assert (out + err).replace("\n", "").isprintable()
+        assert "a\\x1b[2J\\n[bold]/" in out
+    status, _, err = run(monkeypatch, capsys, "score", store)
+    assert (status, err.count("\n")) == (2, 1)
+    assert "a\\x1b[2J\\n[bold]" in err
+
+
 def test_ctrl_c_keeps_what_was_drawn_and_says_how_to_go_on(tmp_path: Path) -> None:
     """Press it for real, in another process, and a second time at once."""
     arguments = ["sample", "--model", "simulated", "--dataset", "mini-exam", "--k", "400", "--store", str(tmp_path)]
