@@ -1,8 +1,8 @@
 """Kill, damage, race, fill, forbid, misserve and mangle, for a given time, and count what survives.
 
-Each class of faults has its share of the time, and at most a number of tries, where one is given. What a step (sample, grade, merge, ...) leaves
-behind after a fault must be refused or read as it was, and the same step, given again, must end with what an
-undisturbed one leaves: the same rows and files, verified, and nothing half-written.
+Each class of faults has its share of the time, and at most a number of tries, where one is given. What a step (sample,
+grade, merge, ...) leaves behind after a fault must be refused or read as it was, and the same step, given again, must
+end with what an undisturbed one leaves: the same rows and files, verified, and nothing half-written.
 
     python benchmarks/faults.py [--seconds 600] [--seed 0] [CLASS[=TRIES] ...]
 
