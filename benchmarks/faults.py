@@ -47,7 +47,7 @@ from capcal_lib.questions import read_rows
 from capcal_lib.reproduce import reproduce
 from capcal_lib.results.exact import enumerate_answers
 from capcal_lib.results.merge import merge
-from capcal_lib.results.score_file import score_file
+from capcal_lib.results.score_file import read_confidences, score_confidences
 from capcal_lib.results.verify import verify_run
 from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.engines import Sample, openai
@@ -507,7 +507,9 @@ def hostile_files(bench: Bench) -> Outcome:
     path.write_bytes(content)
     begun = time.monotonic()
     try:
-        {"yaml": read_yaml, "csv": score_file, "jsonl": read_rows}[kind](path)
+        {"yaml": read_yaml, "csv": lambda path: score_confidences(read_confidences(path)), "jsonl": read_rows}[kind](
+            path
+        )
         how, words = f"{kind}: read", ""
     except InputError as error:
         how, words = f"{kind}: refused", str(error) if "\n" in str(error) else ""
