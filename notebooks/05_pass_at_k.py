@@ -615,6 +615,9 @@ tables.show(table, f"pass@k from {few} samples.", evidence=evidence)
 # The interval holds what all samples say on {glue:text}`reached` of {glue:text}`sets` data sets. The estimate is off by
 # {glue:text}`off:.3f` on average, the plug-in by {glue:text}`off_plug:.3f`.
 #
+# [pass@k in detail](25_pass_at_k_in_detail.ipynb) tests whether the posterior is calibrated, compares other ways to
+# predict, and goes to 10,000 attempts.
+#
 # ## Summary
 #
 # - pass@k needs the expected accuracy of every question, not its mean: this is what capability calibration estimates.
