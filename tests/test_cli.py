@@ -461,6 +461,7 @@ def test_plan_prints_designs_from_a_pilot(monkeypatch: pytest.MonkeyPatch, capsy
     assert status == 0
     assert out.split()[:3] == ["samples", "questions", "tokens"]
     costs = [int(line.split()[2].replace(",", "")) for line in out.splitlines()[1:] if line.strip()]
+    assert out.count("--precision") == 3  # designs that stop early
     assert costs == sorted(costs)
     assert costs
     status, _, err = run(monkeypatch, capsys, *options, "--method", "Guess", "--half-width", "0.02")

@@ -314,7 +314,7 @@ def known(sensitivity: float, specificity: float, size: float = 1e9) -> GraderEr
     return GraderError(Interval(sensitivity, 0, 1), Interval(specificity, 0, 1), size, size)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.floats(0, 1), st.floats(0.6, 1), st.floats(0.6, 1), st.integers(0, 9), st.integers(9, 14))
 def test_powers_of_failing_are_unbiased(mu: float, sensitivity: float, specificity: float, k: int, n: int) -> None:
     """The expectation over all counts, by the binomial chances of what the grader sees."""
