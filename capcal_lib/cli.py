@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import wraps
+from functools import partial, wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, cast, get_args
@@ -360,6 +360,37 @@ def confidence(
     if method in METHODS and not found.tokens.all():
         err.print(f"capcal: {(found.tokens == 0).sum()} questions were not answered; the same command asks them again")
         raise typer.Exit(1)
+
+
+@command("import samples_law.jsonl --model my-model --dataset law", "import")
+@partial(setting_options, panel="Of the samples, where the files do not say")
+def import_files(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="All files of a run.")],
+    model: Annotated[str, _option("--model", text="A known one, or what a new one is called.")],
+    dataset: Annotated[str, _option("--dataset", text="A known one, or what the log's questions are called.")],
+    split: SplitName = None,
+    kind: Annotated[str | None, _option("--kind", text="Of new answers: short, number, math or choice.")] = None,
+    column: Annotated[list[str] | None, _option("--column", text="Where it is, such as gold=doc.answer.")] = None,
+    verdicts: Annotated[bool, _option("--verdicts", text="Take the file's verdicts and grade nothing.")] = False,
+    store: Store = LOCAL_RUNS,
+    settings: dict[str, Any] = {},  # noqa: B006
+) -> None:
+    """Make a run of samples that exist: lm-evaluation-harness, inspect_ai, batch output, JSONL, CSV or parquet.
+
+    Columns of a table: question_id, response, gold or verdict; if there: sample, question, aliases, choices, tokens.
+    """
+    from capcal_lib.manifests import KINDS
+    from capcal_lib.results.importing import import_samples
+
+    if kind not in (None, *KINDS):
+        raise unknown("kind", kind, KINDS)
+    columns = dict(part.partition("=")[::2] for part in column or ())
+    asked: dict[str, Any] = {"store": store, "split": split, "kind": kind, "columns": columns, "verdicts": verdicts}
+    done = import_samples(files, model=model, dataset=dataset, **asked, settings=settings)
+    for path in done.made:
+        _say(f"wrote {path}")
+    left_out = f", {done.left_out} rows without a response left out" if done.left_out else ""
+    _say(f"{done.new} samples imported, {done.present} were there{left_out}; {done.folder}")
 
 
 @command("features --model smollm2-135m --dataset mini-capitals")

@@ -8,6 +8,8 @@ import json
 import os
 import re
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
@@ -281,6 +283,38 @@ def write_text(path: Path, text: str) -> None:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
     finally:
         partial.unlink(missing_ok=True)
+
+
+def write_manifest(kind: str, file: str, text: str, made: list[Path]) -> None:
+    """Write a new file of the user's folder, ``capcal.d`` where there is none yet; note it and its folders as made."""
+    path = (own_manifests() or Path("capcal.d").absolute()) / kind / file
+    if not re.fullmatch(r"\w[\w.-]{0,99}\.\w+", file):
+        name = file.rpartition(".")[0]
+        raise InputError(f"nothing can be called {name!r}; use at most 100 letters, digits, _, . and -")
+    if path.exists():
+        raise InputError(f"{path} is there already; choose another name, or delete it")
+    for folder in (path.parents[1], path.parent):
+        if not folder.exists():
+            try:
+                folder.mkdir()
+            except OSError as error:
+                raise InputError(f"cannot write {path}: {error.strerror}") from None
+            made.append(folder)
+    made.append(path)
+    write_text(path, text)
+
+
+@contextmanager
+def new_manifests() -> Iterator[list[Path]]:
+    """Note which files and folders are made, and delete them where what they are made for fails."""
+    made: list[Path] = []
+    try:
+        yield made
+    except BaseException:
+        for path in reversed(made):
+            with suppress(OSError):  # it could not be made, or others are in it
+                path.rmdir() if path.is_dir() else path.unlink()
+        raise
 
 
 def read_yaml(path: Path) -> Any:

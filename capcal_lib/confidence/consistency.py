@@ -56,7 +56,9 @@ def run_consistency(folder: Path, *, k_eval: int = 100, k_c: int = 10) -> Confid
     rows = verdicts[verdicts["sample_index"].between(k_eval, k_eval + k_c - 1)]
     answers = pd.Series(canonical(folder, rows), rows.index, dtype=object).groupby(rows["question_id"])
     votes = {str(name): list(group) for name, group in answers if len(group) == k_c}
-    return estimated(list(votes), consistency(list(votes.values())), tokens=round(k_c * mean_tokens(folder)))
+    return estimated(
+        list(votes), consistency(list(votes.values())), tokens=round(np.nan_to_num(k_c * mean_tokens(folder)))
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,8 +97,9 @@ def canonical(folder: Path, verdicts: pd.DataFrame) -> list[str | None]:
 
 
 def mean_tokens(folder: Path) -> float:
-    """Return the mean completion tokens of a run's samples."""
-    return float(read_samples(folder, ["completion_tokens"])["completion_tokens"].mean())
+    """Return the mean completion tokens of a run's samples; NaN where none is known."""
+    tokens = read_samples(folder, ["completion_tokens"])["completion_tokens"]
+    return float(tokens[tokens > 0].mean())
 
 
 def vote_terms(answers: Answers, k_c: int) -> pd.DataFrame:

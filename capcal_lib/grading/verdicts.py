@@ -31,6 +31,8 @@ from capcal_lib.sampling.store import (
 )
 
 FILE = VERDICTS
+GIVEN = "given"  # instead of a grader's version: the verdicts came with the samples, and nothing grades them again
+OUTCOMES = {"correct", "incorrect", "no_answer", "not_scored"}
 SCHEMA = pa.schema(
     [
         ("question_id", pa.string()),
@@ -54,8 +56,8 @@ class Graded:
 def grade_run(folder: Path) -> Graded:
     """Grade the samples of a run that have no verdict by this version of the grader.
 
-    Verdicts by another version, or of other samples, are all replaced. What was not scored is tried again, since a
-    worker may have been stopped from outside.
+    Verdicts by another version, or of other samples, are all replaced; those that came with the samples stand. What was
+    not scored is tried again, since a worker may have been stopped from outside.
 
     Raises
     ------
@@ -64,6 +66,8 @@ def grade_run(folder: Path) -> Graded:
     """
     old = _read(folder) if (folder / FILE).exists() else SCHEMA.empty_table()
     made = old.schema.metadata or {}
+    if made.get(b"grader") == GIVEN.encode():
+        return Graded(0, 0, {})
     follows = b"rows" not in made or made[b"rows"].decode() == digest_of_graded(folder, old)
     current = old.filter(pc.not_equal(old["verdict"], "not_scored"))
     if made.get(b"grader") != GRADER_VERSION.encode() or not follows:
@@ -82,6 +86,13 @@ def grade_run(folder: Path) -> Graded:
         write_table(folder / FILE, table.sort_by(ORDER).replace_schema_metadata(metadata))
     flipped = Counter(zip(changed["verdict_old"], changed["verdict_new"], strict=True))
     return Graded(new=len(fresh) - len(both), again=len(both), flipped=dict(flipped))
+
+
+def write_verdicts(folder: Path, verdicts: pd.DataFrame, grader: str) -> None:
+    """Write the verdicts of all samples, whose ``response`` is in the same table."""
+    table = pa.Table.from_pandas(verdicts, schema=SCHEMA, preserve_index=False).sort_by(ORDER)
+    metadata = {"grader": grader, "rows": digest_of_rows(row_digests(verdicts))}
+    write_table(folder / FILE, table.replace_schema_metadata(metadata))
 
 
 def digest_of_graded(folder: Path, verdicts: pa.Table) -> str:

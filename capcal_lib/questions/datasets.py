@@ -15,7 +15,7 @@ from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from string import ascii_uppercase
-from typing import Any, Final, get_args
+from typing import IO, Any, Final, get_args
 
 from capcal_lib.errors import InputError, unknown
 from capcal_lib.manifests import Columns, Dataset, Kind, Selection, Split, data_dir, load_dataset
@@ -24,6 +24,7 @@ from capcal_lib.questions import builtin
 LETTERS: Final = ascii_uppercase  # of options
 GPQA_SEED = 42  # the options of GPQA have no fixed order
 SUBSET_SEED = 42
+LINE, FILE = 1 << 26, 1 << 32  # characters of a file of rows
 FORMATS = (".jsonl", ".jsonl.gz", ".csv", ".csv.gz", ".parquet")
 
 
@@ -175,8 +176,8 @@ def _by_columns(manifest: Dataset, row: Row, split: str, position: int) -> Quest
     columns = manifest.columns or Columns()
     question_id = _optional(row, columns.id, "id")
     question_id = f"{manifest.name}/{split}/{position}" if question_id is None else _text(question_id)
-    text, subject = _text(_field(row, columns.question)), _text(_optional(row, columns.subject, "subject") or "")
-    answer, options = _field(row, columns.answer), _options(row, columns)
+    text, subject = _text(field_of(row, columns.question)), _text(_optional(row, columns.subject, "subject") or "")
+    answer, options = field_of(row, columns.answer), _options(row, columns)
     if manifest.kind == "choice" and options:
         return _choice(question_id, text, options, _letter(answer, options), subject)
     if options:
@@ -186,7 +187,7 @@ def _by_columns(manifest: Dataset, row: Row, split: str, position: int) -> Quest
     return Question(question_id, text, Answer(manifest.kind, gold, tuple(aliases)), subject)
 
 
-def _field(row: Row, name: str) -> Any:
+def field_of(row: Row, name: str) -> Any:
     """Take a column, or where there is none of that name a field inside one: ``answer.value``."""
     value: Any = row
     for part in [name] if name in row else name.split("."):
@@ -195,7 +196,7 @@ def _field(row: Row, name: str) -> Any:
 
 
 def _optional(row: Row, named: str | None, usual: str) -> Any:
-    return row.get(usual) if named is None else _field(row, named)
+    return row.get(usual) if named is None else field_of(row, named)
 
 
 def _text(value: Any) -> str:
@@ -213,7 +214,7 @@ def _listed(value: Any) -> list[Any]:
 
 def _options(row: Row, columns: Columns) -> list[str]:
     if isinstance(columns.choices, tuple):  # a column each; the last ones may be empty
-        cells = [_field(row, name) for name in columns.choices]
+        cells = [field_of(row, name) for name in columns.choices]
         options = [_text(cell) for cell in takewhile(lambda cell: cell not in (None, ""), cells)]
         if any(cell not in (None, "") for cell in cells[len(options) :]):
             raise ValueError("an option is empty")
@@ -436,27 +437,46 @@ def _ways(manifest: Dataset, entry: Split) -> str:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """Read the rows of a JSONL or CSV file, plain or gzipped, or of a parquet file; an error names the row."""
-    name, rows = path.name.lower(), list[Row]()
+    """Read all rows of a file, as ``stream_rows`` yields them."""
+    return list(stream_rows(path))
+
+
+def stream_rows(path: Path) -> Iterator[Row]:
+    """Yield the rows of a JSONL or CSV file, plain or gzipped, or of a parquet file; an error names the row."""
+    name, number = path.name.lower(), 0
     if not name.endswith(FORMATS):
         raise InputError(f"{path}: not a file of rows; the formats are {', '.join(FORMATS)}")
     try:
         if name.endswith(".parquet"):
             import pyarrow.parquet as pq
 
-            return [dict(row) for row in pq.read_table(path).to_pylist()]
+            with path.open("rb") as file:  # pyarrow takes no path that is not UTF-8
+                for batch in pq.ParquetFile(file).iter_batches():
+                    yield from batch.to_pylist()
+            return
         opened = gzip.open if name.endswith(".gz") else open
         with opened(path, "rt", encoding="utf-8-sig", newline="") as lines:
-            rows.extend(_csv(lines) if ".csv" in name[-7:] else _jsonl(lines))  # those before a fault too
+            for row in _csv(_bounded(lines)) if ".csv" in name[-7:] else _jsonl(_bounded(lines)):
+                yield row
+                number += 1
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file") from None
     except (json.JSONDecodeError, RecursionError) as error:
-        raise InputError(f"{path}, row {len(rows)}: not JSON: {error}") from None
+        raise InputError(f"{path}, row {number}: not JSON: {error}") from None
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: corrupt after row {len(rows)}: {error}; copy the file again") from None
+        raise InputError(f"{path}: corrupt after row {number}: {error}; copy the file again") from None
     except (ValueError, csv.Error) as error:  # pyarrow's errors are ValueErrors too
-        raise InputError(f"{path}, row {len(rows)}: {error}") from None
-    return rows
+        raise InputError(f"{path}, row {number}: {error}") from None
+
+
+def _bounded(lines: IO[str]) -> Iterator[str]:
+    """Yield lines as long as neither one of them nor all together are larger than a file of rows may be."""
+    total = 0
+    while line := lines.readline(LINE + 1):
+        total += len(line)
+        if len(line) > LINE or total > FILE:
+            raise ValueError(f"more than {LINE >> 20} MiB in a line, or {FILE >> 30} GiB in all")
+        yield line
 
 
 def _jsonl(lines: Iterable[str]) -> Iterator[Row]:

@@ -17,7 +17,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading import GRADER_VERSION
 from capcal_lib.grading.judgements import FILE as JUDGEMENTS
 from capcal_lib.grading.judgements import PAIR
-from capcal_lib.grading.verdicts import digest_of_graded, digest_of_rows
+from capcal_lib.grading.verdicts import GIVEN, digest_of_graded, digest_of_rows
 from capcal_lib.sampling.files import hold, read_table, write_table
 from capcal_lib.sampling.sessions import add_sessions
 from capcal_lib.sampling.store import (
@@ -147,7 +147,7 @@ def _take_facts(source: Path, target: Path, digests: pd.DataFrame) -> str | None
     made, keys = _made(theirs), KEYS.get(source.name, KEY[:1])
     graded = pd.Series(dtype="uint64")
     if source.name == VERDICTS:
-        if made.get(b"grader") != GRADER_VERSION.encode():
+        if made.get(b"grader") not in (GRADER_VERSION.encode(), GIVEN.encode()):
             return f"left out {source}, which is by another version of the grader; grade again"
         graded = theirs.select(KEY).to_pandas().merge(digests, on=KEY, how="left")["digest"]
         rows = (theirs.schema.metadata or {}).get(b"rows")

@@ -146,7 +146,7 @@ def costs(
     for name, folder in _runs(Path(store), model, datasets).items():
         found = {method_title(method): read_confidence(folder, method).tokens.mean() for method in methods_of(folder)}
         if not _votes(folder, k_eval, k_c).empty:
-            found[CONSISTENCY] = round(k_c * mean_tokens(folder))
+            found[CONSISTENCY] = np.round(k_c * mean_tokens(folder))
         tables[name] = pd.Series(found, dtype=np.float64)
     return pd.DataFrame(tables).T.rename_axis("dataset")
 

@@ -12,8 +12,9 @@ import numpy as np
 from capcal_lib.confidence.of_run import confidence_file, methods_of
 from capcal_lib.errors import InputError
 from capcal_lib.grading import GRADER_VERSION
-from capcal_lib.grading.verdicts import read_verdicts
+from capcal_lib.grading.verdicts import GIVEN, read_verdicts
 from capcal_lib.probes.features import FEATURES
+from capcal_lib.sampling.engines import IMPORTED
 from capcal_lib.sampling.files import read_table
 from capcal_lib.sampling.sessions import Session, rates, read_sessions, wanted
 from capcal_lib.sampling.stopping import Rule, outcomes, stops
@@ -74,6 +75,8 @@ def run_status(folder: Path) -> Status:
         each.update(rows["question_id"].tolist())
         tokens += int(rows["completion_tokens"].sum())
     lacking, asked = _lacking(folder, each, sessions)
+    if identity.engine == IMPORTED:
+        lacking = 0
     seconds, samples_per_second, tokens_per_second = rates(sessions)
     writer = writer_at_work(folder)
     return Status(
@@ -135,7 +138,7 @@ def _graded(folder: Path, samples: int) -> str:
         return "no"
     table = read_table(folder / VERDICTS)
     version = (table.schema.metadata or {}).get(b"grader", b"").decode()
-    if version != GRADER_VERSION:
+    if version not in (GRADER_VERSION, GIVEN):
         return f"stale: grader {version}, now {GRADER_VERSION}"
     return "yes" if len(table) == samples else f"stale: {len(table):,} of {samples:,}"
 

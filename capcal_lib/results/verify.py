@@ -14,7 +14,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading import GRADER_VERSION, grade_many
 from capcal_lib.grading.judgements import FILE as JUDGEMENTS
 from capcal_lib.grading.judgements import SCHEMA as JUDGED
-from capcal_lib.grading.verdicts import digest_of_rows, read_verdicts
+from capcal_lib.grading.verdicts import GIVEN, OUTCOMES, digest_of_rows, read_verdicts
 from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.probes.coordinates import FILE as COORDINATES
 from capcal_lib.probes.coordinates import read_coordinates
@@ -23,6 +23,7 @@ from capcal_lib.questions import Question, at_hand, load_questions, questions_di
 from capcal_lib.questions.prompts import answer_messages, prompt_digest
 from capcal_lib.results.exact import FILE as EXACT
 from capcal_lib.results.exact import read_exact
+from capcal_lib.sampling.engines import IMPORTED
 from capcal_lib.sampling.files import NO_FILE, SUMS, files_of, read_bytes, read_sums, read_table, record_digests
 from capcal_lib.sampling.sessions import FILE as SESSIONS
 from capcal_lib.sampling.sessions import read_sessions
@@ -44,7 +45,6 @@ from capcal_lib.sampling.weights import damaged_weights, pinned_digest
 NAMED = 3  # how many of what is wrong are named
 REGRADED = 1_000  # samples of a run
 VERSIONS = ("capcal", "torch", "transformers", "vllm")
-OUTCOMES = {"correct", "incorrect", "no_answer", "not_scored"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,9 @@ def verify_run(folder: Path, *, deep: bool = False, record: bool = False) -> Che
 
     questions = _questions(run, facts)
     check(lambda: _digests(run, questions, made.made_with))
-    check(lambda: _completeness(folder, samples, questions))
+    check(lambda: _completeness(folder, samples, questions, run.engine == IMPORTED))
+    if run.engine == IMPORTED:
+        facts.append(f"imported from {made.made_with.get('imported_from')}, so its weights and prompts are not known")
     if not (folder / VERDICTS).exists():
         facts.append("not graded")
     for path in files_of(folder):
@@ -133,10 +135,10 @@ def verify_run(folder: Path, *, deep: bool = False, record: bool = False) -> Che
 
 def _samples(folder: Path, run: Identity, problems: list[str]) -> pd.DataFrame:
     """Read the key and the digest of each row, and note what is wrong with the rows."""
-    parts = []
+    parts, least = [], 0 if run.engine == IMPORTED else 1  # 0 where a log does not say
     tokens = {"prompt_tokens": run.sampling.context_tokens, "completion_tokens": run.sampling.max_tokens}
     for rows in stream_samples(folder):
-        wrong = {f"{name} outside 1 to {most}": ~rows[name].between(1, most) for name, most in tokens.items()}
+        wrong = {f"{name} outside {least} to {most}": ~rows[name].between(least, most) for name, most in tokens.items()}
         wrong["an unknown finish"] = ~rows["finish_reason"].isin(["stop", "length"])
         wrong["no response"] = rows["response"].isna()
         parts.append(rows[KEY].assign(digest=row_digests(rows), **wrong))
@@ -189,7 +191,7 @@ def _damaged_weights(model: str) -> list[str]:
 def _digests(identity: Identity, questions: dict[str, Question] | None, made_with: dict[str, str]) -> Iterator[str]:
     yield from _damaged_weights(identity.model)
     pin = pinned_digest(load_model(identity.model))
-    if pin is not None and pin != identity.weights:
+    if identity.engine != IMPORTED and pin is not None and pin != identity.weights:
         yield f"made with the weights {identity.weights[:16]}, the manifest has {pin[:16]}"
     split = load_dataset(identity.dataset).splits.get(identity.split)
     if split is None:
@@ -202,12 +204,17 @@ def _digests(identity: Identity, questions: dict[str, Question] | None, made_wit
         yield "the record does not say whether the questions matched the manifest"
 
 
-def _completeness(folder: Path, samples: pd.DataFrame, questions: dict[str, Question] | None) -> Iterator[str]:
-    """Compare with what the sessions asked for; without any, each question must reach the largest index."""
+def _completeness(
+    folder: Path, samples: pd.DataFrame, questions: dict[str, Question] | None, imported: bool
+) -> Iterator[str]:
+    """Compare with what the sessions asked for; without any, each question must reach the largest index.
+
+    Imported samples may be of any number.
+    """
     there = {str(name): group.tolist() for name, group in samples.groupby("question_id")["sample_index"]}
     ks = dict.fromkeys(there, 0)
     asks = [session.ask for session in read_sessions(folder)]
-    if not asks:
+    if not asks and not imported:
         ks = dict.fromkeys(there, int(samples["sample_index"].max()) + 1 if len(samples) else 0)
     for ask in asks:
         if questions is None and len(there) < ask.questions:
@@ -267,7 +274,7 @@ def _file(
 def _verdicts(folder: Path, table: pa.Table, samples: pd.DataFrame) -> Iterator[str]:
     verdicts = read_verdicts(folder)
     version = table.schema.metadata[b"grader"].decode()
-    if version != GRADER_VERSION:
+    if version not in (GRADER_VERSION, GIVEN):
         yield f"graded by version {version} of the grader, now {GRADER_VERSION}: grade again"
     twice = verdicts[verdicts.duplicated(KEY)]
     if len(twice):
@@ -288,6 +295,8 @@ def _verdicts(folder: Path, table: pa.Table, samples: pd.DataFrame) -> Iterator[
 
 
 def _verdicts_that_do_not_follow(folder: Path, questions: dict[str, Question], facts: list[str]) -> Iterator[str]:
+    if (read_table(folder / VERDICTS).schema.metadata or {}).get(b"grader") == GIVEN.encode():
+        return
     verdicts = read_verdicts(folder)
     verdicts = verdicts[(verdicts["verdict"] != "not_scored") & verdicts["question_id"].isin(questions)]
     chosen = verdicts.sample(min(REGRADED, len(verdicts)), random_state=0)

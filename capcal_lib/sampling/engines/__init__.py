@@ -29,6 +29,8 @@ ENGINES = {  # the module of this name holds the class
     "openai": "OpenAIEngine",
 }
 
+IMPORTED = "imported"  # in the record of a run, where no engine of ours has drawn the samples
+
 REPRODUCIBLE = {
     "simulated": "yes: the same seed gives the same rows",
     "transformers": "up to rounding, coarse in bfloat16: the same seed gives the same rows, whatever else is drawn",

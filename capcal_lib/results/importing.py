@@ -1,0 +1,423 @@
+"""Samples that exist already become a run: logs of lm-evaluation-harness and inspect_ai, batch output, any table.
+
+Nothing in a file is evaluated, and what is read of it is bounded. What a log does not say is not made up: token counts
+that are not there are 0, which stands for not known.
+"""
+
+import io
+import json
+import re
+import zipfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import yaml
+
+from capcal_lib.errors import InputError, sanitize
+from capcal_lib.grading import grade
+from capcal_lib.grading.verdicts import GIVEN, OUTCOMES, write_verdicts
+from capcal_lib.manifests import (
+    Kind,
+    dataset_names,
+    load_dataset,
+    load_model,
+    model_names,
+    new_manifests,
+    write_manifest,
+)
+from capcal_lib.questions import Question, check_questions, field_of, load_questions, questions_digest, stream_rows
+from capcal_lib.results.merge import merge
+from capcal_lib.sampling.engines import IMPORTED
+from capcal_lib.sampling.files import file_digest
+from capcal_lib.sampling.store import KEY, Identity, Record, open_writer
+
+Row = dict[str, Any]
+MEMBER_BYTES, LOG_BYTES = 1 << 26, 1 << 30  # of one sample of a log, of a log
+NO_ANSWER = "(not stated)"  # of a new data set, where verdicts came instead
+NOT_STATED = 1 << 20  # the limit of tokens where a log has none
+NUMBERS = ("sample", "prompt_tokens", "completion_tokens")
+LENGTH = ("length", "max_tokens", "model_length")  # what reaching the limit is called
+COLUMNS = {  # what may be mapped, and the names that are found without
+    "question_id": ("question_id", "id"),
+    "sample": ("sample", "sample_index"),
+    "response": ("response",),
+    "gold": ("gold", "answer", "target"),
+    "aliases": ("aliases",),
+    "choices": ("choices",),
+    "question": ("question", "problem", "prompt"),
+    "verdict": ("verdict",),
+    "extracted": ("extracted",),
+    "reasoning": ("reasoning", "reasoning_content"),
+    "finish_reason": ("finish_reason",),
+    "prompt_tokens": ("prompt_tokens",),
+    "completion_tokens": ("completion_tokens",),
+}
+SAID = {"c": "correct", "i": "incorrect", "n": "no_answer", "1": "correct", "1.0": "correct", "true": "correct"}
+SAID |= {"0": "incorrect", "0.0": "incorrect", "false": "incorrect"} | {name: name for name in OUTCOMES}
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import did."""
+
+    folder: Path
+    new: int  # samples
+    present: int  # samples that were there before
+    left_out: int  # rows without a response: requests that failed
+    made: tuple[Path, ...]  # manifests and questions that were written
+
+
+def import_samples(
+    files: Sequence[Path],
+    *,
+    model: str,
+    dataset: str,
+    store: Path,
+    split: str | None = None,
+    kind: Kind | None = None,
+    columns: Mapping[str, str] | None = None,
+    verdicts: bool = False,
+    settings: Mapping[str, Any] | None = None,
+) -> Imported:
+    """Make a run of the samples in files, or add to it; the same files again change nothing.
+
+    Give all files of a run at once: samples without a number are numbered as they come.
+
+    Parameters
+    ----------
+    model, dataset
+        Names. One that has no manifest gets one in the user's folder, with the log's settings and questions. Of a data
+        set that is known, each question is looked up by its id, or else by its text, and must have the same answer.
+    kind
+        Of the answers of a new data set; None: choice where there are choices, number where all are, otherwise short.
+    columns
+        Which column (``a.b`` for a field inside) holds what: ``question_id``, ``response``, ``gold``, ``verdict`` ...
+    verdicts
+        Take the verdicts that the file gives, which nothing grades again. So it is anyway where it has no answers.
+    settings
+        Of the sampling, such as ``temperature``, where the file does not say them or says them wrong.
+
+    Raises
+    ------
+    InputError
+        For a file that cannot be read or has no samples, a question that the data set does not have or answers
+        otherwise, an unknown temperature, and a sample that is there with other content. Nothing is written then.
+    """
+    found: dict[str, Any] = {}
+    rows, left_out = [], 0
+    for file in files:
+        try:
+            for row in _rows(file, columns or {}, found):
+                if isinstance(row.get("response"), str):
+                    rows.append(row)
+                else:
+                    left_out += 1
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError, OSError) as error:
+            if isinstance(error, InputError):
+                raise
+            what = f"no {error}" if isinstance(error, KeyError) else str(error)
+            raise InputError(f"{file}: sample {len(rows) + left_out}: not as expected: {sanitize(what)}") from None
+    if not rows:
+        raise InputError(f"{', '.join(map(str, files))}: no samples with a response in it")
+    with new_manifests() as made:
+        if dataset not in dataset_names():
+            _new_dataset(dataset, rows, kind, made)
+        if model not in model_names():
+            _new_model(model, found | dict(settings or {}), made)
+        split = split or load_dataset(dataset).evaluation_split
+        questions = load_questions(dataset, split)
+        frame = _frame(rows, _places(rows, questions, dataset))
+        asked = load_model(model).for_dataset(dataset).with_settings(**found | dict(settings or {}))
+        identity = Identity(
+            model=asked.name,
+            weights=IMPORTED,
+            dataset=dataset,
+            split=split,
+            questions=questions_digest(questions),
+            prompt_style=IMPORTED,
+            prompt_template=IMPORTED,
+            chat_template={},
+            sampling=asked.sampling,
+            engine=IMPORTED,
+            seed=0,
+        )
+        made_with = {
+            "imported_from": ", ".join(f"{sanitize(file.name)} (sha256 {file_digest(file)[:16]})" for file in files),
+            "started": datetime.now(UTC).isoformat(timespec="seconds"),
+            "capcal": version("capcal"),
+            "questions": check_questions(dataset, split, questions),
+        }
+        with TemporaryDirectory() as scratch:
+            with open_writer(Path(scratch), Record(identity=identity, made_with=made_with)) as writer:
+                writer.adopt(frame)
+            if verdicts or any(one.answer.gold == NO_ANSWER for one in questions):
+                write_verdicts(writer.folder, _given(frame), GIVEN)
+            [merged] = merge(store, [Path(scratch)])
+    return Imported(
+        merged.target, merged.rows, merged.present, left_out, tuple(path for path in made if path.is_file())
+    )
+
+
+def _rows(path: Path, columns: Mapping[str, str], found: dict[str, Any]) -> Iterator[Row]:
+    """Yield a row a sample, under the names of ``COLUMNS``; put settings that a log names into ``found``."""
+    if wrong := columns.keys() - COLUMNS.keys():
+        raise InputError(f"{min(wrong)!r} is no column; known: {', '.join(COLUMNS)}")
+    name = path.name.lower()
+    rows = _eval(path) if name.endswith(".eval") else _log(path) if name.endswith(".json") else stream_rows(path)
+    first_filter = None
+    for row in rows:
+        if "plan" in row and "eval" in row:
+            config = row["plan"].get("config") or {}
+            _note(found, config.get("temperature"), config.get("max_tokens"), config.get("top_p"))
+            continue
+        if "resps" in row and "doc_id" in row:
+            first_filter = first_filter or row.get("filter")
+            if row.get("filter") == first_filter:  # of several filters of one answer
+                yield from _mapped(row, _of_lm_eval(row, found), columns)
+        elif "custom_id" in row and "response" in row and not isinstance(row["response"], str):
+            yield from _mapped(row, _of_batch(row), columns)
+        elif "epoch" in row and "output" in row:
+            yield from _mapped(row, _of_inspect(row), columns)
+        else:
+            yield from _mapped(row, [{}], columns)
+
+
+def _mapped(row: Row, samples: Iterable[Row], columns: Mapping[str, str]) -> Iterator[Row]:
+    """Give each sample of a row what is mapped, and what is found under the usual names and not said otherwise."""
+    usual = {name: row[key] for name, keys in COLUMNS.items() for key in reversed(keys) if key in row}
+    named = {name: field_of(row, column) for name, column in columns.items()}
+    for sample in samples:
+        full = (sample or usual) | named
+        if full.get("question_id") is None:
+            raise KeyError("question_id")
+        if not sample and "response" not in full:
+            raise KeyError("response")
+        for name in NUMBERS:
+            if full.get(name) not in (None, ""):
+                full[name] = int(full[name])
+                if not 0 <= full[name] < 1 << 31:
+                    raise ValueError(f"{name} {full[name]}")
+        yield full
+
+
+def _note(found: dict[str, Any], temperature: Any, max_tokens: Any, top_p: Any) -> None:
+    for name, value in (("temperature", temperature), ("max_tokens", max_tokens), ("top_p", top_p)):
+        if value is not None and found.setdefault(name, value) != value:
+            raise InputError(f"the samples have more than one {name}, {found[name]} and {value}; import them apart")
+
+
+def _of_lm_eval(row: Row, found: dict[str, Any]) -> Iterator[Row]:
+    doc, asked = row["doc"], next(iter(row["arguments"].values()))
+    how = asked["arg_1"] if isinstance(asked.get("arg_1"), dict) else {}
+    greedy = how.get("do_sample") is False
+    _note(found, 0.0 if greedy else how.get("temperature"), how.get("max_gen_toks"), how.get("top_p"))
+    texts = row["resps"][0] if isinstance(row["resps"][0], list) else row["resps"]
+    if not all(isinstance(text, str) for text in texts):
+        raise InputError("the log has log-likelihoods of given answers, not sampled ones; take a task that generates")
+    words = doc if isinstance(doc, dict) else {}
+    question = next(
+        (words[name] for name in ("question", "problem", "query", "input") if name in words), asked["arg_0"]
+    )
+    score = row.get(next(iter(row.get("metrics") or ()), ""))
+    for text in texts:
+        yield {
+            "question_id": row["doc_id"],
+            "question": question,
+            "gold": row["target"],
+            "response": text,
+            "verdict": score if len(texts) == 1 else None,
+        }
+
+
+def _of_inspect(row: Row) -> Iterator[Row]:
+    usage, output = (row["output"].get("usage") or {}), row["output"]["choices"]
+    asked = row["input"]
+    if not isinstance(asked, str):
+        asked = _said([turn for turn in asked if turn["role"] == "user"][-1]["content"])[0]
+    score: Row = next(iter((row.get("scores") or {}).values()), {})
+    for choice in output if not row.get("error") else [{}]:
+        text, reasoning = _said(choice["message"]["content"]) if choice else (None, None)
+        yield {
+            "question_id": row["id"],
+            "question": asked,
+            "gold": row["target"],
+            "choices": row.get("choices"),
+            "response": text,
+            "reasoning": reasoning,
+            "finish_reason": choice.get("stop_reason"),
+            "prompt_tokens": usage.get("input_tokens"),
+            "completion_tokens": usage.get("output_tokens") if len(output) == 1 else None,
+            "verdict": score.get("value"),
+            "extracted": score.get("answer"),
+        }
+
+
+def _of_batch(row: Row) -> Iterator[Row]:
+    body = (row["response"] or {}).get("body") or {}
+    usage, choices = body.get("usage") or {}, body.get("choices") or [{}]
+    for choice in choices:
+        message = choice.get("message") or {"content": choice.get("text")}
+        yield {
+            "question_id": row["custom_id"],
+            "response": message.get("content"),
+            "reasoning": message.get("reasoning") or message.get("reasoning_content"),
+            "finish_reason": choice.get("finish_reason"),
+            "prompt_tokens": usage.get("prompt_tokens"),
+            "completion_tokens": usage.get("completion_tokens") if len(choices) == 1 else None,
+        }
+
+
+def _said(content: str | list[Row]) -> tuple[str, str | None]:
+    """Return the text of a message, and its reasoning apart."""
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    texts = {kind: "".join(str(part[kind]) for part in parts if part["type"] == kind) for kind in ("text", "reasoning")}
+    return texts["text"], texts["reasoning"] or None
+
+
+def _log(path: Path) -> Iterator[Row]:
+    """Read a log of inspect_ai in one JSON object: its header, then its samples."""
+    if path.stat().st_size > LOG_BYTES:
+        raise InputError(f"{path}: larger than {LOG_BYTES >> 30} GiB; write logs of the format eval")
+    log = json.loads(path.read_bytes())
+    if not isinstance(log, dict) or not isinstance(log.get("samples"), list):
+        raise InputError(f"{path}: neither a log of inspect_ai nor a file of rows")
+    return chain([log], log["samples"])
+
+
+def _eval(path: Path) -> Iterator[Row]:
+    """Read a log of inspect_ai in a zip file: its header, then its samples. Its members may be packed by zstd."""
+    try:
+        with zipfile.ZipFile(path) as archive, path.open("rb") as file:
+            members = archive.infolist()
+            for member in sorted(members, key=lambda each: (each.filename != "header.json", members.index(each))):
+                if member.filename == "header.json" or re.fullmatch(r"samples/.*\.json", member.filename):
+                    yield json.loads(_member(archive, file, member))
+    except (zipfile.BadZipFile, NotImplementedError, EOFError) as error:
+        raise InputError(f"{path}: not a log of inspect_ai: {sanitize(error)}") from None
+
+
+def _member(archive: zipfile.ZipFile, file: io.BufferedReader, member: zipfile.ZipInfo) -> bytes:
+    if member.compress_type == 93:  # zstd, which zipfile knows from Python 3.14 on
+        file.seek(member.header_offset + 26)
+        name, extra = (int.from_bytes(file.read(2), "little") for _ in range(2))
+        file.seek(name + extra, io.SEEK_CUR)
+        packed = file.read(min(member.compress_size, MEMBER_BYTES))
+        with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as stream:
+            text = stream.read(MEMBER_BYTES + 1)
+    else:
+        with archive.open(member) as stream:
+            text = stream.read(MEMBER_BYTES + 1)
+    if len(text) > MEMBER_BYTES:
+        raise InputError(f"{member.filename} is larger than {MEMBER_BYTES >> 20} MiB")
+    return bytes(text)
+
+
+def _new_dataset(name: str, rows: list[Row], kind: Kind | None, made: list[Path]) -> None:
+    """Write down the questions of a log as a data set of its own."""
+    questions: dict[str, Row] = {}
+    for row in rows:
+        gold = [str(each).rpartition("####")[2].strip() for each in _list(row.get("gold"))]
+        question: Row = {
+            "id": str(row["question_id"]),
+            "question": str(row.get("question") or row["question_id"]),
+            "answer": gold[0] if gold else NO_ANSWER,
+            "aliases": [*gold[1:], *map(str, _list(row.get("aliases")))],
+            "choices": list(map(str, _list(row.get("choices")))) if gold else [],
+        }
+        if questions.setdefault(question["id"], question) != question:
+            raise InputError(
+                f"question {sanitize(question['id'], 80)!r} has two answers or texts; import the files apart"
+            )
+    every = questions.values()
+    numbers = all(re.fullmatch(r"[-+]?[\d,]*\.?\d+", one["answer"]) for one in every)
+    kind = kind or ("choice" if all(one["choices"] for one in every) else "number" if numbers else "short")
+    lines = "".join(json.dumps(one) + "\n" for one in every)
+    write_manifest("datasets", f"{name}.jsonl", lines, made)
+    facts = {"name": name, "domain": "imported", "kind": kind, "source": "Questions of an imported log."}
+    facts["splits"] = {"test": {"file": f"{name}.jsonl", "rows": len(every)}}  # type: ignore[assignment]
+    write_manifest("datasets", f"{name}.yaml", yaml.safe_dump(facts, sort_keys=False), made)
+
+
+def _new_model(name: str, settings: Mapping[str, Any], made: list[Path]) -> None:
+    if "temperature" not in settings:
+        raise InputError(f"the files do not say at which temperature {name!r} was sampled; say it: --temperature 0.7")
+    limits = {"max_tokens": NOT_STATED, "context_tokens": NOT_STATED}  # where the log states none
+    facts = {"name": name, "engine": "openai", "prompt_style": "paper", "sampling": limits | dict(settings)}
+    facts["notes"] = "Known from an imported log. A limit of 1048576 tokens stands for one that is not stated."
+    write_manifest("models", f"{name}.yaml", yaml.safe_dump(facts, sort_keys=False), made)
+
+
+def _list(value: Any) -> list[Any]:
+    return [] if value in (None, "") else list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _places(rows: list[Row], questions: Sequence[Question], dataset: str) -> list[str]:
+    """Find the question of each row, by its id or else by its text, and compare their answers."""
+    known, texts = {one.id: one for one in questions}, {one.text: one.id for one in questions}
+    found: dict[tuple[str, str], str] = {}
+    for row in rows:
+        asked = str(row["question_id"]), str(row.get("question") or "").strip()
+        if asked in found:
+            continue
+        name = asked[0] if asked[0] in known else texts.get(asked[1])
+        if name is None:
+            raise InputError(
+                f"{dataset} has no question {sanitize(asked[0], 80)!r}, by its id or its text; its ids look like "
+                f"{questions[0].id!r}; give the log's own questions another --dataset"
+            )
+        gold = str((_list(row.get("gold")) or [""])[0])
+        if gold and grade(gold, known[name].answer).verdict == "incorrect" and gold not in known[name].answer.aliases:
+            raise InputError(
+                f"question {sanitize(name, 80)!r} of {dataset} has the answer {known[name].answer.gold!r}, in the file "
+                f"{sanitize(gold, 80)!r}; give the log's own questions another --dataset"
+            )
+        found[asked] = name
+    return [found[str(row["question_id"]), str(row.get("question") or "").strip()] for row in rows]
+
+
+def _frame(rows: list[Row], names: list[str]) -> pd.DataFrame:
+    """Lay samples out as a run has them, with their verdicts beside them."""
+    count, samples = Counter[str](), []
+    for row, name in zip(rows, names, strict=True):
+        given = row.get("sample")
+        samples.append(
+            {
+                "question_id": name,
+                "sample_index": count[name] if given in (None, "") else given,
+                "response": row["response"].encode("utf-8", "replace").decode(),
+                "reasoning": row.get("reasoning") or None,
+                "finish_reason": "length" if row.get("finish_reason") in LENGTH else "stop",
+                "prompt_tokens": row.get("prompt_tokens") or 0,
+                "completion_tokens": row.get("completion_tokens") or 0,
+                "verdict": SAID.get(str(row.get("verdict")).lower(), "not_scored"),
+                "extracted": None if row.get("extracted") is None else str(row["extracted"]),
+            }
+        )
+        count[name] += 1
+    frame = pd.DataFrame(samples)
+    if (twice := frame[frame.duplicated(KEY)]).size:
+        question, index = twice.iloc[0][KEY]
+        raise InputError(f"sample {index} of question {sanitize(question, 80)!r} is there twice; number them apart")
+    gaps = frame.groupby("question_id")["sample_index"].agg(lambda kept: kept.max() + 1 - len(kept) or kept.min())
+    if gaps.any():
+        raise InputError(
+            f"the samples of question {sanitize(gaps.idxmax(), 80)!r} are not numbered from 0, without gaps"
+        )
+    return frame
+
+
+def _given(frame: pd.DataFrame) -> pd.DataFrame:
+    if (frame["verdict"] == "not_scored").all():
+        raise InputError(
+            "the files have neither answers nor verdicts; map a column: --column gold=NAME or verdict=NAME"
+        )
+    return frame.assign(reason="given with the samples")

@@ -1,0 +1,318 @@
+"""Logs that other harnesses wrote about questions made for these tests; and files that nobody should trust."""
+
+import gzip
+import json
+import shutil
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from capcal_lib.cli import app
+from capcal_lib.errors import InputError
+from capcal_lib.grading.verdicts import grade_run, read_verdicts
+from capcal_lib.manifests import OWN_MANIFESTS, load_dataset, load_model
+from capcal_lib.questions import datasets, load_questions
+from capcal_lib.results import costs, importing, load_results
+from capcal_lib.results.importing import import_samples
+from capcal_lib.results.merge import merge
+from capcal_lib.results.status import run_status
+from capcal_lib.results.verify import verify_run
+from capcal_lib.sampling.store import list_runs, read_record, read_samples
+
+LOGS = Path(__file__).parent / "logs"
+Take = Callable[..., importing.Imported]
+
+
+@pytest.fixture
+def take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Take:
+    (tmp_path / "own").mkdir()
+    monkeypatch.setenv(OWN_MANIFESTS, str(tmp_path / "own"))
+    monkeypatch.delenv("CAPCAL_RUN", raising=False)
+
+    def take(*files: Path, model: str = "toy", dataset: str = "counts", **more: Any) -> importing.Imported:
+        return import_samples(files, model=model, dataset=dataset, store=tmp_path / "store", **more)
+
+    return take
+
+
+def outcomes(folder: Path) -> dict[str, list[str]]:
+    grade_run(folder)
+    table = read_verdicts(folder)
+    return {str(name): group["verdict"].tolist() for name, group in table.groupby("question_id")}
+
+
+def lines(path: Path, *rows: object) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_a_log_of_lm_evaluation_harness(take: Take, tmp_path: Path) -> None:
+    done = take(LOGS / "samples_counts.jsonl")
+    assert (done.new, done.present, done.left_out) == (9, 0, 0)
+    texts = read_samples(done.folder).groupby("question_id")["response"].agg(list).to_dict()
+    assert texts["0"] == ["8", "The answer is 6", "seven"]
+    assert texts["2"] == ["seven", " 7", "8"]
+    # four replies in turn: 8, 6, seven, 7; the answers are 8, 6 and 7
+    right, wrong, none = "correct", "incorrect", "no_answer"
+    assert outcomes(done.folder)["0"][:2] == [right, wrong]
+    assert outcomes(done.folder)["1"] == [wrong, wrong, right]
+    assert outcomes(done.folder)["2"][1:] == [right, wrong]
+    assert none not in outcomes(done.folder)["1"]
+    assert load_dataset("counts").kind == "number"
+    assert load_questions("counts")[0].text == "How many legs does a spider have?"
+    assert load_model("toy").sampling.temperature == 0.7
+    checked = verify_run(done.folder, deep=True)
+    assert checked.problems == ()
+    assert "imported from samples_counts.jsonl (sha256 " in str(checked)
+    assert run_status(done.folder).lacking == 0
+    results = load_results(tmp_path / "store", "toy")
+    assert results["correct"].tolist() == [outcomes(done.folder)[str(number)].count(right) for number in range(3)]
+    assert costs(tmp_path / "store", "toy").empty or costs(tmp_path / "store", "toy").isna().all(axis=None)
+    again = take(LOGS / "samples_counts.jsonl")
+    assert (again.new, again.present, again.made, again.folder) == (0, 9, (), done.folder)
+
+
+@pytest.mark.parametrize("file", ["counts.eval", "counts.json"])
+def test_a_log_of_inspect_with_epochs(take: Take, file: str) -> None:
+    done = take(LOGS / file, settings={} if file.endswith("eval") else {"temperature": 1.0})
+    epochs = 3 if file.endswith("eval") else 2
+    samples = read_samples(done.folder)
+    assert samples.groupby("question_id").size().to_dict() == {"3": epochs, "w1": epochs, "w2": epochs}
+    assert set(samples["completion_tokens"]) == {3}
+    assert load_model("toy").sampling.temperature == (0.7 if file.endswith("eval") else 1.0)
+    two = next(one for one in load_questions("counts") if one.id == "w2").answer
+    assert (two.kind, two.gold, two.aliases) == ("number", "6", ("six",))
+    for row, verdict in zip(samples.itertuples(), read_verdicts_of(done.folder), strict=True):
+        gold = {"3": "7", "w1": "8", "w2": "6"}[row.question_id]
+        assert (verdict == "correct") == (gold in row.response), row
+    assert verify_run(done.folder, deep=True).problems == ()
+
+
+def read_verdicts_of(folder: Path) -> list[str]:
+    grade_run(folder)
+    return read_verdicts(folder)["verdict"].tolist()
+
+
+def test_choices_and_given_verdicts(take: Take, tmp_path: Path) -> None:
+    graded = take(LOGS / "even.eval", dataset="even", settings={"temperature": 1.0})
+    question = load_questions("even")[0]
+    assert question.text == "Which is even?\nA. 1\nB. 2\nC. 3"
+    assert question.answer.gold == "B"
+    theirs = take(LOGS / "even.eval", dataset="even", model="other", settings={"temperature": 1.0}, verdicts=True)
+    assert read_verdicts_of(graded.folder) == read_verdicts(theirs.folder)["verdict"].tolist()
+    assert sorted(read_verdicts(theirs.folder)["verdict"]) == ["correct", "incorrect"]
+    before = (theirs.folder / "verdicts.parquet").read_bytes()
+    assert grade_run(theirs.folder).new == 0
+    assert (theirs.folder / "verdicts.parquet").read_bytes() == before
+    assert verify_run(theirs.folder, deep=True).problems == ()
+    assert run_status(theirs.folder).graded == "yes"
+    [merged] = merge(tmp_path / "both", [theirs.folder])
+    assert merged.notes == ()
+    assert len(load_results(tmp_path / "both", "other")) == 1
+
+
+def batch(name: str, *texts: str, status: int = 200) -> dict[str, Any]:
+    choices = [
+        {"index": index, "message": {"role": "assistant", "content": text}, "finish_reason": "length"}
+        for index, text in enumerate(texts)
+    ]
+    body = {"choices": choices, "usage": {"prompt_tokens": 9, "completion_tokens": 4}} if texts else None
+    return {"custom_id": name, "response": {"status_code": status, "body": body}, "error": None}
+
+
+def test_batch_output_on_questions_that_are_known(take: Take, tmp_path: Path) -> None:
+    one, two = load_questions("mini-capitals")[:2]
+    rows = [batch(one.id, one.answer.gold, "Atlantis"), batch(two.id, two.answer.gold), batch(two.id, status=500)]
+    done = take(lines(tmp_path / "out.jsonl", *rows), model="simulated", dataset="mini-capitals")
+    assert (done.new, done.left_out, done.made) == (3, 1, ())
+    samples = read_samples(done.folder).set_index("question_id")
+    assert samples.loc[one.id, "completion_tokens"].tolist() == [0, 0], "those of two choices are told together"
+    assert samples.loc[two.id, "completion_tokens"] == 4
+    assert set(samples["finish_reason"]) == {"length"}
+    assert outcomes(done.folder) == {one.id: ["correct", "incorrect"], two.id: ["correct"]}
+    assert verify_run(done.folder, deep=True).problems == (), "of which there are not equally many"
+    assert run_status(done.folder).lacking == 0
+    assert costs(tmp_path / "store", "simulated").empty or True
+    rows[2] = {"custom_id": one.id, "response": batch("", "a third")["response"]}
+    more = take(lines(tmp_path / "more.jsonl", *rows), model="simulated", dataset="mini-capitals")
+    assert (more.new, more.present) == (1, 3)
+
+
+TABLE = [
+    {"key": "a", "n": 0, "said": "Rome", "right": "Rome", "ok": "correct"},
+    {"key": "a", "n": 1, "said": "Oslo", "right": "Rome", "ok": "incorrect"},
+    {"key": "b", "n": 0, "said": "", "right": "Oslo", "ok": "no_answer"},
+]
+MAPPED = {"question_id": "key", "sample": "n", "response": "said", "gold": "right"}
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet", ".jsonl.gz"])
+@pytest.mark.parametrize("what", ["gold", "verdict"])
+def test_any_table_with_mapped_columns(take: Take, tmp_path: Path, suffix: str, what: str) -> None:
+    path, table = tmp_path / f"mine{suffix}", pd.DataFrame(TABLE)
+    columns = MAPPED if what == "gold" else {**MAPPED, "verdict": "ok"}
+    if what == "verdict":
+        del columns["gold"]
+    if suffix == ".csv":
+        table.to_csv(path, index=False)
+    elif suffix == ".parquet":
+        table.to_parquet(path)
+    else:
+        text = table.to_json(orient="records", lines=True).encode()
+        path.write_bytes(gzip.compress(text) if suffix.endswith("gz") else text)
+    done = take(path, columns=columns, settings={"temperature": 0.5, "top_p": 0.9})
+    assert outcomes(done.folder) == {"a": ["correct", "incorrect"], "b": ["no_answer"]}
+    assert verify_run(done.folder, deep=True).problems == ()
+    assert (load_model("toy").sampling.temperature, load_model("toy").sampling.top_p) == (0.5, 0.9)
+
+
+def test_a_benchmark_takes_no_other_answers(take: Take, tmp_path: Path) -> None:
+    one = load_questions("mini-capitals")[0]
+    row = {"question_id": 7, "question": one.text, "response": "x", "gold": one.answer.gold}
+    done = take(lines(tmp_path / "a.jsonl", row), model="simulated", dataset="mini-capitals")
+    assert read_samples(done.folder)["question_id"].tolist() == [one.id], "found by its text"
+    for change, message in (
+        ({"gold": "Atlantis"}, r"has the answer .* in the file 'Atlantis'; give the log's own questions another"),
+        ({"question": "What?"}, r"has no question '7', by its id or its text"),
+    ):
+        with pytest.raises(InputError, match=message):
+            take(lines(tmp_path / "a.jsonl", row | change), model="simulated", dataset="mini-capitals")
+    assert len(list_runs(tmp_path / "store")) == 1
+
+
+def good(**change: Any) -> dict[str, Any]:
+    return {"question_id": "q", "response": "1", "gold": "1"} | change
+
+
+BAD: dict[str, tuple[Any, str]] = {
+    "empty": ("", "no samples with a response in it"),
+    "no json": ("{", "not JSON"),
+    "deep": ("[" * 100_000, "not JSON"),
+    "a number": ("7\n", "not a JSON object"),
+    "no columns": ([{"a": 1}], "no 'question_id'"),
+    "no response": ([{"question_id": "q"}], "no 'response'"),
+    "no temperature": ([good()], "at which temperature 'toy' was sampled; say it: --temperature 0.7"),
+    "no gold": ([{"question_id": "q", "response": "1", "t": 1}], "neither answers nor verdicts"),
+    "another gold": ([good(), good(gold="2")], "two answers or texts"),
+    "twice": ([good(sample=0), good(sample=0)], "sample 0 of question 'q' is there twice"),
+    "a gap": ([good(sample=0), good(sample=2)], "not numbered from 0"),
+    "below 0": ([good(sample=-1), good(sample=0)], "sample -1"),
+    "too many tokens": ([good(completion_tokens=1 << 31)], "completion_tokens 2147483648"),
+    "no number": ([good(sample="first")], "invalid literal"),
+    "likelihoods": (
+        [
+            {
+                "doc_id": 0,
+                "doc": {},
+                "target": "a",
+                "arguments": {"x": {"arg_0": "q", "arg_1": " a"}},
+                "resps": [[[-1, 1]]],
+            }
+        ],
+        "log-likelihoods of given answers",
+    ),
+    "half a log": ([{"doc_id": 0, "resps": [["a"]]}], "no 'doc'"),
+    "half a sample": ([{"id": 1, "epoch": 1, "output": {}}], "no 'choices'"),
+    "half a batch": ([{"custom_id": "q", "response": [1]}], "not as expected"),
+}
+
+
+@pytest.mark.parametrize(("rows", "message"), BAD.values(), ids=BAD)
+def test_a_bad_file_is_one_line_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: Any, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "bad.jsonl"
+    path.write_text(rows) if isinstance(rows, str) else lines(path, *rows)
+    hot = [] if "temperature" in message else ["--temperature", "1"]
+    asked = ["import", str(path), "--model", "toy", "--dataset", "mine", "--store", "store", *hot]
+    refused = CliRunner().invoke(app, asked)
+    assert isinstance(refused.exception, InputError), refused.exception
+    assert message in str(refused.exception)
+    assert "\n" not in str(refused.exception)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_logs_that_are_bombs_or_no_logs_are_refused(
+    take: Take, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importing, "MEMBER_BYTES", 1 << 12)
+    path = tmp_path / "bomb.eval"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("samples/1_epoch_1.json", b" " * (1 << 20))
+    with pytest.raises(InputError, match="larger than"):
+        take(path)
+    monkeypatch.setattr(importing, "MEMBER_BYTES", 60)
+    with pytest.raises(InputError, match=r"counts\.eval: sample 0: "):
+        take(LOGS / "counts.eval")
+    monkeypatch.setattr(importing, "LOG_BYTES", 100)
+    with pytest.raises(InputError, match="larger than"):
+        take(LOGS / "counts.json")
+    (tmp_path / "no.eval").write_bytes(b"PK nothing")
+    with pytest.raises(InputError, match="not a log of inspect_ai"):
+        take(tmp_path / "no.eval")
+    monkeypatch.setattr(datasets, "FILE", 1 << 14)
+    with gzip.open(tmp_path / "rows.jsonl.gz", "wt") as file:
+        for _ in range(200):
+            file.write(json.dumps(good(response="x" * 1_000)) + "\n")
+    with pytest.raises(InputError, match=r"more than .* in a line, or"):
+        take(tmp_path / "rows.jsonl.gz")
+    monkeypatch.setattr(datasets, "LINE", 500)
+    with pytest.raises(InputError, match="more than"):
+        take(lines(tmp_path / "long.jsonl", good(response="x" * 1_000)))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(damage=st.data())
+@pytest.mark.usefixtures("take")
+def test_a_damaged_log_is_refused_in_one_line_or_read(
+    tmp_path_factory: pytest.TempPathFactory, damage: st.DataObject
+) -> None:
+    name = damage.draw(st.sampled_from(["counts.eval", "counts.json", "samples_counts.jsonl"]))
+    content = bytearray((LOGS / name).read_bytes())
+    for _ in range(damage.draw(st.integers(1, 4))):
+        content[damage.draw(st.integers(0, len(content) - 1))] = damage.draw(st.integers(0, 255))
+    folder = tmp_path_factory.mktemp("damaged")
+    (folder / name).write_bytes(content[: damage.draw(st.integers(len(content) // 2, len(content)))])
+    asked = ["--model", "toy", "--dataset", f"d{folder.name}", "--store", str(folder), "--temperature", "1"]
+    done = CliRunner().invoke(app, ["import", str(folder / name), *asked])
+    if done.exception is not None:
+        assert isinstance(done.exception, InputError), done.exception
+        assert "\n" not in str(done.exception)
+        assert not list(folder.glob("toy"))
+
+
+@pytest.mark.parametrize("name", ["../../x", "", "a b", "-x", "x" * 200])
+def test_a_name_that_is_no_part_of_a_path_is_refused(take: Take, tmp_path: Path, name: str) -> None:
+    file = lines(tmp_path / "a.jsonl", good())
+    for names in ({"model": name}, {"dataset": name}):
+        with pytest.raises(InputError, match="nothing can be called"):
+            take(file, settings={"temperature": 1.0}, **names)
+    assert list((tmp_path / "own").rglob("*")) == []
+
+
+def test_other_content_under_the_number_of_a_sample_is_refused(take: Take, tmp_path: Path) -> None:
+    take(lines(tmp_path / "a.jsonl", good()), settings={"temperature": 1.0})
+    with pytest.raises(InputError, match="sample 0 of q is one thing in"):
+        take(lines(tmp_path / "a.jsonl", good(response="2")))
+    assert read_samples(list_runs(tmp_path / "store")[0])["response"].tolist() == ["1"]
+
+
+def test_odd_names_and_texts_survive(take: Take, tmp_path: Path) -> None:
+    odd = "ä/../\x1b[2J\n𝕏"
+    folder = tmp_path / "a b\udcff"
+    folder.mkdir()
+    row = good(question_id=odd, response="\ud800 1", question=f"{odd}?")
+    done = take(lines(folder / "x.jsonl", row), settings={"temperature": 0.0})
+    assert read_samples(done.folder)[["question_id", "response"]].to_numpy().tolist() == [[odd, "? 1"]]
+    assert verify_run(done.folder).problems == ()
+    assert "\x1b" not in str(verify_run(done.folder))
+    shutil.rmtree(folder)
+    assert read_record(done.folder).identity.sampling.temperature == 0
