@@ -441,8 +441,3 @@ def load_prompts(style: str) -> Prompts:
     if not number.isdecimal() or int(number) > most:
         raise InputError(f"unknown prompt style {style!r}: {name} has {most} examples")
     return prompts.model_copy(update={"examples": {kind: all[: int(number)] for kind, all in prompts.examples.items()}})
-
-
-def prompt_styles() -> list[str]:
-    """List the names of all prompt styles whose manifest is sound."""
-    return _names(Prompts)[0]

@@ -40,7 +40,6 @@ LATER_TABLES = {  # and the generations of samples that they come from
 }
 COLUMNS = ("table", "model", "method", "dataset", "k", "value")
 LATER_COLUMNS = ("table", "model", "method", "dataset", "k", "setting", "value", "generation", "source", "precision")
-KEY = ("table", "model", "method", "dataset", "k", "setting", "generation")
 K_EVAL = 100
 ATTEMPTS = (1, 4, 16, 64)  # the k of the printed pass@k
 QUESTIONS = {"triviaqa": 1000, "simpleqa": 1000}  # of the paper, where it took fewer than the manifest
@@ -201,33 +200,13 @@ def expected_from_reported() -> pd.DataFrame:
 
 @cache
 def _read(path: Path) -> pd.DataFrame:
-    try:
-        texts = pd.read_csv(path, dtype=str, keep_default_na=False)
-    except FileNotFoundError:
-        raise InputError(
-            f"{path}: the file of the paper's numbers is missing; restore it from the repository"
-        ) from None
-    except (ValueError, UnicodeDecodeError) as error:  # pandas' parser errors are ValueErrors
-        raise InputError(f"{path}: not a readable CSV: {' '.join(str(error).split())}") from None
     columns = LATER_COLUMNS if path.stem in LATER_TABLES else COLUMNS
-    if tuple(texts.columns) != columns:
-        raise InputError(f"{path}: the columns must be {', '.join(columns)}; got {', '.join(texts.columns)}")
-    numbers = {name: pd.to_numeric(texts[name], errors="coerce") for name in columns if name in ("value", "precision")}
-    key = [name for name in KEY if name in columns]
-    faults = [
-        ("table", texts["table"] != path.stem, f"the table must be {path.stem!r}"),
-        ("k", ~texts["k"].str.fullmatch(r"[0-9]*"), "k must be a whole number or empty"),
-        *((name, ~np.isfinite(found), f"{name} must be a number") for name, found in numbers.items()),
-        *(
-            (name, texts[name] == "", f"the {name} must be given")
-            for name in ("generation", "source")
-            if name in columns
-        ),
-        ("method", texts.duplicated(key), f"another line has the same {', '.join(key[:-1])} and {key[-1]}"),
-    ]
-    for name, wrong, what in faults:
-        if wrong.any():
-            row = int(wrong.to_numpy().argmax())
-            raise InputError(f"{path}, line {row + 2}: {what}; got {texts[name].iloc[row]!r}")
-    ks = pd.to_numeric(texts["k"], errors="coerce").astype("Int64")
-    return texts.assign(k=ks, **{name: found.astype("float64") for name, found in numbers.items()})
+    types = dict.fromkeys(columns, "str") | {"k": "Int64", "value": "float64", "precision": "float64"}
+    try:
+        table = pd.read_csv(path, dtype=types, keep_default_na=False, na_values={"k": [""]})
+    except (OSError, TypeError, ValueError) as error:
+        told = " ".join(str(error).split())
+        raise InputError(f"{path}: not the paper's numbers; restore the file from the repository: {told}") from None
+    if tuple(table.columns) != columns:
+        raise InputError(f"{path}: the columns must be {', '.join(columns)}; got {', '.join(table.columns)}")
+    return table

@@ -2,6 +2,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -380,13 +381,18 @@ def test_the_two_sources_never_mix():
         load_reported(source="blog")
 
 
-def test_a_later_number_without_its_generation_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(reported, "FOLDER", tmp_path)
-    path = tmp_path / "reference_code" / "tokens.csv"
-    path.parent.mkdir()
-    path.write_text(f"{','.join(LATER_COLUMNS)}\ntokens,m,x,d,,,1,,figure,0.1\n", encoding="utf-8")
-    with pytest.raises(InputError, match="line 2: the generation must be given; got ''"):
-        load_reported("tokens", source=LATER)
+@pytest.mark.parametrize("source", ["paper", LATER])
+def test_a_number_is_in_its_file_once_and_says_where_it_is_from(source):
+    tables = {name: load_reported(name, source=source) for name in (TABLES if source == "paper" else LATER_TABLES)}
+    for name, table in tables.items():
+        assert set(table["table"]) == {name}
+        assert np.isfinite(table["value"]).all()
+    table = pd.concat(tables.values()).drop(columns=["value", "source", "precision"], errors="ignore")
+    assert not table.duplicated().any()
+    if source == LATER:
+        later = load_reported(source=LATER)
+        assert (later[["generation", "source"]] != "").all(axis=None)
+        assert np.isfinite(later["precision"]).all()
 
 
 HEAD = ",".join(COLUMNS)
@@ -395,15 +401,12 @@ HEAD = ",".join(COLUMNS)
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "the file of the paper's numbers is missing"),
-        ("", "not a readable CSV: No columns to parse"),
+        (None, "restore the file from the repository"),
+        ("", "not the paper's numbers; restore the file from the repository: No columns to parse"),
         ("model,value\nm,1\n", f"the columns must be {', '.join(COLUMNS)}; got model, value"),
-        (f"{HEAD}\nmain,m,x,d,,0.1\nmain,m,y,d,,nine\n", "line 3: value must be a number; got 'nine'"),
-        (f"{HEAD}\nmain,m,x,d,,\n", "line 2: value must be a number; got ''"),
-        (f"{HEAD}\nmain,m,x,d,4.5,0.1\n", "line 2: k must be a whole number or empty; got '4.5'"),
-        (f"{HEAD}\nmixing,m,x,d,,0.1\n", "line 2: the table must be 'main'; got 'mixing'"),
-        (f"{HEAD}\nmain,m,x,d,,0.1\nmain,m,x,d,,0.2\n", "line 3: another line has the same table, model"),
-        (f"{HEAD}\nmain,m,x,d,,0.1,0.2,7\n", "must be"),
+        (f"{HEAD}\nmain,m,x,d,,0.1\nmain,m,y,d,,nine\n", "could not convert string to float: 'nine'"),
+        (f"{HEAD}\nmain,m,x,d,,\n", "could not convert string to float"),
+        (f"{HEAD}\nmain,m,x,d,4.5,0.1\n", "restore the file"),
     ],
 )
 def test_a_broken_file_is_one_clear_line(content: str | None, message: str, tmp_path: Path, monkeypatch):

@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from capcal_lib.book.tables import Evidence
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.manifests import MANIFESTS, NOTEBOOKS
+from capcal_lib.manifests import MANIFESTS, NOTEBOOKS, read_yaml
 from capcal_lib.reported import LATER_TABLES, TABLES
 
 RUN_FILES = {  # by the word that a cell uses, within <store>/<model>/
@@ -69,22 +68,14 @@ class Cell:
 
 
 def load_items(path: Path = MANIFESTS / "paper.yaml") -> list[Item]:
-    """List everything in the paper.
+    """List everything in the paper; a key that stands twice is refused, and a file that is no such list.
 
-    Raises
-    ------
-    InputError
-        For a file that is missing or malformed, or a key that stands twice.
-
-    Examples
-    --------
     >>> [item.key for item in load_items() if item.kind == "theorem"]
     ['theorem-1', 'theorem-2']
     """
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-        items = [Item.model_validate(entry) for entry in content["items"]]
-    except (OSError, yaml.YAMLError, ValidationError, KeyError, TypeError) as error:
+        items = [Item.model_validate(entry) for entry in read_yaml(path)["items"]]
+    except (ValidationError, KeyError, TypeError) as error:
         raise InputError(f"{path}: not a list of the paper's items: {' '.join(str(error).split())}") from None
     _once(path.name, "key", [item.key for item in items])
     return items
@@ -93,10 +84,7 @@ def load_items(path: Path = MANIFESTS / "paper.yaml") -> list[Item]:
 def notebook_cells(folder: Path = NOTEBOOKS) -> list[Cell]:
     """List the cells of all notebooks that name something of the paper.
 
-    Raises
-    ------
-    InputError
-        For a label that is missing or stands twice, or evidence or a file that is unknown.
+    A label that is missing or stands twice is refused, and so is unknown evidence or an unknown file.
     """
     cells = [cell for path in sorted(folder.glob("[0-9]*.ipynb")) for cell in _cells(path)]
     _once("the notebooks", "label", [cell.label for cell in cells])
@@ -137,10 +125,7 @@ def _known(cell: Cell) -> None:
 def joined(items: Sequence[Item], cells: Sequence[Cell]) -> dict[str, list[Cell]]:
     """Return the cells of each item, by its key, in the paper's order.
 
-    Raises
-    ------
-    InputError
-        For a cell that names no item of the paper, or an item with neither cell, page nor reason.
+    Refused: a cell that names no item of the paper, and an item with neither cell, page nor reason.
     """
     rows: dict[str, list[Cell]] = {item.key: [] for item in items}
     for cell in cells:
@@ -163,11 +148,6 @@ def map_page(pages: Mapping[str, str], reported: Mapping[str, str]) -> str:
         For each notebook, its page in the book without the ending, such as ``04_main_table/smollm2-135m``.
     reported
         For notebooks that have one, the page of a model of the paper: where its printed numbers are.
-
-    Raises
-    ------
-    InputError
-        As in the other functions of this module.
     """
     items = load_items()
     rows = joined(items, notebook_cells())
@@ -229,8 +209,6 @@ def _spoken(page: str) -> str:
 def slug(heading: str) -> str:
     """Return the anchor of a heading, as the book's builder makes it.
 
-    Examples
-    --------
     >>> slug("Theorem 1: two targets, two optima")
     'theorem-1-two-targets-two-optima'
     """
@@ -242,12 +220,7 @@ def check_evidence(notebook: Path, *, marks: bool = True) -> None:
 
     A cell that declares ``reported`` shows something that is, whichever the model: a mark, a figure or plain text. With
     ``marks``, an output that has marks has those that its cell declares; one without, such as a figure, is not looked
-    at.
-
-    Raises
-    ------
-    InputError
-        For the first cell of which that is not true.
+    at. The first cell of which that is not true is refused.
     """
     for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
         declared, outputs = cell["metadata"].get("evidence", ()), cell.get("outputs", [])

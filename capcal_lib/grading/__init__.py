@@ -18,7 +18,7 @@ from capcal_lib.grading.latex import LONGEST, too_large
 from capcal_lib.manifests import Kind, write_text
 from capcal_lib.questions import Answer
 
-__all__ = ["GRADER_VERSION", "Verdict", "extract", "extract_answer", "grade", "grade_file", "grade_many", "normalize"]
+__all__ = ["GRADER_VERSION", "Verdict", "extract", "grade", "grade_file", "grade_many", "normalize"]
 
 GRADER_VERSION = "3"  # changes whenever a verdict may
 IDS = ("question_id", "sample_index", "sample")  # of a row of a file, kept as they are
@@ -34,16 +34,6 @@ class Verdict:
     verdict: Outcome  # no_answer: nothing extractable; not_scored: the grader failed, never counted as wrong
     extracted: str | None  # at most 500 characters; None for no_answer
     reason: str
-
-
-def extract_answer(response: str, kind: Kind) -> str | None:
-    r"""Extract the final answer of a response, as consistency votes do; None where there is none.
-
-    >>> extract_answer(r"I think \boxed{(C)}", "choice"), extract_answer("Hm.", "number")
-    ('C', None)
-    """
-    text = extract(response, kind)[0]
-    return text and text[:LONGEST]
 
 
 def normalize(extracted: str, kind: Kind) -> str:

@@ -205,7 +205,7 @@ def test_a_label_that_stands_twice_is_an_error(tmp_path: Path) -> None:
         notebook_cells(tmp_path)
 
 
-@pytest.mark.parametrize("content", ["", "items: 3", "items: [{key: a}]", "items: [{", "other: []"])
+@pytest.mark.parametrize("content", ["", "items: 3", "items: [{key: a}]", "other: []"])
 def test_a_broken_list_is_one_clear_line(tmp_path: Path, content: str) -> None:
     path = tmp_path / "paper.yaml"
     path.write_text(content, encoding="utf-8")

@@ -8,7 +8,7 @@ import pytest
 from capcal_lib.confidence.verbalized import parse_probability
 from capcal_lib.errors import InputError
 from capcal_lib.grading import grade
-from capcal_lib.manifests import KINDS, Kind, PromptStyle, load_prompts, prompt_styles
+from capcal_lib.manifests import KINDS, MANIFESTS, Kind, PromptStyle, load_prompts
 from capcal_lib.questions import Answer, Question
 from capcal_lib.questions import builtin as mini
 from capcal_lib.questions.prompts import (
@@ -23,7 +23,7 @@ from capcal_lib.questions.prompts import (
 )
 
 QUESTIONS = {kind: Question("q", "Is {this} 100% \\boxed{x}?", Answer(kind, "A")) for kind in KINDS}
-STYLES = prompt_styles()
+STYLES = sorted(path.stem for path in MANIFESTS.glob("prompts/*.yaml"))
 ASKING = (answer_messages, verbalized_messages, p_true_messages)
 
 
