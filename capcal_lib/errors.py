@@ -17,8 +17,6 @@ class InputError(ValueError):
 def unknown(what: str, name: object, allowed: Iterable[str]) -> InputError:
     """Build the error for a name that is not in a closed list.
 
-    Examples
-    --------
     >>> print(unknown("model", "gpt-9", ["simulated", "smollm2-135m"]))
     unknown model 'gpt-9'; known: simulated, smollm2-135m
     """
@@ -28,8 +26,6 @@ def unknown(what: str, name: object, allowed: Iterable[str]) -> InputError:
 def sanitize(text: object, characters: int = 300) -> str:
     """Make foreign text fit for a message: one line, bounded, nothing that a terminal would act on.
 
-    Examples
-    --------
     >>> sanitize("out of\\n memory\\x1b[2J")
     'out of memory\\\\x1b[2J'
     """

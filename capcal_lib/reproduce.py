@@ -78,6 +78,8 @@ def make_plan(
 ) -> pd.DataFrame:
     """Plan what reproducing a model takes that the store does not have yet; nothing is drawn.
 
+    `InputError` for unknown names, a limit below 1, or an engine that cannot be opened here.
+
     Parameters
     ----------
     datasets
@@ -93,11 +95,6 @@ def make_plan(
         One row a step that needs the model: ``dataset``, ``split``, ``step``, ``questions``, ``requests`` that are
         lacking, ``tokens`` that they write, and the ``basis`` of that number: measured in this store, read off the
         paper's figures, or at most (the model's limit).
-
-    Raises
-    ------
-    InputError
-        For unknown names, a limit below 1, or an engine that cannot be opened here.
     """
     check_engine(load_model(model), engine)
     if limit is not None:
@@ -156,6 +153,8 @@ def reproduce(
 ) -> pd.DataFrame:
     """Carry out what the plan says, and compare what comes out with what is printed.
 
+    `InputError` as :func:`make_plan` does, and where a step fails; what was done is kept.
+
     Parameters
     ----------
     store, datasets, recipe, limit
@@ -169,11 +168,6 @@ def reproduce(
     -------
     DataFrame
         As :func:`beside_printed` gives it.
-
-    Raises
-    ------
-    InputError
-        As :func:`make_plan` does, and where a step fails; what was done is kept.
     """
     names = list(paper_datasets() if datasets is None else datasets)
     plan = make_plan(model, store=store, datasets=names, recipe=recipe, limit=limit, engine=engine, seed=seed)

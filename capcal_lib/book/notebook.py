@@ -27,8 +27,6 @@ def check_parameters(namespace: Mapping[str, Any]) -> None:
     papermill only warns of the first and does not look at the second. The declared ones are the annotated
     names of the notebook; the given ones are those assigned in a cell that papermill injected.
 
-    Examples
-    --------
     >>> check_parameters({"__annotations__": {"k": int}, "k": "three", "In": ["# Parameters\\nk = 'three'"]})
     Traceback (most recent call last):
     ...
@@ -55,13 +53,8 @@ def open_store(path: str | Path) -> Path:
 
     A relative path counts from where one stands, and from the root of the repository if there is no such folder.
 
-    Raises
-    ------
-    InputError
-        Where there is neither.
+    `InputError` where there is neither.
 
-    Examples
-    --------
     >>> open_store("runs/recorded").name
     'recorded'
     """
@@ -123,8 +116,6 @@ def drop_what_is_lacking(notebook: dict[str, Any]) -> None:
     A code cell says so in its first line, ``# needs samples`` or ``# needs paper``, a text cell in its metadata,
     ``needs="samples"``; what is lacking was found out by ``about``.
 
-    Examples
-    --------
     >>> cells = [{"source": "# needs paper", "metadata": {}}, {"source": "", "metadata": {"needs": "samples"}}]
     >>> said = [{"data": {"text/html": ["<p class=\\"a\\" data-lacking='samples'>"]}}]
     >>> page = {"cells": [{"outputs": said, "source": "", "metadata": {}}, *cells]}
@@ -145,8 +136,6 @@ def drop_what_is_lacking(notebook: dict[str, Any]) -> None:
 def fold_together(notebook: dict[str, Any]) -> None:
     """Put folded code cells that stand beside each other and show nothing into the next one, so that one fold is left.
 
-    Examples
-    --------
     >>> def cell(source, outputs=(), tags=("hide-input",)):
     ...     return {"cell_type": "code", "source": source, "outputs": outputs, "metadata": {"tags": tags}}
     >>> page = {"cells": [cell("import a"), cell("glue", tags=["remove-cell"]), cell("draw()", ["figure"]), cell("b")]}

@@ -67,10 +67,7 @@ def book_pages(models: Sequence[str] = ()) -> list[Page]:
 
     Without models they are those of the book as it is published: the default one, and main tables of all.
 
-    Raises
-    ------
-    InputError
-        For an unknown model.
+    `InputError` for an unknown model.
     """
     shown = [load_model(name).name for name in models] or model_names()
     first = models[0] if models else DEFAULT_MODEL
@@ -88,10 +85,7 @@ def book_pages(models: Sequence[str] = ()) -> list[Page]:
 def model_pages(models: Sequence[str]) -> list[Page]:
     """List all notebooks for the given models.
 
-    Raises
-    ------
-    InputError
-        For an unknown model.
+    `InputError` for an unknown model.
     """
     return [
         Page(notebook, load_model(model).name, f"models/{model}/{notebook}")
@@ -106,15 +100,12 @@ def execute(pages: Iterable[Page], folder: Path = BUILD / "notebooks", *, store:
     A page's inputs are the notebook, its parameters, the definitions that it uses, directly or not, the manifests, the
     run store and the pinned requirements.
 
+    `InputError` when a notebook fails: which one, and its last line.
+
     Parameters
     ----------
     store
         The run store that the notebooks read, in place of the recorded runs.
-
-    Raises
-    ------
-    InputError
-        When a notebook fails: which one, and its last line.
     """
     places = filter(None, (MANIFESTS, own_manifests(), store or RECORDED_RUNS))
     data = [path for place in places for path in place.rglob("*") if path.is_file()]
@@ -141,6 +132,8 @@ def execute(pages: Iterable[Page], folder: Path = BUILD / "notebooks", *, store:
 def build_book(models: Sequence[str] = (), *, store: Path | None = None, out: Path | None = None, say: Say) -> Path:
     """Execute the pages of a book and build it, warnings being errors.
 
+    `InputError` when a notebook fails, a cell does not show the evidence that it declares, or the build fails.
+
     Parameters
     ----------
     models
@@ -156,11 +149,6 @@ def build_book(models: Sequence[str] = (), *, store: Path | None = None, out: Pa
     -------
     Path
         The front page.
-
-    Raises
-    ------
-    InputError
-        When a notebook fails, a cell does not show the evidence that it declares, or the build fails.
     """
     out, pages = out or BUILD, book_pages(models)
     folder = out / "notebooks"

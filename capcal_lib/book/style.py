@@ -72,8 +72,6 @@ def _show_svg() -> None:
 def shift(method: str, dataset: str) -> str | None:
     """Say how far the nearest training questions of a probe are from a data set; None for another method.
 
-    Examples
-    --------
     >>> shift("Probe (GSM8K)", "math500")
     'in-domain out-of-distribution'
     >>> shift("Probe (TriviaQA + GSM8K)", "mmlu")
@@ -114,8 +112,6 @@ def method_color(method: str, dataset: str | None = None) -> str:
 def palette(methods: Iterable[str], dataset: str | None = None) -> dict[str, str]:
     """Return the colour of each method, for seaborn's ``palette``; methods of one colour get darker shades of it.
 
-    Examples
-    --------
     >>> palette(["Probe (GSM8K)", "Probe (MATH)"], "gsm8k")
     {'Probe (GSM8K)': '#46a281', 'Probe (MATH)': '#3866bd'}
     """

@@ -37,15 +37,10 @@ class Html:
 def badge(evidence: str) -> str:
     """Mark where a number comes from, as HTML.
 
-    Examples
-    --------
+    `InputError` for evidence that is not known.
+
     >>> badge("read off")
     '<span class="evidence read-off">read off</span>'
-
-    Raises
-    ------
-    InputError
-        For evidence that is not known.
     """
     if evidence not in get_args(Evidence):
         raise unknown("evidence", evidence, get_args(Evidence))
@@ -62,6 +57,9 @@ def show(
 ) -> Html:
     """Draw a table.
 
+    `InputError` for a table without rows (leave it out), numbers without evidence, or a format of a column that is not
+    there.
+
     Parameters
     ----------
     table
@@ -76,11 +74,6 @@ def show(
         By default what the column ``evidence`` says, which is shown only where its rows differ.
     formats
         For columns, a format such as ``"{:.1%}"`` or a function of the value.
-
-    Raises
-    ------
-    InputError
-        For a table without rows (leave it out), numbers without evidence, or a format of a column that is not there.
 
     Examples
     --------
@@ -113,6 +106,8 @@ def show_scores(
     best they are marked ``≈``. Oracles do not compete. Cells of probes are tinted by shift. The data sets stand under
     their domains.
 
+    `InputError` as :func:`show` does.
+
     Parameters
     ----------
     scores
@@ -122,11 +117,6 @@ def show_scores(
         print it, bold or underlined; ``beats_uniform`` says what is to be bold in place of the best.
     caption, digits, evidence
         As in :func:`show`.
-
-    Raises
-    ------
-    InputError
-        As :func:`show` does.
     """
     table = scores.reset_index() if any(scores.index.names) else scores
     if not len(table):

@@ -9,8 +9,6 @@ DESCRIPTION = 155  # characters, about what search engines show
 def describe(text: str, characters: int = DESCRIPTION) -> str:
     """Cut a text to a description: whole words, whole sentences where one fits.
 
-    Examples
-    --------
     >>> describe("One sentence. Another  one.", 20)
     'One sentence.'
     >>> describe("many words without an end", 15)

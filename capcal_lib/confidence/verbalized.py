@@ -78,8 +78,6 @@ def parse_probability(text: str) -> float | None:
     all there is. A range stands for its middle; the whole scale, 0 to 1, is no estimate. Numbers outside
     [0, 1] are refused, not clipped. What stands before ``</think>`` is never read, and of a long text only the end.
 
-    Examples
-    --------
     >>> [parse_probability(text) for text in (r"I said 0.9, so \\boxed{85\\%}", "about 0,8", "7/10", "0.7-0.8")]
     [0.85, 0.8, 0.7, 0.75]
     >>> [parse_probability(text) for text in (r"\\boxed{1.5}", "1e9", "nan", "<think> 0.9")]

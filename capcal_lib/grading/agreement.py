@@ -42,10 +42,7 @@ def agreement(
     of them did not score is in the table, and in neither number. The rate's interval is one over whole
     ``clusters``, the question of each answer, since a grader that errs on one answer to it tends to err on the next.
 
-    Raises
-    ------
-    InputError
-        For lengths that differ, an unknown verdict, or no answer that both scored.
+    `InputError` for lengths that differ, an unknown verdict, or no answer that both scored.
 
     References
     ----------

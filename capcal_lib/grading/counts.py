@@ -43,6 +43,8 @@ class Counts:
 def count_verdicts(verdicts: pd.DataFrame, *, first: int = 0, k: int) -> Counts:
     """Count the verdicts of the samples first to first + k - 1 of each question.
 
+    `InputError` for k < 1, or where no sample lies in the range.
+
     Parameters
     ----------
     verdicts
@@ -54,11 +56,6 @@ def count_verdicts(verdicts: pd.DataFrame, *, first: int = 0, k: int) -> Counts:
     -------
     Counts
         Sorted by question id. A question with fewer samples than k keeps the total that it has.
-
-    Raises
-    ------
-    InputError
-        For k < 1, or where no sample lies in the range.
 
     Examples
     --------

@@ -165,8 +165,6 @@ def corrected_mean(correct: ArrayLike, total: ArrayLike, error: GraderError, *, 
     so their mean is less certain than that of as many independent samples: the interval is that of
     n = m (1 - m) / (s^2 / N) samples, where m and s are mean and standard deviation of mu_hat over N questions.
 
-    Examples
-    --------
     >>> error = grader_error([1] * 90 + [0] * 10 + [0] * 100, [1] * 100 + [0] * 100)
     >>> found = corrected_mean([0, 9, 50, 80, 100] * 20, [100] * 100, error)
     >>> round(found.estimate, 3), round(found.low, 3), round(found.high, 3), found.clipped

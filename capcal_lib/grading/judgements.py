@@ -41,6 +41,8 @@ def judge_run(folder: Path, judge_name: str, *, engine: str | None = None, progr
     The answers that most samples gave come first, so that judging can be stopped at any time and taken up again. A
     judge's rows that were made with other weights, another engine or another prompt are replaced.
 
+    `InputError` for an unknown model or engine, a run without verdicts or without such answers, or a corrupt file.
+
     Parameters
     ----------
     folder
@@ -49,11 +51,6 @@ def judge_run(folder: Path, judge_name: str, *, engine: str | None = None, progr
         A model of the manifests, and an engine other than the one that stands there.
     progress
         Called with the numbers of answers judged and to judge.
-
-    Raises
-    ------
-    InputError
-        For an unknown model or engine, a run without verdicts or without such answers, or a corrupt file.
     """
     model = load_model(judge_name)
     questions, rows = run_questions(folder), _judged(folder, read_verdicts(folder))
@@ -100,10 +97,7 @@ def judges(folder: Path) -> list[str]:
 def read_judgements(folder: Path, judge_name: str) -> pd.DataFrame:
     """Read a judge's judgements: one row a distinct answer, with question_id, extracted, verdict and words.
 
-    Raises
-    ------
-    InputError
-        Where the judge has judged nothing of the run (those that have are named), or the file is corrupt.
+    `InputError` where the judge has judged nothing of the run (those that have are named), or the file is corrupt.
     """
     table = _read(folder)
     if judge_name not in set(table["judge"]):
@@ -117,10 +111,7 @@ def verdicts_by(folder: Path, by: str = "rules") -> pd.DataFrame:
     A judge's are those of short and mathematical answers, its reason what it said; the rules' stay elsewhere, and
     where no answer was extracted.
 
-    Raises
-    ------
-    InputError
-        For another word, or where the judge has not judged every such answer, with the command that does.
+    `InputError` for another word, or where the judge has not judged every such answer, with the command that does.
     """
     rows = read_verdicts(folder)
     if by == "rules":

@@ -59,10 +59,7 @@ def grade_run(folder: Path) -> Graded:
     Verdicts by another version, or of other samples, are all replaced; those that came with the samples stand. What was
     not scored is tried again, since a worker may have been stopped from outside.
 
-    Raises
-    ------
-    InputError
-        When the run is corrupt, or its questions cannot be loaded or have changed.
+    `InputError` when the run is corrupt, or its questions cannot be loaded or have changed.
     """
     old = _read(folder) if (folder / FILE).exists() else SCHEMA.empty_table()
     made = old.schema.metadata or {}
@@ -126,10 +123,7 @@ def _grade(samples: pd.DataFrame, known: Present, questions: Mapping[str, Questi
 def read_verdicts(folder: Path) -> pd.DataFrame:
     """Read the verdicts of a run, one row a graded sample, sorted by (question_id, sample_index).
 
-    Raises
-    ------
-    InputError
-        Where the run is not graded, with the command that grades it; for a corrupt file.
+    `InputError` where the run is not graded, with the command that grades it; for a corrupt file.
     """
     if not (folder / FILE).exists():
         raise InputError(f"{folder} is not graded; grade it with: capcal grade {name_run(folder)}")

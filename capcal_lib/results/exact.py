@@ -60,6 +60,9 @@ def exact_accuracy(
 ) -> ExactAccuracy:
     """Bound the expected accuracy of each question by the probabilities of its answers.
 
+    `InputError` for an engine that cannot say how probable an answer is, prompts that ask for reasoning, or an epsilon
+    out of range.
+
     Parameters
     ----------
     engine, model
@@ -73,12 +76,6 @@ def exact_accuracy(
     -------
     ExactAccuracy
         In the order of the questions. An answer that the grader cannot score widens the bounds.
-
-    Raises
-    ------
-    InputError
-        For an engine that cannot say how probable an answer is, prompts that ask for reasoning, or an epsilon out of
-        range.
 
     Examples
     --------
@@ -126,10 +123,7 @@ def enumerate_answers(folder: Path, *, engine: str | None = None, epsilon: float
 
     Only questions that were sampled since are enumerated, whatever the epsilon of the others was.
 
-    Raises
-    ------
-    InputError
-        As `exact_accuracy`; for a corrupt file, or a run whose questions have changed.
+    `InputError` as `exact_accuracy`; for a corrupt file, or a run whose questions have changed.
     """
     path = folder / FILE
     kept = _read(path) if path.exists() else SCHEMA.empty_table()
@@ -149,10 +143,7 @@ def enumerate_answers(folder: Path, *, engine: str | None = None, epsilon: float
 def read_exact(folder: Path) -> ExactAccuracy:
     """Read the bounds that ``enumerate_answers`` kept, sorted by question id.
 
-    Raises
-    ------
-    InputError
-        Where there are none, with the command that makes them; for a corrupt file.
+    `InputError` where there are none, with the command that makes them; for a corrupt file.
     """
     path = folder / FILE
     if not path.exists():

@@ -54,18 +54,15 @@ def merge(into: Path, sources: Sequence[Path]) -> list[Merged]:
     Merging again changes nothing. A merge that was stopped is completed by the same call. Nobody else can write any of
     the runs meanwhile.
 
+    `InputError` for a source that holds no run, a run that is corrupt or being written, and a sample that two of them
+    have with different content; then nothing was taken over.
+
     Parameters
     ----------
     into
         Folder of a run store, existing or not.
     sources
         Folders of run stores, or of single runs.
-
-    Raises
-    ------
-    InputError
-        For a source that holds no run, a run that is corrupt or being written, and a sample that two of them have with
-        different content; then nothing was taken over.
     """
     copies: dict[Path, list[Path]] = {}
     for run in (run for source in sources for run in _runs(source)):

@@ -43,6 +43,9 @@ def load_results(
 ) -> pd.DataFrame:
     """Load the counts and confidences of a model's graded runs on evaluation splits.
 
+    `InputError` for an unknown model, a named data set without a graded run, answers that the judge has not judged, or
+    a corrupt file; with what to do.
+
     Parameters
     ----------
     store
@@ -61,12 +64,6 @@ def load_results(
     DataFrame
         Indexed by (dataset, question_id): ``correct`` and ``total`` (scored samples, at most k_eval), then a column a
         method with its confidences in [0, 1], NaN where a question has none. Empty where nothing is graded.
-
-    Raises
-    ------
-    InputError
-        For an unknown model, a named data set without a graded run, answers that the judge has not judged, or a
-        corrupt file; with what to do.
 
     Examples
     --------

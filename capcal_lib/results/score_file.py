@@ -33,11 +33,8 @@ def read_confidences(path: Path) -> pd.DataFrame:
 
     The file is JSONL or parquet by its name, else CSV; ``-`` is CSV from standard input.
 
-    Raises
-    ------
-    InputError
-        For a file that cannot be read, columns that are missing (those found are listed), rows with too many fields,
-        or a value that is not allowed; the row is named by its place and id.
+    `InputError` for a file that cannot be read, columns that are missing (those found are listed), rows with too many
+    fields, or a value that is not allowed; the row is named by its place and id.
     """
     is_csv = not path.name.endswith((".jsonl", ".jsonl.gz", ".parquet"))
     try:
@@ -86,17 +83,14 @@ def read_confidences(path: Path) -> pd.DataFrame:
 def score_confidences(table: pd.DataFrame, other: pd.DataFrame | None = None) -> pd.DataFrame:
     """Score a table as :func:`read_confidences` gives it; with another one, also their difference where both have rows.
 
+    `InputError` where the two have no question in common, or count one differently.
+
     Returns
     -------
     DataFrame
         Indexed by ``metric``: its ``value`` and, where there is one, the 95 % interval ``low`` to ``high`` for
         questions like these, and how it was found: by ``bootstrap``, or from 1,000 questions on in ``closed form``. The
         corrected scores need two scored samples of every question. A negative difference says that the first is better.
-
-    Raises
-    ------
-    InputError
-        Where the two have no question in common, or count one differently.
     """
     triple = [table[name].to_numpy() for name in NUMBERS]
     rows: dict[str, tuple[object, ...]] = {

@@ -65,6 +65,8 @@ def _filled(confidence: "pd.Series[float]") -> "pd.Series[float]":
 def score(results: pd.DataFrame, *, seed: int = 0, protocol: Protocol = "corrected") -> pd.DataFrame:
     """Score every method on every data set by its capability Brier score; lower is better.
 
+    `InputError` for an unknown protocol.
+
     Parameters
     ----------
     results
@@ -84,11 +86,6 @@ def score(results: pd.DataFrame, *, seed: int = 0, protocol: Protocol = "correct
         confidences; scored ``questions``; and ``few``, whether a few of them carry the variance, so that the interval
         may be too narrow. The corrected score is unbiased, so it may fall below zero. A method without any confidence
         on a data set has no row there.
-
-    Raises
-    ------
-    InputError
-        For an unknown protocol.
 
     Examples
     --------

@@ -53,10 +53,7 @@ class Status:
 def survey(store: Path, model: str | None = None, dataset: str | None = None) -> Iterator[Status]:
     """Yield the state of each run of a store, or of those of a model or data set.
 
-    Raises
-    ------
-    InputError
-        For a store that is no folder, or a corrupt run.
+    `InputError` for a store that is no folder, or a corrupt run.
     """
     if not is_folder(store):
         raise InputError(f"{store} is not a folder; name a run store with --store")

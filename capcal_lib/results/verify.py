@@ -66,10 +66,7 @@ def verify_store(
 ) -> Iterator[Checked]:
     """Check each run of a store, or those of a model or data set; the options are those of ``verify_run``.
 
-    Raises
-    ------
-    InputError
-        For a store that is no folder or has no such run.
+    `InputError` for a store that is no folder or has no such run.
     """
     if not is_folder(store):
         raise InputError(f"{store} is not a folder; name a run store with --store")

@@ -62,6 +62,8 @@ def sample(
 ) -> Drawn:
     """Draw the samples 0 to k - 1 of each question that the store does not have yet.
 
+    `InputError` for unknown names, k < 1, or a store that cannot be written or is being written.
+
     Parameters
     ----------
     model, dataset, split
@@ -84,11 +86,6 @@ def sample(
     say
         Called at the start with what deserves a line: how a new run differs from those beside it, and what an earlier
         stop or damage had left.
-
-    Raises
-    ------
-    InputError
-        For unknown names, k < 1, or a store that cannot be written or is being written.
     """
     if k < 1:
         raise InputError(f"k is the number of samples a question and must be at least 1; got {k}")

@@ -53,10 +53,7 @@ def files_of(folder: Path) -> list[Path]:
 def read_sums(folder: Path) -> Sums:
     """Read the digests on record.
 
-    Raises
-    ------
-    InputError
-        For a line that is no digest and name.
+    `InputError` for a line that is no digest and name.
     """
     path, sums = folder / SUMS, Sums()
     text = path.read_bytes().decode(errors="surrogateescape") if path.exists() else ""
@@ -86,10 +83,7 @@ def write_table(path: Path, table: pa.Table) -> None:
 def write_file(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Write a file of a run.
 
-    Raises
-    ------
-    InputError
-        Where the folder cannot be written or the disk is full; what was there stays.
+    `InputError` where the folder cannot be written or the disk is full; what was there stays.
     """
     with hold(path.parent):
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")

@@ -135,17 +135,14 @@ def list_run_folders(store: Path) -> list[Path]:
 def find_run(store: Path, model: str, dataset: str, split: str, run: str | None = None) -> Path:
     """Return the folder of a model's run on a split; of several the one that is chosen.
 
+    `InputError` where there is none, with the command that makes one; where several are left, with what they differ in.
+
     Parameters
     ----------
     run
         The run's key or the beginning of it, or settings such as ``"seed=1"`` or ``"temperature=0.2,top_p=0.9"``; None
         takes what the environment variable ``CAPCAL_RUN`` says. Among those that fit, and where nothing is said, the
         one with the sampling settings of the model's manifest is taken, and then the one with seed 0.
-
-    Raises
-    ------
-    InputError
-        Where there is none, with the command that makes one; where several are left, with what they differ in.
     """
     runs = list_fitting(store, model, dataset, split, run)
     if not runs:
@@ -417,11 +414,8 @@ class Writer:
 def open_writer(store: Path, record: Record) -> Iterator[Writer]:
     """Open a run for appending, making it if it is new; only one process may hold it.
 
-    Raises
-    ------
-    InputError
-        When another process holds the run (its pid and host are named), the folder cannot be written, or the disk is
-        full. Rows written before stay.
+    `InputError` when another process holds the run (its pid and host are named), the folder cannot be written, or the
+    disk is full. Rows written before stay.
     """
     folder = run_folder(store, record.identity)
     with plain_errors(folder):

@@ -32,13 +32,9 @@ def ensure_weights(model: Model) -> Path:
     ``cache_dir() / "models"`` and appears all at once; a second process waits for the first. A folder that is there is
     compared with what came: by size and time, and where these have changed by digest.
 
-    Raises
-    ------
-    InputError
-        Where the manifest names no weights, no way worked (each is named with its reason), or the files were damaged.
+    `InputError` where the manifest names no weights, no way worked (each is named with its reason), or the files were
+    damaged.
 
-    Examples
-    --------
     >>> from capcal_lib.manifests import load_model
     >>> ensure_weights(load_model("smollm2-135m")).name  # doctest: +SKIP
     'smollm2-135m-d63e54442ca4'
@@ -123,8 +119,6 @@ def weights_digest(model: Model) -> str:
     Read from the manifest where that pins the weights, else from the folder of the weights, which is then made.
     ``"none"`` for a model without weights.
 
-    Examples
-    --------
     >>> from capcal_lib.manifests import load_model
     >>> weights_digest(load_model("smollm2-135m"))[:12]
     'b179c9523d0e'
