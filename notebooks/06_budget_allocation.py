@@ -77,11 +77,15 @@ spread = share.groupby(level="dataset").var()
 groups = subjects(results)
 sets = probed or list(data.index)
 shown = max(sets, key=spread.get)
-EVEN, ORACLE = "Even spending", "Honest oracle"
-PLUG_IN, POSTERIOR = "Probe, plug-in", "Probe, posterior"
 
 
 # %% tags=["hide-input"]
+EVEN, TURNS = "Even spending", "In turns until solved"
+SIMPLE_RULES = [EVEN, TURNS, "Verbalized confidence", "P(True)"]
+PLUG_IN, POSTERIOR = "Probe, plug-in", "Probe, posterior"
+LENGTH, ORACLE = "Probe, posterior, by length", "Honest oracle"
+
+
 def concentration(dataset):
     """Fit nu on cross-validated predictions for training questions."""
     split = load_dataset(dataset).training_split
@@ -406,7 +410,6 @@ solved_by_budget(order, [9, 1], [10, 10], [1, 2], sequential=True).round(3)
 
 # %% tags=["remove-cell"]
 # needs samples
-TURNS = "In turns until solved"
 stopped = pd.concat(
     {name: solved(name, sequential=True) for name in sets}, names=["dataset"]
 )
@@ -457,9 +460,6 @@ def predicted_tokens(dataset):
 
 
 # %% tags=["hide-input"]
-LENGTH = "Probe, posterior, by length"
-
-
 def solved_by_tokens(dataset):
     """Return each question's chance to be solved by a budget of tokens."""
     own, nu = results.loc[dataset], concentration(dataset)
@@ -532,9 +532,6 @@ def voted(dataset):
 
 
 # %% tags=["hide-input"]
-SIMPLE_RULES = [EVEN, TURNS, "Verbalized confidence", "P(True)"]
-
-
 def against_simple(application, table, method):
     """Compare a method with the best simple rule on each data set."""
     rows = []
