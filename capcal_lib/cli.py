@@ -468,9 +468,12 @@ def score(
     if (file is None) == (model is None):
         raise InputError("name either a file, such as mine.csv (- is standard input), or a --model that has runs")
     if file:
-        table = read_confidences(file)
-        scores = score_confidences(table, read_confidences(other) if other else None)
-        parts = {str(file): (scores, table.rename(columns={"confidence": file.stem}))}
+        table, second = read_confidences(file), read_confidences(other) if other else None
+        scores = score_confidences(table, second)
+        parts = {str(file): (scores, table)}
+        if second is not None:
+            both = {"first file": table["confidence"], "second file": second["confidence"]}  # joined by question_id
+            parts = {f"{file} and {other}": (scores, table[["correct", "total"]].assign(**both))}
     else:
         named = [dataset] if dataset else None
         results = load_results(store, str(model), datasets=named)

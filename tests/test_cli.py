@@ -336,6 +336,9 @@ def test_scores_as_json_with_a_comparison(
     rows = {row["metric"]: row for row in map(json.loads, out.splitlines())}
     assert rows["questions"] == {"metric": "questions", "value": 2.0, "low": None, "high": None, "interval": ""}
     assert rows["difference in capability Brier"]["value"] == pytest.approx(-0.16 / 2)
+    page = tmp_path / "report.html"
+    assert run(monkeypatch, capsys, "score", path, other, "--html", page)[0] == 0
+    assert page.read_text().count("<th>second file</th>") == 3  # decomposed, as pass@k, as a gain
 
 
 def test_scores_from_standard_input_and_from_a_run(

@@ -55,7 +55,7 @@ def write_report(path: Path, parts: Mapping[str, tuple[pd.DataFrame, pd.DataFram
 
 def _chapter(title: str, scores: pd.DataFrame, questions: pd.DataFrame) -> str:
     known = questions[questions["total"] > 1].reset_index(drop=True)
-    known.columns = pd.Index([sanitize(name, 40) for name in known])
+    known.columns = pd.Index([sanitize(name, 100) for name in known])
     names = [str(name) for name in known if name not in COUNTS and known[name].notna().any()]
     body = [f"<h2>{escape(sanitize(title))}</h2>", _html(scores)]
     if not names:
