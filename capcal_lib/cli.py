@@ -461,6 +461,7 @@ def score(
     html: Annotated[Path | None, _option("--html", metavar="OUT", text="Write a report as one page.")] = None,
 ) -> None:
     """Score confidences against counts: those of a file, of two that are compared, or of a model's runs."""
+    from capcal_lib.probes import predict
     from capcal_lib.results import describe_runs, load_results
     from capcal_lib.results import score as score_results
     from capcal_lib.results.score_file import read_confidences, score_confidences
@@ -479,6 +480,7 @@ def score(
         results = load_results(store, str(model), datasets=named)
         if results.empty:
             raise InputError(f"{store} has no graded run; make one with: capcal sample --model {model}")
+        results = results.join(predict(store, str(model), datasets=list(results.index.unique("dataset"))))
         scores, parts = score_results(results), {}
         for name, evidence in describe_runs(store, str(model), datasets=named)["evidence"].items():
             own, questions = (table.loc[[str(name)]].droplevel("dataset") for table in (scores, results))
@@ -489,7 +491,8 @@ def score(
         write_report(html, parts)
         err.print(f"wrote {html}", highlight=False, soft_wrap=True)
     if as_json:
-        _say(scores.reset_index().to_json(orient="records", lines=True, double_precision=15).rstrip())
+        for row in scores.reset_index().to_json(orient="records", lines=True, double_precision=15).splitlines():
+            _say(row)
     for name, (own, _) in () if as_json else parts.items():
         _say(f"{name}: 95 % intervals for questions like these")
         _print_table(own.drop(columns=["plug_in", "few"], errors="ignore").reset_index())

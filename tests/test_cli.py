@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 from capcal_lib import cli
 from capcal_lib.manifests import RECORDED_RUNS, ROOT, dataset_names, model_names
+from capcal_lib.probes import predict
 from capcal_lib.results import describe_runs, load_results, score
 from capcal_lib.sampling.engines import Failure
 from capcal_lib.sampling.engines.simulated import SimulatedEngine
@@ -351,7 +352,9 @@ def test_scores_from_standard_input_and_from_a_run(
     assert run(monkeypatch, capsys, "score", "-", "--json") == (0, wanted, "")
     where = ("--store", RECORDED_RUNS, "--model", "simulated", "--dataset", "mini-exam")
     rows = [json.loads(line) for line in run(monkeypatch, capsys, "score", *where, "--json")[1].splitlines()]
-    scores = score(load_results(RECORDED_RUNS, "simulated", datasets=["mini-exam"]))
+    results = load_results(RECORDED_RUNS, "simulated", datasets=["mini-exam"])
+    scores = score(results.join(predict(RECORDED_RUNS, "simulated", datasets=["mini-exam"])))
+    assert "Probe (Mini exam)" in scores.index.get_level_values("method")
     assert [row["method"] for row in rows] == scores.loc["mini-exam"].index.tolist()
     assert [row["brier"] for row in rows] == pytest.approx(scores["brier"].tolist())
     monkeypatch.setattr(cli, "out", Console(width=80))
