@@ -72,16 +72,10 @@ notebook.about(model, described[model], lacking={} if real else none)
 # %% tags=["hide-input"]
 ASKED, VOTES, PROBE = [*TITLES.values()], "Response consistency", "Probe"
 METHODS = [*ASKED, VOTES, PROBE]
-RULES = {  # the application, and the best rule that knows no confidence
-    "pass@k": "the other questions' mean",
-    "First success": "the other questions' mean",
-    "Budget": "even spending",
-    "Abstaining": "abstaining at random",
-    "Routing": "random mixing, or shortest prompts to the large model",
-    "Labels saved": "the labels' mean",
-    "Evaluation": "even spending",
-}
+USES = ["pass@k", "First success", "Budget", "Abstaining", "Routing"]
+USES += ["Labels saved", "Evaluation"]
 VERDICTS = ["significantly better", "inconclusive", "significantly worse"]
+SIGNS = dict(zip(VERDICTS, "+·−", strict=True))
 
 
 # %% tags=["hide-input"]
@@ -162,7 +156,7 @@ def gains(own, method, nu):
     own = own.fillna({name: 0.5 for name in ASKED if name in own})
     own = own.dropna(subset=[method])
     s, c, n = own[method], own["correct"], own["total"]
-    yield from zip(RULES, predicting(s, nu, c, n), strict=False)
+    yield from zip(USES, predicting(s, nu, c, n), strict=False)
     if method != VOTES:  # it costs ten times what is spent here
         both = spending(s, nu, c, n, own["completion_tokens"])
         yield from zip(("Budget", "Evaluation"), both, strict=True)
@@ -295,9 +289,7 @@ notebook.glue(
 
 # %% tags=["hide-input"] mystnb={"figure": {"caption": "Share of the comparisons of each application, over models and data sets, in which a confidence is significantly better than the best simple rule, inconclusive, or significantly worse.", "name": "fig-applications"}, "image": {"alt": "Four panels of horizontal stacked bars, one for each method, with a row for each application. Asked confidences are mostly worse than a simple rule; probes and response consistency are better in a part of the applications and inconclusive in most others."}} paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 # needs runs
-drawn = found.assign(
-    use=pd.Categorical(found["use"], list(RULES), ordered=True)
-)
+drawn = found.assign(use=pd.Categorical(found["use"], USES, ordered=True))
 grid = sns.displot(
     drawn,
     y="use",
@@ -326,9 +318,8 @@ def spell(verdicts):
 wide = found.pivot_table(
     index="use", columns="method", values="verdict", aggfunc=spell
 )
-wide = wide.reindex(index=RULES, columns=METHODS).fillna("–")
+wide = wide.reindex(index=USES, columns=METHODS).fillna("–")
 wide["after Holm"] = sure.groupby(found["use"]).agg(spell)
-wide.insert(0, "best simple rule", pd.Series(RULES))
 tables.show(
     wide.rename_axis("application").rename_axis(columns=None),
     "Comparisons in which a confidence is significantly better / inconclusive / worse.",
@@ -341,15 +332,15 @@ tables.show(
 # Every comparison stays within one model, one data set and the same questions. A question's *gain* is what the confidence
 # adds to the simple rule on it; a verdict is that of the 95 % interval of the mean gain over questions, or over subjects.
 #
-# | application | gain | page |
+# | application | gain | best simple rule |
 # |---|---|---|
-# | pass@k | squared error of the predicted pass@16 | [pass@k](05_pass_at_k.ipynb) |
-# | First success | squared error of the predicted number of tries, at most 16 | [first success](15_first_success.ipynb) |
-# | Budget | questions solved with two samples each in the mean | [budget](06_budget_allocation.ipynb) |
-# | Abstaining | area under the risk-coverage curve | [selective prediction](16_selective_prediction.ipynb) |
-# | Routing | questions solved at equal cost, over nine budgets | [routing](17_routing.ipynb) |
-# | Labels saved | variance of a label explained | [benchmarking](18_benchmarking.ipynb) |
-# | Evaluation | sampling variance of the accuracy at equal tokens | [difficulty](19_difficulty.ipynb) |
+# | [pass@k](05_pass_at_k.ipynb) | squared error of the predicted pass@16 | the other questions' mean |
+# | [First success](15_first_success.ipynb) | squared error of the tries, at most 16 | the other questions' mean |
+# | [Budget](06_budget_allocation.ipynb) | questions solved by two samples each in the mean | even spending |
+# | [Abstaining](16_selective_prediction.ipynb) | area under the risk-coverage curve | at random |
+# | [Routing](17_routing.ipynb) | questions solved at equal cost, over nine budgets | random mixing, or shortest prompts to the large model |
+# | [Labels saved](18_benchmarking.ipynb) | variance of a label explained | the labels' mean |
+# | [Evaluation](19_difficulty.ipynb) | sampling variance of the accuracy at equal tokens | even spending |
 #
 # A probe is the one whose training set is nearest, never chosen by a score, and is taken as the mean of a posterior whose
 # concentration is fitted on its training questions. A model that is asked, or votes, has no training questions, so
@@ -371,24 +362,23 @@ one[["model", "dataset", "estimate", "low", "high"]].round(3).head(3)
 holm(pd.Series([0.001, 0.02, 0.04, 0.3]))
 
 # %% [markdown] needs="runs"
-# Comparisons on one run are not independent of each other: read the pattern, and not a single cell. By data set, over
-# all applications and methods:
+# Comparisons on one run are not independent of each other: read the pattern, and not a single cell. By data set, a sign
+# for each model, or pair of models, from small to large: + significantly better, · inconclusive, − significantly worse.
 
 # %% tags=["hide-input"] label="applications-runs" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 # needs runs
-wide = found.assign(
-    model=[load_model(m).title.split("-Instruct")[0] for m in found["model"]],
-    dataset=[load_dataset(name).title for name in found["dataset"]],
-).pivot_table(
-    index=["model", "dataset"],
-    columns="method",
-    values="verdict",
-    aggfunc=spell,
+sizes = found["model"].map(lambda name: load_model(name).parameters)
+signs = found.assign(sign=found["verdict"].map(SIGNS), size=sizes)
+wide = signs.sort_values("size", kind="stable").pivot_table(
+    index=["method", "use"], columns="dataset", values="sign", aggfunc="".join
 )
-wide = wide.reindex(columns=METHODS).fillna("–").rename_axis(columns=None)
+order = [(method, use) for method in METHODS[::-1] for use in USES]
+wide = wide.reindex([row for row in order if row in wide.index]).fillna("")
+wide = wide[list(dict.fromkeys(found["dataset"]))]
+wide.columns = [load_dataset(name).title for name in wide.columns]
 tables.show(
-    wide.rename_axis(["model", "data set"]),
-    "Comparisons significantly better / inconclusive / worse, by run.",
+    wide.rename_axis(["method", "application"]),
+    "Verdicts by method, application and data set.",
     evidence="measured",
 )
 
