@@ -153,27 +153,24 @@ def map_page(pages: Mapping[str, str], reported: Mapping[str, str]) -> str:
     rows = joined(items, notebook_cells())
     lines = [HEAD]
     for item in items:
-        if _opens_a_part(item):
+        if item.kind in ("section", "appendix") and "." not in item.number and item.number != "Acknowledgements":
             fence = [":::", ""] if len(lines) > 1 else []
-            lines += [*fence, f"## {_part(item)}", "", ":::{list-table}", ":header-rows: 1", ":widths: 32 36 12 20", ""]
+            alone = item.title in (item.number, "What the paper is about")
+            heading = item.number if alone else f"{item.number}: {item.title}"
+            lines += [*fence, f"## {heading}", "", ":::{list-table}", ":header-rows: 1", ":widths: 32 36 12 20", ""]
             lines += ["* - In the paper", "  - Here", "  - Evidence", "  - Files"]
         lines += _row(item, rows[item.key], pages, reported)
     return "\n".join([*lines, ":::", ""])
-
-
-def _opens_a_part(item: Item) -> bool:
-    return item.kind in ("section", "appendix") and "." not in item.number and item.number != "Acknowledgements"
-
-
-def _part(item: Item) -> str:
-    return item.number if item.title in (item.number, "What the paper is about") else f"{item.number}: {item.title}"
 
 
 def _row(item: Item, cells: Sequence[Cell], pages: Mapping[str, str], reported: Mapping[str, str]) -> list[str]:
     places = []
     for cell in cells:
         shown = {**pages, **reported} if cell.evidence == ("reported",) else pages
-        places.append(f"[{_place(cell)}](../notebooks/{shown[cell.notebook]}.ipynb{_anchor(cell)})")
+        place, anchor = (
+            (f"{cell.title}, {cell.section}", f"#{slug(cell.section)}") if cell.section else (cell.title, "")
+        )
+        places.append(f"[{place}](../notebooks/{shown[cell.notebook]}.ipynb{anchor})")
     places += [
         f"[{_spoken(page)}](../{page.replace('#', '.md#') if '#' in page else page + '.md'})" for page in item.pages
     ]
@@ -188,14 +185,6 @@ def _row(item: Item, cells: Sequence[Cell], pages: Mapping[str, str], reported: 
         f"  - {' '.join(badges)}",
         f"  - {', '.join(named)}",
     ]
-
-
-def _place(cell: Cell) -> str:
-    return f"{cell.title}, {cell.section}" if cell.section else cell.title
-
-
-def _anchor(cell: Cell) -> str:
-    return f"#{slug(cell.section)}" if cell.section else ""
 
 
 def _spoken(page: str) -> str:

@@ -16,7 +16,7 @@ from capcal_lib.manifests import Model, load_model
 from capcal_lib.questions import Question
 from capcal_lib.questions.prompts import template_digest
 from capcal_lib.sampling.engines import open_engine
-from capcal_lib.sampling.files import read_table, write_table
+from capcal_lib.sampling.files import read_made, write_table
 from capcal_lib.sampling.store import KEY, name_run, read_record, read_samples
 
 METHODS = ("p-true", "verbalized")  # that ask the model
@@ -40,7 +40,7 @@ def estimate(folder: Path, method: str, *, engine: str | None = None) -> Confide
     if method not in METHODS:
         raise unknown("method", method, METHODS)
     path = confidence_file(folder, method)
-    kept = _read_confidences(path) if path.exists() else CONFIDENCES.empty_table()
+    kept = read_made(path, CONFIDENCES, "capcal confidence") if path.exists() else CONFIDENCES.empty_table()
     kept = kept.filter(pa.array(kept["tokens"].to_numpy() > 0))  # where the engine failed, nothing was said
     known = set(kept["question_id"].to_pylist())
     lacking = [question for name, question in sampled_questions(folder).items() if name not in known]
@@ -63,7 +63,7 @@ def read_confidence(folder: Path, method: str) -> Confidence:
     if not path.exists():
         option = f"--method {method}" if method in METHODS else f"--from FILE --name {method}"
         raise InputError(f"no {method} confidences in {folder}; {how_to_make(folder, 'confidence')} {option}")
-    table = _read_confidences(path)
+    table = read_made(path, CONFIDENCES, "capcal confidence")
     return estimated(
         table["question_id"].to_pylist(),
         table["confidence"].to_numpy(),
@@ -163,13 +163,6 @@ def _table(confidence: Confidence) -> pa.Table:
     values = pa.array(confidence.values, from_pandas=True)  # NaN becomes null
     columns = [confidence.question_ids.tolist(), values, confidence.tokens, confidence.texts]
     return pa.table(columns, schema=CONFIDENCES)
-
-
-def _read_confidences(path: Path) -> pa.Table:
-    table = read_table(path)
-    if not table.schema.equals(CONFIDENCES, check_metadata=False):
-        raise InputError(f"{path}: not a file of confidences; delete it and make it again with: capcal confidence")
-    return table
 
 
 def how_to_make(folder: Path, command: str) -> str:

@@ -16,8 +16,8 @@ from capcal_lib.grading.verdicts import kinds_of, read_verdicts, run_questions
 from capcal_lib.manifests import load_model
 from capcal_lib.sampling.draw import Progress
 from capcal_lib.sampling.engines import engine_name, open_engine
-from capcal_lib.sampling.files import hold, read_table, write_table
-from capcal_lib.sampling.store import read_record
+from capcal_lib.sampling.files import hold, read_made, write_table
+from capcal_lib.sampling.store import name_run, read_record
 from capcal_lib.sampling.weights import weights_digest
 
 FILE = "judgements.parquet"
@@ -139,10 +139,7 @@ def _read(folder: Path) -> pd.DataFrame:
     path = folder / FILE
     if not path.exists():
         return SCHEMA.empty_table().to_pandas()
-    table = read_table(path)
-    if not table.schema.equals(SCHEMA, check_metadata=False):
-        raise InputError(f"{path}: not a file of judgements; delete it and make it again with: capcal judge")
-    return table.to_pandas()
+    return read_made(path, SCHEMA, "capcal judge").to_pandas()
 
 
 def _current(folder: Path, made_with: dict[str, str]) -> pd.DataFrame:
@@ -152,6 +149,4 @@ def _current(folder: Path, made_with: dict[str, str]) -> pd.DataFrame:
 
 
 def _how(folder: Path, judge_name: str) -> str:
-    run = read_record(folder).identity
-    where = f"--model {run.model} --dataset {run.dataset} --split {run.split}"
-    return f"judge with: capcal judge {where} --judge {judge_name}"
+    return f"judge with: capcal judge {name_run(folder)} --judge {judge_name}"

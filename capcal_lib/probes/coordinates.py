@@ -110,7 +110,8 @@ def text_statistics(texts: Sequence[str]) -> Floats:
 def read_coordinates(folder: Path) -> Coordinates:
     """Read what ``keep_coordinates`` kept; where there is nothing, the error names the command that makes it."""
     path = folder / FILE
-    how = f"with: {coordinates_command(folder)}"
+    run = read_record(folder).identity
+    how = f"with: capcal coordinates --model {run.model} --dataset {run.dataset}"
     if not path.exists():
         raise InputError(f"no coordinates in {folder}; make them {how}")
     table = read_table(path)
@@ -123,12 +124,6 @@ def read_coordinates(folder: Path) -> Coordinates:
         statistics.astype(np.float64),
         table.schema.metadata[b"directions"].decode(),
     )
-
-
-def coordinates_command(folder: Path) -> str:
-    """Return the command that keeps the coordinates of a run."""
-    run = read_record(folder).identity
-    return f"capcal coordinates --model {run.model} --dataset {run.dataset}"
 
 
 def _write(folder: Path, kept: Coordinates) -> None:

@@ -23,8 +23,8 @@ from capcal_lib.metrics.validation import Floats, Ints
 from capcal_lib.questions import Question
 from capcal_lib.sampling.draw import answer_requests
 from capcal_lib.sampling.engines import Engine, EnumeratingEngine, open_engine
-from capcal_lib.sampling.files import read_table, write_table
-from capcal_lib.sampling.store import KEY, read_record, read_samples
+from capcal_lib.sampling.files import read_made, write_table
+from capcal_lib.sampling.store import KEY, name_run, read_record, read_samples
 
 FILE = "exact.parquet"  # beside a run's samples
 SCHEMA = pa.schema(
@@ -126,7 +126,7 @@ def enumerate_answers(folder: Path, *, engine: str | None = None, epsilon: float
     `InputError` as `exact_accuracy`; for a corrupt file, or a run whose questions have changed.
     """
     path = folder / FILE
-    kept = _read(path) if path.exists() else SCHEMA.empty_table()
+    kept = read_made(path, SCHEMA, "capcal exact") if path.exists() else SCHEMA.empty_table()
     known = set(kept["question_id"].to_pylist())
     lacking = [name for name in read_samples(folder, KEY)["question_id"].unique() if name not in known]
     if lacking:
@@ -147,18 +147,7 @@ def read_exact(folder: Path) -> ExactAccuracy:
     """
     path = folder / FILE
     if not path.exists():
-        run = read_record(folder).identity
-        raise InputError(
-            f"no exact expected accuracies in {folder}; "
-            f"make them with: capcal exact --model {run.model} --dataset {run.dataset} --split {run.split}"
-        )
-    table = _read(path)
+        raise InputError(f"no exact expected accuracies in {folder}; make them with: capcal exact {name_run(folder)}")
+    table = read_made(path, SCHEMA, "capcal exact")
     lower, upper, passes = (table[name].to_numpy() for name in ("lower", "upper", "passes"))
     return ExactAccuracy(np.array(table["question_id"].to_pylist()), lower, upper, passes)
-
-
-def _read(path: Path) -> pa.Table:
-    table = read_table(path)
-    if not table.schema.equals(SCHEMA, check_metadata=False):
-        raise InputError(f"{path}: not a file of exact accuracies; delete it and make it again with: capcal exact")
-    return table

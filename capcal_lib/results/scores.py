@@ -103,9 +103,10 @@ def score(results: pd.DataFrame, *, seed: int = 0, protocol: Protocol = "correct
         own = terms.loc[[dataset]].dropna(axis="columns", how="all")
         clusters = groups[own.index] if load_dataset(dataset).clustered else None
         may_be_best = _may_be_best(own.drop(columns=[ORACLE_RC, ORACLE_CC], errors="ignore"), clusters, seed)
+        own_seed = seed, crc32(dataset.encode())  # so that numbers do not depend on which other sets are there
         for method in map(str, own):
             scored = own[method].dropna().index
-            interval, few = _interval(own[method], clusters, _generator(seed, dataset))
+            interval, few = _interval(own[method], clusters, np.random.default_rng(own_seed))
             rows.append(
                 {
                     "dataset": dataset,
@@ -143,8 +144,3 @@ def _may_be_best(terms: pd.DataFrame, clusters: "pd.Series[str] | None", seed: i
         warnings.simplefilter("ignore", FewQuestionsWarning)  # said of each interval
         table = compare(terms, rng=np.random.default_rng(seed), clusters=clusters)
     return set(table.index[table["may_be_best"]])
-
-
-def _generator(seed: int, dataset: object) -> np.random.Generator:
-    """Return a data set's own generator, so that its numbers do not depend on which other sets are there."""
-    return np.random.default_rng([seed, crc32(str(dataset).encode())])

@@ -227,7 +227,7 @@ def test_an_ungraded_run_is_refused(tmp_path: Path) -> None:
 def test_a_corrupt_file_is_one_clear_line(run: Path) -> None:
     write_table(run / FILE, pa.table({"question_id": ["a"]}))
     for call in (judge_run, read_judgements):
-        with pytest.raises(InputError, match="not a file of judgements; delete it"):
+        with pytest.raises(InputError, match="not a file of `capcal judge`; delete it"):
             call(run, JUDGE)
 
 

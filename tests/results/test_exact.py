@@ -104,7 +104,7 @@ def test_bounds_are_kept_and_only_new_questions_are_asked(tmp_path: Path) -> Non
 def test_another_file_is_refused(tmp_path: Path) -> None:
     folder = sample("simulated", "mini-capitals", k=1, limit=2, store=tmp_path).folder
     write_table(folder / FILE, pa.table({"question_id": ["q"]}))
-    with pytest.raises(InputError, match="not a file of exact accuracies"):
+    with pytest.raises(InputError, match="not a file of `capcal exact`"):
         enumerate_answers(folder)
 
 
