@@ -16,6 +16,8 @@
 model: str = "smollm2-135m"  # one of `capcal models`
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
+protocol: str = "corrected"  # or paper: as the paper did it
+verdicts: str = "rules"  # or judge:MODEL, where it has judged
 seed: int = 0  # of the folds of the probe
 
 # %% tags=["hide-input"]
@@ -39,11 +41,14 @@ from sklearn.preprocessing import StandardScaler
 notebook.check_parameters(globals())
 style.set_style()
 runs = notebook.open_store(store)
-data = describe_runs(runs, model, k_eval=k_eval)
-results = load_results(runs, model, k_eval=k_eval)
-results = results.join(predict(runs, model)).query("total > 0")
+data = describe_runs(runs, model, k_eval=k_eval, verdicts=verdicts)
+asked = {"k_eval": k_eval, "verdicts": verdicts}
+results = load_results(runs, model, held_out=protocol != "paper", **asked)
+recipe = "paper" if protocol == "paper" else "tuned"
+predicted = predict(runs, model, recipe=recipe, verdicts=verdicts)
+results = results.join(predicted).query("total > 0")
 evidence = "simulated" if model == "simulated" else "measured"
-notebook.about(model, data)
+notebook.about(model, data, protocol=protocol, verdicts=verdicts)
 
 # %% tags=["remove-cell"]
 # needs samples

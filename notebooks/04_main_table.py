@@ -17,6 +17,8 @@
 model: str = "smollm2-135m"  # one of `capcal models`
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
+protocol: str = "corrected"  # or paper: as the paper did it
+verdicts: str = "rules"  # or judge:MODEL, where it has judged
 seed: int = 0  # of the resampling behind the intervals
 
 # %% tags=["hide-input"]
@@ -50,12 +52,15 @@ notebook.check_parameters(globals())
 style.set_style()
 warnings.simplefilter("ignore", FewQuestionsWarning)  # daggers say it
 runs = notebook.open_store(store)
-data = describe_runs(runs, model, k_eval=k_eval)
-results = load_results(runs, model, k_eval=k_eval)
-results = results.join(predict(runs, model))
+data = describe_runs(runs, model, k_eval=k_eval, verdicts=verdicts)
+asked = {"k_eval": k_eval, "verdicts": verdicts}
+results = load_results(runs, model, held_out=protocol != "paper", **asked)
+recipe = "paper" if protocol == "paper" else "tuned"
+predicted = predict(runs, model, recipe=recipe, verdicts=verdicts)
+results = results.join(predicted)
 printed = load_reported("main").query("model == @model")
 printed = printed.rename(columns={"value": "brier"})
-notebook.about(model, data)
+notebook.about(model, data, protocol=protocol, verdicts=verdicts)
 
 # %% [markdown] needs="paper"
 # ## As the paper prints it
@@ -160,7 +165,7 @@ dot_plot(printed)
 
 # %% tags=["remove-cell"]
 # needs samples
-terms = brier_terms(results)
+terms = brier_terms(results, protocol=protocol)
 gains = [
     (own["Uniform random"] - own[name]).dropna()
     for _, own in terms.groupby(level="dataset")
@@ -188,22 +193,24 @@ def judged(level):
 (better, worse), sure = judged(0.95), judged(1 - 0.05 / max(1, len(gains)))
 notebook.glue(compared=len(gains), better=better, worse=worse)
 notebook.glue(surely_better=sure[0], surely_worse=sure[1])
+notebook.glue(recipe=recipe)
 
-# %% tags=["hide-input"] mystnb={"figure": {"caption": "Corrected capability Brier score of every method. Ticks: Uniform random and the oracles.", "name": "fig-scores"}, "image": {"alt": "Dot plot with a row a data set. Response consistency and in-distribution probes lie left of Uniform random on nearly every row; verbalized confidence and P(True) on few."}} paper=["table-2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "Capability Brier score of every method. Ticks: Uniform random and the oracles.", "name": "fig-scores"}, "image": {"alt": "Dot plot with a row a data set. Response consistency and in-distribution probes lie left of Uniform random on nearly every row; verbalized confidence and P(True) on few."}} paper=["table-2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
-scores = score(results, seed=seed)
+scores = score(results, seed=seed, protocol=protocol)
 dot_plot(scores.reset_index())
 
 # %% [markdown] needs="samples"
-# A score is the mean over questions, with its 95 % interval for questions like these. Probes are the tuned linear
-# probe; the name says which questions it was trained on.
+# A score is the mean over questions, with its 95 % interval for questions like these. Probes are linear, by
+# the recipe *{glue:text}`recipe`*; the name says which questions one was trained on.
 
 # %% tags=["hide-input"] label="main-scores" paper=["table-2", "section-4.3.2", "equation-7", "equation-11"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
 evidence = data["evidence"].iloc[0]
+kind = {"corrected": "Corrected", "paper": "Plug-in"}[protocol]
 tables.show_scores(
     scores,
-    "Corrected capability Brier score (lower is better).",
+    f"{kind} capability Brier score (lower is better).",
     evidence=evidence,
 )
 
@@ -232,9 +239,8 @@ corrected = unbiased.groupby(level="dataset", sort=False).mean()
 
 # %% tags=["remove-cell"]
 # needs samples
-difference = (
-    (scores["brier"].unstack()[methods(results)] - corrected).abs().max().max()
-)
+ours = score(results, seed=seed)["brier"].unstack()[methods(results)]
+difference = (ours - corrected).abs().max().max()
 notebook.glue(difference=float(difference))
 
 # %% [markdown] needs="samples"

@@ -16,6 +16,8 @@
 model: str = "smollm2-135m"  # one of `capcal models`
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
+protocol: str = "corrected"  # or paper: as the paper did it
+verdicts: str = "rules"  # or judge:MODEL, where it has judged
 seed: int = 0  # of all that is drawn here
 
 # %% tags=["hide-input"]
@@ -55,9 +57,12 @@ notebook.check_parameters(globals())
 style.set_style()
 warnings.simplefilter("ignore", FewQuestionsWarning)
 runs = notebook.open_store(store)
-data = describe_runs(runs, model, k_eval=k_eval)
-results = load_results(runs, model, k_eval=k_eval)
-results = results[results["total"] > 1].join(predict(runs, model))
+data = describe_runs(runs, model, k_eval=k_eval, verdicts=verdicts)
+asked = {"k_eval": k_eval, "verdicts": verdicts}
+results = load_results(runs, model, held_out=protocol != "paper", **asked)
+recipe = "paper" if protocol == "paper" else "tuned"
+predicted = predict(runs, model, recipe=recipe, verdicts=verdicts)
+results = results[results["total"] > 1].join(predicted)
 
 # %% tags=["hide-input"]
 probes = {name: load_dataset(name).probe for name in data.index}
@@ -67,7 +72,10 @@ probed = [
     if probe in results and results.loc[name, probe].notna().any()
 ]
 lacking = {"probes": "No probe can be trained for these data sets."}
-notebook.about(model, data, lacking={} if probed else lacking)
+lacking = {} if probed else lacking
+notebook.about(
+    model, data, lacking=lacking, protocol=protocol, verdicts=verdicts
+)
 
 # %% tags=["remove-cell"]
 # needs samples
@@ -90,7 +98,8 @@ def concentration(dataset):
     """Fit nu on cross-validated predictions for training questions."""
     split = load_dataset(dataset).training_split
     run = find_run(runs, model, dataset, split)
-    (seen, _), unaided = training_data(run), train(run).out_of_fold
+    seen, _ = training_data(run, verdicts)
+    unaided = train(run, recipe=recipe, verdicts=verdicts).out_of_fold
     return fit_concentration(unaided, seen["correct"], seen["total"])
 
 

@@ -16,6 +16,8 @@
 model: str = "smollm2-135m"  # one of `capcal models`
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
+protocol: str = "corrected"  # or paper: as the paper did it
+verdicts: str = "rules"  # or judge:MODEL, where it has judged
 seed: int = 0  # of the intervals
 
 # %% tags=["hide-input"]
@@ -54,8 +56,11 @@ rng = np.random.default_rng(seed)
 runs = notebook.open_store(store)
 
 # %% tags=["hide-input"]
-results = load_results(runs, model, k_eval=k_eval)[["correct", "total"]]
-predicted = predict(runs, model).dropna(axis="columns", how="all")
+results = load_results(runs, model, k_eval=k_eval, verdicts=verdicts)
+results = results[["correct", "total"]]
+recipe = "paper" if protocol == "paper" else "tuned"
+predicted = predict(runs, model, recipe=recipe, verdicts=verdicts)
+predicted = predicted.dropna(axis="columns", how="all")
 results, probes = results.join(predicted, how="inner"), list(predicted)
 
 # %% tags=["hide-input"]
@@ -77,8 +82,10 @@ if not probes:
         "No training split of this model has samples and hidden states, so no "
         "probe can be trained: capcal sample, grade and features make them."
     )
-described = describe_runs(runs, model, k_eval=k_eval)
-notebook.about(model, described, lacking=lacking)
+described = describe_runs(runs, model, k_eval=k_eval, verdicts=verdicts)
+notebook.about(
+    model, described, lacking=lacking, protocol=protocol, verdicts=verdicts
+)
 
 
 # %% tags=["hide-input"]
@@ -95,7 +102,7 @@ def interval(values, level=0.95):
 
 # %% tags=["hide-input"]
 # needs probes
-terms = brier_terms(results)
+terms = brier_terms(results, protocol=protocol)
 against = terms[probes].sub(terms["Uniform random"], axis="index")
 against = against.rename_axis(columns="method").stack().dropna()
 cells = against.groupby(["dataset", "method"], sort=False)
@@ -263,7 +270,11 @@ pd.DataFrame(transfer, index=["probe", "Uniform random"]).T
 
 # %% tags=["hide-input"]
 # needs probes
-scores = score(results, seed=seed).query("method in @probes").reset_index()
+scores = (
+    score(results, seed=seed, protocol=protocol)
+    .query("method in @probes")
+    .reset_index()
+)
 scores = scores.merge(
     matrix["significant"].rename("beats_uniform").reset_index()
 ).drop(columns="may_be_best")
@@ -273,7 +284,7 @@ scores = scores.merge(
 kinds = {False: "Real data sets", True: "Built-in data sets"}
 built_in = [load_dataset(name).builtin for name in scores["dataset"]]
 for kind, rows in scores.groupby(built_in):
-    caption = f"{kinds[kind]}: corrected score of probes (lower is better)."
+    caption = f"{kinds[kind]}: {protocol} score of probes (lower is better)."
     evidence = described["evidence"].iloc[0]
     display(tables.show_scores(rows, caption, evidence=evidence))
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, get_args
 
 import pandas as pd
 
@@ -15,6 +15,7 @@ from capcal_lib.book.tables import Html, badge
 from capcal_lib.errors import InputError, unknown
 from capcal_lib.manifests import ROOT, load_model
 from capcal_lib.reported import load_reported
+from capcal_lib.results.scores import Protocol
 
 INJECTED = "# Parameters"  # the first line of the cell in which papermill puts what it was given
 HOW = """capcal reproduce --model MODEL --store runs/local
@@ -46,6 +47,8 @@ def check_parameters(namespace: Mapping[str, Any]) -> None:
             raise InputError(f"parameter {name} must be of type {kind.__name__}; got {value!r}, which is of type {got}")
         if kind is int and value < 0:
             raise InputError(f"parameter {name} must not be negative; got {value}")
+        if name == "protocol" and value not in get_args(Protocol):
+            raise unknown(name, value, get_args(Protocol))
 
 
 def open_store(path: str | Path) -> Path:
@@ -64,7 +67,14 @@ def open_store(path: str | Path) -> Path:
     raise InputError(f"parameter store names no folder: {str(path)!r}; looked in {Path.cwd()} and {ROOT}")
 
 
-def about(model: str, runs: pd.DataFrame, *, lacking: Mapping[str, str] = MappingProxyType({})) -> Html:
+def about(
+    model: str,
+    runs: pd.DataFrame,
+    *,
+    lacking: Mapping[str, str] = MappingProxyType({}),
+    protocol: str = "corrected",
+    verdicts: str = "rules",
+) -> Html:
     """Say what is behind a page, or what is missing and how to measure it.
 
     Parameters
@@ -75,6 +85,8 @@ def about(model: str, runs: pd.DataFrame, *, lacking: Mapping[str, str] = Mappin
         As ``results.describe_runs`` gives it; empty for a model without samples.
     lacking
         What else the page has cells for and is not there, such as ``probes``, each with a sentence that says so.
+    protocol, verdicts
+        What the page was asked to follow, said where it is not ours, with the page that shows what it changes.
     """
     known = load_model(model)
     lines = [f"<strong>{escape(known.title)}</strong>"]
@@ -86,6 +98,10 @@ def about(model: str, runs: pd.DataFrame, *, lacking: Mapping[str, str] = Mappin
     printed = int((load_reported()["model"] == model).sum())
     if printed:
         lines.append(f"{badge('reported')} {printed} numbers that the paper prints of {escape(str(known.paper_name))}")
+    asked = ["the protocol of the paper"] * (protocol == "paper")
+    asked += [f"verdicts by {verdicts.replace(':', ' ')}"] * (verdicts != "rules")
+    if asked:
+        lines.append(f"By {escape(' and '.join(asked))}: <a href='28_protocol.html'>what that changes</a>.")
     if runs.empty:
         lines.append(
             f"The run store has no samples of this model, so nothing here is measured. To measure it:<pre>{HOW}</pre>"

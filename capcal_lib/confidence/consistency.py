@@ -19,6 +19,7 @@ import pandas as pd
 from capcal_lib.confidence import Confidence, estimated
 from capcal_lib.errors import InputError
 from capcal_lib.grading import normalize
+from capcal_lib.grading.judgements import verdicts_by
 from capcal_lib.grading.verdicts import kinds_of, read_verdicts
 from capcal_lib.metrics import capability_brier_terms
 from capcal_lib.metrics.validation import Floats, check_int
@@ -72,9 +73,9 @@ class Answers:
     tokens: float  # mean completion tokens of a sample
 
 
-def read_answers(folder: Path, *, k: int) -> Answers:
-    """Read what the samples 0 to k - 1 of each question of a graded run answered; a run without any is refused."""
-    rows = read_verdicts(folder)
+def read_answers(folder: Path, *, k: int, verdicts: str = "rules") -> Answers:
+    """Read what the samples 0 to k - 1 of each question answered, by these verdicts; a run without any is refused."""
+    rows = verdicts_by(folder, verdicts)
     rows = rows[rows["sample_index"] < check_int("k", k, least=1)]
     if rows.empty:
         raise InputError(f"{folder}: no samples with index 0 to {k - 1}; draw them with: capcal sample")

@@ -40,6 +40,7 @@ def load_results(
     k_c: int = 10,
     verdicts: str = "rules",
     run: str | None = None,
+    held_out: bool = True,
 ) -> pd.DataFrame:
     """Load the counts and confidences of a model's graded runs on evaluation splits.
 
@@ -56,6 +57,9 @@ def load_results(
         Samples that define mu_hat, and samples that vote.
     verdicts
         Whose count: ``rules``, or ``judge:MODEL`` for short and mathematical answers.
+    held_out
+        Whether those that vote come after those that define mu_hat; else they are the first of these, as in the paper's
+        code.
     run
         Which of several runs on a split, such as ``"seed=1"``: see ``sampling.store.find_run``.
 
@@ -76,7 +80,7 @@ def load_results(
     for name, folder in _runs(Path(store), model, datasets, run).items():
         counts = count_verdicts(verdicts_by(folder, verdicts), k=countable_samples(folder, k_eval))
         table = pd.DataFrame({"correct": counts.correct, "total": counts.total}, index=counts.question_ids)
-        tables[name] = table.join(_confidences(folder, k_eval, k_c))
+        tables[name] = table.join(_confidences(folder, k_eval if held_out else 0, k_c))
     if not tables:
         return pd.DataFrame(columns=COUNTS, index=pd.MultiIndex.from_tuples([], names=INDEX), dtype=np.int64)
     results = pd.concat(tables, names=INDEX)
@@ -176,17 +180,17 @@ def _runs(store: Path, model: str, datasets: Iterable[str] | None, run: str | No
     return {each: find_run(store, name, each, split(each), run) for each in datasets}
 
 
-def _confidences(run: Path, k_eval: int, k_c: int) -> pd.DataFrame:
+def _confidences(run: Path, first: int, k_c: int) -> pd.DataFrame:
     """Read the confidences of a run, indexed by question id, a column a method."""
     found = {}
     for method in methods_of(run):
         kept = read_confidence(run, method)
         found[method_title(method)] = pd.Series(kept.values, kept.question_ids)
-    votes = _votes(run, k_eval, k_c)
+    votes = _votes(run, first, k_c)
     return pd.DataFrame(found if votes.empty else found | {CONSISTENCY: votes})
 
 
-def _votes(run: Path, k_eval: int, k_c: int) -> "pd.Series[float]":
-    """Let the k_c samples after the first k_eval vote, where a question has them all."""
-    found = run_consistency(run, k_eval=k_eval, k_c=k_c)
+def _votes(run: Path, first: int, k_c: int) -> "pd.Series[float]":
+    """Let the k_c samples from this one on vote, where a question has them all."""
+    found = run_consistency(run, k_eval=first, k_c=k_c)
     return pd.Series(found.values, found.question_ids, dtype=np.float64)

@@ -194,7 +194,7 @@ def _fetch_repository(way: Weights, folder: Path) -> str:
         _link(Path(cached), folder)
         return f"{way.hub}@{way.revision}"
     commit = HfApi().model_info(str(way.hub), revision=way.revision).sha
-    snapshot_download(str(way.hub), revision=commit, local_dir=folder, allow_patterns=HUB_FILES)
+    snapshot_download(str(way.hub), revision=commit, local_dir=folder, allow_patterns=HUB_FILES, ignore_patterns="*/*")
     shutil.rmtree(folder / ".cache", ignore_errors=True)  # the hub client's notes for resuming
     return f"{way.hub}@{commit}"
 

@@ -86,3 +86,13 @@ def test_a_model_without_a_chat_template_completes_a_text() -> None:
     read = encode(tokenizer, base, request)
     assert read == [words["ask"], words["hm"], words["ask"]]  # Q: and A: are unknown words here
     assert decode(tokenizer, base, read, [words["Paris"]]) == (None, "Paris")
+
+
+def test_the_date_of_a_template_is_that_of_the_manifest() -> None:
+    tokenizer, words = make(False)
+    tokenizer.add_tokens(["2026-02-13"])  # type: ignore[attr-defined]
+    tokenizer.chat_template = "ask {{ strftime_now('%Y-%m-%d') }}"  # type: ignore[attr-defined]
+    request = Request(Question("q", "hm", Answer("short", "Paris")), ({"role": "user", "content": "hm"},))
+    dated = MODEL.model_copy(update={"chat_template": {"date": "2026-02-13"}})
+    assert encode(tokenizer, dated, request) == [words["ask"], len(words)]
+    assert encode(tokenizer, MODEL, request) == [words["ask"], words["ask"]]  # today is another word

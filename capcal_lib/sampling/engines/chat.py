@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from datetime import date
 from functools import cache
 from itertools import accumulate
 from typing import Any
@@ -25,14 +26,18 @@ _SPECIAL = re.compile(r"<\|(?:start|end|message|channel|constrain|return|call)\|
 def encode(tokenizer: Any, model: Model, request: Request) -> list[int]:
     """Return the token ids of the messages as the model reads them, ready for its answer or the rest of it.
 
-    A model without a chat template reads them as the beginning of a text, in the prompt style ``completion``.
+    A model without a chat template reads them as the beginning of a text, in the prompt style ``completion``. The date
+    that a template writes is the manifest's switch ``date``, or else today's.
     """
     if load_prompts(model.prompt_style).completion:
         return [*tokenizer(completion_text(request.messages))["input_ids"], *request.said]
     if tokenizer.chat_template is None:
         raise InputError(f"{model.name!r} has no chat template; ask it with prompt_style: completion in its manifest")
+    switches = dict(model.chat_template)
+    if "date" in switches:
+        switches["strftime_now"] = date.fromisoformat(switches["date"]).strftime  # what templates call
     encoded = tokenizer.apply_chat_template(
-        list(request.messages), add_generation_prompt=True, tokenize=True, return_dict=True, **model.chat_template
+        list(request.messages), add_generation_prompt=True, tokenize=True, return_dict=True, **switches
     )
     return [*encoded["input_ids"], *request.said]
 

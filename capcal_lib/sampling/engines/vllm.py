@@ -1,5 +1,6 @@
 """Draw with vLLM on this machine: thousands of samples in flight, on its GPUs or, for trying out, its CPU."""
 
+import logging
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -31,13 +32,14 @@ if TYPE_CHECKING:
     from vllm.outputs import CompletionOutput
 
 SAMPLES_IN_FLIGHT = 8192  # several times what vLLM runs at once, so that it never waits for us
+SHARE_OF_WEIGHTS = 0.6  # of a GPU's memory; the rest is for keys and values
 CPU_SAMPLES_AT_ONCE = 256
 CPU_TOKENS_AT_ONCE = 2048
 CPU_CACHE_BYTES = 2 << 30  # keys and values
 
 
 class VllmEngine:
-    """Sample with vLLM: the checkpoint's type on GPUs, all of them for one model; float32 on the CPU.
+    """Sample with vLLM: the checkpoint's type on GPUs, as few as hold the model; float32 on the CPU.
 
     Samples of a question share its prompt in vLLM's prefix cache, and are asked for in parts of 16 at most, each of
     which is given back when it is done. Rounding: sums depend on the batch, the more so in bfloat16, and a draw that
@@ -166,7 +168,7 @@ class VllmEngine:
 
         settings = {"model": str(self.folder), "max_model_len": self.context, "enable_prefix_caching": True} | settings
         watcher = f"{PositionWatcher.__module__}.{PositionWatcher.__qualname__}"
-        arguments = _machine(self.model, self.context) | settings | {"worker_extension_cls": watcher}
+        arguments = _machine(self.model, self.folder, self.context) | settings | {"worker_extension_cls": watcher}
         try:
             return LLMEngine.from_engine_args(EngineArgs(disable_log_stats=True, **arguments))
         except (RuntimeError, ValueError, ImportError) as error:
@@ -269,7 +271,7 @@ def _death_told() -> Iterator[None]:
         ) from error
 
 
-def _machine(model: Model, context: int) -> dict[str, Any]:
+def _machine(model: Model, folder: Path, context: int) -> dict[str, Any]:
     """Return the settings for the machine that this is."""
     from vllm.platforms import current_platform
 
@@ -283,6 +285,26 @@ def _machine(model: Model, context: int) -> dict[str, Any]:
             "enable_chunked_prefill": False,  # a seeded prompt that is read in pieces stops the CPU build
             "max_num_batched_tokens": max(context, CPU_TOKENS_AT_ONCE),
         }
-    gpus: int = current_platform.device_count()
-    ranks = 1 << (gpus.bit_length() - 1)  # a power of two, as the heads of attention
+    weights = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
+    gpus = current_platform.device_count()
+    ranks = gpus_for(weights, gpus, current_platform.get_device_total_memory())
+    if ranks < gpus:
+        logging.getLogger(__name__).warning(
+            f"{ranks} of {gpus} GPUs hold {model.name}; to use them all, serve it with --data-parallel-size "
+            f"{gpus // ranks}" + f" --tensor-parallel-size {ranks}" * (ranks > 1)
+        )
     return {"dtype": model.dtype or "auto", "tensor_parallel_size": ranks}
+
+
+def gpus_for(weights: int, gpus: int, memory: int) -> int:
+    """Return how many GPUs of so many bytes hold a model, as few as leave room for keys and values.
+
+    A power of two, as the heads of attention; at most the largest among ``gpus``.
+
+    >>> [gpus_for(weights << 30, 6, 80 << 30) for weights in (16, 40, 60, 600)]
+    [1, 1, 2, 4]
+    """
+    ranks = 1
+    while 2 * ranks <= gpus and weights > SHARE_OF_WEIGHTS * memory * ranks:
+        ranks *= 2
+    return ranks
