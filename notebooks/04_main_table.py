@@ -48,6 +48,7 @@ from capcal_lib.results import (
     subjects,
 )
 
+# %% tags=["hide-input"]
 notebook.check_parameters(globals())
 style.set_style()
 warnings.simplefilter("ignore", FewQuestionsWarning)  # daggers say it

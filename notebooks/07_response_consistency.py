@@ -80,6 +80,7 @@ def brier_terms(confidence, correct):
     return (confidence - mu) ** 2 - noise
 
 
+# %% tags=["hide-input"]
 def score_blocks(said, k_c):
     """Let each block of k_c samples vote, and score it in both ways."""
     blocks = []

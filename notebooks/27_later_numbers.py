@@ -66,28 +66,29 @@ sns.move_legend(
 
 
 # %% tags=["hide-input"]
-def show(table, what, columns="dataset"):
-    """Show one model's numbers of a table, and say where they are from."""
+def numbers_of(table):
+    """Return one model's numbers of a table, with the titles of data sets."""
     own = later[(later["table"] == table) & (later["model"] == shown)]
-    own = own.assign(k=own["k"].astype(str).replace("<NA>", ""))
-    source = ", ".join(own["source"].unique())
-    near = own["precision"].max()
-    rows = ["generation"] + [
-        name
-        for name in ("dataset", "method", "setting", "k")
-        if name != columns and own[name].nunique() > 1
-    ]
-    wide = own.assign(dataset=own["dataset"].replace(titles)).pivot_table(
-        index=rows, columns=columns, values="value", sort=False
+    return own.assign(
+        k=own["k"].astype(str).replace("<NA>", ""),
+        dataset=own["dataset"].replace(titles),
     )
-    digits = 0 if near > 1 else 4
+
+
+# %% tags=["hide-input"]
+def show(table, what, columns="dataset"):
+    """Show a table, and say where it is from and how precise it is."""
+    own = numbers_of(table)
+    source, near = ", ".join(own["source"].unique()), own["precision"].max()
+    names = ("dataset", "method", "setting", "k")
+    varying = [name for name in names if own[name].nunique() > 1]
+    rows = ["generation", *(name for name in varying if name != columns)]
+    wide = own.pivot_table("value", rows, columns, sort=False)
     return tables.show(
-        wide.rename_axis(columns=None).rename_axis(
-            index={"dataset": "data set"}
-        ),
+        wide.rename_axis(columns=None, index={"dataset": "data set"}),
         f"{what} of {load_model(shown).title}. Source: {source}; known to "
         f"within {near:g}.",
-        digits=digits,
+        digits=0 if near > 1 else 4,
         evidence="read off",
     )
 

@@ -29,6 +29,8 @@ from capcal_lib.applications import (
     simulate_pass_at_k,
     split_counts,
 )
+
+# %% tags=["hide-input"]
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.errors import InputError
 from capcal_lib.grading.judgements import judges
