@@ -96,54 +96,54 @@ def show(table, what, columns="dataset"):
 # %% [markdown]
 # ## Scores and accuracies
 
-# %% tags=["hide-input"] label="later-accuracy" paper=["table-4"] evidence=["read off"] reads=["later_mean_accuracy"]
+# %% label="later-accuracy" paper=["table-4"] evidence=["read off"] reads=["later_mean_accuracy"]
 show("later_mean_accuracy", "Mean accuracy")
 
-# %% tags=["hide-input"] label="later-brier" paper=["table-2"] evidence=["read off"] reads=["later_brier"]
+# %% label="later-brier" paper=["table-2"] evidence=["read off"] reads=["later_brier"]
 show("later_brier", "Capability Brier score")
 
-# %% tags=["hide-input"] label="later-ece" paper=["section-4.3"] evidence=["read off"] reads=["later_ece"]
+# %% label="later-ece" paper=["section-4.3"] evidence=["read off"] reads=["later_ece"]
 show("later_ece", "Expected calibration error")
 
-# %% tags=["hide-input"] label="later-spearman" paper=["section-4.3"] evidence=["read off"] reads=["spearman"]
+# %% label="later-spearman" paper=["section-4.3"] evidence=["read off"] reads=["spearman"]
 show("spearman", "Rank correlation (Spearman) with the expected accuracy")
 
-# %% tags=["hide-input"] label="later-oracle" paper=["table-2"] evidence=["read off"] reads=["oracle_rc"]
+# %% label="later-oracle" paper=["table-2"] evidence=["read off"] reads=["oracle_rc"]
 show("oracle_rc", "Oracle RC")
 
 # %% [markdown]
 # ## Other settings
 
-# %% tags=["hide-input"] label="later-recalibrated" paper=["section-4.3"] evidence=["read off"] reads=["recalibrated"]
+# %% label="later-recalibrated" paper=["section-4.3"] evidence=["read off"] reads=["recalibrated"]
 show("recalibrated", "Capability Brier score after recalibration")
 
-# %% tags=["hide-input"] label="later-few-shot" paper=["section-4.2"] evidence=["read off"] reads=["few_shot"]
+# %% label="later-few-shot" paper=["section-4.2"] evidence=["read off"] reads=["few_shot"]
 show(
     "few_shot", "Capability Brier score of verbalized confidence with examples"
 )
 
-# %% tags=["hide-input"] label="later-temperature" paper=["appendix-b.2"] evidence=["read off"] reads=["temperature"]
+# %% label="later-temperature" paper=["appendix-b.2"] evidence=["read off"] reads=["temperature"]
 show("temperature", "Capability Brier score by temperature")
 
-# %% tags=["hide-input"] label="later-temperature-accuracy" paper=["appendix-b.2"] evidence=["read off"] reads=["temperature_accuracy"]
+# %% label="later-temperature-accuracy" paper=["appendix-b.2"] evidence=["read off"] reads=["temperature_accuracy"]
 show("temperature_accuracy", "Mean accuracy by temperature")
 
-# %% tags=["hide-input"] label="later-k-eval" paper=["figure-6", "appendix-b.1"] evidence=["read off"] reads=["k_eval_curve"]
+# %% label="later-k-eval" paper=["figure-6", "appendix-b.1"] evidence=["read off"] reads=["k_eval_curve"]
 show("k_eval_curve", "Capability Brier score by samples a question")
 
 # %% [markdown]
 # ## Applications and cost
 
-# %% tags=["hide-input"] label="later-budget" paper=["figure-5", "figure-10"] evidence=["read off"] reads=["budget"]
+# %% label="later-budget" paper=["figure-5", "figure-10"] evidence=["read off"] reads=["budget"]
 show("budget", "Success rate by samples a question", columns="k")
 
-# %% tags=["hide-input"] label="later-tokens" paper=["figure-3", "figure-4"] evidence=["read off"] reads=["tokens"]
+# %% label="later-tokens" paper=["figure-3", "figure-4"] evidence=["read off"] reads=["tokens"]
 show("tokens", "Completion tokens")
 
 # %% [markdown]
 # One table is of gpt-oss-20b alone, whichever model the page is opened with.
 
-# %% tags=["hide-input"] label="later-pass-at-k" paper=["figure-9"] evidence=["read off"] reads=["passk_actual"]
+# %% label="later-pass-at-k" paper=["figure-9"] evidence=["read off"] reads=["passk_actual"]
 shown = "gpt-oss-20b"
 show("passk_actual", "pass@k on MATH-500", columns="k")
 
