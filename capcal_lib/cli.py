@@ -325,7 +325,9 @@ def grade_file(
 def confidence(
     model: ModelName,
     dataset: DatasetName,
-    method: Annotated[str | None, typer.Option("--method", help="verbalized, p-true or consistency.")] = None,
+    method: Annotated[
+        str | None, typer.Option("--method", help="verbalized, p-true, consistency, or an installed one.")
+    ] = None,
     file: Annotated[
         Path | None, typer.Option("--from", metavar="FILE", help="Your own: question_id, confidence.")
     ] = None,
@@ -339,13 +341,13 @@ def confidence(
     Or keep your own: capcal confidence --model M --dataset D --from FILE.csv --name length
     """
     from capcal_lib.confidence.consistency import run_consistency
-    from capcal_lib.confidence.of_run import METHODS, estimate, place_confidence
+    from capcal_lib.confidence.of_run import METHODS, estimate, place_confidence, plugins
     from capcal_lib.questions import read_rows
 
     if (method is None) == (file is None) or (file is None) != (name is None):
         raise InputError("say either --method, or --from FILE and --name NAME for a method of your own")
-    if method not in (None, *METHODS, "consistency"):
-        raise unknown("method", method, (*METHODS, "consistency"))
+    if method not in (known := (None, *METHODS, *plugins(), "consistency")):
+        raise unknown("method", method, filter(None, known))
     run = _run(store, model, dataset, split)
     if file and name:
         found = place_confidence(run, name, read_rows(file))
@@ -595,6 +597,20 @@ def verify(
         _say(checked)
     if wrong:
         raise typer.Exit(1)
+
+
+@command("new dataset law")
+def new(
+    what: Annotated[str, typer.Argument(metavar="model|dataset")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What yours is called.")],
+) -> None:
+    """Write a commented manifest of your own that works as it is, into your folder or capcal.d."""
+    from capcal_lib.manifests import write_new
+
+    for path in write_new(what, name):
+        _say(f"wrote {path}")
+    pair = f"--model {name} --dataset mini-capitals" if what == "model" else f"--model smollm2-135m --dataset {name}"
+    _say(f"try it: capcal sample {pair} --k 4 --limit 3")
 
 
 @command("datasets --json")

@@ -8,7 +8,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
@@ -304,6 +304,18 @@ def write_manifest(kind: str, file: str, text: str, made: list[Path]) -> None:
     write_text(path, text)
 
 
+def write_new(what: str, name: str) -> list[Path]:
+    """Write a commented manifest of a model or a dataset that works as it is, and return its files."""
+    if what not in NEW:
+        raise unknown("kind of manifest", what, NEW)
+    with new_manifests() as made:
+        for template in sorted(MANIFESTS.glob(f"new/{what}.*")):
+            text = template.read_text(encoding="utf-8").replace("NAME", name)
+            write_manifest(f"{what}s", f"{name}{template.suffix}", text, made)
+        NEW[what](name)  # refuses the name of one of ours
+    return [path for path in made if path.is_file()]
+
+
 @contextmanager
 def new_manifests() -> Iterator[list[Path]]:
     """Note which files and folders are made, and delete them where what they are made for fails."""
@@ -441,3 +453,6 @@ def load_prompts(style: str) -> Prompts:
     if not number.isdecimal() or int(number) > most:
         raise InputError(f"unknown prompt style {style!r}: {name} has {most} examples")
     return prompts.model_copy(update={"examples": {kind: all[: int(number)] for kind, all in prompts.examples.items()}})
+
+
+NEW: dict[str, Callable[[str], Manifest]] = {"model": load_model, "dataset": load_dataset}

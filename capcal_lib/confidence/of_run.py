@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 from capcal_lib.confidence import Confidence, estimated
 from capcal_lib.confidence.p_true import p_true
 from capcal_lib.confidence.verbalized import verbalized
-from capcal_lib.errors import InputError, unknown
+from capcal_lib.errors import InputError, sanitize, unknown
 from capcal_lib.grading.verdicts import run_questions
 from capcal_lib.manifests import Model, load_model
 from capcal_lib.questions import Question
@@ -37,8 +38,14 @@ def estimate(folder: Path, method: str, *, engine: str | None = None) -> Confide
     asked. Returns one row a question that was asked, sorted by id. Unknown methods, corrupt files, and runs whose
     questions or way of asking have changed are refused.
     """
+    if method in (own := plugins()):
+        try:
+            rows = list(own[method].load()(folder))
+        except Exception as error:  # whatever it is that somebody installed
+            raise InputError(f"the method {method!r} of {own[method].value} failed: {sanitize(error)}") from None
+        return place_confidence(folder, method, rows)
     if method not in METHODS:
-        raise unknown("method", method, METHODS)
+        raise unknown("method", method, (*METHODS, *own))
     path = confidence_file(folder, method)
     kept = read_made(path, CONFIDENCES, "capcal confidence") if path.exists() else CONFIDENCES.empty_table()
     kept = kept.filter(pa.array(kept["tokens"].to_numpy() > 0))  # where the engine failed, nothing was said
@@ -61,7 +68,7 @@ def read_confidence(folder: Path, method: str) -> Confidence:
     """Read the confidences that ``estimate`` kept; the error where there are none names what makes them."""
     path = confidence_file(folder, method)
     if not path.exists():
-        option = f"--method {method}" if method in METHODS else f"--from FILE --name {method}"
+        option = f"--method {method}" if method in {*METHODS, *plugins()} else f"--from FILE --name {method}"
         raise InputError(f"no {method} confidences in {folder}; {how_to_make(folder, 'confidence')} {option}")
     table = read_made(path, CONFIDENCES, "capcal confidence")
     return estimated(
@@ -110,6 +117,14 @@ def place_confidence(folder: Path, name: str, rows: Iterable[Mapping[str, Any]])
     confidence = estimated(names, [value for value, _ in kept], tokens=[spent for _, spent in kept])
     write_table(path, _table(confidence))
     return read_confidence(folder, name)
+
+
+def plugins() -> dict[str, EntryPoint]:
+    """Find the installed methods by name: entry points of the group ``capcal.methods``.
+
+    Each is a function that takes the folder of a run and gives the rows of :func:`place_confidence`.
+    """
+    return {each.name: each for each in entry_points(group="capcal.methods") if each.name not in RESERVED}
 
 
 def methods_of(folder: Path) -> list[str]:
