@@ -177,12 +177,12 @@ def fold_together(notebook: dict[str, Any]) -> None:
     notebook["cells"] = [*kept, *([waiting] if waiting is not None else [])]
 
 
-def glue(**results: float | str) -> None:
-    """Keep results under their keys, from where the text takes them."""
+def glue(**results: float | str | Html) -> None:
+    """Keep results under their keys, from where the text of this page and of others takes them."""
     from myst_nb import glue as keep
 
     for key, value in results.items():
-        keep(key, value if isinstance(value, int | str) else float(value), display=False)
+        keep(key, value if isinstance(value, int | str | Html) else float(value), display=False)
 
 
 def _assigned(cell: str) -> list[ast.Name]:
