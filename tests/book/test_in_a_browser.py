@@ -1,0 +1,137 @@
+"""The built book in a real browser, with the network off: in the widths of a desktop, a tablet and a telephone.
+
+Where there is no Chromium or no built book these tests are skipped. A few pages are visited, and every page where
+CAPCAL_EVERY_PAGE is set, as ``make test-book`` does.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from capcal_lib.manifests import BUILD
+
+HTML = BUILD / "book" / "_build" / "html"
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+FEW = ("index.html", "notebooks/25_try_it.html", "notebooks/04_main_table/gpt-oss-20b.html")
+MADE_BY_SPHINX = ("genindex.html", "search.html", "py-modindex.html")
+DESKTOP, TABLET, TELEPHONE = 1280, 768, 375
+MOST_BYTES = 1_500_000  # of a page with its figures, besides what all pages share
+RULES = ["wcag2a", "wcag2aa", "best-practice"]
+
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine"),
+    pytest.mark.skipif(not (HTML / "index.html").exists(), reason="the book is not built: make book"),
+]
+
+
+def pages() -> list[str]:
+    if not os.environ.get("CAPCAL_EVERY_PAGE"):
+        return list(FEW)
+    found = [path.relative_to(HTML).as_posix() for path in sorted(HTML.rglob("*.html"))]
+    return [path for path in found if path not in MADE_BY_SPHINX and not path.startswith("_")]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        options = ["--no-sandbox", "--allow-file-access-from-files"]
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=options)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(params=pages())
+def page(request: pytest.FixtureRequest, browser: Any) -> Iterator[Any]:
+    """A page with all that goes wrong on it under ``wrong``, and what it loads under ``loaded``."""
+    tab = browser.new_page(viewport={"width": DESKTOP, "height": 900})
+    tab.wrong, tab.loaded = [], set()
+    tab.on("request", lambda asked: tab.loaded.add(asked.url.split("?")[0].split("#")[0]))
+    tab.on("requestfailed", lambda asked: tab.wrong.append(asked.url))
+    tab.on("console", lambda message: tab.wrong.append(message.text) if message.type in ("error", "warning") else None)
+    tab.on("pageerror", lambda error: tab.wrong.append(str(error)))
+    tab.goto((HTML / request.param).as_uri())
+    yield tab
+    tab.close()
+
+
+def violations(page: Any) -> list[str]:
+    page.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8"))
+    found = page.evaluate("rules => axe.run(document, {runOnly: rules})", RULES)["violations"]
+    return [f"{rule['id']}: {node['html'][:150]}" for rule in found for node in rule["nodes"]]
+
+
+def test_a_page_loads_whole_from_files_alone_and_is_light(page: Any) -> None:
+    assert page.wrong == []
+    local = {Path(unquote(urlsplit(url).path)) for url in page.loaded if not url.startswith(("data:", "blob:"))}
+    assert all(url.startswith(("file:", "data:", "blob:")) for url in page.loaded)
+    assert sum(path.stat().st_size for path in local if "_static" not in path.parts) <= MOST_BYTES
+    broken = "[...document.images].filter(each => each.complete && !each.naturalWidth).map(each => each.src)"
+    assert page.evaluate(broken) == []
+    bare = "[...document.images].filter(each => each.alt.length < 5 || each.alt.includes('_images/'))"
+    assert page.evaluate(f"{bare}.map(each => each.src)") == []
+    links = page.evaluate("[...document.querySelectorAll('a[href]')].map(each => each.href)")
+    inside = {Path(unquote(urlsplit(link).path)) for link in links if link.startswith("file:")}
+    assert [path for path in inside if not path.exists()] == []
+    assert page.evaluate("document.querySelector('meta[name=description]').content")
+
+
+def test_nothing_is_wider_than_the_window(page: Any) -> None:
+    for width in (DESKTOP, TABLET, TELEPHONE):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 1, width
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_everybody_can_read_it(page: Any, theme: str) -> None:
+    page.evaluate(
+        "name => { document.documentElement.dataset.theme = document.documentElement.dataset.mode = name }", theme
+    )
+    page.wait_for_timeout(300)  # colours fade
+    assert violations(page) == []
+
+
+def test_the_widgets_answer_to_the_keyboard(browser: Any) -> None:
+    tab = browser.new_page()
+    tab.goto((HTML / "notebooks" / "25_try_it.html").as_uri())
+    said = tab.locator("figure.capcal-widget [role=status]")
+    assert said.count() == 4
+    assert "Not asked yet" in said.nth(0).inner_text()
+    tab.get_by_role("button", name="Ask 10 times").focus()
+    tab.keyboard.press("Enter")
+    assert "of 10 answers are correct" in said.nth(0).inner_text()
+    tab.locator("[data-widget=guess] input").first.focus()
+    tab.keyboard.press("End")
+    tab.get_by_role("button", name="Compare").press("Space")
+    assert "You said 1.00" in tab.locator("[data-widget=guess] li").first.inner_text()
+    before = said.nth(3).inner_text()
+    tab.locator("[data-widget=budget] input").first.press("ArrowRight")
+    assert said.nth(3).inner_text() != before
+    tab.close()
+
+
+def test_search_finds_the_page_first(browser: Any) -> None:
+    wanted = {
+        "pass@k": "05_pass_at_k",
+        "Brier": "theory/definitions",
+        "probe": "08_probe_generalization",
+        "hallucination": "reference/vocabulary",
+        "budget": "06_budget_allocation",
+        "temperature": "notebooks/",
+    }
+    tab = browser.new_page()
+    found = {}
+    for words in wanted:
+        tab.goto(f"{(HTML / 'search.html').as_uri()}?q={words.replace('@', '%40')}")
+        tab.wait_for_selector("#search-results li a", timeout=20_000)
+        tab.wait_for_timeout(500)
+        found[words] = tab.locator("#search-results li a").first.get_attribute("href")
+    assert {words: page for words, page in wanted.items() if page not in found[words]} == {}, found
+    tab.close()
