@@ -6,13 +6,17 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: book test test-vllm check recorded recorded-real notebooks lock clean
+.PHONY: book test test-book test-vllm check recorded recorded-real notebooks lock clean
 
 book: $(READY)
 	$(BIN)/capcal book
 
 test: check
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile
+
+# Every page of the book in a real browser; needs Chromium.
+test-book: book
+	CAPCAL_EVERY_PAGE=1 $(BIN)/pytest tests/book/test_in_a_browser.py
 
 # vLLM for real, on the CPU: in process, and as a server with two data-parallel ranks.
 VLLM := build/vllm

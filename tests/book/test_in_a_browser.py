@@ -4,7 +4,9 @@ Where there is no Chromium or no built book these tests are skipped. A few pages
 CAPCAL_EVERY_PAGE is set, as ``make test-book`` does.
 """
 
+import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from importlib.resources import files
@@ -15,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from capcal_lib.manifests import BUILD
+from capcal_lib.metrics import capability_brier
 
 HTML = BUILD / "book" / "_build" / "html"
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -117,6 +120,24 @@ def test_the_widgets_answer_to_the_keyboard(browser: Any) -> None:
     tab.close()
 
 
+def test_the_explorer_scores_as_the_library_does(browser: Any) -> None:
+    tab = browser.new_page()
+    tab.goto((HTML / "notebooks" / "25_try_it.html").as_uri())
+    figure = tab.locator("[data-widget=explorer]")
+    chosen = json.loads(figure.locator("script").text_content())["sets"][0]
+    for method, values in chosen["methods"].items():
+        figure.locator("select").nth(1).select_option(method)
+        scored = [place for place, value in enumerate(values) if value is not None]
+        own = [[column[place] for place in scored] for column in (values, chosen["correct"], chosen["total"])]
+        for kind in ("corrected", "plug-in"):
+            figure.locator("select").nth(2).select_option(kind)
+            wanted = capability_brier(*own, corrected=kind == "corrected")
+            said = re.search(r"capability Brier (\S+?),", figure.locator("[role=status]").inner_text())
+            assert said is not None
+            assert float(said[1].replace("−", "-")) == pytest.approx(wanted, abs=0.0006)
+    tab.close()
+
+
 def test_search_finds_the_page_first(browser: Any) -> None:
     wanted = {
         "pass@k": "05_pass_at_k",
@@ -124,7 +145,6 @@ def test_search_finds_the_page_first(browser: Any) -> None:
         "probe": "08_probe_generalization",
         "hallucination": "reference/vocabulary",
         "budget": "06_budget_allocation",
-        "temperature": "notebooks/",
     }
     tab = browser.new_page()
     found = {}

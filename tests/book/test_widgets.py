@@ -1,0 +1,39 @@
+"""What a widget puts on its page; ``test_in_a_browser`` plays with them."""
+
+import json
+import re
+from typing import get_args
+
+import pytest
+
+from capcal_lib.book.tables import Html
+from capcal_lib.book.widgets import BYTES, Kind, widget
+from capcal_lib.errors import InputError
+from capcal_lib.manifests import BOOK
+
+TABLE = Html("<p>table</p>")
+
+
+def test_answers_of_a_model_stay_text():
+    data = {"answers": ["</script><script>alert(1)</script>", "<!--", "μ & 'ν'"]}
+    html = widget("coin", data, "Ask <b>once</b>.", fallback=TABLE, evidence="measured").html
+    assert html.lower().count("</script") == 1
+    assert "<!--" not in html
+    assert "<b>" not in html
+    [kept] = re.findall(r"<script type='application/json'>(.*?)</script>", html)
+    assert json.loads(kept) == data
+
+
+def test_what_a_page_cannot_hold_is_refused():
+    with pytest.raises(InputError, match="300,000 bytes; got"):
+        widget("coin", {"answers": "x" * BYTES}, "Ask.", fallback=TABLE, evidence="measured")
+    with pytest.raises(InputError, match="unknown widget 'dice'"):
+        widget("dice", {}, "Ask.", fallback=TABLE, evidence="measured")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        widget("coin", {"share": float("nan")}, "Ask.", fallback=TABLE, evidence="measured")
+
+
+def test_the_script_draws_every_kind():
+    script = (BOOK / "static" / "widgets.js").read_text(encoding="utf-8")
+    [kinds] = re.findall(r"const kinds = \{ (.*) \};", script)
+    assert set(kinds.split(", ")) == set(get_args(Kind))
