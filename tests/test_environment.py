@@ -12,7 +12,7 @@ from capcal_lib.manifests import ROOT
 NAMED = ["jupyter-book", "jupytext", "papermill", "transformers", "torch", "vllm", "pandas", "seaborn", "scikit-learn"]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-LOCKED_EXTRAS = ("local", "book", "dev")
+LOCKED_EXTRAS = ("local", "book", "workshop", "dev")
 HASHED = re.compile(r"[\w.-]+==[\w.+]+( *; *[^#]+?)?( +--hash=sha256:[0-9a-f]{64})+ *")
 
 # What the metadata of vllm 0.32.0 asks of packages that the lock pins, where it asks for more than a lower bound.
