@@ -21,7 +21,7 @@ from capcal_lib.metrics import capability_brier
 
 HTML = BUILD / "book" / "_build" / "html"
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-FEW = ("index.html", "notebooks/25_try_it.html", "notebooks/04_main_table/gpt-oss-20b.html")
+FEW = ("index.html", "notebooks/29_try_it.html", "notebooks/04_main_table/gpt-oss-20b.html")
 MADE_BY_SPHINX = ("genindex.html", "search.html", "py-modindex.html")
 DESKTOP, TABLET, TELEPHONE = 1280, 768, 375
 MOST_BYTES = 1_500_000  # of a page with its figures, besides what all pages share
@@ -103,7 +103,7 @@ def test_everybody_can_read_it(page: Any, theme: str) -> None:
 
 def test_the_widgets_answer_to_the_keyboard(browser: Any) -> None:
     tab = browser.new_page()
-    tab.goto((HTML / "notebooks" / "25_try_it.html").as_uri())
+    tab.goto((HTML / "notebooks" / "29_try_it.html").as_uri())
     said = tab.locator("figure.capcal-widget [role=status]")
     assert said.count() == 4
     assert "Not asked yet" in said.nth(0).inner_text()
@@ -122,7 +122,7 @@ def test_the_widgets_answer_to_the_keyboard(browser: Any) -> None:
 
 def test_the_explorer_scores_as_the_library_does(browser: Any) -> None:
     tab = browser.new_page()
-    tab.goto((HTML / "notebooks" / "25_try_it.html").as_uri())
+    tab.goto((HTML / "notebooks" / "29_try_it.html").as_uri())
     figure = tab.locator("[data-widget=explorer]")
     chosen = json.loads(figure.locator("script").text_content())["sets"][0]
     for method, values in chosen["methods"].items():
