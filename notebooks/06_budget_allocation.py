@@ -565,10 +565,14 @@ tables_of = {
     "Budget in tokens": pd.concat(
         {name: solved_by_tokens(name) for name in probed}, names=names
     ),
-    "Budget, majority vote": pd.concat(
-        {name: voted(name) for name in probed}, names=names
-    ),
 }
+if polled := [name for name in probed if data["fewest"][name] > votes[-1] + 1]:
+    tables_of["Budget, majority vote"] = pd.concat(
+        {name: voted(name) for name in polled}, names=names
+    )
+
+# %% tags=["remove-cell"]
+# needs probes
 comparison = pd.concat(
     against_simple(application, table, method)
     for application, table in tables_of.items()
