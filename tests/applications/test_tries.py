@@ -25,7 +25,7 @@ def test_without_a_limit_it_is_the_mean_of_one_over_mu():
     mu = np.random.default_rng(0).beta(3, 5, 400_000)
     assert expected_tries([3 / 8], concentration=8)[0] == pytest.approx((1 / mu).mean(), rel=0.01)
     assert expected_tries([0.25, 1.0, 0.0]).tolist() == [4, 1, np.inf]
-    assert expected_tries([0.25, 1.0, 0.0, 0.5], concentration=4).tolist() == [np.inf, 1, np.inf, 3]
+    assert expected_tries([0.25, 0.1, 1.0, 0.0, 0.5], concentration=4).tolist() == [np.inf, np.inf, 1, np.inf, 3]
 
 
 def test_the_mean_of_a_posterior_grows_to_its_limit_or_without_one():
