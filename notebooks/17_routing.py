@@ -156,12 +156,13 @@ def oracle(dataset, pair):
 
 
 # %% tags=["hide-input"]
-def frontier(predicted, rates, cost, reading, asking, budgets):
-    """Route within each budget; return accuracy and cost, a column a budget."""
+def frontier(predicted, rates, cost, reading, asking, steps=9):
+    """Route within budgets; return accuracy and cost, a column a budget."""
     writing = cost - reading  # not known ahead, but for its mean
     expected = (reading + asking + writing.mean())[rates.columns]
+    ends = expected.min(axis=1).mean(), expected.max(axis=1).mean()
     rows, solved, spent = np.arange(len(rates)), {}, {}
-    for budget in budgets:
+    for budget in np.linspace(*ends, steps + 2)[1:-1]:
         choice = route(predicted, expected, budget)
         paid = (cost + asking)[rates.columns]
         solved[budget] = rates.to_numpy()[rows, choice]
@@ -199,15 +200,14 @@ def cascade(dataset, pair, k_c=10):
 def routers(dataset, pair):
     """Return, for each router, its frontier and its gains over mixing."""
     rates, cost, reading = side_by_side(dataset, pair)
-    budgets = np.linspace(*cost.mean(), 11)[1:-1]
     for name, predicted, asking in predictions(dataset, pair):
-        own = frontier(predicted, rates, cost, reading, asking, budgets)
+        own = frontier(predicted, rates, cost, reading, asking)
         yield name, own, gain_terms(*own, rates, cost)
     own = cascade(dataset, pair)
     if set(own[0].index) == set(rates.index):
         yield "Consistency cascade", own, gain_terms(*own, rates, cost)
     known, rest = oracle(dataset, pair)
-    own = frontier(known, rest, cost, reading, 0 * cost, budgets)
+    own = frontier(known, rest, cost, reading, 0 * cost)
     yield "Honest oracle", own, gain_terms(*own, rest, cost)
 
 
@@ -272,7 +272,7 @@ lines = [
 ]
 lines = pd.concat(lines).sort_values(["router", "spent"])
 points = pd.DataFrame({"spent": cost.mean(), "solved": rates.mean()})
-points.index = [load_model(name).title for name in points.index]
+points.index = points.index.map(titles)
 ours = {"Both probes": "#3866bd", "Consistency cascade": "#860282"}
 ours |= {"Honest oracle": style.MUTED, "Prompt length": "#8a5a44"}
 palette = style.palette(set(lines["router"]) - set(ours)) | ours
@@ -286,10 +286,10 @@ sns.scatterplot(points, x="spent", y="solved", color=style.INK, s=40, ax=axes)
 ends = points.iloc[[0, -1]]
 axes.plot(ends["spent"], ends["solved"], ":", color=style.INK)
 for name, row in points.iterrows():
-    axes.annotate(name, row, (0, -14), textcoords="offset points", ha="center")
+    axes.annotate(name, row, (6, -12), textcoords="offset points")
 axes.set(title=load_dataset(dataset).title, ylabel="questions solved")
 axes.set(xlabel="cost a question: billions of parameters × tokens")
-sns.move_legend(axes, "upper left", title="")
+sns.move_legend(axes, "center left", bbox_to_anchor=(1, 0.5), title="")
 
 # %% [markdown]
 # ## Choosing a model for each question
@@ -343,11 +343,12 @@ tables.show(
 
 # %% [markdown] needs="runs"
 # Where answers are short, reading is nearly all of the cost. Then asking the large model for anything, even for its
-# hidden state, costs as much as its answer, and no router that does so can pay.
+# hidden state, costs as much as its answer: it can make the answers better, and not cheaper.
 #
 # ## At equal cost
 #
-# The mean gain over nine budgets between the two models is the area between the frontier and random mixing.
+# The mean gain over nine budgets, evenly between a router's least and greatest cost, is the area between its frontier and
+# random mixing. Above the cost of the large model the rival is the large model.
 
 # %% tags=["hide-input"] label="routing-gains" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 # needs runs
@@ -385,9 +386,8 @@ def recovered(dataset, pair):
     gap, calls = rates[pair[1]] - rates[pair[0]], 0 * cost + [1, 2]
     if interval(gap, dataset).low <= 0:
         return
-    budgets = np.linspace(1, 2, 21)[1:-1]
     for name, predicted, _ in list(predictions(dataset, pair))[1:]:
-        own = frontier(predicted, rates, calls, calls, 0 * calls, budgets)
+        own = frontier(predicted, rates, calls, calls, 0 * calls, 19)
         gain = gain_terms(*own, rates, calls)
         share = gain.mean() / gap.mean()
         terms = 0.5 + share + (gain - share * gap) / gap.mean()
@@ -426,11 +426,12 @@ notebook.glue(
 )
 paid = found[found["router"] == "Both probes"]
 notebook.glue(losing=int((paid["high"] < 0).sum()), paid=len(paid))
+notebook.glue(winning=int((paid["low"] > 0).sum()))
 
 # %% [markdown] needs="runs"
 # Counted in calls, probes of both models recover significantly more than random choice in {glue:text}`recovering` of
-# {glue:text}`gaps` cases (median share {glue:text}`recovered:.2f`): the confidences do tell which model will do. Counted
-# in cost, they lose significantly in {glue:text}`losing` of {glue:text}`paid`, for the large model has read every prompt.
+# {glue:text}`gaps` cases (median share {glue:text}`recovered:.2f`). Counted in cost, where the large model has read every
+# prompt, they gain significantly in {glue:text}`winning` of {glue:text}`paid` and lose in {glue:text}`losing`.
 
 # %% [markdown]
 # ## Summary

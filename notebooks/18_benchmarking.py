@@ -160,7 +160,7 @@ notebook.glue(
 # %% tags=["hide-input"] mystnb={"figure": {"caption": "Mean confidence against accuracy: a point a method, model and data set. On the dotted line the mean confidence would be the accuracy.", "name": "fig-label-free"}, "image": {"alt": "Scatter plot of mean confidence against accuracy with a dotted diagonal. Probes and response consistency lie nearer to the diagonal than verbalized confidence and P(True), many of which lie far above it."}} paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs runs
 axes = sns.scatterplot(
-    found,
+    found.replace({"model": {name: load_model(name).title for name in real}}),
     x="accuracy",
     y="said",
     hue="method",

@@ -174,11 +174,11 @@ def routed(name, other, dataset):
     reading = own["prompt_tokens"] * pd.Series(size)
     writing = own["completion_tokens"] * pd.Series(size)
     rates, cost = own["correct"] / own["total"], reading + writing
-    budgets = np.linspace(*cost.mean(), 11)[1:-1]
 
     def over_mixing(predicted, asking):
         expected, terms = reading + asking + writing.mean(), []
-        for budget in budgets:
+        ends = expected.min(axis=1).mean(), expected.max(axis=1).mean()
+        for budget in np.linspace(*ends, 11)[1:-1]:
             chosen = route(predicted, expected[rates.columns], budget)
             at = np.arange(len(chosen)), chosen
             paid = (cost + asking)[rates.columns].to_numpy()[at]
