@@ -229,7 +229,10 @@ def meet(own):
 # %% tags=["hide-input"]
 # needs reach
 found = {
-    (load_model(name).title, load_dataset(dataset).title): meet(own)
+    (
+        load_model(name).title.removesuffix("-Instruct"),
+        load_dataset(dataset).title,
+    ): meet(own)
     for name, table in long.items()
     for dataset, own in load_results(runs, name, k_eval=1_000)
     .loc[list(table.index)]
