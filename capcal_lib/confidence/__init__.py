@@ -1,7 +1,7 @@
 """Confidences: one estimate of mu for each question. One file a method; this file holds what they share."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
@@ -10,21 +10,21 @@ import numpy.typing as npt
 from capcal_lib.errors import InputError
 from capcal_lib.metrics.validation import Floats, Ints
 
-__all__ = ["Confidence", "Status", "estimated", "with_fallback"]
+__all__ = ["Confidence", "Status", "estimated"]
 
-Status = Literal["ok", "fallback", "missing"]
+Status = Literal["ok", "missing"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Confidence:
     """An estimate of mu for each question and what it cost; every field is (n_questions,).
 
-    Made by ``estimated``; missing values stay NaN until ``with_fallback`` fills them in a copy.
+    Made by ``estimated``.
     """
 
     question_ids: npt.NDArray[np.str_]
     values: Floats  # in [0, 1]; NaN where missing
-    status: npt.NDArray[np.str_]  # ok, fallback (a value that was filled in) or missing
+    status: npt.NDArray[np.str_]  # ok or missing
     tokens: Ints  # completion tokens spent, failed attempts included
     texts: tuple[str | None, ...]  # the model's last words, cut to a bounded length; None where there are none
 
@@ -55,7 +55,7 @@ def estimated(
     >>> confidence.status.tolist(), confidence.tokens.tolist()
     (['ok', 'missing'], [1, 1])
     >>> confidence.status_counts()
-    {'ok': 1, 'fallback': 0, 'missing': 1}
+    {'ok': 1, 'missing': 1}
     """
     ids = np.asarray(question_ids, dtype=np.str_)
     numbers = np.array(values, dtype=np.float64)
@@ -81,23 +81,4 @@ def estimated(
         status=np.where(np.isnan(numbers), "missing", "ok"),
         tokens=spent,
         texts=words,
-    )
-
-
-def with_fallback(confidence: Confidence, value: float = 0.5) -> Confidence:
-    """Fill the missing values in a copy with a value in [0, 1], and say so in their status.
-
-    The paper's code scores every missing confidence as 0.5; show the score with and without.
-
-    >>> filled = with_fallback(estimated(["q1", "q2"], [0.7, np.nan]))
-    >>> filled.values.tolist(), filled.status.tolist()
-    ([0.7, 0.5], ['ok', 'fallback'])
-    """
-    if not 0 <= value <= 1:
-        raise InputError(f"a fallback confidence lies in [0, 1]; got {value}")
-    missing = confidence.status == "missing"
-    return replace(
-        confidence,
-        values=np.where(missing, value, confidence.values),
-        status=np.where(missing, "fallback", confidence.status),
     )

@@ -28,11 +28,6 @@ class Counts:
     no_answer: IntArray
     not_scored: IntArray
 
-    @property
-    def expected_accuracy(self) -> npt.NDArray[np.float64]:
-        """Return mu_hat = correct / total in [0, 1]; NaN where nothing is scored."""
-        return np.divide(self.correct, self.total, out=np.full(len(self.total), np.nan), where=self.total > 0)
-
     def __repr__(self) -> str:
         return f"<Counts, {len(self)} questions, {self.correct.sum()} of {self.total.sum()} scored samples correct>"
 

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from capcal_lib.applications import Components, fit_concentration
 from capcal_lib.errors import InputError
 from capcal_lib.metrics.intervals import binomial_interval
-from capcal_lib.metrics.validation import Floats, Ints, as_confidence, as_counts, check_int, same_length
+from capcal_lib.metrics.validation import Floats, Ints, as_confidence, as_counts, check_int
 
 EVERY = 10  # samples between two looks
 QUANTILES = 9  # of a posterior, at which a mean over it is taken
@@ -101,20 +101,6 @@ class Rule:
         ended = inside & (self.enough(c, n) | (n == self.k)) & (self._orders[0, n, c] > 0)
         every, one, two = (np.where(ended, share[n, c], np.nan) for share in self._orders)
         return one / every, two / every
-
-    def brier_terms(self, confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> Floats:
-        """Return unbiased estimates of each question's (s - mu)^2, shape (n_questions,): s^2 - 2 s mu + mu^2.
-
-        With the counts of a fixed number of samples, this is the corrected capability Brier. Lower is better; a term
-        may fall below zero.
-
-        >>> Rule(precision=0.05, k=100).brier_terms([0.0, 0.5], [0, 50], [30, 100]).round(4)
-        array([ 0.    , -0.0025])
-        """
-        s = as_confidence(confidence)
-        mu, square = self.unbiased(correct, total)
-        same_length(confidence=s, correct=mu)
-        return s**2 - 2 * s * mu + square
 
     def probabilities(self, mu: ArrayLike) -> Floats:
         """Return how likely each of ``ends`` is for mu in [0, 1], shape (n_mu, n_ends); rows sum to 1."""

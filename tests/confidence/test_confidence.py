@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capcal_lib.confidence import estimated, with_fallback
+from capcal_lib.confidence import estimated
 from capcal_lib.confidence.consistency import consistency
 from capcal_lib.confidence.p_true import NO, YES, p_true, yes_share
 from capcal_lib.confidence.verbalized import KEPT_CHARACTERS, parse_probability, verbalized
@@ -58,18 +58,9 @@ class ScriptedEngine:
 def test_missing_is_nan_and_counted():
     confidence = estimated(["q1", "q2", "q3"], [0.2, np.nan, 1], tokens=[5, 6, 7], texts=["0.2", "?", None])
     assert confidence.status.tolist() == ["ok", "missing", "ok"]
-    assert confidence.status_counts() == {"ok": 2, "fallback": 0, "missing": 1}
+    assert confidence.status_counts() == {"ok": 2, "missing": 1}
     assert len(confidence) == 3
     assert confidence.tokens.tolist() == [5, 6, 7]
-
-
-def test_a_fallback_is_a_marked_copy():
-    confidence = estimated(["q1", "q2"], [0.2, np.nan])
-    filled = with_fallback(confidence, 0.4)
-    assert filled.values.tolist() == [0.2, 0.4]
-    assert filled.status_counts() == {"ok": 1, "fallback": 1, "missing": 0}
-    assert np.isnan(confidence.values[1])
-    assert with_fallback(filled, 0.9).values.tolist() == [0.2, 0.4]
 
 
 @pytest.mark.parametrize(
@@ -86,12 +77,6 @@ def test_a_fallback_is_a_marked_copy():
 def test_a_malformed_confidence_is_refused(ids, values, more, message):
     with pytest.raises(InputError, match=message):
         estimated(ids, values, **more)
-
-
-def test_a_fallback_outside_the_unit_interval_is_refused():
-    for value in (1.5, np.nan):
-        with pytest.raises(InputError, match=r"a fallback confidence lies in \[0, 1\]"):
-            with_fallback(estimated(["a"], [np.nan]), value)
 
 
 # --- Verbalized confidence ---

@@ -274,7 +274,7 @@ def test_ones_own_method_by_command_is_a_column_and_known_to_status_and_verify(r
     asked = ["--model", "simulated", "--dataset", SET, "--store", str(store)]
     grade_run(run)
     done = CliRunner().invoke(app, ["confidence", *asked, "--from", str(file), "--name", "length"])
-    assert done.stdout == "length: 7 ok, 0 fallback, 1 missing; 0 tokens\n"
+    assert done.stdout == "length: 7 ok, 1 missing; 0 tokens\n"
     results = load_results(store, "simulated")
     assert list(results) == ["correct", "total", "length"]
     assert results["length"].isna().sum() == 1

@@ -1,4 +1,3 @@
-import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -32,12 +31,6 @@ def test_hand_counted() -> None:
     assert counts.total.tolist() == [2, 1]
     assert counts.no_answer.tolist() == [1, 0]
     assert counts.not_scored.tolist() == [0, 1]
-    assert counts.expected_accuracy.tolist() == [0.0, 1.0]
-
-
-def test_nothing_scored_is_nan_and_not_zero() -> None:
-    counts = count_verdicts(frame([("a", 0, "not_scored")]), k=1)
-    assert np.isnan(counts.expected_accuracy).all()
 
 
 @given(
