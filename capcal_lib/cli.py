@@ -197,7 +197,7 @@ def reproduce(
     seed: Seed = 0,
 ) -> None:
     """Do everything that a model's row of the main table needs. Stop it at any time; the same command goes on."""
-    from capcal_lib.reproduce import make_plan, time_requests
+    from capcal_lib.reproduce import RECIPES, make_plan, time_requests
     from capcal_lib.reproduce import reproduce as carry_out
     from capcal_lib.results.status import duration
 
@@ -213,6 +213,9 @@ def reproduce(
         _print_table(steps.assign(seconds=steps["seconds"].map(duration)).rename(columns={"seconds": "time"}))
         total = steps[["requests", "tokens", "seconds"]].sum()
         _say(f"{total['requests']:,.0f} requests, {total['tokens']:,.0f} tokens, {duration(total['seconds'])}")
+        for other in sorted(RECIPES.keys() - {recipe}):
+            cost = make_plan(model, **{**asked, "recipe": other})[["requests", "tokens"]].sum()
+            _say(f"with --recipe {other}: {cost['requests']:,} requests, {cost['tokens']:,} tokens")
         return
     with _progress(f"reproducing {model}", "requests") as progress:
         table = carry_out(model, **asked, seed=seed, verdicts=verdicts, progress=progress)

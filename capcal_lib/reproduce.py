@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from capcal_lib.confidence.consistency import mean_tokens
-from capcal_lib.confidence.of_run import confidence_file, estimate
+from capcal_lib.confidence.of_run import TITLES, confidence_file, estimate
 from capcal_lib.errors import InputError, unknown
 from capcal_lib.grading.verdicts import grade_run
 from capcal_lib.manifests import dataset_names, load_dataset, load_model
@@ -105,12 +105,11 @@ def make_plan(
         questions = min(limit or rows_there, rows_there)
         run = _run(store, model, dataset, split, seed)
         drawn = _drawn(run, k)
-        length, basis = _answer_tokens(model, dataset, run)
         for step in _steps(dataset, split):
             there = min(drawn, questions * k) if step == "samples" else _asked(run, step, questions)
             requests = questions * (k if step == "samples" else 1) - there
-            tokens = requests * (length if step == "samples" else TOKENS[step])
-            rows.append((dataset, split, step, questions, requests, round(tokens), basis if step == "samples" else ""))
+            length, basis = _tokens(model, dataset, run, step)
+            rows.append((dataset, split, step, questions, requests, round(requests * length), basis))
     columns = ["dataset", "split", "step", "questions", "requests", "tokens", "basis"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -288,13 +287,14 @@ def _asked(run: Path | None, step: str, questions: int) -> int:
     return min(questions, int(pq.read_metadata(path).num_rows))
 
 
-def _answer_tokens(model: str, dataset: str, run: Path | None) -> tuple[float, str]:
-    """Return the mean tokens of an answer as far as they are known, and how."""
-    if run is not None and len(read_samples(run, KEY)):
+def _tokens(model: str, dataset: str, run: Path | None, step: str) -> tuple[float, str]:
+    """Return the mean tokens of a reply as far as they are known, and how."""
+    if step == "samples" and run is not None and len(read_samples(run, KEY)):
         return mean_tokens(run), "measured"
-    read = load_reported("tokens", source="reference code").query("model == @model and method == 'Response'")
-    known = dict(zip(read["dataset"], read["value"], strict=True))
-    name = load_dataset(dataset).reported_as or dataset
-    if name in known:
-        return float(known[name]), "read off"
-    return float(load_model(model).for_dataset(dataset).sampling.max_tokens), "at most"
+    read = load_reported("tokens", source="reference code").set_index(["model", "dataset", "method"])
+    key = model, load_dataset(dataset).reported_as or dataset, {"samples": "Response", **TITLES}.get(step)
+    if key in (known := read["value"].to_dict()):
+        return float(known[key]), "read off"
+    if step == "samples":
+        return float(load_model(model).for_dataset(dataset).sampling.max_tokens), "at most"
+    return TOKENS[step], ""

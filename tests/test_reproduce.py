@@ -15,6 +15,14 @@ from capcal_lib.sampling.engines import engines_stay_open, open_engine
 SMALL = {"datasets": ["mini-exam"], "limit": 6}
 
 
+def test_tokens_are_read_off_the_papers_figures_where_there_are_no_samples(tmp_path: Path) -> None:
+    read = {"samples": 430, "verbalized": 310, "p-true": 195, "hidden states": 0}  # of gpt-oss-20b on GSM8K
+    plan = make_plan("gpt-oss-20b", store=tmp_path, datasets=["gsm8k"], recipe="paper", engine="simulated")
+    for row in plan.query("split == 'test'").to_dict("records"):
+        assert row["tokens"] == row["requests"] * read[row["step"]]
+        assert row["basis"] == ("" if row["step"] == "hidden states" else "read off")
+
+
 def test_a_plan_counts_what_the_recipe_asks_for(tmp_path: Path) -> None:
     plan = make_plan("simulated", store=tmp_path, **SMALL).set_index(["split", "step"])
     assert plan.loc[("test", "samples"), "requests"] == 6 * 20
