@@ -146,7 +146,7 @@ grid = sns.catplot(
     aspect=0.85,
 )
 grid.set_titles("{col_name}").set_axis_labels("bin", r"mean $\hat\mu$")
-grid.set(ylim=(0, 1))
+_ = grid.set(ylim=(0, 1))
 
 # %% [markdown]
 # ## Do models agree?

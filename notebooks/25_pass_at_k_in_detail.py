@@ -130,7 +130,9 @@ grid = sns.displot(
     aspect=1.3,
 )
 grid.refline(y=1, color=style.INK, linestyle=":")
-grid.set_titles("{col_name}").set_axis_labels("place of the count", "density")
+_ = grid.set_titles("{col_name}").set_axis_labels(
+    "place of the count", "density"
+)
 
 # %% [markdown]
 # ## Is the posterior calibrated?
