@@ -43,9 +43,10 @@ from capcal_lib.grading.verdicts import grade_run
 from capcal_lib.manifests import MANIFESTS, RECORDED_RUNS, read_yaml
 from capcal_lib.probes.coordinates import keep_coordinates
 from capcal_lib.probes.features import extract
-from capcal_lib.questions import read_rows
+from capcal_lib.questions import load_questions, read_rows
 from capcal_lib.reproduce import reproduce
 from capcal_lib.results.exact import enumerate_answers
+from capcal_lib.results.importing import import_samples
 from capcal_lib.results.merge import merge
 from capcal_lib.results.score_file import read_confidences, score_confidences
 from capcal_lib.results.verify import verify_run
@@ -74,6 +75,9 @@ STEPS: dict[str, Callable[[Path], object]] = {
     "coordinates": lambda store: keep_coordinates(evaluated(store, SET, "train"), evaluated(store)),
     "exact": lambda store: enumerate_answers(evaluated(store)),
     "judge": lambda store: judge_run(evaluated(store, SHORT), "simulated"),
+    "import": lambda store: import_samples(
+        [store / "rows.jsonl"], model="simulated", dataset="mini-elements", store=store, settings={"temperature": 1.0}
+    ),
     "merge": lambda store: merge(store, [store / "other"]),
     "reproduce": lambda store: reproduce("simulated", store=store, datasets=["mini-arithmetic"], limit=4),
 }
@@ -85,6 +89,10 @@ def start(store: Path) -> None:
         draw(SET, k=K, store=store, split=split)
     grade_run(draw(SHORT, k=K, store=store).folder)
     grade_run(draw(SET, k=2 * K, store=store / "other").folder)
+    rows = [
+        {"question_id": question.id, "response": "gold"} for question in load_questions("mini-elements", limit=LIMIT)
+    ]
+    (store / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 def contents(folder: Path) -> dict[str, str]:
