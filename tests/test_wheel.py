@@ -58,3 +58,12 @@ def test_an_installed_wheel_samples_where_one_stands(installed: Path, tmp_path: 
     command += ["--dataset", "mini-exam", "--k", "2", "--limit", "2"]
     subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=True)
     assert list((tmp_path / "runs" / "local" / "simulated" / "mini-exam-test").iterdir())
+
+
+def test_notebooks_are_not_in_a_wheel_and_the_command_says_so(installed: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "from capcal_lib.cli import main; main()", "notebooks", "--model", "simulated"]
+    environment = os.environ | {"PYTHONPATH": str(installed)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("capcal: the notebooks lie in the repository")
+    assert len(done.stderr.splitlines()) == 1

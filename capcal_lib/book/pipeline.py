@@ -26,6 +26,7 @@ from capcal_lib.manifests import (
     CHOICE,
     MANIFESTS,
     NOTEBOOKS,
+    OWN_MANIFESTS,
     RECORDED_RUNS,
     ROOT,
     Model,
@@ -107,7 +108,11 @@ def execute(pages: Iterable[Page], folder: Path = BUILD / "notebooks", *, store:
     store
         The run store that the notebooks read, in place of the recorded runs.
     """
-    places = filter(None, (MANIFESTS, own_manifests(), store or RECORDED_RUNS))
+    if not NOTEBOOKS.is_dir():
+        raise InputError("the notebooks lie in the repository, not in an installed package; give this command there")
+    if own := own_manifests():
+        os.environ[OWN_MANIFESTS] = str(own)  # for kernels, which run elsewhere
+    places = filter(None, (MANIFESTS, own, store or RECORDED_RUNS))
     data = [path for place in places for path in place.rglob("*") if path.is_file()]
     shared = _digest([ROOT / "requirements.lock", *(path for path in data if path.name != "lock")])
     keys = {page: _page_key(page, shared, store) for page in pages}

@@ -109,6 +109,21 @@ def test_another_store_is_read_and_makes_another_page(house: Path) -> None:
     assert "1 of 1" in say_of(out, store=store)[0]
 
 
+def test_a_notebook_finds_ones_own_manifests_and_the_chosen_run(house: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    where = "import os; print([os.environ[name] for name in ('CAPCAL_MANIFESTS', 'CAPCAL_RUN')])"
+    asking = NOTEBOOK | {"cells": [NOTEBOOK["cells"][0], NOTEBOOK["cells"][1] | {"source": where}]}  # type: ignore[index, operator]
+    (house / "notebooks/00_say.ipynb").write_text(json.dumps(asking))
+    (house / "elsewhere" / "capcal.d").mkdir(parents=True)
+    monkeypatch.chdir(house / "elsewhere")
+    monkeypatch.setenv("CAPCAL_MANIFESTS", "")
+    monkeypatch.setenv("CAPCAL_RUN", "seed=1")
+    assert "1 of 1" in say_of(house / "out")[0]
+    page = PAGE.executed(house / "out").read_text()
+    assert f"['{house}/elsewhere/capcal.d', 'seed=1']" in page
+    monkeypatch.setenv("CAPCAL_RUN", "seed=2")
+    assert "1 of 1" in say_of(house / "out")[0], "another run, another page"
+
+
 def test_a_failing_notebook_is_named_and_is_executed_again_next_time(house: Path) -> None:
     broken = NOTEBOOK | {"cells": [NOTEBOOK["cells"][0], NOTEBOOK["cells"][1] | {"source": "1 / 0"}]}  # type: ignore[index, operator]
     (house / "notebooks/00_say.ipynb").write_text(json.dumps(broken))
