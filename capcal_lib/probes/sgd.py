@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from capcal_lib.errors import InputError
 from capcal_lib.metrics.validation import Floats, check_int
@@ -23,12 +24,15 @@ class PaperProbe:
     What the recipe gives depends on its split, so no one split stands for it: show the mean of what the five ``probes``
     score, with its spread. (The mean of their predictions scores better than they do, and is no probe of the paper.)
     ``out_of_fold``, (n_questions,), is what is predicted for each training question by the probe whose weights were not
-    fitted to it; its learning rate and its epoch were chosen with it, though.
+    fitted to it; its learning rate and its epoch were chosen with it, though. ``search`` has a row a split, a way to
+    take the features and a learning rate: ``split``, ``standardize``, ``rate``, and the ``brier`` score on the
+    validation questions.
     """
 
-    def __init__(self, probes: tuple[LinearProbe, ...], out_of_fold: Floats) -> None:
+    def __init__(self, probes: tuple[LinearProbe, ...], out_of_fold: Floats, search: pd.DataFrame) -> None:
         self.probes = probes
         self.out_of_fold = out_of_fold
+        self.search = search
 
     def __repr__(self) -> str:
         return f"<PaperProbe, {len(self.probes)} splits of {len(self.out_of_fold)} questions>"
@@ -63,21 +67,26 @@ def paper_recipe_probe(
     from sklearn.model_selection import KFold
 
     matrix, hits, samples = training_rows(features, correct, total, least=SPLITS, needs="the paper's recipe")
-    mu, probes, out_of_fold = hits / samples, [], np.empty(len(matrix))
+    mu, probes, search, out_of_fold = hits / samples, [], [], np.empty(len(matrix))
     for split, (train, held_out) in enumerate(KFold(SPLITS, shuffle=True, random_state=seed).split(matrix)):
         rng = np.random.default_rng([seed, split])
         trained = [
-            probe
+            (rate, probe)
             for standardize in (False, True)
-            for probe in _train(
+            for rate, probe in _train(
                 matrix[train], mu[train], matrix[held_out], mu[held_out], standardize=standardize, rng=rng
             )
         ]
-        predicted = [probe.predict(matrix[held_out]) for probe in trained]
-        best = int(np.argmin([np.mean((each - mu[held_out]) ** 2) for each in predicted]))
-        probes.append(trained[best])
+        predicted = [probe.predict(matrix[held_out]) for _, probe in trained]
+        scores = [float(np.mean((each - mu[held_out]) ** 2)) for each in predicted]
+        search += [
+            (split, probe.standardize, rate, brier) for (rate, probe), brier in zip(trained, scores, strict=True)
+        ]
+        best = int(np.argmin(scores))
+        probes.append(trained[best][1])
         out_of_fold[held_out] = predicted[best]
-    return PaperProbe(tuple(probes), out_of_fold)
+    found = pd.DataFrame(search, columns=["split", "standardize", "rate", "brier"])
+    return PaperProbe(tuple(probes), out_of_fold, found)
 
 
 def _train(
@@ -88,7 +97,7 @@ def _train(
     *,
     standardize: bool,
     rng: np.random.Generator,
-) -> Iterator[LinearProbe]:
+) -> Iterator[tuple[float, LinearProbe]]:
     """Train one probe a learning rate, all on the same batches; leave out those that diverge at once."""
     centre, scale = np.zeros(matrix.shape[1]), np.ones(matrix.shape[1])
     if standardize:
@@ -115,11 +124,12 @@ def _train(
             score, _ = _cross_entropy(held_inputs @ weights, held_target)
         better = score < lowest
         best[:, better], lowest[better] = weights[:, better], score[better]
-    for column in best.T[np.isfinite(lowest)].astype(np.float64):
+    for place in np.flatnonzero(np.isfinite(lowest)):
+        column = best[:, place].astype(np.float64)
         probe = LinearProbe(weight_decay=WEIGHT_DECAY, standardize=standardize)
         probe.weights = column[:-1] / scale
         probe.bias = float(column[-1] - centre @ probe.weights)
-        yield probe
+        yield LEARNING_RATES[place], probe
 
 
 def _cross_entropy(logits: npt.NDArray[np.float32], target: Floats) -> tuple[Floats, Floats]:

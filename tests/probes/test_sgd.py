@@ -63,7 +63,7 @@ def test_it_is_torch_sgd_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_given_time_it_comes_near_the_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sgd, "EPOCHS", 1_000)
     monkeypatch.setattr(sgd, "LEARNING_RATES", (0.05,))
-    (probe,) = sgd._train(FEATURES, MU, FEATURES, MU, standardize=False, rng=np.random.default_rng(0))
+    ((_, probe),) = sgd._train(FEATURES, MU, FEATURES, MU, standardize=False, rng=np.random.default_rng(0))
     optimum = LinearProbe(weight_decay=0.01).fit(FEATURES, CORRECT, TOTAL)
     np.testing.assert_allclose(probe.predict(FEATURES), optimum.predict(FEATURES), atol=0.03)
 
@@ -75,7 +75,7 @@ def test_the_epoch_that_validates_best_is_kept(monkeypatch: pytest.MonkeyPatch) 
     for epochs in range(1, 16):
         monkeypatch.setattr(sgd, "EPOCHS", epochs)
         rng = np.random.default_rng(0)
-        (probe,) = sgd._train(FEATURES[:60], MU[:60], FEATURES[60:], 1 - MU[60:], standardize=False, rng=rng)
+        ((_, probe),) = sgd._train(FEATURES[:60], MU[:60], FEATURES[60:], 1 - MU[60:], standardize=False, rng=rng)
         s = probe.predict(FEATURES[60:])
         scores.append(-np.mean((1 - MU[60:]) * np.log(s) + MU[60:] * np.log(1 - s)))
     assert scores == sorted(scores, reverse=True)
@@ -103,3 +103,14 @@ def test_bad_input_is_one_clear_line() -> None:
     probe = paper_recipe_probe(FEATURES[:20], CORRECT[:20], TOTAL[:20])
     with pytest.raises(InputError, match="split is a number from 0 to 4; got 5"):
         probe.predict(FEATURES, split=5)
+
+
+def test_the_search_says_what_each_choice_scored_and_the_best_was_taken() -> None:
+    features = np.linspace(-2, 2, 40)[:, None]
+    correct, total = np.where(features[:, 0] > 0, 8, 2), np.full(40, 10)
+    found = paper_recipe_probe(features, correct, total)
+    assert list(found.search) == ["split", "standardize", "rate", "brier"]
+    assert set(found.search["rate"]) == set(sgd.LEARNING_RATES)
+    assert found.search.groupby("split").size().tolist() == [2 * len(sgd.LEARNING_RATES)] * 5
+    best = found.search.groupby("split")["brier"].min()
+    np.testing.assert_allclose(np.average(best), np.mean((found.out_of_fold - correct / total) ** 2))
