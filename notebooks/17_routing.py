@@ -357,7 +357,7 @@ text = found.assign(
         "{0[gain]:z.1f} [{0[low]:z.1f}, {0[high]:z.1f}]".format, axis=1
     ),
     pair=[
-        f"{titles[a]} to {titles[b]}"
+        f"{titles[a]} → {titles[b]}"
         for a, b in zip(found["small"], found["large"], strict=True)
     ],
     dataset=[load_dataset(name).title for name in found["dataset"]],
@@ -398,7 +398,7 @@ def recovered(dataset, pair):
 # needs runs
 pairs = found[["dataset", "small", "large"]].drop_duplicates()
 shares = {
-    (load_dataset(dataset).title, f"{titles[a]} to {titles[b]}", name): mean
+    (load_dataset(dataset).title, f"{titles[a]} → {titles[b]}", name): mean
     for dataset, a, b in pairs.itertuples(index=False)
     for name, mean in recovered(dataset, (a, b))
 }

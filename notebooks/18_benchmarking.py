@@ -182,7 +182,7 @@ sns.move_legend(axes, "center left", bbox_to_anchor=(1, 0.5))
 # needs runs
 text = found.assign(
     miss=(100 * found[["miss", "low", "high"]]).apply(
-        "{0[miss]:+.1f} [{0[low]:+.1f}, {0[high]:+.1f}]".format, axis=1
+        "{0[miss]:+.0f} [{0[low]:+.0f}, {0[high]:+.0f}]".format, axis=1
     ),
     model=[
         load_model(name).title.split("-Instruct")[0] for name in found["model"]
@@ -287,8 +287,8 @@ powered(label, s, s_rest=np.array([0.2, 0.3, 0.1, 0.4, 0.2, 0.3]))
 label.mean()
 
 # %% [markdown]
-# A simulation, with {glue:text}`labels` labels of a thousand questions: the estimate is right on average and its interval covers
-# as it says, whatever the confidence; a good confidence makes the error smaller, a useless one hardly larger.
+# A simulation, with {glue:text}`labels` labels of a thousand questions: the estimate is right on average and its normal interval
+# covers nearly as it says, whatever the confidence; a good confidence makes the error smaller, a useless one hardly larger.
 
 # %% tags=["hide-input"] label="label-free-simulated" paper=["section-5.3"] evidence=["simulated"]
 rng, rows = np.random.default_rng(seed), []

@@ -363,19 +363,23 @@ holm(pd.Series([0.001, 0.02, 0.04, 0.3]))
 
 # %% [markdown] needs="runs"
 # Comparisons on one run are not independent of each other: read the pattern, and not a single cell. By data set, a sign
-# for each model, or pair of models, from small to large: + significantly better, · inconclusive, − significantly worse.
+# for each model, or pair of models, from small to large, and of the built-in sets for each set: + significantly better, · inconclusive, − significantly worse.
 
 # %% tags=["hide-input"] label="applications-runs" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 # needs runs
 sizes = found["model"].map(lambda name: load_model(name).parameters)
+titles = {
+    name: "Built-in sets" if known.builtin else known.title
+    for name, known in ((d, load_dataset(d)) for d in found["dataset"].unique())
+}
 signs = found.assign(sign=found["verdict"].map(SIGNS), size=sizes)
+signs["dataset"] = signs["dataset"].map(titles)
 wide = signs.sort_values("size", kind="stable").pivot_table(
     index=["method", "use"], columns="dataset", values="sign", aggfunc="".join
 )
 order = [(method, use) for method in METHODS[::-1] for use in USES]
 wide = wide.reindex([row for row in order if row in wide.index]).fillna("")
-wide = wide[list(dict.fromkeys(found["dataset"]))]
-wide.columns = [load_dataset(name).title for name in wide.columns]
+wide = wide[list(dict.fromkeys(titles.values()))]
 tables.show(
     wide.rename_axis(["method", "application"]),
     "Verdicts by method, application and data set.",
