@@ -36,12 +36,16 @@ HEAD = """# What is where in the paper
 Everything in the paper {cite:p}`yang2026capability` that has a number or a heading, in its order, and the page that has
 it here: notebook cells by their section, written pages by theirs. This page is made from the notebooks themselves, so
 it cannot fall behind them. The mark is that of the page of the default model, from recorded runs; for a model without
-samples the same cells show simulated numbers. Files are relative to `runs/recorded/MODEL` or to the repository.
+samples the same cells show simulated numbers. Files are relative to `runs/recorded/MODEL` or to the repository. What is
+marked *partly* is not all here, and what lacks is said; everything else is.
 """
 
 
 class Item(BaseModel):
-    """Something in the paper: ``pages`` are written pages that treat it, ``why`` says why nothing is computed."""
+    """Something in the paper.
+
+    ``pages`` are written pages that treat it; ``why`` says why nothing is computed, ``lacking`` what of it is not here.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -52,6 +56,7 @@ class Item(BaseModel):
     label: str | None = None
     pages: tuple[str, ...] = ()
     why: str | None = None
+    lacking: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +180,7 @@ def _row(item: Item, cells: Sequence[Cell], pages: Mapping[str, str], reported: 
         f"[{_spoken(page)}](../{page.replace('#', '.md#') if '#' in page else page + '.md'})" for page in item.pages
     ]
     places += [item.why] if item.why else []
+    places += [f"*partly*: {item.lacking}"] if item.lacking else []
     marks = dict.fromkeys(mark for cell in cells for mark in cell.evidence)
     badges = [f"[{mark}]{{.evidence .{mark.replace(' ', '-')}}}" for mark in marks]
     files = dict.fromkeys(file for cell in cells for file in cell.reads)
