@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: book test test-book test-vllm workshop check recorded recorded-real notebooks lock clean
+.PHONY: book here test test-book test-vllm workshop check recorded recorded-real notebooks lock clean
 
 book: $(READY)
 	$(BIN)/capcal book
@@ -51,6 +51,15 @@ define install
 	rm -r $(@D)/wheels
 	$(1) -m pip install --quiet --no-deps --no-build-isolation -e .
 endef
+
+define weights
+	$(1) -c 'from capcal_lib.manifests import load_model; from capcal_lib.sampling.weights import ensure_weights; ensure_weights(load_model("smollm2-135m"))'
+endef
+
+# The same without .venv, into a Python that is nobody else's: that of Binder's image or of a machine on Colab.
+here:
+	$(call install,$(PYTHON),requirements.lock)
+	$(call weights,$(PYTHON))
 
 check: $(READY)
 	$(BIN)/ruff check .
@@ -114,7 +123,7 @@ $(READY): requirements.lock requirements-torch.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	@echo "installing the pinned requirements (about 2 GB on disk)"
 	$(call install,$(BIN)/python,requirements.lock)
-	$(BIN)/python -c 'from capcal_lib.manifests import load_model; from capcal_lib.sampling.weights import ensure_weights; ensure_weights(load_model("smollm2-135m"))'
+	$(call weights,$(BIN)/python)
 	@touch $@
 
 # All but torch, whose lock is kept by hand, and vLLM's build, which asks for more than text needs. The packages for vLLM

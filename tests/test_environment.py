@@ -1,5 +1,8 @@
+import json
+import os
 import re
 import tomllib
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -7,6 +10,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from capcal_lib.book.web import _launch
 from capcal_lib.manifests import ROOT
 
 NAMED = ["jupyter-book", "jupytext", "papermill", "transformers", "torch", "vllm", "pandas", "seaborn", "scikit-learn"]
@@ -115,3 +119,30 @@ def test_python_is_one_the_project_allows():
     [python] = [entry.removeprefix("python=") for entry in conda()[0] if entry.startswith("python=")]
     floor = PROJECT["requires-python"].removeprefix(">=")
     assert Version(python) >= Version(floor)
+
+
+def test_binder_colab_and_the_dev_container_install_what_make_does():
+    binder = yaml.safe_load((ROOT / ".binder" / "environment.yml").read_text(encoding="utf-8"))
+    assert binder["dependencies"] == conda()[0]  # the interpreter; no package that the lock does not know
+    assert sorted(path.name for path in (ROOT / ".binder").iterdir()) == ["environment.yml", "postBuild"]
+    assert os.access(ROOT / ".binder" / "postBuild", os.X_OK)
+    container = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text(encoding="utf-8"))
+    [python] = [entry.removeprefix("python=") for entry in conda()[0] if entry.startswith("python=")]
+    assert container["image"] == f"python:{python}"
+    assert container["postCreateCommand"] == "make .venv/.ready"
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    rules = dict(re.findall(r"^([$()\w]+):.*\n((?:\t.*\n)+)", makefile, flags=re.MULTILINE))
+    steps = re.findall(r"\$\(call .*", rules["here"].replace("$(PYTHON)", "$(BIN)/python"))
+    assert steps == re.findall(r"\$\(call .*", rules["$(READY)"])
+    assert len(steps) == 2
+    for place in (".binder/postBuild", "book/guide/quickstart.md"):
+        assert re.search(r"make .*here PYTHON=python$", (ROOT / place).read_text(encoding="utf-8"), flags=re.MULTILINE)
+
+
+def test_pages_offer_binder_and_colab_once_the_address_is_set():
+    settings = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
+    for address, offered in (("", False), ("https://github.com/OWNER/NAME", True)):
+        options = {"repository_url": address, "launch_buttons": settings["launch_buttons"]}
+        _launch(None, SimpleNamespace(html_theme_options=options))
+        assert bool(options["launch_buttons"]) is offered
+    assert settings["repository"]["url"] == ""

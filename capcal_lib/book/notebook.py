@@ -64,7 +64,10 @@ def open_store(path: str | Path) -> Path:
     for store in (Path(path), ROOT / path):
         if store.is_dir():
             return store
-    raise InputError(f"parameter store names no folder: {str(path)!r}; looked in {Path.cwd()} and {ROOT}")
+    raise InputError(
+        f"parameter store names no folder: {str(path)!r}; looked in {Path.cwd()} and {ROOT}. Give one by -p store DIR: "
+        "what `capcal sample` or `capcal import` made, or runs/recorded of a checkout"
+    )
 
 
 def about(

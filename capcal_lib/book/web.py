@@ -43,6 +43,7 @@ REWRITES = {
     ' role="doc-biblioentry"': "",  # no longer a role of its own
     "<th></th>": "<td></td>",  # the corner of a table heads nothing
     r'<script defer src="[./]*_static/scripts/fontawesome[^>]*></script>': "",  # the same icons as the font, in 1.5 MB
+    r"(lab/tree/|/blob/[^/]+/)(notebooks/\w+)/[\w.-]+(?=\.ipynb\")": r"\1\2",  # one notebook, a page for each model
     '<div id="pst-primary-sidebar"': '<div role="navigation" aria-label="The book" id="pst-primary-sidebar"',
 }
 
@@ -58,8 +59,15 @@ def _mend(app: Any, exception: Exception | None) -> None:
                 page.write_text(mended, encoding="utf-8")
 
 
+def _launch(_: Any, config: Any) -> None:
+    """Offer to open pages elsewhere only where the address of the repository is set."""
+    if not config.html_theme_options.get("repository_url"):
+        config.html_theme_options["launch_buttons"] = {}
+
+
 def setup(app: Any) -> dict[str, bool]:
     """Register with Sphinx."""
+    app.connect("config-inited", _launch)
     app.connect("html-page-context", _head)
     app.connect("build-finished", _mend)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
