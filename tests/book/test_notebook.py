@@ -49,7 +49,7 @@ def test_a_value_of_another_type_is_refused(name: str, value: object, kind: str)
 def test_values_that_are_not_allowed_are_one_clear_line() -> None:
     with pytest.raises(InputError, match="parameter k_eval must not be negative; got -1"):
         check_parameters(namespace("k_eval = -1", k_eval=-1))
-    with pytest.raises(InputError, match="store names no folder: 'runs/nowhere'; looked in .* by -p store DIR"):
+    with pytest.raises(InputError, match=r"store names no folder: 'runs/nowhere'; looked in .* by -p store DIR"):
         open_store("runs/nowhere")
 
 
