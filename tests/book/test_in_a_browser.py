@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+import pandas as pd
 import pytest
 
-from capcal_lib.manifests import BUILD
+from capcal_lib.book.tables import show
+from capcal_lib.manifests import BOOK, BUILD
 from capcal_lib.metrics import capability_brier
 
 HTML = BUILD / "book" / "_build" / "html"
@@ -135,6 +137,31 @@ def test_the_explorer_scores_as_the_library_does(browser: Any) -> None:
             said = re.search(r"capability Brier (\S+?),", figure.locator("[role=status]").inner_text())
             assert said is not None
             assert float(said[1].replace("−", "-")) == pytest.approx(wanted, abs=0.0006)
+    tab.close()
+
+
+def test_a_table_is_sorted_by_its_heads(browser: Any) -> None:
+    names = [f"m{place:02}" for place in range(25)]
+    brier = [(7 * place) % 25 - 12.5 for place in range(25)]
+    table = pd.DataFrame({"method": names, "score": brier, "few": [None, "−2", "≈ 1,000 [3, 9]", "-10", "9"] * 5})
+    tab = browser.new_page()
+    tab.set_content("".join(show(part, "Scores.", evidence="simulated").html for part in (table, table[:3])))
+    tab.add_script_tag(path=BOOK / "static" / "tables.js")
+    assert tab.locator("figure").nth(1).get_by_role("button").count() == 0
+
+    def column(place: int) -> list[str]:
+        return tab.locator("figure").first.locator(f"tbody tr > :nth-child({place})").all_text_contents()
+
+    tab.get_by_role("button", name="score").first.press("Enter")
+    assert column(2) == [f"{value:.3f}" for value in sorted(brier)]
+    tab.get_by_role("button", name="score").first.press("Space")
+    assert column(2) == [f"{value:.3f}" for value in sorted(brier, reverse=True)]
+    assert [head.get_attribute("aria-sort") for head in tab.locator("th[aria-sort]").all()] == ["descending"] * 2
+    assert tab.locator("figure").first.locator("details tbody tr").count() == 5
+    tab.get_by_role("button", name="few").first.press("Enter")
+    assert column(3) == [text for text in ("-10", "−2", "9", "≈ 1,000 [3, 9]", "–") for _ in range(5)]
+    tab.get_by_role("button", name="method").first.press("Enter")
+    assert column(1) == names
     tab.close()
 
 
