@@ -89,7 +89,7 @@ def test_a_page_asks_nobody_outside():
     assert CONFIG["sphinx"]["config"]["nb_ipywidgets_js"] == {}
     assert "sphinx-mathjax-offline" in CONFIG["sphinx"]["config"]["extensions"]
     for path in [ROOT / "_config.yml", *(BOOK / "static").glob("*.css"), *(BOOK / "static").glob("*.svg")]:
-        text = re.sub(r"^# Set the address.*?^html:", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+        text = re.sub(r"(?ms)^# Set the address.*?^html:", "", path.read_text(encoding="utf-8"))
         outside = re.findall(r"(?:https?:)?//[a-z][^\s\"')]*", text)  # the buttons are links, and off
         assert [url for url in outside if url != "http://www.w3.org/2000/svg"] == [], path
 
