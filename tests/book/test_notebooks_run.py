@@ -21,6 +21,8 @@ PAIRS = [
     for model in (model_names() if name == MAIN_TABLE else (DEFAULT_MODEL, PAPER_MODEL))
 ]
 PAIRS.remove(("00_live_sampling", DEFAULT_MODEL))  # a minute of real sampling: `make book` runs it
+for across in ("14_small_models", "24_claims_in_detail"):  # of all models, whichever is named
+    PAIRS.remove((across, PAPER_MODEL))
 
 
 def run_cells(name: str, **parameters: object) -> dict[str, Any]:
