@@ -148,14 +148,10 @@ def expected_from_reported() -> pd.DataFrame:
     ``Oracle RC``             (C - pass@k)^2; at k = 1 its capability Brier
     ========================  ==========================================================================
 
-    Returns
-    -------
-    DataFrame
-        One row a (model, data set, quantity, k): ``questions`` of the paper, ``expected``, the band ``low`` to ``high``
-        that holds 95 % of such studies, expected -+ 1.96 sd/sqrt(questions), and ``reported``, NaN where not printed.
+    Returns one row a (model, data set, quantity, k): ``questions`` of the paper, ``expected``, the band ``low`` to
+    ``high`` that holds 95 % of such studies, expected -+ 1.96 sd/sqrt(questions), and ``reported``, NaN where not
+    printed.
 
-    Examples
-    --------
     >>> table = expected_from_reported().set_index(["model", "dataset", "quantity", "k"])
     >>> table.loc[("gpt-oss-20b", "math500", "Oracle RC", 16)].round(4).tolist()[1:]
     [0.0557, 0.0361, 0.0752, 0.0545]

@@ -117,10 +117,7 @@ def make_plan(
 def time_requests(model: str, plan: pd.DataFrame, *, engine: str | None = None, seed: int = 0) -> pd.DataFrame:
     """Estimate how long a plan takes, by carrying out a small part of it in a store that is thrown away.
 
-    Returns
-    -------
-    DataFrame
-        The plan with ``tokens`` as measured, and ``seconds``.
+    Returns the plan with ``tokens`` as measured, and ``seconds``.
     """
     timed = plan.assign(seconds=np.nan)
     questions, k = CALIBRATION
@@ -194,12 +191,9 @@ def beside_printed(
 ) -> pd.DataFrame:
     """Set measured scores beside the paper's printed ones.
 
-    Returns
-    -------
-    DataFrame
-        Indexed by (dataset, method): the corrected score ``measured`` with its interval ``low`` to ``high``;
-        ``printed``, less the noise of 100 samples that the plug-in score holds; their ``difference``; and whether the
-        printed one lies ``within`` the interval. NaN and missing where the paper prints nothing.
+    Returns a table indexed by (dataset, method): the corrected score ``measured`` with its interval ``low`` to
+    ``high``; ``printed``, less the noise of 100 samples that the plug-in score holds; their ``difference``; and whether
+    the printed one lies ``within`` the interval. NaN and missing where the paper prints nothing.
     """
     asked: dict[str, Any] = {"verdicts": verdicts, "run": run}
     results = load_results(store, model, datasets=datasets, k_eval=k_eval, k_c=k_c, **asked)

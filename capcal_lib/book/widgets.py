@@ -18,6 +18,8 @@ BYTES = 300_000  # that a widget may add to its page
 def widget(kind: Kind, data: Mapping[str, Any], caption: str, *, fallback: Html, evidence: str) -> Html:
     """Draw a widget.
 
+    `InputError` for an unknown kind, or data too large for a page.
+
     Parameters
     ----------
     kind
@@ -28,11 +30,6 @@ def widget(kind: Kind, data: Mapping[str, Any], caption: str, *, fallback: Html,
         A sentence that says what the reader can do; it stands below with the evidence.
     fallback
         A table that says the same where no scripts run.
-
-    Raises
-    ------
-    InputError
-        For an unknown kind, or data too large for a page.
 
     Examples
     --------

@@ -73,17 +73,14 @@ def class_set(number: int = 10, *, seed: int = 2026, store: Path = RECORDED_RUNS
 def slides(text: str, executed: Path) -> str:
     """Write slides as one page of HTML that needs the folder ``reveal`` beside it.
 
+    `InputError` for a number or a figure that no executed notebook has.
+
     Parameters
     ----------
     text
         Markdown with ``{{page:key}}``, see above.
     executed
         Folder of executed notebooks.
-
-    Raises
-    ------
-    InputError
-        For a number or a figure that no executed notebook has.
     """
     from markdown_it import MarkdownIt
 
@@ -128,10 +125,7 @@ def _shown(notebook: Mapping[str, Any]) -> dict[str, Any]:
 def pack(out: Path = BUILD) -> Path:
     """Write ``workshop.zip``: the built book, the slides, and the class set with its key; return where it lies.
 
-    Raises
-    ------
-    InputError
-        Where the book has not been built.
+    `InputError` where the book has not been built.
     """
     html = out / "book" / "_build" / "html"
     if not (html / "index.html").exists():

@@ -139,13 +139,8 @@ def corrected_mu(correct: ArrayLike, total: ArrayLike, error: GraderError, *, le
     It takes the grader to err alike on all questions, which is its weakness: an alias that the grader does not know
     makes it wrong on every sample of one question and on none of another.
 
-    Returns
-    -------
-    ndarray of shape (n_questions, 3)
-        Estimate, low and high, all put at 0 or 1 where they lay outside; NaN where no sample is scored.
+    Returns estimate, low and high, (n_questions, 3), all put at 0 or 1 where they lay outside; NaN where not scored.
 
-    Examples
-    --------
     >>> error = grader_error([1] * 95 + [0] * 5 + [0] * 100, [1] * 100 + [0] * 100)
     >>> corrected_mu([19, 100], [100, 100], error).round(3).tolist()
     [[0.2, 0.121, 0.291], [1.0, 0.989, 1.0]]

@@ -92,6 +92,9 @@ def import_samples(
 
     Give all files of a run at once: samples without a number are numbered as they come.
 
+    `InputError` for a file that cannot be read or has no samples, a question that the data set does not have or answers
+    otherwise, an unknown temperature, and a sample that is there with other content. Nothing is written then.
+
     Parameters
     ----------
     model, dataset
@@ -105,12 +108,6 @@ def import_samples(
         Take the verdicts that the file gives, which nothing grades again. So it is anyway where it has no answers.
     settings
         Of the sampling, such as ``temperature``, where the file does not say them or says them wrong.
-
-    Raises
-    ------
-    InputError
-        For a file that cannot be read or has no samples, a question that the data set does not have or answers
-        otherwise, an unknown temperature, and a sample that is there with other content. Nothing is written then.
     """
     found: dict[str, Any] = {}
     rows, left_out = [], 0

@@ -101,12 +101,9 @@ def describe_runs(
 ) -> pd.DataFrame:
     """Say what is behind a model's results: a row a data set, in the order of ``load_results``; ``run`` as there.
 
-    Returns
-    -------
-    DataFrame
-        Indexed by dataset: its ``title`` and ``domain``; the ``prompts`` style; ``questions``; scored samples a
-        question, ``fewest`` to ``most``; all ``samples`` counted, and the shares of them with ``no answer`` and ``not
-        scored``; mean completion ``tokens`` of a sample; ``evidence``, measured or simulated; and the ``run`` folder.
+    Returns a table indexed by dataset: its ``title`` and ``domain``; the ``prompts`` style; ``questions``; scored
+    samples a question, ``fewest`` to ``most``; all ``samples`` counted, and the shares of them with ``no answer`` and
+    ``not scored``; mean completion ``tokens`` of a sample; ``evidence``, measured or simulated; and the ``run`` folder.
     """
     rows = []
     for name, folder in _runs(Path(store), model, datasets, run).items():

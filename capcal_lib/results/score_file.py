@@ -85,12 +85,9 @@ def score_confidences(table: pd.DataFrame, other: pd.DataFrame | None = None) ->
 
     `InputError` where the two have no question in common, or count one differently.
 
-    Returns
-    -------
-    DataFrame
-        Indexed by ``metric``: its ``value`` and, where there is one, the 95 % interval ``low`` to ``high`` for
-        questions like these, and how it was found: by ``bootstrap``, or from 1,000 questions on in ``closed form``. The
-        corrected scores need two scored samples of every question. A negative difference says that the first is better.
+    Returns a table indexed by ``metric``: its ``value`` and, where there is one, the 95 % interval ``low`` to ``high``
+    for questions like these, and how it was found: by ``bootstrap``, or from 1,000 questions on in ``closed form``. The
+    corrected scores need two scored samples of every question. A negative difference says that the first is better.
     """
     triple = [table[name].to_numpy() for name in NUMBERS]
     rows: dict[str, tuple[object, ...]] = {
