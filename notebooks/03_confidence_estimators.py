@@ -48,7 +48,16 @@ recipe = "paper" if protocol == "paper" else "tuned"
 predicted = predict(runs, model, recipe=recipe, verdicts=verdicts)
 results = results.join(predicted).query("total > 0")
 evidence = "simulated" if model == "simulated" else "measured"
-notebook.about(model, data, protocol=protocol, verdicts=verdicts)
+enough = {"Verbalized confidence", "P(True)"} <= {*results}
+enough = enough and predicted.notna().any(axis=None)
+few = {"samples": "Its runs lack confidences in words, P(True) or a probe."}
+notebook.about(
+    model,
+    data,
+    protocol=protocol,
+    verdicts=verdicts,
+    lacking={} if enough else few,
+)
 
 # %% tags=["remove-cell"]
 # needs samples

@@ -74,6 +74,8 @@ probed = [
 ]
 lacking = {"probes": "No probe can be trained for these data sets."}
 lacking = {} if probed else lacking
+if not {"Verbalized confidence", "P(True)"} <= {*results}:
+    lacking["samples"] = "Its runs lack verbalized confidences or P(True)."
 notebook.about(
     model, data, lacking=lacking, protocol=protocol, verdicts=verdicts
 )

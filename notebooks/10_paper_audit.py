@@ -41,7 +41,9 @@ style.set_style()
 runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval)
 results = load_results(runs, model, k_eval=k_eval)
-notebook.about(model, data)
+few = {"samples": "Its runs lack verbalized confidences."}
+enough = "Verbalized confidence" in results
+notebook.about(model, data, lacking={} if enough else few)
 
 # %% tags=["hide-input"]
 budget = load_reported("budget", source="reference code")

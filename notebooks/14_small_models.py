@@ -63,8 +63,9 @@ real = [
     name
     for name, data in described.items()
     if "measured" in set(data["evidence"])
+    and predict(runs, name).notna().any(axis=None)
 ]
-none = {"runs": "No model of this store has measured samples."}
+none = {"runs": "No model has measured samples and a probe here."}
 notebook.about(model, described[model], lacking={} if real else none)
 
 # %% tags=["hide-input"]
