@@ -186,11 +186,10 @@ _ = axes.set(xlabel="shift of the capability Brier score", ylabel="")
 # %% tags=["hide-input"] label="protocol-shifts" paper=["section-4.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
 by_switch = long.groupby("switch", sort=False)["shift"]
-table = by_switch.agg(
-    cells="size", mean="mean", lowest="min", highest="max"
-).astype({"cells": int})
+table = by_switch.agg(cells="size", mean="mean", lowest="min", highest="max")
+table = table.reindex(list(switched)).dropna().astype({"cells": int})
 tables.show(
-    table.reindex(list(switched)).dropna().rename_axis("switched back"),
+    table.rename_axis("switched back"),
     "Shift of the score by each switch, over data sets and methods.",
     digits=4,
     evidence=evidence,
