@@ -196,7 +196,7 @@ tables.show(
 )
 
 # %% [markdown] needs="samples"
-# The noise that *plug-in* leaves in is the same for every method, so it changes no order among them; the other switches
+# The noise that *plug-in* leaves in is the same for every confidence, so it changes no order among them; the other switches
 # can. A page takes all of them at once with `-p protocol paper`, and a judge's verdicts with `-p verdicts judge:MODEL`.
 #
 # ## Predictions of pass@k
