@@ -178,8 +178,8 @@ notebook.glue(farthest_at=where, judged=len(judged))
 
 # %% tags=["hide-input"] mystnb={"figure": {"caption": "The shift of every score (a dot a data set and method) when one correction is switched off, and when all are. Right of zero a score becomes worse.", "name": "fig-protocol"}, "image": {"alt": "Strip plot with a row a switch. Plug-in scores shift methods right and Oracle CC not at all; votes in the pool and missing confidences move few dots; the paper's probes spread widest."}} paper=["section-4.1", "table-5", "table-6"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
-look = {"color": style.INK, "alpha": 0.5, "order": list(switched)}
-axes = sns.stripplot(long, x="shift", y="switch", **look)
+look = {"color": style.INK, "alpha": 0.4, "order": list(switched)}
+axes = sns.stripplot(long, x="shift", y="switch", jitter=False, **look)
 axes.axvline(0, color=style.MUTED, zorder=0)
 _ = axes.set(xlabel="shift of the capability Brier score", ylabel="")
 
