@@ -106,7 +106,7 @@ over = found[found["rival"] == RANDOM].set_index(["dataset", "method"])
 last = found.groupby(["dataset", "method"]).last()  # the best simple rule
 judged = PROBE if PROBE in areas else next(iter(areas.columns[1:]))
 mine = last.xs(judged, level="method")
-notebook.glue(judged=judged, sets=len(own))
+notebook.glue(judged=judged, sets=len(mine))
 notebook.glue(
     better=int((over.xs(judged, level="method")["low"] > 0).sum()),
     worse=int((over.xs(judged, level="method")["high"] < 0).sum()),

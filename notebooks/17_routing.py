@@ -191,8 +191,8 @@ def cascade(dataset, pair, k_c=10):
         sure = votes["confidence"] >= share
         right = votes["right"].where(sure, rates[large][votes.index])
         paid = asked + cost[large][votes.index].where(~sure, 0)
-        solved[share] = right.groupby(level=0).mean()[rates.index]
-        spent[share] = paid.groupby(level=0).mean()[rates.index]
+        solved[share] = right.groupby(level=0).mean().reindex(rates.index)
+        spent[share] = paid.groupby(level=0).mean().reindex(rates.index)
     return pd.DataFrame(solved), pd.DataFrame(spent)
 
 
@@ -204,7 +204,7 @@ def routers(dataset, pair):
         own = frontier(predicted, rates, cost, reading, asking)
         yield name, own, gain_terms(*own, rates, cost)
     own = cascade(dataset, pair)
-    if set(own[0].index) == set(rates.index):
+    if own[0].notna().all(axis=None):  # enough samples to vote
         yield "Consistency cascade", own, gain_terms(*own, rates, cost)
     known, rest = oracle(dataset, pair)
     own = frontier(known, rest, cost, reading, 0 * cost)

@@ -156,7 +156,8 @@ def gains(own, method, nu):
     own = own.fillna({name: 0.5 for name in ASKED if name in own})
     own = own.dropna(subset=[method])
     s, c, n = own[method], own["correct"], own["total"]
-    yield from zip(USES, predicting(s, nu, c, n), strict=False)
+    if n.max() >= 16:
+        yield from zip(USES, predicting(s, nu, c, n), strict=False)
     if method != VOTES:  # it costs ten times what is spent here
         both = spending(s, nu, c, n, own["completion_tokens"])
         yield from zip(("Budget", "Evaluation"), both, strict=True)
@@ -234,7 +235,8 @@ for (name, dataset), own in loaded.items():
     for method in (m for m in METHODS if m in own):
         nu = concentration[name, dataset] if method == PROBE else None
         for use, gain in gains(own, method, nu):
-            found.append({**about, "use": use, "method": method, **judge(gain)})
+            verdict = judge(gain)
+            found.append({**about, "use": use, "method": method} | verdict)
 for (a, one), (b, two) in combinations(loaded, 2):
     if one == two:
         small, large = sorted((a, b), key=lambda m: load_model(m).parameters)
