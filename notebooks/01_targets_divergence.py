@@ -28,9 +28,10 @@ from capcal_lib.metrics import (
     capability_brier,
     correctness_variance,
     expected_response_brier,
+    mean_interval,
 )
 from capcal_lib.reported import load_reported
-from capcal_lib.results import describe_runs, load_results
+from capcal_lib.results import describe_runs, load_results, subjects
 
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())
@@ -58,6 +59,21 @@ notebook.glue(
     most=2 * variance.max(),
     widest=load_dataset(widest).title,
 )
+
+# %% tags=["remove-cell"]
+# needs samples
+said = "How far one answer lies from the expected accuracy, on average."
+far = {
+    load_dataset(name).title: mean_interval(
+        own,
+        rng=np.random.default_rng(seed),
+        clusters=subjects(own.to_frame()),
+    )
+    for name, own in (2 * share * (1 - share)).groupby("dataset", sort=False)
+}
+far = pd.DataFrame(far, ["estimate", "low", "high"]).T.sort_values("estimate")
+far.index = far.index + far["estimate"].map(": {:.2f}".format)
+notebook.glue(strip=tables.strip(far, said))
 
 # %% [markdown]
 # Averaged over {glue:text}`sets` data sets, the correctness of one fresh response lies {glue:text}`apart:.2f` away from

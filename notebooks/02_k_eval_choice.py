@@ -121,6 +121,16 @@ notebook.glue(
     narrow=100 * share,
 )
 
+# %% tags=["remove-cell"]
+# needs runs
+said = "By how much fewer samples widen an interval: median and middle half."
+parts = growth.groupby("k")["growth"].quantile([0.5, 0.25, 0.75]).unstack()
+parts = parts.set_axis(["estimate", "low", "high"], axis=1)
+parts.index = [
+    f"{k} samples: +{100 * parts.loc[k, 'estimate']:.0f} %" for k in parts.index
+]
+notebook.glue(widened=tables.strip(parts, said))
+
 # %% [markdown] needs="runs"
 # With ten samples of each question instead of all at hand, a hundred for most, the standard error of a corrected score grows by
 # {glue:text}`ten:.1f` % at the median of {glue:text}`scores` recorded scores, and by at most a tenth for

@@ -175,8 +175,8 @@ gains = [
 ]
 
 
-def judged(level):
-    """Count the gains whose interval lies above and below zero."""
+def judged(gains, level=0.95):
+    """Return the mean of each gain with its interval."""
     found = [
         mean_interval(
             gain,
@@ -186,14 +186,26 @@ def judged(level):
         )
         for gain in gains
     ]
-    return sum(g.low > 0 for g in found), sum(g.high < 0 for g in found)
+    return pd.DataFrame(found, columns=["estimate", "low", "high"])
 
 
 # %% tags=["remove-cell"]
 # needs samples
-(better, worse), sure = judged(0.95), judged(1 - 0.05 / max(1, len(gains)))
-notebook.glue(compared=len(gains), better=better, worse=worse)
-notebook.glue(surely_better=sure[0], surely_worse=sure[1])
+found, sure = judged(gains), judged(gains, 1 - 0.05 / max(1, len(gains)))
+half = judged([gain - 1 / 12 for gain in gains])  # against always one half
+notebook.glue(compared=len(gains))
+notebook.glue(better=int((found["low"] > 0).sum()))
+notebook.glue(worse=int((found["high"] < 0).sum()))
+notebook.glue(surely_better=int((sure["low"] > 0).sum()))
+notebook.glue(surely_worse=int((sure["high"] < 0).sum()))
+notebook.glue(over_half=int((half["low"] > 0).sum()))
+notebook.glue(under_half=int((half["high"] < 0).sum()))
+
+# %% tags=["remove-cell"]
+# needs samples
+said = "Right of the line: a better score than always one half."
+half = half.sort_values("estimate", ascending=False, ignore_index=True)
+notebook.glue(half=tables.strip(half, said))
 notebook.glue(recipe=recipe)
 
 # %% tags=["hide-input"] mystnb={"figure": {"caption": "Capability Brier score of every method. Ticks: Uniform random and the oracles.", "name": "fig-scores"}, "image": {"alt": "Dot plot with a row a data set. Response consistency and in-distribution probes lie left of Uniform random on nearly every row; verbalized confidence and P(True) on few."}} paper=["table-2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]

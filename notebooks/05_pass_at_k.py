@@ -160,6 +160,16 @@ notebook.glue(under_plug=sum(gain.high < 0 for gain in plug))
 notebook.glue(over_constant=sum(gain.low > 0 for gain in constant))
 notebook.glue(under_constant=sum(gain.high < 0 for gain in constant))
 
+# %% tags=["remove-cell"]
+# needs probes
+said = (
+    "Right of the line: a smaller error as a posterior, for a data set and k."
+)
+heads = ["estimate", "low", "high"]
+gains = pd.DataFrame(plug, columns=heads)
+gains = gains.sort_values("estimate", ascending=False, ignore_index=True)
+notebook.glue(gains=tables.strip(gains, said))
+
 # %% [markdown] needs="samples"
 # Taken at its word, a confidence promises too much of many attempts. Read as the mean of a posterior, the same
 # confidence of the tuned linear probe predicts pass@4 and pass@16 significantly better in {glue:text}`over_plug` of

@@ -41,6 +41,7 @@ MAIN_TABLE = "04_main_table"
 MAP = "reference/paper_map"
 WORKERS = 2
 CELL_TIMEOUT_S = 600
+GLUED = r"```\{glue:any\} (\w+)\n:doc: notebooks/([\w./-]+)\.ipynb\n```"  # in a page
 
 Say = Callable[[str], object]
 
@@ -203,7 +204,7 @@ def _contents(pages: Sequence[Page]) -> str:
 def _own_text(pages: Sequence[Page], folder: Path) -> Callable[[str], str]:
     """Fit a text to a book of one's own.
 
-    Links to main tables that the book does not have lead to the first one that it has, and a card with a number that
+    Links to main tables that the book does not have lead to the first one that it has, and a card or a block with what
     no page of the book computes is left out.
     """
     tables = [page.name for page in pages if page.notebook == MAIN_TABLE]
@@ -216,11 +217,12 @@ def _own_text(pages: Sequence[Page], folder: Path) -> Callable[[str], str]:
 
     def keep(card: re.Match[str]) -> str:
         taken = re.findall(r"\{glue:text\}`notebooks/([^:]+)\.ipynb::(\w+)", card[0])
+        taken += [(page, key) for key, page in re.findall(GLUED, card[0])]
         return card[0] if all(key in glued[page] for page, key in taken) else ""
 
     def fit(text: str) -> str:
         text = re.sub(rf"{MAIN_TABLE}/[\w.-]+?(?=\.(?:ipynb|html)|$)", lead, text, flags=re.MULTILINE)
-        return re.sub(r"^:::\{grid-item-card\}.*?^:::\n", keep, text, flags=re.MULTILINE | re.DOTALL)
+        return re.sub(rf"(?ms)^:::\{{grid-item-card\}}.*?^:::\n|{GLUED}", keep, text)
 
     return fit
 

@@ -152,6 +152,41 @@ def show_scores(
     return Html(shown.html.replace("</figure>", f"{_legend(table, cells.values())}</figure>"))
 
 
+def strip(intervals: pd.DataFrame, label: str) -> Html:
+    """Draw intervals as a small plot for a card: a row each, with a line at zero.
+
+    Parameters
+    ----------
+    intervals
+        ``estimate``, ``low`` and ``high``. Names in the index stand before the rows; a plain one has none.
+    label
+        A sentence that says what is seen.
+
+    Examples
+    --------
+    >>> strip(pd.DataFrame({"estimate": [0.1], "low": [-0.1], "high": [0.3]}), "A gain.").html.count("<circle")
+    1
+    """
+    named = not isinstance(intervals.index, pd.RangeIndex)
+    intervals = intervals[["estimate", "low", "high"]].dropna()
+    step, left = (17.0, 140) if named else (min(6.0, 180 / max(1, len(intervals))), 6)
+    least, most = min(0.0, intervals["low"].min()), max(0.0, intervals["high"].max())
+    height = round(step * len(intervals) + 6)
+
+    def at(value: float) -> str:
+        return f"{left + (354 - left) * (value - least) / ((most - least) or 1):.1f}"
+
+    marks = f"<line class='zero' x1='{at(0)}' x2='{at(0)}' y1='0' y2='{height}'/>"
+    for place, (name, mean, low, high) in enumerate(intervals.itertuples()):
+        kind, y = "up" if low > 0 else "down" if high < 0 else "even", round(step * (place + 0.5) + 3, 1)
+        marks += f"<g class='{kind}'><line x1='{at(low)}' x2='{at(high)}' y1='{y}' y2='{y}'/>"
+        marks += f"<circle cx='{at(mean)}' cy='{y}' r='2.5'/></g>"
+        marks += f"<text x='0' y='{y + 4}'>{escape(str(name))}</text>" if named else ""
+    said = escape(label)
+    svg = f"<svg viewBox='0 0 360 {height}' role='img' aria-label='{said}'>{marks}</svg>"
+    return Html(f"<figure class='capcal-strip'>{svg}<figcaption>{said}</figcaption></figure>")
+
+
 def _domains(domains: Sequence[str], before: Sequence[float]) -> list[str]:
     """Return the head row that names the domain of neighbouring columns; none where all are of one domain.
 

@@ -26,10 +26,18 @@ def describe(text: str, characters: int = DESCRIPTION) -> str:
 
 
 def _head(app: Any, name: str, template: str, context: dict[str, Any], doctree: Any) -> None:  # noqa: ARG001
-    """Put the first paragraph of a page into its head, for search engines and for links to it."""
+    """Put the first paragraph of a page into its head, for search engines and links, and its minutes under its title.
+
+    To study a page takes a minute for a hundred words of prose, and one for each figure or table.
+    """
     from docutils import nodes
 
-    paragraphs = doctree.findall(nodes.paragraph) if doctree else []
+    paragraphs = list(doctree.findall(nodes.paragraph)) if doctree else []
+    if paragraphs and name.startswith(("guide/", "notebooks/", "theory/")):
+        shown = len(list(doctree.findall(nodes.image))) + str(context["body"]).count("<figure class='capcal-table'")
+        minutes = round(shown + sum(len(one.astext().split()) for one in paragraphs) / 100)
+        said = f'</h1><p class="capcal-minutes">{minutes} minutes</p>'
+        context["body"] = context["body"].replace("</h1>", said, 1)
     text = next((one.astext() for one in paragraphs if isinstance(one.parent, nodes.section)), "")
     if not text:
         text = f"{context.get('title', name)}: {app.config.html_title or app.config.project}"

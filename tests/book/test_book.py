@@ -10,7 +10,7 @@ import pytest
 import typer
 import yaml
 
-from capcal_lib.book.pipeline import MAP, book_pages
+from capcal_lib.book.pipeline import GLUED, MAP, book_pages
 from capcal_lib.cli import app
 from capcal_lib.grading import grade
 from capcal_lib.manifests import BOOK, NOTEBOOKS, ROOT, load_model, manifest_problems
@@ -156,6 +156,8 @@ def test_the_responses_shown_are_graded_as_correct():
 def test_the_code_shown_runs():
     for page in (ROOT / "README.md", *PAGES):
         for block in fenced(page, "python"):
+            if "place_confidence" in block:  # needs a run: test_bring_your_own
+                continue
             exec(compile(block, page.name, "exec"), {})
 
 
@@ -185,7 +187,7 @@ def test_every_number_taken_from_a_notebook_is_computed_there():
         found
         for page in PAGES
         for found in re.findall(r"\{glue:text\}`notebooks/(\w+)[^:]*::(\w+)", page.read_text(encoding="utf-8"))
-    }
+    } | {(notebook, key) for page in PAGES for key, notebook in re.findall(GLUED, page.read_text(encoding="utf-8"))}
     assert taken
-    for notebook, key in taken:
+    for notebook, key in {(notebook.partition("/")[0], key) for notebook, key in taken}:
         assert re.search(rf"\b{key}=", (NOTEBOOKS / f"{notebook}.py").read_text(encoding="utf-8")), (notebook, key)

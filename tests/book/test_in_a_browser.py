@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 import pandas as pd
 import pytest
+from bs4 import BeautifulSoup
 
 from capcal_lib.book.tables import show
 from capcal_lib.manifests import BOOK, BUILD
@@ -163,6 +164,19 @@ def test_a_table_is_sorted_by_its_heads(browser: Any) -> None:
     tab.get_by_role("button", name="method").first.press("Enter")
     assert column(1) == names
     tab.close()
+
+
+def test_the_paths_of_the_front_page_take_the_minutes_of_their_pages() -> None:
+    def soup(page: str) -> Any:
+        return BeautifulSoup((HTML / page).read_text(encoding="utf-8"), "html.parser")
+
+    def minutes(page: str) -> int:
+        return int(soup(page).select_one(".capcal-minutes").text.split()[0])
+
+    cards = {card.select_one(".sd-card-title").text: card for card in soup("index.html").select(".sd-card")}
+    for title, most in (("Learn: 45 minutes", 4), ("Use: 15 minutes", 2)):  # then whatever one needs
+        links = [link["href"].split("#")[0] for link in cards[title].select("a")][:most]
+        assert sum(map(minutes, links)) == pytest.approx(int(title.split()[1]), rel=0.2)
 
 
 def test_search_finds_the_page_first(browser: Any) -> None:

@@ -160,6 +160,9 @@ def test_a_book_of_ones_own_models_has_their_pages_and_no_others(tmp_path: Path)
     card = ":::{grid-item-card}\n{glue:text}`notebooks/04_main_table/smollm2-135m.ipynb::KEY:d`\n:::\n"
     assert fit(card.replace("KEY", "better")) == card.replace("KEY", "better").replace("smollm2-135m", "simulated")
     assert fit(card.replace("KEY", "worse")) == ""
+    plot = "```{glue:any} KEY\n:doc: notebooks/01_targets_divergence.ipynb\n```\n"
+    assert fit(plot.replace("KEY", "better")) == plot.replace("KEY", "better")
+    assert fit(f":::{{grid-item-card}}\n{plot}:::\n{plot}Text.\n") == "\nText.\n"
 
 
 def test_the_published_contents_are_the_file() -> None:
