@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 import pandas as pd
 import pytest
+import yaml
 from bs4 import BeautifulSoup
 
 from capcal_lib.book.tables import show
@@ -28,6 +29,8 @@ FEW = ("index.html", "notebooks/29_try_it.html", "notebooks/04_main_table/gpt-os
 MADE_BY_SPHINX = ("genindex.html", "search.html", "py-modindex.html")
 DESKTOP, TABLET, TELEPHONE = 1280, 768, 375
 MOST_BYTES = 1_500_000  # of a page with its figures, besides what all pages share
+CONTENTS = yaml.safe_load((BOOK / "_toc.yml").read_text(encoding="utf-8"))["parts"]
+MAIN_LINE = [page["file"] for part in CONTENTS if "numbered" in part for page in part["chapters"]]
 RULES = ["wcag2a", "wcag2aa", "best-practice"]
 
 pytestmark = [
@@ -58,7 +61,7 @@ def browser() -> Iterator[Any]:
 def page(request: pytest.FixtureRequest, browser: Any) -> Iterator[Any]:
     """A page with all that goes wrong on it under ``wrong``, and what it loads under ``loaded``."""
     tab = browser.new_page(viewport={"width": DESKTOP, "height": 900})
-    tab.wrong, tab.loaded = [], set()
+    tab.name, tab.wrong, tab.loaded = request.param, [], set()
     tab.on("request", lambda asked: tab.loaded.add(asked.url.split("?")[0].split("#")[0]))
     tab.on("requestfailed", lambda asked: tab.wrong.append(asked.url))
     tab.on("console", lambda message: tab.wrong.append(message.text) if message.type in ("error", "warning") else None)
@@ -93,6 +96,10 @@ def test_nothing_is_wider_than_the_window(page: Any) -> None:
     for width in (DESKTOP, TABLET, TELEPHONE):
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 1, width
+    if page.name.removesuffix(".html") in MAIN_LINE:
+        page.set_viewport_size({"width": DESKTOP, "height": 900})
+        cut = "[...document.querySelectorAll('.capcal-scroll')].filter(each => each.scrollWidth > each.clientWidth + 1)"
+        assert page.evaluate(f"{cut}.map(each => each.ariaLabel)") == []
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
