@@ -13,6 +13,7 @@ import pandas as pd
 
 from capcal_lib.applications import allocate, pass_at_k, simulate_pass_at_k
 from capcal_lib.applications.budget import success_terms
+from capcal_lib.book.style import palette, set_style
 from capcal_lib.errors import sanitize
 from capcal_lib.manifests import write_text
 from capcal_lib.metrics import FewQuestionsWarning, Interval, isotonic_split, mean_interval, smooth_ece
@@ -93,7 +94,7 @@ def _reliability(triples: Mapping[str, pd.DataFrame]) -> str:
     points = pd.DataFrame(rows)
 
     def draw(sns: Any) -> Any:
-        grid = sns.FacetGrid(points, col="method", hue="method", palette=_palette(triples), col_wrap=3, height=2.6)
+        grid = sns.FacetGrid(points, col="method", hue="method", palette=palette(triples), col_wrap=3, height=2.6)
         grid.map_dataframe(_error_bars).set_titles("{col_name}").set(xlim=(0, 1), ylim=(0, 1))
         for axes in grid.axes.flat:
             axes.axline((0, 0), slope=1, color="#6b6b6b", lw=1, ls=":")
@@ -120,7 +121,7 @@ def _pass_at_k(known: pd.DataFrame, names: list[str]) -> str:
     curves = pd.DataFrame(rows)
 
     def draw(sns: Any) -> Any:
-        colors = {"measured": "#1a1a1a"} | _palette(names)
+        colors = {"measured": "#1a1a1a"} | palette(names)
         axes = sns.lineplot(curves, x="k", y="pass@k", hue="", style="", palette=colors, marker="o")
         axes.set(ylim=(0, 1.02))
         axes.set_xscale("log", base=2)
@@ -154,12 +155,6 @@ def _spell(interval: Interval, unit: int = 1, digits: int = 3) -> str:
     return f"{estimate} [{low}, {high}]"
 
 
-def _palette(names: Any) -> dict[str, str]:
-    from capcal_lib.book.style import palette
-
-    return palette(names)
-
-
 def _html(table: pd.DataFrame) -> str:
     plain = table.rename_axis(index=None, columns=None).rename(columns=lambda name: str(name).replace("_", " "))
     shown = plain.to_html(border=0, na_rep="", float_format=lambda cell: f"{cell:z,.4f}")
@@ -170,8 +165,6 @@ def _figure(title: str, text: str, draw: Any) -> str:
     """Draw a figure as SVG inside an image, where nothing in it can run."""
     import matplotlib.pyplot as plt
     import seaborn as sns
-
-    from capcal_lib.book.style import set_style
 
     with plt.rc_context(), io.BytesIO() as file:
         set_style()
