@@ -146,16 +146,18 @@ percent = growths_of_all.assign(
 
 # %% mystnb={"figure": {"caption": "Growth of the standard error over questions when only k samples of each are drawn, for corrected capability Brier scores and for differences of two of them. A point is a confidence, or a pair, on a data set of a recorded model; bars are medians.", "name": "fig-k-eval"}, "image": {"alt": "Strip plot of the growth in per cent against k, in two colours. At 5 samples most points lie between a few and some tens of per cent, at 10 most lie below ten, at 20 and 50 nearly all are close to zero."}} paper=["appendix-b.1"] evidence=["measured"] reads=["verdicts", "confidences"] tags=["hide-input"]
 # needs runs
-look = {"x": "k", "y": "percent", "hue": "kind", "dodge": True}
-axes = sns.stripplot(percent, alpha=0.4, jitter=False, **look)
-sns.boxplot(
+look = {"x": "k", "y": "percent", "hue": "kind"}
+axes = sns.stripplot(percent, alpha=0.4, jitter=False, dodge=True, **look)
+sns.pointplot(
     percent,
-    showbox=False,
-    showcaps=False,
-    showfliers=False,
-    whis=0,
+    estimator="median",
+    errorbar=None,
+    dodge=0.4,
+    linestyle="none",
+    marker="_",
+    markersize=24,
+    palette=[style.INK, style.INK],
     legend=False,
-    medianprops={"color": style.INK, "linewidth": 2},
     ax=axes,
     **look,
 )

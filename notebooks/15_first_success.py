@@ -172,7 +172,7 @@ axes.set(
 )
 axes.set_xticks(ticks := [k for k in (1, 4, 16, 64) if k <= limit], ticks)
 marks = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
-marks = [k for k in marks if lines.min(None) <= k <= lines.max(None)]
+marks = [k for k in marks if lines.min(axis=None) <= k <= lines.max(axis=None)]
 axes.set_yticks(marks, marks)
 axes.minorticks_off()
 style.label_lines(axes)

@@ -80,7 +80,7 @@ def test_the_papers_models(name: str) -> None:
 
 def test_the_switches_of_the_chat_templates() -> None:
     assert load_model("qwen3-8b").chat_template == {"enable_thinking": False}
-    assert load_model("gpt-oss-20b").chat_template == {"reasoning_effort": "medium"}
+    assert load_model("gpt-oss-20b").chat_template == {"reasoning_effort": "medium", "date": "2026-02-13"}
 
 
 @pytest.mark.parametrize(("name", "parts"), [("qwen2.5-coder-0.5b", 6), ("qwen2.5-coder-1.5b", 22)])
