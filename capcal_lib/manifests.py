@@ -7,12 +7,15 @@ one ``NAME.yaml`` each): the one that ``CAPCAL_MANIFESTS`` names, or ``capcal.d`
 import json
 import os
 import re
+import socket
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
@@ -421,6 +424,18 @@ def dataset_names() -> list[str]:
 def manifest_problems() -> list[str]:
     """Say what is wrong with each manifest that cannot be used, one line each."""
     return [*_names(Model)[1], *_names(Dataset)[1], *_names(Prompts)[1]]
+
+
+def use_cache_without_hub() -> None:
+    """Let the hub's client work from its cache where the hub has no address here, in place of a minute of retries."""
+    from huggingface_hub import constants
+
+    if not constants.HF_HUB_OFFLINE and not getproxies():
+        try:
+            socket.getaddrinfo(urlsplit(constants.ENDPOINT).hostname, None)
+        except OSError:
+            constants.HF_HUB_OFFLINE = True
+            os.environ["HF_HUB_OFFLINE"] = "1"  # for libraries that are not imported yet
 
 
 def load_model(name: str) -> Model:

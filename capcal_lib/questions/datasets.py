@@ -18,7 +18,7 @@ from string import ascii_uppercase
 from typing import IO, Any, Final, get_args
 
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.manifests import Columns, Dataset, Kind, Selection, Split, data_dir, load_dataset
+from capcal_lib.manifests import Columns, Dataset, Kind, Selection, Split, data_dir, load_dataset, use_cache_without_hub
 from capcal_lib.questions import builtin
 
 LETTERS: Final = ascii_uppercase  # of options
@@ -495,6 +495,7 @@ def _csv(lines: Iterable[str]) -> Iterator[Row]:
 
 
 def _hub_rows(manifest: Dataset, entry: Split) -> Iterable[Row]:
+    use_cache_without_hub()
     try:
         from datasets import load_dataset as load_from_hub
 

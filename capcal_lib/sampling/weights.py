@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import Model, Weights, cache_dir
+from capcal_lib.manifests import Model, Weights, cache_dir, use_cache_without_hub
 from capcal_lib.sampling.files import file_digest
 
 PROVENANCE = "provenance.json"  # in the folder: where its weights came from
@@ -189,6 +189,7 @@ def _link(source: Path, folder: Path) -> str:
 def _fetch_repository(way: Weights, folder: Path) -> str:
     from huggingface_hub import HfApi, constants, snapshot_download
 
+    use_cache_without_hub()
     if constants.HF_HUB_OFFLINE and _pin(way):  # the commit is known, and its files may be in the hub's cache
         cached = snapshot_download(str(way.hub), revision=way.revision, local_files_only=True)
         _link(Path(cached), folder)
@@ -202,6 +203,7 @@ def _fetch_repository(way: Weights, folder: Path) -> str:
 def _fetch_hub_file(way: Weights, scratch: Path) -> Path:
     from huggingface_hub import constants, hf_hub_download
 
+    use_cache_without_hub()
     place = None if constants.HF_HUB_OFFLINE else scratch  # without one it is looked for in the hub's cache
     return Path(hf_hub_download(str(way.hub), str(way.file), revision=way.revision, local_dir=place))
 
