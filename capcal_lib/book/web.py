@@ -56,15 +56,15 @@ REWRITES = {
 }
 
 
-def _mend(app: Any, exception: Exception | None) -> None:
+def _rewrite(app: Any, exception: Exception | None) -> None:
     """Replace markup by which a page breaks the rules for accessible ones."""
     if exception is None and app.builder.format == "html":
         for page in Path(app.outdir).rglob("*.html"):
-            text = mended = page.read_text(encoding="utf-8")
+            text = changed = page.read_text(encoding="utf-8")
             for old, new in REWRITES.items():
-                mended = re.sub(old, new, mended)
-            if mended != text:
-                page.write_text(mended, encoding="utf-8")
+                changed = re.sub(old, new, changed)
+            if changed != text:
+                page.write_text(changed, encoding="utf-8")
 
 
 def _launch(_: Any, config: Any) -> None:
@@ -77,5 +77,5 @@ def setup(app: Any) -> dict[str, bool]:
     """Register with Sphinx."""
     app.connect("config-inited", _launch)
     app.connect("html-page-context", _head)
-    app.connect("build-finished", _mend)
+    app.connect("build-finished", _rewrite)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
