@@ -19,12 +19,15 @@ k_eval: int = 100  # samples that define mu_hat
 seed: int = 0  # of the samples that are picked for the figures
 
 # %% tags=["hide-input"]
+import warnings
+
 import numpy as np
 import pandas as pd
 import seaborn as sns
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.manifests import load_dataset, load_model, model_names
 from capcal_lib.metrics import (
+    FewQuestionsWarning,
     capability_brier,
     correctness_variance,
     expected_response_brier,
@@ -36,6 +39,7 @@ from capcal_lib.results import describe_runs, load_results, subjects
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())
 style.set_style()
+warnings.simplefilter("ignore", FewQuestionsWarning)
 rng = np.random.default_rng(seed)
 runs = notebook.open_store(store)
 results = load_results(runs, model, k_eval=k_eval)
