@@ -139,6 +139,7 @@ def test_every_way_that_failed_is_named(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_missing_network_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     hub = pytest.importorskip("huggingface_hub.constants")
     monkeypatch.setattr(hub, "ENDPOINT", "http://127.0.0.1:9")  # where nobody listens
+    monkeypatch.setattr(hub, "HF_HUB_OFFLINE", False)
     with pytest.raises(InputError, match=r"worked: somebody/something: .*[Cc]onnect"):
         ensure_weights(manifest(Weights(hub="somebody/something")))
 
