@@ -49,7 +49,7 @@ def _head(app: Any, name: str, template: str, context: dict[str, Any], doctree: 
 REWRITES = {
     '<div role="list" class="citation-list">': '<div class="citation-list">',
     ' role="doc-biblioentry"': "",  # no longer a role of its own
-    "<th></th>": "<td></td>",  # the corner of a table heads nothing
+    r'<th( class="head")?></th>': "<td></td>",  # the corner of a table heads nothing
     r'<script defer src="[./]*_static/scripts/fontawesome[^>]*></script>': "",  # the same icons as the font, in 1.5 MB
     r"(lab/tree/|/blob/[^/]+/)(notebooks/\w+)/[\w.-]+(?=\.ipynb\")": r"\1\2",  # one notebook, a page for each model
     '<div id="pst-primary-sidebar"': '<div role="navigation" aria-label="The book" id="pst-primary-sidebar"',
