@@ -83,8 +83,7 @@ def main() -> None:
         best = allocate(p, 16 * n, max_per_question=total, concentration=nu)
         np.testing.assert_allclose(one_sort(nu, None, False)[15], success_rate(best, correct, total), rtol=1e-12)
         each = seconds(
-            lambda nu=nu: success_rate(allocate(p, 16 * n, max_per_question=total, concentration=nu), correct, total),
-            3,
+            lambda nu=nu: success_rate(allocate(p, 16 * n, max_per_question=total, concentration=nu), correct, total), 3
         )
         line = f"{n:>6,} questions, B = 1 to 100, nu = {nu}: one budget at a time {100 * each * 1e3:.0f} ms; one sort"
         for name, own, sequential in (("", None, False), (" with costs", cost, False), (" sequential", None, True)):

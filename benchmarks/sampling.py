@@ -190,11 +190,7 @@ def with_openai() -> Iterator[dict[str, Way]]:
                 jobs = [pool.submit(ask, one, sampling) for one in requests for _ in one.sample_indices]
                 return sum(job.result() for job in jobs)
 
-        yield {
-            "one by one": one_by_one,
-            f"{REQUESTS_IN_FLIGHT} at a time": at_once,
-            "engine": engine_way(engine),
-        }
+        yield {"one by one": one_by_one, f"{REQUESTS_IN_FLIGHT} at a time": at_once, "engine": engine_way(engine)}
 
 
 @contextmanager

@@ -550,10 +550,7 @@ def plan(
 
 @command("status --store runs/recorded --model smollm2-135m")
 def status(
-    store: Store = LOCAL_RUNS,
-    model: OnlyModel = None,
-    dataset: OnlyDataset = None,
-    as_json: AsJson = False,
+    store: Store = LOCAL_RUNS, model: OnlyModel = None, dataset: OnlyDataset = None, as_json: AsJson = False
 ) -> None:
     """Show what each run of a store has, what it lacks, what it took, and how long a drawing still takes."""
     from capcal_lib.results.status import as_row, line, survey

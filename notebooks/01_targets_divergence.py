@@ -69,9 +69,7 @@ notebook.glue(
 said = "How far one answer lies from the expected accuracy, on average."
 far = {
     load_dataset(name).title: mean_interval(
-        own,
-        rng=np.random.default_rng(seed),
-        clusters=subjects(own.to_frame()),
+        own, rng=np.random.default_rng(seed), clusters=subjects(own.to_frame())
     )
     for name, own in (2 * share * (1 - share)).groupby("dataset", sort=False)
 }

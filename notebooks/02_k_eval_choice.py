@@ -140,8 +140,7 @@ notebook.glue(widened=tables.strip(parts, said))
 # %% tags=["remove-cell"]
 # needs runs
 percent = growths_of_all.assign(
-    percent=100 * growths_of_all["growth"],
-    k=growths_of_all["k"].astype(str),
+    percent=100 * growths_of_all["growth"], k=growths_of_all["k"].astype(str)
 )
 
 # %% mystnb={"figure": {"caption": "Growth of the standard error over questions when only k samples of each are drawn, for corrected capability Brier scores and for differences of two of them. A point is a confidence, or a pair, on a data set of a recorded model; bars are medians.", "name": "fig-k-eval"}, "image": {"alt": "Strip plot of the growth in per cent against k, in two colours. At 5 samples most points lie between a few and some tens of per cent, at 10 most lie below ten, at 20 and 50 nearly all are close to zero."}} paper=["appendix-b.1"] evidence=["measured"] reads=["verdicts", "confidences"] tags=["hide-input"]

@@ -133,9 +133,7 @@ mu = pd.concat(here, names=["dataset", "question_id"])
 moves = mu[list(rules)].sub(mu["this book's rules"], axis="index")
 found = {
     (name, rule): mean_interval(
-        own[rule],
-        rng=np.random.default_rng(seed),
-        clusters=subjects(own),
+        own[rule], rng=np.random.default_rng(seed), clusters=subjects(own)
     )
     for name, own in moves.groupby(level="dataset", sort=False)
     for rule in rules

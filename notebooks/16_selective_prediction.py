@@ -139,11 +139,7 @@ drawn = pd.concat(curves, names=["method", None]).reset_index("method")
 # %% tags=["hide-input"] mystnb={"figure": {"caption": "Risk of the most confident questions against the share of questions answered, on the data set whose questions differ most. The oracle orders questions by one half of their samples and is scored on the other.", "name": "fig-risk-coverage"}, "image": {"alt": "Line plot of risk, the expected share of wrong answers, against coverage. All curves meet at full coverage; the oracle is lowest, and the better a confidence orders questions, the lower its curve."}} paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
 axes = sns.lineplot(
-    drawn,
-    x="coverage",
-    y="risk",
-    hue="method",
-    palette=palette,
+    drawn, x="coverage", y="risk", hue="method", palette=palette
 )
 axes.set(xlim=(0, 1), ylim=(0, 1), title=load_dataset(shown).title)
 axes.set(

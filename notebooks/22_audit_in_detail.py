@@ -317,9 +317,7 @@ overview = later.groupby("table", sort=False).agg(
     highest=("value", "max"),
 )
 tables.show(
-    overview,
-    "Tables that the authors published later.",
-    evidence="read off",
+    overview, "Tables that the authors published later.", evidence="read off"
 )
 
 # %% [markdown]

@@ -26,12 +26,7 @@ from capcal_lib.confidence.consistency import read_answers, vote_terms
 from capcal_lib.manifests import load_model, model_names
 from capcal_lib.probes import predict
 from capcal_lib.reported import load_reported
-from capcal_lib.results import (
-    brier_terms,
-    costs,
-    describe_runs,
-    load_results,
-)
+from capcal_lib.results import brier_terms, costs, describe_runs, load_results
 
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())

@@ -121,10 +121,7 @@ def predicting(s, nu, c, n, most=16):
     actual = pass_at_k(c, n, ks)
     pairs = (
         (said[:, -1], actual[:, -1]),
-        (
-            1 - said[:, :-1].mean(axis=1),
-            1 - actual[:, :-1].mean(axis=1),
-        ),
+        (1 - said[:, :-1].mean(axis=1), 1 - actual[:, :-1].mean(axis=1)),
     )
     for guess, truth in pairs:
         truth = pd.Series(truth, c.index)

@@ -36,12 +36,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading.judgements import judges
 from capcal_lib.manifests import load_dataset
 from capcal_lib.probes import predict
-from capcal_lib.results import (
-    brier_terms,
-    describe_runs,
-    load_results,
-    methods,
-)
+from capcal_lib.results import brier_terms, describe_runs, load_results, methods
 from capcal_lib.results.scores import MISSING_AS
 
 # %% tags=["hide-input"]

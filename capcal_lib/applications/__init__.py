@@ -36,12 +36,7 @@ from capcal_lib.applications.planning import (
     questions_needed,
     score_components,
 )
-from capcal_lib.applications.posterior import (
-    Calibration,
-    calibration_test,
-    concentration_interval,
-    fit_concentration,
-)
+from capcal_lib.applications.posterior import Calibration, calibration_test, concentration_interval, fit_concentration
 from capcal_lib.applications.routing import mixing_gain_terms, route
 from capcal_lib.applications.selective import promise_risk, risk_area_terms, risk_coverage
 

@@ -76,9 +76,5 @@ def estimated(
     if np.any(spent < 0):
         raise InputError(f"tokens cannot be negative; question {str(ids[spent < 0][0])!r} has {spent[spent < 0][0]}")
     return Confidence(
-        question_ids=ids,
-        values=numbers,
-        status=np.where(np.isnan(numbers), "missing", "ok"),
-        tokens=spent,
-        texts=words,
+        question_ids=ids, values=numbers, status=np.where(np.isnan(numbers), "missing", "ok"), tokens=spent, texts=words
     )

@@ -30,11 +30,7 @@ class Agreement:
 
 
 def agreement(
-    first: npt.ArrayLike,
-    second: npt.ArrayLike,
-    clusters: npt.ArrayLike,
-    *,
-    rng: np.random.Generator,
+    first: npt.ArrayLike, second: npt.ArrayLike, clusters: npt.ArrayLike, *, rng: np.random.Generator
 ) -> Agreement:
     """Compare the verdicts of two graders on the same answers, shape (n_answers,).
 

@@ -9,13 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capcal_lib.applications import (
-    allocate,
-    honest_oracle_terms,
-    pass_at_k,
-    split_counts,
-    success_rate,
-)
+from capcal_lib.applications import allocate, honest_oracle_terms, pass_at_k, split_counts, success_rate
 from capcal_lib.errors import InputError
 
 # Round confidences, so that gains tie; any at all; and the ends.

@@ -2,13 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from capcal_lib.applications import (
-    Components,
-    difference_components,
-    plan_study,
-    questions_needed,
-    score_components,
-)
+from capcal_lib.applications import Components, difference_components, plan_study, questions_needed, score_components
 from capcal_lib.errors import InputError
 from capcal_lib.metrics import capability_brier, capability_brier_terms
 from capcal_lib.metrics.intervals import variance_of_mean
@@ -102,10 +96,7 @@ def test_methods_that_agree_have_no_variance():
             lambda: questions_needed(Components(1, 1, 1), 1, power=1.0),
             "power must lie between 0 and 1, such as 0.95; got 1.0",
         ),
-        (
-            lambda: questions_needed(Components(1, 1, 1), 5, level=95),
-            "level must lie between 0 and 1",
-        ),
+        (lambda: questions_needed(Components(1, 1, 1), 5, level=95), "level must lie between 0 and 1"),
     ],
 )
 def test_bad_input_is_refused(call, message):

@@ -188,10 +188,7 @@ def test_a_cell_is_read_with_its_title_and_section(tmp_path: Path) -> None:
     [
         ({"label": ""}, "01_one.ipynb: a cell for table-2 has no label; give it one"),
         ({"evidence": []}, "01_one: cell 'here' names no evidence"),
-        (
-            {"evidence": ["guessed"]},
-            "unknown evidence of cell 'here' 'guessed'; known: measured, read off",
-        ),
+        ({"evidence": ["guessed"]}, "unknown evidence of cell 'here' 'guessed'; known: measured, read off"),
         ({"reads": ["verdict"]}, "unknown file read by cell 'here' 'verdict'; known: "),
     ],
 )

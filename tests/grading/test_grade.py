@@ -16,18 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capcal_lib.errors import InputError
-from capcal_lib.grading import (
-    Verdict,
-    extract,
-    grade,
-    grade_file,
-    grade_many,
-    latex,
-    math,
-    normalize,
-    number,
-    short,
-)
+from capcal_lib.grading import Verdict, extract, grade, grade_file, grade_many, latex, math, normalize, number, short
 from capcal_lib.manifests import KINDS, ROOT, Kind
 from capcal_lib.questions import Answer
 

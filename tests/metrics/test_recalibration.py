@@ -147,10 +147,7 @@ def test_extremes_are_survived(method):
             "recalibration needs scored questions with a confidence in two groups",
         ),
         (lambda: cross_fitted([0.5, 0.6], [1, 1], [2, 2], method="isotonic", rng=rng(), folds=1), "folds must be"),
-        (
-            lambda: cross_fitted([0.5, 0.6], [1, 1], [2, 2], method="isotonic", rng=rng(), groups=["a"]),
-            "groups has 1",
-        ),
+        (lambda: cross_fitted([0.5, 0.6], [1, 1], [2, 2], method="isotonic", rng=rng(), groups=["a"]), "groups has 1"),
     ],
 )
 def test_bad_input_is_refused(call, message):

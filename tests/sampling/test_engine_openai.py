@@ -426,9 +426,7 @@ def test_one_refused_question_does_not_touch_the_others() -> None:
     assert {row.question_id for row in rows} == {one.id for one in QUESTIONS[:4]} - {bad}
 
 
-def test_a_server_that_dies_and_comes_back_within_the_patience(
-    calm: tuple[list[Sample], list[dict[str, Any]]],
-) -> None:
+def test_a_server_that_dies_and_comes_back_within_the_patience(calm: tuple[list[Sample], list[dict[str, Any]]]) -> None:
     with ChatServer() as server:
         engine = open_at(server, patience=30.0, requests_in_flight=2)
         stream = engine.sample(requests(3, 20), SAMPLING, 0)

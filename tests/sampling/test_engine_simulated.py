@@ -10,12 +10,7 @@ from capcal_lib.sampling.engines import Request, open_engine
 from capcal_lib.sampling.engines.simulated import true_mu
 
 MODEL = load_model("simulated")
-ANSWERS = (
-    Answer("short", "Oslo"),
-    Answer("number", "1,200"),
-    Answer("choice", "C"),
-    Answer("math", "\\frac{1}{2}"),
-)
+ANSWERS = (Answer("short", "Oslo"), Answer("number", "1,200"), Answer("choice", "C"), Answer("math", "\\frac{1}{2}"))
 
 
 def requests(n: int, samples: int = 0, purpose: str = "answer") -> list[Request]:
