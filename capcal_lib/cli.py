@@ -7,10 +7,12 @@ import shlex
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial, wraps
 from inspect import Parameter, Signature, signature
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, cast, get_args
 
@@ -19,6 +21,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
+from typer import Argument, Option
 
 from capcal_lib.errors import InputError, printable, sanitize, unknown
 from capcal_lib.manifests import CHOICE, LOCAL_RUNS, OWN_MANIFESTS, dataset_names, model_names
@@ -35,9 +38,7 @@ HELP = {
     "max_tokens": "New tokens of an answer.",
     "prompt_style": "A file of prompts/; short@3 has 3 of its examples.",
 }
-KEPT = [
-    f"--{name.replace('_', '-')}" for name in ("model", "dataset", "split", "store", "run", "seed", *SETTINGS)
-]  # by hints
+KEPT = {f"--{name.replace('_', '-')}" for name in ("model", "dataset", "split", "store", "run", "seed", *SETTINGS)}
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -67,13 +68,13 @@ def setting_options(function: Callable[..., None], panel: str = "Another run", *
 
     shown = [each for name, each in signature(function).parameters.items() if name != "settings"]
     for name, kind in options.items():
-        option = typer.Option(f"--{name.replace('_', '-')}", help=HELP.get(name), rich_help_panel=panel)
+        option = Option(f"--{name.replace('_', '-')}", help=HELP.get(name), rich_help_panel=panel)
         shown.append(Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, option]))
     command.__signature__ = Signature(shown)  # type: ignore[attr-defined]
     return command
 
 
-def of_a_run(function: Callable[..., None]) -> Callable[..., None]:
+def choosing(function: Callable[..., None]) -> Callable[..., None]:
     """Let options choose among several runs, for all that the command does."""
 
     @wraps(function)
@@ -86,48 +87,64 @@ def of_a_run(function: Callable[..., None]) -> Callable[..., None]:
     return setting_options(choose, "Of several runs, the one with", run=str, seed=int)
 
 
-def _option(*names: str, text: str, **settings: Any) -> Any:
-    return typer.Option(*names, help=text, **settings)
+def of_a_run(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that name a run; it gets the run's folder, first of all."""
+    where = signature(_run).parameters.values()
+
+    @wraps(function)
+    def command(**given: Any) -> None:
+        function(_run(**{each.name: given.pop(each.name) for each in where}), **given)
+
+    _, *own = signature(function).parameters.values()
+    shown = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in (*where, *own)]
+    command.__signature__ = Signature(shown)  # type: ignore[attr-defined]
+    return choosing(command)
 
 
-ModelName = Annotated[str, _option("--model", text="One of `capcal models`.", autocompletion=model_names)]
-DatasetName = Annotated[
-    str, _option("--dataset", text="A data set of `capcal datasets`.", autocompletion=dataset_names)
-]
-SplitName = Annotated[str | None, _option("--split", text="Default: the data set's evaluation split.")]
-Store = Annotated[Path, _option("--store", text="Folder of the run store.", envvar="CAPCAL_STORE")]
-Engine = Annotated[str | None, _option("--engine", text="Default: the engine of the model's manifest.")]
-Seed = Annotated[int, _option("--seed", text="Decides the rows; another seed is another run.")]
-OnlyModel = Annotated[str | None, _option("--model", text="Only this model's runs.", autocompletion=model_names)]
-OnlyDataset = Annotated[
-    str | None, _option("--dataset", text="Only the runs on this data set.", autocompletion=dataset_names)
-]
-AsJson = Annotated[bool, _option("--json", text="One JSON object a line.")]
-Models = Annotated[list[str] | None, _option("--model", text="Default: the book's.", autocompletion=model_names)]
-Verdicts = Annotated[str, _option("--verdicts", text="rules, or judge:MODEL for short and mathematical answers.")]
-ShownStore = Annotated[Path | None, _option("--store", text="Default: the recorded runs.", envvar="CAPCAL_STORE")]
+ModelName = Annotated[str, Option("--model", help="One of `capcal models`.", autocompletion=model_names)]
+DatasetName = Annotated[str, Option("--dataset", help="One of `capcal datasets`.", autocompletion=dataset_names)]
+SplitName = Annotated[str | None, Option(help="Default: the data set's evaluation split.")]
+Store = Annotated[Path, Option(help="Folder of the run store.", envvar="CAPCAL_STORE")]
+Engine = Annotated[str | None, Option(help="Default: the engine of the model's manifest.")]
+Seed = Annotated[int, Option(help="Decides the rows; another seed is another run.")]
+OnlyModel = Annotated[str | None, Option(help="Only this model's runs.", autocompletion=model_names)]
+OnlyDataset = Annotated[str | None, Option(help="Only the runs on this data set.", autocompletion=dataset_names)]
+AsJson = Annotated[bool, Option("--json", help="One JSON object a line.")]
+Models = Annotated[list[str] | None, Option("--model", help="Default: the book's.", autocompletion=model_names)]
+Verdicts = Annotated[str, Option(help="rules, or judge:MODEL for short and mathematical answers.")]
+ShownStore = Annotated[Path | None, Option(help="Default: the recorded runs.", envvar="CAPCAL_STORE")]
+
+
+def _run(model: ModelName, dataset: DatasetName, split: SplitName = None, store: Store = LOCAL_RUNS) -> Path:
+    from capcal_lib.manifests import load_dataset, load_model
+    from capcal_lib.sampling.store import find_run
+
+    load_model(model)
+    return find_run(store, model, dataset, split or load_dataset(dataset).evaluation_split)
 
 
 def _version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
-        out.print(f"capcal {version('capcal')}", highlight=False)
+        _say(f"capcal {version('capcal')}")
         raise typer.Exit
 
 
-def _say(line: object) -> None:
+def _say(line: object, on: Console | None = None) -> None:
     """Print one line as it is, however long."""
-    out.print(printable(line), highlight=False, soft_wrap=True)
+    (on or out).print(printable(line), highlight=False, soft_wrap=True)
+
+
+def _warn(line: object) -> None:
+    _say(line, err)
 
 
 @app.callback()
 def options(
-    manifests: Annotated[
-        Path | None, typer.Option("--manifests", metavar="DIR", help="Your own models/, datasets/ and prompts/.")
-    ] = None,
+    manifests: Annotated[Path | None, Option(metavar="DIR", help="Your own models/, datasets/ and prompts/.")] = None,
     version: Annotated[  # noqa: ARG001
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which version this is.")
+        bool, Option("--version", callback=_version, is_eager=True, help="Say which version this is.")
     ] = False,
 ) -> None:
     if manifests:
@@ -139,12 +156,11 @@ def options(
 def sample(
     model: ModelName,
     dataset: DatasetName,
-    k: Annotated[int, typer.Option("--k", help="Samples a question.")],
+    k: Annotated[int, Option(help="Samples a question.")],
     split: SplitName = None,
-    limit: Annotated[int | None, typer.Option("--limit", help="Only a random subset, the same each time.")] = None,
+    limit: Annotated[int | None, Option(help="Only a random subset, the same each time.")] = None,
     precision: Annotated[
-        float | None,
-        typer.Option("--precision", help="Stop a question once its 95 % interval reaches this far to either side."),
+        float | None, Option(help="Stop a question once its 95 % interval reaches this far to either side.")
     ] = None,
     engine: Engine = None,
     store: Store = LOCAL_RUNS,
@@ -152,32 +168,32 @@ def sample(
     settings: dict[str, Any] = {},  # noqa: B006
 ) -> None:
     """Draw the samples that the store lacks. Stop it at any time; the same command goes on."""
-    from capcal_lib.grading.adaptive_sampling import sample_until
+    from capcal_lib.grading.adaptive_sampling import Stopped, sample_until
+    from capcal_lib.sampling.draw import Drawn
     from capcal_lib.sampling.draw import sample as draw
 
+    asked: dict[str, Any] = {"k": k, "store": store, "split": split, "limit": limit, "engine": engine, "seed": seed}
     with _progress(f"{model} on {dataset}") as progress:
-        asked: dict[str, Any] = {"store": store, "split": split, "limit": limit, "engine": engine, "seed": seed}
         asked |= {"settings": settings, "progress": progress, "say": _say}
+        done: Drawn | Stopped
         if precision is None:
-            drawn = draw(model, dataset, k=k, **asked)
-            done = f"{drawn.new} samples drawn, {drawn.present} were there"
-            folder, failed = drawn.folder, drawn.failed
+            done = drawn = draw(model, dataset, **asked)
+            rest = f", {drawn.present} were there"
         else:
-            stopped = sample_until(model, dataset, k=k, precision=precision, **asked)
+            done = stopped = sample_until(model, dataset, precision=precision, **asked)
             most = stopped.questions * k
-            done = (
-                f"{stopped.new} samples drawn; {stopped.early} of {stopped.questions} questions stopped before {k}, "
+            rest = (
+                f"; {stopped.early} of {stopped.questions} questions stopped before {k}, "
                 f"which saved {stopped.saved} of {most} samples ({stopped.saved / most:.0%})"
             )
-            folder, failed = stopped.folder, stopped.failed
-    _say(f"{done}; {folder}")
-    if failed:
-        err.print(f"capcal: {sum(failed.values())} samples failed; the same command tries them again")
-        reasons = sorted(failed.items(), key=lambda item: -item[1])
+    _say(f"{done.new} samples drawn{rest}; {done.folder}")
+    if done.failed:
+        _warn(f"capcal: {sum(done.failed.values())} samples failed; the same command tries them again")
+        reasons = Counter(done.failed).most_common()
         for reason, number in reasons[:9]:
-            err.print(f"{number} failed: {reason}", highlight=False, soft_wrap=True)
+            _warn(f"{number} failed: {reason}")
         if reasons[9:]:
-            err.print(f"{sum(number for _, number in reasons[9:])} failed for {len(reasons[9:])} other reasons")
+            _warn(f"{sum(number for _, number in reasons[9:])} failed for {len(reasons[9:])} other reasons")
         raise typer.Exit(1)
 
 
@@ -185,12 +201,12 @@ def sample(
 def reproduce(
     model: ModelName,
     dataset: Annotated[
-        list[str] | None, _option("--dataset", text="Default: the paper's seven.", autocompletion=dataset_names)
+        list[str] | None, Option(help="Default: the paper's seven.", autocompletion=dataset_names)
     ] = None,
-    recipe: Annotated[str, _option("--recipe", text="lean (10 samples and 10 votes) or paper (100 and 10).")] = "lean",
-    limit: Annotated[int | None, _option("--limit", text="At most so many questions of a split.")] = None,
-    plan: Annotated[bool, _option("--plan", text="Only say what it takes.")] = False,
-    rate: Annotated[float | None, _option("--rate", text="Tokens a second, for the plan; else it is measured.")] = None,
+    recipe: Annotated[str, Option(help="lean (10 samples and 10 votes) or paper (100 and 10).")] = "lean",
+    limit: Annotated[int | None, Option(help="At most so many questions of a split.")] = None,
+    plan: Annotated[bool, Option("--plan", help="Only say what it takes.")] = False,
+    rate: Annotated[float | None, Option(help="Tokens a second, for the plan; else it is measured.")] = None,
     engine: Engine = None,
     verdicts: Verdicts = "rules",
     store: Store = LOCAL_RUNS,
@@ -244,20 +260,14 @@ def _print_table(table: "DataFrame") -> None:
 @command("grade --model smollm2-135m --dataset mini-capitals")
 @of_a_run
 def grade(
-    model: ModelName,
-    dataset: DatasetName,
-    split: SplitName = None,
-    store: Store = LOCAL_RUNS,
-    audit: Annotated[
-        Path | None, typer.Option("--audit", metavar="OUT", help="CSV or JSONL of what a second grader disputes.")
-    ] = None,
+    run: Path,
+    audit: Annotated[Path | None, Option(metavar="OUT", help="CSV or JSONL of what a second grader disputes.")] = None,
 ) -> None:
     """Grade the samples that have no verdict by the current grader."""
     from capcal_lib.grading.verdicts import grade_run
 
-    run = _run(store, model, dataset, split)
     graded = grade_run(run)
-    out.print(f"{graded.new} samples graded, {graded.again} graded again")
+    _say(f"{graded.new} samples graded, {graded.again} graded again")
     for (old, new), number in sorted(graded.flipped.items()):
         _say(f"{number} flipped from {old} to {new}")
     if audit:
@@ -265,76 +275,65 @@ def grade(
 
         disputed, share = cross_check(run)
         write_disputed(disputed, audit)
-        out.print(
+        _say(
             f"two graders disagree on {share.estimate:.2%} [{share.low:.2%}, {share.high:.2%}] of samples; "
-            f"{audit} lists {len(disputed)} disputed answers",
-            soft_wrap=True,
+            f"{audit} lists {len(disputed)} disputed answers"
         )
 
 
 @command("judge --model smollm2-135m --dataset triviaqa --judge gpt-oss-20b")
 @of_a_run
 def judge(
-    model: ModelName,
-    dataset: DatasetName,
-    judge: Annotated[str, typer.Option("--judge", help="The model that judges, of `capcal models`.")],
-    judge_engine: Annotated[
-        str | None, typer.Option("--judge-engine", help="Default: the engine of the judge's manifest.")
-    ] = None,
-    split: SplitName = None,
-    store: Store = LOCAL_RUNS,
+    run: Path,
+    judge: Annotated[str, Option(help="The model that judges, of `capcal models`.")],
+    judge_engine: Annotated[str | None, Option(help="Default: the engine of the judge's manifest.")] = None,
 ) -> None:
     """Let a model judge short and mathematical answers of a graded run, and compare it with the rules."""
     import numpy as np
 
     from capcal_lib.grading.agreement import judge_agreement
     from capcal_lib.grading.judgements import judge_run
+    from capcal_lib.sampling.store import read_record
 
-    folder = _run(store, model, dataset, split)
-    with _progress(f"{judge} judges {model} on {dataset}", "answers") as progress:
-        judged = judge_run(folder, judge, engine=judge_engine, progress=progress)
-    out.print(f"{judged.new} distinct answers judged, {judged.present} were there")
+    identity = read_record(run).identity
+    with _progress(f"{judge} judges {identity.model} on {identity.dataset}", "answers") as progress:
+        judged = judge_run(run, judge, engine=judge_engine, progress=progress)
+    _say(f"{judged.new} distinct answers judged, {judged.present} were there")
     if judged.failed:
-        err.print(f"capcal: {judged.failed} answers got no reply; the same command asks again")
+        _warn(f"capcal: {judged.failed} answers got no reply; the same command asks again")
         raise typer.Exit(1)
-    for what, found in judge_agreement(folder, judge, rng=np.random.default_rng(0)).items():
+    for what, found in judge_agreement(run, judge, rng=np.random.default_rng(0)).items():
         table = Table(f"{what}: by the rules", *(f"judge: {name}" for name in found.table.columns))
         for name, row in found.table[found.table.any(axis=1)].iterrows():
             table.add_row(str(name), *(f"{number:,}" for number in row))
         out.print(table)
         rate = found.rate
-        out.print(
+        _say(
             f"agreement on what is correct {rate.estimate:.3f}, 95 % interval {rate.low:.3f} to {rate.high:.3f}; "
-            f"Cohen's kappa {found.kappa:.3f}; not scored {found.left_out:,}",
-            highlight=False,
-            soft_wrap=True,
+            f"Cohen's kappa {found.kappa:.3f}; not scored {found.left_out:,}"
         )
 
 
 @command("grade-file responses.jsonl --out verdicts.jsonl", "grade-file")
 def grade_file(
-    rows: Annotated[Path, typer.Argument(metavar="IN.jsonl", help="Rows {kind, gold, aliases?, response}.")],
-    verdicts: Annotated[Path, typer.Option("--out", metavar="OUT.jsonl", help="Where the verdicts go.")],
+    rows: Annotated[Path, Argument(metavar="IN.jsonl", help="Rows {kind, gold, aliases?, response}.")],
+    verdicts: Annotated[Path, Option("--out", metavar="OUT.jsonl", help="Where the verdicts go.")],
 ) -> None:
     """Grade responses from anywhere: one JSON object a line in, one verdict a line out."""
     from capcal_lib.grading import grade_file
 
     grade_file(rows, verdicts)
-    out.print(f"wrote {verdicts}", soft_wrap=True)
+    _say(f"wrote {verdicts}")
 
 
 @command("confidence --model smollm2-135m --dataset mini-capitals --method p-true")
-@of_a_run
+@choosing
 def confidence(
     model: ModelName,
     dataset: DatasetName,
-    method: Annotated[
-        str | None, typer.Option("--method", help="verbalized, p-true, consistency, or an installed one.")
-    ] = None,
-    file: Annotated[
-        Path | None, typer.Option("--from", metavar="FILE", help="Your own: question_id, confidence.")
-    ] = None,
-    name: Annotated[str | None, typer.Option("--name", help="What your own method is called.")] = None,
+    method: Annotated[str | None, Option(help="verbalized, p-true, consistency, or an installed one.")] = None,
+    file: Annotated[Path | None, Option("--from", metavar="FILE", help="Your own: question_id, confidence.")] = None,
+    name: Annotated[str | None, Option(help="What your own method is called.")] = None,
     split: SplitName = None,
     engine: Engine = None,
     store: Store = LOCAL_RUNS,
@@ -351,7 +350,7 @@ def confidence(
         raise InputError("say either --method, or --from FILE and --name NAME for a method of your own")
     if method not in (known := (None, *METHODS, *plugins(), "consistency")):
         raise unknown("method", method, filter(None, known))
-    run = _run(store, model, dataset, split)
+    run = _run(model, dataset, split, store)
     if file and name:
         found = place_confidence(run, name, read_rows(file))
     elif method == "consistency":
@@ -361,22 +360,22 @@ def confidence(
     else:
         found = estimate(run, str(method), engine=engine)
     counted = ", ".join(f"{number} {status}" for status, number in found.status_counts().items())
-    out.print(f"{method or name}: {counted}; {found.tokens.sum()} tokens")
+    _say(f"{method or name}: {counted}; {found.tokens.sum()} tokens")
     if method in METHODS and not found.tokens.all():
-        err.print(f"capcal: {(found.tokens == 0).sum()} questions were not answered; the same command asks them again")
+        _warn(f"capcal: {(found.tokens == 0).sum()} questions were not answered; the same command asks them again")
         raise typer.Exit(1)
 
 
 @command("import samples_law.jsonl --model my-model --dataset law", "import")
 @partial(setting_options, panel="Of the samples, where the files do not say")
 def import_files(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="All files of a run.")],
-    model: Annotated[str, _option("--model", text="A known one, or what a new one is called.")],
-    dataset: Annotated[str, _option("--dataset", text="A known one, or what the log's questions are called.")],
+    files: Annotated[list[Path], Argument(metavar="FILE...", help="All files of a run.")],
+    model: Annotated[str, Option(help="A known one, or what a new one is called.")],
+    dataset: Annotated[str, Option(help="A known one, or what the log's questions are called.")],
     split: SplitName = None,
-    kind: Annotated[str | None, _option("--kind", text="Of new answers: short, number, math or choice.")] = None,
-    column: Annotated[list[str] | None, _option("--column", text="Where it is, such as gold=doc.answer.")] = None,
-    verdicts: Annotated[bool, _option("--verdicts", text="Take the file's verdicts and grade nothing.")] = False,
+    kind: Annotated[str | None, Option(help="Of new answers: short, number, math or choice.")] = None,
+    column: Annotated[list[str] | None, Option(help="Where it is, such as gold=doc.answer.")] = None,
+    verdicts: Annotated[bool, Option("--verdicts", help="Take the file's verdicts and grade nothing.")] = False,
     store: Store = LOCAL_RUNS,
     settings: dict[str, Any] = {},  # noqa: B006
 ) -> None:
@@ -401,12 +400,9 @@ def import_files(
 @command("features --model smollm2-135m --dataset mini-capitals")
 @of_a_run
 def features(
-    model: ModelName,
-    dataset: DatasetName,
-    layers: Annotated[str, typer.Option("--layers", help="mean or max over the layers, or all of them.")] = "mean",
-    split: SplitName = None,
+    run: Path,
+    layers: Annotated[str, Option(help="mean or max over the layers, or all of them.")] = "mean",
     engine: Engine = None,
-    store: Store = LOCAL_RUNS,
 ) -> None:
     """Extract the hidden states that a probe reads, and keep them with the run. Stopped, it goes on from there."""
     from capcal_lib.probes.features import extract
@@ -414,12 +410,12 @@ def features(
 
     if layers not in get_args(Layers):
         raise unknown("layers", layers, get_args(Layers))
-    matrix = extract(_run(store, model, dataset, split), layers=cast(Layers, layers), engine=engine)
-    out.print(f"{matrix.shape[0]} questions, {' x '.join(map(str, matrix.shape[1:]))} features each")
+    matrix = extract(run, layers=cast(Layers, layers), engine=engine)
+    _say(f"{matrix.shape[0]} questions, {' x '.join(map(str, matrix.shape[1:]))} features each")
 
 
 @command("coordinates --model smollm2-135m --dataset mini-capitals")
-@of_a_run
+@choosing
 def coordinates(model: ModelName, dataset: DatasetName, engine: Engine = None, store: Store = LOCAL_RUNS) -> None:
     """Keep where the questions of a data set's two splits lie in all layers: what the kernel probe reads."""
     from capcal_lib.manifests import load_dataset
@@ -428,42 +424,38 @@ def coordinates(model: ModelName, dataset: DatasetName, engine: Engine = None, s
     training = load_dataset(dataset).training_split
     if training is None:
         raise InputError(f"{dataset} has no training split, so there is nothing to learn from")
-    keep_coordinates(_run(store, model, dataset, training), _run(store, model, dataset, None), engine=engine)
-    out.print(f"coordinates of {dataset} kept with its two runs")
+    runs = (_run(model, dataset, split, store) for split in (training, None))
+    keep_coordinates(*runs, engine=engine)
+    _say(f"coordinates of {dataset} kept with its two runs")
 
 
 @command("exact --model smollm2-135m --dataset mini-exam")
 @of_a_run
 def exact(
-    model: ModelName,
-    dataset: DatasetName,
-    split: SplitName = None,
+    run: Path,
     engine: Engine = None,
-    epsilon: Annotated[float, typer.Option("--epsilon", help="Leave out answers less likely than this.")] = 1e-3,
-    store: Store = LOCAL_RUNS,
+    epsilon: Annotated[float, Option(help="Leave out answers less likely than this.")] = 1e-3,
 ) -> None:
     """Compute expected accuracy from the probabilities of whole answers, where these are short; no sampling."""
     from capcal_lib.results.exact import WIDEST, enumerate_answers
 
-    found = enumerate_answers(_run(store, model, dataset, split), engine=engine, epsilon=epsilon)
+    found = enumerate_answers(run, engine=engine, epsilon=epsilon)
     known = (found.width <= WIDEST).sum()
-    out.print(f"{known} of {len(found)} known to within {WIDEST}; {found.passes.mean():.0f} passes a question")
+    _say(f"{known} of {len(found)} known to within {WIDEST}; {found.passes.mean():.0f} passes a question")
 
 
 @command("score mine.csv --html report.html")
-@of_a_run
+@choosing
 def score(
     file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="question_id, confidence, correct, total; - reads CSV.")
+        Path | None, Argument(metavar="FILE", help="question_id, confidence, correct, total; - reads CSV.")
     ] = None,
-    other: Annotated[Path | None, typer.Argument(metavar="[OTHER]", help="Another file, to compare with.")] = None,
-    model: Annotated[
-        str | None, _option("--model", text="Score its graded runs, not a file.", autocompletion=model_names)
-    ] = None,
+    other: Annotated[Path | None, Argument(metavar="[OTHER]", help="Another file, to compare with.")] = None,
+    model: Annotated[str | None, Option(help="Score its graded runs, not a file.", autocompletion=model_names)] = None,
     dataset: OnlyDataset = None,
     store: Store = LOCAL_RUNS,
     as_json: AsJson = False,
-    html: Annotated[Path | None, _option("--html", metavar="OUT", text="Write a report as one page.")] = None,
+    html: Annotated[Path | None, Option(metavar="OUT", help="Write a report as one page.")] = None,
 ) -> None:
     """Score confidences against counts: those of a file, of two that are compared, or of a model's runs."""
     from capcal_lib.probes import predict
@@ -494,7 +486,7 @@ def score(
         from capcal_lib.book.report import write_report
 
         write_report(html, parts)
-        err.print(f"wrote {html}", highlight=False, soft_wrap=True)
+        _warn(f"wrote {html}")
     if as_json:
         for row in scores.reset_index().to_json(orient="records", lines=True, double_precision=15).splitlines():
             _say(row)
@@ -504,13 +496,13 @@ def score(
 
 
 @command('plan --model smollm2-135m --dataset triviaqa --method "P(True)" --half-width 0.02')
-@of_a_run
+@choosing
 def plan(
     model: ModelName,
     dataset: DatasetName,
-    method: Annotated[str, _option("--method", text="A column of the results, such as P(True).")],
-    half_width: Annotated[float, _option("--half-width", text="Of the score's 95 % interval.")],
-    against: Annotated[str | None, _option("--against", text="Plan for the difference from this method.")] = None,
+    method: Annotated[str, Option(help="A column of the results, such as P(True).")],
+    half_width: Annotated[float, Option(help="Of the score's 95 % interval.")],
+    against: Annotated[str | None, Option(help="Plan for the difference from this method.")] = None,
     verdicts: Verdicts = "rules",
     store: Store = LOCAL_RUNS,
 ) -> None:
@@ -559,15 +551,15 @@ def status(
         if as_json or not out.is_terminal:
             _say(as_row(run) if as_json else line(run))
         else:
-            name, found = line(run).split(": ", 1)
-            out.print(printable(name), style="bold", highlight=False)
-            out.print(Padding(printable(found), (0, 0, 0, 2)), highlight=False)
+            name, found = map(printable, line(run).split(": ", 1))
+            out.print(name, style="bold", highlight=False)
+            out.print(Padding(found, (0, 0, 0, 2)), highlight=False)
 
 
 @command("merge runs/local shard-1 shard-2")
 def merge(
-    into: Annotated[Path, typer.Argument(metavar="INTO", help="A run store, existing or not.")],
-    sources: Annotated[list[Path], typer.Argument(metavar="FROM...", help="Run stores, or single runs.")],
+    into: Annotated[Path, Argument(metavar="INTO", help="A run store, existing or not.")],
+    sources: Annotated[list[Path], Argument(metavar="FROM...", help="Run stores, or single runs.")],
 ) -> None:
     """Take over the runs and rows of other stores. Conflicting rows are refused, and nothing is written then."""
     from capcal_lib.results.merge import merge as merge_stores
@@ -583,9 +575,9 @@ def verify(
     store: Store = LOCAL_RUNS,
     model: OnlyModel = None,
     dataset: OnlyDataset = None,
-    deep: Annotated[bool, typer.Option("--deep", help="Grade some responses again, and compare.")] = False,
+    deep: Annotated[bool, Option("--deep", help="Grade some responses again, and compare.")] = False,
     record: Annotated[
-        bool, typer.Option("--record", help="Take down the digests of files without one, if all else is right.")
+        bool, Option("--record", help="Take down the digests of files without one, if all else is right.")
     ] = False,
 ) -> None:
     """Check every run of a store: one line a run, ok or all that is wrong with it; exit status 1 where anything is."""
@@ -601,8 +593,8 @@ def verify(
 
 @command("new dataset law")
 def new(
-    what: Annotated[str, typer.Argument(metavar="model|dataset")],
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What yours is called.")],
+    what: Annotated[str, Argument(metavar="model|dataset")],
+    name: Annotated[str, Argument(metavar="NAME", help="What yours is called.")],
 ) -> None:
     """Write a commented manifest of your own that works as it is, into your folder or capcal.d."""
     from capcal_lib.manifests import write_new
@@ -618,11 +610,8 @@ def datasets(as_json: AsJson = False) -> None:
     """List the data sets."""
     from capcal_lib.manifests import load_dataset
 
-    def row(one: Any) -> tuple[str, ...]:
-        splits = ", ".join(f"{name} {split.rows:,}" if split.rows else name for name, split in one.splits.items())
-        return one.name, one.domain, one.kind, splits
-
-    _list(map(load_dataset, dataset_names()), ("name", "domain", "answers", "questions"), row, as_json)
+    heads = {"name": "name", "domain": "domain", "answers": "kind", "questions": "splits"}
+    _list(map(load_dataset, dataset_names()), heads, as_json)
 
 
 @command("models --json")
@@ -630,33 +619,37 @@ def models(as_json: AsJson = False) -> None:
     """List the models."""
     from capcal_lib.manifests import load_model
 
-    def row(one: Any) -> tuple[str, ...]:
-        sampling = f"{one.sampling.temperature:g}", f"{one.sampling.top_p:g}"
-        return one.name, one.engine, one.prompt_style, *sampling, one.paper_name or "–"
-
-    heads = ("name", "engine", "prompts", "T", "top-p", "in the paper")
-    _list(map(load_model, model_names()), heads, row, as_json)
+    heads = {"name": "name", "engine": "engine", "prompts": "prompt_style"}
+    heads |= {"T": "sampling.temperature", "top-p": "sampling.top_p", "in the paper": "paper_name"}
+    _list(map(load_model, model_names()), heads, as_json)
 
 
-def _list(found: Iterable[Any], heads: tuple[str, ...], row: Callable[[Any], tuple[str, ...]], as_json: bool) -> None:
-    """Print manifests as a table of 80 columns, or whole, one JSON object a line."""
-    if as_json:
-        for one in found:
+def _list(found: Iterable[Any], heads: dict[str, str], as_json: bool) -> None:
+    """Print manifests as a table of 80 columns, or whole, one JSON object a line; and what is wrong with others."""
+    from capcal_lib.manifests import manifest_problems
+
+    def spell(cell: Any) -> str:
+        if isinstance(cell, dict):
+            return ", ".join(f"{name} {split.rows:,}" if split.rows else name for name, split in cell.items())
+        return f"{cell:g}" if isinstance(cell, float) else cell or "–"
+
+    table = Table(*heads, box=None, pad_edge=False)
+    for one in found:
+        table.add_row(*(spell(attrgetter(path)(one)) for path in heads.values()))
+        if as_json:
             _say(json.dumps(one.model_dump(mode="json")))
-    else:
-        table = Table(*heads, box=None, pad_edge=False)
-        for one in found:
-            table.add_row(*row(one))
+    if not as_json:
         out.print(table)
-    _say_malformed()
+    for problem in manifest_problems():
+        _warn(f"capcal: left out: {problem}")
 
 
 @command("notebooks --model smollm2-135m --out pages")
-@of_a_run
+@choosing
 def notebooks(
     model: Models = None,
     store: ShownStore = None,
-    folder: Annotated[Path | None, _option("--out", metavar="DIR", text="Default: build/notebooks.")] = None,
+    folder: Annotated[Path | None, Option("--out", metavar="DIR", help="Default: build/notebooks.")] = None,
 ) -> None:
     """Execute the notebooks in order, those whose inputs have changed."""
     from capcal_lib.book.pipeline import book_pages, execute, model_pages
@@ -667,17 +660,17 @@ def notebooks(
 
 
 @command("book --model smollm2-135m --store runs/local --out my-book")
-@of_a_run
+@choosing
 def book(
     model: Models = None,
     store: ShownStore = None,
-    folder: Annotated[Path | None, _option("--out", metavar="DIR", text="Default: build.")] = None,
+    folder: Annotated[Path | None, Option("--out", metavar="DIR", help="Default: build.")] = None,
 ) -> None:
     """Execute the notebooks and build the book."""
     from capcal_lib.book.pipeline import build_book
 
     index = build_book(model or (), store=_folder(store), out=folder and folder.resolve(), say=out.print)
-    out.print(f"the book: {index}", soft_wrap=True)
+    _say(f"the book: {index}")
 
 
 def _folder(store: Path | None) -> Path | None:
@@ -687,22 +680,15 @@ def _folder(store: Path | None) -> Path | None:
     return store and store.resolve()
 
 
-def _say_malformed() -> None:
-    from capcal_lib.manifests import manifest_problems
-
-    for problem in manifest_problems():
-        err.print(printable(f"capcal: left out: {problem}"), highlight=False, soft_wrap=True)
-
-
 def main() -> None:
     """Run the command; bad input ends it with one line and exit status 2."""
     try:
         app()
     except InputError as error:
-        err.print(f"capcal: {printable(_with_options(str(error), sys.argv))}", highlight=False, soft_wrap=True)
+        _warn(f"capcal: {_with_options(str(error), sys.argv)}")
         sys.exit(2)
     except OSError as error:  # a disk that is full, a place that may not be written
-        err.print(f"capcal: {sanitize(error)}", highlight=False, soft_wrap=True)
+        _warn(f"capcal: {sanitize(error)}")
         sys.exit(2)
     except KeyboardInterrupt:
         _stopped()
@@ -716,16 +702,8 @@ def _stopped() -> NoReturn:
     """Say how to go on after a Ctrl-C; whoever presses again finds everything done already."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     command = shlex.join(["capcal", *sys.argv[1:]])
-    err.print(f"capcal: stopped; what was done is kept. Go on with: {command}", soft_wrap=True)
+    _warn(f"capcal: stopped; what was done is kept. Go on with: {command}")
     sys.exit(STOPPED)
-
-
-def _run(store: Path, model: str, dataset: str, split: str | None) -> Path:
-    from capcal_lib.manifests import load_dataset, load_model
-    from capcal_lib.sampling.store import find_run
-
-    load_model(model)
-    return find_run(store, model, dataset, split or load_dataset(dataset).evaluation_split)
 
 
 def _with_options(message: str, typed: list[str]) -> str:
@@ -756,37 +734,24 @@ def _progress(what: str, units: str = "samples") -> Iterator[Callable[[int, int]
     """Show one bar on a terminal, and a plain line now and then elsewhere; both go by what is new since the start."""
     from capcal_lib.results.status import duration
 
-    said = time.monotonic()
-    first: tuple[int, float] | None = None
+    said, first = time.monotonic(), None
+    pace = TextColumn("{task.fields[pace]}")
+    columns = TextColumn("{task.description}"), BarColumn(None), MofNCompleteColumn(), pace
+    with Progress(*columns, console=err, expand=True, disable=not err.is_terminal) as bar:
+        task = bar.add_task(what, total=None, pace="")
 
-    def pace(done: int, total: int) -> str:
-        """Say how fast it goes, and for how long it still goes on; nothing while that is not known."""
-        nonlocal first
-        now = time.monotonic()
-        first = first or (done, now)
-        rate = (done - first[0]) / max(now - first[1], 1e-9)
-        return f"{rate:,.1f}/s, {duration((total - done) / rate)} to go" if rate else ""
+        def move(done: int, total: int) -> None:
+            nonlocal said, first
+            now = time.monotonic()
+            first = first or (done, now)
+            rate = (done - first[0]) / max(now - first[1], 1e-9)
+            pace = f"{rate:,.1f}/s, {duration((total - done) / rate)} to go" if rate else ""
+            bar.update(task, completed=done, total=total, pace=pace)
+            if not err.is_terminal and done and (now - said >= SECONDS_BETWEEN_LINES or done == total):
+                said = now
+                _warn(", ".join(filter(None, (f"{what}: {done} of {total} {units}", pace))))
 
-    if err.is_terminal:
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(None),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[pace]}"),
-        )
-        with Progress(*columns, console=err, expand=True) as bar:
-            task = bar.add_task(what, total=None, pace="")
-            yield lambda done, total: bar.update(task, completed=done, total=total, pace=pace(done, total))
-        return
-
-    def line(done: int, total: int) -> None:
-        nonlocal said
-        text = pace(done, total)
-        if done and (time.monotonic() - said >= SECONDS_BETWEEN_LINES or done == total):
-            said = time.monotonic()
-            err.print(", ".join(filter(None, (f"{what}: {done} of {total} {units}", text))), highlight=False)
-
-    yield line
+        yield move
 
 
 if __name__ == "__main__":

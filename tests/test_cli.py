@@ -458,7 +458,7 @@ def test_the_pace_counts_only_what_is_new(monkeypatch: pytest.MonkeyPatch, capsy
             move(done, 100_000)
     first, second = capsys.readouterr().err.splitlines()
     assert first == "drawing: 90000 of 100000 samples"
-    assert second.startswith("drawing: 90100 of 100000 samples, 3.3/s, 49 min")
+    assert second.startswith("drawing: 90100 of 100000 samples, 10.0/s, 16 min")
 
 
 def test_plan_prints_designs_from_a_pilot(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
