@@ -453,6 +453,7 @@ def score(
     other: Annotated[Path | None, Argument(metavar="[OTHER]", help="Another file, to compare with.")] = None,
     model: Annotated[str | None, Option(help="Score its graded runs, not a file.", autocompletion=model_names)] = None,
     dataset: OnlyDataset = None,
+    verdicts: Verdicts = "rules",
     store: Store = LOCAL_RUNS,
     as_json: AsJson = False,
     html: Annotated[Path | None, Option(metavar="OUT", help="Write a report as one page.")] = None,
@@ -473,13 +474,14 @@ def score(
             both = {"first file": table["confidence"], "second file": second["confidence"]}  # joined by question_id
             parts = {f"{file} and {other}": (scores, table[["correct", "total"]].assign(**both))}
     else:
-        named = [dataset] if dataset else None
-        results = load_results(store, str(model), datasets=named)
+        counted: dict[str, Any] = {"datasets": [dataset] if dataset else None, "verdicts": verdicts}
+        results = load_results(store, str(model), **counted)
         if results.empty:
             raise InputError(f"{store} has no graded run; make one with: capcal sample --model {model}")
-        results = results.join(predict(store, str(model), datasets=list(results.index.unique("dataset"))))
+        shown = list(results.index.unique("dataset"))
+        results = results.join(predict(store, str(model), datasets=shown, verdicts=verdicts))
         scores, parts = score_results(results), {}
-        for name, evidence in describe_runs(store, str(model), datasets=named)["evidence"].items():
+        for name, evidence in describe_runs(store, str(model), **counted)["evidence"].items():
             own, questions = (table.loc[[str(name)]].droplevel("dataset") for table in (scores, results))
             parts[f"{model} on {name}, {evidence}"] = own, questions
     if html:
@@ -649,6 +651,7 @@ def _list(found: Iterable[Any], heads: dict[str, str], as_json: bool) -> None:
 def notebooks(
     model: Models = None,
     store: ShownStore = None,
+    verdicts: Verdicts = "rules",
     folder: Annotated[Path | None, Option("--out", metavar="DIR", help="Default: build/notebooks.")] = None,
 ) -> None:
     """Execute the notebooks in order, those whose inputs have changed."""
@@ -656,7 +659,7 @@ def notebooks(
     from capcal_lib.manifests import BUILD
 
     pages = model_pages(model) if model else book_pages()
-    execute(pages, folder or BUILD / "notebooks", store=_folder(store), say=out.print)
+    execute(pages, folder or BUILD / "notebooks", store=_folder(store), verdicts=verdicts, say=out.print)
 
 
 @command("book --model smollm2-135m --store runs/local --out my-book")
@@ -664,12 +667,14 @@ def notebooks(
 def book(
     model: Models = None,
     store: ShownStore = None,
+    verdicts: Verdicts = "rules",
     folder: Annotated[Path | None, Option("--out", metavar="DIR", help="Default: build.")] = None,
 ) -> None:
     """Execute the notebooks and build the book."""
     from capcal_lib.book.pipeline import build_book
 
-    index = build_book(model or (), store=_folder(store), out=folder and folder.resolve(), say=out.print)
+    asked: dict[str, Any] = {"store": _folder(store), "verdicts": verdicts, "out": folder and folder.resolve()}
+    index = build_book(model or (), **asked, say=out.print)
     _say(f"the book: {index}")
 
 

@@ -186,6 +186,15 @@ def test_a_judge_is_compared_with_the_rules(
     assert "samples: by the rules" in out
     assert "Cohen's kappa 0.000; not scored 0" in out
     assert "answers, " in err
+    run(monkeypatch, capsys, "confidence", *where, "--method", "p-true")
+    scored = [
+        [json.loads(line) for line in run(monkeypatch, capsys, "score", *where, "--json", *by)[1].splitlines()]
+        for by in ((), ("--verdicts", "judge:simulated"))
+    ]
+    uniform = [row["brier"] for rows in scored for row in rows if row["method"] == "Uniform random"]
+    assert uniform[0] < uniform[1] == pytest.approx(1 / 3)  # by a judge that says correct of all, mu is 1
+    status, _, err = run(monkeypatch, capsys, "score", *where, "--verdicts", "judge:gpt-9")
+    assert (status, "unknown judge 'gpt-9'; known: simulated" in err) == (2, True)
     status, _, err = run(monkeypatch, capsys, "judge", *where, "--judge", "gpt-9")
     assert (status, "unknown model 'gpt-9'" in err) == (2, True)
 

@@ -96,7 +96,14 @@ def model_pages(models: Sequence[str]) -> list[Page]:
     ]
 
 
-def execute(pages: Iterable[Page], folder: Path = BUILD / "notebooks", *, store: Path | None = None, say: Say) -> None:
+def execute(
+    pages: Iterable[Page],
+    folder: Path = BUILD / "notebooks",
+    *,
+    store: Path | None = None,
+    verdicts: str = "rules",
+    say: Say,
+) -> None:
     """Execute into a folder the pages whose inputs have changed since they were last executed.
 
     A page's inputs are the notebook, its parameters, the definitions that it uses, directly or not, the manifests, the
@@ -108,6 +115,8 @@ def execute(pages: Iterable[Page], folder: Path = BUILD / "notebooks", *, store:
     ----------
     store
         The run store that the notebooks read, in place of the recorded runs.
+    verdicts
+        Whose count on pages that let one choose, as for ``load_results``.
     """
     if not NOTEBOOKS.is_dir():
         raise InputError("the notebooks lie in the repository, not in an installed package; give this command there")
@@ -116,7 +125,8 @@ def execute(pages: Iterable[Page], folder: Path = BUILD / "notebooks", *, store:
     places = filter(None, (MANIFESTS, own, store or RECORDED_RUNS))
     data = [path for place in places for path in place.rglob("*") if path.is_file()]
     shared = _digest([ROOT / "requirements.lock", *(path for path in data if path.name != "lock")])
-    keys = {page: _page_key(page, shared, store) for page in pages}
+    given = ({"store": str(store)} if store else {}) | ({"verdicts": verdicts} if verdicts != "rules" else {})
+    keys = {page: _page_key(page, shared, given) for page in pages}
     stale = [page for page, key in keys.items() if _last_key(page.executed(folder)) != key]
     for page in keys:
         if page not in stale:
@@ -124,7 +134,7 @@ def execute(pages: Iterable[Page], folder: Path = BUILD / "notebooks", *, store:
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "kernels.log"
     with ProcessPoolExecutor(WORKERS, get_context("spawn"), initializer=_settle, initargs=(log,)) as pool:
-        jobs = {pool.submit(_run, page, NOTEBOOKS, page.executed(folder), ROOT, store): page for page in stale}
+        jobs = {pool.submit(_run, page, NOTEBOOKS, page.executed(folder), ROOT, given): page for page in stale}
         try:
             for number, job in enumerate(as_completed(jobs), start=1):
                 page, seconds = jobs[job], job.result()
@@ -135,7 +145,9 @@ def execute(pages: Iterable[Page], folder: Path = BUILD / "notebooks", *, store:
             raise
 
 
-def build_book(models: Sequence[str] = (), *, store: Path | None = None, out: Path | None = None, say: Say) -> Path:
+def build_book(
+    models: Sequence[str] = (), *, store: Path | None = None, verdicts: str = "rules", out: Path | None = None, say: Say
+) -> Path:
     """Execute the pages of a book and build it, warnings being errors.
 
     `InputError` when a notebook fails, a cell does not show the evidence that it declares, or the build fails.
@@ -144,8 +156,8 @@ def build_book(models: Sequence[str] = (), *, store: Path | None = None, out: Pa
     ----------
     models
         As in :func:`book_pages`: none make the book as it is published.
-    store
-        The run store that is shown, in place of the recorded runs.
+    store, verdicts
+        As in :func:`execute`.
     out
         Folder for all that is made, ``build`` at the root by default.
     say
@@ -158,7 +170,7 @@ def build_book(models: Sequence[str] = (), *, store: Path | None = None, out: Pa
     """
     out, pages = out or BUILD, book_pages(models)
     folder = out / "notebooks"
-    execute(pages, folder, store=store, say=say)
+    execute(pages, folder, store=store, verdicts=verdicts, say=say)
     wanted = {path: path.relative_to(BOOK) for path in BOOK.rglob("*") if path.is_file()}
     for page in pages:
         executed = page.executed(folder)
@@ -240,19 +252,21 @@ def _settle(log: Path) -> None:
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // WORKERS)))
 
 
-def _run(page: Page, notebooks: Path, executed: Path, root: Path, store: Path | None) -> float:
+def _run(page: Page, notebooks: Path, executed: Path, root: Path, given: dict[str, str]) -> float:
     """Execute one page in a process of its own, and return the seconds it took."""
     import papermill
     from papermill.exceptions import PapermillExecutionError
 
     started = time.monotonic()
     executed.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = executed.with_suffix(".unfinished.ipynb")
+    source, unfinished = notebooks / f"{page.notebook}.ipynb", executed.with_suffix(".unfinished.ipynb")
+    if '"verdicts: str' not in source.read_text(encoding="utf-8"):  # the page has no such parameter
+        given = {name: value for name, value in given.items() if name != "verdicts"}
     try:
         papermill.execute_notebook(
-            notebooks / f"{page.notebook}.ipynb",
+            source,
             unfinished,
-            parameters={"model": page.model} | ({"store": str(store)} if store else {}),
+            parameters={"model": page.model} | given,
             progress_bar=False,
             execution_timeout=CELL_TIMEOUT_S,
             cwd=root,
@@ -289,10 +303,10 @@ def _digest(paths: Iterable[Path]) -> str:
     return digest.hexdigest()
 
 
-def _page_key(page: Page, shared: str, store: Path | None) -> str:
+def _page_key(page: Page, shared: str, given: dict[str, str]) -> str:
     notebook = NOTEBOOKS / f"{page.notebook}.ipynb"
     code = json.dumps(code_used(notebook, ROOT / "capcal_lib"), sort_keys=True)
-    parts = shared, _digest([notebook]), code, page.model, str(store), os.environ.get(CHOICE, "")
+    parts = shared, _digest([notebook]), code, page.model, str(given), os.environ.get(CHOICE, "")
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

@@ -16,8 +16,9 @@ import pandas as pd
 
 from capcal_lib.errors import InputError, unknown
 from capcal_lib.grading.counts import count_verdicts, countable_samples
+from capcal_lib.grading.judge import JUDGED
 from capcal_lib.grading.judgements import FILE as JUDGEMENTS
-from capcal_lib.grading.judgements import verdicts_by
+from capcal_lib.grading.judgements import judges, verdicts_by
 from capcal_lib.grading.verdicts import FILE
 from capcal_lib.manifests import Dataset, PromptStyle, dataset_names, load_dataset, load_model
 from capcal_lib.metrics.validation import Floats
@@ -147,9 +148,9 @@ def predict(
     where their coordinates lie along other directions: those of a data set follow its own training split.
 
     Without ``datasets``, all whose evaluation split has hidden states are predicted. ``recipe`` is that of ``train``,
-    ``split`` which of the five of the paper's recipe, 0 to 4, ``verdicts`` whose the probes learn, and ``run`` the
-    choice of ``find_run``. Hidden states of the same style of prompt, but from other weights or another prompt, are
-    refused.
+    ``split`` which of the five of the paper's recipe, 0 to 4, ``verdicts`` whose the probes learn (a judge's where it
+    has judged the training run; else that probe is left out), and ``run`` the choice of ``find_run``. Hidden states of
+    the same style of prompt, but from other weights or another prompt, are refused.
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> predicted = predict(RECORDED_RUNS, "qwen2.5-coder-0.5b")
@@ -157,7 +158,11 @@ def predict(
     (['Probe (GSM8K)', 'Probe (TriviaQA)'], [60, 300, 200])
     """
     name, wanted = load_model(model).name, None if datasets is None else {load_dataset(each).name for each in datasets}
-    training = list(runs_for_probes(Path(store), name, lambda dataset: dataset.training_split, chosen=run))
+    training = [
+        (dataset, folder)
+        for dataset, folder in runs_for_probes(Path(store), name, lambda dataset: dataset.training_split, chosen=run)
+        if verdicts == "rules" or dataset.kind not in JUDGED or verdicts.removeprefix("judge:") in judges(folder)
+    ]
     tables = {}
     for dataset, folder in runs_for_probes(Path(store), name, lambda dataset: dataset.evaluation_split, chosen=run):
         if wanted is not None and dataset.name not in wanted:

@@ -109,6 +109,17 @@ def test_another_store_is_read_and_makes_another_page(house: Path) -> None:
     assert "1 of 1" in say_of(out, store=store)[0]
 
 
+def test_whose_verdicts_count_reaches_the_pages_that_let_one_choose(house: Path) -> None:
+    out, path = house / "out", house / "notebooks/00_say.ipynb"
+    say_of(out)
+    assert "1 of 1" in say_of(out, verdicts="judge:simulated")[0]
+    assert "judge:simulated" not in PAGE.executed(out).read_text()
+    lines = NOTEBOOK["cells"][0] | {"source": ['model: str = "simulated"\n', 'verdicts: str = "rules"']}
+    path.write_text(json.dumps(NOTEBOOK | {"cells": [lines, *NOTEBOOK["cells"][1:]]}))
+    say_of(out, verdicts="judge:simulated")
+    assert "judge:simulated" in PAGE.executed(out).read_text()
+
+
 def test_a_notebook_finds_ones_own_manifests_and_the_chosen_run(house: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     where = "import os; print([os.environ[name] for name in ('CAPCAL_MANIFESTS', 'CAPCAL_RUN')])"
     asking = NOTEBOOK | {"cells": [NOTEBOOK["cells"][0], NOTEBOOK["cells"][1] | {"source": where}]}  # type: ignore[index, operator]
