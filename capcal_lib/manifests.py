@@ -198,7 +198,7 @@ class Dataset(Manifest):
     licence: str = "not stated"
     source: str = ""  # a sentence: whose questions these are
     reported_as: str | None = None  # the data set of the paper's tables that it is, by its name there
-    builtin: bool = False  # made by code, nothing to download
+    builtin: bool = False  # ships with the library; its rows may say of which kind their answers are
     gated: bool = False  # the hub gives it only to those who accepted its terms
     clustered: bool = False  # in subjects, which intervals draw whole
     columns: Columns | None = None
@@ -219,7 +219,7 @@ class Dataset(Manifest):
     @model_validator(mode="after")
     def _has_sources(self) -> "Dataset":
         for name, split in self.splits.items():
-            if not (self.builtin or split.hub or split.local or split.file):
+            if not (split.hub or split.local or split.file):
                 raise ValueError(f"split {name!r} names neither a file nor a hub repository")
         return self
 

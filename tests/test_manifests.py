@@ -20,7 +20,7 @@ from capcal_lib.manifests import (
     model_names,
     use_cache_without_hub,
 )
-from capcal_lib.questions import builtin as mini
+from capcal_lib.questions import load_questions
 from capcal_lib.reported import load_reported
 
 PAPER_DATASETS = {"triviaqa-1000", "simpleqa-verified", "gsm8k", "math500", "aime25", "mmlu", "gpqa"}
@@ -99,7 +99,7 @@ def test_both_ways_give_the_same_bytes(name: str, parts: int) -> None:
 def test_mini_rows_are_what_the_manifests_say() -> None:
     for name in MINI_SETS:
         for split, entry in load_dataset(name).splits.items():
-            assert len(mini.rows(name, split)) == entry.rows
+            assert len(load_questions(name, split)) == entry.rows
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import hashlib
 import json
 
 from capcal_lib.manifests import PromptStyle, load_prompts
-from capcal_lib.questions.datasets import LETTERS, Question
+from capcal_lib.questions import LETTERS, Question
 
 Messages = tuple[dict[str, str], ...]  # chat messages, each with a role and a content
 

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import capcal_lib.questions as questions_module
 from capcal_lib import manifests
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import MANIFESTS, dataset_names, load_dataset
@@ -29,7 +30,6 @@ from capcal_lib.questions import (
     subset,
     with_options,
 )
-from capcal_lib.questions import datasets as questions_module
 
 MINI_SETS = [name for name in dataset_names() if load_dataset(name).builtin]
 LOCAL_SPLITS = [

@@ -18,8 +18,16 @@ from typer.testing import CliRunner
 from capcal_lib.cli import app
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import OWN_MANIFESTS, load_dataset
-from capcal_lib.questions import Answer, Question, at_hand, check_questions, load_questions, load_split, subjects_of
-from capcal_lib.questions.datasets import _by_columns
+from capcal_lib.questions import (
+    Answer,
+    Question,
+    _by_columns,
+    at_hand,
+    check_questions,
+    load_questions,
+    load_split,
+    subjects_of,
+)
 
 Rows = list[dict[str, Any]]
 Describe = Callable[..., Path]

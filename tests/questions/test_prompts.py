@@ -10,7 +10,6 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading import grade
 from capcal_lib.manifests import KINDS, MANIFESTS, Kind, PromptStyle, load_prompts
 from capcal_lib.questions import Answer, Question
-from capcal_lib.questions import builtin as mini
 from capcal_lib.questions.prompts import (
     Messages,
     answer_messages,
@@ -21,6 +20,7 @@ from capcal_lib.questions.prompts import (
     template_digest,
     verbalized_messages,
 )
+from tests.questions import builtin as mini
 
 QUESTIONS = {kind: Question("q", "Is {this} 100% \\boxed{x}?", Answer(kind, "A")) for kind in KINDS}
 STYLES = sorted(path.stem for path in MANIFESTS.glob("prompts/*.yaml"))

@@ -14,11 +14,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from capcal_lib import questions
 from capcal_lib.cli import app
 from capcal_lib.errors import InputError
 from capcal_lib.grading.verdicts import grade_run, read_verdicts
 from capcal_lib.manifests import OWN_MANIFESTS, load_dataset, load_model
-from capcal_lib.questions import datasets, load_questions
+from capcal_lib.questions import load_questions
 from capcal_lib.results import costs, importing, load_results
 from capcal_lib.results.importing import import_samples
 from capcal_lib.results.merge import merge
@@ -258,13 +259,13 @@ def test_logs_that_are_bombs_or_no_logs_are_refused(
     (tmp_path / "no.eval").write_bytes(b"PK nothing")
     with pytest.raises(InputError, match="not a log of inspect_ai"):
         take(tmp_path / "no.eval")
-    monkeypatch.setattr(datasets, "FILE", 1 << 14)
+    monkeypatch.setattr(questions, "FILE", 1 << 14)
     with gzip.open(tmp_path / "rows.jsonl.gz", "wt") as file:
         for _ in range(200):
             file.write(json.dumps(good(response="x" * 1_000)) + "\n")
     with pytest.raises(InputError, match=r"more than .* in a line, or"):
         take(tmp_path / "rows.jsonl.gz")
-    monkeypatch.setattr(datasets, "LINE", 500)
+    monkeypatch.setattr(questions, "LINE", 500)
     with pytest.raises(InputError, match="more than"):
         take(lines(tmp_path / "long.jsonl", good(response="x" * 1_000)))
 

@@ -1,19 +1,20 @@
-"""Built-in question sets, made by code from geographic and chemical facts: nothing to download.
+"""How the built-in question sets are made, from geographic and chemical facts: ``python -m tests.questions.builtin``.
 
 Test and training questions share no fact: a country, an element or an arithmetic problem is dealt to one
 split, a third of them to the test split, in the order of their names' digests. What the short prompts
-show as demonstrations (``SHOWN``) is in neither. Exceptions and other names stand in ``data_manifests/builtin.yaml``.
+show as demonstrations (``SHOWN``) is in neither. Exceptions and other names stand in ``builtin.yaml``.
 """
 
 import hashlib
+import json
 import random
 from collections.abc import Callable, Iterable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import yaml
 
-from capcal_lib.errors import unknown
 from capcal_lib.manifests import MANIFESTS
 
 Row = dict[str, Any]  # id, question, kind, answer, aliases, subject; choices where there are options
@@ -50,7 +51,7 @@ _NEAR = 12  # wrong numbers are at most this far off
 @cache
 def facts() -> dict[str, Any]:
     """Read what the packages do not say of countries and names."""
-    return dict(yaml.safe_load((MANIFESTS / "builtin.yaml").read_text(encoding="utf-8")))
+    return dict(yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")))
 
 
 def _dealt(names: Iterable[str], test: bool) -> list[str]:
@@ -177,13 +178,24 @@ _MAKERS: dict[str, Callable[[bool], list[Row]]] = {
 
 @cache
 def rows(dataset: str, split: str) -> tuple[Row, ...]:
-    """Make the rows of the ``test`` or ``train`` split of a mini set, always the same ones in the same order.
-
-    >>> rows("mini-capitals", "test")[0]["id"]
-    'mini-capitals/test/capital-of-afghanistan'
-    """
-    if dataset not in _MAKERS:
-        raise unknown("mini set", dataset, _MAKERS)
-    if split not in SPLITS:
-        raise unknown("split", split, SPLITS)
+    """Make the rows of the ``test`` or ``train`` split of a mini set, always the same ones in the same order."""
     return tuple(row | {"id": f"{dataset}/{split}/{row['id']}"} for row in _MAKERS[dataset](split == "test"))
+
+
+def lines(dataset: str, split: str) -> str:
+    """Write the rows as they stand in a file, the right options by their numbers."""
+    numbered = (
+        row | ({"answer": "ABCD".index(row["answer"])} if "choices" in row else {}) for row in rows(dataset, split)
+    )
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in numbered)
+
+
+def path(dataset: str, split: str) -> Path:
+    """Return the file in which the manifests look for a split."""
+    return MANIFESTS / "datasets" / f"{dataset}-{split}.jsonl"
+
+
+if __name__ == "__main__":
+    for name in _MAKERS:
+        for part in SPLITS:
+            path(name, part).write_text(lines(name, part), encoding="utf-8")
