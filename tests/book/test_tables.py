@@ -146,6 +146,12 @@ def test_shares_are_of_all_questions_and_doubtful_intervals_are_marked() -> None
     assert "†: a few questions carry it" in html
 
 
+def test_the_oracles_come_last_whichever_method_a_data_set_lacks() -> None:
+    rows = [("mmlu", "Oracle CC", 0.0), ("mmlu", "P(True)", 0.2), ("gsm8k", "Probe (GSM8K)", 0.1)]
+    shown = show_scores(pd.DataFrame(rows, columns=["dataset", "method", "brier"]), "Scores.", evidence="measured")
+    assert read_back(shown)[0].iloc[:, 0].tolist()[-3:] == ["P(True)", "Probe (GSM8K)", "Oracle CC"]
+
+
 def test_a_probe_is_tinted_by_its_shift_and_the_legend_says_so() -> None:
     html = show_scores(SCORES.set_index(["dataset", "method"]), "Scores.", evidence="measured").html
     assert "<td class='number out-of-domain'>0.300" in html
