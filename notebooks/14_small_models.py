@@ -35,12 +35,16 @@ from capcal_lib.applications import (
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.confidence.consistency import read_answers, vote_terms
 from capcal_lib.manifests import load_dataset, load_model, model_names
-from capcal_lib.metrics import FewQuestionsWarning, mean_interval
+from capcal_lib.metrics import (
+    FewQuestionsWarning,
+    capability_brier,
+    mean_interval,
+)
 
 # %% tags=["hide-input"]
 from capcal_lib.probes import nearest_probes, predict, train, training_data
 from capcal_lib.probes.training import runs_for_probes
-from capcal_lib.reported import load_reported
+from capcal_lib.reported import beta_moments, load_reported
 from capcal_lib.results import (
     brier_terms,
     describe_runs,
@@ -420,7 +424,109 @@ notebook.glue(
 # worse in {glue:text}`told_not`. A budget divided by a probe solves more questions than an even one in {glue:text}`spent` of {glue:text}`spent_all`
 # comparisons and fewer in {glue:text}`spent_not`; one divided by asking solves fewer in {glue:text}`paid_not` of
 # {glue:text}`paid_all`.
+
+# %% [markdown]
+# ## How much there is to predict
 #
+# A constant at the mean accuracy of a data set scores the variance of $\mu$ there. Where nearly all questions are equally
+# difficult that is close to 0, and no confidence can be much better; where $\mu$ spreads, a method shows what it is worth.
+
+
+# %% tags=["hide-input"]
+def kind(method, dataset):
+    """Name a probe by its shift, and any other method by itself."""
+    far = style.shift(method, dataset)
+    return f"Probe, {far}" if far else method
+
+
+def place(scores, constant, about):
+    """List the scores of a data set's methods beside the constant's."""
+    scores = scores.drop(["Oracle RC", "Oracle CC"], errors="ignore")
+    kinds = [kind(name, about["dataset"]) for name in scores.index]
+    for method, score in scores.groupby(kinds).mean().dropna().items():
+        yield {**about, "method": method, "score": score, "constant": constant}
+
+
+# %% tags=["hide-input"]
+spread = []
+for name in real:
+    results = loaded[name, "tuned"]
+    terms = brier_terms(results)
+    for dataset, run in described[name]["run"].items():
+        c, n = results.loc[dataset, "correct"], results.loc[dataset, "total"]
+        mean = np.full(len(c), (c / n).mean())
+        constant = capability_brier(mean, c, n, corrected=True)
+        scores = terms.loc[dataset].mean()
+        scores["Response consistency"] = held_out_votes(run).mean()
+        about = {"model": name, "dataset": dataset, "evidence": "measured"}
+        spread += place(scores, constant, about)
+
+# %% tags=["hide-input"]
+main = load_reported("main").groupby(["model", "dataset"])
+for (name, dataset), own in main:
+    mean, within = beta_moments(name, dataset)
+    about = {"model": name, "dataset": dataset, "evidence": "reported"}
+    scores = own.set_index("method")["value"]
+    spread += place(scores, mean * (1 - mean) - within, about)
+spread = pd.DataFrame(spread)
+
+
+# %% tags=["remove-cell"]
+def won(method, evidence):
+    """Count the pairs on which a method beats the constant, of how many."""
+    own = spread[spread["method"] == method]
+    own = own[own["evidence"] == evidence]
+    return f"{(own['score'] < own['constant']).sum()} of {len(own)}"
+
+
+home, said = f"Probe, {style.IN_DISTRIBUTION}", "Verbalized confidence"
+notebook.glue(
+    home_measured=won(home, "measured"),
+    home_reported=won(home, "reported"),
+    verbal_measured=won(said, "measured"),
+    verbal_reported=won(said, "reported"),
+)
+
+# %% tags=["remove-cell"]
+here = spread[spread["evidence"] == "measured"]
+widest = here.loc[here["constant"].idxmax()]
+notebook.glue(
+    widest=load_model(widest["model"]).title,
+    where=load_dataset(widest["dataset"]).title,
+    most=widest["constant"],
+    least=here["constant"].min(),
+)
+
+# %% mystnb={"figure": {"caption": "Capability Brier score of each method (lower is better) against that of the constant, which is the variance of expected accuracy. Points above one another are one model on one data set; those below the line beat the constant. Measured: corrected scores, tuned probes; reported: plug-in scores as printed.", "name": "fig-spread"}, "image": {"alt": "Two panels of points, one column of points a model and data set, and a diagonal line that is the constant. Uniform random lies far above the line everywhere; in-distribution probes lie at or below it; asked confidences lie on both sides, mostly above it for the measured models."}} paper=["table-2", "appendix-b.3"] evidence=["measured", "reported"] reads=["verdicts", "samples", "confidences", "features", "main", "mean_accuracy"] tags=["hide-input"]
+probes = [f"Probe, {far}" for far in style.SHIFTS]
+shifts = dict(zip(probes, style.SHIFT_COLORS.values(), strict=True))
+colors = style.COLORS | shifts
+grid = sns.relplot(
+    spread,
+    x="constant",
+    y="score",
+    hue="method",
+    hue_order=[name for name in colors if name in set(spread["method"])],
+    palette=colors,
+    col="evidence",
+)
+for axes in grid.axes.flat:
+    axes.axline((0, 0), slope=1, color=style.MUTED)
+grid.set(xlabel="score of the constant", ylim=(-0.02, None))
+grid.set_titles("{col_name}")
+grid.figure.set(layout_engine="constrained", size_inches=(style.WIDTH, 4.4))
+sns.move_legend(grid, "outside lower center", ncols=3, title="")
+
+# %% [markdown]
+# The variance of $\mu$ cannot exceed 0.25. Of the runs measured here it is largest, {glue:text}`most:.3f`, for
+# {glue:text}`widest` on {glue:text}`where`, and as small as {glue:text}`least:.4f` elsewhere. An in-distribution probe
+# beats the constant on {glue:text}`home_measured` pairs of a model and a data set measured here and on
+# {glue:text}`home_reported` of the paper's; verbalized confidence does on {glue:text}`verbal_measured` and on
+# {glue:text}`verbal_reported`. The constant is lent the mean of the very questions that it is scored on, which flatters it
+# a little. For the paper's models the variance follows from two printed numbers, the score of *Uniform random* and the
+# mean accuracy. [The appendix](24_claims_in_detail.ipynb) lists the spread of every run.
+
+# %% [markdown]
 # ## How a comparison is judged
 #
 # Every comparison stays within one model, one data set, the same questions and the same samples. A question's *gain* is

@@ -158,19 +158,39 @@ tables.show(
 # ## The runs
 #
 # Training splits were sampled as well, for the probes; they are not listed. A model that is asked for *steps* reasons
-# before it answers, and is another experiment than the same model asked for a *short* answer.
+# before it answers, and is another experiment than the same model asked for a *short* answer. How much there is to
+# predict is the variance of $\mu$: where it is small, nearly all questions are equally difficult for the model, be it
+# that their $\hat\mu$ lies near 0 or 1 or, as where it guesses among four choices, in between.
+
+# %% tags=["hide-input"]
+# needs runs
+spread = []
+for name in real:
+    results = load_results(runs, name, k_eval=k_eval).query("total > 1")
+    mu_hat = results["correct"] / results["total"]
+    noise = mu_hat * (1 - mu_hat) / (results["total"] - 1)
+    by = mu_hat.groupby(level="dataset")
+    columns = {
+        "mean": by.mean(),
+        "variance of mu": by.var() - noise.groupby(level="dataset").mean(),
+        "in 0.1 to 0.9": mu_hat.between(0.1, 0.9).groupby("dataset").mean(),
+    }
+    spread.append(pd.DataFrame(columns).assign(name=name))
+spread = pd.concat(spread).set_index("name", append=True)
 
 # %% label="findings-runs" paper=["section-4.3.1"] evidence=["measured"] reads=["verdicts"] tags=["hide-input"]
 # needs runs
-table = pd.concat(real, names=["name", "dataset"]).reset_index()
+table = pd.concat(real, names=["name", "dataset"]).join(spread).reset_index()
 table["model"] = [load_model(name).title for name in table["name"]]
 table = table.rename(columns={"title": "data set", "most": "samples/question"})
 facts = ["model", "data set", "prompts", "questions", "samples/question"]
 tables.show(
-    table[[*facts, "no answer", "not scored"]],
-    "The measured runs on evaluation splits.",
+    table[[*facts, *columns, "no answer", "not scored"]],
+    "The measured runs on evaluation splits, and how much mu spreads.",
     evidence="measured",
     **dict.fromkeys(["no answer", "not scored"], "{:.1%}"),
+    **{"mean": "{:.3f}", "variance of mu": "{:.4f}"},
+    **{"in 0.1 to 0.9": "{:.0%}"},
 )
 
 # %% [markdown]
