@@ -113,6 +113,7 @@ recorded-real: $(READY)
 	  done; \
 	  [ $$3 != train ] || $(BIN)/capcal coordinates --model $$1 --dataset $$2 --store $(RECORDED); \
 	done
+	$(BIN)/capcal judge --model smollm2-135m --dataset mini-capitals --judge qwen2.5-coder-0.5b --store $(RECORDED)
 	$(BIN)/capcal verify --record --store $(RECORDED)
 
 # Derive the .ipynb files from their py:percent sources.

@@ -33,6 +33,7 @@ from capcal_lib.applications import (
 # %% tags=["hide-input"]
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.errors import InputError
+from capcal_lib.grading.agreement import judge_agreement
 from capcal_lib.grading.judgements import judges
 from capcal_lib.manifests import load_dataset
 from capcal_lib.probes import predict
@@ -115,9 +116,8 @@ switched["paper's probes"] = pd.concat(splits, axis=1).mean(axis=1)
 
 
 # %% [markdown] needs="samples"
-# *A judge's verdicts* can be switched on where a judge has judged every answer. In the recorded runs
-# {glue:text}`judged` data sets have such a judge; [Grading](13_grading.ipynb) compares the two where only a part is
-# judged.
+# *A judge's verdicts* can be switched on where a judge has judged every answer, which is so on {glue:text}`judged` of
+# these data sets. {glue:text}`judge_said` [Grading](13_grading.ipynb) compares the two where only a part is judged.
 
 
 # %% tags=["hide-input"]
@@ -136,11 +136,22 @@ def by_judge(dataset, judge):
 pairs = [
     (name, each) for name in data.index for each in judges(data["run"][name])
 ]
-judged = [found for pair in pairs if (found := by_judge(*pair)) is not None]
+found = {pair: by_judge(*pair) for pair in pairs}
+judged = {pair: each for pair, each in found.items() if each is not None}
+said = []
+for name, judge in judged:
+    rng = np.random.default_rng(seed)
+    both = judge_agreement(data["run"][name], judge, rng=rng)["samples"]
+    said.append(
+        f"On {data['title'][name]}, {judge} and the rules agree on "
+        f"{both.rate.estimate:.0%} of the samples (Cohen's κ = "
+        f"{both.kappa:.2f}); the lower κ, the more the shift is the judge's own error."
+    )
 if judged:
     switched["a judge's verdicts"] = (
-        pd.concat(judged).groupby(level=[0, 1]).mean()
+        pd.concat(judged.values()).groupby(level=[0, 1]).mean()
     )
+notebook.glue(judge_said=" ".join(said))
 
 # %% [markdown] needs="samples"
 # ## The shift of each
@@ -162,7 +173,7 @@ long = long[long["shift"].abs() > 1e-12]
 # %% tags=["remove-cell"]
 # needs samples
 size = long["shift"].abs().groupby(long["switch"], sort=False).mean()
-alone = size.drop("all together")
+alone = size.drop(["all together", "a judge's verdicts"], errors="ignore")
 row = long.loc[
     long["shift"].abs().where(long["switch"] == "all together").idxmax()
 ]
