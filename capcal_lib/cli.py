@@ -228,10 +228,12 @@ def reproduce(
             steps = steps.assign(seconds=steps["tokens"] / rate)
         _print_table(steps.assign(seconds=steps["seconds"].map(duration)).rename(columns={"seconds": "time"}))
         total = steps[["requests", "tokens", "seconds"]].sum()
-        _say(f"{total['requests']:,.0f} requests, {total['tokens']:,.0f} tokens, {duration(total['seconds'])}")
+        disk = f"{steps['bytes'].sum() / 1e6:,.1f} MB, " if rate is None else ""
+        _say(f"{total['requests']:,.0f} requests, {total['tokens']:,.0f} tokens, {disk}{duration(total['seconds'])}")
         for other in sorted(RECIPES.keys() - {recipe}):
-            cost = make_plan(model, **{**asked, "recipe": other})[["requests", "tokens"]].sum()
-            _say(f"with --recipe {other}: {cost['requests']:,} requests, {cost['tokens']:,} tokens")
+            cost = make_plan(model, **{**asked, "recipe": other}, seed=seed)
+            tokens = (steps["tokens"] * cost["requests"] / steps["requests"]).fillna(cost["tokens"])  # of these lengths
+            _say(f"with --recipe {other}: {cost['requests'].sum():,} requests, {tokens.sum():,.0f} tokens")
         return
     with _progress(f"reproducing {model}", "requests") as progress:
         table = carry_out(model, **asked, seed=seed, verdicts=verdicts, progress=progress)

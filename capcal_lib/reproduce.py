@@ -6,7 +6,7 @@ what is there, so a second call after a stop goes on, and the engine is opened o
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -32,7 +32,7 @@ from capcal_lib.sampling.store import KEY, find_run, list_fitting, read_samples
 
 Progress = Callable[[int, int], None]
 STEPS = ("samples", "verbalized", "p-true", "hidden states")  # that need the model; verdicts do not
-CALIBRATION = 16, 8  # questions, samples of each
+CALIBRATION = 16, 24  # questions, and at most so many samples of each
 TOKENS = {"verbalized": 10.0, "p-true": 1.0, "hidden states": 0.0}  # an answer, where nothing is known
 
 
@@ -92,46 +92,49 @@ def make_plan(
     Returns
     -------
     DataFrame
-        One row a step that needs the model: ``dataset``, ``split``, ``step``, ``questions``, ``requests`` that are
-        lacking, ``tokens`` that they write, and the ``basis`` of that number: measured in this store, read off the
-        paper's figures, or at most (the model's limit).
+        One row a step that needs the model: ``dataset``, ``split``, ``step``, ``questions``, requests for ``each``,
+        ``requests`` that are lacking, ``tokens`` that they write, and the ``basis`` of that number: measured in this
+        store, read off the paper's figures, or at most (the model's limit).
     """
     check_engine(load_model(model), engine)
     if limit is not None:
         check_int("limit", limit, least=1)
-    sizes, rows = sizes_of(recipe), []
-    for dataset, split, k in _splits(paper_datasets() if datasets is None else datasets, sizes):
+    rows = []
+    for dataset, split, k, steps in _splits(paper_datasets() if datasets is None else datasets, sizes_of(recipe)):
         rows_there = load_dataset(dataset).splits[split].rows or len(load_questions(dataset, split))
         questions = min(limit or rows_there, rows_there)
         run = _run(store, model, dataset, split, seed)
-        drawn = _drawn(run, k)
-        for step in _steps(dataset, split):
-            there = min(drawn, questions * k) if step == "samples" else _asked(run, step, questions)
-            requests = questions * (k if step == "samples" else 1) - there
+        for step in steps:
+            each = k if step == "samples" else 1
+            requests = questions * each - min(questions * each, _there(run, step, each))
             length, basis = _tokens(model, dataset, run, step)
-            rows.append((dataset, split, step, questions, requests, round(requests * length), basis))
-    columns = ["dataset", "split", "step", "questions", "requests", "tokens", "basis"]
+            rows.append((dataset, split, step, questions, each, requests, round(requests * length), basis))
+    rows.sort(key=lambda row: row[2] == "hidden states")  # last, for vLLM is opened anew for them, and is slower then
+    columns = ["dataset", "split", "step", "questions", "each", "requests", "tokens", "basis"]
     return pd.DataFrame(rows, columns=columns)
 
 
 def time_requests(model: str, plan: pd.DataFrame, *, engine: str | None = None, seed: int = 0) -> pd.DataFrame:
-    """Estimate how long a plan takes, by carrying out a small part of it in a store that is thrown away.
+    """Estimate what a plan takes, by carrying out a small part of it in a store that is thrown away.
 
-    Returns the plan with ``tokens`` as measured, and ``seconds``.
+    Returns the plan with ``tokens`` as measured, ``bytes`` of disk, and ``seconds``, the first step's with those that
+    loading the model takes.
     """
-    timed = plan.assign(seconds=np.nan)
-    questions, k = CALIBRATION
+    timed, (questions, most), kept = plan.assign(bytes=0.0, seconds=0.0), CALIBRATION, 0
     with TemporaryDirectory() as folder, engines_stay_open():
+        started = time.monotonic()
         open_engine(load_model(model), engine)
-        for _, steps in plan.groupby(["dataset", "split"], sort=False):
-            limit = min(questions, int(steps["questions"].iloc[0]))
-            for place, row in steps.to_dict("index").items():
-                started = time.monotonic()
-                run = _do(Path(folder), model, row, k=k, limit=limit, engine=engine, seed=seed)
-                asked = limit * (k if row["step"] == "samples" else 1)
-                timed.loc[place, "seconds"] = (time.monotonic() - started) / asked * row["requests"]
-                if row["step"] == "samples":
-                    timed.loc[place, ["tokens", "basis"]] = [round(mean_tokens(run) * row["requests"]), "measured"]
+        loading = time.monotonic() - started
+        for place, row in plan.to_dict("index").items():
+            limit, k = min(questions, row["questions"]), min(most, row["each"])
+            started = time.monotonic()
+            run = _do(Path(folder), model, row, k=k, limit=limit, engine=engine, seed=seed)
+            share = row["requests"] / (limit * k)
+            seconds, loading = loading + (time.monotonic() - started) * share, 0.0
+            size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
+            timed.loc[place, ["bytes", "seconds"]], kept = [round((size - kept) * share), seconds], size
+            if row["step"] == "samples":
+                timed.loc[place, ["tokens", "basis"]] = [round(mean_tokens(run) * row["requests"]), "measured"]
     return timed
 
 
@@ -170,8 +173,7 @@ def reproduce(
     sizes, total, done = sizes_of(recipe), int(plan["requests"].sum()), 0
     with engines_stay_open():
         for row in plan.to_dict("records"):
-            k = _k(sizes, row["dataset"], row["split"])
-            _do(store, model, row, k=k, limit=limit, engine=engine, seed=seed)
+            _do(store, model, row, k=row["each"], limit=limit, engine=engine, seed=seed)
             done += row["requests"]
             if progress:
                 progress(done, total)
@@ -214,24 +216,13 @@ def beside_printed(
     return table
 
 
-def _splits(datasets: Iterable[str], sizes: Sizes) -> list[tuple[str, str, int]]:
-    """List (data set, split, samples a question): the evaluation split of each, and the one that probes learn from."""
-    found = []
+def _splits(datasets: Iterable[str], sizes: Sizes) -> Iterator[tuple[str, str, int, Sequence[str]]]:
+    """Yield (data set, split, samples a question, steps): the evaluation split, and the one that probes learn from."""
     for name in datasets:
-        manifest = load_dataset(name)
-        for split in dict.fromkeys([manifest.evaluation_split, manifest.training_split]):
-            if split is not None:
-                found.append((name, split, _k(sizes, name, split)))
-    return found
-
-
-def _k(sizes: Sizes, dataset: str, split: str) -> int:
-    evaluated = split == load_dataset(dataset).evaluation_split
-    return sizes.k_eval + sizes.k_c if evaluated else sizes.k_train
-
-
-def _steps(dataset: str, split: str) -> tuple[str, ...]:
-    return STEPS if split == load_dataset(dataset).evaluation_split else ("samples", "hidden states")
+        evaluation, training = load_dataset(name).evaluation_split, load_dataset(name).training_split
+        yield name, evaluation, sizes.k_eval + sizes.k_c, STEPS
+        if training not in (None, evaluation):
+            yield name, str(training), sizes.k_train, ("samples", "hidden states")
 
 
 def _do(
@@ -263,22 +254,16 @@ def _run(store: Path, model: str, dataset: str, split: str, seed: int) -> Path |
     return find_run(*asked) if list_fitting(*asked) else None
 
 
-def _drawn(run: Path | None, k: int) -> int:
+def _there(run: Path | None, step: str, each: int) -> int:
+    """Return how many requests of a step are done, as far as files tell."""
     if run is None:
         return 0
-    return int((read_samples(run, KEY)["sample_index"] < k).sum())
-
-
-def _asked(run: Path | None, step: str, questions: int) -> int:
-    """Return how many questions a step is done for, as far as files tell."""
-    if run is None:
-        return 0
+    if step == "samples":
+        return int((read_samples(run, KEY)["sample_index"] < each).sum())
     path = run / FEATURES if step == "hidden states" else confidence_file(run, step)
-    if not path.exists():
-        return 0
     import pyarrow.parquet as pq
 
-    return min(questions, int(pq.read_metadata(path).num_rows))
+    return int(pq.read_metadata(path).num_rows) if path.exists() else 0
 
 
 def _tokens(model: str, dataset: str, run: Path | None, step: str) -> tuple[float, str]:

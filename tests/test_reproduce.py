@@ -28,7 +28,7 @@ def test_a_plan_counts_what_the_recipe_asks_for(tmp_path: Path) -> None:
     assert plan.loc[("test", "samples"), "requests"] == 6 * 20
     assert plan.loc[("train", "samples"), "requests"] == 6 * 4
     assert plan.loc[("test", "p-true"), ["requests", "tokens"]].tolist() == [6, 6]
-    assert plan.index.get_level_values("step").tolist() == [*module.STEPS, "samples", "hidden states"]
+    assert plan.index.get_level_values("step").tolist() == [*module.STEPS[:3], "samples", *["hidden states"] * 2]
     paper = make_plan("simulated", store=tmp_path, recipe="paper", **SMALL).set_index(["split", "step"])
     assert paper.loc[("test", "samples"), "requests"] == 6 * 110
     assert paper.loc[("train", "samples"), "requests"] == 6 * 10
@@ -64,6 +64,7 @@ def test_a_calibration_draws_nothing_into_the_store(tmp_path: Path) -> None:
     timed = time_requests("simulated", plan)
     assert list(tmp_path.iterdir()) == []
     assert (timed["seconds"] >= 0).all()
+    assert (timed["bytes"] > 0).all()
     assert set(timed.loc[timed["step"] == "samples", "basis"]) == {"measured"}
 
 
