@@ -184,6 +184,31 @@ def test_stopping_early_leaves_nothing_behind(engine: Engine) -> None:
     np.testing.assert_array_equal(engine.hidden_states(requests(3, 0)), states)
 
 
+def test_two_replicas_give_the_rows_of_one_until_one_of_them_dies(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from capcal_lib.sampling.engines import vllm
+
+    asked = requests(4, 40)
+    rows, states = draw(engine, asked), engine.hidden_states(asked)
+    monkeypatch.setattr(vllm, "CPU_REPLICAS", 2)
+    monkeypatch.setattr(vllm, "CPU_CACHE_BYTES", 1 << 29)
+    two = vllm.VllmEngine(MODEL)
+    shares = []
+    for one in two.engines:
+        add = one.add_request
+        monkeypatch.setattr(one, "add_request", lambda *given, add=add, one=one: shares.append(one) or add(*given))
+    again = draw(two, asked)
+    assert [shares.count(one) for one in two.engines] == [6, 6]  # of parts of 16, 16 and 8 samples
+    assert [(row.question_id, row.sample_index) for row in again] == [(r.question_id, r.sample_index) for r in rows]
+    assert np.mean([one == other for one, other in zip(again, rows, strict=True)]) > 0.95  # up to rounding
+    np.testing.assert_allclose(two.hidden_states(asked), states, atol=1e-3)
+    two.engines[1].engine_core.resources.engine_manager.processes[0].kill()
+    with pytest.raises(InputError, match="vLLM stopped"):
+        draw(two, asked)
+    two.engines[0].engine_core.shutdown()
+
+
 def test_a_server_with_two_ranks_gives_the_rows_of_the_engine_in_process(engine: Engine, server: str) -> None:
     remote = OpenAIEngine(MODEL, base_url=server)
     asked = requests(4, 20)

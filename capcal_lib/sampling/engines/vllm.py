@@ -1,7 +1,7 @@
 """Draw with vLLM on this machine: thousands of samples in flight, on its GPUs or, for trying out, its CPU."""
 
-import logging
 import os
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from inspect import signature
@@ -32,18 +32,21 @@ if TYPE_CHECKING:
     from vllm.outputs import CompletionOutput
 
 SAMPLES_IN_FLIGHT = 8192  # several times what vLLM runs at once, so that it never waits for us
+POLL_SECONDS = 0.002
 SHARE_OF_WEIGHTS = 0.6  # of a GPU's memory; the rest is for keys and values
 CPU_SAMPLES_AT_ONCE = 256
 CPU_TOKENS_AT_ONCE = 2048
 CPU_CACHE_BYTES = 2 << 30  # keys and values
+CPU_REPLICAS = 1  # more are for trying out: they share the cores
 
 
 class VllmEngine:
-    """Sample with vLLM: the checkpoint's type on GPUs, as few as hold the model; float32 on the CPU.
+    """Sample with vLLM: the checkpoint's type on GPUs, float32 on the CPU.
 
-    Samples of a question share its prompt in vLLM's prefix cache, and are asked for in parts of 16 at most, each of
-    which is given back when it is done. Rounding: sums depend on the batch, the more so in bfloat16, and a draw that
-    falls inside such a difference changes.
+    As few GPUs as hold the model make a replica, an engine in its own process, and there are as many as fit. Samples of
+    a question share its prompt in vLLM's prefix cache. They are asked for in parts of 16 at most, each of the replica
+    with the least to do, and given back when done. Rounding: sums depend on the batch, the more so in bfloat16,
+    and a draw that falls inside such a difference changes.
 
     ``folder`` holds the weights; None gets them through `ensure_weights`.
     """
@@ -59,8 +62,8 @@ class VllmEngine:
         self.model = model
         self.tokenizer: Any = AutoTokenizer.from_pretrained(self.folder)
         self.context = model.sampling.context_tokens
-        self.engine = self._open()
-        config = self.engine.model_config
+        self.engines = self._open()
+        config = self.engines[0].model_config
         check_shape(model, config.get_total_num_hidden_layers(), config.get_hidden_size())
 
     def sample(self, requests: Sequence[Request], sampling: Sampling, seed: int) -> Iterator[list[Sample]]:
@@ -132,22 +135,22 @@ class VllmEngine:
         """
         from vllm import SamplingParams
 
-        config = self.engine.model_config
-        if not config.enforce_eager:
-            self.engine.engine_core.shutdown()
-            self.engine = self._open(enforce_eager=True)
+        if not (config := self.engines[0].model_config).enforce_eager:
+            for engine in self.engines:
+                engine.engine_core.shutdown()
+            self.engines = self._open(enforce_eager=True)
         width = config.get_hidden_size()
         shape = (config.get_total_num_hidden_layers() + 1, width) if layers == "all" else (width,)
         result = np.empty((len(requests), *shape), dtype=np.float32)
         with _death_told():
             for row, prompt in enumerate(self._prompts(requests, self.model.sampling)):
-                self.engine.collective_rpc("watch_position", args=(len(prompt) - 1,))
+                self.engines[0].collective_rpc("watch_position", args=(len(prompt) - 1,))
                 try:
                     one_token = SamplingParams(max_tokens=1, temperature=0, detokenize=False)
                     for _ in self._finished([(prompt, one_token)]):
                         pass
                 finally:
-                    states = self.engine.collective_rpc("end_watch", args=(layers,))[0]  # every GPU has them
+                    states = self.engines[0].collective_rpc("end_watch", args=(layers,))[0]  # every GPU has them
                 if not states:
                     raise InputError(
                         f"the vllm engine cannot tell the layers of {self.model.name!r} apart; extract hidden states "
@@ -163,42 +166,49 @@ class VllmEngine:
             answer_limit(prompt, request, sampling)
         return prompts
 
-    def _open(self, **settings: Any) -> "LLMEngine":
+    def _open(self, **settings: Any) -> list["LLMEngine"]:
         from vllm import EngineArgs, LLMEngine
 
         settings = {"model": str(self.folder), "max_model_len": self.context, "enable_prefix_caching": True} | settings
         watcher = f"{PositionWatcher.__module__}.{PositionWatcher.__qualname__}"
-        arguments = _machine(self.model, self.folder, self.context) | settings | {"worker_extension_cls": watcher}
+        settings |= {"disable_log_stats": True, "worker_extension_cls": watcher}
         try:
-            return LLMEngine.from_engine_args(EngineArgs(disable_log_stats=True, **arguments))
+            machines = _machines(self.model, self.folder, self.context)
+            return [LLMEngine.from_engine_args(EngineArgs(**machine | settings)) for machine in machines]
         except (RuntimeError, ValueError, ImportError) as error:
             raise InputError(f"vLLM could not open {self.model.name!r}: {sanitize(error)}") from error
 
     def _finished(
         self, prompts: Sequence[tuple[list[int], "SamplingParams"]]
     ) -> Iterator[tuple[int, list["CompletionOutput"]]]:
-        """Run prompts and yield the index and the choices of each as it is done."""
+        """Run prompts, a first one on the first replica, and yield the index and choices of each as it is done."""
         from vllm.sampling_params import RequestOutputKind
 
         waiting = iter(enumerate(prompts))
-        flying: dict[str, int] = {}  # samples, by the index of the prompt
+        flying: list[dict[str, int]] = [{} for _ in self.engines]  # samples, by the index of the prompt
         with _death_told():
             try:
                 while True:
-                    while sum(flying.values()) < SAMPLES_IN_FLIGHT and (entry := next(waiting, None)):
-                        number, (prompt, parameters) = entry
+                    loads = [sum(own.values()) for own in flying]
+                    while min(loads) < SAMPLES_IN_FLIGHT and (entry := next(waiting, None)):
+                        (number, (prompt, parameters)), idlest = entry, loads.index(min(loads))
                         parameters.output_kind = RequestOutputKind.FINAL_ONLY
-                        self.engine.add_request(str(number), {"prompt_token_ids": prompt}, parameters)
-                        flying[str(number)] = parameters.n
-                    if not flying:
+                        self.engines[idlest].add_request(str(number), {"prompt_token_ids": prompt}, parameters)
+                        flying[idlest][str(number)] = parameters.n
+                        loads[idlest] += parameters.n
+                    if not any(flying):
                         return
-                    for output in self.engine.step():
-                        if output.finished:
-                            del flying[output.request_id]
-                            yield int(output.request_id), output.outputs
+                    time.sleep(POLL_SECONDS)
+                    for engine, own in zip(self.engines, flying, strict=True):
+                        engine.engine_core.ensure_alive()  # of one that was killed, nothing would ever come
+                        for output in () if engine.engine_core.outputs_queue.empty() else engine.step():
+                            if output.finished:
+                                del own[output.request_id]
+                                yield int(output.request_id), output.outputs
             finally:
-                if flying:
-                    self.engine.abort_request(list(flying))
+                for engine, own in zip(self.engines, flying, strict=True):
+                    if own:
+                        engine.abort_request(list(own))
 
     def _sample(self, request: Request, index: int, prompt: list[int], choice: "CompletionOutput") -> Sample:
         finish: FinishReason = "stop" if choice.finish_reason == "stop" else "length"
@@ -271,12 +281,12 @@ def _death_told() -> Iterator[None]:
         ) from error
 
 
-def _machine(model: Model, folder: Path, context: int) -> dict[str, Any]:
-    """Return the settings for the machine that this is."""
+def _machines(model: Model, folder: Path, context: int) -> list[dict[str, Any]]:
+    """Return the settings of each replica on the machine that this is."""
     from vllm.platforms import current_platform
 
     if current_platform.is_cpu():
-        return {
+        cpu = {
             "dtype": model.dtype or "float32",  # bfloat16 is mostly slower there
             "enforce_eager": True,
             "max_num_seqs": CPU_SAMPLES_AT_ONCE,
@@ -285,15 +295,14 @@ def _machine(model: Model, folder: Path, context: int) -> dict[str, Any]:
             "enable_chunked_prefill": False,  # a seeded prompt that is read in pieces stops the CPU build
             "max_num_batched_tokens": max(context, CPU_TOKENS_AT_ONCE),
         }
+        return [cpu] * CPU_REPLICAS
     weights = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
     gpus = current_platform.device_count()
     ranks = gpus_for(weights, gpus, current_platform.get_device_total_memory())
-    if ranks < gpus:
-        logging.getLogger(__name__).warning(
-            f"{ranks} of {gpus} GPUs hold {model.name}; to use them all, serve it with --data-parallel-size "
-            f"{gpus // ranks}" + f" --tensor-parallel-size {ranks}" * (ranks > 1)
-        )
-    return {"dtype": model.dtype or "auto", "tensor_parallel_size": ranks}
+    one = {"dtype": model.dtype or "auto", "tensor_parallel_size": ranks}
+    if gpus < 2 * ranks:
+        return [one]
+    return [one | {"device_ids": [*range(first, first + ranks)]} for first in range(0, gpus - ranks + 1, ranks)]
 
 
 def gpus_for(weights: int, gpus: int, memory: int) -> int:
