@@ -6,7 +6,7 @@ what is there, so a second call after a stop goes on, and the engine is opened o
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -26,11 +26,10 @@ from capcal_lib.questions import load_questions
 from capcal_lib.reported import load_reported
 from capcal_lib.results import load_results, score
 from capcal_lib.results.results import ORACLE_CC, ORACLE_RC, UNIFORM
-from capcal_lib.sampling.draw import sample
+from capcal_lib.sampling.draw import Progress, sample
 from capcal_lib.sampling.engines import check_engine, engines_stay_open, open_engine
 from capcal_lib.sampling.store import KEY, find_run, list_fitting, read_samples
 
-Progress = Callable[[int, int], None]
 STEPS = ("samples", "verbalized", "p-true", "hidden states")  # that need the model; verdicts do not
 CALIBRATION = 16, 24  # questions, and at most so many samples of each
 TOKENS = {"verbalized": 10.0, "p-true": 1.0, "hidden states": 0.0}  # an answer, where nothing is known
@@ -48,17 +47,6 @@ RECIPES = {
     "lean": Sizes(10, 10, 4),  # corrected scores of 10 samples do nearly the work of 100
     "paper": Sizes(100, 10, 10),
 }
-
-
-def sizes_of(recipe: str) -> Sizes:
-    """Return the sizes of a recipe.
-
-    >>> sizes_of("paper").k_eval
-    100
-    """
-    if recipe not in RECIPES:
-        raise unknown("recipe", recipe, RECIPES)
-    return RECIPES[recipe]
 
 
 def paper_datasets() -> list[str]:
@@ -99,8 +87,10 @@ def make_plan(
     check_engine(load_model(model), engine)
     if limit is not None:
         check_int("limit", limit, least=1)
+    if recipe not in RECIPES:
+        raise unknown("recipe", recipe, RECIPES)
     rows = []
-    for dataset, split, k, steps in _splits(paper_datasets() if datasets is None else datasets, sizes_of(recipe)):
+    for dataset, split, k, steps in _splits(paper_datasets() if datasets is None else datasets, RECIPES[recipe]):
         rows_there = load_dataset(dataset).splits[split].rows or len(load_questions(dataset, split))
         questions = min(limit or rows_there, rows_there)
         run = _run(store, model, dataset, split, seed)
@@ -170,7 +160,7 @@ def reproduce(
     """
     names = list(paper_datasets() if datasets is None else datasets)
     plan = make_plan(model, store=store, datasets=names, recipe=recipe, limit=limit, engine=engine, seed=seed)
-    sizes, total, done = sizes_of(recipe), int(plan["requests"].sum()), 0
+    sizes, total, done = RECIPES[recipe], int(plan["requests"].sum()), 0
     with engines_stay_open():
         for row in plan.to_dict("records"):
             _do(store, model, row, k=row["each"], limit=limit, engine=engine, seed=seed)
