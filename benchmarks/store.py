@@ -98,7 +98,7 @@ def resume_lines(path: Path) -> None:
 
 def count(run: Path) -> None:
     """Read the counts that all metrics start from."""
-    assert count_verdicts(read_verdicts(run), k=100).total.all()
+    assert count_verdicts(read_verdicts(run), k=100)["total"].all()
 
 
 def verify(run: Path) -> None:

@@ -285,10 +285,7 @@ verdicts = read_verdicts(run)
 scored = []
 for first in (0, 10):
     held = count_verdicts(verdicts, first=first, k=k_eval - first)
-    c, n = (
-        pd.Series(of, held.question_ids)[s.index]
-        for of in (held.correct, held.total)
-    )
+    c, n = held.loc[s.index, "correct"], held.loc[s.index, "total"]
     scored.append(capability_brier(s, c, n, corrected=True))
 changes["votes in the target, consistency"] = tuple(scored)
 

@@ -1,82 +1,48 @@
 """Counts: how many of a question's samples are correct, of how many that were scored."""
 
-from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from capcal_lib.errors import InputError
+from capcal_lib.grading import Outcome
+from capcal_lib.grading.judgements import verdicts_by
 from capcal_lib.metrics.validation import check_int
 from capcal_lib.sampling.sessions import read_sessions
 from capcal_lib.sampling.stopping import Rule
 
-IntArray = npt.NDArray[np.int64]
 
+def count_verdicts(verdicts: pd.DataFrame, *, first: int = 0, k: int) -> pd.DataFrame:
+    """Count the verdicts of the samples first to first + k - 1 of each question; disjoint ranges are independent.
 
-@dataclass(frozen=True, repr=False)
-class Counts:
-    """Verdict counts, one row a question; every array is (n_questions,).
+    ``verdicts`` has a row a sample: question_id, sample_index, verdict. Returns a row a question, sorted by its id:
+    ``correct``, ``total`` (scored samples: correct, incorrect and no_answer; a question with fewer than k keeps those
+    that it has), ``incorrect``, ``no_answer`` and ``not_scored``. `InputError` where no sample lies in the range.
 
-    ``total`` counts the scored samples: correct, incorrect and those without an answer.
-    """
-
-    question_ids: npt.NDArray[np.str_]
-    correct: IntArray
-    total: IntArray
-    no_answer: IntArray
-    not_scored: IntArray
-
-    def __repr__(self) -> str:
-        return f"<Counts, {len(self)} questions, {self.correct.sum()} of {self.total.sum()} scored samples correct>"
-
-    def __len__(self) -> int:
-        return len(self.question_ids)
-
-
-def count_verdicts(verdicts: pd.DataFrame, *, first: int = 0, k: int) -> Counts:
-    """Count the verdicts of the samples first to first + k - 1 of each question.
-
-    `InputError` for k < 1, or where no sample lies in the range.
-
-    Parameters
-    ----------
-    verdicts
-        One row a sample: question_id, sample_index, verdict.
-    first, k
-        Which samples count; disjoint ranges give independent counts.
-
-    Returns
-    -------
-    Counts
-        Sorted by question id. A question with fewer samples than k keeps the total that it has.
-
-    Examples
-    --------
     >>> rows = [("q", 0, "correct"), ("q", 1, "no_answer"), ("q", 2, "not_scored"), ("q", 3, "correct")]
-    >>> counts = count_verdicts(pd.DataFrame(rows, columns=["question_id", "sample_index", "verdict"]), k=3)
-    >>> int(counts.correct[0]), int(counts.total[0]), int(counts.not_scored[0])
-    (1, 2, 1)
+    >>> count_verdicts(pd.DataFrame(rows, columns=["question_id", "sample_index", "verdict"]), k=3).to_dict("records")
+    [{'correct': 1, 'total': 2, 'incorrect': 0, 'no_answer': 1, 'not_scored': 1}]
     """
     if k < 1:
         raise InputError(f"k is a number of samples and must be at least 1; got {k}")
     rows = verdicts[verdicts["sample_index"].between(first, first + k - 1)]
     if rows.empty:
         raise InputError(f"no samples with index {first} to {first + k - 1}; draw more, or lower k")
-    table = pd.crosstab(rows["question_id"], rows["verdict"])
+    table = rows.groupby(["question_id", "verdict"]).size().unstack(fill_value=0)
+    table = table.reindex(columns=[*get_args(Outcome)], fill_value=0)
+    table.insert(1, "total", table[["correct", "incorrect", "no_answer"]].sum(axis="columns"))
+    return table.rename_axis(columns=None)
 
-    def column(verdict: str) -> IntArray:
-        return table[verdict].to_numpy(np.int64) if verdict in table else np.zeros(len(table), np.int64)
 
-    correct, no_answer = column("correct"), column("no_answer")
-    return Counts(
-        question_ids=table.index.to_numpy(str),
-        correct=correct,
-        total=correct + column("incorrect") + no_answer,
-        no_answer=no_answer,
-        not_scored=column("not_scored"),
-    )
+def count_run(run: Path, k_eval: int | None = None, verdicts: str = "rules") -> pd.DataFrame:
+    """Count the verdicts, by the rules or a judge, of the first k_eval samples of a run's questions; of all for None.
+
+    Where outcomes decided how many samples there are, fewer may count: see ``countable_samples``.
+    """
+    rows = verdicts_by(run, verdicts)
+    most = int(rows["sample_index"].max()) + 1 if k_eval is None else k_eval
+    return count_verdicts(rows, k=countable_samples(run, most))
 
 
 def countable_samples(run: Path, k_eval: int) -> int:

@@ -15,10 +15,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.grading.counts import count_verdicts, countable_samples
+from capcal_lib.grading.counts import count_run
 from capcal_lib.grading.judge import JUDGED
 from capcal_lib.grading.judgements import FILE as JUDGEMENTS
-from capcal_lib.grading.judgements import judges, verdicts_by
+from capcal_lib.grading.judgements import judges
 from capcal_lib.grading.verdicts import FILE
 from capcal_lib.manifests import Dataset, PromptStyle, dataset_names, load_dataset, load_model
 from capcal_lib.metrics.validation import Floats
@@ -86,7 +86,7 @@ def training_data(run: Path, verdicts: str = "rules") -> tuple[pd.DataFrame, npt
     ((300, 2), (300, 576))
     """
     names, features = read_features(run)
-    questions = _counts(run, verdicts).reindex(names)
+    questions = count_run(run, verdicts=verdicts)[["correct", "total"]].reindex(names)
     kept = (questions["total"] > 1).to_numpy()
     if not kept.any():
         raise InputError(
@@ -254,12 +254,6 @@ def nearest_probes(methods: Iterable[str], dataset: str) -> list[str]:
 def nearest_probe(methods: Iterable[str], dataset: str) -> str | None:
     """Return the first of ``nearest_probes``; None without a probe."""
     return next(iter(nearest_probes(methods, dataset)), None)
-
-
-def _counts(run: Path, verdicts: str) -> pd.DataFrame:
-    rows = verdicts_by(run, verdicts)
-    counts = count_verdicts(rows, k=countable_samples(run, int(rows["sample_index"].max()) + 1))
-    return pd.DataFrame({"correct": counts.correct, "total": counts.total}, counts.question_ids)
 
 
 def _directions(run: Path) -> str | None:

@@ -11,15 +11,16 @@ samples up to the rule's first possible stop count, and no others: how many ther
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from capcal_lib.confidence import Confidence
 from capcal_lib.confidence.consistency import mean_tokens, run_consistency
 from capcal_lib.confidence.of_run import TITLES, method_title, methods_of, read_confidence
-from capcal_lib.grading.counts import count_verdicts, countable_samples
-from capcal_lib.grading.judgements import verdicts_by
+from capcal_lib.grading.counts import count_run
 from capcal_lib.grading.verdicts import FILE
 from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.questions import subjects_of
@@ -44,33 +45,17 @@ def load_results(
 ) -> pd.DataFrame:
     """Load the counts and confidences of a model's graded runs on evaluation splits.
 
+    Returns a table indexed by (dataset, question_id): ``correct`` and ``total`` (scored samples, at most k_eval), then
+    a column a method with its confidences in [0, 1], NaN where a question has none. Empty where nothing is graded.
+
+    ``datasets`` are names; None takes all that have a graded run, largest first. The first ``k_eval`` samples define
+    mu_hat and ``k_c`` vote: those after them, or, without ``held_out``, the first of them, as in the paper's code.
+    ``verdicts`` says whose count: ``rules``, or ``judge:MODEL`` for short and mathematical answers. ``run`` chooses
+    among several runs on a split, such as ``"seed=1"``: see ``sampling.store.find_run``.
+
     `InputError` for an unknown model, a named data set without a graded run, answers that the judge has not judged, or
     a corrupt file; with what to do.
 
-    Parameters
-    ----------
-    store
-        Folder of the run store.
-    datasets
-        Names of data sets; None takes all that have a graded run, largest first.
-    k_eval, k_c
-        Samples that define mu_hat, and samples that vote.
-    verdicts
-        Whose count: ``rules``, or ``judge:MODEL`` for short and mathematical answers.
-    held_out
-        Whether those that vote come after those that define mu_hat; else they are the first of these, as in the paper's
-        code.
-    run
-        Which of several runs on a split, such as ``"seed=1"``: see ``sampling.store.find_run``.
-
-    Returns
-    -------
-    DataFrame
-        Indexed by (dataset, question_id): ``correct`` and ``total`` (scored samples, at most k_eval), then a column a
-        method with its confidences in [0, 1], NaN where a question has none. Empty where nothing is graded.
-
-    Examples
-    --------
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> results = load_results(RECORDED_RUNS, "smollm2-135m", datasets=["mini-exam"])
     >>> list(results)
@@ -78,9 +63,9 @@ def load_results(
     """
     tables = {}
     for name, folder in _runs(Path(store), model, datasets, run).items():
-        counts = count_verdicts(verdicts_by(folder, verdicts), k=countable_samples(folder, k_eval))
-        table = pd.DataFrame({"correct": counts.correct, "total": counts.total}, index=counts.question_ids)
-        tables[name] = table.join(_confidences(folder, k_eval if held_out else 0, k_c))
+        said = _confidences(folder, k_eval if held_out else 0, k_c, _written(folder))
+        columns = {method: pd.Series(kept.values, kept.question_ids) for method, kept in said.items()}
+        tables[name] = _counts(folder, k_eval, verdicts, _written(folder))[COUNTS].join(pd.DataFrame(columns))
     if not tables:
         return pd.DataFrame(columns=COUNTS, index=pd.MultiIndex.from_tuples([], names=INDEX), dtype=np.int64)
     results = pd.concat(tables, names=INDEX)
@@ -108,25 +93,12 @@ def describe_runs(
     rows = []
     for name, folder in _runs(Path(store), model, datasets, run).items():
         identity, manifest = read_record(folder).identity, load_dataset(name)
-        counts = count_verdicts(verdicts_by(folder, verdicts), k=countable_samples(folder, k_eval))
-        samples = int(counts.total.sum() + counts.not_scored.sum())
-        rows.append(
-            {
-                "dataset": name,
-                "title": manifest.title,
-                "domain": manifest.domain,
-                "prompts": identity.prompt_style,
-                "questions": len(counts),
-                "fewest": int(counts.total.min()),
-                "most": int(counts.total.max()),
-                "samples": samples,
-                "no answer": counts.no_answer.sum() / max(1, samples),
-                "not scored": counts.not_scored.sum() / max(1, samples),
-                "tokens": mean_tokens(folder),
-                "evidence": "simulated" if identity.engine == "simulated" else "measured",
-                "run": folder,
-            }
-        )
+        counts = _counts(folder, k_eval, verdicts, _written(folder))
+        total, samples = counts["total"], int(counts[["total", "not_scored"]].to_numpy().sum())
+        shares = counts[["no_answer", "not_scored"]].sum() / max(1, samples)
+        said = mean_tokens(folder), "simulated" if identity.engine == "simulated" else "measured", folder
+        asked = name, manifest.title, manifest.domain, identity.prompt_style
+        rows.append((*asked, len(counts), total.min(), total.max(), samples, *shares, *said))
     columns = ["dataset", "title", "domain", "prompts", "questions", "fewest", "most", "samples"]
     columns += ["no answer", "not scored", "tokens", "evidence", "run"]
     table = pd.DataFrame(rows, columns=columns).set_index("dataset")
@@ -142,9 +114,10 @@ def costs(
     """
     tables = {}
     for name, folder in _runs(Path(store), model, datasets).items():
-        found = {method_title(method): read_confidence(folder, method).tokens.mean() for method in methods_of(folder)}
-        if not _votes(folder, k_eval, k_c).empty:
-            found[CONSISTENCY] = np.round(k_c * mean_tokens(folder))
+        said = _confidences(folder, k_eval, k_c, _written(folder))
+        found = {method: kept.tokens.mean() for method, kept in said.items()}
+        if CONSISTENCY in found:
+            found[CONSISTENCY] = np.round(k_c * mean_tokens(folder))  # NaN where none is known
         tables[name] = pd.Series(found, dtype=np.float64)
     return pd.DataFrame(tables).T.rename_axis("dataset")
 
@@ -177,17 +150,19 @@ def _runs(store: Path, model: str, datasets: Iterable[str] | None, run: str | No
     return {each: find_run(store, name, each, split(each), run) for each in datasets}
 
 
-def _confidences(run: Path, first: int, k_c: int) -> pd.DataFrame:
-    """Read the confidences of a run, indexed by question id, a column a method."""
-    found = {}
-    for method in methods_of(run):
-        kept = read_confidence(run, method)
-        found[method_title(method)] = pd.Series(kept.values, kept.question_ids)
-    votes = _votes(run, first, k_c)
-    return pd.DataFrame(found if votes.empty else found | {CONSISTENCY: votes})
+def _written(run: Path) -> tuple[tuple[str, int], ...]:
+    """Tell when each file of a run was written, so that it is read again only after that."""
+    return tuple((file.name, file.stat().st_mtime_ns) for file in sorted(run.iterdir()) if file.is_file())
 
 
-def _votes(run: Path, first: int, k_c: int) -> "pd.Series[float]":
-    """Let the k_c samples from this one on vote, where a question has them all."""
-    found = run_consistency(run, k_eval=first, k_c=k_c)
-    return pd.Series(found.values, found.question_ids, dtype=np.float64)
+@lru_cache(32)
+def _counts(run: Path, k_eval: int, verdicts: str, written: object) -> pd.DataFrame:  # noqa: ARG001
+    return count_run(run, k_eval, verdicts)
+
+
+@lru_cache(32)
+def _confidences(run: Path, first: int, k_c: int, written: object) -> dict[str, Confidence]:  # noqa: ARG001
+    """Read the confidences of a run, by method; the k_c samples from ``first`` on vote, where a question has them."""
+    found = {method_title(method): read_confidence(run, method) for method in methods_of(run)}
+    votes = run_consistency(run, k_eval=first, k_c=k_c)
+    return found | ({CONSISTENCY: votes} if len(votes) else {})

@@ -26,7 +26,7 @@ def test_hand_counted() -> None:
         ),
         k=2,
     )
-    assert counts.question_ids.tolist() == ["a", "b"]
+    assert counts.index.tolist() == ["a", "b"]
     assert counts.correct.tolist() == [0, 1]
     assert counts.total.tolist() == [2, 1]
     assert counts.no_answer.tolist() == [1, 0]
@@ -46,13 +46,13 @@ def test_equals_a_naive_count(rows: dict[tuple[str, int], str], first: int, k: i
             count_verdicts(table, first=first, k=k)
         return
     counts = count_verdicts(table, first=first, k=k)
-    for row, name in enumerate(counts.question_ids):
+    for name, row in counts.iterrows():
         said = [verdict for (question, _), verdict in chosen.items() if question == name]
-        assert counts.correct[row] == said.count("correct")
-        assert counts.total[row] == len(said) - said.count("not_scored")
-        assert counts.no_answer[row] == said.count("no_answer")
-        assert counts.not_scored[row] == said.count("not_scored")
-    assert set(counts.question_ids) == {question for question, _ in chosen}
+        assert row["correct"] == said.count("correct")
+        assert row["total"] == len(said) - said.count("not_scored")
+        assert row["no_answer"] == said.count("no_answer")
+        assert row["not_scored"] == said.count("not_scored")
+    assert set(counts.index) == {question for question, _ in chosen}
 
 
 def test_refuses_no_samples() -> None:

@@ -168,7 +168,7 @@ def test_judged_verdicts_have_the_form_of_the_rules_verdicts(run: Path) -> None:
     by_hand = rules[~missing].merge(read_judgements(run, JUDGE), on=PAIR, suffixes=("_rules", ""))
     counts = count_verdicts(judged, k=12)
     expected = by_hand[by_hand["verdict"] == "correct"].groupby("question_id").size()
-    assert counts.correct.tolist() == expected.reindex(counts.question_ids, fill_value=0).tolist()
+    assert counts.correct.tolist() == expected.reindex(counts.index, fill_value=0).tolist()
     assert counts.not_scored.sum() == (by_hand["verdict"] == "not_scored").sum()
 
 
@@ -206,8 +206,7 @@ def test_results_and_probes_take_the_verdicts_that_are_asked_for(run: Path) -> N
     assert results["total"].sum() < load_results(store, "simulated").loc[SET, "total"].sum()
     extract(run)
     questions, _ = training_data(run, BY)
-    by_id = dict(zip(counts.question_ids, counts.correct, strict=True))
-    assert questions["correct"].to_dict() == {name: by_id[name] for name in questions.index}
+    assert questions["correct"].equals(counts.loc[questions.index, "correct"])
     assert describe_runs(store, "simulated", verdicts=BY)["not scored"].item() > 0
 
 
