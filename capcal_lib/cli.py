@@ -442,8 +442,8 @@ def exact(
     from capcal_lib.results.exact import WIDEST, enumerate_answers
 
     found = enumerate_answers(run, engine=engine, epsilon=epsilon)
-    known = (found.width <= WIDEST).sum()
-    _say(f"{known} of {len(found)} known to within {WIDEST}; {found.passes.mean():.0f} passes a question")
+    known = (found["upper"] - found["lower"] <= WIDEST).sum()
+    _say(f"{known} of {len(found)} known to within {WIDEST}; {found['passes'].mean():.0f} passes a question")
 
 
 @command("score mine.csv --html report.html")

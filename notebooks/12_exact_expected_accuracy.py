@@ -43,13 +43,8 @@ notebook.about(model, data, lacking={} if data["exact"].any() else none)
 # needs exact
 data = data[data["exact"]]
 evidence = data["evidence"].iloc[0]
-found = {}
-for name, run in data["run"].items():
-    bounds = read_exact(run)
-    columns = {each: getattr(bounds, each) for each in ("lower", "upper")}
-    columns["passes"] = bounds.passes
-    found[name] = pd.DataFrame(columns, bounds.question_ids)
-bounds = pd.concat(found, names=["dataset", "question_id"])
+found = {name: read_exact(run) for name, run in data["run"].items()}
+bounds = pd.concat(found, names=["dataset"])
 results = load_results(
     notebook.open_store(store), model, datasets=found, k_eval=k_eval
 )

@@ -1,15 +1,13 @@
 """Draw until each question's interval is narrow enough: sample, grade, look, and go on where it is not."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from capcal_lib.grading.verdicts import FILE, grade_run, read_verdicts
-from capcal_lib.sampling.draw import Progress, Say, open_run
+from capcal_lib.grading.verdicts import grade_run, read_verdicts
+from capcal_lib.sampling.draw import Progress, open_run
 from capcal_lib.sampling.sessions import Ask
 from capcal_lib.sampling.stopping import Rule, outcomes, stops
 
@@ -22,38 +20,20 @@ class Stopped:
     new: int  # samples drawn
     questions: int
     early: int  # questions that stopped before k
-    saved: int  # samples that k for every question would have taken beyond those of the questions that stopped
+    saved: int  # samples that k for every question would have taken beyond those of the ones that stopped
     failed: dict[str, int]  # samples that could not be drawn, by reason
 
 
 def sample_until(
-    model: str,
-    dataset: str,
-    *,
-    precision: float,
-    k: int,
-    store: Path,
-    split: str | None = None,
-    limit: int | None = None,
-    engine: str | None = None,
-    seed: int = 0,
-    settings: Mapping[str, Any] = MappingProxyType({}),
-    progress: Progress | None = None,
-    say: Say | None = None,
+    model: str, dataset: str, *, precision: float, k: int, progress: Progress | None = None, **asked: Any
 ) -> Stopped:
     """Draw samples of each question until the rule of ``stopping`` stops it, and grade them on the way.
 
-    The run is the one that ``sample`` draws, with its parameters and errors: a question that stops at n samples has
-    the first n of them. Raising k, narrowing the precision or leaving it out goes on from there.
+    The run is the one that ``sample`` draws, and what else is ``asked`` are its parameters, with its errors: a question
+    that stops at n samples has the first n of them. Raising k, narrowing the precision or leaving it out goes on from
+    there. ``precision`` is the half-width of the 95 % Jeffreys interval at which a question has had enough, in
+    (0, 0.5), and ``k``, at least 2, the samples at which it stops in any case.
 
-    Parameters
-    ----------
-    precision, k
-        Half-width of the 95 % Jeffreys interval at which a question has had enough, in (0, 0.5), and samples at which
-        it stops in any case, at least 2.
-
-    Examples
-    --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as store:
     ...     done = sample_until("simulated", "mini-exam", precision=0.1, k=100, store=Path(store), limit=4)
@@ -61,15 +41,16 @@ def sample_until(
     True
     """
     rule = Rule(precision, k)
-    asked: dict[str, Any] = {"split": split, "limit": limit, "engine": engine, "seed": seed, "settings": settings}
-    run = open_run(model, dataset, store=store, **asked, say=say)
-    with run as drawing, drawing.session(Ask(questions=len(drawing.asked), k=k, precision=precision)):
+    with (
+        open_run(model, dataset, **asked) as drawing,
+        drawing.session(Ask(questions=len(drawing.asked), k=k, precision=precision)),
+    ):
         folder, new = drawing.writer.folder, 0
         left: set[str] = set()  # questions that lack a sample after all, left for another run
         while True:
             if drawing.writer.rows:
                 grade_run(folder)
-            ends, stopped = _ends(folder, rule)
+            ends, stopped = ends_of(folder, rule) if drawing.writer.rows else ({}, set[str]())
             ks = {name: ends.get(name, rule.looks[0]) for name in drawing.asked}
             going = {name: at for name, at in ks.items() if name not in stopped | left}
             if not going:
@@ -93,10 +74,8 @@ def _after(progress: Progress, before: int, most: int) -> Progress:
     return lambda drawn, _: progress(before + drawn, most)
 
 
-def _ends(folder: Path, rule: Rule) -> tuple[dict[str, int], set[str]]:
-    """Return up to where each graded question goes, and which have got there."""
-    if not (folder / FILE).exists():
-        return {}, set()
+def ends_of(folder: Path, rule: Rule) -> tuple[dict[str, int], set[str]]:
+    """Return up to where a rule lets each graded question of a run go, and which have got there."""
     names, table = outcomes(read_verdicts(folder), rule.k)
     at, stopped = stops(rule, table)
     return dict(zip(names, at.tolist(), strict=True)), set(np.array(names)[stopped].tolist())

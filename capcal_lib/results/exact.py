@@ -8,18 +8,15 @@ long reasoning it does not close: no answer is likely enough to follow to its en
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 
 from capcal_lib.errors import InputError
 from capcal_lib.grading import grade_many
 from capcal_lib.grading.verdicts import run_questions
 from capcal_lib.manifests import Model, load_model
-from capcal_lib.metrics.validation import Floats, Ints
 from capcal_lib.questions import Question
 from capcal_lib.sampling.draw import answer_requests
 from capcal_lib.sampling.engines import Engine, EnumeratingEngine, open_engine
@@ -34,58 +31,26 @@ EPSILON = 1e-3
 WIDEST = 0.05  # bounds further apart say less than a hundred samples do
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class ExactAccuracy:
-    """Bounds of each question's expected accuracy; every array is (n_questions,)."""
-
-    question_ids: npt.NDArray[np.str_]
-    lower: Floats  # probability of the right answers found
-    upper: Floats  # 1 less that of the wrong ones found
-    passes: Ints  # times that the network was asked for a next token
-
-    @property
-    def width(self) -> Floats:
-        """Return how far the bounds are apart: the probability of what was not found, or could not be scored."""
-        return np.asarray(self.upper - self.lower)
-
-    def __repr__(self) -> str:
-        return f"<ExactAccuracy, {len(self)} questions, mean width {self.width.mean():.3f}>"
-
-    def __len__(self) -> int:
-        return len(self.question_ids)
-
-
 def exact_accuracy(
     engine: Engine, model: Model, questions: Sequence[Question], *, epsilon: float = EPSILON
-) -> ExactAccuracy:
+) -> pd.DataFrame:
     """Bound the expected accuracy of each question by the probabilities of its answers.
 
-    `InputError` for an engine that cannot say how probable an answer is, prompts that ask for reasoning, or an epsilon
-    out of range.
+    Returns a row a question, in their order, indexed by question_id: ``lower``, the probability of the right answers
+    found; ``upper``, 1 less that of the wrong ones found; and ``passes``, how often the network was asked for a next
+    token. An answer that the grader cannot score widens the bounds.
 
-    Parameters
-    ----------
-    engine, model
-        The opened engine and the manifest of its model, whose sampling settings define mu.
-    questions
-        (n_questions,)
-    epsilon
-        Answers, and beginnings of answers, with a probability below it are left out; above 0, at most 1.
+    ``model`` is the manifest whose sampling settings define mu. Answers, and beginnings of answers, with a probability
+    below ``epsilon``, above 0 and at most 1, are left out. Refused are also an engine that cannot say how probable an
+    answer is, and prompts that ask for reasoning.
 
-    Returns
-    -------
-    ExactAccuracy
-        In the order of the questions. An answer that the grader cannot score widens the bounds.
-
-    Examples
-    --------
     >>> from capcal_lib.sampling.engines import open_engine
     >>> from capcal_lib.manifests import load_model
     >>> from capcal_lib.questions import load_questions
     >>> model = load_model("simulated")
     >>> exact = exact_accuracy(open_engine(model), model, load_questions("mini-capitals", limit=2))
-    >>> exact.lower.round(3).tolist(), exact.width.round(3).tolist()
-    ([0.979, 0.971], [0.004, 0.001])
+    >>> exact["lower"].round(3).tolist(), exact["upper"].round(3).tolist()
+    ([0.979, 0.971], [0.983, 0.971])
     """
     if not 0 < epsilon <= 1:
         raise InputError(f"epsilon is a probability above 0, such as {EPSILON}; got {epsilon!r}")
@@ -99,31 +64,27 @@ def exact_accuracy(
             f"{model.name!r} is asked to reason before it answers (prompt style {model.prompt_style}), and "
             "such responses are too many to enumerate; draw samples with: capcal sample"
         )
-    found = {
-        each.question_id: each
-        for each in engine.likely_answers(answer_requests(model, questions, {}), model.sampling, epsilon)
-    }
+    likely = engine.likely_answers(answer_requests(model, questions, {}), model.sampling, epsilon)
+    found = {each.question_id: each for each in likely}
     pairs = [(response, question.answer) for question in questions for response in found[question.id].responses]
     verdicts = iter(grade_many(pairs))
-    bounds = np.zeros((len(questions), 2))
-    for row, question in enumerate(questions):
+    rows = []
+    for question in questions:
+        right = wrong = 0.0
         for probability in found[question.id].probabilities:
             verdict = next(verdicts).verdict
-            bounds[row] += probability * np.array([verdict == "correct", verdict in ("incorrect", "no_answer")])
-    return ExactAccuracy(
-        question_ids=np.array([question.id for question in questions]),
-        lower=np.minimum(bounds[:, 0], 1.0),
-        upper=np.maximum(1 - bounds[:, 1], np.minimum(bounds[:, 0], 1.0)),
-        passes=np.array([found[question.id].passes for question in questions], dtype=np.int64),
-    )
+            right += probability * (verdict == "correct")
+            wrong += probability * (verdict in ("incorrect", "no_answer"))
+        right = min(right, 1.0)
+        rows.append((question.id, right, max(1 - wrong, right), found[question.id].passes))
+    return pd.DataFrame(rows, columns=SCHEMA.names).set_index("question_id")
 
 
-def enumerate_answers(folder: Path, *, engine: str | None = None, epsilon: float = EPSILON) -> ExactAccuracy:
+def enumerate_answers(folder: Path, *, engine: str | None = None, epsilon: float = EPSILON) -> pd.DataFrame:
     """Bound the expected accuracy of each sampled question of a run, once, and keep the bounds beside the samples.
 
-    Only questions that were sampled since are enumerated, whatever the epsilon of the others was.
-
-    `InputError` as `exact_accuracy`; for a corrupt file, or a run whose questions have changed.
+    Only questions that were sampled since are enumerated, whatever the epsilon of the others was. Errors are those of
+    ``exact_accuracy``; a corrupt file is refused, and a run whose questions have changed.
     """
     path = folder / FILE
     kept = read_made(path, SCHEMA, "capcal exact") if path.exists() else SCHEMA.empty_table()
@@ -133,21 +94,15 @@ def enumerate_answers(folder: Path, *, engine: str | None = None, epsilon: float
         run, questions = read_record(folder).identity, run_questions(folder)
         model = load_model(run.model).for_dataset(run.dataset)
         source = open_engine(model, engine)
-        fresh = exact_accuracy(source, model, [questions[name] for name in lacking], epsilon=epsilon)
-        columns = [fresh.question_ids.tolist(), fresh.lower, fresh.upper, fresh.passes]
-        both = pa.concat_tables([kept, pa.table(columns, schema=SCHEMA)])
+        fresh = exact_accuracy(source, model, [questions[name] for name in lacking], epsilon=epsilon).reset_index()
+        both = pa.concat_tables([kept, pa.Table.from_pandas(fresh, SCHEMA, preserve_index=False)])
         write_table(path, both.sort_by("question_id"))
     return read_exact(folder)
 
 
-def read_exact(folder: Path) -> ExactAccuracy:
-    """Read the bounds that ``enumerate_answers`` kept, sorted by question id.
-
-    `InputError` where there are none, with the command that makes them; for a corrupt file.
-    """
+def read_exact(folder: Path) -> pd.DataFrame:
+    """Read the bounds that ``enumerate_answers`` kept, sorted by question id; without any, the error says how."""
     path = folder / FILE
     if not path.exists():
         raise InputError(f"no exact expected accuracies in {folder}; make them with: capcal exact {name_run(folder)}")
-    table = read_made(path, SCHEMA, "capcal exact")
-    lower, upper, passes = (table[name].to_numpy() for name in ("lower", "upper", "passes"))
-    return ExactAccuracy(np.array(table["question_id"].to_pylist()), lower, upper, passes)
+    return read_made(path, SCHEMA, "capcal exact").to_pandas().set_index("question_id")

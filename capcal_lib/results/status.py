@@ -7,17 +7,16 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import numpy as np
-
 from capcal_lib.confidence.of_run import confidence_file, methods_of
 from capcal_lib.errors import InputError
 from capcal_lib.grading import GRADER_VERSION
-from capcal_lib.grading.verdicts import GIVEN, read_verdicts
+from capcal_lib.grading.adaptive_sampling import ends_of
+from capcal_lib.grading.verdicts import GIVEN
 from capcal_lib.probes.features import FEATURES
 from capcal_lib.sampling.engines import IMPORTED
 from capcal_lib.sampling.files import read_table
 from capcal_lib.sampling.sessions import Session, rates, read_sessions, wanted
-from capcal_lib.sampling.stopping import Rule, outcomes, stops
+from capcal_lib.sampling.stopping import Rule
 from capcal_lib.sampling.store import (
     VERDICTS,
     Identity,
@@ -72,10 +71,10 @@ def run_status(folder: Path) -> Status:
         each.update(rows["question_id"].tolist())
         tokens += int(rows["completion_tokens"].sum())
     lacking, asked = _lacking(folder, each, sessions)
-    if identity.engine == IMPORTED:
-        lacking = 0
+    lacking *= identity.engine != IMPORTED
     seconds, samples_per_second, tokens_per_second = rates(sessions)
-    writer = writer_at_work(folder)
+    writer, now = writer_at_work(folder), sessions[-1] if sessions else None
+    at_work = writer and now and now.state == "drawing" and now.rows
     return Status(
         identity=identity,
         samples=each.total(),
@@ -88,7 +87,7 @@ def run_status(folder: Path) -> Status:
         samples_per_second=samples_per_second,
         tokens_per_second=tokens_per_second,
         writer=writer,
-        seconds_left=_seconds_left(lacking, sessions) if writer else math.nan,
+        seconds_left=lacking * now.seconds / now.rows if now and at_work else math.nan,
         graded=_graded(folder, each.total()),
         confidences={method: _covered(confidence_file(folder, method), len(each)) for method in methods_of(folder)},
         features=_covered(folder / FEATURES, len(each)),
@@ -111,23 +110,12 @@ def _lacking(folder: Path, each: dict[str, int], sessions: list[Session]) -> tup
         # The narrowest is the last word; what a question may still take is counted up to k.
         ask = max(adaptive, key=lambda ask: (ask.questions, -(ask.precision or 0), ask.k))
         asked += f" to ±{ask.precision}" if ask == largest else ""
-        stopped = _stopped(folder, Rule(ask.precision or 0, ask.k))
+        graded = (folder / VERDICTS).exists()
+        stopped = ends_of(folder, Rule(ask.precision or 0, ask.k))[1] if graded else ()
         going = [number for name, number in each.items() if name not in stopped]
         going += [0] * max(0, ask.questions - len(each))
         lacking = max(lacking, sum(max(0, ask.k - number) for number in going))
     return lacking, asked
-
-
-def _stopped(folder: Path, rule: Rule) -> set[str]:
-    if not (folder / VERDICTS).exists():
-        return set()
-    names, table = outcomes(read_verdicts(folder), rule.k)
-    return set(np.array(names)[stops(rule, table)[1]].tolist())
-
-
-def _seconds_left(lacking: int, sessions: list[Session]) -> float:
-    now = sessions[-1] if sessions else None
-    return lacking * now.seconds / now.rows if now and now.state == "drawing" and now.rows else math.nan
 
 
 def _graded(folder: Path, samples: int) -> str:
@@ -161,39 +149,21 @@ def line(status: Status) -> str:
     >>> print(line(next(survey(RECORDED_RUNS, "simulated", "mini-exam"))))  # doctest: +ELLIPSIS
     simulated on mini-exam (test), run ...: ... samples of ... questions, none lacking ...
     """
-    run = status.identity
-    least, most = status.each
+    run, lacking = status.identity, f"{status.lacking:,} lacking" if status.lacking else "none lacking"
+    if status.lacking and status.writer:
+        left = "" if math.isnan(status.seconds_left) else f", {duration(status.seconds_left)} to go"
+        lacking += f" ({status.writer} is at work{left})"
+    pace = f"{status.samples_per_second:,.1f} samples/s, {status.tokens_per_second:,.0f} tokens/s"
     parts = [
-        f"{status.samples:,} samples of {status.questions:,} questions, {spell_lacking(status)} of {status.asked}",
-        f"{least if least == most else f'{least} to {most}'} each",
+        f"{status.samples:,} samples of {status.questions:,} questions, {lacking} of {status.asked}",
+        f"{' to '.join(map(str, dict.fromkeys(status.each)))} each",
         f"{status.tokens:,} tokens",
-        spell_pace(status),
+        f"{duration(status.seconds)}, {pace}" if status.seconds else "",
         f"verdicts: {status.graded}",
         *(f"{method}: {covered}" for method, covered in status.confidences.items()),
         f"features: {status.features}",
     ]
     return f"{run.model} on {run.dataset} ({run.split}), run {run.key}: {'; '.join(filter(None, parts))}"
-
-
-def spell_lacking(status: Status) -> str:
-    """Say how many samples are lacking, and for how long when someone is drawing them."""
-    if not status.lacking:
-        return "none lacking"
-    lacking = f"{status.lacking:,} lacking"
-    if status.writer is None:
-        return lacking
-    left = "" if math.isnan(status.seconds_left) else f", {duration(status.seconds_left)} to go"
-    return f"{lacking} ({status.writer} is at work{left})"
-
-
-def spell_pace(status: Status) -> str:
-    """Say how long the recorded sessions took and how fast they were; nothing where none is recorded."""
-    if not status.seconds:
-        return ""
-    return (
-        f"{duration(status.seconds)}, {status.samples_per_second:,.1f} samples/s, "
-        f"{status.tokens_per_second:,.0f} tokens/s"
-    )
 
 
 def duration(seconds: float) -> str:

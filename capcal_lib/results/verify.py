@@ -1,7 +1,7 @@
 """Check that a run is what it says it is, and whole."""
 
-from collections import Counter
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from capcal_lib.errors import InputError
 from capcal_lib.grading import GRADER_VERSION, grade_many
+from capcal_lib.grading.adaptive_sampling import ends_of
 from capcal_lib.grading.judgements import FILE as JUDGEMENTS
 from capcal_lib.grading.judgements import SCHEMA as JUDGED
 from capcal_lib.grading.verdicts import GIVEN, OUTCOMES, digest_of_rows, read_verdicts
@@ -27,7 +28,7 @@ from capcal_lib.sampling.engines import IMPORTED
 from capcal_lib.sampling.files import NO_FILE, SUMS, files_of, read_bytes, read_sums, read_table, record_digests
 from capcal_lib.sampling.sessions import FILE as SESSIONS
 from capcal_lib.sampling.sessions import read_sessions
-from capcal_lib.sampling.stopping import Rule, outcomes, stops
+from capcal_lib.sampling.stopping import Rule
 from capcal_lib.sampling.store import (
     KEY,
     VERDICTS,
@@ -64,10 +65,7 @@ class Checked:
 def verify_store(
     store: Path, model: str | None = None, dataset: str | None = None, *, deep: bool = False, record: bool = False
 ) -> Iterator[Checked]:
-    """Check each run of a store, or those of a model or data set; the options are those of ``verify_run``.
-
-    `InputError` for a store that is no folder or has no such run.
-    """
+    """Check each run of a store, or those of a model or data set, as ``verify_run`` does; without any it is refused."""
     if not is_folder(store):
         raise InputError(f"{store} is not a folder; name a run store with --store")
     found = [
@@ -87,16 +85,8 @@ def verify_run(folder: Path, *, deep: bool = False, record: bool = False) -> Che
     Every file must have the digest that is on record; the record must match the folder; the digests of weights and
     questions those that the manifests pin; each row must be there once, none missing that was asked for; tokens must
     be positive; verdicts must be those of the present grader and of these samples, one each; confidences and hidden
-    states must be of this run, cover the questions, and be finite and in range.
-
-    Parameters
-    ----------
-    folder
-        The run.
-    deep
-        Grade a sample of the responses again, and compare.
-    record
-        Take down the digests of files that have none, where nothing else is wrong.
+    states must be of this run, cover the questions, and be finite and in range. ``deep`` also grades a sample of the
+    responses again; ``record`` takes down the digests of files that have none, where nothing else is wrong.
     """
     problems: list[str] = []
     try:
@@ -104,30 +94,31 @@ def verify_run(folder: Path, *, deep: bool = False, record: bool = False) -> Che
         samples = _samples(folder, made.identity, problems)
     except InputError as error:
         return Checked(folder, (str(error).removeprefix(f"{folder}: "),), ())
-    run, names = made.identity, set(samples["question_id"])
+    run, names, graded = made.identity, set(samples["question_id"]), (folder / VERDICTS).exists()
     versions = ", ".join(f"{name} {made.made_with[name]}" for name in VERSIONS if name in made.made_with)
     facts = [f"{len(samples):,} samples of {len(names):,} questions", versions]
-
-    def check(look: Callable[[], Iterator[str]]) -> None:
-        try:
-            problems.extend(look())
-        except InputError as error:
-            problems.append(str(error))
-
     questions = _questions(run, facts)
-    check(lambda: _digests(run, questions, made.made_with))
-    check(lambda: _completeness(folder, samples, questions, run.engine == IMPORTED))
     if run.engine == IMPORTED:
         facts.append(f"imported from {made.made_with.get('imported_from')}, so its weights and prompts are not known")
-    if not (folder / VERDICTS).exists():
-        facts.append("not graded")
-    for path in files_of(folder):
-        if not path.name.startswith("samples-") and path.name not in ("run.json", SESSIONS):
-            check(lambda path=path: _file(path, samples, names, run, questions))  # type: ignore[misc]
-    if deep and questions and (folder / VERDICTS).exists():
-        check(lambda: _verdicts_that_do_not_follow(folder, questions, facts))
-    check(lambda: _on_record(folder, record and not problems))
+    facts += [] if graded else ["not graded"]
+    beside = [path for path in files_of(folder) if not re.fullmatch(rf"samples-.*|run\.json|{SESSIONS}", path.name)]
+    checks = [
+        _digests(run, questions, made.made_with),
+        _completeness(folder, samples, questions, run.engine == IMPORTED),
+        *(_file(path, samples, names, run, questions) for path in beside),
+        *([_verdicts_that_do_not_follow(folder, questions, facts)] if deep and questions and graded else []),
+    ]
+    problems += [problem for found in checks for problem in _plain(found)]
+    problems += _plain(_on_record(folder, record and not problems))
     return Checked(folder, tuple(problems), tuple(filter(None, facts)))
+
+
+def _plain(found: Iterator[str]) -> Iterator[str]:
+    """Say what is wrong; a file that cannot be read is one more thing."""
+    try:
+        yield from found
+    except InputError as error:
+        yield str(error)
 
 
 def _samples(folder: Path, run: Identity, problems: list[str]) -> pd.DataFrame:
@@ -209,22 +200,18 @@ def _completeness(
     Imported samples may be of any number.
     """
     there = {str(name): group.tolist() for name, group in samples.groupby("question_id")["sample_index"]}
-    ks = dict.fromkeys(there, 0)
     asks = [session.ask for session in read_sessions(folder)]
-    if not asks and not imported:
-        ks = dict.fromkeys(there, int(samples["sample_index"].max()) + 1 if len(samples) else 0)
+    ks = dict.fromkeys(there, 0 if asks or imported else max(samples["sample_index"], default=-1) + 1)
     for ask in asks:
         if questions is None and len(there) < ask.questions:
             yield f"{ask.questions} questions were asked, {len(there)} are there"
         asked = [each.id for each in subset(tuple(questions.values()), ask.questions)] if questions else list(there)
-        if ask.precision is None:
-            wanted = dict.fromkeys(asked, ask.k)
-        else:
+        wanted = dict.fromkeys(asked, ask.k)
+        if ask.precision is not None:
             rule = Rule(ask.precision, ask.k)
-            names, table = outcomes(read_verdicts(folder), rule.k)
-            ends = dict(zip(names, stops(rule, table)[0].tolist(), strict=True))
+            ends, _ = ends_of(folder, rule)
             wanted = {name: ends.get(name, rule.looks[0]) for name in asked}
-        ks = {name: max(ks.get(name, 0), wanted.get(name, 0)) for name in ks | wanted}
+        ks |= {name: max(ks.get(name, 0), k) for name, k in wanted.items()}
     # Gaps count also below what was asked for: a question has the first of its samples, or none.
     ks = {name: max(k, 1 + max(there.get(name, [-1]))) for name, k in ks.items()}
     missing = [(name, index) for name, k in ks.items() for index in sorted(set(range(k)) - set(there.get(name, [])))]
@@ -262,10 +249,9 @@ def _file(
     elif path.name == JUDGEMENTS:
         if not table.schema.equals(JUDGED, check_metadata=False):
             yield f"{JUDGEMENTS} is not a file of judgements"
-        elif strangers := set(table["question_id"].to_pylist()) - names:
-            yield f"judgements of no sampled question: {len(strangers)}, such as {_some(sorted(strangers))}"
-        elif unknown := set(table["verdict"].to_pylist()) - OUTCOMES:
-            yield f"unknown verdicts of a judge: {_some(sorted(map(str, unknown)))}"
+            return
+        yield from _strangers("judgements", table["question_id"].to_pylist(), names)
+        yield from _unknown("verdicts of a judge", table)
 
 
 def _verdicts(folder: Path, table: pa.Table, samples: pd.DataFrame) -> Iterator[str]:
@@ -286,9 +272,12 @@ def _verdicts(folder: Path, table: pa.Table, samples: pd.DataFrame) -> Iterator[
         digest = digest_of_rows(sides.loc[sides["_merge"] == "both", "digest"])
         if rows.decode() != digest:
             yield "the verdicts were made from other samples than these: grade again"
-    unknown = Counter(verdicts["verdict"]).keys() - OUTCOMES
-    if unknown:
-        yield f"unknown verdicts: {_some(sorted(map(str, unknown)))}"
+    yield from _unknown("verdicts", table)
+
+
+def _unknown(what: str, table: pa.Table) -> Iterator[str]:
+    if unknown := set(table["verdict"].to_pylist()) - OUTCOMES:
+        yield f"unknown {what}: {_some(sorted(map(str, unknown)))}"
 
 
 def _verdicts_that_do_not_follow(folder: Path, questions: dict[str, Question], facts: list[str]) -> Iterator[str]:
@@ -344,10 +333,8 @@ def _features(
 
 def _exact(folder: Path, names: set[str]) -> Iterator[str]:
     exact = read_exact(folder)
-    strangers = sorted(set(exact.question_ids.tolist()) - names)
-    if strangers:
-        yield f"exact accuracies of no sampled question: {len(strangers)}, such as {_some(strangers)}"
-    wrong = ~((exact.lower >= 0) & (exact.lower <= exact.upper + 1e-9) & (exact.upper <= 1 + 1e-9))
+    yield from _strangers("exact accuracies", exact.index, names)
+    wrong = ~(exact["lower"].between(0, exact["upper"] + 1e-9) & (exact["upper"] <= 1 + 1e-9))
     if wrong.any():
         yield f"exact accuracies of {int(wrong.sum())} questions out of range"
 
@@ -355,9 +342,14 @@ def _exact(folder: Path, names: set[str]) -> Iterator[str]:
 def _cover(what: str, ids: list[str], names: set[str]) -> Iterator[str]:
     if len(set(ids)) < len(ids):
         yield f"{what}: a question is there twice"
-    for words, others in (("of no sampled question", set(ids) - names), ("missing", names - set(ids))):
-        if others:
-            yield f"{what} {words}: {len(others)}, such as {_some(sorted(others))}"
+    yield from _strangers(what, ids, names)
+    if lacking := names - set(ids):
+        yield f"{what} missing: {len(lacking)}, such as {_some(sorted(lacking))}"
+
+
+def _strangers(what: str, ids: Iterable[str], names: set[str]) -> Iterator[str]:
+    if strangers := set(ids) - names:
+        yield f"{what} of no sampled question: {len(strangers)}, such as {_some(sorted(strangers))}"
 
 
 def _keys(rows: pd.DataFrame) -> str:

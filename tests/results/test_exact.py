@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -41,13 +42,12 @@ def saying(*said: tuple[str, float]) -> Saying:
 def test_right_answers_bound_from_below_and_wrong_ones_from_above() -> None:
     engine = saying(("B", 0.5), ("B. Paris", 0.125), ("C", 0.25), ("I cannot say which", 0.0625))
     exact = exact_accuracy(engine, MODEL, [ASKED])
-    assert (exact.lower[0], exact.upper[0], exact.passes[0]) == (0.625, 1 - 0.3125, 3)
-    assert exact.width[0] == 0.0625
+    assert exact.to_dict("index") == {"q": {"lower": 0.625, "upper": 1 - 0.3125, "passes": 3}}
 
 
 def test_nothing_likely_means_nothing_known() -> None:
     exact = exact_accuracy(saying(), MODEL, [ASKED])
-    assert (exact.lower[0], exact.upper[0], exact.width[0]) == (0, 1, 1)
+    assert exact.loc["q", ["lower", "upper"]].tolist() == [0, 1]
 
 
 def test_the_simulated_model_is_enumerated_to_its_true_mu() -> None:
@@ -95,10 +95,9 @@ def test_bounds_are_kept_and_only_new_questions_are_asked(tmp_path: Path) -> Non
     both = enumerate_answers(folder, epsilon=1e-6)
     assert len(first) == 5
     assert len(both) == 8
-    assert list(both.question_ids) == sorted(both.question_ids)
-    old = np.isin(both.question_ids, first.question_ids)
-    np.testing.assert_array_equal(both.lower[old], first.lower)
-    assert (both.upper - both.lower)[~old].max() < 1e-5
+    assert both.index.is_monotonic_increasing
+    pd.testing.assert_frame_equal(both.loc[first.index], first)
+    assert (both.upper - both.lower).drop(first.index).max() < 1e-5
 
 
 def test_another_file_is_refused(tmp_path: Path) -> None:
@@ -112,8 +111,8 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
 def test_recorded_samples_agree_with_their_bounds(model: str) -> None:
     """On questions whose answers were nearly all found, standardised differences are those of a normal variable."""
     exact = read_exact(find_run(RECORDED_RUNS, model, "mini-exam", "test"))
-    counts = load_results(RECORDED_RUNS, model, datasets=["mini-exam"]).loc["mini-exam"].reindex(exact.question_ids)
-    assert exact.width.max() < 0.05
+    counts = load_results(RECORDED_RUNS, model, datasets=["mini-exam"]).loc["mini-exam"].reindex(exact.index)
+    assert (exact.upper - exact.lower).max() < 0.05
     mu, mu_hat = (exact.lower + exact.upper) / 2, counts["correct"] / counts["total"]
 
     def z(shift: int) -> np.ndarray:

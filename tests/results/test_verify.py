@@ -1,6 +1,7 @@
 """A run that is whole passes, and each thing that can be wrong with one is named."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -32,14 +33,20 @@ def test_the_recorded_runs_are_whole(folder: Path) -> None:
     assert "torch 2" in str(checked)
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> Path:
-    sample("simulated", SET, k=3, limit=4, store=tmp_path)
-    folder = sample("simulated", SET, k=2, limit=6, store=tmp_path).folder
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    store = tmp_path_factory.mktemp("store")
+    sample("simulated", SET, k=3, limit=4, store=store)
+    folder = sample("simulated", SET, k=2, limit=6, store=store).folder
     grade_run(folder)
     estimate(folder, "p-true")
     extract(folder)
     return folder
+
+
+@pytest.fixture
+def run(whole: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(whole, tmp_path / whole.parent.name / whole.name)
 
 
 def shard(folder: Path) -> Path:
