@@ -32,14 +32,8 @@ class _Module(NamedTuple):
 def code_used(notebook: Path, package: Path) -> dict[str, str]:
     """Return the code of each definition of a package that a notebook uses, directly or not, by its name.
 
-    What a module does at its import beside binding names is used with each of its definitions, under no name.
-
-    Parameters
-    ----------
-    notebook
-        An ``.ipynb`` file. Lines with magics are passed over.
-    package
-        The folder of the package; what others define is not followed.
+    What a module does at its import beside binding names is used with each of its definitions, under no name. Lines of
+    the ``.ipynb`` file with magics are passed over, and what is defined outside the folder ``package`` is not followed.
     """
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]

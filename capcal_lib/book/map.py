@@ -147,12 +147,8 @@ def joined(items: Sequence[Item], cells: Sequence[Cell]) -> dict[str, list[Cell]
 def map_page(pages: Mapping[str, str], reported: Mapping[str, str]) -> str:
     """Write the reproduction map in MyST.
 
-    Parameters
-    ----------
-    pages
-        For each notebook, its page in the book without the ending, such as ``04_main_table/smollm2-135m``.
-    reported
-        For notebooks that have one, the page of a model of the paper: where its printed numbers are.
+    ``pages`` has the page of each notebook without its ending, such as ``04_main_table/smollm2-135m``, and ``reported``
+    that of a model of the paper, where its printed numbers are, for notebooks that have one.
     """
     items = load_items()
     rows = joined(items, notebook_cells())

@@ -52,11 +52,7 @@ def check_parameters(namespace: Mapping[str, Any]) -> None:
 
 
 def open_store(path: str | Path) -> Path:
-    """Find the folder of a run store.
-
-    A relative path counts from where one stands, and from the root of the repository if there is no such folder.
-
-    `InputError` where there is neither.
+    """Find the folder of a run store, from where one stands, or else from the root of the repository; or refuse it.
 
     >>> open_store("runs/recorded").name
     'recorded'
@@ -80,16 +76,9 @@ def about(
 ) -> Html:
     """Say what is behind a page, or what is missing and how to measure it.
 
-    Parameters
-    ----------
-    model
-        A name of ``capcal models``.
-    runs
-        As ``results.describe_runs`` gives it; empty for a model without samples.
-    lacking
-        What else the page has cells for and is not there, such as ``probes``, each with a sentence that says so.
-    protocol, verdicts
-        What the page was asked to follow, said where it is not ours, with the page that shows what it changes.
+    ``runs`` are as ``results.describe_runs`` tells of them, none for a model without samples; ``lacking`` is what else
+    the page has cells for and is not there, such as ``probes``, each with a sentence that says so; ``protocol`` and
+    ``verdicts`` are said where they are not ours, with the page that shows what they change.
     """
     known = load_model(model)
     lines = [f"<strong>{escape(known.title)}</strong>"]

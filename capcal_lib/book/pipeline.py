@@ -68,8 +68,6 @@ def book_pages(models: Sequence[str] = ()) -> list[Page]:
     """List the pages of a book: each notebook once, for the first of the models, and the main table for each of them.
 
     Without models they are those of the book as it is published: the default one, and main tables of all.
-
-    `InputError` for an unknown model.
     """
     shown = [load_model(name).name for name in models] or model_names()
     first = models[0] if models else DEFAULT_MODEL
@@ -85,10 +83,7 @@ def book_pages(models: Sequence[str] = ()) -> list[Page]:
 
 
 def model_pages(models: Sequence[str]) -> list[Page]:
-    """List all notebooks for the given models.
-
-    `InputError` for an unknown model.
-    """
+    """List all notebooks for the given models."""
     return [
         Page(notebook, load_model(model).name, f"models/{model}/{notebook}")
         for model in models
@@ -107,16 +102,8 @@ def execute(
     """Execute into a folder the pages whose inputs have changed since they were last executed.
 
     A page's inputs are the notebook, its parameters, the definitions that it uses, directly or not, the manifests, the
-    run store and the pinned requirements.
-
-    `InputError` when a notebook fails: which one, and its last line.
-
-    Parameters
-    ----------
-    store
-        The run store that the notebooks read, in place of the recorded runs.
-    verdicts
-        Whose count on pages that let one choose, as for ``load_results``.
+    run store (``store`` in place of the recorded runs) and the pinned requirements; ``verdicts`` says whose count on
+    pages that let one choose, as for ``load_results``. `InputError` when a notebook fails: which one, and its last line.
     """
     if not NOTEBOOKS.is_dir():
         raise InputError("the notebooks lie in the repository, not in an installed package; give this command there")
@@ -150,23 +137,9 @@ def build_book(
 ) -> Path:
     """Execute the pages of a book and build it, warnings being errors.
 
-    `InputError` when a notebook fails, a cell does not show the evidence that it declares, or the build fails.
-
-    Parameters
-    ----------
-    models
-        As in :func:`book_pages`: none make the book as it is published.
-    store, verdicts
-        As in :func:`execute`.
-    out
-        Folder for all that is made, ``build`` at the root by default.
-    say
-        Is told of each page.
-
-    Returns
-    -------
-    Path
-        The front page.
+    ``models`` are those of :func:`book_pages`; ``store`` and ``verdicts`` those of :func:`execute`; ``out``, by default
+    ``build`` at the root, is for all that is made. Returns the front page. `InputError` when a notebook fails, a cell
+    does not show the evidence that it declares, or the build fails.
     """
     out, pages = out or BUILD, book_pages(models)
     folder = out / "notebooks"

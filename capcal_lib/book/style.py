@@ -93,16 +93,8 @@ def shift(method: str, dataset: str) -> str | None:
 def method_color(method: str, dataset: str | None = None) -> str:
     """Return the colour of a method, as ``#rrggbb``: the same in every figure.
 
-    Parameters
-    ----------
-    method
-        As in the column heads of results.
-    dataset
-        The data set on which it is shown, which decides the shift and so the colour of a probe; without one a probe is
-        green.
+    A probe's is that of its shift to ``dataset``, on which it is shown; without one it is green.
 
-    Examples
-    --------
     >>> method_color("Oracle RC")
     '#6b6b6b'
     """

@@ -35,9 +35,7 @@ class Html:
 
 
 def badge(evidence: str) -> str:
-    """Mark where a number comes from, as HTML.
-
-    `InputError` for evidence that is not known.
+    """Mark where a number comes from, as HTML; evidence that is not known is refused.
 
     >>> badge("read off")
     '<span class="evidence read-off">read off</span>'
@@ -55,28 +53,18 @@ def show(
     evidence: str | Sequence[str] | None = None,
     **formats: Format,
 ) -> Html:
-    """Draw a table.
+    """Draw a table of one row or more.
+
+    Its first column heads the rows; a named index comes before it as columns. Text that is numbers throughout, such as
+    printed values, is aligned as numbers and not rounded. The ``caption``, a sentence, stands above it with the
+    evidence and a link to all rows and digits as CSV. ``digits`` are those after the decimal point, for columns without
+    one of the ``formats``, such as ``"{:.1%}"`` or a function of the value. ``evidence`` says what kind of numbers
+    these are, one or several of ``measured``, ``reported``, ``read off`` and ``simulated``; by default what the column
+    ``evidence`` says, which is shown only where its rows differ.
 
     `InputError` for a table without rows (leave it out), numbers without evidence, or a format of a column that is not
     there.
 
-    Parameters
-    ----------
-    table
-        At least one row. Its first column heads the rows; a named index comes before it as columns. Text that is
-        numbers throughout, such as printed values, is aligned as numbers and not rounded.
-    caption
-        A sentence; it stands above the table with the evidence and a link to all rows and digits as CSV.
-    digits
-        After the decimal point, for columns without a format of their own.
-    evidence
-        What kind of numbers these are: ``measured``, ``reported``, ``read off`` or ``simulated``, or several of them.
-        By default what the column ``evidence`` says, which is shown only where its rows differ.
-    formats
-        For columns, a format such as ``"{:.1%}"`` or a function of the value.
-
-    Examples
-    --------
     >>> table = pd.DataFrame({"method": ["P(True)"], "Brier": [0.12345]})
     >>> "<td class='number'>0.123</td>" in show(table, "Scores.", evidence="measured").html
     True
@@ -104,19 +92,12 @@ def show_scores(
 
     The lowest score of a data set is bold where it is significantly lower than all others; where several may be the
     best they are marked ``≈``. Oracles do not compete. Cells of probes are tinted by shift. The data sets stand under
-    their domains.
+    their domains. What is not said here is as in :func:`show`.
 
-    `InputError` as :func:`show` does.
-
-    Parameters
-    ----------
-    scores
-        As ``results.score`` gives it: one row a (dataset, method), as columns or as the index, and ``brier``; where
-        they are there, also ``low`` and ``high``, ``may_be_best``, ``missing`` and ``questions``, ``few``, and
-        ``evidence``. A column ``cost`` stands beside the methods; ``printed``, "best" or "second", is shown as papers
-        print it, bold or underlined; ``beats_uniform`` says what is to be bold in place of the best.
-    caption, digits, evidence
-        As in :func:`show`.
+    ``scores`` are those of ``results.score``: one row a (dataset, method), as columns or as the index, and ``brier``;
+    where they are there, also ``low`` and ``high``, ``may_be_best``, ``missing`` and ``questions``, ``few``, and
+    ``evidence``. A column ``cost`` stands beside the methods; ``printed``, "best" or "second", is shown as papers print
+    it, bold or underlined; ``beats_uniform`` says what is to be bold in place of the best.
     """
     table = scores.reset_index() if any(scores.index.names) else scores
     if not len(table):
@@ -153,17 +134,10 @@ def show_scores(
 
 
 def strip(intervals: pd.DataFrame, label: str) -> Html:
-    """Draw intervals as a small plot for a card: a row each, with a line at zero.
+    """Draw intervals (``estimate``, ``low``, ``high``) as a small plot for a card: a row each, with a line at zero.
 
-    Parameters
-    ----------
-    intervals
-        ``estimate``, ``low`` and ``high``. Names in the index stand before the rows; a plain one has none.
-    label
-        A sentence that says what is seen.
+    Names in the index stand before the rows; a plain one has none. The ``label`` is a sentence that says what is seen.
 
-    Examples
-    --------
     >>> strip(pd.DataFrame({"estimate": [0.1], "low": [-0.1], "high": [0.3]}), "A gain.").html.count("<circle")
     1
     """

@@ -16,23 +16,12 @@ BYTES = 300_000  # that a widget may add to its page
 
 
 def widget(kind: Kind, data: Mapping[str, Any], caption: str, *, fallback: Html, evidence: str) -> Html:
-    """Draw a widget.
+    """Draw one of the widgets of ``book/static/widgets.js``, where each says what data it takes.
 
-    `InputError` for an unknown kind, or data too large for a page.
+    ``data`` are what JSON can hold; NaN is not among it, and more than a page should carry is refused. The ``caption``
+    says what the reader can do and stands below with the evidence; ``fallback`` is a table that says the same where no
+    scripts run.
 
-    Parameters
-    ----------
-    kind
-        One of the widgets of ``book/static/widgets.js``, where each says what data it takes.
-    data
-        What JSON can hold; NaN is not among it.
-    caption
-        A sentence that says what the reader can do; it stands below with the evidence.
-    fallback
-        A table that says the same where no scripts run.
-
-    Examples
-    --------
     >>> "<figcaption>Ask." in widget("coin", {}, "Ask.", fallback=Html("<p>0 of 0</p>"), evidence="measured").html
     True
     """

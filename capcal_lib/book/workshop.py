@@ -42,15 +42,8 @@ TAIL = """</div></div><script src="reveal/dist/reveal.js"></script><script>Revea
 
 
 def class_set(number: int = 10, *, seed: int = 2026, store: Path = RECORDED_RUNS) -> pd.DataFrame:
-    """Choose questions whose expected accuracies are spread from 0 to 1, for a class to guess.
+    """Choose questions whose expected accuracies are spread from 0 to 1, for a class to guess and `capcal score`.
 
-    Returns
-    -------
-    DataFrame
-        What ``capcal score`` reads, with an empty ``confidence``: question_id, question, confidence, correct, total.
-
-    Examples
-    --------
     >>> list(class_set(2))
     ['question_id', 'question', 'confidence', 'correct', 'total']
     """
@@ -71,16 +64,9 @@ def class_set(number: int = 10, *, seed: int = 2026, store: Path = RECORDED_RUNS
 
 
 def slides(text: str, executed: Path) -> str:
-    """Write slides as one page of HTML that needs the folder ``reveal`` beside it.
+    """Write slides, Markdown with ``{{page:key}}``, as one page of HTML that needs the folder ``reveal`` beside it.
 
-    `InputError` for a number or a figure that no executed notebook has.
-
-    Parameters
-    ----------
-    text
-        Markdown with ``{{page:key}}``, see above.
-    executed
-        Folder of executed notebooks.
+    A number or a figure that is in no notebook of the folder ``executed`` is refused.
     """
     from markdown_it import MarkdownIt
 

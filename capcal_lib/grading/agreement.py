@@ -40,12 +40,9 @@ def agreement(
 
     `InputError` for lengths that differ, an unknown verdict, or no answer that both scored.
 
-    References
-    ----------
-    Cohen, "A coefficient of agreement for nominal scales", Educational and Psychological Measurement 20 (1960).
+    References: Cohen, "A coefficient of agreement for nominal scales", Educational and Psychological Measurement 20
+    (1960).
 
-    Examples
-    --------
     >>> rules = ["correct", "correct", "incorrect", "incorrect"]
     >>> judge = ["correct", "incorrect", "incorrect", "no_answer"]
     >>> found = agreement(rules, judge, ["a", "a", "b", "c"], rng=np.random.default_rng(0))

@@ -9,7 +9,7 @@ import pandas as pd
 from capcal_lib.errors import InputError
 from capcal_lib.grading import pool
 from capcal_lib.grading.second_opinion import second_opinion
-from capcal_lib.grading.verdicts import read_verdicts, run_questions
+from capcal_lib.grading.verdicts import answered_questions, read_verdicts
 from capcal_lib.manifests import write_text
 from capcal_lib.metrics.intervals import FewQuestionsWarning, Interval, mean_interval
 from capcal_lib.sampling.store import KEY, read_samples
@@ -23,7 +23,7 @@ def cross_check(folder: Path) -> tuple[pd.DataFrame, Interval]:
     The table has one row a disputed answer, with the end of one response that gave it, and how many ``samples`` did,
     most frequent first. With it comes the share of samples disputed, with a 95 % interval over questions.
     """
-    answers = {name: question.answer for name, question in run_questions(folder).items()}
+    answers = {name: question.answer for name, question in answered_questions(folder).items()}
     rows = read_samples(folder)[[*KEY, "response"]].merge(read_verdicts(folder), on=KEY)
     rows = rows[rows["verdict"] != "not_scored"]
     if rows.empty:

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from capcal_lib.applications import pass_at_k
 from capcal_lib.errors import InputError
 from capcal_lib.metrics.intervals import Interval, mean_interval
-from capcal_lib.metrics.validation import Floats, as_counts, as_numbers, as_whole, check_rows, same_length
+from capcal_lib.metrics.validation import Floats, as_counts, as_numbers, as_whole, check_rows, check_share, same_length
 
 DRAWS = 400
 Failing = Callable[[ArrayLike], Floats]
@@ -64,22 +64,13 @@ def grader_error(
     over the variance of totals by question relative to that of independent labels. Where all labels of a stratum say
     the same nothing is known of that ratio, and the labels of a question count as one.
 
-    Parameters
-    ----------
-    says_correct, is_correct : array-like of shape (n_labels,)
-        1 where the grader, and where a person, says that the answer is right, else 0. Leave out what the grader did not
-        score; NaN is what the person could not tell, and is left out.
-    weights : array-like of shape (n_labels,), optional
-        How many samples each label stands for; alike by default. Where two graders disagree a person labels every
-        answer, and where they agree a few: without weights, the few would seem to be all there are.
-    clusters : array-like of shape (n_labels,), optional
-        The question of each label. Labels of many answers to one question say less than their number, since a grader
-        that lacks an alias errs on all of them; without clusters they count as independent.
-    strata : array-like of shape (n_labels,), optional
-        The group that each label was drawn from, such as disputed answers and others, where these were drawn apart.
+    ``says_correct`` and ``is_correct``, (n_labels,), are 1 where the grader, and where a person, says that the answer
+    is right, else 0. Leave out what the grader did not score; NaN is what the person could not tell. ``weights`` tell
+    how many samples each label stands for: where two graders disagree a person labels every answer, and where they
+    agree a few, which without weights would seem to be all there are. ``clusters`` are the questions: labels of many
+    answers to one say less than their number, since a grader that lacks an alias errs on all of them. ``strata`` are
+    groups that labels were drawn from apart, such as disputed answers and others.
 
-    Examples
-    --------
     >>> error = grader_error([1, 1, 1, 0, 0, 0, 0, 1], [1, 1, 1, 1, 0, 0, 0, 0])
     >>> error.sensitivity.estimate, error.specificity.estimate, round(error.right, 6)
     (0.75, 0.75, 4.0)
@@ -126,7 +117,7 @@ def _jeffreys(share: float, size: float, level: float) -> Interval:
     """Return a share with its Jeffreys interval from ``size`` labels, which need not be a whole number."""
     from scipy.special import betaincinv  # slow to import
 
-    _check_level(level)
+    check_share("level", level)
     a, b, tail = size * share + 0.5, size * (1 - share) + 0.5, (1 - level) / 2
     low = 0.0 if share == 0 else float(betaincinv(a, b, tail))
     high = 1.0 if share == 1 else float(betaincinv(a, b, (1 + level) / 2))
@@ -273,8 +264,7 @@ def _limits(mean: Floats, size: Floats, error: GraderError, level: float) -> tup
     """Return Lang and Reiczigel's limits for means of ``size`` samples each; they may lie outside [0, 1]."""
     from scipy.special import ndtri  # slow to import
 
-    _check_level(level)
-    z = ndtri((1 + level) / 2)
+    z = ndtri((1 + check_share("level", level)) / 2)
     right, wrong, size = error.right + 2, error.wrong + 2, size + z**2
     sensitivity = (error.sensitivity.estimate * error.right + 1) / right
     specificity = (error.specificity.estimate * error.wrong + 1) / wrong
@@ -286,8 +276,3 @@ def _limits(mean: Floats, size: Floats, error: GraderError, level: float) -> tup
     half_width = z * np.sqrt(variance) / (sensitivity + specificity - 1)
     middle = middle + 2 * z**2 * (middle * from_right - (1 - middle) * from_wrong)
     return middle - half_width, middle + half_width
-
-
-def _check_level(level: float) -> None:
-    if not 0 < level < 1:
-        raise InputError(f"level must lie between 0 and 1, such as 0.95; got {level!r}")

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from capcal_lib.errors import InputError, unknown
 from capcal_lib.grading.judge import JUDGED, judge, judge_prompt_digest
-from capcal_lib.grading.verdicts import kinds_of, read_verdicts, run_questions
+from capcal_lib.grading.verdicts import answered_questions, kinds_of, read_verdicts
 from capcal_lib.manifests import load_model
 from capcal_lib.sampling.draw import Progress
 from capcal_lib.sampling.engines import engine_name, open_engine
@@ -41,19 +41,12 @@ def judge_run(folder: Path, judge_name: str, *, engine: str | None = None, progr
     The answers that most samples gave come first, so that judging can be stopped at any time and taken up again. A
     judge's rows that were made with other weights, another engine or another prompt are replaced.
 
-    `InputError` for an unknown model or engine, a run without verdicts or without such answers, or a corrupt file.
-
-    Parameters
-    ----------
-    folder
-        The run; it keeps the judgements.
-    judge_name, engine
-        A model of the manifests, and an engine other than the one that stands there.
-    progress
-        Called with the numbers of answers judged and to judge.
+    ``judge_name`` is a model of the manifests, ``engine`` another than the one that stands there, and ``progress`` is
+    called with the numbers of answers judged and to judge. `InputError` for an unknown model or engine, a run without
+    verdicts, without such answers or without answers to compare with, or a corrupt file.
     """
     model = load_model(judge_name)
-    questions, rows = run_questions(folder), _judged(folder, read_verdicts(folder))
+    questions, rows = answered_questions(folder), _judged(folder, read_verdicts(folder))
     if rows.empty:
         dataset = read_record(folder).identity.dataset
         raise InputError(f"a judge is for short and mathematical answers, and {dataset} has none")

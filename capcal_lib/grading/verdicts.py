@@ -32,6 +32,7 @@ from capcal_lib.sampling.store import (
 
 FILE = VERDICTS
 GIVEN = "given"  # instead of a grader's version: the verdicts came with the samples, and nothing grades them again
+NOT_STATED = "(not stated)"  # the answer to an imported question, where verdicts came instead
 OUTCOMES = {"correct", "incorrect", "no_answer", "not_scored"}
 SCHEMA = pa.schema(
     [
@@ -135,6 +136,16 @@ def _read(folder: Path) -> pa.Table:
     if not table.schema.equals(SCHEMA, check_metadata=False) or b"grader" not in (table.schema.metadata or {}):
         raise InputError(f"{folder / FILE}: not a verdict file; delete it and grade again with: capcal grade")
     return table
+
+
+def answered_questions(folder: Path) -> dict[str, Question]:
+    """Load the questions of a run by id, as ``run_questions``; refuse them where no answer is stated."""
+    questions = run_questions(folder)
+    if any(question.answer.gold == NOT_STATED for question in questions.values()):
+        raise InputError(
+            f"{folder}: its verdicts came with the samples, without answers: there is nothing to compare with"
+        )
+    return questions
 
 
 def kinds_of(folder: Path, question_ids: Sequence[str]) -> list[Kind]:

@@ -37,31 +37,16 @@ _BLOCK = 2**19  # numbers
 class LinearProbe:
     """Predict mu from the features of a question: sigmoid(weights · features + bias).
 
-    Fitting minimises the mean loss plus weight_decay / 2 · ‖weights‖². Work is done in the precision of the
-    features: float32 or float64.
+    Fitting minimises the mean ``loss`` plus weight_decay / 2 · ‖weights‖², in the precision of the features: float32 or
+    float64. The loss is ``bce``, the cross-entropy against correct / total, or ``mse``, the squared error of the
+    prediction, for which every question weighs the same; or ``binomial``, the likelihood of the counts, for which every
+    sample does. ``weight_decay`` is at least 0; at 0 the optimum may lie at infinity, and fitting stops where the
+    gradient vanishes. With ``standardize`` the penalty sees weights for features scaled to mean 0 and deviation 1.
 
-    Parameters
-    ----------
-    loss
-        ``bce``, the cross-entropy against correct / total, or ``mse``, the squared error of the prediction: every
-        question weighs the same. ``binomial``, the likelihood of the counts: every sample does, so it equals
-        ``bce`` where all totals are equal.
-    weight_decay
-        At least 0. At 0 the optimum may lie at infinity; fitting then stops where the gradient vanishes.
-    standardize
-        Whether the penalty sees weights for features scaled to mean 0 and standard deviation 1.
+    ``weights``, (n_features,), and ``bias`` are for the features as they are given, standardised or not, and None
+    before ``fit``; a feature that is constant in training has weight 0. ``out_of_fold``, (n_questions,), is what is
+    predicted for each training question by a fit without it; None unless ``tuned_probe`` made the probe.
 
-    Attributes
-    ----------
-    weights, bias
-        (n_features,) and a number, for the features as they are given, standardised or not; None before ``fit``.
-        A feature that is constant in training has weight 0.
-    out_of_fold
-        (n_questions,) what is predicted for each training question by a fit without it; None unless ``tuned_probe``
-        made the probe.
-
-    Notes
-    -----
     The paper trains the same objective by SGD for 100 epochs and keeps the epoch that does best on validation data
     (appendix on linear probes). Here the optimum is reached, so there is no learning rate, batch size, number
     of epochs or seed to choose. The paper's code decays the bias too; this one does not.
@@ -71,8 +56,6 @@ class LinearProbe:
     above its optimum, the predictions for the training questions are within sqrt(g / 2) of the optimum's, in the root
     mean square.
 
-    Examples
-    --------
     >>> features = np.array([[-2.0], [-1.0], [1.0], [2.0]])
     >>> probe = LinearProbe(weight_decay=1e-3).fit(features, correct=[1, 3, 7, 9], total=[10, 10, 10, 10])
     >>> probe.predict([[0.0], [2.0]]).round(2).tolist()
@@ -161,15 +144,10 @@ def minimise(
     start: tuple[Floats, float] | None = None,
     tolerance: float | None = None,
 ) -> tuple[Floats, float]:
-    """Minimise sum(shares · loss) + sum(penalty · weights²) / 2 over weights and bias.
+    """Minimise sum(shares · loss) + sum(penalty · weights²) / 2; return weights and bias, a similar problem's start.
 
     L-BFGS that starts from ``solve``, which applies an approximate inverse of the objective's curvature in the
     weights to a gradient. Its last step is the first to promise a fall of the objective of no more than ``tolerance``.
-
-    Returns
-    -------
-    weights, bias
-        Float64; they may be the ``start`` of a problem that lies near.
     """
     from scipy.linalg import blas
 

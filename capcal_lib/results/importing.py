@@ -16,6 +16,7 @@ from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -24,7 +25,7 @@ import yaml
 
 from capcal_lib.errors import InputError, sanitize
 from capcal_lib.grading import grade
-from capcal_lib.grading.verdicts import GIVEN, OUTCOMES, write_verdicts
+from capcal_lib.grading.verdicts import GIVEN, NOT_STATED, OUTCOMES, write_verdicts
 from capcal_lib.manifests import (
     Kind,
     dataset_names,
@@ -42,8 +43,7 @@ from capcal_lib.sampling.store import KEY, Identity, Record, open_writer
 
 Row = dict[str, Any]
 MEMBER_BYTES, LOG_BYTES = 1 << 26, 1 << 30  # of one sample of a log, of a log
-NO_ANSWER = "(not stated)"  # of a new data set, where verdicts came instead
-NOT_STATED = 1 << 20  # the limit of tokens where a log has none
+NO_LIMIT = 1 << 20  # of tokens, where a log has none
 NUMBERS = ("sample", "prompt_tokens", "completion_tokens")
 LENGTH = ("length", "max_tokens", "model_length")  # what reaching the limit is called
 COLUMNS = {  # what may be mapped, and the names that are found without
@@ -86,28 +86,20 @@ def import_samples(
     kind: Kind | None = None,
     columns: Mapping[str, str] | None = None,
     verdicts: bool = False,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] = MappingProxyType({}),
 ) -> Imported:
     """Make a run of the samples in files, or add to it; the same files again change nothing.
 
-    Give all files of a run at once: samples without a number are numbered as they come.
+    Give all files of a run at once: samples without a number are numbered as they come. A ``model`` or ``dataset``
+    without a manifest gets one in the user's folder, with the log's settings and questions; in a data set that is known
+    each question is looked up by its id, or else by its text, and must have the same answer. ``kind`` is that of the
+    answers of a new data set; None: choice where there are choices, number where all are, otherwise short. ``columns``
+    say which column (``a.b`` for a field inside) holds what: ``question_id``, ``response``, ``gold``, ``verdict`` ...
+    With ``verdicts`` those of the file are taken, which nothing grades again; so it is anyway where it has no answers.
+    ``settings`` are of the sampling, such as ``temperature``, where the file does not say them or says them wrong.
 
     `InputError` for a file that cannot be read or has no samples, a question that the data set does not have or answers
     otherwise, an unknown temperature, and a sample that is there with other content. Nothing is written then.
-
-    Parameters
-    ----------
-    model, dataset
-        Names. One that has no manifest gets one in the user's folder, with the log's settings and questions. Of a data
-        set that is known, each question is looked up by its id, or else by its text, and must have the same answer.
-    kind
-        Of the answers of a new data set; None: choice where there are choices, number where all are, otherwise short.
-    columns
-        Which column (``a.b`` for a field inside) holds what: ``question_id``, ``response``, ``gold``, ``verdict`` ...
-    verdicts
-        Take the verdicts that the file gives, which nothing grades again. So it is anyway where it has no answers.
-    settings
-        Of the sampling, such as ``temperature``, where the file does not say them or says them wrong.
     """
     found: dict[str, Any] = {}
     rows, left_out = [], 0
@@ -129,11 +121,11 @@ def import_samples(
         if dataset not in dataset_names():
             _new_dataset(dataset, rows, kind, made)
         if model not in model_names():
-            _new_model(model, found | dict(settings or {}), made)
+            _new_model(model, found | dict(settings), made)
         split = split or load_dataset(dataset).evaluation_split
         questions = load_questions(dataset, split)
         frame = _frame(rows, _places(rows, questions, dataset))
-        asked = load_model(model).for_dataset(dataset).with_settings(**found | dict(settings or {}))
+        asked = load_model(model).for_dataset(dataset).with_settings(**found | dict(settings))
         identity = Identity(
             model=asked.name,
             weights=IMPORTED,
@@ -156,7 +148,7 @@ def import_samples(
         with TemporaryDirectory() as scratch:
             with open_writer(Path(scratch), Record(identity=identity, made_with=made_with)) as writer:
                 writer.adopt(frame)
-            if verdicts or any(one.answer.gold == NO_ANSWER for one in questions):
+            if verdicts or any(one.answer.gold == NOT_STATED for one in questions):
                 write_verdicts(writer.folder, _given(frame), GIVEN)
             [merged] = merge(store, [Path(scratch)])
     return Imported(
@@ -326,7 +318,7 @@ def _new_dataset(name: str, rows: list[Row], kind: Kind | None, made: list[Path]
         question: Row = {
             "id": str(row["question_id"]),
             "question": str(row.get("question") or row["question_id"]),
-            "answer": gold[0] if gold else NO_ANSWER,
+            "answer": gold[0] if gold else NOT_STATED,
             "aliases": [*gold[1:], *map(str, _list(row.get("aliases")))],
             "choices": list(map(str, _list(row.get("choices")))) if gold else [],
         }
@@ -347,7 +339,7 @@ def _new_dataset(name: str, rows: list[Row], kind: Kind | None, made: list[Path]
 def _new_model(name: str, settings: Mapping[str, Any], made: list[Path]) -> None:
     if "temperature" not in settings:
         raise InputError(f"the files do not say at which temperature {name!r} was sampled; say it: --temperature 0.7")
-    limits = {"max_tokens": NOT_STATED, "context_tokens": NOT_STATED}  # where the log states none
+    limits = {"max_tokens": NO_LIMIT, "context_tokens": NO_LIMIT}  # where the log states none
     facts = {"name": name, "engine": "openai", "prompt_style": "paper", "sampling": limits | dict(settings)}
     facts["notes"] = "Known from an imported log. A limit of 1048576 tokens stands for one that is not stated."
     write_manifest("models", f"{name}.yaml", yaml.safe_dump(facts, sort_keys=False), made)

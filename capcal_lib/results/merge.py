@@ -51,18 +51,10 @@ class Merged:
 def merge(into: Path, sources: Sequence[Path]) -> list[Merged]:
     """Take over all runs of the sources that ``into`` does not have, and of those it has the rows that it lacks.
 
-    Merging again changes nothing. A merge that was stopped is completed by the same call. Nobody else can write any of
-    the runs meanwhile.
-
-    `InputError` for a source that holds no run, a run that is corrupt or being written, and a sample that two of them
-    have with different content; then nothing was taken over.
-
-    Parameters
-    ----------
-    into
-        Folder of a run store, existing or not.
-    sources
-        Folders of run stores, or of single runs.
+    ``into`` is the folder of a run store, existing or not, ``sources`` are those of run stores or of single runs.
+    Merging again changes nothing, and a merge that was stopped is completed by the same call. Nobody else can write any
+    of the runs meanwhile. `InputError` for a source that holds no run, a run that is corrupt or being written, and a
+    sample that two of them have with different content; then nothing was taken over.
     """
     copies: dict[Path, list[Path]] = {}
     for run in (run for source in sources for run in _runs(source)):

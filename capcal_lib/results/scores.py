@@ -34,7 +34,7 @@ def brier_terms(results: pd.DataFrame, *, protocol: Protocol = "corrected") -> p
 
     The columns are Uniform random, the methods, Oracle RC and Oracle CC; the first and the last two are exact
     expectations. NaN is not scored: a question without a confidence, or with fewer than two scored samples. By the
-    paper's protocol terms are plug-in, and a missing confidence is 0.5.
+    ``paper``'s protocol terms are plug-in, and a missing confidence is 0.5. Another protocol is refused.
     """
     if protocol not in get_args(Protocol):
         raise unknown("protocol", protocol, get_args(Protocol))
@@ -65,30 +65,17 @@ def _filled(confidence: "pd.Series[float]") -> "pd.Series[float]":
 def score(results: pd.DataFrame, *, seed: int = 0, protocol: Protocol = "corrected") -> pd.DataFrame:
     """Score every method on every data set by its capability Brier score; lower is better.
 
-    `InputError` for an unknown protocol.
+    ``results`` are those of ``load_results``, with any further columns of confidences. By the ``corrected`` protocol
+    what mu_hat's own noise adds is subtracted, and missing confidences are left out; see ``brier_terms``. ``seed`` is
+    that of the resampling over questions, or over the subjects in which they come.
 
-    Parameters
-    ----------
-    results
-        As ``load_results`` gives them, with any further columns of confidences.
-    seed
-        Of the resampling over questions, or over the subjects in which they come.
-    protocol
-        ``corrected`` subtracts what mu_hat's own noise adds, and leaves missing confidences out; ``paper`` does
-        neither: plug-in scores, a missing confidence being 0.5.
+    Returns a table indexed by (dataset, method): ``brier``, with the 95 % interval ``low`` to ``high`` for questions
+    like these; ``plug_in``, the uncorrected score of the same questions; ``may_be_best``, whether the method is not
+    significantly worse than the best on the questions that all methods scored, oracles aside; ``missing`` confidences;
+    scored ``questions``; and ``few``, whether a few of them carry the variance, so that the interval may be too narrow.
+    The corrected score is unbiased, so it may fall below zero. A method without any confidence on a data set has no row
+    there.
 
-    Returns
-    -------
-    DataFrame
-        Indexed by (dataset, method): ``brier``, with the 95 % interval ``low`` to ``high`` for questions like these;
-        ``plug_in``, the uncorrected score of the same questions; ``may_be_best``, whether the method is not
-        significantly worse than the best on the questions that all methods scored, oracles aside; ``missing``
-        confidences; scored ``questions``; and ``few``, whether a few of them carry the variance, so that the interval
-        may be too narrow. The corrected score is unbiased, so it may fall below zero. A method without any confidence
-        on a data set has no row there.
-
-    Examples
-    --------
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> from capcal_lib.results import load_results
     >>> scores = score(load_results(RECORDED_RUNS, "smollm2-135m", datasets=["mini-exam"]))
@@ -107,20 +94,9 @@ def score(results: pd.DataFrame, *, seed: int = 0, protocol: Protocol = "correct
         for method in map(str, own):
             scored = own[method].dropna().index
             interval, few = _interval(own[method], clusters, np.random.default_rng(own_seed))
-            rows.append(
-                {
-                    "dataset": dataset,
-                    "method": method,
-                    "brier": interval.estimate,
-                    "low": interval.low,
-                    "high": interval.high,
-                    "plug_in": plug_in[method][scored].mean(),
-                    "may_be_best": method in may_be_best,
-                    "missing": int(results[method][own.index].isna().sum()) if method in results else 0,
-                    "questions": len(scored),
-                    "few": few,
-                }
-            )
+            missing = int(results[method][own.index].isna().sum()) if method in results else 0
+            beside = plug_in[method][scored].mean(), method in may_be_best, missing, len(scored), few
+            rows.append((dataset, method, *interval, *beside))
     columns = ["dataset", "method", "brier", "low", "high", "plug_in", "may_be_best", "missing", "questions", "few"]
     return pd.DataFrame(rows, columns=columns).set_index(["dataset", "method"])
 

@@ -17,6 +17,8 @@ from typer.testing import CliRunner
 from capcal_lib import questions
 from capcal_lib.cli import app
 from capcal_lib.errors import InputError
+from capcal_lib.grading.cross_check import cross_check
+from capcal_lib.grading.judgements import judge_run
 from capcal_lib.grading.verdicts import grade_run, read_verdicts
 from capcal_lib.manifests import OWN_MANIFESTS, load_dataset, load_model
 from capcal_lib.questions import load_questions
@@ -172,6 +174,9 @@ def test_any_table_with_mapped_columns(take: Take, tmp_path: Path, suffix: str, 
     assert outcomes(done.folder) == {"a": ["correct", "incorrect"], "b": ["no_answer"]}
     assert verify_run(done.folder, deep=True).problems == ()
     assert (load_model("toy").sampling.temperature, load_model("toy").sampling.top_p) == (0.5, 0.9)
+    for compared in (lambda run: judge_run(run, "simulated"), cross_check) if what == "verdict" else ():
+        with pytest.raises(InputError, match="without answers: there is nothing to compare with"):
+            compared(done.folder)
 
 
 def test_a_benchmark_takes_no_other_answers(take: Take, tmp_path: Path) -> None:
