@@ -30,8 +30,7 @@ from capcal_lib.book import notebook, style, tables
 from capcal_lib.grading.verdicts import run_questions
 from capcal_lib.manifests import load_dataset, load_model, model_names
 from capcal_lib.metrics import FewQuestionsWarning, mean_interval
-from capcal_lib.probes import Familiarity, LinearProbe, predict, training_data
-from capcal_lib.probes.coordinates import text_statistics
+from capcal_lib.probes import LinearProbe, predict, training_data
 from capcal_lib.probes.training import runs_for_probes
 from capcal_lib.results import (
     brier_terms,
@@ -39,7 +38,9 @@ from capcal_lib.results import (
     load_results,
     subjects,
 )
+from sklearn.covariance import LedoitWolf
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.preprocessing import StandardScaler
 
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())
@@ -244,6 +245,15 @@ def texts_of(run, ids):
 
 # %% tags=["hide-input"]
 # needs texts
+def counted(text):
+    """Count characters, words, digits, capitals, and marks that are none of these."""
+    marks = sum(not (each.isalnum() or each.isspace()) for each in text)
+    digits, capitals = sum(map(str.isdigit, text)), sum(map(str.isupper, text))
+    return len(text), len(text.split()), digits, capitals, marks
+
+
+# %% tags=["hide-input"]
+# needs texts
 def text_predictions(name):
     run, test = training_runs(model)[name], evaluation_runs(model)[name]
     (known, _), (asked, _) = training_data(run), training_data(test)
@@ -252,10 +262,10 @@ def text_predictions(name):
         words.fit_transform(seen).toarray(), *known.to_numpy().T
     )
     shape = LinearProbe(standardize=True)
-    shape.fit(text_statistics(seen), *known.to_numpy().T)
+    shape.fit(list(map(counted, seen)), *known.to_numpy().T)
     said = {
         "bag of words": bag.predict(words.transform(unseen).toarray()),
-        "length and punctuation": shape.predict(text_statistics(unseen)),
+        "length and punctuation": shape.predict(list(map(counted, unseen))),
     }
     return pd.DataFrame(said, asked.index)
 
@@ -282,7 +292,23 @@ tables.show(shown, caption, evidence=evidence)
 # ## A warning for unlike questions
 #
 # A conformal band holds for questions like the training questions. A question is *far* when its Mahalanobis distance from
-# them, with a shrunk covariance, exceeds that of 95 % of held-out training questions.
+# them, with the covariance of half of the training questions shrunk by Ledoit and Wolf, exceeds that of 95 % of the other
+# half. So about 5 % of new questions of the training kind are flagged, by construction.
+
+
+# %%
+def far_from(training, rng):
+    """Return a function that says which questions are far from these."""
+    first, second = np.split(rng.permutation(training), [len(training) // 2])
+    scaler = StandardScaler().fit(first.astype(np.float64))
+    shape = LedoitWolf().fit(scaler.transform(first.astype(np.float64)))
+
+    def distance(features):
+        return shape.mahalanobis(scaler.transform(features.astype(np.float64)))
+
+    limit = np.quantile(distance(second), 0.95)
+    return lambda features: distance(features) > limit
+
 
 # %%
 # needs own
@@ -291,10 +317,10 @@ style_of = describe_runs(runs, model)["prompts"]
 far = {}
 for home in own:
     _, features = training_data(training_runs(model)[home])
-    known = Familiarity().fit(features, rng=rng)
+    is_far = far_from(features, rng)
     for name, run in sets.items():
         if style_of[name] == style_of[home]:
-            flagged = known.far(training_data(run)[1]).mean()
+            flagged = is_far(training_data(run)[1]).mean()
             far[load_dataset(home).title, load_dataset(name).title] = flagged
 
 # %% label="probes-far" evidence=["measured"] reads=["features"]
@@ -331,5 +357,4 @@ one, other = np.array([0.1, 0.5, 0.9]), np.array([0.0, 0.4, 0.8])
 near, far_away = rng.normal(size=(200, 1)), np.array([[6.0], [-6.0]])
 hits = rng.binomial(10, 1 / (1 + np.exp(-2 * near[:, 0])))
 probe = LinearProbe(weight_decay=1e-3).fit(near, hits, np.full(200, 10))
-far_flags = Familiarity().fit(near, rng=rng).far(far_away)
-far_flags, probe.predict(far_away).round(3)
+far_from(near, rng)(far_away), probe.predict(far_away).round(3)

@@ -24,21 +24,6 @@ from capcal_lib.questions import load_questions
 from capcal_lib.results import load_results
 
 CLASS_MODEL, CLASS_SETS = "smollm2-135m", ("mini-capitals", "mini-elements", "mini-arithmetic", "mini-exam")
-HEAD = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<title>{title}</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<link rel="stylesheet" href="reveal/dist/reveal.css">
-<link rel="stylesheet" href="reveal/dist/theme/white.css">
-<style>.reveal {{ font-size: 30px }} .reveal img {{ max-height: 480px; margin: 0 auto }}</style>
-</head>
-<body><div class="reveal"><div class="slides">
-"""
-TAIL = """</div></div><script src="reveal/dist/reveal.js"></script><script>Reveal.initialize({hash: true});</script>
-</body></html>
-"""
 
 
 def class_set(number: int = 10, *, seed: int = 2026, store: Path = RECORDED_RUNS) -> pd.DataFrame:
@@ -89,7 +74,8 @@ def slides(text: str, executed: Path) -> str:
     markdown = MarkdownIt("commonmark").enable("table")
     parts = [f"<section>{markdown.render(part)}</section>\n" for part in re.split(r"^---$", filled, flags=re.MULTILINE)]
     title = filled.lstrip().splitlines()[0].lstrip("# ")
-    return HEAD.format(title=escape(title)) + "".join(parts) + TAIL
+    page = (BOOK / "workshop" / "slides.html").read_text(encoding="utf-8")
+    return page.replace("{title}", escape(title)).replace("{slides}", "".join(parts))
 
 
 def _shown(notebook: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Probes: read the confidence from the model's hidden states."""
 
-from capcal_lib.probes.conformal import Familiarity, conformal_half_width
+from capcal_lib.probes.conformal import conformal_half_width
 from capcal_lib.probes.kernel import KernelProbe
 from capcal_lib.probes.linear import LinearProbe
 from capcal_lib.probes.predictor import Predictor, load_predictor
@@ -10,7 +10,6 @@ from capcal_lib.probes.training import TrainedProbe, nearest_probe, nearest_prob
 from capcal_lib.probes.tuned import tuned_probe
 
 __all__ = [
-    "Familiarity",
     "KernelProbe",
     "LinearProbe",
     "Predictor",

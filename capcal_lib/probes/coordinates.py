@@ -2,11 +2,9 @@
 
 The hidden states of all layers take 36 kB a question for a model of 135 million parameters. Their coordinates along the
 64 strongest directions of each third of the layers, over the training questions, take 384 bytes. The test split of a
-data set is described along the directions of its training split; labels play no part. Five counts of what can be seen
-of the question's text are kept with them, so that nobody needs the text.
+data set is described along the directions of its training split; labels play no part.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +15,6 @@ import pyarrow as pa
 from capcal_lib.errors import InputError
 from capcal_lib.grading.verdicts import run_questions
 from capcal_lib.manifests import load_model
-from capcal_lib.metrics.validation import Floats
 from capcal_lib.probes.features import extract_features
 from capcal_lib.sampling.engines import open_engine
 from capcal_lib.sampling.files import read_table, write_table
@@ -26,7 +23,6 @@ from capcal_lib.sampling.store import KEY, read_record, read_samples
 FILE = "coordinates.parquet"
 PARTS = 3  # of the layers: lower, middle, upper
 COMPONENTS = 64
-_COLUMNS = ["question_id", "coordinates", "statistics"]
 
 
 class Coordinates(NamedTuple):
@@ -34,7 +30,6 @@ class Coordinates(NamedTuple):
 
     question_ids: list[str]
     points: npt.NDArray[np.float32]  # (n_questions, 3, 64): lower, middle and upper layers
-    statistics: Floats  # (n_questions, 5), as text_statistics counts
     directions: str  # the run along whose directions the points are
 
 
@@ -48,17 +43,16 @@ def keep_coordinates(training: Path, evaluation: Path, *, engine: str | None = N
         raise InputError(f"{training} and {evaluation} are runs of different models or prompts; name two of one")
     model = load_model(one.model).for_dataset(one.dataset)
     source = open_engine(model, engine)
-    names, states, statistics = [], [], []
+    names, states = [], []
     for folder in (training, evaluation):
         questions = run_questions(folder)
         names.append([str(name) for name in read_samples(folder, KEY)["question_id"].unique()])
-        asked = [questions[name] for name in names[-1]]
-        states.append(extract_features(source, model, asked, layers="all"))
-        statistics.append(text_statistics([question.text for question in asked]))
-    for folder, rows, points, seen in zip(
-        (training, evaluation), names, layer_thirds(*states), statistics, strict=True
-    ):
-        _write(folder, Coordinates(rows, points, seen, training.name))
+        states.append(extract_features(source, model, [questions[name] for name in names[-1]], layers="all"))
+    for folder, ids, points in zip((training, evaluation), names, layer_thirds(*states), strict=True):
+        flat = pa.array(points.astype(np.float16).ravel())
+        rows = pa.FixedSizeListArray.from_arrays(flat, points[0].size)
+        table = pa.table({"question_id": ids, "coordinates": rows})
+        write_table(folder / FILE, table.replace_schema_metadata({"directions": training.name}))
 
 
 def layer_thirds(training: npt.NDArray[np.float32], *others: npt.NDArray[np.float32]) -> list[npt.NDArray[np.float32]]:
@@ -86,27 +80,6 @@ def layer_thirds(training: npt.NDArray[np.float32], *others: npt.NDArray[np.floa
     ]
 
 
-def text_statistics(texts: Sequence[str]) -> Floats:
-    """Count what can be seen of a question without reading it: (n_questions, 5).
-
-    Characters, words, digits, capital letters, and marks that are none of these.
-
-    >>> text_statistics(["What is 6 × 7?"]).tolist()
-    [[14.0, 5.0, 2.0, 1.0, 2.0]]
-    """
-    rows = [
-        (
-            len(text),
-            len(text.split()),
-            sum(map(str.isdigit, text)),
-            sum(map(str.isupper, text)),
-            sum(not (character.isalnum() or character.isspace()) for character in text),
-        )
-        for text in texts
-    ]
-    return np.array(rows, dtype=np.float64)
-
-
 def read_coordinates(folder: Path) -> Coordinates:
     """Read what ``keep_coordinates`` kept; where there is nothing, the error names the command that makes it."""
     path = folder / FILE
@@ -115,29 +88,11 @@ def read_coordinates(folder: Path) -> Coordinates:
     if not path.exists():
         raise InputError(f"no coordinates in {folder}; make them {how}")
     table = read_table(path)
-    if table.column_names != _COLUMNS or not table.schema.metadata:
+    if not {"question_id", "coordinates"} <= set(table.column_names) or not table.schema.metadata:
         raise InputError(f"{path}: not a file of coordinates; delete it and make it again {how}")
-    points, statistics = (_matrix(table[name].combine_chunks()) for name in _COLUMNS[1:])
+    points = table["coordinates"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
     return Coordinates(
         table["question_id"].to_pylist(),
         points.reshape(len(table), PARTS, -1).astype(np.float32),
-        statistics.astype(np.float64),
         table.schema.metadata[b"directions"].decode(),
     )
-
-
-def _write(folder: Path, kept: Coordinates) -> None:
-    columns = [
-        _rows(kept.points.reshape(len(kept.points), -1).astype(np.float16)),
-        _rows(kept.statistics.astype(np.int32)),
-    ]
-    table = pa.table([pa.array(kept.question_ids), *columns], names=_COLUMNS)
-    write_table(folder / FILE, table.replace_schema_metadata({"directions": kept.directions}))
-
-
-def _rows(matrix: npt.NDArray[np.generic]) -> pa.FixedSizeListArray:
-    return pa.FixedSizeListArray.from_arrays(pa.array(matrix.ravel()), matrix.shape[1])
-
-
-def _matrix(rows: pa.FixedSizeListArray) -> npt.NDArray[np.generic]:
-    return np.asarray(rows.flatten().to_numpy(zero_copy_only=False)).reshape(len(rows), rows.type.list_size)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from capcal_lib.grading import judge as judge_module
 from capcal_lib.grading.judge import (
     MOST_NAMES,
     Judgement,
@@ -202,7 +203,8 @@ def test_the_cases_shown_are_right_and_in_no_mini_set() -> None:
 def test_the_digest_follows_the_words(monkeypatch: pytest.MonkeyPatch) -> None:
     before = judge_prompt_digest()
     assert judge_prompt_digest() == before
-    monkeypatch.setattr("capcal_lib.grading.judge._INSTRUCTIONS", "Judge. ")
+    other = judge_module._words() | {"instructions": "Judge. "}
+    monkeypatch.setattr(judge_module, "_words", lambda: other)
     assert judge_prompt_digest() != before
 
 

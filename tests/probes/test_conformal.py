@@ -1,4 +1,4 @@
-"""Bands and warnings around what a probe predicts."""
+"""Bands around what a probe predicts."""
 
 import numpy as np
 import pandas as pd
@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capcal_lib.errors import InputError
-from capcal_lib.probes import Familiarity, conformal_half_width
+from capcal_lib.probes import conformal_half_width
 from tests.probes.probe_sets import rng
 
 
@@ -27,16 +27,6 @@ def test_a_band_from_too_few_questions_is_everything() -> None:
     assert conformal_half_width([0.5] * 5, [0.5] * 5, level=0.9) == 1
     with pytest.raises(InputError, match="level must lie between 0 and 1"):
         conformal_half_width([0.5], [0.5], level=1.0)
-
-
-def test_familiarity_passes_the_level_of_its_own_kind() -> None:
-    known = Familiarity(level=0.9).fit(rng().normal(size=(2000, 5)), rng=rng())
-    assert 0.07 < known.far(rng(1).normal(size=(2000, 5))).mean() < 0.13
-    assert known.far(rng(1).normal(size=(50, 5)) + 6).all()
-    with pytest.raises(InputError, match="four questions or more"):
-        Familiarity().fit([[1.0], [2.0]], rng=rng())
-    with pytest.raises(InputError, match="level must lie"):
-        Familiarity(level=0)
 
 
 def test_series_are_aligned_by_index() -> None:

@@ -7,17 +7,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from capcal_lib.errors import InputError
-from capcal_lib.probes.coordinates import FILE, keep_coordinates, layer_thirds, read_coordinates, text_statistics
+from capcal_lib.probes.coordinates import FILE, keep_coordinates, layer_thirds, read_coordinates
 from capcal_lib.probes.features import extract
-from capcal_lib.questions import load_questions
 from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.files import write_table
 from tests.probes.probe_sets import MODEL, rng
-
-
-def test_text_statistics_count_what_is_seen() -> None:
-    texts = ["What is 6 × 7?", "A. Paris\nB. Rome"]
-    assert text_statistics(texts).tolist() == [[14, 5, 2, 1, 2], [16, 4, 0, 4, 2]]
 
 
 def test_coordinates_are_principal_and_blind_to_scale() -> None:
@@ -41,16 +35,11 @@ def test_coordinates_are_kept_beside_the_samples(tmp_path: Path) -> None:
         read_coordinates(one)
     keep_coordinates(one, other)
     states = [extract(folder, layers="all") for folder in (one, other)]
-    asked = {
-        question.id: question.text for split in ("train", "test") for question in load_questions("mini-capitals", split)
-    }
     for folder, points in zip((one, other), layer_thirds(*states), strict=True):
         kept = read_coordinates(folder)
         assert kept.question_ids == sorted(kept.question_ids)
         assert kept.directions == one.name
         np.testing.assert_allclose(kept.points, points, rtol=2e-3, atol=0.05)
-        expected = text_statistics([asked[name] for name in kept.question_ids])
-        np.testing.assert_array_equal(kept.statistics, expected)
     write_table(one / FILE, pq.read_table(one / FILE).drop_columns("coordinates"))
     with pytest.raises(InputError, match="not a file of coordinates"):
         read_coordinates(one)
