@@ -8,6 +8,7 @@ The two steps are apart, have one file for each kind of answer, and no settings.
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -125,14 +126,14 @@ def _compare(answer: Answer, extracted: str) -> _Equal:
 def _compare_slowly(cases: list[tuple[Answer, str]]) -> dict[tuple[Answer, str], _Equal]:
     """Compare by algebra in worker processes, each pair of texts once."""
     golds = {case: [(gold, case[1]) for gold in (case[0].gold, *case[0].aliases)] for case in cases}
-    distinct = list(dict.fromkeys(pair for pairs in golds.values() for pair in pairs))
+    distinct = list(dict.fromkeys(chain(*golds.values())))
     replies = dict(zip(distinct, pool.settle(math.equal_slowly, distinct), strict=True)) if distinct else {}
-    settled: dict[tuple[Answer, str], _Equal] = {}
-    for case, pairs in golds.items():
-        results = [replies[pair] for pair in pairs]
+
+    def told(results: list[bool | str]) -> _Equal:
         failed = [result for result in results if isinstance(result, str)]
-        settled[case] = (None, failed[0]) if failed and True not in results else (True in results, "")
-    return settled
+        return (None, failed[0]) if failed and True not in results else (True in results, "")
+
+    return {case: told([replies[pair] for pair in pairs]) for case, pairs in golds.items()}
 
 
 def _verdict(extracted: str, how: str, equal: bool | None, remark: str) -> Verdict:

@@ -40,10 +40,10 @@ class GraderError:
 
 
 class CorrectedMean(NamedTuple):
-    """A mean expected accuracy, corrected for the grader's error."""
+    """A mean expected accuracy, corrected for the grader's error; a single question has NaN limits."""
 
     estimate: float
-    low: float  # NaN, as ``high``, for a single question, which says nothing about how questions differ
+    low: float
     high: float
     clipped: bool  # whether the estimate lay outside [0, 1] and was put at its end
 

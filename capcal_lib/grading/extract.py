@@ -1,19 +1,10 @@
 r"""Find the final answer in a response; comparing it comes later and elsewhere.
 
-Searched, in this order, and only in what follows the reasoning:
-
-1. the last balanced, non-empty ``\boxed{}`` or ``\fbox{}`` (also ``\boxed 5``);
-2. the last phrase such as "the answer is X", "Answer: X", a heading "Final answer" with X below, or GSM8K's ``#### X``;
-   for a number or a letter, only where X reads as one from end to end;
-3. the option that a response opens with, as in ``C) Paris, because ...``, where no other is named as an option later;
-4. a response that is a single short line and nothing else. A short answer is that line, and where it is a sentence
-   such as "The capital of X is Y", what follows "is". A number must be all of the line, or what follows the last ``=``,
-   "is" or "equals" in it, or the only number in a plain sentence that ends with it and denies nothing. A letter must
-   stand alone; the full text of the right option also counts. Mathematics must be a number or one formula between
-   delimiters.
-
-Nothing else is an answer: no last number, no last capital letter, no first line of several but for an option. A
-reasoning block that is not closed has no answer after it.
+Searched is only what follows the reasoning: a block of it that is not closed has no answer after it. The order is that
+of :func:`extract`, and ``book/reference/grading.md`` says it by cases. A number or a letter must be all of a phrase; a
+number that stands alone must be all of its line, or what follows the last ``=``, "is" or "equals" in it, or the only
+number in a plain sentence that ends with it and denies nothing; mathematics must be a number or one formula between
+delimiters. Nothing else is an answer: no last number, no last capital letter.
 """
 
 import re

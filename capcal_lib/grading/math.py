@@ -1,23 +1,16 @@
 r"""LaTeX answers: structure is compared here, exactly; only scalar expressions are left to Math-Verify.
 
-Decisions, in the order in which an answer is taken apart
----------------------------------------------------------
-- Words: ``\text{east}``, or bare words of five letters or several, are compared as words, case aside; ``\text{(C)}``
-  is ``C``. Fewer bare letters are a product, ``abc`` being ``cba``, but ``even`` still equals ``\text{even}``.
-- Lists: ``a, b``, ``a and b``, ``\{a, b\}`` and ``a \pm b`` are unordered, with repetitions counted: ``3, 5, 7`` equals
-  ``7, 5, 3``. ``(a, b)`` and ``[a, b]`` are ordered and keep their brackets: ``(1, 2)`` is neither ``(2, 1)`` nor
-  ``[1, 2]`` nor ``\{1, 2\}``. A bare list against a tuple is compared in order. Tuples and open intervals are written
-  alike and are not told apart; a column vector is a tuple, a row or any other matrix is not.
-- Unions ``A \cup B`` are unordered, and differences ``A \setminus B`` taken; over numbers, both are the sets that they
-  stand for. ``-2 \le x < 7`` is ``[-2, 7)``, and ``x > 5`` is ``(5, \infty)``.
-- Labels: ``x = 5``, ``5 = x``, ``f(x) = 5``, ``x \in A`` equal ``5`` and ``A``; where both have a label it must be the
-  same.
-- Equations and inequalities equal one another when one is a multiple of the other, and never equal a value:
-  ``3x + 4y + 14 = 0`` is not ``0``.
-- Bases: ``52_8`` equals ``52_{8}`` and nothing without its base, ``52`` included.
-- Numbers, units, percent, degrees, mixed numbers, thousands separators: as in :mod:`capcal_lib.grading.number`. A comma
-  followed by exactly three digits separates thousands, but inside brackets it separates elements.
-- A decimal equals a fraction only when it is exactly that fraction, and never an irrational number.
+``book/reference/grading.md`` shows by cases what is equal; beyond them:
+
+- Bare words of five letters or several are words; fewer bare letters are a product, ``abc`` being ``cba``, but ``even``
+  still equals ``\text{even}``.
+- Lists ``a, b``, ``\{a, b\}`` and ``a \pm b`` are unordered, with repetitions counted; ``(a, b)`` and ``[a, b]`` are
+  ordered and keep their brackets. A bare list against a tuple is compared in order. Tuples and open intervals are
+  written alike and are not told apart; a column vector is a tuple, a row or any other matrix is not.
+- Unions are unordered; over numbers, they and differences are the sets that they stand for.
+- Where both answers have a label it must be the same. Equations and inequalities equal one another when one is a
+  multiple of the other, and never equal a value.
+- A comma followed by exactly three digits separates thousands, but inside brackets it separates elements.
 
 Scalars that are neither the same text nor numbers are parsed by Math-Verify, with its own stripping of units and its
 rounding switched off, and their difference is evaluated: :mod:`capcal_lib.grading.symbolic`.
@@ -25,7 +18,7 @@ Only known commands are let through to the parser; anything else can only match 
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -161,10 +154,7 @@ def _join(parts: Sequence[str]) -> str:
 
 
 def _list(shape: str, pieces: list[str]) -> Form:
-    forms = [_read(piece, nested=True) for piece in pieces]
-    flat: list[Form] = []
-    for form in forms:
-        flat.extend(form.parts if form.shape == shape else [form])
+    flat = [*_flat(shape, (_read(piece, nested=True) for piece in pieces))]
     if shape == "list" and len({form.label for form in flat} - {""}) == len(flat) > 1:
         named = _named([form.label for form in flat], flat)
         if named:
@@ -214,9 +204,8 @@ def _number(value: Fraction | float) -> Form:
 def _segments(form: Form) -> list[tuple[Cut, Cut]] | None:
     """Return the disjoint intervals, from low to high, of a set of numbers; None where it is none."""
     if form.shape in ("union", "minus"):
-        sets = [_segments(part) for part in form.parts]
-        known = [each for each in sets if each is not None]
-        if len(known) < len(sets):
+        known = [each for each in map(_segments, form.parts) if each is not None]
+        if len(known) < len(form.parts):
             return None
         cuts = sorted({cut for each in known for segment in each for cut in segment})
         kept: list[tuple[Cut, Cut]] = []
@@ -225,14 +214,13 @@ def _segments(form: Form) -> list[tuple[Cut, Cut]] | None:
             if (first and not any(others)) if form.shape == "minus" else (first or any(others)):
                 kept = [*kept[:-1], (kept[-1][0], high)] if kept and kept[-1][1] == low else [*kept, (low, high)]
         return kept
-    values = [
-        part.value.value if part.value and not part.unit else _ENDLESS.get(part.text.replace(" ", ""))
-        for part in form.parts
-    ]
-    ends = [value for value in values if value is not None]
-    if not ends or len(ends) < len(values):
-        return None
-    if form.shape == "set":
+    ends: list[Fraction | float] = []
+    for part in form.parts:
+        value = part.value.value if part.value and not part.unit else _ENDLESS.get(part.text.replace(" ", ""))
+        if value is None:
+            return None
+        ends.append(value)
+    if form.shape == "set" and ends:
         return [((value, 0), (value, 1)) for value in ends]
     if form.shape in ("()", "[]", "[)", "(]") and len(ends) == 2 and ends[0] < ends[1]:
         return [((ends[0], int(form.shape[0] == "(")), (ends[1], int(form.shape[1] == "]")))]
@@ -256,13 +244,13 @@ def _relation(parts: list[str], levels: list[int]) -> Form | None:
     if name_last and not any(part.isalpha() for part in tokens(sides[0])) and not _LABEL.fullmatch(sides[0]):
         sides = sides[::-1] if sides[0] else sides  # 2 = x
     if all(sign in ("=", r"\approx", r"\in") for sign in signs):
+        value, names = _read(sides[-1], nested=False), _NAMES.fullmatch(sides[0])
         if not sides[0] or _ARITHMETIC.fullmatch(sides[0]):
-            return _read(sides[-1], nested=False)
-        names = _NAMES.fullmatch(sides[0])
-        if names and (value := _read(sides[-1], nested=False)).shape == "()":
+            return value
+        if names and value.shape == "()":
             return _named(names[1].replace(" ", "").split(","), value.parts) or value
         if _LABEL.fullmatch(sides[0]):
-            return replace(_read(sides[-1], nested=False), label=sides[0].replace(" ", ""))
+            return replace(value, label=sides[0].replace(" ", ""))
     elif len(sides) == 3 and any(set(signs) <= way for way in _SENSES) and _LABEL.fullmatch(sides[1]):
         ends = [*zip(sides[::2], signs, strict=True)]
         (lower, left), (upper, right) = ends if signs[0] in _SENSES[0] else ends[::-1]
@@ -293,25 +281,26 @@ def _bracketed(parts: list[str], levels: list[int]) -> Form | None:
     first, last, inside = parts[0], parts[-1], parts[1:-1]
     if first.startswith(r"\begin"):
         return _matrix(first, inside)
-    if first in _FLOORS:
+    if first in _FLOORS or not inside:
         return None
-    if not inside:
-        return None
+    if first == r"\{" and len(inside) > 2 and inside[0].isalpha() and inside[1] in ("|", ":"):
+        first, inside = "{", inside[2:]  # {x | x > 2}
     if first == "{":
         return _read(_join(inside), nested=False)
-    if first == r"\{" and len(inside) > 2 and inside[0].isalpha() and inside[1] in ("|", ":"):
-        return _read(_join(inside[2:]), nested=False)  # {x | x > 2}
     pieces = _split(inside, [level - 1 for level in levels[1:-1]], (",", ";"))
     if not all(pieces):
         return None
     if first == "(" and last == ")" and len(pieces) == 1:
         return _read(pieces[0], nested=False)
     elements = tuple(_read(piece, nested=True) for piece in pieces)
-    if first == r"\{":
-        # {1 ± √5, -2} has three elements.
-        flat = tuple(part for form in elements for part in (form.parts if form.shape == "list" else (form,)))
-        return Form("set", parts=flat)
+    if first == r"\{":  # {1 ± √5, -2} has three elements
+        return Form("set", parts=_flat("list", elements))
     return Form("()" if first == r"\langle" else first + last, parts=elements)
+
+
+def _flat(shape: str, forms: Iterable[Form]) -> tuple[Form, ...]:
+    """Put the parts of forms of this shape in their place."""
+    return tuple(part for form in forms for part in (form.parts if form.shape == shape else (form,)))
 
 
 def _matrix(opening: str, inside: list[str]) -> Form | None:
@@ -358,28 +347,21 @@ def compare(gold: Form, other: Form, scalars: Compare) -> bool | None:
     """Compare two answers part by part; None where ``scalars`` could not settle a pair that matters."""
     if gold.label and other.label and gold.label != other.label:
         return False
-    if gold.shape != other.shape:
-        if gold.shape in ("list", "()") and other.shape in ("list", "()"):
-            return _in_order(gold, other, scalars)
-        if {gold.shape, other.shape} == {"list", "set"}:
+    match sorted({gold.shape, other.shape}):
+        case ["scalar"]:
+            return scalars(gold, other)
+        case ["word"] | ["base"] | ["scalar", "word"]:
+            return gold.text.lower() == other.text.lower()
+        case ["list"] | ["set"] | ["union"] | ["list", "set"]:
             return _unordered(gold, other, scalars)
-        if {gold.shape, other.shape} == {"scalar", "="}:
+        case ["="] | ["<"] | [r"\le"] | [r"\neq"]:
+            return True if gold.parts == other.parts else scalars(gold, other)
+        case ["=", "scalar"]:
             one, two = _as_equation(gold), _as_equation(other)
             return False if one is None or two is None else compare(one, two, scalars)
-        if {gold.shape, other.shape} == {"word", "scalar"}:
-            return gold.text.lower() == other.text.lower()
-        return False
-    match gold.shape:
-        case "scalar":
-            return scalars(gold, other)
-        case "word" | "base":
-            return gold.text == other.text
-        case "list" | "set" | "union":
-            return _unordered(gold, other, scalars)
-        case "=" | "<" | r"\le" | r"\neq":
-            return True if gold.parts == other.parts else scalars(gold, other)
-        case _:
+        case [_] | ["()", "list"]:
             return _in_order(gold, other, scalars)
+    return False
 
 
 def _as_equation(form: Form) -> Form | None:

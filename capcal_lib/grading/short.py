@@ -62,12 +62,11 @@ def equal(golds: tuple[str, ...], extracted: str) -> bool:
     (False, True)
     """
     words, value = _words(extracted), _number(extracted)
-    for gold in golds:
+
+    def alike(gold: str) -> bool:
         right = _number(gold)
         if value and right:
-            alike = number.equal(right, value)
-        else:
-            alike = not value and not right and bool(words) and words == _words(gold)
-        if alike:
-            return True
-    return False
+            return number.equal(right, value)
+        return not value and not right and bool(words) and words == _words(gold)
+
+    return any(map(alike, golds))
