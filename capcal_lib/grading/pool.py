@@ -10,6 +10,7 @@ import os
 import pkgutil
 import signal
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
@@ -61,17 +62,19 @@ def settle(
 
 
 _pools: dict[int, Any] = {}  # by their number of workers
+_opening = threading.Lock()
 
 
 def _pool(workers: int) -> Any:
     from loky.backend import get_context  # unlike multiprocessing's, its processes do not run the caller's script
     from pebble import ProcessPool
 
-    if workers not in _pools:
-        pool = ProcessPool(max_workers=workers, context=get_context("loky"))
-        pool.schedule(_prepare).result(CLOCK_LIMIT)  # or no worker can start, and none would ever answer
-        _pools.setdefault(workers, pool)
-    return _pools[workers]
+    with _opening:  # one for all threads
+        if workers not in _pools:
+            pool = ProcessPool(max_workers=workers, context=get_context("loky"))
+            pool.schedule(_prepare).result(CLOCK_LIMIT)  # or no worker can start, and none would ever answer
+            _pools[workers] = pool
+        return _pools[workers]
 
 
 def close() -> None:
@@ -82,8 +85,15 @@ def close() -> None:
         pool.join()
 
 
+def _forget() -> None:
+    """Leave the workers to the process that has forked this one."""
+    global _opening
+    _opening = threading.Lock()
+    _pools.clear()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pools.clear)  # the workers are the parent's
+    os.register_at_fork(after_in_child=_forget)
 
 
 @cache

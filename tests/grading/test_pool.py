@@ -22,8 +22,9 @@ RIGHT, WRONG = r"\boxed{0.5x}", r"\boxed{0.25x}"
 ENDLESS = r"\log_{x}" * 9 + "y"
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def _no_workers_left() -> Iterator[None]:
+    pool.close()
     yield
     pool.close()
 
@@ -111,6 +112,7 @@ def test_hard_expressions_stay_within_a_second_of_processor_time_and_their_memor
 
 
 def test_threads_may_grade_at_once() -> None:
+    pool.close()  # so that they open it at once, too
     answers = [Answer("math", f"x+{index}") for index in range(12)]
     verdicts: dict[int, Verdict] = {}
 
@@ -123,6 +125,7 @@ def test_threads_may_grade_at_once() -> None:
     for thread in threads:
         thread.join()
     assert [verdicts[index].verdict for index in range(12)] == ["incorrect", "correct"] * 6
+    assert len(workers_of(os.getpid())) == 1
 
 
 def test_the_number_of_workers_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
