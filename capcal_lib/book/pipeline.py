@@ -103,7 +103,7 @@ def execute(
 
     A page's inputs are the notebook, its parameters, the definitions that it uses, directly or not, the manifests, the
     run store (``store`` in place of the recorded runs) and the pinned requirements; ``verdicts`` says whose count on
-    pages that let one choose, as for ``load_results``. `InputError` when a notebook fails: which one, and its last line.
+    pages that let one choose. `InputError` when a notebook fails: which one, and its last line.
     """
     if not NOTEBOOKS.is_dir():
         raise InputError("the notebooks lie in the repository, not in an installed package; give this command there")

@@ -7,6 +7,7 @@ of colour blindness. A probe has the paper's colour of its shift: green in-domai
 out-of-distribution, orange out-of-domain.
 """
 
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -55,17 +56,9 @@ def set_style() -> None:
     sns.set_theme(
         style="whitegrid", palette=[*SHIFT_COLORS.values(), *COLORS.values()], rc=look | sizes | inks | grounds
     )
-    _show_svg()
-
-
-def _show_svg() -> None:
-    """Let a notebook keep whole figures as SVG; elsewhere nothing is shown."""
-    try:
-        from IPython import get_ipython
+    if "IPython" in sys.modules and sys.modules["IPython"].get_ipython() is not None:
         from matplotlib_inline.backend_inline import set_matplotlib_formats
-    except ImportError:
-        return
-    if get_ipython() is not None:
+
         set_matplotlib_formats("svg", bbox_inches=None, metadata={"Date": None})  # type: ignore[no-untyped-call]
 
 

@@ -69,8 +69,6 @@ def show(
     >>> "<td class='number'>0.123</td>" in show(table, "Scores.", evidence="measured").html
     True
     """
-    if not len(table):
-        raise InputError(f"there is nothing to show under {caption!r}; leave the table out")
     if any(name is not None for name in table.index.names):
         table = table.reset_index()
     marks = _marks(table, caption, evidence)
@@ -100,8 +98,7 @@ def show_scores(
     it, bold or underlined; ``beats_uniform`` says what is to be bold in place of the best.
     """
     table = scores.reset_index() if any(scores.index.names) else scores
-    if not len(table):
-        raise InputError(f"there is nothing to show under {caption!r}; leave the table out")
+    marks = _marks(table, caption, evidence)
     methods = sorted(dict.fromkeys(table["method"]), key=lambda name: str(name).startswith("Oracle"))  # last
     order = {domain: place for place, domain in enumerate(DOMAINS)}
     known = {name: load_dataset(name) for name in dict.fromkeys(table["dataset"]) if name in dataset_names()}
@@ -128,7 +125,6 @@ def show_scores(
         rows.append(_row([("", escape(str(method))), *cost, *scored]))
     bare = "low" not in table or bool(table["low"].isna().all())
     width = METHOD_REM + COST_REM * bool(costs) + (BARE_REM if bare else SCORE_REM) * len(datasets)
-    marks = _marks(table, caption, evidence)
     shown = _figure([*above, *heads], rows, caption, marks, table, "scores", f" style='width:{width:.1f}rem'")
     return Html(shown.html.replace("</figure>", f"{_legend(table, cells.values())}</figure>"))
 
@@ -174,6 +170,8 @@ def _domains(domains: Sequence[str], before: Sequence[float]) -> list[str]:
 
 
 def _marks(table: pd.DataFrame, caption: str, evidence: str | Sequence[str] | None) -> list[str]:
+    if not len(table):
+        raise InputError(f"there is nothing to show under {caption!r}; leave the table out")
     if evidence is None:
         marks = list(dict.fromkeys(table["evidence"])) if "evidence" in table else []
     else:

@@ -16,21 +16,10 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading import GRADER_VERSION, grade_many
 from capcal_lib.manifests import Kind, load_dataset
 from capcal_lib.questions import Question, load_questions, questions_digest
+from capcal_lib.sampling import store as runs
 from capcal_lib.sampling.files import read_table, write_table
-from capcal_lib.sampling.store import (
-    KEY,
-    ORDER,
-    VERDICTS,
-    Present,
-    count_rows,
-    keys,
-    name_run,
-    read_record,
-    row_digests,
-    stream_samples,
-)
 
-FILE = VERDICTS
+FILE = runs.VERDICTS
 GIVEN = "given"  # instead of a grader's version: the verdicts came with the samples, and nothing grades them again
 NOT_STATED = "(not stated)"  # the answer to an imported question, where verdicts came instead
 OUTCOMES = {"correct", "incorrect", "no_answer", "not_scored"}
@@ -70,38 +59,36 @@ def grade_run(folder: Path) -> Graded:
     current = old.filter(pc.not_equal(old["verdict"], "not_scored"))
     if made.get(b"grader") != GRADER_VERSION.encode() or not follows:
         current = SCHEMA.empty_table()
-    known, questions = Present(keys(current)), run_questions(folder)
+    known, questions = runs.Present(runs.keys(current)), run_questions(folder)
     parts, digests = [current.replace_schema_metadata()], []
-    for rows in stream_samples(folder, ["response"]):
-        digests.append(row_digests(rows))
+    for rows in runs.stream_samples(folder, ["response"]):
+        digests.append(runs.row_digests(rows))
         parts.append(_grade(rows, known, questions))
     table = pa.concat_tables(parts)
     fresh = table.slice(len(current)).to_pandas()
-    both = old.to_pandas().merge(fresh, on=KEY, suffixes=("_old", "_new"))
+    both = old.to_pandas().merge(fresh, on=runs.KEY, suffixes=("_old", "_new"))
     changed = both[both["verdict_old"] != both["verdict_new"]]
     if len(fresh) > len(both) or len(changed) or (len(both) and len(current) == 0):
         metadata = {"grader": GRADER_VERSION, "rows": digest_of_rows(pd.concat(digests))}
-        write_table(folder / FILE, table.sort_by(ORDER).replace_schema_metadata(metadata))
+        write_table(folder / FILE, table.sort_by(runs.ORDER).replace_schema_metadata(metadata))
     flipped = Counter(zip(changed["verdict_old"], changed["verdict_new"], strict=True))
     return Graded(new=len(fresh) - len(both), again=len(both), flipped=dict(flipped))
 
 
 def write_verdicts(folder: Path, verdicts: pd.DataFrame, grader: str) -> None:
     """Write the verdicts of all samples, whose ``response`` is in the same table."""
-    table = pa.Table.from_pandas(verdicts, schema=SCHEMA, preserve_index=False).sort_by(ORDER)
-    metadata = {"grader": grader, "rows": digest_of_rows(row_digests(verdicts))}
+    table = pa.Table.from_pandas(verdicts, schema=SCHEMA, preserve_index=False).sort_by(runs.ORDER)
+    metadata = {"grader": grader, "rows": digest_of_rows(runs.row_digests(verdicts))}
     write_table(folder / FILE, table.replace_schema_metadata(metadata))
 
 
 def digest_of_graded(folder: Path, verdicts: pa.Table) -> str:
     """Return the digest of those samples of a run that have these verdicts, in whatever order they were written."""
-    graded = None if len(verdicts) == count_rows(folder) else Present(keys(verdicts))
+    every, graded = len(verdicts) == runs.count_rows(folder), runs.Present(runs.keys(verdicts))
     parts = []
-    for rows in stream_samples(folder, ["response"]):
-        there = (
-            slice(None) if graded is None else [key in graded for key in rows[KEY].itertuples(index=False, name=None)]
-        )
-        parts.append(row_digests(rows[there]))
+    for rows in runs.stream_samples(folder, ["response"]):
+        there = every or [key in graded for key in rows[runs.KEY].itertuples(index=False, name=None)]
+        parts.append(runs.row_digests(rows if there is True else rows[there]))
     return digest_of_rows(pd.concat(parts))
 
 
@@ -110,7 +97,7 @@ def digest_of_rows(digests: "pd.Series[int]", others: int = 0) -> str:
     return f"{(int(digests.sum()) + others) % 2**64:016x}"
 
 
-def _grade(samples: pd.DataFrame, known: Present, questions: Mapping[str, Question]) -> pa.Table:
+def _grade(samples: pd.DataFrame, known: runs.Present, questions: Mapping[str, Question]) -> pa.Table:
     """Grade the samples that have no verdict yet."""
     rows = [row for row in samples.itertuples(index=False, name=None) if row[:2] not in known]
     strangers = {row[0] for row in rows} - questions.keys()
@@ -127,7 +114,7 @@ def read_verdicts(folder: Path) -> pd.DataFrame:
     `InputError` where the run is not graded, with the command that grades it; for a corrupt file.
     """
     if not (folder / FILE).exists():
-        raise InputError(f"{folder} is not graded; grade it with: capcal grade {name_run(folder)}")
+        raise InputError(f"{folder} is not graded; grade it with: capcal grade {runs.name_run(folder)}")
     return _read(folder).to_pandas()
 
 
@@ -150,7 +137,7 @@ def answered_questions(folder: Path) -> dict[str, Question]:
 
 def kinds_of(folder: Path, question_ids: Sequence[str]) -> list[Kind]:
     """Return the kind of the answer to each of these questions of a run."""
-    dataset = load_dataset(read_record(folder).identity.dataset)
+    dataset = load_dataset(runs.read_record(folder).identity.dataset)
     if not dataset.builtin:
         return [dataset.kind] * len(question_ids)
     questions = run_questions(folder)  # the only ones whose answers may be of several kinds
@@ -159,7 +146,7 @@ def kinds_of(folder: Path, question_ids: Sequence[str]) -> list[Kind]:
 
 def run_questions(folder: Path) -> dict[str, Question]:
     """Load the questions of a run by id; refuse them when they are not those that were sampled."""
-    run = read_record(folder).identity
+    run = runs.read_record(folder).identity
     questions = load_questions(run.dataset, run.split)
     if questions_digest(questions) != run.questions:
         raise InputError(

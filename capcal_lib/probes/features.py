@@ -115,13 +115,16 @@ def read_features(folder: Path, layers: Layers = "mean") -> tuple[list[str], npt
         option = "" if layers == "mean" else f" --layers {layers}"
         raise InputError(f"no hidden states in {folder}; {how_to_make(folder, 'features')}{option}")
     table = _read_feature_table(path)
-    shape, kind = [len(table)], table["features"].type
-    values = table["features"].combine_chunks()
-    while pa.types.is_fixed_size_list(kind):
-        shape.append(kind.list_size)
-        values, kind = values.flatten(), kind.value_type
-    matrix = values.to_numpy(zero_copy_only=False).reshape(shape)
-    return table["question_id"].to_pylist(), matrix.astype(np.float32)
+    return table["question_id"].to_pylist(), states_of(table).astype(np.float32)
+
+
+def states_of(table: pa.Table) -> npt.NDArray[np.float16]:
+    """Return the hidden states of a table as a matrix."""
+    values, shape = table["features"].combine_chunks(), [len(table)]
+    while pa.types.is_fixed_size_list(values.type):
+        shape.append(values.type.list_size)
+        values = values.flatten()
+    return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(shape)
 
 
 def features_file(folder: Path, layers: Layers = "mean") -> Path:

@@ -5,9 +5,8 @@ from __future__ import annotations  # keeps ArrayLike short in help()
 import numpy as np
 import numpy.typing as npt
 
-from capcal_lib.errors import InputError
 from capcal_lib.metrics.validation import Floats
-from capcal_lib.probes.linear import as_features, training_rows
+from capcal_lib.probes.linear import as_fitted, training_rows
 
 BANDWIDTHS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)  # of exp(-bandwidth · squared distance / its median)
 PENALTIES = tuple(10.0 ** np.arange(-6, 0.1, 0.5))  # a question, on a kernel that is 1 on its diagonal
@@ -34,6 +33,7 @@ class KernelProbe:
 
     def __init__(self, *, components: int | None = None) -> None:
         self.components = components
+        self._features: int | None = None
         self.bandwidth: float | None = None
         self.penalty: float | None = None
         self.out_of_fold: Floats | None = None
@@ -78,11 +78,7 @@ class KernelProbe:
         """Predict mu, (n_questions,) in [0, 1], from features (n_questions, n_features)."""
         from sklearn.metrics.pairwise import euclidean_distances
 
-        if self.bandwidth is None:
-            raise InputError("the probe is not fitted; call fit(features, correct, total) first")
-        points = as_features(features).astype(np.float64)
-        if points.shape[1] != self._features:
-            raise InputError(f"the probe was fitted to {self._features} features; got {points.shape[1]}")
+        points = as_fitted(features, self._features).astype(np.float64)
         if self.components:
             points = self._directions.transform(points)
         kernel = self._kernel(euclidean_distances(points, self._points, squared=True), self.bandwidth)

@@ -100,11 +100,7 @@ class LinearProbe:
         """Predict mu, (n_questions,) in [0, 1], from as many features as in training, (n_questions, n_features)."""
         from scipy.special import expit
 
-        if self.weights is None or self.bias is None:
-            raise InputError("the probe is not fitted; call fit(features, correct, total) first")
-        matrix = as_features(features)
-        if matrix.shape[1] != len(self.weights):
-            raise InputError(f"the probe was fitted to {len(self.weights)} features; got {matrix.shape[1]}")
+        matrix = as_fitted(features, None if self.weights is None else len(self.weights))
         return np.asarray(expit(matrix @ self.weights + self.bias))
 
 
@@ -296,6 +292,16 @@ def training_rows(
     if len(hits) < least:
         raise InputError(f"{needs} needs {least} training questions or more; got {len(hits)}")
     return matrix, hits, samples
+
+
+def as_fitted(features: npt.ArrayLike, number: int | None) -> Matrix:
+    """Return features, as many as a probe was fitted to, or refuse them; None for one that is not fitted."""
+    if number is None:
+        raise InputError("the probe is not fitted; call fit(features, correct, total) first")
+    matrix = as_features(features)
+    if matrix.shape[1] != number:
+        raise InputError(f"the probe was fitted to {number} features; got {matrix.shape[1]}")
+    return matrix
 
 
 def as_features(features: npt.ArrayLike) -> Matrix:

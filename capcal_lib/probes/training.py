@@ -172,11 +172,12 @@ def predict(
         for source, trained_on in training:
             if not _same_style(trained_on, folder):
                 continue
-            if recipe in ("tuned", "paper"):
-                table[source.probe] = train(trained_on, recipe=recipe, verdicts=verdicts).predict(features, split=split)
-            elif _directions(trained_on) is not None and _directions(trained_on) == _directions(folder):
-                probe = train(trained_on, recipe=recipe, verdicts=verdicts)
-                table[source.probe] = probe.predict(stacked_blocks(folder, ids))
+            given: Any = features
+            if recipe in ("kernel", "stacked"):
+                if _directions(trained_on) is None or _directions(trained_on) != _directions(folder):
+                    continue
+                given = stacked_blocks(folder, ids)
+            table[source.probe] = train(trained_on, recipe=recipe, verdicts=verdicts).predict(given, split=split)
         tables[dataset.name] = table
     columns = [dataset.probe for dataset, _ in training]
     if not tables:

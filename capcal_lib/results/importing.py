@@ -23,18 +23,10 @@ import pandas as pd
 import pyarrow as pa
 import yaml
 
+from capcal_lib import manifests
 from capcal_lib.errors import InputError, sanitize
 from capcal_lib.grading import grade
 from capcal_lib.grading.verdicts import GIVEN, NOT_STATED, OUTCOMES, write_verdicts
-from capcal_lib.manifests import (
-    Kind,
-    dataset_names,
-    load_dataset,
-    load_model,
-    model_names,
-    new_manifests,
-    write_manifest,
-)
 from capcal_lib.questions import Question, check_questions, field_of, load_questions, questions_digest, stream_rows
 from capcal_lib.results.merge import merge
 from capcal_lib.sampling.engines import IMPORTED
@@ -83,7 +75,7 @@ def import_samples(
     dataset: str,
     store: Path,
     split: str | None = None,
-    kind: Kind | None = None,
+    kind: manifests.Kind | None = None,
     columns: Mapping[str, str] | None = None,
     verdicts: bool = False,
     settings: Mapping[str, Any] = MappingProxyType({}),
@@ -117,15 +109,15 @@ def import_samples(
             raise InputError(f"{file}: sample {len(rows) + left_out}: not as expected: {sanitize(what)}") from None
     if not rows:
         raise InputError(f"{', '.join(map(str, files))}: no samples with a response in it")
-    with new_manifests() as made:
-        if dataset not in dataset_names():
+    with manifests.new_manifests() as made:
+        if dataset not in manifests.dataset_names():
             _new_dataset(dataset, rows, kind, made)
-        if model not in model_names():
+        if model not in manifests.model_names():
             _new_model(model, found | dict(settings), made)
-        split = split or load_dataset(dataset).evaluation_split
+        split = split or manifests.load_dataset(dataset).evaluation_split
         questions = load_questions(dataset, split)
         frame = _frame(rows, _places(rows, questions, dataset))
-        asked = load_model(model).for_dataset(dataset).with_settings(**found | dict(settings))
+        asked = manifests.load_model(model).for_dataset(dataset).with_settings(**found | dict(settings))
         identity = Identity(
             model=asked.name,
             weights=IMPORTED,
@@ -310,7 +302,7 @@ def _member(archive: zipfile.ZipFile, file: io.BufferedReader, member: zipfile.Z
     return bytes(text)
 
 
-def _new_dataset(name: str, rows: list[Row], kind: Kind | None, made: list[Path]) -> None:
+def _new_dataset(name: str, rows: list[Row], kind: manifests.Kind | None, made: list[Path]) -> None:
     """Write down the questions of a log as a data set of its own."""
     questions: dict[str, Row] = {}
     for row in rows:
@@ -330,10 +322,10 @@ def _new_dataset(name: str, rows: list[Row], kind: Kind | None, made: list[Path]
     numbers = all(re.fullmatch(r"[-+]?[\d,]*\.?\d+", one["answer"]) for one in every)
     kind = kind or ("choice" if all(one["choices"] for one in every) else "number" if numbers else "short")
     lines = "".join(json.dumps(one) + "\n" for one in every)
-    write_manifest("datasets", f"{name}.jsonl", lines, made)
+    manifests.write_manifest("datasets", f"{name}.jsonl", lines, made)
     facts = {"name": name, "domain": "imported", "kind": kind, "source": "Questions of an imported log."}
     facts["splits"] = {"test": {"file": f"{name}.jsonl", "rows": len(every)}}  # type: ignore[assignment]
-    write_manifest("datasets", f"{name}.yaml", yaml.safe_dump(facts, sort_keys=False), made)
+    manifests.write_manifest("datasets", f"{name}.yaml", yaml.safe_dump(facts, sort_keys=False), made)
 
 
 def _new_model(name: str, settings: Mapping[str, Any], made: list[Path]) -> None:
@@ -342,7 +334,7 @@ def _new_model(name: str, settings: Mapping[str, Any], made: list[Path]) -> None
     limits = {"max_tokens": NO_LIMIT, "context_tokens": NO_LIMIT}  # where the log states none
     facts = {"name": name, "engine": "openai", "prompt_style": "paper", "sampling": limits | dict(settings)}
     facts["notes"] = "Known from an imported log. A limit of 1048576 tokens stands for one that is not stated."
-    write_manifest("models", f"{name}.yaml", yaml.safe_dump(facts, sort_keys=False), made)
+    manifests.write_manifest("models", f"{name}.yaml", yaml.safe_dump(facts, sort_keys=False), made)
 
 
 def _list(value: Any) -> list[Any]:

@@ -7,20 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from capcal_lib import metrics
 from capcal_lib.errors import InputError, sanitize
-from capcal_lib.metrics import (
-    FewQuestionsWarning,
-    capability_brier,
-    capability_brier_terms,
-    correctness_variance,
-    expected_response_brier,
-    isotonic_split,
-    mean_interval,
-    noise_floor,
-    soft_auroc,
-    spearman,
-    uniform_baseline_brier_terms,
-)
 from capcal_lib.metrics.intervals import MANY
 from capcal_lib.metrics.validation import Floats
 from capcal_lib.questions import read_rows
@@ -91,29 +79,30 @@ def score_confidences(table: pd.DataFrame, other: pd.DataFrame | None = None) ->
     """
     triple = [table[name].to_numpy() for name in NUMBERS]
     rows: dict[str, tuple[object, ...]] = {
-        "questions": _value(len(table)),
-        "capability Brier, plug-in": _value(capability_brier(*triple)),
+        "questions": (float(len(table)),),
+        "capability Brier, plug-in": (metrics.capability_brier(*triple),),
     }
     corrected = bool((table["total"] > 1).all())
     if corrected:
         rows |= {
-            "capability Brier, corrected": _mean(capability_brier_terms(*triple, corrected=True)),
-            "uniform random, corrected": _mean(uniform_baseline_brier_terms(*triple[1:], corrected=True)),
-            "noise floor of the plug-in": _value(noise_floor(*triple[1:])),
+            "capability Brier, corrected": _mean(metrics.capability_brier_terms(*triple, corrected=True)),
+            "uniform random, corrected": _mean(metrics.uniform_baseline_brier_terms(*triple[1:], corrected=True)),
+            "noise floor of the plug-in": (metrics.noise_floor(*triple[1:]),),
         }
-    split = isotonic_split(*triple, corrected=corrected)
+    split = metrics.isotonic_split(*triple, corrected=corrected)
     rows |= {
-        "miscalibration": _value(split.miscalibration),
-        "discrimination": _value(split.discrimination),
-        "expected response Brier": _value(expected_response_brier(*triple)),
-        "correctness variance": _value(correctness_variance(*triple[1:])),
-        "AUROC": _value(soft_auroc(*triple)),
-        "Spearman with mu_hat": _value(spearman(*triple)),
+        "miscalibration": (split.miscalibration,),
+        "discrimination": (split.discrimination,),
+        "expected response Brier": (metrics.expected_response_brier(*triple),),
+        "correctness variance": (metrics.correctness_variance(*triple[1:]),),
+        "AUROC": (metrics.soft_auroc(*triple),),
+        "Spearman with mu_hat": (metrics.spearman(*triple),),
     }
     if other is not None:
         rows |= _difference(table, other)
     columns = ["value", "low", "high", "interval"]
-    return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("metric")
+    full = {name: (*row, np.nan, np.nan, "")[:4] if len(row) == 1 else row for name, row in rows.items()}
+    return pd.DataFrame.from_dict(full, orient="index", columns=columns).rename_axis("metric")
 
 
 def _difference(table: pd.DataFrame, other: pd.DataFrame) -> dict[str, tuple[object, ...]]:
@@ -125,16 +114,12 @@ def _difference(table: pd.DataFrame, other: pd.DataFrame) -> dict[str, tuple[obj
     if unlike.any():
         raise InputError(f"question {sanitize(common[unlike][0], 80)!r} has other counts in the second file")
     counts = first["correct"].to_numpy(), first["total"].to_numpy()
-    terms = [capability_brier_terms(each["confidence"].to_numpy(), *counts) for each in (first, second)]
-    return {"questions in common": _value(len(common)), "difference in capability Brier": _mean(terms[0] - terms[1])}
-
-
-def _value(number: float) -> tuple[object, ...]:
-    return float(number), np.nan, np.nan, ""
+    terms = [metrics.capability_brier_terms(each["confidence"].to_numpy(), *counts) for each in (first, second)]
+    return {"questions in common": (float(len(common)),), "difference in capability Brier": _mean(terms[0] - terms[1])}
 
 
 def _mean(terms: Floats) -> tuple[object, ...]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FewQuestionsWarning)
-        interval = mean_interval(terms, rng=np.random.default_rng(0))
+        warnings.simplefilter("ignore", metrics.FewQuestionsWarning)
+        interval = metrics.mean_interval(terms, rng=np.random.default_rng(0))
     return *interval, "closed form" if len(terms) >= MANY else "bootstrap"

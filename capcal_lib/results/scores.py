@@ -7,17 +7,9 @@ from zlib import crc32
 import numpy as np
 import pandas as pd
 
+from capcal_lib import metrics
 from capcal_lib.errors import unknown
 from capcal_lib.manifests import load_dataset
-from capcal_lib.metrics import (
-    FewQuestionsWarning,
-    Interval,
-    capability_brier_terms,
-    compare,
-    correctness_variance_terms,
-    mean_interval,
-    uniform_baseline_brier_terms,
-)
 from capcal_lib.results.results import COUNTS, ORACLE_CC, ORACLE_RC, UNIFORM, subjects
 
 Protocol = Literal["corrected", "paper"]
@@ -44,15 +36,15 @@ def brier_terms(results: pd.DataFrame, *, protocol: Protocol = "corrected") -> p
     if scored.empty:
         return terms
     counts = scored["correct"].to_numpy(), scored["total"].to_numpy()
-    terms.loc[scored.index, UNIFORM] = uniform_baseline_brier_terms(*counts, corrected=corrected)
-    terms.loc[scored.index, ORACLE_RC] = correctness_variance_terms(*counts, corrected=corrected)
+    terms.loc[scored.index, UNIFORM] = metrics.uniform_baseline_brier_terms(*counts, corrected=corrected)
+    terms.loc[scored.index, ORACLE_RC] = metrics.correctness_variance_terms(*counts, corrected=corrected)
     terms.loc[scored.index, ORACLE_CC] = 0.0
     for method in methods(results):
         confidence = scored[method] if corrected else _filled(scored[method])
         there = scored[confidence.notna()]
         if len(there):
             triple = confidence[confidence.notna()], there["correct"], there["total"]
-            terms.loc[there.index, method] = capability_brier_terms(*triple, corrected=corrected)
+            terms.loc[there.index, method] = metrics.capability_brier_terms(*triple, corrected=corrected)
     return terms
 
 
@@ -103,20 +95,20 @@ def score(results: pd.DataFrame, *, seed: int = 0, protocol: Protocol = "correct
 
 def _interval(
     terms: "pd.Series[float]", clusters: "pd.Series[str] | None", rng: np.random.Generator
-) -> tuple[Interval, bool]:
+) -> tuple[metrics.Interval, bool]:
     """Return the mean with its interval, and whether a few questions carry it; Oracle CC is 0 by definition."""
     if terms.name == ORACLE_CC:
-        return Interval(0.0, 0.0, 0.0), False
+        return metrics.Interval(0.0, 0.0, 0.0), False
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", FewQuestionsWarning)
-        interval = mean_interval(terms, rng=rng, clusters=clusters)
-    return interval, any(issubclass(each.category, FewQuestionsWarning) for each in caught)
+        warnings.simplefilter("always", metrics.FewQuestionsWarning)
+        interval = metrics.mean_interval(terms, rng=rng, clusters=clusters)
+    return interval, any(issubclass(each.category, metrics.FewQuestionsWarning) for each in caught)
 
 
 def _may_be_best(terms: pd.DataFrame, clusters: "pd.Series[str] | None", seed: int) -> set[str]:
     if terms.empty:
         return set()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FewQuestionsWarning)  # said of each interval
-        table = compare(terms, rng=np.random.default_rng(seed), clusters=clusters)
+        warnings.simplefilter("ignore", metrics.FewQuestionsWarning)  # said of each interval
+        table = metrics.compare(terms, rng=np.random.default_rng(seed), clusters=clusters)
     return set(table.index[table["may_be_best"]])

@@ -13,26 +13,18 @@ from capcal_lib.grading import GRADER_VERSION
 from capcal_lib.grading.adaptive_sampling import ends_of
 from capcal_lib.grading.verdicts import GIVEN
 from capcal_lib.probes.features import FEATURES
+from capcal_lib.sampling import store as runs
 from capcal_lib.sampling.engines import IMPORTED
 from capcal_lib.sampling.files import read_table
 from capcal_lib.sampling.sessions import Session, rates, read_sessions, wanted
 from capcal_lib.sampling.stopping import Rule
-from capcal_lib.sampling.store import (
-    VERDICTS,
-    Identity,
-    is_folder,
-    list_runs,
-    read_record,
-    stream_samples,
-    writer_at_work,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
     """One run. Numbers that nothing is known of are NaN."""
 
-    identity: Identity
+    identity: runs.Identity
     samples: int
     each: tuple[int, int]  # least and most samples a question
     asked: str  # the largest that was asked for: questions x k
@@ -54,26 +46,26 @@ def survey(store: Path, model: str | None = None, dataset: str | None = None) ->
 
     `InputError` for a store that is no folder, or a corrupt run.
     """
-    if not is_folder(store):
+    if not runs.is_folder(store):
         raise InputError(f"{store} is not a folder; name a run store with --store")
-    for folder in list_runs(store):
-        identity = read_record(folder).identity
+    for folder in runs.list_runs(store):
+        identity = runs.read_record(folder).identity
         if model in (None, identity.model) and dataset in (None, identity.dataset):
             yield run_status(folder)
 
 
 def run_status(folder: Path) -> Status:
     """Return the state of one run."""
-    identity, sessions = read_record(folder).identity, read_sessions(folder)
+    identity, sessions = runs.read_record(folder).identity, read_sessions(folder)
     each: Counter[str] = Counter()
     tokens = 0
-    for rows in stream_samples(folder, ["completion_tokens"]):
+    for rows in runs.stream_samples(folder, ["completion_tokens"]):
         each.update(rows["question_id"].tolist())
         tokens += int(rows["completion_tokens"].sum())
     lacking, asked = _lacking(folder, each, sessions)
     lacking *= identity.engine != IMPORTED
     seconds, samples_per_second, tokens_per_second = rates(sessions)
-    writer, now = writer_at_work(folder), sessions[-1] if sessions else None
+    writer, now = runs.writer_at_work(folder), sessions[-1] if sessions else None
     at_work = writer and now and now.state == "drawing" and now.rows
     return Status(
         identity=identity,
@@ -110,7 +102,7 @@ def _lacking(folder: Path, each: dict[str, int], sessions: list[Session]) -> tup
         # The narrowest is the last word; what a question may still take is counted up to k.
         ask = max(adaptive, key=lambda ask: (ask.questions, -(ask.precision or 0), ask.k))
         asked += f" to ±{ask.precision}" if ask == largest else ""
-        graded = (folder / VERDICTS).exists()
+        graded = (folder / runs.VERDICTS).exists()
         stopped = ends_of(folder, Rule(ask.precision or 0, ask.k))[1] if graded else ()
         going = [number for name, number in each.items() if name not in stopped]
         going += [0] * max(0, ask.questions - len(each))
@@ -119,9 +111,9 @@ def _lacking(folder: Path, each: dict[str, int], sessions: list[Session]) -> tup
 
 
 def _graded(folder: Path, samples: int) -> str:
-    if not (folder / VERDICTS).exists():
+    if not (folder / runs.VERDICTS).exists():
         return "no"
-    table = read_table(folder / VERDICTS)
+    table = read_table(folder / runs.VERDICTS)
     version = (table.schema.metadata or {}).get(b"grader", b"").decode()
     if version not in (GRADER_VERSION, GIVEN):
         return f"stale: grader {version}, now {GRADER_VERSION}"

@@ -19,28 +19,17 @@ from capcal_lib.grading.verdicts import GIVEN, OUTCOMES, digest_of_rows, read_ve
 from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.probes.coordinates import FILE as COORDINATES
 from capcal_lib.probes.coordinates import read_coordinates
-from capcal_lib.probes.features import FEATURES
+from capcal_lib.probes.features import FEATURES, states_of
 from capcal_lib.questions import Question, at_hand, load_questions, questions_digest, subset
 from capcal_lib.questions.prompts import answer_messages, prompt_digest
 from capcal_lib.results.exact import FILE as EXACT
 from capcal_lib.results.exact import read_exact
+from capcal_lib.sampling import store as runs
 from capcal_lib.sampling.engines import IMPORTED
 from capcal_lib.sampling.files import NO_FILE, SUMS, files_of, read_bytes, read_sums, read_table, record_digests
 from capcal_lib.sampling.sessions import FILE as SESSIONS
 from capcal_lib.sampling.sessions import read_sessions
 from capcal_lib.sampling.stopping import Rule
-from capcal_lib.sampling.store import (
-    KEY,
-    VERDICTS,
-    Identity,
-    count_rows,
-    is_folder,
-    list_run_folders,
-    read_journal,
-    read_record,
-    row_digests,
-    stream_samples,
-)
 from capcal_lib.sampling.weights import damaged_weights, pinned_digest
 
 NAMED = 3  # how many of what is wrong are named
@@ -66,11 +55,11 @@ def verify_store(
     store: Path, model: str | None = None, dataset: str | None = None, *, deep: bool = False, record: bool = False
 ) -> Iterator[Checked]:
     """Check each run of a store, or those of a model or data set, as ``verify_run`` does; without any it is refused."""
-    if not is_folder(store):
+    if not runs.is_folder(store):
         raise InputError(f"{store} is not a folder; name a run store with --store")
     found = [
         folder
-        for folder in list_run_folders(store)
+        for folder in runs.list_run_folders(store)
         if model in (None, folder.parts[-3]) and (dataset is None or folder.parts[-2].rpartition("-")[0] == dataset)
     ]
     if not found:
@@ -90,11 +79,11 @@ def verify_run(folder: Path, *, deep: bool = False, record: bool = False) -> Che
     """
     problems: list[str] = []
     try:
-        made = read_record(folder)
+        made = runs.read_record(folder)
         samples = _samples(folder, made.identity, problems)
     except InputError as error:
         return Checked(folder, (str(error).removeprefix(f"{folder}: "),), ())
-    run, names, graded = made.identity, set(samples["question_id"]), (folder / VERDICTS).exists()
+    run, names, graded = made.identity, set(samples["question_id"]), (folder / runs.VERDICTS).exists()
     versions = ", ".join(f"{name} {made.made_with[name]}" for name in VERSIONS if name in made.made_with)
     facts = [f"{len(samples):,} samples of {len(names):,} questions", versions]
     questions = _questions(run, facts)
@@ -121,24 +110,24 @@ def _plain(found: Iterator[str]) -> Iterator[str]:
         yield str(error)
 
 
-def _samples(folder: Path, run: Identity, problems: list[str]) -> pd.DataFrame:
+def _samples(folder: Path, run: runs.Identity, problems: list[str]) -> pd.DataFrame:
     """Read the key and the digest of each row, and note what is wrong with the rows."""
     parts, least = [], 0 if run.engine == IMPORTED else 1  # 0 where a log does not say
     tokens = {"prompt_tokens": run.sampling.context_tokens, "completion_tokens": run.sampling.max_tokens}
-    for rows in stream_samples(folder):
+    for rows in runs.stream_samples(folder):
         wrong = {f"{name} outside {least} to {most}": ~rows[name].between(least, most) for name, most in tokens.items()}
         wrong["an unknown finish"] = ~rows["finish_reason"].isin(["stop", "length"])
         wrong["no response"] = rows["response"].isna()
-        parts.append(rows[KEY].assign(digest=row_digests(rows), **wrong))
-    samples = pd.concat(parts).sort_values(KEY, ignore_index=True)
+        parts.append(rows[runs.KEY].assign(digest=runs.row_digests(rows), **wrong))
+    samples = pd.concat(parts).sort_values(runs.KEY, ignore_index=True)
     for words in wrong:
         found = samples[samples.pop(words)]
         if len(found):
             problems.append(f"{len(found)} rows with {words}: {_keys(found)}")
-    twice = count_rows(folder) - len(samples)
+    twice = runs.count_rows(folder) - len(samples)
     if twice:
         problems.append(f"{twice} rows are there twice")
-    if lines := read_journal(folder).damaged:
+    if lines := runs.read_journal(folder).damaged:
         problems.append(f"{lines} damaged lines in the journal; their rows are drawn again with: capcal sample")
     damaged = sorted(path.name for path in folder.glob("*.damaged"))
     if damaged:
@@ -160,7 +149,7 @@ def _on_record(folder: Path, record: bool) -> Iterator[str]:
             yield f"{words}: {_some(sorted(names))}"
 
 
-def _questions(run: Identity, facts: list[str]) -> dict[str, Question] | None:
+def _questions(run: runs.Identity, facts: list[str]) -> dict[str, Question] | None:
     """Load the questions of a run, where they are on this machine."""
     try:
         if at_hand(run.dataset, run.split):
@@ -176,7 +165,9 @@ def _damaged_weights(model: str) -> list[str]:
     return damaged_weights(load_model(model))
 
 
-def _digests(identity: Identity, questions: dict[str, Question] | None, made_with: dict[str, str]) -> Iterator[str]:
+def _digests(
+    identity: runs.Identity, questions: dict[str, Question] | None, made_with: dict[str, str]
+) -> Iterator[str]:
     yield from _damaged_weights(identity.model)
     pin = pinned_digest(load_model(identity.model))
     if identity.engine != IMPORTED and pin is not None and pin != identity.weights:
@@ -223,7 +214,7 @@ def _completeness(
 
 
 def _file(
-    path: Path, samples: pd.DataFrame, names: set[str], run: Identity, questions: dict[str, Question] | None
+    path: Path, samples: pd.DataFrame, names: set[str], run: runs.Identity, questions: dict[str, Question] | None
 ) -> Iterator[str]:
     """Open a file beside the samples and check what is in it."""
     if path.suffix != ".parquet":
@@ -233,7 +224,7 @@ def _file(
     other = (table.schema.metadata or {}).get(b"run", run.key.encode()).decode()
     if other != run.key:
         yield f"{path.name} was made for run {other}"
-    if path.name == VERDICTS:
+    if path.name == runs.VERDICTS:
         yield from _verdicts(path.parent, table, samples)
     elif path.name.startswith("confidence-"):
         yield from _confidences(table, path.stem.removeprefix("confidence-"), names)
@@ -259,10 +250,10 @@ def _verdicts(folder: Path, table: pa.Table, samples: pd.DataFrame) -> Iterator[
     version = table.schema.metadata[b"grader"].decode()
     if version not in (GRADER_VERSION, GIVEN):
         yield f"graded by version {version} of the grader, now {GRADER_VERSION}: grade again"
-    twice = verdicts[verdicts.duplicated(KEY)]
+    twice = verdicts[verdicts.duplicated(runs.KEY)]
     if len(twice):
         yield f"{len(twice)} verdicts are there twice: {_keys(twice)}"
-    sides = verdicts[KEY].merge(samples, on=KEY, how="outer", indicator=True)
+    sides = verdicts[runs.KEY].merge(samples, on=runs.KEY, how="outer", indicator=True)
     for side, words in (("left_only", "verdicts of samples that are not there"), ("right_only", "samples not graded")):
         alone = sides[sides["_merge"] == side]
         if len(alone):
@@ -281,12 +272,12 @@ def _unknown(what: str, table: pa.Table) -> Iterator[str]:
 
 
 def _verdicts_that_do_not_follow(folder: Path, questions: dict[str, Question], facts: list[str]) -> Iterator[str]:
-    if (read_table(folder / VERDICTS).schema.metadata or {}).get(b"grader") == GIVEN.encode():
+    if (read_table(folder / runs.VERDICTS).schema.metadata or {}).get(b"grader") == GIVEN.encode():
         return
     verdicts = read_verdicts(folder)
     verdicts = verdicts[(verdicts["verdict"] != "not_scored") & verdicts["question_id"].isin(questions)]
     chosen = verdicts.sample(min(REGRADED, len(verdicts)), random_state=0)
-    parts = [rows.merge(chosen, on=KEY) for rows in stream_samples(folder, ["response"])]
+    parts = [rows.merge(chosen, on=runs.KEY) for rows in runs.stream_samples(folder, ["response"])]
     rows = pd.concat(parts, ignore_index=True)
     answers = [questions[name].answer for name in rows["question_id"]]
     again = [said.verdict for said in grade_many(list(zip(rows["response"], answers, strict=True)))]
@@ -308,19 +299,15 @@ def _confidences(table: pa.Table, method: str, names: set[str]) -> Iterator[str]
 
 
 def _features(
-    table: pa.Table, name: str, names: set[str], run: Identity, questions: dict[str, Question] | None
+    table: pa.Table, name: str, names: set[str], run: runs.Identity, questions: dict[str, Question] | None
 ) -> Iterator[str]:
-    ids, values, kind, size = table["question_id"].to_pylist(), table["features"].combine_chunks(), None, 0
-    while pa.types.is_fixed_size_list(kind := values.type):
-        size, values = kind.list_size, values.flatten()
+    ids, states, hidden_size = table["question_id"].to_pylist(), states_of(table), load_model(run.model).hidden_size
     if name == FEATURES:
         yield from _cover("hidden states", ids, names)
-    bad = (~np.isfinite(values.to_numpy(zero_copy_only=False)).reshape(max(len(ids), 1), -1).all(axis=1)).sum()
-    if bad:
+    if bad := sum(not np.isfinite(each).all() for each in states):
         yield f"hidden states of {bad} questions are not finite"
-    hidden_size = load_model(run.model).hidden_size
-    if hidden_size is not None and size != hidden_size:
-        yield f"hidden states of size {size}, the manifest has {hidden_size}"
+    if hidden_size is not None and states.shape[-1] != hidden_size:
+        yield f"hidden states of size {states.shape[-1]}, the manifest has {hidden_size}"
     if questions is not None and "prompt" in table.column_names:
         other = [
             question
@@ -353,7 +340,7 @@ def _strangers(what: str, ids: Iterable[str], names: set[str]) -> Iterator[str]:
 
 
 def _keys(rows: pd.DataFrame) -> str:
-    return _some([f"{question} {index}" for question, index in rows[KEY].head(NAMED + 1).itertuples(index=False)])
+    return _some([f"{question} {index}" for question, index in rows[runs.KEY].head(NAMED + 1).itertuples(index=False)])
 
 
 def _some(names: list[str]) -> str:
