@@ -101,7 +101,7 @@ class LinearProbe:
         from scipy.special import expit
 
         matrix = as_fitted(features, None if self.weights is None else len(self.weights))
-        return np.asarray(expit(matrix @ self.weights + self.bias))
+        return np.asarray(expit(matrix @ np.asarray(self.weights) + (self.bias or 0.0)))
 
 
 def centred(matrix: Matrix) -> tuple[Matrix, Floats, Matrix]:
