@@ -81,7 +81,7 @@ class KernelProbe:
         points = as_fitted(features, self._features).astype(np.float64)
         if self.components:
             points = self._directions.transform(points)
-        kernel = self._kernel(euclidean_distances(points, self._points, squared=True), self.bandwidth)
+        kernel = self._kernel(euclidean_distances(points, self._points, squared=True), self.bandwidth or 0.0)
         return np.clip(self._mean + kernel @ self._dual, 0, 1)
 
     def _kernel(self, distances: Floats, bandwidth: float) -> Floats:
