@@ -155,12 +155,12 @@ def _written(run: Path) -> tuple[tuple[str, int], ...]:
     return tuple((file.name, file.stat().st_mtime_ns) for file in sorted(run.iterdir()) if file.is_file())
 
 
-@lru_cache(32)
+@lru_cache(128)
 def _counts(run: Path, k_eval: int, verdicts: str, written: object) -> pd.DataFrame:  # noqa: ARG001
     return count_run(run, k_eval, verdicts)
 
 
-@lru_cache(32)
+@lru_cache(128)
 def _confidences(run: Path, first: int, k_c: int, written: object) -> dict[str, Confidence]:  # noqa: ARG001
     """Read the confidences of a run, by method; the k_c samples from ``first`` on vote, where a question has them."""
     found = {method_title(method): read_confidence(run, method) for method in methods_of(run)}

@@ -1,5 +1,6 @@
 """Judgements of a run: each distinct answer once, kept, taken up again, and never among the rules' verdicts."""
 
+import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -54,11 +55,16 @@ def stern(monkeypatch: pytest.MonkeyPatch) -> type[Stern]:
     return Fresh
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> Path:
-    folder = sample("simulated", SET, k=12, limit=9, store=tmp_path).folder
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = sample("simulated", SET, k=12, limit=9, store=tmp_path_factory.mktemp("store")).folder
     grade_run(folder)
     return folder
+
+
+@pytest.fixture
+def run(graded: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(graded, tmp_path / Path(*graded.parts[-3:]))
 
 
 def distinct(run: Path) -> pd.DataFrame:
