@@ -35,7 +35,8 @@ def check_parameters(namespace: Mapping[str, Any]) -> None:
     """
     declared: dict[str, type] = namespace.get("__annotations__", {})
     cells = [cell for cell in namespace.get("In", []) if cell.startswith(INJECTED)]
-    given = [target.id for cell in cells for target in _assigned(cell)]
+    assigned = [node for cell in cells for node in ast.parse(cell).body if isinstance(node, ast.Assign)]
+    given = [target.id for node in assigned for target in node.targets if isinstance(target, ast.Name)]
     for name in given:
         if name not in declared:
             raise unknown("parameter", name, declared)
@@ -175,8 +176,3 @@ def glue(**results: float | str | Html) -> None:
 
     for key, value in results.items():
         keep(key, value if isinstance(value, int | str | Html) else float(value), display=False)
-
-
-def _assigned(cell: str) -> list[ast.Name]:
-    statements = [node for node in ast.parse(cell).body if isinstance(node, ast.Assign)]
-    return [target for node in statements for target in node.targets if isinstance(target, ast.Name)]

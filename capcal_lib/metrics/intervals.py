@@ -177,9 +177,7 @@ def mean_interval(
     """
     _check(rng, level)
     terms, *labels = align_index(terms=terms, **({} if clusters is None else {"clusters": clusters}))
-    values = as_numbers("term", terms)
-    check_rows("term", values, np.isinf(values), "but must be finite")
-    sums, sizes = _units(values[:, None], *labels)
+    sums, sizes = _units(_finite("term", terms)[:, None], *labels)
     if not len(sums):
         return Interval(math.nan, math.nan, math.nan)
     means = _Means(sums, sizes)
@@ -217,9 +215,7 @@ def compare(
     _check(rng, level)
     if not isinstance(terms, pd.DataFrame) or not terms.size:
         raise InputError("terms must be a DataFrame with a row a question and a column a method")
-    values = np.column_stack([as_numbers(str(name), column) for name, column in terms.items()])
-    for name, column in zip(terms.columns, values.T, strict=True):
-        check_rows(str(name), column, np.isinf(column), "but must be finite")
+    values = np.column_stack([_finite(str(name), column) for name, column in terms.items()])
     _, *labels = align_index(terms=terms, **({} if clusters is None else {"clusters": clusters}))
     result = pd.DataFrame({"estimate": np.nan, "low": np.nan, "high": np.nan, "may_be_best": False}, terms.columns)
     there = ~np.isnan(values).all(axis=0)
@@ -400,6 +396,12 @@ def _resampled(columns: Floats, rng: np.random.Generator, resamples: int) -> Flo
         drawn = rng.integers(units, size=(len(block), units)) + units * np.arange(len(block))[:, None]
         block[:] = np.bincount(drawn.ravel(), minlength=units * len(block)).reshape(-1, units) @ columns
     return sums
+
+
+def _finite(name: str, values: ArrayLike) -> Floats:
+    numbers = as_numbers(name, values)
+    check_rows(name, numbers, np.isinf(numbers), "but must be finite")
+    return numbers
 
 
 def _z(level: float) -> float:

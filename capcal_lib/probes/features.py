@@ -73,7 +73,7 @@ def extract(folder: Path, *, layers: Layers = "mean", engine: str | None = None)
     model, questions = asked_model(folder), sampled_questions(folder)
     refuse_other(folder, "weights", read_record(folder).identity.weights, weights_digest(model))
     prompts = {name: prompt_digest(answer_messages(one, model.prompt_style)) for name, one in questions.items()}
-    parts = _parts(path)  # what an extraction that was stopped has left
+    parts = sorted(folder.glob(f"{path.stem}.part-*.parquet"))  # what an extraction that was stopped has left
     tables: list[pa.Table] = []
     known: set[str] = set()
     for file in filter(Path.exists, [path, *parts]):
@@ -132,11 +132,6 @@ def features_file(folder: Path, layers: Layers = "mean") -> Path:
     if layers not in get_args(Layers):
         raise unknown("layers", layers, get_args(Layers))
     return folder / (FEATURES if layers == "mean" else f"features-{layers}.parquet")
-
-
-def _parts(path: Path) -> list[Path]:
-    """List the batches of hidden states that are not in their file yet."""
-    return sorted(path.parent.glob(f"{path.stem}.part-*.parquet"))
 
 
 def _feature_table(path: Path, rows: list[tuple[str, str]], features: npt.NDArray[np.float32]) -> pa.Table:

@@ -18,23 +18,12 @@ from capcal_lib.grading import GRADER_VERSION
 from capcal_lib.grading.judgements import FILE as JUDGEMENTS
 from capcal_lib.grading.judgements import PAIR
 from capcal_lib.grading.verdicts import GIVEN, digest_of_graded, digest_of_rows
+from capcal_lib.sampling import store
 from capcal_lib.sampling.files import hold, read_table, write_table
 from capcal_lib.sampling.sessions import add_sessions
-from capcal_lib.sampling.store import (
-    KEY,
-    VERDICTS,
-    Writer,
-    is_folder,
-    list_runs,
-    no_writer,
-    open_writer,
-    read_record,
-    row_digests,
-    run_folder,
-    stream_samples,
-)
 
-KEYS = {VERDICTS: KEY, JUDGEMENTS: ["judge", *PAIR]}  # what identifies a row of a file; of others, its question
+# What identifies a row of a file; of others, its question.
+KEYS = {store.VERDICTS: store.KEY, JUDGEMENTS: ["judge", *PAIR]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +47,10 @@ def merge(into: Path, sources: Sequence[Path]) -> list[Merged]:
     """
     copies: dict[Path, list[Path]] = {}
     for run in (run for source in sources for run in _runs(source)):
-        copies.setdefault(run_folder(into, read_record(run).identity), []).append(run)
+        copies.setdefault(store.run_folder(into, store.read_record(run).identity), []).append(run)
     with ExitStack() as stack:
         writers = {
-            target: stack.enter_context(_open(into, runs)) for target, runs in copies.items() if is_folder(target)
+            target: stack.enter_context(_open(into, runs)) for target, runs in copies.items() if store.is_folder(target)
         }
         for target, runs in copies.items():
             _check([target, *runs] if target in writers else runs)
@@ -74,20 +63,20 @@ def merge(into: Path, sources: Sequence[Path]) -> list[Merged]:
 
 
 def _runs(source: Path) -> list[Path]:
-    there = is_folder(source)
-    runs = [source] if there and (source / "run.json").exists() else list_runs(source) if there else []
+    there = store.is_folder(source)
+    runs = [source] if there and (source / "run.json").exists() else store.list_runs(source) if there else []
     if not runs:
         raise InputError(f"{source} is neither a run nor a store with runs in it")
     return runs
 
 
 @contextmanager
-def _open(into: Path, copies: Sequence[Path]) -> Iterator[Writer]:
+def _open(into: Path, copies: Sequence[Path]) -> Iterator[store.Writer]:
     """Open the run that these copies go into; nobody may write them, either."""
-    with open_writer(into, read_record(copies[0])) as writer, ExitStack() as stack:
+    with store.open_writer(into, store.read_record(copies[0])) as writer, ExitStack() as stack:
         for copy in copies:
             if copy.resolve() != writer.folder.resolve():
-                stack.enter_context(no_writer(copy))
+                stack.enter_context(store.no_writer(copy))
         yield writer
 
 
@@ -97,29 +86,29 @@ def _check(copies: Sequence[Path]) -> None:
     for copy in copies if len(copies) > 1 else ():
         rows = pd.concat(
             [
-                part[KEY].assign(digest=pd.util.hash_pandas_object(part, index=False, categorize=False))
-                for part in stream_samples(copy)
+                part[store.KEY].assign(digest=pd.util.hash_pandas_object(part, index=False, categorize=False))
+                for part in store.stream_samples(copy)
             ],
             ignore_index=True,
         )
         if known is not None:
-            both = known.merge(rows, on=KEY, suffixes=("", "_other"))
+            both = known.merge(rows, on=store.KEY, suffixes=("", "_other"))
             differing = both[both["digest"] != both["digest_other"]]
             if len(differing):
-                question, index = differing.iloc[0][KEY]
+                question, index = differing.iloc[0][store.KEY]
                 seen = " or ".join(map(str, copies[: copies.index(copy)]))
                 raise InputError(
                     f"sample {index} of {question} is one thing in {seen}, another in {copy}; "
                     "nothing was merged: keep one of the two runs, or merge into another store"
                 )
-        known = rows if known is None else pd.concat([known, rows]).drop_duplicates(KEY)
+        known = rows if known is None else pd.concat([known, rows]).drop_duplicates(store.KEY)
 
 
-def _take(writer: Writer, run: Path) -> Merged:
+def _take(writer: store.Writer, run: Path) -> Merged:
     taken, parts = 0, []
-    for rows in stream_samples(run):
+    for rows in store.stream_samples(run):
         taken += writer.adopt(rows)
-        parts.append(rows[KEY].assign(digest=row_digests(rows)))
+        parts.append(rows[store.KEY].assign(digest=store.row_digests(rows)))
     digests = pd.concat(parts, ignore_index=True)
     add_sessions(writer.folder, run)
     paths = [path for path in sorted(run.glob("*.parquet")) if not path.name.startswith("samples-")]
@@ -133,12 +122,12 @@ def _take_facts(source: Path, target: Path, digests: pd.DataFrame) -> str | None
         theirs = read_table(source)
     except InputError as error:
         return f"left out: {error}"
-    made, keys = _made(theirs), KEYS.get(source.name, KEY[:1])
+    made, keys = _made(theirs), KEYS.get(source.name, store.KEY[:1])
     graded = pd.Series(dtype="uint64")
-    if source.name == VERDICTS:
+    if source.name == store.VERDICTS:
         if made.get(b"grader") not in (GRADER_VERSION.encode(), GIVEN.encode()):
             return f"left out {source}, which is by another version of the grader; grade again"
-        graded = theirs.select(KEY).to_pandas().merge(digests, on=KEY, how="left")["digest"]
+        graded = theirs.select(store.KEY).to_pandas().merge(digests, on=store.KEY, how="left")["digest"]
         rows = (theirs.schema.metadata or {}).get(b"rows")
         if graded.isna().any() or (rows is not None and rows.decode() != digest_of_rows(graded)):
             return f"left out {source}, which was made from other samples; grade again"
@@ -150,7 +139,7 @@ def _take_facts(source: Path, target: Path, digests: pd.DataFrame) -> str | None
         lacking = [key not in known for key in zip(*(theirs[name].to_pylist() for name in keys), strict=True)]
         if any(lacking) or not target.exists():
             both = pa.concat_tables([own, theirs.filter(pa.array(lacking, pa.bool_()))])
-            if source.name == VERDICTS:
+            if source.name == store.VERDICTS:
                 before = (own.schema.metadata or {}).get(b"rows") if target.exists() else b"0"
                 known_rows = before.decode() if before is not None else digest_of_graded(target.parent, own)
                 made[b"rows"] = digest_of_rows(graded[lacking], int(known_rows, 16)).encode()
