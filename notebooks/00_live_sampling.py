@@ -14,7 +14,7 @@
 # section 4.1; it takes about a minute.
 
 # %% tags=["parameters", "hide-input"]
-model: str = "smollm2-135m"  # one of `capcal models`
+model: str = "smollm2-135m"  # one of `capcal models`; it runs anywhere
 store: str = "runs/recorded"  # run store, from here or from the root
 dataset: str = "mini-capitals"  # one of `capcal datasets`
 n_questions: int = 16  # spread over the recorded difficulty

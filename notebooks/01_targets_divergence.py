@@ -13,7 +13,7 @@
 # a confidence, and by exactly how much their Brier scores differ: section 3 of the paper, its figure 2 and appendix E.
 
 # %% tags=["parameters", "hide-input"]
-model: str = "smollm2-135m"  # one of `capcal models`
+model: str = "smollm2-135m"  # one of `capcal models`; it has most data sets
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 seed: int = 0  # of the samples that are picked for the figures

@@ -13,7 +13,7 @@
 # paper, and how many samples a corrected score needs.
 
 # %% tags=["parameters", "hide-input"]
-model: str = "smollm2-135m"  # one of `capcal models`
+model: str = "smollm2-135m"  # one of `capcal models`; it has most data sets
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 precision: float = 0.05  # half-width at which a question has had enough

@@ -14,7 +14,7 @@
 # section 4.3 of the paper.
 
 # %% tags=["parameters", "hide-input"]
-model: str = "smollm2-135m"  # one of `capcal models`
+model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 protocol: str = "corrected"  # or paper: as the paper did it
@@ -145,10 +145,10 @@ def dot_plot(table):
     axes = sns.scatterplot(table[~fixed], s=50, **look)
     sns.scatterplot(table[fixed], marker="|", s=250, linewidth=2, **look)
     axes.set(xlabel="capability Brier score (lower is better)", ylabel="")
-    axes.figure.set_figheight(1.6 + 0.4 * table["title"].nunique())
-    sns.move_legend(
-        axes, "upper center", bbox_to_anchor=(0.4, -0.15), ncols=3, title=""
-    )
+    axes.figure.set_figheight(1.8 + 0.4 * table["title"].nunique())
+    entries = axes.get_legend_handles_labels()
+    axes.get_legend().remove()
+    axes.figure.legend(*entries, loc="outside lower center", ncols=3)
 
 
 # %% tags=["hide-input"] mystnb={"figure": {"caption": "The printed scores. Ticks: Uniform random.", "name": "fig-main-reported"}, "image": {"alt": "Dot plot with a row a data set. In-distribution probes lie furthest left on most rows; probes from another domain often lie right of the Uniform random tick."}} paper=["table-2"] evidence=["reported"] reads=["main"]

@@ -10,15 +10,14 @@
 # # Predicting pass@k from a confidence
 #
 # A confidence says how often one attempt succeeds; this page shows what it says of the best of $k$ attempts, how wrong
-# that is, and how far a few samples reach: section 5.1 and appendix D.1 of the paper.
+# that is: section 5.1 and appendix D.1 of the paper.
 
 # %% tags=["parameters", "hide-input"]
-model: str = "smollm2-135m"  # one of `capcal models`
+model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 protocol: str = "corrected"  # or paper: as the paper did it
 verdicts: str = "rules"  # or judge:MODEL, where it has judged
-few: int = 20  # samples from which larger k are predicted
 seed: int = 0  # of all that is drawn here
 
 # %% tags=["hide-input"]
@@ -30,7 +29,6 @@ import seaborn as sns
 
 # %% tags=["hide-input"]
 from capcal_lib.applications import (
-    extrapolate_pass_at_k,
     fit_concentration,
     pass_at_k,
     pass_at_k_error_terms,
@@ -178,7 +176,6 @@ notebook.glue(gains=tables.strip(gains, said))
 # needs samples
 own = results.loc[shown]
 largest = int(own["total"].min())
-few = max(1, min(few, largest // 2))
 curve = np.unique(np.geomspace(1, largest, 40).round().astype(int))
 actual = pass_at_k(own["correct"], own["total"], curve)
 means = {"Actual": actual.mean(axis=0)} | {
@@ -562,79 +559,9 @@ axes.set(xlabel="$k$", ylabel="chance to be right", title=title)
 axes.set_xticks(odd, odd)
 sns.move_legend(axes, "center left", bbox_to_anchor=(1, 0.5), title="")
 
-# %% [markdown] needs="samples"
-# ## Beyond the samples at hand
-#
-# What do {glue:text}`few` samples a question say of many more attempts? Plugging in $c/n$ gives no hope to any question
-# without a success. `extrapolate_pass_at_k` fits distributions of $\mu$ over questions to the counts; its interval
-# holds the doubt about their shape. Here {glue:text}`few` of the recorded samples are drawn, and the others say what
-# the truth is.
-
-# %%
-# needs samples
-rng = np.random.default_rng(seed)
-drawn = rng.hypergeometric(own["correct"], own["total"] - own["correct"], few)
-total = np.full(len(drawn), few)
-extrapolate_pass_at_k(drawn, total, [10, 32, 100, 10_000], rng=rng).round(3)
-
-# %% [markdown] needs="samples"
-# `lowest` and `highest` are bounds for any distribution at all: so far apart that only the shape of the distribution
-# lets anyone predict. On all data sets, compared with what all samples say:
-
-
-# %% tags=["hide-input"]
-def from_few(dataset, ks):
-    """Predict pass@k from a few samples of each question."""
-    rng = np.random.default_rng(seed)
-    correct, total = results.loc[dataset, ["correct", "total"]].to_numpy().T
-    drawn = rng.hypergeometric(correct, total - correct, few)
-    table = extrapolate_pass_at_k(drawn, np.full(len(drawn), few), ks, rng=rng)
-    table["plug-in"] = simulate_pass_at_k(drawn / few, ks).mean(axis=0)
-    table["actual"] = pass_at_k(correct, total, ks).mean(axis=0)
-    return table
-
-
-# %% tags=["hide-input"] mystnb={"figure": {"caption": "pass@k predicted from a few samples of each question, with its 95 % interval for questions like these, beside the plug-in prediction and what all samples say. The few samples end at the dotted line.", "name": "fig-extrapolation"}, "image": {"alt": "Line plot of pass@k against k on a logarithmic axis. Beyond the dotted line the plug-in prediction flattens, while the extrapolated curve keeps rising with the actual one inside its widening band."}} paper=["appendix-d.1"] evidence=["measured"] reads=["verdicts"]
-# needs samples
-wide = from_few(shown, np.unique(np.geomspace(1, largest, 25).astype(int)))
-lines = wide.set_index("k")[["actual", "estimate", "plug-in"]]
-lines = lines.rename(columns={"estimate": "extrapolated"})
-colors = [style.INK, "#3866bd", "#be8a1d"]
-axes = sns.lineplot(lines, palette=colors, dashes=False)
-band = wide["k"], wide["low"], wide["high"]
-axes.fill_between(*band, color=colors[1], alpha=0.15, linewidth=0)
-axes.axvline(few, color=style.MUTED, linestyle=":")
-axes.set(xscale="log", ylabel="pass@$k$", xlabel="$k$", title=title)
-axes.set_xticks(ticks, ticks)
-axes.minorticks_off()
-style.label_lines(axes)
-
-# %% tags=["hide-input"] label="passk-extrapolated" paper=["appendix-d.1"] evidence=["measured"] reads=["verdicts"]
-# needs samples
-reach = results.groupby(level="dataset", sort=False)["total"].min()
-rows = {
-    load_dataset(name).title: from_few(name, [k]).iloc[0]
-    for name, k in reach.items()
-    if k > few
-}
-table = pd.DataFrame(rows).T.astype({"k": int}).rename_axis("data set")
-table = table[["k", "actual", "estimate", "low", "high", "plug-in"]]
-inside = table.round(3).eval("low <= actual <= high")
-notebook.glue(
-    few=few,
-    reached=int(inside.sum()),
-    sets=len(inside),
-    off_plug=(table["plug-in"] - table["actual"]).abs().mean(),
-    off=(table["estimate"] - table["actual"]).abs().mean(),
-)
-tables.show(table, f"pass@k from {few} samples.", evidence=evidence)
-
-# %% [markdown] needs="samples"
-# The interval holds what all samples say on {glue:text}`reached` of {glue:text}`sets` data sets. The estimate is off by
-# {glue:text}`off:.3f` on average, the plug-in by {glue:text}`off_plug:.3f`.
-#
-# [pass@k in detail](25_pass_at_k_in_detail.ipynb) tests whether the posterior is calibrated, compares other ways to
-# predict, and goes to 10,000 attempts.
+# %% [markdown]
+# [pass@k in detail](25_pass_at_k_in_detail.ipynb) tests whether the posterior is calibrated, and predicts pass@$k$ beyond
+# the samples at hand, up to 10,000 attempts.
 #
 # ## Summary
 #

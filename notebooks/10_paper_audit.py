@@ -12,7 +12,7 @@
 # How much of a paper can be checked from its printed numbers alone, and what changes with the corrections of this book.
 
 # %% tags=["parameters", "hide-input"]
-model: str = "smollm2-135m"  # one of `capcal models`
+model: str = "smollm2-135m"  # one of `capcal models`; it has most data sets
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 seed: int = 42  # the first of the ten seeds of the reference code

@@ -13,7 +13,7 @@
 # that read all layers, and shows what a probe needs to learn from and when its predictions can be relied on.
 
 # %% tags=["parameters", "hide-input"]
-model: str = "smollm2-135m"  # one of `capcal models`
+model: str = "smollm2-135m"  # one of `capcal models`; it has most training runs
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 seed: int = 0  # of all that is drawn here

@@ -13,7 +13,7 @@
 # with it. It goes beyond the paper, whose $\mu$ is always estimated from samples (section 4.1).
 
 # %% tags=["parameters", "hide-input"]
-model: str = "smollm2-135m"  # one of `capcal models`
+model: str = "smollm2-135m"  # one of `capcal models`; it has the built-in sets
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 seed: int = 0  # of the samples that are drawn from those recorded

@@ -13,7 +13,7 @@
 # smaller than the paper's, and to the paper's own printed numbers, and counts what is supported.
 
 # %% tags=["parameters", "hide-input"]
-model: str = "smollm2-135m"  # one of `capcal models`; all are shown
+model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`; all are shown
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 seed: int = 0  # of the intervals and of the drawn responses

@@ -14,7 +14,7 @@
 # names these in section 5.3 and does not try them.
 
 # %% tags=["parameters", "hide-input"]
-model: str = "smollm2-135m"  # one of `capcal models`
+model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 seed: int = 0  # of all that is drawn here

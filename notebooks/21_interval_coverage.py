@@ -13,7 +13,7 @@
 # for a mean over few questions, by simulation. It goes with [the page on estimating μ](../theory/estimating_mu.md).
 
 # %% tags=["parameters", "hide-input"]
-model: str = "smollm2-135m"  # one of `capcal models`
+model: str = "smollm2-135m"  # one of `capcal models`; it has most data sets
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 seed: int = 0  # of the simulated questions and samples

@@ -13,7 +13,7 @@
 # evidence behind [the audit](10_paper_audit.ipynb).
 
 # %% tags=["parameters", "hide-input"]
-model: str = "smollm2-135m"  # one of `capcal models`
+model: str = "smollm2-135m"  # one of `capcal models`; it has most data sets
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 seed: int = 42  # the first of the ten seeds of the reference code

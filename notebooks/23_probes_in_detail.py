@@ -13,7 +13,7 @@
 # and baselines that read the question's text and no hidden state (section 4.2 and appendix C.2 of the paper).
 
 # %% tags=["parameters", "hide-input"]
-model: str = "smollm2-135m"  # one of `capcal models`
+model: str = "smollm2-135m"  # one of `capcal models`; it has most training runs
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 seed: int = 0  # of the intervals

@@ -17,7 +17,7 @@
 # generations do not compare, and this book compares with the paper's alone.
 
 # %% tags=["parameters", "hide-input"]
-model: str = "smollm2-135m"  # one of `capcal models`; others than the paper's show gpt-oss-20b
+model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`; others than the paper's show gpt-oss-20b
 store: str = "runs/recorded"  # run store, from here or from the root
 
 # %% tags=["hide-input"]

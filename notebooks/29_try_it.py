@@ -13,7 +13,7 @@
 # what a score measures, and what a confidence is good for. Nothing needs to be installed.
 
 # %% tags=["parameters", "hide-input"]
-model: str = "smollm2-135m"  # one of `capcal models`
+model: str = "smollm2-135m"  # one of `capcal models`; it has the built-in sets
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 seed: int = 2026  # of the ten questions to guess
@@ -24,6 +24,7 @@ import pandas as pd
 from capcal_lib.applications import allocate, fit_concentration, success_rate
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.book.widgets import widget
+from capcal_lib.book.workshop import spread
 from capcal_lib.grading.verdicts import read_verdicts
 from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.metrics import binomial_interval, capability_brier
@@ -44,10 +45,10 @@ notebook.about(model, data)
 # %% tags=["remove-cell"]
 # needs samples
 evidence = data["evidence"].iloc[0]
-spread = mu.groupby(level="dataset").var()
+variance = mu.groupby(level="dataset").var()
 public = [name for name in data.index if load_dataset(name).builtin]
 sets = public or list(data.index)
-easiest = max(sets, key=spread.get)  # whose questions differ most
+easiest = max(sets, key=variance.get)  # whose questions differ most
 texts = {
     (name, each.id): each.text
     for name in sets
@@ -158,10 +159,7 @@ colors |= {"Uniform random": style.INK, "constant": style.MUTED}
 # %% tags=["remove-cell"]
 # needs samples
 full = confidences.loc[sets].dropna(axis="columns", how="all").dropna()
-tenth = (full["correct"] / full["total"] * 9.99).astype(int)
-rng = np.random.default_rng(seed)
-mixed = full.sample(frac=1, random_state=rng)
-ten = mixed.groupby(tenth).head(2).head(10)
+ten = spread(full, seed=seed)
 said = ten.drop(columns=["correct", "total"])
 guess_data = {
     "questions": [
@@ -246,7 +244,7 @@ widget(
 # %% tags=["remove-cell"]
 # needs samples
 able = [name for name in probed if name in sets]
-name = max(able or sets, key=spread.get)
+name = max(able or sets, key=variance.get)
 method, nu = (plain[-1], None)
 if able:
     run = find_run(runs, model, name, load_dataset(name).training_split)

@@ -13,7 +13,7 @@
 # whether the probe is linear, the search for a learning rate, and mixed training sets (table 5, appendices C.2 and C.4).
 
 # %% tags=["parameters", "hide-input"]
-model: str = "smollm2-135m"  # one of `capcal models`
+model: str = "smollm2-135m"  # one of `capcal models`; it has most training runs
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 seed: int = 0  # of the probe with a hidden layer

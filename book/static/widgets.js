@@ -101,19 +101,17 @@
     ];
   };
 
-  /* Unbiased for the expected squared distance from mu, as capability_brier(..., corrected=True). */
+  /* A term a question: a squared distance from the share that was correct, without what sampling adds to it. */
+  const terms = (distance, correct, total, corrected) =>
+    range(correct.length).map((place) => {
+      const share = correct[place] / total[place];
+      const noise = corrected ? (share * (1 - share)) / (total[place] - 1) : 0;
+      return distance(share, place) - noise;
+    });
   const brier = (confidence, correct, total, corrected = true) =>
-    range(correct.length).map((place) => {
-      const share = correct[place] / total[place];
-      const noise = corrected ? (share * (1 - share)) / (total[place] - 1) : 0;
-      return (confidence(place) - share) ** 2 - noise;
-    });
-  const uniform = (correct, total, corrected = true) =>
-    range(correct.length).map((place) => {
-      const share = correct[place] / total[place];
-      const noise = corrected ? (share * (1 - share)) / (total[place] - 1) : 0;
-      return 1 / 3 - share + share ** 2 - noise;
-    });
+    terms((share, place) => (confidence(place) - share) ** 2, correct, total, corrected);
+  const uniform = (correct, total, corrected = true) => // the mean over confidences from 0 to 1
+    terms((share) => 1 / 3 - share + share ** 2, correct, total, corrected);
 
   /* Ten guesses of the reader's, scored beside the model's own confidences. */
   const guess = (data) => {
@@ -185,9 +183,9 @@
       const total = scored.map((place) => allTotal[place]);
       const moved = state.shift || state.stretch !== 1;
       const confidence = scored.map((place) => (moved ? move(values[place]) : values[place]));
-      const terms = brier((place) => confidence[place], correct, total, state.corrected);
-      const score = mean(terms);
-      const half = 1.96 * Math.sqrt(mean(terms.map((term) => (term - score) ** 2)) / (terms.length - 1));
+      const each = brier((place) => confidence[place], correct, total, state.corrected);
+      const score = mean(each);
+      const half = 1.96 * Math.sqrt(mean(each.map((term) => (term - score) ** 2)) / (each.length - 1));
       const baseline = mean(uniform(correct, total, state.corrected));
       const pooled = mean(correct.map((right, place) => right / total[place]));
       const constant = mean(brier(() => pooled, correct, total, state.corrected));

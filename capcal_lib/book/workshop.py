@@ -26,6 +26,28 @@ from capcal_lib.results import load_results
 CLASS_MODEL, CLASS_SETS = "smollm2-135m", ("mini-capitals", "mini-elements", "mini-arithmetic", "mini-exam")
 
 
+def spread(results: pd.DataFrame, number: int = 10, *, seed: int = 2026) -> pd.DataFrame:
+    """Choose rows whose expected accuracies are spread from 0 to 1, and mix them.
+
+    Parameters
+    ----------
+    results
+        A row a question, with ``correct`` and ``total``, of at least ``number`` questions.
+
+    Examples
+    --------
+    >>> counts = pd.DataFrame({"correct": [9, 0, 10, 1, 5], "total": 10})
+    >>> sorted(spread(counts, 3)["correct"])
+    [0, 5, 10]
+    """
+    mixed = results.sample(frac=1, random_state=np.random.default_rng(seed))
+    mu = mixed["correct"] / mixed["total"]
+    chosen: list[Any] = []
+    for share in np.linspace(0, 1, number):  # the nearest question that is left
+        chosen.append((mu.drop(chosen) - share).abs().idxmin())
+    return results.loc[chosen].sample(frac=1, random_state=np.random.default_rng(seed))
+
+
 def class_set(number: int = 10, *, seed: int = 2026, store: Path = RECORDED_RUNS) -> pd.DataFrame:
     """Choose questions whose expected accuracies are spread from 0 to 1, for a class to guess and `capcal score`.
 
@@ -33,16 +55,8 @@ def class_set(number: int = 10, *, seed: int = 2026, store: Path = RECORDED_RUNS
     ['question_id', 'question', 'confidence', 'correct', 'total']
     """
     results = load_results(store, CLASS_MODEL, datasets=CLASS_SETS)[["correct", "total"]].droplevel("dataset")
-    mixed = results.sample(frac=1, random_state=np.random.default_rng(seed))
-    ordered = mixed.assign(mu=mixed["correct"] / mixed["total"]).sort_values("mu", kind="stable")
-    wanted = np.linspace(0, 1, number)
-    # The question nearest to each of evenly spaced accuracies, each question at most once.
-    chosen: list[str] = []
-    for share in wanted:
-        free = ordered.drop(index=chosen)
-        chosen.append((free["mu"] - share).abs().idxmin())
     texts = {each.id: each.text for name in CLASS_SETS for each in load_questions(name)}
-    rows = ordered.loc[chosen, ["correct", "total"]].sample(frac=1, random_state=np.random.default_rng(seed))
+    rows = spread(results, number, seed=seed)
     rows.insert(0, "question", [" ".join(texts[name].split()) for name in rows.index])
     rows.insert(1, "confidence", "")
     return rows.rename_axis("question_id").reset_index()

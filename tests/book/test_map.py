@@ -18,14 +18,14 @@ from capcal_lib.book.map import (
     notebook_cells,
     slug,
 )
-from capcal_lib.book.pipeline import DEFAULT_MODEL, PAPER_MODEL, book_pages, notebook_names
+from capcal_lib.book.pipeline import DEFAULT_MODEL, PAPER_MODEL, book_pages, default_model, notebook_names
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import BOOK, RECORDED_RUNS, ROOT
 
 PAPER = ROOT.parent / "shared" / "paper" / "paper.tex"
 ITEMS = load_items()
 CELLS = notebook_cells()
-PAGES = {page.notebook: page.name for page in book_pages() if page.model == DEFAULT_MODEL}
+PAGES = {page.notebook: page.name for page in book_pages() if page.model == default_model(page.notebook)}
 REPORTED = {page.notebook: page.name for page in book_pages() if page.model == PAPER_MODEL}
 LEVELS = {"section": 0, "subsection": 1, "subsubsection": 2}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import jupytext
 import nbformat
 
-from capcal_lib.book.pipeline import notebook_names
+from capcal_lib.book.pipeline import DEFAULT_MODEL, default_model, notebook_names
 from capcal_lib.manifests import NOTEBOOKS
 
 SOURCES = {path.stem: jupytext.read(path) for path in sorted(NOTEBOOKS.glob("[0-9]*.py"))}
@@ -52,6 +52,13 @@ def test_parameters_are_plain_annotated_literals_with_a_comment() -> None:
             assert type(ast.literal_eval(statement.value)).__name__ == statement.annotation.id, (name, line)  # type: ignore[arg-type]
             assert "  # " in line, f"{name}: no comment: {line}"
         assert {"model", "store"} <= {line.split(":")[0] for line in code[0].source.splitlines()}, name
+
+
+def test_a_page_that_opens_with_another_model_than_most_says_why() -> None:
+    others = [name for name in SOURCES if default_model(name) != DEFAULT_MODEL]
+    assert len(others) < len(SOURCES) / 2
+    for name in others:
+        assert "`capcal models`; it " in cells(name, "code")[0].source.splitlines()[0], name
 
 
 def test_cells_are_short() -> None:

@@ -12,15 +12,15 @@ import matplotlib.pyplot as plt
 import pytest
 
 from capcal_lib.book import notebook
-from capcal_lib.book.pipeline import DEFAULT_MODEL, MAIN_TABLE, PAPER_MODEL, notebook_names
+from capcal_lib.book.pipeline import MAIN_TABLE, PAPER_MODEL, default_model, notebook_names
 from capcal_lib.manifests import NOTEBOOKS, ROOT, model_names
 
 PAIRS = [
     (name, model)
     for name in notebook_names()
-    for model in (model_names() if name == MAIN_TABLE else (DEFAULT_MODEL, PAPER_MODEL))
+    for model in (model_names() if name == MAIN_TABLE else (default_model(name), PAPER_MODEL))
 ]
-PAIRS.remove(("00_live_sampling", DEFAULT_MODEL))  # a minute of real sampling: `make book` runs it
+PAIRS.remove(("00_live_sampling", default_model("00_live_sampling")))  # a minute of real sampling: `make book` runs it
 for across in ("14_small_models", "24_claims_in_detail"):  # of all models, whichever is named
     PAIRS.remove((across, PAPER_MODEL))
 FIRST = [pair for pair in PAIRS if pair[0] < "14"]  # test_later_notebooks_run has the others, beside these in time
