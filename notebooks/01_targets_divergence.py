@@ -9,11 +9,13 @@
 # %% [markdown]
 # # Two targets: one response, or the model's capability
 #
-# This page shows why the correctness of one response and the expected accuracy of the model are different targets for
-# a confidence, and by exactly how much their Brier scores differ: section 3 of the paper, its figure 2 and appendix E.
+# This page shows why the correctness of one response and the [expected
+# accuracy](../reference/vocabulary.md#targets-and-numbers-of-samples) of the model are different targets for a
+# confidence, and by exactly how much their [Brier scores](../reference/vocabulary.md#scores) differ: section 3 of the
+# paper, its figure 2 and appendix E.
 
 # %% tags=["parameters", "hide-input"]
-model: str = "smollm2-135m"  # one of `capcal models`; it has most data sets
+model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 seed: int = 0  # of the samples that are picked for the figures
@@ -87,7 +89,10 @@ notebook.glue(strip=tables.strip(far, said))
 shown = results.loc[[widest]].assign(mu=share.loc[[widest]])
 shown["response"] = rng.random(len(shown)) < shown["mu"]
 jitter = shown["response"] + rng.normal(0, 0.04, len(shown))
-axes = sns.scatterplot(shown, x="mu", y=jitter, hue="response", alpha=0.7)
+colors = {False: "#bc3e0b", True: "#46a281"}
+axes = sns.scatterplot(
+    shown, x="mu", y=jitter, hue="response", palette=colors, alpha=0.7
+)
 axes.set(
     xlabel="expected accuracy, $\\hat\\mu$",
     ylabel="one drawn response",
@@ -149,6 +154,8 @@ table["correctness variance"] = by_set.apply(
 # %% label="targets-distance" paper=["figure-11", "appendix-e", "section-4.1"] evidence=["measured"] reads=["verdicts"]
 # needs samples
 evidence = "simulated" if model == "simulated" else "measured"
+table = table.rename(index=lambda name: load_dataset(name).title)
+table = table.rename_axis("data set")
 tables.show(table, "How far the two targets lie apart.", evidence=evidence)
 
 # %% [markdown]

@@ -9,8 +9,8 @@
 # %% [markdown]
 # # How many samples? The choice of k_eval
 #
-# What the number of samples of a question, $k_\text{eval}$, buys and what it does not: appendix B.1 and figure 6 of the
-# paper, and how many samples a corrected score needs.
+# What the number of samples of a question, $k_\text{eval}$, buys and what it does not: appendix B.1 and figure 6 of
+# the paper, and how many samples a [corrected score](../reference/vocabulary.md#scores) needs.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "smollm2-135m"  # one of `capcal models`; it has most data sets

@@ -9,8 +9,8 @@
 # %% [markdown]
 # # Five ways to get a confidence
 #
-# This page shows what each method of section 4.2 and appendix C of the paper asks, what it costs, and what it says about
-# every question, and fits a probe in a few lines.
+# This page shows what each [method](../reference/vocabulary.md#methods) of section 4.2 and appendix C of the paper
+# asks, what it costs, and what it says about every question, and fits a probe in a few lines.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
@@ -28,7 +28,13 @@ import pandas as pd
 import seaborn as sns
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.manifests import load_dataset, load_model
-from capcal_lib.probes import LinearProbe, predict, train, training_data
+from capcal_lib.probes import (
+    LinearProbe,
+    nearest_probe,
+    predict,
+    train,
+    training_data,
+)
 from capcal_lib.probes.features import read_features
 from capcal_lib.questions import Answer, Question
 from capcal_lib.questions.prompts import p_true_messages, verbalized_messages
@@ -62,11 +68,10 @@ notebook.about(
 # %% tags=["remove-cell"]
 # needs samples
 mu = results["correct"] / results["total"]
-spread = (
-    mu.groupby(level="dataset").std().idxmax()
-)  # where questions differ most
+probed = [*predicted.dropna(how="all").index.unique("dataset")]
+spread = mu.loc[probed].groupby(level="dataset").std().idxmax()
 here = results.loc[spread].dropna(axis="columns", how="all")
-own = load_dataset(spread).probe
+own = nearest_probe(here, spread)
 ranks = (
     here[methods(here)]
     .corrwith(mu.loc[spread], method="spearman")
@@ -79,8 +84,8 @@ notebook.glue(
 )
 
 # %% [markdown] needs="samples"
-# On {glue:text}`dataset`, where the expected accuracy differs most between questions, *{glue:text}`best`* orders them
-# best (Spearman correlation with $\hat\mu$ {glue:text}`rank:.2f`). A good method's points lie along the diagonal; one that
+# On {glue:text}`dataset`, of the data sets with a probe the one whose questions differ most, *{glue:text}`best`* orders
+# them best (Spearman correlation with $\hat\mu$ {glue:text}`rank:.2f`). A good method's points lie along the diagonal; one that
 # says nearly the same of every question draws a vertical line.
 
 # %% tags=["hide-input"]

@@ -282,6 +282,7 @@ means = {
 }
 accuracy = pd.DataFrame(means, index=["mean μ", "low", "high"]).T
 accuracy.insert(0, "questions", data["questions"])
+accuracy = accuracy.rename(index=data["title"]).rename_axis("data set")
 tables.show(
     accuracy.rename(data["title"]).rename_axis("data set"),
     "Mean expected accuracy, 95 % interval.",

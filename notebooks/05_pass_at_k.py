@@ -9,8 +9,8 @@
 # %% [markdown]
 # # Predicting pass@k from a confidence
 #
-# A confidence says how often one attempt succeeds; this page shows what it says of the best of $k$ attempts, how wrong
-# that is: section 5.1 and appendix D.1 of the paper.
+# A confidence says how often one attempt succeeds; this page shows what it says of the best of $k$ attempts, and how
+# wrong that is: section 5.1 and appendix D.1 of the paper.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
@@ -165,12 +165,12 @@ gains = gains.sort_values("estimate", ascending=False, ignore_index=True)
 notebook.glue(gains=tables.strip(gains, said))
 
 # %% [markdown] needs="samples"
-# Taken at its word, a confidence promises too much of many attempts. Read as the mean of a posterior, the same
-# confidence of the tuned linear probe predicts pass@4 and pass@16 significantly better in {glue:text}`over_plug` of
-# {glue:text}`pairs` cases (data set and $k$) and significantly worse in {glue:text}`under_plug`. Against the same
-# constant for every question, which needs no probe, it is {glue:text}`over_constant` better and
-# {glue:text}`under_constant` worse; the rest is inconclusive. Judged all together (Bonferroni),
-# {glue:text}`surely_plug` and {glue:text}`surely_constant` of the gains stand.
+# Taken at its word, a confidence promises too much of many attempts. Read as the mean of a
+# [posterior](../reference/vocabulary.md#scores), the same confidence of the tuned linear probe predicts pass@4 and
+# pass@16 significantly better in {glue:text}`over_plug` of {glue:text}`pairs` cases (data set and $k$) and
+# significantly worse in {glue:text}`under_plug`. Against the same constant for every question, which needs no probe,
+# it is {glue:text}`over_constant` better and {glue:text}`under_constant` worse; the rest is inconclusive. Judged all
+# together (Bonferroni), {glue:text}`surely_plug` and {glue:text}`surely_constant` of the gains stand.
 
 # %% tags=["remove-cell"]
 # needs samples

@@ -9,8 +9,9 @@
 # %% [markdown]
 # # Spending a budget where it helps
 #
-# A budget of samples is divided over questions so that as many as possible are solved at least once; this page shows
-# how to divide it by a confidence, and whether that helps: section 5.2 and appendix D.2 of the paper.
+# A [budget](../reference/vocabulary.md#applications) of samples is divided over questions so that as many as possible
+# are solved at least once; this page shows how to divide it by a confidence, and whether that helps: section 5.2 and
+# appendix D.2 of the paper.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`

@@ -9,8 +9,8 @@
 # %% [markdown]
 # # Response consistency: how many votes?
 #
-# This page shows what more votes buy, where they stop helping, and why a vote must be scored on samples that it has
-# not seen: appendix C.3 of the paper and its table 6.
+# This page shows what more votes buy, where they stop helping, and why a [vote](../reference/vocabulary.md#methods)
+# must be scored on samples that it has not seen: appendix C.3 of the paper and its table 6.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`

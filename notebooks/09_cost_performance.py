@@ -9,8 +9,8 @@
 # %% [markdown]
 # # What a confidence costs
 #
-# A confidence takes tokens, from none to those of ten answers; this page sets its score against its cost, and shows
-# which methods are worth their tokens: figures 3 and 4 of the paper.
+# A [confidence](../reference/vocabulary.md#methods) takes tokens, from none to those of ten answers; this page sets
+# its score against its cost, and shows which methods are worth their tokens: figures 3 and 4 of the paper.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`

@@ -336,7 +336,7 @@ first = (
     .rename(columns={"mu": "mu_hat", "upper": "upper limit"})
 )
 tables.show(
-    first.rename_axis(["data set", "question"]),
+    first.rename(index=data["title"]).rename_axis(["data set", "question"]),
     "Questions with the largest excess of confidence over the upper limit of mu.",
     digits=2,
     evidence=evidence,

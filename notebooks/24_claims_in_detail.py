@@ -119,7 +119,8 @@ grid = sns.relplot(
 )
 grid.refline(y=0, color=style.MUTED)
 grid.set(xscale="log", xlabel="parameters, billions", ylim=(-1.5, 1.05))
-grid.set_titles("{col_name}", size=9)
+for name, axes in grid.axes_dict.items():
+    axes.set_title(name.replace(", ", "\n"))
 grid.figure.set(layout_engine="constrained", size_inches=(style.WIDTH, 5))
 sns.move_legend(grid, "outside lower center", ncols=2, title="")
 
@@ -147,6 +148,7 @@ both = terms.loc[data.index[0], ["Uniform random", method]].dropna()
 keys = ["billions", "title", "evidence"]
 mean_skill = skill.pivot_table("skill", keys, "kind").reset_index()
 mean_skill = mean_skill.rename(columns={"title": "model"})
+mean_skill["model"] = mean_skill["model"].str.removesuffix("-Instruct")
 ordered = [*mean_skill.columns.drop("evidence"), "evidence"]
 tables.show(
     mean_skill[ordered],

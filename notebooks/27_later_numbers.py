@@ -21,6 +21,7 @@ model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`; others than the pap
 store: str = "runs/recorded"  # run store, from here or from the root
 
 # %% tags=["hide-input"]
+import numpy as np
 import seaborn as sns
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.manifests import dataset_names, load_dataset, load_model
@@ -86,8 +87,8 @@ def show(table, what, columns="dataset"):
     wide = own.pivot_table("value", rows, columns, sort=False)
     return tables.show(
         wide.rename_axis(columns=None, index={"dataset": "data set"}),
-        f"{what} of {load_model(shown).title}. Source: {source}; known to "
-        f"within {near:g}.",
+        f"{what} of {load_model(shown).title}. Source: {source}; rounded "
+        f"to within {np.format_float_positional(near, trim='-')}.",
         digits=0 if near > 1 else 4,
         evidence="read off",
     )

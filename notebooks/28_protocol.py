@@ -234,7 +234,7 @@ honest_error = pass_at_k_error_terms(honest, *held_out, ks).mean(axis=0)
 notebook.glue(shown=load_dataset(spread.idxmax()).title)
 oracles = {"in sample": paper_error, "known half, other half": honest_error}
 tables.show(
-    pd.DataFrame(oracles, index=[f"pass@{k}" for k in ks]).T,
+    pd.DataFrame(oracles, [f"pass@{k}" for k in ks]).T.rename_axis("oracle"),
     "Squared error of Oracle CC (lower is better).",
     digits=4,
     evidence=evidence,

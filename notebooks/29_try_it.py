@@ -9,8 +9,9 @@
 # %% [markdown]
 # # Try it: four experiments in the browser
 #
-# Four small experiments on recorded answers teach what an expected accuracy is, how well people and methods guess it,
-# what a score measures, and what a confidence is good for. Nothing needs to be installed.
+# Four small experiments on recorded answers teach what an [expected
+# accuracy](../reference/vocabulary.md#targets-and-numbers-of-samples) is, how well people and methods guess it, what a
+# score measures, and what a confidence is good for. Nothing needs to be installed.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "smollm2-135m"  # one of `capcal models`; it has the built-in sets
@@ -35,6 +36,7 @@ from capcal_lib.sampling.store import find_run
 
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())
+style.set_style()
 runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval)
 results = load_results(runs, model, k_eval=k_eval).query("total > 1")

@@ -142,34 +142,6 @@ def drop_what_is_lacking(notebook: dict[str, Any]) -> None:
     notebook["cells"] = [cell for cell in notebook["cells"] if needs(cell) not in lacking]
 
 
-def fold_together(notebook: dict[str, Any]) -> None:
-    """Put folded code cells that stand beside each other and show nothing into the next one, so that one fold is left.
-
-    >>> def cell(source, outputs=(), tags=("hide-input",)):
-    ...     return {"cell_type": "code", "source": source, "outputs": outputs, "metadata": {"tags": tags}}
-    >>> page = {"cells": [cell("import a"), cell("glue", tags=["remove-cell"]), cell("draw()", ["figure"]), cell("b")]}
-    >>> fold_together(page)
-    >>> [cell["source"] for cell in page["cells"]]
-    ['glue', 'import a\\n\\ndraw()', 'b']
-    """
-    kept: list[dict[str, Any]] = []
-    waiting: dict[str, Any] | None = None
-    for cell in notebook["cells"]:
-        tags = cell["metadata"].get("tags", [])
-        if "remove-cell" in tags:
-            kept.append(cell)
-            continue
-        folded = cell["cell_type"] == "code" and "hide-input" in tags
-        if waiting is not None and folded:
-            cell["source"] = "\n\n".join("".join(each["source"]) for each in (waiting, cell))
-        elif waiting is not None:
-            kept.append(waiting)
-        waiting = cell if folded and not cell["outputs"] else None
-        if waiting is None:
-            kept.append(cell)
-    notebook["cells"] = [*kept, *([waiting] if waiting is not None else [])]
-
-
 def glue(**results: float | str | Html) -> None:
     """Keep results under their keys, from where the text of this page and of others takes them."""
     from myst_nb import glue as keep

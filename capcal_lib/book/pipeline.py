@@ -18,7 +18,7 @@ import yaml
 
 from capcal_lib.book.dependencies import code_used
 from capcal_lib.book.map import check_evidence, map_page
-from capcal_lib.book.notebook import drop_what_is_lacking, fold_together
+from capcal_lib.book.notebook import drop_what_is_lacking
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import (
     BOOK,
@@ -259,7 +259,6 @@ def _run(page: Page, notebooks: Path, executed: Path, root: Path, given: dict[st
         raise InputError(f"{page.name}: cell {error.exec_count}: {error.ename}: {error.evalue}") from None
     notebook = json.loads(unfinished.read_text(encoding="utf-8"))
     drop_what_is_lacking(notebook)
-    fold_together(notebook)
     for cell in notebook["cells"]:
         if "injected-parameters" in cell["metadata"].get("tags", ()):
             cell["metadata"]["tags"].append("hide-input")

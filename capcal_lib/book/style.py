@@ -33,7 +33,7 @@ OWN = "#8a5a44"  # of a method that is not the paper's
 
 
 def set_style() -> None:
-    """Give matplotlib and seaborn the book's look; in a notebook, figures become SVG."""
+    """Give matplotlib and seaborn the book's look; in a notebook, figures become SVG and numbers have four digits."""
     import warnings
 
     import seaborn as sns
@@ -56,9 +56,10 @@ def set_style() -> None:
     sns.set_theme(
         style="whitegrid", palette=[*SHIFT_COLORS.values(), *COLORS.values()], rc=look | sizes | inks | grounds
     )
-    if "IPython" in sys.modules and sys.modules["IPython"].get_ipython() is not None:
+    if "IPython" in sys.modules and (shell := sys.modules["IPython"].get_ipython()) is not None:
         from matplotlib_inline.backend_inline import set_matplotlib_formats
 
+        shell.run_line_magic("precision", "%.4g")
         set_matplotlib_formats("svg", bbox_inches=None, metadata={"Date": None})  # type: ignore[no-untyped-call]
 
 

@@ -52,12 +52,16 @@ REWRITES = {
     r'<th( class="head")?></th>': "<td></td>",  # the corner of a table heads nothing
     r'<script defer src="[./]*_static/scripts/fontawesome[^>]*></script>': "",  # the same icons as the font, in 1.5 MB
     r"(lab/tree/|/blob/[^/]+/)(notebooks/\w+)/[\w.-]+(?=\.ipynb\")": r"\1\2",  # one notebook, a page for each model
+    # Folded cells beside each other that show nothing become one fold; the notebook keeps them, and their tags.
+    r'</details>\n</div>\n<div class="cell [^"]*tag_hide-input[^"]*">\n'
+    r"<details [^>]*above-input[^>]*>\n<summary[\s\S]*?</summary>\n": "",
+    r'(<span></span>)?<span class="c1"># needs \w+</span>\n': r"\1",  # what a kernel has to know, and no reader
     '<div id="pst-primary-sidebar"': '<div role="navigation" aria-label="The book" id="pst-primary-sidebar"',
 }
 
 
 def _rewrite(app: Any, exception: Exception | None) -> None:
-    """Replace markup by which a page breaks the rules for accessible ones."""
+    """Replace what Sphinx and the theme write and a page is better without; `REWRITES` says why of each."""
     if exception is None and app.builder.format == "html":
         for page in Path(app.outdir).rglob("*.html"):
             text = changed = page.read_text(encoding="utf-8")
