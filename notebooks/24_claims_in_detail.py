@@ -7,7 +7,7 @@
 # ---
 
 # %% [markdown]
-# # The four claims in detail: runs, costs and size
+# # The four claims in detail
 #
 # This page shows what stands behind [the counts of the four claims](14_small_models.ipynb): the runs, what each
 # confidence costs, and how well each method does as models grow.

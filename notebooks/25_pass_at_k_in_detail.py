@@ -7,7 +7,7 @@
 # ---
 
 # %% [markdown]
-# # pass@k in detail: calibrated posteriors, and beyond the samples
+# # pass@k in detail
 #
 # This page tests what [the page on pass@k](05_pass_at_k.ipynb) builds on: whether a posterior is as sure as it should
 # be, and how far a few samples reach, to all recorded samples and to 10,000 simulated ones.

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -167,7 +168,10 @@ def build_book(
     source = out / "book_source"
     _mirror(wanted, source, _own_text(pages, folder) if models else str)
     toc = out / "_toc.yml"
-    toc.write_text(_contents(pages), encoding="utf-8")
+    contents = _contents(pages)
+    if toc.exists() and toc.read_text(encoding="utf-8") != contents:  # sections that move break what Sphinx remembers
+        shutil.rmtree(out / "book" / "_build" / ".doctrees", ignore_errors=True)
+    toc.write_text(contents, encoding="utf-8")
     command = [str(Path(sys.executable).with_name("jupyter-book")), "build", str(source), "-n", "-W", "--keep-going"]
     command += ["--config", str(ROOT / "_config.yml"), "--toc", str(toc), "--path-output", str(out / "book")]
     log = out / "book.log"
