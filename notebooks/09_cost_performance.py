@@ -64,7 +64,14 @@ def compared(columns, dataset):
 # needs samples
 evidence = data["evidence"].iloc[0]
 share = results["correct"] / results["total"]
-shown = share.groupby(level="dataset").var().idxmax()
+spread = share.groupby(level="dataset").var()
+scored = {
+    name: list(own.dropna(axis="columns", how="all"))
+    for name, own in results.groupby(level="dataset")
+}
+shown = max(  # of the most methods
+    scored, key=lambda name: (len(compared(scored[name], name)), spread[name])
+)
 title = load_dataset(shown).title
 scores = score(results.loc[[shown]], seed=seed).loc[shown]
 tokens = costs(runs, model, k_eval=k_eval)

@@ -36,7 +36,7 @@ from capcal_lib.manifests import (
     own_manifests,
 )
 
-DEFAULT_MODEL = "qwen2.5-coder-1.5b"  # of the recorded models the one whose expected accuracies differ most
+DEFAULT_MODEL = "qwen2.5-coder-1.5b"  # its expected accuracies differ most, of those recorded on public data
 PAPER_MODEL = "gpt-oss-20b"  # whose main table shows reported numbers
 MAIN_TABLE = "04_main_table"
 MAP = "reference/paper_map"
