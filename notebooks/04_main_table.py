@@ -345,7 +345,7 @@ recalibrated = {
 again = largest[["correct", "total"]].assign(**recalibrated)
 change = pd.DataFrame(
     {
-        "before": scores.loc[data.index[0], "brier"],
+        "before": score(largest).loc[data.index[0], "brier"],
         "after": score(again).loc[data.index[0], "brier"],
     }
 )
