@@ -43,7 +43,7 @@ from capcal_lib.grading.verdicts import grade_run
 from capcal_lib.manifests import MANIFESTS, RECORDED_RUNS, read_yaml
 from capcal_lib.probes.coordinates import keep_coordinates
 from capcal_lib.probes.features import extract
-from capcal_lib.questions import load_questions, read_rows
+from capcal_lib.questions import load_questions, stream_rows
 from capcal_lib.reproduce import reproduce
 from capcal_lib.results.exact import enumerate_answers
 from capcal_lib.results.importing import import_samples
@@ -515,9 +515,11 @@ def hostile_files(bench: Bench) -> Outcome:
     path.write_bytes(content)
     begun = time.monotonic()
     try:
-        {"yaml": read_yaml, "csv": lambda path: score_confidences(read_confidences(path)), "jsonl": read_rows}[kind](
-            path
-        )
+        {
+            "yaml": read_yaml,
+            "csv": lambda path: score_confidences(read_confidences(path)),
+            "jsonl": lambda path: list(stream_rows(path)),
+        }[kind](path)
         how, words = f"{kind}: read", ""
     except InputError as error:
         how, words = f"{kind}: refused", str(error) if "\n" in str(error) else ""

@@ -47,7 +47,7 @@ def rise(name: str, number: int, way: str) -> float:
 
     model = load_model(name)
     engine = TransformersEngine(model)
-    requests = answer_requests(model, load_questions(DATASET, "test", limit=number), {})
+    requests = answer_requests(model, load_questions(DATASET, "test", limit=number))
     engine.hidden_states(requests[:1])  # what a first pass sets up, such as libraries, belongs to the model
     before = peak()
     if way == "hooks":

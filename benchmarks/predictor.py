@@ -32,7 +32,7 @@ def main() -> None:
     model, engine = predictor.model, predictor.engine
     rows = []
     for question in load_questions(given.dataset, "test", limit=given.questions):
-        (asked,) = answer_requests(model, [question], {})
+        (asked,) = answer_requests(model, [question])
         request = replace(asked, sample_indices=(0,))
 
         def draw(tokens: int, request=request) -> tuple[float, int]:  # type: ignore[no-untyped-def]

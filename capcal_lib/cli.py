@@ -346,7 +346,7 @@ def confidence(
     """
     from capcal_lib.confidence.consistency import run_consistency
     from capcal_lib.confidence.of_run import METHODS, estimate, place_confidence, plugins
-    from capcal_lib.questions import read_rows
+    from capcal_lib.questions import stream_rows
 
     if (method is None) == (file is None) or (file is None) != (name is None):
         raise InputError("say either --method, or --from FILE and --name NAME for a method of your own")
@@ -354,7 +354,7 @@ def confidence(
         raise unknown("method", method, filter(None, known))
     run = _run(model, dataset, split, store)
     if file and name:
-        found = place_confidence(run, name, read_rows(file))
+        found = place_confidence(run, name, list(stream_rows(file)))
     elif method == "consistency":
         found = run_consistency(run)
         if not len(found):

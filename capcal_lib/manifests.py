@@ -128,9 +128,7 @@ class Model(Manifest):
         'steps'
         """
         asking = self.by_dataset.get(dataset)
-        if asking is None:
-            return self
-        return self.with_settings(**asking.model_dump())
+        return self.with_settings(**asking.model_dump()) if asking else self
 
     def with_settings(self, **settings: Any) -> "Model":
         """Return the model asked with another ``prompt_style``, or other settings of ``sampling``.
@@ -245,11 +243,8 @@ class Prompts(Manifest):
 
 
 _Kind = TypeVar("_Kind", Model, Dataset, Prompts)
-_FOLDERS: dict[type[Manifest], tuple[str, str]] = {
-    Model: ("model", "models"),
-    Dataset: ("data set", "datasets"),
-    Prompts: ("prompt style", "prompts"),
-}
+_WORDS: dict[type[Manifest], str] = {Model: "model", Dataset: "data set", Prompts: "prompt style"}
+_FOLDERS: dict[type[Manifest], str] = {Model: "models", Dataset: "datasets", Prompts: "prompts"}
 
 
 def cache_dir() -> Path:
@@ -296,26 +291,24 @@ def write_manifest(kind: str, file: str, text: str, made: list[Path]) -> None:
         raise InputError(f"nothing can be called {name!r}; use at most 100 letters, digits, _, . and -")
     if path.exists():
         raise InputError(f"{path} is there already; choose another name, or delete it")
-    for folder in (path.parents[1], path.parent):
-        if not folder.exists():
-            try:
-                folder.mkdir()
-            except OSError as error:
-                raise InputError(f"cannot write {path}: {error.strerror}") from None
-            made.append(folder)
-    made.append(path)
+    made += [place for place in (path.parents[1], path.parent, path) if not place.exists()]
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from None
     write_text(path, text)
 
 
 def write_new(what: str, name: str) -> list[Path]:
     """Write a commented manifest of a model or a dataset that works as it is, and return its files."""
-    if what not in NEW:
-        raise unknown("kind of manifest", what, NEW)
+    loaders: dict[str, Callable[[str], Manifest]] = {"model": load_model, "dataset": load_dataset}
+    if what not in loaders:
+        raise unknown("kind of manifest", what, loaders)
     with new_manifests() as made:
         for template in sorted(MANIFESTS.glob(f"new/{what}.*")):
             text = template.read_text(encoding="utf-8").replace("NAME", name)
             write_manifest(f"{what}s", f"{name}{template.suffix}", text, made)
-        NEW[what](name)  # refuses the name of one of ours
+        loaders[what](name)  # refuses the name of one of ours
     return [path for path in made if path.is_file()]
 
 
@@ -374,9 +367,8 @@ def _read(kind: type[_Kind], path: Path, written: int) -> _Kind:  # noqa: ARG001
     except TypeError as error:
         raise InputError(f"{path}: not a valid YAML manifest: {error}") from None
     except ValidationError as error:
-        problems = "; ".join(
-            f"{'.'.join(map(str, problem['loc'])) or 'top level'}: {problem['msg']}" for problem in error.errors()
-        )
+        places = ((".".join(map(str, each["loc"])) or "top level", each["msg"]) for each in error.errors())
+        problems = "; ".join(f"{place}: {what}" for place, what in places)
         raise InputError(f"{path}: malformed manifest: {problems}") from None
     if manifest.name != path.stem:
         raise InputError(f"{path}: the name inside is {manifest.name!r}, but must be the file's, {path.stem!r}")
@@ -386,11 +378,11 @@ def _read(kind: type[_Kind], path: Path, written: int) -> _Kind:  # noqa: ARG001
 def _paths(kind: type[Manifest], name: str) -> list[Path]:
     """Find the files of one name, or with ``*`` all of a kind: ours first, then the user's."""
     places = filter(None, (MANIFESTS, own_manifests()))
-    return [path for place in places for path in sorted((place / _FOLDERS[kind][1]).glob(f"{name}.yaml"))]
+    return [path for place in places for path in sorted((place / _FOLDERS[kind]).glob(f"{name}.yaml"))]
 
 
 def _load(kind: type[_Kind], name: str) -> _Kind:
-    what = _FOLDERS[kind][0]
+    what = _WORDS[kind]
     found = _paths(kind, name) if re.fullmatch(r"[\w.-]+", name) else []
     if not found:
         raise unknown(what, name, {path.stem for path in _paths(kind, "*")})
@@ -439,9 +431,7 @@ def use_cache_without_hub() -> None:
 
 
 def load_model(name: str) -> Model:
-    """Load the manifest of a model.
-
-    Refused: an unknown name (the known ones are listed), a malformed manifest, a name that two have.
+    """Load the manifest of a model; an unknown name is refused, a malformed manifest, and a name that two have.
 
     >>> load_model("smollm2-135m").layers
     30
@@ -468,6 +458,3 @@ def load_prompts(style: str) -> Prompts:
     if not number.isdecimal() or int(number) > most:
         raise InputError(f"unknown prompt style {style!r}: {name} has {most} examples")
     return prompts.model_copy(update={"examples": {kind: all[: int(number)] for kind, all in prompts.examples.items()}})
-
-
-NEW: dict[str, Callable[[str], Manifest]] = {"model": load_model, "dataset": load_dataset}

@@ -2,7 +2,7 @@
 
 from functools import cache
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -48,10 +48,10 @@ QUESTIONS = {"triviaqa": 1000, "simpleqa": 1000}  # of the paper, where it took 
 def load_reported(table: str | None = None, *, source: Source = "paper") -> pd.DataFrame:
     """Load what the paper prints, or what the authors' code repository adds to it, one number a row.
 
-    ``TABLES`` and ``LATER_TABLES`` say what each table of the two sources holds; one call never returns both. A
-    learning rate names the data set whose training split the probe saw (``math500`` for MATH); feature standardization
-    is 0 or 1. The two settings that are words, mean pooling and the BCE loss, are the same for every model and left
-    out. The paper's column "Qwen-3B" is filed under ``qwen3-8b``, whose layers and hidden size it shows.
+    ``TABLES`` and ``LATER_TABLES`` say what each table of the two sources holds; one call never returns both, and a
+    table of None returns all of a source. A learning rate names the data set whose training split the probe saw
+    (``math500`` for MATH); feature standardization is 0 or 1; settings that are words, the same for every model, are
+    left out. The paper's column "Qwen-3B" is filed under ``qwen3-8b``, whose layers and hidden size it shows.
 
     The repository is that of the authors' code (commit 9088a5a and its public branches). They collected samples more
     than once, and the numbers of one generation do not belong beside those of another: ``G1`` is the paper's; ``G2``
@@ -60,8 +60,7 @@ def load_reported(table: str | None = None, *, source: Source = "paper") -> pd.D
 
     Returns columns ``table``, ``model``, ``method``, ``dataset`` (texts, empty where they do not apply), ``k``
     (nullable Int64) and ``value`` (float64). The later numbers have also ``setting``, ``generation``, ``source`` (where
-    in the repository, and whether read off a figure) and ``precision``: the value is known to plus or minus this. No
-    two rows share everything but the value and what is said of it. A table is looked up by its name; None loads all.
+    in the repository, and whether read off a figure) and ``precision``: the value is known to plus or minus this.
     Unknown names are refused, and files that are missing or not in this form.
 
     >>> main = load_reported("main").set_index(["model", "method", "dataset"])["value"]
@@ -81,21 +80,14 @@ def load_reported(table: str | None = None, *, source: Source = "paper") -> pd.D
     return _read(folder / f"{table}.csv").copy()
 
 
-class Beta(NamedTuple):
-    """Shapes of a Beta distribution of mu over questions, both above 0."""
+def beta_from_moments(mean: float, mean_mu_one_minus_mu: float) -> tuple[float, float]:
+    """Return the shapes a and b of the Beta distribution with the given E[mu] in (0, 1) and E[mu(1 - mu)].
 
-    a: float
-    b: float
-
-
-def beta_from_moments(mean: float, mean_mu_one_minus_mu: float) -> Beta:
-    """Return the Beta distribution with the given E[mu] in (0, 1) and E[mu(1 - mu)].
-
-    Both shapes are close to 0 where questions are either always or never answered correctly. An InputError says
-    where no Beta has these moments.
+    Both are close to 0 where questions are either always or never answered correctly. An InputError says where no Beta
+    has these moments.
 
     >>> beta_from_moments(0.5, 0.125)
-    Beta(a=0.5, b=0.5)
+    (0.5, 0.5)
     """
     if not 0 < mean < 1:
         raise InputError(f"the mean expected accuracy must lie between 0 and 1 for a Beta; got {mean!r}")
@@ -106,7 +98,7 @@ def beta_from_moments(mean: float, mean_mu_one_minus_mu: float) -> Beta:
             f"it must lie between 0 and mean(1-mean) = {most:.6g}"
         )
     weight = mean_mu_one_minus_mu / (most - mean_mu_one_minus_mu)  # a + b
-    return Beta(mean * weight, (1 - mean) * weight)
+    return mean * weight, (1 - mean) * weight
 
 
 def beta_moments(model: str, dataset: str) -> tuple[float, float]:
@@ -121,11 +113,9 @@ def beta_moments(model: str, dataset: str) -> tuple[float, float]:
     0.9338 0.0273
     """
     accuracy = load_reported("mean_accuracy").set_index(["model", "dataset"])["value"]
-    models, datasets = (list(accuracy.index.unique(level)) for level in ("model", "dataset"))
-    if model not in models:
-        raise unknown("model of the paper", model, models)
-    if dataset not in datasets:
-        raise unknown("data set of the paper", dataset, datasets)
+    for what, level, name in (("model", "model", model), ("data set", "dataset", dataset)):
+        if name not in (known := list(accuracy.index.unique(level))):
+            raise unknown(f"{what} of the paper", name, known)
     baseline = load_reported("main").set_index(["method", "model", "dataset"])["value"]
     printed = 1 / 3 - float(baseline["Uniform random", model, dataset])
     return float(accuracy[model, dataset]), printed / (1 - 1 / K_EVAL)

@@ -68,21 +68,10 @@ def make_plan(
 
     `InputError` for unknown names, a limit below 1, or an engine that cannot be opened here.
 
-    Parameters
-    ----------
-    datasets
-        Names; None takes the seven of the paper.
-    recipe
-        ``lean``: 10 samples for corrected scores and 10 that vote, 4 of a training question; ``paper``: 100, 10 and 10.
-    limit
-        At most so many questions of each split.
-
-    Returns
-    -------
-    DataFrame
-        One row a step that needs the model: ``dataset``, ``split``, ``step``, ``questions``, requests for ``each``,
-        ``requests`` that are lacking, ``tokens`` that they write, and the ``basis`` of that number: measured in this
-        store, read off the paper's figures, or at most (the model's limit).
+    ``datasets`` are names, and None takes the seven of the paper; ``recipe`` is one of ``RECIPES``; ``limit`` takes at
+    most so many questions of each split. Returns one row a step that needs the model: ``dataset``, ``split``, ``step``,
+    ``questions``, requests for ``each``, ``requests`` that are lacking, ``tokens`` that they write, and the ``basis``
+    of that number: measured in this store, read off the paper's figures, or at most (the model's limit).
     """
     check_engine(load_model(model), engine)
     if limit is not None:
@@ -140,23 +129,10 @@ def reproduce(
     verdicts: str = "rules",
     progress: Progress | None = None,
 ) -> pd.DataFrame:
-    """Carry out what the plan says, and compare what comes out with what is printed.
+    """Carry out what :func:`make_plan` plans, and return it as :func:`beside_printed` does.
 
-    `InputError` as :func:`make_plan` does, and where a step fails; what was done is kept.
-
-    Parameters
-    ----------
-    store, datasets, recipe, limit
-        As in :func:`make_plan`.
-    verdicts
-        Whose are scored, as for ``load_results``; a judge's where it has judged.
-    progress
-        Called with the requests done and to do.
-
-    Returns
-    -------
-    DataFrame
-        As :func:`beside_printed` gives it.
+    ``verdicts`` are whose are scored, as for ``load_results``; ``progress`` is called with the requests done and to do.
+    `InputError` as the plan, and where a step fails; what was done is kept.
     """
     names = list(paper_datasets() if datasets is None else datasets)
     plan = make_plan(model, store=store, datasets=names, recipe=recipe, limit=limit, engine=engine, seed=seed)

@@ -29,6 +29,7 @@ from capcal_lib.applications import difference_components, score_components
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.manifests import load_dataset, load_model, model_names
 from capcal_lib.metrics import (
+    binomial_interval,
     capability_brier,
     coverage_probability,
     noise_floor,
@@ -38,10 +39,10 @@ from capcal_lib.metrics import (
 )
 from capcal_lib.reported import load_reported
 from capcal_lib.results import describe_runs, load_results, methods
-from capcal_lib.sampling.stopping import Rule, behaviour, stops
+from capcal_lib.sampling.stopping import Rule, stops
 
 # %% tags=["hide-input"]
-from scipy.stats import beta
+from scipy.stats import beta, binom
 
 notebook.check_parameters(globals())
 style.set_style()
@@ -300,16 +301,29 @@ notebook.glue(
 # chooses among them. What it does to a known $\mu$ is computed by counting the orders of outcomes that lead to each end.
 
 # %%
-rule = Rule(precision=precision, k=k_eval)
-known = behaviour(rule, np.linspace(0, 1, 101))
-known.set_index("mu")[["samples", "bias", "coverage"]].iloc[::10].round(4)
+rule, mu = Rule(precision=precision, k=k_eval), np.linspace(0, 1, 101)
+correct, total = rule.ends  # all counts at which it may stop
+chance = rule.probabilities(mu)  # of each of them: a row a mu
+known = pd.DataFrame({"mu": mu, "samples": chance @ total})
+known["bias"] = chance @ (correct / total) - mu
+
+
+# %%
+def covers(c, n):
+    low, high = binomial_interval(c, n).T
+    return (low <= mu[:, None]) & (mu[:, None] <= high)
+
+
+known["coverage"] = (chance * covers(correct, total)).sum(axis=1)
+known.set_index("mu").iloc[::10].round(4)
 
 # %% tags=["remove-cell"]
+counts = np.arange(k_eval + 1)
+fixed = binom.pmf(counts, k_eval, mu[:, None]) * covers(counts, k_eval)
 far = known.loc[known["bias"].abs().idxmax()]
 notebook.glue(stop_mu=min(far["mu"], 1 - far["mu"]), stop_bias=abs(far["bias"]))
 notebook.glue(
-    stop_covers=known["coverage"].mean(),
-    fixed_covers=known["fixed coverage"].mean(),
+    stop_covers=known["coverage"].mean(), fixed_covers=fixed.sum(axis=1).mean()
 )
 
 # %% [markdown]
@@ -317,7 +331,7 @@ notebook.glue(
 # $\mu$ = {glue:text}`stop_mu:.2f` and its mirror image. The interval covers $\mu$ in {glue:text}`stop_covers:.3f` of cases on
 # average over $\mu$, against {glue:text}`fixed_covers:.3f` with a fixed number of samples. There is an estimate without
 # bias {cite:p}`girshick1946unbiased`: of all orders of outcomes that lead to the same end, the share that begins with a
-# correct sample. The share that begins with two estimates $\mu^2$, and with it a Brier score (`Rule.brier_terms`).
+# correct sample. The share that begins with two estimates $\mu^2$ (`Rule.unbiased`).
 
 
 # %% tags=["hide-input"]

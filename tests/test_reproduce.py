@@ -72,7 +72,10 @@ def test_the_model_is_opened_once() -> None:
     model = load_model("simulated")
     assert open_engine(model) is not open_engine(model)
     with engines_stay_open():
-        assert open_engine(model) is open_engine(model)
+        engine = open_engine(model)
+        assert open_engine(model) is engine
+        assert open_engine(model.with_settings(prompt_style="steps")) is engine, "a chat in other words"
+        assert open_engine(model.with_settings(prompt_style="completion")) is not engine
     assert open_engine(model) is not open_engine(model)
 
 

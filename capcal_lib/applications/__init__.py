@@ -39,33 +39,3 @@ from capcal_lib.applications.planning import (
 from capcal_lib.applications.posterior import Calibration, calibration_test, concentration_interval, fit_concentration
 from capcal_lib.applications.routing import mixing_gain_terms, route
 from capcal_lib.applications.selective import promise_risk, risk_area_terms, risk_coverage
-
-__all__ = [
-    "Calibration",
-    "Components",
-    "allocate",
-    "attempt_order",
-    "calibration_test",
-    "concentration_interval",
-    "difference_components",
-    "expected_tries",
-    "extrapolate_pass_at_k",
-    "fit_concentration",
-    "honest_oracle_terms",
-    "mixing_gain_terms",
-    "pass_at_k",
-    "pass_at_k_error_terms",
-    "plan_study",
-    "promise_risk",
-    "questions_needed",
-    "risk_area_terms",
-    "risk_coverage",
-    "route",
-    "score_components",
-    "simulate_pass_at_k",
-    "solved_by_budget",
-    "split_counts",
-    "success_rate",
-    "success_terms",
-    "tries_quantile",
-]

@@ -15,19 +15,8 @@ from numpy.typing import ArrayLike
 
 from capcal_lib.applications.passk import as_concentration, log_rising, pass_at_k
 from capcal_lib.applications.posterior import fit_concentration
-from capcal_lib.metrics.validation import (
-    Floats,
-    Ints,
-    align,
-    align_index,
-    as_confidence,
-    as_counts,
-    as_each,
-    as_numbers,
-    as_whole,
-    check_int,
-    check_rows,
-)
+from capcal_lib.metrics import validation as check
+from capcal_lib.metrics.validation import Floats, Ints
 
 
 def allocate(
@@ -41,16 +30,13 @@ def allocate(
     """Divide a budget so that the expected number of solved questions is largest: samples, shape (n_questions,).
 
     One more sample after k failures solves a question with the chance s (1 - s)^k, under a posterior Beta(a, b)
-    B(a + 1, b + k)/B(a, b): less each time. So the best division takes the largest gains. The greedy way takes them
-    one at a time; here the price that all of them beat is searched for.
+    B(a + 1, b + k)/B(a, b): less each time. So the best division takes the largest gains: all that beat some price.
 
     ``budget`` is in samples over all questions, ``max_per_question`` one number for all or one each. Without ``cost``
-    the budget is always spent, or all maxima where they are less. Equal gains are taken in turns, first rows first;
-    what is left once all questions that could gain are at their maximum is dealt in turns to the others.
-
-    With ``cost``, above 0, what one sample of each question costs, such as its expected tokens, the budget is in the
-    same unit and never exceeded, and the gain per cost counts. As no price divides a budget to the last token, the
-    samples near the price are chosen by integer programming (HiGHS); samples that gain nothing are not drawn.
+    the budget is always spent, or all maxima where they are less; equal gains are taken in turns, first rows first,
+    and what nobody could gain by is dealt in turns to the others. With ``cost``, above 0, what one sample of each
+    question costs, the budget is in the same unit and never exceeded, and the gain per cost counts: the samples near
+    the price are chosen by integer programming (HiGHS), and those that gain nothing are not drawn.
 
     References: the paper, section 5.2 and the appendix on budget allocation; Damani et al., "Learning how hard to
     think" (2024). Posterior and cost are ours.
@@ -62,16 +48,16 @@ def allocate(
     >>> allocate([0.9, 0.5, 0.1], 600, cost=[100, 100, 300])
     array([2, 4, 0])
     """
-    confidence, max_per_question, concentration, cost = align_index(
+    confidence, max_per_question, concentration, cost = check.align_index(
         confidence=confidence, max_per_question=max_per_question, concentration=concentration, cost=cost
     )
-    p = as_confidence(confidence)
-    spend = float(check_int("budget", budget, least=0))
+    p = check.as_confidence(confidence)
+    spend = float(check.check_int("budget", budget, least=0))
     price = _as_cost(cost, p.size)
     most = np.floor(spend / price)
     if max_per_question is not None:
-        maxima = as_each("max_per_question", max_per_question, p.size)
-        most = np.minimum(most, as_whole("max_per_question", maxima, least=0))
+        maxima = check.as_each("max_per_question", max_per_question, p.size)
+        most = np.minimum(most, check.as_whole("max_per_question", maxima, least=0))
     nu = as_concentration(concentration, p.size)
     between = (p > 0) & (p < 1)
     worth = np.where(between, most, np.minimum(most, p))  # p itself is the one useful sample at p = 1, none at p = 0
@@ -117,21 +103,15 @@ class _Gains:
 
         A posterior's gain falls about as a power of k: with the right value and slope at ``near``.
         """
+        first = self.first
         if not self.posterior.any():
-            first, step = self.first, self.step
+            return lambda price: np.clip(np.ceil((price - first) / self.step), 0, most)
+        near = np.maximum(near, 1)  # the first gain may be far above the others, and is looked at by itself
+        gain, step, power = self.after(near), self.fall(near), self.a + 1
 
-            def above(price: float) -> Floats:
-                with np.errstate(over="ignore"):
-                    return np.clip(np.ceil((price - first) / step), 0, most)
-
-        else:
-            near = np.maximum(near, 1)  # the first gain may be far above the others, and is looked at by itself
-            gain, step, power, first = self.after(near), self.fall(near), self.a + 1, self.first
-
-            def above(price: float) -> Floats:
-                with np.errstate(over="ignore"):
-                    drop = np.where(self.posterior, power * np.expm1((gain - price) / power), gain - price)
-                    return np.where(first > price, np.clip(np.ceil(near - drop / step), np.minimum(1, most), most), 0)
+        def above(price: float) -> Floats:
+            drop = np.where(self.posterior, power * np.expm1((gain - price) / power), gain - price)
+            return np.where(first > price, np.clip(np.ceil(near - drop / step), np.minimum(1, most), most), 0)
 
         return above
 
@@ -165,6 +145,7 @@ def _take_largest(gains: _Gains, most: Floats, amount: float) -> Floats:
     return near
 
 
+@np.errstate(over="ignore")
 def _bisect(
     above: Callable[[float], Floats], cost: Floats, bracket: tuple[float, float], amount: float, *, slack: float
 ) -> tuple[Floats, Floats]:
@@ -273,10 +254,10 @@ def success_rate(allocation: ArrayLike, correct: ArrayLike, total: ArrayLike) ->
 
 def success_terms(allocation: ArrayLike, correct: ArrayLike, total: ArrayLike) -> Floats:
     """Return the terms, shape (n_questions,), whose mean is :func:`success_rate`."""
-    drawn, c, n = align(allocation=allocation, correct=correct, total=total)
-    spent, (hits, samples) = as_whole("allocation", drawn, least=0), as_counts(c, n)
+    drawn, c, n = check.align(allocation=allocation, correct=correct, total=total)
+    spent, (hits, samples) = check.as_whole("allocation", drawn, least=0), check.as_counts(c, n)
     rule = "more than its total of scored samples; pass max_per_question=total to allocate"
-    check_rows("allocation", spent, spent > samples, rule)
+    check.check_rows("allocation", spent, spent > samples, rule)
     ks, column = np.unique(spent, return_inverse=True)
     solved = pass_at_k(hits, samples, np.maximum(ks, 1))[np.arange(spent.size), column]
     return np.where(spent > 0, solved, 0.0)
@@ -294,23 +275,22 @@ def attempt_order(
 
     What a budget of samples buys is the first so many of them, so that one sort divides every budget.
 
-    One-shot, all of a question's attempts are made whatever comes of them, as for :func:`allocate`. ``sequential``: a
-    question is left as soon as it is solved, so that an attempt is made, and paid for, after failures only. Then its
-    chance counts, which falls from s to s nu/(nu + k) after k failures: among all rules that go by what happened so
-    far, none solves more at the same cost, in expectation. Either way the worth is per ``cost``, that of one attempt
-    at each question, as for :func:`allocate`. Attempts of equal worth are ordered by row, those that are worth nothing
-    go in turns.
+    One-shot, all of a question's attempts are made whatever comes of them. ``sequential``: a question is left as soon
+    as it is solved, so that an attempt is made, and paid for, after failures only. Then its chance counts, which falls
+    from s to s nu/(nu + k) after k failures: among all rules that go by what happened so far, none solves more at the
+    same cost, in expectation. Either way the worth is per ``cost``, as for :func:`allocate`. Attempts of equal worth
+    are ordered by row, those that are worth nothing go in turns.
 
     >>> attempt_order([0.9, 0.5], 2), attempt_order([0.9, 0.5], 2, sequential=True)
     (array([0, 1, 1, 0]), array([0, 0, 1, 1]))
     >>> attempt_order([0.9, 0.5], 2, sequential=True, concentration=1.0)
     array([0, 1, 0, 1])
     """
-    confidence, max_per_question, concentration, cost = align_index(
+    confidence, max_per_question, concentration, cost = check.align_index(
         confidence=confidence, max_per_question=max_per_question, concentration=concentration, cost=cost
     )
-    s = as_confidence(confidence)
-    most = as_whole("max_per_question", as_each("max_per_question", max_per_question, s.size), least=0)
+    s = check.as_confidence(confidence)
+    most = check.as_whole("max_per_question", check.as_each("max_per_question", max_per_question, s.size), least=0)
     nu, price = as_concentration(concentration, s.size), _as_cost(cost, s.size)
     tries = np.arange(max(most.max(), 1))
     if sequential:
@@ -349,12 +329,12 @@ def solved_by_budget(
     array([[0.978],
            [0.16 ]])
     """
-    c, n = as_counts(*align(correct=correct, total=total))
-    rows, mean = as_whole("order", order, least=0), as_numbers("budgets", budgets)
-    check_rows("order", rows, rows >= c.size, f"but there are {c.size} questions")
-    check_rows("budgets", mean, ~((mean >= 0) & (mean < np.inf)), "but must be at least 0 and finite")
+    c, n = check.as_counts(*check.align(correct=correct, total=total))
+    rows, mean = check.as_whole("order", order, least=0), check.as_numbers("budgets", budgets)
+    check.check_rows("order", rows, rows >= c.size, f"but there are {c.size} questions")
+    check.check_rows("budgets", mean, ~((mean >= 0) & (mean < np.inf)), "but must be at least 0 and finite")
     made = np.bincount(rows, minlength=c.size)
-    check_rows("attempts", made, made > n, "more than the total of scored samples")
+    check.check_rows("attempts", made, made > n, "more than the total of scored samples")
     attempt = pd.Series(rows).groupby(rows).cumcount().to_numpy()
     pairs, kind = np.unique(np.column_stack([c, n]), axis=0, return_inverse=True)
     solved = np.nan_to_num(pass_at_k(pairs[:, 0], pairs[:, 1], np.arange(1, made.max() + 1)))
@@ -377,8 +357,8 @@ def solved_by_budget(
 
 
 def _as_cost(cost: ArrayLike | None, n_questions: int) -> Floats:
-    price = as_each("cost", 1.0 if cost is None else cost, n_questions)
-    check_rows("cost", price, ~((price > 0) & (price < np.inf)), "but must be above 0 and finite")
+    price = check.as_each("cost", 1.0 if cost is None else cost, n_questions)
+    check.check_rows("cost", price, ~((price > 0) & (price < np.inf)), "but must be above 0 and finite")
     return price
 
 
@@ -390,7 +370,7 @@ def split_counts(
     >>> split_counts([10, 0], [10, 5], rng=np.random.default_rng(0))
     ((array([5, 0]), array([5, 2])), (array([5, 0]), array([5, 3])))
     """
-    hits, samples = as_counts(correct, total)
+    hits, samples = check.as_counts(correct, total)
     half = samples // 2
     first = rng.hypergeometric(hits, samples - hits, half)
     return (first, half), (hits - first, samples - half)
@@ -409,8 +389,8 @@ def honest_oracle_terms(
     """Return :func:`solved_by_budget` of an order by samples other than those it is scored on: the most to hope for.
 
     An oracle that divides by the counts it is scored on claims more than anyone could attain. This one knows a random
-    half of each question's samples, as a posterior with the data set as prior, and is scored on the other half, of
-    which no question is given more than all; the mean over ``splits``.
+    half of each question's samples, as a posterior with the data set as prior, and is scored on the other half, which
+    is also the most that a question is given; the mean over ``splits``.
 
     >>> rng = np.random.default_rng(0)
     >>> correct, total = rng.binomial(20, np.full(1000, 0.1)), [20] * 1000  # nothing to know
@@ -418,9 +398,9 @@ def honest_oracle_terms(
     >>> round(float(in_sample), 2), round(float(honest_oracle_terms(correct, total, [2], rng=rng).mean()), 2)
     (0.26, 0.19)
     """
-    hits, samples = as_counts(correct, total, scored=2)
+    hits, samples = check.as_counts(correct, total, scored=2)
     solved = []
-    for _ in range(check_int("splits", splits, least=1)):
+    for _ in range(check.check_int("splits", splits, least=1)):
         (known, seen), (c, n) = split_counts(hits, samples, rng=rng)
         mean = np.full(hits.size, known.sum() / seen.sum())
         nu = fit_concentration(mean, known, seen) if 0 < mean[0] < 1 else np.inf

@@ -33,12 +33,9 @@ def extrapolate_pass_at_k(
     (Dvoretzky, Kiefer and Wolfowitz): wide, but valid. They are NaN where no independent samples would give
     such counts.
 
-    The number of samples must be fixed beforehand; at least one question has some correct and some not. ``rng`` is for
-    the bootstrap. Returns a row a k: ``k``, ``estimate``, ``low`` and ``high`` of the 95 % interval, ``lowest`` and
-    ``highest``, the 95 % bounds for any prior.
-
-    References: Kazdan et al., "Efficient prediction of pass@k scaling in large language models" (arXiv 2510.05197), fit
-    a Beta-binomial; the doubt about its shape and the bounds are ours.
+    The number of samples must be fixed beforehand; at least one question has some correct and some not. Returns a row
+    a k: ``k``, ``estimate``, ``low`` and ``high`` of the 95 % interval, ``lowest`` and ``highest``, the bounds.
+    Kazdan et al. (arXiv 2510.05197) fit a Beta-binomial; the doubt about its shape and the bounds are ours.
 
     >>> rng = np.random.default_rng(0)
     >>> mu = rng.beta(0.3, 1.0, 500)

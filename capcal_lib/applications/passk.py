@@ -9,18 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from capcal_lib.errors import InputError
-from capcal_lib.metrics.validation import (
-    Floats,
-    Ints,
-    align_index,
-    as_confidence,
-    as_counts,
-    as_each,
-    as_whole,
-    check_int,
-    check_rows,
-    check_share,
-)
+from capcal_lib.metrics import validation as check
+from capcal_lib.metrics.validation import Floats, Ints
 
 
 def pass_at_k(correct: ArrayLike, total: ArrayLike, ks: ArrayLike) -> Floats:
@@ -36,8 +26,8 @@ def pass_at_k(correct: ArrayLike, total: ArrayLike, ks: ArrayLike) -> Floats:
     array([[0.25  , 0.5   ,    nan],
            [0.5   , 0.8333,    nan]])
     """
-    hits, samples = as_counts(correct, total)
-    attempts = as_whole("k", ks, least=1)
+    hits, samples = check.as_counts(correct, total)
+    attempts = check.as_whole("k", ks, least=1)
     # Questions share few distinct counts, so one row each is worked out and then looked up. A pair as one
     # complex number is the fast way to have numpy sort it.
     pairs, question = np.unique(hits + 1j * samples, return_inverse=True)
@@ -67,9 +57,7 @@ def simulate_pass_at_k(
     >>> simulate_pass_at_k([0.5], [1, 2, 8], concentration=2.0).round(4)
     array([[0.5   , 0.6667, 0.8889]])
     """
-    confidence, concentration = align_index(confidence=confidence, concentration=concentration)
-    s, attempts = as_confidence(confidence), as_whole("k", ks, least=1)
-    nu = as_concentration(concentration, s.size)
+    (s, nu), attempts = as_posterior(confidence, concentration), check.as_whole("k", ks, least=1)
     return -np.expm1(_log_unsolved(s[:, None], nu[:, None], attempts))
 
 
@@ -78,20 +66,17 @@ def expected_tries(
 ) -> Floats:
     """Return how many attempts a first success is expected to take, shape (n_questions,), giving up after ``limit``.
 
-    Plug-in, without a limit: 1/s. Under a posterior, (nu - 1)/(s nu - 1), and infinite where s nu is 1 or less: that
-    mu is next to 0 is unlikely there, but takes so long that no average exists. With a limit, the sum of the chances
-    to be unsolved before each attempt, always finite. Lower is better.
+    Plug-in, without a limit: 1/s. Under a posterior, (nu - 1)/(s nu - 1), and infinite where s nu is 1 or less, as no
+    average exists there. With a limit, the sum of the chances to be unsolved before each attempt. Lower is better.
 
     >>> expected_tries([0.5, 0.1]), expected_tries([0.5, 0.1], concentration=4.0)
     (array([ 2., 10.]), array([ 3., inf]))
     >>> expected_tries([0.5, 0.1], concentration=4.0, limit=100).round(2)
     array([ 2.94, 38.35])
     """
-    confidence, concentration = align_index(confidence=confidence, concentration=concentration)
-    s = as_confidence(confidence)
-    nu = as_concentration(concentration, s.size)
+    s, nu = as_posterior(confidence, concentration)
     if limit is not None:
-        ks = np.arange(1, check_int("limit", limit, least=1))
+        ks = np.arange(1, check.check_int("limit", limit, least=1))
         return 1 + np.exp(_log_unsolved(s[:, None], nu[:, None], ks)).sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         posterior = np.where(s * nu > 1, (nu - 1) / (s * nu - 1), np.inf)
@@ -106,10 +91,8 @@ def tries_quantile(confidence: ArrayLike, share: float, *, concentration: float 
     >>> tries_quantile([0.5, 0.0], 0.9), tries_quantile([0.5, 0.25], 0.9, concentration=2.0)
     (array([ 4., inf]), array([  9., 127.]))
     """
-    confidence, concentration = align_index(confidence=confidence, concentration=concentration)
-    s = as_confidence(confidence)
-    nu = as_concentration(concentration, s.size)
-    allowed = np.log1p(-check_share("share", share)) * (1 - 1e-12)
+    s, nu = as_posterior(confidence, concentration)
+    allowed = np.log1p(-check.check_share("share", share)) * (1 - 1e-12)
     low, high = np.zeros(s.size), np.full(s.size, 2.0**20)
     for _ in range(20):
         middle = np.floor((low + high) / 2)
@@ -144,7 +127,7 @@ def pass_at_k_error_terms(predicted: ArrayLike, correct: ArrayLike, total: Array
     array([[ 0.25  ],
            [-0.0833]])
     """
-    attempts = as_whole("k", ks, least=1)
+    attempts = check.as_whole("k", ks, least=1)
     promised = np.asarray(predicted, dtype=np.float64)
     failing = 1 - pass_at_k(correct, total, np.concatenate([attempts, np.minimum(2 * attempts, 2**53 - 1)]))
     if promised.shape != (len(failing), attempts.size):
@@ -153,7 +136,7 @@ def pass_at_k_error_terms(predicted: ArrayLike, correct: ArrayLike, total: Array
             f"got {promised.shape}"
         )
     outside = np.any(~((promised >= 0) & (promised <= 1)), axis=1)
-    check_rows("predicted", promised.min(axis=1), outside, "or has a value outside [0, 1]")
+    check.check_rows("predicted", promised.min(axis=1), outside, "or has a value outside [0, 1]")
     once, twice = np.split(failing, 2, axis=1)
     missed = 1 - promised
     return missed**2 - 2 * missed * once + twice
@@ -161,9 +144,16 @@ def pass_at_k_error_terms(predicted: ArrayLike, correct: ArrayLike, total: Array
 
 def as_concentration(concentration: ArrayLike | None, n_questions: int) -> Floats:
     """Return a concentration for each question, above 0; infinity, as None, stands for plug-in."""
-    nu = as_each("concentration", np.inf if concentration is None else concentration, n_questions)
-    check_rows("concentration", nu, ~(nu > 0), "but must be above 0; None takes confidences at their word")
+    nu = check.as_each("concentration", np.inf if concentration is None else concentration, n_questions)
+    check.check_rows("concentration", nu, ~(nu > 0), "but must be above 0; None takes confidences at their word")
     return nu
+
+
+def as_posterior(confidence: ArrayLike, concentration: ArrayLike | None) -> tuple[Floats, Floats]:
+    """Return the confidence and the concentration of each question."""
+    confidence, concentration = check.align_index(confidence=confidence, concentration=concentration)
+    s = check.as_confidence(confidence)
+    return s, as_concentration(concentration, s.size)
 
 
 def log_rising(z: ArrayLike, k: ArrayLike) -> Floats:

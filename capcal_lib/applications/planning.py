@@ -15,17 +15,9 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from capcal_lib.errors import InputError
+from capcal_lib.metrics import validation as check
 from capcal_lib.metrics.intervals import variance_of_mean
-from capcal_lib.metrics.validation import (
-    Floats,
-    Ints,
-    align,
-    align_index,
-    as_confidence,
-    as_counts,
-    check_int,
-    check_share,
-)
+from capcal_lib.metrics.validation import Floats, Ints
 
 
 class Components(NamedTuple):
@@ -53,9 +45,11 @@ def score_components(
     >>> [round(part, 4) for part in components]
     [0.0119, 0.0004, 0.0071, 0.1005]
     """
-    s, correct, total, clusters = align_index(confidence=confidence, correct=correct, total=total, clusters=clusters)
-    s, correct, total = align(confidence=s, correct=correct, total=total)
-    s, (c, n) = as_confidence(s), _pilot(correct, total, scored=4)
+    s, correct, total, clusters = check.align_index(
+        confidence=confidence, correct=correct, total=total, clusters=clusters
+    )
+    s, correct, total = check.align(confidence=s, correct=correct, total=total)
+    s, (c, n) = check.as_confidence(s), _pilot(correct, total, scored=4)
     # Powers of mu without bias, by falling factorials.
     mu, mu2, mu3, mu4 = np.cumprod([(c - i) / (n - i) for i in range(4)], axis=0)
     v = mu - mu2
@@ -83,15 +77,15 @@ def difference_components(
     [-0.0767, 0.0003, 0.0616, 0.0]
     """
     columns = {"confidence_a": confidence_a, "confidence_b": confidence_b, "correct": correct, "total": total}
-    *aligned, clusters = align_index(**columns, clusters=clusters)
-    a, b, correct, total = align(**dict(zip(columns, aligned, strict=True)))
-    a, b, (c, n) = as_confidence(a), as_confidence(b), _pilot(correct, total, scored=2)
+    *aligned, clusters = check.align_index(**columns, clusters=clusters)
+    a, b, correct, total = check.align(**dict(zip(columns, aligned, strict=True)))
+    a, b, (c, n) = check.as_confidence(a), check.as_confidence(b), _pilot(correct, total, scored=2)
     within = 4 * (a - b) ** 2 * c * (n - c) / (n * (n - 1))
     return _components((a - b) * (a + b - 2 * c / n), within, np.zeros(n.size), n, clusters)
 
 
 def _pilot(correct: ArrayLike, total: ArrayLike, *, scored: int) -> tuple[Ints, Ints]:
-    c, n = as_counts(correct, total, scored=scored)
+    c, n = check.as_counts(correct, total, scored=scored)
     if len(c) < 2:
         raise InputError("variance over questions needs two questions at least; got 1")
     return c, n
@@ -110,9 +104,8 @@ def questions_needed(
     """Return how many questions with k samples each would do: a whole number, at least 2.
 
     ``half_width``, half of the width that the interval of coverage ``level`` may have; None asks for one that leaves
-    out 0, with the chance ``power``. For this set ``components.estimate`` to the smallest difference that matters,
-    where the pilot's own is a guess; where it is 0, no number will do, and the result is infinite. ``k`` is at least
-    1, for a corrected score 2.
+    out 0, with the chance ``power``. For this set ``components.estimate`` to the smallest difference that matters;
+    where it is 0, the result is infinite. ``k`` is at least 1, for a corrected score 2.
 
     >>> components = Components(estimate=-0.01, between=0.01, within=0.04)
     >>> [questions_needed(components, k) for k in (1, 10, 100)]
@@ -120,7 +113,7 @@ def questions_needed(
     >>> questions_needed(components, 10, half_width=0.01)
     538.0
     """
-    samples = check_int("k", k, least=2 if components.pairs > 0 else 1)
+    samples = check.check_int("k", k, least=2 if components.pairs > 0 else 1)
     variance = components.between + components.within / samples + components.pairs / max(samples * (samples - 1), 1)
     allowed = _allowed(components, half_width, power, level)
     return float(max(2, np.ceil(variance / allowed))) if allowed > 0 else float("inf")
@@ -155,8 +148,8 @@ def plan_study(
             f"got {tokens_per_sample!r} and {tokens_per_question!r}"
         )
     least = 2 if components.pairs > 0 else 1
-    samples = np.arange(least, check_int("max_samples", max_samples, least=least) + 1)
-    most = np.inf if max_questions is None else check_int("max_questions", max_questions, least=2)
+    samples = np.arange(least, check.check_int("max_samples", max_samples, least=least) + 1)
+    most = np.inf if max_questions is None else check.check_int("max_questions", max_questions, least=2)
     needed = [questions_needed(components, int(k), half_width=half_width, power=power, level=level) for k in samples]
     plans = pd.DataFrame({"samples": samples, "questions": needed})
     plans = plans[np.isfinite(plans["questions"]) & (plans["questions"] <= most)].astype({"questions": np.int64})
@@ -168,7 +161,7 @@ def _allowed(components: Components, half_width: float | None, power: float, lev
     """Return the variance that the mean may have."""
     from scipy.special import ndtri  # slow to import
 
-    z, reach = ndtri((1 + check_share("level", level)) / 2), ndtri(check_share("power", power))
+    z, reach = ndtri((1 + check.check_share("level", level)) / 2), ndtri(check.check_share("power", power))
     if half_width is None:
         return float((components.estimate / (z + reach)) ** 2)
     if not 0 < half_width < np.inf:

@@ -7,6 +7,7 @@ here confidences are kept within [0.005, 0.995].
 
 from __future__ import annotations  # keeps ArrayLike short in help()
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -37,7 +38,7 @@ def fit_concentration(confidence: ArrayLike, correct: ArrayLike, total: ArrayLik
     >>> fit_concentration([0.5] * 4, [5, 4, 5, 6], [10] * 4)
     inf
     """
-    return _most_likely(_Likelihood(confidence, correct, total))
+    return _most_likely(_likelihood(confidence, correct, total))
 
 
 def concentration_interval(
@@ -53,7 +54,7 @@ def concentration_interval(
     from scipy.optimize import brentq
     from scipy.special import chdtri
 
-    likelihood = _Likelihood(confidence, correct, total)
+    likelihood = _likelihood(confidence, correct, total)
     best = _most_likely(likelihood)
     floor = likelihood(best) - chdtri(1, 1 - check_share("level", level)) / 2
 
@@ -117,20 +118,14 @@ def _log_chances(s: Floats, nu: Floats | float, c: Ints, n: Ints) -> Floats:
     return choices + np.where(finite, spread, c * np.log(s) + (n - c) * np.log1p(-s))
 
 
-class _Likelihood:
-    """The log-likelihood of nu; equal rows are worked out once."""
-
-    def __init__(self, confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> None:
-        s, c, n = _rows(confidence, correct, total)
-        rows, self.times = np.unique(np.column_stack([s, c, n]), axis=0, return_counts=True)
-        self.s: Floats = rows[:, 0].astype(np.float64)
-        self.c, self.n = rows[:, 1].astype(np.int64), rows[:, 2].astype(np.int64)
-
-    def __call__(self, nu: float) -> float:
-        return float(self.times @ _log_chances(self.s, nu, self.c, self.n))
+def _likelihood(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> Callable[[float], float]:
+    """Return the log-likelihood of nu; equal rows are worked out once."""
+    pairs, times = np.unique(np.column_stack(_rows(confidence, correct, total)), axis=0, return_counts=True)
+    s, (c, n) = pairs[:, 0].astype(np.float64), pairs[:, 1:].T.astype(np.int64)
+    return lambda nu: float(times @ _log_chances(s, nu, c, n))
 
 
-def _most_likely(likelihood: _Likelihood) -> float:
+def _most_likely(likelihood: Callable[[float], float]) -> float:
     from scipy.optimize import minimize_scalar
 
     grid = np.linspace(np.log(SMALLEST), np.log(LARGEST), 24)

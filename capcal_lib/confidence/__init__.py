@@ -10,8 +10,6 @@ import numpy.typing as npt
 from capcal_lib.errors import InputError
 from capcal_lib.metrics.validation import Floats, Ints
 
-__all__ = ["Confidence", "Status", "estimated"]
-
 Status = Literal["ok", "missing"]
 
 
@@ -46,16 +44,12 @@ def estimated(
     tokens: npt.ArrayLike = 0,
     texts: Sequence[str | None] | None = None,
 ) -> Confidence:
-    """Put estimates beside their questions, with status ``ok``, or ``missing`` where the value is NaN.
+    """Put estimates beside their questions; the fields of a `Confidence`, or what cannot be one is refused.
 
-    All arguments are (n_questions,): ids, each once; values in [0, 1]; completion tokens spent on each estimate, or one
-    number for all; what the model said, None where it said nothing. Anything else is refused.
+    Ids come once each; ``tokens`` may be one number for all.
 
-    >>> confidence = estimated(["q1", "q2"], [0.7, np.nan], tokens=1)
-    >>> confidence.status.tolist(), confidence.tokens.tolist()
-    (['ok', 'missing'], [1, 1])
-    >>> confidence.status_counts()
-    {'ok': 1, 'missing': 1}
+    >>> estimated(["q1", "q2"], [0.7, np.nan], tokens=1)
+    <Confidence, 2 questions, 2 tokens, {'ok': 1, 'missing': 1}>
     """
     ids = np.asarray(question_ids, dtype=np.str_)
     numbers = np.array(values, dtype=np.float64)

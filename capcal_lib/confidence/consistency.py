@@ -57,9 +57,8 @@ def run_consistency(folder: Path, *, k_eval: int = 100, k_c: int = 10) -> Confid
     rows = verdicts[verdicts["sample_index"].between(k_eval, k_eval + k_c - 1)]
     answers = pd.Series(canonical(folder, rows), rows.index, dtype=object).groupby(rows["question_id"])
     votes = {str(name): list(group) for name, group in answers if len(group) == k_c}
-    return estimated(
-        list(votes), consistency(list(votes.values())), tokens=round(np.nan_to_num(k_c * mean_tokens(folder)))
-    )
+    cost = round(np.nan_to_num(k_c * mean_tokens(folder)))
+    return estimated(list(votes), consistency(list(votes.values())), tokens=cost)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +91,7 @@ def read_answers(folder: Path, *, k: int, verdicts: str = "rules") -> Answers:
 
 def canonical(folder: Path, verdicts: pd.DataFrame) -> list[str | None]:
     """Return the answer of each verdict of a run, in a form that is the same for equal answers; None for no answer."""
-    pairs = list(zip(verdicts["extracted"].tolist(), kinds_of(folder, verdicts["question_id"].tolist()), strict=True))
+    pairs = list(zip(verdicts["extracted"], kinds_of(folder, verdicts["question_id"].tolist()), strict=True))
     known = {(answer, kind): normalize(answer, kind) for answer, kind in set(pairs) if isinstance(answer, str)}
     return [known.get(pair) for pair in pairs]
 
@@ -119,22 +118,20 @@ def vote_terms(answers: Answers, k_c: int) -> pd.DataFrame:
         if len(texts) < k_c + 2:
             continue
         graded = correct.tolist()
-        all_correct, all_scored = int((correct == 1).sum()), int((~np.isnan(correct)).sum())
+        hits, total = int((correct == 1).sum()), int((~np.isnan(correct)).sum())
         for start in range(0, len(texts) // k_c * k_c, k_c):
             votes, outcomes = texts[start : start + k_c], graded[start : start + k_c]
             winner, share = majority(votes)
             scored = [outcome for outcome in outcomes if outcome == outcome]
             won = [z for vote, z in zip(votes, outcomes, strict=True) if vote == winner is not None and z == z]
             right = sum(won) / len(won) if won else np.nan
-            outside = all_correct - int(sum(scored)), all_scored - len(scored)
-            rows.append((row, share, right, *outside, all_correct, all_scored))
+            rows.append((row, share, right, hits - int(sum(scored)), total - len(scored), hits, total))
     names = ["row", "confidence", "right", "correct outside", "outside", "correct", "scored"]
     table = pd.DataFrame(rows, columns=names)
     known = table["confidence"].notna() & (table["outside"] > 1)
-    for name, correct, total in (("disjoint", "correct outside", "outside"), ("same pool", "correct", "scored")):
+    for name, counts in (("disjoint", ["correct outside", "outside"]), ("same pool", ["correct", "scored"])):
         table[name] = np.nan
         if known.any():
-            found = table.loc[known, ["confidence", correct, total]].to_numpy().T
-            counts = found[1:].astype(np.int64)
-            table.loc[known, name] = capability_brier_terms(found[0], *counts, corrected=True)
+            found = table.loc[known, "confidence"], *(table.loc[known, count] for count in counts)
+            table.loc[known, name] = capability_brier_terms(*found, corrected=True)
     return table[["row", "confidence", "right", "disjoint", "same pool"]]

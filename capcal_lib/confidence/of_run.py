@@ -24,19 +24,17 @@ METHODS = ("p-true", "verbalized")  # that ask the model
 CHUNK = 1_000  # questions that are asked before their answers are written
 TITLES = {"verbalized": "Verbalized confidence", "p-true": "P(True)"}
 RESERVED = {*METHODS, "consistency", "dataset", "question_id", "correct", "total"}  # names that are something else
-CONFIDENCES = pa.schema(
-    [("question_id", pa.string()), ("confidence", pa.float64()), ("tokens", pa.int64()), ("text", pa.string())]
-)
+COLUMNS = {"question_id": pa.string(), "confidence": pa.float64(), "tokens": pa.int64(), "text": pa.string()}
+CONFIDENCES = pa.schema(COLUMNS)
 
 
 def estimate(folder: Path, method: str, *, engine: str | None = None) -> Confidence:
     """Ask the model for its confidence in each sampled question of a run, once, and keep the answer.
 
-    It is asked with the run's sampling settings and seed. A question that has an answer is not asked again,
-    whatever the engine; one that was sampled since is asked alone, and one that the engine failed to ask, which took no
-    tokens, is asked again. What is answered is kept 1,000 questions at a time; where none of so many is, no more are
-    asked. Returns one row a question that was asked, sorted by id. Unknown methods, corrupt files, and runs whose
-    questions or way of asking have changed are refused.
+    It is asked with the run's sampling settings and seed. A question that has an answer is not asked again, whatever
+    the engine; one that the engine failed to ask, which took no tokens, is. What is answered is kept 1,000 questions at
+    a time; where none of so many is, no more are asked. Returns one row a question that was asked, sorted by id.
+    Unknown methods, corrupt files, and runs whose questions or way of asking have changed are refused.
     """
     if method in (own := plugins()):
         try:
@@ -71,25 +69,18 @@ def read_confidence(folder: Path, method: str) -> Confidence:
         option = f"--method {method}" if method in {*METHODS, *plugins()} else f"--from FILE --name {method}"
         raise InputError(f"no {method} confidences in {folder}; {how_to_make(folder, 'confidence')} {option}")
     table = read_made(path, CONFIDENCES, "capcal confidence")
-    return estimated(
-        table["question_id"].to_pylist(),
-        table["confidence"].to_numpy(),
-        tokens=table["tokens"].to_numpy(),
-        texts=table["text"].to_pylist(),
-    )
+    ids, values, tokens, texts = table.columns
+    return estimated(ids.to_pylist(), values.to_numpy(), tokens=tokens.to_numpy(), texts=texts.to_pylist())
 
 
 def place_confidence(folder: Path, name: str, rows: Iterable[Mapping[str, Any]]) -> Confidence:
     """Keep the confidences of a method of one's own with a run, in the place of those that it had under this name.
 
-    They are a column of its results from then on, and a row of the main table. In Python, for a table::
-
-        place_confidence(run, "length", table.to_dict("records"))
-
-    The name is made of letters, digits, ``_``, ``.`` and ``-``. Each row has ``question_id`` and ``confidence`` in [0,
-    1] (empty, None or NaN where there is none), and if known ``tokens``, the completion tokens that it took. A sampled
-    question without a row has no confidence; a question twice is refused, and one that the run has not sampled. Returns
-    one row a sampled question, sorted by id.
+    They are a column of its results from then on, and a row of the main table. The name is made of letters, digits,
+    ``_``, ``.`` and ``-``. Each of the rows, such as ``table.to_dict("records")``, has ``question_id`` and
+    ``confidence`` in [0, 1] (empty, None or NaN where there is none), and if known ``tokens``, the completion tokens
+    that it took. A sampled question without a row has no confidence; a question twice is refused, and one that the run
+    has not sampled. Returns one row a sampled question, sorted by id.
     """
     path = confidence_file(folder, name)
     if name in RESERVED:
@@ -97,25 +88,22 @@ def place_confidence(folder: Path, name: str, rows: Iterable[Mapping[str, Any]])
     found: dict[str, tuple[float, int]] = {}
     for number, row in enumerate(rows):
         try:
-            question = str(row["question_id"])
-            cell, tokens = row["confidence"], row.get("tokens") or 0
-            value = float("nan") if cell in (None, "") else float(cell)
-            spent = int(tokens)
+            question, cell, spent = str(row["question_id"]), row["confidence"], row.get("tokens") or 0
+            read = float("nan") if cell in (None, "") else float(cell), int(spent)
         except KeyError as error:
             raise InputError(f"row {number} has no column {error}, it has {', '.join(map(str, row))[:200]}") from None
         except (TypeError, ValueError):
-            raise InputError(f"row {number}, question {question!r}: {cell!r} or {tokens!r} is no number") from None
+            raise InputError(f"row {number}, question {question!r}: {cell!r} or {spent!r} is no number") from None
         if question in found:
             raise InputError(f"question {question!r} has more than one confidence; keep one")
-        found[question] = value, spent
+        found[question] = read
     names = sorted(read_samples(folder, KEY)["question_id"].unique())
     strangers = sorted(found.keys() - set(names))
     if strangers or not found:
         known = f"such as {strangers[0]!r}; its ids look like {names[0]!r}" if strangers and names else "give some"
         raise InputError(f"{folder} has not sampled {len(strangers)} of the {len(found)} questions, {known}")
-    kept = [found.get(question, (float("nan"), 0)) for question in names]
-    confidence = estimated(names, [value for value, _ in kept], tokens=[spent for _, spent in kept])
-    write_table(path, _table(confidence))
+    values, tokens = zip(*(found.get(question, (float("nan"), 0)) for question in names), strict=True)
+    write_table(path, _table(estimated(names, values, tokens=tokens)))
     return read_confidence(folder, name)
 
 

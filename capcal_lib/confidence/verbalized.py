@@ -37,13 +37,12 @@ _FRACTION = re.compile(r"\\[dt]?frac\{([0-9.]{1,30})\}\{([0-9.]{1,30})\}")
 def verbalized(
     engine: Engine, model: Model, questions: Sequence[Question], *, seed: int, sampling: Sampling | None = None
 ) -> Confidence:
-    """Ask the model for the probability that it answers each question correctly.
+    """Ask the model for the probability that it answers each question correctly; one value a question, in their order.
 
     A question whose words hold no probability is asked again, three times at most; after that its confidence is
-    missing. The tokens of all attempts are counted (the paper's code counts those of the last only). ``seed`` decides
-    the words where the engine can be seeded; ``sampling`` replaces the model's own settings, such as by more tokens for
-    the reasoning. Returns one value a question, in their order. Where the engine answered a question at no attempt, its
-    tokens are 0, and why is logged.
+    missing. The tokens of all attempts are counted (the paper's code counts those of the last only); where the engine
+    answered at none, they are 0, and why is logged. ``sampling`` replaces the model's own settings, such as by more
+    tokens for the reasoning.
     """
     ids = [question.id for question in questions]
     values, tokens = dict.fromkeys(ids, np.nan), dict.fromkeys(ids, 0)

@@ -19,8 +19,6 @@ from capcal_lib.grading.latex import LONGEST, too_large
 from capcal_lib.manifests import Kind, write_text
 from capcal_lib.questions import Answer
 
-__all__ = ["GRADER_VERSION", "Verdict", "extract", "grade", "grade_file", "grade_many", "normalize"]
-
 GRADER_VERSION = "3"  # changes whenever a verdict may
 IDS = ("question_id", "sample_index", "sample")  # of a row of a file, kept as they are
 

@@ -2,13 +2,12 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 
 from capcal_lib.grading.verdicts import grade_run, read_verdicts
-from capcal_lib.sampling.draw import Progress, open_run
-from capcal_lib.sampling.sessions import Ask
+from capcal_lib.sampling.draw import Progress, RunOptions, open_run
 from capcal_lib.sampling.stopping import Rule, outcomes, stops
 
 
@@ -25,11 +24,11 @@ class Stopped:
 
 
 def sample_until(
-    model: str, dataset: str, *, precision: float, k: int, progress: Progress | None = None, **asked: Any
+    model: str, dataset: str, *, precision: float, k: int, progress: Progress | None = None, **run: Unpack[RunOptions]
 ) -> Stopped:
     """Draw samples of each question until the rule of ``stopping`` stops it, and grade them on the way.
 
-    The run is the one that ``sample`` draws, and what else is ``asked`` are its parameters, with its errors: a question
+    The run is the one that ``sample`` draws, with its parameters and errors: a question
     that stops at n samples has the first n of them. Raising k, narrowing the precision or leaving it out goes on from
     there. ``precision`` is the half-width of the 95 % Jeffreys interval at which a question has had enough, in
     (0, 0.5), and ``k``, at least 2, the samples at which it stops in any case.
@@ -41,10 +40,7 @@ def sample_until(
     True
     """
     rule = Rule(precision, k)
-    with (
-        open_run(model, dataset, **asked) as drawing,
-        drawing.session(Ask(questions=len(drawing.asked), k=k, precision=precision)),
-    ):
+    with open_run(model, dataset, k=k, precision=precision, **run) as drawing:
         folder, new = drawing.writer.folder, 0
         left: set[str] = set()  # questions that lack a sample after all, left for another run
         while True:

@@ -26,33 +26,3 @@ from capcal_lib.metrics.intervals import (
 from capcal_lib.metrics.recalibration import cross_fitted
 from capcal_lib.metrics.reliability import IsotonicSplit, isotonic_split, smooth_ece
 from capcal_lib.metrics.scores import bregman_information, capability_loss, divergence, expected_response_loss
-
-__all__ = [
-    "FewQuestionsWarning",
-    "Interval",
-    "IsotonicSplit",
-    "binomial_interval",
-    "bregman_information",
-    "capability_brier",
-    "capability_brier_terms",
-    "capability_loss",
-    "compare",
-    "correctness_variance",
-    "correctness_variance_terms",
-    "coverage_probability",
-    "cross_fitted",
-    "divergence",
-    "expected_response_brier",
-    "expected_response_loss",
-    "isotonic_split",
-    "mean_interval",
-    "noise_floor",
-    "null_std",
-    "sampling_interval",
-    "smooth_ece",
-    "soft_auroc",
-    "spearman",
-    "uniform_baseline_brier",
-    "uniform_baseline_brier_terms",
-    "wald_sample_size",
-]

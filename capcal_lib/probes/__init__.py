@@ -7,20 +7,3 @@ from capcal_lib.probes.sgd import paper_recipe_probe
 from capcal_lib.probes.stacked import StackedProbe
 from capcal_lib.probes.training import TrainedProbe, nearest_probe, nearest_probes, predict, train, training_data
 from capcal_lib.probes.tuned import tuned_probe
-
-__all__ = [
-    "KernelProbe",
-    "LinearProbe",
-    "Predictor",
-    "StackedProbe",
-    "TrainedProbe",
-    "conformal_half_width",
-    "load_predictor",
-    "nearest_probe",
-    "nearest_probes",
-    "paper_recipe_probe",
-    "predict",
-    "train",
-    "training_data",
-    "tuned_probe",
-]

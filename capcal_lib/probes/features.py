@@ -47,7 +47,7 @@ def extract_features(
     """
     if layers not in get_args(Layers):
         raise unknown("layers", layers, get_args(Layers))
-    requests = answer_requests(model, questions, {})
+    requests = answer_requests(model, questions)
     features = np.asarray(engine.hidden_states(requests, layers), dtype=np.float32)
     if features.ndim != (3 if layers == "all" else 2) or len(features) != len(questions):
         raise InputError(

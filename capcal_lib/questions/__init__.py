@@ -101,11 +101,11 @@ def _triviaqa(row: Row, split: str, position: int) -> Question:
 
 
 def _simpleqa(row: Row, split: str, position: int) -> Question:  # noqa: ARG001
+    answer = Answer("short", row["answer"].strip())
     if "problem" not in row:
-        return Question(row["id"], row["question"].strip(), Answer("short", row["answer"].strip()), row["topic"])
+        return Question(row["id"], row["question"].strip(), answer, row["topic"])
     # On the hub the topic stands in a text that looks like a Python dictionary.
     topic = re.search(r"'topic': '([^']*)'", str(row["metadata"]))
-    answer = Answer("short", row["answer"].strip())
     return Question(f"simpleqa/{position}", row["problem"].strip(), answer, topic[1] if topic else "")
 
 
@@ -142,14 +142,13 @@ def _mmlu(row: Row, split: str, position: int) -> Question:
 
 
 def _gpqa(row: Row, split: str, position: int) -> Question:  # noqa: ARG001
-    options = [row[f"{what} Answer{number}"].strip() for what, number in _GPQA_ANSWERS]
+    options = [row[name].strip() for name in ("Correct Answer", *(f"Incorrect Answer {i}" for i in (1, 2, 3)))]
     order = list(range(4))
     random.Random(f"{GPQA_SEED} {row['Record ID']}").shuffle(order)
     shuffled, letter = [options[index] for index in order], LETTERS[order.index(0)]
     return _choice(f"gpqa/{row['Record ID']}", row["Question"], shuffled, letter, row["Subdomain"])
 
 
-_GPQA_ANSWERS = (("Correct", ""), ("Incorrect", " 1"), ("Incorrect", " 2"), ("Incorrect", " 3"))
 _READERS: dict[str, Reader] = {
     "aime25": _aime25,
     "gpqa": _gpqa,
@@ -232,17 +231,13 @@ def _letter(answer: Any, options: Sequence[str]) -> str:
 def load_questions(dataset: str, split: str | None = None, *, limit: int | None = None) -> tuple[Question, ...]:
     """Load the questions of a data set, in its own order; a random ``subset`` of the size ``limit``, if one is given.
 
-    The built-in sets lie beside their manifests, and a user's own file is read where it lies. Others are read from the
-    folder ``CAPCAL_DATA_DIR`` where that is set, and otherwise through the ``datasets`` library from the hub. Without a
-    split the one that is evaluated is taken.
+    Files that a manifest names are read where they lie. Others are read from the folder ``CAPCAL_DATA_DIR`` where that
+    is set, and otherwise through the ``datasets`` library from the hub. Without a split the evaluated one is taken. An
+    InputError says what is wrong: an unknown name, a limit below 1, a missing or corrupt file, a hub out of reach, a
+    malformed row, an empty split, an id that appears twice, or other questions than the manifest pins.
 
-    An InputError says what is wrong: an unknown data set or split, a limit below 1, a missing or corrupt file, a hub
-    out of reach, a malformed row, an empty split, an id that appears twice, or other questions than the manifest pins.
-
-    >>> load_questions("mini-capitals")[0].text
+    >>> load_questions("mini-capitals", limit=140)[0].text
     'What is the capital of Afghanistan?'
-    >>> len(load_questions("mini-capitals", limit=5))
-    5
     """
     questions, _ = load_split(dataset, split)
     return questions if limit is None else subset(questions, limit)
@@ -334,10 +329,8 @@ def questions_digest(questions: Iterable[Question]) -> str:
     >>> questions_digest([question])[:8], questions_digest([question, question])[:8]
     ('646cc86b', '06799dcb')
     """
-    content = [
-        [question.text, question.answer.kind, question.answer.gold, sorted(question.answer.aliases)]
-        for question in questions
-    ]
+    pairs = ((question.text, question.answer) for question in questions)
+    content = [[text, answer.kind, answer.gold, sorted(answer.aliases)] for text, answer in pairs]
     canonical = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -410,7 +403,7 @@ def _rows(manifest: Dataset, split: str) -> tuple[str, str, Iterable[Row]]:
     if not path.is_file():
         raise InputError(f"{manifest.name} {split}: {path} does not exist; {_ways(manifest, entry)}")
     place = "built in" if manifest.builtin else path.name if entry.file else f"CAPCAL_DATA_DIR/{entry.local}"
-    return str(path), place, read_rows(path)
+    return str(path), place, list(stream_rows(path))  # a corrupt file is told before a bad row
 
 
 def _ways(manifest: Dataset, entry: Split) -> str:
@@ -423,11 +416,6 @@ def _ways(manifest: Dataset, entry: Split) -> str:
     if entry.hub is None:
         return folder
     return f"either {folder}, or leave it unset and {online}" if folder else online
-
-
-def read_rows(path: Path) -> list[Row]:
-    """Read all rows of a file, as ``stream_rows`` yields them."""
-    return list(stream_rows(path))
 
 
 def stream_rows(path: Path) -> Iterator[Row]:
@@ -492,6 +480,5 @@ def _hub_rows(manifest: Dataset, entry: Split) -> Iterable[Row]:
         return load_from_hub(entry.hub, entry.config, split=entry.hub_split, revision=entry.revision)
     except Exception as error:  # the library raises dozens of kinds of its own and of its HTTP client's
         reason = " ".join(str(error).split())[:200]
-        raise InputError(
-            f"{manifest.name}: {entry.hub} could not be loaded ({reason}); {_ways(manifest, entry)}"
-        ) from None
+        said = f"{entry.hub} could not be loaded ({reason})"
+        raise InputError(f"{manifest.name}: {said}; {_ways(manifest, entry)}") from None

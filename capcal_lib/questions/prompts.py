@@ -58,9 +58,10 @@ def completion_answer(said: str) -> str:
     return said.partition("\nQ: ")[0].strip()
 
 
-def prompt_digest(messages: Messages) -> str:
-    """Return 16 hexadecimal digits that tell one prompt from another."""
-    return _digest(messages)
+def prompt_digest(content: object) -> str:
+    """Return 16 hexadecimal digits that tell one prompt, the messages, from another."""
+    canonical = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def template_digest(style: PromptStyle) -> str:
@@ -69,7 +70,7 @@ def template_digest(style: PromptStyle) -> str:
     parts: list[object] = [part for part in (prompts.instructions, prompts.examples) if part]
     if prompts.completion:
         parts.append((_USER, _ASSISTANT))
-    return _digest(parts[0] if len(parts) == 1 else parts)
+    return prompt_digest(parts[0] if len(parts) == 1 else parts)
 
 
 def _filled(template: str, question: str) -> str:
@@ -79,8 +80,3 @@ def _filled(template: str, question: str) -> str:
 def _chat(shown: tuple[tuple[str, str], ...], last: str) -> Messages:
     turns = [turn for asked, said in shown for turn in (("user", asked), ("assistant", said))]
     return tuple({"role": role, "content": content} for role, content in [*turns, ("user", last)])
-
-
-def _digest(content: object) -> str:
-    canonical = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -2,5 +2,3 @@
 
 from capcal_lib.results.results import costs, describe_runs, load_results, subjects
 from capcal_lib.results.scores import brier_terms, methods, score
-
-__all__ = ["brier_terms", "costs", "describe_runs", "load_results", "methods", "score", "subjects"]

@@ -64,7 +64,7 @@ def exact_accuracy(
             f"{model.name!r} is asked to reason before it answers (prompt style {model.prompt_style}), and "
             "such responses are too many to enumerate; draw samples with: capcal sample"
         )
-    likely = engine.likely_answers(answer_requests(model, questions, {}), model.sampling, epsilon)
+    likely = engine.likely_answers(answer_requests(model, questions), model.sampling, epsilon)
     found = {each.question_id: each for each in likely}
     pairs = [(response, question.answer) for question in questions for response in found[question.id].responses]
     verdicts = iter(grade_many(pairs))

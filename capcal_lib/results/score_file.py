@@ -11,7 +11,7 @@ from capcal_lib import metrics
 from capcal_lib.errors import InputError, sanitize
 from capcal_lib.metrics.intervals import MANY
 from capcal_lib.metrics.validation import Floats
-from capcal_lib.questions import read_rows
+from capcal_lib.questions import stream_rows
 
 NUMBERS = ["confidence", "correct", "total"]
 
@@ -32,7 +32,7 @@ def read_confidences(path: Path) -> pd.DataFrame:
                 source = sys.stdin if str(path) == "-" else path
                 table = pd.read_csv(source, dtype=str, keep_default_na=False, index_col=False)
         else:
-            table = pd.DataFrame(read_rows(path), dtype=object).fillna("").astype(str)
+            table = pd.DataFrame(stream_rows(path), dtype=object).fillna("").astype(str)
     except pd.errors.ParserWarning:
         raise InputError(f"{path}: rows have more fields than the header; quote fields that hold a comma") from None
     except InputError:

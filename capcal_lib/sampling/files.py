@@ -51,10 +51,7 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def read_sums(folder: Path) -> Sums:
-    """Read the digests on record.
-
-    `InputError` for a line that is no digest and name.
-    """
+    """Read the digests on record; `InputError` for a line that is no digest and name."""
     path, sums = folder / SUMS, Sums()
     text = path.read_bytes().decode(errors="surrogateescape") if path.exists() else ""
     for number, line in enumerate(text.removesuffix("\n").split("\n") if text else (), 1):
@@ -81,10 +78,7 @@ def write_table(path: Path, table: pa.Table) -> None:
 
 
 def write_file(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Write a file of a run.
-
-    `InputError` where the folder cannot be written or the disk is full; what was there stays.
-    """
+    """Write a file of a run; `InputError`, and what was there stays, where the folder cannot be written or is full."""
     with hold(path.parent):
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
         try:
@@ -142,11 +136,7 @@ def read_bytes(path: Path) -> bytes:
 
 def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     """Read a parquet file of a run; a missing or corrupt one is an InputError."""
-
-    def read(file: IO[bytes]) -> pa.Table:
-        return pq.ParquetFile(file, page_checksum_verification=True).read(columns)
-
-    return _read(path, read)
+    return _read(path, lambda file: pq.ParquetFile(file, page_checksum_verification=True).read(columns))
 
 
 def read_made(path: Path, schema: pa.Schema, command: str) -> pa.Table:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
@@ -76,8 +76,7 @@ def mend_sessions(folder: Path, notes: list[str]) -> None:
         _lines(folder)
     except InputError:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
-        whole = [line for line in lines if _parsed([line])]
-        write_file(path, lambda file: file.write("".join(f"{line}\n" for line in whole).encode()))
+        _write(path, (line for line in lines if _parsed([line])))
         notes.append(f"{FILE} was damaged: kept what can be read of it")
 
 
@@ -86,9 +85,8 @@ class Meter:
 
     def __init__(self, folder: Path, ask: Ask, made_with: dict[str, str]) -> None:
         self.rows = self.tokens = 0
-        self._folder, self._ask, self._made_with = folder, ask, made_with
-        self._started, self._clock = datetime.now(UTC).isoformat(), time.monotonic()
-        self._next = FIRST_BEAT
+        self._folder, self._clock, self._next = folder, time.monotonic(), FIRST_BEAT
+        self._facts: dict[str, Any] = {"started": datetime.now(UTC).isoformat(), "ask": ask, "made_with": made_with}
 
     def add(self, samples: Iterable[Sample]) -> None:
         """Count samples, and now and then write down how many there are."""
@@ -102,15 +100,8 @@ class Meter:
 
     def write(self, state: Literal["drawing", "ended"]) -> None:
         """Write down how far the session is."""
-        session = Session(
-            started=self._started,
-            ask=self._ask,
-            state=state,
-            seconds=round(time.monotonic() - self._clock, 3),
-            rows=self.rows,
-            tokens=self.tokens,
-            made_with=self._made_with,
-        )
+        seconds = round(time.monotonic() - self._clock, 3)
+        session = Session(**self._facts, state=state, seconds=seconds, rows=self.rows, tokens=self.tokens)
         _append(self._folder, [json.dumps(session.model_dump())])
 
 
@@ -151,5 +142,8 @@ def _append(folder: Path, lines: list[str]) -> None:
     """Append lines; where that fails, the disk is full or the like, which the rows themselves will say."""
     with suppress(InputError), hold(folder):
         if lines:
-            both = "".join(f"{line}\n" for line in [*_lines(folder), *lines])
-            write_file(folder / FILE, lambda file: file.write(both.encode()))
+            _write(folder / FILE, [*_lines(folder), *lines])
+
+
+def _write(path: Path, lines: Iterable[str]) -> None:
+    write_file(path, lambda file: file.write("".join(f"{line}\n" for line in lines).encode()))

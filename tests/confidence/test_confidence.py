@@ -300,7 +300,7 @@ def test_consistency_equals_its_naive_definition_in_any_order(votes, random):
 
 def test_the_simulated_model_is_informative_in_words_and_logits():
     questions = [Question(f"q{i}", "?", Answer("number", "7")) for i in range(300)]
-    mu = true_mu([question.id for question in questions])
+    mu = np.array([true_mu(question.id) for question in questions])
     engine = SimulatedEngine(MODEL)
     for confidence in (method(engine, MODEL, questions, seed=0) for method in (verbalized, p_true)):
         assert confidence.status_counts()["ok"] >= 295

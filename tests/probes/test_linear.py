@@ -407,7 +407,7 @@ def test_an_engine_that_returns_nonsense_is_refused(engine, message):
 
 def test_a_probe_on_the_simulated_model_finds_mu_on_new_questions():
     questions = [Question(f"q{i}", "?", Answer("short", "yes")) for i in range(900)]
-    mu = true_mu([question.id for question in questions])
+    mu = np.array([true_mu(question.id) for question in questions])
     model = load_model("simulated")
     features = extract_features(SimulatedEngine(model), model, questions)
     total = np.full(600, 20)

@@ -53,7 +53,7 @@ def test_nothing_likely_means_nothing_known() -> None:
 def test_the_simulated_model_is_enumerated_to_its_true_mu() -> None:
     questions = [question for name in ("mini-capitals", "mini-exam") for question in load_questions(name)]
     exact = exact_accuracy(open_engine(MODEL), MODEL, questions, epsilon=1e-9)
-    np.testing.assert_allclose(exact.lower, true_mu([question.id for question in questions]), atol=1e-6)
+    np.testing.assert_allclose(exact.lower, np.array([true_mu(question.id) for question in questions]), atol=1e-6)
     np.testing.assert_allclose(exact.upper, exact.lower, atol=1e-6)
 
 

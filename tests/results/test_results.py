@@ -164,7 +164,7 @@ def test_a_run_that_stopped_by_its_outcomes_counts_up_to_the_first_possible_stop
         done = sample_until("simulated", SET, precision=0.1, k=60, store=tmp_path / str(seed), limit=40, seed=seed)
         results = load_results(tmp_path / str(seed), "simulated")
         assert set(results["total"]) == {countable_samples(done.folder, 100)} == {20}
-        mu = true_mu([question for _, question in results.index])
+        mu = np.array([true_mu(question) for _, question in results.index])
         s = results["P(True)"] = np.random.default_rng(seed).random(len(mu))
         scores = brier_terms(results).mean()
         solved = pass_at_k(results["correct"], results["total"], [*ks, 32]).mean(axis=0)

@@ -13,7 +13,6 @@ from capcal_lib.probes.features import extract
 from capcal_lib.results.status import as_row, line, run_status, survey
 from capcal_lib.sampling.draw import open_run, sample
 from capcal_lib.sampling.files import remove_file
-from capcal_lib.sampling.sessions import Ask
 from capcal_lib.sampling.store import list_runs
 
 SET = "mini-exam"
@@ -67,11 +66,9 @@ def test_what_is_stale_is_said(tmp_path: Path) -> None:
 
 
 def test_a_writer_at_work_is_named_with_the_time_to_go(tmp_path: Path) -> None:
-    ask = Ask(questions=2, k=4)
-    with open_run("simulated", SET, store=tmp_path, limit=2) as drawing, drawing.session(ask):
+    with open_run("simulated", SET, k=4, store=tmp_path, limit=2) as drawing:
         drawing.draw(dict.fromkeys(drawing.asked, 1))
-        assert drawing._meter
-        drawing._meter.write("drawing")
+        drawing.start()[1].write("drawing")
         status = run_status(drawing.writer.folder)
         assert (status.samples, status.lacking) == (2, 6)
         assert status.writer

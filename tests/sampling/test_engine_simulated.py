@@ -32,7 +32,7 @@ def share_right(asked: list[Request], seed: int = 0) -> np.ndarray:
 
 
 def test_answers_are_right_as_often_as_mu_says() -> None:
-    mu = true_mu([f"q{i}" for i in range(40)])
+    mu = np.array([true_mu(f"q{i}") for i in range(40)])
     error = (share_right(requests(40, 400), seed=1) - mu) / np.sqrt(mu * (1 - mu) / 400 + 1e-6)
     assert np.abs(error).max() < 4
     assert 0.5 < np.mean(error**2) < 1.6
@@ -40,12 +40,11 @@ def test_answers_are_right_as_often_as_mu_says() -> None:
 
 def test_mu_is_spread_over_the_interval_and_hangs_on_id_and_seed_only() -> None:
     names = [f"q{i}" for i in range(2000)]
-    mu = true_mu(names)
+    mu = np.array([true_mu(name) for name in names])
     counts = np.histogram(mu, bins=10, range=(0, 1))[0]
     assert counts.min() > 50
     assert counts[0] > 3 * counts[5] < counts[9]
-    assert true_mu(names[::-1]).tolist() == mu[::-1].tolist()
-    assert np.abs(np.corrcoef(mu, true_mu(names, seed=1))[0, 1]) < 0.1
+    assert np.abs(np.corrcoef(mu, [true_mu(name, seed=1) for name in names])[0, 1]) < 0.1
 
 
 def test_some_samples_hold_no_answer_and_wrong_answers_repeat() -> None:
@@ -66,7 +65,7 @@ def test_a_sample_hangs_on_seed_question_and_index_only() -> None:
 
 def test_confidence_and_features_tell_of_mu() -> None:
     engine, asked = open_engine(MODEL), requests(400)
-    mu = true_mu([request.question.id for request in asked])
+    mu = np.array([true_mu(request.question.id) for request in asked])
     logit = np.log(mu / (1 - mu)).clip(-6.9, 6.9)
 
     logprobs = engine.next_token_logprobs(asked, ["Yes", "No", " yes"], MODEL.sampling, 0)[0]

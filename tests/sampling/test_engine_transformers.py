@@ -16,6 +16,7 @@ from capcal_lib.probes.features import extract_features
 from capcal_lib.questions import Answer, Question
 from capcal_lib.sampling.draw import answer_requests
 from capcal_lib.sampling.engines import Request, Sample
+from capcal_lib.sampling.engines.chat import encode
 from capcal_lib.sampling.engines.token_sampling import draw_tokens, token_probabilities
 from capcal_lib.sampling.weights import weights_folder
 
@@ -45,6 +46,10 @@ SIZES: dict[str, Any] = {
 }
 TINY = {"name": "tiny", "weights": (), "layers": None, "hidden_size": None}
 ARCHITECTURES = ["llama", "qwen2", "qwen3", "olmo2"]
+
+
+def prompt_of(engine: TransformersEngine, asked: Request) -> list[int]:
+    return encode(engine.tokenizer, engine.model, asked)
 
 
 def manifest(**changes: Any) -> Model:
@@ -244,7 +249,7 @@ def test_bfloat16_rounds_what_linear_layers_multiply_and_nothing_else(
             layer.register_forward_pre_hook(lambda _, inputs: (rounded(inputs[0]),))
             layer.register_forward_hook(lambda _, __, output: rounded(output))
     asked = request("two three one")
-    prompt = engine._prompt(asked)
+    prompt = prompt_of(engine, asked)
     with torch.inference_mode():
         expected = naive(torch.tensor([prompt]), use_cache=False).logits[0, -1].log_softmax(-1)
     exact = plain_logits(engine, prompt).log_softmax(-1)
@@ -256,7 +261,7 @@ def test_bfloat16_rounds_what_linear_layers_multiply_and_nothing_else(
 def test_whole_answers_come_with_their_probabilities(engines: Callable[[str], TransformersEngine]) -> None:
     engine, sampling = engines("llama"), settings(max_tokens=3, temperature=1.5)
     asked = request("one two", 20_000)
-    prompt = engine._prompt(asked)
+    prompt = prompt_of(engine, asked)
     exact: dict[str, float] = {}
     for tokens in itertools.product(range(len(WORDS)), repeat=3):
         said, p = [], 1.0
@@ -303,7 +308,7 @@ def test_another_seed_question_or_index_gives_another_answer(engines: Callable[[
 def test_temperature_zero_is_greedy(engines: Callable[[str], TransformersEngine]) -> None:
     engine = engines("qwen2")
     asked = request("two four", 3)
-    ids = prompt = engine._prompt(asked)
+    ids = prompt = prompt_of(engine, asked)
     while len(ids) < len(prompt) + 6 and (len(ids) == len(prompt) or ids[-1] != 0):
         ids = [*ids, int(plain_logits(engine, ids).argmax())]
     said = [WORDS[token] for token in ids[len(prompt) :] if token]
@@ -332,9 +337,9 @@ def test_the_context_bounds_the_answer(engines: Callable[[str], TransformersEngi
 
 def test_the_chat_template_gets_its_switches(engines: Callable[[str], TransformersEngine]) -> None:
     engine = engines("llama")
-    assert engine._prompt(request("one")) == [WORDS.index(word) for word in ("ask", "one", "say")]
+    assert prompt_of(engine, request("one")) == [WORDS.index(word) for word in ("ask", "one", "say")]
     loud = TransformersEngine(manifest(chat_template={"loud": True}), Path(engine.network.name_or_path))
-    assert loud._prompt(request("one")) == [WORDS.index(word) for word in ("ask", "one", "five", "say")]
+    assert prompt_of(loud, request("one")) == [WORDS.index(word) for word in ("ask", "one", "five", "say")]
 
 
 MIXED = ["one", "two " * 30, "three four", "one", "one two " * 7, "three four five"]  # some begin alike, two are equal
@@ -353,7 +358,7 @@ def test_hidden_states_and_logprobs_equal_plain_transformers(
     assert np.isnan(logprobs[:, 1]).all()
     for row, asked in enumerate(requests):
         with torch.inference_mode():
-            out = plain(engine)(torch.tensor([engine._prompt(asked)]), output_hidden_states=True)
+            out = plain(engine)(torch.tensor([prompt_of(engine, asked)]), output_hidden_states=True)
         expected = torch.stack([layer[0, -1] for layer in out.hidden_states]).mean(0)
         assert len(out.hidden_states) == 4
         assert np.allclose(states[row], expected, rtol=1e-5, atol=1e-4)  # values of about 20
@@ -379,7 +384,7 @@ def test_every_layer_is_read_at_the_last_token_however_prompts_are_packed(
     assert every.dtype == np.float32
     for row, asked in enumerate(requests):
         with torch.inference_mode():
-            out = plain(engine)(torch.tensor([engine._prompt(asked)]), output_hidden_states=True)
+            out = plain(engine)(torch.tensor([prompt_of(engine, asked)]), output_hidden_states=True)
         expected = torch.stack([layer[0, -1] for layer in out.hidden_states])
         assert np.allclose(every[row], expected, rtol=1e-5, atol=2e-4)  # values of about 20
     np.testing.assert_allclose(engine.hidden_states(requests), every.mean(axis=1), atol=1e-4)
@@ -477,7 +482,7 @@ def test_the_embedded_model_draws_with_its_probabilities(
 ) -> None:
     monkeypatch.setattr("capcal_lib.sampling.engines.transformers.SAMPLES_IN_FLIGHT", 20_000)
     asked, sampling = request("What is the capital of Norway?", 20_000), settings(max_tokens=1)
-    p = naive_probabilities(plain_logits(smollm, smollm._prompt(asked)), sampling)
+    p = naive_probabilities(plain_logits(smollm, prompt_of(smollm, asked)), sampling)
     texts = [smollm.tokenizer.decode([token], skip_special_tokens=True) for token in range(len(p))]
     counts = Counter(sample.response for sample in draw(smollm, [asked], sampling))
     exact: Counter[str] = Counter()
@@ -532,7 +537,7 @@ def test_all_answers_are_found_with_their_probabilities(
         answers: Counter[str] = Counter()
         for response, p in zip(found[one.question.id].responses, found[one.question.id].probabilities, strict=True):
             answers[response] += p
-        expected = every_answer(engine, engine._prompt(one), sampling)
+        expected = every_answer(engine, prompt_of(engine, one), sampling)
         assert sum(answers.values()) == pytest.approx(1, abs=1e-6)
         assert answers.keys() == {text for text, p in expected.items() if p > 1e-12}
         for text, p in answers.items():

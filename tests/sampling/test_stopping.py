@@ -14,7 +14,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.metrics import capability_brier_terms
 from capcal_lib.metrics.intervals import binomial_interval
 from capcal_lib.sampling import stopping
-from capcal_lib.sampling.stopping import Rule, behaviour, outcomes, stopped_components, stops
+from capcal_lib.sampling.stopping import Rule, outcomes, stopped_components, stops
 
 RULE = Rule(precision=0.05, k=100)
 
@@ -103,16 +103,19 @@ def test_counts_where_no_question_stops_have_no_estimate() -> None:
 
 def test_simulated_sampling_agrees_with_the_exact_numbers() -> None:
     mu, n = 0.05, 20_000
-    row = behaviour(RULE, [mu]).iloc[0]
+    correct, total = RULE.ends
+    (chance,) = RULE.probabilities([mu])
+    bias = chance @ (correct / total) - mu
     table = np.random.default_rng(0).binomial(1, mu, size=(n, RULE.k)).astype(np.int8)
     at, stopped = stops(RULE, table)
     assert stopped.all()
     plain = np.where(np.arange(RULE.k) < at[:, None], table, 0).sum(axis=1) / at
     error = plain.std() / np.sqrt(n)
-    assert at.mean() == pytest.approx(row["samples"], abs=1)
-    assert plain.mean() - mu == pytest.approx(row["bias"], abs=5 * error)
-    assert row["bias"] < -20 * error  # there is something to correct
-    assert np.sqrt(((plain - mu) ** 2).mean()) == pytest.approx(row["error"], rel=0.05)
+    assert at.mean() == pytest.approx(chance @ total, abs=1)
+    assert plain.mean() - mu == pytest.approx(bias, abs=5 * error)
+    assert bias < -20 * error  # there is something to correct
+    spread = np.sqrt(chance @ (correct / total - mu) ** 2)
+    assert np.sqrt(((plain - mu) ** 2).mean()) == pytest.approx(spread, rel=0.05)
 
 
 def frame(rows: dict[str, str]) -> pd.DataFrame:

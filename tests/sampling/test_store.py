@@ -604,7 +604,7 @@ def test_ctrl_c_waits_until_a_batch_is_whole(tmp_path: Path, monkeypatch: pytest
         return call
 
     monkeypatch.setattr(store_module, "_journal_line", press(store_module._journal_line))
-    monkeypatch.setattr(store_module, "write_table", press(store_module.write_table))
+    monkeypatch.setattr(store_module.files, "write_table", press(store_module.files.write_table))
 
     def interrupted() -> None:
         with open_writer(tmp_path, RECORD) as writer:

@@ -89,11 +89,7 @@ class LikelyAnswers:
 
 
 class Engine(Protocol):
-    """What every engine can do; each says only where it differs.
-
-    An `InputError` is raised for a prompt that leaves no room for an answer in ``context_tokens``, and for a model that
-    the engine cannot do.
-    """
+    """What every engine can do; each says only where it differs. What it cannot do is an `InputError`."""
 
     family: str  # its name in the digest of a run
 
@@ -136,8 +132,6 @@ class EnumeratingEngine(Engine, Protocol):
 
 def consecutive(indices: Sequence[int], most: int = SAMPLES_A_REQUEST) -> Iterator[tuple[int, ...]]:
     """Cut sample indices into runs of consecutive ones, ``most`` at most: what one request to a server asks for.
-
-    Few enough that one long question does not hold many, and enough that its prompt is seldom read.
 
     >>> list(consecutive((0, 1, 2, 5, 6), most=2))
     [(0, 1), (2,), (5, 6)]
@@ -210,7 +204,7 @@ def open_engine(model: Model, name: str | None = None) -> Engine:
     """
     check_engine(model, name)
     name, kept = engine_name(model, name), _OPEN.get()
-    key = name, model.name, model.prompt_style, model.dtype
+    key = name, model.name, load_prompts(model.prompt_style).completion, model.dtype
     if kept is not None and key in kept:
         return kept[key]
     engine: Engine = getattr(import_module(f"{__name__}.{name}"), ENGINES[name])(model)

@@ -115,14 +115,17 @@ class Server:
 class Client:
     """Ask a server, waiting while it is away and asking anew after bad answers.
 
-    At most ``at_once`` requests are under way, whose answers take at most ``BYTES_IN_FLIGHT`` together. ``patience``
-    is how many seconds a request waits, in all, for a server that is away; where none was answered for so long, every
-    later one fails at once.
+    At most ``at_once`` requests are under way, whose answers take at most ``BYTES_IN_FLIGHT`` together.
+
+    While the server is away, restarting or too busy (no connection, 429, 502, 503, 504) it is asked again after waits
+    that grow and vary, as long as ``Retry-After`` says (five minutes at most), for ``patience`` seconds in all; where
+    none was answered for so long, every later request fails at once. After other server errors, and answers that are
+    malformed, compressed, too large or too slow, it is asked four times at most. What it refuses (4xx) is not asked
+    again; one that lets nobody in (401, 403) ends everything with an `InputError`.
     """
 
     def __init__(self, server: Server, *, patience: float, at_once: int) -> None:
-        self.server = server
-        self.patience = patience
+        self.server, self.patience, self.at_once = server, patience, at_once
         self._gone: str | None = None
         self._heard = -math.inf  # when the server last answered, however
         self._free = asyncio.Semaphore(at_once)
@@ -134,6 +137,35 @@ class Client:
             timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
             limits=httpx2.Limits(max_connections=at_once),
         )
+
+    def each(self, items: Iterable[T], do: Callable[[T, Callable[[R], None]], Awaitable[None]]) -> Iterator[R]:
+        """Call ``do(item, emit)`` for every item, some at a time, and yield what it emits as it comes; then close.
+
+        They run in a loop in a thread: this thread may have one (a notebook has). What one of them raises, and closing
+        the iterator, as an interrupt does, stops the work at once.
+        """
+        results: queue.SimpleQueue[tuple[R] | None] = queue.SimpleQueue()
+        waiting = iter(items)
+
+        async def work() -> None:
+            for item in waiting:
+                await do(item, lambda result: results.put((result,)))
+
+        async def run() -> None:
+            async with aclosing(self), asyncio.TaskGroup() as group:
+                for _ in range(self.at_once):
+                    group.create_task(work())
+
+        with start_blocking_portal(name="requests") as portal:
+            running = portal.start_task_soon(run)
+            running.add_done_callback(lambda _: results.put(None))
+            try:
+                while (result := results.get()) is not None:
+                    yield result[0]
+                if failure := running.exception():
+                    raise failure.exceptions[0] if isinstance(failure, ExceptionGroup) else failure
+            finally:
+                running.cancel()
 
     async def aclose(self) -> None:
         """Close the connections, and wait until the loop has seen to it."""
@@ -181,8 +213,7 @@ class Client:
     ) -> T:
         """Ask once, and return what ``read`` makes of ``limit`` bytes at most, within so many seconds in all.
 
-        `Away`, `Bad` or `Refused` where there is no such answer; a ValueError of ``read`` makes a bad one. `InputError`
-        where the server lets nobody in with this key (401, 403): there is nothing to be had for any question.
+        `Away`, `Bad` or `Refused` where there is no such answer; a ValueError of ``read`` makes a bad one.
         """
         show = self.server.show
         try:
@@ -225,38 +256,6 @@ class Client:
                     raise Bad(f"an answer of more than {limit >> 20} MiB")
                 break
         return bytes(data)
-
-
-def each(
-    client: Client, items: Iterable[T], do: Callable[[T, Callable[[R], None]], Awaitable[None]], at_once: int
-) -> Iterator[R]:
-    """Call ``do(item, emit)`` for every item, so many at a time, and yield what it emits as it comes.
-
-    They run in a loop in a thread: this thread may have one (a notebook has). What one of them raises, and closing
-    the iterator, as an interrupt does, stops the work at once.
-    """
-    results: queue.SimpleQueue[tuple[R] | None] = queue.SimpleQueue()
-    waiting = iter(items)
-
-    async def work() -> None:
-        for item in waiting:
-            await do(item, lambda result: results.put((result,)))
-
-    async def run() -> None:
-        async with aclosing(client), asyncio.TaskGroup() as group:
-            for _ in range(at_once):
-                group.create_task(work())
-
-    with start_blocking_portal(name="requests") as portal:
-        running = portal.start_task_soon(run)
-        running.add_done_callback(lambda _: results.put(None))
-        try:
-            while (result := results.get()) is not None:
-                yield result[0]
-            if failure := running.exception():
-                raise failure.exceptions[0] if isinstance(failure, ExceptionGroup) else failure
-        finally:
-            running.cancel()
 
 
 def _after(state: RetryCallState) -> float:

@@ -11,19 +11,10 @@ from pydantic import BaseModel, Field, ValidationError
 
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling
-from capcal_lib.sampling.engines import (
-    SAMPLES_A_REQUEST,
-    Failure,
-    FinishReason,
-    Request,
-    Sample,
-    check_engine,
-    consecutive,
-    question_seed,
-    warn_unanswered,
-)
+from capcal_lib.sampling import engines
+from capcal_lib.sampling.engines import SAMPLES_A_REQUEST, Failure, FinishReason, Request, Sample
 from capcal_lib.sampling.engines.chat import answer_start, split_reasoning
-from capcal_lib.sampling.engines.client import Away, Client, Refused, Server, Unanswered, each
+from capcal_lib.sampling.engines.client import Away, Client, Refused, Server, Unanswered
 
 REQUESTS_IN_FLIGHT = 64
 PATIENCE = 600.0  # seconds to wait for a server that is away
@@ -44,18 +35,13 @@ class OpenAIEngine:
 
     The server must list the model under its manifest's name, or that of its hub repository. Its address, up to ``/v1``,
     and its key are given, or stand in ``OPENAI_BASE_URL`` and ``OPENAI_API_KEY``; neither the key nor a password in the
-    address is ever shown.
+    address is ever shown. ``patience`` and what is asked again are those of `Client`; what cannot be drawn is a
+    `Failure`.
 
     One request asks for up to 16 samples of one question (``n``), or for one where the server does not do ``n``. vLLM
     gives choice i of a request the request's seed + i, which is what is sent, so a sample is the same whatever is asked
     beside it, up to rounding. Where a server counts tokens for all choices together, they are divided in proportion to
     the length of the texts; vLLM is asked for the tokens of each.
-
-    While the server is away, restarting or too busy (no connection, 429, 502, 503, 504) it is asked again after waits
-    that grow and vary, as long as ``Retry-After`` says (five minutes at most), for ``patience`` seconds in all. After
-    other server errors, and answers that are malformed, compressed, too large or too slow, it is asked four times at
-    most. What a server refuses (4xx) or answers as another model is not asked again. What cannot be drawn is a
-    `Failure`; a server that lets nobody in (401, 403) ends everything with an `InputError`.
     """
 
     family = "openai"
@@ -70,13 +56,10 @@ class OpenAIEngine:
         requests_in_flight: int = REQUESTS_IN_FLIGHT,
     ) -> None:
         if base_url is None:
-            check_engine(model, self.family)
-        self.model = model
-        self.server = Server.locate(
-            base_url or os.environ["OPENAI_BASE_URL"], api_key or os.environ.get("OPENAI_API_KEY", "")
-        )
-        self.patience = patience
-        self.requests_in_flight = requests_in_flight
+            engines.check_engine(model, self.family)
+        self.model, self.patience, self.requests_in_flight = model, patience, requests_in_flight
+        key = api_key or os.environ.get("OPENAI_API_KEY", "")
+        self.server = Server.locate(base_url or os.environ["OPENAI_BASE_URL"], key)
         self.names = [model.name, *dict.fromkeys(way.hub for way in model.weights if way.hub)]
         self.name, self.software = self._listed()
         self.does_n: bool | None = None  # None until a server has shown it
@@ -86,9 +69,9 @@ class OpenAIEngine:
 
         A prompt that leaves no room for an answer in ``context_tokens`` makes a `Failure`, too.
         """
-        jobs = [(request, part) for request in requests for part in consecutive(request.sample_indices)]
+        jobs = [(request, part) for request in requests for part in engines.consecutive(request.sample_indices)]
         drawing = _Drawing(self, sampling, seed)
-        yield from each(drawing.client, jobs, drawing.draw, self.requests_in_flight)
+        yield from drawing.client.each(jobs, drawing.draw)
 
     def next_token_logprobs(
         self, requests: Sequence[Request], words: Sequence[str], sampling: Sampling, seed: int
@@ -102,18 +85,10 @@ class OpenAIEngine:
         """
         result, tokens = np.full((len(requests), len(words)), np.nan), np.zeros(len(requests), dtype=np.int64)
         drawing = _Drawing(self, sampling, seed)
-        client = drawing.client
 
         async def ask(row: int, emit: Callable[[str], None]) -> None:
-            request = requests[row]
             try:
-                body = self.body(request, sampling) | {
-                    "max_tokens": await drawing._limit(request),
-                    "seed": question_seed(seed, request.question.id),
-                    "logprobs": True,
-                    "top_logprobs": MOST_LOGPROBS,
-                }
-                answer = await self.post(client, body)
+                answer = await drawing.post(requests[row], logprobs=True, top_logprobs=MOST_LOGPROBS)
             except Unanswered as error:
                 emit(str(error))
                 return
@@ -131,7 +106,7 @@ class OpenAIEngine:
             logprobs = {token.token: min(token.logprob, 0.0) for token in given.content[start].top_logprobs}
             result[row] = [logprobs.get(word, np.nan) for word in words]
 
-        warn_unanswered(each(client, range(len(requests)), ask, self.requests_in_flight), len(requests))
+        engines.warn_unanswered(drawing.client.each(range(len(requests)), ask), len(requests))
         return result, tokens
 
     def hidden_states(self, *_: Any, **__: Any) -> np.ndarray:
@@ -146,7 +121,7 @@ class OpenAIEngine:
             emit(await client.ask("GET", path, _Listing.model_validate_json, LISTING_BYTES, LISTING_SECONDS))
 
         try:
-            [listing] = each(client, ["/models"], ask, 1)
+            [listing] = client.each(["/models"], ask)
         except Away as error:
             raise InputError(f"no server answers at {url}: {error}") from None
         except Unanswered as error:
@@ -186,23 +161,9 @@ class OpenAIEngine:
             body["reasoning_effort"] = self.model.chat_template["reasoning_effort"]
         return body
 
-    async def post(self, client: Client, body: dict[str, Any]) -> "_Answer":
-        """Return the answer, which has as many choices as the body asks for and is this model's."""
-        choices = body.get("n", 1)
-
-        def read(content: bytes) -> _Answer:
-            answer = _read(content, choices)
-            if answer.model and answer.model not in self.names:
-                other = client.server.show(answer.model)
-                raise Unanswered(f"the server answered as another model, {other!r}, not as {self.name!r}")
-            return answer
-
-        limit = ANSWER_BYTES + TOKEN_BYTES * choices * body["max_tokens"] * (5 if "logprobs" in body else 1)
-        return await client.post("/chat/completions", body, read, limit)
-
 
 class _Drawing:
-    """One call to ``sample``."""
+    """One call to an engine."""
 
     def __init__(self, engine: OpenAIEngine, sampling: Sampling, seed: int) -> None:
         self.engine, self.sampling, self.seed = engine, sampling, seed
@@ -211,6 +172,23 @@ class _Drawing:
         self.prompts: dict[str, int] = {}  # tokens, by question id
         self.reading: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
+    async def post(self, request: Request, first: int = 0, **options: Any) -> "_Answer":
+        """Ask for samples from index ``first`` on; the answer is this model's, with ``n`` choices, or one."""
+        body = self.engine.body(request, self.sampling) | options
+        body["seed"], choices = engines.question_seed(self.seed, request.question.id) + first, options.get("n", 1)
+        if "max_tokens" not in options:
+            body["max_tokens"] = await self._limit(request)
+
+        def read(content: bytes) -> _Answer:
+            answer = _read(content, choices)
+            if answer.model and answer.model not in self.engine.names:
+                other = self.client.server.show(answer.model)
+                raise Unanswered(f"the server answered as another model, {other!r}, not as {self.engine.name!r}")
+            return answer
+
+        limit = ANSWER_BYTES + TOKEN_BYTES * choices * body["max_tokens"] * (5 if "logprobs" in body else 1)
+        return await self.client.post("/chat/completions", body, read, limit)
+
     async def draw(self, job: Job, emit: Callable[[Group], None]) -> None:
         """Draw consecutive samples of a question, with one request where the server does ``n``."""
         request, indices = job
@@ -218,12 +196,7 @@ class _Drawing:
             await asyncio.gather(*(self.draw((request, (index,)), emit) for index in indices))
             return
         try:
-            body = self.engine.body(request, self.sampling) | {
-                "max_tokens": await self._limit(request),
-                "seed": question_seed(self.seed, request.question.id) + indices[0],
-                "n": len(indices),
-            }
-            answer = await self.engine.post(self.client, body)
+            answer = await self.post(request, indices[0], n=len(indices))
         except _OtherCount:
             self.engine.does_n = False
             await self.draw(job, emit)
@@ -242,7 +215,7 @@ class _Drawing:
         async with self.trial:
             if self.engine.does_n is None:
                 try:
-                    await self._prompt_tokens(request)
+                    await self.post(request, max_tokens=1)
                     self.engine.does_n = False
                 except Unanswered:
                     self.engine.does_n = True  # for all that is known
@@ -256,19 +229,14 @@ class _Drawing:
             return most
         name = request.question.id
         async with self.reading[name]:
-            if name not in self.prompts:
-                self.prompts[name] = await self._prompt_tokens(request)
+            if name not in self.prompts:  # one token tells how many the prompt has
+                self.prompts[name] = (await self.post(request, max_tokens=1)).usage.prompt_tokens
         prompt = self.prompts[name]
         if prompt >= context:
             raise Unanswered(
                 f"the prompt has {prompt} tokens, which leaves no room for an answer in context_tokens = {context}"
             )
         return min(most, context - prompt)
-
-    async def _prompt_tokens(self, request: Request) -> int:
-        """Ask for one token, to learn how many the prompt has."""
-        body = self.engine.body(request, self.sampling) | {"max_tokens": 1}
-        return (await self.engine.post(self.client, body)).usage.prompt_tokens
 
     def _emit(
         self, request: Request, indices: tuple[int, ...], answer: "_Answer", emit: Callable[[Group], None]

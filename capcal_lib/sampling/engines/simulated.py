@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from capcal_lib.manifests import Model, Sampling
-from capcal_lib.metrics.validation import Floats
 from capcal_lib.questions import Answer, Question
 from capcal_lib.sampling.engines import Layers, LikelyAnswers, Request, Sample
 
@@ -32,15 +31,14 @@ PHRASES = (
 )
 
 
-def true_mu(question_ids: Sequence[str], seed: int = 0) -> Floats:
-    """Return the probability that the simulated model's answer to each question is right.
+def true_mu(question_id: str, seed: int = 0) -> float:
+    """Return the probability that the model's answer to a question is right; the engine is the model of seed 0.
 
-    It is in [0, 1], and the same whatever other questions stand beside it. The engine is the model of seed 0.
-
-    >>> true_mu(["mini-capitals/test/0", "mini-capitals/test/1"]).round(3).tolist()
-    [0.035, 0.205]
+    >>> round(true_mu("mini-capitals/test/0"), 3)
+    0.035
     """
-    return np.array([_mu(name, seed) for name in question_ids], dtype=np.float64)
+    rng = _rng("mu", seed, question_id)
+    return float(rng.beta(*SHAPES[rng.choice(len(SHAPES), p=SHARES)]))
 
 
 class SimulatedEngine:
@@ -115,13 +113,8 @@ def _rng(*key: object) -> np.random.Generator:
     return np.random.default_rng(int.from_bytes(digest[:16], "little"))
 
 
-def _mu(question_id: str, seed: int = 0) -> float:
-    rng = _rng("mu", seed, question_id)
-    return float(rng.beta(*SHAPES[rng.choice(len(SHAPES), p=SHARES)]))
-
-
 def _logit(question_id: str) -> float:
-    mu = np.clip(_mu(question_id), 1e-3, 1 - 1e-3)
+    mu = np.clip(true_mu(question_id), 1e-3, 1 - 1e-3)
     return float(np.log(mu / (1 - mu)))
 
 
@@ -139,7 +132,7 @@ def _draw(request: Request, index: int, sampling: Sampling, seed: int) -> Sample
 
 
 def _answered(question: Question, rng: np.random.Generator) -> str:
-    if rng.random() < _mu(question.id):
+    if rng.random() < true_mu(question.id):
         given = question.answer.gold
     elif rng.random() < NO_ANSWER:
         return UNSURE
@@ -150,7 +143,7 @@ def _answered(question: Question, rng: np.random.Generator) -> str:
 
 def _answers(question: Question) -> dict[str, float]:
     """Return the probability of each answer that `_answered` may give."""
-    mu = _mu(question.id)
+    mu = true_mu(question.id)
     given = {question.answer.gold: mu}
     for wrong, share in zip(_wrong_answers(question.id, question.answer), WRONG_SHARES, strict=True):
         given[str(wrong)] = (1 - mu) * (1 - NO_ANSWER) * share

@@ -18,20 +18,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+import capcal_lib.sampling.engines.shared_prefix as shared_prefix
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.sampling.engines import FinishReason, Layers, LikelyAnswers, Request, Sample, check_shape, pooled
 from capcal_lib.sampling.engines.chat import answer_limit, begin_answers, decode, encode, single_tokens
-from capcal_lib.sampling.engines.shared_prefix import (
-    Branch,
-    Group,
-    Reader,
-    SharedPrefixAttention,
-    Stream,
-    Tails,
-    attention,
-    common_length,
-)
+from capcal_lib.sampling.engines.shared_prefix import Branch, Group, Reader, Stream, Tails
 from capcal_lib.sampling.engines.token_sampling import draw_tokens, token_probabilities
 from capcal_lib.sampling.weights import ensure_weights
 
@@ -71,7 +63,7 @@ class TransformersEngine:
         self.model = model
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.tokenizer: Any = AutoTokenizer.from_pretrained(folder)
-        ALL_ATTENTION_FUNCTIONS.register(ATTENTION, attention)
+        ALL_ATTENTION_FUNCTIONS.register(ATTENTION, shared_prefix.attention)
         network: Any = AutoModelForCausalLM.from_pretrained(
             folder,
             dtype=(model.dtype or "auto") if self.device.type == "cuda" else torch.float32,
@@ -84,9 +76,8 @@ class TransformersEngine:
         check_shape(model, config.num_hidden_layers, config.hidden_size)
         layer_types = set(getattr(config, "layer_types", None) or ["full_attention"])
         if layer_types - {"full_attention", "sliding_attention"} or not self.network._supports_attention_backend:
-            raise InputError(
-                f"the transformers engine cannot do the attention of a {config.model_type!r} model; use vllm"
-            )
+            kind = config.model_type
+            raise InputError(f"the transformers engine cannot do the attention of a {kind!r} model; use vllm")
         self.window = config.sliding_window if "sliding_attention" in layer_types else None
         ends = self.network.generation_config.eos_token_id
         self.ends = {*(ends if isinstance(ends, list) else [ends]), self.tokenizer.eos_token_id} - {None}
@@ -94,7 +85,11 @@ class TransformersEngine:
     def sample(self, requests: Sequence[Request], sampling: Sampling, seed: int) -> Iterator[list[Sample]]:
         """Draw every wanted sample, yielding those of a question together."""
         for group in self._draw(requests, sampling, seed):
-            yield [sample for tokens, streams in group.done for sample in self._finish(group, tokens, streams)]
+            samples = []
+            for tokens, streams in group.done:
+                said = *self._said(group, tokens), len(group.prompt), len(tokens)
+                samples += [Sample(group.question_id, index, *said) for index, _ in streams]
+            yield samples
 
     def _draw(self, requests: Sequence[Request], sampling: Sampling, seed: int) -> Iterator[Group]:
         """Yield each question, or part of its samples, when all of them have ended."""
@@ -189,12 +184,9 @@ class TransformersEngine:
                 hook.remove()
         return result
 
-    def _prompt(self, request: Request) -> list[int]:
-        return encode(self.tokenizer, self.model, request)
-
     def _packs(self, requests: Sequence[Request]) -> Iterator[tuple[list[int], Tensor, Callable[..., Any]]]:
         """Yield (indices of the requests, places of their last tokens, what reads them) in packs that begin alike."""
-        prompts = [self._prompt(request) for request in requests]
+        prompts = [encode(self.tokenizer, self.model, request) for request in requests]
         for request, prompt in zip(requests, prompts, strict=True):
             self._check_window(len(prompt), request)
         reader = Reader(self.device)
@@ -204,7 +196,9 @@ class TransformersEngine:
             known = reader.known(prompts[rows[0]])
             tokens = len(prompts[rows[0]])
             # The first of those that begin alike goes alone, so that the others need not read the beginning.
-            alone = waiting and common_length(prompts[rows[0]], prompts[waiting[-1]]) >= known + SHARED_TOKENS
+            alone = (
+                waiting and shared_prefix.common_length(prompts[rows[0]], prompts[waiting[-1]]) >= known + SHARED_TOKENS
+            )
             while waiting and not alone:
                 shared = min(known, reader.known(prompts[waiting[-1]]))
                 tokens += len(prompts[waiting[-1]])
@@ -217,7 +211,7 @@ class TransformersEngine:
             yield rows, ends, partial(reader.read, pack, known)
 
     def _group(self, request: Request, sampling: Sampling, seed: int) -> Group:
-        prompt = self._prompt(request)
+        prompt = encode(self.tokenizer, self.model, request)
         limit = answer_limit(prompt, request, sampling)
         self._check_window(len(prompt) + limit, request)
         name = request.question.id
@@ -285,7 +279,7 @@ class TransformersEngine:
             for (row, token), mass in zip(likely.tolist(), joint[tuple(likely.T)].tolist(), strict=True):
                 child = Branch(group, (*parents[row].tokens, token), [], parents[row].row)
                 if token in self.ends or len(child.tokens) == group.limit:
-                    ended.append((self._said(group, child.tokens)[2], mass))
+                    ended.append((self._said(group, child.tokens)[0], mass))
                 elif len(kept) < BEGINNINGS:
                     branches.append(child)
                     kept.append(mass)
@@ -312,19 +306,15 @@ class TransformersEngine:
             ids,
             position_ids=torch.tensor(positions, device=self.device),
             use_cache=False,
-            attend=SharedPrefixAttention(branches, tails, self.device),
+            attend=shared_prefix.SharedPrefixAttention(branches, tails, self.device),
         ).logits
         return logits[:, 0]
 
-    def _said(self, group: Group, tokens: tuple[int, ...]) -> tuple[FinishReason, str | None, str]:
-        """Return how an answer finished, its reasoning and its response."""
-        finish: FinishReason = "stop" if tokens[-1] in self.ends else "length"
-        return finish, *decode(self.tokenizer, self.model, group.prompt, tokens[:-1] if finish == "stop" else tokens)
-
-    def _finish(self, group: Group, tokens: tuple[int, ...], streams: list[Stream]) -> list[Sample]:
-        finish, reasoning, response = self._said(group, tokens)
-        sizes = len(group.prompt), len(tokens)
-        return [Sample(group.question_id, index, response, reasoning, finish, *sizes) for index, _ in streams]
+    def _said(self, group: Group, tokens: tuple[int, ...]) -> tuple[str, str | None, FinishReason]:
+        """Return an answer's response, its reasoning, and how it finished."""
+        ended = tokens[-1] in self.ends
+        reasoning, response = decode(self.tokenizer, self.model, group.prompt, tokens[:-1] if ended else tokens)
+        return response, reasoning, "stop" if ended else "length"
 
 
 def _stream(seed: int, question_id: str, sample_index: int) -> Stream:
