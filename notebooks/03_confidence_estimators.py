@@ -101,7 +101,7 @@ look = {
     "aspect": 1.35,
 }
 
-# %% tags=["hide-input"] mystnb={"figure": {"caption": "Confidence against expected accuracy, one point per question, a panel a method.", "name": "fig-confidences"}, "image": {"alt": "Scatter plots, one a method. Verbalized confidence gathers at a few values, P(True) in a narrow band; response consistency and the probe spread along the diagonal."}} paper=["section-4.2", "appendix-c"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "Confidence against expected accuracy, one point per question, a panel a method.", "name": "fig-confidences"}, "image": {"alt": "Scatter plots, one a method, each with a diagonal. Verbalized confidence gathers at a few values, P(True) and the probe in a band each; response consistency spreads from left to right."}} paper=["section-4.2", "appendix-c"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
 look |= {"hue": "method", "col": "method", "col_wrap": 2, "legend": False}
 grid = sns.relplot(long, x="confidence", y="correct", alpha=0.6, **look)
@@ -127,6 +127,7 @@ _ = grid.set_titles("{col_name}")
 # %% tags=["hide-input"] label="estimator-costs" paper=["section-4.2"] evidence=["measured"] reads=["confidences"]
 # needs samples
 cost = costs(runs, model, k_eval=k_eval).assign(Probe=0.0)
+cost = cost.rename(index=data["title"]).rename_axis("data set")
 tables.show(
     cost, "Mean completion tokens of an estimate.", digits=1, evidence=evidence
 )

@@ -280,6 +280,7 @@ limits = ["low", "high", "lowest", "highest"]
 tables.show(
     met[["k", "actual", ways[0], *limits, *ways[1:]]],
     f"pass@k from {few} samples: our 95 % interval, bounds for any prior, and three other ways.",
+    digits=2,
     evidence="simulated" if model == "simulated" else "measured",
 )
 

@@ -194,6 +194,7 @@ def test_search_finds_the_page_first(browser: Any) -> None:
         "probe": "08_probe_generalization",
         "hallucination": "reference/vocabulary",
         "budget": "06_budget_allocation",
+        "temperature": "theory/definitions",
     }
     tab = browser.new_page()
     found = {}
