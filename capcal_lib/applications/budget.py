@@ -38,8 +38,7 @@ def allocate(
     question costs, the budget is in the same unit and never exceeded, and the gain per cost counts: the samples near
     the price are chosen by integer programming (HiGHS), and those that gain nothing are not drawn.
 
-    References: the paper, section 5.2 and the appendix on budget allocation; Damani et al., "Learning how hard to
-    think" (2024). Posterior and cost are ours.
+    References: the paper, section 5.2; Damani et al., "Learning how hard to think" (2024). Posterior and cost are ours.
 
     >>> allocate([0.9, 0.5, 0.1], 6)
     array([1, 3, 2])
@@ -242,9 +241,8 @@ def success_rate(allocation: ArrayLike, correct: ArrayLike, total: ArrayLike) ->
     """Return the expected share of questions solved when samples are drawn as allocated, in [0, 1]. Higher is better.
 
     ``allocation`` holds samples per question, such as :func:`allocate` returns; none above the question's total. The
-    expectation over draws without replacement from the scored samples is exact: pass@k at each question's own k, and
-    0 for k = 0. (The authors' code draws ten times, with the same positions for every question, instead. The paper,
-    section 5.2.)
+    expectation over draws without replacement from the scored samples is exact: pass@k at each question's own k.
+    (The authors' code draws ten times, with the same positions for every question, instead. The paper, section 5.2.)
 
     >>> round(success_rate([1, 2, 0], [2, 2, 4], [4, 4, 4]), 4)
     0.4444

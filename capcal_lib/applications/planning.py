@@ -132,8 +132,7 @@ def plan_study(
 ) -> pd.DataFrame:
     """List the designs that would do (see :func:`questions_needed`), one for each number of samples, cheapest first.
 
-    ``tokens_per_sample`` is the cost of one sample, above 0, ``tokens_per_question`` that of asking a question at all
-    (its confidence, say). ``max_questions`` is how many questions there are, ``max_samples`` the most of a question.
+    ``tokens_per_sample`` is the cost of one sample, above 0, ``tokens_per_question`` that of asking a question at all.
     Returns columns ``samples`` (of each question), ``questions`` and ``tokens``; empty where no design will do.
 
     >>> components = Components(estimate=0.08, between=0.01, within=0.04, pairs=0.02)

@@ -79,10 +79,8 @@ def calibration_test(
 
     A question's value lies at random between P(count < c) and P(count <= c). Under calibrated posteriors these values
     are uniform on [0, 1]: a U-shaped histogram says that the posteriors are too narrow, a hump that they are too
-    wide, a slope that confidences are too low or too high. The p-value is that of a Kolmogorov-Smirnov test; where nu
-    was fitted on the same counts, it is too large.
-
-    References: Czado, Gneiting and Held, "Predictive model assessment for count data", Biometrics 65 (2009).
+    wide, a slope that confidences are too low or too high (Czado, Gneiting and Held, Biometrics 65, 2009). The p-value
+    is that of a Kolmogorov-Smirnov test; where nu was fitted on the same counts, it is too large.
 
     >>> rng = np.random.default_rng(0)
     >>> correct = rng.binomial(20, rng.beta(1, 1, 500))

@@ -34,11 +34,8 @@ def risk_area_terms(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike)
     """Return one term a question, shape (n_questions,), whose mean is the area under the risk-coverage curve (AURC).
 
     Lower is better; a confidence that says nothing has the mean loss. The terms hold how much each question moves the
-    area, directly and by its place in the order (the influence function). So the interval of the area is their
-    :func:`~capcal_lib.metrics.mean_interval`, and that of a difference of two areas the interval of their difference.
-
-    References: Geifman, Uziel and El-Yaniv, "Bias-reduced uncertainty estimation for deep neural classifiers", ICLR
-    2019, for the area.
+    area, directly and by its place in the order (the influence function), so that their
+    :func:`~capcal_lib.metrics.mean_interval` is that of the area (Geifman, Uziel and El-Yaniv, ICLR 2019).
 
     >>> round(float(risk_area_terms([0.9, 0.2, 0.5, 0.5], [9, 1, 8, 2], 10).mean()), 4)
     0.3167
@@ -54,10 +51,8 @@ def promise_risk(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike, ri
 
     On a new question, exchangeable with these, the chance that it is answered (its confidence lies above the
     threshold) and a fresh answer is wrong is at most ``risk``, in (0, 1), whatever the confidence and however few
-    questions: conformal risk control. The promise is on average over the draw of these questions, and the share counts
-    questions not answered. -inf where all may be answered; infinite where none may, as ``risk`` < 1/(n + 1).
-
-    References: Angelopoulos, Bates, Fisch, Lei and Schuster, "Conformal risk control", ICLR 2024.
+    questions: conformal risk control (Angelopoulos et al., ICLR 2024). The promise is on average over the draw of these
+    questions. -inf where all may be answered; infinite where none may, as ``risk`` < 1/(n + 1).
 
     >>> promise_risk([0.9, 0.8, 0.5, 0.2], [10, 9, 5, 0], 10, 0.3), promise_risk([0.9], [10], 10, 0.3)
     (0.5, inf)
