@@ -1,5 +1,7 @@
 import json
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -66,52 +68,70 @@ def say_of(folder: Path, **given: Any) -> list[str]:
     return said
 
 
-def test_only_what_changed_is_executed_again(house: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@contextmanager
+def without_kernels() -> Iterator[list[Page]]:
+    """Execute pages without a kernel, where it only matters which are executed: those that are noted."""
+    executed: list[Page] = []
+
+    def note(page: Page, _: Path, path: Path, *__: object) -> float:
+        executed.append(page)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        return 0.0
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pipeline, "ProcessPoolExecutor", lambda *_, **__: ThreadPoolExecutor(1))
+        patch.setattr(pipeline, "_run", note)
+        yield executed
+
+
+def test_only_what_changed_is_executed_again(house: Path) -> None:
     out = house / "out"
     assert "1 of 1" in say_of(out)[0]
     given = json.loads(PAGE.executed(out).read_text())["cells"][1]
     assert 'model = "simulated"' in "".join(given["source"])
     assert "hide-input" in given["metadata"]["tags"]
     assert say_of(out) == ["unchanged  00_say"]
-    executed: list[Page] = []
 
     def stale(changed: str) -> bool:
         path = house / changed
         path.write_text(path.read_text() + ("\nprint()" if path.suffix == ".py" else " "))
         return say_of(out) != ["unchanged  00_say"]
 
-    monkeypatch.setattr(pipeline, "ProcessPoolExecutor", lambda *_, **__: ThreadPoolExecutor(1))
-    monkeypatch.setattr(pipeline, "_run", lambda page, *_: executed.append(page) or 0.0)
-    for changed in (
-        "notebooks/00_say.ipynb",
-        "capcal_lib/one.py",
-        "capcal_lib/deep.py",
-        "data_manifests/one.yaml",
-        "runs/recorded/one.parquet",
-        "requirements.lock",
-    ):
-        assert stale(changed), changed
-        assert say_of(out) == ["unchanged  00_say"]
-    assert not stale("capcal_lib/other.py"), "no notebook imports it"
-    assert len(executed) == 6
-    PAGE.executed(out).unlink()
-    assert "1 of 1" in say_of(out)[0]
+    with without_kernels() as executed:
+        for changed in (
+            "notebooks/00_say.ipynb",
+            "capcal_lib/one.py",
+            "capcal_lib/deep.py",
+            "data_manifests/one.yaml",
+            "runs/recorded/one.parquet",
+            "requirements.lock",
+        ):
+            assert stale(changed), changed
+            assert say_of(out) == ["unchanged  00_say"]
+        assert not stale("capcal_lib/other.py"), "no notebook imports it"
+        assert len(executed) == 6
+        PAGE.executed(out).unlink()
+        assert "1 of 1" in say_of(out)[0]
 
 
 def test_another_store_is_read_and_makes_another_page(house: Path) -> None:
     out, store = house / "out", house / "mine"
     store.mkdir()
-    say_of(out)
+    with without_kernels():
+        say_of(out)
     assert "1 of 1" in say_of(out, store=store)[0]
     assert str(store) in PAGE.executed(out).read_text()
     assert say_of(out, store=store) == ["unchanged  00_say"]
     (store / "row.parquet").write_text("1")
-    assert "1 of 1" in say_of(out, store=store)[0]
+    with without_kernels():
+        assert "1 of 1" in say_of(out, store=store)[0]
 
 
 def test_whose_verdicts_count_reaches_the_pages_that_let_one_choose(house: Path) -> None:
     out, path = house / "out", house / "notebooks/00_say.ipynb"
-    say_of(out)
+    with without_kernels():
+        say_of(out)
     assert "1 of 1" in say_of(out, verdicts="judge:simulated")[0]
     assert "judge:simulated" not in PAGE.executed(out).read_text()
     lines = NOTEBOOK["cells"][0] | {"source": ['model: str = "simulated"\n', 'verdicts: str = "rules"']}
@@ -132,7 +152,8 @@ def test_a_notebook_finds_ones_own_manifests_and_the_chosen_run(house: Path, mon
     page = PAGE.executed(house / "out").read_text()
     assert f"['{house}/elsewhere/capcal.d', 'seed=1']" in page
     monkeypatch.setenv("CAPCAL_RUN", "seed=2")
-    assert "1 of 1" in say_of(house / "out")[0], "another run, another page"
+    with without_kernels():
+        assert "1 of 1" in say_of(house / "out")[0], "another run, another page"
 
 
 def test_a_failing_notebook_is_named_and_is_executed_again_next_time(house: Path) -> None:
