@@ -73,6 +73,14 @@ def test_votes_are_never_the_samples_that_define_mu_hat(tmp_path: Path) -> None:
     np.testing.assert_allclose(later.loc[[a, b, c], CONSISTENCY], [1 / 2, 1 / 2, np.nan])
 
 
+def test_what_is_written_anew_is_read_anew(tmp_path: Path) -> None:
+    folder = make(tmp_path, k=3, limit=1)
+    [name] = load_results(tmp_path, "simulated", k_eval=1, k_c=2).loc[SET].index
+    for share, said in ((1.0, ["A", "A"]), (0.5, ["A", "B"])):
+        by_hand(folder, {name: [("C", "incorrect"), *((each, "correct") for each in said)]})
+        assert load_results(tmp_path, "simulated", k_eval=1, k_c=2).loc[(SET, name)].tolist() == [0, 1, share]
+
+
 def test_votes_equal_a_naive_count_of_recorded_samples() -> None:
     results = load_results(RECORDED_RUNS, "simulated", datasets=[SET]).loc[SET]
     verdicts = read_verdicts(next((RECORDED_RUNS / "simulated" / f"{SET}-test").iterdir()))
