@@ -12,13 +12,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from capcal_lib.confidence.of_run import asked_model, sampled_questions
 from capcal_lib.errors import InputError
-from capcal_lib.grading.verdicts import run_questions
-from capcal_lib.manifests import load_model
 from capcal_lib.probes.features import extract_features
 from capcal_lib.sampling.engines import open_engine
 from capcal_lib.sampling.files import read_table, write_table
-from capcal_lib.sampling.store import KEY, read_record, read_samples
+from capcal_lib.sampling.store import read_record
 
 FILE = "coordinates.parquet"
 PARTS = 3  # of the layers: lower, middle, upper
@@ -41,17 +40,13 @@ def keep_coordinates(training: Path, evaluation: Path, *, engine: str | None = N
     one, other = (read_record(folder).identity for folder in (training, evaluation))
     if (one.model, one.prompt_style) != (other.model, other.prompt_style):
         raise InputError(f"{training} and {evaluation} are runs of different models or prompts; name two of one")
-    model = load_model(one.model).for_dataset(one.dataset)
-    source = open_engine(model, engine)
-    names, states = [], []
-    for folder in (training, evaluation):
-        questions = run_questions(folder)
-        names.append([str(name) for name in read_samples(folder, KEY)["question_id"].unique()])
-        states.append(extract_features(source, model, [questions[name] for name in names[-1]], layers="all"))
-    for folder, ids, points in zip((training, evaluation), names, layer_thirds(*states), strict=True):
+    model = asked_model(training)
+    source, questions = open_engine(model, engine), [sampled_questions(folder) for folder in (training, evaluation)]
+    states = [extract_features(source, model, list(each.values()), layers="all") for each in questions]
+    for folder, ids, points in zip((training, evaluation), questions, layer_thirds(*states), strict=True):
         flat = pa.array(points.astype(np.float16).ravel())
         rows = pa.FixedSizeListArray.from_arrays(flat, points[0].size)
-        table = pa.table({"question_id": ids, "coordinates": rows})
+        table = pa.table({"question_id": list(ids), "coordinates": rows})
         write_table(folder / FILE, table.replace_schema_metadata({"directions": training.name}))
 
 

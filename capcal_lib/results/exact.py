@@ -13,15 +13,14 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 
+from capcal_lib.confidence.of_run import asked_model, how_to_make, sampled_questions
 from capcal_lib.errors import InputError
 from capcal_lib.grading import grade_many
-from capcal_lib.grading.verdicts import run_questions
-from capcal_lib.manifests import Model, load_model
+from capcal_lib.manifests import Model
 from capcal_lib.questions import Question
 from capcal_lib.sampling.draw import answer_requests
 from capcal_lib.sampling.engines import Engine, EnumeratingEngine, open_engine
 from capcal_lib.sampling.files import read_made, write_table
-from capcal_lib.sampling.store import KEY, name_run, read_record, read_samples
 
 FILE = "exact.parquet"  # beside a run's samples
 SCHEMA = pa.schema(
@@ -84,17 +83,15 @@ def enumerate_answers(folder: Path, *, engine: str | None = None, epsilon: float
     """Bound the expected accuracy of each sampled question of a run, once, and keep the bounds beside the samples.
 
     Only questions that were sampled since are enumerated, whatever the epsilon of the others was. Errors are those of
-    ``exact_accuracy``; a corrupt file is refused, and a run whose questions have changed.
+    ``exact_accuracy``; a corrupt file is refused, and a run whose questions or way of asking have changed.
     """
     path = folder / FILE
     kept = read_made(path, SCHEMA, "capcal exact") if path.exists() else SCHEMA.empty_table()
     known = set(kept["question_id"].to_pylist())
-    lacking = [name for name in read_samples(folder, KEY)["question_id"].unique() if name not in known]
+    lacking = [question for name, question in sampled_questions(folder).items() if name not in known]
     if lacking:
-        run, questions = read_record(folder).identity, run_questions(folder)
-        model = load_model(run.model).for_dataset(run.dataset)
-        source = open_engine(model, engine)
-        fresh = exact_accuracy(source, model, [questions[name] for name in lacking], epsilon=epsilon).reset_index()
+        model = asked_model(folder)
+        fresh = exact_accuracy(open_engine(model, engine), model, lacking, epsilon=epsilon).reset_index()
         both = pa.concat_tables([kept, pa.Table.from_pandas(fresh, SCHEMA, preserve_index=False)])
         write_table(path, both.sort_by("question_id"))
     return read_exact(folder)
@@ -104,5 +101,5 @@ def read_exact(folder: Path) -> pd.DataFrame:
     """Read the bounds that ``enumerate_answers`` kept, sorted by question id; without any, the error says how."""
     path = folder / FILE
     if not path.exists():
-        raise InputError(f"no exact expected accuracies in {folder}; make them with: capcal exact {name_run(folder)}")
+        raise InputError(f"no exact expected accuracies in {folder}; {how_to_make(folder, 'exact')}")
     return read_made(path, SCHEMA, "capcal exact").to_pandas().set_index("question_id")
