@@ -33,16 +33,14 @@ from capcal_lib.metrics import (
     capability_brier,
     coverage_probability,
     noise_floor,
-    null_std,
     uniform_baseline_brier,
-    wald_sample_size,
 )
 from capcal_lib.reported import load_reported
 from capcal_lib.results import describe_runs, load_results, methods
 from capcal_lib.sampling.stopping import Rule, stops
 
 # %% tags=["hide-input"]
-from scipy.stats import beta, binom
+from scipy.stats import beta, binom, norm
 
 notebook.check_parameters(globals())
 style.set_style()
@@ -182,7 +180,8 @@ _ = axes.set(
 # interval no wider than $\pm\varepsilon$ at the worst case $\mu = 1/2$ takes $k \ge z^2 / 4\varepsilon^2$ samples:
 
 # %% label="wald-sizes" paper=["equation-17", "equation-18"] evidence=["simulated"]
-{half_width: wald_sample_size(half_width) for half_width in (0.10, 0.05, 0.01)}
+z = norm.ppf(0.975)
+{width: int(np.ceil(z**2 / (4 * width**2))) for width in (0.10, 0.05, 0.01)}
 
 # %% [markdown]
 # The paper takes 100, so one question's $\hat\mu$ stays rough. A Jeffreys interval holds the middle 95 % of
@@ -251,6 +250,19 @@ whole = largest[largest["total"] == largest["total"].max()]
 correct, total = whole["correct"].to_numpy(), whole["total"].to_numpy()
 ks = [k for k in (2, 5, 10, 20, 50, 100) if k <= total.max()]
 
+
+# %% tags=["hide-input"]
+def null_std(c, k):
+    """Return the standard deviation of the corrected score of the true mu."""
+    # A term is the mean of (mu - z)(mu - z') over pairs of samples z and z';
+    # its variance is 2 (mu(1 - mu))^2 / (k (k - 1)).
+    square = (c * (k - c) / (k * (k - 1))) ** 2
+    if k >= 4:  # (mu(1 - mu))^2 without bias
+        ordered = k * (k - 1) * (k - 2) * (k - 3)
+        square = c * (c - 1) * (k - c) * (k - c - 1) / ordered
+    return np.sqrt(2 * square.sum() / (k * (k - 1))) / len(c)
+
+
 # %%
 # needs samples
 rows = {}
@@ -262,8 +274,7 @@ for k in ks:
     plain, fair = (
         uniform_baseline_brier(c, n, corrected=how) for how in (False, True)
     )
-    one = c[: len(total)], n[: len(total)]
-    rows[k] = plain, fair, noise_floor(c, n), null_std(*one)
+    rows[k] = plain, fair, noise_floor(c, n), null_std(c[: len(total)], k)
 
 # %% label="k-eval-table" paper=["appendix-b.1"] evidence=["measured"] reads=["verdicts"] tags=["hide-input"]
 # needs samples

@@ -32,10 +32,9 @@ from capcal_lib.metrics import (
     coverage_probability,
     mean_interval,
     sampling_interval,
-    wald_sample_size,
 )
 from capcal_lib.results import describe_runs, load_results, methods, subjects
-from scipy.stats import binom
+from scipy.stats import binom, norm
 
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())
@@ -154,10 +153,11 @@ def wilson_half_width(k):
 
 
 by_wilson = next(k for k in range(1, 1000) if wilson_half_width(k) <= 0.1)
-by_wilson, wald_sample_size(0.1)
+by_wald = int(np.ceil((norm.ppf(0.975) / 0.1) ** 2 / 4))
+by_wilson, by_wald
 
 # %% tags=["remove-cell"]
-notebook.glue(by_wilson=by_wilson, by_wald=wald_sample_size(0.1))
+notebook.glue(by_wilson=by_wilson, by_wald=by_wald)
 
 # %% [markdown]
 # For a half-width of 0.1, Wilson asks for {glue:text}`by_wilson` samples and Wald for {glue:text}`by_wald`. In the middle the

@@ -7,7 +7,6 @@ from capcal_lib.metrics.brier import (
     correctness_variance_terms,
     expected_response_brier,
     noise_floor,
-    null_std,
     soft_auroc,
     spearman,
     uniform_baseline_brier,
@@ -21,7 +20,6 @@ from capcal_lib.metrics.intervals import (
     coverage_probability,
     mean_interval,
     sampling_interval,
-    wald_sample_size,
 )
 from capcal_lib.metrics.recalibration import cross_fitted
 from capcal_lib.metrics.reliability import IsotonicSplit, isotonic_split, smooth_ece

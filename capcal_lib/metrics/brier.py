@@ -112,24 +112,6 @@ def noise_floor(correct: ArrayLike, total: ArrayLike) -> float:
     return float((correctness_variance_terms(correct, total, corrected=True) / samples).mean())
 
 
-def null_std(correct: ArrayLike, total: ArrayLike) -> float:
-    """Return the standard deviation of the corrected capability Brier of the true mu, over draws of the samples.
-
-    Its mean is 0, so that a corrected score within about two of these of 0 is indistinguishable from perfect. A
-    question's corrected term is the mean of (mu - z)(mu - z') over pairs of its samples z and z', whose variance is
-    2 (mu(1 - mu))^2 / (total (total - 1)); (mu(1 - mu))^2 is estimated without bias where there are four samples.
-
-    >>> round(null_std([50, 100], [100, 100]), 5)
-    0.00179
-    """
-    squared = correctness_variance_terms(correct, total, corrected=True) ** 2
-    c, n = as_counts(correct, total, scored=2)
-    four = n >= 4
-    pairs = c[four] * (c[four] - 1) * (n - c)[four] * (n - c - 1)[four]
-    squared[four] = pairs / (n[four] * (n[four] - 1) * (n[four] - 2) * (n[four] - 3))
-    return float(np.sqrt((2 * squared / (n * (n - 1))).sum()) / len(n))
-
-
 def soft_auroc(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> float:
     """Return the AUROC for targets that are fractions: how well confidences rank questions. Higher is better.
 

@@ -116,21 +116,6 @@ def coverage_probability(
     return (chance * ((low <= mu) & (mu <= high))).sum(axis=1)
 
 
-def wald_sample_size(half_width: float, *, expected_accuracy: float = 0.5, level: float = 0.95) -> int:
-    """Return the k_eval at which the Wald interval of mu has at most this half-width; mu = 0.5 is the worst case.
-
-    References: the paper, appendix "The choice of k_eval": k_eval >= z^2 mu (1 - mu) / half_width^2.
-
-    >>> wald_sample_size(0.1)
-    97
-    """
-    if not 0 < half_width < math.inf:
-        raise InputError(f"half_width must be above 0, such as 0.1; got {half_width!r}")
-    if not 0 <= expected_accuracy <= 1:
-        raise InputError(f"expected_accuracy must lie in [0, 1]; got {expected_accuracy!r}")
-    return max(1, math.ceil((_z(level) / half_width) ** 2 * expected_accuracy * (1 - expected_accuracy)))
-
-
 def sampling_interval(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike, *, level: float = 0.95) -> Interval:
     """Return the corrected capability Brier score with its interval *for these questions*: sampling error alone.
 

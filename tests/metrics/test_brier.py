@@ -28,12 +28,11 @@ SCORES = {
     "correctness_variance": [{}, CORRECTED],
     "uniform_baseline_brier": [{}, CORRECTED],
     "noise_floor": [{}],
-    "null_std": [{}],
     "soft_auroc": [{}],
     "spearman": [{}],
 }
-WITHOUT_CONFIDENCE = {"correctness_variance", "uniform_baseline_brier", "noise_floor", "null_std"}
-NEEDS_TWO_SAMPLES = {"noise_floor", "null_std"}  # and every corrected variant
+WITHOUT_CONFIDENCE = {"correctness_variance", "uniform_baseline_brier", "noise_floor"}
+NEEDS_TWO_SAMPLES = {"noise_floor"}  # and every corrected variant
 WITH_TERMS = {"capability_brier", "correctness_variance", "uniform_baseline_brier"}
 VARIANTS = [(name, options) for name, variants in SCORES.items() for options in variants]
 
@@ -290,32 +289,6 @@ def test_soft_auroc_of_constants_and_of_mu_itself():
     assert metrics.soft_auroc([0.0, 1.0], [0, 2], [2, 2]) == 1.0
     for correct in ([0, 0], [2, 2]):
         assert np.isnan(metrics.soft_auroc([0.1, 0.2], correct, [2, 2]))
-
-
-def test_null_std_is_the_spread_of_the_score_of_the_truth():
-    """By all outcomes: the corrected score of the true mu has mean zero and this variance."""
-    mus, n = [0.1, 0.5, 0.8], 6
-    variance = 0.0
-    for mu in mus:
-        chance = binom.pmf(range(n + 1), n, mu)
-        terms = [metrics.capability_brier([mu], [c], [n], corrected=True) for c in range(n + 1)]
-        assert chance @ terms == pytest.approx(0, abs=1e-14)
-        variance += chance @ np.square(terms)
-        expected = 2 * (mu * (1 - mu)) ** 2 / (n * (n - 1))
-        assert chance @ np.square(terms) == pytest.approx(expected)
-        estimates = [metrics.null_std([c], [n]) ** 2 for c in range(n + 1)]
-        assert chance @ estimates == pytest.approx(expected)  # estimated without bias
-
-
-@pytest.mark.parametrize("n", [2, 3])
-def test_null_std_with_few_samples_squares_the_unbiased_variance(n):
-    assert metrics.null_std([1], [n]) == pytest.approx(np.sqrt(2 / (n * (n - 1))) * (n - 1) / (n * (n - 1)))
-
-
-def test_null_std_falls_with_questions_and_samples():
-    one = metrics.null_std([5], [10])
-    assert metrics.null_std([5] * 4, [10] * 4) == pytest.approx(one / 2)
-    assert metrics.null_std([50], [100]) < one
 
 
 @settings(max_examples=60, deadline=None)

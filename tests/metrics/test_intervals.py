@@ -19,7 +19,6 @@ from capcal_lib.metrics import (
     coverage_probability,
     mean_interval,
     sampling_interval,
-    wald_sample_size,
 )
 
 METHODS = ["jeffreys", "wilson", "clopper-pearson", "wald"]
@@ -113,32 +112,6 @@ def test_bad_interval_options_are_refused():
             binomial_interval([1], [2], level=level)
     with pytest.raises(InputError, match="row 0: correct is 3, more than its total"):
         binomial_interval([3], [2])
-
-
-# How many samples
-
-
-@pytest.mark.parametrize("expected_accuracy", [0.01, 0.3, 0.5])
-@pytest.mark.parametrize("half_width", [0.02, 0.1])
-def test_sample_size_is_the_least_that_will_do(half_width, expected_accuracy):
-    def margin(k):
-        return 1.959963984540054 * math.sqrt(expected_accuracy * (1 - expected_accuracy) / k)
-
-    k = wald_sample_size(half_width, expected_accuracy=expected_accuracy)
-    assert margin(k) <= half_width < margin(k - 1)
-
-
-def test_sample_size_at_the_ends():
-    assert wald_sample_size(0.1, expected_accuracy=0) == 1
-    assert wald_sample_size(0.098) == 100  # the paper's k_eval = 100
-    for options, message in [
-        ({"half_width": 0}, "half_width must be above 0"),
-        ({"half_width": float("nan")}, "half_width must be above 0"),
-        ({"half_width": 0.1, "expected_accuracy": 1.5}, r"expected_accuracy must lie in \[0, 1\]; got 1\.5"),
-        ({"half_width": 0.1, "level": 1}, "level must lie between 0 and 1"),
-    ]:
-        with pytest.raises(InputError, match=message):
-            wald_sample_size(**options)
 
 
 # For questions like these
