@@ -25,9 +25,7 @@ import seaborn as sns
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.manifests import load_dataset
 from capcal_lib.metrics import (
-    bregman_information,
     capability_brier,
-    capability_loss,
     correctness_variance,
     divergence,
     expected_response_brier,
@@ -204,16 +202,13 @@ notebook.glue(apart=100 * float(optima["brier"][2]))
 rows = {}
 for method in methods(results):
     asked = largest.dropna(subset=[method])
-    s, counts = (
-        asked[method].clip(0.001, 0.999),
-        (asked["correct"], asked["total"]),
-    )
+    s, counts = asked[method].clip(0.001, 0.999), asked[["correct", "total"]]
+    c, n = counts.to_numpy().T
     for score in ("brier", "log", "spherical") if len(asked) else ():
-        losses = expected_response_loss, capability_loss
-        response, capability = (
-            f(s, *counts, score=score).mean() for f in losses
-        )
-        information = bregman_information(*counts, score=score).mean()
+        response = expected_response_loss(s, c, n, score=score).mean()
+        capability = divergence(c / n, s, score=score).mean()
+        # Of mu_hat itself, which no confidence undercuts.
+        information = expected_response_loss(c / n, c, n, score=score).mean()
         gap = capability - (response - information)
         rows[score, method] = response, information, capability, gap
 

@@ -23,4 +23,4 @@ from capcal_lib.metrics.intervals import (
 )
 from capcal_lib.metrics.recalibration import cross_fitted
 from capcal_lib.metrics.reliability import IsotonicSplit, isotonic_split, smooth_ece
-from capcal_lib.metrics.scores import bregman_information, capability_loss, divergence, expected_response_loss
+from capcal_lib.metrics.scores import divergence, expected_response_loss

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from capcal_lib.errors import unknown
-from capcal_lib.metrics.validation import Floats, align, as_confidence, as_counts, as_scored
+from capcal_lib.metrics.validation import Floats, align, as_confidence, as_scored
 
 ProperScore = Literal["brier", "log", "spherical"]
 
@@ -61,44 +61,18 @@ def divergence(target: ArrayLike, confidence: ArrayLike, *, score: ProperScore =
     return _DIVERGENCES[score](as_confidence(target), as_confidence(confidence))
 
 
-def capability_loss(
-    confidence: ArrayLike, correct: ArrayLike, total: ArrayLike, *, score: ProperScore = "brier"
-) -> Floats:
-    """Return each question's divergence of s from mu_hat; for Brier, the terms of the capability Brier score.
-
-    >>> capability_loss([0.5, 1.0], [2, 3], [4, 4])
-    array([0.    , 0.0625])
-    """
-    s, mu, _ = as_scored(confidence, correct, total)
-    return divergence(mu, s, score=score)
-
-
 def expected_response_loss(
     confidence: ArrayLike, correct: ArrayLike, total: ArrayLike, *, score: ProperScore = "brier"
 ) -> Floats:
     """Return each question's mean over its samples of the divergence of s from the sample's correctness.
 
+    Its capability loss is ``divergence(mu_hat, s)``; the expected response loss of mu_hat itself is the Bregman
+    information, 0 where all samples agree.
+
     >>> expected_response_loss([0.5, 1.0], [2, 3], [4, 4])
     array([0.25, 0.25])
     """
     s, mu, _ = as_scored(confidence, correct, total)
-    return _over_samples(mu, s, score)
-
-
-def bregman_information(correct: ArrayLike, total: ArrayLike, *, score: ProperScore = "brier") -> Floats:
-    """Return each question's gap between response and capability loss: the expected response loss of mu_hat itself.
-
-    No confidence has a lower one; it is 0 where all samples agree.
-
-    >>> bregman_information([2, 4], [4, 4], score="log").round(4)
-    array([0.6931, 0.    ])
-    """
-    hits, samples = as_counts(correct, total, scored=1)
-    return _over_samples(hits / samples, hits / samples, score)
-
-
-def _over_samples(mu: Floats, s: Floats, score: ProperScore) -> Floats:
-    """Return the mean divergence from a sample's correctness; one that never happens counts as nothing."""
     losses = np.stack([divergence(0, s, score=score), divergence(1, s, score=score)])
-    weights = np.stack([1 - mu, mu])
+    weights = np.stack([1 - mu, mu])  # what never happens counts as nothing, be it infinite
     return np.multiply(weights, losses, out=np.zeros_like(losses), where=weights > 0).sum(axis=0)

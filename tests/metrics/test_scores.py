@@ -8,16 +8,16 @@ from hypothesis import strategies as st
 
 from capcal_lib.errors import InputError
 from capcal_lib.metrics import capability_brier_terms, correctness_variance_terms, expected_response_brier
-from capcal_lib.metrics.scores import (
-    ProperScore,
-    bregman_information,
-    capability_loss,
-    divergence,
-    expected_response_loss,
-)
+from capcal_lib.metrics.scores import ProperScore, divergence, expected_response_loss
 
 SCORES = get_args(ProperScore)
 INSIDE = st.floats(0.001, 0.999)
+
+
+def information(correct, total, score="brier"):
+    """Return the expected response loss of mu_hat itself: the Bregman information."""
+    return expected_response_loss(np.divide(correct, total), correct, total, score=score)
+
 
 # Each score as its textbooks write it, for a single sample: what is lost against the perfect confidence.
 LOST = {
@@ -43,8 +43,8 @@ def test_theorem_2_holds_for_every_score(score, s, total, share):
     counts = [correct], [total]
     response = expected_response_loss([s], *counts, score=score)[0]
     assert response == pytest.approx(naive, abs=1e-12)
-    gap = response - capability_loss([s], *counts, score=score)[0]
-    assert gap == pytest.approx(bregman_information(*counts, score=score)[0], abs=1e-12)
+    gap = response - divergence([correct / total], [s], score=score)[0]
+    assert gap == pytest.approx(information(*counts, score)[0], abs=1e-12)
 
 
 @pytest.mark.parametrize("score", SCORES)
@@ -61,40 +61,38 @@ def test_brier_is_that_of_the_metrics():
     rng = np.random.default_rng(0)
     total = rng.integers(1, 50, 200)
     correct, s = rng.integers(0, total + 1), rng.random(200)
-    np.testing.assert_allclose(
-        capability_loss(s, correct, total), capability_brier_terms(s, correct, total), atol=1e-15
-    )
+    terms = capability_brier_terms(s, correct, total)
+    np.testing.assert_allclose(divergence(correct / total, s), terms, atol=1e-15)
     response = expected_response_loss(s, correct, total)
     assert response.mean() == pytest.approx(expected_response_brier(s, correct, total), abs=1e-15)
     variance = correctness_variance_terms(correct, total)
-    np.testing.assert_allclose(bregman_information(correct, total), variance, atol=1e-15)
+    np.testing.assert_allclose(information(correct, total), variance, atol=1e-15)
 
 
 def test_information_by_hand():
-    assert bregman_information([1], [4], score="log")[0] == pytest.approx(
-        -0.25 * math.log(0.25) - 0.75 * math.log(0.75), abs=1e-15
-    )
-    assert bregman_information([1], [2], score="spherical")[0] == pytest.approx(1 - math.sqrt(0.5), abs=1e-15)
+    entropy = -0.25 * math.log(0.25) - 0.75 * math.log(0.75)
+    assert information([1], [4], "log")[0] == pytest.approx(entropy, abs=1e-15)
+    assert information([1], [2], "spherical")[0] == pytest.approx(1 - math.sqrt(0.5), abs=1e-15)
 
 
 @pytest.mark.parametrize("score", SCORES)
 def test_samples_that_agree_carry_no_information(score):
-    assert bregman_information([0, 7], [5, 7], score=score).tolist() == [0, 0]
+    assert information([0, 7], [5, 7], score).tolist() == [0, 0]
 
 
 def test_a_sure_confidence_that_is_wrong_loses_infinitely_by_the_log_score():
     assert expected_response_loss([0.0, 0.0, 1.0], [0, 1, 4], [4, 4, 4], score="log").tolist() == [0, math.inf, 0]
-    assert capability_loss([0.0, 0.0, 1.0], [0, 1, 4], [4, 4, 4], score="log").tolist() == [0, math.inf, 0]
+    assert divergence([0, 0.25, 1], [0, 0, 1], score="log").tolist() == [0, math.inf, 0]
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: divergence([0.5], [0.5], score="zero-one"), "unknown proper score 'zero-one'; known: brier, log, sph"),
-        (lambda: bregman_information([1], [2], score="logg"), "unknown proper score 'logg'"),
+        (lambda: expected_response_loss([0.5], [1], [2], score="logg"), "unknown proper score 'logg'"),
         (lambda: divergence([0.5], [1.5]), "row 0: confidence is 1.5"),
         (lambda: divergence([0.5, 0.5], [0.5]), "2"),
-        (lambda: bregman_information([0], [0]), "row 0"),
+        (lambda: expected_response_loss([0.5], [0], [0]), "row 0"),
     ],
 )
 def test_bad_input_is_one_clear_line(call, message):
