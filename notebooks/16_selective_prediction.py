@@ -26,12 +26,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from capcal_lib.applications import (
-    promise_risk,
-    risk_area_terms,
-    risk_coverage,
-    split_counts,
-)
+from capcal_lib.applications import risk_area_terms, split_counts
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.manifests import load_dataset
 from capcal_lib.metrics import FewQuestionsWarning, compare, mean_interval
@@ -64,6 +59,18 @@ def confidences(dataset):
     if nearest := nearest_probe(own, dataset):
         own, kept = own.rename(columns={nearest: PROBE}), [*kept, PROBE]
     return own[["correct", "total", *kept]].dropna()
+
+
+# %% tags=["hide-input"]
+def risk_coverage(s, c, n):
+    """Return the mean risk of the most confident questions, at each share."""
+    risk = pd.Series(1 - np.divide(c, n)).reset_index(drop=True)
+    order = np.argsort(-np.asarray(s), kind="stable")
+    # Equal confidences come in random order: each stands for their mean.
+    risk = risk.groupby(np.asarray(s)).transform("mean")[order]
+    answered = np.arange(1, len(risk) + 1)
+    risk = risk.cumsum().to_numpy() / answered
+    return pd.DataFrame({"coverage": answered / len(risk), "risk": risk})
 
 
 # %% tags=["remove-cell"]
@@ -222,7 +229,18 @@ tables.show(
 #
 # keeps the promise $\alpha$ for any confidence and any number of questions, on average over the questions that set it.
 
+
 # %%
+def promise_risk(s, c, n, risk):
+    """Return the lowest threshold that keeps the promise."""
+    if risk * (len(s) + 1) < 1:
+        return np.inf  # none may be answered
+    wrong = pd.Series(1 - np.divide(c, n)).groupby(-np.asarray(s)).sum()
+    # Were all down to each confidence answered, from the highest on.
+    broken = 1 + wrong.cumsum() > risk * (len(s) + 1) + 1e-9
+    return -float(broken.idxmax()) if broken.any() else -np.inf
+
+
 promise_risk([0.9, 0.8, 0.5, 0.2], [10, 9, 5, 0], [10] * 4, risk=0.3)
 
 

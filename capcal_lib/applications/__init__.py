@@ -38,4 +38,4 @@ from capcal_lib.applications.planning import (
 )
 from capcal_lib.applications.posterior import Calibration, calibration_test, concentration_interval, fit_concentration
 from capcal_lib.applications.routing import mixing_gain_terms, route
-from capcal_lib.applications.selective import promise_risk, risk_area_terms, risk_coverage
+from capcal_lib.applications.selective import risk_area_terms

@@ -1,4 +1,4 @@
-"""Selective prediction: the area by brute force over orders, its interval, and the promise of a risk by simulation."""
+"""Selective prediction: the area by brute force over orders, and its interval."""
 
 from itertools import pairwise, permutations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capcal_lib.applications import promise_risk, risk_area_terms, risk_coverage
+from capcal_lib.applications import risk_area_terms
 from capcal_lib.errors import InputError
 
 QUESTIONS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), min_size=1, max_size=6)
@@ -29,7 +29,6 @@ def test_area_is_the_mean_over_all_orders_that_ties_allow(rows):
     levels, correct = np.array(rows).T
     expected = naive_area(levels / 3, 1 - correct / 4)
     assert risk_area_terms(levels / 3, correct, 4).mean() == pytest.approx(expected)
-    assert risk_coverage(levels / 3, correct, 4)["risk"].mean() == pytest.approx(expected)
 
 
 @given(QUESTIONS, st.randoms(use_true_random=False))
@@ -66,36 +65,6 @@ def test_the_terms_spread_as_the_area_does_over_draws_of_questions(noise):
     assert promised == pytest.approx(np.std([terms.mean() for terms in drawn]), rel=0.06)
 
 
-@pytest.mark.parametrize("informative", [True, False])
-@pytest.mark.parametrize(("n", "risk"), [(20, 0.2), (100, 0.1)])
-def test_the_promised_risk_is_kept_on_average_and_not_by_refusing_more_than_needed(n, risk, informative):
-    rng = np.random.default_rng(1)
-    wrong = []
-    for _ in range(2000):
-        mu = rng.beta(2, 1, n + 50)
-        s = mu if informative else rng.random(n + 50)
-        correct = rng.binomial(5, mu)
-        threshold = promise_risk(s[:n], correct[:n], [5] * n, risk)
-        wrong.append(np.mean((s[n:] > threshold) * (1 - mu[n:])))
-    error = 3 * np.std(wrong) / np.sqrt(len(wrong))
-    assert risk - 2 / (n + 1) - error <= np.mean(wrong) <= risk + error
-
-
-@given(QUESTIONS, st.floats(0.05, 0.95))
-def test_the_threshold_is_the_lowest_that_keeps_the_promise(rows, risk):
-    levels, correct = np.array(rows).T
-    s, losses, n = levels / 3, 1 - correct / 4, len(rows)
-
-    def kept(threshold):
-        return (losses[s > threshold].sum() + 1) / (n + 1) <= risk + 1e-9
-
-    threshold = promise_risk(s, correct, 4, risk)
-    assert kept(threshold) or threshold == np.inf
-    assert not any(kept(lower) for lower in (-np.inf, *s) if lower < threshold) or threshold == np.inf
-
-
 def test_bad_input_is_refused():
-    with pytest.raises(InputError, match="between 0 and 1"):
-        promise_risk([0.5], [1], [1], 1.5)
     with pytest.raises(InputError, match="row 1: confidence is nan"):
         risk_area_terms([0.5, np.nan], [1, 1], [1, 1])
