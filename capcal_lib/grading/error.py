@@ -81,10 +81,9 @@ def grader_error(
     stratum = np.zeros(len(said)) if strata is None else np.asarray(strata)
     same_length(says_correct=said, is_correct=truth, weights=weight, clusters=cluster, strata=stratum)
     told = ~np.isnan(truth)
-    first = "(the first row is 0)"
-    check_rows("says_correct", said, ~np.isin(said, (0, 1)), f"but must be 0 or 1 {first}")
-    check_rows("is_correct", truth, told & ~np.isin(truth, (0, 1)), f"but must be 0, 1 or NaN {first}")
-    check_rows("weight", weight, ~((weight >= 0) & (weight < np.inf)), f"but must be a number from 0 {first}")
+    check_rows("says_correct", said, ~np.isin(said, (0, 1)), "but must be 0 or 1")
+    check_rows("is_correct", truth, told & ~np.isin(truth, (0, 1)), "but must be 0, 1 or NaN")
+    check_rows("weight", weight, ~((weight >= 0) & (weight < np.inf)), "but must be a number from 0")
     found = []
     for name, value in (("right", 1), ("wrong", 0)):
         rows = told & (truth == value) & (weight > 0)

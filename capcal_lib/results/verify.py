@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from capcal_lib.confidence.of_run import CONFIDENCES
 from capcal_lib.errors import InputError
 from capcal_lib.grading import GRADER_VERSION, grade_many
 from capcal_lib.grading.adaptive_sampling import ends_of
@@ -24,9 +25,10 @@ from capcal_lib.questions import Question, at_hand, load_questions, questions_di
 from capcal_lib.questions.prompts import answer_messages, prompt_digest
 from capcal_lib.results.exact import FILE as EXACT
 from capcal_lib.results.exact import read_exact
+from capcal_lib.sampling import files
 from capcal_lib.sampling import store as runs
 from capcal_lib.sampling.engines import IMPORTED
-from capcal_lib.sampling.files import NO_FILE, SUMS, files_of, read_bytes, read_sums, read_table, record_digests
+from capcal_lib.sampling.files import SUMS, files_of, read_bytes, read_made, read_sums, read_table, record_digests
 from capcal_lib.sampling.sessions import FILE as SESSIONS
 from capcal_lib.sampling.sessions import read_sessions
 from capcal_lib.sampling.stopping import Rule
@@ -59,7 +61,7 @@ def verify_store(
         raise InputError(f"{store} is not a folder; name a run store with --store")
     found = [
         folder
-        for folder in runs.list_run_folders(store)
+        for folder in sorted(filter(Path.is_dir, store.glob("*/*/*")))  # with or without a record
         if model in (None, folder.parts[-3]) and (dataset is None or folder.parts[-2].rpartition("-")[0] == dataset)
     ]
     if not found:
@@ -140,7 +142,7 @@ def _on_record(folder: Path, record: bool) -> Iterator[str]:
     if record:
         record_digests(folder)
     sums, there = read_sums(folder), {path.name for path in files_of(folder)}
-    expected = {name for name, known in sums.items() if NO_FILE not in known}  # a removal may have been stopped
+    expected = {name for name, known in sums.items() if files.NO_FILE not in known}  # a removal may have been stopped
     if not sums:
         yield f"no digests on record, which is no {SUMS}; take them down with: capcal verify --record"
         return
@@ -227,6 +229,7 @@ def _file(
     if path.name == runs.VERDICTS:
         yield from _verdicts(path.parent, table, samples)
     elif path.name.startswith("confidence-"):
+        table = read_made(path, CONFIDENCES, "capcal confidence")
         yield from _confidences(table, path.stem.removeprefix("confidence-"), names)
     elif path.name.startswith("features"):
         yield from _features(table, path.name, names, run, questions)
@@ -238,9 +241,7 @@ def _file(
         if not np.isfinite(kept.points).all():
             yield "coordinates are not all finite"
     elif path.name == JUDGEMENTS:
-        if not table.schema.equals(JUDGED, check_metadata=False):
-            yield f"{JUDGEMENTS} is not a file of judgements"
-            return
+        table = read_made(path, JUDGED, "capcal judge")
         yield from _strangers("judgements", table["question_id"].to_pylist(), names)
         yield from _unknown("verdicts of a judge", table)
 
@@ -288,9 +289,6 @@ def _verdicts_that_do_not_follow(folder: Path, questions: dict[str, Question], f
 
 
 def _confidences(table: pa.Table, method: str, names: set[str]) -> Iterator[str]:
-    if not {"question_id", "confidence"} <= set(table.column_names):
-        yield f"the file of {method} confidences lacks question_id or confidence"
-        return
     yield from _cover(f"{method} confidences", table["question_id"].to_pylist(), names)
     values = table["confidence"].to_pandas()
     wrong = int((values.notna() & ~values.between(0, 1)).sum())

@@ -106,11 +106,6 @@ def list_runs(store: Path) -> list[Path]:
     return sorted(path.parent for path in store.glob("*/*/*/run.json"))
 
 
-def list_run_folders(store: Path) -> list[Path]:
-    """List all folders in which a run is or should be, with or without a record, sorted."""
-    return sorted(path for path in store.glob("*/*/*") if path.is_dir())
-
-
 def find_run(store: Path, model: str, dataset: str, split: str, run: str | None = None) -> Path:
     """Return the folder of a model's run on a split; of several the one that is chosen.
 

@@ -140,6 +140,10 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda run: rewrite(confidence_file(run, "p-true"), lambda rows: rows.slice(1)),
         "p-true confidences missing: 1, such as mini-exam/",
     ),
+    "a file of other columns": (
+        lambda run: rewrite(confidence_file(run, "p-true"), lambda rows: rows.drop_columns("text")),
+        "not a file of `capcal confidence`",
+    ),
     "features too few": (
         lambda run: rewrite(
             run / FEATURES, lambda rows: rows.filter(pc.greater(pc.utf8_length(rows["question_id"]), 0)).slice(2)
