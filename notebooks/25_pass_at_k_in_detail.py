@@ -24,8 +24,6 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from capcal_lib.applications import (
-    calibration_test,
-    concentration_interval,
     extrapolate_pass_at_k,
     fit_concentration,
     pass_at_k,
@@ -33,9 +31,12 @@ from capcal_lib.applications import (
 )
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.manifests import load_dataset, load_model, model_names
+from capcal_lib.metrics import Interval
 from capcal_lib.probes import predict, train, training_data
 from capcal_lib.results import describe_runs, load_results
 from capcal_lib.sampling.store import find_run
+from scipy.optimize import brentq
+from scipy.stats import betabinom, binom, chi2, kstest
 
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())
@@ -69,6 +70,39 @@ notebook.about(model, data, lacking=lacking)
 
 
 # %% tags=["hide-input"]
+def law(s, nu, n):
+    """Return the distribution that a posterior predicts for counts of n."""
+    s = np.clip(s, 0.005, 0.995)  # 0 or 1 would exclude all other mu
+    return binom(n, s) if np.isinf(nu) else betabinom(n, s * nu, (1 - s) * nu)
+
+
+def calibration_test(s, c, n, nu, rng):
+    """Draw each count's place in its distribution; test that all are even."""
+    places = law(s, nu, n).cdf(c - 1) + rng.random(len(s)) * law(s, nu, n).pmf(
+        c
+    )
+    return places.clip(0, 1), float(kstest(places.clip(0, 1), "uniform").pvalue)
+
+
+# %% tags=["hide-input"]
+def concentration_interval(s, c, n):
+    """Fit nu, with the interval in which the likelihood is near its best."""
+
+    def above(log_nu):
+        return law(s, np.exp(log_nu), n).logpmf(c).sum() - least
+
+    best = fit_concentration(s, c, n)
+    least = law(s, best, n).logpmf(c).sum() - chi2.ppf(0.95, 1) / 2
+    first, middle, last = np.log(np.clip([0, best, np.inf], 1e-4, 1e6))
+    low, high = 0.0, np.inf
+    if above(first) < 0:
+        low = float(np.exp(brentq(above, first, middle)))
+    if middle < last and above(last) < 0:
+        high = float(np.exp(brentq(above, middle, last)))
+    return Interval(best, low, high)
+
+
+# %% tags=["hide-input"]
 def learned(dataset):
     """Fit nu, with its interval, on cross-validated predictions."""
     split = load_dataset(dataset).training_split
@@ -81,7 +115,7 @@ def transformed(dataset, nu):
     """Test a posterior on the evaluation questions."""
     own, rng = results.loc[dataset], np.random.default_rng(seed)
     triple = own[probes[dataset]], own["correct"], own["total"]
-    return calibration_test(*triple, concentration=nu, rng=rng)
+    return calibration_test(*triple, nu, rng)
 
 
 # %% tags=["hide-input"]
@@ -91,11 +125,11 @@ for name in probed:
     nu = learned(name)
     kinds = {"plug-in": np.inf, "posterior": nu.estimate}
     tests = {kind: transformed(name, each) for kind, each in kinds.items()}
-    p = {f"p, {kind}": test.p_value for kind, test in tests.items()}
+    p = {f"p, {kind}": value for kind, (_, value) in tests.items()}
     title = data["title"][name]
     rows.append({"data set": title, **nu._asdict(), **p})
-    for kind, test in tests.items():
-        values.append(pd.DataFrame({"pit": test.pit, "kind": kind}))
+    for kind, (places, _) in tests.items():
+        values.append(pd.DataFrame({"pit": places, "kind": kind}))
 tested = pd.DataFrame(rows)
 pit = pd.concat(values, ignore_index=True) if values else pd.DataFrame()
 
@@ -147,17 +181,14 @@ counts = rng.binomial(20, rng.beta(1, 1, 500)), np.full(500, 20)
 same = np.full(500, 0.5)
 
 # %%
-{
-    nu: calibration_test(same, *counts, concentration=nu, rng=rng).p_value
-    for nu in (0.5, 2, 20)
-}
+{nu: calibration_test(same, *counts, nu, rng)[1] for nu in (0.5, 2, 20)}
 
 # %% [markdown]
 # $\nu$ is fitted to counts of training questions and predictions made without them, by likelihood, and its interval is
 # where the likelihood falls by half a $\chi^2$ quantile:
 
 # %%
-concentration_interval(same, *counts)
+np.round(concentration_interval(same, *counts), 3)
 
 # %% [markdown] needs="probes"
 # Of each data set's own probe, with the p-values of the test on evaluation questions, which $\nu$ has not seen:
@@ -391,8 +422,8 @@ notebook.glue(
 # $\mu \sim \mathrm{Beta}(1, 1)$ and say 0.7.
 
 # %% tags=["hide-cell", "solution"]
-high = calibration_test(same + 0.2, *counts, concentration=2, rng=rng)
-np.histogram(high.pit, bins=4, range=(0, 1))[0]  # falls to the right
+high, _ = calibration_test(same + 0.2, *counts, 2, rng)
+np.histogram(high, bins=4, range=(0, 1))[0]  # falls to the right
 
 # %% [markdown]
 # **3 (hard).** How many samples of each question does it take until one Beta is wrong by less than 0.02 at

@@ -36,6 +36,6 @@ from capcal_lib.applications.planning import (
     questions_needed,
     score_components,
 )
-from capcal_lib.applications.posterior import Calibration, calibration_test, concentration_interval, fit_concentration
+from capcal_lib.applications.posterior import fit_concentration
 from capcal_lib.applications.routing import mixing_gain_terms, route
 from capcal_lib.applications.selective import risk_area_terms
