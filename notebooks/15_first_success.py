@@ -25,11 +25,9 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from capcal_lib.applications import (
-    expected_tries,
     fit_concentration,
     pass_at_k,
     simulate_pass_at_k,
-    tries_quantile,
 )
 
 # %% tags=["hide-input"]
@@ -96,6 +94,21 @@ def measured_tries(own, limit):
     return limit - pass_at_k(own["correct"], own["total"], ks)[:, :-1].sum(1)
 
 
+def expected_tries(s, nu, limit):
+    """Return what each confidence expects of them."""
+    ks = np.arange(1, limit + 1)
+    solved = simulate_pass_at_k(s, ks, concentration=nu)
+    return limit - solved[:, :-1].sum(1)
+
+
+# %% tags=["hide-input"]
+def tries_quantile(s, nu, share, most=1000):
+    """Return how many tries solve each question with the chance share."""
+    ks = np.arange(1, most + 1)
+    enough = simulate_pass_at_k(s, ks, concentration=nu) >= share - 1e-12
+    return np.where(enough.any(axis=1), ks[enough.argmax(axis=1)], np.inf)
+
+
 # %% tags=["remove-cell"]
 # needs probes
 spread = (results["correct"] / results["total"]).groupby("dataset").var()
@@ -112,7 +125,7 @@ for name in probed:
     most = int(each["total"].min())
     tries[name] = pd.DataFrame({"measured": measured_tries(each, most)})
     for method, (s, nu) in believed(name).items():
-        expected = expected_tries(s, limit=most, concentration=nu)
+        expected = expected_tries(s, nu, most)
         tries[name][method] = expected
     table = tries[name].set_index(each.index)
     off = table.drop(columns="measured").sub(table["measured"], axis="index")
@@ -158,7 +171,7 @@ paid = [measured_tries(own, k).mean() for k in ks]
 curves = {"Measured": paid / solved}
 for method in (CONSTANT, PLUG_IN, POSTERIOR):
     s, nu = methods[method]
-    paid = [expected_tries(s, limit=k, concentration=nu).mean() for k in ks]
+    paid = [expected_tries(s, nu, k).mean() for k in ks]
     solved = simulate_pass_at_k(s, ks, concentration=nu).mean(axis=0)
     curves[method] = paid / solved
 
@@ -195,11 +208,10 @@ style.label_lines(axes)
 # %%
 def plan(s, nu):
     """Describe how many attempts a first success takes."""
-    means = (
-        expected_tries([s], limit=k, concentration=nu) for k in (None, 100)
-    )
-    marks = (tries_quantile([s], q, concentration=nu) for q in (0.5, 0.9))
-    return [each[0] for each in (*means, *marks)]
+    mean = (1 - 1 / nu) / (s - 1 / nu) if s * nu > 1 else np.inf
+    marks = (tries_quantile([s], nu, q) for q in (0.5, 0.9))
+    known = (expected_tries([s], nu, 100), *marks)
+    return [mean, *(float(each[0]) for each in known)]
 
 
 # %%
@@ -228,7 +240,7 @@ assert np.isclose(1 + unsolved.sum(), plan(0.3, 2)[1])
 # %% tags=["hide-input"] label="first-success-tries" evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs probes
 s, nu = methods[POSTERIOR]
-endless = np.isinf(expected_tries(s, concentration=nu))
+endless = s * nu <= 1
 notebook.glue(endless=endless.mean())
 table = pd.DataFrame({name: each.mean() for name, each in tries.items()}).T
 most = results["total"].groupby("dataset").min()
@@ -261,7 +273,7 @@ tables.show(
 kept = []
 for method, share in [(m, q) for m in (PLUG_IN, POSTERIOR) for q in (0.5, 0.9)]:
     s, nu = methods[method]
-    k = tries_quantile(s, share, concentration=nu)
+    k = tries_quantile(s, nu, share)
     seen = (k <= own["total"]).to_numpy()
     promised = simulate_pass_at_k(s[seen], k[seen], concentration=nu)
     c, n = own.loc[seen, "correct"], own.loc[seen, "total"]
@@ -334,7 +346,8 @@ tables.show(
 # probability one half? *Hint:* why do they differ?
 
 # %% tags=["hide-cell", "solution"]
-expected_tries([0.2]), tries_quantile([0.2], 0.5)  # the tail counts in the mean
+mean, _, median, _ = plan(0.2, np.inf)
+mean, median  # the tail counts in the mean
 
 # %% [markdown]
 # **2 (medium).** Draw $\mu$ from a Beta distribution with parameters 0.6 and 1.4, many times, and average $1/\mu$. Does
@@ -353,7 +366,7 @@ mu = np.random.default_rng(seed).beta(0.6, 1.4, 10**6)
 chance = 0.75 / (2.5 + np.arange(50))
 stop = int(np.argmax(25 * chance < 1))  # worth less than it costs
 ks = range(1, 50)
-cost = [expected_tries([0.3], limit=k, concentration=2.5)[0] for k in ks]
+cost = [expected_tries([0.3], 2.5, k)[0] for k in ks]
 worth = 25 * simulate_pass_at_k([0.3], ks, concentration=2.5)[0]
 assert ks[np.argmax(worth - cost)] == stop
 stop

@@ -22,13 +22,7 @@ from capcal_lib.applications.budget import (
     success_terms,
 )
 from capcal_lib.applications.extrapolation import extrapolate_pass_at_k
-from capcal_lib.applications.passk import (
-    expected_tries,
-    pass_at_k,
-    pass_at_k_error_terms,
-    simulate_pass_at_k,
-    tries_quantile,
-)
+from capcal_lib.applications.passk import pass_at_k, pass_at_k_error_terms, simulate_pass_at_k
 from capcal_lib.applications.planning import (
     Components,
     difference_components,

@@ -1,4 +1,4 @@
-"""pass@k, the chance that at least one of k samples is correct, and the number of attempts that the first one takes.
+"""pass@k, the chance that at least one of k samples is correct: measured, and as a confidence implies it.
 
 Arguments and errors as at the head of :mod:`capcal_lib.applications`.
 """
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from capcal_lib.errors import InputError
 from capcal_lib.metrics import validation as check
-from capcal_lib.metrics.validation import Floats, Ints
+from capcal_lib.metrics.validation import Floats
 
 
 def pass_at_k(correct: ArrayLike, total: ArrayLike, ks: ArrayLike) -> Floats:
@@ -58,59 +58,15 @@ def simulate_pass_at_k(
     array([[0.5   , 0.6667, 0.8889]])
     """
     (s, nu), attempts = as_posterior(confidence, concentration), check.as_whole("k", ks, least=1)
-    return -np.expm1(_log_unsolved(s[:, None], nu[:, None], attempts))
-
-
-def expected_tries(
-    confidence: ArrayLike, *, limit: int | None = None, concentration: float | ArrayLike | None = None
-) -> Floats:
-    """Return how many attempts a first success is expected to take, shape (n_questions,), giving up after ``limit``.
-
-    Plug-in, without a limit: 1/s. Under a posterior, (nu - 1)/(s nu - 1), and infinite where s nu is 1 or less, as no
-    average exists there. With a limit, the sum of the chances to be unsolved before each attempt. Lower is better.
-
-    >>> expected_tries([0.5, 0.1]), expected_tries([0.5, 0.1], concentration=4.0)
-    (array([ 2., 10.]), array([ 3., inf]))
-    >>> expected_tries([0.5, 0.1], concentration=4.0, limit=100).round(2)
-    array([ 2.94, 38.35])
-    """
-    s, nu = as_posterior(confidence, concentration)
-    if limit is not None:
-        ks = np.arange(1, check.check_int("limit", limit, least=1))
-        return 1 + np.exp(_log_unsolved(s[:, None], nu[:, None], ks)).sum(axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        posterior = np.where(s * nu > 1, (nu - 1) / (s * nu - 1), np.inf)
-        return np.where(np.isinf(nu) | (s == 1), 1 / s, posterior)
-
-
-def tries_quantile(confidence: ArrayLike, share: float, *, concentration: float | ArrayLike | None = None) -> Floats:
-    """Return how many attempts solve a question with the chance ``share``, shape (n_questions,); 0.5 for the median.
-
-    Infinite where more than 2^20, a million, are needed. Lower is better.
-
-    >>> tries_quantile([0.5, 0.0], 0.9), tries_quantile([0.5, 0.25], 0.9, concentration=2.0)
-    (array([ 4., inf]), array([  9., 127.]))
-    """
-    s, nu = as_posterior(confidence, concentration)
-    allowed = np.log1p(-check.check_share("share", share)) * (1 - 1e-12)
-    low, high = np.zeros(s.size), np.full(s.size, 2.0**20)
-    for _ in range(20):
-        middle = np.floor((low + high) / 2)
-        enough = _log_unsolved(s, nu, middle) <= allowed
-        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-    return np.where(_log_unsolved(s, nu, high) <= allowed, high, np.inf)
-
-
-def _log_unsolved(s: Floats, nu: Floats, k: Floats | Ints) -> Floats:
-    """Return the log of the chance that all k attempts fail."""
-    with np.errstate(divide="ignore", invalid="ignore"):  # log(0) = -inf at s = 1 is right
-        plug_in = np.where(k > 0, np.log1p(-s) * k, 0.0)
+    s, nu = s[:, None], nu[:, None]
+    with np.errstate(divide="ignore"):  # log(0) = -inf at s = 1 is right
+        log_unsolved = np.log1p(-s) * attempts
     finite = np.isfinite(nu) & (s < 1)
-    if not finite.any():
-        return plug_in
-    weight = np.where(finite, nu, 1.0)
-    posterior = log_rising(np.where(finite, (1 - s) * weight, 1.0), k) - log_rising(weight, k)
-    return np.where(finite, np.minimum(posterior, 0.0), plug_in)
+    if finite.any():
+        weight = np.where(finite, nu, 1.0)
+        posterior = log_rising(np.where(finite, (1 - s) * weight, 1.0), attempts) - log_rising(weight, attempts)
+        log_unsolved = np.where(finite, np.minimum(posterior, 0.0), log_unsolved)
+    return -np.expm1(log_unsolved)
 
 
 def pass_at_k_error_terms(predicted: ArrayLike, correct: ArrayLike, total: ArrayLike, ks: ArrayLike) -> Floats:
