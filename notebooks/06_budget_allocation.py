@@ -33,8 +33,8 @@ from capcal_lib.applications import (
     allocate,
     attempt_order,
     fit_concentration,
-    honest_oracle_terms,
     solved_by_budget,
+    split_counts,
     success_rate,
 )
 from capcal_lib.book import notebook, style, tables
@@ -121,6 +121,21 @@ def orders(dataset, **ways):
 
 
 # %% tags=["hide-input"]
+def honest_oracle(c, n, rng, **ways):
+    """Order by a random half of the samples, and score on the other half."""
+    solved = []
+    for _ in range(10):
+        (known, seen), (c_new, n_new) = split_counts(c, n, rng=rng)
+        s = np.full(len(c), known.sum() / seen.sum())
+        nu = fit_concentration(s, known, seen)
+        if np.isfinite(nu):  # the data set is the prior
+            s, nu = (s * nu + known) / (nu + seen), nu + seen
+        order = attempt_order(s, n_new, concentration=nu, **ways)
+        solved.append(solved_by_budget(order, c_new, n_new, budgets, **ways))
+    return np.mean(solved, axis=0)
+
+
+# %% tags=["hide-input"]
 def solved(dataset, **ways):
     """Return each question's chance to be solved, a column a rule."""
     c, n = results.loc[dataset, ["correct", "total"]].to_numpy().T
@@ -129,7 +144,7 @@ def solved(dataset, **ways):
         name: solved_by_budget(order, c, n, budgets, **ways)
         for name, order in orders(dataset, **ways).items()
     }
-    terms[ORACLE] = honest_oracle_terms(c, n, budgets, rng=rng, **ways)
+    terms[ORACLE] = honest_oracle(c, n, rng, **ways)
     frames = {
         b: pd.DataFrame({name: each[:, i] for name, each in terms.items()})
         for i, b in enumerate(budgets)

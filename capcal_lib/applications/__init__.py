@@ -15,7 +15,6 @@ Lists, arrays and pandas Series will do; Series are put side by side by their in
 from capcal_lib.applications.budget import (
     allocate,
     attempt_order,
-    honest_oracle_terms,
     solved_by_budget,
     split_counts,
     success_rate,

@@ -14,7 +14,6 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from capcal_lib.applications.passk import as_concentration, log_rising, pass_at_k
-from capcal_lib.applications.posterior import fit_concentration
 from capcal_lib.metrics import validation as check
 from capcal_lib.metrics.validation import Floats, Ints
 
@@ -372,37 +371,3 @@ def split_counts(
     half = samples // 2
     first = rng.hypergeometric(hits, samples - hits, half)
     return (first, half), (hits - first, samples - half)
-
-
-def honest_oracle_terms(
-    correct: ArrayLike,
-    total: ArrayLike,
-    budgets: ArrayLike,
-    *,
-    rng: np.random.Generator,
-    splits: int = 10,
-    cost: ArrayLike | None = None,
-    sequential: bool = False,
-) -> Floats:
-    """Return :func:`solved_by_budget` of an order by samples other than those it is scored on: the most to hope for.
-
-    An oracle that divides by the counts it is scored on claims more than anyone could attain. This one knows a random
-    half of each question's samples, as a posterior with the data set as prior, and is scored on the other half, which
-    is also the most that a question is given; the mean over ``splits``.
-
-    >>> rng = np.random.default_rng(0)
-    >>> correct, total = rng.binomial(20, np.full(1000, 0.1)), [20] * 1000  # nothing to know
-    >>> in_sample = solved_by_budget(attempt_order(correct / 20, total), correct, total, [2]).mean()
-    >>> round(float(in_sample), 2), round(float(honest_oracle_terms(correct, total, [2], rng=rng).mean()), 2)
-    (0.26, 0.19)
-    """
-    hits, samples = check.as_counts(correct, total, scored=2)
-    solved = []
-    for _ in range(check.check_int("splits", splits, least=1)):
-        (known, seen), (c, n) = split_counts(hits, samples, rng=rng)
-        mean = np.full(hits.size, known.sum() / seen.sum())
-        nu = fit_concentration(mean, known, seen) if 0 < mean[0] < 1 else np.inf
-        s, sure = (mean, np.inf) if np.isinf(nu) else ((mean * nu + known) / (nu + seen), nu + seen)
-        order = attempt_order(s, n, concentration=sure, cost=cost, sequential=sequential)
-        solved.append(solved_by_budget(order, c, n, budgets, cost=cost, sequential=sequential))
-    return np.asarray(np.mean(solved, axis=0))

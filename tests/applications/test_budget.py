@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capcal_lib.applications import allocate, honest_oracle_terms, pass_at_k, split_counts, success_rate
+from capcal_lib.applications import allocate, pass_at_k, split_counts, success_rate
 from capcal_lib.errors import InputError
 
 # Round confidences, so that gains tie; any at all; and the ends.
@@ -284,28 +284,6 @@ def test_halves_are_drawn_without_replacement():
     assert (n == 5).all()
     chances = [Fraction(comb(3, hits) * comb(6, 4 - hits), comb(9, 4)) for hits in range(4)]
     np.testing.assert_allclose(np.bincount(a) / 20_000, [float(chance) for chance in chances], atol=0.015)
-
-
-def test_an_honest_oracle_claims_no_more_than_could_be_had():
-    rng = np.random.default_rng(0)
-    mu = rng.beta(0.1, 0.9, 3000)
-    total = np.full(3000, 20)
-    correct = rng.binomial(total, mu)
-    budget = 4 * 3000
-    best = allocate(mu, budget, max_per_question=10)
-    attainable = float(np.mean(1 - (1 - mu) ** best))
-    claimed = success_rate(allocate(correct / 20, budget, max_per_question=20), correct, total)
-    even = success_rate(np.full(3000, 4), correct, total)
-    honest = honest_oracle_terms(correct, total, [4], rng=rng, splits=3).mean()
-    assert even < honest < attainable + 0.005 < claimed
-
-
-def test_an_oracle_of_nothing_to_know_spends_evenly():
-    for correct in ([0] * 5, [8] * 5):
-        expected_rate = float(correct[0] > 0)
-        for sequential in (False, True):
-            found = honest_oracle_terms(correct, [8] * 5, [2, 3], rng=np.random.default_rng(0), sequential=sequential)
-            np.testing.assert_allclose(found, expected_rate)
 
 
 @settings(max_examples=40, deadline=None)
