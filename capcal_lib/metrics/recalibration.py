@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from capcal_lib.errors import InputError, unknown
 from capcal_lib.metrics.validation import Floats, align, as_confidence, as_counts, as_scored, check_int, same_length
 
-Recalibration = Literal["isotonic", "logistic", "temperature"]
+Recalibration = Literal["isotonic", "logistic"]
 EDGE = 1e-6  # confidences of 0 and 1 have no logit
 
 
@@ -24,11 +24,9 @@ def recalibration(
     """Learn a function from confidences, shape (n,), to expected accuracies, shape (n,).
 
     ``isotonic``: the best non-decreasing steps by squared error, joined by lines; ``logistic``: Platt's
-    sigmoid(a + b logit(s)) by cross-entropy; ``temperature``: sigmoid(logit(s) / T), which keeps 0.5 where it is and
-    cannot turn an order round.
+    sigmoid(a + b logit(s)) by cross-entropy.
 
-    References: Niculescu-Mizil and Caruana, "Predicting good probabilities with supervised learning", ICML 2005; Guo
-    et al., "On calibration of modern neural networks", ICML 2017.
+    References: Niculescu-Mizil and Caruana, "Predicting good probabilities with supervised learning", ICML 2005.
 
     >>> better = recalibration("isotonic", [0.8, 0.9, 1.0], [1, 3, 5], 10)
     >>> better([0.0, 0.9, 0.95])
@@ -46,12 +44,9 @@ def recalibration(
         steps = IsotonicRegression(out_of_bounds="clip").fit(s.round(12), mu)
         return lambda given: steps.predict(as_confidence(given))
     # A trace of a penalty keeps the optimum finite where the confidences separate the questions.
-    model = LogisticRegression(C=1e4, tol=1e-8, max_iter=10_000, fit_intercept=method == "logistic")
+    model = LogisticRegression(C=1e4, tol=1e-8, max_iter=10_000)
     model.fit(np.tile(_logit(s), (2, 1)), np.repeat([1, 0], len(s)), sample_weight=np.concatenate([mu, 1 - mu]))
-    slope, intercept = float(model.coef_[0, 0]), float(np.ravel(model.intercept_)[0])
-    if method == "temperature":
-        slope = max(0.0, slope)
-    return lambda given: expit(intercept + slope * _logit(as_confidence(given))[:, 0])
+    return lambda given: expit(model.intercept_ + model.coef_[0] * _logit(as_confidence(given))[:, 0])
 
 
 def cross_fitted(

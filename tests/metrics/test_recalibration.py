@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 from scipy.special import expit, logit
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
@@ -9,7 +8,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.metrics import capability_brier
 from capcal_lib.metrics.recalibration import cross_fitted, recalibration
 
-METHODS = ["isotonic", "logistic", "temperature"]
+METHODS = ["isotonic", "logistic"]
 NAN = float("nan")
 
 
@@ -41,16 +40,6 @@ def test_logistic_is_that_of_scikit_learn():
     given = np.linspace(0.05, 0.95, 50)
     expected = theirs.predict_proba(logit(given)[:, None])[:, 1]
     np.testing.assert_allclose(recalibration("logistic", s, correct, total)(given), expected, atol=2e-3)
-
-
-def test_temperature_minimises_the_cross_entropy_through_the_origin():
-    s, correct, total = world(200, 5, shift=0.0)
-    x, mu = logit(s), correct / total
-    best = minimize(lambda a: np.mean(np.logaddexp(0, a[0] * x) - mu * a[0] * x), [1.0], tol=1e-12).x[0]
-    given = np.array([0.2, 0.5, 0.9])
-    found = recalibration("temperature", s, correct, total)(given)
-    np.testing.assert_allclose(found, expit(best * logit(given)), atol=1e-5)
-    assert found[1] == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("method", METHODS)
