@@ -2,15 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from capcal_lib.errors import InputError
 from capcal_lib.metrics.validation import Floats, Ints
-
-Status = Literal["ok", "missing"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -26,9 +23,9 @@ class Confidence:
     tokens: Ints  # completion tokens spent, failed attempts included
     texts: tuple[str | None, ...]  # the model's last words, cut to a bounded length; None where there are none
 
-    def status_counts(self) -> dict[Status, int]:
+    def status_counts(self) -> dict[str, int]:
         """Count the questions of each status."""
-        return {status: int(np.sum(self.status == status)) for status in get_args(Status)}
+        return {status: int(np.sum(self.status == status)) for status in ("ok", "missing")}
 
     def __repr__(self) -> str:
         return f"<Confidence, {len(self)} questions, {self.tokens.sum()} tokens, {self.status_counts()}>"
