@@ -57,8 +57,9 @@ def simulate_pass_at_k(
     >>> simulate_pass_at_k([0.5], [1, 2, 8], concentration=2.0).round(4)
     array([[0.5   , 0.6667, 0.8889]])
     """
-    (s, nu), attempts = as_posterior(confidence, concentration), check.as_whole("k", ks, least=1)
-    s, nu = s[:, None], nu[:, None]
+    confidence, concentration = check.align_index(confidence=confidence, concentration=concentration)
+    s, attempts = check.as_confidence(confidence)[:, None], check.as_whole("k", ks, least=1)
+    nu = as_concentration(concentration, s.size)[:, None]
     with np.errstate(divide="ignore"):  # log(0) = -inf at s = 1 is right
         log_unsolved = np.log1p(-s) * attempts
     finite = np.isfinite(nu) & (s < 1)
@@ -103,13 +104,6 @@ def as_concentration(concentration: ArrayLike | None, n_questions: int) -> Float
     nu = check.as_each("concentration", np.inf if concentration is None else concentration, n_questions)
     check.check_rows("concentration", nu, ~(nu > 0), "but must be above 0; None takes confidences at their word")
     return nu
-
-
-def as_posterior(confidence: ArrayLike, concentration: ArrayLike | None) -> tuple[Floats, Floats]:
-    """Return the confidence and the concentration of each question."""
-    confidence, concentration = check.align_index(confidence=confidence, concentration=concentration)
-    s = check.as_confidence(confidence)
-    return s, as_concentration(concentration, s.size)
 
 
 def log_rising(z: ArrayLike, k: ArrayLike) -> Floats:

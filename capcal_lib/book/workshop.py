@@ -27,15 +27,8 @@ CLASS_MODEL, CLASS_SETS = "smollm2-135m", ("mini-capitals", "mini-elements", "mi
 
 
 def spread(results: pd.DataFrame, number: int = 10, *, seed: int = 2026) -> pd.DataFrame:
-    """Choose rows whose expected accuracies are spread from 0 to 1, and mix them.
+    """Choose rows of ``correct`` and ``total`` whose expected accuracies are spread from 0 to 1, and mix them.
 
-    Parameters
-    ----------
-    results
-        A row a question, with ``correct`` and ``total``, of at least ``number`` questions.
-
-    Examples
-    --------
     >>> counts = pd.DataFrame({"correct": [9, 0, 10, 1, 5], "total": 10})
     >>> sorted(spread(counts, 3)["correct"])
     [0, 5, 10]
