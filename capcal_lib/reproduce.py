@@ -82,7 +82,8 @@ def make_plan(
     for dataset, split, k, steps in _splits(paper_datasets() if datasets is None else datasets, RECIPES[recipe]):
         rows_there = load_dataset(dataset).splits[split].rows or len(load_questions(dataset, split))
         questions = min(limit or rows_there, rows_there)
-        run = _run(store, model, dataset, split, seed)
+        place = store, model, dataset, split, f"seed={seed}"
+        run = find_run(*place) if list_fitting(*place) else None
         for step in steps:
             each = k if step == "samples" else 1
             requests = questions * each - min(questions * each, _there(run, step, each))
@@ -212,12 +213,6 @@ def _do(
             f"{reason}; the same command tries them again"
         )
     return drawn.folder
-
-
-def _run(store: Path, model: str, dataset: str, split: str, seed: int) -> Path | None:
-    """Return the run of a pair, if there is one yet."""
-    asked = store, model, dataset, split, f"seed={seed}"
-    return find_run(*asked) if list_fitting(*asked) else None
 
 
 def _there(run: Path | None, step: str, each: int) -> int:
