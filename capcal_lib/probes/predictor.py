@@ -73,14 +73,9 @@ def load_predictor(
     run = find_run(Path(store), model, dataset, split)
     asked = asked_model(run)
     refuse_other(run, "weights", read_record(run).identity.weights, weights_digest(asked))
-    probe = train(run)
-    return Predictor(open_engine(asked, engine), asked, probe, half_width(probe, level), level)
-
-
-def half_width(probe: TrainedProbe, level: float) -> float:
-    """Return how far mu_hat of a question like the training questions lies from its prediction at most, so often."""
-    questions, _ = training_data(probe.run)
-    return conformal_half_width(probe.out_of_fold, questions["correct"] / questions["total"], level=level)
+    probe, (questions, _) = train(run), training_data(run)
+    width = conformal_half_width(probe.out_of_fold, questions["correct"] / questions["total"], level=level)
+    return Predictor(open_engine(asked, engine), asked, probe, width, level)
 
 
 def conformal_half_width(predicted: npt.ArrayLike, observed: npt.ArrayLike, *, level: float = 0.9) -> float:

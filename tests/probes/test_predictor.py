@@ -8,9 +8,8 @@ import pytest
 
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import RECORDED_RUNS
-from capcal_lib.probes import load_predictor, predict, train
+from capcal_lib.probes import conformal_half_width, load_predictor, predict, train, training_data
 from capcal_lib.probes.features import read_features
-from capcal_lib.probes.predictor import half_width
 from capcal_lib.questions import load_questions
 from capcal_lib.results import load_results
 from capcal_lib.sampling.engines.simulated import SimulatedEngine
@@ -46,7 +45,8 @@ def test_half_widths_of_recorded_models_cover_as_they_say() -> None:
         counts = load_results(RECORDED_RUNS, model, datasets=[dataset]).loc[dataset].loc[names].query("total > 0")
         predicted = pd.Series(probe.predict(features), names)[counts.index]
         away = (predicted - counts["correct"] / counts["total"]).abs()
-        covered += list(away <= half_width(probe, 0.9))
+        learned, _ = training_data(probe.run)
+        covered += list(away <= conformal_half_width(probe.out_of_fold, learned["correct"] / learned["total"]))
     assert 0.88 <= np.mean(covered) <= 0.96, np.mean(covered)
 
 
