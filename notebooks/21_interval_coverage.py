@@ -31,7 +31,6 @@ from capcal_lib.metrics import (
     capability_brier_terms,
     coverage_probability,
     mean_interval,
-    sampling_interval,
 )
 from capcal_lib.results import describe_runs, load_results, methods, subjects
 from scipy.stats import binom, norm
@@ -166,9 +165,22 @@ notebook.glue(by_wilson=by_wilson, by_wald=by_wald)
 # ## A mean over few questions: two intervals
 #
 # A score is a mean of one term a question. Its interval *for these questions* holds the error of sampling alone: what
-# would come out if the same questions were asked again (`sampling_interval`). Its interval *for questions like these*
+# would come out if the same questions were asked again. Its interval *for questions like these*
 # lets whole questions vary, and is what two models or methods are to be compared by; `mean_interval` is a studentised
 # bootstrap below 1,000 questions. Every score of this book has the second one. Both, for one confidence of this model:
+
+
+# %% tags=["hide-input"]
+def sampling_interval(s, c, n):
+    """Return the corrected score with its interval for these questions."""
+    score = capability_brier_terms(s, c, n, corrected=True).mean()
+    mu = (c + 0.5) / (n + 1)  # samples that all agree leave a doubt
+    v = mu * (1 - mu)
+    # Of a corrected term, were the samples of its question drawn anew:
+    variance = 4 * (s - mu) ** 2 * v / n + 2 * v**2 / (n * (n - 1))
+    width = norm.ppf(0.975) * np.sqrt(variance.sum()) / len(s)
+    return float(score), float(score - width), float(score + width)
+
 
 # %% tags=["hide-input"] label="two-intervals" evidence=["measured"] reads=["verdicts", "confidences"]
 # needs said

@@ -19,7 +19,6 @@ from capcal_lib.metrics.intervals import (
     compare,
     coverage_probability,
     mean_interval,
-    sampling_interval,
 )
 from capcal_lib.metrics.recalibration import cross_fitted
 from capcal_lib.metrics.reliability import IsotonicSplit, isotonic_split, smooth_ece

@@ -1,8 +1,7 @@
 """Intervals for one question's expected accuracy and for means over questions, and comparisons of methods.
 
-A mean has two intervals. :func:`sampling_interval` is *for these questions*: it holds the error of sampling alone.
 :func:`mean_interval` and :func:`compare` are *for questions like these*: whole questions vary, and their counts go
-along, so that they hold both errors.
+along, so that they hold both the error of sampling and that of the choice of questions.
 
 ``level`` is the nominal coverage, between 0 and 1. ``rng`` is a :class:`numpy.random.Generator`. ``clusters`` holds a
 label a question, for questions that belong together, such as MMLU subjects: whole clusters vary. Everything else that
@@ -19,7 +18,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.metrics.brier import capability_brier
 from capcal_lib.metrics.validation import (
     Floats,
     Ints,
@@ -27,7 +25,6 @@ from capcal_lib.metrics.validation import (
     as_confidence,
     as_counts,
     as_numbers,
-    as_scored,
     check_int,
     check_rows,
     check_share,
@@ -114,24 +111,6 @@ def coverage_probability(
     low, high = binomial_interval(correct, k_eval, method=method, level=level).T
     chance = binom.pmf(correct, k_eval, np.where(mu < 1e-300, 0, mu))  # scipy overflows at the smallest floats
     return (chance * ((low <= mu) & (mu <= high))).sum(axis=1)
-
-
-def sampling_interval(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike, *, level: float = 0.95) -> Interval:
-    """Return the corrected capability Brier score with its interval *for these questions*: sampling error alone.
-
-    The error is that of drawing the samples anew, two or more a question. The variance of a corrected term is
-    4 (s - mu)^2 v/n + 2 v^2/(n(n - 1)) with v = mu(1 - mu); (c + 1/2)/(n + 1) stands for mu, so that questions whose
-    samples all agree are not taken to be known exactly.
-
-    >>> [round(value, 4) for value in sampling_interval([0.2, 0.9, 0.4], [30, 70, 45], 100)]
-    [0.0153, 0.0008, 0.0297]
-    """
-    s, mu, n = as_scored(confidence, correct, total, scored=2)
-    estimate = capability_brier(s, np.rint(mu * n), n, corrected=True)
-    mu = (mu * n + 0.5) / (n + 1)
-    v = mu * (1 - mu)
-    error = math.sqrt((4 * (s - mu) ** 2 * v / n + 2 * v**2 / (n * (n - 1))).sum()) / len(s)
-    return Interval(estimate, estimate - _z(level) * error, estimate + _z(level) * error)
 
 
 def mean_interval(

@@ -13,12 +13,10 @@ from capcal_lib.errors import InputError
 from capcal_lib.metrics import (
     FewQuestionsWarning,
     binomial_interval,
-    capability_brier,
     capability_brier_terms,
     compare,
     coverage_probability,
     mean_interval,
-    sampling_interval,
 )
 
 METHODS = ["jeffreys", "wilson", "clopper-pearson", "wald"]
@@ -299,39 +297,6 @@ def test_bad_means_are_refused(options, message):
     with pytest.raises(InputError) as error:
         mean_interval(**{"terms": [0.1, 0.2], "rng": rng(), **options})
     assert str(error.value).startswith(message)
-
-
-# For these questions
-
-
-@pytest.mark.parametrize("n", [10, 100])
-@pytest.mark.parametrize("confidence", ["of mu", "one half"])
-def test_the_sampling_interval_holds_the_score_of_these_questions(confidence, n):
-    mu = rng(1).beta(0.3, 0.3, 200)
-    s = mu**2 if confidence == "of mu" else np.full(200, 0.5)
-    truth, held = np.mean((s - mu) ** 2), []
-    for seed in range(300):
-        interval = sampling_interval(s, rng(seed).binomial(n, mu), n)
-        held.append(interval.low <= truth <= interval.high)
-    assert np.mean(held) > 0.94
-
-
-def test_the_sampling_variance_is_that_of_a_corrected_term():
-    """Over all outcomes, with mu known; the interval puts an estimate in place of mu."""
-    n, mu, s = 50, 0.4, 0.7
-    counts = np.arange(n + 1)
-    chance, terms = binom.pmf(counts, n, mu), capability_brier_terms(s, counts, n, corrected=True)
-    error = math.sqrt(chance @ (terms - chance @ terms) ** 2)
-    interval = sampling_interval([s], [round(mu * n)], n)
-    assert interval.estimate == capability_brier([s], [round(mu * n)], n, corrected=True)
-    assert (interval.high - interval.low) / 2 / 1.959964 == pytest.approx(error, rel=0.02)
-
-
-def test_samples_that_all_agree_leave_a_doubt_and_bad_counts_are_refused():
-    low, high = sampling_interval([0.0, 1.0], [0, 10], 10)[1:]
-    assert low < 0 < high
-    with pytest.raises(InputError, match="row 0: total is 1, but 2 scored samples are needed"):
-        sampling_interval([0.5], [1], [1])
 
 
 # Methods
