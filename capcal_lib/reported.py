@@ -53,10 +53,9 @@ def load_reported(table: str | None = None, *, source: Source = "paper") -> pd.D
     (``math500`` for MATH); feature standardization is 0 or 1; settings that are words, the same for every model, are
     left out. The paper's column "Qwen-3B" is filed under ``qwen3-8b``, whose layers and hidden size it shows.
 
-    The repository is that of the authors' code (commit 9088a5a and its public branches). They collected samples more
-    than once, and the numbers of one generation do not belong beside those of another: ``G1`` is the paper's; ``G2``
-    was collected again with the released scripts; ``G3`` has other AIME and MMLU questions, under names of their own
-    (``aime24-26``, ``mmlu-test-1000``), and one in-domain probe a data set.
+    The repository is that of the authors' code (commit 9088a5a and its public branches). Numbers of one generation of
+    samples do not belong beside those of another: ``G1`` is the paper's; ``G2`` was collected again with the released
+    scripts; ``G3`` has other AIME and MMLU questions, under names of their own, and one in-domain probe a data set.
 
     Returns columns ``table``, ``model``, ``method``, ``dataset`` (texts, empty where they do not apply), ``k``
     (nullable Int64) and ``value`` (float64). The later numbers have also ``setting``, ``generation``, ``source`` (where
@@ -66,9 +65,6 @@ def load_reported(table: str | None = None, *, source: Source = "paper") -> pd.D
     >>> main = load_reported("main").set_index(["model", "method", "dataset"])["value"]
     >>> float(main["gpt-oss-20b", "Probe (MATH)", "math500"])
     0.0267
-    >>> actual = load_reported("passk_actual", source="reference code").set_index("k")
-    >>> float(actual["value"][1]), actual["generation"][1]
-    (0.9319, 'G1')
     """
     if source not in get_args(Source):
         raise unknown("source of reported numbers", source, get_args(Source))
@@ -126,17 +122,10 @@ def expected_from_reported() -> pd.DataFrame:
 
     Exact sums over the Beta-binomial counts of 100 samples; nothing is drawn. The evidence is ``simulated``.
 
-    ========================  ==========================================================================
-    quantity                  expectation over questions of
-    ========================  ==========================================================================
-    ``Mean accuracy``         mu_hat
-    ``Uniform random``        1/3 - mu_hat(1 - mu_hat), its capability Brier
-    ``Constant``              (mu_hat - mean)^2, the capability Brier of the mean accuracy
-    ``Correctness variance``  mu_hat(1 - mu_hat)
-    ``Mean |C - mu|``         2 mu_hat(1 - mu_hat)
-    ``Plug-in floor``         (mu - mu_hat)^2, what the true mu would score
-    ``Oracle RC``             (C - pass@k)^2; at k = 1 its capability Brier
-    ========================  ==========================================================================
+    Quantities are means over questions: ``Mean accuracy`` of mu_hat; ``Uniform random`` of 1/3 - mu_hat(1 - mu_hat),
+    its capability Brier; ``Constant`` of (mu_hat - mean)^2; ``Correctness variance`` of mu_hat(1 - mu_hat); ``Mean |C -
+    mu|`` of 2 mu_hat(1 - mu_hat); ``Plug-in floor`` of (mu - mu_hat)^2, what the true mu would score; ``Oracle RC`` of
+    (C - pass@k)^2, at k = 1 its capability Brier.
 
     Returns one row a (model, data set, quantity, k): ``questions`` of the paper, ``expected``, the band ``low`` to
     ``high`` that holds 95 % of such studies, expected -+ 1.96 sd/sqrt(questions), and ``reported``, NaN where not

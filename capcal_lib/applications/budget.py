@@ -41,8 +41,6 @@ def allocate(
 
     >>> allocate([0.9, 0.5, 0.1], 6)
     array([1, 3, 2])
-    >>> allocate([0.9, 0.5, 0.1], 12, concentration=1.0), allocate([0.9, 0.5, 0.1], 12)
-    (array([2, 6, 4]), array([2, 4, 6]))
     >>> allocate([0.9, 0.5, 0.1], 600, cost=[100, 100, 300])
     array([2, 4, 0])
     """
@@ -270,18 +268,15 @@ def attempt_order(
 ) -> Ints:
     """Order all attempts by what they are worth: the question's row of each, shape (max_per_question summed over all,).
 
-    What a budget of samples buys is the first so many of them, so that one sort divides every budget.
-
-    One-shot, all of a question's attempts are made whatever comes of them. ``sequential``: a question is left as soon
-    as it is solved, so that an attempt is made, and paid for, after failures only. Then its chance counts, which falls
+    What a budget of samples buys is the first so many of them, so that one sort divides every budget. One-shot, all of
+    a question's attempts are made whatever comes of them. ``sequential``: a question is left as soon as it is solved,
+    so that an attempt is made, and paid for, after failures only. Then its chance counts, which falls
     from s to s nu/(nu + k) after k failures: among all rules that go by what happened so far, none solves more at the
     same cost, in expectation. Either way the worth is per ``cost``, as for :func:`allocate`. Attempts of equal worth
     are ordered by row, those that are worth nothing go in turns.
 
     >>> attempt_order([0.9, 0.5], 2), attempt_order([0.9, 0.5], 2, sequential=True)
     (array([0, 1, 1, 0]), array([0, 0, 1, 1]))
-    >>> attempt_order([0.9, 0.5], 2, sequential=True, concentration=1.0)
-    array([0, 1, 0, 1])
     """
     confidence, max_per_question, concentration, cost = check.align_index(
         confidence=confidence, max_per_question=max_per_question, concentration=concentration, cost=cost
@@ -322,9 +317,6 @@ def solved_by_budget(
     >>> solved_by_budget([0, 1, 1, 0], [8, 2], [10, 10], [1, 2]).round(3)
     array([[0.8  , 0.978],
            [0.2  , 0.378]])
-    >>> solved_by_budget([0, 0, 1, 1], [8, 2], [10, 10], [1], sequential=True).round(3)
-    array([[0.978],
-           [0.16 ]])
     """
     c, n = check.as_counts(*check.align(correct=correct, total=total))
     rows, mean = check.as_whole("order", order, least=0), check.as_numbers("budgets", budgets)

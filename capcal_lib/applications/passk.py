@@ -54,8 +54,6 @@ def simulate_pass_at_k(
     >>> simulate_pass_at_k([0.5, 1e-12], [1, 2])
     array([[5.0e-01, 7.5e-01],
            [1.0e-12, 2.0e-12]])
-    >>> simulate_pass_at_k([0.5], [1, 2, 8], concentration=2.0).round(4)
-    array([[0.5   , 0.6667, 0.8889]])
     """
     confidence, concentration = check.align_index(confidence=confidence, concentration=concentration)
     s, attempts = check.as_confidence(confidence)[:, None], check.as_whole("k", ks, least=1)

@@ -110,8 +110,6 @@ def questions_needed(
     >>> components = Components(estimate=-0.01, between=0.01, within=0.04)
     >>> [questions_needed(components, k) for k in (1, 10, 100)]
     [3925.0, 1099.0, 817.0]
-    >>> questions_needed(components, 10, half_width=0.01)
-    538.0
     """
     samples = check.check_int("k", k, least=2 if components.pairs > 0 else 1)
     variance = components.between + components.within / samples + components.pairs / max(samples * (samples - 1), 1)

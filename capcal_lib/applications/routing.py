@@ -52,8 +52,7 @@ def mixing_gain_terms(solved: ArrayLike, spent: ArrayLike, rates: ArrayLike, cos
     included; ``rates`` and ``cost`` those of always asking one model. The mean of the terms, higher being better, is
     the mean of ``solved`` less the accuracy of the best mixture whose mean cost is that of the router (or a single
     model that costs no more). How far the router's cost on a question is from the mixture's counts at the exchange
-    rate between the two models, which adds nothing to the mean but to its
-    :func:`~capcal_lib.metrics.mean_interval`.
+    rate between the two models, which adds nothing to the mean but to its interval.
 
     >>> rates, cost = [[0.8, 0.9], [0.2, 0.9]], [[1, 3], [1, 3]]
     >>> mixing_gain_terms([0.8, 0.9], [1, 3], rates, cost).round(2)

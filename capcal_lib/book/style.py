@@ -108,7 +108,8 @@ def palette(methods: Iterable[str], dataset: str | None = None) -> dict[str, str
         if method.startswith("Probe"):
             far = shift(method, dataset) if dataset else None
             base = SHIFT_COLORS[far or IN_DISTRIBUTION]
-        chosen[method] = _darker(base, 0.62 ** seen.count(base))
+        share = 0.62 ** seen.count(base)  # darker each time
+        chosen[method] = "#" + "".join(f"{round(int(base[at : at + 2], 16) * share):02x}" for at in (1, 3, 5))
         seen.append(base)
     return chosen
 
@@ -137,7 +138,3 @@ def label_lines(axes: Any) -> None:
     for (x, y, color), place, step, apart in zip(ends, places, steps, moved, strict=True):
         at = {"xytext": (6, apart + step - place), "textcoords": "offset points", "annotation_clip": False}
         axes.annotate(names[color], (x, y), va="center", color=color, fontsize=9, **at)
-
-
-def _darker(color: str, share: float) -> str:
-    return "#" + "".join(f"{round(int(color[place : place + 2], 16) * share):02x}" for place in (1, 3, 5))

@@ -28,10 +28,10 @@ def sample_until(
 ) -> Stopped:
     """Draw samples of each question until the rule of ``stopping`` stops it, and grade them on the way.
 
-    The run is the one that ``sample`` draws, with its parameters and errors: a question
-    that stops at n samples has the first n of them. Raising k, narrowing the precision or leaving it out goes on from
-    there. ``precision`` is the half-width of the 95 % Jeffreys interval at which a question has had enough, in
-    (0, 0.5), and ``k``, at least 2, the samples at which it stops in any case.
+    The run is the one that ``sample`` draws, with its parameters and errors: a question that stops at n samples has the
+    first n of them. Raising k, narrowing the precision or leaving it out goes on from there. ``precision``, in
+    (0, 0.5), is the half-width of the 95 % Jeffreys interval at which a question has had enough, and ``k``, at least 2,
+    the samples at which it stops in any case.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as store:

@@ -40,8 +40,7 @@ def agreement(
 
     `InputError` for lengths that differ, an unknown verdict, or no answer that both scored.
 
-    References: Cohen, "A coefficient of agreement for nominal scales", Educational and Psychological Measurement 20
-    (1960).
+    References: Cohen, "A coefficient of agreement for nominal scales", Educational and Psychological Measurement, 1960.
 
     >>> rules = ["correct", "correct", "incorrect", "incorrect"]
     >>> judge = ["correct", "incorrect", "incorrect", "no_answer"]

@@ -1,16 +1,6 @@
 r"""LaTeX answers: structure is compared here, exactly; only scalar expressions are left to Math-Verify.
 
-``book/reference/grading.md`` shows by cases what is equal; beyond them:
-
-- Bare words of five letters or several are words; fewer bare letters are a product, ``abc`` being ``cba``, but ``even``
-  still equals ``\text{even}``.
-- Lists ``a, b``, ``\{a, b\}`` and ``a \pm b`` are unordered, with repetitions counted; ``(a, b)`` and ``[a, b]`` are
-  ordered and keep their brackets. A bare list against a tuple is compared in order. Tuples and open intervals are
-  written alike and are not told apart; a column vector is a tuple, a row or any other matrix is not.
-- Unions are unordered; over numbers, they and differences are the sets that they stand for.
-- Where both answers have a label it must be the same. Equations and inequalities equal one another when one is a
-  multiple of the other, and never equal a value.
-- A comma followed by exactly three digits separates thousands, but inside brackets it separates elements.
+What is equal stands, with cases, in ``book/reference/grading.md``.
 
 Scalars that are neither the same text nor numbers are parsed by Math-Verify, with its own stripping of units and its
 rounding switched off, and their difference is evaluated: :mod:`capcal_lib.grading.symbolic`.

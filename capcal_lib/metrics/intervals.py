@@ -63,9 +63,6 @@ def binomial_interval(
     [0, 1] and has no width at mu_hat = 0 or 1. All but Wald start at exactly 0 where no sample is correct and end at
     exactly 1 where all are. A question without scored samples has NaN limits.
 
-    With mu from Beta(0.3, 0.3) and 100 samples, 95 % Wald intervals cover mu in 71 % of the questions, Wilson and
-    Jeffreys in 95 to 96 %, Clopper-Pearson in 97.5 %.
-
     References: the paper, appendix "The choice of k_eval"; Brown, Cai and DasGupta, "Interval estimation for a binomial
     proportion", Statistical Science 16 (2001).
 
@@ -136,8 +133,6 @@ def mean_interval(
     >>> interval = mean_interval([0.0, 0.2, 0.1, 0.3, 0.2, 0.0, 0.1, 0.2] * 4, rng=np.random.default_rng(0))
     >>> [round(value, 2) for value in interval]
     [0.14, 0.1, 0.17]
-    >>> [round(value, 3) for value in mean_interval(np.zeros(30), rng=np.random.default_rng(0))]
-    [0.0, 0.0, 0.08]
     """
     _check(rng, level)
     terms, *labels = align_index(terms=terms, **({} if clusters is None else {"clusters": clusters}))
@@ -169,10 +164,8 @@ def compare(
     >>> import pandas as pd
     >>> rng = np.random.default_rng(0)
     >>> good, bad = rng.random(200) / 4, rng.random(200)
-    >>> compare(pd.DataFrame({"good": good, "bad": bad}), rng=rng).round(2)
-          estimate   low  high  may_be_best
-    good      0.13  0.12  0.15         True
-    bad       0.52  0.48  0.56        False
+    >>> compare(pd.DataFrame({"good": good, "bad": bad}), rng=rng)["may_be_best"].tolist()
+    [True, False]
     """
     import pandas as pd  # slow to import
 

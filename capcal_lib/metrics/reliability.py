@@ -38,8 +38,8 @@ def isotonic_split(
     The fit is made on the rows that it splits, so with few questions miscalibration and discrimination are both
     somewhat too high, by about the same.
 
-    References: Dimitriadis, Gneiting and Jordan, "Stable reliability diagrams for probabilistic classifiers", PNAS 118
-    (2021).
+    References: Dimitriadis, Gneiting and Jordan, "Stable reliability diagrams for probabilistic classifiers",
+    PNAS 118 (2021).
 
     >>> split = isotonic_split([0.2, 0.4, 0.6], [1, 0, 4], 4)
     >>> [round(part, 4) for part in split]

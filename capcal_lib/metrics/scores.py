@@ -5,15 +5,10 @@ loses against a target, which is 0 only where they are equal. For all of them
 
     mean over samples of divergence(z, s)  =  divergence(mu_hat, s)  +  Bregman information of the samples,
 
-with z the correctness of a sample. The last term does not depend on s. For the Brier score it is the variance
-mu_hat(1 - mu_hat), which gives theorem 2 of the paper; for the log score the entropy of a sample's correctness, at
-most log 2; for the spherical score 1 less the length of (mu_hat, 1 - mu_hat).
-
-``score`` is one of
-
-- ``brier``: (t - s)^2;
-- ``log``: the Kullback-Leibler divergence in nats, infinite where s is 0 or 1 and t is not;
-- ``spherical``: the length of (t, 1 - t) less that of its projection on (s, 1 - s).
+with z the correctness of a sample. The last term does not depend on s. For ``brier``, (t - s)^2, it is the variance
+mu_hat(1 - mu_hat), which gives theorem 2 of the paper; for ``log``, the Kullback-Leibler divergence in nats, the
+entropy of a sample's correctness; for ``spherical``, the length of (t, 1 - t) less that of its projection on
+(s, 1 - s), 1 less the length of (mu_hat, 1 - mu_hat).
 
 All functions return an array of shape (n_questions,), lower being better; input and errors are those of
 :mod:`capcal_lib.metrics.brier`, and an unknown score is refused. See the paper, appendix A.3, and Banerjee et al.,

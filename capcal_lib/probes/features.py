@@ -30,9 +30,7 @@ def extract_features(
 ) -> npt.NDArray[np.float32]:
     """Read the hidden states of the last prompt token: after the embedding, and after every layer.
 
-    The prompt is the one that answers are sampled from, so the features stand where the answer begins.
-    It costs one pass over the prompt and no token.
-
+    The prompt is the one that answers are sampled from: it costs one pass over it and no token.
     ``layers``: ``mean``, the paper's, or ``max`` pools the layers + 1 states, number by number, to (n_questions,
     hidden_size); ``all`` keeps each, (n_questions, layers + 1, hidden_size). Float32, in the order of the questions.
     Another shape from the engine, or a number that is not finite, is refused.

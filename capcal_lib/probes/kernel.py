@@ -20,10 +20,7 @@ class KernelProbe:
     the training questions, which needs no refit: one eigendecomposition gives it for every penalty. Nothing is drawn,
     so the same questions give the same probe. ``out_of_fold``, (n_questions,), is what is predicted for each training
     question from all others. Time grows with the cube of the number of training questions: a second for 1,000, minutes
-    for 7,000.
-
-    ``components`` is how many of the features' principal directions over the training questions to read; None reads
-    all.
+    for 7,000. ``components`` is how many of the features' principal directions to read; None reads all.
 
     >>> features = np.linspace(-1, 1, 40)[:, None]
     >>> probe = KernelProbe().fit(features, correct=np.where(abs(features[:, 0]) < 0.5, 9, 1), total=np.full(40, 10))

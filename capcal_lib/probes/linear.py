@@ -47,14 +47,11 @@ class LinearProbe:
     before ``fit``; a feature that is constant in training has weight 0. ``out_of_fold``, (n_questions,), is what is
     predicted for each training question by a fit without it; None unless ``tuned_probe`` made the probe.
 
-    The paper trains the same objective by SGD for 100 epochs and keeps the epoch that does best on validation data
-    (appendix on linear probes). Here the optimum is reached, so there is no learning rate, batch size, number
-    of epochs or seed to choose. The paper's code decays the bias too; this one does not.
+    Here the optimum is reached, so there is no learning rate, number of epochs or seed to choose; `paper_recipe_probe`
+    trains as the paper does.
 
-    Fitting ends with the first step that promises to lower the objective by no more than 1e-10 (float32) or 1e-13
-    (float64). Where float32 is too coarse for that, it goes on in float64. Where the cross-entropy objective lies g
-    above its optimum, the predictions for the training questions are within sqrt(g / 2) of the optimum's, in the root
-    mean square.
+    Fitting ends with the first step that promises to lower the objective by no more than 1e-10 (float32, or float64
+    where that is too coarse) or 1e-13 (float64).
 
     >>> features = np.array([[-2.0], [-1.0], [1.0], [2.0]])
     >>> probe = LinearProbe(weight_decay=1e-3).fit(features, correct=[1, 3, 7, 9], total=[10, 10, 10, 10])

@@ -82,9 +82,8 @@ def conformal_half_width(predicted: npt.ArrayLike, observed: npt.ArrayLike, *, l
     """Return the half-width of a split-conformal band from questions that the probe has not seen.
 
     If a new question comes from the same distribution as these, its mu_hat lies within the band with a probability
-    of at least ``level``, whatever the probe and the distribution are: on average over questions, not for each
-    kind of question. The promise is on mu_hat of as many samples as ``observed`` has. Its binomial noise is in the
-    width, so the band is wider than one for mu would be. For questions of another kind there is no promise.
+    of at least ``level``, whatever the probe and the distribution are, on average over questions. The promise is on
+    mu_hat of as many samples as ``observed`` has, whose binomial noise is in the width.
 
     ``predicted`` and ``observed``, (n_questions,) in [0, 1], are what the probe says of the calibration questions, and
     their mu_hat. The result is 1, all of the unit interval, where these are too few for the level.

@@ -34,10 +34,8 @@ class StackedProbe:
     """Predict mu by a weighted mean of linear probes, kernel probes and the mean of the training set.
 
     Each member is fitted without a fold of the training questions and predicts that fold; the weights are those under
-    which the samples of all folds are most likely. So the decay of the linear probes, the part of the layers that is
-    read, and how far predictions shrink to the training mean are all chosen on questions that the members have not
-    seen; a kernel probe chooses its directions and settings within the folds that it is fitted to. All read the same
-    one pass over the prompt. ``seed`` decides the folds.
+    which the samples of all folds are most likely. So all but the settings of a kernel probe, which it chooses within
+    the folds that it is fitted to, is chosen on questions that the members have not seen. ``seed`` decides the folds.
 
     ``weights`` says what share of the prediction reads which block, and ``training mean``; at least 0, they sum to 1.
     ``out_of_fold``, (n_questions,), is what members fitted to the other folds predict for each training question.

@@ -20,11 +20,9 @@ def tuned_probe(features: npt.ArrayLike, correct: npt.ArrayLike, total: npt.Arra
     ``DECAYS``; the decay with the smallest squared error against mu_hat, the capability Brier score itself, is taken,
     and the probe fitted to all questions with it. At the largest decay a probe predicts nearly the training mean.
 
-    Arguments and errors are those of ``LinearProbe.fit``; it takes two questions. ``seed`` decides the folds. The
-    probe's ``out_of_fold`` is what was predicted with its decay for each training question from the other folds.
-
-    The paper fixes the decay at 0.01 and stops early, on validation data. With few hundred questions and about
-    a thousand features the optimum at that decay fits noise, so the decay has to do what stopping early does there.
+    Arguments and errors are those of ``LinearProbe.fit``; it takes two questions. ``seed`` decides the folds. The paper
+    fixes the decay at 0.01 and stops early, on validation data; with few hundred questions and about a thousand
+    features the optimum at that decay fits noise, so the decay has to do what stopping early does there.
 
     >>> rng = np.random.default_rng(0)
     >>> noise = rng.normal(size=(100, 50))

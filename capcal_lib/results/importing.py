@@ -141,7 +141,12 @@ def import_samples(
             with open_writer(Path(scratch), Record(identity=identity, made_with=made_with)) as writer:
                 writer.adopt(frame)
             if verdicts or any(one.answer.gold == NOT_STATED for one in questions):
-                write_verdicts(writer.folder, _given(frame), GIVEN)
+                if (frame["verdict"] == "not_scored").all():
+                    what = (
+                        "the files have neither answers nor verdicts; map a column: --column gold=NAME or verdict=NAME"
+                    )
+                    raise InputError(what)
+                write_verdicts(writer.folder, frame.assign(reason="given with the samples"), GIVEN)
             [merged] = merge(store, [Path(scratch)])
     return Imported(
         merged.target, merged.rows, merged.present, left_out, tuple(path for path in made if path.is_file())
@@ -394,11 +399,3 @@ def _frame(rows: list[Row], names: list[str]) -> pd.DataFrame:
             f"the samples of question {sanitize(gaps.idxmax(), 80)!r} are not numbered from 0, without gaps"
         )
     return frame
-
-
-def _given(frame: pd.DataFrame) -> pd.DataFrame:
-    if (frame["verdict"] == "not_scored").all():
-        raise InputError(
-            "the files have neither answers nor verdicts; map a column: --column gold=NAME or verdict=NAME"
-        )
-    return frame.assign(reason="given with the samples")

@@ -1,7 +1,6 @@
 """The run store: append-only rows, one for each (question_id, sample_index).
 
-A run is a folder, ``<store>/<model>/<dataset>-<split>/<key>``, named by a digest of everything
-that decides its rows. In it:
+A run is a folder, ``<store>/<model>/<dataset>-<split>/<key>``, named by a digest of all that decides its rows. In it:
 
 ``run.json``          the identity behind the key, and how the run was made
 ``samples-*.parquet`` sealed shards, never written again

