@@ -117,7 +117,8 @@ switched["paper's probes"] = pd.concat(splits, axis=1).mean(axis=1)
 
 # %% [markdown] needs="samples"
 # *A judge's verdicts* can be switched on where a judge has judged every answer, which is so on {glue:text}`judged` of
-# these data sets. {glue:text}`judge_said` [Grading](13_grading.ipynb) compares the two where only a part is judged.
+# these data sets. The rules and a judge agree on {glue:text}`judge_said`. The lower Cohen's κ, the more of the shift is the
+# judge's own error. [Grading](13_grading.ipynb) compares the two where only a part is judged.
 
 
 # %% tags=["hide-input"]
@@ -143,15 +144,14 @@ for name, judge in judged:
     rng = np.random.default_rng(seed)
     both = judge_agreement(data["run"][name], judge, rng=rng)["samples"]
     said.append(
-        f"On {data['title'][name]}, {judge} and the rules agree on "
-        f"{both.rate.estimate:.0%} of the samples (Cohen's κ = "
-        f"{both.kappa:.2f}); the lower κ, the more the shift is the judge's own error."
+        f"{both.rate.estimate:.0%} of the samples of {data['title'][name]} "
+        f"(κ = {both.kappa:.2f}, judged by {judge})"
     )
 if judged:
     switched["a judge's verdicts"] = (
         pd.concat(judged.values()).groupby(level=[0, 1]).mean()
     )
-notebook.glue(judge_said=" ".join(said))
+notebook.glue(judge_said=", ".join(said) or "nothing, as none has judged all")
 
 # %% [markdown] needs="samples"
 # ## The shift of each
