@@ -155,7 +155,7 @@ def predict(
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> predicted = predict(RECORDED_RUNS, "qwen2.5-coder-0.5b")
     >>> list(predicted), list(predicted.groupby("dataset").size())
-    (['Probe (GSM8K)', 'Probe (TriviaQA)'], [60, 300, 200])
+    (['Probe (GSM8K)', 'Probe (TriviaQA)'], [60, 300, 100, 200])
     """
     name, wanted = load_model(model).name, None if datasets is None else {load_dataset(each).name for each in datasets}
     training = [
