@@ -12,18 +12,13 @@ import matplotlib.pyplot as plt
 import pytest
 
 from capcal_lib.book import notebook
-from capcal_lib.book.pipeline import MAIN_TABLE, PAPER_MODEL, default_model, notebook_names
-from capcal_lib.manifests import NOTEBOOKS, ROOT, model_names
+from capcal_lib.book.pipeline import MAIN_TABLE, PAPER_MODEL, notebook_names
+from capcal_lib.manifests import NOTEBOOKS, ROOT
 
-PAIRS = [
-    (name, model)
-    for name in notebook_names()
-    for model in (model_names() if name == MAIN_TABLE else (default_model(name), PAPER_MODEL))
-]
-PAIRS.remove(("00_live_sampling", default_model("00_live_sampling")))  # a minute of real sampling: `make book` runs it
-for across in ("14_small_models", "24_claims_in_detail"):  # of all models, whichever is named
-    PAIRS.remove((across, PAPER_MODEL))
-FIRST = [pair for pair in PAIRS if pair[0] < "14"]  # test_later_notebooks_run has the others, beside these in time
+# `make book` executes every page with the model that it opens with; here each is run with another one.
+SAME = "11_probe_lab 14_small_models 17_routing 18_benchmarking 24_claims_in_detail 26_applications"  # for any model
+PAIRS = [(name, PAPER_MODEL) for name in notebook_names() if name not in (MAIN_TABLE, *SAME.split())]
+PAIRS += [(MAIN_TABLE, "simulated"), ("03_confidence_estimators", "simulated"), ("05_pass_at_k", "smollm2-135m")]
 
 
 def run_cells(name: str, **parameters: object) -> dict[str, Any]:
@@ -41,7 +36,7 @@ def run_cells(name: str, **parameters: object) -> dict[str, Any]:
     return namespace
 
 
-@pytest.mark.parametrize(("name", "model"), FIRST, ids=["-".join(pair) for pair in FIRST])
+@pytest.mark.parametrize(("name", "model"), PAIRS, ids=["-".join(pair) for pair in PAIRS])
 def test_it_runs(name: str, model: str) -> None:
     assert run_cells(name, model=model)["model"] == model
 
