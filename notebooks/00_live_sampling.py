@@ -9,7 +9,7 @@
 # %% [markdown]
 # # Sampling, live
 #
-# From a question to its [expected accuracy](../reference/vocabulary.md#targets-and-numbers-of-samples), before your
+# From a question to its {term}`expected accuracy`, before your
 # eyes: a language model answers the same questions many times, each answer is graded, and the counts are compared with
 # recorded ones. This is the evaluation framework of the paper's section 4.1; it takes about a minute.
 

@@ -9,10 +9,9 @@
 # %% [markdown]
 # # Two targets: one response, or the model's capability
 #
-# This page shows why the correctness of one response and the [expected
-# accuracy](../reference/vocabulary.md#targets-and-numbers-of-samples) of the model are different targets for a
-# confidence, and by exactly how much their [Brier scores](../reference/vocabulary.md#scores) differ: section 3 of the
-# paper, its figure 2 and appendix E.
+# This page shows why the correctness of one response and the {term}`expected accuracy` of the model are different
+# targets for a confidence, and by exactly how much their {term}`Brier scores <capability Brier>` differ: section
+# 3 of the paper, its figure 2 and appendix E.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`

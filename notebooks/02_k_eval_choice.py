@@ -10,7 +10,7 @@
 # # How many samples? The choice of k_eval
 #
 # What the number of samples of a question, $k_\text{eval}$, buys and what it does not: appendix B.1 and figure 6 of
-# the paper, and how many samples a [corrected score](../reference/vocabulary.md#scores) needs.
+# the paper, and how many samples a {term}`corrected score <capability Brier>` needs.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "smollm2-135m"  # one of `capcal models`; it has most data sets

@@ -166,7 +166,7 @@ notebook.glue(gains=tables.strip(gains, said))
 
 # %% [markdown] needs="samples"
 # Taken at its word, a confidence promises too much of many attempts. Read as the mean of a
-# [posterior](../reference/vocabulary.md#scores), the same confidence of the tuned linear probe predicts pass@4 and
+# {term}`posterior <posterior confidence>`, the same confidence of the tuned linear probe predicts pass@4 and
 # pass@16 significantly better in {glue:text}`over_plug` of {glue:text}`pairs` cases (data set and $k$) and
 # significantly worse in {glue:text}`under_plug`. Against the same constant for every question, which needs no probe,
 # it is {glue:text}`over_constant` better and {glue:text}`under_constant` worse; the rest is inconclusive. Judged all

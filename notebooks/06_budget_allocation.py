@@ -9,7 +9,7 @@
 # %% [markdown]
 # # Spending a budget where it helps
 #
-# A [budget](../reference/vocabulary.md#applications) of samples is divided over questions so that as many as possible
+# A {term}`budget` of samples is divided over questions so that as many as possible
 # are solved at least once; this page shows how to divide it by a confidence, and whether that helps: section 5.2 and
 # appendix D.2 of the paper.
 

@@ -9,7 +9,7 @@
 # %% [markdown]
 # # Response consistency: how many votes?
 #
-# This page shows what more votes buy, where they stop helping, and why a [vote](../reference/vocabulary.md#methods)
+# This page shows what more votes buy, where they stop helping, and why a {term}`vote <response consistency>`
 # must be scored on samples that it has not seen: appendix C.3 of the paper and its table 6.
 
 # %% tags=["parameters", "hide-input"]

@@ -9,7 +9,7 @@
 # %% [markdown]
 # # Where does a probe still work?
 #
-# This page trains [probes](../reference/vocabulary.md#methods) on one data set and scores them on others, and shows
+# This page trains {term}`probes <probe>` on one data set and scores them on others, and shows
 # how far from its training questions a probe is still better than a random guess: section 4.3.2 of the paper, its
 # appendix C.4 and its table 7.
 

@@ -9,7 +9,7 @@
 # %% [markdown]
 # # What a confidence costs
 #
-# A [confidence](../reference/vocabulary.md#methods) takes tokens, from none to those of ten answers; this page sets
+# A {term}`confidence` takes tokens, from none to those of ten answers; this page sets
 # its score against its cost, and shows which methods are worth their tokens: figures 3 and 4 of the paper.
 
 # %% tags=["parameters", "hide-input"]

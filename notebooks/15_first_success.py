@@ -158,7 +158,7 @@ notebook.glue(plug_in=means[PLUG_IN])
 # %% [markdown] needs="probes"
 # On {glue:text}`shown`, a question takes {glue:text}`measured:.0f` attempts on average, giving up after
 # {glue:text}`limit`. The confidence of the tuned linear probe, read as the mean of a
-# [posterior](../reference/vocabulary.md#scores), expects {glue:text}`posterior:.0f`; taken at its word,
+# {term}`posterior <posterior confidence>`, expects {glue:text}`posterior:.0f`; taken at its word,
 # {glue:text}`plug_in:.0f`. Question by question, the posterior predicts the attempts significantly better than the
 # best simple rule (a constant, or asking the model) on {glue:text}`better` of {glue:text}`sets` data sets, and
 # significantly worse on {glue:text}`worse`.

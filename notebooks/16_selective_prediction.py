@@ -9,9 +9,9 @@
 # %% [markdown]
 # # Answering only where the confidence is high
 #
-# A model that may abstain answers fewer questions and is wrong less often; this page measures how much a confidence is
-# worth for that, and how to promise a [risk](../reference/vocabulary.md#scores). The paper names selective prediction
-# in section 5.3 and does not try it.
+# A model that may abstain answers fewer questions and is wrong less often; this page measures how much a
+# confidence is worth for that, and how to promise a {term}`risk`. The paper names selective prediction in section
+# 5.3 and does not try it.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`

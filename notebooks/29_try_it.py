@@ -9,9 +9,8 @@
 # %% [markdown]
 # # Try it: four experiments in the browser
 #
-# Four small experiments on recorded answers teach what an [expected
-# accuracy](../reference/vocabulary.md#targets-and-numbers-of-samples) is, how well people and methods guess it, what a
-# score measures, and what a confidence is good for. Nothing needs to be installed.
+# Four small experiments on recorded answers teach what an {term}`expected accuracy` is, how well people and
+# methods guess it, what a score measures, and what a confidence is good for. Nothing needs to be installed.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "smollm2-135m"  # one of `capcal models`; it has the built-in sets
