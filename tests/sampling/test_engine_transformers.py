@@ -23,7 +23,7 @@ from capcal_lib.sampling.weights import weights_folder
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from capcal_lib.sampling.engines.transformers import TransformersEngine  # noqa: E402 -- needs torch
+from capcal_lib.sampling.engines.transformers import TransformersEngine, _multiplier  # noqa: E402 -- needs torch
 
 WORDS = ["end", "ask", "say", "one", "two", "three", "four", "five"]
 TEMPLATE = (
@@ -256,6 +256,19 @@ def test_bfloat16_rounds_what_linear_layers_multiply_and_nothing_else(
     got = engine.next_token_logprobs([asked], WORDS, settings(), 0)[0][0]
     assert np.abs(got - expected.numpy()).max() < 0.02
     assert 1e-4 < np.abs(got - exact.numpy()).max() < 0.2
+
+
+@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize("by", [torch.float32, torch.bfloat16])
+def test_rounded_numbers_have_the_same_products_whatever_type_multiplies_them(by: Any, packed: bool) -> None:
+    torch.manual_seed(0)
+    layer, states = torch.nn.Linear(300, 40), torch.randn(70, 1, 300)
+    weight, bias, rounded = (each.detach().bfloat16().double() for each in (layer.weight, layer.bias, states))
+    exact = rounded @ weight.T + bias
+    got = _multiplier(layer, torch.bfloat16, by, packed)(states)
+    assert (got - exact).abs().max() <= exact.abs().max() * 2**-8  # half a unit of the last of 8 digits
+    assert (got != exact.bfloat16().float()).float().mean() < 0.01
+    assert (got == got.bfloat16()).all()
 
 
 def test_whole_answers_come_with_their_probabilities(engines: Callable[[str], TransformersEngine]) -> None:
