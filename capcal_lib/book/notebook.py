@@ -94,7 +94,7 @@ def about(
     asked = ["the protocol of the paper"] * (protocol == "paper")
     asked += [f"verdicts by {verdicts.replace(':', ' ')}"] * (verdicts != "rules")
     if asked:
-        lines.append(f"By {escape(' and '.join(asked))}; page 28 shows what that changes.")
+        lines.append(f"By {escape(' and '.join(asked))}; the page “What each correction changes” shows the effect.")
     if runs.empty:
         lines.append(
             f"The run store has no samples of this model, so nothing here is measured. To measure it:<pre>{HOW}</pre>"

@@ -139,7 +139,7 @@ def strip(intervals: pd.DataFrame, label: str) -> Html:
     """
     named = not isinstance(intervals.index, pd.RangeIndex)
     intervals = intervals[["estimate", "low", "high"]].dropna()
-    step, left = (17.0, 140) if named else (min(6.0, 180 / max(1, len(intervals))), 6)
+    step, left = (20.0, 148) if named else (min(6.0, 180 / max(1, len(intervals))), 6)
     least, most = min(0.0, intervals["low"].min()), max(0.0, intervals["high"].max())
     height = round(step * len(intervals) + 6)
 
@@ -151,7 +151,7 @@ def strip(intervals: pd.DataFrame, label: str) -> Html:
         kind, y = "up" if low > 0 else "down" if high < 0 else "even", round(step * (place + 0.5) + 3, 1)
         marks += f"<g class='{kind}'><line x1='{at(low)}' x2='{at(high)}' y1='{y}' y2='{y}'/>"
         marks += f"<circle cx='{at(mean)}' cy='{y}' r='2.5'/></g>"
-        marks += f"<text x='0' y='{y + 4}'>{escape(str(name))}</text>" if named else ""
+        marks += f"<text x='0' y='{y + 5}'>{escape(str(name))}</text>" if named else ""
     said = escape(label)
     svg = f"<svg viewBox='0 0 360 {height}' role='img' aria-label='{said}'>{marks}</svg>"
     return Html(f"<figure class='capcal-strip'>{svg}<figcaption>{said}</figcaption></figure>")
@@ -255,10 +255,9 @@ def _legend(table: pd.DataFrame, cells: Iterable[tuple[str, str]]) -> str:
     css = " ".join(names for names, _ in cells).split()
     said = ["in brackets: 95 % interval"] if "low" in table and table["low"].notna().any() else []
     said += ["†: a few questions carry it, and it may be too narrow"] if "few" in table and table["few"].any() else []
-
     said += ["<strong>bold</strong>: significantly lower than every other method"] if "best" in css else []
     said += ["≈: not significantly worse than the lowest"] if "may-be-best" in css else []
-    said += ["bold and underlined: lowest and second lowest, as printed"] if "printed" in table else []
+    said += ["<strong>bold</strong>: lowest, <u>underlined</u>: second lowest, as printed"] if "printed" in table else []
     said += ["<strong>bold</strong>: significantly lower than Uniform random"] if "beats-uniform" in css else []
     shifts = [f"<span class='{name}'>{far}</span>" for far in SHIFTS if (name := far.replace(" ", "-")) in css]
     said += [f"probes: {', '.join(shifts)}"] if shifts else []

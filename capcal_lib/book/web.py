@@ -55,6 +55,7 @@ REWRITES = {
     # Folded cells beside each other that show nothing become one fold; the notebook keeps them, and their tags.
     r'</details>\n</div>\n<div class="cell [^"]*tag_hide-input[^"]*">\n'
     r"<details [^>]*above-input[^>]*>\n<summary[\s\S]*?</summary>\n": "",
+    r"(tag_solution[\s\S]{,200}?Show the) code(</p>\s*<p[^>]*>Hide the) code": r"\1 solution\2 solution",
     r'(<span></span>)?<span class="c1"># needs \w+</span>\n': r"\1",  # what a kernel has to know, and no reader
     '<div id="pst-primary-sidebar"': '<div role="navigation" aria-label="The book" id="pst-primary-sidebar"',
 }

@@ -91,9 +91,9 @@ def test_a_model_without_samples_is_told_how_to_get_them() -> None:
 
 def test_a_page_says_whose_protocol_and_verdicts_it_follows() -> None:
     runs = describe_runs(RECORDED_RUNS, "simulated")
-    assert "page 28" not in about("simulated", runs).html
+    assert "What each correction changes" not in about("simulated", runs).html
     said = about("simulated", runs, protocol="paper", verdicts="judge:<b>").html
-    assert "By the protocol of the paper and verdicts by judge &lt;b&gt;; page 28" in said
+    assert "By the protocol of the paper and verdicts by judge &lt;b&gt;; the page “What each correction" in said
     asked = {"__annotations__": {"protocol": str}, "protocol": "papers", "In": []}
     with pytest.raises(InputError, match="unknown protocol 'papers'"):
         check_parameters(asked)
