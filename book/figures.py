@@ -51,12 +51,12 @@ def answer(x: float, y: float, correct: bool) -> str:
 def asked(verdicts: list[list[bool]], caption: str) -> str:
     """Draw a question, the model, and its graded answers in rows."""
     answers = [
-        answer(276 + 27 * (column - (len(row) - 1) / 2), 49 + 28 * (number - (len(verdicts) - 1) / 2), correct)
+        answer(222 + 27 * column, 49 + 28 * (number - (len(verdicts) - 1) / 2), correct)
         for number, row in enumerate(verdicts)
         for column, correct in enumerate(row)
     ]
     boxes = [f"<defs>{TIP}</defs>", box(4, 86, "question x"), arrow(92, 114), box(116, 70, "model f"), arrow(188, 208)]
-    return "\n".join([*boxes, *answers, text(276, 106, caption, color=MUTED)])
+    return "\n".join([*boxes, *answers, text(222 + 13.5 * (len(verdicts[0]) - 1), 96, caption, color=MUTED)])
 
 
 def target(value: float, label: str, confidence: float, whose: str) -> str:

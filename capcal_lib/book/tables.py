@@ -257,7 +257,7 @@ def _legend(table: pd.DataFrame, cells: Iterable[tuple[str, str]]) -> str:
     said += ["†: a few questions carry it, and it may be too narrow"] if "few" in table and table["few"].any() else []
     said += ["<strong>bold</strong>: significantly lower than every other method"] if "best" in css else []
     said += ["≈: not significantly worse than the lowest"] if "may-be-best" in css else []
-    said += ["<strong>bold</strong>: lowest, <u>underlined</u>: second lowest, as printed"] if "printed" in table else []
+    said += ["<strong>bold</strong>: lowest printed, <u>underlined</u>: second lowest"] if "printed" in table else []
     said += ["<strong>bold</strong>: significantly lower than Uniform random"] if "beats-uniform" in css else []
     shifts = [f"<span class='{name}'>{far}</span>" for far in SHIFTS if (name := far.replace(" ", "-")) in css]
     said += [f"probes: {', '.join(shifts)}"] if shifts else []
