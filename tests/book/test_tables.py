@@ -171,7 +171,7 @@ def test_printed_scores_stand_under_their_domains_with_costs_and_marks() -> None
     assert "<td class='number'>&lt;1</td>" in html
     assert "<strong>0.0625</strong>" in html
     assert "<u>0.2500</u>" in html
-    assert "bold and underlined" in html.lower()
+    assert "<u>underlined</u>: second lowest" in html
     one = show_scores(table[table["dataset"] == "mmlu"], "One domain.", evidence="reported").html
     assert "colgroup" not in one
 
