@@ -9,7 +9,7 @@
 # %% [markdown]
 # # How good is a probe?
 #
-# This page holds the linear probe of the paper (section 4.2, appendix C.2) against a constant, a tuned probe and two
+# This page compares the linear probe of the paper (section 4.2, appendix C.2) with a constant, a tuned probe and two
 # that read all layers, and shows what a probe needs to learn from and when its predictions can be relied on.
 
 # %% tags=["parameters", "hide-input"]
@@ -219,14 +219,17 @@ axes = sns.scatterplot(
     s=55,
 )
 axes.axvline(0, color=style.INK)
-axes.figure.set_size_inches(style.WIDTH, 1.5 * style.HEIGHT)
-_ = axes.set(xlabel="score less that of the constant", ylabel="")
+axes.figure.set_size_inches(style.WIDTH, 1 + 0.55 * len(gains))
+axes.set(xlabel="score less that of the constant", ylabel="")
+sns.move_legend(
+    axes, "upper center", bbox_to_anchor=(0.4, -0.1), ncols=4, title=""
+)
 
 # %% [markdown] needs="probes"
 # ## The predictors
 #
-# All are trained on the same questions, those of the data set's training split with ten samples each, and read one pass
-# over the prompt. So none costs more than another when it predicts.
+# All are trained on the same questions and samples, those of the data set's training split, and read one pass over the
+# prompt. So none costs more than another when it predicts.
 #
 # - The **constant** is the mean expected accuracy of the training questions. It needs no model, and a probe that does not
 #   beat it has learned nothing about single questions.
@@ -306,6 +309,11 @@ means = curve.groupby(["way", "samples"])["score"].mean()
 notebook.glue(home=load_dataset(home).title)
 notebook.glue(one_sample=means["fewer samples of each"].iloc[0])
 notebook.glue(few_questions=means["fewer questions"].iloc[0])
+ways = ["many questions and few samples", "few questions and many samples"]
+worse_many = (
+    means["fewer samples of each"].iloc[0] > means["fewer questions"].iloc[0]
+)
+notebook.glue(better_set=ways[int(worse_many)])
 
 # %% mystnb={"figure": {"caption": "Score of the tuned probe against the samples that its training set costs, saved on questions or on samples of each; mean of three draws, and their range. Lower is better.", "name": "fig-learning"}, "image": {"alt": "Two falling curves over the number of training samples which meet at the right. At the same cost, the curve with fewer samples of each question lies lower than that with fewer questions."}} paper=["appendix-c.2"] evidence=["measured"] reads=["verdicts", "features"] tags=["hide-input"]
 # needs own
@@ -324,9 +332,9 @@ axes.legend(title="")
 _ = axes.set(xlabel="training samples", ylabel="capability Brier score")
 
 # %% [markdown] needs="own"
-# On {glue:text}`home` one sample of each question gives a score of {glue:text}`one_sample:.3f`. About as many samples, ten of
-# each of the fewest questions, give {glue:text}`few_questions:.3f`: new questions teach a probe more than new samples of
-# the same ones.
+# On {glue:text}`home` one sample of every question gives a score of {glue:text}`one_sample:.3f`. All samples of the fewest
+# questions, at about the same cost, give {glue:text}`few_questions:.3f`. Here a training set does better with
+# {glue:text}`better_set`.
 #
 # ## When can a prediction be relied on?
 #
@@ -382,15 +390,15 @@ notebook.glue(width=width, covered=band["inside"][~away].mean())
 notebook.glue(least=band["inside"].min())
 
 # %% [markdown] needs="own"
-# The band of the probe of {glue:text}`home` is $\pm$ {glue:text}`width:.2f` wide. It covers {glue:text}`covered:.0%` of the
-# questions of its own data set, and as few as {glue:text}`least:.0%` of another one.
+# The band of the probe of {glue:text}`home` reaches {glue:text}`width:.2f` to either side of a prediction. It covers
+# {glue:text}`covered:.0%` of the questions of its own data set, and as few as {glue:text}`least:.0%` of another one.
 
 # %% [markdown]
 # ## Summary
 #
 # - A probe is only as good as the constant that it beats; where nothing can be predicted, the mean is the best probe.
 # - The weight decay matters more than the kind of probe: the paper's recipe depends on how it splits few questions.
-# - A band holds its promise for questions like the training questions, and for no others.
+# - A conformal band covers as promised for questions like the training questions, and for no others.
 #
 # ## Exercises
 #

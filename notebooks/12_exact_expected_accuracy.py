@@ -82,9 +82,9 @@ notebook.glue(
 
 # %% [markdown] needs="exact"
 # On {glue:text}`sets` data sets with {glue:text}`questions` questions, $\mu$ is known to within 0.05 for
-# {glue:text}`known` without drawing a sample, for {glue:text}`passes:.0f` next-token distributions a question; the samples
-# behind $\hat\mu$ took {glue:text}`tokens:.0f` tokens. Samples agree: in units of their standard error, $\hat\mu$ is spread
-# around $\mu$ with a standard deviation of {glue:text}`spread:.2f`, where 1 is expected.
+# {glue:text}`known` without drawing a sample. That costs {glue:text}`passes:.0f` next-token distributions a question; the
+# samples behind $\hat\mu$ took {glue:text}`tokens:.0f` tokens a question. In units of its standard error, $\hat\mu$ is
+# spread around $\mu$ with a standard deviation of {glue:text}`spread:.2f`, where 1 is expected.
 
 # %% mystnb={"figure": {"caption": "Estimates from samples against what probabilities say: bounds (lines) and point (dots) of each question's expected accuracy. On the diagonal both agree.", "name": "fig-exact"}, "image": {"alt": "Scatter plot of estimated against exact expected accuracy. The dots scatter closely around the diagonal; horizontal lines through them are short for one data set and long for many questions of the other."}} tags=["hide-input"]
 # needs exact
@@ -100,7 +100,7 @@ axes.hlines(
     linewidth=0.6,
 )
 axes.axline((0, 0), slope=1, color=style.INK, linewidth=0.8)
-axes.set(xlabel="exact $\\mu$: bounds and point", ylabel="$\\hat\\mu$")
+axes.set(xlabel="exact $\\mu$: bounds and point", ylabel="sampled $\\hat\\mu$")
 _ = axes.legend(title="")
 
 # %% [markdown]
@@ -179,15 +179,16 @@ tests["p, bounds"] = (p.groupby(level=0).min() * by_set.size()).clip(upper=1)
 tests = tests.rename(columns={"size": "questions", "std": "s.d. of z"})
 tables.show(
     tests.rename(index=data["title"]).rename_axis("data set"),
-    "Do samples agree with the probabilities? Every data set with bounds; the last p is of the worst question (Bonferroni).",
+    "Do samples agree with the probabilities? Every data set with bounds; the "
+    "last p is of the worst question (Bonferroni).",
     evidence=evidence,
 )
 
 # %% [markdown] needs="exact"
 # Left out are questions with an expected count below about one right or wrong answer, where nothing is normal. Over all
-# {glue:text}`z_questions` others, a share of {glue:text}`beyond:.3f` lies beyond ±1.96. A mean beyond ±2 is an unlucky set
-# of samples, and one beyond ±4 would be a defect. So engine, sampler, grader and store are tested together, against
-# arithmetic.
+# {glue:text}`z_questions` others, a share of {glue:text}`beyond:.3f` lies beyond ±1.96. A mean beyond ±2
+# standard errors may be an unlucky set of samples; one beyond ±4 would be a defect. So engine, sampler, grader and store
+# are tested together, against arithmetic.
 #
 # ## How fast do estimates converge?
 #
@@ -220,12 +221,18 @@ curve = pd.DataFrame(
     columns=["data set", "k", "error", "theory"],
 )
 
-# %% mystnb={"figure": {"caption": "Error of estimates from k samples against the exact point (dots), and the root of the mean of mu (1 - mu) / k (lines).", "name": "fig-exact-convergence"}, "image": {"alt": "Dots fall along straight lines on logarithmic axes, from an error of about 0.4 with one sample to about 0.04 with a hundred."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Error of estimates from k samples against the exact point (dots), and the root of the mean of μ(1 − μ)/k (lines).", "name": "fig-exact-convergence"}, "image": {"alt": "Dots fall along straight lines on logarithmic axes, from an error of about 0.4 with one sample to about 0.04 with a hundred."}} tags=["hide-input"]
 # needs exact
 look = {"x": "k", "hue": "data set"}
 axes = sns.lineplot(curve, y="theory", legend=False, **look)
 sns.scatterplot(curve, y="error", s=50, ax=axes, **look)
 axes.set(xscale="log", yscale="log", ylabel="root mean square error")
+marks = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5]
+least, most = axes.get_ylim()
+axes.set_yticks(ticks := [at for at in marks if least < at < most], ticks)
+axes.set_xticks(ks, ks)
+axes.minorticks_off()
+axes.set(xlabel="samples, $k$")
 _ = axes.legend(title="")
 
 # %% [markdown]

@@ -149,9 +149,10 @@ notebook.glue(which=str(change["move"].abs().idxmax()[1]), sets=len(here))
 
 # %% [markdown] needs="answers"
 # On {glue:text}`sets` data sets whose right answers are on this machine, mean expected accuracy moves by up to
-# {glue:text}`largest_move:.0f` points with the rule, here *{glue:text}`which`*, with not one sample drawn anew.
+# {glue:text}`largest_move:.0f` points when the samples are graded by another rule; the rule that moves it most is
+# *{glue:text}`which`*.
 
-# %% mystnb={"figure": {"caption": "How far each rule moves mean expected accuracy from this book's rules, with 95 % intervals of the paired difference over questions.", "name": "fig-strictness"}, "image": {"alt": "Dot plot with a row a data set and a dot a rule. Most dots lie at zero or slightly right of it; on Mini elements one contains the other lies far to the right, and identical text and mentioned anywhere far to the left."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "How far each rule moves mean expected accuracy from this book's rules, with 95 % intervals of the paired difference over questions.", "name": "fig-strictness"}, "image": {"alt": "Dot plot with a row for each data set and a dot for each rule. Most dots lie at zero or slightly right of it; on Mini elements one contains the other lies far to the right, and identical text and mentioned anywhere far to the left."}} tags=["hide-input"]
 # needs answers
 shown = change.reset_index()
 shown["data set"] = shown["dataset"].map(data["title"])
@@ -160,8 +161,10 @@ axes = sns.scatterplot(
 )
 axes.hlines(shown["data set"], shown["low"], shown["high"], color=style.MUTED)
 axes.axvline(0, color=style.INK, linewidth=1)
-axes.set(xlabel="move of mean expected accuracy", ylabel="")
-_ = axes.legend(title="")
+axes.set(xlabel="change of mean expected accuracy", ylabel="")
+sns.move_legend(
+    axes, "upper center", bbox_to_anchor=(0.4, -0.15), ncols=3, title=""
+)
 
 # %% [markdown]
 # ## Four verdicts
@@ -207,8 +210,7 @@ mu.groupby(level="dataset", sort=False).mean()
 # %% tags=["hide-input"]
 # needs answers
 spelt = change.apply(
-    lambda row: f"{row['move']:+.3f} [{row['low']:z.3f}, {row['high']:z.3f}]",
-    axis="columns",
+    "{0[move]:+z.3f} [{0[low]:+z.3f}, {0[high]:+z.3f}]".format, axis="columns"
 ).unstack()[list(rules)]
 means = mu.groupby(level="dataset", sort=False)["this book's rules"].mean()
 spelt.insert(0, "this book's rules", means)
@@ -236,13 +238,13 @@ rows = [
     {
         "data set": data["title"][name],
         "judge": judge,
-        "of": what,
+        "unit": what,
         "compared": int(each.table.to_numpy().sum()) - each.left_out,
         "not scored": each.left_out,
         "agreement": each.rate.estimate,
         "low": each.rate.low,
         "high": each.rate.high,
-        "kappa": each.kappa,
+        "κ": each.kappa,
     }
     for (name, judge), said in judged.items()
     for what, each in said.items()
@@ -252,13 +254,14 @@ rows = [
 # needs judge
 tables.show(
     pd.DataFrame(rows),
-    "Judges against the rules.",
+    "Agreement of judges with the rules, with its 95 % interval, and Cohen's "
+    "κ.",
     evidence=data["evidence"].iloc[0],
 )
 
 # %% tags=["remove-cell"]
 # needs judge
-notebook.glue(best_kappa=max(row["kappa"] for row in rows))
+notebook.glue(best_kappa=max(row["κ"] for row in rows))
 
 # %% [markdown] needs="judge"
 # The best $\kappa$ of the table is {glue:text}`best_kappa:.2f`. Judging goes from the answer given most often to the
@@ -278,7 +281,7 @@ notebook.glue(best_kappa=max(row["kappa"] for row in rows))
 # \mu = \frac{m + \mathrm{Sp} - 1}{\mathrm{Se} + \mathrm{Sp} - 1}.
 # $$ (eq-rogan-gladen)
 #
-# [Another page](../theory/grader_error.md) says how the uncertainty of $\mathrm{Se}$, $\mathrm{Sp}$ and $m$ becomes one
+# [The page on the error of the grader](../theory/grader_error.md) says how the uncertainty of $\mathrm{Se}$, $\mathrm{Sp}$ and $m$ becomes one
 # interval. What would it take here? Suppose a grader with $\mathrm{Se} = 0.98$ and $\mathrm{Sp} = 0.99$.
 
 
@@ -307,7 +310,8 @@ marks = [data["evidence"].iloc[0], *["simulated"] * (len(by_labels) - 1)]
 # needs samples
 tables.show(
     by_labels.assign(evidence=marks),
-    f"{data['title'].iloc[0]}: intervals with so many labelled right and wrong answers (labels supposed).",
+    f"{data['title'].iloc[0]}: intervals with so many labelled right and "
+    "wrong answers (labels supposed).",
 )
 
 # %% tags=["remove-cell"]
@@ -370,7 +374,8 @@ joint["width"] = joint["high"] - joint["low"]
 # needs said
 tables.show(
     joint.rename_axis(["number", "labels"]),
-    f"{data['title'].iloc[0]}: without and with the grader's error (labels supposed).",
+    f"{data['title'].iloc[0]}: without and with the grader's error (labels "
+    "supposed).",
     evidence=[data["evidence"].iloc[0], "simulated"],
 )
 

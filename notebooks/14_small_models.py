@@ -283,7 +283,8 @@ def holm(p):
 
 def spell(verdicts):
     """Count verdicts: supported / inconclusive / reversed."""
-    return " / ".join(str((verdicts == each).sum()) for each in VERDICTS)
+    counts = " / ".join(str((verdicts == each).sum()) for each in VERDICTS)
+    return counts.replace(" ", "\N{NO-BREAK SPACE}")
 
 
 # %% tags=["remove-cell"]
@@ -324,7 +325,8 @@ grid = sns.displot(
     shrink=0.8,
     alpha=1,
 )
-grid.set(xlabel="", ylabel="", xticks=[0, 0.5, 1]).set_titles("{col_name}")
+grid.set(xlabel="share", ylabel="", xticks=[0, 0.5, 1], xticklabels=[0, 0.5, 1])
+grid.set_titles("{col_name}")
 grid.figure.set(layout_engine="constrained", size_inches=(style.WIDTH, 4.6))
 sns.move_legend(grid, "outside lower center", ncols=3, title="")
 
@@ -351,6 +353,23 @@ def count(row, verdict=None, own=None):
         of = of[(pd.Series(far, of.index) == style.IN_DISTRIBUTION) == own]
     return int((of["verdict"] == verdict).sum()) if verdict else len(of)
 
+
+def most(row, own=None):
+    """Say which verdict more than half of a row's comparisons have."""
+    half = count(row, own=own) / 2
+    ends = [name for name in VERDICTS if count(row, name, own) > half]
+    return ends[0] if ends else "inconclusive"
+
+
+# %% tags=["remove-cell"]
+notebook.glue(
+    claim_1=most(OWN),
+    claim_3=most(VOTES),
+    claim_4=most(PASS["RC"], own=True),
+    claim_budget=most(BUDGET["probe"]),
+)
+ways = [count(row, each) for row in ASKED.values() for each in VERDICTS[::2]]
+notebook.glue(claim_2="supported" if all(ways) else "inconclusive")
 
 # %% tags=["remove-cell"]
 notebook.glue(
@@ -402,28 +421,32 @@ notebook.glue(
 )
 
 # %% [markdown]
-# **Claim 1, a probe has the best cost-performance: supported in-distribution.** A probe writes no token. Trained on the
-# data set's own training split, it is better than *Uniform random* in {glue:text}`own` of {glue:text}`own_all` comparisons;
-# trained on another data set in {glue:text}`other` of {glue:text}`other_all`, and worse in {glue:text}`other_not`. The nearest
-# probe is better than asking the model, for a verbalized confidence or P(True), in {glue:text}`asking` of
-# {glue:text}`asking_all`. But *Uniform random* is easily beaten: where a model mostly fails, a constant near its mean
-# accuracy does it.
+# A claim is called *supported* or *reversed* where more than half of its comparisons are, and else *inconclusive*.
 #
-# **Claim 2, what asking is worth depends on the model: supported.** Verbalized confidence is better than *Uniform random*
-# on {glue:text}`said` of {glue:text}`asked_all` data sets and worse on {glue:text}`said_not`; P(True) is better on
-# {glue:text}`yes` and worse on {glue:text}`yes_not`. Here a row that is mixed is what the paper says.
+# **Claim 1, a probe has the best cost-performance: {glue:text}`claim_1` in-distribution.** A probe writes no token.
+# Trained on the data set's own training split, it is better than *Uniform random* in {glue:text}`own` of
+# {glue:text}`own_all` comparisons; trained on another data set in {glue:text}`other` of {glue:text}`other_all`, and
+# worse in {glue:text}`other_not`. The nearest probe is better than asking the model, for a verbalized confidence or
+# P(True), in {glue:text}`asking` of {glue:text}`asking_all`. But *Uniform random* is easily beaten: where a model
+# mostly fails, a constant near its mean accuracy does it.
 #
-# **Claim 3, response consistency is costly: supported.** For ten times the tokens of a response it is better than the
-# nearest probe in {glue:text}`votes_not` of {glue:text}`votes_all` comparisons, and worse in {glue:text}`votes`.
+# **Claim 2, what asking is worth depends on the model: {glue:text}`claim_2`.** Verbalized confidence is better than
+# *Uniform random* in {glue:text}`said` of {glue:text}`asked_all` comparisons and worse in {glue:text}`said_not`;
+# P(True) is better in {glue:text}`yes` and worse in {glue:text}`yes_not`. This claim is supported where both ways to
+# ask are better in some comparisons and worse in others.
 #
-# **Claim 4, a confidence helps to predict pass@k and to spend a budget: supported for pass@k by in-distribution probes;
-# inconclusive for budgets.** In-distribution probes predict pass@k better than a constant in {glue:text}`near` of
-# {glue:text}`near_all` comparisons and worse in {glue:text}`near_not`, and better than Oracle RC in {glue:text}`rc`, worse in
-# {glue:text}`rc_not`. Other probes do better than a constant in {glue:text}`far` of {glue:text}`far_all` and worse in
-# {glue:text}`far_not`; confidences that the model was asked for do better in {glue:text}`told` of {glue:text}`told_all` and
-# worse in {glue:text}`told_not`. A budget divided by a probe solves more questions than an even one in {glue:text}`spent` of {glue:text}`spent_all`
-# comparisons and fewer in {glue:text}`spent_not`; one divided by asking solves fewer in {glue:text}`paid_not` of
-# {glue:text}`paid_all`.
+# **Claim 3, response consistency is costly: {glue:text}`claim_3`.** For ten times the tokens of a response it is better
+# than the nearest probe in {glue:text}`votes_not` of {glue:text}`votes_all` comparisons, and worse in
+# {glue:text}`votes`.
+#
+# **Claim 4, a confidence helps to predict pass@k and to spend a budget: {glue:text}`claim_4` for pass@k by
+# in-distribution probes against Oracle RC; {glue:text}`claim_budget` for budgets.** In-distribution probes predict
+# pass@k better than Oracle RC in {glue:text}`rc` of {glue:text}`near_all` comparisons and worse in {glue:text}`rc_not`,
+# and better than a constant in {glue:text}`near`, worse in {glue:text}`near_not`. Other probes do better than a
+# constant in {glue:text}`far` of {glue:text}`far_all` and worse in {glue:text}`far_not`; confidences that the model was
+# asked for do better in {glue:text}`told` of {glue:text}`told_all` and worse in {glue:text}`told_not`. A budget divided
+# by a probe solves more questions than an even one in {glue:text}`spent` of {glue:text}`spent_all` comparisons and
+# fewer in {glue:text}`spent_not`; one divided by asking solves fewer in {glue:text}`paid_not` of {glue:text}`paid_all`.
 
 # %% [markdown]
 # ## How much there is to predict
@@ -497,7 +520,7 @@ notebook.glue(
     least=here["constant"].min(),
 )
 
-# %% mystnb={"figure": {"caption": "Capability Brier score of each method (lower is better) against that of the constant, which is the variance of expected accuracy. Points above one another are one model on one data set; those below the line beat the constant. Measured: corrected scores, tuned probes; reported: plug-in scores as printed.", "name": "fig-spread"}, "image": {"alt": "Two panels of points, one column of points a model and data set, and a diagonal line that is the constant. Uniform random lies far above the line everywhere; in-distribution probes lie at or below it; asked confidences lie on both sides, mostly above it for the measured models."}} paper=["table-2", "appendix-b.3"] evidence=["measured", "reported"] reads=["verdicts", "samples", "confidences", "features", "main", "mean_accuracy"] tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Capability Brier score of each method (lower is better) against that of the constant, which is the variance of expected accuracy. Points above one another are one model on one data set; those below the line beat the constant. Measured: corrected scores, tuned probes; reported: plug-in scores as printed.", "name": "fig-spread"}, "image": {"alt": "Two panels of points, one column of points for each model and data set, and a diagonal line that is the constant. Uniform random lies far above the line everywhere; in-distribution probes lie at or below it; asked confidences lie on both sides, mostly above it for the measured models."}} paper=["table-2", "appendix-b.3"] evidence=["measured", "reported"] reads=["verdicts", "samples", "confidences", "features", "main", "mean_accuracy"] tags=["hide-input"]
 probes = [f"Probe, {far}" for far in style.SHIFTS]
 shifts = dict(zip(probes, style.SHIFT_COLORS.values(), strict=True))
 colors = style.COLORS | shifts
@@ -541,7 +564,7 @@ gain = terms["Uniform random"] - terms[one["method"]]
 
 # %% [markdown]
 # The interval of the mean gain is one *for questions like these*: subjects of MMLU are drawn whole. The comparison is
-# *supported* where the whole interval lies above zero, *reversed* where it lies below, and else *inconclusive*.
+# *supported* where the whole interval lies above zero, *reversed* where it lies below zero, and else *inconclusive*.
 
 # %%
 # needs runs
@@ -579,14 +602,14 @@ pd.Series({name: np.nanmean(each) for name, each in said.items()}).round(3)
 
 # %% [markdown]
 # `allocate` divides a budget by the same posterior. Asking has no training questions, so that its confidences are
-# taken at their word. A probe keeps the $\nu$ of its training set wherever it is used; on another data set it is less
-# right than it is sure, and that is where pass@k is reversed.
+# taken at their word. A probe keeps the $\nu$ of its training set wherever it is used; on another data set it may be
+# overconfident.
 #
 # ## Many comparisons
 #
 # Among many comparisons some intervals exclude zero by chance. Holm's method multiplies the smallest of $m$ p-values
 # by $m$, the next by $m - 1$, and so on; what is then below 0.05 is true with 95 % confidence *all together*, however
-# the comparisons hang together.
+# the comparisons depend on each other.
 
 # %%
 holm(pd.Series([0.001, 0.02, 0.04, 0.3]))
@@ -601,8 +624,9 @@ holm(pd.Series([0.001, 0.02, 0.04, 0.3]))
 listed = measured.rename(columns={"estimate": "gain", "adjusted": "p (Holm)"})
 listed["model"] = [load_model(name).title for name in listed["model"]]
 listed["data set"] = [load_dataset(name).title for name in listed["dataset"]]
-listed["probe"] = listed["source"].str.split().str[0]
-columns = ["model", "data set", "method", "rival", "at", "probe", "gain"]
+stacked = listed["source"].eq("stacked probe")
+listed.loc[stacked, "method"] += ", stacked"
+columns = ["model", "data set", "method", "rival", "at", "gain"]
 tables.show(
     listed[[*columns, "low", "high", "p (Holm)", "verdict"]],
     "All measured comparisons: mean gain with its 95 % interval.",
@@ -613,8 +637,8 @@ tables.show(
 # %% [markdown]
 # ## Summary
 #
-# - A claim about methods is a set of paired comparisons; on other models its fate is a count, and not a yes or no.
-# - In-distribution a probe is the best of what is cheap; elsewhere its verdicts have to be counted anew.
+# - A claim about methods is a set of paired comparisons: on other models a count answers it, and not a yes or no.
+# - In-distribution a probe is the best of what is cheap; on other data sets that has to be measured again.
 # - A better score is not yet a better decision: pass@k and budgets ask how sure a confidence is.
 #
 # [The appendix](24_claims_in_detail.ipynb) has the runs, what each method costs, and skill by the size of the model.

@@ -197,8 +197,10 @@ style.label_lines(axes)
 # If every attempt succeeds with probability $s$, the first success takes $1/s$ attempts on average. But a confidence
 # does not know $\mu$. Under a posterior with parameters $a = s\nu$ and $b = (1-s)\nu$ the average of $1/\mu$ is
 #
-# $$\mathbb{E}\left[\frac{1}{\mu}\right] = \frac{\nu - 1}{s\nu - 1} \quad \text{if } s\nu > 1, \text{ and infinite
-# otherwise.}$$
+# $$
+# \mathbb{E}\left[\frac{1}{\mu}\right] = \frac{\nu - 1}{s\nu - 1} \quad \text{if } s\nu > 1,
+# \text{ and infinite otherwise.}
+# $$
 #
 # Infinite is no accident of the formula: a small chance that the question is next to hopeless outweighs all the rest,
 # because one would try for ever. So the number to plan with is *censored*: giving up after some number of attempts, how
@@ -257,9 +259,11 @@ tables.show(
 # %% tags=["hide-input"] label="first-success-comparison" evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs probes
 wide = comparison.assign(dataset=comparison["dataset"].map(data["title"]))
+wide = wide.rename(columns={"dataset": "data set", "against": "compared with"})
 tables.show(
     wide.drop(columns="application"),
-    "Squared error of the attempts, as a share of the limit: how much less than by the best simple rule (higher is better).",
+    "Squared error of the attempts, as a share of the limit: how much less "
+    "than by the best simple rule (higher is better).",
     digits=3,
     evidence=evidence,
 )

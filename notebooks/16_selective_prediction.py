@@ -187,7 +187,8 @@ scores = pd.concat(rows).rename(columns={"estimate": "brier"})
 scores["cost"] = scores["method"].map(spent).fillna(0).map("{:.0f}".format)
 tables.show_scores(
     scores,
-    "Area under the risk-coverage curve (lower is better); cost: tokens a question.",
+    "Area under the risk-coverage curve (lower is better); cost: tokens a "
+    "question.",
     evidence=evidence,
 )
 

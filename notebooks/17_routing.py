@@ -255,8 +255,8 @@ notebook.glue(
 # Routing by a probe of the small model solves significantly more questions than random mixing at equal cost in
 # {glue:text}`better` of {glue:text}`cases` cases (data set and pair of models) and fewer in {glue:text}`worse`; compared with
 # sending the shortest prompts to the large model, which needs no confidence, more in {glue:text}`longer` and fewer in
-# {glue:text}`shorter`. There is something to gain: an honest oracle, which asks for free, gains {glue:text}`oracle_least:.1f`
-# to {glue:text}`oracle_most:.1f` points.
+# {glue:text}`shorter`. There is something to gain: an *honest oracle*, which knows one half of each question's samples for
+# free and is scored on the other half, gains {glue:text}`oracle_least:z.1f` to {glue:text}`oracle_most:z.1f` points.
 
 # %% tags=["remove-cell"]
 # needs runs
@@ -280,14 +280,22 @@ palette = style.palette(set(lines["router"]) - set(ours)) | ours
 # %% tags=["hide-input"] mystnb={"figure": {"caption": "Accuracy against mean cost, in billions of parameters times tokens read and written, for routers between the smallest and the largest model; what a router asks is paid for. Dotted: random mixing. Points: always one model.", "name": "fig-routing"}, "image": {"alt": "Line plot of accuracy against cost. A dotted line joins the smallest and the largest model; the honest oracle lies above it, routers by confidences near it or, where asking is dear, below and to the right of it."}} paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 # needs runs
 axes = sns.lineplot(
-    lines, x="spent", y="solved", hue="router", palette=palette, estimator=None
+    lines,
+    x="spent",
+    y="solved",
+    hue="router",
+    hue_order=list(dict.fromkeys(found["router"])),
+    palette=palette,
+    estimator=None,
+    marker=".",
+    markeredgewidth=0,
 )
 sns.scatterplot(points, x="spent", y="solved", color=style.INK, s=40, ax=axes)
 ends = points.iloc[[0, -1]]
 axes.plot(ends["spent"], ends["solved"], ":", color=style.INK)
 for name, row in points.iterrows():
-    axes.annotate(name, row, (6, -12), textcoords="offset points")
-axes.set(title=load_dataset(dataset).title, ylabel="questions solved")
+    axes.annotate(name, row, (0, 5), textcoords="offset points", ha="center")
+axes.set(title=load_dataset(dataset).title, ylabel="share solved")
 axes.set(xlabel="cost a question: billions of parameters × tokens")
 sns.move_legend(axes, "center left", bbox_to_anchor=(1, 0.5), title="")
 
@@ -295,8 +303,8 @@ sns.move_legend(axes, "center left", bbox_to_anchor=(1, 0.5), title="")
 # ## Choosing a model for each question
 #
 # A question goes to the model with the highest predicted accuracy less a price times its cost. Each price is a point of the
-# frontier; `route` finds the lowest one that a budget allows. Here the budget has room for the large model once, and
-# it goes where it helps most.
+# frontier; `route` finds the lowest one that a budget allows. Here the budget allows the large model (the second column)
+# for one question, the one where it helps most.
 
 # %%
 predicted = [[0.9, 0.9], [0.1, 0.8], [0.2, 0.3]]

@@ -157,7 +157,7 @@ notebook.glue(
 # {glue:text}`pairs` comparisons of two models whose accuracies differ significantly, mean confidences rank
 # {glue:text}`right` rightly.
 
-# %% tags=["hide-input"] mystnb={"figure": {"caption": "Mean confidence against accuracy: a point a method, model and data set. On the dotted line the mean confidence would be the accuracy.", "name": "fig-label-free"}, "image": {"alt": "Scatter plot of mean confidence against accuracy with a dotted diagonal. Probes and response consistency lie nearer to the diagonal than verbalized confidence and P(True), many of which lie far above it."}} paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "Mean confidence against accuracy: one point per method, model and data set. On the dotted line the mean confidence would be the accuracy.", "name": "fig-label-free"}, "image": {"alt": "Scatter plot of mean confidence against accuracy with a dotted diagonal. Probes and response consistency lie nearer to the diagonal than verbalized confidence and P(True), many of which lie far above it."}} paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs runs
 axes = sns.scatterplot(
     found.replace({"model": {name: load_model(name).title for name in real}}),
@@ -182,7 +182,7 @@ sns.move_legend(axes, "center left", bbox_to_anchor=(1, 0.5))
 # needs runs
 text = found.assign(
     miss=(100 * found[["miss", "low", "high"]]).apply(
-        "{0[miss]:+.0f} [{0[low]:+.0f}, {0[high]:+.0f}]".format, axis=1
+        "{0[miss]:+z.0f} [{0[low]:+z.0f}, {0[high]:+z.0f}]".format, axis=1
     ),
     model=[
         load_model(name).title.split("-Instruct")[0] for name in found["model"]
@@ -208,8 +208,8 @@ tables.show(
 # %% [markdown] needs="runs"
 # ## Ranking models
 #
-# Ranking needs less: errors that all models share cancel. Only pairs of models are counted whose accuracies differ
-# significantly, so that there is a right order.
+# Ranking is easier than measuring, because errors that all models share cancel. Only pairs of models whose accuracies
+# differ significantly are counted, so that there is a right order.
 
 # %% tags=["hide-input"] label="label-free-ranking" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs runs
@@ -240,11 +240,12 @@ counts = sets.groupby("model")["dataset"].nunique()
 
 # %% [markdown] needs="runs"
 # The same for data sets: how well does the mean confidence of one model order the data sets by its accuracy? These are rank
-# correlations over a handful of data sets each, so read no digit of them.
+# correlations over a handful of data sets each, so only their sign and rough size mean something.
 
 # %% tags=["hide-input"] label="label-free-sets" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs runs
-agreed.index = [load_model(name).title for name in agreed.index]
+titles = [load_model(name).title for name in agreed.index]
+agreed.index = [title.removesuffix("-Instruct") for title in titles]
 agreed.insert(0, "data sets", counts.to_numpy())
 tables.show(
     agreed.rename_axis("model"),
@@ -386,7 +387,8 @@ mean["significantly"] = [
 ]
 tables.show(
     mean.reindex([name for name in METHODS if name in mean.index]),
-    f"Median error in points without labels, with {labels} labels, with both; labels saved.",
+    f"Median error in points without labels, with {labels} labels, with both; "
+    "labels saved.",
     digits=1,
     evidence="measured",
     **{"labels saved": "{:.1%}"},

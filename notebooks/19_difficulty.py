@@ -128,7 +128,7 @@ notebook.glue(
 # significantly higher expected accuracy than those of the hardest on {glue:text}`rising` of {glue:text}`sets` data sets, and a
 # lower one on {glue:text}`falling`; the median difference is {glue:text}`step:.0f` points.
 
-# %% tags=["hide-input"] mystnb={"figure": {"caption": "Expected accuracy of the questions of each bin, from those of the lowest confidence to those of the highest, with 95 % intervals over questions.", "name": "fig-difficulty-bins"}, "image": {"alt": "Small panels, one a data set, of mean expected accuracy in four bins by confidence. Where the confidence knows the difficulty the points rise from left to right; elsewhere they are flat."}} paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "Expected accuracy of the questions of each bin, from those of the lowest confidence (bin 1) to those of the highest, with 95 % intervals over questions.", "name": "fig-difficulty-bins"}, "image": {"alt": "Panels, one for each data set, of mean expected accuracy in four bins by confidence. Where the confidence knows the difficulty the points rise from left to right; elsewhere they are flat."}} paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
 drawn = dealt.reset_index("dataset")
 drawn["dataset"] = [load_dataset(name).title for name in drawn["dataset"]]
@@ -142,9 +142,9 @@ grid = sns.catplot(
     seed=seed,
     n_boot=500,
     color=style.method_color(asked),
-    height=2.1,
-    aspect=0.85,
 )
+rows = -(-drawn["dataset"].nunique() // 4)
+grid.figure.set_size_inches(style.WIDTH, 0.5 + 2.2 * rows)
 grid.set_titles("{col_name}").set_axis_labels("bin", r"mean $\hat\mu$")
 _ = grid.set(ylim=(0, 1))
 
@@ -152,7 +152,7 @@ _ = grid.set(ylim=(0, 1))
 # ## Do models agree?
 #
 # Two models' $\hat\mu$ are correlated less than their $\mu$, as both carry sampling noise. The noise of $\hat\mu$ is known, so
-# it can be taken out of the variances: the correlation of $\mu$ itself.
+# it can be subtracted from the variances, which gives the correlation of $\mu$ itself.
 
 
 # %%
@@ -232,7 +232,8 @@ if len(agreed):
     ).rename(columns={"dataset": "data set", "a": "model", "b": "other model"})
     shown = tables.show(
         text,
-        "Correlation of expected accuracy between models, without sampling noise, with 95 % intervals over questions.",
+        "Correlation of expected accuracy between models, without sampling "
+        "noise, with 95 % intervals over questions.",
         digits=2,
         evidence="measured",
     )
@@ -325,7 +326,7 @@ suspects = pool[pool["excess"] > 0].sort_values("excess", ascending=False)
 notebook.glue(suspects=len(suspects), questions=len(pool))
 
 # %% [markdown] needs="samples"
-# Of {glue:text}`questions` questions, {glue:text}`suspects` have a confidence surely above their expected accuracy. The
+# Of {glue:text}`questions` questions, {glue:text}`suspects` have a confidence significantly above their expected accuracy. The
 # first ones to look at:
 
 # %% tags=["hide-input"] label="difficulty-suspects" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
@@ -337,7 +338,8 @@ first = (
 )
 tables.show(
     first.rename(index=data["title"]).rename_axis(["data set", "question"]),
-    "Questions with the largest excess of confidence over the upper limit of mu.",
+    "Questions with the largest excess of confidence over the upper limit of "
+    "mu.",
     digits=2,
     evidence=evidence,
 ) if len(first) else None

@@ -66,7 +66,7 @@ notebook.glue(scores=len(both), worst=gap.abs().max())
 # Over {glue:text}`scores` pairs of a data set and a method, the capability Brier score and the expected response Brier
 # score less the correctness variance differ by at most {glue:text}`worst:.1e`: rounding, and nothing else.
 
-# %% mystnb={"figure": {"caption": "Capability against expected response Brier score, a point a method. On each data set the points lie on one line of slope 1, below the dotted diagonal by the correctness variance.", "name": "fig-theorem-2"}, "image": {"alt": "Scatter plot: all points lie below the diagonal, and the points of each data set at one distance from it, which differs between data sets."}} label="theorem-2-gaps" paper=["theorem-2", "equation-9", "equation-10", "equation-3", "equation-7"] evidence=["measured"] reads=["verdicts", "confidences"] tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Capability against expected response Brier score, one point per method. On each data set the points lie on one line of slope 1, below the dotted diagonal by the correctness variance.", "name": "fig-theorem-2"}, "image": {"alt": "Scatter plot: all points lie below the diagonal, and the points of each data set at one distance from it, which differs between data sets."}} label="theorem-2-gaps" paper=["theorem-2", "equation-9", "equation-10", "equation-3", "equation-7"] evidence=["measured"] reads=["verdicts", "confidences"] tags=["hide-input"]
 # needs samples
 widest = both.groupby("dataset")["variance"].max().nlargest(4)
 shown = both[both["dataset"].isin(widest.index)].assign(
@@ -107,7 +107,10 @@ for c, n in chosen[["correct", "total"]].astype(int).to_numpy():
 # needs samples
 axes = sns.lineplot(pd.concat(lines, axis=1), dashes=False)
 axes.legend(title="correct in all")
-_ = axes.set(xscale="log", xlabel="samples drawn", ylabel="share correct")
+axes.set(xscale="log", xlabel="samples drawn", ylabel="share correct")
+longest = max(map(len, lines))
+axes.set_xticks(ticks := [k for k in (1, 10, 100) if k <= longest], ticks)
+axes.minorticks_off()
 
 # %% [markdown] needs="samples"
 # ## Theorem 1: two targets, two optima
@@ -161,8 +164,11 @@ for score in ("brier", "log", "spherical"):
 # needs samples
 heads = ["|best by response − C|", "|best by capability − μ̂|", "optima differ"]
 tables.show(
-    pd.DataFrame(optima, index=heads).T.rename_axis("score"),
-    f"Largest distances from the targets on {data['title'].iloc[0]}, and how often the optima differ.",
+    pd.DataFrame(optima, index=heads)
+    .T.rename({"brier": "Brier"})
+    .rename_axis("score"),
+    f"Largest distances from the targets on {data['title'].iloc[0]}, and how "
+    "often the optima differ.",
     evidence=evidence,
     **{"optima differ": "{:.0%}"},
 )
@@ -222,7 +228,7 @@ heads = [
 ]
 sides = pd.DataFrame(rows, index=heads).T.rename_axis(["score", "method"])
 tables.show(
-    sides.sort_index(level=0, sort_remaining=False),
+    sides.sort_index(level=0, sort_remaining=False).rename({"brier": "Brier"}),
     f"Three proper scores on {data['title'].iloc[0]}.",
     evidence=evidence,
     gap="{:.0e}",

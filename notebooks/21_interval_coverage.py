@@ -7,9 +7,9 @@
 # ---
 
 # %% [markdown]
-# # Interval coverage: what an interval is worth
+# # Interval coverage: how often an interval covers the truth
 #
-# This page shows how often intervals hold the truth: for one question's $\mu$, exactly (appendix B.1 of the paper), and
+# This page shows how often intervals cover the truth: for one question's $\mu$, exactly (appendix B.1 of the paper), and
 # for a mean over few questions, by simulation. It goes with [the page on estimating μ](../theory/estimating_mu.md).
 
 # %% tags=["parameters", "hide-input"]
@@ -61,28 +61,40 @@ notebook.glue(wald=least["wald"], exact_least=least["clopper-pearson"])
 notebook.glue(jeffreys=exact["jeffreys"].mean())
 
 # %% [markdown]
-# A 95 % Wald interval, which the paper plans with, holds $\mu$ with a chance of {glue:text}`wald:.2f` at its worst $\mu$,
-# and Clopper–Pearson with {glue:text}`exact_least:.3f`; Jeffreys' interval does so with {glue:text}`jeffreys:.3f` on
-# average over $\mu$.
+# A 95 % Wald interval, which the paper plans with, covers $\mu$ with a probability of {glue:text}`wald:.2f` at its worst
+# $\mu$, and Clopper–Pearson with {glue:text}`exact_least:.3f`; Jeffreys' interval covers with {glue:text}`jeffreys:.3f`
+# on average over $\mu$.
 
-# %% mystnb={"figure": {"caption": "Chance that a 95 % interval holds the expected accuracy, for four intervals, summed exactly. The teeth come from the counts being whole numbers.", "name": "fig-exact-coverage"}, "image": {"alt": "Four toothed curves of coverage against expected accuracy. Clopper-Pearson stays above 0.95, Wilson and Jeffreys swing around it, and Wald falls steeply towards both ends."}} paper=["appendix-b.1", "equation-16"] evidence=["simulated"] tags=["hide-input"]
-drawn = exact.melt(ignore_index=False, var_name="interval").reset_index()
-axes = sns.lineplot(drawn, x="mu", y="value", hue="interval", linewidth=1)
-axes.axhline(0.95, color=style.MUTED, linestyle=":")
-axes.set(xlabel="expected accuracy, $\\mu$", ylabel="coverage")
-_ = axes.set(ylim=(0.58, 1.005))
+# %% mystnb={"figure": {"caption": "Probability that a 95 % interval covers the expected accuracy, for four intervals, summed exactly; Wald's falls out of the panel at both ends. The teeth come from the counts being whole numbers.", "name": "fig-exact-coverage"}, "image": {"alt": "Four panels, one for each interval, with a toothed curve of coverage against expected accuracy. Clopper-Pearson stays above 0.95, Wilson and Jeffreys swing around it, and Wald falls steeply towards both ends."}} paper=["appendix-b.1", "equation-16"] evidence=["simulated"] tags=["hide-input"]
+drawn = exact.rename(columns=str.title)
+drawn = drawn.melt(ignore_index=False, var_name="interval").reset_index()
+grid = sns.relplot(
+    drawn,
+    x="mu",
+    y="value",
+    kind="line",
+    col="interval",
+    col_wrap=2,
+    color=style.INK,
+    linewidth=0.8,
+    errorbar=None,
+)
+grid.refline(y=0.95, color=style.MUTED)
+grid.set(xlabel="expected accuracy, $\\mu$", ylabel="coverage")
+grid.set(ylim=(0.58, 1.005)).set_titles("{col_name}")
+grid.figure.set(layout_engine="constrained", size_inches=(style.WIDTH, 4.6))
 
 # %% [markdown]
 # ## Coverage is a sum
 #
-# With $k$ samples there are only $k + 1$ possible counts. So the chance that an interval holds $\mu$ is a finite sum,
+# With $k$ samples there are only $k + 1$ possible counts. So the probability that an interval covers $\mu$ is a finite sum,
 # $\sum_c \binom kc \mu^c (1-\mu)^{k-c}\,[\text{low}_c \le \mu \le \text{high}_c]$, with no draws and no error:
 
 # %%
 counts = np.arange(k_eval + 1)
 low, high = binomial_interval(counts, k_eval, method="wald").T
-holds = (low <= 0.01) & (high >= 0.01)
-float(binom.pmf(counts, k_eval, 0.01) @ holds)
+covers = (low <= 0.01) & (high >= 0.01)
+float(binom.pmf(counts, k_eval, 0.01) @ covers)
 
 # %% [markdown]
 # `coverage_probability` does so for many $\mu$. Does simulation agree?
@@ -102,7 +114,7 @@ def summary(k):
         limits = binomial_interval(counts, k, method=name)
         covered = coverage_probability(mus, k, method=name)
         width = (chance @ np.ptp(limits, axis=1)).mean()
-        rows[name] = covered.mean(), covered.min(), width
+        rows[name.title()] = covered.mean(), covered.min(), width
     columns = ["mean coverage", "least coverage", "mean width"]
     return pd.DataFrame(rows, index=columns).T.rename_axis("interval")
 
@@ -116,8 +128,8 @@ tables.show(both, "Coverage and width over all mu.", evidence="simulated")
 #
 # ## Where the questions are
 #
-# The Wald interval $\hat\mu \pm z\sqrt{\hat\mu(1-\hat\mu)/k}$ has no width where $\hat\mu$ is 0 or 1, and language models are
-# often there. With the mean of a question's Jeffreys posterior in the place of its $\mu$, this is the mean coverage over
+# The Wald interval $\hat\mu \pm z\sqrt{\hat\mu(1-\hat\mu)/k}$ has no width where $\hat\mu$ is 0 or 1, as it often is for a
+# language model. With the mean of a question's Jeffreys posterior in the place of its $\mu$, this is the mean coverage over
 # the questions of each data set:
 
 # %% tags=["hide-input"] label="wald-points" paper=["appendix-b.1"] evidence=["measured", "simulated"] reads=["verdicts"]
@@ -130,11 +142,12 @@ ends = pd.DataFrame(
 )
 posterior = (results["correct"] + 0.5) / (results["total"] + 1)
 for name in intervals:
-    ends[name] = coverage_probability(posterior, k_eval, method=name)
+    ends[name.title()] = coverage_probability(posterior, k_eval, method=name)
 where = ends.groupby(level="dataset", sort=False).mean()
 tables.show(
     where.rename(index=data["title"]).rename_axis("data set"),
-    "Share of questions whose Wald interval is a point, and mean coverage as if the posterior mean were mu.",
+    "Share of questions whose Wald interval is a point, and mean coverage as "
+    "if the posterior mean were mu.",
     evidence=[data["evidence"].iloc[0], "simulated"],
 )
 
@@ -164,7 +177,7 @@ notebook.glue(by_wilson=by_wilson, by_wald=by_wald)
 #
 # ## A mean over few questions: two intervals
 #
-# A score is a mean of one term a question. Its interval *for these questions* holds the error of sampling alone: what
+# A score is a mean of one term a question. Its interval *for these questions* covers the error of sampling alone: what
 # would come out if the same questions were asked again. Its interval *for questions like these*
 # lets whole questions vary, and is what two models or methods are to be compared by; `mean_interval` is a studentised
 # bootstrap below 1,000 questions. Every score of this book has the second one. Both, for one confidence of this model:
@@ -194,8 +207,9 @@ for name, own in results.query("total > 1").groupby(
         terms = capability_brier_terms(*triple, corrected=True)
         these, groups = sampling_interval(*triple), subjects(own).to_numpy()
         like = mean_interval(terms, rng=rng, clusters=groups)
-        rows[data["title"][name]] = *these, *like[1:]
-heads = ["score", "these: low", "high", "like these: low", "high "]
+        ends = [f"[{a:z.3f}, {b:z.3f}]" for a, b in (these[1:], like[1:])]
+        rows[data["title"][name]] = f"{these[0]:z.3f}", *ends
+heads = ["score", "these questions", "questions like these"]
 tables.show(
     pd.DataFrame(rows, index=heads).T.rename_axis("data set"),
     f"Corrected capability Brier score of {said[0]} with two 95 % intervals.",
@@ -203,7 +217,7 @@ tables.show(
 )
 
 # %% [markdown]
-# Do they hold the true score, of these questions and of all? Here are three populations of questions:
+# Do they cover the true score, of these questions and of all? Here are three populations of questions:
 
 # %%
 cases = {
@@ -230,7 +244,7 @@ def draw(case, n):
 
 # %% tags=["hide-input"]
 def study(case, n, draws=60):
-    """Count how often both intervals hold their true score, and warn."""
+    """Count how often both intervals cover their true score, and warn."""
     truth, counts = draw(case, 100_000)[0].mean(), np.zeros(3)
     for _ in range(draws):
         exact, triple = draw(case, n)
@@ -239,13 +253,13 @@ def study(case, n, draws=60):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", FewQuestionsWarning)
             like = mean_interval(terms, rng=rng)
-        held = [
+        covered = [
             low <= true <= high
             for true, (_, low, high) in zip(
                 (truth, exact.mean()), (like, these), strict=True
             )
         ]
-        counts += [*held, len(caught) > 0]
+        counts += [*covered, len(caught) > 0]
     return counts / draws
 
 
@@ -256,7 +270,8 @@ means = pd.DataFrame(rows, index=heads).T
 means = means.rename_axis(["population", "questions"])
 tables.show(
     means,
-    "Share of 60 studies whose 95 % intervals hold their true scores, and share with a warning that few questions carry it.",
+    "Share of 60 studies whose 95 % intervals cover their true scores, and "
+    "share with a warning that few questions carry it.",
     digits=2,
     evidence="simulated",
 )
@@ -271,17 +286,18 @@ notebook.glue(these=means["these questions"].min())
 
 # %% [markdown]
 # For questions like these, the least coverage is {glue:text}`shaped:.2f` over U-shaped and {glue:text}`sparse:.2f` over
-# sparse questions; sixty studies know it to about ±0.06. For these questions alone it is {glue:text}`these:.2f`. Rare gross
+# sparse questions, each known from sixty studies to about ±0.06. For these questions alone it is {glue:text}`these:.2f`. Rare gross
 # misses are the hard case: with 30 questions one study in five sees none of them, and no interval can show what was
 # not seen. The least coverage there is {glue:text}`gross:.2f`, and with 30 questions the `FewQuestionsWarning` fires in a
 # share of {glue:text}`warned:.2f` of the studies: look at the few questions that carry the score.
 #
 # ## Summary
 #
-# - Wald's promise fails where language models are: near 0 and 1. The paper says so too, and uses it as a guideline only.
+# - The Wald interval covers too seldom near 0 and 1, where language models often are. The paper says so too, and uses it as
+#   a guideline only.
 # - Coverage of an interval for $\mu$ needs no simulation: it is a sum of $k + 1$ terms. Jeffreys and Wilson are right on
 #   average, Clopper–Pearson always and at a price.
-# - An interval over few questions cannot know of what it has not seen; a warning says where that matters.
+# - An interval over few questions cannot account for what it has not seen; a warning says where that matters.
 #
 # ## Exercises
 #
@@ -301,7 +317,7 @@ pd.DataFrame({k_eval: exact["jeffreys"], 2 * k_eval: doubled}).loc[
 ].idxmin()
 
 # %% [markdown]
-# **3 (hard).** How often does a percentile bootstrap hold the true score of 30 questions with gross misses? *Hint:* draw the
+# **3 (hard).** How often does a percentile bootstrap cover the true score of 30 questions with gross misses? *Hint:* draw the
 # questions anew 1,000 times and take quantiles of the means.
 
 # %% tags=["hide-cell", "solution"]

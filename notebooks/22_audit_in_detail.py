@@ -82,7 +82,7 @@ grid.set_titles(col_template="{col_name}", row_template="{row_name}")
 _ = grid.set_axis_labels("k", "squared error")
 
 # %% [markdown]
-# ## Theorem 2, completed
+# ## The correctness variance behind theorem 2
 #
 # The paper prints no correctness variance. It follows from the uniform baseline, $1/3$ less the mean of
 # $\hat\mu(1 - \hat\mu)$, for all cells, and is what one graded sample, Oracle RC, scores as a confidence.
@@ -131,7 +131,7 @@ tables.show(
     counts,
     "Whole counts behind the printed means of AIME25.",
     evidence="reported",
-    **{"printed mean": "{:.4f}", "× 3,000": "{:.2f}"},
+    **{"printed mean": "{:.4f}", "× 3,000": "{:,.1f}"},
 )
 
 # %% [markdown]
@@ -156,6 +156,7 @@ twice = titled(twice)[
 ]
 twice["difference"] = twice["value of pass@1"] - twice["value in table 2"]
 names = {"value in table 2": "Brier score", "value of pass@1": "pass@1 error"}
+names["dataset"] = "data set"
 tables.show(
     twice.rename(columns=names),
     "Brier score and pass@1 error of Probe (MATH).",
@@ -173,7 +174,7 @@ notebook.glue(
 # Of {glue:text}`pairs` pairs {glue:text}`differ` differs by more than rounding ({glue:text}`most:.4f`). There the two tables
 # must have been made from different runs of the probe or of its targets; the paper does not say which is meant.
 #
-# ## The variance a third way
+# ## A third estimate of the variance
 #
 # The authors later published Brier scores against $k_\text{eval}$. The plug-in score at $k$ samples is too high by the
 # mean of $\mu(1-\mu)/k$, so the drop from 10 to 200 samples measures the variance again. These numbers are read off a
@@ -224,10 +225,10 @@ solved = titled(
     )
 )
 solved["points"] = 100 * (solved["value solved"] - solved["value mean"])
+names = {"value solved": "B = 1", "value mean": "mean accuracy"}
+names["dataset"] = "data set"
 tables.show(
-    solved.rename(
-        columns={"value solved": "B = 1", "value mean": "mean accuracy"}
-    ),
+    solved.rename(columns=names),
     "Published success of even spending at one sample a question.",
     evidence=["read off", "reported"],
     points="{:+.1f}",
@@ -253,13 +254,13 @@ notebook.glue(shared=float(shared), exact=exact)
 #
 # ## Reading an answer
 #
-# The first pass of the authors' grader reads and compares answers by patterns, re-written here in short. For mathematics
+# The first pass of the authors' grader reads and compares answers by patterns, rewritten here in short. For mathematics
 # and short answers a language model judged again, so the published labels do not have these faults.
 
 
 # %% tags=["hide-input"]
 def first_pass(kind, response, gold):
-    """Grade by patterns: a boxed number, a letter, or one text inside the other."""
+    """Grade by patterns: a boxed number, a letter, one text inside the other."""
     boxed = re.findall(r"\\boxed\{(.*)\}", response)
     if kind == "number":
         found = re.findall(r"\\boxed\{(-?[\d.,]*\d)", response)
@@ -292,7 +293,7 @@ graded["by patterns"] = [
     "correct" if first_pass(*row) else "incorrect" for row in responses
 ]
 graded["here"] = [
-    grade(text, Answer(kind=kind, gold=gold)).verdict
+    grade(text, Answer(kind=kind, gold=gold)).verdict.replace("_", " ")
     for kind, text, gold in responses
 ]
 tables.show(graded, "Verdicts on made-up responses.", evidence="simulated")
@@ -317,7 +318,10 @@ overview = later.groupby("table", sort=False).agg(
     highest=("value", "max"),
 )
 tables.show(
-    overview, "Tables that the authors published later.", evidence="read off"
+    overview,
+    "Tables that the authors published later.",
+    evidence="read off",
+    **dict.fromkeys(["lowest", "highest"], "{:,.4g}"),
 )
 
 # %% [markdown]

@@ -80,13 +80,7 @@ lacking |= {} if builtin else {"texts": ""}
 described = describe_runs(runs, model, k_eval=k_eval)
 notebook.about(model, described, lacking=lacking)
 
-# %% [markdown] needs="probes"
-# ## Every probe on every pair
-#
-# Each data set is predicted by the probe trained on its own training split. The paper's recipe is the mean of what its
-# five splits score. The *constant* is the mean expected accuracy of the training questions.
-
-# %%
+# %% tags=["hide-input"]
 CONSTANT, PAPER = "constant", "paper's recipe"
 RECIPES = {"tuned linear": "tuned", "kernel": "kernel", "stacked": "stacked"}
 
@@ -100,7 +94,7 @@ def own_probe(table):
     return long[keep].droplevel(2)
 
 
-# %%
+# %% tags=["hide-input"]
 def score_terms(name, confidence):
     counts = load_results(runs, name, k_eval=k_eval)[["correct", "total"]]
     results = counts.join(confidence.rename("said").dropna(), how="inner")
@@ -132,7 +126,7 @@ def all_terms(name):
     return pd.DataFrame(terms).dropna()
 
 
-# %%
+# %% tags=["hide-input"]
 # needs probes
 terms = pd.concat(
     {load_model(name).title: all_terms(name) for name in with_probes}
@@ -151,16 +145,84 @@ def interval(values):
         )
 
 
+# %% tags=["hide-input"]
+# needs probes
+others = terms[[PAPER, "kernel", "stacked"]]
+against = others.sub(terms["tuned linear"], axis="index")
+ends = pd.DataFrame(
+    [
+        (probe, *pair, *interval(values))
+        for probe in against
+        for pair, values in against[probe].groupby(
+            ["model", "dataset"], sort=False
+        )
+    ],
+    columns=["probe", "model", "dataset", "mean", "low", "high"],
+)
+
+# %% tags=["remove-cell"]
+# needs probes
+better = (ends["high"] < 0).groupby(ends["probe"]).sum().map(int)
+worse = (ends["low"] > 0).groupby(ends["probe"]).sum().map(int)
+notebook.glue(pairs=int(ends["probe"].value_counts().max()))
+notebook.glue(kernel_better=better["kernel"], kernel_worse=worse["kernel"])
+notebook.glue(stacked_better=better["stacked"], stacked_worse=worse["stacked"])
+notebook.glue(paper_better=better[PAPER], paper_worse=worse[PAPER])
+
+# %% [markdown] needs="probes"
+# On {glue:text}`pairs` pairs of a model and a data set, compared with the linear probe whose weight decay is tuned, a kernel
+# probe is significantly better on {glue:text}`kernel_better` and worse on {glue:text}`kernel_worse`, a stacked probe on
+# {glue:text}`stacked_better` and {glue:text}`stacked_worse`, and the paper's recipe on {glue:text}`paper_better` and
+# {glue:text}`paper_worse`.
+
+# %% tags=["hide-input"]
+# needs probes
+drawn = ends.melt(["probe", "model", "dataset"], value_name="difference")
+drawn["pair"] = [
+    f"{load_dataset(name).title}\n{title.removesuffix('-Instruct')}"
+    for title, name in zip(drawn["model"], drawn["dataset"], strict=True)
+]
+
+# %% mystnb={"figure": {"caption": "Score of three probes less that of the tuned linear one on the same questions, with 95 % intervals; left of the line a probe is better.", "name": "fig-probes-against-tuned"}, "image": {"alt": "Dot plot with intervals, one row for each pair of data set and model. The kernel and the stacked probe lie at or left of zero on nearly every row, the paper's recipe at or right of it."}} paper=["appendix-c.2"] evidence=["measured"] reads=["verdicts", "features"] tags=["hide-input"]
+# needs probes
+axes = sns.pointplot(
+    drawn,
+    x="difference",
+    y="pair",
+    hue="probe",
+    palette=[style.MUTED, style.OWN, style.INK],
+    markers=["X", "^", "D"],
+    linestyle="none",
+    dodge=0.5,
+    estimator="median",  # of a mean and its two limits
+    errorbar=("pi", 100),
+    err_kws={"linewidth": 1.5},
+)
+axes.axvline(0, color=style.INK)
+axes.figure.set_size_inches(style.WIDTH, 1 + 0.75 * drawn["pair"].nunique())
+axes.set(xlabel="score less that of the tuned linear probe", ylabel="")
+sns.move_legend(
+    axes, "upper center", bbox_to_anchor=(0.4, -0.08), ncols=3, title=""
+)
+
+# %% [markdown] needs="probes"
+# ## Every probe on every pair
+#
+# Each data set is predicted by the probe trained on its own training split. The paper's recipe is the mean of what its
+# five splits score. The *constant* is the mean expected accuracy of the training questions.
+
+
+# %% tags=["hide-input"]
 def spelt(values):
     mean, low, high = interval(values)
     return f"{mean:z.4f} [{low:z.4f}, {high:z.4f}]"
 
 
-# %% tags=["hide-input"]
 def table_of(terms):
     """Write each column of terms by pair of model and data set."""
     wide = terms.groupby(["model", "dataset"], sort=False).agg(spelt)
-    return wide.rename(lambda name: load_dataset(name).title, level="dataset")
+    wide = wide.rename(lambda name: load_dataset(name).title, level="dataset")
+    return wide.rename_axis(["model", "data set"])
 
 
 # %% label="probes-scores" paper=["appendix-c.2", "table-5"] evidence=["measured"] reads=["verdicts", "features"]
@@ -176,52 +238,6 @@ tables.show(table_of(terms), caption, evidence=evidence)
 against = terms[[PAPER, *RECIPES]].sub(terms[CONSTANT], axis="index")
 caption = "Score less that of the constant."
 tables.show(table_of(against), caption, evidence=evidence)
-
-# %% [markdown] needs="probes"
-# Is another probe better than the linear one with a tuned weight decay? Where an interval crosses the line, these
-# questions cannot tell.
-
-# %% tags=["hide-input"]
-# needs probes
-others = terms[[PAPER, "kernel", "stacked"]]
-against = others.sub(terms["tuned linear"], axis="index")
-ends = pd.DataFrame(
-    [
-        (probe, *pair, end)
-        for probe in against
-        for pair, values in against[probe].groupby(
-            ["model", "dataset"], sort=False
-        )
-        for end in interval(values)
-    ],
-    columns=["probe", "model", "dataset", "difference"],
-)
-
-# %% tags=["hide-input"]
-# needs probes
-ends["pair"] = [
-    f"{load_dataset(name).title}\n{title.removesuffix('-Instruct')}"
-    for title, name in zip(ends["model"], ends["dataset"], strict=True)
-]
-
-# %% mystnb={"figure": {"caption": "Score of three probes less that of the tuned linear one on the same questions, with 95 % intervals; left of the line a probe is better.", "name": "fig-probes-against-tuned"}, "image": {"alt": "Dot plot with intervals, one row for each pair of data set and model. The kernel and the stacked probe lie at or left of zero on nearly every row, the paper's recipe at or right of it."}} paper=["appendix-c.2"] evidence=["measured"] reads=["verdicts", "features"] tags=["hide-input"]
-# needs probes
-axes = sns.pointplot(
-    ends,
-    x="difference",
-    y="pair",
-    hue="probe",
-    palette=[style.MUTED, style.OWN, style.INK],
-    markers=["X", "^", "D"],
-    linestyle="none",
-    dodge=0.5,
-    estimator="median",  # of a mean and its two limits
-    errorbar=("pi", 100),
-    err_kws={"linewidth": 1.5},
-)
-axes.axvline(0, color=style.INK)
-axes.figure.set_size_inches(style.WIDTH, 2 * style.HEIGHT)
-_ = axes.set(xlabel="score less that of the tuned linear probe", ylabel="")
 
 # %% [markdown] needs="probes"
 # The settings of the kernel and the stacked probe were chosen on training questions of the built-in sets of SmolLM2-135M,
@@ -246,7 +262,7 @@ def texts_of(run, ids):
 # %% tags=["hide-input"]
 # needs texts
 def counted(text):
-    """Count characters, words, digits, capitals, and marks that are none of these."""
+    """Count characters, words, digits, capitals, and all other marks."""
     marks = sum(not (each.isalnum() or each.isspace()) for each in text)
     digits, capitals = sum(map(str.isdigit, text)), sum(map(str.isupper, text))
     return len(text), len(text.split()), digits, capitals, marks
@@ -270,7 +286,7 @@ def text_predictions(name):
     return pd.DataFrame(said, asked.index)
 
 
-# %%
+# %% tags=["hide-input"]
 # needs texts
 said = pd.concat(
     {name: text_predictions(name) for name in builtin}, names=["dataset"]
@@ -323,7 +339,7 @@ for home in own:
             flagged = is_far(training_data(run)[1]).mean()
             far[load_dataset(home).title, load_dataset(name).title] = flagged
 
-# %% label="probes-far" evidence=["measured"] reads=["features"]
+# %% label="probes-far" evidence=["measured"] reads=["features"] tags=["hide-input"]
 # needs own
 shares = pd.Series(far).unstack(sort=False).rename_axis("trained on")
 tables.show(

@@ -16,7 +16,7 @@
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`; all are shown
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
-seed: int = 0  # of nothing: no number here is drawn
+seed: int = 0  # not used: no number here is drawn
 
 # %% tags=["hide-input"]
 import pandas as pd
@@ -105,7 +105,7 @@ notebook.glue(said=said["measured"], said_printed=said["reported"])
 # measured here and of {glue:text}`home_printed:.2f` on the paper's; verbalized confidence has {glue:text}`said:.2f` and
 # {glue:text}`said_printed:.2f`.
 
-# %% mystnb={"figure": {"caption": "Skill of each method against the model's parameters, all of them also where a response uses a few of its experts; a point a data set. Measured: corrected scores, tuned probe; reported: plug-in scores as printed.", "name": "fig-scaling"}, "image": {"alt": "Six panels of points, one a method. In-distribution probes lie between 0.5 and 1 at every size; verbalized confidence and P(True) lie around zero for the small models and mostly above it for the large ones."}} paper=["section-4.3.2"] evidence=["measured", "reported"] reads=["verdicts", "samples", "confidences", "features", "main", "consistency"] tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Skill of each method against the model's parameters, all of them also where a response uses a few of its experts; one point per data set. Measured: corrected scores, tuned probe; reported: plug-in scores as printed.", "name": "fig-scaling"}, "image": {"alt": "Six panels of points, one for each method. In-distribution probes lie between 0.5 and 1 at every size; verbalized confidence and P(True) lie around zero for the small models and mostly above it for the large ones."}} paper=["section-4.3.2"] evidence=["measured", "reported"] reads=["verdicts", "samples", "confidences", "features", "main", "consistency"] tags=["hide-input"]
 grid = sns.relplot(
     skill,
     x="billions",
@@ -119,6 +119,7 @@ grid = sns.relplot(
 )
 grid.refline(y=0, color=style.MUTED)
 grid.set(xscale="log", xlabel="parameters, billions", ylim=(-1.5, 1.05))
+grid.set(xticks=[0.1, 1, 10], xticklabels=[0.1, 1, 10])
 for name, axes in grid.axes_dict.items():
     axes.set_title(name.replace(", ", "\n"))
 grid.figure.set(layout_engine="constrained", size_inches=(style.WIDTH, 5))
@@ -144,16 +145,26 @@ both = terms.loc[data.index[0], ["Uniform random", method]].dropna()
 # {glue:text}`below` points lie below the panels. Models were asked other data sets, so that two points of a panel may
 # differ in more than the size of the model, and only the cells of one row compare:
 
-# %% label="findings-skills" paper=["section-4.3.2"] evidence=["measured", "reported"] reads=["verdicts", "samples", "confidences", "features", "main", "consistency"] tags=["hide-input"]
-keys = ["billions", "title", "evidence"]
-mean_skill = skill.pivot_table("skill", keys, "kind").reset_index()
-mean_skill = mean_skill.rename(columns={"title": "model"})
-mean_skill["model"] = mean_skill["model"].str.removesuffix("-Instruct")
-ordered = [*mean_skill.columns.drop("evidence"), "evidence"]
+# %% label="findings-skills" paper=["section-4.3.2"] evidence=["reported"] reads=["main", "consistency"] tags=["hide-input"]
+keys = ["evidence", "billions", "title"]
+mean_skill = skill.pivot_table("skill", keys, "kind")
+mean_skill = mean_skill.rename_axis(["evidence", "billions", "model"])
 tables.show(
-    mean_skill[ordered],
-    "Mean skill over the data sets of each model (higher is better).",
+    mean_skill.loc["reported"],
+    "Mean skill over the data sets of each of the paper's models (higher is "
+    "better).",
     digits=2,
+    evidence="reported",
+)
+
+# %% label="findings-skills-measured" paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"] tags=["hide-input"]
+# needs runs
+tables.show(
+    mean_skill.loc["measured"],
+    "Mean skill over the data sets of each model measured here (higher is "
+    "better).",
+    digits=2,
+    evidence="measured",
 )
 
 # %% [markdown]
@@ -183,14 +194,18 @@ spread = pd.concat(spread).set_index("name", append=True)
 # %% label="findings-runs" paper=["section-4.3.1"] evidence=["measured"] reads=["verdicts"] tags=["hide-input"]
 # needs runs
 table = pd.concat(real, names=["name", "dataset"]).join(spread).reset_index()
-table["model"] = [load_model(name).title for name in table["name"]]
-table = table.rename(columns={"title": "data set", "most": "samples/question"})
-facts = ["model", "data set", "prompts", "questions", "samples/question"]
+titles = [load_model(name).title for name in table["name"]]
+table["model"] = [title.removesuffix("-Instruct") for title in titles]
+names = {"title": "data set", "most": "samples per question"}
+table = table.rename(columns=names)
+facts = ["model", "data set", "prompts", "questions", "samples per question"]
+shares = [name for name in ("no answer", "not scored") if table[name].any()]
 tables.show(
-    table[[*facts, *columns, "no answer", "not scored"]],
-    "The measured runs on evaluation splits, and how much mu spreads.",
+    table[[*facts, *columns, *shares]],
+    "The measured runs on evaluation splits, and how much mu spreads; samples "
+    "that are not scored have a column where there are any.",
     evidence="measured",
-    **dict.fromkeys(["no answer", "not scored"], "{:.1%}"),
+    **dict.fromkeys(shares, "{:.1%}"),
     **{"mean": "{:.3f}", "variance of mu": "{:.4f}"},
     **{"in 0.1 to 0.9": "{:.0%}"},
 )
@@ -198,8 +213,8 @@ tables.show(
 # %% [markdown]
 # ## What a confidence costs
 #
-# A response to a short question is soon written, so that asking for a confidence may cost more than the response. Ten
-# votes cost ten responses; a probe writes nothing.
+# A response to a short question is only a few tokens long, so that asking for a confidence may cost more than the
+# response. Ten votes cost ten responses; a probe writes nothing.
 
 # %% label="findings-tokens" paper=["section-4.3.2", "appendix-c.3"] evidence=["measured"] reads=["samples", "confidences"] tags=["hide-input"]
 # needs runs
@@ -217,12 +232,13 @@ tables.show(
     "Tokens of a mean response, and of each way to ask relative to it.",
     digits=2,
     evidence="measured",
+    **{"tokens of a response": "{:.0f}"},
 )
 
 # %% [markdown]
 # ## Summary
 #
-# - In-distribution probes have the highest skill at every size; verbalized confidence gains with size.
+# - In-distribution probes have a skill far above zero at every size; verbalized confidence has hardly any on small models.
 # - Where answers are short, asking is not cheap: it costs up to several responses.
 # - Points of different models are on different data sets, so that size is not the only thing that changes.
 #
@@ -234,14 +250,14 @@ tables.show(
 1 - 0.5
 
 # %% [markdown]
-# **2 (medium).** Which data sets has verbalized confidence a negative skill on? *Hint:* `skill` has a row for each.
+# **2 (medium).** On which data sets has verbalized confidence a negative skill? *Hint:* `skill` has a row for each.
 
 # %% tags=["hide-cell", "solution"]
 verbalized = skill[skill["method"] == "Verbalized confidence"]
 verbalized[verbalized["skill"] < 0][["title", "dataset", "skill"]].round(2)
 
 # %% [markdown]
-# **3 (hard).** Does the order of methods on the data sets that two kinds of model share agree with the table above?
+# **3 (hard).** Does the order of methods on the data sets that are measured and printed agree with the tables above?
 # *Hint:* keep the data sets that are both measured and printed.
 
 # %% tags=["hide-cell", "solution"]

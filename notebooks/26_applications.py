@@ -301,7 +301,8 @@ grid = sns.displot(
     shrink=0.8,
     alpha=1,
 )
-grid.set(xlabel="", ylabel="", xticks=[0, 0.5, 1]).set_titles("{col_name}")
+grid.set(xlabel="share", ylabel="", xticks=[0, 0.5, 1], xticklabels=[0, 0.5, 1])
+grid.set_titles("{col_name}")
 grid.figure.set(layout_engine="constrained", size_inches=(style.WIDTH, 3.4))
 sns.move_legend(grid, "outside lower center", ncols=3, title="")
 
@@ -309,7 +310,8 @@ sns.move_legend(grid, "outside lower center", ncols=3, title="")
 # %% tags=["hide-input"]
 def spell(verdicts):
     """Count verdicts: better / inconclusive / worse."""
-    return " / ".join(str((verdicts == each).sum()) for each in VERDICTS)
+    counts = " / ".join(str((verdicts == each).sum()) for each in VERDICTS)
+    return counts.replace(" ", "\N{NO-BREAK SPACE}")
 
 
 # %% tags=["hide-input"] label="applications-summary" paper=["section-5.1", "section-5.2", "section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
@@ -321,7 +323,8 @@ wide = wide.reindex(index=USES, columns=METHODS).fillna("–")
 wide["after Holm"] = sure.groupby(found["use"]).agg(spell)
 tables.show(
     wide.rename_axis("application").rename_axis(columns=None),
-    "Comparisons in which a confidence is significantly better / inconclusive / worse.",
+    "Comparisons in which a confidence is significantly better / inconclusive "
+    "/ worse.",
     evidence="measured",
 )
 
@@ -387,27 +390,23 @@ tables.show(
 
 # %% tags=["hide-input"]
 # needs runs
-listed = found.rename(columns={"estimate": "gain", "adjusted": "p (Holm)"})
-listed = listed.reindex(
-    columns=[
-        "use",
-        "method",
-        "model",
-        "to",
-        "dataset",
-        "gain",
-        "low",
-        "high",
-        "p (Holm)",
-        "verdict",
-    ]
+names = {"use": "application", "estimate": "gain", "adjusted": "p (Holm)"}
+listed = found.rename(columns=names).assign(
+    model=[
+        " → ".join(load_model(name).title for name in pair if pd.notna(name))
+        for pair in found.reindex(columns=["model", "to"]).to_numpy()
+    ],
+    verdict=found["verdict"].str.removeprefix("significantly "),
 )
+listed["data set"] = [load_dataset(name).title for name in found["dataset"]]
+columns = ["application", "method", "model", "data set", "gain", "low", "high"]
 
 # %% tags=["hide-input", "hide-output"] label="applications-all" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 # needs runs
 tables.show(
-    listed.rename(columns={"use": "application", "dataset": "data set"}),
-    "All comparisons: mean gain with its 95 % interval.",
+    listed[[*columns, "p (Holm)", "verdict"]],
+    "All comparisons: mean gain with its 95 % interval, by which a confidence "
+    "is significantly better or worse.",
     evidence="measured",
     digits=4,
     **{"p (Holm)": "{:.2g}"},

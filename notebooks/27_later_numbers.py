@@ -17,7 +17,7 @@
 # generations do not compare, and this book compares with the paper's alone.
 
 # %% tags=["parameters", "hide-input"]
-model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`; others than the paper's show gpt-oss-20b
+model: str = "qwen2.5-coder-1.5b"  # where not the paper's: gpt-oss-20b
 store: str = "runs/recorded"  # run store, from here or from the root
 
 # %% tags=["hide-input"]
@@ -57,10 +57,10 @@ notebook.glue(
     points=abs(most["points"]),
 )
 
-# %% tags=["hide-input"] mystnb={"figure": {"caption": "Mean accuracy when the released scripts were run again (G2), less the printed one (G1), in points.", "name": "fig-generations"}, "image": {"alt": "Dot plot with a row a data set and a dot a model. Most dots lie within one point of zero; those of TriviaQA lie up to five points away, on both sides."}} paper=["table-4"] evidence=["reported", "read off"] reads=["mean_accuracy", "later_mean_accuracy"]
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "Mean accuracy when the released scripts were run again (G2), less the printed one (G1), in percentage points.", "name": "fig-generations"}, "image": {"alt": "Dot plot with a row for each data set and a dot for each model. Most dots lie within one point of zero; those of TriviaQA lie up to five points away, on both sides."}} paper=["table-4"] evidence=["reported", "read off"] reads=["mean_accuracy", "later_mean_accuracy"]
 axes = sns.scatterplot(both, x="points", y="data set", hue="model", s=50)
 axes.axvline(0, color=style.MUTED, zorder=0)
-axes.set(xlabel="points", ylabel="")
+axes.set(xlabel="difference of mean accuracy, in points", ylabel="")
 sns.move_legend(
     axes, "upper center", bbox_to_anchor=(0.4, -0.15), ncols=3, title=""
 )
@@ -77,21 +77,33 @@ def numbers_of(table):
 
 
 # %% tags=["hide-input"]
-def show(table, what, columns="dataset"):
-    """Show a table, and say where it is from and how precise it is."""
-    own = numbers_of(table)
+def show_generation(own, what, columns):
+    """Show numbers of one generation, their source and how precise they are."""
     source, near = ", ".join(own["source"].unique()), own["precision"].max()
-    names = ("dataset", "method", "setting", "k")
-    varying = [name for name in names if own[name].nunique() > 1]
-    rows = ["generation", *(name for name in varying if name != columns)]
-    wide = own.pivot_table("value", rows, columns, sort=False)
+    varying = [
+        name
+        for name in ("dataset", "method", "setting", "k")
+        if own[name].nunique() > 1 and name != columns
+    ]
+    generation = own["generation"].iloc[0]
+    wide = own.pivot_table(
+        "value", varying or ["generation"], columns, sort=False
+    )
     return tables.show(
         wide.rename_axis(columns=None, index={"dataset": "data set"}),
-        f"{what} of {load_model(shown).title}. Source: {source}; rounded "
-        f"to within {np.format_float_positional(near, trim='-')}.",
+        f"{what} of {load_model(shown).title} ({generation}). Source: {source}; "
+        f"precise to within {np.format_float_positional(near, trim='-')}.",
         digits=0 if near > 1 else 4,
         evidence="read off",
     )
+
+
+# %% tags=["hide-input"]
+def show(table, what, columns="dataset"):
+    """Show what was published under a name, a table for each generation."""
+    generations = numbers_of(table).groupby("generation", sort=False)
+    shown = [show_generation(own, what, columns) for _, own in generations]
+    return tables.Html("".join(each.html for each in shown))
 
 
 # %% [markdown]
@@ -119,9 +131,7 @@ show("oracle_rc", "Oracle RC")
 show("recalibrated", "Capability Brier score after recalibration")
 
 # %% label="later-few-shot" paper=["section-4.2"] evidence=["read off"] reads=["few_shot"]
-show(
-    "few_shot", "Capability Brier score of verbalized confidence with examples"
-)
+show("few_shot", "Capability Brier score of few-shot verbalized confidence")
 
 # %% label="later-temperature" paper=["appendix-b.2"] evidence=["read off"] reads=["temperature"]
 show("temperature", "Capability Brier score by temperature")

@@ -68,8 +68,8 @@ switched = {}
 
 
 # %% [markdown] needs="samples"
-# Of all corrections, *{glue:text}`most`* moves scores most: by {glue:text}`most_points:.4f` on average over data sets and
-# methods. All together they move a score by {glue:text}`together:.4f` on average, and by up to {glue:text}`farthest:.4f`
+# Of the switches, *{glue:text}`most`* shifts the scores that it touches most, by {glue:text}`most_points:.3f` on average.
+# All switches together shift a score by {glue:text}`together:.3f` on average, and by up to {glue:text}`farthest:.3f`
 # ({glue:text}`farthest_at`).
 #
 # ## Five switches
@@ -182,7 +182,7 @@ notebook.glue(together=size["all together"], farthest=abs(row["shift"]))
 where = f"{row['method']} on {load_dataset(row['dataset']).title}"
 notebook.glue(farthest_at=where, judged=len(judged))
 
-# %% tags=["hide-input"] mystnb={"figure": {"caption": "The shift of every score (a dot a data set and method) when one correction is switched off, and when all are. Right of zero a score becomes worse.", "name": "fig-protocol"}, "image": {"alt": "Strip plot with a row a switch. Plug-in scores shift methods right and Oracle CC not at all; votes in the pool and missing confidences move few dots; the paper's probes spread widest."}} paper=["section-4.1", "table-5", "table-6"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "The shift of every score (one dot per data set and method) when one correction is switched off, and when all are. Right of zero a score becomes worse.", "name": "fig-protocol"}, "image": {"alt": "Strip plot with a row for each switch. Plug-in scores shift methods right and Oracle CC not at all; votes in the pool and missing confidences move few dots; the paper's probes spread widest."}} paper=["section-4.1", "table-5", "table-6"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
 look = {"color": style.INK, "alpha": 0.4, "order": list(switched)}
 axes = sns.stripplot(long, x="shift", y="switch", jitter=False, **look)

@@ -60,34 +60,8 @@ sets = [name for name in training if name in evaluation]
 none = {"layers": "No run keeps hidden states of several layers."}
 notebook.about(model, data, lacking={} if sets else none)
 
-# %% [markdown]
-# ## As printed
-#
-# The paper's settings, by model. It pools all layers by their mean, at the last token of the prompt.
 
-# %% label="settings-printed" paper=["table-5", "appendix-c.2"] evidence=["reported"] reads=["hyperparameters"] tags=["hide-input"]
-printed = load_reported("hyperparameters")
-printed["setting"] = printed["method"].str.cat(
-    printed["dataset"].map(lambda name: f" ({name})" if name else "")
-)
-wide = printed.pivot_table("value", "setting", "model", sort=False)
-tables.show(
-    wide.rename(columns=lambda name: load_model(name).paper_name)
-    .map("{:g}".format)
-    .rename_axis(columns=None),
-    "Settings of the paper's probes.",
-    evidence="reported",
-)
-
-# %% [markdown] needs="layers"
-# ## Layers, and a hidden layer
-#
-# A probe on the mean over all layers, on what is kept of the lower, the middle and the upper third of them (projected to
-# the directions in which training questions differ most), and a network with one hidden layer of 16 on the mean. Only
-# the last token of a prompt is kept, so pooling over tokens cannot be tried here.
-
-
-# %%
+# %% tags=["hide-input"]
 def hidden_layer(features, correct, total):
     """Fit a probe with one hidden layer to the expected accuracies."""
     settings = {"alpha": 0.01, "max_iter": 200, "random_state": seed}
@@ -114,7 +88,7 @@ def predictions(name):
     return pd.DataFrame(said, unseen.index)
 
 
-# %%
+# %% tags=["hide-input"]
 # needs layers
 counts = load_results(runs, model, k_eval=k_eval)[["correct", "total"]]
 said = pd.concat({name: predictions(name) for name in sets}, names=["dataset"])
@@ -128,21 +102,51 @@ winners = gain.idxmin(axis="columns")
 notebook.glue(sets=len(gain), first=int((winners == BLOCKS[0]).sum()))
 notebook.glue(deep=int((winners == "hidden layer").sum()))
 
-# %% tags=["hide-input"] mystnb={"figure": {"caption": "Score of each probe less that of a constant, the mean of the training questions; left of the line a probe is better.", "name": "fig-settings"}, "image": {"alt": "Dot plot with a row a data set and a dot a probe. On most rows the four pooled probes lie close together; the dots of the hidden layer lie apart, often to the right."}} paper=["appendix-c.2"] evidence=["measured"] reads=["verdicts", "features"]
+# %% [markdown] needs="layers"
+# Of five probes that differ in the layers they read and in form, the paper's choice, linear on the mean over all layers,
+# scores lowest on {glue:text}`first` of {glue:text}`sets` data sets, and the one with a hidden layer on {glue:text}`deep`.
+
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "Score of each probe less that of a constant, the mean of the training questions; left of the line a probe is better.", "name": "fig-settings"}, "image": {"alt": "Dot plot with a row for each data set and a dot for each probe. On most rows the four pooled probes lie close together; the dots of the hidden layer lie apart, often to the right."}} paper=["appendix-c.2"] evidence=["measured"] reads=["verdicts", "features"]
 # needs layers
 long = gain.rename(index=lambda name: load_dataset(name).title)
 long = long.rename_axis(columns="probe").stack().rename("gain").reset_index()
 axes = sns.scatterplot(long, x="gain", y="dataset", hue="probe", s=50)
 axes.axvline(0, color=style.MUTED, zorder=0)
-axes.set(xlabel="score less that of a constant", ylabel="")
+axes.set(xlabel="score less that of the constant", ylabel="")
 sns.move_legend(
     axes, "upper center", bbox_to_anchor=(0.4, -0.15), ncols=3, title=""
 )
 
 # %% [markdown] needs="layers"
-# The mean over all layers, the paper's choice, scores lowest on {glue:text}`first` of {glue:text}`sets` data sets, the
-# hidden layer on {glue:text}`deep`.
+# ## The five probes
 #
+# Four are linear: on the mean over all layers, and on what is kept of the lower, the middle and the upper third of them,
+# projected to the directions in which training questions differ most. The fifth is a network with one hidden layer of 16
+# on the mean. Only the last token of a prompt is kept, so pooling over tokens cannot be tried here.
+
+# %% [markdown]
+# ## The settings that the paper prints
+#
+# The paper pools all layers by their mean, at the last token of the prompt. Where its *feature standardization* is 1, the
+# features are standardised.
+
+# %% label="settings-printed" paper=["table-5", "appendix-c.2"] evidence=["reported"] reads=["hyperparameters"] tags=["hide-input"]
+printed = load_reported("hyperparameters")
+printed["setting"] = printed["method"].str.cat(
+    printed["dataset"].map(
+        lambda name: f", {load_dataset(name).probe}" if name else ""
+    )
+)
+wide = printed.pivot_table("value", "setting", "model", sort=False)
+tables.show(
+    wide.rename(columns=lambda name: load_model(name).paper_name)
+    .map("{:g}".format)
+    .rename_axis(columns=None),
+    "Settings of the paper's probes.",
+    evidence="reported",
+)
+
+# %% [markdown] needs="layers"
 # ## The search
 #
 # The paper tries 13 learning rates, with features raw and standardised, and keeps the best on validation questions.
@@ -162,8 +166,10 @@ names = {False: "raw", True: "standardised"}
 tables.show(
     by_rate.unstack(0)
     .rename(columns=names, index="{:g}".format)
+    .rename_axis("learning rate")
     .rename_axis(columns=None),
-    "Plug-in score on validation questions, by learning rate and features.",
+    "Plug-in score on validation questions, by learning rate and features "
+    "(lower is better).",
     evidence=data["evidence"].iloc[0],
 )
 
@@ -214,7 +220,7 @@ tables.show(
 #
 # - Which layers are pooled matters little here; with a few hundred questions a hidden layer fits their noise.
 # - A learning rate that is chosen on few validation questions is chosen partly by chance.
-# - What settings were tried belongs into a report as much as those that were kept.
+# - A report should list the settings that were tried as well as those that were kept.
 #
 # ## Exercises
 #

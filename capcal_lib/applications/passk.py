@@ -37,8 +37,7 @@ def pass_at_k(correct: ArrayLike, total: ArrayLike, ks: ArrayLike) -> Floats:
     # The chance that draw number `drawn` fails too, after that many failures without replacement.
     fails = np.maximum(n - c - drawn, 0) / np.maximum(n - drawn, 1)
     all_fail = np.column_stack([np.ones(n.size), np.cumprod(fails, axis=1)])
-    table = np.where(attempts <= n, 1 - all_fail[:, known], np.nan)
-    return table[question]
+    return np.where(attempts <= n, 1 - all_fail[:, known], np.nan)[question]
 
 
 def simulate_pass_at_k(

@@ -157,8 +157,7 @@ def _spell(interval: Interval, unit: int = 1, digits: int = 3) -> str:
 
 def _html(table: pd.DataFrame) -> str:
     plain = table.rename_axis(index=None, columns=None).rename(columns=lambda name: str(name).replace("_", " "))
-    shown = plain.to_html(border=0, na_rep="", float_format=lambda cell: f"{cell:z,.4f}")
-    return f"<div>{shown}</div>"
+    return f"<div>{plain.to_html(border=0, na_rep='', float_format=lambda cell: f'{cell:z,.4f}')}</div>"
 
 
 def _figure(title: str, text: str, draw: Any) -> str:

@@ -36,6 +36,8 @@ def set_style() -> None:
     """Give matplotlib and seaborn the book's look; in a notebook, figures become SVG and numbers have four digits."""
     import warnings
 
+    import numpy as np
+    import pandas as pd
     import seaborn as sns
 
     warnings.filterwarnings("ignore", "The figure layout has changed to tight")  # seaborn's grids do so
@@ -60,6 +62,8 @@ def set_style() -> None:
         from matplotlib_inline.backend_inline import set_matplotlib_formats
 
         shell.run_line_magic("precision", "%.4g")
+        np.set_printoptions(precision=4)
+        pd.set_option("display.precision", 4)
         set_matplotlib_formats("svg", bbox_inches=None, metadata={"Date": None})  # type: ignore[no-untyped-call]
 
 

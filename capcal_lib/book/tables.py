@@ -18,7 +18,7 @@ from capcal_lib.manifests import DOMAINS, dataset_names, load_dataset
 Evidence = Literal["measured", "reported", "read off", "simulated"]
 Format = str | Callable[[object], str]
 ROWS = 20  # that a table shows unfolded
-NUMBER = re.compile(r"[-−+±<>≥≤≈~]?[\d,.]+( ?%)?")
+NUMBER = re.compile(r"[-−+±<>≥≤≈~]?[\d,.]+( ?%)?( \[.*\])?")  # and an interval, which is set below it
 METHOD_REM, COST_REM = 7.8, 2.6  # widths of columns, for a page's column of 42 rem at 1280: it holds
 SCORE_REM, BARE_REM = 5.65, 4.5  # six scores with their intervals, or seven without
 NOT_COMPETING = ("Oracle RC", "Oracle CC")
@@ -56,11 +56,11 @@ def show(
     """Draw a table of one row or more.
 
     Its first column heads the rows; a named index comes before it as columns. Text that is numbers throughout, such as
-    printed values, is aligned as numbers and not rounded. The ``caption``, a sentence, stands above it with the
-    evidence and a link to all rows and digits as CSV. ``digits`` are those after the decimal point, for columns without
-    one of the ``formats``, such as ``"{:.1%}"`` or a function of the value. ``evidence`` says what kind of numbers
-    these are, one or several of ``measured``, ``reported``, ``read off`` and ``simulated``; by default what the column
-    ``evidence`` says, which is shown only where its rows differ.
+    printed values or ``0.1 [0.0, 0.2]``, is aligned as numbers and not rounded. The ``caption``, a sentence, stands
+    above it with the evidence and a link to all rows and digits as CSV. ``digits`` are those after the decimal point,
+    for columns without one of the ``formats``, such as ``"{:.1%}"`` or a function of the value. ``evidence`` says what
+    kind of numbers these are, one or several of ``measured``, ``reported``, ``read off`` and ``simulated``; by default
+    what the column ``evidence`` says, which is shown only where its rows differ.
 
     `InputError` for a table without rows (leave it out), numbers without evidence, or a format of a column that is not
     there.
@@ -79,8 +79,7 @@ def show(
             raise unknown("column", column, map(str, table.columns))
     cells = {name: _cells(table[name], digits, formats.get(str(name))) for name in table.columns}
     heads = [_head(str(name), _is_number(table[name])) for name in table.columns]
-    rows = [_row(row) for row in zip(*cells.values(), strict=True)]
-    return _figure(heads, rows, caption, marks, table)
+    return _figure(heads, [_row(row) for row in zip(*cells.values(), strict=True)], caption, marks, table)
 
 
 def show_scores(
@@ -184,7 +183,7 @@ def _marks(table: pd.DataFrame, caption: str, evidence: str | Sequence[str] | No
 def _is_number(column: "pd.Series[Any]") -> bool:
     if is_numeric_dtype(column) and not is_bool_dtype(column):
         return True
-    there = [value for value in column if not _missing(value) and value != ""]
+    there = [value for value in column if not _missing(value) and value not in ("", "–")]
     return bool(there) and all(isinstance(value, str) and NUMBER.fullmatch(value) for value in there)
 
 
@@ -200,7 +199,8 @@ def _cells(column: "pd.Series[Any]", digits: int, form: Format | None) -> list[t
     if form is None:
         form = f"{{:z,.{digits}f}}" if is_float_dtype(column) else "{:,}" if is_integer_dtype(column) else "{}"
     write = form.format if isinstance(form, str) else form
-    return [(css, "–" if _missing(value) else escape(write(value))) for value in column]
+    cells = ["–" if _missing(value) else escape(write(value)) for value in column]
+    return [(css, re.sub(r" (\[.*\])$", r"<small>\1</small>", cell) if css else cell) for cell in cells]
 
 
 def _head(name: str, number: bool) -> str:

@@ -90,8 +90,7 @@ def read_grade(words: str) -> Outcome:
     >>> read_grade(" **Correct**. "), read_grade("NOT_ATTEMPTED"), read_grade("It is CORRECT"), read_grade("")
     ('correct', 'no_answer', 'not_scored', 'not_scored')
     """
-    bare = re.sub(r"[\s*_`'\".:!]+", " ", words).strip()
-    return GRADES.get(bare.upper(), "not_scored")
+    return GRADES.get(re.sub(r"[\s*_`'\".:!]+", " ", words).strip().upper(), "not_scored")
 
 
 def judge(engine: Engine, model: Model, cases: Sequence[tuple[Question, str]]) -> Iterator[tuple[int, Judgement]]:

@@ -12,7 +12,7 @@ from __future__ import annotations  # keeps ArrayLike short in help()
 
 import math
 import warnings
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -47,6 +47,9 @@ class Interval(NamedTuple):
     estimate: float
     low: float
     high: float
+
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:  # as a notebook shows it
+        printer.text(f"Interval(estimate={self.estimate:.4g}, low={self.low:.4g}, high={self.high:.4g})")
 
 
 class FewQuestionsWarning(UserWarning):

@@ -28,8 +28,7 @@ def answer_messages(question: Question, style: PromptStyle) -> Messages:
     if instruction and question.options not in (0, 4):
         *letters, last = list(LETTERS[: question.options])
         instruction = instruction.replace(_FOUR_LETTERS, f"{', '.join(letters)} or {last}")
-    asked = f"{question.text}\n\n{instruction}" if instruction else question.text
-    return _chat(prompts.examples.get(kind, ()), asked)
+    return _chat(prompts.examples.get(kind, ()), f"{question.text}\n\n{instruction}" if instruction else question.text)
 
 
 def verbalized_messages(question: Question, style: PromptStyle) -> Messages:

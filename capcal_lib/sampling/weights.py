@@ -117,11 +117,9 @@ def weights_digest(model: Model) -> str:
     >>> weights_digest(load_model("smollm2-135m"))[:12]
     'b179c9523d0e'
     """
-    pin = pinned_digest(model)
-    if pin is not None:
+    if (pin := pinned_digest(model)) is not None:
         return pin
-    provenance = json.loads((ensure_weights(model) / PROVENANCE).read_text(encoding="utf-8"))
-    return str(provenance["digest"])
+    return str(json.loads((ensure_weights(model) / PROVENANCE).read_text(encoding="utf-8"))["digest"])
 
 
 def pinned_digest(model: Model) -> str | None:
