@@ -61,8 +61,7 @@ def allocate(
     taken = _take_largest(gains, worth, spend)
     if cost is not None:
         return _fill_up(gains, taken, worth, spend).astype(np.int64)
-    taken = taken + _take_in_turns(most - taken, spend - taken.sum())
-    return taken.astype(np.int64)
+    return (taken + _take_in_turns(most - taken, spend - taken.sum())).astype(np.int64)
 
 
 class _Gains:
