@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from capcal_lib.book.tables import Evidence
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.manifests import MANIFESTS, NOTEBOOKS, read_yaml
+from capcal_lib.manifests import BOOK, MANIFESTS, NOTEBOOKS, read_yaml
 from capcal_lib.reported import LATER_TABLES, TABLES
 
 RUN_FILES = {  # by the word that a cell uses, within <store>/<model>/
@@ -158,22 +158,23 @@ def map_page(pages: Mapping[str, str], reported: Mapping[str, str]) -> str:
             fence = [":::", ""] if len(lines) > 1 else []
             alone = item.title in (item.number, "What the paper is about")
             heading = item.number if alone else f"{item.number}: {item.title}"
-            lines += [*fence, f"## {heading}", "", ":::{list-table}", ":header-rows: 1", ":widths: 32 36 12 20", ""]
+            lines += [*fence, f"## {heading}", "", ":::{list-table}", ":class: fits cards"]
+            lines += [":header-rows: 1", ":widths: 26 42 12 20", ""]
             lines += ["* - In the paper", "  - Here", "  - Evidence", "  - Files"]
         lines += _row(item, rows[item.key], pages, reported)
     return "\n".join([*lines, ":::", ""])
 
 
 def _row(item: Item, cells: Sequence[Cell], pages: Mapping[str, str], reported: Mapping[str, str]) -> list[str]:
-    places = []
+    found: dict[str, list[str]] = {}
     for cell in cells:
         shown = {**pages, **reported} if cell.evidence == ("reported",) else pages
-        place, anchor = (
-            (f"{cell.title}, {cell.section}", f"#{slug(cell.section)}") if cell.section else (cell.title, "")
-        )
-        places.append(f"[{place}](../notebooks/{shown[cell.notebook]}.ipynb{anchor})")
+        target = f"../notebooks/{shown[cell.notebook]}.ipynb"
+        sections = found.setdefault(f"[{cell.title}]({target})", [])
+        sections += [f"[{cell.section}]({target}#{slug(cell.section)})"] if cell.section else []
+    places = [f"{page}{' – ' * bool(each)}{', '.join(dict.fromkeys(each))}" for page, each in found.items()]
     places += [
-        f"[{_spoken(page)}](../{page.replace('#', '.md#') if '#' in page else page + '.md'})" for page in item.pages
+        f"[{_heading(page)}](../{page.replace('#', '.md#') if '#' in page else page + '.md'})" for page in item.pages
     ]
     places += [item.why] if item.why else []
     places += [f"*partly*: {item.lacking}"] if item.lacking else []
@@ -183,18 +184,17 @@ def _row(item: Item, cells: Sequence[Cell], pages: Mapping[str, str], reported: 
     named = [file if file in RUN_FILES else f"`{Path(REPORTED_FILES[file]).name}`" for file in files]
     return [
         f"* - **{item.number}** {item.title}",
-        f"  - {'; '.join(dict.fromkeys(places))}",
+        f"  - {'; '.join(places)}",
         f"  - {' '.join(badges)}",
         f"  - {', '.join(named)}",
     ]
 
 
-def _spoken(page: str) -> str:
-    """Name a written page, or its section."""
-    if page == "index":
-        return "The start page"
+def _heading(page: str) -> str:
+    """Return the heading of a written page, or of its section."""
     path, _, section = page.partition("#")
-    return (section or path.rpartition("/")[2]).replace("-", " ").replace("_", " ").capitalize()
+    headings = re.findall(r"^#+ (.+)$", (BOOK / f"{path}.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return str(next(each for each in headings if not section or slug(each) == section))
 
 
 def slug(heading: str) -> str:
