@@ -270,7 +270,7 @@ lines = [
     for (d, a, b, name), (solved, spent) in fronts.items()
     if (d, a, b) == (dataset, small, large)
 ]
-lines = pd.concat(lines).sort_values(["router", "spent"])
+lines = pd.concat(lines)
 points = pd.DataFrame({"spent": cost.mean(), "solved": rates.mean()})
 points.index = points.index.map(titles)
 ours = {"Both probes": "#3866bd", "Consistency cascade": "#860282"}
@@ -284,7 +284,6 @@ axes = sns.lineplot(
     x="spent",
     y="solved",
     hue="router",
-    hue_order=list(dict.fromkeys(found["router"])),
     palette=palette,
     estimator=None,
     marker=".",

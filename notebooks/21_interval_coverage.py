@@ -82,7 +82,8 @@ grid = sns.relplot(
 grid.refline(y=0.95, color=style.MUTED)
 grid.set(xlabel="expected accuracy, $\\mu$", ylabel="coverage")
 grid.set(ylim=(0.58, 1.005)).set_titles("{col_name}")
-grid.figure.set(layout_engine="constrained", size_inches=(style.WIDTH, 4.6))
+look = {"layout_engine": "constrained", "size_inches": (style.WIDTH, 4.6)}
+_ = grid.figure.set(**look)
 
 # %% [markdown]
 # ## Coverage is a sum
