@@ -34,8 +34,8 @@ def capability_brier(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike
 
     >>> capability_brier([0.5, 1.0], [2, 3], [4, 4])
     0.03125
-    >>> capability_brier([0.5, 1.0], [2, 3], 4, corrected=True)
-    -0.041666666666666664
+    >>> round(capability_brier([0.5, 1.0], [2, 3], 4, corrected=True), 4)
+    -0.0417
     """
     return float(capability_brier_terms(confidence, correct, total, corrected=corrected).mean())
 
@@ -70,8 +70,8 @@ def correctness_variance(correct: ArrayLike, total: ArrayLike, *, corrected: boo
 
     >>> correctness_variance([2, 4], [4, 4])
     0.125
-    >>> correctness_variance([2, 4], [4, 4], corrected=True)
-    0.16666666666666666
+    >>> round(correctness_variance([2, 4], [4, 4], corrected=True), 4)
+    0.1667
     """
     return float(correctness_variance_terms(correct, total, corrected=corrected).mean())
 
