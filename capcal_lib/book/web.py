@@ -80,6 +80,7 @@ def _launch(_: Any, config: Any) -> None:
 
 def setup(app: Any) -> dict[str, bool]:
     """Register with Sphinx."""
+    app.connect("autodoc-skip-member", lambda *event: "Alias for field" in str(event[3].__doc__) or None)
     app.connect("config-inited", _launch)
     app.connect("html-page-context", _head)
     app.connect("build-finished", _rewrite)

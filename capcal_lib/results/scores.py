@@ -50,8 +50,7 @@ def brier_terms(results: pd.DataFrame, *, protocol: Protocol = "corrected") -> p
 
 def _filled(confidence: "pd.Series[float]") -> "pd.Series[float]":
     """Fill missing confidences as the paper's code does, on the data sets where the method was asked at all."""
-    asked = confidence.groupby(level="dataset").transform("count") > 0
-    return confidence.mask(confidence.isna() & asked, MISSING_AS)
+    return confidence.mask(confidence.isna() & (confidence.groupby(level="dataset").transform("count") > 0), MISSING_AS)
 
 
 def score(results: pd.DataFrame, *, seed: int = 0, protocol: Protocol = "corrected") -> pd.DataFrame:
