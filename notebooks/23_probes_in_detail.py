@@ -162,8 +162,8 @@ ends = pd.DataFrame(
 
 # %% tags=["remove-cell"]
 # needs probes
-better = (ends["high"] < 0).groupby(ends["probe"]).sum().map(int)
-worse = (ends["low"] > 0).groupby(ends["probe"]).sum().map(int)
+better = (ends["high"] < 0).groupby(ends["probe"]).sum().to_dict()
+worse = (ends["low"] > 0).groupby(ends["probe"]).sum().to_dict()
 notebook.glue(pairs=int(ends["probe"].value_counts().max()))
 notebook.glue(kernel_better=better["kernel"], kernel_worse=worse["kernel"])
 notebook.glue(stacked_better=better["stacked"], stacked_worse=worse["stacked"])
