@@ -220,8 +220,8 @@ tables.show(
 # ## Promising a risk
 #
 # Where is the threshold, so that at most a promised share of all questions gets a wrong answer? Read off the curve of
-# some questions, it is too low for new ones. *Conformal risk control* (Angelopoulos et al., ICLR 2024) adds one question
-# that is wrong with certainty: the lowest threshold $t$ with
+# some questions, it is too low for new ones. *Conformal risk control* {cite:p}`angelopoulos2024conformal` adds one
+# question that is wrong with certainty: the lowest threshold $t$ with
 #
 # $$
 # \frac{1}{n+1}\Bigl(1 + \sum_{i:\,s_i > t} (1 - \hat\mu_i)\Bigr) \le \alpha

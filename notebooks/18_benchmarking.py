@@ -257,9 +257,9 @@ tables.show(
 # %% [markdown]
 # ## With a few labels
 #
-# Grade one answer to each of $n$ questions, and let the confidence fill in the others. *Prediction-powered inference* takes the
-# mean confidence of all questions and adds what the labels say it misses; the weight $\lambda$ of the confidence is
-# chosen so that a useless one is left out:
+# Grade one answer to each of $n$ questions, and let the confidence fill in the others. *Prediction-powered inference*
+# {cite:p}`angelopoulos2023prediction` takes the mean confidence of all questions and adds what the labels say it
+# misses; the weight $\lambda$ of the confidence is chosen so that a useless one is left out:
 #
 # $$
 # \hat\theta = \lambda\,\overline{s}_{\text{all}} + \overline{(C - \lambda s)}_{\text{labelled}}
@@ -268,7 +268,7 @@ tables.show(
 
 # %%
 def powered(label, s, s_rest):
-    """Return an accuracy with its standard error (Angelopoulos et al.)."""
+    """Return an accuracy with its standard error."""
     n, rest = len(label), len(s_rest)
     spread = np.var([*s, *s_rest], ddof=1)
     weight = np.cov(label, s)[0, 1] / max(spread, 1e-12) / (1 + n / rest)
