@@ -293,7 +293,8 @@ sns.scatterplot(points, x="spent", y="solved", color=style.INK, s=40, ax=axes)
 ends = points.iloc[[0, -1]]
 axes.plot(ends["spent"], ends["solved"], ":", color=style.INK)
 for name, row in points.iterrows():
-    axes.annotate(name, row, (0, 5), textcoords="offset points", ha="center")
+    at = (-32, 3) if name == points.index[-1] else (8, -4)
+    axes.annotate(name, row, at, textcoords="offset points")
 axes.set(title=load_dataset(dataset).title, ylabel="share solved")
 axes.set(xlabel="cost a question: billions of parameters × tokens")
 sns.move_legend(axes, "center left", bbox_to_anchor=(1, 0.5), title="")
