@@ -144,7 +144,8 @@ grid = sns.catplot(
     color=style.method_color(asked),
 )
 rows = -(-drawn["dataset"].nunique() // 4)
-grid.figure.set_size_inches(style.WIDTH, 0.5 + 2.2 * rows)
+look = {"layout_engine": "constrained"}
+grid.figure.set(size_inches=(style.WIDTH, 0.5 + 2.2 * rows), **look)
 grid.set_titles("{col_name}").set_axis_labels("bin", r"mean $\hat\mu$")
 _ = grid.set(ylim=(0, 1))
 
