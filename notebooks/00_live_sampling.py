@@ -11,7 +11,7 @@
 #
 # From a question to its {term}`expected accuracy`, before your
 # eyes: a language model answers the same questions many times, each answer is graded, and the counts are compared with
-# recorded ones. This is the evaluation framework of the paper's section 4.1; it takes about a minute.
+# recorded ones. This is the evaluation framework of the paper's section 4.1.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "smollm2-135m"  # one of `capcal models`; it runs anywhere
@@ -127,17 +127,17 @@ both["question"] = [
 # %% tags=["remove-cell"]
 # needs sampling
 unlike = int((both["adjusted p"] < 0.05).sum())
-minutes = (time.monotonic() - started) / 60  # of sampling and grading
+seconds = time.monotonic() - started  # of sampling and grading
 notebook.glue(asked=len(both), unlike=unlike, samples=len(samples))
-notebook.glue(minutes=minutes)
+notebook.glue(seconds=seconds)
 notebook.glue(title=known.title, alike=len(both) - unlike)
 
 # %% [markdown] needs="sampling"
-# {glue:text}`title` has just answered {glue:text}`asked` questions, {glue:text}`samples` times in all. For
-# {glue:text}`alike` of them, fresh and recorded counts agree up to chance (Fisher's exact test, Holm's correction, 5 %
-# level); {glue:text}`unlike` differ.
+# {glue:text}`title` has just answered {glue:text}`asked` questions, {glue:text}`samples:,d` times in all. Fresh and
+# recorded counts agree up to chance for {glue:text}`alike` of them, and differ significantly for {glue:text}`unlike`
+# (Fisher's exact test, Holm's correction, 5 % level).
 
-# %% mystnb={"figure": {"caption": "Two independent estimates of the same expected accuracies, with 95 % Jeffreys intervals. Where model, prompt and sampling settings are the same, points lie on the line up to chance.", "name": "fig-live"}, "image": {"alt": "Scatter plot of live against recorded expected accuracy with a cross of two intervals at each point. The points follow the diagonal from 0 to 1; the crosses of nearly all touch it."}} paper=["section-4.1", "equation-16"] evidence=["measured"] reads=["samples", "verdicts"] tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Two independent estimates of the same expected accuracies, with 95 % Jeffreys intervals. Where model, prompt and sampling settings are the same, points lie on the line up to chance.", "name": "fig-live"}, "image": {"alt": "Scatter plot of live against recorded expected accuracy with a cross of two intervals at each point. The points follow the diagonal from 0 to 1, and the crosses of nearly all touch it."}} paper=["section-4.1", "equation-16"] evidence=["measured"] reads=["samples", "verdicts"] tags=["hide-input"]
 # needs sampling
 x, y = (
     both["correct"] / both["total"],
@@ -171,8 +171,9 @@ print(request.messages[-1]["content"])
 # %% [markdown] needs="sampling"
 # ## Grade
 #
-# Never trust a number before you have read what is behind it. The first responses to that question, and the verdict on
-# each: `correct`, `incorrect`, or `no_answer` where nothing can be extracted.
+# Never trust a number before you have read what is behind it. The first response to that question, graded, and then
+# the most frequent ones with the verdict on each: `correct`, `incorrect`, or `no_answer` where nothing can be
+# extracted.
 
 # %%
 # needs sampling
@@ -181,11 +182,12 @@ grade(responses["response"].iloc[0], question.answer)
 
 # %% label="live-answers" paper=["section-4.1"] evidence=["measured"] reads=["samples"] tags=["hide-input"]
 # needs sampling
-first = responses[["response", "extracted", "verdict", "reason"]].head(5)
-first = first.assign(response=first["response"].str.slice(0, 160))
+columns = ["response", "extracted", "verdict", "reason"]
+short = responses.assign(response=responses["response"].str.slice(0, 160))
+frequent = short.value_counts(columns, dropna=False).rename("samples")
 tables.show(
-    first,
-    f"Five of the responses to: {question.text}",
+    frequent.head(5),
+    f"The most frequent responses to: {question.text}",
     evidence="measured" if known.engine != "simulated" else "simulated",
 )
 
@@ -207,7 +209,7 @@ int(correct), len(scored), float(mu_hat)
 
 # %%
 # needs sampling
-binomial_interval([correct], [len(scored)], method="jeffreys")
+binomial_interval([correct], [len(scored)], method="jeffreys").round(3)
 
 # %% [markdown] needs="sampling"
 # ## Compare
@@ -234,7 +236,6 @@ tables.show(
     .reset_index(drop=True)
     .rename(columns={"correct": "recorded correct", "total": "samples"}),
     "The five questions whose counts are furthest apart.",
-    digits=4,
     evidence="measured" if known.engine != "simulated" else "simulated",
 )
 
