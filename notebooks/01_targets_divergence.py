@@ -7,7 +7,7 @@
 # ---
 
 # %% [markdown]
-# # Two targets: one response, or the model's capability
+# # How far one response is from the capability
 #
 # This page shows why the correctness of one response and the {term}`expected accuracy` of the model are different
 # targets for a confidence, and by exactly how much their {term}`Brier scores <capability Brier>` differ: section
@@ -51,17 +51,16 @@ notebook.about(model, describe_runs(runs, model, k_eval=k_eval))
 uniform = load_reported("main").query(
     "model == @model and method == 'Uniform random'"
 )
-variance = (
-    1 / 3 - uniform.set_index("dataset")["value"]
-)  # mean of mu_hat (1 - mu_hat), by section 4.2
+means = 2 * (1 / 3 - uniform.set_index("dataset")["value"]) * 100 / 99
 if len(results):
-    share = results["correct"] / results["total"]
-    variance = (share * (1 - share)).groupby(level="dataset", sort=False).mean()
-widest = variance.idxmax()
+    c, n = results["correct"], results["total"]
+    share, distance = c / n, 2 * c * (n - c) / (n * (n - 1))
+    means = distance.groupby(level="dataset", sort=False).mean()
+widest = means.idxmax()
 notebook.glue(
-    sets=len(variance),
-    apart=2 * variance.mean(),
-    most=2 * variance.max(),
+    sets=len(means),
+    apart=means.mean(),
+    most=means.max(),
     widest=load_dataset(widest).title,
 )
 
@@ -72,7 +71,7 @@ far = {
     load_dataset(name).title: mean_interval(
         own, rng=np.random.default_rng(seed), clusters=subjects(own.to_frame())
     )
-    for name, own in (2 * share * (1 - share)).groupby("dataset", sort=False)
+    for name, own in distance.groupby("dataset", sort=False)
 }
 far = pd.DataFrame(far, ["estimate", "low", "high"]).T.sort_values("estimate")
 far.index = far.index + far["estimate"].map(": {:.2f}".format)
@@ -83,28 +82,35 @@ notebook.glue(strip=tables.strip(far, said))
 # the expected accuracy of its question, and on {glue:text}`widest` {glue:text}`most:.2f`: one response is a poor
 # stand-in for what the model can do.
 
-# %% mystnb={"figure": {"caption": "One drawn response of each question (vertical: wrong at 0, right at 1) against the question's expected accuracy. Were the two targets the same, all points would lie in two corners.", "name": "fig-targets"}, "image": {"alt": "Scatter plot with two horizontal bands of points at 0 and 1. Both bands run over the whole range of expected accuracy, instead of gathering in the lower left and the upper right corner."}} paper=["figure-2", "section-3.2"] evidence=["measured"] reads=["verdicts"] tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Correctness of one drawn response of each question against the question's expected accuracy. Were the two targets the same, all points would lie in two corners.", "name": "fig-targets"}, "image": {"alt": "Scatter plot with two horizontal bands of points, incorrect below and correct above. Both bands run over the whole range of expected accuracy, instead of gathering in the lower left and the upper right corner."}} paper=["figure-2", "section-3.2"] evidence=["measured"] reads=["verdicts"] tags=["hide-input"]
 # needs samples
 shown = results.loc[[widest]].assign(mu=share.loc[[widest]])
 shown["response"] = rng.random(len(shown)) < shown["mu"]
 jitter = shown["response"] + rng.normal(0, 0.04, len(shown))
 colors = {False: "#bc3e0b", True: "#46a281"}
 axes = sns.scatterplot(
-    shown, x="mu", y=jitter, hue="response", palette=colors, alpha=0.7
+    shown,
+    x="mu",
+    y=jitter,
+    hue="response",
+    palette=colors,
+    alpha=0.7,
+    legend=False,
 )
-axes.set(
+axes.figure.set_figheight(3)
+axes.set_yticks([0, 1], ["incorrect", "correct"])
+_ = axes.set(
     xlabel="expected accuracy, $\\hat\\mu$",
     ylabel="one drawn response",
-    yticks=[0, 1],
+    ylim=(-0.4, 1.4),
     title=load_dataset(widest).title,
 )
-_ = axes.legend(title="correct")
 
 # %% [markdown]
 # ## From counts to the two targets
 #
-# Every question was answered `k_eval` times, and each answer graded. What is kept of a question is how many of its
-# scored samples were `correct`, of how many in `total`.
+# Every question was answered up to `k_eval` times, and each answer graded. What is kept of a question is how many of
+# its scored samples were `correct`, of how many in `total`.
 
 # %%
 # needs samples
@@ -122,14 +128,16 @@ targets = pd.DataFrame({"mu_hat": mu, "response": response.astype(int)})
 targets.groupby("dataset", sort=False).head(1)
 
 # %% [markdown]
-# The distance between the targets needs no draw. A sample is right with probability $\mu$ and then lies $1 - \mu$ away;
-# otherwise it lies $\mu$ away. So its mean distance is $\mathbb{E}|C - \mu| = 2\mu(1-\mu)$: zero where the model always or
-# never answers correctly, and one half where $\mu = 1/2$.
+# The distance between the targets needs no draw. A sample is right with probability $\mu$ and then lies $1 - \mu$
+# away; otherwise it lies $\mu$ away. So its mean distance is $\mathbb{E}|C - \mu| = 2\mu(1-\mu)$: zero where the
+# model always or never answers correctly, and one half where $\mu = 1/2$. With $c$ of $n$ samples correct,
+# $2c(n-c)/(n(n-1))$ estimates it without bias:
 
 # %%
 # needs samples
-distance = 2 * mu * (1 - mu)
-distance.groupby("dataset", sort=False).mean()
+c, n = results["correct"], results["total"]
+distance = 2 * c * (n - c) / (n * (n - 1))
+distance.groupby("dataset", sort=False).mean().round(3)
 
 # %% [markdown]
 # A question is interesting where $\hat\mu$ is neither near 0 nor near 1, because one sample cannot tell what the model
@@ -141,7 +149,7 @@ distance.groupby("dataset", sort=False).mean()
 by_set = results.assign(mu=mu, distance=distance).groupby("dataset", sort=False)
 table = by_set.size().rename("questions").to_frame()
 table["mean |C − μ|"] = by_set["distance"].mean()
-table["0.1 < μ < 0.9"] = by_set["mu"].agg(
+table["share with 0.1 < μ̂ < 0.9"] = by_set["mu"].agg(
     lambda each: each.between(0.1, 0.9, inclusive="neither").mean()
 )
 table["correctness variance"] = by_set.apply(
@@ -155,26 +163,32 @@ table["correctness variance"] = by_set.apply(
 evidence = "simulated" if model == "simulated" else "measured"
 table = table.rename(index=lambda name: load_dataset(name).title)
 table = table.rename_axis("data set")
-tables.show(table, "How far the two targets lie apart.", evidence=evidence)
+tables.show(
+    table,
+    "How far the two targets lie apart; correctness variance is half of it.",
+    evidence=evidence,
+)
 
 # %% [markdown]
 # ## Every model on every data set
 #
-# For models with samples, the mean distance is computed as above. The samples of the paper's models were not published,
-# but its baseline gives them away: *Uniform random* scores $1/3 - \hat\mu(1-\hat\mu)$ on average (section 4.2), so the
-# mean distance is twice one third less that score.
+# For models with samples, the mean distance is computed as above. The samples of the paper's models were not
+# published, but its baseline gives them away: *Uniform random* scores $1/3 - \hat\mu(1-\hat\mu)$ on average (section
+# 4.2), so the mean distance is $2\,(1/3 - \text{score})$, times $100/99$ for the bias of a hundred samples.
 
 # %% tags=["hide-input"]
 printed = load_reported("main").query("method == 'Uniform random'")
 reported = printed.assign(
-    distance=2 * (1 / 3 - printed["value"]), evidence="reported"
+    distance=2 * (1 / 3 - printed["value"]) * 100 / 99, evidence="reported"
 )
 rows = [reported[["model", "dataset", "distance", "evidence"]]]
 for name in model_names():
+    if load_model(name).engine == "simulated" and name != model:
+        continue  # never beside what is measured
     counts = load_results(runs, name, k_eval=k_eval).query("total > 1")
-    each = counts["correct"] / counts["total"]
+    c, n = counts["correct"], counts["total"]
     found = (
-        (2 * each * (1 - each))
+        (2 * c * (n - c) / (n * (n - 1)))
         .groupby(level="dataset")
         .mean()
         .rename("distance")
@@ -198,6 +212,7 @@ axes = sns.heatmap(
     cbar=False,
     annot_kws={"size": 9},
 )
+axes.grid(visible=False)
 _ = axes.set(xlabel="", ylabel="")
 
 # %% tags=["remove-cell"]
@@ -231,7 +246,10 @@ for name in results.columns.drop(["correct", "total"]):
 columns = ["response Brier", "correctness variance", "capability Brier", "gap"]
 identity = pd.DataFrame(parts, index=columns).T.rename_axis("method")
 tables.show(
-    identity, "Both sides of theorem 2.", evidence=evidence, gap="{:.0e}"
+    identity,
+    f"Both sides of theorem 2, on {load_dataset(widest).title}.",
+    evidence=evidence,
+    gap="{:.0e}",
 )
 
 # %% [markdown]

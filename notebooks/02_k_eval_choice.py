@@ -9,8 +9,8 @@
 # %% [markdown]
 # # How many samples? The choice of k_eval
 #
-# What the number of samples of a question, $k_\text{eval}$, buys and what it does not: appendix B.1 and figure 6 of
-# the paper, and how many samples a {term}`corrected score <capability Brier>` needs.
+# How many samples of each question, $k_\text{eval}$, does a score need? This page answers it for a single question,
+# for a mean accuracy, and for a {term}`corrected score <capability Brier>`: appendix B.1 and figure 6 of the paper.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "smollm2-135m"  # one of `capcal models`; it has most data sets
@@ -81,7 +81,7 @@ kinds = {
 
 # %% tags=["hide-input"]
 rows = [
-    (name, dataset, kind, " and ".join(names), k, each)
+    (name, dataset, kind, " and ".join(names), own["total"].max(), k, each)
     for name in recorded
     for dataset, own in load_results(runs, name, k_eval=k_eval).groupby(
         "dataset"
@@ -90,7 +90,7 @@ rows = [
     for names in combinations(methods(own), size)
     for k, each in growths(own, split, *names).items()
 ]
-columns = ["model", "dataset", "kind", "method", "k", "growth"]
+columns = ["model", "dataset", "kind", "method", "most", "k", "growth"]
 growths_of_all = pd.DataFrame(rows, columns=columns)
 growth = growths_of_all[growths_of_all["kind"] == "a score"]
 paired = growths_of_all[growths_of_all["kind"] != "a score"]
@@ -106,6 +106,7 @@ median = growth.groupby("k")["growth"].median()
 worst = growth.query("k == 10").nlargest(1, "growth").iloc[0]
 notebook.glue(
     scores=len(growth.query("k == 10")),
+    usual=int(growth.query("k == 10")["most"].median()),
     ten=100 * median[10],
     five=100 * median[5],
 )
@@ -131,10 +132,11 @@ parts.index = [
 notebook.glue(widened=tables.strip(parts, said))
 
 # %% [markdown] needs="runs"
-# With ten samples of each question instead of all at hand, a hundred for most, the standard error of a corrected score grows by
-# {glue:text}`ten:.1f` % at the median of {glue:text}`scores` recorded scores, and by at most a tenth for
-# {glue:text}`narrow:.0f` % of them; that of a difference of two methods grows by {glue:text}`paired:.1f` % at the median of
-# {glue:text}`pairs`. The number of questions, much more than that of samples, makes most scores precise.
+# With ten samples of each question in place of all that were recorded ({glue:text}`usual` at the median), the
+# standard error of a corrected score grows by {glue:text}`ten:.1f` % at the median of {glue:text}`scores` recorded
+# scores, and by at most a tenth for {glue:text}`narrow:.0f` % of them; that of a difference of two methods grows by
+# {glue:text}`paired:.1f` % at the median of {glue:text}`pairs`. The number of questions, much more than that of
+# samples, makes most scores precise.
 
 # %% tags=["remove-cell"]
 # needs runs
@@ -279,15 +281,15 @@ for k in ks:
 # %% label="k-eval-table" paper=["appendix-b.1"] evidence=["measured"] reads=["verdicts"] tags=["hide-input"]
 # needs samples
 heads = [
-    "plug-in score",
-    "corrected score",
-    "plug-in score of a perfect confidence",
-    "standard deviation of its corrected score",
+    "Uniform random, plug-in",
+    "Uniform random, corrected",
+    "perfect confidence, plug-in",
+    "perfect confidence, corrected: standard deviation",
 ]
 bias = pd.DataFrame(rows, index=heads).T.rename_axis("k")
 tables.show(
     bias,
-    f"Score of Uniform random on {data['title'].iloc[0]} from k samples.",
+    f"Scores on {data['title'].iloc[0]} from k samples of each question: Uniform random, and a perfect confidence.",
     digits=4,
     evidence=data["evidence"].iloc[0],
 )
@@ -295,8 +297,7 @@ tables.show(
 # %% tags=["remove-cell"]
 # needs samples
 notebook.glue(
-    smallest=ks[0],
-    bias=float(bias["plug-in score"].iloc[0] - bias["corrected score"].iloc[0]),
+    smallest=ks[0], bias=float(bias[heads[0]].iloc[0] - bias[heads[1]].iloc[0])
 )
 
 # %% [markdown] needs="samples"
@@ -326,7 +327,8 @@ def covers(c, n):
 
 
 known["coverage"] = (chance * covers(correct, total)).sum(axis=1)
-known.set_index("mu").iloc[::10].round(4)
+digits = {"samples": 1, "bias": 4, "coverage": 3}
+known.set_index("mu").iloc[::10].round(digits) + 0.0
 
 # %% tags=["remove-cell"]
 counts = np.arange(k_eval + 1)
@@ -398,7 +400,7 @@ shown
 # ## Exercises
 #
 # **1 (easy).** A model answers 0 of 20 samples correctly. What is the upper end of the Jeffreys interval? *Hint:* set $c$
-# and $k$ in the cell above.
+# and $k$ in the cell that computes a Jeffreys interval.
 
 # %% tags=["hide-cell", "solution"]
 float(beta.ppf(0.975, 0.5, 20.5))

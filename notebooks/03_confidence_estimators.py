@@ -84,9 +84,9 @@ notebook.glue(
 )
 
 # %% [markdown] needs="samples"
-# On {glue:text}`dataset`, of the data sets with a probe the one whose questions differ most, *{glue:text}`best`* orders
-# them best (Spearman correlation with $\hat\mu$ {glue:text}`rank:.2f`). A good method's points lie along the diagonal; one that
-# says nearly the same of every question draws a vertical line.
+# On {glue:text}`dataset`, the data set with a probe whose questions differ most, *{glue:text}`best`* orders the
+# questions best (Spearman correlation with $\hat\mu$ {glue:text}`rank:.2f`). A good method's points lie along the
+# diagonal; one that says nearly the same of every question draws a vertical line.
 
 # %% tags=["hide-input"]
 # needs samples
@@ -101,7 +101,7 @@ look = {
     "aspect": 1.35,
 }
 
-# %% tags=["hide-input"] mystnb={"figure": {"caption": "Confidence against expected accuracy, one point per question, a panel a method.", "name": "fig-confidences"}, "image": {"alt": "Scatter plots, one a method, each with a diagonal. Verbalized confidence gathers at a few values, P(True) and the probe in a band each; response consistency spreads from left to right."}} paper=["section-4.2", "appendix-c"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "Expected accuracy against confidence: a point for each question, a panel for each method.", "name": "fig-confidences"}, "image": {"alt": "Scatter plots, one a method, each with a diagonal. Verbalized confidence gathers at a few values, P(True) and the probe in a band each; response consistency spreads from left to right."}} paper=["section-4.2", "appendix-c"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
 look |= {"hue": "method", "col": "method", "col_wrap": 2, "legend": False}
 grid = sns.relplot(long, x="confidence", y="correct", alpha=0.6, **look)
@@ -116,20 +116,24 @@ _ = grid.set_titles("{col_name}")
 # | method | what is asked | cost | needs |
 # | --- | --- | --- | --- |
 # | Uniform random | nothing: a uniform draw, scored by its exact expectation | none | nothing |
-# | Verbalized confidence | "how likely are you to answer correctly?", a number in words | an answer | text |
+# | Verbalized confidence | "how likely are you to answer correctly?", a number in words | a few tokens, or a reasoning | text |
 # | P(True) | "can you answer this?", the probability of *Yes* against *No* | one token | log-probabilities |
 # | Response consistency | the share of $k_c$ samples that agree with the majority | $k_c$ answers | text |
 # | Probe | a linear read-out of the hidden state at the end of the prompt | less than a token | weights |
 #
-# All are about the *question*, before an answer is written. Two oracles bound them: Oracle RC knows whether one
-# sample is correct, Oracle CC knows $\hat\mu$. What each costs here, in completion tokens a question:
+# All are about the *question*, before an answer is written. Two oracles stand beside them: Oracle RC knows whether
+# one sample is correct, Oracle CC knows $\hat\mu$. What each costs here, in completion tokens a question:
 
 # %% tags=["hide-input"] label="estimator-costs" paper=["section-4.2"] evidence=["measured"] reads=["confidences"]
 # needs samples
 cost = costs(runs, model, k_eval=k_eval).assign(Probe=0.0)
-cost = cost.rename(index=data["title"]).rename_axis("data set")
+order = ["Verbalized confidence", "P(True)", "Response consistency", "Probe"]
+cost = cost.reindex(data.index)[[name for name in order if name in cost]]
 tables.show(
-    cost, "Mean completion tokens of an estimate.", digits=1, evidence=evidence
+    cost.rename(index=data["title"]).rename_axis("data set"),
+    "Mean completion tokens of a confidence.",
+    digits=0,
+    evidence=evidence,
 )
 
 # %% [markdown]
@@ -221,7 +225,7 @@ notebook.glue(same=same, decay=decay)
 # the training questions; this *tuned* probe is ours, and [the page on how good a probe is](11_probe_lab.ipynb) sets the
 # paper's recipe beside it.
 #
-# ## What orders the questions
+# ## Which method ranks the questions best?
 #
 # Telling questions apart (rank) and being right on average (calibration) are different virtues.
 
@@ -262,13 +266,13 @@ settings = printed.pivot(index="setting", columns="title", values="value")
 numbers = dict.fromkeys(settings.columns, "{:g}")
 tables.show(
     settings,
-    "Settings, as printed in the paper.",
+    "Settings, as printed in the paper (feature standardization: 1 is yes).",
     evidence="reported",
     **numbers,
 )
 
 # %% [markdown]
-# What a response and a confidence cost in tokens was read off its cost figures, to about 6 %:
+# What a response takes in tokens was read off the paper's figures of costs, to about 6 %:
 
 # %% tags=["hide-input"] label="estimator-tokens" paper=["figure-3", "figure-4"] evidence=["read off"] reads=["tokens"]
 read = load_reported("tokens", source="reference code")

@@ -28,9 +28,10 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from capcal_lib.book import notebook, style, tables
-from capcal_lib.manifests import load_dataset
+from capcal_lib.manifests import DOMAINS, load_dataset
 from capcal_lib.metrics import (
     FewQuestionsWarning,
+    capability_brier,
     cross_fitted,
     isotonic_split,
     mean_interval,
@@ -66,8 +67,8 @@ notebook.about(model, data, protocol=protocol, verdicts=verdicts)
 # %% [markdown] needs="paper"
 # ## As the paper prints it
 #
-# The lowest printed score is that of a probe on {glue:text}`probe_sets` of {glue:text}`printed_sets` data sets,
-# {glue:text}`own_sets` of them in-distribution. *Uniform random*, which knows nothing, is beaten by
+# The lowest printed score is that of a probe on {glue:text}`probe_sets` of {glue:text}`printed_sets` data sets, on
+# {glue:text}`own_sets` of them of one trained in-distribution. *Uniform random*, which knows nothing, is beaten by
 # {glue:text}`beaten` of {glue:text}`cells` scores.
 
 # %% tags=["remove-cell"]
@@ -111,7 +112,7 @@ notebook.glue(
 # needs paper
 tables.show_scores(
     printed,
-    "Capability Brier score as printed (lower is better). L: the length of an answer.",
+    "Printed capability Brier score (lower is better), and cost in tokens (L: an answer).",
     digits=4,
     evidence="reported",
 )
@@ -122,7 +123,10 @@ tables.show_scores(
 
 # %% tags=["hide-input"]
 def labelled(table):
-    """Name the probes by their shift, and the data sets by their titles."""
+    """Name probes by shift and data sets by title; order by domain."""
+    place = {domain: number for number, domain in enumerate(DOMAINS)}
+    known = table["dataset"].map(lambda name: load_dataset(name).domain)
+    table = table.iloc[known.map(place).fillna(9).argsort(kind="stable")]
     pairs = list(zip(table["method"], table["dataset"], strict=True))
     shifts = [style.shift(*pair) for pair in pairs]
     return table.assign(
@@ -137,30 +141,33 @@ def labelled(table):
 
 # %% tags=["hide-input"]
 def dot_plot(table):
-    """Draw a row a data set and a dot a method; ticks are the baselines."""
+    """Draw a row a data set and a dot a method; baselines have signs."""
+    signs = {"Uniform random": "|", "Oracle RC": "x", "Oracle CC": "+"}
     table = labelled(table)
-    fixed = table["method"].isin(["Uniform random", "Oracle RC", "Oracle CC"])
+    fixed, rows = table["method"].isin(signs), table["title"].nunique()
     look = {"x": "brier", "y": "title", "hue": "label"}
     look["palette"] = dict(zip(table["label"], table["color"], strict=True))
     axes = sns.scatterplot(table[~fixed], s=50, **look)
-    sns.scatterplot(table[fixed], marker="|", s=250, linewidth=2, **look)
+    look |= {"style": "label", "markers": signs, "s": 110, "linewidth": 2}
+    sns.scatterplot(table[fixed], **look)
     axes.set(xlabel="capability Brier score (lower is better)", ylabel="")
-    axes.figure.set_figheight(1.8 + 0.4 * table["title"].nunique())
+    axes.set_ylim(rows - 0.5, -0.5)
+    axes.figure.set_figheight(1.8 + 0.4 * rows)
     entries = axes.get_legend_handles_labels()
     axes.get_legend().remove()
     axes.figure.legend(*entries, loc="outside lower center", ncols=3)
 
 
-# %% tags=["hide-input"] mystnb={"figure": {"caption": "The printed scores. Ticks: Uniform random.", "name": "fig-main-reported"}, "image": {"alt": "Dot plot with a row a data set. In-distribution probes lie furthest left on most rows; probes from another domain often lie right of the Uniform random tick."}} paper=["table-2"] evidence=["reported"] reads=["main"]
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "The printed scores. Ticks: Uniform random.", "name": "fig-main-reported"}, "image": {"alt": "Dot plot with a row a data set, a dot a score and a tick for Uniform random. Most dots lie left of their tick, in-distribution probes among the furthest; the dots furthest right are mostly of probes from another domain."}} paper=["table-2"] evidence=["reported"] reads=["main"]
 # needs paper
 dot_plot(printed)
 
 # %% [markdown] needs="samples"
-# ## As measured here
+# ## Scores from samples
 #
-# Of {glue:text}`compared` confidences, each on one data set, {glue:text}`better` score significantly better than
-# *Uniform random* and {glue:text}`worse` significantly worse (95 % intervals of the paired difference, each on its own);
-# judged all together (Bonferroni), {glue:text}`surely_better` and {glue:text}`surely_worse`.
+# Of {glue:text}`compared` confidences, each of one method on one data set, {glue:text}`better` score significantly
+# better than *Uniform random* and {glue:text}`worse` significantly worse (95 % intervals of the paired difference,
+# each on its own); judged all together (Bonferroni), {glue:text}`surely_better` and {glue:text}`surely_worse`.
 
 # %% tags=["remove-cell"]
 # needs samples
@@ -206,14 +213,15 @@ half = half.sort_values("estimate", ascending=False, ignore_index=True)
 notebook.glue(half=tables.strip(half, said))
 notebook.glue(recipe=recipe)
 
-# %% tags=["hide-input"] mystnb={"figure": {"caption": "Capability Brier score of every method. Ticks: Uniform random and the oracles.", "name": "fig-scores"}, "image": {"alt": "Dot plot with a row a data set. Response consistency and in-distribution probes lie left of Uniform random on nearly every row; verbalized confidence and P(True) on few."}} paper=["table-2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "Capability Brier score of every method on every data set. Ticks: Uniform random; crosses: the oracles.", "name": "fig-scores"}, "image": {"alt": "Dot plot with a row a data set and a dot a method. Oracle CC stands at zero and in-distribution probes near the left end of their rows; the tick of Uniform random lies in the midst of the other dots or right of them."}} paper=["table-2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
 scores = score(results, seed=seed, protocol=protocol)
 dot_plot(scores.reset_index())
 
 # %% [markdown] needs="samples"
-# A score is the mean over questions, with its 95 % interval for questions like these. Probes are linear, by
-# the recipe *{glue:text}`recipe`*; the name says which questions one was trained on.
+# A score is the mean over questions, with its 95 % interval for questions like these. Probes are linear, by the
+# recipe *{glue:text}`recipe`*; the name says which questions one was trained on. A dash stands where a probe was
+# trained with prompts of another style, or too few samples are left for a vote.
 
 # %% tags=["hide-input"] label="main-scores" paper=["table-2", "section-4.3.2", "equation-7", "equation-11"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
@@ -262,7 +270,10 @@ notebook.glue(difference=float(difference))
 # %% tags=["hide-input"] label="main-plug-in" paper=["table-2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
 other = {
-    "corrected": ("paper", "Plug-in score, missing as 0.5."),
+    "corrected": (
+        "paper",
+        "Plug-in score, a missing confidence counted as 0.5.",
+    ),
     "paper": ("corrected", "Corrected score."),
 }[protocol]
 tables.show_scores(
@@ -306,9 +317,9 @@ tables.show(
 # %% [markdown] needs="samples"
 # ## Brier decomposition
 #
-# By the best increasing function of the confidence (isotonic regression), a score is *miscalibration* less
-# *discrimination* plus *uncertainty*, the variance of $\mu$ over questions. Recalibration fixes miscalibration, not poor
-# discrimination. On the largest data set:
+# The best increasing function of a confidence (isotonic regression) splits its score into *miscalibration* less
+# *discrimination* plus *uncertainty*, the variance of $\mu$ over questions. Recalibration fixes miscalibration, not
+# poor discrimination. On the largest data set:
 
 # %%
 # needs samples
@@ -331,7 +342,8 @@ tables.show(
 # ## Does recalibration help?
 #
 # An increasing map learned on four fifths of the questions is applied to the last fifth, in turn, so that no question
-# is scored by a map that has seen it.
+# is scored by a map that has seen it. On {glue:text}`largest` it lowers the score of {glue:text}`lowered` of
+# {glue:text}`mapped` methods without missing confidences.
 
 # %% tags=["hide-input"]
 # needs samples
@@ -351,9 +363,15 @@ change = pd.DataFrame(
 )
 tables.show(
     change.loc[list(recalibrated)].rename_axis("method"),
-    "Corrected score before and after recalibration.",
+    f"Corrected score on {data['title'].iloc[0]} before and after recalibration.",
     evidence=evidence,
 )
+
+# %% tags=["remove-cell"]
+# needs samples
+lower = change["after"] < change["before"]
+notebook.glue(largest=data["title"].iloc[0], mapped=len(recalibrated))
+notebook.glue(lowered=int(lower[list(recalibrated)].sum()))
 
 # %% [markdown]
 # ## Summary
@@ -368,12 +386,10 @@ tables.show(
 # missing confidences? *Hint:* which symbol does not stand in what is subtracted?
 
 # %% tags=["hide-cell", "solution"]
-# needs samples
-shared = (plug_in - corrected).loc[
-    :, results[methods(results)].notna().all()
-]  # the noise of mu_hat has no s in it
-shared = shared.dropna(axis="columns")
-assert not (shared.max(axis=1) - shared.min(axis=1)).max() > 1e-12
+counts = [3, 8], [10, 10]
+for s in ([0.2, 0.9], [0.5, 0.5]):  # the noise of mu_hat has no s in it
+    plain = capability_brier(s, *counts)
+    print(round(plain - capability_brier(s, *counts, corrected=True), 4))
 
 # %% [markdown]
 # **2 (medium).** What does *Uniform random* score where $\mu$ is always 0 or 1, and what where $\mu$ is always one half?
@@ -385,6 +401,14 @@ assert not (shared.max(axis=1) - shared.min(axis=1)).max() > 1e-12
 # %% [markdown]
 # **3 (hard).** The best constant confidence is the mean of $\mu$. What does it score, and which methods beat it?
 # *Hint:* the score of a constant at the mean is the *uncertainty* of the decomposition.
+
+# %% tags=["hide-cell", "solution"]
+# needs paper
+mean = load_reported("mean_accuracy").query("model == @model")
+mean = mean.set_index("dataset")["value"]
+constant = mean * (1 - mean) - (1 / 3 - uniform)  # the variance of mu
+wide = printed.pivot(index="dataset", columns="method", values="brier")
+wide.lt(constant, axis="index").sum().rename("data sets where it beats that")
 
 # %% tags=["hide-cell", "solution"]
 # needs samples

@@ -72,6 +72,8 @@ probed = [
     for name, probe in probes.items()
     if probe in results and results.loc[name, probe].notna().any()
 ]
+deep = data.index[data["fewest"] >= 32]  # samples: no budget exhausts them
+probed = [name for name in probed if name in deep] or probed
 lacking = {"probes": "No probe can be trained for these data sets."}
 lacking = {} if probed else lacking
 notebook.about(
@@ -84,7 +86,7 @@ evidence = data["evidence"].iloc[0]
 share = results["correct"] / results["total"]
 spread = share.groupby(level="dataset").var()
 groups = subjects(results)
-sets = probed or list(data.index)
+sets = probed or list(deep) or list(data.index)
 shown = max(sets, key=spread.get)
 
 
@@ -163,7 +165,7 @@ gains = terms.drop(columns=EVEN).sub(terms[EVEN], axis="index")
 # %% tags=["remove-cell"]
 # needs samples
 asked = [name for name in ("Verbalized confidence", "P(True)") if name in gains]
-SIMPLE = "Best simple rule"
+SIMPLE = "Verbalized or P(True)"
 if asked:
     best = gains[asked].groupby(level="dataset").mean().idxmax(axis="columns")
     for table in (gains, terms):
@@ -211,18 +213,20 @@ if worse > better:
     verdict = "does more harm than good"
 notebook.glue(verdict=verdict, judged=judged, pairs=family, surely=surely)
 notebook.glue(better=int(better), worse=int(worse))
+notebook.glue(fewest=int(data.loc[sets, "fewest"].min()))
 attained = found.xs(ORACLE, level="rule")["gain"]
 notebook.glue(least=attained.min(), most=attained.max())
 notebook.glue(mean=found.xs(judged, level="rule")["gain"].mean())
 
 # %% [markdown] needs="samples"
 # On this model, dividing a budget by a confidence {glue:text}`verdict`: by *{glue:text}`judged`*, significantly more
-# questions are solved than by spending evenly in {glue:text}`better` of {glue:text}`pairs` cases (data set and budget),
-# and significantly fewer in {glue:text}`worse`; {glue:text}`surely` of the gains stand when all cases are judged
-# together (Bonferroni). The mean gain is {glue:text}`mean:.1f` points, where an oracle that knows half of the samples
-# gains {glue:text}`least:.1f` to {glue:text}`most:.1f`.
+# questions are solved than by spending evenly in {glue:text}`better` of {glue:text}`pairs` cases (a budget, and a
+# data set with at least {glue:text}`fewest` samples of each question), and significantly fewer in {glue:text}`worse`;
+# {glue:text}`surely` of the gains stand when all cases are judged together (Bonferroni). The mean gain is
+# {glue:text}`mean:.1f` points, where an oracle that knows half of the samples gains {glue:text}`least:.1f` to
+# {glue:text}`most:.1f`.
 
-# %% tags=["hide-input"] mystnb={"figure": {"caption": "Questions solved against the mean number of samples a question, on the data set whose questions differ most. Probe: tuned linear probe, taken at its word (plug-in) or as the mean of a posterior. Best simple rule: the better of verbalized confidence and P(True). The oracle knows half of the samples, and is scored on the other half.", "name": "fig-budget"}, "image": {"alt": "Line plot of the share of questions solved against the budget from 1 to 8 samples a question. The honest oracle lies a few points above even spending; the probes lie close to even spending."}} paper=["figure-5", "figure-10", "section-5.2", "appendix-d.2", "appendix-d.2.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "Questions solved against the mean number of samples a question, on the data set whose questions differ most. Probe: tuned linear probe, taken at its word (plug-in) or as the mean of a posterior. Verbalized or P(True): the better of these two. The oracle knows half of the samples, and is scored on the other half.", "name": "fig-budget"}, "image": {"alt": "Line plot of the share of questions solved against the budget from 1 to 8 samples a question. The honest oracle lies a few points above even spending; the probes lie close to even spending."}} paper=["figure-5", "figure-10", "section-5.2", "appendix-d.2", "appendix-d.2.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
 rates = terms[[EVEN, *rules]].loc[shown].groupby(level="B").mean()
 colors = [style.INK, "#2b6450", "#46a281", "#bc3e0b", "#6b6b6b"]
@@ -235,7 +239,7 @@ axes.minorticks_off()
 style.label_lines(axes)
 
 # %% [markdown]
-# ## As the paper publishes it
+# ## As the paper draws it
 #
 # The paper draws the success rate against the budget for three models and two data sets; the numbers are read off its
 # figures. *Probe (MATH)* lies above the uniform allocation at {glue:text}`above_probe` of {glue:text}`points` points,
@@ -272,6 +276,11 @@ grid = sns.relplot(
     y="value",
     hue="method",
     palette=style.palette(lines["method"]) | {"Uniform allocation": style.INK},
+    style="method",
+    dashes={
+        name: (3, 1) if "RC" in name else (1, 1) if "CC" in name else ""
+        for name in set(lines["method"])
+    },
     col="model",
     row="dataset",
     kind="line",
@@ -329,15 +338,14 @@ assert (greedy(guesses, 200) == allocate(guesses, 200)).all()
 allocate([0.9, 0.5, 0.1, 0.0], 12, concentration=2)
 
 # %% [markdown]
-# All budgets need one sort only: in the order of their gains, the first samples are what a budget buys, whichever it
-# is.
+# One sort serves all budgets: with all samples in the order of their gains, a budget buys the first ones.
 
 # %%
 order = attempt_order([0.9, 0.5, 0.1, 0.0], 12, concentration=2)
 order[:12], np.bincount(order[:12], minlength=4)
 
 # %% [markdown]
-# ## What it solves
+# ## The success rate of an allocation
 #
 # The success rate of an allocation is the share of questions solved at least once, when each question's samples are
 # drawn from those at hand: pass@$k$ at each question's own $k$.
@@ -370,10 +378,9 @@ tables.show(
 # %% [markdown] needs="samples"
 # ## Does it help?
 #
-# Every rule is compared with even spending at the same budget, question by question. Of {glue:text}`pairs` cases, each
-# rule solves significantly more in some and fewer in others (95 % intervals of the paired difference, each on its own).
-# The best simple rule is the better of verbalized confidence and P(True) on each data set, chosen by these very
-# results, which favours it.
+# Every rule is compared with even spending at the same budget, question by question, in {glue:text}`pairs` cases (95
+# % intervals of the paired difference, each on its own). *Verbalized or P(True)* is the better of the two on each
+# data set, chosen by these very results, which favours it.
 
 # %% tags=["hide-input"] label="budget-verdicts" paper=["section-5.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
@@ -384,7 +391,7 @@ summary.insert(1, "inconclusive", family - summary.sum(axis="columns"))
 summary["mean gain, points"] = found.groupby("rule")["gain"].mean()
 tables.show(
     summary,
-    "Cases by their comparison with even spending.",
+    "Number of cases by their comparison with even spending.",
     digits=1,
     evidence=evidence,
 )
@@ -427,12 +434,12 @@ order = attempt_order([0.9, 0.1], 3, concentration=2, sequential=True)
 solved_by_budget(order, [9, 1], [10, 10], [1, 2], sequential=True).round(3)
 
 # %% [markdown] needs="samples"
-# In turns until solved is the simple rule to beat. On the recorded samples it solves {glue:text}`turns:.1f` points more
-# than even spending, on average over data sets and budgets.
+# The simple rule to beat goes through the questions in turns, until each is solved. On the recorded samples it solves
+# {glue:text}`turns:.1f` points more than even spending, on average over data sets and budgets.
 
 # %% [markdown] needs="probes"
-# The posterior's rule differs from that by another {glue:text}`learned:.1f` points, and solves
-# {glue:text}`over_one_shot:.1f` points more than the same posterior's one-shot division at the same expected spending.
+# To that the posterior's rule adds {glue:text}`learned:+.1f` points. Against the same posterior's one-shot division,
+# at the same expected spending, it is {glue:text}`over_one_shot:+.1f` points.
 
 # %% tags=["remove-cell"]
 # needs samples
@@ -446,7 +453,7 @@ last = levels.get(POSTERIOR, np.nan)
 notebook.glue(learned=100 * (last - levels[EVEN]))
 notebook.glue(over_one_shot=100 * (last - before.get(POSTERIOR, np.nan)))
 
-# %% tags=["hide-input"] mystnb={"figure": {"caption": "Questions solved against the expected number of samples a question, where a question is left once it is solved. The posterior takes the question whose next sample is most likely to succeed.", "name": "fig-budget-sequential"}, "image": {"alt": "Line plot of the share of questions solved against the budget from 1 to 8 samples a question. Going on in turns until solved lies far above even spending; the posterior lies near it, the honest oracle above both."}} evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "Questions solved against the expected number of samples a question, where a question is left once it is solved. The posterior takes the question whose next sample is most likely to succeed.", "name": "fig-budget-sequential"}, "image": {"alt": "Line plot of the share of questions solved against the budget from 1 to 8 samples a question. All lines rise; even spending is the lowest, in turns until solved above it, and the honest oracle on top."}} evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
 rules = [EVEN, *(rule for rule in (POSTERIOR, ORACLE) if rule in stopped)]
 rates = stopped[rules].rename(columns={EVEN: TURNS})
@@ -465,7 +472,8 @@ style.label_lines(axes)
 #
 # A sample of a question with long answers costs more. How long, a ridge regression predicts from the hidden states of
 # the prompt, learned from the training questions; the worth of a sample is then its gain per predicted token. Every
-# rule is charged with the tokens that the recorded samples of its questions took on average.
+# rule is charged with the tokens that the recorded samples of its questions took on average. What this gains is in
+# the last table of the page.
 
 
 # %% tags=["hide-input"]
@@ -507,7 +515,7 @@ def solved_by_tokens(dataset):
 
 
 # %% [markdown] needs="probes"
-# ## Without anyone to tell
+# ## Majority votes, where nobody can check
 #
 # Where nobody can tell a correct answer, the samples vote. A vote of $k$ is right more often than one sample only where
 # the correct answer leads, and may be worse where it does not. If there are two answers and $\mu$ has a posterior, the
@@ -519,11 +527,11 @@ votes = np.arange(1, 16, 2)
 pd.DataFrame(
     {s: betabinom.sf(votes // 2, votes, 4 * s, 4 - 4 * s) for s in (0.3, 0.8)},
     index=pd.Index(votes, name="k"),
-).T.round(3)
+).T.rename_axis("s").round(3)
 
 # %% [markdown] needs="probes"
 # Each question gets one sample; further ones come in pairs, where a pair is expected to gain most. Whether a vote is
-# right is measured over blocks of the recorded samples.
+# right is measured over blocks of the recorded samples; the last table has the result.
 
 
 # %% tags=["hide-input"]
@@ -552,11 +560,11 @@ def voted(dataset):
 
 
 # %% [markdown] needs="probes"
-# ## All of it in one table
+# ## All comparisons in one table
 #
-# Each row is the mean over the budgets, in shares of questions (for votes: answered correctly), against the best simple
-# rule of its data set: even spending (or in turns until solved), or dividing by verbalized confidence or P(True). That
-# is chosen by these very results, which favours it.
+# Each row compares a method with the best simple rule of each data set: even spending (or in turns until solved), or
+# dividing by verbalized confidence or P(True). That is chosen by these very results, which favours it. Gains are
+# means over the budgets, in points of questions solved (for votes: answered correctly).
 
 
 # %% tags=["hide-input"]
@@ -610,7 +618,7 @@ summary.insert(1, "inconclusive", cases.size() - summary.sum(axis="columns"))
 summary["mean gain, points"] = 100 * cases["estimate"].mean()
 tables.show(
     summary,
-    "Data sets by the comparison with their best simple rule.",
+    "Number of data sets by the comparison with their best simple rule.",
     digits=1,
     evidence=evidence,
 )

@@ -135,10 +135,11 @@ optimism = cells.apply(interval).unstack()
 together = 1 - 0.05 / max(1, len(optimism))  # Bonferroni
 sure = cells.apply(interval, level=together).unstack()
 by_votes = scores[counted].unstack()
+complete = by_votes.dropna()  # with samples enough for each number of votes
 notebook.glue(
-    sets=len(by_votes),
-    few_votes=by_votes[5].mean(),
-    many_votes=by_votes[by_votes.columns.max()].mean(),
+    sets=len(complete),
+    few_votes=complete[5].mean(),
+    many_votes=complete[by_votes.columns.max()].mean(),
     most_votes=int(by_votes.columns.max()),
     largest=-optimism["estimate"].min(),
     cells=len(optimism),
@@ -147,17 +148,18 @@ notebook.glue(
 )
 
 # %% [markdown] needs="samples"
-# Averaged over {glue:text}`sets` data sets, the score falls from {glue:text}`few_votes:.3f` with 5 votes to
-# {glue:text}`many_votes:.3f` with {glue:text}`most_votes`. Voting with the samples that also define $\hat\mu$ would flatter
-# the method significantly in {glue:text}`flattered` of {glue:text}`cells` cases ({glue:text}`surely` when all are judged
-# together, by Bonferroni), by up to {glue:text}`largest:.4f`.
+# Averaged over the {glue:text}`sets` data sets with samples enough for it, the score is {glue:text}`few_votes:.3f`
+# with 5 votes and {glue:text}`many_votes:.3f` with {glue:text}`most_votes`. Voting with the samples that also define
+# $\hat\mu$ would flatter the method significantly in {glue:text}`flattered` of {glue:text}`cells` cases, each a data
+# set and a number of votes ({glue:text}`surely` when all are judged together, by Bonferroni), by up to
+# {glue:text}`largest:.4f`.
 
 # %% tags=["hide-input"]
 # needs samples
 shown = scores.reset_index()
 shown["data set"] = [load_dataset(name).title for name in shown["dataset"]]
 
-# %% mystnb={"figure": {"caption": "Capability Brier score of response consistency (lower is better) with 5, 10 and 20 votes, which have no part in the expected accuracy unless the page follows the paper.", "name": "fig-consistency"}, "image": {"alt": "Dot plot with one row for each data set and three dots in it. The dots move left, to lower scores, from 5 to 10 and to 20 votes, by less at each step."}} paper=["table-6", "appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"] tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Capability Brier score of response consistency (lower is better) with 5, 10 and 20 votes, as far as the samples go. Votes have no part in the expected accuracy unless the page follows the paper.", "name": "fig-consistency"}, "image": {"alt": "Dot plot with one row for each data set and up to three dots in it. The dots move left, to lower scores, from 5 to 10 and to 20 votes, by less at each step."}} paper=["table-6", "appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"] tags=["hide-input"]
 # needs samples
 axes = sns.stripplot(
     shown,
@@ -169,6 +171,7 @@ axes = sns.stripplot(
     jitter=False,
 )
 axes.grid(visible=True, axis="y")
+sns.move_legend(axes, "upper left", bbox_to_anchor=(1, 1))
 _ = axes.set(xlabel="capability Brier score", ylabel="")
 
 # %% [markdown]
@@ -182,11 +185,11 @@ printed = load_reported("consistency")
 if model in set(printed["model"]):
     printed = printed.query("model == @model")
 printed = printed.assign(
-    Model=[load_model(name).title for name in printed["model"]],
+    model=[load_model(name).paper_name for name in printed["model"]],
     dataset=[load_dataset(name).title for name in printed["dataset"]],
-).rename(columns={"k": "Votes", "dataset": "data set"})
+).rename(columns={"k": "votes", "dataset": "data set"})
 wide = printed.pivot_table(
-    index=["Model", "Votes"], columns="data set", values="value", sort=False
+    index=["model", "votes"], columns="data set", values="value", sort=False
 )
 tables.show(
     wide.map("{:.4f}".format),
@@ -196,7 +199,7 @@ tables.show(
 
 # %% tags=["remove-cell"]
 change = printed.pivot_table(
-    index=["Model", "data set"], columns="Votes", values="value"
+    index=["model", "data set"], columns="votes", values="value"
 )
 notebook.glue(pairs=len(change), worse=int((change[20] > change[5]).sum()))
 
@@ -205,14 +208,16 @@ notebook.glue(pairs=len(change), worse=int((change[20] > change[5]).sum()))
 # and data set, and falls in the others.
 
 # %% mystnb={"figure": {"caption": "Scores of response consistency as printed in the paper (plug-in, lower is better), with 5, 10 and 20 votes.", "name": "fig-consistency-reported"}, "image": {"alt": "Dot plot with one row for each data set of the paper and a panel for each model. More votes score lower almost everywhere; on SimpleQA, AIME25 and GPQA by most."}} paper=["table-6", "appendix-c.3"] evidence=["reported"] reads=["consistency"] tags=["hide-input"]
-names = printed["Model"].unique()
-figure, panels = plt.subplots(1, len(names), sharey=True, squeeze=False)
+names = printed["model"].unique()
+figure, panels = plt.subplots(
+    1, len(names), sharex=True, sharey=True, squeeze=False
+)
 for name, axes in zip(names, panels[0], strict=True):
     sns.stripplot(
-        printed[printed["Model"] == name].astype({"Votes": int}),
+        printed[printed["model"] == name].astype({"votes": int}),
         x="value",
         y="data set",
-        hue="Votes",
+        hue="votes",
         palette=sns.light_palette(purple, 5)[2:],
         size=8,
         jitter=False,
@@ -221,6 +226,7 @@ for name, axes in zip(names, panels[0], strict=True):
     )
     axes.grid(visible=True, axis="y")
     axes.set(title=name, xlabel="capability Brier score", ylabel="")
+sns.move_legend(panels[0, -1], "upper left", bbox_to_anchor=(1, 1))
 
 # %% [markdown] needs="samples"
 # ## How a vote becomes a confidence
@@ -246,7 +252,7 @@ confidence = consistency(said.canonical[:, :10].tolist())
 confidence[:5]
 
 # %% [markdown] needs="samples"
-# ## Two ways to score it
+# ## Two ways to score a vote
 #
 # With a hundred samples at hand it is tempting to let some of them vote, and to compare the vote with $\hat\mu$ of
 # all of them, as the authors' code does (*same pool*). But then the vote is part of its own target: a block of samples
@@ -291,7 +297,7 @@ tables.show(
 # The score falls with $k_c$ because the vote itself becomes less noisy. It does not fall to zero: where the most frequent
 # answer is wrong, more votes only make the method surer of it.
 #
-# ## What sharing flatters
+# ## How much shared samples flatter
 #
 # *Optimism* is the same-pool score less the held-out one on the same votes; below zero, sharing flatters. In expectation
 # it is minus twice the covariance of a vote with the $\hat\mu$ that it is part of, and that is $k_c / k_\text{eval}$ of its
@@ -315,17 +321,17 @@ tables.show(
 )
 
 # %% [markdown] needs="samples"
-# The interval lies below zero in {glue:text}`flattered` of {glue:text}`cells` cases. Small beside the score, the
-# optimism is of one sign: it does not average out over data sets, it grows with $k_c$, and with fewer samples in
-# $\hat\mu$. Where hardly any question has a term other than zero, the interval is as wide as what unseen questions could
-# add.
+# The interval lies below zero in {glue:text}`flattered` of {glue:text}`cells` cases. In expectation the optimism is
+# of one sign, so that it does not average out over data sets; it grows with $k_c$, and with fewer samples in
+# $\hat\mu$. Where hardly any question has a term other than zero, the interval is as wide as what unseen questions
+# could add.
 
 # %% [markdown]
 # ## Summary
 #
 # - More votes make a vote less noisy, and each doubling buys less; a wrong majority stays wrong.
 # - A vote that shares samples with its target is scored too well. Holding its samples out costs nothing.
-# - The method costs $k_c$ answers, so it cannot be asked before the answers that it is to save.
+# - The method costs $k_c$ answers, so it cannot save any of them.
 #
 # ## Exercises
 #

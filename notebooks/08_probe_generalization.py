@@ -142,7 +142,7 @@ notebook.glue(
 # significantly worse in {glue:text}`worse` of all cases. Judged all together (Bonferroni), {glue:text}`surely` are better
 # and {glue:text}`surely_worse` worse.
 
-# %% mystnb={"figure": {"caption": "Score of each probe on each data set less that of Uniform random, by how far the training questions are from the data set. Left of the line a probe is better than a random guess; crosses are not significantly better.", "name": "fig-transfer"}, "image": {"alt": "Dot plot with three rows. In-domain in-distribution nearly all dots lie left of zero; out-of-distribution and out-of-domain they spread to both sides."}} paper=["table-7", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"] tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Score of each probe on each data set less that of Uniform random, by how far the training questions are from the data set. Left of the line a probe is better than a random guess; crosses are not significantly better.", "name": "fig-transfer"}, "image": {"alt": "Dot plot with three rows, one a shift. In-domain nearly all dots lie left of zero; out-of-domain they spread to both sides."}} paper=["table-7", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"] tags=["hide-input"]
 # needs probes
 axes = sns.scatterplot(
     matrix,
@@ -191,7 +191,7 @@ pairs = printed.merge(uniform, on=["model", "dataset"], suffixes=("", "_main"))
 pairs["gain"] = pairs["brier"] - pairs["value"]
 pairs["shift"] = [*map(style.shift, pairs["method"], pairs["dataset"])]
 
-# %% mystnb={"figure": {"caption": "The paper's scores less those of Uniform random, by how far the training questions are from the data set.", "name": "fig-transfer-reported"}, "image": {"alt": "Dot plot with three rows. All in-distribution dots lie left of zero; out-of-domain some lie far to the right, where a probe is worse than a random guess."}} paper=["table-7", "appendix-c.4", "section-4.3.2"] evidence=["reported"] reads=["mixing", "main"] tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "The paper's scores less those of Uniform random, by how far the training questions are from the data set. Left of the line a probe is better than a random guess.", "name": "fig-transfer-reported"}, "image": {"alt": "Dot plot with three rows. All in-distribution dots lie left of zero; out-of-domain some lie far to the right, where a probe is worse than a random guess."}} paper=["table-7", "appendix-c.4", "section-4.3.2"] evidence=["reported"] reads=["mixing", "main"] tags=["hide-input"]
 axes = sns.stripplot(
     pairs,
     x="gain",
@@ -230,8 +230,9 @@ questions, features = training_data(training[home])
 home, questions.shape, features.shape
 
 # %% [markdown] needs="probes"
-# The *tuned* linear probe is a logistic regression on $\hat\mu$ whose weight decay is chosen by cross-validation on these
-# questions. All probes of this page are of this kind; the recipe of the paper is on [another page](11_probe_lab.ipynb).
+# The *tuned* linear probe is a logistic regression on $\hat\mu$ whose weight decay is chosen by cross-validation on
+# these questions. All probes of this page are of this kind; [How good is a probe?](11_probe_lab.ipynb) has the recipe
+# of the paper.
 
 # %%
 # needs probes
@@ -259,7 +260,7 @@ def score_on(name, probe):
 # %%
 # needs probes
 transfer = {name: score_on(name, probe) for name in (home, away)}
-pd.DataFrame(transfer, index=["probe", "Uniform random"]).T
+pd.DataFrame(transfer, index=["probe", "Uniform random"]).T.round(3)
 
 # %% [markdown] needs="probes"
 # ## Every training set on every data set
@@ -309,7 +310,8 @@ mixing = {
     f"trained on {kind}": [score_on(name, each)[0] for name in (home, away)]
     for kind, each in kinds.items()
 }
-pd.DataFrame(mixing, index=[f"scored on {name}" for name in (home, away)]).T
+heads = [f"scored on {name}" for name in (home, away)]
+pd.DataFrame(mixing, index=heads).T.round(3)
 
 # %% [markdown]
 # ## Summary

@@ -81,15 +81,17 @@ table.insert(0, "tokens", tokens.loc[shown].reindex(there).fillna(0))
 
 # %% tags=["remove-cell"]
 # needs samples
-written = table["tokens"][table["tokens"] > 0]
-lowest = table["brier"].idxmin()
+lowest, dearest = table["brier"].idxmin(), table["tokens"].idxmax()
+most = table["tokens"].max()
+beside = "more than any other method takes"
+if dearest != lowest:
+    beside = f"where {dearest}, the most expensive, takes {most:.0f}"
 notebook.glue(
     title=title,
     lowest=lowest,
     brier=table.loc[lowest, "brier"],
     paid=table.loc[lowest, "tokens"],
-    dearest=table["tokens"].idxmax(),
-    most=table["tokens"].max(),
+    beside=beside,
     answer=data.loc[shown, "tokens"],
     uniform=scores.loc[UNIFORM, "brier"],
     beating=int((table["high"] < scores.loc[UNIFORM, "brier"]).sum()),
@@ -97,12 +99,11 @@ notebook.glue(
 )
 
 # %% [markdown] needs="samples"
-# On {glue:text}`title` an answer takes {glue:text}`answer:.0f` tokens. The lowest score, {glue:text}`brier:.3f`, is that
-# of *{glue:text}`lowest`* at {glue:text}`paid:.0f` tokens a question; the most expensive method, *{glue:text}`dearest`*,
-# takes {glue:text}`most:.0f`. Of {glue:text}`methods` methods {glue:text}`beating` lie below *Uniform random* with their
-# whole interval.
+# On {glue:text}`title` an answer takes {glue:text}`answer:.0f` tokens. The lowest score, {glue:text}`brier:.3f`, is
+# that of *{glue:text}`lowest`* at {glue:text}`paid:.0f` tokens a question, {glue:text}`beside`. Of
+# {glue:text}`methods` methods {glue:text}`beating` lie below *Uniform random* with their whole interval.
 
-# %% tags=["hide-input"] mystnb={"figure": {"caption": "Corrected capability Brier score, with its 95 % interval, against mean completion tokens a question, on the data set whose questions differ most. Lower left is better. Dashed: Uniform random; dotted: the cost of one answer. The probe is the tuned linear probe.", "name": "fig-cost"}, "image": {"alt": "Scatter plot of score against tokens on a logarithmic axis that begins at 0. The probe stands at no tokens and low; verbalized confidence and P(True) in the middle; response consistency far to the right."}} paper=["figure-3", "figure-4", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "Corrected capability Brier score, with its 95 % interval, against mean completion tokens a question. Lower left is better. Dashed: Uniform random; dotted: the cost of one answer. The probe is the tuned linear probe.", "name": "fig-cost"}, "image": {"alt": "Scatter plot of score against tokens on a logarithmic axis that begins at 0. The probe stands at no tokens and low; verbalized confidence and P(True) in the middle; response consistency far to the right."}} paper=["figure-3", "figure-4", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 # needs samples
 colors = style.palette(table.index, shown)
 look = {"x": "tokens", "y": "brier", "hue": "method", "palette": colors}
@@ -119,15 +120,17 @@ reach = 6 * max(table["tokens"].max(), data.loc[shown, "tokens"])
 axes.set(xlim=(-0.2, reach), title=title)
 axes.set(xlabel="tokens a question", ylabel="capability Brier score")
 powers = np.arange(1 + np.log10(reach))
-_ = axes.set_xticks(ticks := [0, *(10**powers).astype(int)], ticks)
+ticks = [0, *(10**powers).astype(int)]
+_ = axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
 
 # %% [markdown]
 # ## As the paper prints it
 #
 # The paper draws the same for three models and seven data sets. Here its printed scores stand against the tokens read
-# off its figures, to about 6 %. Response consistency writes ten answers, a probe nothing, and P(True) one token, unless
-# the model reasons first. On average over the data sets a probe stands on the front of {glue:text}`free` of
-# {glue:text}`models` models, where nothing is cheaper, and response consistency on that of {glue:text}`votes`.
+# off its figures, to about 6 %. Response consistency writes ten answers, a probe nothing, and P(True) one token,
+# unless the model reasons first. On average over the data sets a probe, than which nothing is cheaper, stands on the
+# Pareto front of {glue:text}`free` of {glue:text}`models` models, and response consistency on that of
+# {glue:text}`votes`.
 
 # %% tags=["hide-input"]
 votes = load_reported("consistency").query("k == 10").assign(method=VOTES)
@@ -175,6 +178,8 @@ grid.set(xscale="symlog", xlim=(-0.3, 3e5), xticks=[0, 1, 100, 10_000])
 grid.set(xticklabels=["0", "1", "100", "10,000"])
 grid.set_titles("{col_name}").set_axis_labels("tokens a question", "score")
 grid.figure.set_layout_engine("constrained")
+for handle in grid.legend.legend_handles:
+    handle.set(alpha=1, markersize=8)
 sns.move_legend(grid, "outside lower center", ncols=4, title="")
 
 # %% [markdown]
@@ -200,17 +205,20 @@ def mark_front(table):
 
 
 # %% [markdown] needs="samples"
-# On {glue:text}`title`, and then all methods with the intervals of their scores. An interval that reaches below the
-# front says that these questions cannot decide.
+# This is the front on {glue:text}`title`; the table below it has all methods, with the intervals of their scores. An
+# interval that reaches below the front says that these questions cannot decide.
 
 # %%
 # needs samples
-pareto_front(table)
+pareto_front(table).round(3)
 
 # %% tags=["hide-input"] label="cost-front" paper=["figure-3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
 tables.show(
-    mark_front(table).rename_axis("method").sort_values("tokens"),
+    mark_front(table)
+    .rename_axis("method")
+    .rename(columns={"brier": "score"})
+    .sort_values("tokens"),
     f"Score and cost on {title}.",
     tokens="{:,.0f}",
     evidence=evidence,
@@ -233,7 +241,8 @@ for name in data.index:
         for method, row in front.iterrows()
     ]
     fronts[load_dataset(name).title] = ", ".join(steps)
-overview = pd.DataFrame({"score at tokens": fronts}).rename_axis("data set")
+heads = "methods on the front (score at tokens)"
+overview = pd.DataFrame({heads: fronts}).rename_axis("data set")
 tables.show(overview, "The Pareto front of each data set.", evidence=evidence)
 
 # %% [markdown]
@@ -245,7 +254,7 @@ marked = pd.concat(
     mark_front(own) for _, own in methods.groupby("model", sort=False)
 )
 tables.show(
-    marked,
+    marked.rename(columns={"brier": "score"}),
     "Mean printed score and mean tokens of the paper's models.",
     tokens="{:,.0f}",
     evidence=["reported", "read off"],
