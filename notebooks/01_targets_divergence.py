@@ -88,15 +88,8 @@ shown = results.loc[[widest]].assign(mu=share.loc[[widest]])
 shown["response"] = rng.random(len(shown)) < shown["mu"]
 jitter = shown["response"] + rng.normal(0, 0.04, len(shown))
 colors = {False: "#bc3e0b", True: "#46a281"}
-axes = sns.scatterplot(
-    shown,
-    x="mu",
-    y=jitter,
-    hue="response",
-    palette=colors,
-    alpha=0.7,
-    legend=False,
-)
+look = {"hue": "response", "palette": colors, "alpha": 0.7}
+axes = sns.scatterplot(shown, x="mu", y=jitter, legend=False, **look)
 axes.figure.set_figheight(3)
 axes.set_yticks([0, 1], ["incorrect", "correct"])
 _ = axes.set(

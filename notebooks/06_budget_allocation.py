@@ -268,6 +268,8 @@ lines = published.assign(
     model=[load_model(name).paper_name for name in published["model"]],
     dataset=[load_dataset(name).title for name in published["dataset"]],
 )
+dashes = dict.fromkeys(lines["method"], "")
+dashes |= {"Oracle RC": (3, 1), "Oracle CC": (1, 1)}
 
 # %% tags=["hide-input"] mystnb={"figure": {"caption": "Success rate against the budget, as the paper draws it (read off).", "name": "fig-budget-paper"}, "image": {"alt": "Six panels: three models by MATH-500 and AIME25. On MATH-500 all curves run between 0.85 and 1, the oracle on top. On AIME25 the oracle is on top again, and the other curves cross."}} paper=["figure-5", "figure-10", "section-5.2", "appendix-d.2.2"] evidence=["read off"] reads=["budget"]
 grid = sns.relplot(
@@ -277,10 +279,7 @@ grid = sns.relplot(
     hue="method",
     palette=style.palette(lines["method"]) | {"Uniform allocation": style.INK},
     style="method",
-    dashes={
-        name: (3, 1) if "RC" in name else (1, 1) if "CC" in name else ""
-        for name in set(lines["method"])
-    },
+    dashes=dashes,
     col="model",
     row="dataset",
     kind="line",
