@@ -13,7 +13,7 @@
 # be, and how far a few samples reach, to all recorded samples and to 10,000 simulated ones.
 
 # %% tags=["parameters", "hide-input"]
-model: str = "smollm2-135m"  # one of `capcal models`; it has most training runs
+model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 few: int = 20  # samples from which larger k are predicted
