@@ -555,12 +555,13 @@ promised = {name: each.mean(axis=0) for name, each in promised.items()}
 # needs probes
 kinds = {"measured": seen, "posterior": promised}
 tidy = pd.concat(
-    pd.DataFrame(each, pd.Index(odd, name="k"))
-    .melt(var_name="use", value_name="chance", ignore_index=False)
-    .assign(kind=kind)
-    .reset_index()
-    for kind, each in kinds.items()
+    {
+        kind: pd.DataFrame(each, pd.Index(odd, name="k"))
+        for kind, each in kinds.items()
+    },
+    names=["kind"],
 )
+tidy = tidy.rename_axis(columns="use").stack().rename("chance").reset_index()
 notebook.glue(majority=seen["majority@k"][-1], every=seen["pass^k"][-1])
 notebook.glue(expected_majority=promised["majority@k"][-1])
 notebook.glue(expected_every=promised["pass^k"][-1])
