@@ -89,7 +89,7 @@ pairs = zip(skill["method"], skill["dataset"], strict=True)
 skill["kind"] = [kind(*pair) for pair in pairs]
 models = [load_model(name) for name in skill["model"]]
 skill["billions"] = [each.parameters / 1e9 for each in models]
-skill["title"] = [each.title for each in models]
+skill["title"] = [each.title.removesuffix("-Instruct") for each in models]
 
 # %% tags=["remove-cell"]
 means = skill.groupby(["kind", "evidence"])["skill"].mean().unstack()
