@@ -7,6 +7,7 @@ from itertools import combinations
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 import seaborn as sns
 
@@ -88,7 +89,7 @@ def test_several_methods_of_one_colour_get_shades_that_differ():
 
 
 def test_a_figure_fills_the_column_with_text_that_can_be_read():
-    with mpl.rc_context():
+    with mpl.rc_context(), np.printoptions(), pd.option_context("display.precision", 6):
         style.set_style()
         figure, axes = plt.subplots()
         sns.scatterplot(x=[0, 1], y=[0, 1], ax=axes)
