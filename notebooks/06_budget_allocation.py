@@ -377,8 +377,8 @@ tables.show(
 # %% [markdown] needs="samples"
 # ## Does it help?
 #
-# Every rule is compared with even spending at the same budget, question by question, in {glue:text}`pairs` cases (95
-# % intervals of the paired difference, each on its own). *Verbalized or P(True)* is the better of the two on each
+# Every rule is compared with even spending at the same budget, question by question, in {glue:text}`pairs` cases
+# (95 % intervals of the paired difference, each on its own). *Verbalized or P(True)* is the better of the two on each
 # data set, chosen by these very results, which favours it.
 
 # %% tags=["hide-input"] label="budget-verdicts" paper=["section-5.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]

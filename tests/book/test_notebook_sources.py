@@ -96,6 +96,14 @@ def test_figures_in_the_books_style_say_what_is_seen() -> None:
                 assert len(settings.get("image", {}).get("alt", "")) >= 20, (name, figure)
 
 
+def test_no_line_of_prose_is_taken_for_a_comment() -> None:
+    """MyST drops a line that begins with a percent sign, and ends the paragraph there."""
+    pages = {name: words(name) for name in SOURCES}
+    pages |= {str(path): path.read_text(encoding="utf-8") for path in NOTEBOOKS.parent.glob("book/**/*.md")}
+    for name, text in pages.items():
+        assert not [line for line in text.splitlines() if line.startswith("%")], name
+
+
 def test_pages_open_and_close_alike() -> None:
     for name in SOURCES:
         text = [cell.source for cell in cells(name, "markdown")]
