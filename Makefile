@@ -101,7 +101,8 @@ REAL := smollm2-135m:mmlu:validation:300:110 qwen2.5-coder-0.5b:mmlu:validation:
 	qwen2.5-coder-1.5b:mmlu:validation:300:110 qwen2.5-coder-1.5b:triviaqa:validation:200:110 \
 	qwen2.5-coder-1.5b:triviaqa:train:300:10 smollm2-135m:simpleqa:test:100:110 \
 	qwen2.5-coder-1.5b:gsm8k:test:100:16 qwen2.5-coder-1.5b:gsm8k:train:300:4 \
-	qwen2.5-coder-0.5b:simpleqa:test:100:110
+	qwen2.5-coder-0.5b:simpleqa:test:100:110 qwen2.5-coder-1.5b:simpleqa:test:100:110 \
+	qwen2.5-coder-1.5b:math500:test:60:4 qwen2.5-coder-1.5b:math500:train:240:2 qwen2.5-coder-1.5b:mmlu:dev:285:10
 
 recorded-real: $(READY)
 	set -e; for run in $(REAL); do \
@@ -109,10 +110,12 @@ recorded-real: $(READY)
 	  $(BIN)/capcal sample --model $$1 --dataset $$2 --split $$3 --limit $$4 --k $$5 --store $(RECORDED); \
 	  $(BIN)/capcal grade --model $$1 --dataset $$2 --split $$3 --store $(RECORDED); \
 	  $(BIN)/capcal features --model $$1 --dataset $$2 --split $$3 --store $(RECORDED); \
-	  [ $$3 = train ] || for method in p-true verbalized; do \
-	    $(BIN)/capcal confidence --model $$1 --dataset $$2 --method $$method --store $(RECORDED); \
-	  done; \
-	  [ $$3 != train ] || $(BIN)/capcal coordinates --model $$1 --dataset $$2 --store $(RECORDED); \
+	  case $$3 in \
+	    train|dev) $(BIN)/capcal coordinates --model $$1 --dataset $$2 --store $(RECORDED);; \
+	    *) for method in p-true verbalized; do \
+	      $(BIN)/capcal confidence --model $$1 --dataset $$2 --method $$method --store $(RECORDED); \
+	    done;; \
+	  esac; \
 	done
 	$(BIN)/capcal judge --model smollm2-135m --dataset mini-capitals --judge qwen2.5-coder-0.5b --store $(RECORDED)
 	$(BIN)/capcal verify --record --store $(RECORDED)
