@@ -153,9 +153,9 @@ def predict(
     the same style of prompt, but from other weights or another prompt, are refused.
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
-    >>> predicted = predict(RECORDED_RUNS, "qwen2.5-coder-0.5b")
+    >>> predicted = predict(RECORDED_RUNS, "qwen2.5-coder-0.5b", datasets=["gsm8k", "triviaqa"])
     >>> list(predicted), list(predicted.groupby("dataset").size())
-    (['Probe (GSM8K)', 'Probe (TriviaQA)'], [60, 300, 100, 200])
+    (['Probe (GSM8K)', 'Probe (TriviaQA)'], [60, 200])
     """
     name, wanted = load_model(model).name, None if datasets is None else {load_dataset(each).name for each in datasets}
     training = [
