@@ -180,7 +180,8 @@ def applied_gains(own, name, nu):
             yield PASS[who], name, "constant", f"k = {k}", saved[0]
             if who == "probe":
                 yield PASS["RC"], name, "Oracle RC", f"k = {k}", saved[1]
-    for each in (1, 2, 4):
+    left = n.min() - 1  # beside the one that Oracle RC knows
+    for each in [each for each in (1, 2, 4) if each < left]:
         gained = budget_gains(s, nu, c, n, each)
         yield BUDGET[who], name, "even", f"B = {each}", gained[0]
         if who == "probe":
