@@ -9,8 +9,6 @@ from unittest.mock import patch
 import jupytext
 import matplotlib as mpl
 import matplotlib.pyplot as plt
-import numpy as np
-import pandas as pd
 import pytest
 
 from capcal_lib.book import notebook
@@ -30,8 +28,7 @@ def run_cells(name: str, **parameters: object) -> dict[str, Any]:
     injected = "# Parameters\n" + "\n".join(f"{key} = {value!r}" for key, value in parameters.items())
     namespace: dict[str, Any] = {"__name__": "__main__", "In": [injected]}
     lacking: list[str] = []  # what `about` tells the kernel to pass over
-    numbers = np.printoptions(), pd.option_context("display.precision", 6)  # what a page sets for its kernel
-    with mpl.rc_context(), numbers[0], numbers[1], patch.object(notebook, "_skip", lacking.extend):
+    with patch.object(notebook, "_skip", lacking.extend):
         for code in (cells[0].source, injected, *(cell.source for cell in cells[1:])):
             if code.split("\n")[0].removeprefix("# needs ") not in lacking:
                 exec(compile(code, name, "exec"), namespace)

@@ -7,7 +7,6 @@ from itertools import combinations
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 import pytest
 import seaborn as sns
 
@@ -89,17 +88,16 @@ def test_several_methods_of_one_colour_get_shades_that_differ():
 
 
 def test_a_figure_fills_the_column_with_text_that_can_be_read():
-    with mpl.rc_context(), np.printoptions(), pd.option_context("display.precision", 6):
-        style.set_style()
-        figure, axes = plt.subplots()
-        sns.scatterplot(x=[0, 1], y=[0, 1], ax=axes)
-        axes.set(title="title", xlabel="x")
-        texts = [*axes.get_xticklabels(), *axes.get_yticklabels(), axes.title, axes.xaxis.label]
-        assert min(text.get_fontsize() for text in texts) * 96 / 72 >= 11
-        files = [io.StringIO(), io.StringIO()]
-        for file in files:
-            figure.savefig(file, format="svg", metadata={"Date": None})
-        plt.close(figure)
+    style.set_style()
+    figure, axes = plt.subplots()
+    sns.scatterplot(x=[0, 1], y=[0, 1], ax=axes)
+    axes.set(title="title", xlabel="x")
+    texts = [*axes.get_xticklabels(), *axes.get_yticklabels(), axes.title, axes.xaxis.label]
+    assert min(text.get_fontsize() for text in texts) * 96 / 72 >= 11
+    files = [io.StringIO(), io.StringIO()]
+    for file in files:
+        figure.savefig(file, format="svg", metadata={"Date": None})
+    plt.close(figure)
     svg, again = (file.getvalue() for file in files)
     width = float(re.search(r'<svg[^>]* width="([\d.]+)pt"', svg)[1]) * 96 / 72
     assert width >= 640
