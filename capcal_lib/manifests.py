@@ -121,6 +121,11 @@ class Model(Manifest):
     by_dataset: dict[str, PromptOverride] = {}  # by the data set's name
     notes: str = ""
 
+    @property
+    def short_title(self) -> str:
+        """The title without what most titles end in, for axes and narrow tables."""
+        return self.title.removesuffix("-Instruct")
+
     def for_dataset(self, dataset: str) -> "Model":
         """Return the model as it is asked on a data set.
 

@@ -184,9 +184,7 @@ text = found.assign(
     miss=(100 * found[["miss", "low", "high"]]).apply(
         "{0[miss]:+z.0f} [{0[low]:+z.0f}, {0[high]:+z.0f}]".format, axis=1
     ),
-    model=[
-        load_model(name).title.split("-Instruct")[0] for name in found["model"]
-    ],
+    model=[load_model(name).short_title for name in found["model"]],
     dataset=[load_dataset(name).title for name in found["dataset"]],
     accuracy=(100 * found["accuracy"]).round(1),
 )
@@ -244,8 +242,7 @@ counts = sets.groupby("model")["dataset"].nunique()
 
 # %% tags=["hide-input"] label="label-free-sets" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs runs
-titles = [load_model(name).title for name in agreed.index]
-agreed.index = [title.removesuffix("-Instruct") for title in titles]
+agreed.index = [load_model(name).short_title for name in agreed.index]
 agreed.insert(0, "data sets", counts.to_numpy())
 tables.show(
     agreed.rename_axis("model"),

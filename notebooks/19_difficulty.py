@@ -224,12 +224,8 @@ notebook.glue(
 if len(agreed):
     text = agreed.assign(
         dataset=[load_dataset(name).title for name in agreed["dataset"]],
-        a=[
-            load_model(name).title.split("-Instruct")[0] for name in agreed["a"]
-        ],
-        b=[
-            load_model(name).title.split("-Instruct")[0] for name in agreed["b"]
-        ],
+        a=[load_model(name).short_title for name in agreed["a"]],
+        b=[load_model(name).short_title for name in agreed["b"]],
     ).rename(columns={"dataset": "data set", "a": "model", "b": "other model"})
     shown = tables.show(
         text,

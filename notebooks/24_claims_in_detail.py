@@ -89,7 +89,7 @@ pairs = zip(skill["method"], skill["dataset"], strict=True)
 skill["kind"] = [kind(*pair) for pair in pairs]
 models = [load_model(name) for name in skill["model"]]
 skill["billions"] = [each.parameters / 1e9 for each in models]
-skill["title"] = [each.title.removesuffix("-Instruct") for each in models]
+skill["title"] = [each.short_title for each in models]
 
 # %% tags=["remove-cell"]
 means = skill.groupby(["kind", "evidence"])["skill"].mean().unstack()
@@ -194,8 +194,7 @@ spread = pd.concat(spread).set_index("name", append=True)
 # %% label="findings-runs" paper=["section-4.3.1"] evidence=["measured"] reads=["verdicts"] tags=["hide-input"]
 # needs runs
 table = pd.concat(real, names=["name", "dataset"]).join(spread).reset_index()
-titles = [load_model(name).title for name in table["name"]]
-table["model"] = [title.removesuffix("-Instruct") for title in titles]
+table["model"] = [load_model(name).short_title for name in table["name"]]
 names = {"title": "data set", "most": "samples per question"}
 table = table.rename(columns=names)
 facts = ["model", "data set", "prompts", "questions", "samples per question"]

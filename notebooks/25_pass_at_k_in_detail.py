@@ -273,10 +273,7 @@ reached = {
     .groupby(level="dataset", sort=False)
 }
 titles = {
-    (name, dataset): (
-        load_model(name).title.removesuffix("-Instruct"),
-        load_dataset(dataset).title,
-    )
+    (name, dataset): (load_model(name).short_title, load_dataset(dataset).title)
     for name, dataset in reached
 }
 found = {titles[key]: meet(own) for key, own in reached.items()}

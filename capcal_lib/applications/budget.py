@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from capcal_lib.applications.passk import as_concentration, log_rising, pass_at_k
+from capcal_lib.applications.passk import as_concentration, log_rising_ratio, pass_at_k
 from capcal_lib.metrics import validation as check
 from capcal_lib.metrics.validation import Floats, Ints
 
@@ -78,7 +78,7 @@ class _Gains:
     def after(self, k: Floats) -> Floats:
         if not self.posterior.any():
             return self.first + k * self.step
-        spread = log_rising(self.b, k) - log_rising(self.nu + 1, k)
+        spread = log_rising_ratio(self.b, self.a + 1, k)
         return self.first + np.where(self.posterior, spread, k * self.step)
 
     def fall(self, k: Floats) -> Floats:

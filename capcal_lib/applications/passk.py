@@ -62,8 +62,8 @@ def simulate_pass_at_k(
     finite = np.isfinite(nu) & (s < 1)
     if finite.any():
         weight = np.where(finite, nu, 1.0)
-        posterior = log_rising(np.where(finite, (1 - s) * weight, 1.0), attempts) - log_rising(weight, attempts)
-        log_unsolved = np.where(finite, np.minimum(posterior, 0.0), log_unsolved)
+        posterior = log_rising_ratio(np.where(finite, (1 - s) * weight, 1.0), s * weight, attempts)
+        log_unsolved = np.where(finite, posterior, log_unsolved)
     return -np.expm1(log_unsolved)
 
 
@@ -103,22 +103,28 @@ def as_concentration(concentration: ArrayLike | None, n_questions: int) -> Float
     return nu
 
 
-def log_rising(z: ArrayLike, k: ArrayLike) -> Floats:
-    """Return log z (z + 1) ... (z + k - 1) for z above 0, without the cancellation of a difference of two log-gammas.
+def log_rising_ratio(z: ArrayLike, gap: ArrayLike, k: ArrayLike) -> Floats:
+    """Return log of z (z + 1) ... (z + k - 1) over the same product from z + gap, without cancellation; at most 0.
 
-    The first eight factors are multiplied out; for the rest Stirling's series is good to 13 digits.
+    For z above 0 and gap at least 0. The first eight factors are taken singly; for the rest Stirling's series is good
+    to 13 digits.
 
-    >>> log_rising([2.0, 2e12], 3).round(6)
-    array([ 3.178054, 84.972505])
+    >>> log_rising_ratio([1.0, 2e12], 1.0, 3)
+    array([-1.38629436e+00, -1.50000000e-12])
     """
-    start, factors = np.asarray(z, dtype=np.float64), np.asarray(k, dtype=np.float64)
-    head = np.ones(np.broadcast_shapes(start.shape, factors.shape))
-    for i in range(8):
-        head *= np.where(factors > i, start + i, 1.0)
-    low, rest = start + 8, np.maximum(factors - 8, 0.0)
-    high = low + rest
-    tail: Floats = (low - 0.5) * np.log1p(rest / low) + rest * (np.log(high) - 1) + _stirling(high) - _stirling(low)
-    return np.log(head) + tail
+    low, apart, factors = (np.asarray(given, dtype=np.float64) for given in (z, gap, k))
+    head = np.zeros(np.broadcast_shapes(low.shape, apart.shape, factors.shape))
+    for i in range(8):  # the product of 1 + gap/(z + i), less 1
+        head += np.where(factors > i, (1 + head) * (apart / (low + i)), 0.0)
+    start, rest = low + 8, np.maximum(factors - 8, 0.0)
+    other = start + apart
+    tail: Floats = (
+        (start - 0.5) * np.log1p(rest / start * apart / (other + rest))
+        - apart * np.log1p(rest / other)
+        - rest * np.log1p(apart / (start + rest))
+        + (_stirling(start + rest) - _stirling(other + rest) + (_stirling(other) - _stirling(start)))
+    )
+    return np.minimum(tail - np.log1p(head), 0.0)
 
 
 def _stirling(z: Floats) -> Floats:

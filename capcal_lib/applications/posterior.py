@@ -10,7 +10,7 @@ from __future__ import annotations  # keeps ArrayLike short in help()
 import numpy as np
 from numpy.typing import ArrayLike
 
-from capcal_lib.applications.passk import log_rising
+from capcal_lib.applications.passk import log_rising_ratio
 from capcal_lib.metrics.validation import align, as_confidence, as_counts
 
 CERTAIN = 0.005  # how near to 0 or 1 a confidence may come
@@ -39,7 +39,7 @@ def fit_concentration(confidence: ArrayLike, correct: ArrayLike, total: ArrayLik
     def likelihood(nu: float) -> float:
         if np.isinf(nu):  # the binomial
             return float(times @ (choices + (c * np.log(s) + (n - c) * np.log1p(-s))))
-        spread = log_rising(s * nu, c) + log_rising((1 - s) * nu, n - c) - log_rising(nu, n)
+        spread = log_rising_ratio(s * nu, (1 - s) * nu, c) + log_rising_ratio((1 - s) * nu, s * nu + c, n - c)
         return float(times @ (choices + spread))
 
     grid = np.linspace(np.log(SMALLEST), np.log(LARGEST), 24)

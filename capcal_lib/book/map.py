@@ -173,9 +173,7 @@ def _row(item: Item, cells: Sequence[Cell], pages: Mapping[str, str], reported: 
         sections = found.setdefault(f"[{cell.title}]({target})", [])
         sections += [f"[{cell.section}]({target}#{slug(cell.section)})"] if cell.section else []
     places = [f"{page}{' – ' * bool(each)}{', '.join(dict.fromkeys(each))}" for page, each in found.items()]
-    places += [
-        f"[{_heading(page)}](../{page.replace('#', '.md#') if '#' in page else page + '.md'})" for page in item.pages
-    ]
+    places += [_link(page) for page in item.pages]
     places += [item.why] if item.why else []
     places += [f"*partly*: {item.lacking}"] if item.lacking else []
     marks = dict.fromkeys(mark for cell in cells for mark in cell.evidence)
@@ -190,11 +188,12 @@ def _row(item: Item, cells: Sequence[Cell], pages: Mapping[str, str], reported: 
     ]
 
 
-def _heading(page: str) -> str:
-    """Return the heading of a written page, or of its section."""
-    path, _, section = page.partition("#")
+def _link(page: str) -> str:
+    """Link to a written page, or to its section, by its heading."""
+    path, mark, section = page.partition("#")
     headings = re.findall(r"^#+ (.+)$", (BOOK / f"{path}.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
-    return str(next(each for each in headings if not section or slug(each) == section))
+    heading = next(each for each in headings if not section or slug(each) == section)
+    return f"[{heading}](../{path}.md{mark}{section})"
 
 
 def slug(heading: str) -> str:
@@ -216,9 +215,7 @@ def check_evidence(notebook: Path, *, marks: bool = True) -> None:
     for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
         declared, outputs = cell["metadata"].get("evidence", ()), cell.get("outputs", [])
         label, shown = cell["metadata"].get("label", "without a label"), _marks(outputs)
-        kinds = {
-            kind.partition("/")[0] for output in outputs for kind in output.get("data", {output["output_type"]: ""})
-        }
+        kinds = {kind.partition("/")[0] for each in outputs for kind in each.get("data", {each["output_type"]: ""})}
         if "reported" in declared and "reported" not in shown and not kinds & {"image", "stream"}:
             raise InputError(f"{notebook.name}: cell {label!r} declares reported and shows nothing that is")
         if marks and declared and shown and set(declared) != shown:

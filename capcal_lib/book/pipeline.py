@@ -208,9 +208,8 @@ def _own_text(pages: Sequence[Page], folder: Path) -> Callable[[str], str]:
     no page of the book computes is left out.
     """
     tables = [page.name for page in pages if page.notebook == MAIN_TABLE]
-    glued = {
-        page.name: re.findall(r'"name": "(\w+)"', page.executed(folder).read_text(encoding="utf-8")) for page in pages
-    }
+    texts = {page.name: page.executed(folder).read_text(encoding="utf-8") for page in pages}
+    glued = {name: re.findall(r'"name": "(\w+)"', text) for name, text in texts.items()}
 
     def lead(found: re.Match[str]) -> str:
         return found[0] if found[0] in tables else tables[0]

@@ -87,10 +87,8 @@ def _reliability(triples: Mapping[str, pd.DataFrame]) -> str:
     rows = []
     for name, triple in triples.items():
         s, mu = triple[name], triple["correct"] / triple["total"]
-        for place, inside in s.groupby(np.minimum((s * BINS).astype(int), BINS - 1)):
-            rows.append(
-                {"method": name, "bin": place, "confidence": inside.mean(), **_mean(mu[inside.index])._asdict()}
-            )
+        for place, own in s.groupby(np.minimum((s * BINS).astype(int), BINS - 1)):
+            rows.append({"method": name, "bin": place, "confidence": own.mean(), **_mean(mu[own.index])._asdict()})
     points = pd.DataFrame(rows)
 
     def draw(sns: Any) -> Any:

@@ -79,10 +79,8 @@ def shift(method: str, dataset: str) -> str | None:
     if not method.startswith("Probe ("):
         return None
     asked = load_dataset(dataset)
-    titles = method.removeprefix("Probe (").split(")")[0].split(" + ")
-    trained = [
-        one for one in map(load_dataset, dataset_names()) if one.probe in [f"Probe ({title})" for title in titles]
-    ]
+    probes = [f"Probe ({title})" for title in method.removeprefix("Probe (").split(")")[0].split(" + ")]
+    trained = [one for one in map(load_dataset, dataset_names()) if one.probe in probes]
     if asked in trained:
         return IN_DISTRIBUTION
     return OUT_OF_DISTRIBUTION if asked.domain in {one.domain for one in trained} else OUT_OF_DOMAIN

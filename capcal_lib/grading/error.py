@@ -223,9 +223,7 @@ def propagate(
     _rogan_gladen(np.zeros(1), *rates)  # refuses a grader that is no better than a coin
     estimate, *of_questions = mean_interval(corrected(*rates), rng=rng, clusters=clusters, level=level)
     sizes = error.right, error.wrong
-    drawn = [
-        rng.beta(size * rate + 0.5, size * (1 - rate) + 0.5, DRAWS) for size, rate in zip(sizes, rates, strict=True)
-    ]
+    drawn = [rng.beta(n * rate + 0.5, n * (1 - rate) + 0.5, DRAWS) for n, rate in zip(sizes, rates, strict=True)]
     of_draws = [np.nanmean(corrected(*pair)) for pair in zip(*drawn, strict=True)]
     of_labels = np.quantile(of_draws, [(1 - level) / 2, (1 + level) / 2])
     below, above = (

@@ -209,9 +209,8 @@ def _of_lm_eval(row: Row, found: dict[str, Any]) -> Iterator[Row]:
     if not all(isinstance(text, str) for text in texts):
         raise InputError("the log has log-likelihoods of given answers, not sampled ones; take a task that generates")
     words = doc if isinstance(doc, dict) else {}
-    question = next(
-        (words[name] for name in ("question", "problem", "query", "input") if name in words), asked["arg_0"]
-    )
+    names = ("question", "problem", "query", "input")
+    question = next((words[name] for name in names if name in words), asked["arg_0"])
     score = row.get(next(iter(row.get("metrics") or ()), ""))
     for text in texts:
         yield {

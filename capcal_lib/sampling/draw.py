@@ -139,9 +139,8 @@ def open_run(
 def _difference(folder: Path) -> list[str]:
     """Say of a run without rows in which settings it differs from the run beside it that is most like it."""
     new = runs.read_record(folder).identity
-    others = [
-        runs.read_record(path).identity for path in runs.list_runs(folder.parents[2]) if path.parent == folder.parent
-    ]
+    beside = [each for each in runs.list_runs(folder.parents[2]) if each.parent == folder.parent]
+    others = [runs.read_record(each).identity for each in beside]
     lines = [(other.key, runs.differences(other, new)) for other in others if other.key != new.key]
     if not lines or runs.read_samples(folder, runs.KEY).size:
         return []
