@@ -253,7 +253,7 @@ tables.show(
 
 # %% tags=["hide-cell", "solution"]
 verbalized = skill[skill["method"] == "Verbalized confidence"]
-verbalized[verbalized["skill"] < 0][["title", "dataset", "skill"]].round(2)
+verbalized[verbalized["skill"] < 0][["title", "dataset", "skill"]].round(3)
 
 # %% [markdown]
 # **3 (hard).** Does the order of methods on the data sets that are measured and printed agree with the tables above?
