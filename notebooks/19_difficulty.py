@@ -153,7 +153,8 @@ _ = grid.set(ylim=(0, 1))
 # ## Do models agree?
 #
 # Two models' $\hat\mu$ are correlated less than their $\mu$, as both carry sampling noise. The noise of $\hat\mu$ is known, so
-# it can be subtracted from the variances, which gives the correlation of $\mu$ itself.
+# it can be subtracted from the variances, which gives the correlation of $\mu$ itself. Where little is left of a variance,
+# the ratio may leave $[-1, 1]$, and is put back.
 
 
 # %%
@@ -162,7 +163,8 @@ def agreement(c_a, n_a, c_b, n_b):
     a, b = c_a / n_a, c_b / n_b
     noise = [np.mean(m * (1 - m) / (n - 1)) for m, n in ((a, n_a), (b, n_b))]
     spread = np.maximum([a.var() - noise[0], b.var() - noise[1]], 1e-9)
-    return np.cov(a, b, ddof=0)[0, 1] / np.sqrt(np.prod(spread))
+    ratio = np.cov(a, b, ddof=0)[0, 1] / np.sqrt(np.prod(spread))
+    return np.clip(ratio, -1, 1)
 
 
 # %% tags=["hide-input"] label="difficulty-noise" paper=["section-5.3"] evidence=["simulated"]
@@ -206,7 +208,8 @@ agreed = []
 for a, b in combinations(every, 2):
     both = every[a].join(every[b].add_suffix(" other"), how="inner")
     for name, pair in both.groupby(level="dataset", sort=False):
-        agreed.append((name, a, b, len(pair), *resampled(pair)))
+        if (pair.filter(like="correct").nunique() > 1).all():
+            agreed.append((name, a, b, len(pair), *resampled(pair)))
 columns = ["dataset", "a", "b", "questions", "agreement", "low", "high"]
 agreed = pd.DataFrame(agreed, columns=columns)
 notebook.glue(
@@ -217,8 +220,8 @@ notebook.glue(
 
 # %% [markdown]
 # Of {glue:text}`pairs` pairs of recorded models on common questions, {glue:text}`agree` agree significantly on which are
-# difficult, and {glue:text}`disagree` disagree. An estimate may exceed 1, and its interval is wide where hardly any
-# question is ever solved.
+# difficult, and {glue:text}`disagree` disagree. An interval is wide where hardly any question is ever solved; pairs of
+# which one model solves none are left out.
 
 # %% tags=["hide-input"] label="difficulty-agreement" paper=["section-5.3"] evidence=["measured"] reads=["verdicts"]
 if len(agreed):

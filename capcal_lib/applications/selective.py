@@ -28,7 +28,7 @@ def risk_area_terms(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike)
     ranks = np.arange(1, s.size + 1)
     weight = _mean_within(block, np.cumsum(1 / ranks[::-1])[::-1])
     place = _mean_within(block, np.cumsum((losses / ranks)[::-1])[::-1])
-    return (1 - mu) * weight[block] + losses.mean() - place[block]
+    return losses.mean() + ((1 - mu) * weight[block] - place[block])
 
 
 def _mean_within(block: Ints, values: Floats) -> Floats:

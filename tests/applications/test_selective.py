@@ -52,6 +52,13 @@ def test_a_constant_says_nothing():
     assert risk_area_terms([0.5] * 3, [0, 1, 4], 4) == pytest.approx([1, 0.75, 0])  # the losses themselves
 
 
+@given(QUESTIONS, st.booleans())
+def test_where_all_are_lost_or_none_no_order_gains_even_by_rounding(rows, solved):
+    """A gain of 1e-17 with an interval of no width would be a verdict."""
+    levels = np.array(rows)[:, 0] / 3
+    assert (risk_area_terms(levels, [4 * solved] * len(rows), 4) == 1 - solved).all()
+
+
 @pytest.mark.parametrize("noise", [0.05, 0.5])
 def test_the_terms_spread_as_the_area_does_over_draws_of_questions(noise):
     rng = np.random.default_rng(0)
