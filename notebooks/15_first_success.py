@@ -294,7 +294,7 @@ tables.show(
 # ## In tokens
 #
 # Last, the samples in the order in which they were drawn: up to the first correct one, and no further. What is paid for
-# the questions that stay unsolved counts too.
+# the questions that stay unsolved counts too. A dash stands where none is solved.
 
 
 # %% tags=["hide-input"]
@@ -314,8 +314,10 @@ def to_first_success(run):
 def tokens_a_success(made):
     """Return tokens a solved question with their interval (a ratio's)."""
     tokens, solved = made["completion_tokens"], made["solved"]
-    cost = tokens.sum() / max(solved.sum(), 1)
-    terms = cost + (tokens - cost * solved) / max(solved.mean(), 1e-9)
+    if not solved.any():
+        return [np.nan] * 3
+    cost = tokens.sum() / solved.sum()
+    terms = cost + (tokens - cost * solved) / solved.mean()
     return mean_interval(terms, rng=np.random.default_rng(seed))
 
 
