@@ -80,9 +80,7 @@ def _at_points(*expressions: Any) -> list[list[Any]]:
     names = sorted({str(symbol) for symbol in symbols} - {"i"})
     rows = []
     for point in _POINTS if names else _POINTS[:1]:
-        numbers = [
-            sympy.Rational(point[index % 2]) * (1 + sympy.Rational(index // 2, 7)) for index in range(len(names))
-        ]
+        numbers = [sympy.Rational(point[i % 2]) * (1 + sympy.Rational(i // 2, 7)) for i in range(len(names))]
         given = dict(zip(names, numbers, strict=True)) | {"i": sympy.I}
         values = {symbol: given[str(symbol)] for symbol in symbols}
         rows.append([expression.subs(values).doit() for expression in expressions])

@@ -147,15 +147,17 @@ def read_made(path: Path, schema: pa.Schema, command: str) -> pa.Table:
     return table
 
 
-def _read(path: Path, read: Callable[[IO[bytes]], _Content]) -> _Content:
+def _read(path: Path, read: Callable[[pa.BufferReader], _Content]) -> _Content:
     reason = f"its digest is not the one in {SUMS}"
     for _ in range(3):  # a writer may replace the file meanwhile
         try:
+            # pyarrow's own memory: a thread of it that lets go of a Python object as Python ends aborts the process.
             with path.open("rb") as file:
-                known = read_sums(path.parent).get(path.name)
-                if known is None or hashlib.file_digest(file, "sha256").hexdigest() in known:
-                    file.seek(0)
-                    return read(file)
+                content = pa.allocate_buffer(path.stat().st_size)
+                file.readinto(content)
+            known = read_sums(path.parent).get(path.name)
+            if known is None or hashlib.sha256(content).hexdigest() in known:
+                return read(pa.BufferReader(content))
         except InputError:
             raise
         except Exception as error:  # what a damaged footer makes of the reading can be any
