@@ -35,7 +35,7 @@ def settle(*pairs: tuple[str, str], limit: float = 5.0) -> list[bool | str]:
 
 def workers_of(parent: int) -> list[int]:
     """The worker processes of a process: those of its children that loky has started for pebble."""
-    listed = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True).stdout
+    listed = subprocess.run(["ps", "-wweo", "pid,ppid,args"], capture_output=True, text=True).stdout
     rows = re.findall(r"^\s*(\d+)\s+(\d+)\s.*popen_loky_posix.*$", listed, flags=re.MULTILINE)
     return [int(pid) for pid, of in rows if int(of) == parent]
 
