@@ -153,7 +153,7 @@ def _read(path: Path, read: Callable[[pa.BufferReader], _Content]) -> _Content:
         try:
             # pyarrow's own memory: a thread of it that lets go of a Python object as Python ends aborts the process.
             with path.open("rb") as file:
-                content = pa.allocate_buffer(path.stat().st_size)
+                content = pa.allocate_buffer(os.fstat(file.fileno()).st_size)
                 file.readinto(content)
             known = read_sums(path.parent).get(path.name)
             if known is None or hashlib.sha256(content).hexdigest() in known:
