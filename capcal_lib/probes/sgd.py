@@ -80,7 +80,7 @@ def paper_recipe_probe(
         predicted = [probe.predict(matrix[held_out]) for _, probe in trained]
         scores = [float(np.mean((each - mu[held_out]) ** 2)) for each in predicted]
         search += [
-            (split, probe.standardize, rate, score) for (rate, probe), score in zip(trained, scores, strict=True)
+            (split, probe.standardize, rate, brier) for (rate, probe), brier in zip(trained, scores, strict=True)
         ]
         best = int(np.argmin(scores))
         probes.append(trained[best][1])
