@@ -1,8 +1,7 @@
 """Measure budget allocation: the price searched for against a heap and against plain greedy.
 
-Run as ``python benchmarks/allocation.py``. All ways run in the same process on the same confidences and are
-checked to be worth the same; the ratio is what carries over to other machines.
-"""
+Run as ``python benchmarks/allocation.py``. All ways run in the same process on the same confidences
+and are checked to be worth the same; the ratio is what carries over to other machines."""
 
 import heapq
 import time
@@ -11,19 +10,29 @@ from collections.abc import Callable
 
 import numpy as np
 
-from capcal_lib.applications import allocate, attempt_order, simulate_pass_at_k, solved_by_budget, success_rate
+from capcal_lib.applications import (
+    allocate,
+    attempt_order,
+    simulate_pass_at_k,
+    solved_by_budget,
+    success_rate,
+)
 
 
 def heap(p: np.ndarray, budget: int, nu: float | None) -> np.ndarray:
     """Give one sample at a time to the largest gain, kept in a heap."""
-    failing = [(1.0 - s, 0.0, 1.0) if nu is None else ((1 - s) * nu, 1.0, nu + 1) for s in p.tolist()]
+    failing = [
+        (1.0 - s, 0.0, 1.0) if nu is None else ((1 - s) * nu, 1.0, nu + 1) for s in p.tolist()
+    ]
     counts = [0] * p.size
     gains = [(-chance, row) for row, chance in enumerate(p.tolist())]
     heapq.heapify(gains)
     for _ in range(budget):
         gain, row = gains[0]
         b, more, weight = failing[row]
-        heapq.heapreplace(gains, (gain * (b + more * counts[row]) / (weight + more * counts[row]), row))
+        heapq.heapreplace(
+            gains, (gain * (b + more * counts[row]) / (weight + more * counts[row]), row)
+        )
         counts[row] += 1
     return np.array(counts)
 
@@ -55,18 +64,26 @@ def main() -> None:
     rng = np.random.default_rng(0)
     confidences = {
         "any": lambda n: rng.beta(0.4, 0.4, n),
-        "tied": lambda n: rng.binomial(100, rng.beta(0.4, 0.4, n)) / 100,  # as Oracle CC, with 100 samples
+        "tied": lambda n: (
+            rng.binomial(100, rng.beta(0.4, 0.4, n)) / 100
+        ),  # as Oracle CC, with 100 samples
     }
     for n, rivals in [(500, {"heap": heap, "greedy": greedy}), (11_313, {"heap": heap})]:
         for kind, draw in confidences.items():
             p, budget = draw(n), 16 * n
             for nu in (None, 0.3, 3.0, 30.0):
-                price = seconds(lambda p=p, budget=budget, nu=nu: allocate(p, budget, concentration=nu), 20)
+                price = seconds(
+                    lambda p=p, budget=budget, nu=nu: allocate(p, budget, concentration=nu), 20
+                )
                 line = f"{n:>6,} questions, B = 16, {kind:>4} confidences, nu = {nu}: price {price * 1e3:.2f} ms"
                 for name, rival in rivals.items():
                     found = allocate(p, budget, concentration=nu)
-                    np.testing.assert_allclose(value(p, found, nu), value(p, rival(p, budget, nu), nu), rtol=1e-12)
-                    slow = seconds(lambda rival=rival, p=p, budget=budget, nu=nu: rival(p, budget, nu), 1)
+                    np.testing.assert_allclose(
+                        value(p, found, nu), value(p, rival(p, budget, nu), nu), rtol=1e-12
+                    )
+                    slow = seconds(
+                        lambda rival=rival, p=p, budget=budget, nu=nu: rival(p, budget, nu), 1
+                    )
                     line += f"; {name} {slow * 1e3:.0f} ms, ratio {slow / price:,.0f}"
                 print(line)
     n = 11_313
@@ -81,13 +98,24 @@ def main() -> None:
 
     for nu in (None, 3.0):
         best = allocate(p, 16 * n, max_per_question=total, concentration=nu)
-        np.testing.assert_allclose(one_sort(nu, None, False)[15], success_rate(best, correct, total), rtol=1e-12)
+        np.testing.assert_allclose(
+            one_sort(nu, None, False)[15], success_rate(best, correct, total), rtol=1e-12
+        )
         each = seconds(
-            lambda nu=nu: success_rate(allocate(p, 16 * n, max_per_question=total, concentration=nu), correct, total), 3
+            lambda nu=nu: success_rate(
+                allocate(p, 16 * n, max_per_question=total, concentration=nu), correct, total
+            ),
+            3,
         )
         line = f"{n:>6,} questions, B = 1 to 100, nu = {nu}: one budget at a time {100 * each * 1e3:.0f} ms; one sort"
-        for name, own, sequential in (("", None, False), (" with costs", cost, False), (" sequential", None, True)):
-            sort = seconds(lambda nu=nu, own=own, sequential=sequential: one_sort(nu, own, sequential), 3)
+        for name, own, sequential in (
+            ("", None, False),
+            (" with costs", cost, False),
+            (" sequential", None, True),
+        ):
+            sort = seconds(
+                lambda nu=nu, own=own, sequential=sequential: one_sort(nu, own, sequential), 3
+            )
             line += f"{name} {sort * 1e3:.0f} ms (ratio {100 * each / sort:.0f}),"
         print(line.rstrip(","))
 

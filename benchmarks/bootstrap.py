@@ -1,8 +1,7 @@
 """Measure intervals and comparisons of nine methods against a plain loop over resamples.
 
-Run as ``python benchmarks/bootstrap.py``. Both ways run in the same process on the same terms. The loop makes a part of
-the percentile resamples, method by method, and its time is scaled up.
-"""
+Run as ``python benchmarks/bootstrap.py``. Both ways run in the same process on the same terms. The
+loop makes a part of the percentile resamples, method by method, and its time is scaled up."""
 
 import timeit
 from collections.abc import Callable

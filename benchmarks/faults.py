@@ -1,14 +1,15 @@
 """Kill, damage, race, fill, forbid, misserve and mangle, for a given time, and count what survives.
 
-Each class of faults has its share of the time, and at most a number of tries, where one is given. What a step (sample,
-grade, merge, ...) leaves behind after a fault must be refused or read as it was, and the same step, given again, must
-end with what an undisturbed one leaves: the same rows and files, verified, and nothing half-written.
+Each class of faults has its share of the time, and at most a number of tries, where one is given.
+What a step (sample, grade, merge, ...) leaves behind after a fault must be refused or read as it
+was, and the same step, given again, must end with what an undisturbed one leaves: the same rows and
+files, verified, and nothing half-written.
 
     python benchmarks/faults.py [--seconds 600] [--seed 0] [CLASS[=TRIES] ...]
 
-A full disk is by turns a limit on the size of each file (RLIMIT_FSIZE) and, where this process may mount one, a tmpfs
-of a few KiB. A folder that may not be written is one without write permission; root gives up its right to ignore that.
-"""
+A full disk is by turns a limit on the size of each file (RLIMIT_FSIZE) and, where this process may
+mount one, a tmpfs of a few KiB. A folder that may not be written is one without write permission;
+root gives up its right to ignore that."""
 
 import argparse
 import ctypes
@@ -76,10 +77,16 @@ STEPS: dict[str, Callable[[Path], object]] = {
     "exact": lambda store: enumerate_answers(evaluated(store)),
     "judge": lambda store: judge_run(evaluated(store, SHORT), "simulated"),
     "import": lambda store: import_samples(
-        [store / "rows.jsonl"], model="simulated", dataset="mini-elements", store=store, settings={"temperature": 1.0}
+        [store / "rows.jsonl"],
+        model="simulated",
+        dataset="mini-elements",
+        store=store,
+        settings={"temperature": 1.0},
     ),
     "merge": lambda store: merge(store, [store / "other"]),
-    "reproduce": lambda store: reproduce("simulated", store=store, datasets=["mini-arithmetic"], limit=4),
+    "reproduce": lambda store: reproduce(
+        "simulated", store=store, datasets=["mini-arithmetic"], limit=4
+    ),
 }
 
 
@@ -90,14 +97,18 @@ def start(store: Path) -> None:
     grade_run(draw(SHORT, k=K, store=store).folder)
     grade_run(draw(SET, k=2 * K, store=store / "other").folder)
     rows = [
-        {"question_id": question.id, "response": "gold"} for question in load_questions("mini-elements", limit=LIMIT)
+        {"question_id": question.id, "response": "gold"}
+        for question in load_questions("mini-elements", limit=LIMIT)
     ]
     (store / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 def contents(folder: Path) -> dict[str, str]:
     """Return what is read of each file of a run but its sessions, each checked on the way."""
-    found = {"run.json": read_record(folder).identity.model_dump_json(), "samples": read_samples(folder).to_json()}
+    found = {
+        "run.json": read_record(folder).identity.model_dump_json(),
+        "samples": read_samples(folder).to_json(),
+    }
     paths = [path for path in folder.glob("*.parquet") if not path.name.startswith("samples-")]
     return found | {path.name: _seen(path) for path in paths}
 
@@ -131,7 +142,9 @@ class Bench:
         return place
 
     def _whole(self, step: str) -> tuple[dict[Path, dict[str, str]], float]:
-        """Return what a step leaves undisturbed, and the seconds that it takes in a process of its own."""
+        """Return what a step leaves undisturbed, and the seconds that it takes in a process of its
+        own.
+        """
         store = self.fresh(self.folder / "undisturbed")
         begun = time.monotonic()
         assert child(step, store) == ("done", "")
@@ -156,8 +169,12 @@ CONTEXT = multiprocessing.get_context("forkserver")  # children without the thre
 CONTEXT.set_forkserver_preload(["benchmarks.faults"])
 
 
-def child(step: str, store: Path, *, kill_after: float | None = None, **limits: Any) -> tuple[str, str]:
-    """Take a step in a process of its own: done, refused with one line, killed, or a crash with its traceback."""
+def child(
+    step: str, store: Path, *, kill_after: float | None = None, **limits: Any
+) -> tuple[str, str]:
+    """Take a step in a process of its own: done, refused with one line, killed, or a crash with its
+    traceback.
+    """
     ours, theirs = CONTEXT.Pipe()
     process = CONTEXT.Process(target=_work, args=(theirs, step, store), kwargs=limits)
     process.start()
@@ -174,7 +191,9 @@ def child(step: str, store: Path, *, kill_after: float | None = None, **limits: 
         process.join()
 
 
-def _work(told: Any, step: str, store: Path, *, file_bytes: int | None = None, forbidden: bool = False) -> None:
+def _work(
+    told: Any, step: str, store: Path, *, file_bytes: int | None = None, forbidden: bool = False
+) -> None:
     told.send("begun")
     if file_bytes is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, resource.RLIM_INFINITY))
@@ -199,7 +218,9 @@ def _obey_permissions() -> None:
     assert libc.capset(header, sets) == 0
 
 
-Outcome = tuple[str, str]  # what came of a fault in two or three words, and what is wrong, if anything
+Outcome = tuple[
+    str, str
+]  # what came of a fault in two or three words, and what is wrong, if anything
 
 
 def kills(bench: Bench) -> Outcome:
@@ -224,7 +245,9 @@ def _small_disk(place: Path, kib: int) -> Iterator[bool]:
 
 
 def full_disks(bench: Bench) -> Outcome:
-    """Let a step run out of space: in files, or on a disk; it says so in one line, and given space it goes on."""
+    """Let a step run out of space: in files, or on a disk; it says so in one line, and given space
+    it goes on.
+    """
     step = bench.rng.choice(list(STEPS))
     bench.whole(step)
     if bench.rng.random() < 0.5:
@@ -278,7 +301,10 @@ ODD = [
 
 def odd_places(bench: Bench) -> Outcome:
     """Keep the store under an odd name, through a link, or where there can be none."""
-    step, name = bench.rng.choice(list(STEPS)), bench.rng.choice([*ODD, "link", "file", "/proc/none", "/dev/null"])
+    step, name = (
+        bench.rng.choice(list(STEPS)),
+        bench.rng.choice([*ODD, "link", "file", "/proc/none", "/dev/null"]),
+    )
     bench.whole(step)
     place = bench.folder / "odd" / name
     shutil.rmtree(bench.folder / "odd", ignore_errors=True)
@@ -287,7 +313,9 @@ def odd_places(bench: Bench) -> Outcome:
         if name == "file":
             place.touch()
         how, words = child(step, place)
-        return how, _unclear(how, words) or ("" if how == "refused" else "a store where there can be none")
+        return how, _unclear(how, words) or (
+            "" if how == "refused" else "a store where there can be none"
+        )
     if name == "link":
         place.symlink_to(bench.fresh())
     else:
@@ -312,10 +340,16 @@ def _runs(folder: Path) -> list[Path]:
 
 
 def flips(bench: Bench) -> Outcome:
-    """Flip a bit, cut a file short, or write other bytes over some of it; then read it as everything reads it."""
+    """Flip a bit, cut a file short, or write other bytes over some of it; then read it as
+    everything reads it.
+    """
     rng = bench.rng
     original = rng.choice(_runs(bench.folder))
-    files = [path for path in original.iterdir() if path.name not in ("lock", "sums.lock") and path.stat().st_size]
+    files = [
+        path
+        for path in original.iterdir()
+        if path.name not in ("lock", "sums.lock") and path.stat().st_size
+    ]
     name = rng.choice(files).name
     folder = bench.folder / "flipped" / "m" / "d" / original.name
     shutil.rmtree(bench.folder / "flipped", ignore_errors=True)
@@ -323,7 +357,9 @@ def flips(bench: Bench) -> Outcome:
     path, content = folder / name, bytearray((folder / name).read_bytes())
     at = rng.randrange(len(content))
     if rng.random() < 0.25:
-        at = rng.randrange(max(0, len(content) - 2000), len(content))  # where parquet keeps its metadata
+        at = rng.randrange(
+            max(0, len(content) - 2000), len(content)
+        )  # where parquet keeps its metadata
     how = rng.choice(["flip", "flip", "flip", "cut", "write"])
     if how == "flip":
         content[at] ^= 1 << rng.randrange(8)
@@ -349,7 +385,10 @@ def flips(bench: Bench) -> Outcome:
     except Exception:
         return f"{kind}: crash", f"{original} {name} {how} at {at}: {traceback.format_exc()}"
     if strange:
-        return f"{kind}: MISSED", f"{original} {name}: {how} at {at} of {len(content)} was read as other data"
+        return (
+            f"{kind}: MISSED",
+            f"{original} {name}: {how} at {at} of {len(content)} was read as other data",
+        )
     return f"{kind}: named by verify" if said else f"{kind}: harmless", ""
 
 
@@ -359,13 +398,20 @@ def _merging(told: Any, moment: float, into: Path, source: Path) -> None:
         merge(into, [source])
         told.send("done")
     except InputError as error:
-        told.send(next((word for word in ("is being written by", "one thing in") if word in str(error)), str(error)))
+        told.send(
+            next(
+                (word for word in ("is being written by", "one thing in") if word in str(error)),
+                str(error),
+            )
+        )
     except BaseException:
         told.send(traceback.format_exc())
 
 
 def races(bench: Bench, number: int) -> Outcome:
-    """Merge stores into one at the same moment. The first two conflict in a sample in half of the races."""
+    """Merge stores into one at the same moment. The first two conflict in a sample in half of the
+    races.
+    """
     folder, conflict = bench.folder / "race", bench.rng.random() < 0.5
     shutil.rmtree(folder, ignore_errors=True)
     sources = [folder / str(place) for place in range(number)]
@@ -388,9 +434,14 @@ def races(bench: Bench, number: int) -> Outcome:
         return "CONFLICT", "two stores that conflict were both merged"
     [run] = list_runs(folder / "into")
     rows = pa.concat_tables(
-        pa.Table.from_pandas(read_samples(*list_runs(source)), preserve_index=False) for source in done
+        pa.Table.from_pandas(read_samples(*list_runs(source)), preserve_index=False)
+        for source in done
     )
-    expected = rows.to_pandas().drop_duplicates().sort_values(["question_id", "sample_index"], ignore_index=True)
+    expected = (
+        rows.to_pandas()
+        .drop_duplicates()
+        .sort_values(["question_id", "sample_index"], ignore_index=True)
+    )
     grade_run(run)
     problems = [said for said in verify_run(run).problems if "samples missing" not in said]
     if problems or not read_samples(run).equals(expected):
@@ -414,7 +465,10 @@ def _racing(folder: Path, place: int, conflict: bool) -> Path:
 
 KEY = "sk-0123456789abcdef"
 MODES = {
-    **{f"status {code}": chat_server.status(code) for code in (400, 404, 422, 429, 500, 502, 503, 504)},
+    **{
+        f"status {code}": chat_server.status(code)
+        for code in (400, 404, 422, 429, 500, 502, 503, 504)
+    },
     "Retry-After: inf": chat_server.status(503, Retry_After="inf"),
     "Retry-After: 1e9": chat_server.status(429, Retry_After="1000000000"),
     "the key in a refusal": chat_server.echo(400),
@@ -424,14 +478,20 @@ MODES = {
     "another model": chat_server.other_model,
     "no JSON": chat_server.raw(b"<html>"),
     "deep JSON": chat_server.raw(b"[" * 100_000),
-    "no choices": chat_server.raw(b'{"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 1}}'),
-    "odd numbers": chat_server.raw(b'{"choices": [], "usage": {"prompt_tokens": -1, "completion_tokens": 1e99}}'),
+    "no choices": chat_server.raw(
+        b'{"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 1}}'
+    ),
+    "odd numbers": chat_server.raw(
+        b'{"choices": [], "usage": {"prompt_tokens": -1, "completion_tokens": 1e99}}'
+    ),
     "compressed": chat_server.raw(b"\x1f\x8b" + bytes(999), Content_Encoding="gzip"),
 }
 
 
 def servers(bench: Bench) -> Outcome:
-    """Let a server misbehave at some requests; nothing is lost silently or doubled, and what failed is drawn later."""
+    """Let a server misbehave at some requests; nothing is lost silently or doubled, and what failed
+    is drawn later.
+    """
     rng, store = bench.rng, bench.folder / "served"
     shutil.rmtree(store, ignore_errors=True)
     mode, share, seed = rng.choice(list(MODES)), rng.choice([0.1, 0.5, 1]), rng.randrange(2**32)
@@ -445,11 +505,18 @@ def servers(bench: Bench) -> Outcome:
         drawn = sample("simulated", SHORT, k=5, limit=6, store=store, engine="openai")
         found = estimate(drawn.folder, "verbalized", engine="openai") if not drawn.failed else ()
         missing = int((found.tokens == 0).sum()) if len(found) else 0
-        words = "\n".join([*drawn.failed, *(path.read_bytes().decode("latin-1") for path in drawn.folder.iterdir())])
+        words = "\n".join(
+            [
+                *drawn.failed,
+                *(path.read_bytes().decode("latin-1") for path in drawn.folder.iterdir()),
+            ]
+        )
         if KEY in words:
             raise AssertionError("the key was shown")
         if drawn.new + drawn.present + sum(drawn.failed.values()) != 30:
-            raise AssertionError(f"{drawn.new} drawn, {drawn.present} there, {drawn.failed} failed, of 30")
+            raise AssertionError(
+                f"{drawn.new} drawn, {drawn.present} there, {drawn.failed} failed, of 30"
+            )
         return sum(drawn.failed.values()), missing
 
     hasty = partial(openai.OpenAIEngine, patience=0.2, requests_in_flight=4)
@@ -475,25 +542,42 @@ def servers(bench: Bench) -> Outcome:
 @cache
 def _answers(folder: str) -> Any:
     store = Path(folder) / "calm"
-    with ChatServer(models=("simulated",)) as server, patch.dict(os.environ, {"OPENAI_BASE_URL": server.url}):
+    with (
+        ChatServer(models=("simulated",)) as server,
+        patch.dict(os.environ, {"OPENAI_BASE_URL": server.url}),
+    ):
         run = sample("simulated", SHORT, k=5, limit=6, store=store, engine="openai").folder
     return read_samples(run)[["question_id", "sample_index", "response"]]
 
 
-YAML = ["&a [*a]", "[" * 5000, "{a: 1, a: 2}", "!!python/object/apply:os.system ['true']", "\x00", "- &a x\n- *a\n"]
+YAML = [
+    "&a [*a]",
+    "[" * 5000,
+    "{a: 1, a: 2}",
+    "!!python/object/apply:os.system ['true']",
+    "\x00",
+    "- &a x\n- *a\n",
+]
 
 
 def hostile_files(bench: Bench) -> Outcome:
-    """Mangle a manifest, a table to be scored, or rows to be graded; each is read as something or refused in a line."""
+    """Mangle a manifest, a table to be scored, or rows to be graded; each is read as something or
+    refused in a line.
+    """
     rng, folder = bench.rng, bench.folder / "files"
     folder.mkdir(exist_ok=True)
     kind = rng.choice(["yaml", "csv", "jsonl"])
     if kind == "yaml":
         content = rng.choice(sorted(MANIFESTS.rglob("*.yaml"))).read_bytes()
     elif kind == "csv":
-        content = b"question_id,confidence,correct,total\n" + b"".join(b"q%d,0.%d,3,9\n" % (i, i) for i in range(20))
+        content = b"question_id,confidence,correct,total\n" + b"".join(
+            b"q%d,0.%d,3,9\n" % (i, i) for i in range(20)
+        )
     else:
-        content = b"".join(json.dumps({"question_id": str(i), "confidence": i / 9}).encode() + b"\n" for i in range(9))
+        content = b"".join(
+            json.dumps({"question_id": str(i), "confidence": i / 9}).encode() + b"\n"
+            for i in range(9)
+        )
     for _ in range(rng.randrange(1, 4)):
         at = rng.randrange(len(content))
         odd = [
@@ -542,8 +626,12 @@ CLASSES: dict[str, Callable[[Bench], Outcome]] = {
 }
 
 
-def run(folder: Path, tries: dict[str, int], *, seconds: float, seed: int) -> Iterator[tuple[str, Outcome]]:
-    """Try faults of each class, so many, or for its share of the time that is left, and yield what came of each."""
+def run(
+    folder: Path, tries: dict[str, int], *, seconds: float, seed: int
+) -> Iterator[tuple[str, Outcome]]:
+    """Try faults of each class, so many, or for its share of the time that is left, and yield what
+    came of each.
+    """
     bench, end = Bench(folder, seed), time.monotonic() + seconds
     for place, name in enumerate(tries):
         share = time.monotonic() + (end - time.monotonic()) / (len(tries) - place)
@@ -556,7 +644,13 @@ def run(folder: Path, tries: dict[str, int], *, seconds: float, seed: int) -> It
 def main() -> None:
     """Run it, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("classes", nargs="*", metavar="CLASS[=TRIES]", default=list(CLASSES), help=", ".join(CLASSES))
+    parser.add_argument(
+        "classes",
+        nargs="*",
+        metavar="CLASS[=TRIES]",
+        default=list(CLASSES),
+        help=", ".join(CLASSES),
+    )
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()

@@ -1,11 +1,12 @@
-"""Measure the memory of extracting hidden states against asking transformers for those of all positions.
+"""Measure the memory of extracting hidden states against asking transformers for those of all
+positions.
 
 Run: OMP_NUM_THREADS=1 python benchmarks/features.py [--questions 32] [--model smollm2-135m]
 
-Each way runs in a process of its own: the engine's hooks, which keep the last position alone, and a padded batch with
-``output_hidden_states=True``, through the whole model as the paper's authors do and through its decoder alone. Shown
-is by how much each raises the peak of resident memory above the loaded model.
-"""
+Each way runs in a process of its own: the engine's hooks, which keep the last position alone, and a
+padded batch with ``output_hidden_states=True``, through the whole model as the paper's authors do
+and through its decoder alone. Shown is by how much each raises the peak of resident memory above
+the loaded model."""
 
 import argparse
 import resource
@@ -23,9 +24,15 @@ WAYS = ("hooks", "whole model", "decoder")
 
 def main() -> None:
     """Print the memory of each way and its ratio to that of the hooks."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--questions", type=int, default=32, help="prompts of the batch (default 32)")
-    parser.add_argument("--model", default="smollm2-135m", help="a model of `capcal models` (default smollm2-135m)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--questions", type=int, default=32, help="prompts of the batch (default 32)"
+    )
+    parser.add_argument(
+        "--model", default="smollm2-135m", help="a model of `capcal models` (default smollm2-135m)"
+    )
     parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.way:
@@ -33,12 +40,19 @@ def main() -> None:
         return
     same = [sys.executable, __file__, "--model", given.model, "--questions", str(given.questions)]
     found = {
-        way: float(subprocess.run([*same, "--way", way], check=True, capture_output=True, text=True).stdout.split()[-1])
+        way: float(
+            subprocess.run(
+                [*same, "--way", way], check=True, capture_output=True, text=True
+            ).stdout.split()[-1]
+        )
         for way in WAYS
     }
     print(f"{given.model}, {given.questions} prompts of {DATASET}")
     for way, mebibytes in found.items():
-        print(f"{way:<12}{mebibytes:9.0f} MiB above the loaded model{mebibytes / found['hooks']:7.1f} x")
+        print(
+            f"{way:<12}{mebibytes:9.0f} MiB above the loaded "
+            f"model{mebibytes / found['hooks']:7.1f} x"
+        )
 
 
 def rise(name: str, number: int, way: str) -> float:
@@ -48,7 +62,9 @@ def rise(name: str, number: int, way: str) -> float:
     model = load_model(name)
     engine = TransformersEngine(model)
     requests = answer_requests(model, load_questions(DATASET, "test", limit=number))
-    engine.hidden_states(requests[:1])  # what a first pass sets up, such as libraries, belongs to the model
+    engine.hidden_states(
+        requests[:1]
+    )  # what a first pass sets up, such as libraries, belongs to the model
     before = peak()
     if way == "hooks":
         engine.hidden_states(requests)
@@ -56,7 +72,9 @@ def rise(name: str, number: int, way: str) -> float:
         # Plain attention, since the engine's own knows no padding; the weights are the loaded ones.
         network = engine.network if way == "whole model" else engine.network.get_decoder()
         engine.network.set_attn_implementation("sdpa")
-        batch = engine.tokenizer.pad({"input_ids": [engine._prompt(one) for one in requests]}, return_tensors="pt")
+        batch = engine.tokenizer.pad(
+            {"input_ids": [engine._prompt(one) for one in requests]}, return_tensors="pt"
+        )
         with torch.inference_mode():
             states = network(**batch, use_cache=False, output_hidden_states=True).hidden_states
             last = batch["attention_mask"].sum(1) - 1

@@ -1,7 +1,8 @@
 """Grade generated responses, hostile and ordinary, of every kind, and count that nothing is lost.
 
-Every response must get exactly one verdict, in order, with an answer of bounded length wherever it is
-one of ``correct`` and ``incorrect``; a text that is graded twice must get the same verdict; and nothing may crash.
+Every response must get exactly one verdict, in order, with an answer of bounded length wherever it
+is one of ``correct`` and ``incorrect``; a text that is graded twice must get the same verdict; and
+nothing may crash.
 
     python benchmarks/fuzz_grading.py [--responses 100000] [--seed 0] [--batch 5000]
 """
@@ -19,7 +20,10 @@ from capcal_lib.manifests import KINDS, Kind
 from capcal_lib.questions import Answer
 
 GOLDS: dict[Kind, list[Answer]] = {
-    "math": [Answer("math", gold) for gold in (r"\frac{x+1}{2}", "(1,2)", r"3 \pm \sqrt{2}", "52_8", "y=2x+1", "7")],
+    "math": [
+        Answer("math", gold)
+        for gold in (r"\frac{x+1}{2}", "(1,2)", r"3 \pm \sqrt{2}", "52_8", "y=2x+1", "7")
+    ],
     "number": [Answer("number", gold) for gold in ("7", "1/2", "1,234.5", "50%", "-3")],
     "choice": [Answer("choice", "C", ("water",)), Answer("choice", "A", ("an apple",))],
     "short": [
@@ -60,13 +64,25 @@ HOSTILE = [
         "lambda x: x",
         "1" * 120,
     ),
-    *("a" * 200, "a " * 100, "(" * 12, "{" * 60, "'" * 30, "-" * 50, "0." + "3" * 90, "A. B. C. D.", "A\nB\nC\n"),
+    *(
+        "a" * 200,
+        "a " * 100,
+        "(" * 12,
+        "{" * 60,
+        "'" * 30,
+        "-" * 50,
+        "0." + "3" * 90,
+        "A. B. C. D.",
+        "A\nB\nC\n",
+    ),
     *("answer is answer is answer is", r"\log_{x}" * 5),
 ]
 
 
 def response(draw: random.Random) -> str:
-    """Draw one response: pieces in any order, sometimes in a box or after a phrase, sometimes very long."""
+    """Draw one response: pieces in any order, sometimes in a box or after a phrase, sometimes very
+    long.
+    """
     hostile = max(0.0, draw.uniform(-0.4, 1))
     pieces = [
         draw.choice(HOSTILE if draw.random() < hostile else ORDINARY)
@@ -79,7 +95,12 @@ def response(draw: random.Random) -> str:
     elif shape < 0.55:
         text = f"The answer is {text}"
     elif shape < 0.6:
-        text = "".join(chr(draw.choice((draw.randrange(128), draw.randrange(0x110000)))) for _ in range(40)) + text
+        text = (
+            "".join(
+                chr(draw.choice((draw.randrange(128), draw.randrange(0x110000)))) for _ in range(40)
+            )
+            + text
+        )
     elif shape < 0.61:
         text = text * draw.randrange(1, 2_000)
     return text
@@ -87,7 +108,9 @@ def response(draw: random.Random) -> str:
 
 def faults(pairs: list[tuple[str, Answer]], verdicts: list[Verdict]) -> list[str]:
     """Say what is wrong with the verdicts, if anything."""
-    found = [] if len(pairs) == len(verdicts) else [f"{len(pairs)} responses, {len(verdicts)} verdicts"]
+    found = (
+        [] if len(pairs) == len(verdicts) else [f"{len(pairs)} responses, {len(verdicts)} verdicts"]
+    )
     for (text, answer), verdict in zip(pairs, verdicts, strict=False):
         known = verdict.verdict in ("correct", "incorrect", "no_answer", "not_scored")
         bounded = verdict.extracted is None or 0 < len(verdict.extracted) <= LONGEST
@@ -97,7 +120,9 @@ def faults(pairs: list[tuple[str, Answer]], verdicts: list[Verdict]) -> list[str
     return found
 
 
-def fuzz(responses: int, *, seed: int = 0, batch: int = 5_000) -> tuple[Counter[tuple[str, str]], list[str]]:
+def fuzz(
+    responses: int, *, seed: int = 0, batch: int = 5_000
+) -> tuple[Counter[tuple[str, str]], list[str]]:
     """Grade generated responses; return (kind, verdict) counts, and what went wrong."""
     draw = random.Random(seed)
     counts: Counter[tuple[str, str]] = Counter()
@@ -112,7 +137,8 @@ def fuzz(responses: int, *, seed: int = 0, batch: int = 5_000) -> tuple[Counter[
         wrong += [
             f"twice, otherwise: {pairs[index]!r:.200}: {first[index]}, {verdict}"
             for index, verdict in zip(sampled, again, strict=True)
-            if verdict != first[index] and "not_scored" not in (verdict.verdict, first[index].verdict)
+            if verdict != first[index]
+            and "not_scored" not in (verdict.verdict, first[index].verdict)
         ]
         counts.update((kind, verdict.verdict) for kind, verdict in zip(kinds, first, strict=False))
     return counts, wrong
@@ -120,7 +146,9 @@ def fuzz(responses: int, *, seed: int = 0, batch: int = 5_000) -> tuple[Counter[
 
 def main() -> None:
     """Print the counts and faults."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--responses", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--batch", type=int, default=5_000)
@@ -133,7 +161,10 @@ def main() -> None:
     lost = options.responses - sum(counts.values())
     print(f"{options.responses:,} responses, {lost} lost, {len(wrong)} faults")
     processor = sum(use.ru_utime + use.ru_stime for use in used)
-    print(f"{time.perf_counter() - start:.0f} s; {processor:.0f} s of processor time, workers that are done included")
+    print(
+        f"{time.perf_counter() - start:.0f} s; {processor:.0f} s of processor time, workers that "
+        "are done included"
+    )
     for fault in wrong[:20]:
         print(fault.encode("unicode_escape").decode())
 

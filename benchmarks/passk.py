@@ -1,8 +1,7 @@
 """Measure pass@k: one table over the distinct counts against a loop over questions.
 
-Run as ``python benchmarks/passk.py``. Both ways run in the same process on the same counts and are checked
-to agree; the ratio is what carries over to other machines.
-"""
+Run as ``python benchmarks/passk.py``. Both ways run in the same process on the same counts and are
+checked to agree; the ratio is what carries over to other machines."""
 
 import timeit
 from collections.abc import Callable
@@ -17,7 +16,9 @@ def loop(correct: np.ndarray, total: np.ndarray, ks: list[int]) -> np.ndarray:
     rates = np.empty((correct.size, len(ks)))
     for row, (c, n) in enumerate(zip(correct, total, strict=True)):
         for column, k in enumerate(ks):
-            rates[row, column] = 1.0 if n - c < k else 1.0 - np.prod(1.0 - k / np.arange(n - c + 1, n + 1))
+            rates[row, column] = (
+                1.0 if n - c < k else 1.0 - np.prod(1.0 - k / np.arange(n - c + 1, n + 1))
+            )
     return rates
 
 
@@ -33,10 +34,15 @@ def main() -> None:
     correct = rng.binomial(total, rng.beta(0.4, 0.4, n_questions))
     print(f"pass@k of {n_questions:,} questions with {samples} samples")
     for ks, repeats in [([1, 4, 16, 64], 2), (list(range(1, 101)), 1)]:
-        np.testing.assert_allclose(pass_at_k(correct, total, ks), loop(correct, total, ks), rtol=0, atol=1e-13)
+        np.testing.assert_allclose(
+            pass_at_k(correct, total, ks), loop(correct, total, ks), rtol=0, atol=1e-13
+        )
         table = seconds(lambda ks=ks: pass_at_k(correct, total, ks), 20)
         slow = seconds(lambda ks=ks: loop(correct, total, ks), repeats)
-        print(f"{len(ks):>3} k: table {table * 1e3:.1f} ms, loop {slow * 1e3:.0f} ms, ratio {slow / table:,.0f}")
+        print(
+            f"{len(ks):>3} k: table {table * 1e3:.1f} ms, loop {slow * 1e3:.0f} ms, ratio "
+            f"{slow / table:,.0f}"
+        )
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
-"""Time the prediction of one question's mu against one decoded token of its answer, on this machine.
+"""Time the prediction of one question's mu against one decoded token of its answer, on this
+machine.
 
-Run: OMP_NUM_THREADS=1 python benchmarks/predictor.py [--model smollm2-135m] [--dataset mini-exam] [--questions 20]
+Run: OMP_NUM_THREADS=1 python benchmarks/predictor.py [--model smollm2-135m] [--dataset mini-exam]
+[--questions 20]
 
-For each question in turn: the prediction, one sample of a single token, and one of many, one sample in flight. A
-decoded token is what the longer sample takes more, over the tokens that it has more. Shown are medians by the clock.
-"""
+For each question in turn: the prediction, one sample of a single token, and one of many, one sample
+in flight. A decoded token is what the longer sample takes more, over the tokens that it has more.
+Shown are medians by the clock."""
 
 import argparse
 import time
@@ -23,9 +25,15 @@ TOKENS = 33
 
 def main() -> None:
     """Print the times and their ratios."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="smollm2-135m", help="a model with recorded runs (default smollm2-135m)")
-    parser.add_argument("--dataset", default="mini-exam", help="with a recorded training run (default mini-exam)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--model", default="smollm2-135m", help="a model with recorded runs (default smollm2-135m)"
+    )
+    parser.add_argument(
+        "--dataset", default="mini-exam", help="with a recorded training run (default mini-exam)"
+    )
     parser.add_argument("--questions", type=int, default=20, help="questions (default 20)")
     given = parser.parse_args()
     predictor = load_predictor(RECORDED_RUNS, given.model, given.dataset)
@@ -42,8 +50,12 @@ def main() -> None:
 
         predicted, _ = timed(lambda question=question: predictor(question))
         (first, one), (all_of_it, many) = draw(1), draw(TOKENS)
-        rows.append((predicted, first, (all_of_it - first) / (many - one) if many > one else np.nan))
-    predicted, first, token = np.nanmedian(rows[1:], axis=0)  # the first pays for what is set up once
+        rows.append(
+            (predicted, first, (all_of_it - first) / (many - one) if many > one else np.nan)
+        )
+    predicted, first, token = np.nanmedian(
+        rows[1:], axis=0
+    )  # the first pays for what is set up once
     print(f"{given.model} on {given.dataset}, {len(rows) - 1} questions; median seconds")
     print(f"prediction {predicted:.4f}; a decoded token {token:.4f}, ratio {predicted / token:.1f}")
     print(f"reading the prompt and drawing one token {first:.4f}, ratio {predicted / first:.2f}")

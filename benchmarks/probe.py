@@ -1,14 +1,15 @@
-"""Time the linear probe against minibatch SGD at the paper's size, on one synthetic set of features.
+"""Time the linear probe against minibatch SGD at the paper's size, on one synthetic set of
+features.
 
 Run: OMP_NUM_THREADS=1 python benchmarks/probe.py [--rounds 5]
 
-SGD is the paper's recipe (momentum 0.9, batch 32, 100 epochs, each scored on validation questions, the best kept): once
-as its authors run it, over a DataLoader that fetches one question at a time, and once as lean as torch can, over slices
-of tensors that lie in memory. Each round fits the probe and runs one epoch of each, one after the other; shown are
-medians of processor time and, in brackets, of the clock, with their ratios, an epoch's times 100, and the scores after
-the epochs that were run (give 100 rounds for those of the whole recipe). The learning rate is the best of four of the
-paper's grid; the search is not in the time.
-"""
+SGD is the paper's recipe (momentum 0.9, batch 32, 100 epochs, each scored on validation questions,
+the best kept): once as its authors run it, over a DataLoader that fetches one question at a time,
+and once as lean as torch can, over slices of tensors that lie in memory. Each round fits the probe
+and runs one epoch of each, one after the other; shown are medians of processor time and, in
+brackets, of the clock, with their ratios, an epoch's times 100, and the scores after the epochs
+that were run (give 100 rounds for those of the whole recipe). The learning rate is the best of four
+of the paper's grid; the search is not in the time."""
 
 import argparse
 import time
@@ -21,7 +22,11 @@ from torch.utils.data import DataLoader, Dataset
 from capcal_lib.metrics import capability_brier
 from capcal_lib.probes import LinearProbe
 
-QUESTIONS, VALIDATION, HELD_OUT = 7_473, 1_319, 1_000  # the first two are GSM8K's training and test set
+QUESTIONS, VALIDATION, HELD_OUT = (
+    7_473,
+    1_319,
+    1_000,
+)  # the first two are GSM8K's training and test set
 FEATURES, SAMPLES = 4_096, 100  # the hidden size of the 7B and 8B models
 BATCH, EPOCHS, DECAY = 32, 100, 1e-2
 RATES = (5e-3, 2e-3, 1e-3, 5e-4)
@@ -59,15 +64,23 @@ class Sgd:
         self.layer = torch.nn.Linear(FEATURES, 1)
         torch.nn.init.xavier_uniform_(self.layer.weight)
         torch.nn.init.zeros_(self.layer.bias)
-        self.optimizer = torch.optim.SGD(self.layer.parameters(), lr=rate, momentum=0.9, weight_decay=DECAY)
+        self.optimizer = torch.optim.SGD(
+            self.layer.parameters(), lr=rate, momentum=0.9, weight_decay=DECAY
+        )
 
-    def loss(self, inputs: torch.Tensor, targets: torch.Tensor, reduction: str = "mean") -> torch.Tensor:
+    def loss(
+        self, inputs: torch.Tensor, targets: torch.Tensor, reduction: str = "mean"
+    ) -> torch.Tensor:
         """Return the cross-entropy of a batch."""
         logits = self.layer(inputs)[:, 0]
-        return torch.nn.functional.binary_cross_entropy_with_logits(logits, targets, reduction=reduction)
+        return torch.nn.functional.binary_cross_entropy_with_logits(
+            logits, targets, reduction=reduction
+        )
 
     def epoch(self) -> float:
-        """Train for one epoch, keep its weights if they are the best so far, and return its validation loss."""
+        """Train for one epoch, keep its weights if they are the best so far, and return its
+        validation loss.
+        """
         started = now()
         for batch in self.batches():
             loss = self.loss(*batch)
@@ -85,15 +98,25 @@ class Sgd:
 
 def main() -> None:
     """Print the times, their ratios and what each probe scores."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5, help="fits, and epochs of each loop (default 5)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=5, help="fits, and epochs of each loop (default 5)"
+    )
     rounds = parser.parse_args().rounds
 
     features, correct = synthetic(np.random.default_rng(0))
     total = np.full(len(correct), SAMPLES)
     train, validation, test = np.split(np.arange(len(correct)), [QUESTIONS, QUESTIONS + VALIDATION])
-    inputs, targets = torch.from_numpy(features[:QUESTIONS]), torch.from_numpy(correct[train] / SAMPLES).float()
-    held_out = torch.from_numpy(features[validation]), torch.from_numpy(correct[validation] / SAMPLES).float()
+    inputs, targets = (
+        torch.from_numpy(features[:QUESTIONS]),
+        torch.from_numpy(correct[train] / SAMPLES).float(),
+    )
+    held_out = (
+        torch.from_numpy(features[validation]),
+        torch.from_numpy(correct[validation] / SAMPLES).float(),
+    )
 
     def slices() -> Iterable[Data]:
         for rows in torch.randperm(len(inputs)).split(BATCH):
@@ -102,17 +125,26 @@ def main() -> None:
     items = DataLoader(Items((inputs, targets)), batch_size=BATCH, shuffle=True)
     items_held_out = DataLoader(Items(held_out), batch_size=BATCH)
 
-    print(f"{QUESTIONS} questions, {FEATURES} features, {torch.get_num_threads()} threads; processor time (clock)")
-    LinearProbe(weight_decay=DECAY).fit(features[:1_100, :1_100], correct[:1_100], total[:1_100])  # loads libraries
+    print(
+        f"{QUESTIONS} questions, {FEATURES} features, {torch.get_num_threads()} threads; "
+        "processor time (clock)"
+    )
+    LinearProbe(weight_decay=DECAY).fit(
+        features[:1_100, :1_100], correct[:1_100], total[:1_100]
+    )  # loads libraries
     rate = min(RATES, key=lambda rate: Sgd(slices, lambda: [held_out], rate).epoch())
     loops = {
-        f"SGD, one question at a time, rate {rate:g}": Sgd(lambda: items, lambda: items_held_out, rate),
+        f"SGD, one question at a time, rate {rate:g}": Sgd(
+            lambda: items, lambda: items_held_out, rate
+        ),
         f"SGD, tensors in memory, rate {rate:g}": Sgd(slices, lambda: [held_out], rate),
     }
     fits = []
     for _ in range(rounds):
         started = now()
-        probe = LinearProbe(weight_decay=DECAY).fit(features[:QUESTIONS], correct[train], total[train])
+        probe = LinearProbe(weight_decay=DECAY).fit(
+            features[:QUESTIONS], correct[train], total[train]
+        )
         fits.append(now() - started)
         for loop in loops.values():
             loop.epoch()
@@ -120,7 +152,10 @@ def main() -> None:
     def report(name: str, seconds: np.ndarray, weights: np.ndarray, bias: float) -> None:
         logits = features.astype(np.float64) @ weights + bias
         mu = correct[train] / SAMPLES
-        loss = np.mean(np.logaddexp(0, logits[train]) - mu * logits[train]) + DECAY / 2 * weights @ weights
+        loss = (
+            np.mean(np.logaddexp(0, logits[train]) - mu * logits[train])
+            + DECAY / 2 * weights @ weights
+        )
         brier = capability_brier(1 / (1 + np.exp(-logits[test])), correct[test], total[test])
         (processor, clock), (ratio, by_clock) = seconds, seconds / np.median(fits, axis=0)
         times = f"{processor:8.2f} s ({clock:.2f} s){ratio:7.1f} x ({by_clock:.1f} x)"
@@ -132,9 +167,14 @@ def main() -> None:
 
 
 def synthetic(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Make correlated features, one of them huge as in real models, and counts that depend on 40 directions."""
+    """Make correlated features, one of them huge as in real models, and counts that depend on 40
+    directions.
+    """
     rows, latent = QUESTIONS + VALIDATION + HELD_OUT, 1_024
-    hidden = rng.standard_normal((rows, latent), dtype=np.float32) * np.arange(1, latent + 1, dtype=np.float32) ** -0.6
+    hidden = (
+        rng.standard_normal((rows, latent), dtype=np.float32)
+        * np.arange(1, latent + 1, dtype=np.float32) ** -0.6
+    )
     features = 0.3 * hidden @ rng.standard_normal((latent, FEATURES), dtype=np.float32)
     features += 0.05 * rng.standard_normal(features.shape, dtype=np.float32)
     features[:, 7] += 50

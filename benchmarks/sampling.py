@@ -1,18 +1,20 @@
-"""Tokens per second of an engine and of the naive ways to draw the same samples, on the same prompts, in one run.
+"""Tokens per second of an engine and of the naive ways to draw the same samples, on the same
+prompts, in one run.
 
     OMP_NUM_THREADS=1 python benchmarks/sampling.py transformers
     VLLM_CPU_OMP_THREADS_BIND=0 build/vllm/bin/python benchmarks/sampling.py vllm
     VLLM_CPU_OMP_THREADS_BIND=0 build/vllm/bin/python benchmarks/sampling.py openai
 
-``openai`` starts a vLLM server on this machine. The naive ways are one request for one sample after the other, with
-nothing shared between them, and what a batch of the same software makes of it: ``generate`` with
-``num_return_sequences``, or all requests for one sample submitted at once. With vLLM, each naive request has a salt of
-its own, so that it finds nothing of the others in the prefix cache; the engine finds there what vLLM would keep.
+``openai`` starts a vLLM server on this machine. The naive ways are one request for one sample after
+the other, with nothing shared between them, and what a batch of the same software makes of it:
+``generate`` with ``num_return_sequences``, or all requests for one sample submitted at once. With
+vLLM, each naive request has a salt of its own, so that it finds nothing of the others in the prefix
+cache; the engine finds there what vLLM would keep.
 
-Two kinds of prompt: one of the project's own, with examples and short answers, and one that asks for reasoning. Rates
-are by the clock and per second of processor time of this process and those that it started; ratios are to one request
-after the other. Each way is run twice, by turns, and the better is taken.
-"""
+Two kinds of prompt: one of the project's own, with examples and short answers, and one that asks
+for reasoning. Rates are by the clock and per second of processor time of this process and those
+that it started; ratios are to one request after the other. Each way is run twice, by turns, and the
+better is taken."""
 
 import argparse
 import os
@@ -38,23 +40,33 @@ from capcal_lib.sampling.weights import ensure_weights
 
 MODEL = load_model("smollm2-135m")
 QUESTIONS, ROUNDS = 4, 2
-FEW = 2  # samples of a question that are asked for one after the other, at a rate that does not depend on how many
+# samples of a question that are asked for one after the other, at a rate that does not depend on
+# how many
+FEW = 2
 START_SECONDS = 1_500  # for a server, on a busy machine
 CLERK = (
-    "A clerk at a railway station sells tickets for the morning and the evening train. In the morning, {0} people buy "
-    "a ticket for 4 euros each, and 7 of them come back at noon and return it for half of the price. In the evening "
-    "twice as many people buy a ticket as in the morning, but every second ticket is sold to a child and costs only "
+    "A clerk at a railway station sells tickets for the morning and the evening train. In the "
+    "morning, {0} people buy "
+    "a ticket for 4 euros each, and 7 of them come back at noon and return it for half of the "
+    "price. In the evening "
+    "twice as many people buy a ticket as in the morning, but every second ticket is sold to a "
+    "child and costs only "
     "1 euro. How many euros does the clerk have at the end of the day?"
 )
 
-Way = Callable[[Sequence[Request], Sampling], int]  # draws what is asked and returns the number of tokens drawn
+Way = Callable[
+    [Sequence[Request], Sampling], int
+]  # draws what is asked and returns the number of tokens drawn
 Salts = count()
 
 
 def prompts(samples: int) -> dict[str, tuple[list[Request], Sampling]]:
     """Return what is asked, and how, by kind of prompt."""
     few_shot = load_questions("mini-capitals")[:QUESTIONS]
-    clerk = [Question(f"clerk/{people}", CLERK.format(people), Answer("number", "0")) for people in range(20, 60, 10)]
+    clerk = [
+        Question(f"clerk/{people}", CLERK.format(people), Answer("number", "0"))
+        for people in range(20, 60, 10)
+    ]
     indices = tuple(range(samples))
     return {
         "with examples": (
@@ -83,14 +95,18 @@ def engine_way(engine: Engine) -> Way:
 
 @contextmanager
 def with_transformers() -> Iterator[dict[str, Way]]:
-    """Draw with `generate`, one sample at a time and all of a question together, and with the engine."""
+    """Draw with `generate`, one sample at a time and all of a question together, and with the
+    engine.
+    """
     import torch
     from transformers import AutoModelForCausalLM
 
     from capcal_lib.sampling.engines.transformers import TransformersEngine
 
     engine = TransformersEngine(MODEL)
-    plain = AutoModelForCausalLM.from_pretrained(engine.network.name_or_path, dtype=engine.network.dtype)
+    plain = AutoModelForCausalLM.from_pretrained(
+        engine.network.name_or_path, dtype=engine.network.dtype
+    )
     plain.to(engine.device)
     ends = torch.tensor(sorted(engine.ends), device=engine.device)
 
@@ -124,7 +140,9 @@ def with_transformers() -> Iterator[dict[str, Way]]:
 
 @contextmanager
 def with_vllm() -> Iterator[dict[str, Way]]:
-    """Draw with vLLM in process: requests for one sample each, one by one and all at once, and the engine."""
+    """Draw with vLLM in process: requests for one sample each, one by one and all at once, and the
+    engine.
+    """
     from vllm import SamplingParams
     from vllm.sampling_params import RequestOutputKind
 
@@ -171,7 +189,9 @@ def with_vllm() -> Iterator[dict[str, Way]]:
 
 @contextmanager
 def with_openai() -> Iterator[dict[str, Way]]:
-    """Draw from a server: requests for one sample each, one by one and 64 at a time, and the engine."""
+    """Draw from a server: requests for one sample each, one by one and 64 at a time, and the
+    engine.
+    """
     from capcal_lib.sampling.engines.openai import REQUESTS_IN_FLIGHT, OpenAIEngine
 
     with serving() as url, httpx2.Client(timeout=None) as client:
@@ -183,14 +203,22 @@ def with_openai() -> Iterator[dict[str, Way]]:
             return int(answer.json()["usage"]["completion_tokens"])
 
         def one_by_one(requests: Sequence[Request], sampling: Sampling) -> int:
-            return sum(ask(request, sampling) for request in requests for _ in request.sample_indices)
+            return sum(
+                ask(request, sampling) for request in requests for _ in request.sample_indices
+            )
 
         def at_once(requests: Sequence[Request], sampling: Sampling) -> int:
             with ThreadPoolExecutor(REQUESTS_IN_FLIGHT) as pool:
-                jobs = [pool.submit(ask, one, sampling) for one in requests for _ in one.sample_indices]
+                jobs = [
+                    pool.submit(ask, one, sampling) for one in requests for _ in one.sample_indices
+                ]
                 return sum(job.result() for job in jobs)
 
-        yield {"one by one": one_by_one, f"{REQUESTS_IN_FLIGHT} at a time": at_once, "engine": engine_way(engine)}
+        yield {
+            "one by one": one_by_one,
+            f"{REQUESTS_IN_FLIGHT} at a time": at_once,
+            "engine": engine_way(engine),
+        }
 
 
 @contextmanager
@@ -199,10 +227,30 @@ def serving() -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(ensure_weights(MODEL))]
+    command = [
+        sys.executable,
+        "-m",
+        "vllm.entrypoints.openai.api_server",
+        "--model",
+        str(ensure_weights(MODEL)),
+    ]
     command += ["--served-model-name", MODEL.name, "--host", "127.0.0.1", "--port", str(port)]
-    command += ["--dtype", "float32", "--enforce-eager", "--no-enable-chunked-prefill", "--max-num-seqs", "256"]
-    command += ["--max-model-len", "2048", "--kv-cache-memory-bytes", str(2 << 30), "--block-size", "32"]
+    command += [
+        "--dtype",
+        "float32",
+        "--enforce-eager",
+        "--no-enable-chunked-prefill",
+        "--max-num-seqs",
+        "256",
+    ]
+    command += [
+        "--max-model-len",
+        "2048",
+        "--kv-cache-memory-bytes",
+        str(2 << 30),
+        "--block-size",
+        "32",
+    ]
     quiet = os.environ | {"VLLM_NO_USAGE_STATS": "1", "VLLM_LOGGING_LEVEL": "WARNING"}
     with subprocess.Popen([*command, "--disable-uvicorn-access-log"], env=quiet) as process:
         try:
@@ -243,9 +291,13 @@ def measure(way: Way, requests: Sequence[Request], sampling: Sampling) -> tuple[
 def main() -> None:
     """Print the rates of all ways and their ratios."""
     engines = {"transformers": with_transformers, "vllm": with_vllm, "openai": with_openai}
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("engine", choices=engines)
-    parser.add_argument("--samples", type=int, default=64, help="of each of 4 questions (default 64)")
+    parser.add_argument(
+        "--samples", type=int, default=64, help="of each of 4 questions (default 64)"
+    )
     given = parser.parse_args()
     with engines[given.engine]() as ways:
         for kind, (requests, sampling) in prompts(given.samples).items():
@@ -254,9 +306,14 @@ def main() -> None:
                 way(fewer(requests[:1], 1), sampling)  # what a first call sets up does not count
             for _ in range(ROUNDS):
                 for name, way in ways.items():
-                    rates = measure(way, fewer(requests, FEW) if name == "one by one" else requests, sampling)
+                    rates = measure(
+                        way, fewer(requests, FEW) if name == "one by one" else requests, sampling
+                    )
                     best[name] = tuple(map(max, rates, best.get(name, rates)))
-            print(f"{given.engine}, prompts {kind}, {QUESTIONS} questions x {given.samples} samples", flush=True)
+            print(
+                f"{given.engine}, prompts {kind}, {QUESTIONS} questions x {given.samples} samples",
+                flush=True,
+            )
             for name, (clock, used) in best.items():
                 first = best["one by one"]
                 print(

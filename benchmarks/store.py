@@ -1,11 +1,14 @@
-"""Measure what the run store costs: time a row, bytes a row, time to resume, and memory as the run grows.
+"""Measure what the run store costs: time a row, bytes a row, time to resume, and memory as the run
+grows.
 
-Rows are appended 16 at a time, as sampling does it, and shards are sealed on the way. Beside it, in the same run, the
-two ways that scripts usually take: appending lines of JSON to a file, which is as fast as it gets and neither notices
-a torn line nor a row that is there twice, and writing one file anew after every batch.
+Rows are appended 16 at a time, as sampling does it, and shards are sealed on the way. Beside it, in
+the same run, the two ways that scripts usually take: appending lines of JSON to a file, which is as
+fast as it gets and neither notices a torn line nor a row that is there twice, and writing one file
+anew after every batch.
 
-Then, for runs of two sizes, everything that reads or writes a whole run is done in a process of its own, and shown is
-by how much the peak of its resident memory rises above that of the imported library.
+Then, for runs of two sizes, everything that reads or writes a whole run is done in a process of its
+own, and shown is by how much the peak of its resident memory rises above that of the imported
+library.
 
     python benchmarks/store.py [--rows 100000 1000000]
 """
@@ -38,13 +41,19 @@ DATASET, SPLIT = "mini-arithmetic", "train"
 ALL = load_questions(DATASET, SPLIT)
 QUESTIONS = ALL[:200]
 RECORD = describe(load_model("simulated"), DATASET, SPLIT, ALL, engine=None, seed=0)
-TIMED, REWRITTEN = 100_000, 4_800  # rows; writing a file anew takes longer with every row, so fewer of them
+TIMED, REWRITTEN = (
+    100_000,
+    4_800,
+)  # rows; writing a file anew takes longer with every row, so fewer of them
 
 
 def samples(rows: int) -> Iterator[Sample]:
     """Make rows of 80 words of working and an answer, the same ones for every number of rows."""
     draw = random.Random(0)
-    words = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=draw.randint(2, 9))) for _ in range(2_000)]
+    words = [
+        "".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=draw.randint(2, 9)))
+        for _ in range(2_000)
+    ]
     weights = [1 / rank for rank in range(1, len(words) + 1)]  # as often as words are in texts
     for number in range(rows):
         question, index = QUESTIONS[number % len(QUESTIONS)], number // len(QUESTIONS)
@@ -143,18 +152,26 @@ def compare(folder: Path) -> None:
     small = seconds(lambda: write(folder / "few", few)) / REWRITTEN
     slow = seconds(lambda: write_anew(anew, few)) / REWRITTEN
     (run,) = list_runs(store)
-    size, plain_size = sum(path.stat().st_size for path in run.glob("samples-*")), lines.stat().st_size
+    size, plain_size = (
+        sum(path.stat().st_size for path in run.glob("samples-*")),
+        lines.stat().st_size,
+    )
     again, plain_again = seconds(lambda: resume(store)), seconds(lambda: resume_lines(lines))
     print(f"\n{TIMED:,} rows, {SAMPLES_A_REQUEST} at a time; processor time")
     print(
-        f"append: {ours / TIMED * 1e6:.1f} µs a row; lines of JSON {plain / TIMED * 1e6:.1f}, ratio {ours / plain:.1f}"
+        f"append: {ours / TIMED * 1e6:.1f} µs a row; lines of JSON {plain / TIMED * 1e6:.1f}, "
+        f"ratio {ours / plain:.1f}"
     )
     print(
-        f"append {REWRITTEN:,}: {small * 1e6:.1f} µs a row; one file written anew {slow * 1e6:.0f}, "
+        f"append {REWRITTEN:,}: {small * 1e6:.1f} µs a row; one file written anew "
+        f"{slow * 1e6:.0f}, "
         f"ratio {slow / small:.0f}, and in proportion to the rows"
     )
     print(f"on disk: {size / TIMED:.0f} bytes a row; lines of JSON {plain_size / TIMED:.0f}")
-    print(f"resume: {again:.2f} s; reading lines of JSON {plain_again:.2f} s, ratio {plain_again / again:.1f}")
+    print(
+        f"resume: {again:.2f} s; reading lines of JSON {plain_again:.2f} s, ratio "
+        f"{plain_again / again:.1f}"
+    )
 
 
 def peaks(rows: list[int]) -> None:
@@ -164,7 +181,16 @@ def peaks(rows: list[int]) -> None:
         with tempfile.TemporaryDirectory() as name:
             idle = 0.0
             for task in tasks(Path(name), number):
-                command = [sys.executable, __file__, "--rows", str(number), "--task", task, "--folder", name]
+                command = [
+                    sys.executable,
+                    __file__,
+                    "--rows",
+                    str(number),
+                    "--task",
+                    task,
+                    "--folder",
+                    name,
+                ]
                 done = subprocess.run(command, check=True, capture_output=True, text=True)
                 peak, took = map(float, done.stdout.split())
                 idle = idle or peak
@@ -177,8 +203,12 @@ def peaks(rows: list[int]) -> None:
 
 def main() -> None:
     """Print all of it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, nargs="+", default=[100_000, 1_000_000], help="sizes of the runs")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--rows", type=int, nargs="+", default=[100_000, 1_000_000], help="sizes of the runs"
+    )
     parser.add_argument("--task", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()

@@ -1,9 +1,10 @@
-"""Kill the sampler at random moments, truncate its files at random offsets, and compare with an undisturbed run.
+"""Kill the sampler at random moments, truncate its files at random offsets, and compare with an
+undisturbed run.
 
-Each round starts a real `capcal sample`, ends it with SIGKILL a random time after it began to draw (one in eight
-whenever it may be), and in half of the rounds cuts the file that was written last, or now and then any other, at a
-random byte. A last round runs to the end. The rows must then be those of a run that nobody disturbed, to the last
-character.
+Each round starts a real `capcal sample`, ends it with SIGKILL a random time after it began to draw
+(one in eight whenever it may be), and in half of the rounds cuts the file that was written last, or
+now and then any other, at a random byte. A last round runs to the end. The rows must then be those
+of a run that nobody disturbed, to the last character.
 
 Usage: python benchmarks/survive_kills.py [kills [model [k]]]
 """
@@ -34,7 +35,9 @@ class Figures:
     kills: int = 0
     kills_while_drawing: int = 0
     cuts: Counter[str] = field(default_factory=Counter)  # by kind of file
-    repairs: Counter[str] = field(default_factory=Counter)  # by the first words of what the sampler said
+    repairs: Counter[str] = field(
+        default_factory=Counter
+    )  # by the first words of what the sampler said
     rows: int = 0
     same: bool = False
     seconds: float = 0.0
@@ -52,12 +55,24 @@ def survive(
     rows_per_shard: int = 1_000,
     say: Callable[[str], None] = lambda line: None,  # noqa: ARG005
 ) -> Figures:
-    """Do it in a folder, and return the figures; ``same`` tells whether the rows are those of the undisturbed run."""
+    """Do it in a folder, and return the figures; ``same`` tells whether the rows are those of the
+    undisturbed run.
+    """
     rng, figures = random.Random(seed), Figures()
     what = ["--model", model, "--dataset", dataset, "--k", str(k), "--limit", str(limit)]
-    command = [sys.executable, "-u", "-c", COMMAND.format(rows=rows_per_shard), "sample", *what, "--store"]
+    command = [
+        sys.executable,
+        "-u",
+        "-c",
+        COMMAND.format(rows=rows_per_shard),
+        "sample",
+        *what,
+        "--store",
+    ]
     started = time.monotonic()
-    subprocess.run([*command, str(store / "undisturbed")], cwd=ROOT, check=True, capture_output=True)
+    subprocess.run(
+        [*command, str(store / "undisturbed")], cwd=ROOT, check=True, capture_output=True
+    )
     (whole,) = list_runs(store / "undisturbed")
     drawing = _seconds_of_drawing(whole)
     disturbed = store / "disturbed"
@@ -67,7 +82,9 @@ def survive(
             _cut_one(disturbed, rng, figures)
         if figures.rounds % 10 == 0:
             say(f"{figures.kills} kills, {_rows(disturbed)} rows, cuts {dict(figures.cuts)}")
-    last = subprocess.run([*command, str(disturbed)], cwd=ROOT, check=True, capture_output=True, text=True)
+    last = subprocess.run(
+        [*command, str(disturbed)], cwd=ROOT, check=True, capture_output=True, text=True
+    )
     _note(last.stdout, figures)
     (folder,) = list_runs(disturbed)
     rows = read_samples(folder)
@@ -76,9 +93,13 @@ def survive(
     return figures
 
 
-def _kill_one(command: list[str], store: Path, rng: random.Random, span: float, figures: Figures) -> None:
+def _kill_one(
+    command: list[str], store: Path, rng: random.Random, span: float, figures: Figures
+) -> None:
     before = _size(store)
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
     if rng.random() < 1 / 8:
         time.sleep(rng.uniform(0, 2))
     else:
@@ -110,7 +131,13 @@ def _cut_one(store: Path, rng: random.Random, figures: Figures) -> None:
     path = rng.choice(files) if rng.random() < 0.25 else newest
     with path.open("rb+") as file:
         file.truncate(rng.randrange(path.stat().st_size))
-    kind = "shard" if path.name.startswith(SEALED) else "half-written shard" if path.name[0] == "." else path.name
+    kind = (
+        "shard"
+        if path.name.startswith(SEALED)
+        else "half-written shard"
+        if path.name[0] == "."
+        else path.name
+    )
     figures.cuts[kind] += 1
 
 
@@ -126,9 +153,15 @@ def _note(said: str, figures: Figures) -> None:
 
 
 def _size(store: Path, *patterns: str) -> int:
-    """Return the bytes of the files of a run, by default journal and shards; they may come and go meanwhile."""
+    """Return the bytes of the files of a run, by default journal and shards; they may come and go
+    meanwhile.
+    """
     total = 0
-    for path in [path for pattern in patterns or ("journal", f"{SEALED}*.parquet") for path in store.rglob(pattern)]:
+    for path in [
+        path
+        for pattern in patterns or ("journal", f"{SEALED}*.parquet")
+        for path in store.rglob(pattern)
+    ]:
         try:
             total += path.stat().st_size
         except FileNotFoundError:
@@ -152,13 +185,24 @@ def _seconds_of_drawing(run: Path) -> float:
 def main(kills: int, model: str, k: int) -> None:
     """Run it and print the figures."""
     with tempfile.TemporaryDirectory() as folder:
-        figures = survive(Path(folder), kills=kills, seed=0, model=model, k=k, say=lambda line: print(line, flush=True))
+        figures = survive(
+            Path(folder),
+            kills=kills,
+            seed=0,
+            model=model,
+            k=k,
+            say=lambda line: print(line, flush=True),
+        )
     print(
-        f"{model}: {figures.kills} of {figures.rounds} rounds ended by SIGKILL, {figures.kills_while_drawing} of them "
+        f"{model}: {figures.kills} of {figures.rounds} rounds ended by SIGKILL, "
+        f"{figures.kills_while_drawing} of them "
         f"after they drew; "
         f"cuts {dict(figures.cuts)}; repairs {dict(figures.repairs)}; {figures.seconds:.0f} s"
     )
-    print(f"{figures.rows:,} rows, {'the same' if figures.same else 'NOT the same'} as those of the undisturbed run")
+    print(
+        f"{figures.rows:,} rows, {'the same' if figures.same else 'NOT the same'} as those of the "
+        "undisturbed run"
+    )
     if not figures.same:
         sys.exit(1)
 

@@ -14,7 +14,7 @@ STATIC = Path(__file__).parent / "static"
 INK, MUTED, CORRECT, INCORRECT = "#1a1a1a", "#6b6b6b", "#2b7d62", "#bc3e0b"
 WIDTH = 344
 FONT = "Avenir Next, Segoe UI, Ubuntu, Helvetica Neue, Helvetica, Arial, sans-serif"
-TIP = f'<marker id="tip" markerWidth="7" markerHeight="8" refX="2" refY="4" orient="auto"><path d="M0 0 L7 4 L0 8 z" fill="{MUTED}"/></marker>'  # noqa: E501
+TIP = f'<marker id="tip" markerWidth="7" markerHeight="8" refX="2" refY="4" orient="auto"><path d="M0 0 L7 4 L0 8 z" fill="{MUTED}"/></marker>'
 MU, PEOPLE, SEED = 0.6, 20, 4
 
 
@@ -42,7 +42,9 @@ def arrow(start: float, end: float) -> str:
 
 def answer(x: float, y: float, correct: bool) -> str:
     """Draw a graded answer: a tick in a disc, or a cross in a ring."""
-    ring = f'fill="{CORRECT}" stroke="{CORRECT}"' if correct else f'fill="none" stroke="{INCORRECT}"'
+    ring = (
+        f'fill="{CORRECT}" stroke="{CORRECT}"' if correct else f'fill="none" stroke="{INCORRECT}"'
+    )
     tick, cross = f"M{x - 5:g} {y:g} l4 4.5 l6.5 -8", f"M{x - 4:g} {y - 4:g} l8 8 m0 -8 l-8 8"
     mark = stroke(tick, "#fff", 2) if correct else stroke(cross, INCORRECT, 2)
     return f'<circle cx="{x:g}" cy="{y:g}" r="10.5" stroke-width="1.5" {ring}/>{mark}'
@@ -55,8 +57,16 @@ def asked(verdicts: list[list[bool]], caption: str) -> str:
         for number, row in enumerate(verdicts)
         for column, correct in enumerate(row)
     ]
-    boxes = [f"<defs>{TIP}</defs>", box(4, 86, "question x"), arrow(92, 114), box(116, 70, "model f"), arrow(188, 208)]
-    return "\n".join([*boxes, *answers, text(222 + 13.5 * (len(verdicts[0]) - 1), 96, caption, color=MUTED)])
+    boxes = [
+        f"<defs>{TIP}</defs>",
+        box(4, 86, "question x"),
+        arrow(92, 114),
+        box(116, 70, "model f"),
+        arrow(188, 208),
+    ]
+    return "\n".join(
+        [*boxes, *answers, text(222 + 13.5 * (len(verdicts[0]) - 1), 96, caption, color=MUTED)]
+    )
 
 
 def target(value: float, label: str, confidence: float, whose: str) -> str:
@@ -80,14 +90,20 @@ def repetitions(n: int, rng: np.random.Generator) -> str:
         return f"{left + share * (right - left):.1f}"
 
     bottom = top + step * PEOPLE
-    parts = [text(WIDTH / 2, 16, f"each asks {n} times"), stroke(f"M{place(MU)} {top - 6} V{bottom}", MUTED, 1.5)]
+    parts = [
+        text(WIDTH / 2, 16, f"each asks {n} times"),
+        stroke(f"M{place(MU)} {top - 6} V{bottom}", MUTED, 1.5),
+    ]
     for y, count, (start, end) in zip(range(top, bottom, step), counts, intervals, strict=True):
         color = CORRECT if start <= MU <= end else INCORRECT
         parts += [stroke(f"M{place(start)} {y} H{place(end)}", color, 2)]
         parts += [f'<circle cx="{place(count / n)}" cy="{y}" r="3" fill="{color}"/>']
     parts += [stroke(f"M{left} {bottom} H{right}")]
     for share in (0, 0.5, 1):
-        parts += [stroke(f"M{place(share)} {bottom} v5"), text(float(place(share)), bottom + 18, f"{share:g}")]
+        parts += [
+            stroke(f"M{place(share)} {bottom} v5"),
+            text(float(place(share)), bottom + 18, f"{share:g}"),
+        ]
     return drawing(bottom + 26, *parts)
 
 
@@ -96,7 +112,9 @@ def figures() -> dict[str, str]:
     rng = np.random.default_rng(SEED)
     return {
         "response_calibration": drawing(
-            208, asked([[True]], "graded answer"), target(1, "target: correct = 1", 0.72, "s(x, answer)")
+            208,
+            asked([[True]], "graded answer"),
+            target(1, "target: correct = 1", 0.72, "s(x, answer)"),
         ),
         "capability_calibration": drawing(
             208, asked(ten, "graded answers"), target(0.6, "target: μ ≈ 6/10", 0.72, "s(x, f)")

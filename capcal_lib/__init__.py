@@ -30,7 +30,9 @@ def __getattr__(name: str) -> ModuleType:
     """Import a room when it is first asked for."""
     if name in __all__:
         return import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}; its rooms: {', '.join(__all__)}")
+    raise AttributeError(
+        f"module {__name__!r} has no attribute {name!r}; its rooms: {', '.join(__all__)}"
+    )
 
 
 def __dir__() -> list[str]:

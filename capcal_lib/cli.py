@@ -1,4 +1,6 @@
-"""The ``capcal`` command. One function a command; what it does is in the library, imported when it is called."""
+"""The ``capcal`` command. One function a command; what it does is in the library, imported when it
+is called.
+"""
 
 import json
 import os
@@ -32,13 +34,21 @@ if TYPE_CHECKING:
 SECONDS_BETWEEN_LINES = 10.0
 STOPPED = 130  # the exit status of a command that Ctrl-C ended
 COLUMNS_IN_A_FILE = 160
-SETTINGS = {"temperature": float, "top_p": float, "max_tokens": int, "prompt_style": str}  # that make another run
+SETTINGS = {
+    "temperature": float,
+    "top_p": float,
+    "max_tokens": int,
+    "prompt_style": str,
+}  # that make another run
 HELP = {
     "run": "This key, or the beginning of it.",
     "max_tokens": "New tokens of an answer.",
     "prompt_style": "A file of prompts/; short@3 has 3 of its examples.",
 }
-KEPT = {f"--{name.replace('_', '-')}" for name in ("model", "dataset", "split", "store", "run", "seed", *SETTINGS)}
+KEPT = {
+    f"--{name.replace('_', '-')}"
+    for name in ("model", "dataset", "split", "store", "run", "seed", *SETTINGS)
+}
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -57,8 +67,12 @@ def command(example: str, name: str | None = None) -> Callable[[_Command], _Comm
     return app.command(name, epilog=f"Example: capcal {example}")
 
 
-def setting_options(function: Callable[..., None], panel: str = "Another run", **others: type) -> Callable[..., None]:
-    """Give a command an option for each setting of a run, and others; it gets those that are typed as ``settings``."""
+def setting_options(
+    function: Callable[..., None], panel: str = "Another run", **others: type
+) -> Callable[..., None]:
+    """Give a command an option for each setting of a run, and others; it gets those that are typed
+    as ``settings``.
+    """
     options = others | SETTINGS
 
     @wraps(function)
@@ -69,7 +83,14 @@ def setting_options(function: Callable[..., None], panel: str = "Another run", *
     shown = [each for name, each in signature(function).parameters.items() if name != "settings"]
     for name, kind in options.items():
         option = Option(f"--{name.replace('_', '-')}", help=HELP.get(name), rich_help_panel=panel)
-        shown.append(Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, option]))
+        shown.append(
+            Parameter(
+                name,
+                Parameter.KEYWORD_ONLY,
+                default=None,
+                annotation=Annotated[kind | None, option],
+            )
+        )
     command.__signature__ = Signature(shown)  # type: ignore[attr-defined]
     return command
 
@@ -80,7 +101,9 @@ def choosing(function: Callable[..., None]) -> Callable[..., None]:
     @wraps(function)
     def choose(settings: dict[str, Any], **given: Any) -> None:
         if settings:
-            said = [value if name == "run" else f"{name}={value}" for name, value in settings.items()]
+            said = [
+                value if name == "run" else f"{name}={value}" for name, value in settings.items()
+            ]
             os.environ[CHOICE] = ",".join(said)
         function(**given)
 
@@ -101,21 +124,35 @@ def of_a_run(function: Callable[..., None]) -> Callable[..., None]:
     return choosing(command)
 
 
-ModelName = Annotated[str, Option("--model", help="One of `capcal models`.", autocompletion=model_names)]
-DatasetName = Annotated[str, Option("--dataset", help="One of `capcal datasets`.", autocompletion=dataset_names)]
+ModelName = Annotated[
+    str, Option("--model", help="One of `capcal models`.", autocompletion=model_names)
+]
+DatasetName = Annotated[
+    str, Option("--dataset", help="One of `capcal datasets`.", autocompletion=dataset_names)
+]
 SplitName = Annotated[str | None, Option(help="Default: the data set's evaluation split.")]
 Store = Annotated[Path, Option(help="Folder of the run store.", envvar="CAPCAL_STORE")]
 Engine = Annotated[str | None, Option(help="Default: the engine of the model's manifest.")]
 Seed = Annotated[int, Option(help="Decides the rows; another seed is another run.")]
-OnlyModel = Annotated[str | None, Option(help="Only this model's runs.", autocompletion=model_names)]
-OnlyDataset = Annotated[str | None, Option(help="Only the runs on this data set.", autocompletion=dataset_names)]
+OnlyModel = Annotated[
+    str | None, Option(help="Only this model's runs.", autocompletion=model_names)
+]
+OnlyDataset = Annotated[
+    str | None, Option(help="Only the runs on this data set.", autocompletion=dataset_names)
+]
 AsJson = Annotated[bool, Option("--json", help="One JSON object a line.")]
-Models = Annotated[list[str] | None, Option("--model", help="Default: the book's.", autocompletion=model_names)]
+Models = Annotated[
+    list[str] | None, Option("--model", help="Default: the book's.", autocompletion=model_names)
+]
 Verdicts = Annotated[str, Option(help="rules, or judge:MODEL for short and mathematical answers.")]
-ShownStore = Annotated[Path | None, Option(help="Default: the recorded runs.", envvar="CAPCAL_STORE")]
+ShownStore = Annotated[
+    Path | None, Option(help="Default: the recorded runs.", envvar="CAPCAL_STORE")
+]
 
 
-def _run(model: ModelName, dataset: DatasetName, split: SplitName = None, store: Store = LOCAL_RUNS) -> Path:
+def _run(
+    model: ModelName, dataset: DatasetName, split: SplitName = None, store: Store = LOCAL_RUNS
+) -> Path:
     from capcal_lib.manifests import load_dataset, load_model
     from capcal_lib.sampling.store import find_run
 
@@ -142,9 +179,12 @@ def _warn(line: object) -> None:
 
 @app.callback()
 def options(
-    manifests: Annotated[Path | None, Option(metavar="DIR", help="Your own models/, datasets/ and prompts/.")] = None,
+    manifests: Annotated[
+        Path | None, Option(metavar="DIR", help="Your own models/, datasets/ and prompts/.")
+    ] = None,
     version: Annotated[  # noqa: ARG001
-        bool, Option("--version", callback=_version, is_eager=True, help="Say which version this is.")
+        bool,
+        Option("--version", callback=_version, is_eager=True, help="Say which version this is."),
     ] = False,
 ) -> None:
     if manifests:
@@ -160,7 +200,8 @@ def sample(
     split: SplitName = None,
     limit: Annotated[int | None, Option(help="Only a random subset, the same each time.")] = None,
     precision: Annotated[
-        float | None, Option(help="Stop a question once its 95 % interval reaches this far to either side.")
+        float | None,
+        Option(help="Stop a question once its 95 % interval reaches this far to either side."),
     ] = None,
     engine: Engine = None,
     store: Store = LOCAL_RUNS,
@@ -172,7 +213,14 @@ def sample(
     from capcal_lib.sampling.draw import Drawn
     from capcal_lib.sampling.draw import sample as draw
 
-    asked: dict[str, Any] = {"k": k, "store": store, "split": split, "limit": limit, "engine": engine, "seed": seed}
+    asked: dict[str, Any] = {
+        "k": k,
+        "store": store,
+        "split": split,
+        "limit": limit,
+        "engine": engine,
+        "seed": seed,
+    }
     with _progress(f"{model} on {dataset}") as progress:
         asked |= {"settings": settings, "progress": progress, "say": _say}
         done: Drawn | Stopped
@@ -188,12 +236,17 @@ def sample(
             )
     _say(f"{done.new} samples drawn{rest}; {done.folder}")
     if done.failed:
-        _warn(f"capcal: {sum(done.failed.values())} samples failed; the same command tries them again")
+        _warn(
+            f"capcal: {sum(done.failed.values())} samples failed; the same command tries them again"
+        )
         reasons = Counter(done.failed).most_common()
         for reason, number in reasons[:9]:
             _warn(f"{number} failed: {reason}")
         if reasons[9:]:
-            _warn(f"{sum(number for _, number in reasons[9:])} failed for {len(reasons[9:])} other reasons")
+            _warn(
+                f"{sum(number for _, number in reasons[9:])} failed for {len(reasons[9:])} other "
+                "reasons"
+            )
         raise typer.Exit(1)
 
 
@@ -203,21 +256,33 @@ def reproduce(
     dataset: Annotated[
         list[str] | None, Option(help="Default: the paper's seven.", autocompletion=dataset_names)
     ] = None,
-    recipe: Annotated[str, Option(help="lean (10 samples and 10 votes) or paper (100 and 10).")] = "lean",
+    recipe: Annotated[
+        str, Option(help="lean (10 samples and 10 votes) or paper (100 and 10).")
+    ] = "lean",
     limit: Annotated[int | None, Option(help="At most so many questions of a split.")] = None,
     plan: Annotated[bool, Option("--plan", help="Only say what it takes.")] = False,
-    rate: Annotated[float | None, Option(help="Tokens a second, for the plan; else it is measured.")] = None,
+    rate: Annotated[
+        float | None, Option(help="Tokens a second, for the plan; else it is measured.")
+    ] = None,
     engine: Engine = None,
     verdicts: Verdicts = "rules",
     store: Store = LOCAL_RUNS,
     seed: Seed = 0,
 ) -> None:
-    """Do everything that a model's row of the main table needs. Stop it at any time; the same command goes on."""
+    """Do everything that a model's row of the main table needs. Stop it at any time; the same
+    command goes on.
+    """
     from capcal_lib.reproduce import RECIPES, make_plan, time_requests
     from capcal_lib.reproduce import reproduce as carry_out
     from capcal_lib.results.status import duration
 
-    asked: dict[str, Any] = {"store": store, "datasets": dataset, "recipe": recipe, "limit": limit, "engine": engine}
+    asked: dict[str, Any] = {
+        "store": store,
+        "datasets": dataset,
+        "recipe": recipe,
+        "limit": limit,
+        "engine": engine,
+    }
     if rate is not None and not rate > 0:
         raise InputError(f"--rate is a number of tokens a second above 0; got {rate}")
     steps = make_plan(model, **asked, seed=seed)
@@ -226,14 +291,24 @@ def reproduce(
             steps = time_requests(model, steps, engine=engine, seed=seed)
         else:
             steps = steps.assign(seconds=steps["tokens"] / rate)
-        _print_table(steps.assign(seconds=steps["seconds"].map(duration)).rename(columns={"seconds": "time"}))
+        _print_table(
+            steps.assign(seconds=steps["seconds"].map(duration)).rename(columns={"seconds": "time"})
+        )
         total = steps[["requests", "tokens", "seconds"]].sum()
         disk = f"{steps['bytes'].sum() / 1e6:,.1f} MB, " if rate is None else ""
-        _say(f"{total['requests']:,.0f} requests, {total['tokens']:,.0f} tokens, {disk}{duration(total['seconds'])}")
+        _say(
+            f"{total['requests']:,.0f} requests, {total['tokens']:,.0f} tokens, "
+            f"{disk}{duration(total['seconds'])}"
+        )
         for other in sorted(RECIPES.keys() - {recipe}):
             cost = make_plan(model, **{**asked, "recipe": other}, seed=seed)
-            tokens = (steps["tokens"] * cost["requests"] / steps["requests"]).fillna(cost["tokens"])  # of these lengths
-            _say(f"with --recipe {other}: {cost['requests'].sum():,} requests, {tokens.sum():,.0f} tokens")
+            tokens = (steps["tokens"] * cost["requests"] / steps["requests"]).fillna(
+                cost["tokens"]
+            )  # of these lengths
+            _say(
+                f"with --recipe {other}: {cost['requests'].sum():,} requests, {tokens.sum():,.0f} "
+                "tokens"
+            )
         return
     with _progress(f"reproducing {model}", "requests") as progress:
         table = carry_out(model, **asked, seed=seed, verdicts=verdicts, progress=progress)
@@ -263,7 +338,9 @@ def _print_table(table: "DataFrame") -> None:
 @of_a_run
 def grade(
     run: Path,
-    audit: Annotated[Path | None, Option(metavar="OUT", help="CSV or JSONL of what a second grader disputes.")] = None,
+    audit: Annotated[
+        Path | None, Option(metavar="OUT", help="CSV or JSONL of what a second grader disputes.")
+    ] = None,
 ) -> None:
     """Grade the samples that have no verdict by the current grader."""
     from capcal_lib.grading.verdicts import grade_run
@@ -278,7 +355,8 @@ def grade(
         disputed, share = cross_check(run)
         write_disputed(disputed, audit)
         _say(
-            f"two graders disagree on {share.estimate:.2%} [{share.low:.2%}, {share.high:.2%}] of samples; "
+            f"two graders disagree on {share.estimate:.2%} [{share.low:.2%}, {share.high:.2%}] of "
+            "samples; "
             f"{audit} lists {len(disputed)} disputed answers"
         )
 
@@ -288,9 +366,13 @@ def grade(
 def judge(
     run: Path,
     judge: Annotated[str, Option(help="The model that judges, of `capcal models`.")],
-    judge_engine: Annotated[str | None, Option(help="Default: the engine of the judge's manifest.")] = None,
+    judge_engine: Annotated[
+        str | None, Option(help="Default: the engine of the judge's manifest.")
+    ] = None,
 ) -> None:
-    """Let a model judge short and mathematical answers of a graded run, and compare it with the rules."""
+    """Let a model judge short and mathematical answers of a graded run, and compare it with the
+    rules.
+    """
     import numpy as np
 
     from capcal_lib.grading.agreement import judge_agreement
@@ -311,14 +393,17 @@ def judge(
         out.print(table)
         rate = found.rate
         _say(
-            f"agreement on what is correct {rate.estimate:.3f}, 95 % interval {rate.low:.3f} to {rate.high:.3f}; "
+            f"agreement on what is correct {rate.estimate:.3f}, 95 % interval {rate.low:.3f} to "
+            f"{rate.high:.3f}; "
             f"Cohen's kappa {found.kappa:.3f}; not scored {found.left_out:,}"
         )
 
 
 @command("grade-file responses.jsonl --out verdicts.jsonl", "grade-file")
 def grade_file(
-    rows: Annotated[Path, Argument(metavar="IN.jsonl", help="Rows {kind, gold, aliases?, response}.")],
+    rows: Annotated[
+        Path, Argument(metavar="IN.jsonl", help="Rows {kind, gold, aliases?, response}.")
+    ],
     verdicts: Annotated[Path, Option("--out", metavar="OUT.jsonl", help="Where the verdicts go.")],
 ) -> None:
     """Grade responses from anywhere: one JSON object a line in, one verdict a line out."""
@@ -333,14 +418,19 @@ def grade_file(
 def confidence(
     model: ModelName,
     dataset: DatasetName,
-    method: Annotated[str | None, Option(help="verbalized, p-true, consistency, or an installed one.")] = None,
-    file: Annotated[Path | None, Option("--from", metavar="FILE", help="Your own: question_id, confidence.")] = None,
+    method: Annotated[
+        str | None, Option(help="verbalized, p-true, consistency, or an installed one.")
+    ] = None,
+    file: Annotated[
+        Path | None, Option("--from", metavar="FILE", help="Your own: question_id, confidence.")
+    ] = None,
     name: Annotated[str | None, Option(help="What your own method is called.")] = None,
     split: SplitName = None,
     engine: Engine = None,
     store: Store = LOCAL_RUNS,
 ) -> None:
-    """Estimate a confidence for each question of a run, and keep it; consistency uses held-out samples.
+    """Estimate a confidence for each question of a run, and keep it; consistency uses held-out
+    samples.
 
     Or keep your own: capcal confidence --model M --dataset D --from FILE.csv --name length
     """
@@ -349,7 +439,9 @@ def confidence(
     from capcal_lib.questions import stream_rows
 
     if (method is None) == (file is None) or (file is None) != (name is None):
-        raise InputError("say either --method, or --from FILE and --name NAME for a method of your own")
+        raise InputError(
+            "say either --method, or --from FILE and --name NAME for a method of your own"
+        )
     if method not in (known := (None, *METHODS, *plugins(), "consistency")):
         raise unknown("method", method, filter(None, known))
     run = _run(model, dataset, split, store)
@@ -358,13 +450,19 @@ def confidence(
     elif method == "consistency":
         found = run_consistency(run)
         if not len(found):
-            raise InputError("no question has the 10 held-out samples that vote; draw them with: capcal sample --k 110")
+            raise InputError(
+                "no question has the 10 held-out samples that vote; draw them with: capcal sample "
+                "--k 110"
+            )
     else:
         found = estimate(run, str(method), engine=engine)
     counted = ", ".join(f"{number} {status}" for status, number in found.status_counts().items())
     _say(f"{method or name}: {counted}; {found.tokens.sum()} tokens")
     if method in METHODS and not found.tokens.all():
-        _warn(f"capcal: {(found.tokens == 0).sum()} questions were not answered; the same command asks them again")
+        _warn(
+            f"capcal: {(found.tokens == 0).sum()} questions were not answered; the same command "
+            "asks them again"
+        )
         raise typer.Exit(1)
 
 
@@ -375,23 +473,36 @@ def import_files(
     model: Annotated[str, Option(help="A known one, or what a new one is called.")],
     dataset: Annotated[str, Option(help="A known one, or what the log's questions are called.")],
     split: SplitName = None,
-    kind: Annotated[str | None, Option(help="Of new answers: short, number, math or choice.")] = None,
-    column: Annotated[list[str] | None, Option(help="Where it is, such as gold=doc.answer.")] = None,
-    verdicts: Annotated[bool, Option("--verdicts", help="Take the file's verdicts and grade nothing.")] = False,
+    kind: Annotated[
+        str | None, Option(help="Of new answers: short, number, math or choice.")
+    ] = None,
+    column: Annotated[
+        list[str] | None, Option(help="Where it is, such as gold=doc.answer.")
+    ] = None,
+    verdicts: Annotated[
+        bool, Option("--verdicts", help="Take the file's verdicts and grade nothing.")
+    ] = False,
     store: Store = LOCAL_RUNS,
     settings: dict[str, Any] = {},  # noqa: B006
 ) -> None:
-    """Make a run of samples that exist: lm-evaluation-harness, inspect_ai, batch output, JSONL, CSV or parquet.
+    """Make a run of samples that exist: lm-evaluation-harness, inspect_ai, batch output, JSONL, CSV
+    or parquet.
 
-    Columns of a table: question_id, response, gold or verdict; if there: sample, question, aliases, choices, tokens.
-    """
+    Columns of a table: question_id, response, gold or verdict; if there: sample, question, aliases,
+    choices, tokens."""
     from capcal_lib.manifests import KINDS
     from capcal_lib.results.importing import import_samples
 
     if kind not in (None, *KINDS):
         raise unknown("kind", kind, KINDS)
     columns = dict(part.partition("=")[::2] for part in column or ())
-    asked: dict[str, Any] = {"store": store, "split": split, "kind": kind, "columns": columns, "verdicts": verdicts}
+    asked: dict[str, Any] = {
+        "store": store,
+        "split": split,
+        "kind": kind,
+        "columns": columns,
+        "verdicts": verdicts,
+    }
     done = import_samples(files, model=model, dataset=dataset, **asked, settings=settings)
     for path in done.made:
         _say(f"wrote {path}")
@@ -406,7 +517,9 @@ def features(
     layers: Annotated[str, Option(help="mean or max over the layers, or all of them.")] = "mean",
     engine: Engine = None,
 ) -> None:
-    """Extract the hidden states that a probe reads, and keep them with the run. Stopped, it goes on from there."""
+    """Extract the hidden states that a probe reads, and keep them with the run. Stopped, it goes on
+    from there.
+    """
     from capcal_lib.probes.features import extract
     from capcal_lib.sampling.engines import Layers
 
@@ -418,8 +531,12 @@ def features(
 
 @command("coordinates --model smollm2-135m --dataset mini-capitals")
 @choosing
-def coordinates(model: ModelName, dataset: DatasetName, engine: Engine = None, store: Store = LOCAL_RUNS) -> None:
-    """Keep where the questions of a data set's two splits lie in all layers: what the kernel probe reads."""
+def coordinates(
+    model: ModelName, dataset: DatasetName, engine: Engine = None, store: Store = LOCAL_RUNS
+) -> None:
+    """Keep where the questions of a data set's two splits lie in all layers: what the kernel probe
+    reads.
+    """
     from capcal_lib.manifests import load_dataset
     from capcal_lib.probes.coordinates import keep_coordinates
 
@@ -438,53 +555,74 @@ def exact(
     engine: Engine = None,
     epsilon: Annotated[float, Option(help="Leave out answers less likely than this.")] = 1e-3,
 ) -> None:
-    """Compute expected accuracy from the probabilities of whole answers, where these are short; no sampling."""
+    """Compute expected accuracy from the probabilities of whole answers, where these are short; no
+    sampling.
+    """
     from capcal_lib.results.exact import WIDEST, enumerate_answers
 
     found = enumerate_answers(run, engine=engine, epsilon=epsilon)
     known = (found["upper"] - found["lower"] <= WIDEST).sum()
-    _say(f"{known} of {len(found)} known to within {WIDEST}; {found['passes'].mean():.0f} passes a question")
+    _say(
+        f"{known} of {len(found)} known to within {WIDEST}; {found['passes'].mean():.0f} passes a "
+        "question"
+    )
 
 
 @command("score mine.csv --html report.html")
 @choosing
 def score(
     file: Annotated[
-        Path | None, Argument(metavar="FILE", help="question_id, confidence, correct, total; - reads CSV.")
+        Path | None,
+        Argument(metavar="FILE", help="question_id, confidence, correct, total; - reads CSV."),
     ] = None,
-    other: Annotated[Path | None, Argument(metavar="[OTHER]", help="Another file, to compare with.")] = None,
-    model: Annotated[str | None, Option(help="Score its graded runs, not a file.", autocompletion=model_names)] = None,
+    other: Annotated[
+        Path | None, Argument(metavar="[OTHER]", help="Another file, to compare with.")
+    ] = None,
+    model: Annotated[
+        str | None, Option(help="Score its graded runs, not a file.", autocompletion=model_names)
+    ] = None,
     dataset: OnlyDataset = None,
     verdicts: Verdicts = "rules",
     store: Store = LOCAL_RUNS,
     as_json: AsJson = False,
     html: Annotated[Path | None, Option(metavar="OUT", help="Write a report as one page.")] = None,
 ) -> None:
-    """Score confidences against counts: those of a file, of two that are compared, or of a model's runs."""
+    """Score confidences against counts: those of a file, of two that are compared, or of a model's
+    runs.
+    """
     from capcal_lib.probes import predict
     from capcal_lib.results import describe_runs, load_results
     from capcal_lib.results import score as score_results
     from capcal_lib.results.score_file import read_confidences, score_confidences
 
     if (file is None) == (model is None):
-        raise InputError("name either a file, such as mine.csv (- is standard input), or a --model that has runs")
+        raise InputError(
+            "name either a file, such as mine.csv (- is standard input), or a --model that has runs"
+        )
     if file:
         table, second = read_confidences(file), read_confidences(other) if other else None
         scores = score_confidences(table, second)
         parts = {str(file): (scores, table)}
         if second is not None:
-            both = {"first file": table["confidence"], "second file": second["confidence"]}  # joined by question_id
+            both = {
+                "first file": table["confidence"],
+                "second file": second["confidence"],
+            }  # joined by question_id
             parts = {f"{file} and {other}": (scores, table[["correct", "total"]].assign(**both))}
     else:
         counted: dict[str, Any] = {"datasets": [dataset] if dataset else None, "verdicts": verdicts}
         results = load_results(store, str(model), **counted)
         if results.empty:
-            raise InputError(f"{store} has no graded run; make one with: capcal sample --model {model}")
+            raise InputError(
+                f"{store} has no graded run; make one with: capcal sample --model {model}"
+            )
         shown = list(results.index.unique("dataset"))
         results = results.join(predict(store, str(model), datasets=shown, verdicts=verdicts))
         scores, parts = score_results(results), {}
         for name, evidence in describe_runs(store, str(model), **counted)["evidence"].items():
-            own, questions = (table.loc[[str(name)]].droplevel("dataset") for table in (scores, results))
+            own, questions = (
+                table.loc[[str(name)]].droplevel("dataset") for table in (scores, results)
+            )
             parts[f"{model} on {name}, {evidence}"] = own, questions
     if html:
         from capcal_lib.book.report import write_report
@@ -492,7 +630,11 @@ def score(
         write_report(html, parts)
         _warn(f"wrote {html}")
     if as_json:
-        for row in scores.reset_index().to_json(orient="records", lines=True, double_precision=15).splitlines():
+        for row in (
+            scores.reset_index()
+            .to_json(orient="records", lines=True, double_precision=15)
+            .splitlines()
+        ):
             _say(row)
     for name, (own, _) in () if as_json else parts.items():
         _say(f"{name}: 95 % intervals for questions like these")
@@ -510,13 +652,19 @@ def plan(
     verdicts: Verdicts = "rules",
     store: Store = LOCAL_RUNS,
 ) -> None:
-    """Say how many questions and samples each a score needs, by a pilot run; the cheapest designs first.
+    """Say how many questions and samples each a score needs, by a pilot run; the cheapest designs
+    first.
 
-    Where sampling stops early, samples are a mean; questions of one subject count as drawn together.
-    """
+    Where sampling stops early, samples are a mean; questions of one subject count as drawn
+    together."""
     import pandas as pd
 
-    from capcal_lib.applications import difference_components, plan_study, questions_needed, score_components
+    from capcal_lib.applications import (
+        difference_components,
+        plan_study,
+        questions_needed,
+        score_components,
+    )
     from capcal_lib.results import describe_runs, load_results, methods, subjects
     from capcal_lib.sampling.stopping import Rule, stopped_components
 
@@ -525,7 +673,10 @@ def plan(
         if name not in methods(results):
             raise unknown("method", name, methods(results))
     pilot = results.dropna(subset=[name for name in (method, against) if name])
-    counts, said = (pilot["correct"], pilot["total"]), [pilot[name] for name in (method, against) if name]
+    counts, said = (
+        (pilot["correct"], pilot["total"]),
+        [pilot[name] for name in (method, against) if name],
+    )
     groups = subjects(pilot)
     components = (
         difference_components(said[0], said[1], *counts, clusters=groups)
@@ -539,16 +690,23 @@ def plan(
         questions = questions_needed(stopped, 1, half_width=half_width)
         row = {"samples": samples, "questions": questions, "tokens": questions * samples * tokens}
         designs.append(pd.DataFrame([row | {"stop early": f"--precision {precision}"}]))
-    table = pd.concat(designs).sort_values("tokens", kind="stable").round({"samples": 1, "tokens": 0})
+    table = (
+        pd.concat(designs).sort_values("tokens", kind="stable").round({"samples": 1, "tokens": 0})
+    )
     shown = table.assign(samples=table["samples"].map("{:g}".format))
     _print_table(shown.astype({"questions": int, "tokens": int}))
 
 
 @command("status --store runs/recorded --model smollm2-135m")
 def status(
-    store: Store = LOCAL_RUNS, model: OnlyModel = None, dataset: OnlyDataset = None, as_json: AsJson = False
+    store: Store = LOCAL_RUNS,
+    model: OnlyModel = None,
+    dataset: OnlyDataset = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Show what each run of a store has, what it lacks, what it took, and how long a drawing still takes."""
+    """Show what each run of a store has, what it lacks, what it took, and how long a drawing still
+    takes.
+    """
     from capcal_lib.results.status import as_row, line, survey
 
     for run in survey(store, model, dataset):
@@ -565,11 +723,17 @@ def merge(
     into: Annotated[Path, Argument(metavar="INTO", help="A run store, existing or not.")],
     sources: Annotated[list[Path], Argument(metavar="FROM...", help="Run stores, or single runs.")],
 ) -> None:
-    """Take over the runs and rows of other stores. Conflicting rows are refused, and nothing is written then."""
+    """Take over the runs and rows of other stores. Conflicting rows are refused, and nothing is
+    written then.
+    """
     from capcal_lib.results.merge import merge as merge_stores
 
     for run in merge_stores(into, sources):
-        lines = [f"{run.rows} samples taken over, {run.present} were there; {run.source} into {run.target}", *run.notes]
+        lines = [
+            f"{run.rows} samples taken over, {run.present} were there; {run.source} into "
+            f"{run.target}",
+            *run.notes,
+        ]
         for line in lines:
             _say(line)
 
@@ -579,12 +743,19 @@ def verify(
     store: Store = LOCAL_RUNS,
     model: OnlyModel = None,
     dataset: OnlyDataset = None,
-    deep: Annotated[bool, Option("--deep", help="Grade some responses again, and compare.")] = False,
+    deep: Annotated[
+        bool, Option("--deep", help="Grade some responses again, and compare.")
+    ] = False,
     record: Annotated[
-        bool, Option("--record", help="Take down the digests of files without one, if all else is right.")
+        bool,
+        Option(
+            "--record", help="Take down the digests of files without one, if all else is right."
+        ),
     ] = False,
 ) -> None:
-    """Check every run of a store: one line a run, ok or all that is wrong with it; exit status 1 where anything is."""
+    """Check every run of a store: one line a run, ok or all that is wrong with it; exit status 1
+    where anything is.
+    """
     from capcal_lib.results.verify import verify_store
 
     wrong = False
@@ -605,7 +776,11 @@ def new(
 
     for path in write_new(what, name):
         _say(f"wrote {path}")
-    pair = f"--model {name} --dataset mini-capitals" if what == "model" else f"--model smollm2-135m --dataset {name}"
+    pair = (
+        f"--model {name} --dataset mini-capitals"
+        if what == "model"
+        else f"--model smollm2-135m --dataset {name}"
+    )
     _say(f"try it: capcal sample {pair} --k 4 --limit 3")
 
 
@@ -629,12 +804,16 @@ def models(as_json: AsJson = False) -> None:
 
 
 def _list(found: Iterable[Any], heads: dict[str, str], as_json: bool) -> None:
-    """Print manifests as a table of 80 columns, or whole, one JSON object a line; and what is wrong with others."""
+    """Print manifests as a table of 80 columns, or whole, one JSON object a line; and what is wrong
+    with others.
+    """
     from capcal_lib.manifests import manifest_problems
 
     def spell(cell: Any) -> str:
         if isinstance(cell, dict):
-            return ", ".join(f"{name} {split.rows:,}" if split.rows else name for name, split in cell.items())
+            return ", ".join(
+                f"{name} {split.rows:,}" if split.rows else name for name, split in cell.items()
+            )
         return f"{cell:g}" if isinstance(cell, float) else cell or "–"
 
     table = Table(*heads, box=None, pad_edge=False)
@@ -654,14 +833,18 @@ def notebooks(
     model: Models = None,
     store: ShownStore = None,
     verdicts: Verdicts = "rules",
-    folder: Annotated[Path | None, Option("--out", metavar="DIR", help="Default: build/notebooks.")] = None,
+    folder: Annotated[
+        Path | None, Option("--out", metavar="DIR", help="Default: build/notebooks.")
+    ] = None,
 ) -> None:
     """Execute the notebooks in order, those whose inputs have changed."""
     from capcal_lib.book.pipeline import book_pages, execute, model_pages
     from capcal_lib.manifests import BUILD
 
     pages = model_pages(model) if model else book_pages()
-    execute(pages, folder or BUILD / "notebooks", store=_folder(store), verdicts=verdicts, say=out.print)
+    execute(
+        pages, folder or BUILD / "notebooks", store=_folder(store), verdicts=verdicts, say=out.print
+    )
 
 
 @command("book --model smollm2-135m --store runs/local --out my-book")
@@ -675,7 +858,11 @@ def book(
     """Execute the notebooks and build the book."""
     from capcal_lib.book.pipeline import build_book
 
-    asked: dict[str, Any] = {"store": _folder(store), "verdicts": verdicts, "out": folder and folder.resolve()}
+    asked: dict[str, Any] = {
+        "store": _folder(store),
+        "verdicts": verdicts,
+        "out": folder and folder.resolve(),
+    }
     index = build_book(model or (), **asked, say=out.print)
     _say(f"the book: {index}")
 
@@ -683,7 +870,9 @@ def book(
 def _folder(store: Path | None) -> Path | None:
     """Return the whole path of a run store that exists; none stays none."""
     if store is not None and not store.is_dir():
-        raise InputError(f"{store} is not a folder; name a run store, such as one that `capcal sample` made")
+        raise InputError(
+            f"{store} is not a folder; name a run store, such as one that `capcal sample` made"
+        )
     return store and store.resolve()
 
 
@@ -714,31 +903,46 @@ def _stopped() -> NoReturn:
 
 
 def _with_options(message: str, typed: list[str]) -> str:
-    """Give the commands that a message proposes the options that were typed, where they have none of their own.
+    """Give the commands that a message proposes the options that were typed, where they have none
+    of their own.
 
     >>> _with_options("do: capcal grade --model m", ["capcal", "judge", "--model", "n", "--store", "my runs"])
     "do: capcal grade --model m --store 'my runs'"
     """
     known = typer.main.get_command(app)
-    words = [part for word in typed for part in (word.split("=", 1) if word.startswith("--") else [word])]
-    given = {name: words[place + 1] for place, name in enumerate(words[:-1]) if name in [*KEPT, "--manifests"]}
+    words = [
+        part for word in typed for part in (word.split("=", 1) if word.startswith("--") else [word])
+    ]
+    given = {
+        name: words[place + 1]
+        for place, name in enumerate(words[:-1])
+        if name in [*KEPT, "--manifests"]
+    }
 
     def complete(found: re.Match[str]) -> str:
         name, rest = found[1], found[2]
         if name not in known.commands:  # type: ignore[attr-defined]
             return found[0]
         takes = {option for each in known.commands[name].params for option in each.opts}  # type: ignore[attr-defined]
-        missing = {option: value for option, value in given.items() if option in takes and option not in rest}
+        missing = {
+            option: value
+            for option, value in given.items()
+            if option in takes and option not in rest
+        }
         own = ["--manifests", given["--manifests"]] if "--manifests" in given else []
         extra = [word for pair in missing.items() for word in pair]
-        return " ".join(filter(None, (shlex.join(["capcal", *own, name]) + rest, shlex.join(extra))))
+        return " ".join(
+            filter(None, (shlex.join(["capcal", *own, name]) + rest, shlex.join(extra)))
+        )
 
     return re.sub(r"capcal ([a-z][a-z-]*)([^;,:`)]*)", complete, message)
 
 
 @contextmanager
 def _progress(what: str, units: str = "samples") -> Iterator[Callable[[int, int], None]]:
-    """Show one bar on a terminal, and a plain line now and then elsewhere; both go by what is new since the start."""
+    """Show one bar on a terminal, and a plain line now and then elsewhere; both go by what is new
+    since the start.
+    """
     from capcal_lib.results.status import duration
 
     said, first = time.monotonic(), None
@@ -754,7 +958,11 @@ def _progress(what: str, units: str = "samples") -> Iterator[Callable[[int, int]
             rate = (done - first[0]) / max(now - first[1], 1e-9)
             pace = f"{rate:,.1f}/s, {duration((total - done) / rate)} to go" if rate else ""
             bar.update(task, completed=done, total=total, pace=pace)
-            if not err.is_terminal and done and (now - said >= SECONDS_BETWEEN_LINES or done == total):
+            if (
+                not err.is_terminal
+                and done
+                and (now - said >= SECONDS_BETWEEN_LINES or done == total)
+            ):
                 said = now
                 _warn(", ".join(filter(None, (f"{what}: {done} of {total} {units}", pace))))
 

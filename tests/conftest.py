@@ -7,7 +7,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# A job in the background is started with Ctrl-C ignored, and would hand that on to the commands that tests interrupt.
+# A job in the background is started with Ctrl-C ignored, and would hand that on to the commands
+# that tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -25,5 +26,5 @@ def real_data() -> Path:
 def unsynced() -> Iterator[None]:
     """What is written outlives a killed process without waiting for the disk."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda descriptor: None)  # noqa: ARG005
+        patch.setattr(os, "fsync", lambda descriptor: None)
         yield

@@ -1,4 +1,6 @@
-"""The guide "Bring your own", executed: each recipe as it stands there, in an empty folder outside the repository."""
+"""The guide "Bring your own", executed: each recipe as it stands there, in an empty folder outside
+the repository.
+"""
 
 import os
 import re
@@ -10,7 +12,15 @@ import pytest
 
 from capcal_lib.confidence.of_run import estimate, plugins
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import BOOK, OWN_MANIFESTS, ROOT, load_dataset, load_model, own_manifests, write_new
+from capcal_lib.manifests import (
+    BOOK,
+    OWN_MANIFESTS,
+    ROOT,
+    load_dataset,
+    load_model,
+    own_manifests,
+    write_new,
+)
 from capcal_lib.questions import load_questions
 from capcal_lib.results import load_results
 from capcal_lib.results.status import run_status
@@ -22,20 +32,26 @@ GUIDE = (BOOK / "guide" / "bring_your_own.md").read_text(encoding="utf-8")
 RECIPES = re.findall(r"```bash\n(.*?)```", GUIDE, re.DOTALL)
 
 
-def test_the_recipes_of_the_guide_work_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_recipes_of_the_guide_work_one_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     command = tmp_path / "bin" / "capcal"
     command.parent.mkdir()
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m capcal_lib.cli "$@"\n')
     command.chmod(0o755)
     work = tmp_path / "work"
     work.mkdir()
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("CAPCAL")}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("CAPCAL")
+    }
     environment |= {"PATH": f"{command.parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
     environment["CAPCAL_STORE"] = "runs"
     said = []
     for recipe in RECIPES:
         run = ["bash", "-e", "-c", recipe]
-        done = subprocess.run(run, cwd=work, env=environment, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(
+            run, cwd=work, env=environment, capture_output=True, text=True, timeout=120, check=False
+        )
         assert done.returncode == 0, done.stderr
         said.append(done.stdout)
     assert len(said) == 5
@@ -51,7 +67,11 @@ def test_the_recipes_of_the_guide_work_one_after_the_other(tmp_path: Path, monke
     for folder in list_runs(Path("runs")):
         assert verify_run(folder).problems == ()
     store = Path("runs")
-    [python] = [block for block in re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL) if "place_confidence" in block]
+    [python] = [
+        block
+        for block in re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
+        if "place_confidence" in block
+    ]
     exec(python, {"store": store})
     assert load_results(store, "simulated")["length"].between(0, 1).all()
 
@@ -80,18 +100,24 @@ def test_a_new_manifest_works_as_it_is(tmp_path: Path, monkeypatch: pytest.Monke
     assert sorted(tmp_path.rglob("*")) == there
 
 
-def test_an_installed_method_is_found_by_its_entry_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_installed_method_is_found_by_its_entry_point(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = sample("simulated", "mini-exam", k=1, limit=3, store=tmp_path / "store").folder
     site = tmp_path / "site"
     (site / "lengths-1.0.dist-info").mkdir(parents=True)
-    (site / "lengths-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: lengths\nVersion: 1.0\n")
+    (site / "lengths-1.0.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: lengths\nVersion: 1.0\n"
+    )
     (site / "lengths-1.0.dist-info" / "entry_points.txt").write_text(
-        "[capcal.methods]\nlength = lengths:length\nbroken = lengths:broken\np-true = lengths:length\n"
+        "[capcal.methods]\nlength = lengths:length\nbroken = lengths:broken\np-true = "
+        "lengths:length\n"
     )
     (site / "lengths.py").write_text(
         "from capcal_lib.confidence.of_run import sampled_questions\n"
         "def length(run):\n"
-        "    return [{'question_id': name, 'confidence': 0.25} for name in sampled_questions(run)]\n"
+        "    return [{'question_id': name, 'confidence': 0.25} for name in "
+        "sampled_questions(run)]\n"
         "def broken(run):\n    raise RuntimeError('no\\nluck')\n"
     )
     monkeypatch.syspath_prepend(str(site))
@@ -101,5 +127,7 @@ def test_an_installed_method_is_found_by_its_entry_point(tmp_path: Path, monkeyp
     assert verify_run(folder).problems == ()
     with pytest.raises(InputError, match="the method 'broken' of lengths:broken failed: no luck"):
         estimate(folder, "broken")
-    with pytest.raises(InputError, match="unknown method 'other'; known: broken, length, p-true, verbalized"):
+    with pytest.raises(
+        InputError, match="unknown method 'other'; known: broken, length, p-true, verbalized"
+    ):
         estimate(folder, "other")

@@ -64,7 +64,10 @@ def test_a_run_from_sample_to_confidence(
     assert "no question has the 10 held-out samples" in err
     run(monkeypatch, capsys, "sample", *where, "--k", 110, "--limit", 2)
     run(monkeypatch, capsys, "grade", *where)
-    assert "consistency: 2 ok" in run(monkeypatch, capsys, "confidence", *where, "--method", "consistency")[1]
+    assert (
+        "consistency: 2 ok"
+        in run(monkeypatch, capsys, "confidence", *where, "--method", "consistency")[1]
+    )
     status, out, _ = run(monkeypatch, capsys, "features", *where)
     assert "5 questions" in out
     status, out, _ = run(monkeypatch, capsys, "status", "--store", tmp_path)
@@ -83,16 +86,27 @@ def test_several_runs_stand_side_by_side_and_a_setting_chooses(
     assert len(folders) == 3
     for number, setting in enumerate(([], ["--seed", 1], ["--temperature", "0.5"])):
         monkeypatch.setenv("CAPCAL_RUN", "")
-        assert run(monkeypatch, capsys, "grade", *where, *setting)[1].startswith(f"{2 * (3 + number)} samples graded")
+        assert run(monkeypatch, capsys, "grade", *where, *setting)[1].startswith(
+            f"{2 * (3 + number)} samples graded"
+        )
         monkeypatch.setenv("CAPCAL_RUN", "")
         assert (
             f"p-true: {3 + number} ok"
             in run(monkeypatch, capsys, "confidence", *where, "--method", "p-true", *setting)[1]
         )
         monkeypatch.setenv("CAPCAL_RUN", "")
-        said = ",".join(f"{name[2:]}={value}" for name, value in zip(setting[::2], setting[1::2], strict=True)) or None
+        said = (
+            ",".join(
+                f"{name[2:]}={value}"
+                for name, value in zip(setting[::2], setting[1::2], strict=True)
+            )
+            or None
+        )
         assert len(load_results(tmp_path, "simulated", run=said)) == 3 + number
-        assert describe_runs(tmp_path, "simulated", run=said).loc["mini-exam", "questions"] == 3 + number
+        assert (
+            describe_runs(tmp_path, "simulated", run=said).loc["mini-exam", "questions"]
+            == 3 + number
+        )
     for key, folder in folders.items():
         monkeypatch.setenv("CAPCAL_RUN", "")
         assert run(monkeypatch, capsys, "features", *where, "--run", key[:6])[0] == 0
@@ -105,7 +119,10 @@ def test_several_runs_stand_side_by_side_and_a_setting_chooses(
 
 
 BAD = {
-    "unknown model": (["sample", "--model", "gpt-9", "--dataset", "gsm8k", "--k", 1], "unknown model 'gpt-9'; known: "),
+    "unknown model": (
+        ["sample", "--model", "gpt-9", "--dataset", "gsm8k", "--k", 1],
+        "unknown model 'gpt-9'; known: ",
+    ),
     "unknown data set": (
         ["sample", "--model", "simulated", "--dataset", "mnist", "--k", 1],
         "unknown data set 'mnist'; known: ",
@@ -122,8 +139,14 @@ BAD = {
         ["confidence", "--model", "simulated", "--dataset", "mini-exam", "--method", "guess"],
         "unknown method 'guess'; known: consistency, p-true, verbalized",
     ),
-    "no samples": (["sample", "--model", "simulated", "--dataset", "mini-exam", "--k", 0], "must be at least 1; got 0"),
-    "bad limit": (["sample", "--model", "simulated", "--dataset", "mini-exam", "--k", 1, "--limit", 0], "limit"),
+    "no samples": (
+        ["sample", "--model", "simulated", "--dataset", "mini-exam", "--k", 0],
+        "must be at least 1; got 0",
+    ),
+    "bad limit": (
+        ["sample", "--model", "simulated", "--dataset", "mini-exam", "--k", 1, "--limit", 0],
+        "limit",
+    ),
     "no run": (
         ["grade", "--model", "simulated", "--dataset", "gsm8k"],
         "make them with: capcal sample --model simulated",
@@ -174,13 +197,17 @@ def test_a_judge_is_compared_with_the_rules(
             for [one] in super().sample(requests, sampling, seed):
                 yield [replace(one, response="CORRECT")]
 
-    monkeypatch.setattr("capcal_lib.grading.judgements.open_engine", lambda model, name=None: Kind(model))  # noqa: ARG005
+    monkeypatch.setattr(
+        "capcal_lib.grading.judgements.open_engine", lambda model, name=None: Kind(model)
+    )
     where = ("--model", "simulated", "--dataset", "mini-capitals", "--store", tmp_path)
     run(monkeypatch, capsys, "sample", *where, "--k", 10, "--limit", 5)
     status, _, err = run(monkeypatch, capsys, "judge", *where, "--judge", "simulated")
     assert (status, "is not graded" in err) == (2, True)
     run(monkeypatch, capsys, "grade", *where)
-    status, out, err = run(monkeypatch, capsys, "judge", *where, "--judge", "simulated", "--judge-engine", "simulated")
+    status, out, err = run(
+        monkeypatch, capsys, "judge", *where, "--judge", "simulated", "--judge-engine", "simulated"
+    )
     assert status == 0
     assert "distinct answers judged, 0 were there" in out
     assert "samples: by the rules" in out
@@ -188,11 +215,16 @@ def test_a_judge_is_compared_with_the_rules(
     assert "answers, " in err
     run(monkeypatch, capsys, "confidence", *where, "--method", "p-true")
     scored = [
-        [json.loads(line) for line in run(monkeypatch, capsys, "score", *where, "--json", *by)[1].splitlines()]
+        [
+            json.loads(line)
+            for line in run(monkeypatch, capsys, "score", *where, "--json", *by)[1].splitlines()
+        ]
         for by in ((), ("--verdicts", "judge:simulated"))
     ]
     uniform = [row["brier"] for rows in scored for row in rows if row["method"] == "Uniform random"]
-    assert uniform[0] < uniform[1] == pytest.approx(1 / 3)  # by a judge that says correct of all, mu is 1
+    assert (
+        uniform[0] < uniform[1] == pytest.approx(1 / 3)
+    )  # by a judge that says correct of all, mu is 1
     status, _, err = run(monkeypatch, capsys, "score", *where, "--verdicts", "judge:gpt-9")
     assert (status, "unknown judge 'gpt-9'; known: simulated" in err) == (2, True)
     status, _, err = run(monkeypatch, capsys, "judge", *where, "--judge", "gpt-9")
@@ -206,20 +238,27 @@ def test_a_judge_that_is_refused_says_so(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     class Refused(SimulatedEngine):
-        def sample(self, requests, sampling, seed):  # type: ignore[no-untyped-def]  # noqa: ARG002
-            yield from (Failure(request.question.id, request.sample_indices, "status 400: no") for request in requests)
+        def sample(self, requests, sampling, seed):  # type: ignore[no-untyped-def]
+            yield from (
+                Failure(request.question.id, request.sample_indices, "status 400: no")
+                for request in requests
+            )
 
     where = ("--model", "simulated", "--dataset", "mini-capitals", "--store", tmp_path)
     run(monkeypatch, capsys, "sample", *where, "--k", 10, "--limit", 5)
     run(monkeypatch, capsys, "grade", *where)
     run(monkeypatch, capsys, "judge", *where, "--judge", "simulated")
-    monkeypatch.setattr("capcal_lib.grading.judgements.open_engine", lambda model, name=None: Refused(model))  # noqa: ARG005
+    monkeypatch.setattr(
+        "capcal_lib.grading.judgements.open_engine", lambda model, name=None: Refused(model)
+    )
     run(monkeypatch, capsys, "sample", *where, "--k", 10, "--limit", 8)
     run(monkeypatch, capsys, "grade", *where)
     status, _, err = run(monkeypatch, capsys, "judge", *where, "--judge", "simulated")
     assert status == 1
     assert "answers got no reply; the same command asks again" in err
-    assert re.fullmatch(r"(\d+) of \1 questions were not answered: \1 times: status 400: no", caplog.messages[-1])
+    assert re.fullmatch(
+        r"(\d+) of \1 questions were not answered: \1 times: status 400: no", caplog.messages[-1]
+    )
 
 
 def test_what_the_system_refuses_is_one_line_and_status_2(
@@ -227,7 +266,15 @@ def test_what_the_system_refuses_is_one_line_and_status_2(
 ) -> None:
     (tmp_path / "file").touch()
     status, _, err = run(
-        monkeypatch, capsys, "notebooks", "--model", "simulated", "--out", tmp_path / "file", "--store", tmp_path
+        monkeypatch,
+        capsys,
+        "notebooks",
+        "--model",
+        "simulated",
+        "--out",
+        tmp_path / "file",
+        "--store",
+        tmp_path,
     )
     assert status == 2
     assert err.startswith("capcal: [Errno ")
@@ -238,8 +285,23 @@ def test_no_name_of_a_file_reaches_the_terminal_as_a_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store = tmp_path / "a\x1b[2J\n[bold]"
-    run(monkeypatch, capsys, "sample", "--model", "simulated", "--dataset", "mini-exam", "--k", 1, "--store", store)
-    for command in (["verify"], ["sample", "--model", "simulated", "--dataset", "mini-exam", "--k", "2"]):
+    run(
+        monkeypatch,
+        capsys,
+        "sample",
+        "--model",
+        "simulated",
+        "--dataset",
+        "mini-exam",
+        "--k",
+        1,
+        "--store",
+        store,
+    )
+    for command in (
+        ["verify"],
+        ["sample", "--model", "simulated", "--dataset", "mini-exam", "--k", "2"],
+    ):
         _, out, err = run(monkeypatch, capsys, *command, "--store", store)
         assert (out + err).replace("\n", "").isprintable()
         assert "a\\x1b[2J\\n[bold]/" in out
@@ -250,10 +312,24 @@ def test_no_name_of_a_file_reaches_the_terminal_as_a_command(
 
 def test_ctrl_c_keeps_what_was_drawn_and_says_how_to_go_on(tmp_path: Path) -> None:
     """Press it for real, in another process, and a second time at once."""
-    arguments = ["sample", "--model", "simulated", "--dataset", "mini-exam", "--k", "400", "--store", str(tmp_path)]
+    arguments = [
+        "sample",
+        "--model",
+        "simulated",
+        "--dataset",
+        "mini-exam",
+        "--k",
+        "400",
+        "--store",
+        str(tmp_path),
+    ]
     code = "from capcal_lib import cli; cli.SECONDS_BETWEEN_LINES = 0; cli.main()"
     with subprocess.Popen(
-        [sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
+        [sys.executable, "-c", code, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
     ) as process:
         assert process.stderr
         assert " samples, " in process.stderr.readline()
@@ -261,7 +337,9 @@ def test_ctrl_c_keeps_what_was_drawn_and_says_how_to_go_on(tmp_path: Path) -> No
         process.send_signal(signal.SIGINT)
         *_, last = process.stderr.read().splitlines()
     assert process.returncode == 130
-    assert last.startswith("capcal: stopped; what was done is kept. Go on with: capcal sample --model simulated")
+    assert last.startswith(
+        "capcal: stopped; what was done is kept. Go on with: capcal sample --model simulated"
+    )
     (folder,) = list_runs(tmp_path)
     assert not (folder / "journal").exists()
     drawn = len(read_samples(folder))
@@ -300,7 +378,9 @@ def test_a_precision_saves_samples(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     where = ("--model", "simulated", "--dataset", "mini-exam", "--store", tmp_path)
-    status, out, _ = run(monkeypatch, capsys, "sample", *where, "--k", 40, "--precision", 0.1, "--limit", 4)
+    status, out, _ = run(
+        monkeypatch, capsys, "sample", *where, "--k", 40, "--precision", 0.1, "--limit", 4
+    )
     assert status == 0
     assert "of 4 questions stopped before 40, which saved " in out
     status, _, err = run(monkeypatch, capsys, "sample", *where, "--k", 40, "--precision", 2)
@@ -311,12 +391,18 @@ def test_a_precision_saves_samples(
 CSV = "question_id,confidence,correct,total\na,0.5,1,2\nb,1.0,2,2\n"
 
 
-def test_score_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_score_by_hand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "mine.csv"
     path.write_text(CSV)
     status, out, _ = run(monkeypatch, capsys, "score", path)
     assert status == 0
-    lines = {cells[0]: cells[1] for line in out.splitlines() if len(cells := re.split("  +", line.strip())) > 1}
+    lines = {
+        cells[0]: cells[1]
+        for line in out.splitlines()
+        if len(cells := re.split("  +", line.strip())) > 1
+    }
     assert lines["questions"] == "2"
     assert lines["capability Brier, plug-in"] == "0.0000"
     assert lines["capability Brier, corrected"] == "-0.1250"  # (0 - 0.25 / 1) / 2
@@ -344,7 +430,13 @@ def test_scores_as_json_with_a_comparison(
     status, out, _ = run(monkeypatch, capsys, "score", path, other, "--json")
     assert status == 0
     rows = {row["metric"]: row for row in map(json.loads, out.splitlines())}
-    assert rows["questions"] == {"metric": "questions", "value": 2.0, "low": None, "high": None, "interval": ""}
+    assert rows["questions"] == {
+        "metric": "questions",
+        "value": 2.0,
+        "low": None,
+        "high": None,
+        "interval": "",
+    }
     assert rows["difference in capability Brier"]["value"] == pytest.approx(-0.16 / 2)
     page = tmp_path / "report.html"
     assert run(monkeypatch, capsys, "score", path, other, "--html", page)[0] == 0
@@ -360,7 +452,10 @@ def test_scores_from_standard_input_and_from_a_run(
     monkeypatch.setattr(sys, "stdin", StringIO(CSV))
     assert run(monkeypatch, capsys, "score", "-", "--json") == (0, wanted, "")
     where = ("--store", RECORDED_RUNS, "--model", "simulated", "--dataset", "mini-exam")
-    rows = [json.loads(line) for line in run(monkeypatch, capsys, "score", *where, "--json")[1].splitlines()]
+    rows = [
+        json.loads(line)
+        for line in run(monkeypatch, capsys, "score", *where, "--json")[1].splitlines()
+    ]
     results = load_results(RECORDED_RUNS, "simulated", datasets=["mini-exam"])
     scores = score(results.join(predict(RECORDED_RUNS, "simulated", datasets=["mini-exam"])))
     assert "Probe (Mini exam)" in scores.index.get_level_values("method")
@@ -375,9 +470,13 @@ def test_scores_from_standard_input_and_from_a_run(
         assert (status, "name either a file" in err) == (2, True)
 
 
-def test_grade_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_grade_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     rows = tmp_path / "rows.jsonl"
-    rows.write_text(json.dumps({"kind": "number", "gold": "7", "response": "The answer is 7."}) + "\n")
+    rows.write_text(
+        json.dumps({"kind": "number", "gold": "7", "response": "The answer is 7."}) + "\n"
+    )
     status, _, _ = run(monkeypatch, capsys, "grade-file", rows, "--out", tmp_path / "out.jsonl")
     assert status == 0
     assert json.loads((tmp_path / "out.jsonl").read_text())["verdict"] == "correct"
@@ -391,7 +490,16 @@ def test_lists(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[st
 def test_help_names_every_command() -> None:
     shown = CliRunner().invoke(cli.app, ["--help"]).output
     answers = "sample grade grade-file confidence features score"
-    for command in (*answers.split(), "status", "merge", "verify", "datasets", "models", "notebooks", "book"):
+    for command in (
+        *answers.split(),
+        "status",
+        "merge",
+        "verify",
+        "datasets",
+        "models",
+        "notebooks",
+        "book",
+    ):
         assert command in shown
 
 
@@ -421,7 +529,9 @@ def test_lists_are_json_or_fit_eighty_columns(
         shown = run(monkeypatch, capsys, what)[1]
         assert max(map(len, shown.splitlines())) <= 80
         assert all(name in shown for name in names), "a name is cut"
-        rows = [json.loads(line) for line in run(monkeypatch, capsys, what, "--json")[1].splitlines()]
+        rows = [
+            json.loads(line) for line in run(monkeypatch, capsys, what, "--json")[1].splitlines()
+        ]
         assert [row["name"] for row in rows] == names
 
 
@@ -429,7 +539,19 @@ def test_the_store_may_come_from_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("CAPCAL_STORE", str(tmp_path / "mine"))
-    run(monkeypatch, capsys, "sample", "--model", "simulated", "--dataset", "mini-exam", "--k", 1, "--limit", 1)
+    run(
+        monkeypatch,
+        capsys,
+        "sample",
+        "--model",
+        "simulated",
+        "--dataset",
+        "mini-exam",
+        "--k",
+        1,
+        "--limit",
+        1,
+    )
     assert len(list_runs(tmp_path / "mine")) == 1
     assert run(monkeypatch, capsys, "status")[1].startswith("simulated on mini-exam")
 
@@ -438,7 +560,9 @@ def test_status_fits_eighty_columns_on_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(cli, "out", Console(width=80, force_terminal=True, no_color=True))
-    shown = re.sub(r"\x1b\[[\d;]*m", "", run(monkeypatch, capsys, "status", "--store", RECORDED_RUNS)[1])
+    shown = re.sub(
+        r"\x1b\[[\d;]*m", "", run(monkeypatch, capsys, "status", "--store", RECORDED_RUNS)[1]
+    )
     assert max(len(line.rstrip()) for line in shown.splitlines()) <= 80
     assert "smollm2-135m on mmlu (validation), run " in shown
 
@@ -451,13 +575,24 @@ def test_a_hint_keeps_what_was_typed(
     err = run(monkeypatch, capsys, *arguments)[2]
     hint = err.strip().partition("make them with: capcal ")[2]
     assert shlex.split(hint)[-2:] == ["--store", str(store)]
-    assert run(monkeypatch, capsys, *[word.replace("100", "1") for word in shlex.split(hint)], "--limit", 1)[0] == 0
+    assert (
+        run(
+            monkeypatch,
+            capsys,
+            *[word.replace("100", "1") for word in shlex.split(hint)],
+            "--limit",
+            1,
+        )[0]
+        == 0
+    )
     assert run(monkeypatch, capsys, *arguments)[0] == 0
     untouched = "give the `capcal sample` command again; capcal is a name: capcal nothing"
     assert cli._with_options(untouched, ["capcal", "status"]) == untouched
 
 
-def test_the_pace_counts_only_what_is_new(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_pace_counts_only_what_is_new(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     clock = iter(range(0, 1000, 10))
     monkeypatch.setattr(cli.time, "monotonic", lambda: float(next(clock)))
     monkeypatch.setattr(cli, "err", Console(stderr=True, width=200))
@@ -470,9 +605,21 @@ def test_the_pace_counts_only_what_is_new(monkeypatch: pytest.MonkeyPatch, capsy
     assert second.startswith("drawing: 90100 of 100000 samples, 10.0/s, 16 min")
 
 
-def test_plan_prints_designs_from_a_pilot(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    options = ["plan", "--model", "smollm2-135m", "--dataset", "mini-exam", "--store", RECORDED_RUNS]
-    status, out, _ = run(monkeypatch, capsys, *options, "--method", "P(True)", "--half-width", "0.02")
+def test_plan_prints_designs_from_a_pilot(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = [
+        "plan",
+        "--model",
+        "smollm2-135m",
+        "--dataset",
+        "mini-exam",
+        "--store",
+        RECORDED_RUNS,
+    ]
+    status, out, _ = run(
+        monkeypatch, capsys, *options, "--method", "P(True)", "--half-width", "0.02"
+    )
     assert status == 0
     assert out.split()[:3] == ["samples", "questions", "tokens"]
     costs = [int(line.split()[2].replace(",", "")) for line in out.splitlines()[1:] if line.strip()]
@@ -481,4 +628,6 @@ def test_plan_prints_designs_from_a_pilot(monkeypatch: pytest.MonkeyPatch, capsy
     assert costs
     status, _, err = run(monkeypatch, capsys, *options, "--method", "Guess", "--half-width", "0.02")
     assert status == 2
-    assert "unknown method 'Guess'; known: P(True), Response consistency, Verbalized confidence" in err
+    assert (
+        "unknown method 'Guess'; known: P(True), Response consistency, Verbalized confidence" in err
+    )

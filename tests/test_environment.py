@@ -13,15 +13,30 @@ from packaging.version import Version
 from capcal_lib.book.web import _launch
 from capcal_lib.manifests import ROOT
 
-NAMED = ["jupyter-book", "jupytext", "papermill", "transformers", "torch", "vllm", "pandas", "seaborn", "scikit-learn"]
+NAMED = [
+    "jupyter-book",
+    "jupytext",
+    "papermill",
+    "transformers",
+    "torch",
+    "vllm",
+    "pandas",
+    "seaborn",
+    "scikit-learn",
+]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 LOCKED_EXTRAS = ("local", "book", "workshop", "dev")
 HASHED = re.compile(r"[\w.-]+==[\w.+]+( *; *[^#]+?)?( +--hash=sha256:[0-9a-f]{64})+ *")
 
-# What the metadata of vllm 0.32.0 asks of packages that the lock pins, where it asks for more than a lower bound.
+# What the metadata of vllm 0.32.0 asks of packages that the lock pins, where it asks for more than
+# a lower bound.
 VLLM = "0.32.0"
-VLLM_NEEDS = ("torch==2.13.0", "transformers<5.20.0,>=5.16.1", "numpy<2.5")  # on Python 3.13; numpy<2.4 before
+VLLM_NEEDS = (
+    "torch==2.13.0",
+    "transformers<5.20.0,>=5.16.1",
+    "numpy<2.5",
+)  # on Python 3.13; numpy<2.4 before
 
 
 def pins(*files: str) -> dict[str, str]:
@@ -94,7 +109,8 @@ def test_every_way_to_install_asks_for_hashes():
     installs = [line for line in lines if "pip install" in line]
     assert len(installs) == 4
     assert [line for line in installs if "--require-hashes" not in line] == [
-        "\t$(1) -m pip install --quiet torch==2.13.0",  # is there by then, and brings what its build needs
+        # is there by then, and brings what its build needs
+        "\t$(1) -m pip install --quiet torch==2.13.0",
         "\t$(1) -m pip install --quiet --no-deps --no-build-isolation -e .",
     ]
 
@@ -116,18 +132,29 @@ def test_the_lock_satisfies_every_requirement(line):
 
 
 def test_python_is_one_the_project_allows():
-    [python] = [entry.removeprefix("python=") for entry in conda()[0] if entry.startswith("python=")]
+    [python] = [
+        entry.removeprefix("python=") for entry in conda()[0] if entry.startswith("python=")
+    ]
     floor = PROJECT["requires-python"].removeprefix(">=")
     assert Version(python) >= Version(floor)
 
 
 def test_binder_colab_and_the_dev_container_install_what_make_does():
     binder = yaml.safe_load((ROOT / ".binder" / "environment.yml").read_text(encoding="utf-8"))
-    assert binder["dependencies"] == conda()[0]  # the interpreter; no package that the lock does not know
-    assert sorted(path.name for path in (ROOT / ".binder").iterdir()) == ["environment.yml", "postBuild"]
+    assert (
+        binder["dependencies"] == conda()[0]
+    )  # the interpreter; no package that the lock does not know
+    assert sorted(path.name for path in (ROOT / ".binder").iterdir()) == [
+        "environment.yml",
+        "postBuild",
+    ]
     assert os.access(ROOT / ".binder" / "postBuild", os.X_OK)
-    container = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text(encoding="utf-8"))
-    [python] = [entry.removeprefix("python=") for entry in conda()[0] if entry.startswith("python=")]
+    container = json.loads(
+        (ROOT / ".devcontainer" / "devcontainer.json").read_text(encoding="utf-8")
+    )
+    [python] = [
+        entry.removeprefix("python=") for entry in conda()[0] if entry.startswith("python=")
+    ]
     assert container["image"] == f"python:{python}"
     assert container["postCreateCommand"] == "make .venv/.ready"
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
@@ -136,7 +163,11 @@ def test_binder_colab_and_the_dev_container_install_what_make_does():
     assert steps == re.findall(r"\$\(call .*", rules["$(READY)"])
     assert len(steps) == 2
     for place in (".binder/postBuild", "book/guide/quickstart.md"):
-        assert re.search(r"make .*here PYTHON=python$", (ROOT / place).read_text(encoding="utf-8"), flags=re.MULTILINE)
+        assert re.search(
+            r"make .*here PYTHON=python$",
+            (ROOT / place).read_text(encoding="utf-8"),
+            flags=re.MULTILINE,
+        )
 
 
 def test_pages_offer_binder_and_colab_once_the_address_is_set():

@@ -32,13 +32,19 @@ ROOMS = [  # each may import from those above it
 def imported_rooms(path) -> set[str]:  # type: ignore[no-untyped-def]
     names = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "capcal_lib":
+        if (
+            isinstance(node, ast.ImportFrom)
+            and node.module
+            and node.module.split(".")[0] == "capcal_lib"
+        ):
             parts = node.module.split(".")[1:]
             names |= {parts[0]} if parts else {alias.name for alias in node.names}
     return names
 
 
-@pytest.mark.parametrize("statement", ["import capcal_lib", "import capcal_lib.cli", "import capcal_lib.metrics"])
+@pytest.mark.parametrize(
+    "statement", ["import capcal_lib", "import capcal_lib.cli", "import capcal_lib.metrics"]
+)
 def test_importing_loads_nothing_heavy(statement: str) -> None:
     code = f"{statement}; import sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -72,5 +78,8 @@ def test_imports_run_one_way() -> None:
         room = path.relative_to(library).parts[0].removesuffix(".py")
         if room != "__init__":
             above = ROOMS[: ROOMS.index(room) + 1]
-            wrong += [f"{path.relative_to(library)} imports {name}" for name in imported_rooms(path) - set(above)]
+            wrong += [
+                f"{path.relative_to(library)} imports {name}"
+                for name in imported_rooms(path) - set(above)
+            ]
     assert wrong == []

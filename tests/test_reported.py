@@ -96,7 +96,17 @@ def number(text: str) -> float | None:
 def printed_cells(tex: str) -> dict:
     """Collect every number in a table of the paper under (table, model, method, dataset, k)."""
     cells = {}
-    kinds = iter(("main", "passk_math500", "mean_accuracy", "hyperparameters", "consistency", "mixing", "passk_aime25"))
+    kinds = iter(
+        (
+            "main",
+            "passk_math500",
+            "mean_accuracy",
+            "hyperparameters",
+            "consistency",
+            "mixing",
+            "passk_aime25",
+        )
+    )
     for rows in tabulars(tex):
         if not any(number(cell) is not None for row in rows for cell in row[1:]):
             continue
@@ -122,20 +132,29 @@ def printed_cells(tex: str) -> dict:
                     key = (MODELS[label], "", DATASETS[column], None)
                 elif table == "hyperparameters":
                     rate = re.fullmatch(r"Learning rate \((.*)\)", label)
-                    setting, dataset = ("learning rate", DATASETS[rate[1]]) if rate else (SETTINGS[label], "")
+                    setting, dataset = (
+                        ("learning rate", DATASETS[rate[1]]) if rate else (SETTINGS[label], "")
+                    )
                     key = (MODELS[column], setting, dataset, None)
                 elif table == "consistency":
                     k = re.fullmatch(r"Consistency \(k=(\d+)\)", label)[1]
                     key = (model, "Response consistency", DATASETS[column], int(k))
                 elif table.startswith("passk"):
-                    key = (model, METHODS[label], table.removeprefix("passk_"), int(column.removeprefix("pass@")))
+                    key = (
+                        model,
+                        METHODS[label],
+                        table.removeprefix("passk_"),
+                        int(column.removeprefix("pass@")),
+                    )
                 else:
                     key = (model, METHODS[label], DATASETS[column], None)
                 assert (table, *key) not in cells
                 cells[table, *key] = value
     assert next(kinds, None) is None
     for name, model in MODELS.items():
-        if setting := re.search(re.escape(name) + r"~\\cite[^.]*?temperature=([\d.]+) and top-p=([\d.]+\d)", tex):
+        if setting := re.search(
+            re.escape(name) + r"~\\cite[^.]*?temperature=([\d.]+) and top-p=([\d.]+\d)", tex
+        ):
             cells["sampling", model, "temperature", "", None] = float(setting[1])
             cells["sampling", model, "top_p", "", None] = float(setting[2])
     return cells
@@ -144,7 +163,13 @@ def printed_cells(tex: str) -> dict:
 def stored_cells() -> dict:
     rows = load_reported().astype({"k": object}).itertuples(index=False)
     return {
-        (row.table, row.model, row.method, row.dataset, row.k if isinstance(row.k, int) else None): row.value
+        (
+            row.table,
+            row.model,
+            row.method,
+            row.dataset,
+            row.k if isinstance(row.k, int) else None,
+        ): row.value
         for row in rows
     }
 
@@ -174,7 +199,11 @@ def test_scores_are_shares():
 
 
 def test_k_is_there_exactly_where_it_means_something():
-    for table, k in [("consistency", [5, 10, 20]), ("passk_math500", [1, 4, 16, 64]), ("passk_aime25", [1, 4, 16, 64])]:
+    for table, k in [
+        ("consistency", [5, 10, 20]),
+        ("passk_math500", [1, 4, 16, 64]),
+        ("passk_aime25", [1, 4, 16, 64]),
+    ]:
         assert sorted(load_reported(table)["k"].unique()) == k
     for table in ("main", "mean_accuracy", "mixing", "hyperparameters", "sampling"):
         assert load_reported(table)["k"].isna().all()
@@ -194,7 +223,9 @@ def test_a_caller_cannot_change_what_the_next_one_reads():
 
 
 def test_unknown_table_names_the_known_ones():
-    with pytest.raises(InputError, match=r"^unknown table of the paper 'mian'; known: consistency, .*, sampling$"):
+    with pytest.raises(
+        InputError, match=r"^unknown table of the paper 'mian'; known: consistency, .*, sampling$"
+    ):
         load_reported("mian")
 
 
@@ -205,7 +236,9 @@ def test_beta_moments_by_hand():
 
 
 def test_beta_moments_are_those_of_some_distribution_on_the_unit_interval():
-    for model, dataset in load_reported("mean_accuracy")[["model", "dataset"]].itertuples(index=False):
+    for model, dataset in load_reported("mean_accuracy")[["model", "dataset"]].itertuples(
+        index=False
+    ):
         mean, spread = beta_moments(model, dataset)
         assert 0 < spread < mean * (1 - mean)
 
@@ -239,7 +272,12 @@ def test_moments_lead_back_to_the_shapes(a, b):
         (0.0, 0.1, "the mean expected accuracy must lie between 0 and 1 for a Beta; got 0.0"),
         (1.2, 0.1, "got 1.2"),
         (float("nan"), 0.1, "got nan"),
-        (0.5, 0.25, "no Beta with mean 0.5 has E[mu(1-mu)] = 0.25; it must lie between 0 and mean(1-mean) = 0.25"),
+        (
+            0.5,
+            0.25,
+            "no Beta with mean 0.5 has E[mu(1-mu)] = 0.25; it must lie between 0 and mean(1-mean) "
+            "= 0.25",
+        ),
         (0.5, 0.0, "no Beta with mean 0.5"),
         (0.9, 0.1, "mean(1-mean) = 0.09"),
         (0.5, float("nan"), "no Beta with mean 0.5"),
@@ -252,10 +290,16 @@ def test_impossible_moments_are_refused(mean, spread, message):
 
 
 def test_every_printed_number_lies_within_its_band():
-    """21 mean accuracies and 21 baselines, which the Beta is fitted to; 24 errors of Oracle RC, which it is not."""
+    """21 mean accuracies and 21 baselines, which the Beta is fitted to; 24 errors of Oracle RC,
+    which it is not.
+    """
     table = expected_from_reported()
     printed = table[table["reported"].notna()]
-    assert printed.groupby("quantity").size().to_dict() == {"Mean accuracy": 21, "Oracle RC": 24, "Uniform random": 21}
+    assert printed.groupby("quantity").size().to_dict() == {
+        "Mean accuracy": 21,
+        "Oracle RC": 24,
+        "Uniform random": 21,
+    }
     assert printed["reported"].between(printed["low"], printed["high"]).all()
     fitted = printed[printed["quantity"] != "Oracle RC"]
     np.testing.assert_allclose(fitted["expected"], fitted["reported"], rtol=0, atol=1e-9)
@@ -305,10 +349,16 @@ def printed_later(head: str) -> list[list[str]]:
     lines = FACTS.read_text(encoding="utf-8").splitlines()
     start = next(row for row, line in enumerate(lines) if line.startswith(head))
     end = next(row for row in range(start + 1, len(lines)) if lines[row].startswith("#"))
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[start:end] if line.startswith("|")]
+    return [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in lines[start:end]
+        if line.startswith("|")
+    ]
 
 
-@pytest.mark.skipif(not FACTS.exists(), reason="the notes on the authors' code are not beside the repository")
+@pytest.mark.skipif(
+    not FACTS.exists(), reason="the notes on the authors' code are not beside the repository"
+)
 @pytest.mark.parametrize(
     ("head", "table", "per_cell", "first"),
     [
@@ -337,8 +387,16 @@ def test_later_cells_are_those_of_the_notes_and_none_is_missing(head, table, per
         ("budget", ("qwen3-8b", "Verbalized confidence", "math500", 64, ""), 0.9772),
         ("tokens", ("gpt-oss-20b", "P(True)", "aime25", None, ""), 2400),
         ("passk_actual", ("gpt-oss-20b", "Actual", "math500", 48, ""), 0.9920),
-        ("recalibrated", ("qwen3-8b", "P(True) + isotonic", "mmlu", None, "fitted on MATH"), 0.1057),
-        ("temperature", ("gpt-oss-20b", "Probe (in-domain)", "mmlu-test-1000", None, "temperature 0.25"), 0.1013),
+        (
+            "recalibrated",
+            ("qwen3-8b", "P(True) + isotonic", "mmlu", None, "fitted on MATH"),
+            0.1057,
+        ),
+        (
+            "temperature",
+            ("gpt-oss-20b", "Probe (in-domain)", "mmlu-test-1000", None, "temperature 0.25"),
+            0.1013,
+        ),
         ("temperature_accuracy", ("qwen3-8b", "", "gsm8k", None, "temperature 0.175"), 0.9361),
         ("later_brier", ("gpt-oss-20b", "Probe (in-domain)", "gpqa", None, ""), 0.1462),
         ("later_ece", ("olmo-3-7b-instruct", "P(True)", "aime24-26", None, ""), 0.2062),
@@ -349,7 +407,9 @@ def test_later_cells_are_those_of_the_notes_and_none_is_missing(head, table, per
 def test_a_later_cell_by_hand(table, key, value):
     rows = load_reported(table, source=LATER).astype({"k": object})
     k = [None if not isinstance(one, int) else one for one in rows["k"]]
-    keys = list(zip(rows["model"], rows["method"], rows["dataset"], k, rows["setting"], strict=True))
+    keys = list(
+        zip(rows["model"], rows["method"], rows["dataset"], k, rows["setting"], strict=True)
+    )
     assert rows["value"].iloc[keys.index(key)] == value
 
 
@@ -357,7 +417,9 @@ def test_later_numbers_say_what_they_are():
     later = load_reported(source=LATER)
     assert tuple(later.columns) == LATER_COLUMNS
     assert list(later["table"].unique()) == list(LATER_TABLES)
-    assert sorted(path.stem for path in FOLDER.joinpath("reference_code").glob("*")) == sorted(LATER_TABLES)
+    assert sorted(path.stem for path in FOLDER.joinpath("reference_code").glob("*")) == sorted(
+        LATER_TABLES
+    )
     assert (later["precision"] > 0).all()
     assert later["generation"].str.contains(r"^G[123]").all()
     assert (later[["source", "model", "dataset"]] != "").all(axis=None)
@@ -367,7 +429,11 @@ def test_other_questions_have_other_names():
     later = load_reported(source=LATER)
     g3 = later[later["generation"] == "G3"]
     assert not g3["dataset"].isin(["aime25", "mmlu"]).any()
-    assert not later[later["generation"] != "G3"]["dataset"].isin(["aime24-26", "mmlu-test-1000"]).any()
+    assert (
+        not later[later["generation"] != "G3"]["dataset"]
+        .isin(["aime24-26", "mmlu-test-1000"])
+        .any()
+    )
 
 
 def test_the_two_sources_never_mix():
@@ -375,19 +441,29 @@ def test_the_two_sources_never_mix():
     assert set(load_reported()["table"]) == set(TABLES)
     with pytest.raises(InputError, match=r"^unknown table of the paper 'budget'; known: "):
         load_reported("budget")
-    with pytest.raises(InputError, match=r"^unknown table of the reference code 'main'; known: budget, "):
+    with pytest.raises(
+        InputError, match=r"^unknown table of the reference code 'main'; known: budget, "
+    ):
         load_reported("main", source=LATER)
-    with pytest.raises(InputError, match=r"^unknown source of reported numbers 'blog'; known: paper, reference code$"):
+    with pytest.raises(
+        InputError,
+        match=r"^unknown source of reported numbers 'blog'; known: paper, reference code$",
+    ):
         load_reported(source="blog")
 
 
 @pytest.mark.parametrize("source", ["paper", LATER])
 def test_a_number_is_in_its_file_once_and_says_where_it_is_from(source):
-    tables = {name: load_reported(name, source=source) for name in (TABLES if source == "paper" else LATER_TABLES)}
+    tables = {
+        name: load_reported(name, source=source)
+        for name in (TABLES if source == "paper" else LATER_TABLES)
+    }
     for name, table in tables.items():
         assert set(table["table"]) == {name}
         assert np.isfinite(table["value"]).all()
-    table = pd.concat(tables.values()).drop(columns=["value", "source", "precision"], errors="ignore")
+    table = pd.concat(tables.values()).drop(
+        columns=["value", "source", "precision"], errors="ignore"
+    )
     assert not table.duplicated().any()
     if source == LATER:
         later = load_reported(source=LATER)
@@ -404,12 +480,17 @@ HEAD = ",".join(COLUMNS)
         (None, "restore the file from the repository"),
         ("", "not the paper's numbers; restore the file from the repository: No columns to parse"),
         ("model,value\nm,1\n", f"the columns must be {', '.join(COLUMNS)}; got model, value"),
-        (f"{HEAD}\nmain,m,x,d,,0.1\nmain,m,y,d,,nine\n", "could not convert string to float: 'nine'"),
+        (
+            f"{HEAD}\nmain,m,x,d,,0.1\nmain,m,y,d,,nine\n",
+            "could not convert string to float: 'nine'",
+        ),
         (f"{HEAD}\nmain,m,x,d,,\n", "could not convert string to float"),
         (f"{HEAD}\nmain,m,x,d,4.5,0.1\n", "restore the file"),
     ],
 )
-def test_a_broken_file_is_one_clear_line(content: str | None, message: str, tmp_path: Path, monkeypatch):
+def test_a_broken_file_is_one_clear_line(
+    content: str | None, message: str, tmp_path: Path, monkeypatch
+):
     monkeypatch.setattr(reported, "FOLDER", tmp_path)
     if content is not None:
         (tmp_path / "main.csv").write_text(content, encoding="utf-8")

@@ -1,4 +1,6 @@
-"""Reproduce the simulated model: the plan, a stop on the way, and what stands beside the printed numbers."""
+"""Reproduce the simulated model: the plan, a stop on the way, and what stands beside the printed
+numbers.
+"""
 
 from pathlib import Path
 
@@ -16,8 +18,15 @@ SMALL = {"datasets": ["mini-exam"], "limit": 6}
 
 
 def test_tokens_are_read_off_the_papers_figures_where_there_are_no_samples(tmp_path: Path) -> None:
-    read = {"samples": 430, "verbalized": 310, "p-true": 195, "hidden states": 0}  # of gpt-oss-20b on GSM8K
-    plan = make_plan("gpt-oss-20b", store=tmp_path, datasets=["gsm8k"], recipe="paper", engine="simulated")
+    read = {
+        "samples": 430,
+        "verbalized": 310,
+        "p-true": 195,
+        "hidden states": 0,
+    }  # of gpt-oss-20b on GSM8K
+    plan = make_plan(
+        "gpt-oss-20b", store=tmp_path, datasets=["gsm8k"], recipe="paper", engine="simulated"
+    )
     for row in plan.query("split == 'test'").to_dict("records"):
         assert row["tokens"] == row["requests"] * read[row["step"]]
         assert row["basis"] == ("" if row["step"] == "hidden states" else "read off")
@@ -28,8 +37,14 @@ def test_a_plan_counts_what_the_recipe_asks_for(tmp_path: Path) -> None:
     assert plan.loc[("test", "samples"), "requests"] == 6 * 20
     assert plan.loc[("train", "samples"), "requests"] == 6 * 4
     assert plan.loc[("test", "p-true"), ["requests", "tokens"]].tolist() == [6, 6]
-    assert plan.index.get_level_values("step").tolist() == [*module.STEPS[:3], "samples", *["hidden states"] * 2]
-    paper = make_plan("simulated", store=tmp_path, recipe="paper", **SMALL).set_index(["split", "step"])
+    assert plan.index.get_level_values("step").tolist() == [
+        *module.STEPS[:3],
+        "samples",
+        *["hidden states"] * 2,
+    ]
+    paper = make_plan("simulated", store=tmp_path, recipe="paper", **SMALL).set_index(
+        ["split", "step"]
+    )
     assert paper.loc[("test", "samples"), "requests"] == 6 * 110
     assert paper.loc[("train", "samples"), "requests"] == 6 * 10
 
@@ -39,7 +54,9 @@ def test_a_second_call_finds_nothing_to_do_and_the_same_numbers(tmp_path: Path) 
     assert (make_plan("simulated", store=tmp_path, **SMALL)["requests"] == 0).all()
     pd.testing.assert_frame_equal(reproduce("simulated", store=tmp_path, **SMALL), first)
     methods = first.loc["mini-exam"].index
-    assert {"Uniform random", "P(True)", "Verbalized confidence", "Response consistency"} <= set(methods)
+    assert {"Uniform random", "P(True)", "Verbalized confidence", "Response consistency"} <= set(
+        methods
+    )
     assert any(name.startswith("Probe") for name in methods)
     assert first["printed"].isna().all()  # the paper has no such model
 
@@ -52,11 +69,15 @@ def test_it_goes_on_where_it_was_stopped(tmp_path: Path, monkeypatch: pytest.Mon
         patch.setattr(module, "extract", stop)
         with pytest.raises(KeyboardInterrupt):
             reproduce("simulated", store=tmp_path / "stopped", **SMALL)
-    left = make_plan("simulated", store=tmp_path / "stopped", **SMALL).set_index(["split", "step"])["requests"]
+    left = make_plan("simulated", store=tmp_path / "stopped", **SMALL).set_index(["split", "step"])[
+        "requests"
+    ]
     assert left["test", "samples"] == left["test", "p-true"] == 0
     assert left["test", "hidden states"] == 6
     stopped = reproduce("simulated", store=tmp_path / "stopped", **SMALL)
-    pd.testing.assert_frame_equal(stopped, reproduce("simulated", store=tmp_path / "whole", **SMALL))
+    pd.testing.assert_frame_equal(
+        stopped, reproduce("simulated", store=tmp_path / "whole", **SMALL)
+    )
 
 
 def test_a_calibration_draws_nothing_into_the_store(tmp_path: Path) -> None:
@@ -74,7 +95,9 @@ def test_the_model_is_opened_once() -> None:
     with engines_stay_open():
         engine = open_engine(model)
         assert open_engine(model) is engine
-        assert open_engine(model.with_settings(prompt_style="steps")) is engine, "a chat in other words"
+        assert open_engine(model.with_settings(prompt_style="steps")) is engine, (
+            "a chat in other words"
+        )
         assert open_engine(model.with_settings(prompt_style="completion")) is not engine
     assert open_engine(model) is not open_engine(model)
 
@@ -83,7 +106,10 @@ def test_printed_scores_stand_beside_measured_ones_without_their_noise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reproduce("simulated", store=tmp_path, **SMALL)
-    rows = [("simulated", "P(True)", "gsm8k", 0.25), ("simulated", "Uniform random", "gsm8k", 1 / 3 - 0.099)]
+    rows = [
+        ("simulated", "P(True)", "gsm8k", 0.25),
+        ("simulated", "Uniform random", "gsm8k", 1 / 3 - 0.099),
+    ]
     fake = pd.DataFrame(rows, columns=["model", "method", "dataset", "value"])
     real = module.load_dataset("mini-exam").model_copy(update={"reported_as": "gsm8k"})
     monkeypatch.setattr(module, "load_reported", lambda *_, **__: fake)
@@ -104,7 +130,9 @@ def test_printed_scores_stand_beside_measured_ones_without_their_noise(
         ({"engine": "cloud"}, "unknown engine 'cloud'"),
     ],
 )
-def test_what_cannot_run_says_so_before_any_work(tmp_path: Path, settings: dict[str, object], words: str) -> None:
+def test_what_cannot_run_says_so_before_any_work(
+    tmp_path: Path, settings: dict[str, object], words: str
+) -> None:
     with pytest.raises(InputError, match=words):
         reproduce("simulated", store=tmp_path, **{**SMALL, **settings})  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,6 @@
-"""A wheel works without a checkout: it holds the manifests and printed numbers, and keeps runs where one stands."""
+"""A wheel works without a checkout: it holds the manifests and printed numbers, and keeps runs
+where one stands.
+"""
 
 import json
 import os
@@ -34,7 +36,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", folder, source], check=True)
+    subprocess.run(
+        [*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", folder, source], check=True
+    )
     (wheel,) = folder.glob("*.whl")
     subprocess.run([*pip, "install", "--no-deps", "--target", folder / "site", wheel], check=True)
     return folder / "site"
@@ -42,7 +46,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_an_installed_wheel_is_whole(installed: Path, tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": str(installed)}
-    done = subprocess.run([sys.executable, "-c", CODE], cwd=tmp_path, env=environment, capture_output=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", CODE], cwd=tmp_path, env=environment, capture_output=True, check=True
+    )
     found = json.loads(done.stdout)
     assert Path(found["at"]).is_relative_to(installed)
     assert found["models"] == model_names()
@@ -54,16 +60,34 @@ def test_an_installed_wheel_is_whole(installed: Path, tmp_path: Path) -> None:
 
 def test_an_installed_wheel_samples_where_one_stands(installed: Path, tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": str(installed)}
-    command = [sys.executable, "-c", "from capcal_lib.cli import main; main()", "sample", "--model", "simulated"]
+    command = [
+        sys.executable,
+        "-c",
+        "from capcal_lib.cli import main; main()",
+        "sample",
+        "--model",
+        "simulated",
+    ]
     command += ["--dataset", "mini-exam", "--k", "2", "--limit", "2"]
     subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=True)
     assert list((tmp_path / "runs" / "local" / "simulated" / "mini-exam-test").iterdir())
 
 
-def test_notebooks_are_not_in_a_wheel_and_the_command_says_so(installed: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-c", "from capcal_lib.cli import main; main()", "notebooks", "--model", "simulated"]
+def test_notebooks_are_not_in_a_wheel_and_the_command_says_so(
+    installed: Path, tmp_path: Path
+) -> None:
+    command = [
+        sys.executable,
+        "-c",
+        "from capcal_lib.cli import main; main()",
+        "notebooks",
+        "--model",
+        "simulated",
+    ]
     environment = os.environ | {"PYTHONPATH": str(installed)}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 2
     assert done.stderr.startswith("capcal: the notebooks lie in the repository")
     assert len(done.stderr.splitlines()) == 1

@@ -1,16 +1,18 @@
-"""What a confidence is good for: pass@k, budgets, abstaining, routing, the design of a study (section 5 of the paper).
+"""What a confidence is good for: pass@k, budgets, abstaining, routing, the design of a study
+(section 5 of the paper).
 
 Shared by all functions here:
 
-- ``confidence``: estimates s of each question's expected accuracy mu, shape (n_questions,), in [0, 1].
-- ``concentration``: of the posterior around s. None, or infinity, takes mu = s (*plug-in*). A number nu
-  above 0 takes s as the mean of a *posterior* mu ~ Beta(s nu, (1 - s) nu); one number for all, or one each.
+- ``confidence``: estimates s of each question's expected accuracy mu, shape (n_questions,), in [0,
+  1].
+- ``concentration``: of the posterior around s. None, or infinity, takes mu = s (*plug-in*). A
+  number nu above 0 takes s as the mean of a *posterior* mu ~ Beta(s nu, (1 - s) nu); one number for
+  all, or one each.
 - ``correct``, ``total``: correct and scored samples of each question, shape (n_questions,).
 - ``ks``: numbers of attempts, shape (n_ks,), each a whole number of at least 1, in any order.
 
-Lists, arrays and pandas Series will do; Series are put side by side by their index. Bad input raises an
-:class:`~capcal_lib.errors.InputError` that names the first row at fault.
-"""
+Lists, arrays and pandas Series will do; Series are put side by side by their index. Bad input
+raises an :class:`~capcal_lib.errors.InputError` that names the first row at fault."""
 
 from capcal_lib.applications.budget import (
     allocate,

@@ -1,8 +1,7 @@
 """Divide a budget of samples over questions so that as many as possible are solved.
 
-A question is solved if any of its samples is correct and can be told to be. Arguments and errors as at the head of
-:mod:`capcal_lib.applications`.
-"""
+A question is solved if any of its samples is correct and can be told to be. Arguments and errors as
+at the head of :mod:`capcal_lib.applications`."""
 
 from __future__ import annotations  # keeps ArrayLike short in help()
 
@@ -26,18 +25,22 @@ def allocate(
     concentration: float | ArrayLike | None = None,
     cost: ArrayLike | None = None,
 ) -> Ints:
-    """Divide a budget so that the expected number of solved questions is largest: samples, shape (n_questions,).
+    """Divide a budget so that the expected number of solved questions is largest: samples, shape
+    (n_questions,).
 
-    One more sample after k failures solves a question with the chance s (1 - s)^k, under a posterior Beta(a, b)
-    B(a + 1, b + k)/B(a, b): less each time. So the best division takes the largest gains: all that beat some price.
+    One more sample after k failures solves a question with the chance s (1 - s)^k, under a
+    posterior Beta(a, b) B(a + 1, b + k)/B(a, b): less each time. So the best division takes the
+    largest gains: all that beat some price.
 
-    ``budget`` is in samples over all questions, ``max_per_question`` one number for all or one each. Without ``cost``
-    the budget is always spent, or all maxima where they are less; equal gains are taken in turns, first rows first,
-    and what nobody could gain by is dealt in turns to the others. With ``cost``, above 0, what one sample of each
-    question costs, the budget is in the same unit and never exceeded, and the gain per cost counts: the samples near
-    the price are chosen by integer programming (HiGHS), and those that gain nothing are not drawn.
+    ``budget`` is in samples over all questions, ``max_per_question`` one number for all or one
+    each. Without ``cost`` the budget is always spent, or all maxima where they are less; equal
+    gains are taken in turns, first rows first, and what nobody could gain by is dealt in turns to
+    the others. With ``cost``, above 0, what one sample of each question costs, the budget is in the
+    same unit and never exceeded, and the gain per cost counts: the samples near the price are
+    chosen by integer programming (HiGHS), and those that gain nothing are not drawn.
 
-    References: the paper, section 5.2; Damani et al., "Learning how hard to think" (2024). Posterior and cost are ours.
+    References: the paper, section 5.2; Damani et al., "Learning how hard to think" (2024).
+    Posterior and cost are ours.
 
     >>> allocate([0.9, 0.5, 0.1], 6)
     array([1, 3, 2])
@@ -45,7 +48,10 @@ def allocate(
     array([2, 4, 0])
     """
     confidence, max_per_question, concentration, cost = check.align_index(
-        confidence=confidence, max_per_question=max_per_question, concentration=concentration, cost=cost
+        confidence=confidence,
+        max_per_question=max_per_question,
+        concentration=concentration,
+        cost=cost,
     )
     p = check.as_confidence(confidence)
     spend = float(check.check_int("budget", budget, least=0))
@@ -56,7 +62,9 @@ def allocate(
         most = np.minimum(most, check.as_whole("max_per_question", maxima, least=0))
     nu = as_concentration(concentration, p.size)
     between = (p > 0) & (p < 1)
-    worth = np.where(between, most, np.minimum(most, p))  # p itself is the one useful sample at p = 1, none at p = 0
+    worth = np.where(
+        between, most, np.minimum(most, p)
+    )  # p itself is the one useful sample at p = 1, none at p = 0
     gains = _Gains(np.where(between, p, 1.0), np.where(between, nu, np.inf), price)
     taken = _take_largest(gains, worth, spend)
     if cost is not None:
@@ -65,7 +73,9 @@ def allocate(
 
 
 class _Gains:
-    """The gain per cost of each question's sample after k failures, in logarithms, and where it falls to a price."""
+    """The gain per cost of each question's sample after k failures, in logarithms, and where it
+    falls to a price.
+    """
 
     def __init__(self, p: Floats, nu: Floats, cost: Floats) -> None:
         self.cost, self.first = cost, np.log(p) - np.log(cost)
@@ -94,25 +104,31 @@ class _Gains:
         return np.ascontiguousarray(gains.T)
 
     def counts(self, most: Floats, near: Floats) -> Callable[[float], Floats]:
-        """Return a function that counts each row's gains above a price: exact for plug-in, else good near ``near``.
+        """Return a function that counts each row's gains above a price: exact for plug-in, else
+        good near ``near``.
 
         A posterior's gain falls about as a power of k: with the right value and slope at ``near``.
         """
         first = self.first
         if not self.posterior.any():
             return lambda price: np.clip(np.ceil((price - first) / self.step), 0, most)
-        near = np.maximum(near, 1)  # the first gain may be far above the others, and is looked at by itself
+        near = np.maximum(
+            near, 1
+        )  # the first gain may be far above the others, and is looked at by itself
         gain, step, power = self.after(near), self.fall(near), self.a + 1
 
         def above(price: float) -> Floats:
             drop = np.where(self.posterior, power * np.expm1((gain - price) / power), gain - price)
-            return np.where(first > price, np.clip(np.ceil(near - drop / step), np.minimum(1, most), most), 0)
+            return np.where(
+                first > price, np.clip(np.ceil(near - drop / step), np.minimum(1, most), most), 0
+            )
 
         return above
 
 
 def _take_largest(gains: _Gains, most: Floats, amount: float) -> Floats:
-    """Take the largest gains that ``amount`` pays for, below ``most`` of each row, and count them by row.
+    """Take the largest gains that ``amount`` pays for, below ``most`` of each row, and count them
+    by row.
 
     Floats hold the whole numbers, up to 2^53 exactly.
     """
@@ -122,14 +138,19 @@ def _take_largest(gains: _Gains, most: Floats, amount: float) -> Floats:
     near = np.minimum(most, np.ceil(amount / cost.sum()))
     bracket = 2 * min(float(gains.after(most).min()), 0.0) - 1, float(gains.first.max())
     if not gains.posterior.any():
-        few, many = _bisect(gains.counts(most, near), cost, bracket, amount, slack=0.0)  # equal gains lie between them
+        few, many = _bisect(
+            gains.counts(most, near), cost, bracket, amount, slack=0.0
+        )  # equal gains lie between them
         if (cost == 1).all():
             return few + _take_in_turns(many - few, amount - few.sum())
         tied = many > few
         rounds = np.floor((amount - cost @ few) / cost[tied].sum()) if tied.any() else 0.0
         return np.minimum(few + rounds * tied, many)
     for _ in range(50):
-        before, (near, _) = near, _bisect(gains.counts(most, near), cost, bracket, amount, slack=cost.sum() / 30)
+        before, (near, _) = (
+            near,
+            _bisect(gains.counts(most, near), cost, bracket, amount, slack=cost.sum() / 30),
+        )
         if np.abs(near - before).max() <= 2:
             break
     for _ in range(1000):  # each time for the better, until nothing outside the window could be
@@ -142,9 +163,15 @@ def _take_largest(gains: _Gains, most: Floats, amount: float) -> Floats:
 
 @np.errstate(over="ignore")
 def _bisect(
-    above: Callable[[float], Floats], cost: Floats, bracket: tuple[float, float], amount: float, *, slack: float
+    above: Callable[[float], Floats],
+    cost: Floats,
+    bracket: tuple[float, float],
+    amount: float,
+    *,
+    slack: float,
 ) -> tuple[Floats, Floats]:
-    """Return the counts at two prices next to each other, of which ``amount`` pays for the first only.
+    """Return the counts at two prices next to each other, of which ``amount`` pays for the first
+    only.
 
     Both are the same where they cost all of the amount, to within ``slack``.
     """
@@ -166,14 +193,18 @@ def _bisect(
 
 
 def _best_between(gains: _Gains, low: Floats, high: Floats, amount: float) -> Floats:
-    """Take the largest gains of each row from ``low`` on and below ``high``, first rows first where they are equal."""
+    """Take the largest gains of each row from ``low`` on and below ``high``, first rows first where
+    they are equal.
+    """
     width = max(1, int((high - low).max()))
     offered = np.arange(width) < (high - low)[:, None]
     rows, _ = np.nonzero(offered)
     dearest = -gains.ladder(low, width)[offered]
     if (gains.cost == 1).all():
         paid = int(np.clip(amount, 0, rows.size))
-        last = np.partition(dearest, paid - 1)[paid - 1] if paid else -np.inf  # three times as fast as a sort
+        last = (
+            np.partition(dearest, paid - 1)[paid - 1] if paid else -np.inf
+        )  # three times as fast as a sort
         order = np.concatenate([np.flatnonzero(dearest < last), np.flatnonzero(dearest == last)])
     else:
         order = np.argsort(dearest, kind="stable")
@@ -184,9 +215,9 @@ def _best_between(gains: _Gains, low: Floats, high: Floats, amount: float) -> Fl
 def _fill_up(gains: _Gains, taken: Floats, most: Floats, amount: float) -> Floats:
     """Spend what the largest gains per cost leave over, exactly.
 
-    However it is spent, no more can be gained than at the price of the next sample. A sample whose distance from that
-    price costs more than what the greedy way falls short of this bound is settled; the few others are a small knapsack.
-    """
+    However it is spent, no more can be gained than at the price of the next sample. A sample whose
+    distance from that price costs more than what the greedy way falls short of this bound is
+    settled; the few others are a small knapsack."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     cost, left = gains.cost, amount - gains.cost @ taken
@@ -227,18 +258,22 @@ def _take_in_turns(most: Floats, amount: float) -> Floats:
     if most.sum() <= amount:
         return most
     # The first number of rounds for which there is not enough.
-    over = bisect_right(range(int(most.max())), amount, key=lambda rounds: np.minimum(most, rounds).sum())
+    over = bisect_right(
+        range(int(most.max())), amount, key=lambda rounds: np.minimum(most, rounds).sum()
+    )
     dealt = np.minimum(most, over - 1)
     dealt[np.flatnonzero(most > over - 1)[: int(amount - dealt.sum())]] += 1
     return dealt
 
 
 def success_rate(allocation: ArrayLike, correct: ArrayLike, total: ArrayLike) -> float:
-    """Return the expected share of questions solved when samples are drawn as allocated, in [0, 1]. Higher is better.
+    """Return the expected share of questions solved when samples are drawn as allocated, in [0, 1].
+    Higher is better.
 
-    ``allocation`` holds samples per question, such as :func:`allocate` returns; none above the question's total. The
-    expectation over draws without replacement from the scored samples is exact: pass@k at each question's own k.
-    (The authors' code draws ten times, with the same positions for every question, instead. The paper, section 5.2.)
+    ``allocation`` holds samples per question, such as :func:`allocate` returns; none above the
+    question's total. The expectation over draws without replacement from the scored samples is
+    exact: pass@k at each question's own k. (The authors' code draws ten times, with the same
+    positions for every question, instead. The paper, section 5.2.)
 
     >>> round(success_rate([1, 2, 0], [2, 2, 4], [4, 4, 4]), 4)
     0.4444
@@ -265,27 +300,36 @@ def attempt_order(
     cost: ArrayLike | None = None,
     sequential: bool = False,
 ) -> Ints:
-    """Order all attempts by what they are worth: the question's row of each, shape (max_per_question summed over all,).
+    """Order all attempts by what they are worth: the question's row of each, shape
+    (max_per_question summed over all,).
 
-    What a budget of samples buys is the first so many of them, so that one sort divides every budget. One-shot, all of
-    a question's attempts are made whatever comes of them. ``sequential``: a question is left as soon as it is solved,
-    so that an attempt is made, and paid for, after failures only. Then its chance counts, which falls
-    from s to s nu/(nu + k) after k failures: among all rules that go by what happened so far, none solves more at the
-    same cost, in expectation. Either way the worth is per ``cost``, as for :func:`allocate`. Attempts of equal worth
-    are ordered by row, those that are worth nothing go in turns.
+    What a budget of samples buys is the first so many of them, so that one sort divides every
+    budget. One-shot, all of a question's attempts are made whatever comes of them. ``sequential``:
+    a question is left as soon as it is solved, so that an attempt is made, and paid for, after
+    failures only. Then its chance counts, which falls from s to s nu/(nu + k) after k failures:
+    among all rules that go by what happened so far, none solves more at the same cost, in
+    expectation. Either way the worth is per ``cost``, as for :func:`allocate`. Attempts of equal
+    worth are ordered by row, those that are worth nothing go in turns.
 
     >>> attempt_order([0.9, 0.5], 2), attempt_order([0.9, 0.5], 2, sequential=True)
     (array([0, 1, 1, 0]), array([0, 0, 1, 1]))
     """
     confidence, max_per_question, concentration, cost = check.align_index(
-        confidence=confidence, max_per_question=max_per_question, concentration=concentration, cost=cost
+        confidence=confidence,
+        max_per_question=max_per_question,
+        concentration=concentration,
+        cost=cost,
     )
     s = check.as_confidence(confidence)
-    most = check.as_whole("max_per_question", check.as_each("max_per_question", max_per_question, s.size), least=0)
+    most = check.as_whole(
+        "max_per_question", check.as_each("max_per_question", max_per_question, s.size), least=0
+    )
     nu, price = as_concentration(concentration, s.size), _as_cost(cost, s.size)
     tries = np.arange(max(most.max(), 1))
     if sequential:
-        worth = (np.log(np.maximum(s, 5e-324)) - np.log(price))[:, None] - np.log1p(tries / nu[:, None])
+        worth = (np.log(np.maximum(s, 5e-324)) - np.log(price))[:, None] - np.log1p(
+            tries / nu[:, None]
+        )
     else:
         between = (s > 0) & (s < 1)
         gains = _Gains(np.where(between, s, 1.0), np.where(between, nu, np.inf), price)
@@ -306,12 +350,14 @@ def solved_by_budget(
     cost: ArrayLike | None = None,
     sequential: bool = False,
 ) -> Floats:
-    """Return each question's chance to be solved by every budget, shape (n_questions, n_budgets). Higher is better.
+    """Return each question's chance to be solved by every budget, shape (n_questions, n_budgets).
+    Higher is better.
 
-    Attempts are made in ``order``, such as that of :func:`attempt_order`, no more of a question than its total;
-    ``sequential``, only while it is unsolved. ``budgets`` are what is spent on a question on average, in samples or in
-    the unit of ``cost``: in expectation, over draws without replacement from the scored samples. The last attempt is
-    made with the chance that spends a budget exactly; one that pays for more than all attempts is not spent.
+    Attempts are made in ``order``, such as that of :func:`attempt_order`, no more of a question
+    than its total; ``sequential``, only while it is unsolved. ``budgets`` are what is spent on a
+    question on average, in samples or in the unit of ``cost``: in expectation, over draws without
+    replacement from the scored samples. The last attempt is made with the chance that spends a
+    budget exactly; one that pays for more than all attempts is not spent.
 
     >>> solved_by_budget([0, 1, 1, 0], [8, 2], [10, 10], [1, 2]).round(3)
     array([[0.8  , 0.978],
@@ -320,7 +366,9 @@ def solved_by_budget(
     c, n = check.as_counts(*check.align(correct=correct, total=total))
     rows, mean = check.as_whole("order", order, least=0), check.as_numbers("budgets", budgets)
     check.check_rows("order", rows, rows >= c.size, f"but there are {c.size} questions")
-    check.check_rows("budgets", mean, ~((mean >= 0) & (mean < np.inf)), "but must be at least 0 and finite")
+    check.check_rows(
+        "budgets", mean, ~((mean >= 0) & (mean < np.inf)), "but must be at least 0 and finite"
+    )
     made = np.bincount(rows, minlength=c.size)
     check.check_rows("attempts", made, made > n, "more than the total of scored samples")
     attempt = pd.Series(rows).groupby(rows).cumcount().to_numpy()
@@ -334,7 +382,9 @@ def solved_by_budget(
     spent = np.concatenate([[0.0], np.cumsum(paid)])
     budget, column = np.unique(mean * c.size, return_inverse=True)
     whole = np.searchsorted(spent, budget * (1 + 1e-12), side="right") - 1
-    first = np.repeat(np.arange(whole.size + 1), np.diff(whole, prepend=0, append=rows.size))  # that pays for it
+    first = np.repeat(
+        np.arange(whole.size + 1), np.diff(whole, prepend=0, append=rows.size)
+    )  # that pays for it
     shape = c.size, whole.size + 1
     each = np.bincount(rows * shape[1] + first, gain, minlength=c.size * shape[1]).reshape(shape)
     result: Floats = np.cumsum(each[:, :-1], axis=1)
@@ -346,14 +396,17 @@ def solved_by_budget(
 
 def _as_cost(cost: ArrayLike | None, n_questions: int) -> Floats:
     price = check.as_each("cost", 1.0 if cost is None else cost, n_questions)
-    check.check_rows("cost", price, ~((price > 0) & (price < np.inf)), "but must be above 0 and finite")
+    check.check_rows(
+        "cost", price, ~((price > 0) & (price < np.inf)), "but must be above 0 and finite"
+    )
     return price
 
 
 def split_counts(
     correct: ArrayLike, total: ArrayLike, *, rng: np.random.Generator
 ) -> tuple[tuple[Ints, Ints], tuple[Ints, Ints]]:
-    """Divide each question's samples at random into two halves and count each: (correct, total), (correct, total).
+    """Divide each question's samples at random into two halves and count each: (correct, total),
+    (correct, total).
 
     >>> split_counts([10, 0], [10, 5], rng=np.random.default_rng(0))
     ((array([5, 0]), array([5, 2])), (array([5, 0]), array([5, 3])))

@@ -1,4 +1,6 @@
-"""pass@k beyond the samples that were drawn, with an interval that holds the doubt about the shape of the prior."""
+"""pass@k beyond the samples that were drawn, with an interval that holds the doubt about the shape
+of the prior.
+"""
 
 from __future__ import annotations  # keeps ArrayLike short in help()
 
@@ -21,21 +23,24 @@ def extrapolate_pass_at_k(
 ) -> pd.DataFrame:
     """Estimate a data set's pass@k, also for k beyond the number of samples.
 
-    Up to the fewest samples of any question the estimate is the mean of :func:`pass_at_k`. Beyond, expected accuracies
-    mu are taken as draws from a prior, fitted by the likelihood of the counts, and pass@k is the mean over questions
-    of 1 - E[(1 - mu)^k | counts]. How many questions are hopeless or nearly so decides it, which n samples hardly
-    tell. So five priors stand side by side: Beta and logit-normal, each with and without questions of mu = 0 and of
-    mu = 1, and a mixture of two Betas. The estimate is their mean by Akaike weights. Each has percentile limits from
-    a bootstrap over questions with the prior fitted anew, and the interval reaches from the lowest to the highest
-    limit of all that have a weight of at least 2 %. It speaks of questions like these; for these alone it is too wide.
+    Up to the fewest samples of any question the estimate is the mean of :func:`pass_at_k`. Beyond,
+    expected accuracies mu are taken as draws from a prior, fitted by the likelihood of the counts,
+    and pass@k is the mean over questions of 1 - E[(1 - mu)^k | counts]. How many questions are
+    hopeless or nearly so decides it, which n samples hardly tell. So five priors stand side by
+    side: Beta and logit-normal, each with and without questions of mu = 0 and of mu = 1, and a
+    mixture of two Betas. The estimate is their mean by Akaike weights. Each has percentile limits
+    from a bootstrap over questions with the prior fitted anew, and the interval reaches from the
+    lowest to the highest limit of all that have a weight of at least 2 %. It speaks of questions
+    like these; for these alone it is too wide.
 
-    Beside them stand bounds that hold for any prior at all, from a confidence band of the distribution of the counts
-    (Dvoretzky, Kiefer and Wolfowitz): wide, but valid. They are NaN where no independent samples would give
-    such counts.
+    Beside them stand bounds that hold for any prior at all, from a confidence band of the
+    distribution of the counts (Dvoretzky, Kiefer and Wolfowitz): wide, but valid. They are NaN
+    where no independent samples would give such counts.
 
-    The number of samples must be fixed beforehand; at least one question has some correct and some not. Returns a row
-    a k: ``k``, ``estimate``, ``low`` and ``high`` of the 95 % interval, ``lowest`` and ``highest``, the bounds.
-    Kazdan et al. (arXiv 2510.05197) fit a Beta-binomial; the doubt about its shape and the bounds are ours.
+    The number of samples must be fixed beforehand; at least one question has some correct and some
+    not. Returns a row a k: ``k``, ``estimate``, ``low`` and ``high`` of the 95 % interval,
+    ``lowest`` and ``highest``, the bounds. Kazdan et al. (arXiv 2510.05197) fit a Beta-binomial;
+    the doubt about its shape and the bounds are ours.
 
     >>> rng = np.random.default_rng(0)
     >>> mu = rng.beta(0.3, 1.0, 500)
@@ -54,12 +59,22 @@ def extrapolate_pass_at_k(
     if beyond.any():
         if not ((pairs[:, 0] > 0) & (pairs[:, 0] < pairs[:, 1])).any():
             raise InputError(
-                "no question has both correct and incorrect samples, so nothing says how pass@k goes on beyond "
+                "no question has both correct and incorrect samples, so nothing says how pass@k "
+                "goes on beyond "
                 f"{samples.min()} samples; draw more samples, or ask for smaller k"
             )
-        estimate[beyond], low[beyond], high[beyond] = _extrapolated(pairs, times, drawn, attempts[beyond], rng)
+        estimate[beyond], low[beyond], high[beyond] = _extrapolated(
+            pairs, times, drawn, attempts[beyond], rng
+        )
     lowest, highest = _bounds(hits, samples, attempts)
-    columns = {"k": attempts, "estimate": estimate, "low": low, "high": high, "lowest": lowest, "highest": highest}
+    columns = {
+        "k": attempts,
+        "estimate": estimate,
+        "low": low,
+        "high": high,
+        "lowest": lowest,
+        "highest": highest,
+    }
     return pd.DataFrame(columns)
 
 
@@ -84,22 +99,37 @@ def _extrapolated(
         chosen = likelihood.argmax(axis=0)  # the best fit to the data, then to every resample
         unsolved, variance = np.empty((2, 1 + len(drawn), attempts.size))
         for point in np.unique(chosen):
-            mean, square = ((prior[point] * power) @ chances / seen[point] for power in (failing, failing**2))
+            mean, square = (
+                (prior[point] * power) @ chances / seen[point] for power in (failing, failing**2)
+            )
             unsolved[chosen == point] = shares[chosen == point] @ mean.T
             variance[chosen == point] = shares[chosen == point] @ (square - mean**2).T / times.sum()
-        # What the questions' mu differ from their expectation; few failures are left where k is large, hence a Gamma.
+        # What the questions' mu differ from their expectation; few failures are left where k is
+        # large, hence a Gamma.
         spread = np.maximum(variance, 1e-18) / np.maximum(unsolved, 1e-9)
         around = np.minimum(rng.gamma(np.maximum(unsolved, 1e-9) / spread, spread), 1)
-        fits.append((2 * len(start) - 2 * likelihood[chosen[0], 0], 1 - unsolved[0], _limits(1 - around[1:])))
+        fits.append(
+            (
+                2 * len(start) - 2 * likelihood[chosen[0], 0],
+                1 - unsolved[0],
+                _limits(1 - around[1:]),
+            )
+        )
     criterion = np.array([fit[0] for fit in fits])
     weight = np.exp((criterion.min() - criterion) / 2)
     weight /= weight.sum()
     limits = np.array([fit[2] for fit in fits])[weight >= 0.02]
-    return weight @ np.array([fit[1] for fit in fits]), limits[:, 0].min(axis=0), limits[:, 1].max(axis=0)
+    return (
+        weight @ np.array([fit[1] for fit in fits]),
+        limits[:, 0].min(axis=0),
+        limits[:, 1].max(axis=0),
+    )
 
 
 def _grid(samples: int) -> tuple[Floats, Floats]:
-    """Divide [0, 1] evenly on the logit scale, finely for many samples; the first and last cell stand for 0 and 1."""
+    """Divide [0, 1] evenly on the logit scale, finely for many samples; the first and last cell
+    stand for 0 and 1.
+    """
     from scipy.special import expit
 
     inner = np.linspace(-16, 12, max(200, int(28 * np.sqrt(samples))))
@@ -109,7 +139,9 @@ def _grid(samples: int) -> tuple[Floats, Floats]:
 
 
 def _chances(pairs: Ints, mu: Floats) -> Floats:
-    """Return the chance of each pair of counts at each mu, but for the number of orders; shape (n_mu, n_pairs)."""
+    """Return the chance of each pair of counts at each mu, but for the number of orders; shape
+    (n_mu, n_pairs).
+    """
     from scipy.special import xlog1py, xlogy
 
     c, n = pairs.T
@@ -117,7 +149,8 @@ def _chances(pairs: Ints, mu: Floats) -> Floats:
     return np.exp(logs - logs.max(axis=0))
 
 
-# A prior is given by the mass of each cell: functions of the cells' edges and of parameters on the whole line.
+# A prior is given by the mass of each cell: functions of the cells' edges and of parameters on the
+# whole line.
 
 
 def _beta(edges: Floats, point: Floats) -> Floats:
@@ -159,7 +192,12 @@ PRIORS: tuple[tuple[Prior, list[float]], ...] = (  # with the parameters that a 
 
 
 def _cloud(
-    family: Prior, start: Floats, edges: Floats, chances: Floats, times: Ints, rng: np.random.Generator
+    family: Prior,
+    start: Floats,
+    edges: Floats,
+    chances: Floats,
+    times: Ints,
+    rng: np.random.Generator,
 ) -> Floats:
     """Return the best fit and points around it, among which that to a resample is looked up."""
     from scipy.optimize import minimize
@@ -176,7 +214,9 @@ def _cloud(
 
 
 def _bounds(hits: Ints, samples: Ints, attempts: Ints) -> tuple[Floats, Floats]:
-    """Bound pass@k over all distributions of mu whose counts agree with those seen, by linear programming."""
+    """Bound pass@k over all distributions of mu whose counts agree with those seen, by linear
+    programming.
+    """
     from scipy.optimize import linprog
     from scipy.stats import binom, hypergeom
 
@@ -184,7 +224,9 @@ def _bounds(hits: Ints, samples: Ints, attempts: Ints) -> tuple[Floats, Floats]:
     _, mu = _grid(n)
     counts = np.arange(n)
     pairs, times = np.unique(np.column_stack([hits, samples]), axis=0, return_counts=True)
-    seen = times @ hypergeom.cdf(counts, *pairs[:, ::-1].T[..., None], n) / hits.size  # of n samples each
+    seen = (
+        times @ hypergeom.cdf(counts, *pairs[:, ::-1].T[..., None], n) / hits.size
+    )  # of n samples each
     band = np.sqrt(np.log(2 / 0.05) / (2 * hits.size))
     below = binom.cdf(counts[:, None], n, mu)
     limits = np.concatenate([seen + band, band - seen])
@@ -192,6 +234,11 @@ def _bounds(hits: Ints, samples: Ints, attempts: Ints) -> tuple[Floats, Floats]:
     found = []
     for k in attempts:
         solved = -np.expm1(k * np.log1p(-np.minimum(mu, 1 - 1e-16)))
-        ends = [linprog(sign * solved, A_ub=mass, b_ub=limits, A_eq=whole, b_eq=[1.0]) for sign in (1, -1)]
+        ends = [
+            linprog(sign * solved, A_ub=mass, b_ub=limits, A_eq=whole, b_eq=[1.0])
+            for sign in (1, -1)
+        ]
         found.append([ends[0].fun, -ends[1].fun] if ends[0].success else [np.nan, np.nan])
-    return tuple(np.clip(np.array(found).T + np.array([[-1e-6], [1e-6]]), 0, 1))  # the solver's tolerance
+    return tuple(
+        np.clip(np.array(found).T + np.array([[-1e-6], [1e-6]]), 0, 1)
+    )  # the solver's tolerance

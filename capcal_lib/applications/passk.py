@@ -1,4 +1,5 @@
-"""pass@k, the chance that at least one of k samples is correct: measured, and as a confidence implies it.
+"""pass@k, the chance that at least one of k samples is correct: measured, and as a confidence
+implies it.
 
 Arguments and errors as at the head of :mod:`capcal_lib.applications`.
 """
@@ -14,13 +15,15 @@ from capcal_lib.metrics.validation import Floats
 
 
 def pass_at_k(correct: ArrayLike, total: ArrayLike, ks: ArrayLike) -> Floats:
-    """Estimate pass@k of each question without bias: 1 - C(n - c, k)/C(n, k), shape (n_questions, n_ks), in [0, 1].
+    """Estimate pass@k of each question without bias: 1 - C(n - c, k)/C(n, k), shape (n_questions,
+    n_ks), in [0, 1].
 
-    NaN where fewer than k samples were scored, since no unbiased estimate exists there. The counts must come from a
-    number of samples fixed beforehand. The chance that all k are correct, often written pass^k, is 1 less the pass@k
-    of ``total - correct``.
+    NaN where fewer than k samples were scored, since no unbiased estimate exists there. The counts
+    must come from a number of samples fixed beforehand. The chance that all k are correct, often
+    written pass^k, is 1 less the pass@k of ``total - correct``.
 
-    References: the paper, section 5.1; Chen et al., "Evaluating large language models trained on code" (2021).
+    References: the paper, section 5.1; Chen et al., "Evaluating large language models trained on
+    code" (2021).
 
     >>> pass_at_k([1, 2], [4, 4], [1, 2, 8]).round(4)
     array([[0.25  , 0.5   ,    nan],
@@ -28,8 +31,8 @@ def pass_at_k(correct: ArrayLike, total: ArrayLike, ks: ArrayLike) -> Floats:
     """
     hits, samples = check.as_counts(correct, total)
     attempts = check.as_whole("k", ks, least=1)
-    # Questions share few distinct counts, so one row each is worked out and then looked up. A pair as one
-    # complex number is the fast way to have numpy sort it.
+    # Questions share few distinct counts, so one row each is worked out and then looked up. A pair
+    # as one complex number is the fast way to have numpy sort it.
     pairs, question = np.unique(hits + 1j * samples, return_inverse=True)
     c, n = pairs.real[:, None], pairs.imag[:, None]
     known = np.minimum(attempts, n.max()).astype(np.int64)
@@ -43,18 +46,21 @@ def pass_at_k(correct: ArrayLike, total: ArrayLike, ks: ArrayLike) -> Floats:
 def simulate_pass_at_k(
     confidence: ArrayLike, ks: ArrayLike, *, concentration: float | ArrayLike | None = None
 ) -> Floats:
-    """Return the pass@k that a confidence s implies for each question, shape (n_questions, n_ks), in [0, 1].
+    """Return the pass@k that a confidence s implies for each question, shape (n_questions, n_ks),
+    in [0, 1].
 
-    Plug-in: 1 - (1 - s)^k, as the paper has it (appendix "Process of simulating Pass@k curve"), to full relative
-    precision however small s or large k. That is concave in s, so a confidence that is right on average promises too
-    much. A posterior Beta(a, b) = Beta(s nu, (1 - s) nu), ours, gives its mean, 1 - B(a, b + k)/B(a, b), to about 12
-    digits.
+    Plug-in: 1 - (1 - s)^k, as the paper has it (appendix "Process of simulating Pass@k curve"), to
+    full relative precision however small s or large k. That is concave in s, so a confidence that
+    is right on average promises too much. A posterior Beta(a, b) = Beta(s nu, (1 - s) nu), ours,
+    gives its mean, 1 - B(a, b + k)/B(a, b), to about 12 digits.
 
     >>> simulate_pass_at_k([0.5, 1e-12], [1, 2])
     array([[5.0e-01, 7.5e-01],
            [1.0e-12, 2.0e-12]])
     """
-    confidence, concentration = check.align_index(confidence=confidence, concentration=concentration)
+    confidence, concentration = check.align_index(
+        confidence=confidence, concentration=concentration
+    )
     s, attempts = check.as_confidence(confidence)[:, None], check.as_whole("k", ks, least=1)
     nu = as_concentration(concentration, s.size)[:, None]
     with np.errstate(divide="ignore"):  # log(0) = -inf at s = 1 is right
@@ -67,15 +73,19 @@ def simulate_pass_at_k(
     return -np.expm1(log_unsolved)
 
 
-def pass_at_k_error_terms(predicted: ArrayLike, correct: ArrayLike, total: ArrayLike, ks: ArrayLike) -> Floats:
-    """Score predictions of pass@k without the noise of the counts: one unbiased squared error a question and k.
+def pass_at_k_error_terms(
+    predicted: ArrayLike, correct: ArrayLike, total: ArrayLike, ks: ArrayLike
+) -> Floats:
+    """Score predictions of pass@k without the noise of the counts: one unbiased squared error a
+    question and k.
 
-    Against the measured pass@k even a perfect prediction has an error. With f the predicted chance that all k fail
-    and Q_j = C(n - c, j)/C(n, j), the term f^2 - 2 f Q_k + Q_2k has the expectation (f - (1 - mu)^k)^2.
+    Against the measured pass@k even a perfect prediction has an error. With f the predicted chance
+    that all k fail and Q_j = C(n - c, j)/C(n, j), the term f^2 - 2 f Q_k + Q_2k has the expectation
+    (f - (1 - mu)^k)^2.
 
     ``predicted`` and the result have shape (n_questions, n_ks); the former lies in [0, 1], such as
-    :func:`simulate_pass_at_k` returns. Lower is better; single terms may be negative, and are NaN where fewer than 2k
-    samples were scored.
+    :func:`simulate_pass_at_k` returns. Lower is better; single terms may be negative, and are NaN
+    where fewer than 2k samples were scored.
 
     >>> pass_at_k_error_terms([[0.5], [0.5]], [0, 2], [4, 4], [1]).round(4)
     array([[ 0.25  ],
@@ -83,10 +93,13 @@ def pass_at_k_error_terms(predicted: ArrayLike, correct: ArrayLike, total: Array
     """
     attempts = check.as_whole("k", ks, least=1)
     promised = np.asarray(predicted, dtype=np.float64)
-    failing = 1 - pass_at_k(correct, total, np.concatenate([attempts, np.minimum(2 * attempts, 2**53 - 1)]))
+    failing = 1 - pass_at_k(
+        correct, total, np.concatenate([attempts, np.minimum(2 * attempts, 2**53 - 1)])
+    )
     if promised.shape != (len(failing), attempts.size):
         raise InputError(
-            f"predicted must have one row a question and one column a k, shape {(len(failing), attempts.size)}; "
+            "predicted must have one row a question and one column a k, shape "
+            f"{(len(failing), attempts.size)}; "
             f"got {promised.shape}"
         )
     outside = np.any(~((promised >= 0) & (promised <= 1)), axis=1)
@@ -98,16 +111,21 @@ def pass_at_k_error_terms(predicted: ArrayLike, correct: ArrayLike, total: Array
 
 def as_concentration(concentration: ArrayLike | None, n_questions: int) -> Floats:
     """Return a concentration for each question, above 0; infinity, as None, stands for plug-in."""
-    nu = check.as_each("concentration", np.inf if concentration is None else concentration, n_questions)
-    check.check_rows("concentration", nu, ~(nu > 0), "but must be above 0; None takes confidences at their word")
+    nu = check.as_each(
+        "concentration", np.inf if concentration is None else concentration, n_questions
+    )
+    check.check_rows(
+        "concentration", nu, ~(nu > 0), "but must be above 0; None takes confidences at their word"
+    )
     return nu
 
 
 def log_rising_ratio(z: ArrayLike, gap: ArrayLike, k: ArrayLike) -> Floats:
-    """Return log of z (z + 1) ... (z + k - 1) over the same product from z + gap, without cancellation; at most 0.
+    """Return log of z (z + 1) ... (z + k - 1) over the same product from z + gap, without
+    cancellation; at most 0.
 
-    For z above 0 and gap at least 0. The first eight factors are taken singly; for the rest Stirling's series is good
-    to 13 digits.
+    For z above 0 and gap at least 0. The first eight factors are taken singly; for the rest
+    Stirling's series is good to 13 digits.
 
     >>> log_rising_ratio([1.0, 2e12], 1.0, 3)
     array([-1.38629436e+00, -1.50000000e-12])
@@ -122,7 +140,11 @@ def log_rising_ratio(z: ArrayLike, gap: ArrayLike, k: ArrayLike) -> Floats:
         (start - 0.5) * np.log1p(rest / start * apart / (other + rest))
         - apart * np.log1p(rest / other)
         - rest * np.log1p(apart / (start + rest))
-        + (_stirling(start + rest) - _stirling(other + rest) + (_stirling(other) - _stirling(start)))
+        + (
+            _stirling(start + rest)
+            - _stirling(other + rest)
+            + (_stirling(other) - _stirling(start))
+        )
     )
     return np.minimum(tail - np.log1p(head), 0.0)
 

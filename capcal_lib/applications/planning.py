@@ -1,10 +1,10 @@
-"""Design a study: from a pilot's counts, how many questions and samples of each settle a score or a difference.
+"""Design a study: from a pilot's counts, how many questions and samples of each settle a score or a
+difference.
 
-Arguments and errors as at the head of :mod:`capcal_lib.applications`. Questions are taken as drawn one by one; where
-they come in groups that resemble each other, ``clusters`` holds the label of each, and the study is taken to have as
-many questions a group as the pilot. Samples are a number fixed beforehand; for others see
-:func:`~capcal_lib.sampling.stopping.stopped_components`.
-"""
+Arguments and errors as at the head of :mod:`capcal_lib.applications`. Questions are taken as drawn
+one by one; where they come in groups that resemble each other, ``clusters`` holds the label of
+each, and the study is taken to have as many questions a group as the pilot. Samples are a number
+fixed beforehand; for others see :func:`~capcal_lib.sampling.stopping.stopped_components`."""
 
 from __future__ import annotations  # keeps ArrayLike short in help()
 
@@ -30,16 +30,24 @@ class Components(NamedTuple):
     estimate: float  # the score, or the first method's score less the second's
     between: float  # variance over questions, were every mu known
     within: float  # variance over samples, for a single one
-    pairs: float = 0.0  # variance that comes from the correction for finite k, for a single pair of samples
+    pairs: float = (
+        0.0  # variance that comes from the correction for finite k, for a single pair of samples
+    )
 
 
 def score_components(
-    confidence: ArrayLike, correct: ArrayLike, total: ArrayLike, *, clusters: ArrayLike | None = None
+    confidence: ArrayLike,
+    correct: ArrayLike,
+    total: ArrayLike,
+    *,
+    clusters: ArrayLike | None = None,
 ) -> Components:
-    """Split the variance of a pilot's corrected capability Brier score into its parts, each without bias.
+    """Split the variance of a pilot's corrected capability Brier score into its parts, each without
+    bias.
 
-    The corrected term is the mean of (s - C)(s - C') over pairs of samples. So with d = s - mu and v = mu(1 - mu) its
-    variance over samples is 4 d^2 v/k + 2 v^2/(k(k - 1)), exactly. It takes two questions, with four samples each.
+    The corrected term is the mean of (s - C)(s - C') over pairs of samples. So with d = s - mu and
+    v = mu(1 - mu) its variance over samples is 4 d^2 v/k + 2 v^2/(k(k - 1)), exactly. It takes two
+    questions, with four samples each.
 
     >>> components = score_components([0.5, 0.9, 0.2], [5, 6, 1], [10, 10, 10])
     >>> [round(part, 4) for part in components]
@@ -66,17 +74,23 @@ def difference_components(
     *,
     clusters: ArrayLike | None = None,
 ) -> Components:
-    """Split the variance of a pilot's difference in capability Brier score between two methods on the same questions.
+    """Split the variance of a pilot's difference in capability Brier score between two methods on
+    the same questions.
 
-    The difference (a - mu_hat)^2 - (b - mu_hat)^2 is linear in mu_hat. So it needs no correction for the number of
-    samples, and its variance over samples is 4 (a - b)^2 mu(1 - mu)/k, exactly. A negative estimate says that a is
-    better. It takes two questions, with two samples each.
+    The difference (a - mu_hat)^2 - (b - mu_hat)^2 is linear in mu_hat. So it needs no correction
+    for the number of samples, and its variance over samples is 4 (a - b)^2 mu(1 - mu)/k, exactly. A
+    negative estimate says that a is better. It takes two questions, with two samples each.
 
     >>> components = difference_components([0.5, 0.5, 0.2], [0.9, 0.6, 0.2], [5, 2, 1], [10, 10, 10])
     >>> [round(part, 4) for part in components]
     [-0.0767, 0.0003, 0.0616, 0.0]
     """
-    columns = {"confidence_a": confidence_a, "confidence_b": confidence_b, "correct": correct, "total": total}
+    columns = {
+        "confidence_a": confidence_a,
+        "confidence_b": confidence_b,
+        "correct": correct,
+        "total": total,
+    }
     *aligned, clusters = check.align_index(**columns, clusters=clusters)
     a, b, correct, total = check.align(**dict(zip(columns, aligned, strict=True)))
     a, b, (c, n) = check.as_confidence(a), check.as_confidence(b), _pilot(correct, total, scored=2)
@@ -91,28 +105,42 @@ def _pilot(correct: ArrayLike, total: ArrayLike, *, scored: int) -> tuple[Ints, 
     return c, n
 
 
-def _components(terms: Floats, within: Floats, pairs: Floats, n: Ints, clusters: ArrayLike | None) -> Components:
+def _components(
+    terms: Floats, within: Floats, pairs: Floats, n: Ints, clusters: ArrayLike | None
+) -> Components:
     """Take the variance over samples from that of the terms; a part that comes out negative is 0."""
-    between = len(terms) * variance_of_mean(terms, clusters) - np.mean(within / n + pairs / (n * (n - 1)))
+    between = len(terms) * variance_of_mean(terms, clusters) - np.mean(
+        within / n + pairs / (n * (n - 1))
+    )
     parts = (max(0.0, float(part)) for part in (between, within.mean(), pairs.mean()))
     return Components(float(terms.mean()), *parts)
 
 
 def questions_needed(
-    components: Components, k: int, *, half_width: float | None = None, power: float = 0.8, level: float = 0.95
+    components: Components,
+    k: int,
+    *,
+    half_width: float | None = None,
+    power: float = 0.8,
+    level: float = 0.95,
 ) -> float:
     """Return how many questions with k samples each would do: a whole number, at least 2.
 
-    ``half_width``, half of the width that the interval of coverage ``level`` may have; None asks for one that leaves
-    out 0, with the chance ``power``. For this set ``components.estimate`` to the smallest difference that matters;
-    where it is 0, the result is infinite. ``k`` is at least 1, for a corrected score 2.
+    ``half_width``, half of the width that the interval of coverage ``level`` may have; None asks
+    for one that leaves out 0, with the chance ``power``. For this set ``components.estimate`` to
+    the smallest difference that matters; where it is 0, the result is infinite. ``k`` is at least
+    1, for a corrected score 2.
 
     >>> components = Components(estimate=-0.01, between=0.01, within=0.04)
     >>> [questions_needed(components, k) for k in (1, 10, 100)]
     [3925.0, 1099.0, 817.0]
     """
     samples = check.check_int("k", k, least=2 if components.pairs > 0 else 1)
-    variance = components.between + components.within / samples + components.pairs / max(samples * (samples - 1), 1)
+    variance = (
+        components.between
+        + components.within / samples
+        + components.pairs / max(samples * (samples - 1), 1)
+    )
     allowed = _allowed(components, half_width, power, level)
     return float(max(2, np.ceil(variance / allowed))) if allowed > 0 else float("inf")
 
@@ -128,10 +156,12 @@ def plan_study(
     power: float = 0.8,
     level: float = 0.95,
 ) -> pd.DataFrame:
-    """List the designs that would do (see :func:`questions_needed`), one for each number of samples, cheapest first.
+    """List the designs that would do (see :func:`questions_needed`), one for each number of
+    samples, cheapest first.
 
-    ``tokens_per_sample`` is the cost of one sample, above 0, ``tokens_per_question`` that of asking a question at all.
-    Returns columns ``samples`` (of each question), ``questions`` and ``tokens``; empty where no design will do.
+    ``tokens_per_sample`` is the cost of one sample, above 0, ``tokens_per_question`` that of asking
+    a question at all. Returns columns ``samples`` (of each question), ``questions`` and ``tokens``;
+    empty where no design will do.
 
     >>> components = Components(estimate=0.08, between=0.01, within=0.04, pairs=0.02)
     >>> plan_study(components, half_width=0.01, tokens_per_sample=200, tokens_per_question=400).head(2)
@@ -146,11 +176,22 @@ def plan_study(
         )
     least = 2 if components.pairs > 0 else 1
     samples = np.arange(least, check.check_int("max_samples", max_samples, least=least) + 1)
-    most = np.inf if max_questions is None else check.check_int("max_questions", max_questions, least=2)
-    needed = [questions_needed(components, int(k), half_width=half_width, power=power, level=level) for k in samples]
+    most = (
+        np.inf
+        if max_questions is None
+        else check.check_int("max_questions", max_questions, least=2)
+    )
+    needed = [
+        questions_needed(components, int(k), half_width=half_width, power=power, level=level)
+        for k in samples
+    ]
     plans = pd.DataFrame({"samples": samples, "questions": needed})
-    plans = plans[np.isfinite(plans["questions"]) & (plans["questions"] <= most)].astype({"questions": np.int64})
-    plans["tokens"] = plans["questions"] * (plans["samples"] * tokens_per_sample + tokens_per_question)
+    plans = plans[np.isfinite(plans["questions"]) & (plans["questions"] <= most)].astype(
+        {"questions": np.int64}
+    )
+    plans["tokens"] = plans["questions"] * (
+        plans["samples"] * tokens_per_sample + tokens_per_question
+    )
     return plans.sort_values("tokens", kind="stable", ignore_index=True)
 
 
@@ -158,7 +199,10 @@ def _allowed(components: Components, half_width: float | None, power: float, lev
     """Return the variance that the mean may have."""
     from scipy.special import ndtri  # slow to import
 
-    z, reach = ndtri((1 + check.check_share("level", level)) / 2), ndtri(check.check_share("power", power))
+    z, reach = (
+        ndtri((1 + check.check_share("level", level)) / 2),
+        ndtri(check.check_share("power", power)),
+    )
     if half_width is None:
         return float((components.estimate / (z + reach)) ** 2)
     if not 0 < half_width < np.inf:

@@ -1,9 +1,8 @@
 """Posterior confidences: the concentration nu of mu ~ Beta(s nu, (1 - s) nu), fitted to counts.
 
-Fit nu on other questions than those it is used on: training questions, with out-of-fold confidences. Arguments and
-errors as at the head of :mod:`capcal_lib.applications`. Under a Beta a confidence of 0 or 1 excludes all other mu, so
-here confidences are kept within [0.005, 0.995].
-"""
+Fit nu on other questions than those it is used on: training questions, with out-of-fold
+confidences. Arguments and errors as at the head of :mod:`capcal_lib.applications`. Under a Beta a
+confidence of 0 or 1 excludes all other mu, so here confidences are kept within [0.005, 0.995]."""
 
 from __future__ import annotations  # keeps ArrayLike short in help()
 
@@ -14,11 +13,15 @@ from capcal_lib.applications.passk import log_rising_ratio
 from capcal_lib.metrics.validation import align, as_confidence, as_counts
 
 CERTAIN = 0.005  # how near to 0 or 1 a confidence may come
-SMALLEST, LARGEST = 1e-4, 1e6  # of nu; a spread below that of the largest is indistinguishable from none
+SMALLEST, LARGEST = (
+    1e-4,
+    1e6,
+)  # of nu; a spread below that of the largest is indistinguishable from none
 
 
 def fit_concentration(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> float:
-    """Fit nu, above 0, by the Beta-binomial likelihood of the counts. Higher says that confidences are closer to mu.
+    """Fit nu, above 0, by the Beta-binomial likelihood of the counts. Higher says that confidences
+    are closer to mu.
 
     Infinite where the counts spread no further around their confidences than the binomial does.
 
@@ -32,19 +35,25 @@ def fit_concentration(confidence: ArrayLike, correct: ArrayLike, total: ArrayLik
 
     given = align(confidence=confidence, correct=correct, total=total)
     rows = np.clip(as_confidence(given[0]), CERTAIN, 1 - CERTAIN), *as_counts(*given[1:], scored=1)
-    pairs, times = np.unique(np.column_stack(rows), axis=0, return_counts=True)  # equal rows are worked out once
+    pairs, times = np.unique(
+        np.column_stack(rows), axis=0, return_counts=True
+    )  # equal rows are worked out once
     s, (c, n) = pairs[:, 0].astype(np.float64), pairs[:, 1:].T.astype(np.int64)
     choices = gammaln(n + 1.0) - gammaln(c + 1.0) - gammaln(n - c + 1.0)
 
     def likelihood(nu: float) -> float:
         if np.isinf(nu):  # the binomial
             return float(times @ (choices + (c * np.log(s) + (n - c) * np.log1p(-s))))
-        spread = log_rising_ratio(s * nu, (1 - s) * nu, c) + log_rising_ratio((1 - s) * nu, s * nu + c, n - c)
+        spread = log_rising_ratio(s * nu, (1 - s) * nu, c) + log_rising_ratio(
+            (1 - s) * nu, s * nu + c, n - c
+        )
         return float(times @ (choices + spread))
 
     grid = np.linspace(np.log(SMALLEST), np.log(LARGEST), 24)
     start = int(np.argmax([likelihood(float(nu)) for nu in np.exp(grid)]))
     bounds = grid[max(start - 1, 0)], grid[min(start + 1, grid.size - 1)]
-    found = minimize_scalar(lambda log_nu: -likelihood(float(np.exp(log_nu))), bounds=bounds, method="bounded")
+    found = minimize_scalar(
+        lambda log_nu: -likelihood(float(np.exp(log_nu))), bounds=bounds, method="bounded"
+    )
     spread_helps = -found.fun > likelihood(np.inf) + 1e-9
     return float(np.exp(found.x)) if spread_helps and start < grid.size - 1 else float("inf")

@@ -1,9 +1,10 @@
-"""Choose for each question the model that answers it, by predicted accuracies and costs; compare at equal cost.
+"""Choose for each question the model that answers it, by predicted accuracies and costs; compare at
+equal cost.
 
-Tables have a row a question and a column a model, shape (n_questions, n_models): ``rates`` are accuracies in [0, 1],
-predicted or measured, ``cost`` what an answer costs, above 0, in any unit. DataFrames are put side by side by their
-index and columns. Other input raises an :class:`~capcal_lib.errors.InputError`.
-"""
+Tables have a row a question and a column a model, shape (n_questions, n_models): ``rates`` are
+accuracies in [0, 1], predicted or measured, ``cost`` what an answer costs, above 0, in any unit.
+DataFrames are put side by side by their index and columns. Other input raises an
+:class:`~capcal_lib.errors.InputError`."""
 
 from __future__ import annotations  # keeps ArrayLike short in help()
 
@@ -16,11 +17,12 @@ from capcal_lib.metrics.validation import Floats, Ints, align, same_length
 
 
 def route(rates: ArrayLike, cost: ArrayLike, budget: float) -> Ints:
-    """Choose the model of each question within a mean cost: the models' columns, shape (n_questions,).
+    """Choose the model of each question within a mean cost: the models' columns, shape
+    (n_questions,).
 
-    Each question goes to the model with the highest predicted accuracy less price times cost, at the lowest price that
-    keeps to the budget. So no choice that costs as much has a higher mean prediction. Where the budget is less than
-    what the cheapest models cost, they are chosen.
+    Each question goes to the model with the highest predicted accuracy less price times cost, at
+    the lowest price that keeps to the budget. So no choice that costs as much has a higher mean
+    prediction. Where the budget is less than what the cheapest models cost, they are chosen.
 
     >>> route([[0.9, 0.9], [0.1, 0.8], [0.2, 0.3]], [[1, 3]] * 3, budget=1.7)
     array([0, 1, 0])
@@ -32,7 +34,10 @@ def route(rates: ArrayLike, cost: ArrayLike, budget: float) -> Ints:
         return np.argmax(s - price * c, axis=1)
 
     def affordable(price: float) -> bool:
-        return bool(np.take_along_axis(c, chosen(price)[:, None], axis=1).mean() <= max(budget, least) * (1 + 1e-12))
+        return bool(
+            np.take_along_axis(c, chosen(price)[:, None], axis=1).mean()
+            <= max(budget, least) * (1 + 1e-12)
+        )
 
     if affordable(0.0):
         return chosen(0.0)
@@ -45,14 +50,18 @@ def route(rates: ArrayLike, cost: ArrayLike, budget: float) -> Ints:
     return chosen(high)
 
 
-def mixing_gain_terms(solved: ArrayLike, spent: ArrayLike, rates: ArrayLike, cost: ArrayLike) -> Floats:
-    """Return the gain of a router over the best random mixing of two models at equal mean cost, a term a question.
+def mixing_gain_terms(
+    solved: ArrayLike, spent: ArrayLike, rates: ArrayLike, cost: ArrayLike
+) -> Floats:
+    """Return the gain of a router over the best random mixing of two models at equal mean cost, a
+    term a question.
 
-    ``solved``, in [0, 1], and ``spent`` are the router's accuracy and cost on each question, all that it asked for
-    included; ``rates`` and ``cost`` those of always asking one model. The mean of the terms, higher being better, is
-    the mean of ``solved`` less the accuracy of the best mixture whose mean cost is that of the router (or a single
-    model that costs no more). How far the router's cost on a question is from the mixture's counts at the exchange
-    rate between the two models, which adds nothing to the mean but to its interval.
+    ``solved``, in [0, 1], and ``spent`` are the router's accuracy and cost on each question, all
+    that it asked for included; ``rates`` and ``cost`` those of always asking one model. The mean of
+    the terms, higher being better, is the mean of ``solved`` less the accuracy of the best mixture
+    whose mean cost is that of the router (or a single model that costs no more). How far the
+    router's cost on a question is from the mixture's counts at the exchange rate between the two
+    models, which adds nothing to the mean but to its interval.
 
     >>> rates, cost = [[0.8, 0.9], [0.2, 0.9]], [[1, 3], [1, 3]]
     >>> mixing_gain_terms([0.8, 0.9], [1, 3], rates, cost).round(2)
@@ -72,7 +81,10 @@ def mixing_gain_terms(solved: ArrayLike, spent: ArrayLike, rates: ArrayLike, cos
             share = (mean - price[a]) / (price[b] - price[a])
             if (mixed := (1 - share) * accuracy[a] + share * accuracy[b]) > found:
                 rest = paid - (1 - share) * c[:, a] - share * c[:, b]
-                found, terms = mixed, right - (1 - share) * mu[:, a] - share * mu[:, b] - rate * rest
+                found, terms = (
+                    mixed,
+                    right - (1 - share) * mu[:, a] - share * mu[:, b] - rate * rest,
+                )
     return terms
 
 
@@ -82,10 +94,17 @@ def _tables(rates: ArrayLike, cost: ArrayLike) -> tuple[Floats, Floats]:
     tables = np.asarray(rates, np.float64), np.asarray(cost, np.float64)
     for name, table in zip(("rates", "cost"), tables, strict=True):
         if table.ndim != 2 or not table.size:
-            raise InputError(f"{name} must have a row a question and a column a model; got shape {table.shape}")
+            raise InputError(
+                f"{name} must have a row a question and a column a model; got shape {table.shape}"
+            )
     mu, c = tables
     if mu.shape != c.shape:
-        raise InputError(f"rates and cost must have the same rows and columns; got {mu.shape} and {c.shape}")
+        raise InputError(
+            f"rates and cost must have the same rows and columns; got {mu.shape} and {c.shape}"
+        )
     if not (((mu >= 0) & (mu <= 1)).all() and ((c > 0) & (c < np.inf)).all()):
-        raise InputError("rates must lie in [0, 1] and cost be above 0 and finite; leave out questions without them")
+        raise InputError(
+            "rates must lie in [0, 1] and cost be above 0 and finite; leave out questions without "
+            "them"
+        )
     return tables

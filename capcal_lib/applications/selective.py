@@ -1,8 +1,7 @@
 """Answer only where a confidence is high: what that risks.
 
-The target is capability: a question's loss, in [0, 1], is the chance 1 - mu_hat that a fresh answer to it is wrong.
-Arguments and errors as at the head of :mod:`capcal_lib.applications`.
-"""
+The target is capability: a question's loss, in [0, 1], is the chance 1 - mu_hat that a fresh answer
+to it is wrong. Arguments and errors as at the head of :mod:`capcal_lib.applications`."""
 
 from __future__ import annotations  # keeps ArrayLike short in help()
 
@@ -13,18 +12,22 @@ from capcal_lib.metrics.validation import Floats, Ints, as_scored
 
 
 def risk_area_terms(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> Floats:
-    """Return one term a question, shape (n_questions,), whose mean is the area under the risk-coverage curve (AURC).
+    """Return one term a question, shape (n_questions,), whose mean is the area under the
+    risk-coverage curve (AURC).
 
-    Lower is better; a confidence that says nothing has the mean loss. The terms hold how much each question moves the
-    area, directly and by its place in the order (the influence function), so that their
-    :func:`~capcal_lib.metrics.mean_interval` is that of the area (Geifman, Uziel and El-Yaniv, ICLR 2019).
+    Lower is better; a confidence that says nothing has the mean loss. The terms hold how much each
+    question moves the area, directly and by its place in the order (the influence function), so
+    that their :func:`~capcal_lib.metrics.mean_interval` is that of the area (Geifman, Uziel and
+    El-Yaniv, ICLR 2019).
 
     >>> round(float(risk_area_terms([0.9, 0.2, 0.5, 0.5], [9, 1, 8, 2], 10).mean()), 4)
     0.3167
     """
     s, mu, _ = as_scored(confidence, correct, total)
     block = np.unique(-s, return_inverse=True)[1]  # of equal s, highest first
-    losses = _mean_within(block, (1 - mu)[np.argsort(block)])[np.sort(block)]  # in order of rank, ties in expectation
+    losses = _mean_within(block, (1 - mu)[np.argsort(block)])[
+        np.sort(block)
+    ]  # in order of rank, ties in expectation
     ranks = np.arange(1, s.size + 1)
     weight = _mean_within(block, np.cumsum(1 / ranks[::-1])[::-1])
     place = _mean_within(block, np.cumsum((losses / ranks)[::-1])[::-1])

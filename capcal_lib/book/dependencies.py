@@ -1,8 +1,10 @@
-"""What a notebook depends on: the definitions of a package that it uses, and those that they use, by the sources.
+"""What a notebook depends on: the definitions of a package that it uses, and those that they use,
+by the sources.
 
-A name leads to the statements that bind it, through whatever it was imported from, so that a page does not depend on
-all that a module holds or a package offers. A module that is used as a value stands for all that it binds; code that
-imports modules by their names, for all modules beside it. Comments and docstrings do not count.
+A name leads to the statements that bind it, through whatever it was imported from, so that a page
+does not depend on all that a module holds or a package offers. A module that is used as a value
+stands for all that it binds; code that imports modules by their names, for all modules beside it.
+Comments and docstrings do not count.
 
 Names are written as ``module:name.attribute``, like entry points.
 """
@@ -30,17 +32,25 @@ class _Module(NamedTuple):
 
 
 def code_used(notebook: Path, package: Path) -> dict[str, str]:
-    """Return the code of each definition of a package that a notebook uses, directly or not, by its name.
+    """Return the code of each definition of a package that a notebook uses, directly or not, by its
+    name.
 
-    What a module does at its import beside binding names is used with each of its definitions, under no name. Lines of
-    the ``.ipynb`` file with magics are passed over, and what is defined outside the folder ``package`` is not followed.
-    """
+    What a module does at its import beside binding names is used with each of its definitions,
+    under no name. Lines of the ``.ipynb`` file with magics are passed over, and what is defined
+    outside the folder ``package`` is not followed."""
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-    lines = [line for cell in code for line in cell.splitlines() if not line.lstrip().startswith(("%", "!"))]
+    lines = [
+        line
+        for cell in code
+        for line in cell.splitlines()
+        if not line.lstrip().startswith(("%", "!"))
+    ]
     page = _parsed("\n".join(lines), "", "")
     found: dict[str, str] = {}
-    todo = {name for definition in page.binds.values() for name in definition.uses} | {page.imports.get("*", ":")}
+    todo = {name for definition in page.binds.values() for name in definition.uses} | {
+        page.imports.get("*", ":")
+    }
     seen: set[str] = set()
     while todo := todo - seen:
         seen.add(name := todo.pop())
@@ -62,7 +72,9 @@ def code_used(notebook: Path, package: Path) -> dict[str, str]:
 
 
 def _find(name: str, package: Path) -> tuple[_Module | None, list[str]]:
-    """Follow a name into a package: to the module that binds it or is meant, and the parts that are left."""
+    """Follow a name into a package: to the module that binds it or is meant, and the parts that are
+    left.
+    """
     path, _, attributes = name.partition(":")
     parts = attributes.split(".") if attributes else []
     module = _read(path, package)
@@ -82,14 +94,20 @@ def _read(name: str, package: Path) -> _Module | None:
     if place.is_dir():
         return _parsed((place / "__init__.py").read_text(encoding="utf-8"), name, name)
     file = place.with_suffix(".py")
-    return _parsed(file.read_text(encoding="utf-8"), name, name.rpartition(".")[0]) if file.exists() else None
+    return (
+        _parsed(file.read_text(encoding="utf-8"), name, name.rpartition(".")[0])
+        if file.exists()
+        else None
+    )
 
 
 @lru_cache(1024)
 def _parsed(code: str, name: str, package: str) -> _Module:
     tree = ast.parse(code)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node, clean=False):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(
+            node, clean=False
+        ):
             del node.body[0]
     binds: dict[str, list[ast.stmt]] = {"": []}
     imports: dict[str, str] = {}
@@ -127,7 +145,10 @@ def _imported(tree: ast.AST, package: str) -> dict[str, str]:
         elif isinstance(node, ast.ImportFrom):
             base = package.rsplit(".", node.level - 1)[0] if node.level else ""
             source = ".".join(filter(None, (base, node.module)))
-            found |= {alias.asname or alias.name: f"{source}:{alias.name}".removesuffix("*") for alias in node.names}
+            found |= {
+                alias.asname or alias.name: f"{source}:{alias.name}".removesuffix("*")
+                for alias in node.names
+            }
     return found
 
 

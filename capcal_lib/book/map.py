@@ -1,12 +1,14 @@
 """The reproduction map: for everything in the paper, the notebook cell or page that has it.
 
-``data_manifests/paper.yaml`` lists what the paper has. A notebook cell names in its own metadata what it makes::
+``data_manifests/paper.yaml`` lists what the paper has. A notebook cell names in its own metadata
+what it makes::
 
-    # %% label="main-scores" paper=["table-2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+    # %% label="main-scores" paper=["table-2"] evidence=["measured"] reads=["verdicts",
+    "confidences", "features"]
 
-``label`` is unique (a figure's own name serves too), ``paper`` lists keys of the paper's items, ``evidence`` the marks
-that the page of the default model shows, and ``reads`` the files behind it, of a run or of reported numbers.
-"""
+``label`` is unique (a figure's own name serves too), ``paper`` lists keys of the paper's items,
+``evidence`` the marks that the page of the default model shows, and ``reads`` the files behind it,
+of a run or of reported numbers."""
 
 import json
 import re
@@ -26,7 +28,11 @@ RUN_FILES = {  # by the word that a cell uses, within <store>/<model>/
     "samples": ("*-test/*/samples-*.parquet",),
     "verdicts": ("*-test/*/verdicts.parquet",),
     "confidences": ("*-test/*/confidence-*.parquet",),
-    "features": ("*-test/*/features.parquet", "*-train/*/features.parquet", "*-train/*/verdicts.parquet"),
+    "features": (
+        "*-test/*/features.parquet",
+        "*-train/*/features.parquet",
+        "*-train/*/verdicts.parquet",
+    ),
 }
 REPORTED_FILES = {name: f"data_manifests/reported/{name}.csv" for name in TABLES} | {
     name: f"data_manifests/reported/reference_code/{name}.csv" for name in LATER_TABLES
@@ -44,8 +50,8 @@ marked *partly* is not all here, and what lacks is said; everything else is.
 class Item(BaseModel):
     """Something in the paper.
 
-    ``pages`` are written pages that treat it; ``why`` says why nothing is computed, ``lacking`` what of it is not here.
-    """
+    ``pages`` are written pages that treat it; ``why`` says why nothing is computed, ``lacking``
+    what of it is not here."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -73,7 +79,8 @@ class Cell:
 
 
 def load_items(path: Path = MANIFESTS / "paper.yaml") -> list[Item]:
-    """List everything in the paper; a key that stands twice is refused, and a file that is no such list.
+    """List everything in the paper; a key that stands twice is refused, and a file that is no such
+    list.
 
     >>> [item.key for item in load_items() if item.kind == "theorem"]
     ['theorem-1', 'theorem-2']
@@ -81,7 +88,9 @@ def load_items(path: Path = MANIFESTS / "paper.yaml") -> list[Item]:
     try:
         items = [Item.model_validate(entry) for entry in read_yaml(path)["items"]]
     except (ValidationError, KeyError, TypeError) as error:
-        raise InputError(f"{path}: not a list of the paper's items: {' '.join(str(error).split())}") from None
+        raise InputError(
+            f"{path}: not a list of the paper's items: {' '.join(str(error).split())}"
+        ) from None
     _once(path.name, "key", [item.key for item in items])
     return items
 
@@ -89,8 +98,8 @@ def load_items(path: Path = MANIFESTS / "paper.yaml") -> list[Item]:
 def notebook_cells(folder: Path = NOTEBOOKS) -> list[Cell]:
     """List the cells of all notebooks that name something of the paper.
 
-    A label that is missing or stands twice is refused, and so is unknown evidence or an unknown file.
-    """
+    A label that is missing or stands twice is refused, and so is unknown evidence or an unknown
+    file."""
     cells = [cell for path in sorted(folder.glob("[0-9]*.ipynb")) for cell in _cells(path)]
     _once("the notebooks", "label", [cell.label for cell in cells])
     return cells
@@ -107,7 +116,9 @@ def _cells(path: Path) -> list[Cell]:
             continue
         label = metadata.get("label") or metadata.get("mystnb", {}).get("figure", {}).get("name")
         if not label:
-            raise InputError(f"{path.name}: a cell for {', '.join(metadata['paper'])} has no label; give it one")
+            raise InputError(
+                f"{path.name}: a cell for {', '.join(metadata['paper'])} has no label; give it one"
+            )
         section = headings[-1] if len(headings) > 2 else ""
         details = [tuple(metadata.get(name, ())) for name in ("paper", "evidence", "reads")]
         one = Cell(path.stem, headings[1], section, label, *details)
@@ -118,7 +129,9 @@ def _cells(path: Path) -> list[Cell]:
 
 def _known(cell: Cell) -> None:
     if not cell.evidence:
-        raise InputError(f"{cell.notebook}: cell {cell.label!r} names no evidence; give one or more")
+        raise InputError(
+            f"{cell.notebook}: cell {cell.label!r} names no evidence; give one or more"
+        )
     for mark in cell.evidence:
         if mark not in get_args(Evidence):
             raise unknown(f"evidence of cell {cell.label!r}", mark, get_args(Evidence))
@@ -136,25 +149,34 @@ def joined(items: Sequence[Item], cells: Sequence[Cell]) -> dict[str, list[Cell]
     for cell in cells:
         for key in cell.paper:
             if key not in rows:
-                raise unknown(f"item of the paper in cell {cell.label!r} of {cell.notebook}", key, rows)
+                raise unknown(
+                    f"item of the paper in cell {cell.label!r} of {cell.notebook}", key, rows
+                )
             rows[key].append(cell)
     for item in items:
         if not rows[item.key] and not item.pages and not item.why:
-            raise InputError(f"{item.number} of the paper is nowhere: no cell names {item.key!r}, and no page has it")
+            raise InputError(
+                f"{item.number} of the paper is nowhere: no cell names {item.key!r}, and no page "
+                "has it"
+            )
     return rows
 
 
 def map_page(pages: Mapping[str, str], reported: Mapping[str, str]) -> str:
     """Write the reproduction map in MyST.
 
-    ``pages`` has the page of each notebook without its ending, such as ``04_main_table/smollm2-135m``, and ``reported``
-    that of a model of the paper, where its printed numbers are, for notebooks that have one.
-    """
+    ``pages`` has the page of each notebook without its ending, such as
+    ``04_main_table/smollm2-135m``, and ``reported`` that of a model of the paper, where its printed
+    numbers are, for notebooks that have one."""
     items = load_items()
     rows = joined(items, notebook_cells())
     lines = [HEAD]
     for item in items:
-        if item.kind in ("section", "appendix") and "." not in item.number and item.number != "Acknowledgements":
+        if (
+            item.kind in ("section", "appendix")
+            and "." not in item.number
+            and item.number != "Acknowledgements"
+        ):
             fence = [":::", ""] if len(lines) > 1 else []
             alone = item.title in (item.number, "What the paper is about")
             heading = item.number if alone else f"{item.number}: {item.title}"
@@ -165,21 +187,28 @@ def map_page(pages: Mapping[str, str], reported: Mapping[str, str]) -> str:
     return "\n".join([*lines, ":::", ""])
 
 
-def _row(item: Item, cells: Sequence[Cell], pages: Mapping[str, str], reported: Mapping[str, str]) -> list[str]:
+def _row(
+    item: Item, cells: Sequence[Cell], pages: Mapping[str, str], reported: Mapping[str, str]
+) -> list[str]:
     found: dict[str, list[str]] = {}
     for cell in cells:
         shown = {**pages, **reported} if cell.evidence == ("reported",) else pages
         target = f"../notebooks/{shown[cell.notebook]}.ipynb"
         sections = found.setdefault(f"[{cell.title}]({target})", [])
         sections += [f"[{cell.section}]({target}#{slug(cell.section)})"] if cell.section else []
-    places = [f"{page}{' – ' * bool(each)}{', '.join(dict.fromkeys(each))}" for page, each in found.items()]
+    places = [
+        f"{page}{' – ' * bool(each)}{', '.join(dict.fromkeys(each))}"
+        for page, each in found.items()
+    ]
     places += [_link(page) for page in item.pages]
     places += [item.why] if item.why else []
     places += [f"*partly*: {item.lacking}"] if item.lacking else []
     marks = dict.fromkeys(mark for cell in cells for mark in cell.evidence)
     badges = [f"[{mark}]{{.evidence .{mark.replace(' ', '-')}}}" for mark in marks]
     files = dict.fromkeys(file for cell in cells for file in cell.reads)
-    named = [file if file in RUN_FILES else f"`{Path(REPORTED_FILES[file]).name}`" for file in files]
+    named = [
+        file if file in RUN_FILES else f"`{Path(REPORTED_FILES[file]).name}`" for file in files
+    ]
     return [
         f"* - **{item.number}** {item.title}",
         f"  - {'; '.join(places)}",
@@ -191,7 +220,9 @@ def _row(item: Item, cells: Sequence[Cell], pages: Mapping[str, str], reported: 
 def _link(page: str) -> str:
     """Link to a written page, or to its section, by its heading."""
     path, mark, section = page.partition("#")
-    headings = re.findall(r"^#+ (.+)$", (BOOK / f"{path}.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    headings = re.findall(
+        r"^#+ (.+)$", (BOOK / f"{path}.md").read_text(encoding="utf-8"), flags=re.MULTILINE
+    )
     heading = next(each for each in headings if not section or slug(each) == section)
     return f"[{heading}](../{path}.md{mark}{section})"
 
@@ -208,19 +239,27 @@ def slug(heading: str) -> str:
 def check_evidence(notebook: Path, *, marks: bool = True) -> None:
     """Hold the evidence that cells declare against what they show, in an executed notebook.
 
-    A cell that declares ``reported`` shows something that is, whichever the model: a mark, a figure or plain text. With
-    ``marks``, an output that has marks has those that its cell declares; one without, such as a figure, is not looked
-    at. The first cell of which that is not true is refused.
-    """
+    A cell that declares ``reported`` shows something that is, whichever the model: a mark, a figure
+    or plain text. With ``marks``, an output that has marks has those that its cell declares; one
+    without, such as a figure, is not looked at. The first cell of which that is not true is
+    refused."""
     for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
         declared, outputs = cell["metadata"].get("evidence", ()), cell.get("outputs", [])
         label, shown = cell["metadata"].get("label", "without a label"), _marks(outputs)
-        kinds = {kind.partition("/")[0] for each in outputs for kind in each.get("data", {each["output_type"]: ""})}
+        kinds = {
+            kind.partition("/")[0]
+            for each in outputs
+            for kind in each.get("data", {each["output_type"]: ""})
+        }
         if "reported" in declared and "reported" not in shown and not kinds & {"image", "stream"}:
-            raise InputError(f"{notebook.name}: cell {label!r} declares reported and shows nothing that is")
+            raise InputError(
+                f"{notebook.name}: cell {label!r} declares reported and shows nothing that is"
+            )
         if marks and declared and shown and set(declared) != shown:
             found = ", ".join(sorted(shown))
-            raise InputError(f"{notebook.name}: cell {label!r} declares {', '.join(declared)} and shows {found}")
+            raise InputError(
+                f"{notebook.name}: cell {label!r} declares {', '.join(declared)} and shows {found}"
+            )
 
 
 def _marks(outputs: Sequence[dict[str, Any]]) -> set[str]:

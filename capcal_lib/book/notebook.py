@@ -1,4 +1,6 @@
-"""What a notebook needs: checked parameters, its run store, what is known of its model, and numbers by key."""
+"""What a notebook needs: checked parameters, its run store, what is known of its model, and numbers
+by key.
+"""
 
 import ast
 import json
@@ -25,8 +27,9 @@ papermill notebooks/04_main_table.ipynb out.ipynb -p model MODEL -p store runs/l
 def check_parameters(namespace: Mapping[str, Any]) -> None:
     """Refuse parameters that the notebook does not declare, and values of another type.
 
-    papermill only warns of the first and does not look at the second. The declared ones are the annotated
-    names of the notebook; the given ones are those assigned in a cell that papermill injected.
+    papermill only warns of the first and does not look at the second. The declared ones are the
+    annotated names of the notebook; the given ones are those assigned in a cell that papermill
+    injected.
 
     >>> check_parameters({"__annotations__": {"k": int}, "k": "three", "In": ["# Parameters\\nk = 'three'"]})
     Traceback (most recent call last):
@@ -35,8 +38,12 @@ def check_parameters(namespace: Mapping[str, Any]) -> None:
     """
     declared: dict[str, type] = namespace.get("__annotations__", {})
     cells = [cell for cell in namespace.get("In", []) if cell.startswith(INJECTED)]
-    assigned = [node for cell in cells for node in ast.parse(cell).body if isinstance(node, ast.Assign)]
-    given = [target.id for node in assigned for target in node.targets if isinstance(target, ast.Name)]
+    assigned = [
+        node for cell in cells for node in ast.parse(cell).body if isinstance(node, ast.Assign)
+    ]
+    given = [
+        target.id for node in assigned for target in node.targets if isinstance(target, ast.Name)
+    ]
     for name in given:
         if name not in declared:
             raise unknown("parameter", name, declared)
@@ -45,7 +52,10 @@ def check_parameters(namespace: Mapping[str, Any]) -> None:
         accepted = (int, float) if kind is float else (kind,)
         if type(value) not in accepted:
             got = type(value).__name__
-            raise InputError(f"parameter {name} must be of type {kind.__name__}; got {value!r}, which is of type {got}")
+            raise InputError(
+                f"parameter {name} must be of type {kind.__name__}; got {value!r}, which is of "
+                f"type {got}"
+            )
         if kind is int and value < 0:
             raise InputError(f"parameter {name} must not be negative; got {value}")
         if name == "protocol" and value not in get_args(Protocol):
@@ -53,7 +63,8 @@ def check_parameters(namespace: Mapping[str, Any]) -> None:
 
 
 def open_store(path: str | Path) -> Path:
-    """Find the folder of a run store, from where one stands, or else from the root of the repository; or refuse it.
+    """Find the folder of a run store, from where one stands, or else from the root of the
+    repository; or refuse it.
 
     >>> open_store("runs/recorded").name
     'recorded'
@@ -62,7 +73,8 @@ def open_store(path: str | Path) -> Path:
         if store.is_dir():
             return store
     raise InputError(
-        f"parameter store names no folder: {str(path)!r}; looked in {Path.cwd()} and {ROOT}. Give one by -p store DIR: "
+        f"parameter store names no folder: {str(path)!r}; looked in {Path.cwd()} and {ROOT}. Give "
+        "one by -p store DIR: "
         "what `capcal sample` or `capcal import` made, or runs/recorded of a checkout"
     )
 
@@ -77,27 +89,35 @@ def about(
 ) -> Html:
     """Say what is behind a page, or what is missing and how to measure it.
 
-    ``runs`` are as ``results.describe_runs`` tells of them, none for a model without samples; ``lacking`` is what else
-    the page has cells for and is not there, such as ``probes``, each with a sentence that says so; ``protocol`` and
-    ``verdicts`` are said where they are not ours, with the page that shows what they change.
-    """
+    ``runs`` are as ``results.describe_runs`` tells of them, none for a model without samples;
+    ``lacking`` is what else the page has cells for and is not there, such as ``probes``, each with
+    a sentence that says so; ``protocol`` and ``verdicts`` are said where they are not ours, with
+    the page that shows what they change."""
     known = load_model(model)
     lines = [f"<strong>{escape(known.title)}</strong>"]
     for run in runs.to_dict("records"):
         each = " to ".join(dict.fromkeys(f"{run[end]:,}" for end in ("fewest", "most")))
         lines.append(
-            f"{badge(run['evidence'])} {escape(run['title'])}: {run['questions']:,} questions, {each} samples/question"
+            f"{badge(run['evidence'])} {escape(run['title'])}: {run['questions']:,} questions, "
+            f"{each} samples/question"
         )
     printed = int((load_reported()["model"] == model).sum())
     if printed:
-        lines.append(f"{badge('reported')} {printed} numbers that the paper prints of {escape(str(known.paper_name))}")
+        lines.append(
+            f"{badge('reported')} {printed} numbers that the paper prints of "
+            f"{escape(str(known.paper_name))}"
+        )
     asked = ["the protocol of the paper"] * (protocol == "paper")
     asked += [f"verdicts by {verdicts.replace(':', ' ')}"] * (verdicts != "rules")
     if asked:
-        lines.append(f"By {escape(' and '.join(asked))}; the page “What each correction changes” shows the effect.")
+        lines.append(
+            f"By {escape(' and '.join(asked))}; the page “What each correction changes” shows the "
+            "effect."
+        )
     if runs.empty:
         lines.append(
-            f"The run store has no samples of this model, so nothing here is measured. To measure it:<pre>{HOW}</pre>"
+            "The run store has no samples of this model, so nothing here is measured. To measure "
+            f"it:<pre>{HOW}</pre>"
         )
         lacking = dict.fromkeys(lacking, "")
     lines += filter(None, map(escape, lacking.values()))
@@ -109,11 +129,15 @@ def about(
 
 
 def _skip(lacking: Sequence[str]) -> None:
-    """Let the kernel pass over cells whose first line says that they need what is lacking: ``# needs samples``."""
+    """Let the kernel pass over cells whose first line says that they need what is lacking: ``#
+    needs samples``.
+    """
     from IPython import get_ipython
 
     def transform(lines: list[str]) -> list[str]:
-        return [] if lines and lines[0].strip() in [f"# needs {word}" for word in lacking] else lines
+        return (
+            [] if lines and lines[0].strip() in [f"# needs {word}" for word in lacking] else lines
+        )
 
     if (shell := get_ipython()) is not None:
         shell.input_transformers_cleanup.append(transform)
@@ -122,8 +146,8 @@ def _skip(lacking: Sequence[str]) -> None:
 def drop_what_is_lacking(notebook: dict[str, Any]) -> None:
     """Take the cells that need what an executed page lacks out of it.
 
-    A code cell says so in its first line, ``# needs samples`` or ``# needs paper``, a text cell in its metadata,
-    ``needs="samples"``; what is lacking was found out by ``about``.
+    A code cell says so in its first line, ``# needs samples`` or ``# needs paper``, a text cell in
+    its metadata, ``needs="samples"``; what is lacking was found out by ``about``.
 
     >>> cells = [{"source": "# needs paper", "metadata": {}}, {"source": "", "metadata": {"needs": "samples"}}]
     >>> said = [{"data": {"text/html": ["<p class=\\"a\\" data-lacking='samples'>"]}}]
@@ -132,7 +156,10 @@ def drop_what_is_lacking(notebook: dict[str, Any]) -> None:
     >>> [cell["source"] for cell in page["cells"]]
     ['', '# needs paper']
     """
-    said = [re.search(r"data-lacking='([a-z ]*)'", json.dumps(cell.get("outputs"))) for cell in notebook["cells"]]
+    said = [
+        re.search(r"data-lacking='([a-z ]*)'", json.dumps(cell.get("outputs")))
+        for cell in notebook["cells"]
+    ]
     lacking = {word for match in said if match for word in match[1].split()}
 
     def needs(cell: dict[str, Any]) -> str:

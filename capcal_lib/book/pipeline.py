@@ -36,7 +36,9 @@ from capcal_lib.manifests import (
     own_manifests,
 )
 
-DEFAULT_MODEL = "qwen2.5-coder-1.5b"  # its expected accuracies differ most, of those recorded on public data
+DEFAULT_MODEL = (
+    "qwen2.5-coder-1.5b"  # its expected accuracies differ most, of those recorded on public data
+)
 PAPER_MODEL = "gpt-oss-20b"  # whose main table shows reported numbers
 MAIN_TABLE = "04_main_table"
 MAP = "reference/paper_map"
@@ -68,7 +70,8 @@ def notebook_names() -> list[str]:
 def default_model(notebook: str) -> str:
     """Return the model that a notebook opens with, from its parameters.
 
-    It is `DEFAULT_MODEL`, but where a page needs what only another model has recorded, which its parameters say.
+    It is `DEFAULT_MODEL`, but where a page needs what only another model has recorded, which its
+    parameters say.
 
     >>> default_model("04_main_table") == DEFAULT_MODEL
     True
@@ -78,10 +81,11 @@ def default_model(notebook: str) -> str:
 
 
 def book_pages(models: Sequence[str] = ()) -> list[Page]:
-    """List the pages of a book: each notebook once, for the first of the models, and the main table for each of them.
+    """List the pages of a book: each notebook once, for the first of the models, and the main table
+    for each of them.
 
-    Without models they are those of the book as it is published: each with its default one, and main tables of all.
-    """
+    Without models they are those of the book as it is published: each with its default one, and
+    main tables of all."""
     shown = [load_model(name).name for name in models] or model_names()
     return [
         page
@@ -113,18 +117,23 @@ def execute(
 ) -> None:
     """Execute into a folder the pages whose inputs have changed since they were last executed.
 
-    A page's inputs are the notebook, its parameters, the definitions that it uses, directly or not, the manifests, the
-    run store (``store`` in place of the recorded runs) and the pinned requirements; ``verdicts`` says whose count on
-    pages that let one choose. `InputError` when a notebook fails: which one, and its last line.
-    """
+    A page's inputs are the notebook, its parameters, the definitions that it uses, directly or not,
+    the manifests, the run store (``store`` in place of the recorded runs) and the pinned
+    requirements; ``verdicts`` says whose count on pages that let one choose. `InputError` when a
+    notebook fails: which one, and its last line."""
     if not NOTEBOOKS.is_dir():
-        raise InputError("the notebooks lie in the repository, not in an installed package; give this command there")
+        raise InputError(
+            "the notebooks lie in the repository, not in an installed package; give this command "
+            "there"
+        )
     if own := own_manifests():
         os.environ[OWN_MANIFESTS] = str(own)  # for kernels, which run elsewhere
     places = filter(None, (MANIFESTS, own, store or RECORDED_RUNS))
     data = [path for place in places for path in place.rglob("*") if path.is_file()]
     shared = _digest([ROOT / "requirements.lock", *(path for path in data if path.name != "lock")])
-    given = ({"store": str(store)} if store else {}) | ({"verdicts": verdicts} if verdicts != "rules" else {})
+    given = ({"store": str(store)} if store else {}) | (
+        {"verdicts": verdicts} if verdicts != "rules" else {}
+    )
     keys = {page: _page_key(page, shared, given) for page in pages}
     stale = [page for page, key in keys.items() if _last_key(page.executed(folder)) != key]
     for page in keys:
@@ -132,12 +141,19 @@ def execute(
             say(f"unchanged  {page.name}")
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "kernels.log"
-    with ProcessPoolExecutor(WORKERS, get_context("spawn"), initializer=_settle, initargs=(log,)) as pool:
-        jobs = {pool.submit(_run, page, NOTEBOOKS, page.executed(folder), ROOT, given): page for page in stale}
+    with ProcessPoolExecutor(
+        WORKERS, get_context("spawn"), initializer=_settle, initargs=(log,)
+    ) as pool:
+        jobs = {
+            pool.submit(_run, page, NOTEBOOKS, page.executed(folder), ROOT, given): page
+            for page in stale
+        }
         try:
             for number, job in enumerate(as_completed(jobs), start=1):
                 page, seconds = jobs[job], job.result()
-                _key_file(page.executed(folder)).write_text(json.dumps({"key": keys[page]}), encoding="utf-8")
+                _key_file(page.executed(folder)).write_text(
+                    json.dumps({"key": keys[page]}), encoding="utf-8"
+                )
                 say(f"{number:>3} of {len(stale)}   {page.name}, {seconds:.0f} s")
         except BaseException:
             pool.shutdown(cancel_futures=True)
@@ -145,14 +161,19 @@ def execute(
 
 
 def build_book(
-    models: Sequence[str] = (), *, store: Path | None = None, verdicts: str = "rules", out: Path | None = None, say: Say
+    models: Sequence[str] = (),
+    *,
+    store: Path | None = None,
+    verdicts: str = "rules",
+    out: Path | None = None,
+    say: Say,
 ) -> Path:
     """Execute the pages of a book and build it, warnings being errors.
 
-    ``models`` are those of :func:`book_pages`; ``store`` and ``verdicts`` those of :func:`execute`; ``out``, by default
-    ``build`` at the root, is for all that is made. Returns the front page. `InputError` when a notebook fails, a cell
-    does not show the evidence that it declares, or the build fails.
-    """
+    ``models`` are those of :func:`book_pages`; ``store`` and ``verdicts`` those of :func:`execute`;
+    ``out``, by default ``build`` at the root, is for all that is made. Returns the front page.
+    `InputError` when a notebook fails, a cell does not show the evidence that it declares, or the
+    build fails."""
     out, pages = out or BUILD, book_pages(models)
     folder = out / "notebooks"
     execute(pages, folder, store=store, verdicts=verdicts, say=say)
@@ -162,22 +183,42 @@ def build_book(
         check_evidence(executed, marks=not models and page.model == default_model(page.notebook))
         wanted[executed] = Path("notebooks") / f"{page.name}.ipynb"
     where = out / "paper_map.md"
-    shown = {page.notebook: page.name for page in pages} | _names(pages, models[0] if models else DEFAULT_MODEL)
+    shown = {page.notebook: page.name for page in pages} | _names(
+        pages, models[0] if models else DEFAULT_MODEL
+    )
     where.write_text(map_page(shown, _names(pages, PAPER_MODEL)), encoding="utf-8")
     wanted[where] = Path(f"{MAP}.md")
     source = out / "book_source"
     _mirror(wanted, source, _own_text(pages, folder) if models else str)
     toc = out / "_toc.yml"
     contents = _contents(pages)
-    if toc.exists() and toc.read_text(encoding="utf-8") != contents:  # sections that move break what Sphinx remembers
+    if (
+        toc.exists() and toc.read_text(encoding="utf-8") != contents
+    ):  # sections that move break what Sphinx remembers
         shutil.rmtree(out / "book" / "_build" / ".doctrees", ignore_errors=True)
     toc.write_text(contents, encoding="utf-8")
-    command = [str(Path(sys.executable).with_name("jupyter-book")), "build", str(source), "-n", "-W", "--keep-going"]
-    command += ["--config", str(ROOT / "_config.yml"), "--toc", str(toc), "--path-output", str(out / "book")]
+    command = [
+        str(Path(sys.executable).with_name("jupyter-book")),
+        "build",
+        str(source),
+        "-n",
+        "-W",
+        "--keep-going",
+    ]
+    command += [
+        "--config",
+        str(ROOT / "_config.yml"),
+        "--toc",
+        str(toc),
+        "--path-output",
+        str(out / "book"),
+    ]
     log = out / "book.log"
     with log.open("w", encoding="utf-8") as file:
         plain = os.environ | {"NO_COLOR": "1"}
-        done = subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, cwd=ROOT, env=plain, check=False)
+        done = subprocess.run(
+            command, stdout=file, stderr=subprocess.STDOUT, cwd=ROOT, env=plain, check=False
+        )
     if done.returncode:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
         told = [line for line in lines if "WARNING" in line or "ERROR" in line] or lines[-5:]
@@ -186,11 +227,17 @@ def build_book(
 
 
 def _contents(pages: Sequence[Page]) -> str:
-    """Return the table of contents; main tables other than the published ones stand where the first of those does."""
+    """Return the table of contents; main tables other than the published ones stand where the first
+    of those does.
+    """
     toc = yaml.safe_load((BOOK / "_toc.yml").read_text(encoding="utf-8"))
     tables = [page for page in pages if page.notebook == MAIN_TABLE]
-    ours = [{"file": f"notebooks/{page.name}", "title": load_model(page.model).title} for page in tables]
-    published = [one for part in toc["parts"] for one in part["chapters"] if MAIN_TABLE in one["file"]]
+    ours = [
+        {"file": f"notebooks/{page.name}", "title": load_model(page.model).title} for page in tables
+    ]
+    published = [
+        one for part in toc["parts"] for one in part["chapters"] if MAIN_TABLE in one["file"]
+    ]
     if {one["file"] for one in published} != {one["file"] for one in ours}:
         for part in toc["parts"]:
             part["chapters"] = [
@@ -204,9 +251,8 @@ def _contents(pages: Sequence[Page]) -> str:
 def _own_text(pages: Sequence[Page], folder: Path) -> Callable[[str], str]:
     """Fit a text to a book of one's own.
 
-    Links to main tables that the book does not have lead to the first one that it has, and a card or a block with what
-    no page of the book computes is left out.
-    """
+    Links to main tables that the book does not have lead to the first one that it has, and a card
+    or a block with what no page of the book computes is left out."""
     tables = [page.name for page in pages if page.notebook == MAIN_TABLE]
     texts = {page.name: page.executed(folder).read_text(encoding="utf-8") for page in pages}
     glued = {name: re.findall(r'"name": "(\w+)"', text) for name, text in texts.items()}
@@ -220,7 +266,9 @@ def _own_text(pages: Sequence[Page], folder: Path) -> Callable[[str], str]:
         return card[0] if all(key in glued[page] for page, key in taken) else ""
 
     def fit(text: str) -> str:
-        text = re.sub(rf"{MAIN_TABLE}/[\w.-]+?(?=\.(?:ipynb|html)|$)", lead, text, flags=re.MULTILINE)
+        text = re.sub(
+            rf"{MAIN_TABLE}/[\w.-]+?(?=\.(?:ipynb|html)|$)", lead, text, flags=re.MULTILINE
+        )
         return re.sub(rf"(?ms)^:::\{{grid-item-card\}}.*?^:::\n|{GLUED}", keep, text)
 
     return fit
@@ -232,7 +280,9 @@ def _names(pages: Sequence[Page], model: str) -> dict[str, str]:
 
 
 def _settle(log: Path) -> None:
-    """Send what kernels say about themselves to a file, and share the cores; what fails comes back as an error."""
+    """Send what kernels say about themselves to a file, and share the cores; what fails comes back
+    as an error.
+    """
     file = log.open("ab")
     os.dup2(file.fileno(), sys.stderr.fileno())
     # More threads than cores wait for each other.
@@ -246,7 +296,10 @@ def _run(page: Page, notebooks: Path, executed: Path, root: Path, given: dict[st
 
     started = time.monotonic()
     executed.parent.mkdir(parents=True, exist_ok=True)
-    source, unfinished = notebooks / f"{page.notebook}.ipynb", executed.with_suffix(".unfinished.ipynb")
+    source, unfinished = (
+        notebooks / f"{page.notebook}.ipynb",
+        executed.with_suffix(".unfinished.ipynb"),
+    )
     if '"verdicts: str' not in source.read_text(encoding="utf-8"):  # the page has no such parameter
         given = {name: value for name, value in given.items() if name != "verdicts"}
     try:
@@ -259,7 +312,9 @@ def _run(page: Page, notebooks: Path, executed: Path, root: Path, given: dict[st
             cwd=root,
         )
     except PapermillExecutionError as error:
-        raise InputError(f"{page.name}: cell {error.exec_count}: {error.ename}: {error.evalue}") from None
+        raise InputError(
+            f"{page.name}: cell {error.exec_count}: {error.ename}: {error.evalue}"
+        ) from None
     notebook = json.loads(unfinished.read_text(encoding="utf-8"))
     drop_what_is_lacking(notebook)
     for cell in notebook["cells"]:
@@ -273,7 +328,9 @@ def _run(page: Page, notebooks: Path, executed: Path, root: Path, given: dict[st
 
 
 def _name_after_model(notebook: dict[str, Any], model: Model) -> None:
-    """Put the model into the heading and the names of figures, which pages of one notebook would share otherwise."""
+    """Put the model into the heading and the names of figures, which pages of one notebook would
+    share otherwise.
+    """
     first = notebook["cells"][0]["source"]
     first[0] = f"{first[0].rstrip()}: {model.title}\n"
     for cell in notebook["cells"]:
@@ -312,7 +369,8 @@ def _last_key(executed: Path) -> str | None:
 
 
 def _mirror(files: dict[Path, Path], target: Path, change: Callable[[str], str] = str) -> None:
-    """Make target hold exactly these files; an unchanged one keeps its time, so that Sphinx rebuilds only the rest.
+    """Make target hold exactly these files; an unchanged one keeps its time, so that Sphinx
+    rebuilds only the rest.
 
     ``change`` is applied to the text of pages.
     """

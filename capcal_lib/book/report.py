@@ -1,4 +1,6 @@
-"""What confidences are worth on counted questions, as one HTML page that needs no network and runs no script."""
+"""What confidences are worth on counted questions, as one HTML page that needs no network and runs
+no script.
+"""
 
 import base64
 import io
@@ -16,7 +18,13 @@ from capcal_lib.applications.budget import success_terms
 from capcal_lib.book.style import palette, set_style
 from capcal_lib.errors import sanitize
 from capcal_lib.manifests import write_text
-from capcal_lib.metrics import FewQuestionsWarning, Interval, isotonic_split, mean_interval, smooth_ece
+from capcal_lib.metrics import (
+    FewQuestionsWarning,
+    Interval,
+    isotonic_split,
+    mean_interval,
+    smooth_ece,
+)
 from capcal_lib.results.results import COUNTS
 
 SHOWN = 20_000  # questions at most behind the figures and the allocations
@@ -45,12 +53,12 @@ intervals for questions like these.</p>
 
 
 def write_report(path: Path, parts: Mapping[str, tuple[pd.DataFrame, pd.DataFrame]]) -> None:
-    """Write a page with a chapter a part: scores, decomposition, reliability, pass@k and the gain of allocating by it.
+    """Write a page with a chapter a part: scores, decomposition, reliability, pass@k and the gain
+    of allocating by it.
 
-    A part has a title, a table of scores that is shown as it is, and its questions: ``correct``, ``total``, then a
-    column a method with its confidences. Names may come from anywhere; all are escaped. A path that is there and no
-    regular file is refused.
-    """
+    A part has a title, a table of scores that is shown as it is, and its questions: ``correct``,
+    ``total``, then a column a method with its confidences. Names may come from anywhere; all are
+    escaped. A path that is there and no regular file is refused."""
     write_text(path, _PAGE.format("".join(_chapter(title, *part) for title, part in parts.items())))
 
 
@@ -68,8 +76,10 @@ def _chapter(title: str, scores: pd.DataFrame, questions: pd.DataFrame) -> str:
         for name, triple in triples.items()
     }
     body += [
-        "<h3>Decomposition</h3><p>The corrected score is miscalibration, which recalibration can remove, less "
-        "discrimination, plus uncertainty, the variance of μ over questions (isotonic regression).</p>",
+        "<h3>Decomposition</h3><p>The corrected score is miscalibration, which recalibration can "
+        "remove, less "
+        "discrimination, plus uncertainty, the variance of μ over questions (isotonic "
+        "regression).</p>",
         _html(pd.DataFrame(split).T),
     ]
     if len(known) > SHOWN:
@@ -88,18 +98,29 @@ def _reliability(triples: Mapping[str, pd.DataFrame]) -> str:
     for name, triple in triples.items():
         s, mu = triple[name], triple["correct"] / triple["total"]
         for place, own in s.groupby(np.minimum((s * BINS).astype(int), BINS - 1)):
-            rows.append({"method": name, "bin": place, "confidence": own.mean(), **_mean(mu[own.index])._asdict()})
+            rows.append(
+                {
+                    "method": name,
+                    "bin": place,
+                    "confidence": own.mean(),
+                    **_mean(mu[own.index])._asdict(),
+                }
+            )
     points = pd.DataFrame(rows)
 
     def draw(sns: Any) -> Any:
-        grid = sns.FacetGrid(points, col="method", hue="method", palette=palette(triples), col_wrap=3, height=2.6)
+        grid = sns.FacetGrid(
+            points, col="method", hue="method", palette=palette(triples), col_wrap=3, height=2.6
+        )
         grid.map_dataframe(_error_bars).set_titles("{col_name}").set(xlim=(0, 1), ylim=(0, 1))
         for axes in grid.axes.flat:
             axes.axline((0, 0), slope=1, color="#6b6b6b", lw=1, ls=":")
         return grid.set_axis_labels("confidence", "mean μ").figure
 
     text = "Reliability: the mean expected accuracy of questions in ten bins of their confidence, with its interval."
-    return _figure("Reliability", text + " On the dotted line a confidence is right on average.", draw)
+    return _figure(
+        "Reliability", text + " On the dotted line a confidence is right on average.", draw
+    )
 
 
 def _error_bars(*, data: pd.DataFrame, color: str, **_: object) -> None:
@@ -154,7 +175,9 @@ def _spell(interval: Interval, unit: int = 1, digits: int = 3) -> str:
 
 
 def _html(table: pd.DataFrame) -> str:
-    plain = table.rename_axis(index=None, columns=None).rename(columns=lambda name: str(name).replace("_", " "))
+    plain = table.rename_axis(index=None, columns=None).rename(
+        columns=lambda name: str(name).replace("_", " ")
+    )
     return f"<div>{plain.to_html(border=0, na_rep='', float_format=lambda cell: f'{cell:z,.4f}')}</div>"
 
 

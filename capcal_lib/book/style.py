@@ -1,11 +1,11 @@
 """One look for every figure of the book, and one colour a method.
 
-A figure is 691 px wide, the width of the page's column at 1280, with text of 12 px or more, and is kept as SVG on a
-transparent ground. In the dark theme ``book/static/capcal.css`` inverts it and turns its hues back, so that one file
-serves both; the tests hold every colour to a contrast of 3 on both grounds, and every pair apart for each common form
-of colour blindness. A probe has the paper's colour of its shift: green in-domain in-distribution, blue in-domain
-out-of-distribution, orange out-of-domain.
-"""
+A figure is 691 px wide, the width of the page's column at 1280, with text of 12 px or more, and is
+kept as SVG on a transparent ground. In the dark theme ``book/static/capcal.css`` inverts it and
+turns its hues back, so that one file serves both; the tests hold every colour to a contrast of 3 on
+both grounds, and every pair apart for each common form of colour blindness. A probe has the paper's
+colour of its shift: green in-domain in-distribution, blue in-domain out-of-distribution, orange
+out-of-domain."""
 
 import sys
 from collections.abc import Iterable
@@ -33,15 +33,24 @@ OWN = "#8a5a44"  # of a method that is not the paper's
 
 
 def set_style() -> None:
-    """Give matplotlib and seaborn the book's look; in a notebook, figures become SVG and numbers have four digits."""
+    """Give matplotlib and seaborn the book's look; in a notebook, figures become SVG and numbers
+    have four digits.
+    """
     import warnings
 
     import numpy as np
     import pandas as pd
     import seaborn as sns
 
-    warnings.filterwarnings("ignore", "The figure layout has changed to tight")  # seaborn's grids do so
-    sizes = {"font.size": 10, "axes.labelsize": 10, "axes.titlesize": 10.5, "legend.title_fontsize": 9}
+    warnings.filterwarnings(
+        "ignore", "The figure layout has changed to tight"
+    )  # seaborn's grids do so
+    sizes = {
+        "font.size": 10,
+        "axes.labelsize": 10,
+        "axes.titlesize": 10.5,
+        "legend.title_fontsize": 9,
+    }
     sizes |= dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), 9)
     inks = dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), INK)
     grounds = dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor"), "none")
@@ -56,7 +65,9 @@ def set_style() -> None:
         "svg.hashsalt": "capcal",  # the same figure has the same bytes
     }
     sns.set_theme(
-        style="whitegrid", palette=[*SHIFT_COLORS.values(), *COLORS.values()], rc=look | sizes | inks | grounds
+        style="whitegrid",
+        palette=[*SHIFT_COLORS.values(), *COLORS.values()],
+        rc=look | sizes | inks | grounds,
     )
     if "IPython" in sys.modules and (shell := sys.modules["IPython"].get_ipython()) is not None:
         from matplotlib_inline.backend_inline import set_matplotlib_formats
@@ -68,7 +79,8 @@ def set_style() -> None:
 
 
 def shift(method: str, dataset: str) -> str | None:
-    """Say how far the nearest training questions of a probe are from a data set; None for another method.
+    """Say how far the nearest training questions of a probe are from a data set; None for another
+    method.
 
     >>> shift("Probe (GSM8K)", "math500")
     'in-domain out-of-distribution'
@@ -79,7 +91,9 @@ def shift(method: str, dataset: str) -> str | None:
     if not method.startswith("Probe ("):
         return None
     asked = load_dataset(dataset)
-    probes = [f"Probe ({title})" for title in method.removeprefix("Probe (").split(")")[0].split(" + ")]
+    probes = [
+        f"Probe ({title})" for title in method.removeprefix("Probe (").split(")")[0].split(" + ")
+    ]
     trained = [one for one in map(load_dataset, dataset_names()) if one.probe in probes]
     if asked in trained:
         return IN_DISTRIBUTION
@@ -98,7 +112,8 @@ def method_color(method: str, dataset: str | None = None) -> str:
 
 
 def palette(methods: Iterable[str], dataset: str | None = None) -> dict[str, str]:
-    """Return the colour of each method, for seaborn's ``palette``; methods of one colour get darker shades of it.
+    """Return the colour of each method, for seaborn's ``palette``; methods of one colour get darker
+    shades of it.
 
     >>> palette(["Probe (GSM8K)", "Probe (MATH)"], "gsm8k")
     {'Probe (GSM8K)': '#46a281', 'Probe (MATH)': '#3866bd'}
@@ -111,13 +126,16 @@ def palette(methods: Iterable[str], dataset: str | None = None) -> dict[str, str
             far = shift(method, dataset) if dataset else None
             base = SHIFT_COLORS[far or IN_DISTRIBUTION]
         share = 0.62 ** seen.count(base)  # darker each time
-        chosen[method] = "#" + "".join(f"{round(int(base[at : at + 2], 16) * share):02x}" for at in (1, 3, 5))
+        chosen[method] = "#" + "".join(
+            f"{round(int(base[at : at + 2], 16) * share):02x}" for at in (1, 3, 5)
+        )
         seen.append(base)
     return chosen
 
 
 def label_lines(axes: Any) -> None:
-    """Write the name of each line of a seaborn line plot at its right end, in its colour, in place of the legend.
+    """Write the name of each line of a seaborn line plot at its right end, in its colour, in place
+    of the legend.
 
     Names that would overlap move apart as little as they must.
     """
@@ -130,13 +148,26 @@ def label_lines(axes: Any) -> None:
     entries = zip(legend.legend_handles, legend.get_texts(), strict=True)
     names = {to_hex(handle.get_color()): text.get_text() for handle, text in entries}
     legend.remove()
-    lines = [line for line in axes.get_lines() if len(line.get_xdata()) and to_hex(line.get_color()) in names]
-    ends = [(float(line.get_xdata()[-1]), float(line.get_ydata()[-1]), to_hex(line.get_color())) for line in lines]
+    lines = [
+        line
+        for line in axes.get_lines()
+        if len(line.get_xdata()) and to_hex(line.get_color()) in names
+    ]
+    ends = [
+        (float(line.get_xdata()[-1]), float(line.get_ydata()[-1]), to_hex(line.get_color()))
+        for line in lines
+    ]
     ends.sort(key=lambda end: end[1])
     height = 72 * 0.8 * axes.figure.get_figheight()  # in points, nearly
-    places = [height * (axes.transScale + axes.transLimits).transform((x, y))[1] for x, y, _ in ends]
+    places = [
+        height * (axes.transScale + axes.transLimits).transform((x, y))[1] for x, y, _ in ends
+    ]
     steps = [13.0 * step for step in range(len(places))]
     moved = isotonic_regression([place - step for place, step in zip(places, steps, strict=True)])
     for (x, y, color), place, step, apart in zip(ends, places, steps, moved, strict=True):
-        at = {"xytext": (6, apart + step - place), "textcoords": "offset points", "annotation_clip": False}
+        at = {
+            "xytext": (6, apart + step - place),
+            "textcoords": "offset points",
+            "annotation_clip": False,
+        }
         axes.annotate(names[color], (x, y), va="center", color=color, fontsize=9, **at)

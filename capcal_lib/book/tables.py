@@ -1,4 +1,6 @@
-"""Draw tables as HTML that works without a network: escaped, captioned with their evidence, and offered as CSV."""
+"""Draw tables as HTML that works without a network: escaped, captioned with their evidence, and
+offered as CSV.
+"""
 
 import re
 from base64 import b64encode
@@ -18,8 +20,13 @@ from capcal_lib.manifests import DOMAINS, dataset_names, load_dataset
 Evidence = Literal["measured", "reported", "read off", "simulated"]
 Format = str | Callable[[object], str]
 ROWS = 20  # that a table shows unfolded
-NUMBER = re.compile(r"[-−+±<>≥≤≈~]?[\d,.]+( ?%)?( \[.*\])?")  # and an interval, which is set below it
-METHOD_REM, COST_REM = 7.8, 2.6  # widths of columns, for a page's column of 42 rem at 1280: it holds
+NUMBER = re.compile(
+    r"[-−+±<>≥≤≈~]?[\d,.]+( ?%)?( \[.*\])?"
+)  # and an interval, which is set below it
+METHOD_REM, COST_REM = (
+    7.8,
+    2.6,
+)  # widths of columns, for a page's column of 42 rem at 1280: it holds
 SCORE_REM, BARE_REM = 5.65, 4.5  # six scores with their intervals, or seven without
 NOT_COMPETING = ("Oracle RC", "Oracle CC")
 
@@ -55,15 +62,16 @@ def show(
 ) -> Html:
     """Draw a table of one row or more.
 
-    Its first column heads the rows; a named index comes before it as columns. Text that is numbers throughout, such as
-    printed values or ``0.1 [0.0, 0.2]``, is aligned as numbers and not rounded. The ``caption``, a sentence, stands
-    above it with the evidence and a link to all rows and digits as CSV. ``digits`` are those after the decimal point,
-    for columns without one of the ``formats``, such as ``"{:.1%}"`` or a function of the value. ``evidence`` says what
-    kind of numbers these are, one or several of ``measured``, ``reported``, ``read off`` and ``simulated``; by default
-    what the column ``evidence`` says, which is shown only where its rows differ.
+    Its first column heads the rows; a named index comes before it as columns. Text that is numbers
+    throughout, such as printed values or ``0.1 [0.0, 0.2]``, is aligned as numbers and not rounded.
+    The ``caption``, a sentence, stands above it with the evidence and a link to all rows and digits
+    as CSV. ``digits`` are those after the decimal point, for columns without one of the
+    ``formats``, such as ``"{:.1%}"`` or a function of the value. ``evidence`` says what kind of
+    numbers these are, one or several of ``measured``, ``reported``, ``read off`` and ``simulated``;
+    by default what the column ``evidence`` says, which is shown only where its rows differ.
 
-    `InputError` for a table without rows (leave it out), numbers without evidence, or a format of a column that is not
-    there.
+    `InputError` for a table without rows (leave it out), numbers without evidence, or a format of a
+    column that is not there.
 
     >>> table = pd.DataFrame({"method": ["P(True)"], "Brier": [0.12345]})
     >>> "<td class='number'>0.123</td>" in show(table, "Scores.", evidence="measured").html
@@ -79,42 +87,59 @@ def show(
             raise unknown("column", column, map(str, table.columns))
     cells = {name: _cells(table[name], digits, formats.get(str(name))) for name in table.columns}
     heads = [_head(str(name), _is_number(table[name])) for name in table.columns]
-    return _figure(heads, [_row(row) for row in zip(*cells.values(), strict=True)], caption, marks, table)
+    return _figure(
+        heads, [_row(row) for row in zip(*cells.values(), strict=True)], caption, marks, table
+    )
 
 
 def show_scores(
-    scores: pd.DataFrame, caption: str, *, digits: int = 3, evidence: str | Sequence[str] | None = None
+    scores: pd.DataFrame,
+    caption: str,
+    *,
+    digits: int = 3,
+    evidence: str | Sequence[str] | None = None,
 ) -> Html:
     """Draw scores as a row a method and a column a data set, each with its interval below it.
 
-    The lowest score of a data set is bold where it is significantly lower than all others; where several may be the
-    best they are marked ``≈``. Oracles do not compete. Cells of probes are tinted by shift. The data sets stand under
-    their domains. What is not said here is as in :func:`show`.
+    The lowest score of a data set is bold where it is significantly lower than all others; where
+    several may be the best they are marked ``≈``. Oracles do not compete. Cells of probes are
+    tinted by shift. The data sets stand under their domains. What is not said here is as in
+    :func:`show`.
 
-    ``scores`` are those of ``results.score``: one row a (dataset, method), as columns or as the index, and ``brier``;
-    where they are there, also ``low`` and ``high``, ``may_be_best``, ``missing`` and ``questions``, ``few``, and
-    ``evidence``. A column ``cost`` stands beside the methods; ``printed``, "best" or "second", is shown as papers print
-    it, bold or underlined; ``beats_uniform`` says what is to be bold in place of the best.
-    """
+    ``scores`` are those of ``results.score``: one row a (dataset, method), as columns or as the
+    index, and ``brier``; where they are there, also ``low`` and ``high``, ``may_be_best``,
+    ``missing`` and ``questions``, ``few``, and ``evidence``. A column ``cost`` stands beside the
+    methods; ``printed``, "best" or "second", is shown as papers print it, bold or underlined;
+    ``beats_uniform`` says what is to be bold in place of the best."""
     table = scores.reset_index() if any(scores.index.names) else scores
     marks = _marks(table, caption, evidence)
-    methods = sorted(dict.fromkeys(table["method"]), key=lambda name: str(name).startswith("Oracle"))  # last
+    methods = sorted(
+        dict.fromkeys(table["method"]), key=lambda name: str(name).startswith("Oracle")
+    )  # last
     order = {domain: place for place, domain in enumerate(DOMAINS)}
-    known = {name: load_dataset(name) for name in dict.fromkeys(table["dataset"]) if name in dataset_names()}
+    known = {
+        name: load_dataset(name)
+        for name in dict.fromkeys(table["dataset"])
+        if name in dataset_names()
+    }
     datasets = sorted(
-        dict.fromkeys(table["dataset"]), key=lambda name: order.get(known[name].domain, 9) if name in known else 9
+        dict.fromkeys(table["dataset"]),
+        key=lambda name: order.get(known[name].domain, 9) if name in known else 9,
     )
     alone = _best_alone(table)
     if "missing" in table:  # of all questions: the most that a method scored
         table = table.assign(asked=table.groupby("dataset")["questions"].transform("max"))
     cells = {
-        (row["method"], row["dataset"]): _score(row, digits, row["dataset"] in alone, row["dataset"] in known)
+        (row["method"], row["dataset"]): _score(
+            row, digits, row["dataset"] in alone, row["dataset"] in known
+        )
         for row in table.to_dict("records")
     }
     costs = dict(zip(table["method"], table["cost"], strict=True)) if "cost" in table else {}
     heads = [_head("Method", False), *([_head("Cost", True)] if costs else [])]
     above = _domains(
-        [known[name].domain if name in known else "" for name in datasets], [METHOD_REM, COST_REM][: len(heads)]
+        [known[name].domain if name in known else "" for name in datasets],
+        [METHOD_REM, COST_REM][: len(heads)],
     )
     heads += [_head(known[name].title if name in known else str(name), True) for name in datasets]
     rows = []
@@ -124,14 +149,18 @@ def show_scores(
         rows.append(_row([("", escape(str(method))), *cost, *scored]))
     bare = "low" not in table or bool(table["low"].isna().all())
     width = METHOD_REM + COST_REM * bool(costs) + (BARE_REM if bare else SCORE_REM) * len(datasets)
-    shown = _figure([*above, *heads], rows, caption, marks, table, "scores", f" style='width:{width:.1f}rem'")
+    shown = _figure(
+        [*above, *heads], rows, caption, marks, table, "scores", f" style='width:{width:.1f}rem'"
+    )
     return Html(shown.html.replace("</figure>", f"{_legend(table, cells.values())}</figure>"))
 
 
 def strip(intervals: pd.DataFrame, label: str) -> Html:
-    """Draw intervals (``estimate``, ``low``, ``high``) as a small plot for a card: a row each, with a line at zero.
+    """Draw intervals (``estimate``, ``low``, ``high``) as a small plot for a card: a row each, with
+    a line at zero.
 
-    Names in the index stand before the rows; a plain one has none. The ``label`` is a sentence that says what is seen.
+    Names in the index stand before the rows; a plain one has none. The ``label`` is a sentence that
+    says what is seen.
 
     >>> strip(pd.DataFrame({"estimate": [0.1], "low": [-0.1], "high": [0.3]}), "A gain.").html.count("<circle")
     1
@@ -147,7 +176,10 @@ def strip(intervals: pd.DataFrame, label: str) -> Html:
 
     marks = f"<line class='zero' x1='{at(0)}' x2='{at(0)}' y1='0' y2='{height}'/>"
     for place, (name, mean, low, high) in enumerate(intervals.itertuples()):
-        kind, y = "up" if low > 0 else "down" if high < 0 else "even", round(step * (place + 0.5) + 3, 1)
+        kind, y = (
+            "up" if low > 0 else "down" if high < 0 else "even",
+            round(step * (place + 0.5) + 3, 1),
+        )
         marks += f"<g class='{kind}'><line x1='{at(low)}' x2='{at(high)}' y1='{y}' y2='{y}'/>"
         marks += f"<circle cx='{at(mean)}' cy='{y}' r='2.5'/></g>"
         marks += f"<text x='0' y='{y + 5}'>{escape(str(name))}</text>" if named else ""
@@ -157,14 +189,18 @@ def strip(intervals: pd.DataFrame, label: str) -> Html:
 
 
 def _domains(domains: Sequence[str], before: Sequence[float]) -> list[str]:
-    """Return the head row that names the domain of neighbouring columns; none where all are of one domain.
+    """Return the head row that names the domain of neighbouring columns; none where all are of one
+    domain.
 
-    The first row of a table decides the widths of its columns: ``before`` are those before the scores, in rem.
-    """
+    The first row of a table decides the widths of its columns: ``before`` are those before the
+    scores, in rem."""
     if len(set(domains)) < 2:
         return []
     spans = [(domain, len(list(same))) for domain, same in groupby(domains)]
-    cells = [f"<th scope='colgroup' colspan='{span}'>{escape(domain or 'other')}</th>" for domain, span in spans]
+    cells = [
+        f"<th scope='colgroup' colspan='{span}'>{escape(domain or 'other')}</th>"
+        for domain, span in spans
+    ]
     return [*(f"<td style='width:{width}rem'></td>" for width in before), *cells, "</tr><tr>"]
 
 
@@ -176,7 +212,10 @@ def _marks(table: pd.DataFrame, caption: str, evidence: str | Sequence[str] | No
     else:
         marks = [evidence] if isinstance(evidence, str) else list(evidence)
     if not marks and any(map(is_numeric_dtype, table.dtypes)):
-        raise InputError(f"the numbers under {caption!r} name no evidence; known: {', '.join(get_args(Evidence))}")
+        raise InputError(
+            f"the numbers under {caption!r} name no evidence; known: "
+            f"{', '.join(get_args(Evidence))}"
+        )
     return marks
 
 
@@ -184,7 +223,9 @@ def _is_number(column: "pd.Series[Any]") -> bool:
     if is_numeric_dtype(column) and not is_bool_dtype(column):
         return True
     there = [value for value in column if not _missing(value) and value not in ("", "–")]
-    return bool(there) and all(isinstance(value, str) and NUMBER.fullmatch(value) for value in there)
+    return bool(there) and all(
+        isinstance(value, str) and NUMBER.fullmatch(value) for value in there
+    )
 
 
 def _missing(value: Any) -> bool:
@@ -197,10 +238,18 @@ def _cells(column: "pd.Series[Any]", digits: int, form: Format | None) -> list[t
     if column.name == "evidence":
         return [(css, badge(str(value))) for value in column]
     if form is None:
-        form = f"{{:z,.{digits}f}}" if is_float_dtype(column) else "{:,}" if is_integer_dtype(column) else "{}"
+        form = (
+            f"{{:z,.{digits}f}}"
+            if is_float_dtype(column)
+            else "{:,}"
+            if is_integer_dtype(column)
+            else "{}"
+        )
     write = form.format if isinstance(form, str) else form
     cells = ["–" if _missing(value) else escape(write(value)) for value in column]
-    return [(css, re.sub(r" (\[.*\])$", r"<small>\1</small>", cell) if css else cell) for cell in cells]
+    return [
+        (css, re.sub(r" (\[.*\])$", r"<small>\1</small>", cell) if css else cell) for cell in cells
+    ]
 
 
 def _head(name: str, number: bool) -> str:
@@ -228,7 +277,9 @@ def _best_alone(table: pd.DataFrame) -> set[str]:
 
 
 def _score(row: Mapping[Hashable, Any], digits: int, alone: bool, known: bool) -> tuple[str, str]:
-    """Return the class and the HTML of a score: the number, its interval, and the share of confidences missing."""
+    """Return the class and the HTML of a score: the number, its interval, and the share of
+    confidences missing.
+    """
     if _missing(row["brier"]):
         return "number", "–"
     text, css = f"{row['brier']:z.{digits}f}", ["number"]
@@ -254,12 +305,32 @@ def _score(row: Mapping[Hashable, Any], digits: int, alone: bool, known: bool) -
 def _legend(table: pd.DataFrame, cells: Iterable[tuple[str, str]]) -> str:
     css = " ".join(names for names, _ in cells).split()
     said = ["in brackets: 95 % interval"] if "low" in table and table["low"].notna().any() else []
-    said += ["†: a few questions carry it, and it may be too narrow"] if "few" in table and table["few"].any() else []
-    said += ["<strong>bold</strong>: significantly lower than every other method"] if "best" in css else []
+    said += (
+        ["†: a few questions carry it, and it may be too narrow"]
+        if "few" in table and table["few"].any()
+        else []
+    )
+    said += (
+        ["<strong>bold</strong>: significantly lower than every other method"]
+        if "best" in css
+        else []
+    )
     said += ["≈: not significantly worse than the lowest"] if "may-be-best" in css else []
-    said += ["<strong>bold</strong>: lowest printed, <u>underlined</u>: second lowest"] if "printed" in table else []
-    said += ["<strong>bold</strong>: significantly lower than Uniform random"] if "beats-uniform" in css else []
-    shifts = [f"<span class='{name}'>{far}</span>" for far in SHIFTS if (name := far.replace(" ", "-")) in css]
+    said += (
+        ["<strong>bold</strong>: lowest printed, <u>underlined</u>: second lowest"]
+        if "printed" in table
+        else []
+    )
+    said += (
+        ["<strong>bold</strong>: significantly lower than Uniform random"]
+        if "beats-uniform" in css
+        else []
+    )
+    shifts = [
+        f"<span class='{name}'>{far}</span>"
+        for far in SHIFTS
+        if (name := far.replace(" ", "-")) in css
+    ]
     said += [f"probes: {', '.join(shifts)}"] if shifts else []
     text = "; ".join(said)
     return f"<p class='capcal-legend'>{text[0].upper()}{text[1:]}.</p>" if text else ""
@@ -274,7 +345,9 @@ def _figure(
     kind: str = "",
     style: str = "",
 ) -> Html:
-    """Put rows under their heads: the first ones open, the others folded; caption, evidence and CSV above."""
+    """Put rows under their heads: the first ones open, the others folded; caption, evidence and CSV
+    above.
+    """
     name = re.sub(r"\W+", "-", caption.lower()).strip("-")[:48] or "table"
     data = b64encode(table.to_csv(index=False).encode()).decode()
     link = f"<a class='capcal-csv' download='{name}.csv' href='data:text/csv;base64,{data}'>CSV</a>"

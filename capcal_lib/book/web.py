@@ -1,5 +1,5 @@
-"""What the book's pages need beyond what Sphinx and the theme write: a description each, and roles that readers of
-screens understand. It is a Sphinx extension."""
+"""What the book's pages need beyond what Sphinx and the theme write: a description each, and roles
+that readers of screens understand. It is a Sphinx extension."""
 
 import re
 from html import escape
@@ -26,7 +26,8 @@ def describe(text: str, characters: int = DESCRIPTION) -> str:
 
 
 def _head(app: Any, name: str, template: str, context: dict[str, Any], doctree: Any) -> None:  # noqa: ARG001
-    """Put the first paragraph of a page into its head, for search engines and links, and its minutes under its title.
+    """Put the first paragraph of a page into its head, for search engines and links, and its
+    minutes under its title.
 
     To study a page takes a minute for a hundred words of prose, and one for each figure or table.
     """
@@ -34,7 +35,9 @@ def _head(app: Any, name: str, template: str, context: dict[str, Any], doctree: 
 
     paragraphs = list(doctree.findall(nodes.paragraph)) if doctree else []
     if paragraphs and name.startswith(("guide/", "notebooks/", "theory/")):
-        shown = len(list(doctree.findall(nodes.image))) + str(context["body"]).count("<figure class='capcal-table'")
+        shown = len(list(doctree.findall(nodes.image))) + str(context["body"]).count(
+            "<figure class='capcal-table'"
+        )
         minutes = round(shown + sum(len(one.astext().split()) for one in paragraphs) / 100)
         said = f'</h1><p class="capcal-minutes">{minutes} minutes</p>'
         context["body"] = context["body"].replace("</h1>", said, 1)
@@ -43,26 +46,34 @@ def _head(app: Any, name: str, template: str, context: dict[str, Any], doctree: 
         text = f"{context.get('title', name)}: {app.config.html_title or app.config.project}"
     found, title = escape(describe(text)), escape(str(context.get("title", "")))
     tags = f'<meta name="description" content="{found}">\n<meta property="og:description" content="{found}">\n'
-    context["metatags"] = f'{context.get("metatags", "")}{tags}<meta property="og:title" content="{title}">\n'
+    context["metatags"] = (
+        f'{context.get("metatags", "")}{tags}<meta property="og:title" content="{title}">\n'
+    )
 
 
 REWRITES = {
     '<div role="list" class="citation-list">': '<div class="citation-list">',
     ' role="doc-biblioentry"': "",  # no longer a role of its own
     r'<th( class="head")?></th>': "<td></td>",  # the corner of a table heads nothing
-    r'<script defer src="[./]*_static/scripts/fontawesome[^>]*></script>': "",  # the same icons as the font, in 1.5 MB
-    r"(lab/tree/|/blob/[^/]+/)(notebooks/\w+)/[\w.-]+(?=\.ipynb\")": r"\1\2",  # one notebook, a page for each model
-    # Folded cells beside each other that show nothing become one fold; the notebook keeps them, and their tags.
+    # the same icons as the font, in 1.5 MB
+    r'<script defer src="[./]*_static/scripts/fontawesome[^>]*></script>': "",
+    # one notebook, a page for each model
+    r"(lab/tree/|/blob/[^/]+/)(notebooks/\w+)/[\w.-]+(?=\.ipynb\")": r"\1\2",
+    # Folded cells beside each other that show nothing become one fold; the notebook keeps them, and
+    # their tags.
     r'</details>\n</div>\n<div class="cell [^"]*tag_hide-input[^"]*">\n'
     r"<details [^>]*above-input[^>]*>\n<summary[\s\S]*?</summary>\n": "",
     r"(tag_solution[\s\S]{,200}?Show the) code(</p>\s*<p[^>]*>Hide the) code": r"\1 solution\2 solution",
-    r'(<span></span>)?<span class="c1"># needs \w+</span>\n': r"\1",  # what a kernel has to know, and no reader
+    # what a kernel has to know, and no reader
+    r'(<span></span>)?<span class="c1"># needs \w+</span>\n': r"\1",
     '<div id="pst-primary-sidebar"': '<div role="navigation" aria-label="The book" id="pst-primary-sidebar"',
 }
 
 
 def _rewrite(app: Any, exception: Exception | None) -> None:
-    """Replace what Sphinx and the theme write and a page is better without; `REWRITES` says why of each."""
+    """Replace what Sphinx and the theme write and a page is better without; `REWRITES` says why of
+    each.
+    """
     if exception is None and app.builder.format == "html":
         for page in Path(app.outdir).rglob("*.html"):
             text = changed = page.read_text(encoding="utf-8")
@@ -80,7 +91,9 @@ def _launch(_: Any, config: Any) -> None:
 
 def setup(app: Any) -> dict[str, bool]:
     """Register with Sphinx."""
-    app.connect("autodoc-skip-member", lambda *event: "Alias for field" in str(event[3].__doc__) or None)
+    app.connect(
+        "autodoc-skip-member", lambda *event: "Alias for field" in str(event[3].__doc__) or None
+    )
     app.connect("config-inited", _launch)
     app.connect("html-page-context", _head)
     app.connect("build-finished", _rewrite)

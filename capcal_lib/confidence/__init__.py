@@ -1,4 +1,6 @@
-"""Confidences: one estimate of mu for each question. One file a method; this file holds what they share."""
+"""Confidences: one estimate of mu for each question. One file a method; this file holds what they
+share.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +23,9 @@ class Confidence:
     values: Floats  # in [0, 1]; NaN where missing
     status: npt.NDArray[np.str_]  # ok or missing
     tokens: Ints  # completion tokens spent, failed attempts included
-    texts: tuple[str | None, ...]  # the model's last words, cut to a bounded length; None where there are none
+    texts: tuple[
+        str | None, ...
+    ]  # the model's last words, cut to a bounded length; None where there are none
 
     def status_counts(self) -> dict[str, int]:
         """Count the questions of each status."""
@@ -41,7 +45,8 @@ def estimated(
     tokens: npt.ArrayLike = 0,
     texts: Sequence[str | None] | None = None,
 ) -> Confidence:
-    """Put estimates beside their questions; the fields of a `Confidence`, or what cannot be one is refused.
+    """Put estimates beside their questions; the fields of a `Confidence`, or what cannot be one is
+    refused.
 
     Ids come once each; ``tokens`` may be one number for all.
 
@@ -58,14 +63,26 @@ def estimated(
         )
     names, times = np.unique(ids, return_counts=True)
     if np.any(times > 1):
-        raise InputError(f"question {str(names[times > 1][0])!r} has more than one confidence; keep one")
+        raise InputError(
+            f"question {str(names[times > 1][0])!r} has more than one confidence; keep one"
+        )
     outside = np.flatnonzero((numbers < 0) | (numbers > 1))
     if len(outside):
         first = outside[0]
-        raise InputError(f"a confidence lies in [0, 1] or is NaN; question {str(ids[first])!r} has {numbers[first]}")
+        raise InputError(
+            f"a confidence lies in [0, 1] or is NaN; question {str(ids[first])!r} has "
+            f"{numbers[first]}"
+        )
     spent = np.broadcast_to(np.asarray(tokens, dtype=np.int64), ids.shape).copy()
     if np.any(spent < 0):
-        raise InputError(f"tokens cannot be negative; question {str(ids[spent < 0][0])!r} has {spent[spent < 0][0]}")
+        raise InputError(
+            f"tokens cannot be negative; question {str(ids[spent < 0][0])!r} has "
+            f"{spent[spent < 0][0]}"
+        )
     return Confidence(
-        question_ids=ids, values=numbers, status=np.where(np.isnan(numbers), "missing", "ok"), tokens=spent, texts=words
+        question_ids=ids,
+        values=numbers,
+        status=np.where(np.isnan(numbers), "missing", "ok"),
+        tokens=spent,
+        texts=words,
     )

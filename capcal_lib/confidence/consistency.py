@@ -1,11 +1,12 @@
 """Response consistency: how many of k_c samples agree with the majority (paper, section 4.2).
 
-The votes are samples that do not also define mu_hat: shared samples tie the confidence to its own target. It costs k_c
-times the tokens of a sample. A sample without an answer agrees with nobody, but still counts as a vote. The paper's
-code votes with the samples that define mu_hat, and lets those without an answer form a group that can win.
+The votes are samples that do not also define mu_hat: shared samples tie the confidence to its own
+target. It costs k_c times the tokens of a sample. A sample without an answer agrees with nobody,
+but still counts as a vote. The paper's code votes with the samples that define mu_hat, and lets
+those without an answer form a group that can win.
 
-A run that is not graded is refused, with the command that grades it, and one whose questions have changed since.
-"""
+A run that is not graded is refused, with the command that grades it, and one whose questions have
+changed since."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -25,11 +26,14 @@ from capcal_lib.metrics import capability_brier_terms
 from capcal_lib.metrics.validation import Floats, check_int
 from capcal_lib.sampling.store import read_samples
 
-Votes = Sequence[str | None]  # answers in canonical form, so that equal answers are equal texts; None for no answer
+Votes = Sequence[
+    str | None
+]  # answers in canonical form, so that equal answers are equal texts; None for no answer
 
 
 def majority(votes: Votes) -> tuple[str | None, float]:
-    """Return the most frequent answer, of several the first, and its share of all votes; None and NaN without answers.
+    """Return the most frequent answer, of several the first, and its share of all votes; None and
+    NaN without answers.
 
     >>> majority(["4", "5", "4", None])
     ('4', 0.5)
@@ -41,7 +45,8 @@ def majority(votes: Votes) -> tuple[str | None, float]:
 
 
 def consistency(answers: Sequence[Votes]) -> Floats:
-    """Return the share of each question's votes that agree with its most frequent answer, in [1 / k_c, 1].
+    """Return the share of each question's votes that agree with its most frequent answer, in [1 /
+    k_c, 1].
 
     NaN where no vote is an answer.
 
@@ -55,7 +60,9 @@ def run_consistency(folder: Path, *, k_eval: int = 100, k_c: int = 10) -> Confid
     """Let the k_c samples of a run after the first k_eval vote, where a question has them all."""
     verdicts = read_verdicts(folder)
     rows = verdicts[verdicts["sample_index"].between(k_eval, k_eval + k_c - 1)]
-    answers = pd.Series(canonical(folder, rows), rows.index, dtype=object).groupby(rows["question_id"])
+    answers = pd.Series(canonical(folder, rows), rows.index, dtype=object).groupby(
+        rows["question_id"]
+    )
     votes = {str(name): list(group) for name, group in answers if len(group) == k_c}
     cost = round(np.nan_to_num(k_c * mean_tokens(folder)))
     return estimated(list(votes), consistency(list(votes.values())), tokens=cost)
@@ -63,26 +70,38 @@ def run_consistency(folder: Path, *, k_eval: int = 100, k_c: int = 10) -> Confid
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What the samples of a run answered; arrays are (n_questions, n_samples), questions sorted by id."""
+    """What the samples of a run answered; arrays are (n_questions, n_samples), questions sorted by
+    id.
+    """
 
     question_ids: npt.NDArray[np.str_]
-    canonical: npt.NDArray[np.object_]  # equal answers are equal texts; None where there is no answer, or no sample
+    canonical: npt.NDArray[
+        np.object_
+    ]  # equal answers are equal texts; None where there is no answer, or no sample
     correct: Floats  # 1 or 0; NaN where not scored, or no sample
     drawn: npt.NDArray[np.bool_]  # whether there is a sample
     tokens: float  # mean completion tokens of a sample
 
 
 def read_answers(folder: Path, *, k: int, verdicts: str = "rules") -> Answers:
-    """Read what the samples 0 to k - 1 of each question answered, by these verdicts; a run without any is refused."""
+    """Read what the samples 0 to k - 1 of each question answered, by these verdicts; a run without
+    any is refused.
+    """
     rows = verdicts_by(folder, verdicts)
     rows = rows[rows["sample_index"] < check_int("k", k, least=1)]
     if rows.empty:
-        raise InputError(f"{folder}: no samples with index 0 to {k - 1}; draw them with: capcal sample")
+        raise InputError(
+            f"{folder}: no samples with index 0 to {k - 1}; draw them with: capcal sample"
+        )
     names = rows["question_id"].to_numpy(str)
     ids, row = np.unique(names, return_inverse=True)
     at = row, rows["sample_index"].to_numpy()
     shape = len(ids), int(at[1].max()) + 1
-    texts, correct, drawn = np.full(shape, None, object), np.full(shape, np.nan), np.zeros(shape, bool)
+    texts, correct, drawn = (
+        np.full(shape, None, object),
+        np.full(shape, np.nan),
+        np.zeros(shape, bool),
+    )
     texts[at] = canonical(folder, rows)
     correct[at] = np.where(rows["verdict"] == "not_scored", np.nan, rows["verdict"] == "correct")
     drawn[at] = True
@@ -90,9 +109,17 @@ def read_answers(folder: Path, *, k: int, verdicts: str = "rules") -> Answers:
 
 
 def canonical(folder: Path, verdicts: pd.DataFrame) -> list[str | None]:
-    """Return the answer of each verdict of a run, in a form that is the same for equal answers; None for no answer."""
-    pairs = list(zip(verdicts["extracted"], kinds_of(folder, verdicts["question_id"].tolist()), strict=True))
-    known = {(answer, kind): normalize(answer, kind) for answer, kind in set(pairs) if isinstance(answer, str)}
+    """Return the answer of each verdict of a run, in a form that is the same for equal answers;
+    None for no answer.
+    """
+    pairs = list(
+        zip(verdicts["extracted"], kinds_of(folder, verdicts["question_id"].tolist()), strict=True)
+    )
+    known = {
+        (answer, kind): normalize(answer, kind)
+        for answer, kind in set(pairs)
+        if isinstance(answer, str)
+    }
     return [known.get(pair) for pair in pairs]
 
 
@@ -103,14 +130,15 @@ def mean_tokens(folder: Path) -> float:
 
 
 def vote_terms(answers: Answers, k_c: int) -> pd.DataFrame:
-    """Let every block of k_c samples of a question vote in turn, and score each vote in two ways: one row a block.
+    """Let every block of k_c samples of a question vote in turn, and score each vote in two ways:
+    one row a block.
 
-    A question with n samples has n // k_c blocks, and none with fewer than k_c + 2 samples. ``row`` is the question's;
-    ``confidence`` the majority's share of the block; ``right`` whether its answer is correct, a share where samples
-    that agree were graded differently; ``disjoint`` the corrected capability Brier term against mu_hat of the samples
-    outside the block, ``same pool`` that against mu_hat of all samples. NaN without a confidence, or with fewer than
-    two scored samples outside.
-    """
+    A question with n samples has n // k_c blocks, and none with fewer than k_c + 2 samples. ``row``
+    is the question's; ``confidence`` the majority's share of the block; ``right`` whether its
+    answer is correct, a share where samples that agree were graded differently; ``disjoint`` the
+    corrected capability Brier term against mu_hat of the samples outside the block, ``same pool``
+    that against mu_hat of all samples. NaN without a confidence, or with fewer than two scored
+    samples outside."""
     check_int("k_c", k_c, least=1)
     rows = []
     for row, drawn in enumerate(answers.drawn):
@@ -123,13 +151,22 @@ def vote_terms(answers: Answers, k_c: int) -> pd.DataFrame:
             votes, outcomes = texts[start : start + k_c], graded[start : start + k_c]
             winner, share = majority(votes)
             scored = [outcome for outcome in outcomes if outcome == outcome]
-            won = [z for vote, z in zip(votes, outcomes, strict=True) if vote == winner is not None and z == z]
+            won = [
+                z
+                for vote, z in zip(votes, outcomes, strict=True)
+                if vote == winner is not None and z == z
+            ]
             right = sum(won) / len(won) if won else np.nan
-            rows.append((row, share, right, hits - int(sum(scored)), total - len(scored), hits, total))
+            rows.append(
+                (row, share, right, hits - int(sum(scored)), total - len(scored), hits, total)
+            )
     names = ["row", "confidence", "right", "correct outside", "outside", "correct", "scored"]
     table = pd.DataFrame(rows, columns=names)
     known = table["confidence"].notna() & (table["outside"] > 1)
-    for name, counts in (("disjoint", ["correct outside", "outside"]), ("same pool", ["correct", "scored"])):
+    for name, counts in (
+        ("disjoint", ["correct outside", "outside"]),
+        ("same pool", ["correct", "scored"]),
+    ):
         table[name] = np.nan
         if known.any():
             found = table.loc[known, "confidence"], *(table.loc[known, count] for count in counts)

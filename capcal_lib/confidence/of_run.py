@@ -23,32 +23,55 @@ from capcal_lib.sampling.store import KEY, name_run, read_record, read_samples
 METHODS = ("p-true", "verbalized")  # that ask the model
 CHUNK = 1_000  # questions that are asked before their answers are written
 TITLES = {"verbalized": "Verbalized confidence", "p-true": "P(True)"}
-RESERVED = {*METHODS, "consistency", "dataset", "question_id", "correct", "total"}  # names that are something else
-COLUMNS = {"question_id": pa.string(), "confidence": pa.float64(), "tokens": pa.int64(), "text": pa.string()}
+RESERVED = {
+    *METHODS,
+    "consistency",
+    "dataset",
+    "question_id",
+    "correct",
+    "total",
+}  # names that are something else
+COLUMNS = {
+    "question_id": pa.string(),
+    "confidence": pa.float64(),
+    "tokens": pa.int64(),
+    "text": pa.string(),
+}
 CONFIDENCES = pa.schema(COLUMNS)
 
 
 def estimate(folder: Path, method: str, *, engine: str | None = None) -> Confidence:
-    """Ask the model for its confidence in each sampled question of a run, once, and keep the answer.
+    """Ask the model for its confidence in each sampled question of a run, once, and keep the
+    answer.
 
-    It is asked with the run's sampling settings and seed. A question that has an answer is not asked again, whatever
-    the engine; one that the engine failed to ask, which took no tokens, is. What is answered is kept 1,000 questions at
-    a time; where none of so many is, no more are asked. Returns one row a question that was asked, sorted by id.
-    Unknown methods, corrupt files, and runs whose questions or way of asking have changed are refused.
-    """
+    It is asked with the run's sampling settings and seed. A question that has an answer is not
+    asked again, whatever the engine; one that the engine failed to ask, which took no tokens, is.
+    What is answered is kept 1,000 questions at a time; where none of so many is, no more are asked.
+    Returns one row a question that was asked, sorted by id. Unknown methods, corrupt files, and
+    runs whose questions or way of asking have changed are refused."""
     if method in (own := plugins()):
         try:
             rows = list(own[method].load()(folder))
         except Exception as error:  # whatever it is that somebody installed
-            raise InputError(f"the method {method!r} of {own[method].value} failed: {sanitize(error)}") from None
+            raise InputError(
+                f"the method {method!r} of {own[method].value} failed: {sanitize(error)}"
+            ) from None
         return place_confidence(folder, method, rows)
     if method not in METHODS:
         raise unknown("method", method, (*METHODS, *own))
     path = confidence_file(folder, method)
-    kept = read_made(path, CONFIDENCES, "capcal confidence") if path.exists() else CONFIDENCES.empty_table()
-    kept = kept.filter(pa.array(kept["tokens"].to_numpy() > 0))  # where the engine failed, nothing was said
+    kept = (
+        read_made(path, CONFIDENCES, "capcal confidence")
+        if path.exists()
+        else CONFIDENCES.empty_table()
+    )
+    kept = kept.filter(
+        pa.array(kept["tokens"].to_numpy() > 0)
+    )  # where the engine failed, nothing was said
     known = set(kept["question_id"].to_pylist())
-    lacking = [question for name, question in sampled_questions(folder).items() if name not in known]
+    lacking = [
+        question for name, question in sampled_questions(folder).items() if name not in known
+    ]
     if lacking:
         model, seed = asked_model(folder), read_record(folder).identity.seed
         source = open_engine(model, engine)
@@ -63,46 +86,73 @@ def estimate(folder: Path, method: str, *, engine: str | None = None) -> Confide
 
 
 def read_confidence(folder: Path, method: str) -> Confidence:
-    """Read the confidences that ``estimate`` kept; the error where there are none names what makes them."""
+    """Read the confidences that ``estimate`` kept; the error where there are none names what makes
+    them.
+    """
     path = confidence_file(folder, method)
     if not path.exists():
-        option = f"--method {method}" if method in {*METHODS, *plugins()} else f"--from FILE --name {method}"
-        raise InputError(f"no {method} confidences in {folder}; {how_to_make(folder, 'confidence')} {option}")
+        option = (
+            f"--method {method}"
+            if method in {*METHODS, *plugins()}
+            else f"--from FILE --name {method}"
+        )
+        raise InputError(
+            f"no {method} confidences in {folder}; {how_to_make(folder, 'confidence')} {option}"
+        )
     table = read_made(path, CONFIDENCES, "capcal confidence")
     ids, values, tokens, texts = table.columns
-    return estimated(ids.to_pylist(), values.to_numpy(), tokens=tokens.to_numpy(), texts=texts.to_pylist())
+    return estimated(
+        ids.to_pylist(), values.to_numpy(), tokens=tokens.to_numpy(), texts=texts.to_pylist()
+    )
 
 
 def place_confidence(folder: Path, name: str, rows: Iterable[Mapping[str, Any]]) -> Confidence:
-    """Keep the confidences of a method of one's own with a run, in the place of those that it had under this name.
+    """Keep the confidences of a method of one's own with a run, in the place of those that it had
+    under this name.
 
-    They are a column of its results from then on, and a row of the main table. The name is made of letters, digits,
-    ``_``, ``.`` and ``-``. Each of the rows, such as ``table.to_dict("records")``, has ``question_id`` and
-    ``confidence`` in [0, 1] (empty, None or NaN where there is none), and if known ``tokens``, the completion tokens
-    that it took. A sampled question without a row has no confidence; a question twice is refused, and one that the run
-    has not sampled. Returns one row a sampled question, sorted by id.
-    """
+    They are a column of its results from then on, and a row of the main table. The name is made of
+    letters, digits, ``_``, ``.`` and ``-``. Each of the rows, such as ``table.to_dict("records")``,
+    has ``question_id`` and ``confidence`` in [0, 1] (empty, None or NaN where there is none), and
+    if known ``tokens``, the completion tokens that it took. A sampled question without a row has no
+    confidence; a question twice is refused, and one that the run has not sampled. Returns one row a
+    sampled question, sorted by id."""
     path = confidence_file(folder, name)
     if name in RESERVED:
         raise InputError(f"{name!r} is something else already; give your method another name")
     found: dict[str, tuple[float, int]] = {}
     for number, row in enumerate(rows):
         try:
-            question, cell, spent = str(row["question_id"]), row["confidence"], row.get("tokens") or 0
+            question, cell, spent = (
+                str(row["question_id"]),
+                row["confidence"],
+                row.get("tokens") or 0,
+            )
             read = float("nan") if cell in (None, "") else float(cell), int(spent)
         except KeyError as error:
-            raise InputError(f"row {number} has no column {error}, it has {', '.join(map(str, row))[:200]}") from None
+            raise InputError(
+                f"row {number} has no column {error}, it has {', '.join(map(str, row))[:200]}"
+            ) from None
         except (TypeError, ValueError):
-            raise InputError(f"row {number}, question {question!r}: {cell!r} or {spent!r} is no number") from None
+            raise InputError(
+                f"row {number}, question {question!r}: {cell!r} or {spent!r} is no number"
+            ) from None
         if question in found:
             raise InputError(f"question {question!r} has more than one confidence; keep one")
         found[question] = read
     names = sorted(read_samples(folder, KEY)["question_id"].unique())
     strangers = sorted(found.keys() - set(names))
     if strangers or not found:
-        known = f"such as {strangers[0]!r}; its ids look like {names[0]!r}" if strangers and names else "give some"
-        raise InputError(f"{folder} has not sampled {len(strangers)} of the {len(found)} questions, {known}")
-    values, tokens = zip(*(found.get(question, (float("nan"), 0)) for question in names), strict=True)
+        known = (
+            f"such as {strangers[0]!r}; its ids look like {names[0]!r}"
+            if strangers and names
+            else "give some"
+        )
+        raise InputError(
+            f"{folder} has not sampled {len(strangers)} of the {len(found)} questions, {known}"
+        )
+    values, tokens = zip(
+        *(found.get(question, (float("nan"), 0)) for question in names), strict=True
+    )
     write_table(path, _table(estimated(names, values, tokens=tokens)))
     return read_confidence(folder, name)
 
@@ -110,13 +160,19 @@ def place_confidence(folder: Path, name: str, rows: Iterable[Mapping[str, Any]])
 def plugins() -> dict[str, EntryPoint]:
     """Find the installed methods by name: entry points of the group ``capcal.methods``.
 
-    Each is a function that takes the folder of a run and gives the rows of :func:`place_confidence`.
-    """
-    return {each.name: each for each in entry_points(group="capcal.methods") if each.name not in RESERVED}
+    Each is a function that takes the folder of a run and gives the rows of
+    :func:`place_confidence`."""
+    return {
+        each.name: each
+        for each in entry_points(group="capcal.methods")
+        if each.name not in RESERVED
+    }
 
 
 def methods_of(folder: Path) -> list[str]:
-    """List the methods whose confidences are kept with a run: verbalized, P(True), then one's own by name."""
+    """List the methods whose confidences are kept with a run: verbalized, P(True), then one's own
+    by name.
+    """
     kept = {path.stem.partition("-")[2] for path in folder.glob("confidence-?*.parquet")}
     return [*(method for method in TITLES if method in kept), *sorted(kept - set(TITLES))]
 
@@ -131,7 +187,9 @@ def method_title(method: str) -> str:
 
 
 def confidence_file(folder: Path, method: str) -> Path:
-    """Return where a run keeps the confidences of a method; a name that is no part of a path is refused."""
+    """Return where a run keeps the confidences of a method; a name that is no part of a path is
+    refused.
+    """
     if not re.fullmatch(r"[\w-][\w.-]{0,99}", method):
         raise InputError(f"a method cannot be called {method!r}; use letters, digits, _, . and -")
     return folder / f"confidence-{method}.parquet"
@@ -147,11 +205,15 @@ def sampled_questions(folder: Path) -> dict[str, Question]:
 
 
 def asked_model(folder: Path) -> Model:
-    """Return the model of a run with its settings; the words of its prompts must be those that it was sampled with."""
+    """Return the model of a run with its settings; the words of its prompts must be those that it
+    was sampled with.
+    """
     run = read_record(folder).identity
     settings = {"prompt_style": run.prompt_style, "sampling": run.sampling}
     model = load_model(run.model).model_copy(update=settings)
-    refuse_other(folder, "prompt template", run.prompt_template, template_digest(model.prompt_style))
+    refuse_other(
+        folder, "prompt template", run.prompt_template, template_digest(model.prompt_style)
+    )
     refuse_other(folder, "switches of the chat template", run.chat_template, model.chat_template)
     return model
 
@@ -159,7 +221,10 @@ def asked_model(folder: Path) -> Model:
 def refuse_other(folder: Path, what: str, then: object, now: object) -> None:
     """Refuse a run that was sampled with something else than there is now."""
     if then != now:
-        raise InputError(f"{folder}: sampled with other {what} ({then}) than there are now ({now}); sample it again")
+        raise InputError(
+            f"{folder}: sampled with other {what} ({then}) than there are now ({now}); sample it "
+            "again"
+        )
 
 
 def _table(confidence: Confidence) -> pa.Table:

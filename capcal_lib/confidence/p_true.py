@@ -1,4 +1,6 @@
-"""P(True): the probability of Yes when the model is asked whether it can answer (paper, section 4.2)."""
+"""P(True): the probability of Yes when the model is asked whether it can answer (paper, section
+4.2).
+"""
 
 from collections.abc import Sequence
 
@@ -18,25 +20,29 @@ NO = ("No", " No", "no", " no", "NO", " NO")
 def p_true(engine: Engine, model: Model, questions: Sequence[Question], *, seed: int) -> Confidence:
     """Ask the model whether it can answer each question, and weigh Yes against No.
 
-    The confidence, in the order of the questions, is P(Yes) / (P(Yes) + P(No)) over the first answer token at
-    temperature 1, each word in all its spellings. It costs one token a question; a model that reasons does so first, as
-    ``seed`` decides, at the cost of a response. It is missing where the reasoning comes to no answer, the engine says
-    nothing of one of the words, or neither has any probability.
+    The confidence, in the order of the questions, is P(Yes) / (P(Yes) + P(No)) over the first
+    answer token at temperature 1, each word in all its spellings. It costs one token a question; a
+    model that reasons does so first, as ``seed`` decides, at the cost of a response. It is missing
+    where the reasoning comes to no answer, the engine says nothing of one of the words, or neither
+    has any probability.
 
-    The paper's code reads the spellings Yes and No alone, gives a word that the engine does not report a probability of
-    zero, and reads a reasoning that was cut off as if it were the answer.
+    The paper's code reads the spellings Yes and No alone, gives a word that the engine does not
+    report a probability of zero, and reads a reasoning that was cut off as if it were the answer.
     """
-    requests = [Request(question, p_true_messages(question, model.prompt_style)) for question in questions]
+    requests = [
+        Request(question, p_true_messages(question, model.prompt_style)) for question in questions
+    ]
     logprobs, tokens = engine.next_token_logprobs(requests, [*YES, *NO], model.sampling, seed)
     shares = yes_share(logprobs[:, : len(YES)], logprobs[:, len(YES) :])
     return estimated([question.id for question in questions], shares, tokens=tokens)
 
 
 def yes_share(yes: Floats, no: Floats) -> Floats:
-    """Weigh the spellings of one word against those of another: P(yes) / (P(yes) + P(no)), (n_questions,) in [0, 1].
+    """Weigh the spellings of one word against those of another: P(yes) / (P(yes) + P(no)),
+    (n_questions,) in [0, 1].
 
-    Takes log-probabilities, (n_questions, n_spellings), NaN where a spelling is unknown. The share is NaN where no
-    spelling of a word is known, or all have probability zero.
+    Takes log-probabilities, (n_questions, n_spellings), NaN where a spelling is unknown. The share
+    is NaN where no spelling of a word is known, or all have probability zero.
 
     >>> yes_share(np.log([[0.3, 0.3]]), np.array([[np.log(0.2), np.nan]])).round(3).tolist()
     [0.75]

@@ -15,7 +15,8 @@ ATTEMPTS = 3
 KEPT_CHARACTERS = 2_000  # of the model's words; the estimate stands at their end
 READ_CHARACTERS = 10_000
 
-# Every repetition is bounded and no two neighbours match the same character, so the time is linear in the text.
+# Every repetition is bounded and no two neighbours match the same character, so the time is linear
+# in the text.
 _BOX = re.compile(r"\\boxed\s{0,3}\{((?:[^{}]|\{[^{}]{0,40}\}){1,60})\}")
 _NUMBER = r"(?:[0-9]{0,30}\.[0-9]{1,30}|0,[0-9]{1,30}|[0-9]{1,30}(?:,[0-9]{1,2}|\.)?)"
 _PERCENT = r"(?:\s?(?:%|percent\b))"
@@ -35,26 +36,38 @@ _FRACTION = re.compile(r"\\[dt]?frac\{([0-9.]{1,30})\}\{([0-9.]{1,30})\}")
 
 
 def verbalized(
-    engine: Engine, model: Model, questions: Sequence[Question], *, seed: int, sampling: Sampling | None = None
+    engine: Engine,
+    model: Model,
+    questions: Sequence[Question],
+    *,
+    seed: int,
+    sampling: Sampling | None = None,
 ) -> Confidence:
-    """Ask the model for the probability that it answers each question correctly; one value a question, in their order.
+    """Ask the model for the probability that it answers each question correctly; one value a
+    question, in their order.
 
-    A question whose words hold no probability is asked again, three times at most; after that its confidence is
-    missing. The tokens of all attempts are counted (the paper's code counts those of the last only); where the engine
-    answered at none, they are 0, and why is logged. ``sampling`` replaces the model's own settings, such as by more
-    tokens for the reasoning.
-    """
+    A question whose words hold no probability is asked again, three times at most; after that its
+    confidence is missing. The tokens of all attempts are counted (the paper's code counts those of
+    the last only); where the engine answered at none, they are 0, and why is logged. ``sampling``
+    replaces the model's own settings, such as by more tokens for the reasoning."""
     ids = [question.id for question in questions]
     values, tokens = dict.fromkeys(ids, np.nan), dict.fromkeys(ids, 0)
     texts: dict[str, str | None] = dict.fromkeys(ids)
     failed: dict[str, str] = {}
     for attempt in range(ATTEMPTS):
         requests = [
-            Request(question, verbalized_messages(question, model.prompt_style), (attempt,), "verbalized")
+            Request(
+                question,
+                verbalized_messages(question, model.prompt_style),
+                (attempt,),
+                "verbalized",
+            )
             for question in questions
             if np.isnan(values[question.id])
         ]
-        if not requests or (attempt and not any(tokens.values())):  # none was answered, and none would be
+        if not requests or (
+            attempt and not any(tokens.values())
+        ):  # none was answered, and none would be
             break
         for group in engine.sample(requests, sampling or model.sampling, seed):
             if isinstance(group, Failure):  # asked again like one whose words hold no probability
@@ -66,16 +79,19 @@ def verbalized(
                 tokens[sample.question_id] += sample.completion_tokens
                 texts[sample.question_id] = sample.response[-KEPT_CHARACTERS:]
     warn_unanswered((reason for name, reason in failed.items() if not tokens[name]), len(ids))
-    return estimated(ids, list(values.values()), tokens=list(tokens.values()), texts=list(texts.values()))
+    return estimated(
+        ids, list(values.values()), tokens=list(tokens.values()), texts=list(texts.values())
+    )
 
 
 def parse_probability(text: str) -> float | None:
     """Read the probability in [0, 1] that a model stated, or None where it stated none.
 
-    The last ``\\boxed{}`` that holds a probability counts. Without any box, the last one in the running
-    text counts: a decimal, a percentage, a fraction, a range, a number after ``P =``, or a number that is
-    all there is. A range stands for its middle; the whole scale, 0 to 1, is no estimate. Numbers outside
-    [0, 1] are refused, not clipped. What stands before ``</think>`` is never read, and of a long text only the end.
+    The last ``\\boxed{}`` that holds a probability counts. Without any box, the last one in the
+    running text counts: a decimal, a percentage, a fraction, a range, a number after ``P =``, or a
+    number that is all there is. A range stands for its middle; the whole scale, 0 to 1, is no
+    estimate. Numbers outside [0, 1] are refused, not clipped. What stands before ``</think>`` is
+    never read, and of a long text only the end.
 
     >>> [parse_probability(text) for text in (r"I said 0.9, so \\boxed{85\\%}", "about 0,8", "7/10", "0.7-0.8")]
     [0.85, 0.8, 0.7, 0.75]
@@ -107,13 +123,20 @@ def _plain(text: str) -> str:
 
 
 def _is_estimate(match: re.Match[str]) -> bool:
-    """Tell an estimate in running text from a bare integer (a year, a count) and from the whole scale."""
+    """Tell an estimate in running text from a bare integer (a year, a count) and from the whole
+    scale.
+    """
     marked = any(match[group] for group in ("label", "percent", "high_percent", "whole"))
-    return (marked or "." in match["first"].rstrip(".") or "," in match["first"]) and not _is_scale(match)
+    return (marked or "." in match["first"].rstrip(".") or "," in match["first"]) and not _is_scale(
+        match
+    )
 
 
 def _is_scale(match: re.Match[str]) -> bool:
-    return match["high"] is not None and (_number(match["first"]), _number(match["high"])) in {(0, 1), (0, 100)}
+    return match["high"] is not None and (_number(match["first"]), _number(match["high"])) in {
+        (0, 1),
+        (0, 100),
+    }
 
 
 def _probability(match: re.Match[str] | None) -> float | None:

@@ -1,9 +1,9 @@
 r"""Grading as a measuring instrument: extract the final answer, then compare it with the right one.
 
-The two steps are apart, have one file for each kind of answer, and no settings. Each module says what it decides:
-:mod:`~capcal_lib.grading.extract`, :mod:`~capcal_lib.grading.math`, :mod:`~capcal_lib.grading.number`,
-:mod:`~capcal_lib.grading.choice`, :mod:`~capcal_lib.grading.short`.
-"""
+The two steps are apart, have one file for each kind of answer, and no settings. Each module says
+what it decides: :mod:`~capcal_lib.grading.extract`, :mod:`~capcal_lib.grading.math`,
+:mod:`~capcal_lib.grading.number`, :mod:`~capcal_lib.grading.choice`,
+:mod:`~capcal_lib.grading.short`."""
 
 import json
 from collections.abc import Sequence
@@ -28,30 +28,40 @@ _Equal = tuple[bool | None, str]  # whether an answer is right, None for not kno
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of one response: where the answer was found and what was the matter with it is the ``reason``."""
+    """What became of one response: where the answer was found and what was the matter with it is
+    the ``reason``.
+    """
 
-    verdict: Outcome  # no_answer: nothing extractable; not_scored: the grader failed, never counted as wrong
+    # no_answer: nothing extractable; not_scored: the grader failed, never counted as wrong
+    verdict: Outcome
     extracted: str | None  # at most 500 characters; None for no_answer
     reason: str
 
 
 def normalize(extracted: str, kind: Kind) -> str:
-    """Return a form that is the same for extracted answers that are cheaply seen to be equal, to group votes by.
+    """Return a form that is the same for extracted answers that are cheaply seen to be equal, to
+    group votes by.
 
     For ``math`` there is no algebra: ``x+1`` and ``1+x`` are two groups.
 
     >>> normalize("0.5", "number"), normalize("1/2", "math"), normalize("The Moon", "short"), normalize("c", "choice")
     ('1/2', '1/2', 'moon', 'C')
     """
-    normal = {"math": math.normal, "number": number.normal, "choice": choice.normal, "short": short.normal}
+    normal = {
+        "math": math.normal,
+        "number": number.normal,
+        "choice": choice.normal,
+        "short": short.normal,
+    }
     return normal[kind](extracted)
 
 
 def grade(response: str, answer: Answer) -> Verdict:
-    r"""Grade one response, safely from any thread; hostile text is refused or graded, never evaluated.
+    r"""Grade one response, safely from any thread; hostile text is refused or graded, never
+    evaluated.
 
-    ``not_scored`` is where the comparison took more than a second of processor time. `InputError` for a gold answer
-    that does not read as its kind, or is longer than 500 characters.
+    ``not_scored`` is where the comparison took more than a second of processor time. `InputError`
+    for a gold answer that does not read as its kind, or is longer than 500 characters.
 
     >>> grade(r"Thus $x = \boxed{\tfrac12}$.", Answer("math", "0.5"))
     Verdict(verdict='correct', extracted='\\tfrac12', reason='boxed')
@@ -62,7 +72,8 @@ def grade(response: str, answer: Answer) -> Verdict:
 
 
 def grade_many(pairs: Sequence[tuple[str, Answer]]) -> list[Verdict]:
-    r"""Grade responses, each with its right answer, as `grade` does, on all cores; return the verdicts in order.
+    r"""Grade responses, each with its right answer, as `grade` does, on all cores; return the
+    verdicts in order.
 
     Equal answers to equal questions are compared once.
 
@@ -72,12 +83,18 @@ def grade_many(pairs: Sequence[tuple[str, Answer]]) -> list[Verdict]:
     """
     for answer in {answer for _, answer in pairs}:
         _check(answer)
-    found = [(answer, *extract(response, answer.kind, _readable(answer))) for response, answer in pairs]
-    distinct = dict.fromkeys((answer, extracted) for answer, extracted, _ in found if extracted is not None)
+    found = [
+        (answer, *extract(response, answer.kind, _readable(answer))) for response, answer in pairs
+    ]
+    distinct = dict.fromkeys(
+        (answer, extracted) for answer, extracted, _ in found if extracted is not None
+    )
     settled = {key: _compare(*key) for key in distinct}
     settled |= _compare_slowly([key for key, (equal, _) in settled.items() if equal is None])
     return [
-        Verdict("no_answer", None, how) if extracted is None else _verdict(extracted, how, *settled[answer, extracted])
+        Verdict("no_answer", None, how)
+        if extracted is None
+        else _verdict(extracted, how, *settled[answer, extracted])
         for answer, extracted, how in found
     ]
 
@@ -94,7 +111,9 @@ def _check(answer: Answer) -> None:
 
 
 def _readable(answer: Answer) -> tuple[str, ...]:
-    """Return what else an answer may be read as: the text of the right option, and its letter from K on."""
+    """Return what else an answer may be read as: the text of the right option, and its letter from
+    K on.
+    """
     later = answer.kind == "choice" and choice.later(answer.gold)
     return (*answer.aliases, answer.gold) if later else answer.aliases
 
@@ -109,7 +128,9 @@ def _compare(answer: Answer, extracted: str) -> _Equal:
             value = number.read(extracted)
             if value is None:
                 return False, "not a number"
-            return any((gold := number.read(text)) and number.equal(gold, value) for text in golds) or False, ""
+            return any(
+                (gold := number.read(text)) and number.equal(gold, value) for text in golds
+            ) or False, ""
         case "choice":
             return choice.equal(answer.gold, answer.aliases, extracted), ""
         case "short":
@@ -125,7 +146,11 @@ def _compare_slowly(cases: list[tuple[Answer, str]]) -> dict[tuple[Answer, str],
     """Compare by algebra in worker processes, each pair of texts once."""
     golds = {case: [(gold, case[1]) for gold in (case[0].gold, *case[0].aliases)] for case in cases}
     distinct = list(dict.fromkeys(chain(*golds.values())))
-    replies = dict(zip(distinct, pool.settle(math.equal_slowly, distinct), strict=True)) if distinct else {}
+    replies = (
+        dict(zip(distinct, pool.settle(math.equal_slowly, distinct), strict=True))
+        if distinct
+        else {}
+    )
 
     def told(results: list[bool | str]) -> _Equal:
         failed = [result for result in results if isinstance(result, str)]
@@ -138,16 +163,20 @@ def _verdict(extracted: str, how: str, equal: bool | None, remark: str) -> Verdi
     bounded = extracted if len(extracted) <= LONGEST else extracted[: LONGEST - 1] + "…"
     if equal is None:
         return Verdict("not_scored", bounded, remark)
-    return Verdict("correct" if equal else "incorrect", bounded, f"{how}, {remark}" if remark else how)
+    return Verdict(
+        "correct" if equal else "incorrect", bounded, f"{how}, {remark}" if remark else how
+    )
 
 
 def grade_file(in_path: str | Path, out_path: str | Path) -> int:
-    """Grade a JSONL file of ``{kind, gold, aliases?, response}`` into one of ``{verdict, extracted, reason}``.
+    """Grade a JSONL file of ``{kind, gold, aliases?, response}`` into one of ``{verdict, extracted,
+    reason}``.
 
-    Verdicts stand in the order of the rows, a row's ``question_id``, ``sample_index`` and ``sample`` beside them; other
-    keys and empty lines are ignored. The number of rows is returned. The new file is put in place whole: nothing is
-    written where an `InputError` is raised, for a row that is not as it must be (with its line number), a file that
-    cannot be read or written, and an ``out_path`` that is the input or no regular file.
+    Verdicts stand in the order of the rows, a row's ``question_id``, ``sample_index`` and
+    ``sample`` beside them; other keys and empty lines are ignored. The number of rows is returned.
+    The new file is put in place whole: nothing is written where an `InputError` is raised, for a
+    row that is not as it must be (with its line number), a file that cannot be read or written, and
+    an ``out_path`` that is the input or no regular file.
 
     >>> rows = Path(getfixture("tmp_path")) / "rows.jsonl"
     >>> _ = rows.write_text('{"kind": "number", "gold": "4", "response": "The answer is 4."}')
@@ -158,7 +187,10 @@ def grade_file(in_path: str | Path, out_path: str | Path) -> int:
     """
     source, target = Path(in_path), Path(out_path)
     if target.exists() and (not target.is_file() or target.resolve() == source.resolve()):
-        raise InputError(f"cannot write {target}: it is the input or no regular file; give another name after --out")
+        raise InputError(
+            f"cannot write {target}: it is the input or no regular file; give another name after "
+            "--out"
+        )
     try:
         lines = source.read_bytes().split(b"\n")
     except OSError as error:
@@ -183,10 +215,14 @@ def _row(line: bytes) -> tuple[dict[str, Any], Answer]:
     except (ValueError, RecursionError) as error:
         raise InputError(f"not valid JSON: {' '.join(str(error).split())}") from None
     if not isinstance(row, dict):
-        raise InputError(f"must be an object with kind, gold and response; got {type(row).__name__}")
+        raise InputError(
+            f"must be an object with kind, gold and response; got {type(row).__name__}"
+        )
     for key in ("kind", "gold", "response"):
         if key not in row:
-            raise InputError(f"{key!r} is missing; a row has kind, gold, response and perhaps aliases")
+            raise InputError(
+                f"{key!r} is missing; a row has kind, gold, response and perhaps aliases"
+            )
         if not isinstance(row[key], str):
             raise InputError(f"{key!r} must be a text; got {row[key]!r:.60}")
     aliases = row.get("aliases") or []

@@ -1,4 +1,6 @@
-"""Draw until each question's interval is narrow enough: sample, grade, look, and go on where it is not."""
+"""Draw until each question's interval is narrow enough: sample, grade, look, and go on where it is
+not.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,19 +21,28 @@ class Stopped:
     new: int  # samples drawn
     questions: int
     early: int  # questions that stopped before k
-    saved: int  # samples that k for every question would have taken beyond those of the ones that stopped
+    # samples that k for every question would have taken beyond those of the ones that stopped
+    saved: int
     failed: dict[str, int]  # samples that could not be drawn, by reason
 
 
 def sample_until(
-    model: str, dataset: str, *, precision: float, k: int, progress: Progress | None = None, **run: Unpack[RunOptions]
+    model: str,
+    dataset: str,
+    *,
+    precision: float,
+    k: int,
+    progress: Progress | None = None,
+    **run: Unpack[RunOptions],
 ) -> Stopped:
-    """Draw samples of each question until the rule of ``stopping`` stops it, and grade them on the way.
+    """Draw samples of each question until the rule of ``stopping`` stops it, and grade them on the
+    way.
 
-    The run is the one that ``sample`` draws, with its parameters and errors: a question that stops at n samples has the
-    first n of them. Raising k, narrowing the precision or leaving it out goes on from there. ``precision``, in
-    (0, 0.5), is the half-width of the 95 % Jeffreys interval at which a question has had enough, and ``k``, at least 2,
-    the samples at which it stops in any case.
+    The run is the one that ``sample`` draws, with its parameters and errors: a question that stops
+    at n samples has the first n of them. Raising k, narrowing the precision or leaving it out goes
+    on from there. ``precision``, in (0, 0.5), is the half-width of the 95 % Jeffreys interval at
+    which a question has had enough, and ``k``, at least 2, the samples at which it stops in any
+    case.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as store:
@@ -66,7 +77,9 @@ def sample_until(
 
 
 def _after(progress: Progress, before: int, most: int) -> Progress:
-    """Report one round of drawing as a part of all rounds; how many samples these take is known only at the end."""
+    """Report one round of drawing as a part of all rounds; how many samples these take is known
+    only at the end.
+    """
     return lambda drawn, _: progress(before + drawn, most)
 
 

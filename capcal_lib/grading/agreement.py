@@ -25,22 +25,30 @@ class Agreement:
 
     table: pd.DataFrame  # (verdict of the first, verdict of the second): how many answers
     rate: Interval  # share of the compared answers that both or neither count as right
-    kappa: float  # Cohen's: 1 is perfect, 0 is what chance gives; NaN where chance alone agrees always
+    kappa: (
+        float  # Cohen's: 1 is perfect, 0 is what chance gives; NaN where chance alone agrees always
+    )
     left_out: int  # answers that one of the two did not score
 
 
 def agreement(
-    first: npt.ArrayLike, second: npt.ArrayLike, clusters: npt.ArrayLike, *, rng: np.random.Generator
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    clusters: npt.ArrayLike,
+    *,
+    rng: np.random.Generator,
 ) -> Agreement:
     """Compare the verdicts of two graders on the same answers, shape (n_answers,).
 
-    Rate and kappa compare what counts for mu: correct or not, ``incorrect`` and ``no_answer`` alike. An answer that one
-    of them did not score is in the table, and in neither number. The rate's interval is one over whole
-    ``clusters``, the question of each answer, since a grader that errs on one answer to it tends to err on the next.
+    Rate and kappa compare what counts for mu: correct or not, ``incorrect`` and ``no_answer``
+    alike. An answer that one of them did not score is in the table, and in neither number. The
+    rate's interval is one over whole ``clusters``, the question of each answer, since a grader that
+    errs on one answer to it tends to err on the next.
 
     `InputError` for lengths that differ, an unknown verdict, or no answer that both scored.
 
-    References: Cohen, "A coefficient of agreement for nominal scales", Educational and Psychological Measurement, 1960.
+    References: Cohen, "A coefficient of agreement for nominal scales", Educational and
+    Psychological Measurement, 1960.
 
     >>> rules = ["correct", "correct", "incorrect", "incorrect"]
     >>> judge = ["correct", "incorrect", "incorrect", "no_answer"]
@@ -50,7 +58,9 @@ def agreement(
     """
     from sklearn.metrics import cohen_kappa_score  # slow to import
 
-    one, other, questions = (np.asarray(column, dtype=object) for column in (first, second, clusters))
+    one, other, questions = (
+        np.asarray(column, dtype=object) for column in (first, second, clusters)
+    )
     same_length(first=one, second=other, clusters=questions)
     for verdict in {*one, *other} - set(VERDICTS):
         raise unknown("verdict", verdict, VERDICTS)
@@ -73,9 +83,9 @@ def agreement(
 def judge_agreement(folder: Path, judge: str, *, rng: np.random.Generator) -> dict[str, Agreement]:
     """Compare a judge with the rules on the answers of a graded run that it has judged.
 
-    ``distinct answers`` takes each pair of question and answer once, as the graders were asked, and ``samples`` each as
-    often as it was sampled, as mu sees it. `InputError` where the judge has judged nothing, or the run is not graded.
-    """
+    ``distinct answers`` takes each pair of question and answer once, as the graders were asked, and
+    ``samples`` each as often as it was sampled, as mu sees it. `InputError` where the judge has
+    judged nothing, or the run is not graded."""
     judged = read_judgements(folder, judge)
     samples = read_verdicts(folder).merge(judged, on=PAIR, suffixes=("", "_judge"))
     found = {"distinct answers": samples.drop_duplicates(PAIR), "samples": samples}

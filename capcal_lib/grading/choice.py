@@ -1,4 +1,6 @@
-r"""Letters of options: ``C``, ``(C)``, ``C.``, ``\text{C}``, ``C) text``; never a stray letter in prose."""
+r"""Letters of options: ``C``, ``(C)``, ``C.``, ``\text{C}``, ``C) text``; never a stray letter in
+prose.
+"""
 
 import re
 
@@ -23,7 +25,8 @@ _OPTION = re.compile(
 
 
 def opening(text: str) -> str | None:
-    r"""Read the option that a response opens with, whatever explanation follows; None where it names others as options.
+    r"""Read the option that a response opens with, whatever explanation follows; None where it
+    names others as options.
 
     >>> opening("B. No, since C is lost.\nThis follows from the law."), opening("A. true\nB. false"), opening("A dog")
     ('B', None, None)
@@ -33,12 +36,15 @@ def opening(text: str) -> str | None:
     if not match:
         return None
     chosen = next(group for group in match.groups() if group)
-    others = {group for found in _OPTION.finditer(text, match.end()) for group in found.groups() if group}
+    others = {
+        group for found in _OPTION.finditer(text, match.end()) for group in found.groups() if group
+    }
     return chosen if others <= {chosen} else None
 
 
 def letter(text: str) -> str | None:
-    r"""Read a letter from A to J where it is all of the text, or is followed by a bracket or dot and the option's text.
+    r"""Read a letter from A to J where it is all of the text, or is followed by a bracket or dot
+    and the option's text.
 
     >>> letter("(c)"), letter(r"\text{C. water}"), letter("A dog"), letter("A) or B)")
     ('C', 'C', None, None)
@@ -52,7 +58,8 @@ def letter(text: str) -> str | None:
 
 
 def later(text: str) -> str | None:
-    """Read a letter from K to Z where it is all of the text: as an answer only where such an option is the right one.
+    """Read a letter from K to Z where it is all of the text: as an answer only where such an option
+    is the right one.
 
     >>> later("(k)"), later("C"), later("K dogs")
     ('K', None, None)
@@ -62,7 +69,8 @@ def later(text: str) -> str | None:
 
 
 def equal(gold: str, aliases: tuple[str, ...], extracted: str) -> bool:
-    """Compare by letter, or by the full text of the right option. From K on a letter must stand alone.
+    """Compare by letter, or by the full text of the right option. From K on a letter must stand
+    alone.
 
     >>> equal("C", ("Paris",), "(C)"), equal("C", ("Paris",), "paris"), equal("C", ("Paris",), "B) Paris")
     (True, True, False)

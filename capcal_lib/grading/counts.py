@@ -14,11 +14,13 @@ from capcal_lib.sampling.stopping import Rule
 
 
 def count_verdicts(verdicts: pd.DataFrame, *, first: int = 0, k: int) -> pd.DataFrame:
-    """Count the verdicts of the samples first to first + k - 1 of each question; disjoint ranges are independent.
+    """Count the verdicts of the samples first to first + k - 1 of each question; disjoint ranges
+    are independent.
 
-    ``verdicts`` has a row a sample: question_id, sample_index, verdict. Returns a row a question, sorted by its id:
-    ``correct``, ``total`` (scored samples: correct, incorrect and no_answer; a question with fewer than k keeps those
-    that it has), ``incorrect``, ``no_answer`` and ``not_scored``. `InputError` where no sample lies in the range.
+    ``verdicts`` has a row a sample: question_id, sample_index, verdict. Returns a row a question,
+    sorted by its id: ``correct``, ``total`` (scored samples: correct, incorrect and no_answer; a
+    question with fewer than k keeps those that it has), ``incorrect``, ``no_answer`` and
+    ``not_scored``. `InputError` where no sample lies in the range.
 
     >>> rows = [("q", 0, "correct"), ("q", 1, "no_answer"), ("q", 2, "not_scored"), ("q", 3, "correct")]
     >>> count_verdicts(pd.DataFrame(rows, columns=["question_id", "sample_index", "verdict"]), k=3).to_dict("records")
@@ -36,7 +38,8 @@ def count_verdicts(verdicts: pd.DataFrame, *, first: int = 0, k: int) -> pd.Data
 
 
 def count_run(run: Path, k_eval: int | None = None, verdicts: str = "rules") -> pd.DataFrame:
-    """Count the verdicts, by the rules or a judge, of the first k_eval samples of a run's questions; of all for None.
+    """Count the verdicts, by the rules or a judge, of the first k_eval samples of a run's
+    questions; of all for None.
 
     Where outcomes decided how many samples there are, fewer may count: see ``countable_samples``.
     """
@@ -46,9 +49,13 @@ def count_run(run: Path, k_eval: int | None = None, verdicts: str = "rules") -> 
 
 
 def countable_samples(run: Path, k_eval: int) -> int:
-    """Return how many of a question's samples may count: k_eval, or fewer where outcomes decided how many there are."""
+    """Return how many of a question's samples may count: k_eval, or fewer where outcomes decided
+    how many there are.
+    """
     check_int("k_eval", k_eval, least=1)
     asked = [session.ask for session in read_sessions(run)]
     whole = max((ask.k for ask in asked if ask.precision is None), default=0 if asked else k_eval)
-    first = [int(Rule(ask.precision, ask.k).ends[1].min()) for ask in asked if ask.precision is not None]
+    first = [
+        int(Rule(ask.precision, ask.k).ends[1].min()) for ask in asked if ask.precision is not None
+    ]
     return min(k_eval, max(whole, min(first))) if first else k_eval

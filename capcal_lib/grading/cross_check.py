@@ -18,20 +18,26 @@ SHOWN = 300  # characters at the end of a response
 
 
 def cross_check(folder: Path) -> tuple[pd.DataFrame, Interval]:
-    """Grade a graded run a second time, and list the answers that only one of the two graders calls correct.
+    """Grade a graded run a second time, and list the answers that only one of the two graders calls
+    correct.
 
-    The table has one row a disputed answer, with the end of one response that gave it, and how many ``samples`` did,
-    most frequent first. With it comes the share of samples disputed, with a 95 % interval over questions.
-    """
+    The table has one row a disputed answer, with the end of one response that gave it, and how many
+    ``samples`` did, most frequent first. With it comes the share of samples disputed, with a 95 %
+    interval over questions."""
     answers = {name: question.answer for name, question in answered_questions(folder).items()}
     rows = read_samples(folder)[[*KEY, "response"]].merge(read_verdicts(folder), on=KEY)
     rows = rows[rows["verdict"] != "not_scored"]
     if rows.empty:
         raise InputError(f"{folder} has no graded samples; draw some with: capcal sample")
     distinct = list(dict.fromkeys(zip(rows["question_id"], rows["response"], strict=True)))
-    cases = [(text, answers[name].kind, (answers[name].gold, *answers[name].aliases)) for name, text in distinct]
+    cases = [
+        (text, answers[name].kind, (answers[name].gold, *answers[name].aliases))
+        for name, text in distinct
+    ]
     second = dict(zip(distinct, pool.settle(second_opinion, cases), strict=True))
-    rows["second"] = [second[pair] for pair in zip(rows["question_id"], rows["response"], strict=True)]
+    rows["second"] = [
+        second[pair] for pair in zip(rows["question_id"], rows["response"], strict=True)
+    ]
     disputed = rows["second"] != (rows["verdict"] == "correct")
     rng = np.random.default_rng(0)
     with warnings.catch_warnings():
@@ -42,11 +48,15 @@ def cross_check(folder: Path) -> tuple[pd.DataFrame, Interval]:
     alike = ["question_id", "gold", "extracted", "verdict", "reason", "second"]
     groups = rows[disputed].groupby(alike, dropna=False, observed=True)
     found = groups.agg(samples=("response", "size"), response=("response", "first")).reset_index()
-    return found.sort_values(["samples", "question_id"], ascending=[False, True], ignore_index=True), share
+    return found.sort_values(
+        ["samples", "question_id"], ascending=[False, True], ignore_index=True
+    ), share
 
 
 def write_disputed(table: pd.DataFrame, path: Path) -> None:
-    """Write a table of :func:`cross_check` as CSV, or as JSON lines where the name ends in ``.jsonl``."""
+    """Write a table of :func:`cross_check` as CSV, or as JSON lines where the name ends in
+    ``.jsonl``.
+    """
     json_lines = path.suffix == ".jsonl"
     text = table.to_json(orient="records", lines=True) if json_lines else table.to_csv(index=False)
     write_text(path, text)

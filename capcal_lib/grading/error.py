@@ -1,16 +1,18 @@
-"""A grader's own error, from answers that a person has labelled, and what it does to expected accuracy.
+"""A grader's own error, from answers that a person has labelled, and what it does to expected
+accuracy.
 
-Sensitivity is the probability that the grader calls a right answer correct, specificity that it calls a wrong one
-not correct. With both, the mean m of its verdicts gives back the accuracy (m + specificity - 1) / (sensitivity +
-specificity - 1), the estimator of Rogan and Gladen, "Estimating prevalence from the results of a screening test",
-American Journal of Epidemiology 107 (1978). Its interval is the adjusted one of Lang and Reiczigel, "Confidence
-limits for prevalence of disease adjusted for estimated sensitivity and specificity", Preventive Veterinary Medicine 113
-(2014): it holds the noise of the samples and that of the labels.
+Sensitivity is the probability that the grader calls a right answer correct, specificity that it
+calls a wrong one not correct. With both, the mean m of its verdicts gives back the accuracy (m +
+specificity - 1) / (sensitivity + specificity - 1), the estimator of Rogan and Gladen, "Estimating
+prevalence from the results of a screening test", American Journal of Epidemiology 107 (1978). Its
+interval is the adjusted one of Lang and Reiczigel, "Confidence limits for prevalence of disease
+adjusted for estimated sensitivity and specificity", Preventive Veterinary Medicine 113 (2014): it
+holds the noise of the samples and that of the labels.
 
-Every ``level`` is the nominal coverage of an interval, between 0 and 1; ``correct`` and ``total`` count the correct and
-the scored samples of each question, shape (n_questions,). Malformed counts, other values than those named, a level out
-of range and a grader whose sensitivity and specificity do not sum to more than 1 raise ``InputError``.
-"""
+Every ``level`` is the nominal coverage of an interval, between 0 and 1; ``correct`` and ``total``
+count the correct and the scored samples of each question, shape (n_questions,). Malformed counts,
+other values than those named, a level out of range and a grader whose sensitivity and specificity
+do not sum to more than 1 raise ``InputError``."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,7 +25,15 @@ from numpy.typing import ArrayLike
 from capcal_lib.applications import pass_at_k
 from capcal_lib.errors import InputError
 from capcal_lib.metrics.intervals import Interval, mean_interval
-from capcal_lib.metrics.validation import Floats, as_counts, as_numbers, as_whole, check_rows, check_share, same_length
+from capcal_lib.metrics.validation import (
+    Floats,
+    as_counts,
+    as_numbers,
+    as_whole,
+    check_rows,
+    check_share,
+    same_length,
+)
 
 DRAWS = 400
 Failing = Callable[[ArrayLike], Floats]
@@ -31,11 +41,15 @@ Failing = Callable[[ArrayLike], Floats]
 
 @dataclass(frozen=True, slots=True)
 class GraderError:
-    """Sensitivity and specificity of a grader, with their Jeffreys intervals, and the labels behind each."""
+    """Sensitivity and specificity of a grader, with their Jeffreys intervals, and the labels behind
+    each.
+    """
 
     sensitivity: Interval
     specificity: Interval
-    right: float  # effective number of labelled answers that are right: as many independent labels would tell as much
+    # effective number of labelled answers that are right: as many independent labels would tell as
+    # much
+    right: float
     wrong: float
 
 
@@ -59,17 +73,19 @@ def grader_error(
 ) -> GraderError:
     """Estimate a grader's sensitivity and specificity from labels of right and of wrong answers.
 
-    The variance of a rate is the sum over strata of W^2 p (1 - p) / (n + 2), where W is the stratum's share of the
-    weight, p its rate with one label of either kind added, and n its effective number of labels: (sum w)^2 / sum w^2,
-    over the variance of totals by question relative to that of independent labels. Where all labels of a stratum say
-    the same nothing is known of that ratio, and the labels of a question count as one.
+    The variance of a rate is the sum over strata of W^2 p (1 - p) / (n + 2), where W is the
+    stratum's share of the weight, p its rate with one label of either kind added, and n its
+    effective number of labels: (sum w)^2 / sum w^2, over the variance of totals by question
+    relative to that of independent labels. Where all labels of a stratum say the same nothing is
+    known of that ratio, and the labels of a question count as one.
 
-    ``says_correct`` and ``is_correct``, (n_labels,), are 1 where the grader, and where a person, says that the answer
-    is right, else 0. Leave out what the grader did not score; NaN is what the person could not tell. ``weights`` tell
-    how many samples each label stands for: where two graders disagree a person labels every answer, and where they
-    agree a few, which without weights would seem to be all there are. ``clusters`` are the questions: labels of many
-    answers to one say less than their number, since a grader that lacks an alias errs on all of them. ``strata`` are
-    groups that labels were drawn from apart, such as disputed answers and others.
+    ``says_correct`` and ``is_correct``, (n_labels,), are 1 where the grader, and where a person,
+    says that the answer is right, else 0. Leave out what the grader did not score; NaN is what the
+    person could not tell. ``weights`` tell how many samples each label stands for: where two
+    graders disagree a person labels every answer, and where they agree a few, which without weights
+    would seem to be all there are. ``clusters`` are the questions: labels of many answers to one
+    say less than their number, since a grader that lacks an alias errs on all of them. ``strata``
+    are groups that labels were drawn from apart, such as disputed answers and others.
 
     >>> error = grader_error([1, 1, 1, 0, 0, 0, 0, 1], [1, 1, 1, 1, 0, 0, 0, 0])
     >>> error.sensitivity.estimate, error.specificity.estimate, round(error.right, 6)
@@ -79,23 +95,32 @@ def grader_error(
     weight = np.ones(len(said)) if weights is None else as_numbers("weight", weights)
     cluster = np.arange(len(said)) if clusters is None else np.asarray(clusters)
     stratum = np.zeros(len(said)) if strata is None else np.asarray(strata)
-    same_length(says_correct=said, is_correct=truth, weights=weight, clusters=cluster, strata=stratum)
+    same_length(
+        says_correct=said, is_correct=truth, weights=weight, clusters=cluster, strata=stratum
+    )
     told = ~np.isnan(truth)
     check_rows("says_correct", said, ~np.isin(said, (0, 1)), "but must be 0 or 1")
     check_rows("is_correct", truth, told & ~np.isin(truth, (0, 1)), "but must be 0, 1 or NaN")
-    check_rows("weight", weight, ~((weight >= 0) & (weight < np.inf)), "but must be a number from 0")
+    check_rows(
+        "weight", weight, ~((weight >= 0) & (weight < np.inf)), "but must be a number from 0"
+    )
     found = []
     for name, value in (("right", 1), ("wrong", 0)):
         rows = told & (truth == value) & (weight > 0)
         if not rows.any():
-            raise InputError(f"no {name} answer is labelled, so the grader's error on them is unknown; label some more")
+            raise InputError(
+                f"no {name} answer is labelled, so the grader's error on them is unknown; label "
+                "some more"
+            )
         rate, size = _rate(said[rows] == value, weight[rows], cluster[rows], stratum[rows])
         found.append((_jeffreys(rate, size, level), size))
     (sensitivity, right), (specificity, wrong) = found
     return GraderError(sensitivity, specificity, right, wrong)
 
 
-def _rate(hits: np.ndarray, weight: Floats, cluster: np.ndarray, stratum: np.ndarray) -> tuple[float, float]:
+def _rate(
+    hits: np.ndarray, weight: Floats, cluster: np.ndarray, stratum: np.ndarray
+) -> tuple[float, float]:
     """Return a weighted rate and its effective number of labels."""
     rate = variance = 0.0
     for label in np.unique(stratum):
@@ -113,7 +138,9 @@ def _rate(hits: np.ndarray, weight: Floats, cluster: np.ndarray, stratum: np.nda
 
 
 def _jeffreys(share: float, size: float, level: float) -> Interval:
-    """Return a share with its Jeffreys interval from ``size`` labels, which need not be a whole number."""
+    """Return a share with its Jeffreys interval from ``size`` labels, which need not be a whole
+    number.
+    """
     from scipy.special import betaincinv  # slow to import
 
     check_share("level", level)
@@ -123,13 +150,17 @@ def _jeffreys(share: float, size: float, level: float) -> Interval:
     return Interval(share, low, high)
 
 
-def corrected_mu(correct: ArrayLike, total: ArrayLike, error: GraderError, *, level: float = 0.95) -> Floats:
-    """Correct each question's mu_hat, with an interval that holds the noise of its samples and of the labels.
+def corrected_mu(
+    correct: ArrayLike, total: ArrayLike, error: GraderError, *, level: float = 0.95
+) -> Floats:
+    """Correct each question's mu_hat, with an interval that holds the noise of its samples and of
+    the labels.
 
-    It takes the grader to err alike on all questions, which is its weakness: an alias that the grader does not know
-    makes it wrong on every sample of one question and on none of another.
+    It takes the grader to err alike on all questions, which is its weakness: an alias that the
+    grader does not know makes it wrong on every sample of one question and on none of another.
 
-    Returns estimate, low and high, (n_questions, 3), all put at 0 or 1 where they lay outside; NaN where not scored.
+    Returns estimate, low and high, (n_questions, 3), all put at 0 or 1 where they lay outside; NaN
+    where not scored.
 
     >>> error = grader_error([1] * 95 + [0] * 5 + [0] * 100, [1] * 100 + [0] * 100)
     >>> corrected_mu([19, 100], [100, 100], error).round(3).tolist()
@@ -138,17 +169,24 @@ def corrected_mu(correct: ArrayLike, total: ArrayLike, error: GraderError, *, le
     seen, mu, samples = _scored(correct, total)
     result = np.full((len(seen), 3), np.nan)
     result[seen] = np.column_stack(
-        [_rogan_gladen(mu, error.sensitivity.estimate, error.specificity.estimate), *_limits(mu, samples, error, level)]
+        [
+            _rogan_gladen(mu, error.sensitivity.estimate, error.specificity.estimate),
+            *_limits(mu, samples, error, level),
+        ]
     )
     return np.asarray(np.clip(result, 0, 1))
 
 
-def corrected_mean(correct: ArrayLike, total: ArrayLike, error: GraderError, *, level: float = 0.95) -> CorrectedMean:
-    """Correct the mean expected accuracy over questions, with an interval for questions, samples and labels.
+def corrected_mean(
+    correct: ArrayLike, total: ArrayLike, error: GraderError, *, level: float = 0.95
+) -> CorrectedMean:
+    """Correct the mean expected accuracy over questions, with an interval for questions, samples
+    and labels.
 
-    A question without a scored sample is left out; where none has one, an ``InputError`` is raised. Questions differ,
-    so their mean is less certain than that of as many independent samples: the interval is that of
-    n = m (1 - m) / (s^2 / N) samples, where m and s are mean and standard deviation of mu_hat over N questions.
+    A question without a scored sample is left out; where none has one, an ``InputError`` is raised.
+    Questions differ, so their mean is less certain than that of as many independent samples: the
+    interval is that of n = m (1 - m) / (s^2 / N) samples, where m and s are mean and standard
+    deviation of mu_hat over N questions.
 
     >>> error = grader_error([1] * 90 + [0] * 10 + [0] * 100, [1] * 100 + [0] * 100)
     >>> found = corrected_mean([0, 9, 50, 80, 100] * 20, [100] * 100, error)
@@ -163,7 +201,9 @@ def corrected_mean(correct: ArrayLike, total: ArrayLike, error: GraderError, *, 
     clipped = float(np.clip(estimate, 0, 1))
     if len(mu) == 1:
         return CorrectedMean(clipped, np.nan, np.nan, clipped != estimate)
-    low, high = np.clip(_limits(mean, np.array([_effective_samples(mu, samples.sum())]), error, level), 0, 1)
+    low, high = np.clip(
+        _limits(mean, np.array([_effective_samples(mu, samples.sum())]), error, level), 0, 1
+    )
     return CorrectedMean(clipped, float(low[0]), float(high[0]), clipped != estimate)
 
 
@@ -177,18 +217,22 @@ def propagate(
     clusters: ArrayLike | None = None,
     level: float = 0.95,
 ) -> Interval:
-    """Carry the grader's error, and that of samples and questions, into any mean of powers of 1 - mu.
+    """Carry the grader's error, and that of samples and questions, into any mean of powers of 1 -
+    mu.
 
-    ``terms`` is a function of ``failing``, and returns one term a question. ``failing(k)`` returns unbiased estimates
-    of (1 - mu)^k, k one number or one a question; NaN where fewer than k samples were scored. With f = 1 - s, a
-    capability Brier score has the terms f^2 - 2 f failing(1) + failing(2), pass@k 1 - failing(k), and the gain of an
-    allocation a over another one b failing(b) - failing(a).
+    ``terms`` is a function of ``failing``, and returns one term a question. ``failing(k)`` returns
+    unbiased estimates of (1 - mu)^k, k one number or one a question; NaN where fewer than k samples
+    were scored. With f = 1 - s, a capability Brier score has the terms f^2 - 2 f failing(1) +
+    failing(2), pass@k 1 - failing(k), and the gain of an allocation a over another one b failing(b)
+    - failing(a).
 
-    The verdicts show a failure with the chance q = (1 - mu) Sp + mu (1 - Se), so that (1 - mu)^k is a polynomial in q,
-    whose powers are estimated without bias. :func:`~capcal_lib.metrics.mean_interval` holds what samples and questions
-    add; draws of Se and Sp from the posteriors of their labels what the grader adds. The two are independent: the
-    limits' squared distances from the estimate add up (Zou and Donner, "Construction of confidence limits about effect
-    measures", Statistics in Medicine 27, 2008). It takes the grader to err alike on all questions and samples.
+    The verdicts show a failure with the chance q = (1 - mu) Sp + mu (1 - Se), so that (1 - mu)^k is
+    a polynomial in q, whose powers are estimated without bias.
+    :func:`~capcal_lib.metrics.mean_interval` holds what samples and questions add; draws of Se and
+    Sp from the posteriors of their labels what the grader adds. The two are independent: the
+    limits' squared distances from the estimate add up (Zou and Donner, "Construction of confidence
+    limits about effect measures", Statistics in Medicine 27, 2008). It takes the grader to err
+    alike on all questions and samples.
 
     >>> error = grader_error([1] * 95 + [0] * 5 + [0] * 100, [1] * 100 + [0] * 100)
     >>> correct, s = np.array([0, 9, 50, 80, 95] * 20), np.array([0.0, 0.2, 0.4, 0.8, 1.0] * 20)
@@ -203,7 +247,9 @@ def propagate(
 
     @cache
     def seen(most: int) -> Floats:
-        """Estimate the powers of q up to this one, (n_pairs, most + 1); 0 beyond the samples, where none is used."""
+        """Estimate the powers of q up to this one, (n_pairs, most + 1); 0 beyond the samples, where
+        none is used.
+        """
         solved = pass_at_k(pairs[:, 0], pairs[:, 1], np.arange(1, max(1, most) + 1))[:, :most]
         return np.column_stack([np.ones(len(pairs)), np.nan_to_num(1 - solved)])
 
@@ -213,7 +259,9 @@ def propagate(
         def failing(k: ArrayLike) -> Floats:
             attempts = np.broadcast_to(as_whole("k", np.atleast_1d(k), least=0), hits.shape)
             powers = np.arange(attempts.max() + 1)
-            shares = comb(powers, powers[:, None]) * (-errs) ** np.maximum(powers - powers[:, None], 0)
+            shares = comb(powers, powers[:, None]) * (-errs) ** np.maximum(
+                powers - powers[:, None], 0
+            )
             known = seen(int(powers[-1])) @ (shares / youden**powers)
             return np.where(attempts <= samples, known[row, attempts], np.nan)
 
@@ -221,9 +269,14 @@ def propagate(
 
     rates = error.sensitivity.estimate, error.specificity.estimate
     _rogan_gladen(np.zeros(1), *rates)  # refuses a grader that is no better than a coin
-    estimate, *of_questions = mean_interval(corrected(*rates), rng=rng, clusters=clusters, level=level)
+    estimate, *of_questions = mean_interval(
+        corrected(*rates), rng=rng, clusters=clusters, level=level
+    )
     sizes = error.right, error.wrong
-    drawn = [rng.beta(n * rate + 0.5, n * (1 - rate) + 0.5, DRAWS) for n, rate in zip(sizes, rates, strict=True)]
+    drawn = [
+        rng.beta(n * rate + 0.5, n * (1 - rate) + 0.5, DRAWS)
+        for n, rate in zip(sizes, rates, strict=True)
+    ]
     of_draws = [np.nanmean(corrected(*pair)) for pair in zip(*drawn, strict=True)]
     of_labels = np.quantile(of_draws, [(1 - level) / 2, (1 + level) / 2])
     below, above = (
@@ -251,14 +304,18 @@ def _effective_samples(mu: Floats, samples: float) -> float:
 def _rogan_gladen(mean: Floats, sensitivity: float, specificity: float) -> Floats:
     if sensitivity + specificity <= 1:
         raise InputError(
-            f"sensitivity {sensitivity:.3f} and specificity {specificity:.3f} do not sum to more than 1: so far as "
-            "the labels tell, this grader is no better than a coin; use another one, or label more answers"
+            f"sensitivity {sensitivity:.3f} and specificity {specificity:.3f} do not sum to more "
+            "than 1: so far as "
+            "the labels tell, this grader is no better than a coin; use another one, or label "
+            "more answers"
         )
     return (mean + specificity - 1) / (sensitivity + specificity - 1)
 
 
 def _limits(mean: Floats, size: Floats, error: GraderError, level: float) -> tuple[Floats, Floats]:
-    """Return Lang and Reiczigel's limits for means of ``size`` samples each; they may lie outside [0, 1]."""
+    """Return Lang and Reiczigel's limits for means of ``size`` samples each; they may lie outside
+    [0, 1].
+    """
     from scipy.special import ndtri  # slow to import
 
     z = ndtri((1 + check_share("level", level)) / 2)

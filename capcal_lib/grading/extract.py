@@ -1,11 +1,11 @@
 r"""Find the final answer in a response; comparing it comes later and elsewhere.
 
-Searched is only what follows the reasoning: a block of it that is not closed has no answer after it. The order is that
-of :func:`extract`, and ``book/reference/grading.md`` says it by cases. A number or a letter must be all of a phrase; a
-number that stands alone must be all of its line, or what follows the last ``=``, "is" or "equals" in it, or the only
-number in a plain sentence that ends with it and denies nothing; mathematics must be a number or one formula between
-delimiters. Nothing else is an answer: no last number, no last capital letter.
-"""
+Searched is only what follows the reasoning: a block of it that is not closed has no answer after
+it. The order is that of :func:`extract`, and ``book/reference/grading.md`` says it by cases. A
+number or a letter must be all of a phrase; a number that stands alone must be all of its line, or
+what follows the last ``=``, "is" or "equals" in it, or the only number in a plain sentence that
+ends with it and denies nothing; mathematics must be a number or one formula between delimiters.
+Nothing else is an answer: no last number, no last capital letter."""
 
 import re
 
@@ -24,7 +24,9 @@ _INVISIBLE = re.compile(
 )
 
 
-_FINAL_CHANNEL = re.compile(r"<\|channel\|>\s?final[^<]{0,80}(?:<\|constrain\|>[^<]{0,80})?<\|message\|>")
+_FINAL_CHANNEL = re.compile(
+    r"<\|channel\|>\s?final[^<]{0,80}(?:<\|constrain\|>[^<]{0,80})?<\|message\|>"
+)
 _MARK = re.compile(r"<\|(?:end|return|start|channel|call)\|>")
 _REASONING = re.compile(
     r"(?i:<\|?|◁)\s?(?i:(/|end_of_|end_)?(?:seed:|begin_of_|start_)?(?:think|thinking|thought|reasoning|scratchpad))"
@@ -35,8 +37,8 @@ _REASONING = re.compile(
 def final_text(response: str) -> str | None:
     """Return what follows the reasoning; None where the reasoning does not end.
 
-    Known are blocks such as ``<think>``, ``<reasoning>``, ``[THINK]`` and ``<|begin_of_thought|>``, and the channels of
-    gpt-oss, with their markers or only the text of these.
+    Known are blocks such as ``<think>``, ``<reasoning>``, ``[THINK]`` and ``<|begin_of_thought|>``,
+    and the channels of gpt-oss, with their markers or only the text of these.
 
     >>> final_text("<think>7? no, 8</think>8"), final_text("<think>7"), final_text("analysisHm.assistantfinal8")
     ('8', None, '8')
@@ -108,7 +110,9 @@ _CHOSEN = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE | re.MULTILINE,
 )
-_STATED = re.compile(r"(?:the\s)?(?:final\s|correct\s)?answer(?:\sis(?:\s?:)?|:)\s*(?=\S)", re.IGNORECASE)
+_STATED = re.compile(
+    r"(?:the\s)?(?:final\s|correct\s)?answer(?:\sis(?:\s?:)?|:)\s*(?=\S)", re.IGNORECASE
+)
 _MOST_PHRASES = 20
 _NO_VALUE = re.compile(
     r"(?:not|correct|incorrect|wrong|right|helpful|clear|as follows|below|above|"
@@ -118,8 +122,12 @@ _NO_VALUE = re.compile(
 _DISPLAY = re.compile(r"\s*(?:\$\$(.{1,500}?)\$\$|\\\[(.{1,500}?)\\\])", re.DOTALL)
 _INLINE = re.compile(r"(?:\$([^$]+)\$|\\\((.+?)\\\))(.*)")
 _REMARK = re.compile(r"(?:!|\s\([^()\d]{1,60}\))\s?[.!]?$")
-_SENTENCE_END = re.compile(r"(\S+?)[.!?]\s+(?=\S)|,?\s+because\b|,\s+(?:which|since|as|not|rather|instead)\b")
-_ABBREVIATIONS = frozenset(re.findall(r"\w+", "st dr mr mrs ms jr sr mt ft vs no prof gen col lt gov capt rev"))
+_SENTENCE_END = re.compile(
+    r"(\S+?)[.!?]\s+(?=\S)|,?\s+because\b|,\s+(?:which|since|as|not|rather|instead)\b"
+)
+_ABBREVIATIONS = frozenset(
+    re.findall(r"\w+", "st dr mr mrs ms jr sr mt ft vs no prof gen col lt gov capt rev")
+)
 
 
 def _phrases(text: str, kind: Kind) -> list[str]:
@@ -168,9 +176,12 @@ _RESULT = re.compile(r"=|\bis\b|\bequals\b")
 _ONE_NUMBER = re.compile(r"(?:\(?[^\W\d_]\S*\s(?<!\d\s)){3,14}\\?\$?(\d[\d,.]{0,20})[.!]?")
 _DENIES = re.compile(r"n't\b|\b(?:not|never)\b", re.IGNORECASE)
 _UNSURE = re.compile(
-    r"n't\b|\b(?:not|never|no|than|least|most|over|under|between|or|from|step|question)\b", re.IGNORECASE
+    r"n't\b|\b(?:not|never|no|than|least|most|over|under|between|or|from|step|question)\b",
+    re.IGNORECASE,
 )
-_STATEMENT = re.compile(r"(?:it|the\s(?:\S+\s){1,6}?of\s(?:\S+\s){1,5}?)\s?is\s(?=\S)", re.IGNORECASE)
+_STATEMENT = re.compile(
+    r"(?:it|the\s(?:\S+\s){1,6}?of\s(?:\S+\s){1,5}?)\s?is\s(?=\S)", re.IGNORECASE
+)
 
 
 _FORMULA = re.compile(r"\$[^$]+\$\.?|\$\$[^$]+\$\$|\\\(.+\\\)\.?|\\\[.+\\\]")
@@ -191,13 +202,19 @@ def _bare_line(text: str) -> str | None:
     if "\n" in line or _A_BOX.search(line) or len(line) > BARE_CHARACTERS + 4:  # four asterisks
         return None
     line = _unbold(line).strip("*_` ")
-    return line if 0 < len(line) <= BARE_CHARACTERS and len(_WORD.findall(line)) <= BARE_WORDS else None
+    return (
+        line
+        if 0 < len(line) <= BARE_CHARACTERS and len(_WORD.findall(line)) <= BARE_WORDS
+        else None
+    )
 
 
 def extract(response: str, kind: Kind, aliases: tuple[str, ...] = ()) -> tuple[str | None, str]:
-    r"""Extract the final answer as the response writes it, and say where it was found, or why there is none (None).
+    r"""Extract the final answer as the response writes it, and say where it was found, or why there
+    is none (None).
 
-    For ``choice`` the ``aliases`` are full texts of the right option: an answer where they are all of the response.
+    For ``choice`` the ``aliases`` are full texts of the right option: an answer where they are all
+    of the response.
 
     >>> extract(r"So $\boxed{\frac{1}{2}}$.", "math")
     ('\\frac{1}{2}', 'boxed')

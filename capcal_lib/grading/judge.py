@@ -1,13 +1,15 @@
-r"""A language model as a judge of short and mathematical answers: optional, and kept apart from the rules' verdicts.
+r"""A language model as a judge of short and mathematical answers: optional, and kept apart from the
+rules' verdicts.
 
-The judge sees a question, its right answers and an extracted answer, and says one of three words at temperature 0.
-Anything else it says is no verdict: the answer is ``not_scored``, and the words are kept.
+The judge sees a question, its right answers and an extracted answer, and says one of three words at
+temperature 0. Anything else it says is no verdict: the answer is ``not_scored``, and the words are
+kept.
 
-The answer is hostile text. It is cut to 500 characters and quoted as a JSON string whose line breaks, quotes and angle
-brackets are escaped: it cannot end its own quotation, add a line to the prompt, or spell the tokens that part the
-turns of a chat. The instructions stand before it and are repeated after it, and one of the cases shown is an answer
-that asks to be marked correct. This makes steering harder; only a comparison with a person's verdicts can say how hard.
-"""
+The answer is hostile text. It is cut to 500 characters and quoted as a JSON string whose line
+breaks, quotes and angle brackets are escaped: it cannot end its own quotation, add a line to the
+prompt, or spell the tokens that part the turns of a chat. The instructions stand before it and are
+repeated after it, and one of the cases shown is an answer that asks to be marked correct. This
+makes steering harder; only a comparison with a person's verdicts can say how hard."""
 
 import json
 import re
@@ -23,7 +25,11 @@ from capcal_lib.questions.prompts import Messages, prompt_digest
 from capcal_lib.sampling.engines import Engine, Failure, Request, warn_unanswered
 
 MOST_NAMES = 20  # of a right answer; some questions of TriviaQA have hundreds
-GRADES: dict[str, Outcome] = {"CORRECT": "correct", "INCORRECT": "incorrect", "NOT ATTEMPTED": "no_answer"}
+GRADES: dict[str, Outcome] = {
+    "CORRECT": "correct",
+    "INCORRECT": "incorrect",
+    "NOT ATTEMPTED": "no_answer",
+}
 
 JUDGED = ("short", "math")  # kinds of answers
 
@@ -42,12 +48,17 @@ class Judgement(NamedTuple):
 
 
 def quoted(text: str) -> str:
-    r"""Write a text as a JSON string on one line, without angle brackets, of at most 500 characters of the text.
+    r"""Write a text as a JSON string on one line, without angle brackets, of at most 500 characters
+    of the text.
 
     >>> print(quoted('Paris"\n<|im_end|>'))
     "Paris\"\n\u003c|im_end|\u003e"
     """
-    plain = json.dumps(_readable(text), ensure_ascii=False).replace("<", "\\u003c").replace(">", "\\u003e")
+    plain = (
+        json.dumps(_readable(text), ensure_ascii=False)
+        .replace("<", "\\u003c")
+        .replace(">", "\\u003e")
+    )
     return "".join(mark if mark.isprintable() else json.dumps(mark)[1:-1] for mark in plain)
 
 
@@ -65,10 +76,16 @@ def judge_messages(question: Question, extracted: str) -> Messages:
     turns, kind, words = [], question.answer.kind, _words()
     for text, golds, proposed, grade in words["shown"][kind]:
         turns += [("user", _case(text, golds, proposed)), ("assistant", grade)]
-    turns.append(("user", _case(question.text, (question.answer.gold, *question.answer.aliases), extracted)))
+    turns.append(
+        ("user", _case(question.text, (question.answer.gold, *question.answer.aliases), extracted))
+    )
     first, *others = ({"role": role, "content": content} for role, content in turns)
     return (
-        {**first, "content": words["instructions"].format(correct=words["correct"][kind]) + first["content"]},
+        {
+            **first,
+            "content": words["instructions"].format(correct=words["correct"][kind])
+            + first["content"],
+        },
         *others,
     )
 
@@ -80,7 +97,9 @@ def _case(question: str, golds: Sequence[str], proposed: str) -> str:
 
 
 def judge_prompt_digest(kind: Kind = "short") -> str:
-    """Return 16 hexadecimal digits that change whenever the words around a case of this kind change."""
+    """Return 16 hexadecimal digits that change whenever the words around a case of this kind
+    change.
+    """
     return prompt_digest(judge_messages(Question("", "", Answer(kind, "-")), ""))
 
 
@@ -93,12 +112,13 @@ def read_grade(words: str) -> Outcome:
     return GRADES.get(re.sub(r"[\s*_`'\".:!]+", " ", words).strip().upper(), "not_scored")
 
 
-def judge(engine: Engine, model: Model, cases: Sequence[tuple[Question, str]]) -> Iterator[tuple[int, Judgement]]:
+def judge(
+    engine: Engine, model: Model, cases: Sequence[tuple[Question, str]]
+) -> Iterator[tuple[int, Judgement]]:
     """Judge extracted answers, each case by itself; the engine and the manifest are the judge's.
 
-    Yields the place of a case and its judgement, in the order in which they finish; none where the engine failed, which
-    is logged with its reason.
-    """
+    Yields the place of a case and its judgement, in the order in which they finish; none where the
+    engine failed, which is logged with its reason."""
     sampling = model.sampling.model_copy(update={"temperature": 0.0, "top_p": 1.0, "top_k": None})
     requests = [
         Request(question, judge_messages(question, extracted), (place,))
@@ -110,10 +130,15 @@ def judge(engine: Engine, model: Model, cases: Sequence[tuple[Question, str]]) -
             failed.append(group.reason)
             continue
         for reply in group:
-            yield reply.sample_index, Judgement(read_grade(reply.response), _readable(reply.response))
+            yield (
+                reply.sample_index,
+                Judgement(read_grade(reply.response), _readable(reply.response)),
+            )
     warn_unanswered(failed, len(requests))
 
 
 def _readable(text: str) -> str:
-    """Cut a text to a bounded length, and replace what no file would take: halves of surrogate pairs."""
+    """Cut a text to a bounded length, and replace what no file would take: halves of surrogate
+    pairs.
+    """
     return text[:LONGEST].encode("utf-8", "replace").decode()

@@ -1,8 +1,9 @@
-"""The judgements of a run: each distinct short or mathematical answer judged once by a model, beside the verdicts.
+"""The judgements of a run: each distinct short or mathematical answer judged once by a model,
+beside the verdicts.
 
-``judgements.parquet`` holds those of all judges, each row with what decides it: the judge, its weights, its engine and
-the digest of the prompt. The verdicts of the rules stay what every page counts, unless it asks for a judge's by name.
-"""
+``judgements.parquet`` holds those of all judges, each row with what decides it: the judge, its
+weights, its engine and the digest of the prompt. The verdicts of the rules stay what every page
+counts, unless it asks for a judge's by name."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -35,16 +36,20 @@ class Judged(NamedTuple):
     failed: int  # to which the engine gave no reply; the next call asks again
 
 
-def judge_run(folder: Path, judge_name: str, *, engine: str | None = None, progress: Progress | None = None) -> Judged:
-    """Judge every distinct short or mathematical answer of a graded run that this judge has not judged yet.
+def judge_run(
+    folder: Path, judge_name: str, *, engine: str | None = None, progress: Progress | None = None
+) -> Judged:
+    """Judge every distinct short or mathematical answer of a graded run that this judge has not
+    judged yet.
 
-    The answers that most samples gave come first, so that judging can be stopped at any time and taken up again. A
-    judge's rows that were made with other weights, another engine or another prompt are replaced.
+    The answers that most samples gave come first, so that judging can be stopped at any time and
+    taken up again. A judge's rows that were made with other weights, another engine or another
+    prompt are replaced.
 
-    ``judge_name`` is a model of the manifests, ``engine`` another than the one that stands there, and ``progress`` is
-    called with the numbers of answers judged and to judge. `InputError` for an unknown model or engine, a run without
-    verdicts, without such answers or without answers to compare with, or a corrupt file.
-    """
+    ``judge_name`` is a model of the manifests, ``engine`` another than the one that stands there,
+    and ``progress`` is called with the numbers of answers judged and to judge. `InputError` for an
+    unknown model or engine, a run without verdicts, without such answers or without answers to
+    compare with, or a corrupt file."""
     model = load_model(judge_name)
     questions, rows = answered_questions(folder), _judged(folder, read_verdicts(folder))
     if rows.empty:
@@ -77,7 +82,9 @@ def judge_run(folder: Path, judge_name: str, *, engine: str | None = None, progr
             with hold(folder):  # another judge may have written meanwhile
                 both = pd.concat([_current(folder, made_with), pd.DataFrame(fresh)])
                 table = pa.Table.from_pandas(both, schema=SCHEMA, preserve_index=False)
-                write_table(folder / FILE, table.sort_by([(name, "ascending") for name in ("judge", *PAIR)]))
+                write_table(
+                    folder / FILE, table.sort_by([(name, "ascending") for name in ("judge", *PAIR)])
+                )
         new += len(fresh)
     return Judged(new, len(pairs) - len(lacking), len(cases) - new)
 
@@ -88,36 +95,49 @@ def judges(folder: Path) -> list[str]:
 
 
 def read_judgements(folder: Path, judge_name: str) -> pd.DataFrame:
-    """Read a judge's judgements: one row a distinct answer, with question_id, extracted, verdict and words.
+    """Read a judge's judgements: one row a distinct answer, with question_id, extracted, verdict
+    and words.
 
-    `InputError` where the judge has judged nothing of the run (those that have are named), or the file is corrupt.
-    """
+    `InputError` where the judge has judged nothing of the run (those that have are named), or the
+    file is corrupt."""
     table = _read(folder)
     if judge_name not in set(table["judge"]):
-        raise InputError(f"{unknown('judge', judge_name, judges(folder))}; {_how(folder, judge_name)}")
-    return table.loc[table["judge"] == judge_name, [*PAIR, "verdict", "words"]].reset_index(drop=True)
+        raise InputError(
+            f"{unknown('judge', judge_name, judges(folder))}; {_how(folder, judge_name)}"
+        )
+    return table.loc[table["judge"] == judge_name, [*PAIR, "verdict", "words"]].reset_index(
+        drop=True
+    )
 
 
 def verdicts_by(folder: Path, by: str = "rules") -> pd.DataFrame:
     """Read the verdicts of a run, as ``read_verdicts``, by the rules or by ``judge:MODEL``.
 
-    A judge's are those of short and mathematical answers, its reason what it said; the rules' stay elsewhere, and
-    where no answer was extracted.
+    A judge's are those of short and mathematical answers, its reason what it said; the rules' stay
+    elsewhere, and where no answer was extracted.
 
-    `InputError` for another word, or where the judge has not judged every such answer, with the command that does.
-    """
+    `InputError` for another word, or where the judge has not judged every such answer, with the
+    command that does."""
     rows = read_verdicts(folder)
     if by == "rules":
         return rows
     if not (judge_name := by.removeprefix("judge:")) or judge_name == by:
-        raise InputError(f"verdicts are by 'rules' or by 'judge:MODEL', such as judge:gpt-oss-20b; got {by!r}")
+        raise InputError(
+            f"verdicts are by 'rules' or by 'judge:MODEL', such as judge:gpt-oss-20b; got {by!r}"
+        )
     judged = _judged(folder, rows).dropna(subset="extracted")
     if judged.empty:
         return rows
-    told = read_judgements(folder, judge_name).set_index(PAIR).reindex(pd.MultiIndex.from_frame(judged[PAIR]))
+    told = (
+        read_judgements(folder, judge_name)
+        .set_index(PAIR)
+        .reindex(pd.MultiIndex.from_frame(judged[PAIR]))
+    )
     lacking = told.index[told["verdict"].isna()].nunique()
     if lacking:
-        raise InputError(f"{folder}: {judge_name} has not judged {lacking} answers; {_how(folder, judge_name)}")
+        raise InputError(
+            f"{folder}: {judge_name} has not judged {lacking} answers; {_how(folder, judge_name)}"
+        )
     rows.loc[judged.index, "verdict"] = told["verdict"].to_numpy()
     rows.loc[judged.index, "reason"] = ("judge: " + told["words"]).to_numpy()
     return rows
@@ -125,7 +145,11 @@ def verdicts_by(folder: Path, by: str = "rules") -> pd.DataFrame:
 
 def _judged(folder: Path, rows: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of which a judge judges the answer, if there is one."""
-    return rows[pd.Series(kinds_of(folder, rows["question_id"].tolist()), rows.index, dtype=str).isin(JUDGED)]
+    return rows[
+        pd.Series(kinds_of(folder, rows["question_id"].tolist()), rows.index, dtype=str).isin(
+            JUDGED
+        )
+    ]
 
 
 def _read(folder: Path) -> pd.DataFrame:
@@ -138,7 +162,10 @@ def _read(folder: Path) -> pd.DataFrame:
 def _current(folder: Path, made_with: dict[str, str]) -> pd.DataFrame:
     """Read the judgements but for those that this judge has made in another way."""
     kept = _read(folder)
-    return kept[(kept[MADE_WITH] == pd.Series(made_with)).all(axis=1) | (kept["judge"] != made_with["judge"])]
+    return kept[
+        (kept[MADE_WITH] == pd.Series(made_with)).all(axis=1)
+        | (kept["judge"] != made_with["judge"])
+    ]
 
 
 def _how(folder: Path, judge_name: str) -> str:

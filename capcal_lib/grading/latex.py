@@ -1,4 +1,5 @@
-"""One spelling for what LaTeX and Unicode spell in many ways, and the limits on what is read at all.
+"""One spelling for what LaTeX and Unicode spell in many ways, and the limits on what is read at
+all.
 
 Everything here works on text of at most ``LONGEST`` characters, so no pattern can run long.
 """
@@ -15,9 +16,7 @@ MOST_POWER = 10_000  # product of all exponents of numbers and brackets in one e
 LARGEST_NESTED = 100  # number in an exponent that has an exponent
 MOST_POWERS_NESTED = 3
 
-_COMMANDS = (
-    "times cdot cdot div pm mp pi theta infty sqrt lfloor rfloor lceil rceil setminus le ge neq approx in cup emptyset"
-)
+_COMMANDS = "times cdot cdot div pm mp pi theta infty sqrt lfloor rfloor lceil rceil setminus le ge neq approx in cup emptyset"
 _CHARACTERS = str.maketrans(
     {
         **dict.fromkeys("−–‒﹣－", "-"),
@@ -27,7 +26,10 @@ _CHARACTERS = str.maketrans(
         **{chr(0xFF10 + digit): str(digit) for digit in range(10)},
         **{mark: f"^{{{power}}}" for power, mark in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
         **{mark: rf"\frac{{{n}}}{{{d}}}" for mark, n, d in ("½12", "⅓13", "⅔23", "¼14", "¾34")},
-        **{mark: rf"\{name} " for mark, name in zip("×·⋅÷±∓πθ∞√⌊⌋⌈⌉∖≤≥≠≈∈∪∅", _COMMANDS.split(), strict=True)},
+        **{
+            mark: rf"\{name} "
+            for mark, name in zip("×·⋅÷±∓πθ∞√⌊⌋⌈⌉∖≤≥≠≈∈∪∅", _COMMANDS.split(), strict=True)
+        },
         "°": r"^\circ ",
         "ℝ": r"\mathbb{R}",
         "％": "%",
@@ -116,7 +118,9 @@ def clean(text: str) -> str:
     return text.strip().rstrip(".,;").strip()
 
 
-_TOKEN = re.compile(r"\\begin\s*\{[a-z]+\*?\}|\\end\s*\{[a-z]+\*?\}|\\[A-Za-z]+|\\.|\d+(?:\.\d+)?|\.\d+|[^\s]")
+_TOKEN = re.compile(
+    r"\\begin\s*\{[a-z]+\*?\}|\\end\s*\{[a-z]+\*?\}|\\[A-Za-z]+|\\.|\d+(?:\.\d+)?|\.\d+|[^\s]"
+)
 _OPEN = {"(", "[", "{", r"\{", r"\langle", r"\lfloor", r"\lceil"}
 _CLOSE = {")", "]", "}", r"\}", r"\rangle", r"\rfloor", r"\rceil"}
 
@@ -131,7 +135,8 @@ def tokens(text: str) -> list[str]:
 
 
 def depths(parts: list[str]) -> list[int] | None:
-    """Return how many brackets are open after each token; None where they do not balance or go too deep.
+    """Return how many brackets are open after each token; None where they do not balance or go too
+    deep.
 
     A round bracket may close a square one, as in a half-open interval.
     """
@@ -166,10 +171,15 @@ def too_large(text: str) -> bool:
     for index, part in enumerate(parts):
         if part == "!":
             operand = parts[index - 1] if index else ""
-            if operand in ("!", ")", "}") or (operand[:1].isdecimal() and float(operand) > LARGEST_FACTORIAL):
+            if operand in ("!", ")", "}") or (
+                operand[:1].isdecimal() and float(operand) > LARGEST_FACTORIAL
+            ):
                 return True
         elif part == r"\binom":
-            if any(later[0].isdecimal() and float(later) > LARGEST_FACTORIAL for later in parts[index + 1 : index + 7]):
+            if any(
+                later[0].isdecimal() and float(later) > LARGEST_FACTORIAL
+                for later in parts[index + 1 : index + 7]
+            ):
                 return True
         elif part in ("^", r"\sp"):
             exponent = _operand(parts, index + 1)
@@ -188,7 +198,9 @@ def too_large(text: str) -> bool:
 
 
 def _operand(parts: list[str], start: int) -> list[str]:
-    """Return the tokens of the exponent that begins at ``start``: a group or single token, with its own exponents."""
+    """Return the tokens of the exponent that begins at ``start``: a group or single token, with its
+    own exponents.
+    """
     level, operand = 0, []
     for part, after in itertools.pairwise([*parts[start:], ""]):
         operand.append(part)

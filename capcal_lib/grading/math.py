@@ -1,11 +1,12 @@
-r"""LaTeX answers: structure is compared here, exactly; only scalar expressions are left to Math-Verify.
+r"""LaTeX answers: structure is compared here, exactly; only scalar expressions are left to
+Math-Verify.
 
 What is equal stands, with cases, in ``book/reference/grading.md``.
 
-Scalars that are neither the same text nor numbers are parsed by Math-Verify, with its own stripping of units and its
-rounding switched off, and their difference is evaluated: :mod:`capcal_lib.grading.symbolic`.
-Only known commands are let through to the parser; anything else can only match the gold answer's own text.
-"""
+Scalars that are neither the same text nor numbers are parsed by Math-Verify, with its own stripping
+of units and its rounding switched off, and their difference is evaluated:
+:mod:`capcal_lib.grading.symbolic`. Only known commands are let through to the parser; anything else
+can only match the gold answer's own text."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -25,9 +26,9 @@ MOST_ELEMENTS = 50
 class Form:
     """An answer taken apart.
 
-    ``shape`` is ``scalar``, ``word``, ``base``, ``list``, ``set``, ``union``, ``minus``, a pair of brackets such as
-    ``(]``, ``matrix RxC``, or a relation ``=``, ``<``, ``\\le``, ``\\neq`` between two parts.
-    """
+    ``shape`` is ``scalar``, ``word``, ``base``, ``list``, ``set``, ``union``, ``minus``, a pair of
+    brackets such as ``(]``, ``matrix RxC``, or a relation ``=``, ``<``, ``\\le``, ``\\neq`` between
+    two parts."""
 
     shape: str
     text: str = ""
@@ -43,24 +44,34 @@ Compare = Callable[[Form, Form], bool | None]
 _WORD = re.compile(r"[A-Za-z]{5,}|[A-Za-z]{2,}(?:[ -][A-Za-z]{2,})+")
 _ALL_TEXT = re.compile(r"\\text\{([^{}]*)\}")
 _TRAILING_UNIT = re.compile(r"(.*\S)\s?\\text\{\s?([^{}]*)\}(?:\s?\^\s?\{?\s?(\d)\s?\}?)?")
-_BASE = re.compile(r"(?:\\text\{(?=\w+\})|\((?=\w+\)))?([0-9A-F]+)[})]?\s?_\s?(?:\{\s?(\d{1,2})\s?\}|(\d{1,2}))")
+_BASE = re.compile(
+    r"(?:\\text\{(?=\w+\})|\((?=\w+\)))?([0-9A-F]+)[})]?\s?_\s?(?:\{\s?(\d{1,2})\s?\}|(\d{1,2}))"
+)
 _LABEL = re.compile(
     r"(?:[A-Za-z]|\\[a-zA-Z]+|\\text\{[^{}]*\}|[A-Z]{2,4})(?:_\s?(?:\w|\{\w+\}))?'*(?:\s?\(\s?[\w,\s]*\))?|\\angle\s?[A-Z]+"
 )
 _INDEX = re.compile(r"_(?:\w|\{\w+\})$")
 _NAMES = re.compile(r"\(\s?([A-Za-z](?:\s?,\s?[A-Za-z])+)\s?\)")
-_ALL_REALS = frozenset(["all reals", "all real numbers", "the real numbers", "the set of all real numbers"])
-_ARITHMETIC = re.compile(r"(?:[\d\s.+\-/(){}!^]|\\(?:cdot|div|frac|sqrt|binom|left|right)(?![A-Za-z]))+")
+_ALL_REALS = frozenset(
+    ["all reals", "all real numbers", "the real numbers", "the set of all real numbers"]
+)
+_ARITHMETIC = re.compile(
+    r"(?:[\d\s.+\-/(){}!^]|\\(?:cdot|div|frac|sqrt|binom|left|right)(?![A-Za-z]))+"
+)
 _THOUSANDS = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})+(?![\d,])")
 _AND = re.compile(r",?\s?(?:\\text\{\s?,?\s?(?:and|or)\s?\}|(?<![A-Za-z])(?:and|or)(?![A-Za-z]))")
 _SENSES = ({"<", r"\le"}, {">", r"\ge"})
 _FLIPPED = {">": "<", r"\ge": r"\le", "<": ">", r"\le": r"\ge"}
 _RELATIONS = {"=", *_FLIPPED, r"\neq", r"\in", r"\approx"}
 _FUNCTIONS = {
-    f"\\{name}" for name in re.findall(r"\w+", "sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh log ln exp")
+    f"\\{name}"
+    for name in re.findall(
+        r"\w+", "sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh log ln exp"
+    )
 }
 _GREEK = re.findall(
-    r"\S+", r"\alpha \beta \gamma \delta \epsilon \theta \lambda \mu \nu \rho \sigma \tau \phi \varphi \omega"
+    r"\S+",
+    r"\alpha \beta \gamma \delta \epsilon \theta \lambda \mu \nu \rho \sigma \tau \phi \varphi \omega",
 )
 _FLOORS = {r"\lfloor", r"\rfloor", r"\lceil", r"\rceil"}
 _KNOWN = {r"\frac", r"\sqrt", r"\pi", r"\cdot", r"\div", r"\binom", *_FLOORS, *_FUNCTIONS, *_GREEK}
@@ -99,13 +110,24 @@ def _read(text: str, *, nested: bool) -> Form:
     levels = depths(parts)
     if levels is None:
         return _scalar(text)
-    for separators, shape in (((r"\setminus",), "minus"), ((r"\cup",), "union"), ((",", ";"), "list")):
+    for separators, shape in (
+        ((r"\setminus",), "minus"),
+        ((r"\cup",), "union"),
+        ((",", ";"), "list"),
+    ):
         pieces = _split(parts, levels, separators)
         if len(pieces) > 1 and shape == "minus":
-            return _real_set(Form("minus", parts=tuple(_read(piece, nested=True) for piece in pieces)))
+            return _real_set(
+                Form("minus", parts=tuple(_read(piece, nested=True) for piece in pieces))
+            )
         if len(pieces) > 1 and any(pieces):
             return _list(shape, [piece for piece in pieces if piece])
-    return _relation(parts, levels) or _bracketed(parts, levels) or _plus_minus(parts) or _scalar_with_unit(text)
+    return (
+        _relation(parts, levels)
+        or _bracketed(parts, levels)
+        or _plus_minus(parts)
+        or _scalar_with_unit(text)
+    )
 
 
 def _word(text: str) -> Form:
@@ -118,7 +140,9 @@ def _word(text: str) -> Form:
 def _joined(match: re.Match[str]) -> str:
     """Join thousands, outside brackets only."""
     before = tokens(match.string[: match.start()])
-    closed = sum(part in (")", "]", r"\}") for part in before) >= sum(part in ("(", "[", r"\{") for part in before)
+    closed = sum(part in (")", "]", r"\}") for part in before) >= sum(
+        part in ("(", "[", r"\{") for part in before
+    )
     return match[0].replace(",", "") if closed else match[0]
 
 
@@ -134,7 +158,9 @@ def _split(parts: Sequence[str], levels: Sequence[int], separators: Sequence[str
 
 
 def _join(parts: Sequence[str]) -> str:
-    """Undo :func:`tokens`; a space after a command only where a letter follows, and between numbers."""
+    """Undo :func:`tokens`; a space after a command only where a letter follows, and between
+    numbers.
+    """
     text = ""
     for part in parts:
         command_runs_on = part[0].isalpha() and re.search(r"\\[A-Za-z]+$", text)
@@ -175,14 +201,19 @@ def _real_set(form: Form) -> Form:
         return form
     points = tuple(_number(low[0]) for low, high in segments if low[0] == high[0])
     parts = [
-        Form(("(" if low[1] else "[") + ("]" if high[1] else ")"), parts=(_number(low[0]), _number(high[0])))
+        Form(
+            ("(" if low[1] else "[") + ("]" if high[1] else ")"),
+            parts=(_number(low[0]), _number(high[0])),
+        )
         for low, high in segments
         if low[0] != high[0]
     ]
     parts += [Form("set", parts=points)] if points else []
     if not parts:
         return _scalar(r"\emptyset")
-    return replace(parts[0] if len(parts) == 1 else Form("union", parts=tuple(parts)), label=form.label)
+    return replace(
+        parts[0] if len(parts) == 1 else Form("union", parts=tuple(parts)), label=form.label
+    )
 
 
 def _number(value: Fraction | float) -> Form:
@@ -202,11 +233,19 @@ def _segments(form: Form) -> list[tuple[Cut, Cut]] | None:
         for low, high in pairwise(cuts):
             first, *others = (any(start <= low < end for start, end in each) for each in known)
             if (first and not any(others)) if form.shape == "minus" else (first or any(others)):
-                kept = [*kept[:-1], (kept[-1][0], high)] if kept and kept[-1][1] == low else [*kept, (low, high)]
+                kept = (
+                    [*kept[:-1], (kept[-1][0], high)]
+                    if kept and kept[-1][1] == low
+                    else [*kept, (low, high)]
+                )
         return kept
     ends: list[Fraction | float] = []
     for part in form.parts:
-        value = part.value.value if part.value and not part.unit else _ENDLESS.get(part.text.replace(" ", ""))
+        value = (
+            part.value.value
+            if part.value and not part.unit
+            else _ENDLESS.get(part.text.replace(" ", ""))
+        )
         if value is None:
             return None
         ends.append(value)
@@ -218,20 +257,34 @@ def _segments(form: Form) -> list[tuple[Cut, Cut]] | None:
 
 
 def _named(labels: list[str], values: Sequence[Form]) -> Form | None:
-    """Return the tuple, by name, that x = 1, y = 2 stands for; None for x_1 = 1, x_2 = 2, which is a list."""
-    if len(labels) != len(values) or len({_INDEX.sub("", label) for label in labels}) != len(labels):
+    """Return the tuple, by name, that x = 1, y = 2 stands for; None for x_1 = 1, x_2 = 2, which is
+    a list.
+    """
+    if len(labels) != len(values) or len({_INDEX.sub("", label) for label in labels}) != len(
+        labels
+    ):
         return None
     pairs = sorted(zip(labels, values, strict=True), key=lambda pair: pair[0])
-    return Form("()", parts=tuple(replace(form, label="") for _, form in pairs), label=",".join(sorted(labels)))
+    return Form(
+        "()",
+        parts=tuple(replace(form, label="") for _, form in pairs),
+        label=",".join(sorted(labels)),
+    )
 
 
 def _relation(parts: list[str], levels: list[int]) -> Form | None:
-    signs = [part for part, level in zip(parts, levels, strict=True) if level == 0 and part in _RELATIONS]
+    signs = [
+        part for part, level in zip(parts, levels, strict=True) if level == 0 and part in _RELATIONS
+    ]
     if not signs:
         return None
     sides = _split(parts, levels, tuple(_RELATIONS))
     name_last = signs == ["="] and _LABEL.fullmatch(sides[1]) and sides[1][0].isalpha()
-    if name_last and not any(part.isalpha() for part in tokens(sides[0])) and not _LABEL.fullmatch(sides[0]):
+    if (
+        name_last
+        and not any(part.isalpha() for part in tokens(sides[0]))
+        and not _LABEL.fullmatch(sides[0])
+    ):
         sides = sides[::-1] if sides[0] else sides  # 2 = x
     if all(sign in ("=", r"\approx", r"\in") for sign in signs):
         value, names = _read(sides[-1], nested=False), _NAMES.fullmatch(sides[0])
@@ -241,16 +294,23 @@ def _relation(parts: list[str], levels: list[int]) -> Form | None:
             return _named(names[1].replace(" ", "").split(","), value.parts) or value
         if _LABEL.fullmatch(sides[0]):
             return replace(value, label=sides[0].replace(" ", ""))
-    elif len(sides) == 3 and any(set(signs) <= way for way in _SENSES) and _LABEL.fullmatch(sides[1]):
+    elif (
+        len(sides) == 3 and any(set(signs) <= way for way in _SENSES) and _LABEL.fullmatch(sides[1])
+    ):
         ends = [*zip(sides[::2], signs, strict=True)]
         (lower, left), (upper, right) = ends if signs[0] in _SENSES[0] else ends[::-1]
         return _interval(sides[1], lower, left, upper, right)
     elif len(sides) == 2 and signs[0] in _FLIPPED:
-        for label, sign, bound in ((sides[0], signs[0], sides[1]), (sides[1], _FLIPPED[signs[0]], sides[0])):
+        for label, sign, bound in (
+            (sides[0], signs[0], sides[1]),
+            (sides[1], _FLIPPED[signs[0]], sides[0]),
+        ):
             if _LABEL.fullmatch(label) and label != bound:
                 below = sign in ("<", r"\le")
                 lower, upper = (r"-\infty", bound) if below else (bound, r"\infty")
-                return _interval(label, lower, "<" if below else sign, upper, sign if below else "<")
+                return _interval(
+                    label, lower, "<" if below else sign, upper, sign if below else "<"
+                )
     if len(sides) != 2 or not all(sides):
         return _scalar(_join(parts))
     values = tuple(_scalar(side) for side in sides)
@@ -260,7 +320,9 @@ def _relation(parts: list[str], levels: list[int]) -> Form | None:
 
 
 def _interval(label: str, lower: str, left: str, upper: str, right: str) -> Form:
-    brackets = ("[" if left in (r"\le", r"\ge") else "(") + ("]" if right in (r"\le", r"\ge") else ")")
+    brackets = ("[" if left in (r"\le", r"\ge") else "(") + (
+        "]" if right in (r"\le", r"\ge") else ")"
+    )
     ends = tuple(_read(end, nested=True) for end in (lower, upper))
     return Form(brackets, text="inequality", parts=ends, label=label.replace(" ", ""))
 
@@ -290,7 +352,9 @@ def _bracketed(parts: list[str], levels: list[int]) -> Form | None:
 
 def _flat(shape: str, forms: Iterable[Form]) -> tuple[Form, ...]:
     """Put the parts of forms of this shape in their place."""
-    return tuple(part for form in forms for part in (form.parts if form.shape == shape else (form,)))
+    return tuple(
+        part for form in forms for part in (form.parts if form.shape == shape else (form,))
+    )
 
 
 def _matrix(opening: str, inside: list[str]) -> Form | None:
@@ -303,7 +367,9 @@ def _matrix(opening: str, inside: list[str]) -> Form | None:
     cells = [_split(row := tokens(text), depths(row) or [0] * len(row), ("&",)) for text in rows]
     if not cells or any(len(row) != len(cells[0]) or not all(row) for row in cells):
         return None
-    shape = "()" if len(cells[0]) == 1 and len(cells) > 1 else f"matrix {len(cells)}x{len(cells[0])}"
+    shape = (
+        "()" if len(cells[0]) == 1 and len(cells) > 1 else f"matrix {len(cells)}x{len(cells[0])}"
+    )
     return Form(shape, parts=tuple(_read(cell, nested=True) for row in cells for cell in row))
 
 
@@ -312,7 +378,9 @@ def _plus_minus(parts: list[str]) -> Form | None:
         return None
     flip = {r"\pm": ("+", "-"), r"\mp": ("-", "+")}
     both = ([flip[part][sign] if part in flip else part for part in parts] for sign in (0, 1))
-    return Form("list", parts=tuple(_scalar_with_unit(_join(variant).lstrip("+")) for variant in both))
+    return Form(
+        "list", parts=tuple(_scalar_with_unit(_join(variant).lstrip("+")) for variant in both)
+    )
 
 
 def _scalar_with_unit(text: str) -> Form:
@@ -334,7 +402,9 @@ def _scalar(text: str, value: number.Number | None = None) -> Form:
 
 
 def compare(gold: Form, other: Form, scalars: Compare) -> bool | None:
-    """Compare two answers part by part; None where ``scalars`` could not settle a pair that matters."""
+    """Compare two answers part by part; None where ``scalars`` could not settle a pair that
+    matters.
+    """
     if gold.label and other.label and gold.label != other.label:
         return False
     match sorted({gold.shape, other.shape}):
@@ -389,7 +459,11 @@ def _unordered(gold: Form, other: Form, scalars: Compare) -> bool | None:
 def settle_quickly(gold: Form, other: Form) -> bool | None:
     """Compare two scalars by text and as exact numbers; None where that does not settle it."""
     if gold.shape != "scalar":
-        return None if all(_readable(part.text) for form in (gold, other) for part in form.parts) else False
+        return (
+            None
+            if all(_readable(part.text) for form in (gold, other) for part in form.parts)
+            else False
+        )
     if gold.value and other.value:
         return number.equal(gold.value, other.value)
     if gold.unit and other.unit and gold.unit != other.unit:
@@ -400,7 +474,11 @@ def settle_quickly(gold: Form, other: Form) -> bool | None:
 
 
 def _latex(form: Form) -> str:
-    return rf"\frac{{{form.value.value.numerator}}}{{{form.value.value.denominator}}}" if form.value else form.text
+    return (
+        rf"\frac{{{form.value.value.numerator}}}{{{form.value.value.denominator}}}"
+        if form.value
+        else form.text
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -421,7 +499,8 @@ def _readable(text: str) -> bool:
 
 
 def equal(gold: str, extracted: str) -> bool | None:
-    r"""Compare an answer with the gold one without Math-Verify; None where only :func:`equal_slowly` can tell.
+    r"""Compare an answer with the gold one without Math-Verify; None where only
+    :func:`equal_slowly` can tell.
 
     >>> equal(r"\frac{1}{2}", "0.5"), equal("(1,2)", "(2,1)"), equal("52_8", "52"), equal("x+1", "1+x")
     (True, False, False, None)
@@ -451,7 +530,8 @@ def _settle(gold: Form, other: Form) -> bool:
 
 
 def normal(text: str) -> str:
-    """Return a cheap normal form for grouping votes: numbers, order of unordered parts, labels and units, no algebra.
+    """Return a cheap normal form for grouping votes: numbers, order of unordered parts, labels and
+    units, no algebra.
 
     >>> normal("x = 0.5"), normal(r"\\{2, 1\\}") == normal("1, 2"), normal("x+1") == normal("1+x")
     ('1/2', True, False)

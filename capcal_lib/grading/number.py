@@ -1,11 +1,12 @@
 r"""Numbers, compared exactly as fractions: no tolerance, so ``0.333`` is not ``1/3``.
 
-Read are integers with or without thousands separators, decimals, ``3/4``, ``\frac{3}{4}``, mixed numbers, ``1.2e-3``,
-``6 \times 10^{5}``, repeating decimals under ``\overline``, ``3 million``, a leading ``x =``, a currency and a unit.
+Read are integers with or without thousands separators, decimals, ``3/4``, ``\frac{3}{4}``, mixed
+numbers, ``1.2e-3``, ``6 \times 10^{5}``, repeating decimals under ``\overline``, ``3 million``, a
+leading ``x =``, a currency and a unit.
 
-A unit may be left out. Where both answers name one, the two must agree (``5 cm`` is not ``5 m``); nothing is converted.
-A percent sign is read both as a unit and as a hundredth: ``50%`` equals ``50`` and ``0.5``, and ``0.5%`` never ``50%``.
-"""
+A unit may be left out. Where both answers name one, the two must agree (``5 cm`` is not ``5 m``);
+nothing is converted. A percent sign is read both as a unit and as a hundredth: ``50%`` equals
+``50`` and ``0.5``, and ``0.5%`` never ``50%``."""
 
 import re
 from dataclasses import dataclass
@@ -22,11 +23,19 @@ class Number:
     unit: str = ""
 
 
-_MULTIPLIERS = {"hundred": 100, "thousand": 1_000, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12}
+_MULTIPLIERS = {
+    "hundred": 100,
+    "thousand": 1_000,
+    "million": 10**6,
+    "billion": 10**9,
+    "trillion": 10**12,
+    "dozen": 12,
+}
 # Words after a number that make it another number, or no number.
 _NOT_UNITS = re.findall(
     r"\w+",
-    "and but cubed divided equals half halves minus modulo no not or out over plus point quarter quarters "
+    "and but cubed divided equals half halves minus modulo no not or out over plus point quarter "
+    "quarters "
     "remainder squared than then third thirds times to too",
 )
 _UNITS = {
@@ -65,9 +74,11 @@ _PLAIN_UNIT = re.compile(r"(?:[A-Za-z]+(?:/[A-Za-z]+)?\.?|[€£¥₹¢])(?:\s?\
 
 
 def literal(text: str, *, variables: bool = False) -> Number | None:
-    r"""Read text from `latex.clean` that is a number from end to end, with an optional currency and unit.
+    r"""Read text from `latex.clean` that is a number from end to end, with an optional currency and
+    unit.
 
-    Where letters may be ``variables``, ``2m`` is no number, and only known units or long words are units.
+    Where letters may be ``variables``, ``2m`` is no number, and only known units or long words are
+    units.
 
     >>> literal(r"1\frac{4}{5}").value, literal("2m"), literal("2m", variables=True)
     (Fraction(9, 5), Number(value=Fraction(2, 1), unit='m'), None)
@@ -138,7 +149,10 @@ def _unit(rest: str, variables: bool) -> tuple[list[str], str] | None:
             return None
         rest = rest[match.end() :].strip()
     words = [word for word in words if word]
-    if any(word in _NOT_UNITS or any(mark.isdigit() for mark in word) for word in words) or len(words) > 4:
+    if (
+        any(word in _NOT_UNITS or any(mark.isdigit() for mark in word) for word in words)
+        or len(words) > 4
+    ):
         return None
     for name, exponent in (("square", "2"), ("sq", "2"), ("cubic", "3"), ("cu", "3")):
         if name in words:
@@ -146,13 +160,16 @@ def _unit(rest: str, variables: bool) -> tuple[list[str], str] | None:
     return words, f"^{power}" if power else ""
 
 
-_KNOWN_WORDS = _UNITS.keys() | _MULTIPLIERS.keys() | {"text", "frac", "cdot", "overline", "e", "x", "us"}
+_KNOWN_WORDS = (
+    _UNITS.keys() | _MULTIPLIERS.keys() | {"text", "frac", "cdot", "overline", "e", "x", "us"}
+)
 _WORDS = re.compile(r"[^\W\d_]+")
 _RELATION = re.compile(r"(?<![<>!:])=|\\approx(?![A-Za-z])")
 
 
 def read(text: str, *, any_unit: bool = True) -> Number | None:
-    r"""Read an answer that is a number from end to end, else None; what stands before the last ``=`` is a label.
+    r"""Read an answer that is a number from end to end, else None; what stands before the last
+    ``=`` is a label.
 
     Any words may follow as a unit, or only well-known ones, as ``12 Monkeys`` is no number.
 
@@ -162,7 +179,9 @@ def read(text: str, *, any_unit: bool = True) -> Number | None:
     if len(text) > LONGEST or not 0 < sum(mark.isnumeric() for mark in text) <= MOST_DIGITS:
         return None
     sides = [side.strip() for side in _RELATION.split(clean(text))]
-    text = sides[0] if len(sides) == 2 and len(sides[1]) == 1 and sides[1].isalpha() else sides[-1]  # 2 = x
+    text = (
+        sides[0] if len(sides) == 2 and len(sides[1]) == 1 and sides[1].isalpha() else sides[-1]
+    )  # 2 = x
     if not any_unit and any(word.lower() not in _KNOWN_WORDS for word in _WORDS.findall(text)):
         return None
     return literal(text)
@@ -184,7 +203,8 @@ def equal(gold: Number, other: Number) -> bool:
 
 
 def normal(text: str) -> str:
-    """Return one text for all spellings of a number, so that votes for ``0.5`` and ``1/2`` fall together.
+    """Return one text for all spellings of a number, so that votes for ``0.5`` and ``1/2`` fall
+    together.
 
     >>> normal("0.50"), normal("1/2"), normal("about five")
     ('1/2', '1/2', 'about five')

@@ -1,9 +1,10 @@
-"""Worker processes with a hard time limit: a comparison that takes too long is killed with its worker.
+"""Worker processes with a hard time limit: a comparison that takes too long is killed with its
+worker.
 
-Each worker is a fresh interpreter (no copy of the caller's, whose script thus needs no guard), used again, limited in
-memory, and replaced after it died; it ends with its parent. The limit is on processor time, kept by the operating
-system, so that a busy machine does not change verdicts. A worker that stands still is killed by the clock.
-"""
+Each worker is a fresh interpreter (no copy of the caller's, whose script thus needs no guard), used
+again, limited in memory, and replaced after it died; it ends with its parent. The limit is on
+processor time, kept by the operating system, so that a busy machine does not change verdicts. A
+worker that stands still is killed by the clock."""
 
 import logging
 import os
@@ -17,9 +18,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-TIME_LIMIT = 1.0  # seconds of processor time for one comparison; those of MATH's answers take 0.005, and at most 0.12
-CLOCK_LIMIT = 60.0  # seconds by the clock beyond that, the start of a worker on a busy machine included
-MEMORY_LIMIT = 128 * 2**20  # bytes of address space that a worker may take beyond those of its libraries
+# seconds of processor time for one comparison; those of MATH's answers take 0.005, and at most 0.12
+TIME_LIMIT = 1.0
+CLOCK_LIMIT = (
+    60.0  # seconds by the clock beyond that, the start of a worker on a busy machine included
+)
+MEMORY_LIMIT = (
+    128 * 2**20
+)  # bytes of address space that a worker may take beyond those of its libraries
 
 TIMED_OUT = "grader time limit"
 DIED = "grader worker stopped"
@@ -31,19 +37,29 @@ def cores() -> int:
 
 
 def settle(
-    compare: Callable[..., bool], cases: Sequence[tuple[Any, ...]], *, workers: int = 0, time_limit: float = TIME_LIMIT
+    compare: Callable[..., bool],
+    cases: Sequence[tuple[Any, ...]],
+    *,
+    workers: int = 0,
+    time_limit: float = TIME_LIMIT,
 ) -> list[bool | str]:
-    """Call a function of a module of this package with each case, in so many workers at most (0: one a core).
+    """Call a function of a module of this package with each case, in so many workers at most (0:
+    one a core).
 
-    Returns, for each case in order, what ``compare`` says, or as a text why it could not say: a worker is killed after
-    ``time_limit`` seconds of processor time for one case.
-    """
+    Returns, for each case in order, what ``compare`` says, or as a text why it could not say: a
+    worker is killed after ``time_limit`` seconds of processor time for one case."""
     from pebble import ProcessExpired
 
     # A worker takes a second to start, worth some fifty comparisons.
     pool = _pool(min(workers or cores(), len(cases) // 50 + 1))
-    name = compare.__module__, compare.__name__  # loaded within the comparison, so that a failure is one of it alone
-    replies = [pool.schedule(_limited, (*name, case, time_limit), timeout=CLOCK_LIMIT + time_limit) for case in cases]
+    name = (
+        compare.__module__,
+        compare.__name__,
+    )  # loaded within the comparison, so that a failure is one of it alone
+    replies = [
+        pool.schedule(_limited, (*name, case, time_limit), timeout=CLOCK_LIMIT + time_limit)
+        for case in cases
+    ]
     results: list[bool | str] = []
     try:
         for reply in replies:
@@ -66,13 +82,17 @@ _opening = threading.Lock()
 
 
 def _pool(workers: int) -> Any:
-    from loky.backend import get_context  # unlike multiprocessing's, its processes do not run the caller's script
+    from loky.backend import (
+        get_context,
+    )  # unlike multiprocessing's, its processes do not run the caller's script
     from pebble import ProcessPool
 
     with _opening:  # one for all threads
         if workers not in _pools:
             pool = ProcessPool(max_workers=workers, context=get_context("loky"))
-            pool.schedule(_prepare).result(CLOCK_LIMIT)  # or no worker can start, and none would ever answer
+            pool.schedule(_prepare).result(
+                CLOCK_LIMIT
+            )  # or no worker can start, and none would ever answer
             _pools[workers] = pool
         return _pools[workers]
 
@@ -98,12 +118,16 @@ if hasattr(os, "register_at_fork"):
 
 @cache
 def _prepare() -> None:
-    """Load the libraries and build the parser's tables, once a worker, and limit its memory from then on."""
+    """Load the libraries and build the parser's tables, once a worker, and limit its memory from
+    then on.
+    """
     from capcal_lib.grading import symbolic
 
     logging.disable()
     symbolic.same("x", "2x")
-    with suppress(ImportError, OSError, ValueError):  # not Linux: the limits on size and time remain
+    with suppress(
+        ImportError, OSError, ValueError
+    ):  # not Linux: the limits on size and time remain
         import resource
 
         pages = int(Path("/proc/self/statm").read_text().split()[0])

@@ -1,14 +1,15 @@
 r"""Scalar expressions: parsed by Math-Verify, compared by the value of their difference.
 
-A difference without variables is computed exactly where it is rational. Otherwise it is evaluated with as many digits
-as it takes to tell it from zero, up to a number of digits below which only zero lies: that of a separation bound for
-radicals over integers (after Burnikel, Funke, Mehlhorn, Schirra and Schmitt, "A separation bound for real algebraic
-expressions", Algorithmica 55, 2009), with the degree cut at 64. For other functions no such bound is known, and the
-digits are those of radicals of the same size. With variables, the difference is evaluated so at fixed points.
+A difference without variables is computed exactly where it is rational. Otherwise it is evaluated
+with as many digits as it takes to tell it from zero, up to a number of digits below which only zero
+lies: that of a separation bound for radicals over integers (after Burnikel, Funke, Mehlhorn,
+Schirra and Schmitt, "A separation bound for real algebraic expressions", Algorithmica 55, 2009),
+with the degree cut at 64. For other functions no such bound is known, and the digits are those of
+radicals of the same size. With variables, the difference is evaluated so at fixed points.
 
-Only the worker processes import this. What comes in has passed the limits of :mod:`capcal_lib.grading.latex` and holds
-known commands only; nothing is ever handed to Python's or SymPy's own parser.
-"""
+Only the worker processes import this. What comes in has passed the limits of
+:mod:`capcal_lib.grading.latex` and holds known commands only; nothing is ever handed to Python's or
+SymPy's own parser."""
 
 import re
 from collections.abc import Sequence
@@ -28,10 +29,11 @@ _DECIMAL = re.compile(r"\d*\.\d+|\d+\.")
 
 @lru_cache(maxsize=1024)
 def parse(text: str) -> Any:
-    """Parse a scalar into a SymPy expression; None where Math-Verify cannot, or loses a variable on the way.
+    """Parse a scalar into a SymPy expression; None where Math-Verify cannot, or loses a variable on
+    the way.
 
-    Decimals become exact fractions first, so that nothing is compared after rounding; ``1/2x`` is half of x.
-    """
+    Decimals become exact fractions first, so that nothing is compared after rounding; ``1/2x`` is
+    half of x."""
     import math_verify
     import sympy
     from latex2sympy2_extended import NormalizationConfig
@@ -44,14 +46,23 @@ def parse(text: str) -> Any:
     settings = NormalizationConfig(units=False, malformed_operators=True, nits=False, boxed="none")
     parsed = math_verify.parse(
         f"${text}$",
-        extraction_config=[math_verify.LatexExtractionConfig(boxed_match_priority=-1, normalization_config=settings)],
+        extraction_config=[
+            math_verify.LatexExtractionConfig(
+                boxed_match_priority=-1, normalization_config=settings
+            )
+        ],
         fallback_mode="no_fallback",
         parsing_timeout=None,
     )
     if not parsed or not isinstance(parsed[0], sympy.Expr):
         return None
     expression = parsed[0]
-    names = "".join(map(str, [*expression.free_symbols, *(call.func for call in expression.atoms(sympy.Function))]))
+    names = "".join(
+        map(
+            str,
+            [*expression.free_symbols, *(call.func for call in expression.atoms(sympy.Function))],
+        )
+    )
     letters = {part.lower() for part in tokens(text) if part.isalpha()} - {"e", "i"}
     return expression if letters <= set(names.lower()) else None
 
@@ -67,8 +78,8 @@ def _exact(match: re.Match[str]) -> str:
     return rf"(\frac{{{value.numerator}}}{{{value.denominator}}})"
 
 
-# Values of the first and second variable, in the order of their names; further ones are shifted. None is special,
-# and both signs occur, so that the root of x^2 is not taken for x.
+# Values of the first and second variable, in the order of their names; further ones are shifted.
+# None is special, and both signs occur, so that the root of x^2 is not taken for x.
 _POINTS = (("0.6180", "1.7321"), ("-1.4427", "2.2360"), ("-0.7390", "-2.6854"))
 
 
@@ -80,7 +91,10 @@ def _at_points(*expressions: Any) -> list[list[Any]]:
     names = sorted({str(symbol) for symbol in symbols} - {"i"})
     rows = []
     for point in _POINTS if names else _POINTS[:1]:
-        numbers = [sympy.Rational(point[i % 2]) * (1 + sympy.Rational(i // 2, 7)) for i in range(len(names))]
+        numbers = [
+            sympy.Rational(point[i % 2]) * (1 + sympy.Rational(i // 2, 7))
+            for i in range(len(names))
+        ]
         given = dict(zip(names, numbers, strict=True)) | {"i": sympy.I}
         values = {symbol: given[str(symbol)] for symbol in symbols}
         rows.append([expression.subs(values).doit() for expression in expressions])
@@ -88,10 +102,14 @@ def _at_points(*expressions: Any) -> list[list[Any]]:
 
 
 def _digits(value: Any) -> int:
-    """Return with how many digits a value can be told from zero: all those of its integers, times its root's degree."""
+    """Return with how many digits a value can be told from zero: all those of its integers, times
+    its root's degree.
+    """
     import sympy
 
-    size = sum(len(str(abs(number.p))) + len(str(number.q)) for number in value.atoms(sympy.Rational))
+    size = sum(
+        len(str(abs(number.p))) + len(str(number.q)) for number in value.atoms(sympy.Rational)
+    )
     degree = 1
     for power in value.atoms(sympy.Pow):
         if power.exp.is_Rational:
@@ -117,7 +135,8 @@ def _sign(value: Any) -> int | None:
         return int(sympy.sign(value))
     if value.free_symbols or value.has(sympy.zoo, sympy.nan, sympy.oo, -sympy.oo):
         return None
-    # A part is None where it is exactly zero. Its accuracy is in bits: those asked for, or next to none of a zero.
+    # A part is None where it is exactly zero. Its accuracy is in bits: those asked for, or next to
+    # none of a zero.
     real, imaginary, known, also_known = evalf(value, 16, {"maxprec": int(3.33 * _digits(value))})
     if real is sympy.zoo or real is sympy.nan:
         return None
@@ -143,7 +162,8 @@ def same(gold: str, other: str) -> bool:
 
 
 def same_relation(gold: Sequence[str], other: Sequence[str], *, signed: bool) -> bool:
-    r"""Say whether left minus right of one is a constant multiple of the other's, a positive one if ``signed``.
+    r"""Say whether left minus right of one is a constant multiple of the other's, a positive one if
+    ``signed``.
 
     >>> same_relation(["2x+4y", "6"], ["x", "3-2y"], signed=False), same_relation(["x", "1"], ["x", "y"], signed=False)
     (True, False)
@@ -156,4 +176,6 @@ def same_relation(gold: Sequence[str], other: Sequence[str], *, signed: bool) ->
     if len(rows) < 2:
         return False
     crossed = [one * rows[0][1] - two * rows[0][0] for one, two in rows[1:]]
-    return _signs(crossed) == [0] * len(crossed) and not (signed and _signs([rows[0][0] * rows[0][1]]) != [1])
+    return _signs(crossed) == [0] * len(crossed) and not (
+        signed and _signs([rows[0][0] * rows[0][1]]) != [1]
+    )

@@ -1,4 +1,5 @@
-"""The verdict file of a run: graded once, and again only when the grader or the samples have changed.
+"""The verdict file of a run: graded once, and again only when the grader or the samples have
+changed.
 
 Its metadata name the version of the grader and the digest of the samples that were graded.
 """
@@ -20,7 +21,8 @@ from capcal_lib.sampling import store as runs
 from capcal_lib.sampling.files import read_table, write_table
 
 FILE = runs.VERDICTS
-GIVEN = "given"  # instead of a grader's version: the verdicts came with the samples, and nothing grades them again
+# instead of a grader's version: the verdicts came with the samples, and nothing grades them again
+GIVEN = "given"
 NOT_STATED = "(not stated)"  # the answer to an imported question, where verdicts came instead
 OUTCOMES = {"correct", "incorrect", "no_answer", "not_scored"}
 SCHEMA = pa.schema(
@@ -39,15 +41,18 @@ class Graded:
     """What a call to ``grade_run`` did."""
 
     new: int  # samples graded for the first time
-    again: int  # samples graded again: the grader or the samples have changed, or grading had failed
+    again: (
+        int  # samples graded again: the grader or the samples have changed, or grading had failed
+    )
     flipped: dict[tuple[str, str], int]  # (old verdict, new verdict): how many
 
 
 def grade_run(folder: Path) -> Graded:
     """Grade the samples of a run that have no verdict by this version of the grader.
 
-    Verdicts by another version, or of other samples, are all replaced; those that came with the samples stand. What was
-    not scored is tried again, since a worker may have been stopped from outside.
+    Verdicts by another version, or of other samples, are all replaced; those that came with the
+    samples stand. What was not scored is tried again, since a worker may have been stopped from
+    outside.
 
     `InputError` when the run is corrupt, or its questions cannot be loaded or have changed.
     """
@@ -83,11 +88,15 @@ def write_verdicts(folder: Path, verdicts: pd.DataFrame, grader: str) -> None:
 
 
 def digest_of_graded(folder: Path, verdicts: pa.Table) -> str:
-    """Return the digest of those samples of a run that have these verdicts, in whatever order they were written."""
+    """Return the digest of those samples of a run that have these verdicts, in whatever order they
+    were written.
+    """
     every, graded = len(verdicts) == runs.count_rows(folder), runs.Present(runs.keys(verdicts))
     parts = []
     for rows in runs.stream_samples(folder, ["response"]):
-        there = every or [key in graded for key in rows[runs.KEY].itertuples(index=False, name=None)]
+        there = every or [
+            key in graded for key in rows[runs.KEY].itertuples(index=False, name=None)
+        ]
         parts.append(runs.row_digests(rows if there is True else rows[there]))
     return digest_of_rows(pd.concat(parts))
 
@@ -97,15 +106,27 @@ def digest_of_rows(digests: "pd.Series[int]", others: int = 0) -> str:
     return f"{(int(digests.sum()) + others) % 2**64:016x}"
 
 
-def _grade(samples: pd.DataFrame, known: runs.Present, questions: Mapping[str, Question]) -> pa.Table:
+def _grade(
+    samples: pd.DataFrame, known: runs.Present, questions: Mapping[str, Question]
+) -> pa.Table:
     """Grade the samples that have no verdict yet."""
     rows = [row for row in samples.itertuples(index=False, name=None) if row[:2] not in known]
     strangers = {row[0] for row in rows} - questions.keys()
     if strangers:
-        raise InputError(f"the data set has no question {min(strangers)!r}, which was sampled; see: capcal verify")
-    verdicts = grade_many([(response, questions[question].answer) for question, _, response in rows])
-    graded = [(*row[:2], said.verdict, said.extracted, said.reason) for row, said in zip(rows, verdicts, strict=True)]
-    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in graded], schema=SCHEMA)
+        raise InputError(
+            f"the data set has no question {min(strangers)!r}, which was sampled; see: capcal "
+            "verify"
+        )
+    verdicts = grade_many(
+        [(response, questions[question].answer) for question, _, response in rows]
+    )
+    graded = [
+        (*row[:2], said.verdict, said.extracted, said.reason)
+        for row, said in zip(rows, verdicts, strict=True)
+    ]
+    return pa.Table.from_pylist(
+        [dict(zip(SCHEMA.names, row, strict=True)) for row in graded], schema=SCHEMA
+    )
 
 
 def read_verdicts(folder: Path) -> pd.DataFrame:
@@ -114,23 +135,32 @@ def read_verdicts(folder: Path) -> pd.DataFrame:
     `InputError` where the run is not graded, with the command that grades it; for a corrupt file.
     """
     if not (folder / FILE).exists():
-        raise InputError(f"{folder} is not graded; grade it with: capcal grade {runs.name_run(folder)}")
+        raise InputError(
+            f"{folder} is not graded; grade it with: capcal grade {runs.name_run(folder)}"
+        )
     return _read(folder).to_pandas()
 
 
 def _read(folder: Path) -> pa.Table:
     table = read_table(folder / FILE)
-    if not table.schema.equals(SCHEMA, check_metadata=False) or b"grader" not in (table.schema.metadata or {}):
-        raise InputError(f"{folder / FILE}: not a verdict file; delete it and grade again with: capcal grade")
+    if not table.schema.equals(SCHEMA, check_metadata=False) or b"grader" not in (
+        table.schema.metadata or {}
+    ):
+        raise InputError(
+            f"{folder / FILE}: not a verdict file; delete it and grade again with: capcal grade"
+        )
     return table
 
 
 def answered_questions(folder: Path) -> dict[str, Question]:
-    """Load the questions of a run by id, as ``run_questions``; refuse them where no answer is stated."""
+    """Load the questions of a run by id, as ``run_questions``; refuse them where no answer is
+    stated.
+    """
     questions = run_questions(folder)
     if any(question.answer.gold == NOT_STATED for question in questions.values()):
         raise InputError(
-            f"{folder}: its verdicts came with the samples, without answers: there is nothing to compare with"
+            f"{folder}: its verdicts came with the samples, without answers: there is nothing to "
+            "compare with"
         )
     return questions
 
@@ -150,7 +180,8 @@ def run_questions(folder: Path) -> dict[str, Question]:
     questions = load_questions(run.dataset, run.split)
     if questions_digest(questions) != run.questions:
         raise InputError(
-            f"{folder}: the questions of {run.dataset} ({run.split}) are not those that were sampled; "
+            f"{folder}: the questions of {run.dataset} ({run.split}) are not those that were "
+            "sampled; "
             "use the version of the data set that the run was made from, or sample again"
         )
     return {question.id: question for question in questions}

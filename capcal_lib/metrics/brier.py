@@ -3,17 +3,18 @@
 Every score is the mean of one term per question; the ``*_terms`` functions return these terms, for
 :func:`~capcal_lib.metrics.mean_interval` and :func:`~capcal_lib.metrics.compare`.
 
-**Input.** One row a question, shape (n_questions,): ``confidence``, an estimate s of its expected accuracy, in [0, 1];
-``correct`` and ``total``, its correct and its scored samples. Lists, arrays, or pandas Series, which are aligned by
-their index; a single number stands for every row.
+**Input.** One row a question, shape (n_questions,): ``confidence``, an estimate s of its expected
+accuracy, in [0, 1]; ``correct`` and ``total``, its correct and its scored samples. Lists, arrays,
+or pandas Series, which are aligned by their index; a single number stands for every row.
 
-**Output.** A float, or an array of shape (n_questions,) in the order of the first Series. Brier scores are better when
-lower. With ``corrected``, mu^2 is estimated without bias, which takes two scored samples a question; the score is then
-unbiased for what infinitely many samples would give, and may leave the range of the plug-in score: it may be negative.
+**Output.** A float, or an array of shape (n_questions,) in the order of the first Series. Brier
+scores are better when lower. With ``corrected``, mu^2 is estimated without bias, which takes two
+scored samples a question; the score is then unbiased for what infinitely many samples would give,
+and may leave the range of the plug-in score: it may be negative.
 
-**Errors.** :class:`~capcal_lib.errors.InputError` names the first row at fault: a confidence outside [0, 1] or NaN, a
-question with too few scored samples, ``correct`` above ``total``, a count that is not a whole number, empty input,
-lengths or indices that differ.
+**Errors.** :class:`~capcal_lib.errors.InputError` names the first row at fault: a confidence
+outside [0, 1] or NaN, a question with too few scored samples, ``correct`` above ``total``, a count
+that is not a whole number, empty input, lengths or indices that differ.
 
 The scores are those of the paper, sections 3 and 4; the corrections are ours.
 """
@@ -26,11 +27,14 @@ from numpy.typing import ArrayLike
 from capcal_lib.metrics.validation import Floats, as_counts, as_scored
 
 
-def capability_brier(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike, *, corrected: bool = False) -> float:
-    """Score confidences against expected accuracies: mean (s - mu_hat)^2, in [0, 1]; lower is better.
+def capability_brier(
+    confidence: ArrayLike, correct: ArrayLike, total: ArrayLike, *, corrected: bool = False
+) -> float:
+    """Score confidences against expected accuracies: mean (s - mu_hat)^2, in [0, 1]; lower is
+    better.
 
-    mu_hat is noisy, so that the true mu itself scores mean mu(1 - mu)/total. ``corrected`` subtracts
-    mu_hat(1 - mu_hat)/(total - 1) from each term; the score then lies in [-1/4, 1].
+    mu_hat is noisy, so that the true mu itself scores mean mu(1 - mu)/total. ``corrected``
+    subtracts mu_hat(1 - mu_hat)/(total - 1) from each term; the score then lies in [-1/4, 1].
 
     >>> capability_brier([0.5, 1.0], [2, 3], [4, 4])
     0.03125
@@ -50,10 +54,12 @@ def capability_brier_terms(
 
 
 def expected_response_brier(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> float:
-    """Score confidences against single samples: mean over questions of mean over samples (s - z)^2; lower is better.
+    """Score confidences against single samples: mean over questions of mean over samples (s - z)^2;
+    lower is better.
 
     z is 1 for a correct sample and 0 for any other. It is exactly :func:`capability_brier` plus
-    :func:`correctness_variance` (theorem 2). Its terms: :func:`~capcal_lib.metrics.expected_response_loss`.
+    :func:`correctness_variance` (theorem 2). Its terms:
+    :func:`~capcal_lib.metrics.expected_response_loss`.
 
     >>> expected_response_brier([0.5, 1.0], [2, 3], [4, 4])
     0.25
@@ -63,10 +69,12 @@ def expected_response_brier(confidence: ArrayLike, correct: ArrayLike, total: Ar
 
 
 def correctness_variance(correct: ArrayLike, total: ArrayLike, *, corrected: bool = False) -> float:
-    """Return the mean variance of a sample's correctness within its question, mu_hat(1 - mu_hat), in [0, 1/4].
+    """Return the mean variance of a sample's correctness within its question, mu_hat(1 - mu_hat),
+    in [0, 1/4].
 
-    It separates response from capability calibration, and is what Oracle RC (one sample's correctness as the
-    confidence) scores in expectation. ``corrected``: c(n - c)/(n(n - 1)), in [0, 1/2].
+    It separates response from capability calibration, and is what Oracle RC (one sample's
+    correctness as the confidence) scores in expectation. ``corrected``: c(n - c)/(n(n - 1)), in [0,
+    1/2].
 
     >>> correctness_variance([2, 4], [4, 4])
     0.125
@@ -76,14 +84,19 @@ def correctness_variance(correct: ArrayLike, total: ArrayLike, *, corrected: boo
     return float(correctness_variance_terms(correct, total, corrected=corrected).mean())
 
 
-def correctness_variance_terms(correct: ArrayLike, total: ArrayLike, *, corrected: bool = False) -> Floats:
+def correctness_variance_terms(
+    correct: ArrayLike, total: ArrayLike, *, corrected: bool = False
+) -> Floats:
     """Return the terms whose mean is :func:`correctness_variance`."""
     hits, samples = as_counts(correct, total, scored=2 if corrected else 1)
     return hits / samples * ((samples - hits) / (samples - (1 if corrected else 0)))
 
 
-def uniform_baseline_brier(correct: ArrayLike, total: ArrayLike, *, corrected: bool = False) -> float:
-    """Return the expected capability Brier of confidences drawn from U(0, 1): mean 1/3 - mu_hat + mu_hat^2.
+def uniform_baseline_brier(
+    correct: ArrayLike, total: ArrayLike, *, corrected: bool = False
+) -> float:
+    """Return the expected capability Brier of confidences drawn from U(0, 1): mean 1/3 - mu_hat +
+    mu_hat^2.
 
     A useful confidence scores lower. In [1/12, 1/3]; ``corrected``, in [-1/6, 1/3].
 
@@ -93,17 +106,20 @@ def uniform_baseline_brier(correct: ArrayLike, total: ArrayLike, *, corrected: b
     return float(uniform_baseline_brier_terms(correct, total, corrected=corrected).mean())
 
 
-def uniform_baseline_brier_terms(correct: ArrayLike, total: ArrayLike, *, corrected: bool = False) -> Floats:
+def uniform_baseline_brier_terms(
+    correct: ArrayLike, total: ArrayLike, *, corrected: bool = False
+) -> Floats:
     """Return the terms whose mean is :func:`uniform_baseline_brier`."""
     # -mu + mu^2 is minus the variance, with or without the correction.
     return 1 / 3 - correctness_variance_terms(correct, total, corrected=corrected)
 
 
 def noise_floor(correct: ArrayLike, total: ArrayLike) -> float:
-    """Return what the true mu would score by the plug-in capability Brier: mean mu(1 - mu)/total, in [0, 1/4].
+    """Return what the true mu would score by the plug-in capability Brier: mean mu(1 - mu)/total,
+    in [0, 1/4].
 
-    Plug-in scores at or below it are indistinguishable from perfect at this number of samples. Estimated without bias
-    from two samples or more.
+    Plug-in scores at or below it are indistinguishable from perfect at this number of samples.
+    Estimated without bias from two samples or more.
 
     >>> round(noise_floor([2, 4], [4, 4]), 4)
     0.0417
@@ -113,12 +129,13 @@ def noise_floor(correct: ArrayLike, total: ArrayLike) -> float:
 
 
 def soft_auroc(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> float:
-    """Return the AUROC for targets that are fractions: how well confidences rank questions. Higher is better.
+    """Return the AUROC for targets that are fractions: how well confidences rank questions. Higher
+    is better.
 
-    Draw a question and a correct sample of it, in proportion to mu_hat, and another with an incorrect sample, in
-    proportion to 1 - mu_hat: this is the chance that the first has the higher confidence, a tie counting one half.
-    A constant has 0.5; mu_hat itself has less than 1, because a question can give both samples. NaN where no sample
-    is correct, or all are.
+    Draw a question and a correct sample of it, in proportion to mu_hat, and another with an
+    incorrect sample, in proportion to 1 - mu_hat: this is the chance that the first has the higher
+    confidence, a tie counting one half. A constant has 0.5; mu_hat itself has less than 1, because
+    a question can give both samples. NaN where no sample is correct, or all are.
 
     >>> soft_auroc([0.9, 0.2], [4, 0], 4), soft_auroc(0.5, [4, 0], 4)
     (1.0, 0.5)
@@ -133,7 +150,8 @@ def soft_auroc(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> f
 
 
 def spearman(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> float:
-    """Return the rank correlation of confidence and mu_hat, in [-1, 1]; ties share their mean rank. Higher is better.
+    """Return the rank correlation of confidence and mu_hat, in [-1, 1]; ties share their mean rank.
+    Higher is better.
 
     NaN where either side has a single value, so that no ranking exists.
 

@@ -29,17 +29,18 @@ def isotonic_split(
 ) -> IsotonicSplit:
     """Split the capability Brier score by the isotonic fit of mu_hat on the confidence (CORP).
 
-    Miscalibration is what the best increasing recalibration would subtract, discrimination what that recalibration
-    gains over the mean for all; uncertainty is the variance of mu over questions. Questions weigh by their scored
-    samples, so that ``score`` is :func:`capcal_lib.metrics.capability_brier` where all totals are equal.
-    ``corrected`` subtracts mu_hat(1 - mu_hat)/(total - 1) from score and uncertainty. For the response target only the
+    Miscalibration is what the best increasing recalibration would subtract, discrimination what
+    that recalibration gains over the mean for all; uncertainty is the variance of mu over
+    questions. Questions weigh by their scored samples, so that ``score`` is
+    :func:`capcal_lib.metrics.capability_brier` where all totals are equal. ``corrected`` subtracts
+    mu_hat(1 - mu_hat)/(total - 1) from score and uncertainty. For the response target only the
     uncertainty differs, by the correctness variance of theorem 2.
 
-    The fit is made on the rows that it splits, so with few questions miscalibration and discrimination are both
-    somewhat too high, by about the same.
+    The fit is made on the rows that it splits, so with few questions miscalibration and
+    discrimination are both somewhat too high, by about the same.
 
-    References: Dimitriadis, Gneiting and Jordan, "Stable reliability diagrams for probabilistic classifiers",
-    PNAS 118 (2021).
+    References: Dimitriadis, Gneiting and Jordan, "Stable reliability diagrams for probabilistic
+    classifiers", PNAS 118 (2021).
 
     >>> split = isotonic_split([0.2, 0.4, 0.6], [1, 0, 4], 4)
     >>> [round(part, 4) for part in split]
@@ -58,14 +59,17 @@ def isotonic_split(
 
 
 def smooth_ece(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> float:
-    """Return the smooth calibration error, in [0, 1]: the ECE with a Gaussian kernel as wide as the error itself.
+    """Return the smooth calibration error, in [0, 1]: the ECE with a Gaussian kernel as wide as the
+    error itself.
 
-    Lower is better. The target of a question is mu_hat, a fraction; every question weighs the same. The residuals
-    mu_hat - s are smoothed along s with a Gaussian of width w, reflected at 0 and 1, and their absolute value is
-    integrated. The result falls as w grows; returned is the one that equals its w, so nothing is left to choose.
-    Noise in mu_hat keeps it above 0 even for the true mu.
+    Lower is better. The target of a question is mu_hat, a fraction; every question weighs the same.
+    The residuals mu_hat - s are smoothed along s with a Gaussian of width w, reflected at 0 and 1,
+    and their absolute value is integrated. The result falls as w grows; returned is the one that
+    equals its w, so nothing is left to choose. Noise in mu_hat keeps it above 0 even for the true
+    mu.
 
-    References: Błasiok and Nakkiran, "Smooth ECE: principled reliability diagrams via kernel smoothing", ICLR 2024.
+    References: Błasiok and Nakkiran, "Smooth ECE: principled reliability diagrams via kernel
+    smoothing", ICLR 2024.
 
     >>> round(smooth_ece([0.3, 0.7], [4, 6], 10), 3)
     0.096
@@ -75,7 +79,8 @@ def smooth_ece(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> f
 
     s, mu, _ = as_scored(confidence, correct, total)
     waves = dct(_on_mesh(s, (mu - s) / len(s)))
-    # Diffusion between walls damps each cosine by itself; that is what smoothing with the reflected Gaussian does.
+    # Diffusion between walls damps each cosine by itself; that is what smoothing with the reflected
+    # Gaussian does.
     frequencies = (np.pi * np.arange(MESH)) ** 2 / 2
 
     def error(width: float) -> float:

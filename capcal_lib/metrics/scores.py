@@ -1,19 +1,20 @@
 """Proper scores of a confidence in general form: theorem 2 beyond the Brier score.
 
-Each score is the Bregman divergence of a strictly convex function on [0, 1], its generator: what a confidence
-loses against a target, which is 0 only where they are equal. For all of them
+Each score is the Bregman divergence of a strictly convex function on [0, 1], its generator: what a
+confidence loses against a target, which is 0 only where they are equal. For all of them
 
-    mean over samples of divergence(z, s)  =  divergence(mu_hat, s)  +  Bregman information of the samples,
+    mean over samples of divergence(z, s)  =  divergence(mu_hat, s)  +  Bregman information of the
+    samples,
 
-with z the correctness of a sample. The last term does not depend on s. For ``brier``, (t - s)^2, it is the variance
-mu_hat(1 - mu_hat), which gives theorem 2 of the paper; for ``log``, the Kullback-Leibler divergence in nats, the
-entropy of a sample's correctness; for ``spherical``, the length of (t, 1 - t) less that of its projection on
-(s, 1 - s), 1 less the length of (mu_hat, 1 - mu_hat).
+with z the correctness of a sample. The last term does not depend on s. For ``brier``, (t - s)^2, it
+is the variance mu_hat(1 - mu_hat), which gives theorem 2 of the paper; for ``log``, the
+Kullback-Leibler divergence in nats, the entropy of a sample's correctness; for ``spherical``, the
+length of (t, 1 - t) less that of its projection on (s, 1 - s), 1 less the length of (mu_hat, 1 -
+mu_hat).
 
-All functions return an array of shape (n_questions,), lower being better; input and errors are those of
-:mod:`capcal_lib.metrics.brier`, and an unknown score is refused. See the paper, appendix A.3, and Banerjee et al.,
-"Clustering with Bregman divergences" (2005).
-"""
+All functions return an array of shape (n_questions,), lower being better; input and errors are
+those of :mod:`capcal_lib.metrics.brier`, and an unknown score is refused. See the paper, appendix
+A.3, and Banerjee et al., "Clustering with Bregman divergences" (2005)."""
 
 from __future__ import annotations  # keeps ArrayLike short in help()
 
@@ -59,10 +60,11 @@ def divergence(target: ArrayLike, confidence: ArrayLike, *, score: ProperScore =
 def expected_response_loss(
     confidence: ArrayLike, correct: ArrayLike, total: ArrayLike, *, score: ProperScore = "brier"
 ) -> Floats:
-    """Return each question's mean over its samples of the divergence of s from the sample's correctness.
+    """Return each question's mean over its samples of the divergence of s from the sample's
+    correctness.
 
-    Its capability loss is ``divergence(mu_hat, s)``; the expected response loss of mu_hat itself is the Bregman
-    information, 0 where all samples agree.
+    Its capability loss is ``divergence(mu_hat, s)``; the expected response loss of mu_hat itself is
+    the Bregman information, 0 where all samples agree.
 
     >>> expected_response_loss([0.5, 1.0], [2, 3], [4, 4])
     array([0.25, 0.25])

@@ -1,7 +1,8 @@
 """Check the arrays that people hand in, once and in one place.
 
-Each function takes a list, array, pandas Series or single number, and returns a plain numpy array, or raises an
-:class:`~capcal_lib.errors.InputError` that names the first row at fault. Rows count from 0.
+Each function takes a list, array, pandas Series or single number, and returns a plain numpy array,
+or raises an :class:`~capcal_lib.errors.InputError` that names the first row at fault. Rows count
+from 0.
 
 >>> as_scored(0.5, [3, 0], [4, 2])
 (array([0.5, 0.5]), array([0.75, 0.  ]), array([4, 2]))
@@ -24,11 +25,15 @@ LARGEST = 2**53 - 1  # every whole number up to here is a float64
 
 
 def as_numbers(name: str, values: ArrayLike) -> Floats:
-    """Return one number per row, shape (n,), n at least 1; NaN passes, and a single number is one row."""
+    """Return one number per row, shape (n,), n at least 1; NaN passes, and a single number is one
+    row.
+    """
     try:
         array = np.asarray([values] if np.isscalar(values) else values)
     except (ValueError, TypeError):
-        raise InputError(f"{name} must hold one number per row; got rows of different lengths") from None
+        raise InputError(
+            f"{name} must hold one number per row; got rows of different lengths"
+        ) from None
     if array.ndim != 1:
         found = f"an array of shape {array.shape}" if array.ndim else type(values).__name__
         raise InputError(f"{name} must be one-dimensional, with one number per row; got {found}")
@@ -38,7 +43,9 @@ def as_numbers(name: str, values: ArrayLike) -> Floats:
         # numpy turns [0.5, "x"] into texts, so the fault is looked for in what was given.
         for row, value in enumerate([values] if np.isscalar(values) else values):  # type: ignore[arg-type]
             if not isinstance(value, Real):
-                raise InputError(f"row {row}: {name} is {value!r:.40}, not a number (the first row is 0)")
+                raise InputError(
+                    f"row {row}: {name} is {value!r:.40}, not a number (the first row is 0)"
+                )
     return array.astype(np.float64)
 
 
@@ -60,8 +67,14 @@ def as_whole(name: str, values: ArrayLike, *, least: int) -> Ints:
 
 def check_int(name: str, value: object, *, least: int) -> int:
     """Return a single whole number of at least ``least``; a bool or a float is refused."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or not least <= int(value) <= LARGEST:
-        raise InputError(f"{name} must be a whole number from {least} to {LARGEST}; got {value!r:.40}")
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, Integral)
+        or not least <= int(value) <= LARGEST
+    ):
+        raise InputError(
+            f"{name} must be a whole number from {least} to {LARGEST}; got {value!r:.40}"
+        )
     return int(value)
 
 
@@ -76,12 +89,16 @@ def as_each(name: str, values: ArrayLike, questions: int) -> Floats:
     """Return one number a question, from one for all or one each."""
     numbers = as_numbers(name, values)
     if np.ndim(values) and numbers.size != questions:
-        raise InputError(f"{name} has {numbers.size} rows for {questions} questions; give one, or one each")
+        raise InputError(
+            f"{name} has {numbers.size} rows for {questions} questions; give one, or one each"
+        )
     return np.broadcast_to(numbers, questions)
 
 
 def as_confidence(confidence: ArrayLike) -> Floats:
-    """Return confidences in [0, 1], shape (n_questions,); NaN is refused, since nobody can score it."""
+    """Return confidences in [0, 1], shape (n_questions,); NaN is refused, since nobody can score
+    it.
+    """
     numbers = as_numbers("confidence", confidence)
     outside = ~((numbers >= 0) & (numbers <= 1))
     check_rows("confidence", numbers, outside, "but must lie in [0, 1]; leave out rows without one")
@@ -89,7 +106,9 @@ def as_confidence(confidence: ArrayLike) -> Floats:
 
 
 def as_counts(correct: ArrayLike, total: ArrayLike, *, scored: int = 0) -> tuple[Ints, Ints]:
-    """Return correct and scored samples, each of shape (n_questions,), with ``scored`` or more to a question."""
+    """Return correct and scored samples, each of shape (n_questions,), with ``scored`` or more to a
+    question.
+    """
     correct, total = align(correct=correct, total=total)
     hits, samples = as_whole("correct", correct, least=0), as_whole("total", total, least=0)
     check_rows("correct", hits, hits > samples, "more than its total")
@@ -119,15 +138,23 @@ def align(**columns: ArrayLike) -> list[Floats]:
 
 
 def align_index(**columns: Any) -> list[Any]:
-    """Put pandas Series into the order of the first one's index, and leave everything else as it is."""
+    """Put pandas Series into the order of the first one's index, and leave everything else as it
+    is.
+    """
     series = {name: column for name, column in columns.items() if hasattr(column, "reindex")}
     first = next(iter(series), "")
     for name, column in series.items():
         here, there = column.index, series[first].index
         if not here.equals(there):
-            if not (here.is_unique and there.is_unique and len(here) == len(there) and here.isin(there).all()):
+            if not (
+                here.is_unique
+                and there.is_unique
+                and len(here) == len(there)
+                and here.isin(there).all()
+            ):
                 raise InputError(
-                    f"the index of {name} is not that of {first}; join them by question, or give arrays in one order"
+                    f"the index of {name} is not that of {first}; join them by question, or give "
+                    "arrays in one order"
                 )
             columns[name] = column.reindex(there)
     return list(columns.values())

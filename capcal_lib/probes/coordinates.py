@@ -1,9 +1,9 @@
 """What the stacked probe reads of a question, small enough to be kept beside the samples.
 
-The hidden states of all layers take 36 kB a question for a model of 135 million parameters. Their coordinates along the
-64 strongest directions of each third of the layers, over the training questions, take 384 bytes. The test split of a
-data set is described along the directions of its training split; labels play no part.
-"""
+The hidden states of all layers take 36 kB a question for a model of 135 million parameters. Their
+coordinates along the 64 strongest directions of each third of the layers, over the training
+questions, take 384 bytes. The test split of a data set is described along the directions of its
+training split; labels play no part."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -33,29 +33,43 @@ class Coordinates(NamedTuple):
 
 
 def keep_coordinates(training: Path, evaluation: Path, *, engine: str | None = None) -> None:
-    """Read the hidden states of two runs of a model, and keep their coordinates in the first one's directions.
+    """Read the hidden states of two runs of a model, and keep their coordinates in the first one's
+    directions.
 
     Runs of different models or prompts, corrupt ones, and questions that have changed are refused.
     """
     one, other = (read_record(folder).identity for folder in (training, evaluation))
     if (one.model, one.prompt_style) != (other.model, other.prompt_style):
-        raise InputError(f"{training} and {evaluation} are runs of different models or prompts; name two of one")
+        raise InputError(
+            f"{training} and {evaluation} are runs of different models or prompts; name two of one"
+        )
     model = asked_model(training)
-    source, questions = open_engine(model, engine), [sampled_questions(folder) for folder in (training, evaluation)]
-    states = [extract_features(source, model, list(each.values()), layers="all") for each in questions]
-    for folder, ids, points in zip((training, evaluation), questions, layer_thirds(*states), strict=True):
+    source, questions = (
+        open_engine(model, engine),
+        [sampled_questions(folder) for folder in (training, evaluation)],
+    )
+    states = [
+        extract_features(source, model, list(each.values()), layers="all") for each in questions
+    ]
+    for folder, ids, points in zip(
+        (training, evaluation), questions, layer_thirds(*states), strict=True
+    ):
         flat = pa.array(points.astype(np.float16).ravel())
         rows = pa.FixedSizeListArray.from_arrays(flat, points[0].size)
         table = pa.table({"question_id": list(ids), "coordinates": rows})
         write_table(folder / FILE, table.replace_schema_metadata({"directions": training.name}))
 
 
-def layer_thirds(training: npt.NDArray[np.float32], *others: npt.NDArray[np.float32]) -> list[npt.NDArray[np.float32]]:
-    """Describe the hidden states of all layers by the principal directions of their lower, middle and upper third.
+def layer_thirds(
+    training: npt.NDArray[np.float32], *others: npt.NDArray[np.float32]
+) -> list[npt.NDArray[np.float32]]:
+    """Describe the hidden states of all layers by the principal directions of their lower, middle
+    and upper third.
 
-    Takes the training questions' states, (n_questions, layers + 1, hidden_size), and any others. Returns of each
-    (n_questions, 3, 64), or fewer where there are not so many directions. Every number of every layer is standardised
-    by the training questions, so that none counts for more because it is large.
+    Takes the training questions' states, (n_questions, layers + 1, hidden_size), and any others.
+    Returns of each (n_questions, 3, 64), or fewer where there are not so many directions. Every
+    number of every layer is standardised by the training questions, so that none counts for more
+    because it is large.
 
     >>> states = np.random.default_rng(0).normal(size=(20, 7, 8)).astype(np.float32)
     >>> [points.shape for points in layer_thirds(states, states[:5])]
@@ -68,15 +82,21 @@ def layer_thirds(training: npt.NDArray[np.float32], *others: npt.NDArray[np.floa
     thirds = [np.array_split(states, PARTS, axis=1) for states in (training, *others)]
     flat = [[part.reshape(len(part), -1) for part in parts] for parts in thirds]
     kept = min(COMPONENTS, max(1, len(training) - 1), *(part.shape[1] for part in flat[0]))
-    fitted = [make_pipeline(StandardScaler(), PCA(kept, random_state=0)).fit(part) for part in flat[0]]
+    fitted = [
+        make_pipeline(StandardScaler(), PCA(kept, random_state=0)).fit(part) for part in flat[0]
+    ]
     return [
-        np.stack([each.transform(part) for each, part in zip(fitted, parts, strict=True)], axis=1).astype(np.float32)
+        np.stack(
+            [each.transform(part) for each, part in zip(fitted, parts, strict=True)], axis=1
+        ).astype(np.float32)
         for parts in flat
     ]
 
 
 def read_coordinates(folder: Path) -> Coordinates:
-    """Read what ``keep_coordinates`` kept; where there is nothing, the error names the command that makes it."""
+    """Read what ``keep_coordinates`` kept; where there is nothing, the error names the command that
+    makes it.
+    """
     path = folder / FILE
     run = read_record(folder).identity
     how = f"with: capcal coordinates --model {run.model} --dataset {run.dataset}"

@@ -1,4 +1,6 @@
-"""Features: the hidden states that a probe reads (paper, appendix on linear probes), kept beside a run's samples."""
+"""Features: the hidden states that a probe reads (paper, appendix on linear probes), kept beside a
+run's samples.
+"""
 
 from collections.abc import Sequence
 from functools import cache, partial
@@ -31,9 +33,10 @@ def extract_features(
     """Read the hidden states of the last prompt token: after the embedding, and after every layer.
 
     The prompt is the one that answers are sampled from: it costs one pass over it and no token.
-    ``layers``: ``mean``, the paper's, or ``max`` pools the layers + 1 states, number by number, to (n_questions,
-    hidden_size); ``all`` keeps each, (n_questions, layers + 1, hidden_size). Float32, in the order of the questions.
-    Another shape from the engine, or a number that is not finite, is refused.
+    ``layers``: ``mean``, the paper's, or ``max`` pools the layers + 1 states, number by number, to
+    (n_questions, hidden_size); ``all`` keeps each, (n_questions, layers + 1, hidden_size). Float32,
+    in the order of the questions. Another shape from the engine, or a number that is not finite, is
+    refused.
 
     >>> from capcal_lib.sampling.engines import open_engine
     >>> from capcal_lib.manifests import load_model
@@ -49,40 +52,58 @@ def extract_features(
     features = np.asarray(engine.hidden_states(requests, layers), dtype=np.float32)
     if features.ndim != (3 if layers == "all" else 2) or len(features) != len(questions):
         raise InputError(
-            f"engine {engine.family} returned features of shape {features.shape} for {len(questions)} questions"
+            f"engine {engine.family} returned features of shape {features.shape} for "
+            f"{len(questions)} questions"
         )
     bad = np.flatnonzero(~np.isfinite(features).reshape(len(features), -1).all(axis=1))
     if len(bad):
-        raise InputError(f"engine {engine.family} returned features that are not finite for {questions[bad[0]].id!r}")
+        raise InputError(
+            f"engine {engine.family} returned features that are not finite for "
+            f"{questions[bad[0]].id!r}"
+        )
     return features
 
 
-def extract(folder: Path, *, layers: Layers = "mean", engine: str | None = None) -> npt.NDArray[np.float32]:
-    """Extract the hidden states of a run's questions, once, and keep them as float16, each with its prompt's digest.
+def extract(
+    folder: Path, *, layers: Layers = "mean", engine: str | None = None
+) -> npt.NDArray[np.float32]:
+    """Extract the hidden states of a run's questions, once, and keep them as float16, each with its
+    prompt's digest.
 
-    Only questions that were sampled since are read again, and those whose row has no digest. What is read is kept batch
-    by batch, so a stop loses at most one batch. Returns the matrix of ``read_features``; about three decimal digits are
-    kept.
+    Only questions that were sampled since are read again, and those whose row has no digest. What
+    is read is kept batch by batch, so a stop loses at most one batch. Returns the matrix of
+    ``read_features``; about three decimal digits are kept.
 
-    Refused are a number beyond float16's 65,504, a corrupt file, rows that were read from another prompt, a run whose
-    questions have changed, and a model that is asked in another way since.
-    """
+    Refused are a number beyond float16's 65,504, a corrupt file, rows that were read from another
+    prompt, a run whose questions have changed, and a model that is asked in another way since."""
     path = features_file(folder, layers)
     model, questions = asked_model(folder), sampled_questions(folder)
     refuse_other(folder, "weights", read_record(folder).identity.weights, weights_digest(model))
-    prompts = {name: prompt_digest(answer_messages(one, model.prompt_style)) for name, one in questions.items()}
-    parts = sorted(folder.glob(f"{path.stem}.part-*.parquet"))  # what an extraction that was stopped has left
+    prompts = {
+        name: prompt_digest(answer_messages(one, model.prompt_style))
+        for name, one in questions.items()
+    }
+    parts = sorted(
+        folder.glob(f"{path.stem}.part-*.parquet")
+    )  # what an extraction that was stopped has left
     tables: list[pa.Table] = []
     known: set[str] = set()
     for file in filter(Path.exists, [path, *parts]):
         table = _read_feature_table(file)
-        if "prompt" not in table.column_names:  # nobody knows what was read: all of it is read again
+        if (
+            "prompt" not in table.column_names
+        ):  # nobody knows what was read: all of it is read again
             continue
-        table = table.filter(pc.invert(pc.is_in(table["question_id"], pa.array(known, pa.string()))))
+        table = table.filter(
+            pc.invert(pc.is_in(table["question_id"], pa.array(known, pa.string())))
+        )
         names = table["question_id"].to_pylist()
         for name, prompt in zip(names, table["prompt"].to_pylist(), strict=True):
             if prompts.get(name) != prompt:
-                raise InputError(f"{file}: {name!r} was read from another prompt; delete the file and make it again")
+                raise InputError(
+                    f"{file}: {name!r} was read from another prompt; delete the file and make it "
+                    "again"
+                )
         known.update(names)
         tables.append(table)
     lacking = [question for name, question in questions.items() if name not in known]
@@ -92,7 +113,9 @@ def extract(folder: Path, *, layers: Layers = "mean", engine: str | None = None)
         features = extract_features(opened(), model, batch, layers=layers)
         table = _feature_table(path, [(one.id, prompts[one.id]) for one in batch], features)
         if tables and not table.schema.equals(tables[0].schema, check_metadata=False):
-            raise InputError(f"{path}: made by another engine or model; delete it and make it again")
+            raise InputError(
+                f"{path}: made by another engine or model; delete it and make it again"
+            )
         parts.append(path.with_name(f"{path.stem}.part-{len(parts):05d}.parquet"))
         write_table(parts[-1], table)
         tables.append(table)
@@ -103,8 +126,11 @@ def extract(folder: Path, *, layers: Layers = "mean", engine: str | None = None)
     return read_features(folder, layers)[1]
 
 
-def read_features(folder: Path, layers: Layers = "mean") -> tuple[list[str], npt.NDArray[np.float32]]:
-    """Read the question ids, sorted, and the hidden states that ``extract`` kept, shaped as by ``extract_features``.
+def read_features(
+    folder: Path, layers: Layers = "mean"
+) -> tuple[list[str], npt.NDArray[np.float32]]:
+    """Read the question ids, sorted, and the hidden states that ``extract`` kept, shaped as by
+    ``extract_features``.
 
     Where there are none, the error names the command that makes them.
     """
@@ -132,12 +158,15 @@ def features_file(folder: Path, layers: Layers = "mean") -> Path:
     return folder / (FEATURES if layers == "mean" else f"features-{layers}.parquet")
 
 
-def _feature_table(path: Path, rows: list[tuple[str, str]], features: npt.NDArray[np.float32]) -> pa.Table:
+def _feature_table(
+    path: Path, rows: list[tuple[str, str]], features: npt.NDArray[np.float32]
+) -> pa.Table:
     """Return (question id, digest of its prompt) and hidden states as a table of float16."""
     far = np.abs(features).reshape(len(rows), -1).max(axis=1) > np.finfo(np.float16).max
     if far.any():
         raise InputError(
-            f"the hidden states of {rows[int(far.argmax())][0]!r} go beyond 65,504, the largest float16; "
+            f"the hidden states of {rows[int(far.argmax())][0]!r} go beyond 65,504, the largest "
+            "float16; "
             f"they cannot be kept in {path}"
         )
     values = pa.array(features.astype(np.float16).ravel())
@@ -149,7 +178,13 @@ def _feature_table(path: Path, rows: list[tuple[str, str]], features: npt.NDArra
 
 def _read_feature_table(path: Path) -> pa.Table:
     table = read_table(path)
-    known = table.column_names in (["question_id", "prompt", "features"], ["question_id", "features"])
+    known = table.column_names in (
+        ["question_id", "prompt", "features"],
+        ["question_id", "features"],
+    )
     if not known or not pa.types.is_fixed_size_list(table["features"].type):
-        raise InputError(f"{path}: not a file of hidden states; delete it and make it again with: capcal features")
+        raise InputError(
+            f"{path}: not a file of hidden states; delete it and make it again with: capcal "
+            "features"
+        )
     return table

@@ -1,4 +1,6 @@
-"""A kernel probe: ridge regression of mu_hat under a Gaussian kernel, its settings chosen by leaving one out."""
+"""A kernel probe: ridge regression of mu_hat under a Gaussian kernel, its settings chosen by
+leaving one out.
+"""
 
 from __future__ import annotations  # keeps ArrayLike short in help()
 
@@ -9,18 +11,22 @@ from capcal_lib.metrics.validation import Floats
 from capcal_lib.probes.linear import as_fitted, training_rows
 
 BANDWIDTHS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)  # of exp(-bandwidth · squared distance / its median)
-PENALTIES = tuple(10.0 ** np.arange(-6, 0.1, 0.5))  # a question, on a kernel that is 1 on its diagonal
+PENALTIES = tuple(
+    10.0 ** np.arange(-6, 0.1, 0.5)
+)  # a question, on a kernel that is 1 on its diagonal
 
 
 class KernelProbe:
     """Predict mu by kernel ridge regression: smooth in the features, not linear.
 
-    The squared error that it minimises is the capability Brier score itself. A question weighs as its total, since the
-    variance of mu_hat falls with it. ``bandwidth`` and ``penalty`` are those with the smallest leave-one-out error on
-    the training questions, which needs no refit: one eigendecomposition gives it for every penalty. Nothing is drawn,
-    so the same questions give the same probe. ``out_of_fold``, (n_questions,), is what is predicted for each training
-    question from all others. Time grows with the cube of the number of training questions: a second for 1,000, minutes
-    for 7,000. ``components`` is how many of the features' principal directions to read; None reads all.
+    The squared error that it minimises is the capability Brier score itself. A question weighs as
+    its total, since the variance of mu_hat falls with it. ``bandwidth`` and ``penalty`` are those
+    with the smallest leave-one-out error on the training questions, which needs no refit: one
+    eigendecomposition gives it for every penalty. Nothing is drawn, so the same questions give the
+    same probe. ``out_of_fold``, (n_questions,), is what is predicted for each training question
+    from all others. Time grows with the cube of the number of training questions: a second for
+    1,000, minutes for 7,000. ``components`` is how many of the features' principal directions to
+    read; None reads all.
 
     >>> features = np.linspace(-1, 1, 40)[:, None]
     >>> probe = KernelProbe().fit(features, correct=np.where(abs(features[:, 0]) < 0.5, 9, 1), total=np.full(40, 10))
@@ -36,19 +42,31 @@ class KernelProbe:
         self.out_of_fold: Floats | None = None
 
     def __repr__(self) -> str:
-        fitted = "not fitted" if self.bandwidth is None else f"bandwidth {self.bandwidth:g}, penalty {self.penalty:g}"
+        fitted = (
+            "not fitted"
+            if self.bandwidth is None
+            else f"bandwidth {self.bandwidth:g}, penalty {self.penalty:g}"
+        )
         return f"<KernelProbe(components={self.components}), {fitted}>"
 
-    def fit(self, features: npt.ArrayLike, correct: npt.ArrayLike, total: npt.ArrayLike) -> KernelProbe:
-        """Fit to features (n_questions, n_features) and counts (n_questions,), three rows or more; return the probe."""
+    def fit(
+        self, features: npt.ArrayLike, correct: npt.ArrayLike, total: npt.ArrayLike
+    ) -> KernelProbe:
+        """Fit to features (n_questions, n_features) and counts (n_questions,), three rows or more;
+        return the probe.
+        """
         from sklearn.decomposition import PCA
         from sklearn.metrics.pairwise import euclidean_distances
 
-        points, hits, samples = training_rows(features, correct, total, least=3, needs="a kernel probe")
+        points, hits, samples = training_rows(
+            features, correct, total, least=3, needs="a kernel probe"
+        )
         points = points.astype(np.float64)
         self._features = points.shape[1]
         if self.components:
-            self._directions = PCA(min(self.components, *points.shape), svd_solver="full").fit(points)
+            self._directions = PCA(min(self.components, *points.shape), svd_solver="full").fit(
+                points
+            )
             points = self._directions.transform(points)
         mu, weight = hits / samples, np.sqrt(samples / samples.mean())
         self._points, self._mean = points, float(np.average(mu, weights=samples))
@@ -61,13 +79,19 @@ class KernelProbe:
             rotated, squares = vectors.T @ target, vectors**2
             for penalty in PENALTIES:
                 shrink = 1 / (np.maximum(values, 0) + penalty * len(points))
-                # (K + penalty)^-1 gives the left-out residual: its product with the target over its own diagonal.
+                # (K + penalty)^-1 gives the left-out residual: its product with the target over its
+                # own diagonal.
                 solved = vectors @ (shrink * rotated)
                 residual = solved / (squares @ shrink)
                 left_out = np.clip(mu - residual / weight, 0, 1)
                 error = float(np.average((left_out - mu) ** 2, weights=samples))
                 if error < best:
-                    best, self.bandwidth, self.penalty, self.out_of_fold = error, bandwidth, penalty, left_out
+                    best, self.bandwidth, self.penalty, self.out_of_fold = (
+                        error,
+                        bandwidth,
+                        penalty,
+                        left_out,
+                    )
                     self._dual = weight * solved
         return self
 
@@ -78,7 +102,9 @@ class KernelProbe:
         points = as_fitted(features, self._features).astype(np.float64)
         if self.components:
             points = self._directions.transform(points)
-        kernel = self._kernel(euclidean_distances(points, self._points, squared=True), self.bandwidth or 0.0)
+        kernel = self._kernel(
+            euclidean_distances(points, self._points, squared=True), self.bandwidth or 0.0
+        )
         return np.clip(self._mean + kernel @ self._dual, 0, 1)
 
     def _kernel(self, distances: Floats, bandwidth: float) -> Floats:

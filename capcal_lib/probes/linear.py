@@ -1,8 +1,7 @@
 """A linear probe: a logistic model of mu, fitted to its optimum.
 
-NumPy and SciPy come with a BLAS each. Threads of the one that wait for work take the processor from the other's, so
-all large products here are SciPy's.
-"""
+NumPy and SciPy come with a BLAS each. Threads of the one that wait for work take the processor from
+the other's, so all large products here are SciPy's."""
 
 from __future__ import annotations  # keeps ArrayLike short in help()
 
@@ -22,36 +21,45 @@ Solve = Callable[[Floats], Floats]
 
 # The largest second derivative of each loss in the logit (for mse, of its Gauss-Newton part).
 CURVATURE: dict[Loss, float] = {"bce": 1 / 4, "binomial": 1 / 4, "mse": 1 / 8}
-_SINGLE, _DOUBLE = 1e-10, 1e-13  # what a last step may still promise to lower the objective by, in either precision
+_SINGLE, _DOUBLE = (
+    1e-10,
+    1e-13,
+)  # what a last step may still promise to lower the objective by, in either precision
 _ROUNDING = 1e-7  # what rounding may add to it in double precision
 _ITERATIONS = 2_000
 _LARGEST, _SMALLEST = 1e30, 1e-30  # sizes whose squares stay numbers
 _MEMORY = 30  # steps
-_SKETCH = 1_024  # features up to which the curvature is computed in full, and questions that stand for it beyond
-_MISSED = 0.5  # share of the curvature that is spread over all features where few of the questions stand for it
+# features up to which the curvature is computed in full, and questions that stand for it beyond
+_SKETCH = 1_024
+# share of the curvature that is spread over all features where few of the questions stand for it
+_MISSED = 0.5
 _FLOOR = 1e-3  # the same where all do
-_HUGE = 100.0  # times the median of the features' curvatures; single precision does not bear much more
+_HUGE = (
+    100.0  # times the median of the features' curvatures; single precision does not bear much more
+)
 _BLOCK = 2**19  # numbers
 
 
 class LinearProbe:
     """Predict mu from the features of a question: sigmoid(weights · features + bias).
 
-    Fitting minimises the mean ``loss`` plus weight_decay / 2 · ‖weights‖², in the precision of the features: float32 or
-    float64. The loss is ``bce``, the cross-entropy against correct / total, or ``mse``, the squared error of the
-    prediction, for which every question weighs the same; or ``binomial``, the likelihood of the counts, for which every
-    sample does. ``weight_decay`` is at least 0; at 0 the optimum may lie at infinity, and fitting stops where the
-    gradient vanishes. With ``standardize`` the penalty sees weights for features scaled to mean 0 and deviation 1.
+    Fitting minimises the mean ``loss`` plus weight_decay / 2 · ‖weights‖², in the precision of the
+    features: float32 or float64. The loss is ``bce``, the cross-entropy against correct / total, or
+    ``mse``, the squared error of the prediction, for which every question weighs the same; or
+    ``binomial``, the likelihood of the counts, for which every sample does. ``weight_decay`` is at
+    least 0; at 0 the optimum may lie at infinity, and fitting stops where the gradient vanishes.
+    With ``standardize`` the penalty sees weights for features scaled to mean 0 and deviation 1.
 
-    ``weights``, (n_features,), and ``bias`` are for the features as they are given, standardised or not, and None
-    before ``fit``; a feature that is constant in training has weight 0. ``out_of_fold``, (n_questions,), is what is
-    predicted for each training question by a fit without it; None unless ``tuned_probe`` made the probe.
+    ``weights``, (n_features,), and ``bias`` are for the features as they are given, standardised or
+    not, and None before ``fit``; a feature that is constant in training has weight 0.
+    ``out_of_fold``, (n_questions,), is what is predicted for each training question by a fit
+    without it; None unless ``tuned_probe`` made the probe.
 
-    Here the optimum is reached, so there is no learning rate, number of epochs or seed to choose; `paper_recipe_probe`
-    trains as the paper does.
+    Here the optimum is reached, so there is no learning rate, number of epochs or seed to choose;
+    `paper_recipe_probe` trains as the paper does.
 
-    Fitting ends with the first step that promises to lower the objective by no more than 1e-10 (float32, or float64
-    where that is too coarse) or 1e-13 (float64).
+    Fitting ends with the first step that promises to lower the objective by no more than 1e-10
+    (float32, or float64 where that is too coarse) or 1e-13 (float64).
 
     >>> features = np.array([[-2.0], [-1.0], [1.0], [2.0]])
     >>> probe = LinearProbe(weight_decay=1e-3).fit(features, correct=[1, 3, 7, 9], total=[10, 10, 10, 10])
@@ -59,7 +67,9 @@ class LinearProbe:
     [0.5, 0.88]
     """
 
-    def __init__(self, *, loss: Loss = "bce", weight_decay: float = 1e-2, standardize: bool = False) -> None:
+    def __init__(
+        self, *, loss: Loss = "bce", weight_decay: float = 1e-2, standardize: bool = False
+    ) -> None:
         if loss not in get_args(Loss):
             raise unknown("loss", loss, get_args(Loss))
         if not (isinstance(weight_decay, int | float) and 0 <= weight_decay < np.inf):
@@ -76,13 +86,23 @@ class LinearProbe:
         settings = f"loss={self.loss!r}, weight_decay={self.weight_decay:g}, standardize={self.standardize}"
         return f"<LinearProbe({settings}), {fitted}>"
 
-    def fit(self, features: npt.ArrayLike, correct: npt.ArrayLike, total: npt.ArrayLike) -> LinearProbe:
-        """Fit to features (n_questions, n_features), finite, and counts (n_questions,); return the probe."""
+    def fit(
+        self, features: npt.ArrayLike, correct: npt.ArrayLike, total: npt.ArrayLike
+    ) -> LinearProbe:
+        """Fit to features (n_questions, n_features), finite, and counts (n_questions,); return the
+        probe.
+        """
         matrix, hits, samples = training_rows(features, correct, total)
         # Every question has the same share of the loss, or every sample.
-        shares = samples / samples.sum() if self.loss == "binomial" else np.full(len(samples), 1 / len(samples))
+        shares = (
+            samples / samples.sum()
+            if self.loss == "binomial"
+            else np.full(len(samples), 1 / len(samples))
+        )
         centre, deviation, columns = centred(matrix)
-        penalty = self.weight_decay * (deviation**2 if self.standardize else np.ones_like(deviation))
+        penalty = self.weight_decay * (
+            deviation**2 if self.standardize else np.ones_like(deviation)
+        )
         curvature = CURVATURE[self.loss]
         spread = curvature * deviation**2
         if matrix.shape[1] > _SKETCH:
@@ -94,7 +114,9 @@ class LinearProbe:
         return self
 
     def predict(self, features: npt.ArrayLike) -> Floats:
-        """Predict mu, (n_questions,) in [0, 1], from as many features as in training, (n_questions, n_features)."""
+        """Predict mu, (n_questions,) in [0, 1], from as many features as in training, (n_questions,
+        n_features).
+        """
         from scipy.special import expit
 
         matrix = as_fitted(features, None if self.weights is None else len(self.weights))
@@ -102,10 +124,11 @@ class LinearProbe:
 
 
 def centred(matrix: Matrix) -> tuple[Matrix, Floats, Matrix]:
-    """Return the columns' means, their standard deviations (0 for what is only rounding), and the matrix less means.
+    """Return the columns' means, their standard deviations (0 for what is only rounding), and the
+    matrix less means.
 
-    Hidden states have means many times their deviations, from which a product in single precision does not recover.
-    """
+    Hidden states have means many times their deviations, from which a product in single precision
+    does not recover."""
     sums, squares = np.zeros((2, matrix.shape[1]))
     for start in range(0, len(matrix), 16):  # few at a time, for what is summed in single precision
         sums += matrix[start : start + 16].sum(axis=0)
@@ -121,7 +144,9 @@ def centred(matrix: Matrix) -> tuple[Matrix, Floats, Matrix]:
 
 
 def _blocks(matrix: Matrix) -> list[slice]:
-    """Divide the rows into parts that stay in the processor's cache while they are read more than once."""
+    """Divide the rows into parts that stay in the processor's cache while they are read more than
+    once.
+    """
     size = max(1, _BLOCK // matrix.shape[1])
     return [slice(start, start + size) for start in range(0, len(matrix), size)]
 
@@ -137,11 +162,12 @@ def minimise(
     start: tuple[Floats, float] | None = None,
     tolerance: float | None = None,
 ) -> tuple[Floats, float]:
-    """Minimise sum(shares · loss) + sum(penalty · weights²) / 2; return weights and bias, a similar problem's start.
+    """Minimise sum(shares · loss) + sum(penalty · weights²) / 2; return weights and bias, a similar
+    problem's start.
 
-    L-BFGS that starts from ``solve``, which applies an approximate inverse of the objective's curvature in the
-    weights to a gradient. Its last step is the first to promise a fall of the objective of no more than ``tolerance``.
-    """
+    L-BFGS that starts from ``solve``, which applies an approximate inverse of the objective's
+    curvature in the weights to a gradient. Its last step is the first to promise a fall of the
+    objective of no more than ``tolerance``."""
     from scipy.linalg import blas
 
     columns = np.ascontiguousarray(columns)
@@ -191,16 +217,24 @@ def minimise(
                 scale = float(np.sqrt(moved @ change / (change @ newton(change))))
             memory.append((moved, change))
         point, value, gradient = there, value_there, gradient_there
-    if precision == np.float32 and not 0 <= fall <= 2 * tolerance:  # too coarse for features that cancel one another
+    if (
+        precision == np.float32 and not 0 <= fall <= 2 * tolerance
+    ):  # too coarse for features that cancel one another
         start = point[:-1], float(point[-1])
-        return minimise(loss, columns.astype(np.float64), target, shares, penalty, solve, start=start)
+        return minimise(
+            loss, columns.astype(np.float64), target, shares, penalty, solve, start=start
+        )
     if not abs(fall) <= 2 * (tolerance + _ROUNDING):  # NaN neither
-        raise InputError("the probe does not come to its optimum; standardize the features or raise weight_decay")
+        raise InputError(
+            "the probe does not come to its optimum; standardize the features or raise weight_decay"
+        )
     return point[:-1], float(point[-1])
 
 
 def _two_loops(gradient: Floats, memory: Sequence[tuple[Floats, Floats]], newton: Solve) -> Floats:
-    """Apply the inverse curvature that the steps and the gradients' changes along them tell (Nocedal 1980)."""
+    """Apply the inverse curvature that the steps and the gradients' changes along them tell
+    (Nocedal 1980).
+    """
     passed = []
     for step, change in reversed(memory):
         share = step @ gradient / (step @ change)
@@ -221,15 +255,22 @@ def _factor(columns: Matrix, curvature: float, spread: Floats, penalty: Floats) 
     bound = np.zeros((len(units), len(units)), dtype=columns.dtype, order="F")
     for rows in _blocks(columns):
         part = (columns[rows] * units).astype(columns.dtype)
-        bound = syrk(curvature / len(columns), part.T, beta=1, c=bound, overwrite_c=True)  # upper triangle
+        bound = syrk(
+            curvature / len(columns), part.T, beta=1, c=bound, overwrite_c=True
+        )  # upper triangle
     ridge = penalty * units**2 + np.sqrt(np.finfo(bound.dtype).eps)
     bound[np.diag_indices_from(bound)] += ridge.astype(bound.dtype)
     factor = cho_factor(bound, overwrite_a=True, check_finite=False)
-    return lambda gradient: units * cho_solve(factor, (units * gradient).astype(bound.dtype), check_finite=False)
+    return lambda gradient: (
+        units * cho_solve(factor, (units * gradient).astype(bound.dtype), check_finite=False)
+    )
 
 
-def _sketch(columns: Matrix, curvature: float, spread: Floats, penalty: Floats, *, own: bool) -> Solve:
-    """Solve with the curvature of a spread of questions, S'S, plus a diagonal, by Woodbury's identity.
+def _sketch(
+    columns: Matrix, curvature: float, spread: Floats, penalty: Floats, *, own: bool
+) -> Solve:
+    """Solve with the curvature of a spread of questions, S'S, plus a diagonal, by Woodbury's
+    identity.
 
     What they leave out is spread over the features, by their ``own`` curvature or evenly.
     """
@@ -257,14 +298,20 @@ def _sketch(columns: Matrix, curvature: float, spread: Floats, penalty: Floats, 
 
 
 def _bce(logits: Floats, target: Floats, shares: Floats) -> tuple[Any, Floats]:
-    """Return the cross-entropy, weighted by shares, and its gradient in the logits; one problem a column, if any."""
+    """Return the cross-entropy, weighted by shares, and its gradient in the logits; one problem a
+    column, if any.
+    """
     from scipy.special import expit
 
-    return shares @ (np.logaddexp(0, logits) - target * logits), (shares * (expit(logits) - target).T).T
+    return shares @ (np.logaddexp(0, logits) - target * logits), (
+        shares * (expit(logits) - target).T
+    ).T
 
 
 def _mse(logits: Floats, target: Floats, shares: Floats) -> tuple[Any, Floats]:
-    """Return the squared error of the predictions, weighted by shares, and its gradient, like ``_bce``."""
+    """Return the squared error of the predictions, weighted by shares, and its gradient, like
+    ``_bce``.
+    """
     from scipy.special import expit
 
     predicted = expit(logits)
@@ -280,7 +327,12 @@ LOSSES: dict[Loss, Callable[[Floats, Floats, Floats], tuple[Any, Floats]]] = {
 
 
 def training_rows(
-    features: npt.ArrayLike, correct: npt.ArrayLike, total: npt.ArrayLike, *, least: int = 1, needs: str = "a probe"
+    features: npt.ArrayLike,
+    correct: npt.ArrayLike,
+    total: npt.ArrayLike,
+    *,
+    least: int = 1,
+    needs: str = "a probe",
 ) -> tuple[Matrix, Ints, Ints]:
     """Return features and counts of equally many questions, ``least`` or more, or refuse them."""
     matrix = as_features(features)
@@ -292,7 +344,9 @@ def training_rows(
 
 
 def as_fitted(features: npt.ArrayLike, number: int | None) -> Matrix:
-    """Return features, as many as a probe was fitted to, or refuse them; None for one that is not fitted."""
+    """Return features, as many as a probe was fitted to, or refuse them; None for one that is not
+    fitted.
+    """
     if number is None:
         raise InputError("the probe is not fitted; call fit(features, correct, total) first")
     matrix = as_features(features)
@@ -306,10 +360,13 @@ def as_features(features: npt.ArrayLike) -> Matrix:
     try:
         matrix = np.asarray(features)
     except ValueError:
-        raise InputError("features need equally many numbers in each row; got rows of different lengths") from None
+        raise InputError(
+            "features need equally many numbers in each row; got rows of different lengths"
+        ) from None
     if matrix.ndim != 2 or matrix.shape[1] == 0 or matrix.dtype.kind not in "biuf":
         raise InputError(
-            f"features are numbers of shape (n_questions, n_features); got {matrix.dtype} of shape {matrix.shape}"
+            f"features are numbers of shape (n_questions, n_features); got {matrix.dtype} of "
+            f"shape {matrix.shape}"
         )
     matrix = matrix.astype(np.result_type(matrix.dtype, np.float32), copy=False)
     if not np.einsum("ij,ij->", matrix, matrix) < _LARGEST:  # then some may be too large, or NaN

@@ -1,4 +1,6 @@
-"""Predict the expected accuracy of a question while it waits: from one pass over its prompt, before any token."""
+"""Predict the expected accuracy of a question while it waits: from one pass over its prompt, before
+any token.
+"""
 
 from __future__ import annotations  # keeps ArrayLike short in help()
 
@@ -32,11 +34,12 @@ class Predictor:
     level: float
 
     def __call__(self, question: Question | str) -> Interval:
-        """Predict mu, in [0, 1], and the interval that holds mu_hat with a chance of about ``level``.
+        """Predict mu, in [0, 1], and the interval that holds mu_hat with a chance of about
+        ``level``.
 
-        The engine reads the prompt once and decodes nothing. A text is asked as a question of the training data's kind;
-        lettered options belong into it, as :func:`~capcal_lib.questions.with_options` writes them.
-        """
+        The engine reads the prompt once and decodes nothing. A text is asked as a question of the
+        training data's kind; lettered options belong into it, as
+        :func:`~capcal_lib.questions.with_options` writes them."""
         if isinstance(question, str):
             kind = load_dataset(read_record(self.probe.run).identity.dataset).kind
             question = Question("asked", question, Answer(kind, "unknown"))
@@ -44,7 +47,9 @@ class Predictor:
         return Interval(mu, max(0.0, mu - self.half_width), min(1.0, mu + self.half_width))
 
     def __repr__(self) -> str:
-        trained = f"trained on {len(self.probe.question_ids)} questions of {self.probe.run.parent.name}"
+        trained = (
+            f"trained on {len(self.probe.question_ids)} questions of {self.probe.run.parent.name}"
+        )
         return f"<Predictor, {self.model.name}, {trained}, within {self.half_width:.2f} at {self.level:.0%}>"
 
 
@@ -53,12 +58,13 @@ def load_predictor(
 ) -> Predictor:
     """Train the tuned probe on a model's training run, and return what predicts any question by it.
 
-    The interval is split-conformal, from what cross-validation predicts of the training questions: for questions of
-    their kind it holds mu_hat, of as many samples as they have, with a chance of about ``level``, whatever the probe
-    gets wrong. For another kind of question it promises nothing. ``engine`` is by default the manifest's.
+    The interval is split-conformal, from what cross-validation predicts of the training questions:
+    for questions of their kind it holds mu_hat, of as many samples as they have, with a chance of
+    about ``level``, whatever the probe gets wrong. For another kind of question it promises
+    nothing. ``engine`` is by default the manifest's.
 
-    Refused are a data set without a training split or run, a run without verdicts or hidden states, and a model that
-    has other weights or is asked in another way since.
+    Refused are a data set without a training split or run, a run without verdicts or hidden states,
+    and a model that has other weights or is asked in another way since.
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> predictor = load_predictor(RECORDED_RUNS, "simulated", "mini-capitals")
@@ -74,19 +80,25 @@ def load_predictor(
     asked = asked_model(run)
     refuse_other(run, "weights", read_record(run).identity.weights, weights_digest(asked))
     probe, (questions, _) = train(run), training_data(run)
-    width = conformal_half_width(probe.out_of_fold, questions["correct"] / questions["total"], level=level)
+    width = conformal_half_width(
+        probe.out_of_fold, questions["correct"] / questions["total"], level=level
+    )
     return Predictor(open_engine(asked, engine), asked, probe, width, level)
 
 
-def conformal_half_width(predicted: npt.ArrayLike, observed: npt.ArrayLike, *, level: float = 0.9) -> float:
+def conformal_half_width(
+    predicted: npt.ArrayLike, observed: npt.ArrayLike, *, level: float = 0.9
+) -> float:
     """Return the half-width of a split-conformal band from questions that the probe has not seen.
 
-    If a new question comes from the same distribution as these, its mu_hat lies within the band with a probability
-    of at least ``level``, whatever the probe and the distribution are, on average over questions. The promise is on
-    mu_hat of as many samples as ``observed`` has, whose binomial noise is in the width.
+    If a new question comes from the same distribution as these, its mu_hat lies within the band
+    with a probability of at least ``level``, whatever the probe and the distribution are, on
+    average over questions. The promise is on mu_hat of as many samples as ``observed`` has, whose
+    binomial noise is in the width.
 
-    ``predicted`` and ``observed``, (n_questions,) in [0, 1], are what the probe says of the calibration questions, and
-    their mu_hat. The result is 1, all of the unit interval, where these are too few for the level.
+    ``predicted`` and ``observed``, (n_questions,) in [0, 1], are what the probe says of the
+    calibration questions, and their mu_hat. The result is 1, all of the unit interval, where these
+    are too few for the level.
 
     >>> conformal_half_width([0.5] * 9, [0.5, 0.6, 0.7, 0.8, 0.9, 0.4, 0.3, 0.2, 0.1], level=0.5)
     0.2

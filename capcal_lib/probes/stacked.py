@@ -1,4 +1,6 @@
-"""A stacked probe: probes of several kinds, weighed by how well they predict training questions left out of them."""
+"""A stacked probe: probes of several kinds, weighed by how well they predict training questions
+left out of them.
+"""
 
 from __future__ import annotations  # keeps ArrayLike short in help()
 
@@ -17,31 +19,41 @@ FOLDS = 5
 _EDGE = 1e-3  # how near to 0 and 1 a probe is believed while the weights are fitted
 _TOLERANCE = 1e-3  # nats a sample by which the likelihood may miss its maximum
 
-# What each member reads, and how it is made. Kinds and decays were settled on the training questions of the four mini
-# sets of smollm2-135m, by cross-validation within them, before any score on another data set was seen.
+# What each member reads, and how it is made. Kinds and decays were settled on the training
+# questions of the four mini sets of smollm2-135m, by cross-validation within them, before any score
+# on another data set was seen.
 MEMBERS: tuple[tuple[str, Callable[[], LinearProbe | KernelProbe]], ...] = (
     *(
-        ("mean of the layers", partial(LinearProbe, loss="binomial", weight_decay=decay, standardize=True))
+        (
+            "mean of the layers",
+            partial(LinearProbe, loss="binomial", weight_decay=decay, standardize=True),
+        )
         for decay in (0.01, 0.1, 1.0, 10.0)
     ),
-    *((name, partial(KernelProbe, components=32)) for name in ("lower layers", "middle layers", "upper layers")),
+    *(
+        (name, partial(KernelProbe, components=32))
+        for name in ("lower layers", "middle layers", "upper layers")
+    ),
 )
 BLOCKS = tuple(dict.fromkeys(name for name, _ in MEMBERS))
 MEAN = "training mean"
 
 
 class StackedProbe:
-    """Predict mu by a weighted mean of linear probes, kernel probes and the mean of the training set.
+    """Predict mu by a weighted mean of linear probes, kernel probes and the mean of the training
+    set.
 
-    Each member is fitted without a fold of the training questions and predicts that fold; the weights are those under
-    which the samples of all folds are most likely. So all but the settings of a kernel probe, which it chooses within
-    the folds that it is fitted to, is chosen on questions that the members have not seen. ``seed`` decides the folds.
+    Each member is fitted without a fold of the training questions and predicts that fold; the
+    weights are those under which the samples of all folds are most likely. So all but the settings
+    of a kernel probe, which it chooses within the folds that it is fitted to, is chosen on
+    questions that the members have not seen. ``seed`` decides the folds.
 
-    ``weights`` says what share of the prediction reads which block, and ``training mean``; at least 0, they sum to 1.
-    ``out_of_fold``, (n_questions,), is what members fitted to the other folds predict for each training question.
+    ``weights`` says what share of the prediction reads which block, and ``training mean``; at least
+    0, they sum to 1. ``out_of_fold``, (n_questions,), is what members fitted to the other folds
+    predict for each training question.
 
-    References: Wolpert, "Stacked generalization", Neural Networks 1992; Breiman, "Stacked regressions", Machine
-    Learning 1996, for weights that are not negative.
+    References: Wolpert, "Stacked generalization", Neural Networks 1992; Breiman, "Stacked
+    regressions", Machine Learning 1996, for weights that are not negative.
 
     >>> rng = np.random.default_rng(0)
     >>> blocks = {"upper layers": rng.normal(size=(200, 2)), "lower layers": rng.normal(size=(200, 2))}
@@ -57,20 +69,28 @@ class StackedProbe:
         self.out_of_fold: Floats | None = None
 
     def __repr__(self) -> str:
-        weights = ", ".join(f"{name} {weight:.2f}" for name, weight in self.weights.items()) or "not fitted"
+        weights = (
+            ", ".join(f"{name} {weight:.2f}" for name, weight in self.weights.items())
+            or "not fitted"
+        )
         return f"<StackedProbe(seed={self.seed}), {weights}>"
 
-    def fit(self, blocks: Mapping[str, npt.ArrayLike], correct: npt.ArrayLike, total: npt.ArrayLike) -> StackedProbe:
-        """Fit to blocks of features, each (n_questions, n_features), and counts (n_questions,); return the probe.
+    def fit(
+        self, blocks: Mapping[str, npt.ArrayLike], correct: npt.ArrayLike, total: npt.ArrayLike
+    ) -> StackedProbe:
+        """Fit to blocks of features, each (n_questions, n_features), and counts (n_questions,);
+        return the probe.
 
-        It takes ten questions. Members whose block is not given are left out; an unknown block is refused, and none.
-        """
+        It takes ten questions. Members whose block is not given are left out; an unknown block is
+        refused, and none."""
         from sklearn.model_selection import KFold
 
         hits, samples = as_counts(correct, total, scored=1)
         features = _checked(blocks, len(samples))
         if len(samples) < 2 * FOLDS:
-            raise InputError(f"a stacked probe needs {2 * FOLDS} questions or more; got {len(samples)}")
+            raise InputError(
+                f"a stacked probe needs {2 * FOLDS} questions or more; got {len(samples)}"
+            )
         made = [(name, make) for name, make in MEMBERS if name in features]
         left_out = np.empty((len(made) + 1, len(samples)))
         for others, here in KFold(FOLDS, shuffle=True, random_state=self.seed).split(hits):
@@ -93,7 +113,9 @@ class StackedProbe:
             raise InputError("the probe is not fitted; call fit(blocks, correct, total) first")
         features = _checked(blocks)
         if lacking := self.weights.keys() - features.keys() - {MEAN}:
-            raise InputError(f"the probe was fitted with {', '.join(sorted(lacking))} as well; give it too")
+            raise InputError(
+                f"the probe was fitted with {', '.join(sorted(lacking))} as well; give it too"
+            )
         mixed = self._shares[0] * self._mean
         for share, (name, member) in zip(self._shares[1:], self._members, strict=True):
             mixed = mixed + share * member.predict(features[name])
@@ -101,11 +123,13 @@ class StackedProbe:
 
 
 def mixture_weights(predicted: Floats, correct: npt.ArrayLike, total: npt.ArrayLike) -> Floats:
-    """Weigh predictions (n_probes, n_questions) so that the counts are as likely as can be under the weighted mean.
+    """Weigh predictions (n_probes, n_questions) so that the counts are as likely as can be under
+    the weighted mean.
 
-    The binomial likelihood is concave in the weights, and each step of expectation and maximisation raises it
-    (Dempster, Laird and Rubin 1977). No other weights, at least 0 with sum 1, are more likely by more than a thousandth
-    of a nat a sample: the excess of the largest slope over 1 bounds it.
+    The binomial likelihood is concave in the weights, and each step of expectation and maximisation
+    raises it (Dempster, Laird and Rubin 1977). No other weights, at least 0 with sum 1, are more
+    likely by more than a thousandth of a nat a sample: the excess of the largest slope over 1
+    bounds it.
 
     >>> predicted = np.array([[0.9, 0.1, 0.8], [0.5, 0.5, 0.5]])
     >>> mixture_weights(predicted, [9, 1, 8], [10, 10, 10]).round(1).tolist()
@@ -116,14 +140,20 @@ def mixture_weights(predicted: Floats, correct: npt.ArrayLike, total: npt.ArrayL
     weights = np.full(len(inside), 1 / len(inside))
     while True:
         mixed = weights @ inside
-        slope = ((inside / mixed) @ hits + ((1 - inside) / (1 - mixed)) @ (samples - hits)) / samples.sum()
+        slope = (
+            (inside / mixed) @ hits + ((1 - inside) / (1 - mixed)) @ (samples - hits)
+        ) / samples.sum()
         if slope.max() <= 1 + _TOLERANCE:
             return weights
         weights *= slope
-        weights /= weights.sum()  # which is 1 but for rounding, and rounding grows from step to step
+        weights /= (
+            weights.sum()
+        )  # which is 1 but for rounding, and rounding grows from step to step
 
 
-def _checked(blocks: Mapping[str, npt.ArrayLike], questions: int | None = None) -> dict[str, npt.NDArray[np.floating]]:
+def _checked(
+    blocks: Mapping[str, npt.ArrayLike], questions: int | None = None
+) -> dict[str, npt.NDArray[np.floating]]:
     """Return the blocks as arrays of equally many rows, or refuse them."""
     for name in blocks:
         if name not in BLOCKS:
@@ -131,7 +161,9 @@ def _checked(blocks: Mapping[str, npt.ArrayLike], questions: int | None = None) 
     features = {name: np.asarray(block) for name, block in blocks.items()}
     if not features:
         raise InputError(f"blocks are empty; give one or more of {', '.join(BLOCKS)}")
-    lengths = {len(block) for block in features.values()} | ({questions} if questions is not None else set())
+    lengths = {len(block) for block in features.values()} | (
+        {questions} if questions is not None else set()
+    )
     if len(lengths) != 1:
         raise InputError(f"blocks and counts need equally many questions; got {sorted(lengths)}")
     return features

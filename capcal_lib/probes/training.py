@@ -1,8 +1,8 @@
 """Train probes on a model's runs, and predict the questions of its evaluation splits.
 
-**Training questions** of a run are those with hidden states and at least two scored samples. A probe of one style of
-prompt says nothing of another, so that training and evaluation runs go together by their style.
-"""
+**Training questions** of a run are those with hidden states and at least two scored samples. A
+probe of one style of prompt says nothing of another, so that training and evaluation runs go
+together by their style."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -33,7 +33,12 @@ from capcal_lib.probes.tuned import tuned_probe
 from capcal_lib.sampling.store import differences, find_run, list_fitting, read_record
 
 Recipe = Literal["tuned", "paper", "kernel", "stacked"]
-_SAME = ("weights", "dtype", "prompt_template", "chat_template")  # in runs whose hidden states are of one kind
+_SAME = (
+    "weights",
+    "dtype",
+    "prompt_template",
+    "chat_template",
+)  # in runs whose hidden states are of one kind
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,7 +48,8 @@ class TrainedProbe:
     run: Path
     recipe: Recipe
     probe: LinearProbe | PaperProbe | KernelProbe | StackedProbe
-    out_of_fold: "pd.Series[float]"  # by question_id: what is predicted for a training question without its help
+    # by question_id: what is predicted for a training question without its help
+    out_of_fold: "pd.Series[float]"
 
     def __repr__(self) -> str:
         where = f"{len(self.out_of_fold)} questions of {self.run.parent.name}"
@@ -60,11 +66,11 @@ class TrainedProbe:
         return self.probe.weight_decay if isinstance(self.probe, LinearProbe) else None
 
     def predict(self, features: Any, *, split: int = 0) -> Floats:
-        """Predict mu, (n_questions,) in [0, 1], from the mean over layers, (n_questions, hidden_size), or from blocks.
+        """Predict mu, (n_questions,) in [0, 1], from the mean over layers, (n_questions,
+        hidden_size), or from blocks.
 
-        A kernel and a stacked probe read ``stacked_blocks``. ``split`` is one of the five of the paper's recipe, and
-        nothing to other probes.
-        """
+        A kernel and a stacked probe read ``stacked_blocks``. ``split`` is one of the five of the
+        paper's recipe, and nothing to other probes."""
         if isinstance(self.probe, PaperProbe):
             return self.probe.predict(features, split=split)
         if isinstance(self.probe, KernelProbe):
@@ -72,12 +78,16 @@ class TrainedProbe:
         return self.probe.predict(features)
 
 
-def training_data(run: Path, verdicts: str = "rules") -> tuple[pd.DataFrame, npt.NDArray[np.float32]]:
-    """Return what a probe learns from a run: its training questions and, in their order, their features.
+def training_data(
+    run: Path, verdicts: str = "rules"
+) -> tuple[pd.DataFrame, npt.NDArray[np.float32]]:
+    """Return what a probe learns from a run: its training questions and, in their order, their
+    features.
 
-    Questions are indexed by question_id, with ``correct`` and ``total``, all scored samples counted; features are the
-    hidden states' mean over layers, (n_questions, hidden_size). ``verdicts`` are those of ``load_results``. Where the
-    run lacks verdicts or hidden states, or a question with both, the error names the commands that make them.
+    Questions are indexed by question_id, with ``correct`` and ``total``, all scored samples
+    counted; features are the hidden states' mean over layers, (n_questions, hidden_size).
+    ``verdicts`` are those of ``load_results``. Where the run lacks verdicts or hidden states, or a
+    question with both, the error names the commands that make them.
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> from capcal_lib.sampling.store import find_run
@@ -90,7 +100,8 @@ def training_data(run: Path, verdicts: str = "rules") -> tuple[pd.DataFrame, npt
     kept = (questions["total"] > 1).to_numpy()
     if not kept.any():
         raise InputError(
-            f"{run}: no question has hidden states and two scored samples; draw more with: capcal sample, "
+            f"{run}: no question has hidden states and two scored samples; draw more with: capcal "
+            "sample, "
             "then run: capcal grade and capcal features"
         )
     return questions[kept].astype(np.int64).rename_axis("question_id"), features[kept]
@@ -99,9 +110,10 @@ def training_data(run: Path, verdicts: str = "rules") -> tuple[pd.DataFrame, npt
 def train(run: Path, *, recipe: Recipe = "tuned", verdicts: str = "rules") -> TrainedProbe:
     """Train a probe on the training questions of a run; once, while its files stay as they are.
 
-    ``tuned``: linear, its decay chosen by cross-validation; ``paper``: linear, as the paper trains it, on five splits;
-    ``kernel``: kernel ridge regression on all layers; ``stacked``: linear and kernel probes on all layers, weighed by
-    cross-validation. The last two need the run's coordinates.
+    ``tuned``: linear, its decay chosen by cross-validation; ``paper``: linear, as the paper trains
+    it, on five splits; ``kernel``: kernel ridge regression on all layers; ``stacked``: linear and
+    kernel probes on all layers, weighed by cross-validation. The last two need the run's
+    coordinates.
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> from capcal_lib.sampling.store import find_run
@@ -112,7 +124,9 @@ def train(run: Path, *, recipe: Recipe = "tuned", verdicts: str = "rules") -> Tr
     if recipe not in get_args(Recipe):
         raise unknown("recipe", recipe, get_args(Recipe))
     files = (run / name for name in (FILE, JUDGEMENTS, FEATURES, COORDINATES))
-    return _train(run, recipe, verdicts, tuple(file.stat().st_mtime_ns for file in files if file.exists()))
+    return _train(
+        run, recipe, verdicts, tuple(file.stat().st_mtime_ns for file in files if file.exists())
+    )
 
 
 @cache
@@ -141,30 +155,42 @@ def predict(
     verdicts: str = "rules",
     run: str | None = None,
 ) -> pd.DataFrame:
-    """Train a probe on each of a model's training runs, and predict its evaluation splits by each of them.
+    """Train a probe on each of a model's training runs, and predict its evaluation splits by each
+    of them.
 
-    Returns predictions in [0, 1], indexed by (dataset, question_id), a column a training set, such as ``Probe
-    (TriviaQA)``. NaN where the two runs were asked in another style of prompt, and, for ``kernel`` and ``stacked``,
-    where their coordinates lie along other directions: those of a data set follow its own training split.
+    Returns predictions in [0, 1], indexed by (dataset, question_id), a column a training set, such
+    as ``Probe (TriviaQA)``. NaN where the two runs were asked in another style of prompt, and, for
+    ``kernel`` and ``stacked``, where their coordinates lie along other directions: those of a data
+    set follow its own training split.
 
-    Without ``datasets``, all whose evaluation split has hidden states are predicted. ``recipe`` is that of ``train``,
-    ``split`` which of the five of the paper's recipe, 0 to 4, ``verdicts`` whose the probes learn (a judge's where it
-    has judged the training run; else that probe is left out), and ``run`` the choice of ``find_run``. Hidden states of
-    the same style of prompt, but from other weights or another prompt, are refused.
+    Without ``datasets``, all whose evaluation split has hidden states are predicted. ``recipe`` is
+    that of ``train``, ``split`` which of the five of the paper's recipe, 0 to 4, ``verdicts`` whose
+    the probes learn (a judge's where it has judged the training run; else that probe is left out),
+    and ``run`` the choice of ``find_run``. Hidden states of the same style of prompt, but from
+    other weights or another prompt, are refused.
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> predicted = predict(RECORDED_RUNS, "qwen2.5-coder-0.5b", datasets=["gsm8k", "triviaqa"])
     >>> list(predicted), list(predicted.groupby("dataset").size())
     (['Probe (GSM8K)', 'Probe (TriviaQA)'], [60, 200])
     """
-    name, wanted = load_model(model).name, None if datasets is None else {load_dataset(each).name for each in datasets}
+    name, wanted = (
+        load_model(model).name,
+        None if datasets is None else {load_dataset(each).name for each in datasets},
+    )
     training = [
         (dataset, folder)
-        for dataset, folder in runs_for_probes(Path(store), name, lambda dataset: dataset.training_split, chosen=run)
-        if verdicts == "rules" or dataset.kind not in JUDGED or verdicts.removeprefix("judge:") in judges(folder)
+        for dataset, folder in runs_for_probes(
+            Path(store), name, lambda dataset: dataset.training_split, chosen=run
+        )
+        if verdicts == "rules"
+        or dataset.kind not in JUDGED
+        or verdicts.removeprefix("judge:") in judges(folder)
     ]
     tables = {}
-    for dataset, folder in runs_for_probes(Path(store), name, lambda dataset: dataset.evaluation_split, chosen=run):
+    for dataset, folder in runs_for_probes(
+        Path(store), name, lambda dataset: dataset.evaluation_split, chosen=run
+    ):
         if wanted is not None and dataset.name not in wanted:
             continue
         ids, features = read_features(folder)
@@ -174,14 +200,20 @@ def predict(
                 continue
             given: Any = features
             if recipe in ("kernel", "stacked"):
-                if _directions(trained_on) is None or _directions(trained_on) != _directions(folder):
+                if _directions(trained_on) is None or _directions(trained_on) != _directions(
+                    folder
+                ):
                     continue
                 given = stacked_blocks(folder, ids)
-            table[source.probe] = train(trained_on, recipe=recipe, verdicts=verdicts).predict(given, split=split)
+            table[source.probe] = train(trained_on, recipe=recipe, verdicts=verdicts).predict(
+                given, split=split
+            )
         tables[dataset.name] = table
     columns = [dataset.probe for dataset, _ in training]
     if not tables:
-        return pd.DataFrame(columns=columns, index=pd.MultiIndex.from_tuples([], names=["dataset", "question_id"]))
+        return pd.DataFrame(
+            columns=columns, index=pd.MultiIndex.from_tuples([], names=["dataset", "question_id"])
+        )
     return pd.concat(tables, names=["dataset", "question_id"]).reindex(columns=columns)
 
 
@@ -192,12 +224,19 @@ def stacked_blocks(run: Path, question_ids: Iterable[str]) -> dict[str, npt.NDAr
     """
     names, features = read_features(run)
     kept = read_coordinates(run)
-    blocks = [(names, features), *((kept.question_ids, third) for third in np.moveaxis(kept.points, 1, 0))]
+    blocks = [
+        (names, features),
+        *((kept.question_ids, third) for third in np.moveaxis(kept.points, 1, 0)),
+    ]
     chosen = list(question_ids)
     places = [pd.Index(ids).get_indexer(pd.Index(chosen)) for ids, _ in blocks]
     if any((rows < 0).any() for rows in places):
-        raise InputError(f"{run}: some questions have no hidden states of all layers; run: capcal coordinates")
-    return {name: matrix[rows] for name, (_, matrix), rows in zip(BLOCKS, blocks, places, strict=True)}
+        raise InputError(
+            f"{run}: some questions have no hidden states of all layers; run: capcal coordinates"
+        )
+    return {
+        name: matrix[rows] for name, (_, matrix), rows in zip(BLOCKS, blocks, places, strict=True)
+    }
 
 
 def _all_layers(blocks: Mapping[str, npt.NDArray[np.float32]]) -> npt.NDArray[np.float32]:
@@ -212,13 +251,16 @@ def runs_for_probes(
     style: PromptStyle | None = None,
     chosen: str | None = None,
 ) -> Iterator[tuple[Dataset, Path]]:
-    """Find a model's graded runs with hidden states on one split of every data set, asked in one style or in any.
+    """Find a model's graded runs with hidden states on one split of every data set, asked in one
+    style or in any.
 
     ``chosen`` is the choice among several of ``find_run``.
     """
     for dataset in map(load_dataset, dataset_names()):
         name = split(dataset)
-        if name is None or not any(store.joinpath(model, f"{dataset.name}-{name}").glob(f"*/{FEATURES}")):
+        if name is None or not any(
+            store.joinpath(model, f"{dataset.name}-{name}").glob(f"*/{FEATURES}")
+        ):
             continue
         if not list_fitting(store, model, dataset.name, name, chosen):
             continue
@@ -231,8 +273,8 @@ def runs_for_probes(
 def nearest_probes(methods: Iterable[str], dataset: str) -> list[str]:
     """List the probes whose training sets are nearest to a data set, without a look at any score.
 
-    Those of the data set itself; else all of its domain; else all others. Real training sets come before built-in ones,
-    and within each in the order that is given.
+    Those of the data set itself; else all of its domain; else all others. Real training sets come
+    before built-in ones, and within each in the order that is given.
 
     >>> probes = ["P(True)", "Probe (Mini capitals)", "Probe (TriviaQA)", "Probe (GSM8K)"]
     >>> nearest_probes(probes, "simpleqa"), nearest_probes(probes, "math500")
@@ -241,11 +283,16 @@ def nearest_probes(methods: Iterable[str], dataset: str) -> list[str]:
     asked = load_dataset(dataset)
     known = [each for each in map(load_dataset, dataset_names()) if each.training_split]
     trained_on = {
-        method: sources for method in methods if (sources := [each for each in known if method.startswith(each.probe)])
+        method: sources
+        for method in methods
+        if (sources := [each for each in known if method.startswith(each.probe)])
     }
 
     def distance(method: str) -> int:
-        return min(0 if source == asked else 1 if source.domain == asked.domain else 2 for source in trained_on[method])
+        return min(
+            0 if source == asked else 1 if source.domain == asked.domain else 2
+            for source in trained_on[method]
+        )
 
     least = min(map(distance, trained_on), default=0)
     found = [method for method in trained_on if distance(method) == least]
@@ -262,14 +309,17 @@ def _directions(run: Path) -> str | None:
 
 
 def _same_style(training: Path, run: Path) -> bool:
-    """Say whether two runs share a style of prompt; refuse those that do, but with other weights or another prompt."""
+    """Say whether two runs share a style of prompt; refuse those that do, but with other weights or
+    another prompt.
+    """
     one, other = read_record(training).identity, read_record(run).identity
     if one.prompt_style != other.prompt_style:
         return False
     differing = [line for line in differences(one, other) if line.split(":")[0] in _SAME]
     if differing:
         raise InputError(
-            f"a probe trained on {training} cannot predict {run}: they differ in {'; '.join(differing)}; "
+            f"a probe trained on {training} cannot predict {run}: they differ in "
+            f"{'; '.join(differing)}; "
             "sample one of them again, or move it to another --store"
         )
     return True

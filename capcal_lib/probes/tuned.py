@@ -13,16 +13,21 @@ _TOLERANCE = 1e-7  # by which an objective may miss its minimum while decays are
 DECAYS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 
 
-def tuned_probe(features: npt.ArrayLike, correct: npt.ArrayLike, total: npt.ArrayLike, *, seed: int = 0) -> LinearProbe:
-    """Fit a standardised linear probe with the weight decay that predicts left-out training questions best.
+def tuned_probe(
+    features: npt.ArrayLike, correct: npt.ArrayLike, total: npt.ArrayLike, *, seed: int = 0
+) -> LinearProbe:
+    """Fit a standardised linear probe with the weight decay that predicts left-out training
+    questions best.
 
-    Each of five folds of the questions is predicted by probes that are fitted to the others, one a decay of
-    ``DECAYS``; the decay with the smallest squared error against mu_hat, the capability Brier score itself, is taken,
-    and the probe fitted to all questions with it. At the largest decay a probe predicts nearly the training mean.
+    Each of five folds of the questions is predicted by probes that are fitted to the others, one a
+    decay of ``DECAYS``; the decay with the smallest squared error against mu_hat, the capability
+    Brier score itself, is taken, and the probe fitted to all questions with it. At the largest
+    decay a probe predicts nearly the training mean.
 
-    Arguments and errors are those of ``LinearProbe.fit``; it takes two questions. ``seed`` decides the folds. The paper
-    fixes the decay at 0.01 and stops early, on validation data; with few hundred questions and about a thousand
-    features the optimum at that decay fits noise, so the decay has to do what stopping early does there.
+    Arguments and errors are those of ``LinearProbe.fit``; it takes two questions. ``seed`` decides
+    the folds. The paper fixes the decay at 0.01 and stops early, on validation data; with few
+    hundred questions and about a thousand features the optimum at that decay fits noise, so the
+    decay has to do what stopping early does there.
 
     >>> rng = np.random.default_rng(0)
     >>> noise = rng.normal(size=(100, 50))
@@ -33,7 +38,9 @@ def tuned_probe(features: npt.ArrayLike, correct: npt.ArrayLike, total: npt.Arra
 
     matrix, hits, samples = training_rows(features, correct, total, least=2, needs="a tuned probe")
     left_out = np.empty((len(DECAYS), len(matrix)))
-    for others, fold in KFold(min(FOLDS, len(matrix)), shuffle=True, random_state=seed).split(matrix):
+    for others, fold in KFold(min(FOLDS, len(matrix)), shuffle=True, random_state=seed).split(
+        matrix
+    ):
         left_out[:, fold] = _path(matrix[others], hits[others] / samples[others], matrix[fold])
     best = int(np.mean((left_out - hits / samples) ** 2, axis=1).argmin())
     probe = LinearProbe(weight_decay=DECAYS[best], standardize=True).fit(matrix, hits, samples)
@@ -44,9 +51,9 @@ def tuned_probe(features: npt.ArrayLike, correct: npt.ArrayLike, total: npt.Arra
 def _path(training: Matrix, mu: Floats, unseen: Matrix) -> Floats:
     """Predict unseen questions by the probe of each decay, (n_decays, n_unseen).
 
-    In the principal coordinates of the standardised training questions, at most as many as there are questions, the
-    same probe takes less work: the penalty stays what it is, and the bound of the curvature is diagonal.
-    """
+    In the principal coordinates of the standardised training questions, at most as many as there
+    are questions, the same probe takes less work: the penalty stays what it is, and the bound of
+    the curvature is diagonal."""
     from scipy.special import expit
     from sklearn.preprocessing import StandardScaler
 
@@ -61,8 +68,12 @@ def _path(training: Matrix, mu: Floats, unseen: Matrix) -> Floats:
     columns, unseen_columns = rows @ directions, others @ directions
     shares, curvature = np.full(len(rows), 1 / len(rows)), CURVATURE["bce"] * squares / len(rows)
     predicted, start = np.empty((len(DECAYS), len(others))), None
-    for row, decay in reversed(list(enumerate(DECAYS))):  # from the flattest, each from the one before
+    for row, decay in reversed(
+        list(enumerate(DECAYS))
+    ):  # from the flattest, each from the one before
         units = 1 / (curvature + decay)
-        start = minimise("bce", columns, mu, shares, decay, units.__mul__, start=start, tolerance=_TOLERANCE)
+        start = minimise(
+            "bce", columns, mu, shares, decay, units.__mul__, start=start, tolerance=_TOLERANCE
+        )
         predicted[row] = expit(unseen_columns @ start[0] + start[1])
     return predicted

@@ -18,7 +18,16 @@ from string import ascii_uppercase
 from typing import IO, Any, Final, get_args
 
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.manifests import Columns, Dataset, Kind, Selection, Split, data_dir, load_dataset, use_cache_without_hub
+from capcal_lib.manifests import (
+    Columns,
+    Dataset,
+    Kind,
+    Selection,
+    Split,
+    data_dir,
+    load_dataset,
+    use_cache_without_hub,
+)
 
 LETTERS: Final = ascii_uppercase  # of options
 GPQA_SEED = 42  # the options of GPQA have no fixed order
@@ -31,8 +40,9 @@ FORMATS = (".jsonl", ".jsonl.gz", ".csv", ".csv.gz", ".parquet")
 class Answer:
     """The right answer to a question and how answers to it are compared.
 
-    ``math`` is a LaTeX expression, ``number`` a number, ``choice`` the letter of an option, with its full text as an
-    alias, ``short`` a name or phrase. An unknown kind and an empty gold answer are refused.
+    ``math`` is a LaTeX expression, ``number`` a number, ``choice`` the letter of an option, with
+    its full text as an alias, ``short`` a name or phrase. An unknown kind and an empty gold answer
+    are refused.
 
     >>> Answer(kind="short", gold="Paris", aliases=("City of Light",)).gold
     'Paris'
@@ -68,23 +78,35 @@ def with_options(text: str, options: Sequence[str]) -> str:
     """
     if not 2 <= len(options) <= len(LETTERS):
         raise InputError(f"{len(options)} options; a question has 2 to {len(LETTERS)}")
-    lines = [f"{letter}. {option.strip()}" for letter, option in zip(LETTERS, options, strict=False)]
+    lines = [
+        f"{letter}. {option.strip()}" for letter, option in zip(LETTERS, options, strict=False)
+    ]
     return "\n".join([text.strip(), *lines])
 
 
-def _choice(question_id: str, text: str, options: Sequence[str], letter: str, subject: str) -> Question:
+def _choice(
+    question_id: str, text: str, options: Sequence[str], letter: str, subject: str
+) -> Question:
     right = options[LETTERS[: len(options)].index(letter)]
-    return Question(question_id, with_options(text, options), Answer("choice", letter, (right,)), subject, len(options))
+    return Question(
+        question_id,
+        with_options(text, options),
+        Answer("choice", letter, (right,)),
+        subject,
+        len(options),
+    )
 
 
-# A row, local or from the hub, its split and its position there give a question (None: left out). One function each
-# for the sets whose rows need more than naming their columns.
+# A row, local or from the hub, its split and its position there give a question (None: left out).
+# One function each for the sets whose rows need more than naming their columns.
 Row = dict[str, Any]
 Reader = Callable[[Row, str, int], Question | None]
 
 
 def _unwrapped(text: str) -> str:
-    """Undo the CSV quoting that some TriviaQA questions carry: quotes around, quotes inside doubled."""
+    """Undo the CSV quoting that some TriviaQA questions carry: quotes around, quotes inside
+    doubled.
+    """
     text = text.strip()
     if len(text) > 1 and text[0] == text[-1] == '"' and '"' not in text[1:-1].replace('""', ""):
         text = text[1:-1].replace('""', '"').strip()
@@ -93,10 +115,15 @@ def _unwrapped(text: str) -> str:
 
 def _triviaqa(row: Row, split: str, position: int) -> Question:
     # The local copies have no canonical value: their first alias stands for it.
-    accepted = row["aliases"] if "aliases" in row else [row["answer"]["value"], *row["answer"]["aliases"]]
+    accepted = (
+        row["aliases"] if "aliases" in row else [row["answer"]["value"], *row["answer"]["aliases"]]
+    )
     gold, *aliases = dict.fromkeys(alias.strip() for alias in accepted if alias.strip())
-    # The local training questions are a part of the hub's, so a row's position would not identify one.
-    question_id = row.get("id") or f"triviaqa/{split}/{row['question_id'] if split == 'train' else position}"
+    # The local training questions are a part of the hub's, so a row's position would not identify
+    # one.
+    question_id = (
+        row.get("id") or f"triviaqa/{split}/{row['question_id'] if split == 'train' else position}"
+    )
     return Question(question_id, _unwrapped(row["question"]), Answer("short", gold, tuple(aliases)))
 
 
@@ -106,7 +133,9 @@ def _simpleqa(row: Row, split: str, position: int) -> Question:  # noqa: ARG001
         return Question(row["id"], row["question"].strip(), answer, row["topic"])
     # On the hub the topic stands in a text that looks like a Python dictionary.
     topic = re.search(r"'topic': '([^']*)'", str(row["metadata"]))
-    return Question(f"simpleqa/{position}", row["problem"].strip(), answer, topic[1] if topic else "")
+    return Question(
+        f"simpleqa/{position}", row["problem"].strip(), answer, topic[1] if topic else ""
+    )
 
 
 def _gsm8k(row: Row, split: str, position: int) -> Question:
@@ -118,20 +147,28 @@ def _gsm8k(row: Row, split: str, position: int) -> Question:
 
 
 def _math(row: Row, split: str, position: int) -> Question | None:
-    if not row["answer"].strip():  # two of the training problems; the paper's sets have 11,998 of 12,000 as well
+    if not row[
+        "answer"
+    ].strip():  # two of the training problems; the paper's sets have 11,998 of 12,000 as well
         return None
     # The hub's training questions carry no id.
     question_id = f"math/{row.get('unique_id') or f'{split}/row-{position}'}"
-    return Question(question_id, row["problem"].strip(), Answer("math", row["answer"].strip()), row["subject"])
+    return Question(
+        question_id, row["problem"].strip(), Answer("math", row["answer"].strip()), row["subject"]
+    )
 
 
 def _aime25(row: Row, split: str, position: int) -> Question:  # noqa: ARG001
     if "url" in row:
         return Question(row["id"], row["question"].strip(), Answer("number", row["answer"].strip()))
-    paper, number = divmod(position, 15)  # on the hub all of the first paper, then all of the second
+    paper, number = divmod(
+        position, 15
+    )  # on the hub all of the first paper, then all of the second
     # One answer carries a degree sign there; the exam asks for the integer.
     gold = re.sub(r"[^0-9]", "", str(row["answer"]))
-    return Question(f"aime2025/{'I' * (paper + 1)}-{number + 1}", row["problem"].strip(), Answer("number", gold))
+    return Question(
+        f"aime2025/{'I' * (paper + 1)}-{number + 1}", row["problem"].strip(), Answer("number", gold)
+    )
 
 
 def _mmlu(row: Row, split: str, position: int) -> Question:
@@ -142,7 +179,10 @@ def _mmlu(row: Row, split: str, position: int) -> Question:
 
 
 def _gpqa(row: Row, split: str, position: int) -> Question:  # noqa: ARG001
-    options = [row[name].strip() for name in ("Correct Answer", *(f"Incorrect Answer {i}" for i in (1, 2, 3)))]
+    options = [
+        row[name].strip()
+        for name in ("Correct Answer", *(f"Incorrect Answer {i}" for i in (1, 2, 3)))
+    ]
     order = list(range(4))
     random.Random(f"{GPQA_SEED} {row['Record ID']}").shuffle(order)
     shuffled, letter = [options[index] for index in order], LETTERS[order.index(0)]
@@ -164,10 +204,18 @@ _READERS: dict[str, Reader] = {
 
 
 def _by_columns(manifest: Dataset, row: Row, split: str, position: int) -> Question:
-    columns, kind = manifest.columns or Columns(), row["kind"] if manifest.builtin else manifest.kind
+    columns, kind = (
+        manifest.columns or Columns(),
+        row["kind"] if manifest.builtin else manifest.kind,
+    )
     question_id = _optional(row, columns.id, "id")
-    question_id = f"{manifest.name}/{split}/{position}" if question_id is None else _text(question_id)
-    text, subject = _text(field_of(row, columns.question)), _text(_optional(row, columns.subject, "subject") or "")
+    question_id = (
+        f"{manifest.name}/{split}/{position}" if question_id is None else _text(question_id)
+    )
+    text, subject = (
+        _text(field_of(row, columns.question)),
+        _text(_optional(row, columns.subject, "subject") or ""),
+    )
     answer, options = field_of(row, columns.answer), _options(row, columns)
     if kind == "choice" and options:
         return _choice(question_id, text, options, _letter(answer, options), subject)
@@ -219,22 +267,30 @@ def _letter(answer: Any, options: Sequence[str]) -> str:
     letter = said.upper() if len(said) == 1 and said.upper() in LETTERS[: len(options)] else None
     if isinstance(answer, str) and options.count(said) == 1:
         if letter not in (None, LETTERS[options.index(said)]):
-            raise ValueError(f"the answer {said!r} is the letter of one option and the text of another")
+            raise ValueError(
+                f"the answer {said!r} is the letter of one option and the text of another"
+            )
         return LETTERS[options.index(said)]
     if letter:
         return letter
     if said.isdecimal() and int(said) < len(options):
         return LETTERS[int(said)]
-    raise ValueError(f"the answer {said!r} is neither an option's text nor its letter nor its number from 0")
+    raise ValueError(
+        f"the answer {said!r} is neither an option's text nor its letter nor its number from 0"
+    )
 
 
-def load_questions(dataset: str, split: str | None = None, *, limit: int | None = None) -> tuple[Question, ...]:
-    """Load the questions of a data set, in its own order; a random ``subset`` of the size ``limit``, if one is given.
+def load_questions(
+    dataset: str, split: str | None = None, *, limit: int | None = None
+) -> tuple[Question, ...]:
+    """Load the questions of a data set, in its own order; a random ``subset`` of the size
+    ``limit``, if one is given.
 
-    Files that a manifest names are read where they lie. Others are read from the folder ``CAPCAL_DATA_DIR`` where that
-    is set, and otherwise through the ``datasets`` library from the hub. Without a split the evaluated one is taken. An
-    InputError says what is wrong: an unknown name, a limit below 1, a missing or corrupt file, a hub out of reach, a
-    malformed row, an empty split, an id that appears twice, or other questions than the manifest pins.
+    Files that a manifest names are read where they lie. Others are read from the folder
+    ``CAPCAL_DATA_DIR`` where that is set, and otherwise through the ``datasets`` library from the
+    hub. Without a split the evaluated one is taken. An InputError says what is wrong: an unknown
+    name, a limit below 1, a missing or corrupt file, a hub out of reach, a malformed row, an empty
+    split, an id that appears twice, or other questions than the manifest pins.
 
     >>> load_questions("mini-capitals", limit=140)[0].text
     'What is the capital of Afghanistan?'
@@ -244,7 +300,9 @@ def load_questions(dataset: str, split: str | None = None, *, limit: int | None 
 
 
 def load_split(dataset: str, split: str | None = None) -> tuple[tuple[Question, ...], str]:
-    """Load all questions of a split, and say where they came from: the file, or the repository and its revision."""
+    """Load all questions of a split, and say where they came from: the file, or the repository and
+    its revision.
+    """
     manifest = load_dataset(dataset)
     split = manifest.evaluation_split if split is None else split
     entry = _entry(manifest, split)
@@ -253,21 +311,29 @@ def load_split(dataset: str, split: str | None = None) -> tuple[tuple[Question, 
     subjects: Counter[str] = Counter()
     read: Reader = _READERS.get(dataset, partial(_by_columns, manifest))
     for number, row in enumerate(rows if entry.select is None else _selected(rows, entry.select)):
-        where, subject = f"{source}, row {number}", row.get("subject", "") if dataset == "mmlu" else ""
+        where, subject = (
+            f"{source}, row {number}",
+            row.get("subject", "") if dataset == "mmlu" else "",
+        )
         try:
-            question = read(row, split, subjects[subject])  # rows of MMLU are numbered within their subject
+            question = read(
+                row, split, subjects[subject]
+            )  # rows of MMLU are numbered within their subject
             subjects[subject] += 1
         except KeyError as error:
             there = ", ".join(map(str, row))[:200]
             raise InputError(
-                f"{where}: no column {error}; this is not {manifest.title} as expected, it has {there}"
+                f"{where}: no column {error}; this is not {manifest.title} as expected, it has "
+                f"{there}"
             ) from None
         except (AttributeError, IndexError, TypeError, ValueError) as error:
             raise InputError(f"{where}: malformed ({error})") from None
         if question is None:
             continue
         if question.id in questions:
-            raise InputError(f"{where}: the id {question.id!r} appears twice; every question needs its own")
+            raise InputError(
+                f"{where}: the id {question.id!r} appears twice; every question needs its own"
+            )
         if not question.text:
             raise InputError(f"{where}: the question is empty")
         questions[question.id] = question
@@ -276,17 +342,20 @@ def load_split(dataset: str, split: str | None = None) -> tuple[tuple[Question, 
     found = tuple(questions.values())
     if difference := _difference(entry, found):
         raise InputError(
-            f"{source}: not the questions of {manifest.title} ({split}) that its manifest pins: {difference}; "
+            f"{source}: not the questions of {manifest.title} ({split}) that its manifest pins: "
+            f"{difference}; "
             "take the pinned copy, or give yours a manifest of its own"
         )
     return found, provenance
 
 
 def subset(questions: Sequence[Question], limit: int) -> tuple[Question, ...]:
-    """Take a random subset of questions, in their own order: the same one whoever asks, and a part of every larger one.
+    """Take a random subset of questions, in their own order: the same one whoever asks, and a part
+    of every larger one.
 
-    Each question's rank is the SHA-256 of ``SUBSET_SEED`` and its id, and the lowest ranks are taken. The choice thus
-    depends neither on the order of the rows, nor on the model, k or seed of a run.
+    Each question's rank is the SHA-256 of ``SUBSET_SEED`` and its id, and the lowest ranks are
+    taken. The choice thus depends neither on the order of the rows, nor on the model, k or seed of
+    a run.
 
     >>> questions = load_questions("mini-capitals")
     >>> few, more = subset(questions, 2), subset(questions, 3)
@@ -294,8 +363,13 @@ def subset(questions: Sequence[Question], limit: int) -> tuple[Question, ...]:
     (['mini-capitals/test/capital-of-belize', 'mini-capitals/test/continent-of-jamaica'], True)
     """
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-        raise InputError(f"limit must be a whole number of at least 1, or None for all questions; got {limit!r}")
-    ranked = sorted(questions, key=lambda question: hashlib.sha256(f"{SUBSET_SEED} {question.id}".encode()).digest())
+        raise InputError(
+            f"limit must be a whole number of at least 1, or None for all questions; got {limit!r}"
+        )
+    ranked = sorted(
+        questions,
+        key=lambda question: hashlib.sha256(f"{SUBSET_SEED} {question.id}".encode()).digest(),
+    )
     taken = {question.id for question in ranked[:limit]}
     return tuple(question for question in questions if question.id in taken)
 
@@ -307,7 +381,8 @@ def at_hand(dataset: str, split: str) -> bool:
 
 
 def subjects_of(dataset: str, split: str, question_ids: Iterable[str]) -> list[str] | None:
-    """Return the subject of each question of a clustered data set, which intervals draw whole; else None.
+    """Return the subject of each question of a clustered data set, which intervals draw whole; else
+    None.
 
     The sets of the paper carry it in their ids; of a user's own the questions are loaded.
 
@@ -336,7 +411,8 @@ def questions_digest(questions: Iterable[Question]) -> str:
 
 
 def check_questions(dataset: str, split: str, questions: Sequence[Question]) -> str:
-    """Compare all questions of a split with its manifest: ``"matches"``, what differs, or that nothing is pinned.
+    """Compare all questions of a split with its manifest: ``"matches"``, what differs, or that
+    nothing is pinned.
 
     >>> check_questions("mini-capitals", "test", load_questions("mini-capitals", "test"))
     'matches'
@@ -378,11 +454,16 @@ def _selected(rows: Iterable[Row], select: Selection) -> list[Row]:
         return rows
     if select.sample > len(rows):
         raise InputError(f"{len(rows)} rows are too few to select {select.sample} of them")
-    return [rows[index] for index in sorted(random.Random(select.seed).sample(range(len(rows)), select.sample))]
+    return [
+        rows[index]
+        for index in sorted(random.Random(select.seed).sample(range(len(rows)), select.sample))
+    ]
 
 
 def _path(entry: Split) -> Path | None:
-    """Return the file of a split: the user's own, or the copy that belongs into ``CAPCAL_DATA_DIR``."""
+    """Return the file of a split: the user's own, or the copy that belongs into
+    ``CAPCAL_DATA_DIR``.
+    """
     if entry.file:
         return Path(entry.file)
     folder = data_dir()
@@ -390,19 +471,34 @@ def _path(entry: Split) -> Path | None:
 
 
 def _rows(manifest: Dataset, split: str) -> tuple[str, str, Iterable[Row]]:
-    """Return where the rows come from, for messages and in words that hold on any machine, and the rows."""
+    """Return where the rows come from, for messages and in words that hold on any machine, and the
+    rows.
+    """
     entry, path = manifest.splits[split], _path(manifest.splits[split])
     if path is None:
         if entry.hub is None:
             raise InputError(f"{manifest.name} {split}: {_ways(manifest, entry)}")
         rows = _hub_rows(manifest, entry)
-        # The library names the folder of its cache after the commit that was loaded, or by a hash for a local folder.
+        # The library names the folder of its cache after the commit that was loaded, or by a hash
+        # for a local folder.
         files = getattr(rows, "cache_files", [])
         found = Path(files[0]["filename"]).parent.name if files else "unknown"
-        return f"{entry.hub}, {entry.hub_split}", f"{entry.hub}, revision {entry.revision or found}", rows
+        return (
+            f"{entry.hub}, {entry.hub_split}",
+            f"{entry.hub}, revision {entry.revision or found}",
+            rows,
+        )
     if not path.is_file():
-        raise InputError(f"{manifest.name} {split}: {path} does not exist; {_ways(manifest, entry)}")
-    place = "built in" if manifest.builtin else path.name if entry.file else f"CAPCAL_DATA_DIR/{entry.local}"
+        raise InputError(
+            f"{manifest.name} {split}: {path} does not exist; {_ways(manifest, entry)}"
+        )
+    place = (
+        "built in"
+        if manifest.builtin
+        else path.name
+        if entry.file
+        else f"CAPCAL_DATA_DIR/{entry.local}"
+    )
     return str(path), place, list(stream_rows(path))  # a corrupt file is told before a bad row
 
 
@@ -419,7 +515,9 @@ def _ways(manifest: Dataset, entry: Split) -> str:
 
 
 def stream_rows(path: Path) -> Iterator[Row]:
-    """Yield the rows of a JSONL or CSV file, plain or gzipped, or of a parquet file; an error names the row."""
+    """Yield the rows of a JSONL or CSV file, plain or gzipped, or of a parquet file; an error names
+    the row.
+    """
     name, number = path.name.lower(), 0
     if not name.endswith(FORMATS):
         raise InputError(f"{path}: not a file of rows; the formats are {', '.join(FORMATS)}")
@@ -441,13 +539,17 @@ def stream_rows(path: Path) -> Iterator[Row]:
     except (json.JSONDecodeError, RecursionError) as error:
         raise InputError(f"{path}, row {number}: not JSON: {error}") from None
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: corrupt after row {number}: {error}; copy the file again") from None
+        raise InputError(
+            f"{path}: corrupt after row {number}: {error}; copy the file again"
+        ) from None
     except (ValueError, csv.Error) as error:  # pyarrow's errors are ValueErrors too
         raise InputError(f"{path}, row {number}: {error}") from None
 
 
 def _bounded(lines: IO[str]) -> Iterator[str]:
-    """Yield lines as long as neither one of them nor all together are larger than a file of rows may be."""
+    """Yield lines as long as neither one of them nor all together are larger than a file of rows
+    may be.
+    """
     total = 0
     while line := lines.readline(LINE + 1):
         total += len(line)
@@ -477,8 +579,12 @@ def _hub_rows(manifest: Dataset, entry: Split) -> Iterable[Row]:
         from datasets import load_dataset as load_from_hub
 
         logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # no line for every retry
-        return load_from_hub(entry.hub, entry.config, split=entry.hub_split, revision=entry.revision)
-    except Exception as error:  # the library raises dozens of kinds of its own and of its HTTP client's
+        return load_from_hub(
+            entry.hub, entry.config, split=entry.hub_split, revision=entry.revision
+        )
+    except (
+        Exception
+    ) as error:  # the library raises dozens of kinds of its own and of its HTTP client's
         reason = " ".join(str(error).split())[:200]
         said = f"{entry.hub} could not be loaded ({reason})"
         raise InputError(f"{manifest.name}: {said}; {_ways(manifest, entry)}") from None

@@ -1,7 +1,8 @@
-"""What a model is asked. The words are data: a file a prompt style in ``data_manifests/prompts``, or the user's own.
+"""What a model is asked. The words are data: a file a prompt style in ``data_manifests/prompts``,
+or the user's own.
 
-Every function takes a question and the name of a style, and raises ``InputError`` for an unknown one.
-"""
+Every function takes a question and the name of a style, and raises ``InputError`` for an unknown
+one."""
 
 import hashlib
 import json
@@ -28,13 +29,20 @@ def answer_messages(question: Question, style: PromptStyle) -> Messages:
     if instruction and question.options not in (0, 4):
         *letters, last = list(LETTERS[: question.options])
         instruction = instruction.replace(_FOUR_LETTERS, f"{', '.join(letters)} or {last}")
-    return _chat(prompts.examples.get(kind, ()), f"{question.text}\n\n{instruction}" if instruction else question.text)
+    return _chat(
+        prompts.examples.get(kind, ()),
+        f"{question.text}\n\n{instruction}" if instruction else question.text,
+    )
 
 
 def verbalized_messages(question: Question, style: PromptStyle) -> Messages:
-    """Ask for the probability, between 0 and 1, of answering the question right (the question, not an answer to it)."""
+    """Ask for the probability, between 0 and 1, of answering the question right (the question, not
+    an answer to it).
+    """
     prompts = load_prompts(style)
-    shown = tuple((_filled(prompts.verbalized, asked), said) for asked, said in prompts.verbalized_examples)
+    shown = tuple(
+        (_filled(prompts.verbalized, asked), said) for asked, said in prompts.verbalized_examples
+    )
     return _chat(shown, _filled(prompts.verbalized, question.text))
 
 
@@ -49,11 +57,16 @@ def completion_text(messages: Messages) -> str:
     >>> completion_text(({"role": "user", "content": "What is 6 × 7?"},))
     'Q: What is 6 × 7?\nA:'
     """
-    return "".join((_USER if turn["role"] == "user" else _ASSISTANT).format(turn["content"]) for turn in messages)
+    return "".join(
+        (_USER if turn["role"] == "user" else _ASSISTANT).format(turn["content"])
+        for turn in messages
+    )
 
 
 def completion_answer(said: str) -> str:
-    """Return what was said up to the next question, which a model that only completes text makes up itself."""
+    """Return what was said up to the next question, which a model that only completes text makes up
+    itself.
+    """
     return said.partition("\nQ: ")[0].strip()
 
 

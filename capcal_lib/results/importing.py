@@ -1,8 +1,8 @@
-"""Samples that exist already become a run: logs of lm-evaluation-harness and inspect_ai, batch output, any table.
+"""Samples that exist already become a run: logs of lm-evaluation-harness and inspect_ai, batch
+output, any table.
 
-Nothing in a file is evaluated, and what is read of it is bounded. What a log does not say is not made up: token counts
-that are not there are 0, which stands for not known.
-"""
+Nothing in a file is evaluated, and what is read of it is bounded. What a log does not say is not
+made up: token counts that are not there are 0, which stands for not known."""
 
 import io
 import json
@@ -27,7 +27,14 @@ from capcal_lib import manifests
 from capcal_lib.errors import InputError, sanitize
 from capcal_lib.grading import grade
 from capcal_lib.grading.verdicts import GIVEN, NOT_STATED, OUTCOMES, write_verdicts
-from capcal_lib.questions import Question, check_questions, field_of, load_questions, questions_digest, stream_rows
+from capcal_lib.questions import (
+    Question,
+    check_questions,
+    field_of,
+    load_questions,
+    questions_digest,
+    stream_rows,
+)
 from capcal_lib.results.merge import merge
 from capcal_lib.sampling.engines import IMPORTED
 from capcal_lib.sampling.files import file_digest
@@ -53,8 +60,17 @@ COLUMNS = {  # what may be mapped, and the names that are found without
     "prompt_tokens": ("prompt_tokens",),
     "completion_tokens": ("completion_tokens",),
 }
-SAID = {"c": "correct", "i": "incorrect", "n": "no_answer", "1": "correct", "1.0": "correct", "true": "correct"}
-SAID |= {"0": "incorrect", "0.0": "incorrect", "false": "incorrect"} | {name: name for name in OUTCOMES}
+SAID = {
+    "c": "correct",
+    "i": "incorrect",
+    "n": "no_answer",
+    "1": "correct",
+    "1.0": "correct",
+    "true": "correct",
+}
+SAID |= {"0": "incorrect", "0.0": "incorrect", "false": "incorrect"} | {
+    name: name for name in OUTCOMES
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +98,19 @@ def import_samples(
 ) -> Imported:
     """Make a run of the samples in files, or add to it; the same files again change nothing.
 
-    Give all files of a run at once: samples without a number are numbered as they come. A ``model`` or ``dataset``
-    without a manifest gets one in the user's folder, with the log's settings and questions; in a data set that is known
-    each question is looked up by its id, or else by its text, and must have the same answer. ``kind`` is that of the
-    answers of a new data set; None: choice where there are choices, number where all are, otherwise short. ``columns``
-    say which column (``a.b`` for a field inside) holds what: ``question_id``, ``response``, ``gold``, ``verdict`` ...
-    With ``verdicts`` those of the file are taken, which nothing grades again; so it is anyway where it has no answers.
-    ``settings`` are of the sampling, such as ``temperature``, where the file does not say them or says them wrong.
+    Give all files of a run at once: samples without a number are numbered as they come. A ``model``
+    or ``dataset`` without a manifest gets one in the user's folder, with the log's settings and
+    questions; in a data set that is known each question is looked up by its id, or else by its
+    text, and must have the same answer. ``kind`` is that of the answers of a new data set; None:
+    choice where there are choices, number where all are, otherwise short. ``columns`` say which
+    column (``a.b`` for a field inside) holds what: ``question_id``, ``response``, ``gold``,
+    ``verdict`` ... With ``verdicts`` those of the file are taken, which nothing grades again; so it
+    is anyway where it has no answers. ``settings`` are of the sampling, such as ``temperature``,
+    where the file does not say them or says them wrong.
 
-    `InputError` for a file that cannot be read or has no samples, a question that the data set does not have or answers
-    otherwise, an unknown temperature, and a sample that is there with other content. Nothing is written then.
-    """
+    `InputError` for a file that cannot be read or has no samples, a question that the data set does
+    not have or answers otherwise, an unknown temperature, and a sample that is there with other
+    content. Nothing is written then."""
     found: dict[str, Any] = {}
     rows, left_out = [], 0
     for file in files:
@@ -102,11 +120,21 @@ def import_samples(
                     rows.append(row)
                 else:
                     left_out += 1
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError, OSError) as error:
+        except (
+            KeyError,
+            TypeError,
+            ValueError,
+            AttributeError,
+            IndexError,
+            RecursionError,
+            OSError,
+        ) as error:
             if isinstance(error, InputError):
                 raise
             what = f"no {error}" if isinstance(error, KeyError) else str(error)
-            raise InputError(f"{file}: sample {len(rows) + left_out}: not as expected: {sanitize(what)}") from None
+            raise InputError(
+                f"{file}: sample {len(rows) + left_out}: not as expected: {sanitize(what)}"
+            ) from None
     if not rows:
         raise InputError(f"{', '.join(map(str, files))}: no samples with a response in it")
     with manifests.new_manifests() as made:
@@ -117,7 +145,9 @@ def import_samples(
         split = split or manifests.load_dataset(dataset).evaluation_split
         questions = load_questions(dataset, split)
         frame = _frame(rows, _places(rows, questions, dataset))
-        asked = manifests.load_model(model).for_dataset(dataset).with_settings(**found | dict(settings))
+        asked = (
+            manifests.load_model(model).for_dataset(dataset).with_settings(**found | dict(settings))
+        )
         identity = Identity(
             model=asked.name,
             weights=IMPORTED,
@@ -132,32 +162,49 @@ def import_samples(
             seed=0,
         )
         made_with = {
-            "imported_from": ", ".join(f"{sanitize(file.name)} (sha256 {file_digest(file)[:16]})" for file in files),
+            "imported_from": ", ".join(
+                f"{sanitize(file.name)} (sha256 {file_digest(file)[:16]})" for file in files
+            ),
             "started": datetime.now(UTC).isoformat(timespec="seconds"),
             "capcal": version("capcal"),
             "questions": check_questions(dataset, split, questions),
         }
         with TemporaryDirectory() as scratch:
-            with open_writer(Path(scratch), Record(identity=identity, made_with=made_with)) as writer:
+            with open_writer(
+                Path(scratch), Record(identity=identity, made_with=made_with)
+            ) as writer:
                 writer.adopt(frame)
             if verdicts or any(one.answer.gold == NOT_STATED for one in questions):
                 if (frame["verdict"] == "not_scored").all():
                     raise InputError(
-                        "the files have neither answers nor verdicts; map a column: --column gold=NAME or verdict=NAME"
+                        "the files have neither answers nor verdicts; map a column: --column "
+                        "gold=NAME or verdict=NAME"
                     )
                 write_verdicts(writer.folder, frame.assign(reason="given with the samples"), GIVEN)
             [merged] = merge(store, [Path(scratch)])
     return Imported(
-        merged.target, merged.rows, merged.present, left_out, tuple(path for path in made if path.is_file())
+        merged.target,
+        merged.rows,
+        merged.present,
+        left_out,
+        tuple(path for path in made if path.is_file()),
     )
 
 
 def _rows(path: Path, columns: Mapping[str, str], found: dict[str, Any]) -> Iterator[Row]:
-    """Yield a row a sample, under the names of ``COLUMNS``; put settings that a log names into ``found``."""
+    """Yield a row a sample, under the names of ``COLUMNS``; put settings that a log names into
+    ``found``.
+    """
     if wrong := columns.keys() - COLUMNS.keys():
         raise InputError(f"{min(wrong)!r} is no column; known: {', '.join(COLUMNS)}")
     name = path.name.lower()
-    rows = _eval(path) if name.endswith(".eval") else _log(path) if name.endswith(".json") else stream_rows(path)
+    rows = (
+        _eval(path)
+        if name.endswith(".eval")
+        else _log(path)
+        if name.endswith(".json")
+        else stream_rows(path)
+    )
     first_filter = None
     for row in rows:
         if "plan" in row and "eval" in row:
@@ -177,8 +224,12 @@ def _rows(path: Path, columns: Mapping[str, str], found: dict[str, Any]) -> Iter
 
 
 def _mapped(row: Row, samples: Iterable[Row], columns: Mapping[str, str]) -> Iterator[Row]:
-    """Give each sample of a row what is mapped, and what is found under the usual names and not said otherwise."""
-    usual = {name: row[key] for name, keys in COLUMNS.items() for key in reversed(keys) if key in row}
+    """Give each sample of a row what is mapped, and what is found under the usual names and not
+    said otherwise.
+    """
+    usual = {
+        name: row[key] for name, keys in COLUMNS.items() for key in reversed(keys) if key in row
+    }
     named = {name: field_of(row, column) for name, column in columns.items()}
     for sample in samples:
         full = (sample or usual) | named
@@ -197,17 +248,25 @@ def _mapped(row: Row, samples: Iterable[Row], columns: Mapping[str, str]) -> Ite
 def _note(found: dict[str, Any], temperature: Any, max_tokens: Any, top_p: Any) -> None:
     for name, value in (("temperature", temperature), ("max_tokens", max_tokens), ("top_p", top_p)):
         if value is not None and found.setdefault(name, value) != value:
-            raise InputError(f"the samples have more than one {name}, {found[name]} and {value}; import them apart")
+            raise InputError(
+                f"the samples have more than one {name}, {found[name]} and {value}; import them "
+                "apart"
+            )
 
 
 def _of_lm_eval(row: Row, found: dict[str, Any]) -> Iterator[Row]:
     doc, asked = row["doc"], next(iter(row["arguments"].values()))
     how = asked["arg_1"] if isinstance(asked.get("arg_1"), dict) else {}
     greedy = how.get("do_sample") is False
-    _note(found, 0.0 if greedy else how.get("temperature"), how.get("max_gen_toks"), how.get("top_p"))
+    _note(
+        found, 0.0 if greedy else how.get("temperature"), how.get("max_gen_toks"), how.get("top_p")
+    )
     texts = row["resps"][0] if isinstance(row["resps"][0], list) else row["resps"]
     if not all(isinstance(text, str) for text in texts):
-        raise InputError("the log has log-likelihoods of given answers, not sampled ones; take a task that generates")
+        raise InputError(
+            "the log has log-likelihoods of given answers, not sampled ones; take a task that "
+            "generates"
+        )
     words = doc if isinstance(doc, dict) else {}
     names = ("question", "problem", "query", "input")
     question = next((words[name] for name in names if name in words), asked["arg_0"])
@@ -263,14 +322,19 @@ def _of_batch(row: Row) -> Iterator[Row]:
 def _said(content: str | list[Row]) -> tuple[str, str | None]:
     """Return the text of a message, and its reasoning apart."""
     parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    texts = {kind: "".join(str(part[kind]) for part in parts if part["type"] == kind) for kind in ("text", "reasoning")}
+    texts = {
+        kind: "".join(str(part[kind]) for part in parts if part["type"] == kind)
+        for kind in ("text", "reasoning")
+    }
     return texts["text"], texts["reasoning"] or None
 
 
 def _log(path: Path) -> Iterator[Row]:
     """Read a log of inspect_ai in one JSON object: its header, then its samples."""
     if path.stat().st_size > LOG_BYTES:
-        raise InputError(f"{path}: larger than {LOG_BYTES >> 30} GiB; write logs of the format eval")
+        raise InputError(
+            f"{path}: larger than {LOG_BYTES >> 30} GiB; write logs of the format eval"
+        )
     log = json.loads(path.read_bytes())
     if not isinstance(log, dict) or not isinstance(log.get("samples"), list):
         raise InputError(f"{path}: neither a log of inspect_ai nor a file of rows")
@@ -278,12 +342,18 @@ def _log(path: Path) -> Iterator[Row]:
 
 
 def _eval(path: Path) -> Iterator[Row]:
-    """Read a log of inspect_ai in a zip file: its header, then its samples. Its members may be packed by zstd."""
+    """Read a log of inspect_ai in a zip file: its header, then its samples. Its members may be
+    packed by zstd.
+    """
     try:
         with zipfile.ZipFile(path) as archive, path.open("rb") as file:
             members = archive.infolist()
-            for member in sorted(members, key=lambda each: (each.filename != "header.json", members.index(each))):
-                if member.filename == "header.json" or re.fullmatch(r"samples/.*\.json", member.filename):
+            for member in sorted(
+                members, key=lambda each: (each.filename != "header.json", members.index(each))
+            ):
+                if member.filename == "header.json" or re.fullmatch(
+                    r"samples/.*\.json", member.filename
+                ):
                     yield json.loads(_member(archive, file, member))
     except (zipfile.BadZipFile, NotImplementedError, EOFError) as error:
         raise InputError(f"{path}: not a log of inspect_ai: {sanitize(error)}") from None
@@ -319,29 +389,51 @@ def _new_dataset(name: str, rows: list[Row], kind: manifests.Kind | None, made: 
         }
         if questions.setdefault(question["id"], question) != question:
             raise InputError(
-                f"question {sanitize(question['id'], 80)!r} has two answers or texts; import the files apart"
+                f"question {sanitize(question['id'], 80)!r} has two answers or texts; import the "
+                "files apart"
             )
     every = questions.values()
     numbers = all(re.fullmatch(r"[-+]?[\d,]*\.?\d+", one["answer"]) for one in every)
-    kind = kind or ("choice" if all(one["choices"] for one in every) else "number" if numbers else "short")
+    kind = kind or (
+        "choice" if all(one["choices"] for one in every) else "number" if numbers else "short"
+    )
     lines = "".join(json.dumps(one) + "\n" for one in every)
     manifests.write_manifest("datasets", f"{name}.jsonl", lines, made)
-    facts = {"name": name, "domain": "imported", "kind": kind, "source": "Questions of an imported log."}
+    facts = {
+        "name": name,
+        "domain": "imported",
+        "kind": kind,
+        "source": "Questions of an imported log.",
+    }
     facts["splits"] = {"test": {"file": f"{name}.jsonl", "rows": len(every)}}  # type: ignore[assignment]
-    manifests.write_manifest("datasets", f"{name}.yaml", yaml.safe_dump(facts, sort_keys=False), made)
+    manifests.write_manifest(
+        "datasets", f"{name}.yaml", yaml.safe_dump(facts, sort_keys=False), made
+    )
 
 
 def _new_model(name: str, settings: Mapping[str, Any], made: list[Path]) -> None:
     if "temperature" not in settings:
-        raise InputError(f"the files do not say at which temperature {name!r} was sampled; say it: --temperature 0.7")
+        raise InputError(
+            f"the files do not say at which temperature {name!r} was sampled; say it: "
+            "--temperature 0.7"
+        )
     limits = {"max_tokens": NO_LIMIT, "context_tokens": NO_LIMIT}  # where the log states none
-    facts = {"name": name, "engine": "openai", "prompt_style": "paper", "sampling": limits | dict(settings)}
-    facts["notes"] = "Known from an imported log. A limit of 1048576 tokens stands for one that is not stated."
+    facts = {
+        "name": name,
+        "engine": "openai",
+        "prompt_style": "paper",
+        "sampling": limits | dict(settings),
+    }
+    facts["notes"] = (
+        "Known from an imported log. A limit of 1048576 tokens stands for one that is not stated."
+    )
     manifests.write_manifest("models", f"{name}.yaml", yaml.safe_dump(facts, sort_keys=False), made)
 
 
 def _list(value: Any) -> list[Any]:
-    return [] if value in (None, "") else list(value) if isinstance(value, list | tuple) else [value]
+    return (
+        [] if value in (None, "") else list(value) if isinstance(value, list | tuple) else [value]
+    )
 
 
 def _places(rows: list[Row], questions: Sequence[Question], dataset: str) -> list[str]:
@@ -355,13 +447,19 @@ def _places(rows: list[Row], questions: Sequence[Question], dataset: str) -> lis
         name = asked[0] if asked[0] in known else texts.get(asked[1])
         if name is None:
             raise InputError(
-                f"{dataset} has no question {sanitize(asked[0], 80)!r}, by its id or its text; its ids look like "
+                f"{dataset} has no question {sanitize(asked[0], 80)!r}, by its id or its text; "
+                "its ids look like "
                 f"{questions[0].id!r}; give the log's own questions another --dataset"
             )
         gold = str((_list(row.get("gold")) or [""])[0])
-        if gold and grade(gold, known[name].answer).verdict == "incorrect" and gold not in known[name].answer.aliases:
+        if (
+            gold
+            and grade(gold, known[name].answer).verdict == "incorrect"
+            and gold not in known[name].answer.aliases
+        ):
             raise InputError(
-                f"question {sanitize(name, 80)!r} of {dataset} has the answer {known[name].answer.gold!r}, in the file "
+                f"question {sanitize(name, 80)!r} of {dataset} has the answer "
+                f"{known[name].answer.gold!r}, in the file "
                 f"{sanitize(gold, 80)!r}; give the log's own questions another --dataset"
             )
         found[asked] = name
@@ -390,10 +488,16 @@ def _frame(rows: list[Row], names: list[str]) -> pd.DataFrame:
     frame = pd.DataFrame(samples)
     if (twice := frame[frame.duplicated(KEY)]).size:
         question, index = twice.iloc[0][KEY]
-        raise InputError(f"sample {index} of question {sanitize(question, 80)!r} is there twice; number them apart")
-    gaps = frame.groupby("question_id")["sample_index"].agg(lambda kept: kept.max() + 1 - len(kept) or kept.min())
+        raise InputError(
+            f"sample {index} of question {sanitize(question, 80)!r} is there twice; number them "
+            "apart"
+        )
+    gaps = frame.groupby("question_id")["sample_index"].agg(
+        lambda kept: kept.max() + 1 - len(kept) or kept.min()
+    )
     if gaps.any():
         raise InputError(
-            f"the samples of question {sanitize(gaps.idxmax(), 80)!r} are not numbered from 0, without gaps"
+            f"the samples of question {sanitize(gaps.idxmax(), 80)!r} are not numbered from 0, "
+            "without gaps"
         )
     return frame

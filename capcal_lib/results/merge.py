@@ -1,9 +1,8 @@
 """Merge run stores that were drawn on several machines.
 
-Runs with one identity become one, with the rows of all; others stay runs of their own. Two different rows under one
-key are refused before anything is written. Of verdicts, confidences and hidden states, what the target has stands, and
-what it lacks is taken over.
-"""
+Runs with one identity become one, with the rows of all; others stay runs of their own. Two
+different rows under one key are refused before anything is written. Of verdicts, confidences and
+hidden states, what the target has stands, and what it lacks is taken over."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -38,19 +37,22 @@ class Merged:
 
 
 def merge(into: Path, sources: Sequence[Path]) -> list[Merged]:
-    """Take over all runs of the sources that ``into`` does not have, and of those it has the rows that it lacks.
+    """Take over all runs of the sources that ``into`` does not have, and of those it has the rows
+    that it lacks.
 
-    ``into`` is the folder of a run store, existing or not, ``sources`` are those of run stores or of single runs.
-    Merging again changes nothing, and a merge that was stopped is completed by the same call. Nobody else can write any
-    of the runs meanwhile. `InputError` for a source that holds no run, a run that is corrupt or being written, and a
-    sample that two of them have with different content; then nothing was taken over.
-    """
+    ``into`` is the folder of a run store, existing or not, ``sources`` are those of run stores or
+    of single runs. Merging again changes nothing, and a merge that was stopped is completed by the
+    same call. Nobody else can write any of the runs meanwhile. `InputError` for a source that holds
+    no run, a run that is corrupt or being written, and a sample that two of them have with
+    different content; then nothing was taken over."""
     copies: dict[Path, list[Path]] = {}
     for run in (run for source in sources for run in _runs(source)):
         copies.setdefault(store.run_folder(into, store.read_record(run).identity), []).append(run)
     with ExitStack() as stack:
         writers = {
-            target: stack.enter_context(_open(into, runs)) for target, runs in copies.items() if store.is_folder(target)
+            target: stack.enter_context(_open(into, runs))
+            for target, runs in copies.items()
+            if store.is_folder(target)
         }
         for target, runs in copies.items():
             _check([target, *runs] if target in writers else runs)
@@ -64,7 +66,13 @@ def merge(into: Path, sources: Sequence[Path]) -> list[Merged]:
 
 def _runs(source: Path) -> list[Path]:
     there = store.is_folder(source)
-    runs = [source] if there and (source / "run.json").exists() else store.list_runs(source) if there else []
+    runs = (
+        [source]
+        if there and (source / "run.json").exists()
+        else store.list_runs(source)
+        if there
+        else []
+    )
     if not runs:
         raise InputError(f"{source} is neither a run nor a store with runs in it")
     return runs
@@ -86,7 +94,9 @@ def _check(copies: Sequence[Path]) -> None:
     for copy in copies if len(copies) > 1 else ():
         rows = pd.concat(
             [
-                part[store.KEY].assign(digest=pd.util.hash_pandas_object(part, index=False, categorize=False))
+                part[store.KEY].assign(
+                    digest=pd.util.hash_pandas_object(part, index=False, categorize=False)
+                )
                 for part in store.stream_samples(copy)
             ],
             ignore_index=True,
@@ -112,12 +122,18 @@ def _take(writer: store.Writer, run: Path) -> Merged:
     digests = pd.concat(parts, ignore_index=True)
     add_sessions(writer.folder, run)
     paths = [path for path in sorted(run.glob("*.parquet")) if not path.name.startswith("samples-")]
-    notes = [_take_facts(path, writer.folder / path.name, digests) for path in paths if ".part-" not in path.name]
+    notes = [
+        _take_facts(path, writer.folder / path.name, digests)
+        for path in paths
+        if ".part-" not in path.name
+    ]
     return Merged(run, writer.folder, taken, len(digests) - taken, tuple(filter(None, notes)))
 
 
 def _take_facts(source: Path, target: Path, digests: pd.DataFrame) -> str | None:
-    """Take over the rows of a file beside the samples that the target lacks; return what is to be said."""
+    """Take over the rows of a file beside the samples that the target lacks; return what is to be
+    said.
+    """
     try:
         theirs = read_table(source)
     except InputError as error:
@@ -127,7 +143,9 @@ def _take_facts(source: Path, target: Path, digests: pd.DataFrame) -> str | None
     if source.name == store.VERDICTS:
         if made.get(b"grader") not in (GRADER_VERSION.encode(), GIVEN.encode()):
             return f"left out {source}, which is by another version of the grader; grade again"
-        graded = theirs.select(store.KEY).to_pandas().merge(digests, on=store.KEY, how="left")["digest"]
+        graded = (
+            theirs.select(store.KEY).to_pandas().merge(digests, on=store.KEY, how="left")["digest"]
+        )
         rows = (theirs.schema.metadata or {}).get(b"rows")
         if graded.isna().any() or (rows is not None and rows.decode() != digest_of_rows(graded)):
             return f"left out {source}, which was made from other samples; grade again"
@@ -136,12 +154,17 @@ def _take_facts(source: Path, target: Path, digests: pd.DataFrame) -> str | None
         if _made(own) != made or not own.schema.equals(theirs.schema):
             return f"left out {source}, which was made in another way than {target}"
         known = set(zip(*(own[name].to_pylist() for name in keys), strict=True))
-        lacking = [key not in known for key in zip(*(theirs[name].to_pylist() for name in keys), strict=True)]
+        lacking = [
+            key not in known
+            for key in zip(*(theirs[name].to_pylist() for name in keys), strict=True)
+        ]
         if any(lacking) or not target.exists():
             both = pa.concat_tables([own, theirs.filter(pa.array(lacking, pa.bool_()))])
             if source.name == store.VERDICTS:
                 before = (own.schema.metadata or {}).get(b"rows") if target.exists() else b"0"
-                known_rows = before.decode() if before is not None else digest_of_graded(target.parent, own)
+                known_rows = (
+                    before.decode() if before is not None else digest_of_graded(target.parent, own)
+                )
                 made[b"rows"] = digest_of_rows(graded[lacking], int(known_rows, 16)).encode()
             table = both.sort_by([(name, "ascending") for name in keys])
             write_table(target, table.replace_schema_metadata(made))
@@ -150,4 +173,8 @@ def _take_facts(source: Path, target: Path, digests: pd.DataFrame) -> str | None
 
 def _made(table: pa.Table) -> dict[bytes, bytes]:
     """Return what the metadata of a file say of how it was made, whatever run and rows they name."""
-    return {name: value for name, value in (table.schema.metadata or {}).items() if name not in (b"run", b"rows")}
+    return {
+        name: value
+        for name, value in (table.schema.metadata or {}).items()
+        if name not in (b"run", b"rows")
+    }

@@ -1,14 +1,16 @@
-"""One tidy table of a model's runs: a row a question, the counts of its verdicts, and a column a method.
+"""One tidy table of a model's runs: a row a question, the counts of its verdicts, and a column a
+method.
 
-Every table here is indexed by data set, or by (dataset, question_id), and joins by that index. Loading reads what is
-kept in the store and computes nothing else: predictions of probes are joined by whoever trains them::
+Every table here is indexed by data set, or by (dataset, question_id), and joins by that index.
+Loading reads what is kept in the store and computes nothing else: predictions of probes are joined
+by whoever trains them::
 
     results = load_results(store, model).join(predict(store, model))
 
-**Which samples count.** The samples 0 to k_eval - 1 of a question define its expected accuracy, and the k_c after
-those vote on response consistency, so that no sample counts twice. Where a run was drawn with ``--precision``, the
-samples up to the rule's first possible stop count, and no others: how many there are beyond depends on their outcomes.
-"""
+**Which samples count.** The samples 0 to k_eval - 1 of a question define its expected accuracy, and
+the k_c after those vote on response consistency, so that no sample counts twice. Where a run was
+drawn with ``--precision``, the samples up to the rule's first possible stop count, and no others:
+how many there are beyond depends on their outcomes."""
 
 from collections.abc import Iterable
 from functools import lru_cache
@@ -45,16 +47,18 @@ def load_results(
 ) -> pd.DataFrame:
     """Load the counts and confidences of a model's graded runs on evaluation splits.
 
-    Returns a table indexed by (dataset, question_id): ``correct`` and ``total`` (scored samples, at most k_eval), then
-    a column a method with its confidences in [0, 1], NaN where a question has none. Empty where nothing is graded.
+    Returns a table indexed by (dataset, question_id): ``correct`` and ``total`` (scored samples, at
+    most k_eval), then a column a method with its confidences in [0, 1], NaN where a question has
+    none. Empty where nothing is graded.
 
-    ``datasets`` are names; None takes all that have a graded run, largest first. The first ``k_eval`` samples define
-    mu_hat and ``k_c`` vote: those after them, or, without ``held_out``, the first of them, as in the paper's code.
-    ``verdicts`` says whose count: ``rules``, or ``judge:MODEL`` for short and mathematical answers. ``run`` chooses
-    among several runs on a split, such as ``"seed=1"``: see ``sampling.store.find_run``.
+    ``datasets`` are names; None takes all that have a graded run, largest first. The first
+    ``k_eval`` samples define mu_hat and ``k_c`` vote: those after them, or, without ``held_out``,
+    the first of them, as in the paper's code. ``verdicts`` says whose count: ``rules``, or
+    ``judge:MODEL`` for short and mathematical answers. ``run`` chooses among several runs on a
+    split, such as ``"seed=1"``: see ``sampling.store.find_run``.
 
-    `InputError` for an unknown model, a named data set without a graded run, answers that the judge has not judged, or
-    a corrupt file; with what to do.
+    `InputError` for an unknown model, a named data set without a graded run, answers that the judge
+    has not judged, or a corrupt file; with what to do.
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> results = load_results(RECORDED_RUNS, "smollm2-135m", datasets=["mini-exam"])
@@ -64,13 +68,21 @@ def load_results(
     tables = {}
     for name, folder in _runs(Path(store), model, datasets, run).items():
         said = _confidences(folder, k_eval if held_out else 0, k_c, _written(folder))
-        columns = {method: pd.Series(kept.values, kept.question_ids) for method, kept in said.items()}
-        tables[name] = _counts(folder, k_eval, verdicts, _written(folder))[COUNTS].join(pd.DataFrame(columns))
+        columns = {
+            method: pd.Series(kept.values, kept.question_ids) for method, kept in said.items()
+        }
+        tables[name] = _counts(folder, k_eval, verdicts, _written(folder))[COUNTS].join(
+            pd.DataFrame(columns)
+        )
     if not tables:
-        return pd.DataFrame(columns=COUNTS, index=pd.MultiIndex.from_tuples([], names=INDEX), dtype=np.int64)
+        return pd.DataFrame(
+            columns=COUNTS, index=pd.MultiIndex.from_tuples([], names=INDEX), dtype=np.int64
+        )
     results = pd.concat(tables, names=INDEX)
     ours = (*COUNTS, *TITLES.values(), CONSISTENCY)
-    ordered = [name for name in (*ours, *sorted(map(str, set(results) - set(ours)))) if name in results]
+    ordered = [
+        name for name in (*ours, *sorted(map(str, set(results) - set(ours)))) if name in results
+    ]
     largest_first = sorted(tables, key=lambda name: -len(tables[name]))
     return results.loc[largest_first if datasets is None else list(tables), ordered]
 
@@ -84,31 +96,46 @@ def describe_runs(
     verdicts: str = "rules",
     run: str | None = None,
 ) -> pd.DataFrame:
-    """Say what is behind a model's results: a row a data set, in the order of ``load_results``; ``run`` as there.
+    """Say what is behind a model's results: a row a data set, in the order of ``load_results``;
+    ``run`` as there.
 
-    Returns a table indexed by dataset: its ``title`` and ``domain``; the ``prompts`` style; ``questions``; scored
-    samples a question, ``fewest`` to ``most``; all ``samples`` counted, and the shares of them with ``no answer`` and
-    ``not scored``; mean completion ``tokens`` of a sample; ``evidence``, measured or simulated; and the ``run`` folder.
-    """
+    Returns a table indexed by dataset: its ``title`` and ``domain``; the ``prompts`` style;
+    ``questions``; scored samples a question, ``fewest`` to ``most``; all ``samples`` counted, and
+    the shares of them with ``no answer`` and ``not scored``; mean completion ``tokens`` of a
+    sample; ``evidence``, measured or simulated; and the ``run`` folder."""
     rows = []
     for name, folder in _runs(Path(store), model, datasets, run).items():
         identity, manifest = read_record(folder).identity, load_dataset(name)
         counts = _counts(folder, k_eval, verdicts, _written(folder))
         total, samples = counts["total"], int(counts[["total", "not_scored"]].to_numpy().sum())
         shares = counts[["no_answer", "not_scored"]].sum() / max(1, samples)
-        said = mean_tokens(folder), "simulated" if identity.engine == "simulated" else "measured", folder
+        said = (
+            mean_tokens(folder),
+            "simulated" if identity.engine == "simulated" else "measured",
+            folder,
+        )
         asked = name, manifest.title, manifest.domain, identity.prompt_style
         rows.append((*asked, len(counts), total.min(), total.max(), samples, *shares, *said))
     columns = ["dataset", "title", "domain", "prompts", "questions", "fewest", "most", "samples"]
     columns += ["no answer", "not scored", "tokens", "evidence", "run"]
     table = pd.DataFrame(rows, columns=columns).set_index("dataset")
-    return table.sort_values("questions", ascending=False, kind="stable") if datasets is None else table
+    return (
+        table.sort_values("questions", ascending=False, kind="stable")
+        if datasets is None
+        else table
+    )
 
 
 def costs(
-    store: Path | str, model: str, *, datasets: Iterable[str] | None = None, k_eval: int = 100, k_c: int = 10
+    store: Path | str,
+    model: str,
+    *,
+    datasets: Iterable[str] | None = None,
+    k_eval: int = 100,
+    k_c: int = 10,
 ) -> pd.DataFrame:
-    """Say what a confidence costs: mean completion tokens a question, indexed by dataset, a column a method.
+    """Say what a confidence costs: mean completion tokens a question, indexed by dataset, a column
+    a method.
 
     A probe reads the hidden states of a prompt that is read anyway, and costs none.
     """
@@ -123,7 +150,8 @@ def costs(
 
 
 def subjects(results: pd.DataFrame) -> "pd.Series[str]":
-    """Name the group of each question, which intervals over questions draw whole, by the index of ``results``.
+    """Name the group of each question, which intervals over questions draw whole, by the index of
+    ``results``.
 
     The subject where the data set comes in subjects; elsewhere each question is a group of its own.
     """
@@ -136,7 +164,9 @@ def subjects(results: pd.DataFrame) -> "pd.Series[str]":
     return names
 
 
-def _runs(store: Path, model: str, datasets: Iterable[str] | None, run: str | None = None) -> dict[str, Path]:
+def _runs(
+    store: Path, model: str, datasets: Iterable[str] | None, run: str | None = None
+) -> dict[str, Path]:
     """Find the graded runs on evaluation splits; of each data set the one that is chosen."""
     name = load_model(model).name
 
@@ -144,7 +174,10 @@ def _runs(store: Path, model: str, datasets: Iterable[str] | None, run: str | No
         return load_dataset(dataset).evaluation_split
 
     if datasets is None:
-        found = [read_record(path.parent).identity for path in sorted(store.joinpath(name).glob(f"*/*/{FILE}"))]
+        found = [
+            read_record(path.parent).identity
+            for path in sorted(store.joinpath(name).glob(f"*/*/{FILE}"))
+        ]
         sets = dict.fromkeys(one.dataset for one in found if one.split == split(one.dataset))
         datasets = [each for each in sets if list_fitting(store, name, each, split(each), run)]
     return {each: find_run(store, name, each, split(each), run) for each in datasets}
@@ -152,7 +185,9 @@ def _runs(store: Path, model: str, datasets: Iterable[str] | None, run: str | No
 
 def _written(run: Path) -> tuple[tuple[str, int], ...]:
     """Tell when each file of a run was written, so that it is read again only after that."""
-    return tuple((file.name, file.stat().st_mtime_ns) for file in sorted(run.iterdir()) if file.is_file())
+    return tuple(
+        (file.name, file.stat().st_mtime_ns) for file in sorted(run.iterdir()) if file.is_file()
+    )
 
 
 @lru_cache(128)
@@ -162,7 +197,9 @@ def _counts(run: Path, k_eval: int, verdicts: str, written: object) -> pd.DataFr
 
 @lru_cache(128)
 def _confidences(run: Path, first: int, k_c: int, written: object) -> dict[str, Confidence]:  # noqa: ARG001
-    """Read the confidences of a run, by method; the k_c samples from ``first`` on vote, where a question has them."""
+    """Read the confidences of a run, by method; the k_c samples from ``first`` on vote, where a
+    question has them.
+    """
     found = {method_title(method): read_confidence(run, method) for method in methods_of(run)}
     votes = run_consistency(run, k_eval=first, k_c=k_c)
     return found | ({CONSISTENCY: votes} if len(votes) else {})

@@ -1,4 +1,6 @@
-"""Score results: capability Brier scores with intervals over questions, and which method may be the best."""
+"""Score results: capability Brier scores with intervals over questions, and which method may be the
+best.
+"""
 
 import warnings
 from typing import Literal, get_args
@@ -22,50 +24,67 @@ def methods(results: pd.DataFrame) -> list[str]:
 
 
 def brier_terms(results: pd.DataFrame, *, protocol: Protocol = "corrected") -> pd.DataFrame:
-    """Return the capability Brier term of each question by each method, under the index of ``results``.
+    """Return the capability Brier term of each question by each method, under the index of
+    ``results``.
 
-    The columns are Uniform random, the methods, Oracle RC and Oracle CC; the first and the last two are exact
-    expectations. NaN is not scored: a question without a confidence, or with fewer than two scored samples. By the
-    ``paper``'s protocol terms are plug-in, and a missing confidence is 0.5. Another protocol is refused.
-    """
+    The columns are Uniform random, the methods, Oracle RC and Oracle CC; the first and the last two
+    are exact expectations. NaN is not scored: a question without a confidence, or with fewer than
+    two scored samples. By the ``paper``'s protocol terms are plug-in, and a missing confidence is
+    0.5. Another protocol is refused."""
     if protocol not in get_args(Protocol):
         raise unknown("protocol", protocol, get_args(Protocol))
     corrected = protocol == "corrected"
-    terms = pd.DataFrame(np.nan, index=results.index, columns=[UNIFORM, *methods(results), ORACLE_RC, ORACLE_CC])
+    terms = pd.DataFrame(
+        np.nan, index=results.index, columns=[UNIFORM, *methods(results), ORACLE_RC, ORACLE_CC]
+    )
     scored = results[results["total"] > 1]
     if scored.empty:
         return terms
     counts = scored["correct"].to_numpy(), scored["total"].to_numpy()
-    terms.loc[scored.index, UNIFORM] = metrics.uniform_baseline_brier_terms(*counts, corrected=corrected)
-    terms.loc[scored.index, ORACLE_RC] = metrics.correctness_variance_terms(*counts, corrected=corrected)
+    terms.loc[scored.index, UNIFORM] = metrics.uniform_baseline_brier_terms(
+        *counts, corrected=corrected
+    )
+    terms.loc[scored.index, ORACLE_RC] = metrics.correctness_variance_terms(
+        *counts, corrected=corrected
+    )
     terms.loc[scored.index, ORACLE_CC] = 0.0
     for method in methods(results):
         confidence = scored[method] if corrected else _filled(scored[method])
         there = scored[confidence.notna()]
         if len(there):
             triple = confidence[confidence.notna()], there["correct"], there["total"]
-            terms.loc[there.index, method] = metrics.capability_brier_terms(*triple, corrected=corrected)
+            terms.loc[there.index, method] = metrics.capability_brier_terms(
+                *triple, corrected=corrected
+            )
     return terms
 
 
 def _filled(confidence: "pd.Series[float]") -> "pd.Series[float]":
-    """Fill missing confidences as the paper's code does, on the data sets where the method was asked at all."""
-    return confidence.mask(confidence.isna() & (confidence.groupby(level="dataset").transform("count") > 0), MISSING_AS)
+    """Fill missing confidences as the paper's code does, on the data sets where the method was
+    asked at all.
+    """
+    return confidence.mask(
+        confidence.isna() & (confidence.groupby(level="dataset").transform("count") > 0), MISSING_AS
+    )
 
 
-def score(results: pd.DataFrame, *, seed: int = 0, protocol: Protocol = "corrected") -> pd.DataFrame:
+def score(
+    results: pd.DataFrame, *, seed: int = 0, protocol: Protocol = "corrected"
+) -> pd.DataFrame:
     """Score every method on every data set by its capability Brier score; lower is better.
 
-    ``results`` are those of ``load_results``, with any further columns of confidences. By the ``corrected`` protocol
-    what mu_hat's own noise adds is subtracted, and missing confidences are left out; see ``brier_terms``. ``seed`` is
-    that of the resampling over questions, or over the subjects in which they come.
+    ``results`` are those of ``load_results``, with any further columns of confidences. By the
+    ``corrected`` protocol what mu_hat's own noise adds is subtracted, and missing confidences are
+    left out; see ``brier_terms``. ``seed`` is that of the resampling over questions, or over the
+    subjects in which they come.
 
-    Returns a table indexed by (dataset, method): ``brier``, with the 95 % interval ``low`` to ``high`` for questions
-    like these; ``plug_in``, the uncorrected score of the same questions; ``may_be_best``, whether the method is not
-    significantly worse than the best on the questions that all methods scored, oracles aside; ``missing`` confidences;
-    scored ``questions``; and ``few``, whether a few of them carry the variance, so that the interval may be too narrow.
-    The corrected score is unbiased, so it may fall below zero. A method without any confidence on a data set has no row
-    there.
+    Returns a table indexed by (dataset, method): ``brier``, with the 95 % interval ``low`` to
+    ``high`` for questions like these; ``plug_in``, the uncorrected score of the same questions;
+    ``may_be_best``, whether the method is not significantly worse than the best on the questions
+    that all methods scored, oracles aside; ``missing`` confidences; scored ``questions``; and
+    ``few``, whether a few of them carry the variance, so that the interval may be too narrow. The
+    corrected score is unbiased, so it may fall below zero. A method without any confidence on a
+    data set has no row there.
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> from capcal_lib.results import load_results
@@ -80,22 +99,46 @@ def score(results: pd.DataFrame, *, seed: int = 0, protocol: Protocol = "correct
     for dataset in map(str, dict.fromkeys(results.index.get_level_values("dataset"))):
         own = terms.loc[[dataset]].dropna(axis="columns", how="all")
         clusters = groups[own.index] if load_dataset(dataset).clustered else None
-        may_be_best = _may_be_best(own.drop(columns=[ORACLE_RC, ORACLE_CC], errors="ignore"), clusters, seed)
-        own_seed = seed, crc32(dataset.encode())  # so that numbers do not depend on which other sets are there
+        may_be_best = _may_be_best(
+            own.drop(columns=[ORACLE_RC, ORACLE_CC], errors="ignore"), clusters, seed
+        )
+        own_seed = (
+            seed,
+            crc32(dataset.encode()),
+        )  # so that numbers do not depend on which other sets are there
         for method in map(str, own):
             scored = own[method].dropna().index
             interval, few = _interval(own[method], clusters, np.random.default_rng(own_seed))
             missing = int(results[method][own.index].isna().sum()) if method in results else 0
-            beside = plug_in[method][scored].mean(), method in may_be_best, missing, len(scored), few
+            beside = (
+                plug_in[method][scored].mean(),
+                method in may_be_best,
+                missing,
+                len(scored),
+                few,
+            )
             rows.append((dataset, method, *interval, *beside))
-    columns = ["dataset", "method", "brier", "low", "high", "plug_in", "may_be_best", "missing", "questions", "few"]
+    columns = [
+        "dataset",
+        "method",
+        "brier",
+        "low",
+        "high",
+        "plug_in",
+        "may_be_best",
+        "missing",
+        "questions",
+        "few",
+    ]
     return pd.DataFrame(rows, columns=columns).set_index(["dataset", "method"])
 
 
 def _interval(
     terms: "pd.Series[float]", clusters: "pd.Series[str] | None", rng: np.random.Generator
 ) -> tuple[metrics.Interval, bool]:
-    """Return the mean with its interval, and whether a few questions carry it; Oracle CC is 0 by definition."""
+    """Return the mean with its interval, and whether a few questions carry it; Oracle CC is 0 by
+    definition.
+    """
     if terms.name == ORACLE_CC:
         return metrics.Interval(0.0, 0.0, 0.0), False
     with warnings.catch_warnings(record=True) as caught:

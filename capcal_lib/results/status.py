@@ -81,13 +81,18 @@ def run_status(folder: Path) -> Status:
         writer=writer,
         seconds_left=lacking * now.seconds / now.rows if now and at_work else math.nan,
         graded=_graded(folder, each.total()),
-        confidences={method: _covered(confidence_file(folder, method), len(each)) for method in methods_of(folder)},
+        confidences={
+            method: _covered(confidence_file(folder, method), len(each))
+            for method in methods_of(folder)
+        },
         features=_covered(folder / FEATURES, len(each)),
     )
 
 
 def _lacking(folder: Path, each: dict[str, int], sessions: list[Session]) -> tuple[int, str]:
-    """Count the samples that were asked for and are not there; without recorded sessions, up to the largest k there."""
+    """Count the samples that were asked for and are not there; without recorded sessions, up to the
+    largest k there.
+    """
     if not sessions:
         most = max(each.values(), default=0)
         return sum(most - number for number in each.values()), f"{len(each):,} x {most}"
@@ -129,8 +134,14 @@ def _covered(path: Path, questions: int) -> str:
 
 def as_row(status: Status) -> str:
     """Return the state as a JSON object in one line; what is not known is null."""
-    row = asdict(status) | {"identity": status.identity.model_dump(mode="json"), "key": status.identity.key}
-    known = {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
+    row = asdict(status) | {
+        "identity": status.identity.model_dump(mode="json"),
+        "key": status.identity.key,
+    }
+    known = {
+        name: None if isinstance(value, float) and math.isnan(value) else value
+        for name, value in row.items()
+    }
     return json.dumps(known)
 
 
@@ -141,13 +152,17 @@ def line(status: Status) -> str:
     >>> print(line(next(survey(RECORDED_RUNS, "simulated", "mini-exam"))))  # doctest: +ELLIPSIS
     simulated on mini-exam (test), run ...: ... samples of ... questions, none lacking ...
     """
-    run, lacking = status.identity, f"{status.lacking:,} lacking" if status.lacking else "none lacking"
+    run, lacking = (
+        status.identity,
+        f"{status.lacking:,} lacking" if status.lacking else "none lacking",
+    )
     if status.lacking and status.writer:
         left = "" if math.isnan(status.seconds_left) else f", {duration(status.seconds_left)} to go"
         lacking += f" ({status.writer} is at work{left})"
     pace = f"{status.samples_per_second:,.1f} samples/s, {status.tokens_per_second:,.0f} tokens/s"
     parts = [
-        f"{status.samples:,} samples of {status.questions:,} questions, {lacking} of {status.asked}",
+        f"{status.samples:,} samples of {status.questions:,} questions, {lacking} of "
+        f"{status.asked}",
         f"{' to '.join(map(str, dict.fromkeys(status.each)))} each",
         f"{status.tokens:,} tokens",
         f"{duration(status.seconds)}, {pace}" if status.seconds else "",
@@ -165,7 +180,11 @@ def duration(seconds: float) -> str:
     ('0 s', '1 min 15 s', '2 h 5 min', '2 d 7 h')
     """
     whole = round(seconds)
-    for unit, name, smaller, smaller_name in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s")):
+    for unit, name, smaller, smaller_name in (
+        (86_400, "d", 3_600, "h"),
+        (3_600, "h", 60, "min"),
+        (60, "min", 1, "s"),
+    ):
         if whole >= unit:
             return f"{whole // unit} {name} {whole % unit // smaller} {smaller_name}"
     return f"{whole} s"

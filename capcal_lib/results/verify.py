@@ -28,7 +28,15 @@ from capcal_lib.results.exact import read_exact
 from capcal_lib.sampling import files
 from capcal_lib.sampling import store as runs
 from capcal_lib.sampling.engines import IMPORTED
-from capcal_lib.sampling.files import SUMS, files_of, read_bytes, read_made, read_sums, read_table, record_digests
+from capcal_lib.sampling.files import (
+    SUMS,
+    files_of,
+    read_bytes,
+    read_made,
+    read_sums,
+    read_table,
+    record_digests,
+)
 from capcal_lib.sampling.sessions import FILE as SESSIONS
 from capcal_lib.sampling.sessions import read_sessions
 from capcal_lib.sampling.stopping import Rule
@@ -54,15 +62,23 @@ class Checked:
 
 
 def verify_store(
-    store: Path, model: str | None = None, dataset: str | None = None, *, deep: bool = False, record: bool = False
+    store: Path,
+    model: str | None = None,
+    dataset: str | None = None,
+    *,
+    deep: bool = False,
+    record: bool = False,
 ) -> Iterator[Checked]:
-    """Check each run of a store, or those of a model or data set, as ``verify_run`` does; without any it is refused."""
+    """Check each run of a store, or those of a model or data set, as ``verify_run`` does; without
+    any it is refused.
+    """
     if not runs.is_folder(store):
         raise InputError(f"{store} is not a folder; name a run store with --store")
     found = [
         folder
         for folder in sorted(filter(Path.is_dir, store.glob("*/*/*")))  # with or without a record
-        if model in (None, folder.parts[-3]) and (dataset is None or folder.parts[-2].rpartition("-")[0] == dataset)
+        if model in (None, folder.parts[-3])
+        and (dataset is None or folder.parts[-2].rpartition("-")[0] == dataset)
     ]
     if not found:
         raise InputError(f"no run to check in {store}; see: capcal status --store {store}")
@@ -73,31 +89,48 @@ def verify_store(
 def verify_run(folder: Path, *, deep: bool = False, record: bool = False) -> Checked:
     """Check one run: its record and digests, its rows, and every file beside them.
 
-    Every file must have the digest that is on record; the record must match the folder; the digests of weights and
-    questions those that the manifests pin; each row must be there once, none missing that was asked for; tokens must
-    be positive; verdicts must be those of the present grader and of these samples, one each; confidences and hidden
-    states must be of this run, cover the questions, and be finite and in range. ``deep`` also grades a sample of the
-    responses again; ``record`` takes down the digests of files that have none, where nothing else is wrong.
-    """
+    Every file must have the digest that is on record; the record must match the folder; the digests
+    of weights and questions those that the manifests pin; each row must be there once, none missing
+    that was asked for; tokens must be positive; verdicts must be those of the present grader and of
+    these samples, one each; confidences and hidden states must be of this run, cover the questions,
+    and be finite and in range. ``deep`` also grades a sample of the responses again; ``record``
+    takes down the digests of files that have none, where nothing else is wrong."""
     problems: list[str] = []
     try:
         made = runs.read_record(folder)
         samples = _samples(folder, made.identity, problems)
     except InputError as error:
         return Checked(folder, (str(error).removeprefix(f"{folder}: "),), ())
-    run, names, graded = made.identity, set(samples["question_id"]), (folder / runs.VERDICTS).exists()
-    versions = ", ".join(f"{name} {made.made_with[name]}" for name in VERSIONS if name in made.made_with)
+    run, names, graded = (
+        made.identity,
+        set(samples["question_id"]),
+        (folder / runs.VERDICTS).exists(),
+    )
+    versions = ", ".join(
+        f"{name} {made.made_with[name]}" for name in VERSIONS if name in made.made_with
+    )
     facts = [f"{len(samples):,} samples of {len(names):,} questions", versions]
     questions = _questions(run, facts)
     if run.engine == IMPORTED:
-        facts.append(f"imported from {made.made_with.get('imported_from')}, so its weights and prompts are not known")
+        facts.append(
+            f"imported from {made.made_with.get('imported_from')}, so its weights and prompts are "
+            "not known"
+        )
     facts += [] if graded else ["not graded"]
-    beside = [path for path in files_of(folder) if not re.fullmatch(rf"samples-.*|run\.json|{SESSIONS}", path.name)]
+    beside = [
+        path
+        for path in files_of(folder)
+        if not re.fullmatch(rf"samples-.*|run\.json|{SESSIONS}", path.name)
+    ]
     checks = [
         _digests(run, questions, made.made_with),
         _completeness(folder, samples, questions, run.engine == IMPORTED),
         *(_file(path, samples, names, run, questions) for path in beside),
-        *([_verdicts_that_do_not_follow(folder, questions, facts)] if deep and questions and graded else []),
+        *(
+            [_verdicts_that_do_not_follow(folder, questions, facts)]
+            if deep and questions and graded
+            else []
+        ),
     ]
     problems += [problem for found in checks for problem in _plain(found)]
     problems += _plain(_on_record(folder, record and not problems))
@@ -115,9 +148,15 @@ def _plain(found: Iterator[str]) -> Iterator[str]:
 def _samples(folder: Path, run: runs.Identity, problems: list[str]) -> pd.DataFrame:
     """Read the key and the digest of each row, and note what is wrong with the rows."""
     parts, least = [], 0 if run.engine == IMPORTED else 1  # 0 where a log does not say
-    tokens = {"prompt_tokens": run.sampling.context_tokens, "completion_tokens": run.sampling.max_tokens}
+    tokens = {
+        "prompt_tokens": run.sampling.context_tokens,
+        "completion_tokens": run.sampling.max_tokens,
+    }
     for rows in runs.stream_samples(folder):
-        wrong = {f"{name} outside {least} to {most}": ~rows[name].between(least, most) for name, most in tokens.items()}
+        wrong = {
+            f"{name} outside {least} to {most}": ~rows[name].between(least, most)
+            for name, most in tokens.items()
+        }
         wrong["an unknown finish"] = ~rows["finish_reason"].isin(["stop", "length"])
         wrong["no response"] = rows["response"].isna()
         parts.append(rows[runs.KEY].assign(digest=runs.row_digests(rows), **wrong))
@@ -130,23 +169,34 @@ def _samples(folder: Path, run: runs.Identity, problems: list[str]) -> pd.DataFr
     if twice:
         problems.append(f"{twice} rows are there twice")
     if lines := runs.read_journal(folder).damaged:
-        problems.append(f"{lines} damaged lines in the journal; their rows are drawn again with: capcal sample")
+        problems.append(
+            f"{lines} damaged lines in the journal; their rows are drawn again with: capcal sample"
+        )
     damaged = sorted(path.name for path in folder.glob("*.damaged"))
     if damaged:
-        problems.append(f"set aside as damaged: {_some(damaged)}; delete it once its rows are drawn again")
+        problems.append(
+            f"set aside as damaged: {_some(damaged)}; delete it once its rows are drawn again"
+        )
     return samples
 
 
 def _on_record(folder: Path, record: bool) -> Iterator[str]:
-    """Compare the names of the files with those on record; whoever reads a file has compared its digest."""
+    """Compare the names of the files with those on record; whoever reads a file has compared its
+    digest.
+    """
     if record:
         record_digests(folder)
     sums, there = read_sums(folder), {path.name for path in files_of(folder)}
-    expected = {name for name, known in sums.items() if files.NO_FILE not in known}  # a removal may have been stopped
+    expected = {
+        name for name, known in sums.items() if files.NO_FILE not in known
+    }  # a removal may have been stopped
     if not sums:
         yield f"no digests on record, which is no {SUMS}; take them down with: capcal verify --record"
         return
-    for words, names in (("without a digest on record", there - sums.keys()), ("gone", expected - there)):
+    for words, names in (
+        ("without a digest on record", there - sums.keys()),
+        ("gone", expected - there),
+    ):
         if names:
             yield f"{words}: {_some(sorted(names))}"
 
@@ -188,17 +238,26 @@ def _digests(
 def _completeness(
     folder: Path, samples: pd.DataFrame, questions: dict[str, Question] | None, imported: bool
 ) -> Iterator[str]:
-    """Compare with what the sessions asked for; without any, each question must reach the largest index.
+    """Compare with what the sessions asked for; without any, each question must reach the largest
+    index.
 
     Imported samples may be of any number.
     """
-    there = {str(name): group.tolist() for name, group in samples.groupby("question_id")["sample_index"]}
+    there = {
+        str(name): group.tolist() for name, group in samples.groupby("question_id")["sample_index"]
+    }
     asks = [session.ask for session in read_sessions(folder)]
-    ks = dict.fromkeys(there, 0 if asks or imported else max(samples["sample_index"], default=-1) + 1)
+    ks = dict.fromkeys(
+        there, 0 if asks or imported else max(samples["sample_index"], default=-1) + 1
+    )
     for ask in asks:
         if questions is None and len(there) < ask.questions:
             yield f"{ask.questions} questions were asked, {len(there)} are there"
-        asked = [each.id for each in subset(tuple(questions.values()), ask.questions)] if questions else list(there)
+        asked = (
+            [each.id for each in subset(tuple(questions.values()), ask.questions)]
+            if questions
+            else list(there)
+        )
         wanted = dict.fromkeys(asked, ask.k)
         if ask.precision is not None:
             rule = Rule(ask.precision, ask.k)
@@ -207,7 +266,11 @@ def _completeness(
         ks |= {name: max(ks.get(name, 0), k) for name, k in wanted.items()}
     # Gaps count also below what was asked for: a question has the first of its samples, or none.
     ks = {name: max(k, 1 + max(there.get(name, [-1]))) for name, k in ks.items()}
-    missing = [(name, index) for name, k in ks.items() for index in sorted(set(range(k)) - set(there.get(name, [])))]
+    missing = [
+        (name, index)
+        for name, k in ks.items()
+        for index in sorted(set(range(k)) - set(there.get(name, [])))
+    ]
     if missing:
         yield f"{len(missing)} samples missing: {_some([f'{name} {index}' for name, index in missing])}"
     strangers = sorted(there.keys() - questions.keys()) if questions else []
@@ -216,7 +279,11 @@ def _completeness(
 
 
 def _file(
-    path: Path, samples: pd.DataFrame, names: set[str], run: runs.Identity, questions: dict[str, Question] | None
+    path: Path,
+    samples: pd.DataFrame,
+    names: set[str],
+    run: runs.Identity,
+    questions: dict[str, Question] | None,
 ) -> Iterator[str]:
     """Open a file beside the samples and check what is in it."""
     if path.suffix != ".parquet":
@@ -255,7 +322,10 @@ def _verdicts(folder: Path, table: pa.Table, samples: pd.DataFrame) -> Iterator[
     if len(twice):
         yield f"{len(twice)} verdicts are there twice: {_keys(twice)}"
     sides = verdicts[runs.KEY].merge(samples, on=runs.KEY, how="outer", indicator=True)
-    for side, words in (("left_only", "verdicts of samples that are not there"), ("right_only", "samples not graded")):
+    for side, words in (
+        ("left_only", "verdicts of samples that are not there"),
+        ("right_only", "samples not graded"),
+    ):
         alone = sides[sides["_merge"] == side]
         if len(alone):
             yield f"{len(alone)} {words}: {_keys(alone)}"
@@ -272,11 +342,15 @@ def _unknown(what: str, table: pa.Table) -> Iterator[str]:
         yield f"unknown {what}: {_some(sorted(map(str, unknown)))}"
 
 
-def _verdicts_that_do_not_follow(folder: Path, questions: dict[str, Question], facts: list[str]) -> Iterator[str]:
+def _verdicts_that_do_not_follow(
+    folder: Path, questions: dict[str, Question], facts: list[str]
+) -> Iterator[str]:
     if (read_table(folder / runs.VERDICTS).schema.metadata or {}).get(b"grader") == GIVEN.encode():
         return
     verdicts = read_verdicts(folder)
-    verdicts = verdicts[(verdicts["verdict"] != "not_scored") & verdicts["question_id"].isin(questions)]
+    verdicts = verdicts[
+        (verdicts["verdict"] != "not_scored") & verdicts["question_id"].isin(questions)
+    ]
     chosen = verdicts.sample(min(REGRADED, len(verdicts)), random_state=0)
     parts = [rows.merge(chosen, on=runs.KEY) for rows in runs.stream_samples(folder, ["response"])]
     rows = pd.concat(parts, ignore_index=True)
@@ -297,9 +371,17 @@ def _confidences(table: pa.Table, method: str, names: set[str]) -> Iterator[str]
 
 
 def _features(
-    table: pa.Table, name: str, names: set[str], run: runs.Identity, questions: dict[str, Question] | None
+    table: pa.Table,
+    name: str,
+    names: set[str],
+    run: runs.Identity,
+    questions: dict[str, Question] | None,
 ) -> Iterator[str]:
-    ids, states, hidden_size = table["question_id"].to_pylist(), states_of(table), load_model(run.model).hidden_size
+    ids, states, hidden_size = (
+        table["question_id"].to_pylist(),
+        states_of(table),
+        load_model(run.model).hidden_size,
+    )
     if name == FEATURES:
         yield from _cover("hidden states", ids, names)
     if bad := sum(not np.isfinite(each).all() for each in states):
@@ -310,7 +392,8 @@ def _features(
         other = [
             question
             for question, prompt in zip(ids, table["prompt"].to_pylist(), strict=True)
-            if question in questions and prompt != prompt_digest(answer_messages(questions[question], run.prompt_style))
+            if question in questions
+            and prompt != prompt_digest(answer_messages(questions[question], run.prompt_style))
         ]
         if other:
             yield f"hidden states of {len(other)} questions are after other prompts: {_some(sorted(other))}"
@@ -338,7 +421,12 @@ def _strangers(what: str, ids: Iterable[str], names: set[str]) -> Iterator[str]:
 
 
 def _keys(rows: pd.DataFrame) -> str:
-    return _some([f"{question} {index}" for question, index in rows[runs.KEY].head(NAMED + 1).itertuples(index=False)])
+    return _some(
+        [
+            f"{question} {index}"
+            for question, index in rows[runs.KEY].head(NAMED + 1).itertuples(index=False)
+        ]
+    )
 
 
 def _some(names: list[str]) -> str:

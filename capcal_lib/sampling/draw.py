@@ -19,7 +19,15 @@ from capcal_lib.manifests import Model, load_dataset, load_model
 from capcal_lib.questions import Question, check_questions, load_split, questions_digest, subset
 from capcal_lib.questions.prompts import answer_messages, template_digest
 from capcal_lib.sampling import store as runs
-from capcal_lib.sampling.engines import REPRODUCIBLE, Engine, Failure, Request, check_engine, engine_name, open_engine
+from capcal_lib.sampling.engines import (
+    REPRODUCIBLE,
+    Engine,
+    Failure,
+    Request,
+    check_engine,
+    engine_name,
+    open_engine,
+)
 from capcal_lib.sampling.sessions import Ask, Meter, session
 from capcal_lib.sampling.store import Identity, Record, Writer, open_writer
 from capcal_lib.sampling.weights import weights_digest
@@ -35,7 +43,9 @@ class Drawn:
     folder: Path
     new: int  # samples drawn
     present: int  # wanted samples that were there before
-    failed: dict[str, int] = field(default_factory=dict)  # samples that could not be drawn, by reason
+    failed: dict[str, int] = field(
+        default_factory=dict
+    )  # samples that could not be drawn, by reason
 
 
 class RunOptions(TypedDict, total=False):
@@ -43,20 +53,31 @@ class RunOptions(TypedDict, total=False):
 
     store: Required[Path]  # folder of the run store
     split: str | None  # None: the data set's evaluation split
-    limit: int | None  # only so many questions (``questions.subset``); the run is the same one, and can be completed
+    limit: (
+        int | None
+        # only so many questions (``questions.subset``); the run is the same one, and can be completed
+    )
     engine: str | None  # another than the one in the model's manifest
     seed: int  # decides the rows where the engine can be seeded; another seed is another run
-    settings: Mapping[str, Any]  # others than the manifest's, such as ``temperature`` or ``prompt_style``: another run
-    say: Say | None  # takes what deserves a line at the start: how a new run differs from others, what damage was found
+    settings: Mapping[
+        str, Any
+    ]  # others than the manifest's, such as ``temperature`` or ``prompt_style``: another run
+    say: (
+        Say | None
+        # takes what deserves a line at the start: how a new run differs from others, what damage was
+        # found
+    )
 
 
-def sample(model: str, dataset: str, *, k: int, progress: Progress | None = None, **run: Unpack[RunOptions]) -> Drawn:
+def sample(
+    model: str, dataset: str, *, k: int, progress: Progress | None = None, **run: Unpack[RunOptions]
+) -> Drawn:
     """Draw the samples 0 to k - 1 of each question that the store does not have yet.
 
-    Raising ``k`` later draws only what is missing. ``progress`` is called with the numbers of samples drawn and to
-    draw; the other parameters are those of :class:`RunOptions`, of which only ``store`` is needed. `InputError` for
-    unknown names, k < 1, or a store that cannot be written or is being written.
-    """
+    Raising ``k`` later draws only what is missing. ``progress`` is called with the numbers of
+    samples drawn and to draw; the other parameters are those of :class:`RunOptions`, of which only
+    ``store`` is needed. `InputError` for unknown names, k < 1, or a store that cannot be written or
+    is being written."""
     if k < 1:
         raise InputError(f"k is the number of samples a question and must be at least 1; got {k}")
     with open_run(model, dataset, k=k, **run) as drawing:
@@ -75,7 +96,9 @@ class Drawing:
     model: Model
     seed: int
     start: Callable[[], tuple[Engine, Meter]]  # opens the engine, and the account of the session
-    failed: Counter[str] = field(default_factory=Counter)  # samples that could not be drawn, by reason
+    failed: Counter[str] = field(
+        default_factory=Counter
+    )  # samples that could not be drawn, by reason
 
     def draw(self, ks: Mapping[str, int], progress: Progress | None = None) -> int:
         """Draw what each question lacks of its first k samples; return the number of samples drawn."""
@@ -114,12 +137,17 @@ def open_run(
     settings: Mapping[str, Any] = MappingProxyType({}),
     say: Say | None = None,
 ) -> Iterator[Drawing]:
-    """Open a run for drawing up to k samples a question; a session that draws nothing leaves no trace."""
+    """Open a run for drawing up to k samples a question; a session that draws nothing leaves no
+    trace.
+    """
     manifest = load_model(model).for_dataset(dataset).with_settings(**settings)
     check_engine(manifest, engine)
     split = split or load_dataset(dataset).evaluation_split
     questions, source = load_split(dataset, split)
-    asked = {question.id: question for question in (questions if limit is None else subset(questions, limit))}
+    asked = {
+        question.id: question
+        for question in (questions if limit is None else subset(questions, limit))
+    }
     record = describe(manifest, dataset, split, questions, engine=engine, seed=seed)
     record.made_with["questions_from"] = source
     with open_writer(store, record) as writer, ExitStack() as stack:
@@ -137,7 +165,9 @@ def open_run(
 
 
 def _difference(folder: Path) -> list[str]:
-    """Say of a run without rows in which settings it differs from the run beside it that is most like it."""
+    """Say of a run without rows in which settings it differs from the run beside it that is most
+    like it.
+    """
     new = runs.read_record(folder).identity
     beside = [each for each in runs.list_runs(folder.parents[2]) if each.parent == folder.parent]
     others = [runs.read_record(each).identity for each in beside]
@@ -149,7 +179,13 @@ def _difference(folder: Path) -> list[str]:
 
 
 def describe(
-    model: Model, dataset: str, split: str, questions: Sequence[Question], *, engine: str | None, seed: int
+    model: Model,
+    dataset: str,
+    split: str,
+    questions: Sequence[Question],
+    *,
+    engine: str | None,
+    seed: int,
 ) -> Record:
     """Describe the run that samples these questions: its identity, and what it is made with."""
     identity = Identity(
@@ -166,23 +202,34 @@ def describe(
         seed=seed,
         dtype=model.dtype,
     )
-    facts = {"questions": check_questions(dataset, split, questions), "reproducible": REPRODUCIBLE[identity.engine]}
+    facts = {
+        "questions": check_questions(dataset, split, questions),
+        "reproducible": REPRODUCIBLE[identity.engine],
+    }
     return Record(identity=identity, made_with=_circumstances() | facts)
 
 
 def answer_requests(
-    model: Model, questions: Iterable[Question], indices: Mapping[str, tuple[int, ...]] = MappingProxyType({})
+    model: Model,
+    questions: Iterable[Question],
+    indices: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
 ) -> list[Request]:
-    """Ask each question in the model's prompt style, for the sample indices that stand under its id, if any."""
+    """Ask each question in the model's prompt style, for the sample indices that stand under its
+    id, if any.
+    """
     asked = ((question, answer_messages(question, model.prompt_style)) for question in questions)
-    return [Request(question, messages, indices.get(question.id, ())) for question, messages in asked]
+    return [
+        Request(question, messages, indices.get(question.id, ())) for question, messages in asked
+    ]
 
 
 def _circumstances() -> dict[str, str]:
     machine = [f"{platform.system()} {platform.machine()}", f"{os.cpu_count()} cores"]
     torch = sys.modules.get("torch")  # where an engine has loaded it
     if torch is not None and torch.cuda.is_available():
-        names = Counter(torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count()))
+        names = Counter(
+            torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())
+        )
         machine += [f"{number} x {name}" for name, number in names.items()]
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -1,10 +1,11 @@
-"""The files of a run: each is written whole or not at all, and its SHA-256 stands in the run's ``SHA256SUMS``.
+"""The files of a run: each is written whole or not at all, and its SHA-256 stands in the run's
+``SHA256SUMS``.
 
-``sha256sum -c SHA256SUMS`` checks them, and so does every read. While a file is replaced, made or removed the digests
-before and after both stand there (zeros for no file), so that a kill at any moment leaves a file that one of them fits.
-The journal and the locks have no digest: each line of the journal carries its own checksum. Where there is no
-``SHA256SUMS``, as in runs of earlier versions, nothing is checked; the first write takes down what it finds.
-"""
+``sha256sum -c SHA256SUMS`` checks them, and so does every read. While a file is replaced, made or
+removed the digests before and after both stand there (zeros for no file), so that a kill at any
+moment leaves a file that one of them fits. The journal and the locks have no digest: each line of
+the journal carries its own checksum. Where there is no ``SHA256SUMS``, as in runs of earlier
+versions, nothing is checked; the first write takes down what it finds."""
 
 import errno
 import fcntl
@@ -24,7 +25,8 @@ import pyarrow.parquet as pq
 from capcal_lib.errors import InputError, sanitize
 
 SUMS = "SHA256SUMS"
-LOCK = "sums.lock"  # held for the moment of a write; who draws samples holds another for as long as that takes
+# held for the moment of a write; who draws samples holds another for as long as that takes
+LOCK = "sums.lock"
 NO_FILE = "0" * 64
 WITHOUT_DIGEST = re.compile(r"\..*|lock|journal|SHA256SUMS|.*\.(lock|damaged)")
 LEFT_OVER = re.compile(r"\..*\.tmp|\..*\.parquet\.\d+|\.run\.json")
@@ -33,7 +35,9 @@ _Content = TypeVar("_Content")
 _held = threading.local()
 
 
-Sums = dict[str, tuple[str, ...]]  # the digests of each file by its name: one, or two where a write was stopped
+Sums = dict[
+    str, tuple[str, ...]
+]  # the digests of each file by its name: one, or two where a write was stopped
 
 
 def file_digest(path: Path) -> str:
@@ -47,7 +51,11 @@ def file_digest(path: Path) -> str:
 
 def files_of(folder: Path) -> list[Path]:
     """List the files of a run that need a digest, sorted."""
-    return sorted(path for path in folder.iterdir() if path.is_file() and not WITHOUT_DIGEST.fullmatch(path.name))
+    return sorted(
+        path
+        for path in folder.iterdir()
+        if path.is_file() and not WITHOUT_DIGEST.fullmatch(path.name)
+    )
 
 
 def read_sums(folder: Path) -> Sums:
@@ -66,19 +74,27 @@ def record_digests(folder: Path) -> None:
     """Take down the digests of files that have none on record."""
     with hold(folder):
         sums = read_sums(folder)
-        lacking: Sums = {path.name: (file_digest(path),) for path in files_of(folder) if path.name not in sums}
+        lacking: Sums = {
+            path.name: (file_digest(path),) for path in files_of(folder) if path.name not in sums
+        }
         if lacking:
             _write_sums(folder, sums | lacking)
 
 
 def write_table(path: Path, table: pa.Table) -> None:
     """Write a parquet file of a run, which names the run in its metadata."""
-    named = table.replace_schema_metadata((table.schema.metadata or {}) | {b"run": path.parent.name.encode()})
-    write_file(path, lambda file: pq.write_table(named, file, compression="zstd", write_page_checksum=True))
+    named = table.replace_schema_metadata(
+        (table.schema.metadata or {}) | {b"run": path.parent.name.encode()}
+    )
+    write_file(
+        path, lambda file: pq.write_table(named, file, compression="zstd", write_page_checksum=True)
+    )
 
 
 def write_file(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Write a file of a run; `InputError`, and what was there stays, where the folder cannot be written or is full."""
+    """Write a file of a run; `InputError`, and what was there stays, where the folder cannot be
+    written or is full.
+    """
     with hold(path.parent):
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
         try:
@@ -94,12 +110,16 @@ def write_file(path: Path, write: Callable[[IO[bytes]], object]) -> None:
 def remove_file(path: Path, aside: Path | None = None) -> None:
     """Remove a file of a run, or set it aside under another name."""
     with hold(path.parent):
-        _change(path, NO_FILE, lambda: path.rename(aside) if aside else path.unlink(missing_ok=True))
+        _change(
+            path, NO_FILE, lambda: path.rename(aside) if aside else path.unlink(missing_ok=True)
+        )
 
 
 @contextmanager
 def hold(folder: Path) -> Iterator[None]:
-    """Let nobody else write files of a run meanwhile, and clear what a killed writer has left half-written."""
+    """Let nobody else write files of a run meanwhile, and clear what a killed writer has left
+    half-written.
+    """
     held = _held.__dict__.setdefault("folders", set[Path]())
     if folder in held:
         yield
@@ -124,9 +144,12 @@ def plain_errors(folder: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise InputError(
-                f"{folder}: the disk is full; what was written is kept, so free some space and give the command again"
+                f"{folder}: the disk is full; what was written is kept, so free some space and "
+                "give the command again"
             ) from None
-        raise InputError(f"{folder}: cannot be written ({error.strerror}); choose another --store") from None
+        raise InputError(
+            f"{folder}: cannot be written ({error.strerror}); choose another --store"
+        ) from None
 
 
 def read_bytes(path: Path) -> bytes:
@@ -136,14 +159,18 @@ def read_bytes(path: Path) -> bytes:
 
 def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     """Read a parquet file of a run; a missing or corrupt one is an InputError."""
-    return _read(path, lambda file: pq.ParquetFile(file, page_checksum_verification=True).read(columns))
+    return _read(
+        path, lambda file: pq.ParquetFile(file, page_checksum_verification=True).read(columns)
+    )
 
 
 def read_made(path: Path, schema: pa.Schema, command: str) -> pa.Table:
     """Read what a command has put beside a run's samples; a file with other columns is refused."""
     table = read_table(path)
     if not table.schema.equals(schema, check_metadata=False):
-        raise InputError(f"{path}: not a file of `{command}`; delete it and make it again with: {command}")
+        raise InputError(
+            f"{path}: not a file of `{command}`; delete it and make it again with: {command}"
+        )
     return table
 
 
@@ -151,7 +178,8 @@ def _read(path: Path, read: Callable[[pa.BufferReader], _Content]) -> _Content:
     reason = f"its digest is not the one in {SUMS}"
     for _ in range(3):  # a writer may replace the file meanwhile
         try:
-            # pyarrow's own memory: a thread of it that lets go of a Python object as Python ends aborts the process.
+            # pyarrow's own memory: a thread of it that lets go of a Python object as Python ends
+            # aborts the process.
             with path.open("rb") as file:
                 content = pa.allocate_buffer(os.fstat(file.fileno()).st_size)
                 file.readinto(content)
@@ -163,14 +191,20 @@ def _read(path: Path, read: Callable[[pa.BufferReader], _Content]) -> _Content:
         except Exception as error:  # what a damaged footer makes of the reading can be any
             reason = sanitize(str(error).splitlines()[0] if str(error) else type(error).__name__)
             break
-    raise InputError(f"{path}: missing or corrupt ({reason}); restore the file, or delete it and make it again")
+    raise InputError(
+        f"{path}: missing or corrupt ({reason}); restore the file, or delete it and make it again"
+    )
 
 
 def _change(path: Path, digest: str, change: Callable[[], object]) -> None:
     """Do what gives a file another digest, so that at any moment its digest is on record."""
     folder, name = path.parent, path.name
     there = (folder / SUMS).exists()
-    sums = read_sums(folder) if there else {other.name: (file_digest(other),) for other in files_of(folder)}
+    sums = (
+        read_sums(folder)
+        if there
+        else {other.name: (file_digest(other),) for other in files_of(folder)}
+    )
     for other, known in sums.items():  # a write that was stopped was done, or was not
         if len(known) > 1 and (now := file_digest(folder / other)) in known:
             sums[other] = (now,)
@@ -179,7 +213,11 @@ def _change(path: Path, digest: str, change: Callable[[], object]) -> None:
     change()
     _sync(folder)
     done: Sums = {name: (digest,)} if digest != NO_FILE else {}
-    _write_sums(folder, {other: known for other, known in sums.items() if other != name} | done, synced=False)
+    _write_sums(
+        folder,
+        {other: known for other, known in sums.items() if other != name} | done,
+        synced=False,
+    )
 
 
 def _write_sums(folder: Path, sums: Mapping[str, Sequence[str]], *, synced: bool = True) -> None:

@@ -1,8 +1,8 @@
-"""Sessions: what each sitting of drawing asked for, did and took. Facts of the making, which decide no row.
+"""Sessions: what each sitting of drawing asked for, did and took. Facts of the making, which decide
+no row.
 
-A run keeps them in ``sessions.jsonl``, one line each time a session has something new to say; its last line counts.
-A session that was killed says so by never having said that it ended.
-"""
+A run keeps them in ``sessions.jsonl``, one line each time a session has something new to say; its
+last line counts. A session that was killed says so by never having said that it ended."""
 
 import json
 import math
@@ -21,7 +21,9 @@ from capcal_lib.sampling.engines import Sample
 from capcal_lib.sampling.files import hold, read_bytes, read_sums, write_file
 
 FILE = "sessions.jsonl"
-FIRST_BEAT = 5.0  # seconds; then each time the session is a tenth older, which is a hundred lines a day
+FIRST_BEAT = (
+    5.0  # seconds; then each time the session is a tenth older, which is a hundred lines a day
+)
 
 
 class Ask(Manifest):
@@ -46,20 +48,27 @@ class Session(Manifest):
 
 def read_sessions(folder: Path) -> list[Session]:
     """Read the sessions of a run, each as it last was, in the order of their start."""
-    last = {(session.started, session.made_with.get("machine", "")): session for session in _parsed(_lines(folder))}
+    last = {
+        (session.started, session.made_with.get("machine", "")): session
+        for session in _parsed(_lines(folder))
+    }
     return sorted(last.values(), key=lambda session: session.started)
 
 
 def wanted(asks: Iterable[Ask]) -> list[int]:
     """Return how many samples were asked for of each question, most first.
 
-    The questions of a smaller ask are a part of those of a larger one, so the asks make a staircase.
+    The questions of a smaller ask are a part of those of a larger one, so the asks make a
+    staircase.
 
     >>> wanted([Ask(questions=4, k=10), Ask(questions=2, k=100)])
     [100, 100, 10, 10]
     """
     steps = sorted(asks, key=lambda ask: ask.questions)
-    return [max(ask.k for ask in steps if ask.questions > rank) for rank in range(steps[-1].questions if steps else 0)]
+    return [
+        max(ask.k for ask in steps if ask.questions > rank)
+        for rank in range(steps[-1].questions if steps else 0)
+    ]
 
 
 def add_sessions(folder: Path, other: Path) -> None:
@@ -75,7 +84,9 @@ def mend_sessions(folder: Path, notes: list[str]) -> None:
     try:
         _lines(folder)
     except InputError:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
+        lines = (
+            path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
+        )
         _write(path, (line for line in lines if _parsed([line])))
         notes.append(f"{FILE} was damaged: kept what can be read of it")
 
@@ -86,7 +97,11 @@ class Meter:
     def __init__(self, folder: Path, ask: Ask, made_with: dict[str, str]) -> None:
         self.rows = self.tokens = 0
         self._folder, self._clock, self._next = folder, time.monotonic(), FIRST_BEAT
-        self._facts: dict[str, Any] = {"started": datetime.now(UTC).isoformat(), "ask": ask, "made_with": made_with}
+        self._facts: dict[str, Any] = {
+            "started": datetime.now(UTC).isoformat(),
+            "ask": ask,
+            "made_with": made_with,
+        }
 
     def add(self, samples: Iterable[Sample]) -> None:
         """Count samples, and now and then write down how many there are."""
@@ -101,7 +116,9 @@ class Meter:
     def write(self, state: Literal["drawing", "ended"]) -> None:
         """Write down how far the session is."""
         seconds = round(time.monotonic() - self._clock, 3)
-        session = Session(**self._facts, state=state, seconds=seconds, rows=self.rows, tokens=self.tokens)
+        session = Session(
+            **self._facts, state=state, seconds=seconds, rows=self.rows, tokens=self.tokens
+        )
         _append(self._folder, [json.dumps(session.model_dump())])
 
 
@@ -117,17 +134,27 @@ def session(folder: Path, ask: Ask, made_with: dict[str, str]) -> Iterator[Meter
 
 
 def rates(sessions: Iterable[Session]) -> tuple[float, float, float]:
-    """Return the wall time in seconds, and samples and tokens a second; NaN where no time is on record."""
+    """Return the wall time in seconds, and samples and tokens a second; NaN where no time is on
+    record.
+    """
     took = list(sessions)
     seconds = math.fsum(session.seconds for session in took)
     if not seconds:
         return 0.0, math.nan, math.nan
-    return seconds, sum(session.rows for session in took) / seconds, sum(session.tokens for session in took) / seconds
+    return (
+        seconds,
+        sum(session.rows for session in took) / seconds,
+        sum(session.tokens for session in took) / seconds,
+    )
 
 
 def _lines(folder: Path) -> list[str]:
     path = folder / FILE
-    return read_bytes(path).decode(errors="replace").splitlines() if path.exists() or FILE in read_sums(folder) else []
+    return (
+        read_bytes(path).decode(errors="replace").splitlines()
+        if path.exists() or FILE in read_sums(folder)
+        else []
+    )
 
 
 def _parsed(lines: Iterable[str]) -> list[Session]:
@@ -139,7 +166,9 @@ def _parsed(lines: Iterable[str]) -> list[Session]:
 
 
 def _append(folder: Path, lines: list[str]) -> None:
-    """Append lines; where that fails, the disk is full or the like, which the rows themselves will say."""
+    """Append lines; where that fails, the disk is full or the like, which the rows themselves will
+    say.
+    """
     with suppress(InputError), hold(folder):
         if lines:
             _write(folder / FILE, [*_lines(folder), *lines])

@@ -1,13 +1,13 @@
 """Stop sampling a question once its interval is narrow enough, and estimate mu without bias.
 
-The rule looks at a question after every ``EVERY`` samples, up to k. It stops at the first look at which the
-Jeffreys interval of its counts has a half-width, (high - low)/2, of at most ``precision``, and at k in any case.
-Right and wrong are treated alike: c correct of n stop exactly where n - c do.
+The rule looks at a question after every ``EVERY`` samples, up to k. It stops at the first look at
+which the Jeffreys interval of its counts has a half-width, (high - low)/2, of at most
+``precision``, and at k in any case. Right and wrong are treated alike: c correct of n stop exactly
+where n - c do.
 
-A rule that looks at the outcomes biases what is counted: mu_hat = c/n is pulled outward here, since a run of equal
-outcomes stops early and stands. The orders of outcomes that lead to each end are counted, which says exactly what the
-rule does to any mu, and gives an unbiased estimate.
-"""
+A rule that looks at the outcomes biases what is counted: mu_hat = c/n is pulled outward here, since
+a run of equal outcomes stops early and stands. The orders of outcomes that lead to each end are
+counted, which says exactly what the rule does to any mu, and gives an unbiased estimate."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,13 +34,15 @@ class Rule:
     ((10, 20, 30), [False, True, True, False])
     """
 
-    precision: float  # half-width of the 95 % Jeffreys interval at which a question has had enough, in (0, 0.5)
+    # half-width of the 95 % Jeffreys interval at which a question has had enough, in (0, 0.5)
+    precision: float
     k: int  # samples at which it stops in any case, at least 2
 
     def __post_init__(self) -> None:
         if isinstance(self.precision, bool) or not 0 < self.precision < 0.5:
             raise InputError(
-                f"precision is the half-width of an interval, in (0, 0.5), such as 0.05; got {self.precision}"
+                "precision is the half-width of an interval, in (0, 0.5), such as 0.05; got "
+                f"{self.precision}"
             )
         check_int("k", self.k, least=2)
 
@@ -58,9 +60,9 @@ class Rule:
     def _orders(self) -> NDArray[np.float64]:
         """Count orders of outcomes, as shares of all that have as many correct ones.
 
-        Shape (3, k + 1, k + 1), by samples and correct ones: the share of the orders that no look stops before; of
-        those, the ones that begin with a correct sample; and the ones that begin with two.
-        """
+        Shape (3, k + 1, k + 1), by samples and correct ones: the share of the orders that no look
+        stops before; of those, the ones that begin with a correct sample; and the ones that begin
+        with two."""
         share = np.zeros((3, self.k + 1, self.k + 1))
         share[0, 1, :2], share[1, 1, 1] = 1, 1
         for n in range(1, self.k):
@@ -82,12 +84,13 @@ class Rule:
         return correct[stop], total[stop]
 
     def unbiased(self, correct: ArrayLike, total: ArrayLike) -> tuple[Floats, Floats]:
-        """Estimate mu and mu^2 without bias from the counts at which questions stopped, each of shape (n_questions,).
+        """Estimate mu and mu^2 without bias from the counts at which questions stopped, each of
+        shape (n_questions,).
 
-        They are the shares of the orders of outcomes leading there that begin with one and with two correct samples
-        (Girshick, Mosteller and Savage, Annals of Mathematical Statistics 17, 1946), in [0, 1]. NaN for counts at
-        which the rule does not stop, such as those of a question that is not finished or has a sample that could not
-        be scored.
+        They are the shares of the orders of outcomes leading there that begin with one and with two
+        correct samples (Girshick, Mosteller and Savage, Annals of Mathematical Statistics 17,
+        1946), in [0, 1]. NaN for counts at which the rule does not stop, such as those of a
+        question that is not finished or has a sample that could not be scored.
 
         >>> rule = Rule(precision=0.05, k=100)
         >>> mu, square = rule.unbiased([0, 2, 50], [30, 60, 100])
@@ -102,9 +105,11 @@ class Rule:
         return one / every, two / every
 
     def probabilities(self, mu: ArrayLike) -> Floats:
-        """Return how likely each of ``ends`` is for mu in [0, 1], shape (n_mu, n_ends); rows sum to 1.
+        """Return how likely each of ``ends`` is for mu in [0, 1], shape (n_mu, n_ends); rows sum to
+        1.
 
-        What stopping does to an estimate for a known mu follows exactly, such as the expected number of samples.
+        What stopping does to an estimate for a known mu follows exactly, such as the expected
+        number of samples.
 
         >>> rule = Rule(precision=0.05, k=100)
         >>> (rule.probabilities([0.02, 0.05]) @ rule.ends[1]).round(3)
@@ -114,18 +119,22 @@ class Rule:
 
         (correct, total), p = self.ends, as_confidence(mu)
         normal = np.where(p < 1e-300, 0, p)  # scipy overflows at the smallest floats
-        return np.asarray(binom.pmf(correct, total, normal[:, None]) * self._orders[0, total, correct])
+        return np.asarray(
+            binom.pmf(correct, total, normal[:, None]) * self._orders[0, total, correct]
+        )
 
 
 def stopped_components(
     rule: Rule, pilot: Components, correct: ArrayLike, total: ArrayLike, *confidences: ArrayLike
 ) -> tuple[Components, float]:
-    """Return a pilot's components for samples drawn until the rule stops, and the mean number of samples a question.
+    """Return a pilot's components for samples drawn until the rule stops, and the mean number of
+    samples a question.
 
-    ``pilot`` is that of :mod:`capcal_lib.applications.planning` for these counts and for one confidence, or the
-    difference of two. Its parts over samples become one, ``within``, for k = 1: computed exactly for mu at quantiles of
-    each question's posterior, whose prior is a Beta with the pilot's mean and spread. What confidences tell of mu
-    beyond the counts is not used: from a pilot of few samples, ``within`` of a score is somewhat too high.
+    ``pilot`` is that of :mod:`capcal_lib.applications.planning` for these counts and for one
+    confidence, or the difference of two. Its parts over samples become one, ``within``, for k = 1:
+    computed exactly for mu at quantiles of each question's posterior, whose prior is a Beta with
+    the pilot's mean and spread. What confidences tell of mu beyond the counts is not used: from a
+    pilot of few samples, ``within`` of a score is somewhat too high.
 
     >>> pilot = Components(estimate=0.01, between=0.001, within=0.1)
     >>> found, samples = stopped_components(Rule(0.05, 100), pilot, [0, 50], [100, 100], [0.1, 0.5])
@@ -143,9 +152,14 @@ def stopped_components(
     chance, ends = rule.probabilities(mu.ravel()), rule.ends
     first, second = rule.unbiased(*ends)
     # Expectations of products of the estimates, less products of their expectations mu and mu^2.
-    of = [(chance @ (x * y)).reshape(mu.shape) for x, y in ((first, first), (first, second), (second, second))]
+    of = [
+        (chance @ (x * y)).reshape(mu.shape)
+        for x, y in ((first, first), (first, second), (second, second))
+    ]
     known = (mu**2, mu**3, mu**4)
-    one, cross, two = ((each - less).mean(axis=1)[row] for each, less in zip(of, known, strict=True))
+    one, cross, two = (
+        (each - less).mean(axis=1)[row] for each, less in zip(of, known, strict=True)
+    )
     drawn = float((chance @ ends[1]).reshape(mu.shape).mean(axis=1)[row].mean())
     s, *other = (as_confidence(each) for each in confidences)
     within = 4 * (s - other[0]) ** 2 * one if other else 4 * s**2 * one - 4 * s * cross + two
@@ -153,11 +167,11 @@ def stopped_components(
 
 
 def outcomes(verdicts: pd.DataFrame, k: int) -> tuple[list[str], NDArray[np.int8]]:
-    """Put the verdicts of the samples 0 to k - 1 in a table: question ids, sorted, and (n_questions, k).
+    """Put the verdicts of the samples 0 to k - 1 in a table: question ids, sorted, and
+    (n_questions, k).
 
-    There 1 stands for a correct sample, 0 for any other that is scored, -1 for one that is not scored, -2 for one that
-    is not there.
-    """
+    There 1 stands for a correct sample, 0 for any other that is scored, -1 for one that is not
+    scored, -2 for one that is not there."""
     rows = verdicts[verdicts["sample_index"] < k]
     ids, row = np.unique(rows["question_id"].to_numpy(str), return_inverse=True)
     value = rows["verdict"].map({"correct": 1, "incorrect": 0, "no_answer": 0, "not_scored": -1})
@@ -167,10 +181,11 @@ def outcomes(verdicts: pd.DataFrame, k: int) -> tuple[list[str], NDArray[np.int8
 
 
 def stops(rule: Rule, table: NDArray[np.int8]) -> tuple[Ints, NDArray[np.bool_]]:
-    """Go through the looks of each question, as far as its samples in the table of ``outcomes`` reach.
+    """Go through the looks of each question, as far as its samples in the table of ``outcomes``
+    reach.
 
-    Return the number of samples at the look where it stops, or up to which it must go on; and whether it stopped.
-    """
+    Return the number of samples at the look where it stops, or up to which it must go on; and
+    whether it stopped."""
     at = np.full(len(table), rule.looks[0], dtype=np.int64)
     stopped = np.zeros(len(table), dtype=bool)
     there = np.logical_and.accumulate(table > -2, axis=1)

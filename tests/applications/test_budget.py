@@ -26,7 +26,8 @@ CONFIDENCES = st.lists(
 
 def value(confidence, allocation):
     return sum(
-        -np.expm1(k * np.log1p(-p)) if p < 1 else float(k > 0) for p, k in zip(confidence, allocation, strict=True)
+        -np.expm1(k * np.log1p(-p)) if p < 1 else float(k > 0)
+        for p, k in zip(confidence, allocation, strict=True)
     )
 
 
@@ -64,7 +65,9 @@ def test_it_is_as_good_as_greedy(confidence, budget, data):
     assert allocation.dtype == np.int64
     assert (allocation >= 0).all()
     assert allocation.sum() == sum(expected)
-    assert value(confidence, allocation) == pytest.approx(value(confidence, expected), rel=1e-12, abs=1e-300)
+    assert value(confidence, allocation) == pytest.approx(
+        value(confidence, expected), rel=1e-12, abs=1e-300
+    )
     if maxima is not None:
         assert (allocation <= maxima).all()
 
@@ -116,7 +119,11 @@ def test_a_huge_budget_equalises_the_last_gains():
 
 def test_maxima_may_differ():
     assert allocate([0.1, 0.1, 0.9], 10, max_per_question=[2, 9, 0]).tolist() == [2, 8, 0]
-    assert allocate([0.1, 0.1, 0.9], 100, max_per_question=np.array([2, 9, 0])).tolist() == [2, 9, 0]
+    assert allocate([0.1, 0.1, 0.9], 100, max_per_question=np.array([2, 9, 0])).tolist() == [
+        2,
+        9,
+        0,
+    ]
     assert allocate([0.1, 0.9], 100, max_per_question=3).tolist() == [3, 3]
     assert allocate([0.1, 0.9], 100, max_per_question=0).tolist() == [0, 0]
 
@@ -130,7 +137,9 @@ def test_allocations_are_nested():
 def test_question_order_matters_only_for_ties():
     generator = np.random.default_rng(1)
     confidence, order = generator.random(50), generator.permutation(50)
-    np.testing.assert_array_equal(allocate(confidence[order], 300), allocate(confidence, 300)[order])
+    np.testing.assert_array_equal(
+        allocate(confidence[order], 300), allocate(confidence, 300)[order]
+    )
 
 
 def test_lists_arrays_and_series_are_the_same():
@@ -174,7 +183,9 @@ def expected(confidence, allocation, nu):
     """How many are solved, by the rates of failure one after the other."""
     solved = 0.0
     for s, k in zip(confidence, allocation, strict=True):
-        solved += 1 - np.prod([1 - s * (nu / (nu + i) if np.isfinite(nu) else 1) for i in range(int(k))])
+        solved += 1 - np.prod(
+            [1 - s * (nu / (nu + i) if np.isfinite(nu) else 1) for i in range(int(k))]
+        )
     return solved
 
 
@@ -183,13 +194,19 @@ SURE = st.sampled_from([0.05, 1.0, 7.5, 1e4, float("inf")])
 
 @settings(max_examples=150, deadline=None)
 @given(
-    st.lists(st.one_of(st.integers(0, 4).map(lambda fourths: fourths / 4), st.floats(0, 1)), min_size=1, max_size=4),
+    st.lists(
+        st.one_of(st.integers(0, 4).map(lambda fourths: fourths / 4), st.floats(0, 1)),
+        min_size=1,
+        max_size=4,
+    ),
     st.integers(0, 9),
     st.integers(1, 4),
     SURE,
     st.one_of(st.none(), st.lists(st.sampled_from([0.7, 1, 2, 2.5, 3, 5]), min_size=4, max_size=4)),
 )
-def test_no_division_is_better_under_a_posterior_and_with_costs(confidence, budget, most, nu, costs):
+def test_no_division_is_better_under_a_posterior_and_with_costs(
+    confidence, budget, most, nu, costs
+):
     cost = None if costs is None else costs[: len(confidence)]
     allocation = allocate(confidence, budget, max_per_question=most, concentration=nu, cost=cost)
     everything = np.array(list(product(range(most + 1), repeat=len(confidence))))
@@ -209,17 +226,25 @@ def test_no_division_is_better_under_a_posterior_and_with_costs(confidence, budg
 def test_a_posterior_is_divided_as_well_as_by_greedy(confidence, budget, nu, data):
     n = len(confidence)
     maxima = data.draw(st.lists(st.integers(0, 60), min_size=n, max_size=n))
-    allocation, counts = allocate(confidence, budget, max_per_question=maxima, concentration=nu), [0] * n
+    allocation, counts = (
+        allocate(confidence, budget, max_per_question=maxima, concentration=nu),
+        [0] * n,
+    )
     for _ in range(min(budget, sum(maxima))):
         gains = [
             -1.0
             if k == most
-            else s * np.prod([(1 - s) if np.isinf(nu) else ((1 - s) * nu + i) / (nu + 1 + i) for i in range(k)])
+            else s
+            * np.prod(
+                [(1 - s) if np.isinf(nu) else ((1 - s) * nu + i) / (nu + 1 + i) for i in range(k)]
+            )
             for s, k, most in zip(confidence, counts, maxima, strict=True)
         ]
         counts[int(np.argmax(gains))] += 1
     assert allocation.sum() == sum(counts)
-    assert expected(confidence, allocation, nu) == pytest.approx(expected(confidence, counts, nu), rel=1e-9, abs=1e-12)
+    assert expected(confidence, allocation, nu) == pytest.approx(
+        expected(confidence, counts, nu), rel=1e-9, abs=1e-12
+    )
 
 
 def test_posterior_by_hand():
@@ -283,13 +308,17 @@ def test_halves_are_drawn_without_replacement():
     assert (m == 4).all()
     assert (n == 5).all()
     chances = [Fraction(comb(3, hits) * comb(6, 4 - hits), comb(9, 4)) for hits in range(4)]
-    np.testing.assert_allclose(np.bincount(a) / 20_000, [float(chance) for chance in chances], atol=0.015)
+    np.testing.assert_allclose(
+        np.bincount(a) / 20_000, [float(chance) for chance in chances], atol=0.015
+    )
 
 
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(
-        st.integers(0, 6).flatmap(lambda n: st.tuples(st.integers(0, n), st.integers(0, n), st.just(n))),
+        st.integers(0, 6).flatmap(
+            lambda n: st.tuples(st.integers(0, n), st.integers(0, n), st.just(n))
+        ),
         min_size=1,
         max_size=6,
     )
@@ -317,7 +346,9 @@ def test_no_samples_solve_nothing():
 def test_more_than_was_scored_is_refused():
     with pytest.raises(InputError) as error:
         success_rate([1, 5], [4, 4], [4, 4])
-    assert str(error.value).startswith("row 1: allocation is 5, more than its total of scored samples; ")
+    assert str(error.value).startswith(
+        "row 1: allocation is 5, more than its total of scored samples; "
+    )
     assert "max_per_question=total" in str(error.value)
     allocation = allocate([0.1, 0.9], 100, max_per_question=[4, 3])
     assert success_rate(allocation, [1, 0], [4, 3]) == 0.5

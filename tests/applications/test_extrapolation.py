@@ -41,7 +41,9 @@ def test_up_to_n_it_is_the_unbiased_estimate():
     total = np.repeat([20, 30], 100)
     correct = r.binomial(total, r.beta(0.4, 0.6, 200))
     table = extrapolate_pass_at_k(correct, total, [1, 5, 20], rng=r)
-    np.testing.assert_allclose(table["estimate"], pass_at_k(correct, total, [1, 5, 20]).mean(axis=0))
+    np.testing.assert_allclose(
+        table["estimate"], pass_at_k(correct, total, [1, 5, 20]).mean(axis=0)
+    )
     half = 1.96 * pass_at_k(correct, total, [1, 5, 20]).std(axis=0, ddof=1) / np.sqrt(200)
     np.testing.assert_allclose(table["high"] - table["low"], 2 * half, rtol=0.15)
 
@@ -64,7 +66,8 @@ def test_columns_are_in_order_and_curves_rise():
 
 
 def test_the_bounds_hold_whatever_the_unseen_questions_are():
-    # Half of the questions never solved: they may be hopeless, or solved once in a few hundred samples.
+    # Half of the questions never solved: they may be hopeless, or solved once in a few hundred
+    # samples.
     correct = rng().binomial(20, np.repeat([0.0, 0.5], 200))
     table = extrapolate_pass_at_k(correct, [20] * 400, [10_000], rng=rng())
     assert table["lowest"][0] <= 0.5
@@ -81,7 +84,9 @@ def test_it_depends_on_the_generator_alone_and_not_on_the_order_of_rows():
     r = rng()
     correct = r.binomial(20, r.beta(0.3, 1.0, 100))
     first = extrapolate_pass_at_k(correct, [20] * 100, [50], rng=rng(1))
-    pd.testing.assert_frame_equal(first, extrapolate_pass_at_k(correct[::-1], [20] * 100, [50], rng=rng(1)))
+    pd.testing.assert_frame_equal(
+        first, extrapolate_pass_at_k(correct[::-1], [20] * 100, [50], rng=rng(1))
+    )
 
 
 def test_nothing_to_go_on_is_refused():

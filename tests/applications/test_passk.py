@@ -30,7 +30,9 @@ def test_it_is_the_share_of_subsets_with_a_correct_sample():
     samples = [1, 1, 0, 0, 0]
     for k in range(1, 6):
         subsets = list(combinations(samples, k))
-        assert pass_at_k([2], [5], [k])[0, 0] == pytest.approx(sum(map(max, subsets)) / len(subsets), abs=1e-15)
+        assert pass_at_k([2], [5], [k])[0, 0] == pytest.approx(
+            sum(map(max, subsets)) / len(subsets), abs=1e-15
+        )
 
 
 def test_every_count_of_100_samples_is_exact():
@@ -44,7 +46,11 @@ def test_every_count_of_100_samples_is_exact():
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.lists(st.integers(0, 30).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), min_size=1, max_size=8),
+    st.lists(
+        st.integers(0, 30).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))),
+        min_size=1,
+        max_size=8,
+    ),
     st.lists(st.integers(1, 35), min_size=1, max_size=6),
 )
 def test_mixed_totals_are_exact_and_nan_past_the_total(counts, ks):
@@ -56,7 +62,9 @@ def test_mixed_totals_are_exact_and_nan_past_the_total(counts, ks):
             if k > n:
                 assert np.isnan(rates[row, column])
             else:
-                assert rates[row, column] == pytest.approx(float(exact_pass_at_k(c, n, k)), abs=1e-15)
+                assert rates[row, column] == pytest.approx(
+                    float(exact_pass_at_k(c, n, k)), abs=1e-15
+                )
 
 
 def test_ten_thousand_samples_stay_exact():
@@ -80,13 +88,19 @@ def test_a_question_without_scored_samples_is_nan():
 
 
 def test_ks_keep_their_order():
-    np.testing.assert_array_equal(pass_at_k([3], [10], [4, 1, 4]), pass_at_k([3], [10], [1, 4])[:, [1, 0, 1]])
+    np.testing.assert_array_equal(
+        pass_at_k([3], [10], [4, 1, 4]), pass_at_k([3], [10], [1, 4])[:, [1, 0, 1]]
+    )
 
 
 def test_lists_arrays_and_series_are_the_same():
     expected = pass_at_k([3, 4], [10, 5], [1, 2])
-    np.testing.assert_array_equal(pass_at_k(np.array([3, 4]), np.array([10, 5]), np.array([1, 2])), expected)
-    np.testing.assert_array_equal(pass_at_k(pd.Series([3, 4]), pd.Series([10, 5]), pd.Series([1, 2])), expected)
+    np.testing.assert_array_equal(
+        pass_at_k(np.array([3, 4]), np.array([10, 5]), np.array([1, 2])), expected
+    )
+    np.testing.assert_array_equal(
+        pass_at_k(pd.Series([3, 4]), pd.Series([10, 5]), pd.Series([1, 2])), expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -123,7 +137,9 @@ def test_simulation_is_exact(s, k):
 def test_simulation_keeps_its_precision_at_the_ends():
     rates = simulate_pass_at_k([0.0, 1e-300, 5e-324, 1e-12, 1.0], [1, 10**12])
     np.testing.assert_allclose(rates[:, 0], [0, 1e-300, 5e-324, 1e-12, 1], rtol=1e-15)
-    np.testing.assert_allclose(rates[1:4, 1], [1e-288, 4.94065645841246544e-312, -np.expm1(-1)], rtol=1e-11)
+    np.testing.assert_allclose(
+        rates[1:4, 1], [1e-288, 4.94065645841246544e-312, -np.expm1(-1)], rtol=1e-11
+    )
     assert rates[0, 1] == 0
     assert rates[4, 1] == 1
 
@@ -132,14 +148,18 @@ def test_simulation_keeps_its_precision_at_the_ends():
 @given(st.floats(0, 1), st.floats(1e-3, 1e6), st.integers(1, 60))
 def test_a_posterior_fails_by_the_product_of_its_rates(s, nu, k):
     failure = np.prod([1 - s * nu / (nu + i) for i in range(k)])
-    assert simulate_pass_at_k([s], [k], concentration=nu)[0, 0] == pytest.approx(1 - failure, rel=1e-11, abs=1e-13)
+    assert simulate_pass_at_k([s], [k], concentration=nu)[0, 0] == pytest.approx(
+        1 - failure, rel=1e-11, abs=1e-13
+    )
 
 
 def test_a_posterior_is_the_integral_over_mu():
     ks = np.array([1, 5, 40])
     mu = np.linspace(0, 1, 200_001)
     expected = np.trapezoid((1 - (1 - mu[:, None]) ** ks) * beta.pdf(mu, 3, 9)[:, None], mu, axis=0)
-    np.testing.assert_allclose(simulate_pass_at_k([0.25], ks, concentration=12)[0], expected, atol=1e-9)
+    np.testing.assert_allclose(
+        simulate_pass_at_k([0.25], ks, concentration=12)[0], expected, atol=1e-9
+    )
 
 
 def test_a_sure_posterior_is_plug_in_and_rows_may_differ():
@@ -227,10 +247,15 @@ def test_the_mean_over_questions_is_that_of_scorio(k):
 def test_series_are_joined_by_their_index():
     s, nu = pd.Series([0.1, 0.9], ["a", "b"]), pd.Series([5.0, 1.0], ["b", "a"])
     np.testing.assert_array_equal(
-        simulate_pass_at_k(s, [3], concentration=nu), simulate_pass_at_k([0.1, 0.9], [3], concentration=[1.0, 5.0])
+        simulate_pass_at_k(s, [3], concentration=nu),
+        simulate_pass_at_k([0.1, 0.9], [3], concentration=[1.0, 5.0]),
     )
     cost = pd.Series([2.0, 3.0], ["b", "a"])
-    np.testing.assert_array_equal(allocate(s, 9, cost=cost), allocate([0.1, 0.9], 9, cost=[3.0, 2.0]))
+    np.testing.assert_array_equal(
+        allocate(s, 9, cost=cost), allocate([0.1, 0.9], 9, cost=[3.0, 2.0])
+    )
     c, n = pd.Series([9, 1], ["b", "a"]), pd.Series([10, 10], ["a", "b"])
     assert fit_concentration(s, c, n) == fit_concentration([0.1, 0.9], [1, 9], [10, 10])
-    assert success_rate(pd.Series([1, 2], ["a", "b"]), c, n) == success_rate([1, 2], [1, 9], [10, 10])
+    assert success_rate(pd.Series([1, 2], ["a", "b"]), c, n) == success_rate(
+        [1, 2], [1, 9], [10, 10]
+    )

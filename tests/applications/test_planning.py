@@ -2,7 +2,13 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from capcal_lib.applications import Components, difference_components, plan_study, questions_needed, score_components
+from capcal_lib.applications import (
+    Components,
+    difference_components,
+    plan_study,
+    questions_needed,
+    score_components,
+)
 from capcal_lib.errors import InputError
 from capcal_lib.metrics import capability_brier, capability_brier_terms
 from capcal_lib.metrics.intervals import variance_of_mean
@@ -21,7 +27,9 @@ def world(n, seed=0):
 
 
 def test_components_of_a_known_world():
-    """With every mu known: the variance over questions, and over samples by the formula of the binomial."""
+    """With every mu known: the variance over questions, and over samples by the formula of the
+    binomial.
+    """
     mu, a, b = world(200_000)
     k = 6
     found = difference_components(a, b, rng(1).binomial(k, mu), np.full(len(mu), k))
@@ -37,7 +45,12 @@ def test_components_add_up_to_the_variance_of_the_mean():
     for seed in range(2000):
         mu, a, b = world(n, seed)
         correct, total = rng(seed + 10_000).binomial(k, mu), np.full(n, k)
-        means.append(np.mean(capability_brier_terms(a, correct, total) - capability_brier_terms(b, correct, total)))
+        means.append(
+            np.mean(
+                capability_brier_terms(a, correct, total)
+                - capability_brier_terms(b, correct, total)
+            )
+        )
     mu, a, b = world(200_000)
     found = difference_components(a, b, rng(1).binomial(k, mu), np.full(len(mu), k))
     assert np.var(means) == pytest.approx((found.between + found.within / k) / n, rel=0.12)
@@ -88,15 +101,24 @@ def test_methods_that_agree_have_no_variance():
     ("call", "message"),
     [
         (lambda: difference_components([0.5], [0.4], [1], [2]), "two questions at least; got 1"),
-        (lambda: difference_components([0.5, 0.5], [0.4, 0.4], [1, 1], [2, 1]), "row 1: total is 1"),
+        (
+            lambda: difference_components([0.5, 0.5], [0.4, 0.4], [1, 1], [2, 1]),
+            "row 1: total is 1",
+        ),
         (lambda: difference_components([0.5, 0.5], [0.4], [1, 1], [2, 2]), "confidence_b has 1"),
-        (lambda: difference_components([0.5, 2.0], [0.4, 0.4], [1, 1], [2, 2]), "row 1: confidence is 2"),
+        (
+            lambda: difference_components([0.5, 2.0], [0.4, 0.4], [1, 1], [2, 2]),
+            "row 1: confidence is 2",
+        ),
         (lambda: questions_needed(Components(1, 1, 1), 0), "k must be a whole number from 1"),
         (
             lambda: questions_needed(Components(1, 1, 1), 1, power=1.0),
             "power must lie between 0 and 1, such as 0.95; got 1.0",
         ),
-        (lambda: questions_needed(Components(1, 1, 1), 5, level=95), "level must lie between 0 and 1"),
+        (
+            lambda: questions_needed(Components(1, 1, 1), 5, level=95),
+            "level must lie between 0 and 1",
+        ),
     ],
 )
 def test_bad_input_is_refused(call, message):
@@ -133,18 +155,26 @@ def test_the_variance_over_samples_is_exact(k):
 def test_the_planned_score_is_as_sharp_as_planned():
     mu, s, _ = world(50_000)
     pilot = score_components(s, rng(1).binomial(20, mu), np.full(len(mu), 20))
-    best = plan_study(pilot, half_width=0.01, tokens_per_sample=100, tokens_per_question=300).iloc[0]
+    best = plan_study(pilot, half_width=0.01, tokens_per_sample=100, tokens_per_question=300).iloc[
+        0
+    ]
     scores = []
     for seed in range(600):
         mu, s, _ = world(int(best["questions"]), seed)
         k = int(best["samples"])
-        scores.append(capability_brier(s, rng(seed + 10_000).binomial(k, mu), np.full(len(mu), k), corrected=True))
+        scores.append(
+            capability_brier(
+                s, rng(seed + 10_000).binomial(k, mu), np.full(len(mu), k), corrected=True
+            )
+        )
     assert 1.96 * np.std(scores) == pytest.approx(0.01, rel=0.1)
 
 
 def test_the_cheapest_plan_comes_first_and_is_the_cheapest():
     components = Components(estimate=0.1, between=0.02, within=0.05, pairs=0.08)
-    plans = plan_study(components, half_width=0.02, tokens_per_sample=7, tokens_per_question=30, max_samples=40)
+    plans = plan_study(
+        components, half_width=0.02, tokens_per_sample=7, tokens_per_question=30, max_samples=40
+    )
     assert sorted(plans["samples"]) == list(range(2, 41))
     assert (plans["tokens"] == plans["questions"] * (7 * plans["samples"] + 30)).all()
     assert plans["tokens"].is_monotonic_increasing
@@ -163,7 +193,10 @@ def test_the_cheapest_plan_comes_first_and_is_the_cheapest():
         (lambda c: plan_study(c, tokens_per_sample=0), "tokens_per_sample must be above 0"),
         (lambda c: plan_study(c, max_questions=1), "max_questions must be a whole number from 2"),
         (lambda c: questions_needed(c, 1, half_width=0.1), "k must be a whole number from 2"),
-        (lambda _: score_components([0.5, 0.5], [1, 1], [3, 4]), "row 0: total is 3, but 4 scored samples are needed"),
+        (
+            lambda _: score_components([0.5, 0.5], [1, 1], [3, 4]),
+            "row 0: total is 3, but 4 scored samples are needed",
+        ),
     ],
 )
 def test_bad_plans_are_refused(call, message):
@@ -177,10 +210,15 @@ def test_groups_of_alike_questions_take_more_of_them():
     shift = generator.normal(0, 0.2, 40)[groups]
     mu = np.clip(0.5 + shift, 0.02, 0.98)
     s, correct, total = np.full(1000, 0.5), generator.binomial(30, mu), np.full(1000, 30)
-    alone, together = score_components(s, correct, total), score_components(s, correct, total, clusters=groups)
+    alone, together = (
+        score_components(s, correct, total),
+        score_components(s, correct, total, clusters=groups),
+    )
     terms = (s - mu) ** 2
     of_groups = terms.reshape(40, 25).mean(axis=1)
-    assert together.between == pytest.approx(25 * of_groups.var(ddof=1), rel=0.1)  # 1000 questions are 40 groups
+    assert together.between == pytest.approx(
+        25 * of_groups.var(ddof=1), rel=0.1
+    )  # 1000 questions are 40 groups
     assert alone.between == pytest.approx(terms.var(ddof=1), rel=0.05)
     assert together[2:] == alone[2:]
     needed = [questions_needed(each, 10, half_width=0.01) for each in (alone, together)]

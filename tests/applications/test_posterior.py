@@ -41,7 +41,9 @@ def test_certain_confidences_can_be_wrong():
 def test_the_order_of_rows_does_not_matter():
     s, c, n = world(3, n=100)
     order = np.random.default_rng(1).permutation(100)
-    assert fit_concentration(s[order], c[order], n[order]) == pytest.approx(fit_concentration(s, c, n), rel=1e-9)
+    assert fit_concentration(s[order], c[order], n[order]) == pytest.approx(
+        fit_concentration(s, c, n), rel=1e-9
+    )
 
 
 def test_bad_rows_are_refused():

@@ -69,7 +69,9 @@ def test_mixing_gains_nothing_over_itself():
 def test_gain_is_over_the_best_mixture_whichever_models_it_mixes():
     rates, cost = np.array([[0.2, 0.3, 0.8]] * 4), np.array([[1.0, 2.0, 3.0]] * 4)
     terms = mixing_gain_terms([0.6] * 4, [2.0] * 4, rates, cost)
-    assert terms.mean() == pytest.approx(0.6 - 0.5)  # half small, half large; always the middle one: 0.3
+    assert terms.mean() == pytest.approx(
+        0.6 - 0.5
+    )  # half small, half large; always the middle one: 0.3
     assert mixing_gain_terms([0.6] * 4, [9.0] * 4, rates, cost).mean() == pytest.approx(0.6 - 0.8)
     assert mixing_gain_terms([0.6] * 4, [0.5] * 4, rates, cost).mean() == pytest.approx(0.6 - 0.2)
 
@@ -85,7 +87,10 @@ def test_the_interval_covers_the_gain_on_new_questions():
         return mixing_gain_terms(at(rates, choice), at(cost, choice), rates, cost)
 
     truth = draw(400_000).mean()
-    held = [low <= truth <= high for _, low, high in (mean_interval(draw(1000), rng=rng) for _ in range(400))]
+    held = [
+        low <= truth <= high
+        for _, low, high in (mean_interval(draw(1000), rng=rng) for _ in range(400))
+    ]
     assert 0.92 <= np.mean(held) <= 0.98
 
 

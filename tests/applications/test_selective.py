@@ -21,7 +21,12 @@ def naive_area(confidence, losses):
         for order in permutations(range(len(losses)))
         if all(confidence[a] >= confidence[b] for a, b in pairwise(order))
     ]
-    return np.mean([[np.mean([losses[i] for i in order[:k]]) for k in range(1, len(order) + 1)] for order in orders])
+    return np.mean(
+        [
+            [np.mean([losses[i] for i in order[:k]]) for k in range(1, len(order) + 1)]
+            for order in orders
+        ]
+    )
 
 
 @given(QUESTIONS)
@@ -49,7 +54,9 @@ def test_series_are_joined_by_their_index():
 
 
 def test_a_constant_says_nothing():
-    assert risk_area_terms([0.5] * 3, [0, 1, 4], 4) == pytest.approx([1, 0.75, 0])  # the losses themselves
+    assert risk_area_terms([0.5] * 3, [0, 1, 4], 4) == pytest.approx(
+        [1, 0.75, 0]
+    )  # the losses themselves
 
 
 @given(QUESTIONS, st.booleans())
@@ -65,7 +72,9 @@ def test_the_terms_spread_as_the_area_does_over_draws_of_questions(noise):
 
     def draw():
         mu = rng.beta(1, 1, 400)
-        return risk_area_terms(np.clip(mu + rng.normal(0, noise, 400), 0, 1), rng.binomial(10, mu), [10] * 400)
+        return risk_area_terms(
+            np.clip(mu + rng.normal(0, noise, 400), 0, 1), rng.binomial(10, mu), [10] * 400
+        )
 
     drawn = [draw() for _ in range(1500)]
     promised = np.mean([terms.std() / 20 for terms in drawn])

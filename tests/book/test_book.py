@@ -29,7 +29,10 @@ def name(path: Path) -> str:
 
 def listed() -> list[str]:
     toc = yaml.safe_load((BOOK / "_toc.yml").read_text(encoding="utf-8"))
-    return [toc["root"], *(chapter["file"] for part in toc["parts"] for chapter in part["chapters"])]
+    return [
+        toc["root"],
+        *(chapter["file"] for part in toc["parts"] for chapter in part["chapters"]),
+    ]
 
 
 def fenced(page: str, language: str) -> list[str]:
@@ -55,7 +58,11 @@ def test_the_contents_are_the_written_pages_and_the_executed_notebooks():
 
 
 def test_every_work_cited_is_in_the_references_and_every_reference_is_cited():
-    entries = re.findall(r"^@\w+\{([^,]+),", (BOOK / "references.bib").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    entries = re.findall(
+        r"^@\w+\{([^,]+),",
+        (BOOK / "references.bib").read_text(encoding="utf-8"),
+        flags=re.MULTILINE,
+    )
     cited = {
         key.strip()
         for source in SOURCES
@@ -68,15 +75,23 @@ def test_every_work_cited_is_in_the_references_and_every_reference_is_cited():
 def test_every_link_leads_to_a_page():
     known = {BOOK / (entry + ending) for entry in listed() for ending in (".md", ".ipynb")}
     for page in PAGES:
-        links = re.findall(r"\]\(([^)#:]+\.(?:md|ipynb))(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+        links = re.findall(
+            r"\]\(([^)#:]+\.(?:md|ipynb))(?:#[^)]*)?\)", page.read_text(encoding="utf-8")
+        )
         assert [link for link in links if (page.parent / link).resolve() not in known] == [], page
 
 
 def test_every_equation_referred_to_has_a_label():
     texts = [source.read_text(encoding="utf-8") for source in SOURCES]
-    labels = [label for text in texts for label in re.findall(r"^(?:# )?\$\$ \(([\w-]+)\)$", text, flags=re.MULTILINE)]
+    labels = [
+        label
+        for text in texts
+        for label in re.findall(r"^(?:# )?\$\$ \(([\w-]+)\)$", text, flags=re.MULTILINE)
+    ]
     assert len(set(labels)) == len(labels)
-    assert {label for text in texts for label in re.findall(r"\{eq\}`([\w-]+)`", text)} <= set(labels)
+    assert {label for text in texts for label in re.findall(r"\{eq\}`([\w-]+)`", text)} <= set(
+        labels
+    )
 
 
 def test_no_result_is_typed_into_prose():
@@ -88,9 +103,15 @@ def test_no_result_is_typed_into_prose():
 def test_a_page_asks_nobody_outside():
     assert CONFIG["sphinx"]["config"]["nb_ipywidgets_js"] == {}
     assert "sphinx-mathjax-offline" in CONFIG["sphinx"]["config"]["extensions"]
-    for path in [ROOT / "_config.yml", *(BOOK / "static").glob("*.css"), *(BOOK / "static").glob("*.svg")]:
+    for path in [
+        ROOT / "_config.yml",
+        *(BOOK / "static").glob("*.css"),
+        *(BOOK / "static").glob("*.svg"),
+    ]:
         text = re.sub(r"(?ms)^# Set the address.*?^html:", "", path.read_text(encoding="utf-8"))
-        outside = re.findall(r"(?:https?:)?//[a-z][^\s\"')]*", text)  # the buttons are links, and off
+        outside = re.findall(
+            r"(?:https?:)?//[a-z][^\s\"')]*", text
+        )  # the buttons are links, and off
         assert [url for url in outside if url != "http://www.w3.org/2000/svg"] == [], path
 
 
@@ -102,7 +123,9 @@ def test_the_book_executes_nothing():
 def test_each_kind_of_evidence_has_its_mark_in_light_and_dark_and_in_the_legend(evidence):
     assert f".evidence.{evidence} {{" in CSS
     assert CSS.count(f"--capcal-{evidence}-ink:") == CSS.count(f"--capcal-{evidence}-ground:") == 2
-    assert f"[{evidence}]{{.evidence .{evidence}}}" in (BOOK / "index.md").read_text(encoding="utf-8")
+    assert f"[{evidence}]{{.evidence .{evidence}}}" in (BOOK / "index.md").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_the_colours_of_shift_are_the_papers_at_a_quarter():
@@ -121,7 +144,9 @@ def test_every_command_shown_exists_with_its_options():
 
 
 def test_every_make_target_shown_exists():
-    targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    targets = re.findall(
+        r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE
+    )
     shown = {line.removeprefix("make ") for _, line in console_lines() if line.startswith("make ")}
     assert shown
     assert shown <= set(targets)
@@ -130,7 +155,9 @@ def test_every_make_target_shown_exists():
 def test_every_notebook_shown_exists():
     shown = {line.split()[1] for _, line in console_lines() if "papermill" in line}
     assert shown
-    assert {Path(path).stem for path in shown} <= {path.stem for path in NOTEBOOKS.glob("[0-9]*.py")}
+    assert {Path(path).stem for path in shown} <= {
+        path.stem for path in NOTEBOOKS.glob("[0-9]*.py")
+    }
 
 
 def test_the_manifests_shown_work(tmp_path, monkeypatch):
@@ -138,7 +165,9 @@ def test_the_manifests_shown_work(tmp_path, monkeypatch):
     for place, text in (("models/my-model.yaml", model), ("datasets/law.yaml", dataset)):
         (tmp_path / place).parent.mkdir()
         (tmp_path / place).write_text(text)
-    (tmp_path / "datasets" / "law.csv").write_text("key,stem,gold,a,b,c,d,e,field\n007,Which?,b,no,yes,,,,tort\n")
+    (tmp_path / "datasets" / "law.csv").write_text(
+        "key,stem,gold,a,b,c,d,e,field\n007,Which?,b,no,yes,,,,tort\n"
+    )
     monkeypatch.setenv("CAPCAL_MANIFESTS", str(tmp_path))
     assert manifest_problems() == []
     assert load_model("my-model").weights[0].path
@@ -165,8 +194,13 @@ def test_every_name_that_a_docstring_refers_to_exists():
     """A reference without a module is to a name of its own module, or of a room that offers it."""
     for path in sorted((ROOT / "capcal_lib").rglob("*.py")):
         own = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-        for name in re.findall(r":(?:func|class|mod|meth|attr):`~?([\w.]+)`", path.read_text(encoding="utf-8")):
-            assert any(map(found, (name, f"{own}.{name}", f"{own.rpartition('.')[0]}.{name}"))), (own, name)
+        for name in re.findall(
+            r":(?:func|class|mod|meth|attr):`~?([\w.]+)`", path.read_text(encoding="utf-8")
+        ):
+            assert any(map(found, (name, f"{own}.{name}", f"{own.rpartition('.')[0]}.{name}"))), (
+                own,
+                name,
+            )
 
 
 def found(name):
@@ -179,15 +213,25 @@ def found(name):
 
 def test_the_drawings_are_those_of_their_script():
     drawn = runpy.run_path(str(BOOK / "figures.py"))["figures"]()
-    assert {name: (BOOK / "static" / f"{name}.svg").read_text(encoding="utf-8") for name in drawn} == drawn
+    assert {
+        name: (BOOK / "static" / f"{name}.svg").read_text(encoding="utf-8") for name in drawn
+    } == drawn
 
 
 def test_every_number_taken_from_a_notebook_is_computed_there():
     taken = {
         found
         for page in PAGES
-        for found in re.findall(r"\{glue:text\}`notebooks/(\w+)[^:]*::(\w+)", page.read_text(encoding="utf-8"))
-    } | {(notebook, key) for page in PAGES for key, notebook in re.findall(GLUED, page.read_text(encoding="utf-8"))}
+        for found in re.findall(
+            r"\{glue:text\}`notebooks/(\w+)[^:]*::(\w+)", page.read_text(encoding="utf-8")
+        )
+    } | {
+        (notebook, key)
+        for page in PAGES
+        for key, notebook in re.findall(GLUED, page.read_text(encoding="utf-8"))
+    }
     assert taken
     for notebook, key in {(notebook.partition("/")[0], key) for notebook, key in taken}:
-        assert re.search(rf"\b{key}=", (NOTEBOOKS / f"{notebook}.py").read_text(encoding="utf-8")), (notebook, key)
+        assert re.search(
+            rf"\b{key}=", (NOTEBOOKS / f"{notebook}.py").read_text(encoding="utf-8")
+        ), (notebook, key)

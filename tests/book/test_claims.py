@@ -28,7 +28,11 @@ def test_every_side_of_a_comparison_finds_numbers() -> None:
 
 
 def test_one_statement_by_hand() -> None:
-    """Probe (MATH) on AIME25 is below Oracle RC at k = 16 and 64 for Olmo, and at 4, 16 and 64 for gpt-oss."""
-    table = load_reported("passk_aime25").pivot(index=["model", "k"], columns="method", values="value")
+    """Probe (MATH) on AIME25 is below Oracle RC at k = 16 and 64 for Olmo, and at 4, 16 and 64 for
+    gpt-oss.
+    """
+    table = load_reported("passk_aime25").pivot(
+        index=["model", "k"], columns="method", values="value"
+    )
     lower = table["Oracle RC"] - table["Probe (MATH)"] >= 0.0001
     assert int(lower.sum()) == 5

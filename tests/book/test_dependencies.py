@@ -34,7 +34,10 @@ def tree(tmp_path: Path) -> Path:
 
 def used(tree: Path, code: str) -> dict[str, str]:
     notebook = tree / "page.ipynb"
-    cells = [{"cell_type": "markdown", "source": ["import lib.base"]}, {"cell_type": "code", "source": [code]}]
+    cells = [
+        {"cell_type": "markdown", "source": ["import lib.base"]},
+        {"cell_type": "code", "source": [code]},
+    ]
     notebook.write_text(json.dumps({"cells": cells}))
     return code_used(notebook, tree / "lib")
 
@@ -56,8 +59,14 @@ def used(tree: Path, code: str) -> dict[str, str]:
         ("import lib.tools\nuse(lib.tools)", SAW | HIT),
         ("from lib.round import b\nb", {"round:b", "circle:a"}),
         ("import lib.round\nlib.round.C", {"round:C"}),
-        ("from lib.late import engine\nengine('diesel')", {"late:engine", "late.diesel:json", "late.diesel:N"}),
-        ("%matplotlib inline\n! ls\ndef f():\n    from lib import base\n    return base.X", {"base:X"}),
+        (
+            "from lib.late import engine\nengine('diesel')",
+            {"late:engine", "late.diesel:json", "late.diesel:N"},
+        ),
+        (
+            "%matplotlib inline\n! ls\ndef f():\n    from lib import base\n    return base.X",
+            {"base:X"},
+        ),
         ("try:\n    from lib import base\n    base.Y\nexcept ImportError: ...", {"base:Y"}),
     ],
 )
@@ -70,7 +79,9 @@ def test_a_change_counts_where_it_is_used_and_words_do_not(tree: Path) -> None:
     page, saw = "from lib.tools import saw\nsaw()", tree / "lib/tools/saw.py"
     before = used(tree, page)
     (tree / "lib/base.py").write_text("X = 1\nY = 3")
-    saw.write_text(TREE["lib/tools/saw.py"].replace("S.", "Saw again.") + "  # and again\n\ndef other(): ...\n")
+    saw.write_text(
+        TREE["lib/tools/saw.py"].replace("S.", "Saw again.") + "  # and again\n\ndef other(): ...\n"
+    )
     assert used(tree, page) == before
     saw.write_text(TREE["lib/tools/saw.py"].replace("return cut", "return -cut"))
     assert used(tree, page) != before
@@ -82,6 +93,6 @@ def test_pages_use_what_they_call_and_not_what_only_others_do() -> None:
         found = code_used(notebook, package)
         assert "capcal_lib.book.notebook:about" in found
         assert "capcal_lib.grading.verdicts:grade_run" not in found
-        assert ("capcal_lib.sampling.engines.transformers:TransformersEngine" in found) == notebook.name.startswith(
-            "00"
-        )
+        assert (
+            "capcal_lib.sampling.engines.transformers:TransformersEngine" in found
+        ) == notebook.name.startswith("00")

@@ -1,8 +1,8 @@
-"""The built book in a real browser, with the network off: in the widths of a desktop, a tablet and a telephone.
+"""The built book in a real browser, with the network off: in the widths of a desktop, a tablet and
+a telephone.
 
-Where there is no Chromium or no built book these tests are skipped. A few pages are visited, and every page where
-CAPCAL_EVERY_PAGE is set, as ``make test-book`` does.
-"""
+Where there is no Chromium or no built book these tests are skipped. A few pages are visited, and
+every page where CAPCAL_EVERY_PAGE is set, as ``make test-book`` does."""
 
 import json
 import os
@@ -35,7 +35,9 @@ RULES = ["wcag2a", "wcag2aa", "best-practice"]
 
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine"),
-    pytest.mark.skipif(not (HTML / "index.html").exists(), reason="the book is not built: make book"),
+    pytest.mark.skipif(
+        not (HTML / "index.html").exists(), reason="the book is not built: make book"
+    ),
 ]
 
 
@@ -64,7 +66,12 @@ def page(request: pytest.FixtureRequest, browser: Any) -> Iterator[Any]:
     tab.name, tab.wrong, tab.loaded = request.param, [], set()
     tab.on("request", lambda asked: tab.loaded.add(asked.url.split("?")[0].split("#")[0]))
     tab.on("requestfailed", lambda asked: tab.wrong.append(asked.url))
-    tab.on("console", lambda message: tab.wrong.append(message.text) if message.type in ("error", "warning") else None)
+    tab.on(
+        "console",
+        lambda message: (
+            tab.wrong.append(message.text) if message.type in ("error", "warning") else None
+        ),
+    )
     tab.on("pageerror", lambda error: tab.wrong.append(str(error)))
     tab.goto((HTML / request.param).as_uri())
     yield tab
@@ -79,12 +86,18 @@ def violations(page: Any) -> list[str]:
 
 def test_a_page_loads_whole_from_files_alone_and_is_light(page: Any) -> None:
     assert page.wrong == []
-    local = {Path(unquote(urlsplit(url).path)) for url in page.loaded if not url.startswith(("data:", "blob:"))}
+    local = {
+        Path(unquote(urlsplit(url).path))
+        for url in page.loaded
+        if not url.startswith(("data:", "blob:"))
+    }
     assert all(url.startswith(("file:", "data:", "blob:")) for url in page.loaded)
     assert sum(path.stat().st_size for path in local if "_static" not in path.parts) <= MOST_BYTES
     broken = "[...document.images].filter(each => each.complete && !each.naturalWidth).map(each => each.src)"
     assert page.evaluate(broken) == []
-    bare = "[...document.images].filter(each => each.alt.length < 5 || each.alt.includes('_images/'))"
+    bare = (
+        "[...document.images].filter(each => each.alt.length < 5 || each.alt.includes('_images/'))"
+    )
     assert page.evaluate(f"{bare}.map(each => each.src)") == []
     links = page.evaluate("[...document.querySelectorAll('a[href]')].map(each => each.href)")
     inside = {Path(unquote(urlsplit(link).path)) for link in links if link.startswith("file:")}
@@ -100,13 +113,17 @@ def test_nothing_is_wider_than_the_window(page: Any) -> None:
         page.set_viewport_size({"width": DESKTOP, "height": 900})
         cut = "[...document.querySelectorAll('.capcal-scroll')].filter(each => each.scrollWidth > each.clientWidth + 1)"
         labels = page.evaluate(f"{cut}.map(each => each.ariaLabel)")
-        assert [label for label in labels if not label.startswith("All ")] == []  # those are wide and say so
+        assert [
+            label for label in labels if not label.startswith("All ")
+        ] == []  # those are wide and say so
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_everybody_can_read_it(page: Any, theme: str) -> None:
     page.evaluate(
-        "name => { document.documentElement.dataset.theme = document.documentElement.dataset.mode = name }", theme
+        "name => { document.documentElement.dataset.theme = document.documentElement.dataset.mode "
+        "= name }",
+        theme,
     )
     page.wait_for_timeout(300)  # colours fade
     assert violations(page) == []
@@ -139,11 +156,16 @@ def test_the_explorer_scores_as_the_library_does(browser: Any) -> None:
     for method, values in chosen["methods"].items():
         figure.locator("select").nth(1).select_option(method)
         scored = [place for place, value in enumerate(values) if value is not None]
-        own = [[column[place] for place in scored] for column in (values, chosen["correct"], chosen["total"])]
+        own = [
+            [column[place] for place in scored]
+            for column in (values, chosen["correct"], chosen["total"])
+        ]
         for kind in ("corrected", "plug-in"):
             figure.locator("select").nth(2).select_option(kind)
             wanted = capability_brier(*own, corrected=kind == "corrected")
-            said = re.search(r"capability Brier (\S+?),", figure.locator("[role=status]").inner_text())
+            said = re.search(
+                r"capability Brier (\S+?),", figure.locator("[role=status]").inner_text()
+            )
             assert said is not None
             assert float(said[1].replace("−", "-")) == pytest.approx(wanted, abs=0.0006)
     tab.close()
@@ -152,23 +174,35 @@ def test_the_explorer_scores_as_the_library_does(browser: Any) -> None:
 def test_a_table_is_sorted_by_its_heads(browser: Any) -> None:
     names = [f"m{place:02}" for place in range(25)]
     brier = [(7 * place) % 25 - 12.5 for place in range(25)]
-    table = pd.DataFrame({"method": names, "score": brier, "few": [None, "−2", "≈ 1,000 [3, 9]", "-10", "9"] * 5})
+    table = pd.DataFrame(
+        {"method": names, "score": brier, "few": [None, "−2", "≈ 1,000 [3, 9]", "-10", "9"] * 5}
+    )
     tab = browser.new_page()
-    tab.set_content("".join(show(part, "Scores.", evidence="simulated").html for part in (table, table[:3])))
+    tab.set_content(
+        "".join(show(part, "Scores.", evidence="simulated").html for part in (table, table[:3]))
+    )
     tab.add_script_tag(path=BOOK / "static" / "tables.js")
     assert tab.locator("figure").nth(1).get_by_role("button").count() == 0
 
     def column(place: int) -> list[str]:
-        return tab.locator("figure").first.locator(f"tbody tr > :nth-child({place})").all_text_contents()
+        return (
+            tab.locator("figure")
+            .first.locator(f"tbody tr > :nth-child({place})")
+            .all_text_contents()
+        )
 
     tab.get_by_role("button", name="score").first.press("Enter")
     assert column(2) == [f"{value:.3f}" for value in sorted(brier)]
     tab.get_by_role("button", name="score").first.press("Space")
     assert column(2) == [f"{value:.3f}" for value in sorted(brier, reverse=True)]
-    assert [head.get_attribute("aria-sort") for head in tab.locator("th[aria-sort]").all()] == ["descending"] * 2
+    assert [head.get_attribute("aria-sort") for head in tab.locator("th[aria-sort]").all()] == [
+        "descending"
+    ] * 2
     assert tab.locator("figure").first.locator("details tbody tr").count() == 5
     tab.get_by_role("button", name="few").first.press("Enter")
-    assert column(3) == [text for text in ("-10", "−2", "9", "≈ 1,000 [3, 9]", "–") for _ in range(5)]
+    assert column(3) == [
+        text for text in ("-10", "−2", "9", "≈ 1,000 [3, 9]", "–") for _ in range(5)
+    ]
     tab.get_by_role("button", name="method").first.press("Enter")
     assert column(1) == names
     tab.close()
@@ -181,8 +215,14 @@ def test_the_paths_of_the_front_page_take_the_minutes_of_their_pages() -> None:
     def minutes(page: str) -> int:
         return int(soup(page).select_one(".capcal-minutes").text.split()[0])
 
-    cards = {card.select_one(".sd-card-title").text.strip(): card for card in soup("index.html").select(".sd-card")}
-    for title, most in (("Learn: 45 minutes", 4), ("Use: 25 minutes", 2)):  # then whatever one needs
+    cards = {
+        card.select_one(".sd-card-title").text.strip(): card
+        for card in soup("index.html").select(".sd-card")
+    }
+    for title, most in (
+        ("Learn: 45 minutes", 4),
+        ("Use: 25 minutes", 2),
+    ):  # then whatever one needs
         links = [link["href"].split("#")[0] for link in cards[title].select("a")][:most]
         assert sum(map(minutes, links)) == pytest.approx(int(title.split()[1]), rel=0.2)
 

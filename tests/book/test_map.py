@@ -18,14 +18,22 @@ from capcal_lib.book.map import (
     notebook_cells,
     slug,
 )
-from capcal_lib.book.pipeline import DEFAULT_MODEL, PAPER_MODEL, book_pages, default_model, notebook_names
+from capcal_lib.book.pipeline import (
+    DEFAULT_MODEL,
+    PAPER_MODEL,
+    book_pages,
+    default_model,
+    notebook_names,
+)
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import BOOK, RECORDED_RUNS, ROOT
 
 PAPER = ROOT.parent / "shared" / "paper" / "paper.tex"
 ITEMS = load_items()
 CELLS = notebook_cells()
-PAGES = {page.notebook: page.name for page in book_pages() if page.model == default_model(page.notebook)}
+PAGES = {
+    page.notebook: page.name for page in book_pages() if page.model == default_model(page.notebook)
+}
 REPORTED = {page.notebook: page.name for page in book_pages() if page.model == PAPER_MODEL}
 LEVELS = {"section": 0, "subsection": 1, "subsubsection": 2}
 
@@ -45,7 +53,12 @@ def in_the_paper(tex: str) -> list[tuple[str, str | None]]:
             place = [*place[:level], place[level] + 1, *[0] * (2 - level)]
             first = chr(ord("A") + place[0] - 1) if appendix else str(place[0])
             number = ".".join([first, *(str(part) for part in place[1 : level + 1])])
-            found.append((f"{'Appendix' if appendix else 'Section'} {number}", after_heading(tex[match.end() :])))
+            found.append(
+                (
+                    f"{'Appendix' if appendix else 'Section'} {number}",
+                    after_heading(tex[match.end() :]),
+                )
+            )
         elif match["environment"] == "abstract":
             found.append(("Abstract", None))
         elif match["environment"]:
@@ -81,14 +94,21 @@ def test_everything_in_the_paper_is_listed_with_its_number_and_label() -> None:
 
 def test_the_paper_has_as_many_of_each_kind() -> None:
     kinds = [item.kind for item in ITEMS]
-    assert [kinds.count(kind) for kind in ("table", "figure", "theorem", "equation")] == [8, 11, 2, 20]
+    assert [kinds.count(kind) for kind in ("table", "figure", "theorem", "equation")] == [
+        8,
+        11,
+        2,
+        20,
+    ]
 
 
 def test_every_item_has_a_place_and_every_table_and_figure_of_results_a_cell() -> None:
     rows = joined(ITEMS, CELLS)
     assert list(rows) == [item.key for item in ITEMS]
     told = {"table-1", "figure-1"}  # these two explain, and have a written page
-    assert {item.key for item in ITEMS if item.kind in ("table", "figure") and not rows[item.key]} == told
+    assert {
+        item.key for item in ITEMS if item.kind in ("table", "figure") and not rows[item.key]
+    } == told
     assert rows["theorem-1"]
     assert rows["theorem-2"]
 
@@ -102,7 +122,9 @@ def test_every_written_page_and_its_section_exist() -> None:
         for page in item.pages:
             path, _, section = page.partition("#")
             text = BOOK.joinpath(f"{path}.md").read_text(encoding="utf-8")
-            headings = [slug(heading) for heading in re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)]
+            headings = [
+                slug(heading) for heading in re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
+            ]
             assert not section or section in headings, page
 
 
@@ -140,28 +162,41 @@ def test_the_page_has_a_row_an_item_and_only_links_to_pages_of_the_book() -> Non
 def test_an_anchor_is_that_of_the_books_builder() -> None:
     from myst_parser.mdit_to_docutils.base import default_slugify
 
-    for heading in [cell.section for cell in CELLS] + ["Theorem 1: two targets", "What an interval for μ is worth"]:
+    for heading in [cell.section for cell in CELLS] + [
+        "Theorem 1: two targets",
+        "What an interval for μ is worth",
+    ]:
         assert slug(heading) == default_slugify(heading)
 
 
 ONE = Item(key="table-9", kind="table", number="Table 9", title="One")
-CELL = Cell("04_main_table", "Main table", "Scores", "here", ("table-9",), ("measured",), ("verdicts",))
+CELL = Cell(
+    "04_main_table", "Main table", "Scores", "here", ("table-9",), ("measured",), ("verdicts",)
+)
 
 
 def test_an_item_that_is_nowhere_is_an_error() -> None:
     assert joined([ONE], [CELL]) == {"table-9": [CELL]}
-    with pytest.raises(InputError, match="Table 9 of the paper is nowhere: no cell names 'table-9'"):
+    with pytest.raises(
+        InputError, match="Table 9 of the paper is nowhere: no cell names 'table-9'"
+    ):
         joined([ONE], [])
     assert joined([ONE.model_copy(update={"why": "prose"})], []) == {"table-9": []}
 
 
 def test_a_cell_for_nothing_in_the_paper_is_an_error() -> None:
-    with pytest.raises(InputError, match="unknown item of the paper in cell 'here' of 04_main_table 'table-9'"):
+    with pytest.raises(
+        InputError, match="unknown item of the paper in cell 'here' of 04_main_table 'table-9'"
+    ):
         joined([], [CELL])
 
 
 def write(path: Path, metadata: dict[str, object], html: str = "") -> Path:
-    outputs = [{"output_type": "display_data", "data": {"text/html": [html]}, "metadata": {}}] if html else []
+    outputs = (
+        [{"output_type": "display_data", "data": {"text/html": [html]}, "metadata": {}}]
+        if html
+        else []
+    )
     cells = [
         {"cell_type": "markdown", "metadata": {}, "source": ["# A title\n", "\n", "## A section"]},
         {"cell_type": "code", "metadata": metadata, "source": ["1"], "outputs": outputs},
@@ -170,15 +205,31 @@ def write(path: Path, metadata: dict[str, object], html: str = "") -> Path:
     return path
 
 
-GOOD = {"label": "here", "paper": ["table-2"], "evidence": ["measured"], "reads": ["verdicts", "main"]}
+GOOD = {
+    "label": "here",
+    "paper": ["table-2"],
+    "evidence": ["measured"],
+    "reads": ["verdicts", "main"],
+}
 
 
 def test_a_cell_is_read_with_its_title_and_section(tmp_path: Path) -> None:
     write(tmp_path / "01_one.ipynb", GOOD)
     assert notebook_cells(tmp_path) == [
-        Cell("01_one", "A title", "A section", "here", ("table-2",), ("measured",), ("verdicts", "main"))
+        Cell(
+            "01_one",
+            "A title",
+            "A section",
+            "here",
+            ("table-2",),
+            ("measured",),
+            ("verdicts", "main"),
+        )
     ]
-    figure = {"mystnb": {"figure": {"name": "fig-one"}}, **{key: GOOD[key] for key in ("paper", "evidence")}}
+    figure = {
+        "mystnb": {"figure": {"name": "fig-one"}},
+        **{key: GOOD[key] for key in ("paper", "evidence")},
+    }
     write(tmp_path / "01_one.ipynb", figure)
     assert notebook_cells(tmp_path)[0].label == "fig-one"
 
@@ -188,11 +239,16 @@ def test_a_cell_is_read_with_its_title_and_section(tmp_path: Path) -> None:
     [
         ({"label": ""}, "01_one.ipynb: a cell for table-2 has no label; give it one"),
         ({"evidence": []}, "01_one: cell 'here' names no evidence"),
-        ({"evidence": ["guessed"]}, "unknown evidence of cell 'here' 'guessed'; known: measured, read off"),
+        (
+            {"evidence": ["guessed"]},
+            "unknown evidence of cell 'here' 'guessed'; known: measured, read off",
+        ),
         ({"reads": ["verdict"]}, "unknown file read by cell 'here' 'verdict'; known: "),
     ],
 )
-def test_a_cell_that_says_too_little_is_an_error(tmp_path: Path, change: dict[str, object], message: str) -> None:
+def test_a_cell_that_says_too_little_is_an_error(
+    tmp_path: Path, change: dict[str, object], message: str
+) -> None:
     write(tmp_path / "01_one.ipynb", GOOD | change)
     with pytest.raises(InputError, match=re.escape(message)):
         notebook_cells(tmp_path)
@@ -201,7 +257,9 @@ def test_a_cell_that_says_too_little_is_an_error(tmp_path: Path, change: dict[st
 def test_a_label_that_stands_twice_is_an_error(tmp_path: Path) -> None:
     write(tmp_path / "01_one.ipynb", GOOD)
     write(tmp_path / "02_two.ipynb", GOOD)
-    with pytest.raises(InputError, match="the notebooks: the label 'here' stands twice; make it unique"):
+    with pytest.raises(
+        InputError, match="the notebooks: the label 'here' stands twice; make it unique"
+    ):
         notebook_cells(tmp_path)
 
 
@@ -219,18 +277,40 @@ def test_declared_evidence_is_that_of_the_output(tmp_path: Path) -> None:
     check_evidence(write(tmp_path / "a.ipynb", GOOD, shown))
     check_evidence(write(tmp_path / "a.ipynb", GOOD, "Scores. Evidence: measured."))
     check_evidence(write(tmp_path / "a.ipynb", GOOD, "<svg></svg>"))
-    with pytest.raises(InputError, match=r"a\.ipynb: cell 'here' declares measured and shows reported, simulated"):
+    with pytest.raises(
+        InputError, match=r"a\.ipynb: cell 'here' declares measured and shows reported, simulated"
+    ):
         check_evidence(
-            write(tmp_path / "a.ipynb", GOOD, shown.replace("measured", "reported") + "Evidence: simulated.")
+            write(
+                tmp_path / "a.ipynb",
+                GOOD,
+                shown.replace("measured", "reported") + "Evidence: simulated.",
+            )
         )
 
 
-def test_a_cell_that_declares_reported_shows_what_is_reported_whichever_the_model(tmp_path: Path) -> None:
+def test_a_cell_that_declares_reported_shows_what_is_reported_whichever_the_model(
+    tmp_path: Path,
+) -> None:
     cell = GOOD | {"evidence": ["reported"]}
     mark = '<span class="evidence reported">reported</span>'
     check_evidence(write(tmp_path / "a.ipynb", cell, mark), marks=False)
-    for nothing in ("", "<p>the paper has no numbers of this model</p>", mark.replace("reported", "read-off")):
-        with pytest.raises(InputError, match=r"a\.ipynb: cell 'here' declares reported and shows nothing that is"):
+    for nothing in (
+        "",
+        "<p>the paper has no numbers of this model</p>",
+        mark.replace("reported", "read-off"),
+    ):
+        with pytest.raises(
+            InputError, match=r"a\.ipynb: cell 'here' declares reported and shows nothing that is"
+        ):
             check_evidence(write(tmp_path / "a.ipynb", cell, nothing), marks=False)
-    check_evidence(write(tmp_path / "a.ipynb", GOOD | {"evidence": ["measured"]}, mark), marks=False)
-    check_evidence(write(tmp_path / "a.ipynb", GOOD | {"evidence": ["read off"]}, mark.replace("reported", "read-off")))
+    check_evidence(
+        write(tmp_path / "a.ipynb", GOOD | {"evidence": ["measured"]}, mark), marks=False
+    )
+    check_evidence(
+        write(
+            tmp_path / "a.ipynb",
+            GOOD | {"evidence": ["read off"]},
+            mark.replace("reported", "read-off"),
+        )
+    )

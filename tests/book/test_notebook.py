@@ -23,7 +23,9 @@ def test_declared_parameters_of_their_types_pass() -> None:
 
 
 def test_an_unknown_parameter_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(InputError, match=r"unknown parameter 'modle'; known: fast, k_eval, level, model"):
+    with pytest.raises(
+        InputError, match=r"unknown parameter 'modle'; known: fast, k_eval, level, model"
+    ):
         check_parameters(namespace("modle = 'x'", modle="x"))
 
 
@@ -42,14 +44,18 @@ def test_other_names_of_the_notebook_are_not_parameters() -> None:
     ],
 )
 def test_a_value_of_another_type_is_refused(name: str, value: object, kind: str) -> None:
-    with pytest.raises(InputError, match=rf"parameter {name} must be of type \w+; got .*, which is of type {kind}"):
+    with pytest.raises(
+        InputError, match=rf"parameter {name} must be of type \w+; got .*, which is of type {kind}"
+    ):
         check_parameters(namespace(f"{name} = {value!r}", **{name: value}))
 
 
 def test_values_that_are_not_allowed_are_one_clear_line() -> None:
     with pytest.raises(InputError, match="parameter k_eval must not be negative; got -1"):
         check_parameters(namespace("k_eval = -1", k_eval=-1))
-    with pytest.raises(InputError, match=r"store names no folder: 'runs/nowhere'; looked in .* by -p store DIR"):
+    with pytest.raises(
+        InputError, match=r"store names no folder: 'runs/nowhere'; looked in .* by -p store DIR"
+    ):
         open_store("runs/nowhere")
 
 
@@ -76,7 +82,11 @@ def test_what_is_behind_a_page_is_counted_and_marked() -> None:
 
 
 def test_what_else_is_lacking_is_said_and_marked() -> None:
-    html = about("simulated", describe_runs(RECORDED_RUNS, "simulated"), lacking={"probes": "No <hidden> states."}).html
+    html = about(
+        "simulated",
+        describe_runs(RECORDED_RUNS, "simulated"),
+        lacking={"probes": "No <hidden> states."},
+    ).html
     assert "data-lacking='paper probes'" in html
     assert "No &lt;hidden&gt; states." in html
 
@@ -93,7 +103,10 @@ def test_a_page_says_whose_protocol_and_verdicts_it_follows() -> None:
     runs = describe_runs(RECORDED_RUNS, "simulated")
     assert "What each correction changes" not in about("simulated", runs).html
     said = about("simulated", runs, protocol="paper", verdicts="judge:<b>").html
-    assert "By the protocol of the paper and verdicts by judge &lt;b&gt;; the page “What each correction" in said
+    assert (
+        "By the protocol of the paper and verdicts by judge &lt;b&gt;; the page “What each "
+        "correction" in said
+    )
     asked = {"__annotations__": {"protocol": str}, "protocol": "papers", "In": []}
     with pytest.raises(InputError, match="unknown protocol 'papers'"):
         check_parameters(asked)

@@ -1,4 +1,6 @@
-"""The notebooks as files: derived copies are fresh, cells are short, parameters are plain, figures are described."""
+"""The notebooks as files: derived copies are fresh, cells are short, parameters are plain, figures
+are described.
+"""
 
 import ast
 import json
@@ -38,7 +40,9 @@ def test_derived_notebooks_have_the_contents_of_their_sources() -> None:
                 cell.pop("id", None)
         assert derived["cells"] == fresh["cells"], f"{name}: run `make notebooks`"
         assert derived["metadata"]["kernelspec"] == fresh["metadata"]["kernelspec"], name
-        assert all(not cell.get("outputs") and not cell.get("execution_count") for cell in derived["cells"]), name
+        assert all(
+            not cell.get("outputs") and not cell.get("execution_count") for cell in derived["cells"]
+        ), name
 
 
 def test_parameters_are_plain_annotated_literals_with_a_comment() -> None:
@@ -49,9 +53,14 @@ def test_parameters_are_plain_annotated_literals_with_a_comment() -> None:
         for line in code[0].source.splitlines():
             (statement,) = ast.parse(line).body
             assert isinstance(statement, ast.AnnAssign), (name, line)
-            assert type(ast.literal_eval(statement.value)).__name__ == statement.annotation.id, (name, line)  # type: ignore[arg-type]
+            assert type(ast.literal_eval(statement.value)).__name__ == statement.annotation.id, (
+                name,
+                line,
+            )  # type: ignore[arg-type]
             assert "  # " in line, f"{name}: no comment: {line}"
-        assert {"model", "store"} <= {line.split(":")[0] for line in code[0].source.splitlines()}, name
+        assert {"model", "store"} <= {line.split(":")[0] for line in code[0].source.splitlines()}, (
+            name
+        )
 
 
 def test_a_page_that_opens_with_another_model_than_most_says_why() -> None:
@@ -67,7 +76,9 @@ def test_cells_are_short() -> None:
         code = cells(name, "code")
         lengths = {cell.source: sum(map(bool, cell.source.splitlines())) for cell in code}
         assert max(lengths.values()) <= LONGEST_CELL, name
-        shown = [lengths[cell.source] for cell in code if not folded & set(cell.metadata.get("tags", []))]
+        shown = [
+            lengths[cell.source] for cell in code if not folded & set(cell.metadata.get("tags", []))
+        ]
         assert sorted(shown)[len(shown) // 2] <= MEDIAN_CELL, name
 
 
@@ -99,7 +110,10 @@ def test_figures_in_the_books_style_say_what_is_seen() -> None:
 def test_no_line_of_prose_is_taken_for_a_comment() -> None:
     """MyST drops a line that begins with a percent sign, and ends the paragraph there."""
     pages = {name: words(name) for name in SOURCES}
-    pages |= {str(path): path.read_text(encoding="utf-8") for path in NOTEBOOKS.parent.glob("book/**/*.md")}
+    pages |= {
+        str(path): path.read_text(encoding="utf-8")
+        for path in NOTEBOOKS.parent.glob("book/**/*.md")
+    }
     for name, text in pages.items():
         assert not [line for line in text.splitlines() if line.startswith("%")], name
 

@@ -1,4 +1,6 @@
-"""Every notebook runs from what is recorded, with no network: for a measured model and for a reported one."""
+"""Every notebook runs from what is recorded, with no network: for a measured model and for a
+reported one.
+"""
 
 import subprocess
 import sys
@@ -15,17 +17,31 @@ from capcal_lib.book import notebook
 from capcal_lib.book.pipeline import MAIN_TABLE, PAPER_MODEL, notebook_names
 from capcal_lib.manifests import NOTEBOOKS, ROOT
 
-# `make book` executes every page with the model that it opens with; here each is run with another one.
-SAME = "11_probe_lab 14_small_models 17_routing 18_benchmarking 24_claims_in_detail 26_applications"  # for any model
-PAIRS = [(name, PAPER_MODEL) for name in notebook_names() if name not in (MAIN_TABLE, *SAME.split())]
-PAIRS += [(MAIN_TABLE, "simulated"), ("03_confidence_estimators", "simulated"), ("05_pass_at_k", "smollm2-135m")]
+# `make book` executes every page with the model that it opens with; here each is run with another
+# one.
+# for any model
+SAME = "11_probe_lab 14_small_models 17_routing 18_benchmarking 24_claims_in_detail 26_applications"
+PAIRS = [
+    (name, PAPER_MODEL) for name in notebook_names() if name not in (MAIN_TABLE, *SAME.split())
+]
+PAIRS += [
+    (MAIN_TABLE, "simulated"),
+    ("03_confidence_estimators", "simulated"),
+    ("05_pass_at_k", "smollm2-135m"),
+]
 
 
 def run_cells(name: str, **parameters: object) -> dict[str, Any]:
-    """Run a notebook's code the way papermill does: its parameters, then the given ones, then the rest."""
+    """Run a notebook's code the way papermill does: its parameters, then the given ones, then the
+    rest.
+    """
     mpl.use("agg")
-    cells = [cell for cell in jupytext.read(NOTEBOOKS / f"{name}.py").cells if cell.cell_type == "code"]
-    injected = "# Parameters\n" + "\n".join(f"{key} = {value!r}" for key, value in parameters.items())
+    cells = [
+        cell for cell in jupytext.read(NOTEBOOKS / f"{name}.py").cells if cell.cell_type == "code"
+    ]
+    injected = "# Parameters\n" + "\n".join(
+        f"{key} = {value!r}" for key, value in parameters.items()
+    )
     namespace: dict[str, Any] = {"__name__": "__main__", "In": [injected]}
     lacking: list[str] = []  # what `about` tells the kernel to pass over
     with patch.object(notebook, "_skip", lacking.extend):
@@ -42,8 +58,14 @@ def test_it_runs(name: str, model: str) -> None:
 
 
 def papermill(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [str(Path(sys.executable).with_name("papermill")), "notebooks/06_budget_allocation.ipynb", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=180, check=False)
+    command = [
+        str(Path(sys.executable).with_name("papermill")),
+        "notebooks/06_budget_allocation.ipynb",
+        *arguments,
+    ]
+    return subprocess.run(
+        command, capture_output=True, text=True, cwd=ROOT, timeout=180, check=False
+    )
 
 
 def test_papermill_prints_the_notebook_when_no_output_is_named() -> None:
@@ -57,10 +79,16 @@ def test_papermill_prints_the_notebook_when_no_output_is_named() -> None:
     ("name", "value", "message"),
     [
         ("modle", "gpt-oss-20b", "InputError: unknown parameter 'modle'; known: "),
-        ("model", "3", "InputError: parameter model must be of type str; got 3, which is of type int"),
+        (
+            "model",
+            "3",
+            "InputError: parameter model must be of type str; got 3, which is of type int",
+        ),
     ],
 )
-def test_papermill_ends_with_one_clear_line(name: str, value: str, message: str, tmp_path: Path) -> None:
+def test_papermill_ends_with_one_clear_line(
+    name: str, value: str, message: str, tmp_path: Path
+) -> None:
     done = papermill(str(tmp_path / "out.ipynb"), "-p", name, value)
     assert done.returncode != 0
     assert message in done.stderr

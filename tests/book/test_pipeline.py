@@ -30,7 +30,9 @@ NOTEBOOK = {
             "source": "if not model:\n    from capcal_lib.one import f\n    f()\nprint(model)",
         },
     ],
-    "metadata": {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}},
+    "metadata": {
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}
+    },
     "nbformat": 4,
     "nbformat_minor": 4,
 }
@@ -53,7 +55,12 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
-    places = {"ROOT": "", "NOTEBOOKS": "notebooks", "MANIFESTS": "data_manifests", "RECORDED_RUNS": "runs/recorded"}
+    places = {
+        "ROOT": "",
+        "NOTEBOOKS": "notebooks",
+        "MANIFESTS": "data_manifests",
+        "RECORDED_RUNS": "runs/recorded",
+    }
     for name, relative in places.items():
         monkeypatch.setattr(pipeline, name, tmp_path / relative)
     return tmp_path
@@ -70,7 +77,9 @@ def say_of(folder: Path, **given: Any) -> list[str]:
 
 @contextmanager
 def without_kernels() -> Iterator[list[Page]]:
-    """Execute pages without a kernel, where it only matters which are executed: those that are noted."""
+    """Execute pages without a kernel, where it only matters which are executed: those that are
+    noted.
+    """
     executed: list[Page] = []
 
     def note(page: Page, _: Path, path: Path, *__: object) -> float:
@@ -134,13 +143,17 @@ def test_whose_verdicts_count_reaches_the_pages_that_let_one_choose(house: Path)
         say_of(out)
     assert "1 of 1" in say_of(out, verdicts="judge:simulated")[0]
     assert "judge:simulated" not in PAGE.executed(out).read_text()
-    lines = NOTEBOOK["cells"][0] | {"source": ['model: str = "simulated"\n', 'verdicts: str = "rules"']}
+    lines = NOTEBOOK["cells"][0] | {
+        "source": ['model: str = "simulated"\n', 'verdicts: str = "rules"']
+    }
     path.write_text(json.dumps(NOTEBOOK | {"cells": [lines, *NOTEBOOK["cells"][1:]]}))
     say_of(out, verdicts="judge:simulated")
     assert "judge:simulated" in PAGE.executed(out).read_text()
 
 
-def test_a_notebook_finds_ones_own_manifests_and_the_chosen_run(house: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notebook_finds_ones_own_manifests_and_the_chosen_run(
+    house: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     where = "import os; print([os.environ[name] for name in ('CAPCAL_MANIFESTS', 'CAPCAL_RUN')])"
     asking = NOTEBOOK | {"cells": [NOTEBOOK["cells"][0], NOTEBOOK["cells"][1] | {"source": where}]}  # type: ignore[index, operator]
     (house / "notebooks/00_say.ipynb").write_text(json.dumps(asking))
@@ -157,7 +170,9 @@ def test_a_notebook_finds_ones_own_manifests_and_the_chosen_run(house: Path, mon
 
 
 def test_a_failing_notebook_is_named_and_is_executed_again_next_time(house: Path) -> None:
-    broken = NOTEBOOK | {"cells": [NOTEBOOK["cells"][0], NOTEBOOK["cells"][1] | {"source": "1 / 0"}]}  # type: ignore[index, operator]
+    broken = NOTEBOOK | {
+        "cells": [NOTEBOOK["cells"][0], NOTEBOOK["cells"][1] | {"source": "1 / 0"}]
+    }  # type: ignore[index, operator]
     (house / "notebooks/00_say.ipynb").write_text(json.dumps(broken))
     with pytest.raises(InputError, match="00_say: cell 3: ZeroDivisionError: division by zero"):
         say_of(house / "out")
@@ -181,16 +196,25 @@ def test_a_book_of_ones_own_models_has_their_pages_and_no_others(tmp_path: Path)
     assert tables == ["notebooks/04_main_table/simulated", "notebooks/04_main_table/qwen3-8b"]
     for page in pages:
         page.executed(tmp_path).parent.mkdir(parents=True, exist_ok=True)
-        page.executed(tmp_path).write_text(json.dumps({"metadata": {"scrapbook": {"name": "better"}}}))
+        page.executed(tmp_path).write_text(
+            json.dumps({"metadata": {"scrapbook": {"name": "better"}}})
+        )
     fit = pipeline._own_text(pages, tmp_path)
     assert (
         fit("[a](../notebooks/04_main_table/smollm2-135m.ipynb#x)")
         == "[a](../notebooks/04_main_table/simulated.ipynb#x)"
     )
-    assert fit(":link: notebooks/04_main_table/smollm2-135m\n") == ":link: notebooks/04_main_table/simulated\n"
+    assert (
+        fit(":link: notebooks/04_main_table/smollm2-135m\n")
+        == ":link: notebooks/04_main_table/simulated\n"
+    )
     assert fit("04_main_table/qwen3-8b.ipynb") == "04_main_table/qwen3-8b.ipynb"
-    card = ":::{grid-item-card}\n{glue:text}`notebooks/04_main_table/smollm2-135m.ipynb::KEY:d`\n:::\n"
-    assert fit(card.replace("KEY", "better")) == card.replace("KEY", "better").replace("smollm2-135m", "simulated")
+    card = (
+        ":::{grid-item-card}\n{glue:text}`notebooks/04_main_table/smollm2-135m.ipynb::KEY:d`\n:::\n"
+    )
+    assert fit(card.replace("KEY", "better")) == card.replace("KEY", "better").replace(
+        "smollm2-135m", "simulated"
+    )
     assert fit(card.replace("KEY", "worse")) == ""
     plot = "```{glue:any} KEY\n:doc: notebooks/01_targets_divergence.ipynb\n```\n"
     assert fit(plot.replace("KEY", "better")) == plot.replace("KEY", "better")
@@ -198,7 +222,9 @@ def test_a_book_of_ones_own_models_has_their_pages_and_no_others(tmp_path: Path)
 
 
 def test_the_published_contents_are_the_file() -> None:
-    assert yaml.safe_load(pipeline._contents(book_pages())) == yaml.safe_load((BOOK / "_toc.yml").read_text())
+    assert yaml.safe_load(pipeline._contents(book_pages())) == yaml.safe_load(
+        (BOOK / "_toc.yml").read_text()
+    )
 
 
 def test_an_unknown_model_is_refused_before_anything_runs() -> None:
@@ -221,5 +247,7 @@ def test_mirror_keeps_unchanged_files_and_removes_others(tmp_path: Path) -> None
     pipeline._mirror({source / "a": Path("deep/a")}, target)
     assert (target / "deep/a").read_text() == "2"
     (source / "b.md").write_text("see here")
-    pipeline._mirror({source / "b.md": Path("b.md")}, target, lambda text: text.replace("here", "there"))
+    pipeline._mirror(
+        {source / "b.md": Path("b.md")}, target, lambda text: text.replace("here", "there")
+    )
     assert (target / "b.md").read_text() == "see there"

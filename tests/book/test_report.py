@@ -1,4 +1,6 @@
-"""The report as a browser gets it: everything inside, nothing that runs, and numbers that are those of the metrics."""
+"""The report as a browser gets it: everything inside, nothing that runs, and numbers that are those
+of the metrics.
+"""
 
 import base64
 import re
@@ -26,7 +28,9 @@ def questions() -> pd.DataFrame:
     return table
 
 
-def test_a_report_holds_everything_and_runs_nothing(tmp_path: Path, questions: pd.DataFrame) -> None:
+def test_a_report_holds_everything_and_runs_nothing(
+    tmp_path: Path, questions: pd.DataFrame
+) -> None:
     path = tmp_path / "report.html"
     scores = pd.DataFrame({"brier": [0.1]}, index=["<b>mine</b>"])
     write_report(path, {f"<i>{HOSTILE}</i>": (scores, questions)})
@@ -39,10 +43,17 @@ def test_a_report_holds_everything_and_runs_nothing(tmp_path: Path, questions: p
         drawn = base64.b64decode(image["src"].removeprefix("data:image/svg+xml;base64,")).decode()
         assert "<script" not in drawn
         assert not re.findall(r'href="(?!#)', drawn)
-    rows = [[[cell.text for cell in row(["th", "td"])] for row in table("tr")] for table in page("table")]
+    rows = [
+        [[cell.text for cell in row(["th", "td"])] for row in table("tr")]
+        for table in page("table")
+    ]
     tables = [pd.DataFrame(body, columns=head).set_index("") for head, *body in rows]
-    split = isotonic_split(questions[HOSTILE], questions["correct"], questions["total"], corrected=True)
-    assert float(tables[1].loc[HOSTILE, "miscalibration"]) == pytest.approx(split.miscalibration, abs=1e-4)
+    split = isotonic_split(
+        questions[HOSTILE], questions["correct"], questions["total"], corrected=True
+    )
+    assert float(tables[1].loc[HOSTILE, "miscalibration"]) == pytest.approx(
+        split.miscalibration, abs=1e-4
+    )
     measured = pass_at_k(questions["correct"], questions["total"], 4).mean()
     assert float(tables[2].loc["k = 4", "measured"].split()[0]) == pytest.approx(measured, abs=1e-3)
     gains = tables[3].loc["4 a question"]
@@ -50,7 +61,9 @@ def test_a_report_holds_everything_and_runs_nothing(tmp_path: Path, questions: p
     assert gains["flat"].startswith("0.0 [0.0, ")  # a constant divides evenly
 
 
-def test_nothing_to_show_is_said_and_only_regular_files_are_written(tmp_path: Path, questions: pd.DataFrame) -> None:
+def test_nothing_to_show_is_said_and_only_regular_files_are_written(
+    tmp_path: Path, questions: pd.DataFrame
+) -> None:
     path = tmp_path / "report.html"
     write_report(path, {"none": (pd.DataFrame(), questions.assign(total=1, correct=1))})
     assert "No question has a confidence and two scored samples" in path.read_text()

@@ -1,4 +1,6 @@
-"""Figures can be read: by contrast, by people who see colours differently, in both themes, at the page's width."""
+"""Figures can be read: by contrast, by people who see colours differently, in both themes, at the
+page's width.
+"""
 
 import io
 import re
@@ -14,14 +16,29 @@ from capcal_lib.book import style
 from capcal_lib.book.style import COLORS, OWN, SHIFT_COLORS, method_color, palette, shift
 from capcal_lib.manifests import BOOK, dataset_names
 
-WHITE, DARK = (1.0, 1.0, 1.0), tuple(int(part, 16) / 255 for part in ("12", "12", "12"))  # the theme's two grounds
+WHITE, DARK = (
+    (1.0, 1.0, 1.0),
+    tuple(int(part, 16) / 255 for part in ("12", "12", "12")),
+)  # the theme's two grounds
 CHOSEN = {**COLORS, **SHIFT_COLORS}
 # Machado, Oliveira and Fernandes 2009, at full severity, on linear light.
 BLINDNESS = {
     "none": np.eye(3),
-    "protan": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
-    "deutan": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
-    "tritan": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+    "protan": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+    "deutan": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+    "tritan": [
+        [1.255528, -0.076749, -0.178779],
+        [-0.078411, 0.930809, 0.147602],
+        [0.004733, 0.691367, 0.303900],
+    ],
 }
 # `filter: invert(1) hue-rotate(180deg)`, by the matrix of the CSS filter specification.
 TURNED = np.array([[-0.574, 1.430, 0.144], [0.426, 0.430, 0.144], [0.426, 1.430, -0.856]])
@@ -35,7 +52,9 @@ OKLAB = (
 
 def linear(color):
     return np.where(
-        np.asarray(color) <= 0.04045, np.asarray(color) / 12.92, ((np.asarray(color) + 0.055) / 1.055) ** 2.4
+        np.asarray(color) <= 0.04045,
+        np.asarray(color) / 12.92,
+        ((np.asarray(color) + 0.055) / 1.055) ** 2.4,
     )
 
 
@@ -49,7 +68,9 @@ def dark(color):
 
 
 def lab(color, seen):
-    return OKLAB[1] @ np.cbrt(np.asarray(OKLAB[0]) @ np.clip(np.asarray(seen) @ linear(color), 0, 1))
+    return OKLAB[1] @ np.cbrt(
+        np.asarray(OKLAB[0]) @ np.clip(np.asarray(seen) @ linear(color), 0, 1)
+    )
 
 
 @pytest.mark.parametrize("color", [*CHOSEN.values(), OWN, style.INK, style.MUTED])
@@ -63,7 +84,9 @@ def test_every_colour_stands_out_from_both_grounds(color):
 @pytest.mark.parametrize("theme", [np.asarray, dark], ids=["light", "dark"])
 def test_no_two_methods_look_alike(theme, seen):
     colors = {name: lab(theme(mpl.colors.to_rgb(color)), seen) for name, color in CHOSEN.items()}
-    distances = {pair: np.linalg.norm(colors[pair[0]] - colors[pair[1]]) for pair in combinations(colors, 2)}
+    distances = {
+        pair: np.linalg.norm(colors[pair[0]] - colors[pair[1]]) for pair in combinations(colors, 2)
+    }
     closest = min(distances, key=distances.__getitem__)
     assert distances[closest] >= 0.07, closest  # about three times what is just noticeable
 
@@ -74,7 +97,9 @@ def test_the_dark_theme_turns_figures_as_these_tests_do():
 
 
 def test_a_probe_has_the_colour_of_its_shift_and_others_their_own():
-    assert [method_color("Probe (GSM8K)", name) for name in ("gsm8k", "math500", "mmlu")] == [*SHIFT_COLORS.values()]
+    assert [method_color("Probe (GSM8K)", name) for name in ("gsm8k", "math500", "mmlu")] == [
+        *SHIFT_COLORS.values()
+    ]
     assert {method_color("P(True)", name) for name in dataset_names()} == {COLORS["P(True)"]}
     assert shift("Probe (GSM8K), stacked", "gsm8k") == "in-domain in-distribution"
 
@@ -115,7 +140,9 @@ def test_lines_are_named_at_their_ends_and_names_do_not_overlap():
     assert axes.get_legend() is None
     assert [text.get_text() for text in axes.texts] == names
     assert [text.xy for text in axes.texts] == [(2, 0.5), (2, 0.501), (2, 1)]
-    assert [mpl.colors.to_hex(text.get_color()) for text in axes.texts] == [method_color(name) for name in names]
+    assert [mpl.colors.to_hex(text.get_color()) for text in axes.texts] == [
+        method_color(name) for name in names
+    ]
     low, next_, _ = (text.xyann[1] for text in axes.texts)
     assert 12 < next_ - low < 14
     style.label_lines(axes)  # nothing left to do

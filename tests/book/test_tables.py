@@ -12,13 +12,17 @@ from bs4 import BeautifulSoup
 from capcal_lib.book.tables import Html, badge, show, show_scores, strip
 from capcal_lib.errors import InputError
 
-TABLE = pd.DataFrame({"method": ["a", "b"], "Brier": [0.12345, np.nan], "n": [1200, 3], "note": ["<b>", None]})
+TABLE = pd.DataFrame(
+    {"method": ["a", "b"], "Brier": [0.12345, np.nan], "n": [1200, 3], "note": ["<b>", None]}
+)
 
 
 def read_back(shown: Html) -> list[pd.DataFrame]:
     tables = []
     for table in BeautifulSoup(shown.html, "html.parser").find_all("table"):
-        head, *rows = [[cell.get_text() for cell in row.find_all(["th", "td"])] for row in table.find_all("tr")]
+        head, *rows = [
+            [cell.get_text() for cell in row.find_all(["th", "td"])] for row in table.find_all("tr")
+        ]
         text = pd.DataFrame(rows, columns=head).to_csv(index=False)
         tables.append(pd.read_csv(io.StringIO(text), na_values=["–"], thousands=","))
     return tables
@@ -56,12 +60,17 @@ def test_numbers_line_up_and_rows_have_heads() -> None:
     assert "<td class='number'>0.1230</td>" in html
     assert "<td class='number'>1,200</td>" in html
     assert " id=" not in html
-    assert "<th scope='col'></th>" not in show(TABLE.rename(columns={"method": ""}), "S.", evidence="measured").html
+    assert (
+        "<th scope='col'></th>"
+        not in show(TABLE.rename(columns={"method": ""}), "S.", evidence="measured").html
+    )
 
 
 def test_zero_has_no_sign_and_formats_are_used() -> None:
     table = pd.DataFrame({"a": [-1e-9], "b": [0.25], "c": ["x"]})
-    html = show(table, "T.", evidence="simulated", digits=2, b="{:.1%}", c=lambda value: f"<{value}>").html
+    html = show(
+        table, "T.", evidence="simulated", digits=2, b="{:.1%}", c=lambda value: f"<{value}>"
+    ).html
     assert [text in html for text in (">0.00<", ">25.0%<", ">&lt;x&gt;<")] == [True] * 3
 
 
@@ -90,9 +99,18 @@ def test_evidence_stands_in_the_caption_and_in_rows_only_where_they_differ() -> 
 def test_a_table_that_should_not_be_drawn_is_refused() -> None:
     for table, given, message in (
         (TABLE[:0], {"evidence": "measured"}, "nothing to show under 'T.'; leave the table out"),
-        (TABLE, {}, "the numbers under 'T.' name no evidence; known: measured, reported, read off, simulated"),
+        (
+            TABLE,
+            {},
+            "the numbers under 'T.' name no evidence; known: measured, reported, read off, "
+            "simulated",
+        ),
         (TABLE, {"evidence": "guessed"}, "unknown evidence 'guessed'"),
-        (TABLE, {"evidence": "measured", "m": "{}"}, "unknown column 'm'; known: Brier, method, n, note"),
+        (
+            TABLE,
+            {"evidence": "measured", "m": "{}"},
+            "unknown column 'm'; known: Brier, method, n, note",
+        ),
     ):
         with pytest.raises(InputError, match=re.escape(message)):
             show(table, "T.", **given)  # type: ignore[arg-type]
@@ -114,8 +132,17 @@ SCORES = pd.DataFrame(
 
 def test_scores_are_a_row_a_method_and_a_column_a_data_set_by_domain() -> None:
     page = BeautifulSoup(show_scores(SCORES, "Scores.", evidence="measured").html, "html.parser")
-    assert [head.text for head in page.select("th[scope=colgroup]")] == ["factual knowledge", "general exams", "other"]
-    assert [head.text for head in page.select("th[scope=col]")] == ["Method", "TriviaQA", "MMLU", "mine"]
+    assert [head.text for head in page.select("th[scope=colgroup]")] == [
+        "factual knowledge",
+        "general exams",
+        "other",
+    ]
+    assert [head.text for head in page.select("th[scope=col]")] == [
+        "Method",
+        "TriviaQA",
+        "MMLU",
+        "mine",
+    ]
     heads = [head.text for head in page.select("th[scope=row]")]
     assert heads == ["Uniform random", "P(True)", "Probe (GSM8K)", "Oracle CC"]
     assert page.select("tbody tr")[2].select("td")[0].text == "–"
@@ -124,12 +151,15 @@ def test_scores_are_a_row_a_method_and_a_column_a_data_set_by_domain() -> None:
 def test_bold_is_only_who_is_best_alone() -> None:
     html = show_scores(SCORES, "Scores.", evidence="measured").html
     assert (
-        "<td class='number best'><strong>0.100</strong><small>[0.050, 0.150]</small><small>10.0% missing</small>"
-        in html
+        "<td class='number best'><strong>0.100</strong><small>[0.050, 0.150]</small><small>10.0% "
+        "missing</small>" in html
     )
     assert html.count("class='number may-be-best'") == 2
     assert html.count("<strong>0.") == 1
-    assert "<strong>bold</strong>: significantly lower than every other method; ≈: not significantly worse" in html
+    assert (
+        "<strong>bold</strong>: significantly lower than every other method; ≈: not significantly "
+        "worse" in html
+    )
     reported = SCORES.drop(columns=["low", "high", "may_be_best", "missing", "questions"])
     plain = show_scores(reported, "As printed.", digits=4, evidence="reported").html
     assert ">0.1000</td>" in plain
@@ -148,7 +178,9 @@ def test_shares_are_of_all_questions_and_doubtful_intervals_are_marked() -> None
 
 def test_the_oracles_come_last_whichever_method_a_data_set_lacks() -> None:
     rows = [("mmlu", "Oracle CC", 0.0), ("mmlu", "P(True)", 0.2), ("gsm8k", "Probe (GSM8K)", 0.1)]
-    shown = show_scores(pd.DataFrame(rows, columns=["dataset", "method", "brier"]), "Scores.", evidence="measured")
+    shown = show_scores(
+        pd.DataFrame(rows, columns=["dataset", "method", "brier"]), "Scores.", evidence="measured"
+    )
     assert read_back(shown)[0].iloc[:, 0].tolist()[-3:] == ["P(True)", "Probe (GSM8K)", "Oracle CC"]
 
 
@@ -177,7 +209,12 @@ def test_printed_scores_stand_under_their_domains_with_costs_and_marks() -> None
 
 
 def test_a_strip_says_which_intervals_leave_zero_and_skips_what_is_not_known() -> None:
-    rows = [(0.2, 0.1, 0.3), (-0.2, -0.3, -0.1), (0.0, -0.1, 0.1), (0.5, float("nan"), float("nan"))]
+    rows = [
+        (0.2, 0.1, 0.3),
+        (-0.2, -0.3, -0.1),
+        (0.0, -0.1, 0.1),
+        (0.5, float("nan"), float("nan")),
+    ]
     intervals = pd.DataFrame(rows, columns=["estimate", "low", "high"])
     html = strip(intervals, "A <b>gain</b>.").html
     assert re.findall("<g class='(\\w+)'", html) == ["up", "down", "even"]

@@ -1,4 +1,6 @@
-"""The slides say what the pages say, and the class set is spread over the range of expected accuracy."""
+"""The slides say what the pages say, and the class set is spread over the range of expected
+accuracy.
+"""
 
 import json
 
@@ -9,7 +11,10 @@ from capcal_lib.book.workshop import class_set, pack, slides
 from capcal_lib.cli import app
 from capcal_lib.errors import InputError
 
-KEPT = {"data": {"application/papermill.record/text/plain": "0.25"}, "metadata": {"scrapbook": {"name": "share"}}}
+KEPT = {
+    "data": {"application/papermill.record/text/plain": "0.25"},
+    "metadata": {"scrapbook": {"name": "share"}},
+}
 DRAWN = {"data": {"image/svg+xml": ["<svg>", "</svg>"]}, "metadata": {}}
 NAMED = {"mystnb": {"figure": {"name": "fig-a"}, "image": {"alt": "a 'line'"}}}
 
@@ -29,7 +34,8 @@ def test_slides_take_numbers_and_figures_from_pages(executed):
 
 
 @pytest.mark.parametrize(
-    ("place", "said"), [("06_none:a", "no executed notebook"), ("05_page:b", "which is not on page 05_page")]
+    ("place", "said"),
+    [("06_none:a", "no executed notebook"), ("05_page:b", "which is not on page 05_page")],
 )
 def test_slides_refuse_what_no_page_has(executed, place, said):
     with pytest.raises(InputError, match=said):

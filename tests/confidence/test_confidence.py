@@ -19,7 +19,9 @@ from capcal_lib.sampling.engines import Request, Sample
 from capcal_lib.sampling.engines.simulated import SimulatedEngine, true_mu
 
 MODEL = load_model("simulated")
-QUESTIONS = [Question(name, f"Question {name}?", Answer("short", "yes")) for name in ("b", "a", "c")]
+QUESTIONS = [
+    Question(name, f"Question {name}?", Answer("short", "yes")) for name in ("b", "a", "c")
+]
 
 
 class ScriptedEngine:
@@ -40,7 +42,9 @@ class ScriptedEngine:
             for index in request.sample_indices:
                 self.asked[request.question.id].append(index)
                 said = self.script[request.question.id][index]
-                yield [Sample(request.question.id, index, said, "sure: 0.99", "stop", 10, 100 + index)]
+                yield [
+                    Sample(request.question.id, index, said, "sure: 0.99", "stop", 10, 100 + index)
+                ]
 
     def next_token_logprobs(self, requests, words, sampling, seed):
         self.requests += requests
@@ -56,7 +60,9 @@ class ScriptedEngine:
 
 
 def test_missing_is_nan_and_counted():
-    confidence = estimated(["q1", "q2", "q3"], [0.2, np.nan, 1], tokens=[5, 6, 7], texts=["0.2", "?", None])
+    confidence = estimated(
+        ["q1", "q2", "q3"], [0.2, np.nan, 1], tokens=[5, 6, 7], texts=["0.2", "?", None]
+    )
     assert confidence.status.tolist() == ["ok", "missing", "ok"]
     assert confidence.status_counts() == {"ok": 2, "missing": 1}
     assert len(confidence) == 3
@@ -71,7 +77,12 @@ def test_missing_is_nan_and_counted():
         (["a", "b", "a"], [0.5, 0.5, 0.5], {}, "question 'a' has more than one confidence"),
         (["a", "b"], [0.5, 1.5], {}, r"in \[0, 1\] or is NaN; question 'b' has 1\.5"),
         (["a", "b"], [0.5, -np.inf], {}, "question 'b' has -inf"),
-        (["a", "b"], [0.5, 0.5], {"tokens": [1, -1]}, "tokens cannot be negative; question 'b' has -1"),
+        (
+            ["a", "b"],
+            [0.5, 0.5],
+            {"tokens": [1, -1]},
+            "tokens cannot be negative; question 'b' has -1",
+        ),
     ],
 )
 def test_a_malformed_confidence_is_refused(ids, values, more, message):
@@ -111,9 +122,15 @@ def test_a_malformed_confidence_is_refused(ids, values, more, message):
         (r"$$\boxed{0.7}$$", 0.7),
         (r"\boxed{0.3333333333333333333333}", 1 / 3),
         (r"\boxed{0.2}, no, \boxed{0.7}", 0.7),
-        (r"\boxed{0.7}, and the answer is \boxed{42}", 0.7),  # the last box that holds a probability
+        (
+            r"\boxed{0.7}, and the answer is \boxed{42}",
+            0.7,
+        ),  # the last box that holds a probability
         (r"\boxed{0.7}, and the answer is \boxed{Paris}", 0.7),
-        (r"It is 0.3 or so: \boxed{0.7}. I gave 0.9 before.", 0.7),  # a box goes before running text
+        (
+            r"It is 0.3 or so: \boxed{0.7}. I gave 0.9 before.",
+            0.7,
+        ),  # a box goes before running text
         # boxes that hold none
         (r"\boxed{1.5}", None),
         (r"\boxed{-0.5}", None),
@@ -189,7 +206,12 @@ def test_every_way_to_write_a_probability_reads_the_same(thousandths):
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.text(alphabet=st.sampled_from(list("\\boxed{}0123456789.,%/-–<think> toandPf=e~$")) | st.characters()))
+@given(
+    st.text(
+        alphabet=st.sampled_from(list("\\boxed{}0123456789.,%/-–<think> toandPf=e~$"))
+        | st.characters()
+    )
+)
 def test_any_text_gives_a_probability_or_none(text):
     probability = parse_probability(text)
     assert probability is None or 0 <= probability <= 1
@@ -197,14 +219,31 @@ def test_any_text_gives_a_probability_or_none(text):
 
 @pytest.mark.parametrize(
     "piece",
-    ["\\boxed{", "\\boxed{0.", "{", "0", "0.", ".0", "0,", "1/", "0.1-", "P = ", "\\text{", "\\frac{1}{", " ", "\n"],
+    [
+        "\\boxed{",
+        "\\boxed{0.",
+        "{",
+        "0",
+        "0.",
+        ".0",
+        "0,",
+        "1/",
+        "0.1-",
+        "P = ",
+        "\\text{",
+        "\\frac{1}{",
+        " ",
+        "\n",
+    ],
 )
 def test_hostile_text_is_bounded(piece):
     assert parse_probability(piece * 1_000_000) in (None, 0.1)  # and it ends
 
 
 def test_unparsed_questions_are_asked_again_and_every_attempt_is_paid():
-    engine = ScriptedEngine({"a": ["?", "hm", r"\boxed{0.25}"], "b": ["0.5"], "c": ["?", "!", "x" * 9_999]})
+    engine = ScriptedEngine(
+        {"a": ["?", "hm", r"\boxed{0.25}"], "b": ["0.5"], "c": ["?", "!", "x" * 9_999]}
+    )
     confidence = verbalized(engine, MODEL, QUESTIONS, seed=7)
     assert confidence.question_ids.tolist() == ["b", "a", "c"]
     assert confidence.values[:2].tolist() == [0.5, 0.25]
@@ -263,7 +302,9 @@ def test_yes_share(yes, no, share):
 
 
 def test_yes_share_keeps_the_ratio_of_tiny_probabilities():
-    np.testing.assert_allclose(yes_share(np.array([[-2000.0]]), np.array([[-2000.0 + np.log(3)]])), [0.25])
+    np.testing.assert_allclose(
+        yes_share(np.array([[-2000.0]]), np.array([[-2000.0 + np.log(3)]])), [0.25]
+    )
 
 
 def test_yes_and_no_are_treated_alike():
@@ -277,7 +318,13 @@ def test_yes_and_no_are_treated_alike():
 
 
 def test_consistency_is_the_share_of_the_largest_group():
-    votes = [["4"] * 7 + ["5"] * 3, ["1", "2", "3"], ["1", "2", "1", "2"], ["1", None], [None, None, "1", None]]
+    votes = [
+        ["4"] * 7 + ["5"] * 3,
+        ["1", "2", "3"],
+        ["1", "2", "1", "2"],
+        ["1", None],
+        [None, None, "1", None],
+    ]
     np.testing.assert_allclose(consistency(votes), [0.7, 1 / 3, 0.5, 0.5, 0.25])
 
 
@@ -286,9 +333,15 @@ def test_no_answer_is_no_opinion():
     assert consistency([[None] * 9 + ["4"]]).tolist() == [0.1]
 
 
-@given(st.lists(st.lists(st.sampled_from(["1", "2", "3", None]), min_size=1, max_size=8), max_size=5), st.randoms())
+@given(
+    st.lists(st.lists(st.sampled_from(["1", "2", "3", None]), min_size=1, max_size=8), max_size=5),
+    st.randoms(),
+)
 def test_consistency_equals_its_naive_definition_in_any_order(votes, random):
-    naive = [max((row.count(vote) for vote in row if vote is not None), default=np.nan) / len(row) for row in votes]
+    naive = [
+        max((row.count(vote) for vote in row if vote is not None), default=np.nan) / len(row)
+        for row in votes
+    ]
     np.testing.assert_allclose(consistency(votes), naive)
     for row in votes:
         random.shuffle(row)

@@ -16,10 +16,18 @@ NAN = float("nan")
 
 def said(rows: list[str], correct: list[list[float]] | None = None) -> Answers:
     """Make answers from letters: a dot is no answer, a blank no sample; A is correct."""
-    canonical = np.array([[None if letter in ". " else letter for letter in row] for row in rows], dtype=object)
+    canonical = np.array(
+        [[None if letter in ". " else letter for letter in row] for row in rows], dtype=object
+    )
     drawn = np.array([[letter != " " for letter in row] for row in rows])
     graded = np.array(correct or [[float(letter == "A") for letter in row] for row in rows])
-    return Answers(np.array([f"q{i}" for i in range(len(rows))]), canonical, np.where(drawn, graded, NAN), drawn, 12.0)
+    return Answers(
+        np.array([f"q{i}" for i in range(len(rows))]),
+        canonical,
+        np.where(drawn, graded, NAN),
+        drawn,
+        12.0,
+    )
 
 
 def term(s: float, outcomes: list[float]) -> float:
@@ -36,12 +44,16 @@ def test_by_hand() -> None:
     outcomes = [1.0, 1, 0, 0, 0, 1]
     for block, row in table.iterrows():
         start = 2 * int(block)  # type: ignore[call-overload]
-        assert row["disjoint"] == pytest.approx(term(row["confidence"], outcomes[:start] + outcomes[start + 2 :]))
+        assert row["disjoint"] == pytest.approx(
+            term(row["confidence"], outcomes[:start] + outcomes[start + 2 :])
+        )
         assert row["same pool"] == pytest.approx(term(row["confidence"], outcomes))
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.text("AABC. ", min_size=9, max_size=9), min_size=1, max_size=4), st.integers(1, 5))
+@given(
+    st.lists(st.text("AABC. ", min_size=9, max_size=9), min_size=1, max_size=4), st.integers(1, 5)
+)
 def test_every_block_votes_as_if_alone(rows: list[str], k_c: int) -> None:
     answers = said(rows)
     table = vote_terms(answers, k_c)
@@ -74,12 +86,18 @@ def test_what_is_not_scored_is_no_wrong_answer() -> None:
 
 
 def test_blocks_and_their_targets_share_no_sample_and_so_have_no_optimism() -> None:
-    """Of answers that are drawn apart, the disjoint score is the same-pool score of fresh samples, on average."""
+    """Of answers that are drawn apart, the disjoint score is the same-pool score of fresh samples,
+    on average.
+    """
     rng = np.random.default_rng(0)
     mu = rng.random(4000)
     letters = np.where(rng.random((4000, 30)) < mu[:, None], "A", "B")
     answers = Answers(
-        np.arange(4000).astype(str), letters.astype(object), (letters == "A") * 1.0, np.ones((4000, 30), bool), 1.0
+        np.arange(4000).astype(str),
+        letters.astype(object),
+        (letters == "A") * 1.0,
+        np.ones((4000, 30), bool),
+        1.0,
     )
     table = vote_terms(answers, 10)
     truth = np.mean((table["confidence"] - mu[table["row"]]) ** 2)
@@ -103,7 +121,12 @@ def test_answers_are_read_by_question_and_sample(tmp_path: Path) -> None:
     by_hand(
         folder,
         {
-            names[0]: [("A", "correct"), ("b", "incorrect"), (None, "no_answer"), (None, "not_scored")],
+            names[0]: [
+                ("A", "correct"),
+                ("b", "incorrect"),
+                (None, "no_answer"),
+                (None, "not_scored"),
+            ],
             names[1]: [("C", "incorrect"), ("c", "incorrect")],
             names[2]: [("A", "correct")] * 4,
         },

@@ -44,11 +44,13 @@ def run(tmp_path: Path) -> Path:
 
 
 def sampled(run: Path, number: int = 8) -> list:  # type: ignore[type-arg]
-    return sorted(subset(tuple(run_questions(run).values()), number), key=lambda question: question.id)
+    return sorted(
+        subset(tuple(run_questions(run).values()), number), key=lambda question: question.id
+    )
 
 
 class Failing(SimulatedEngine):
-    def next_token_logprobs(self, requests, words, sampling, seed):  # type: ignore[no-untyped-def]  # noqa: ARG002
+    def next_token_logprobs(self, requests, words, sampling, seed):  # type: ignore[no-untyped-def]
         raise RuntimeError("out of memory")
 
     def sample(self, requests, sampling, seed):  # type: ignore[no-untyped-def]
@@ -57,7 +59,7 @@ class Failing(SimulatedEngine):
 
 
 def use(monkeypatch: pytest.MonkeyPatch, engine: type[SimulatedEngine]) -> None:
-    monkeypatch.setattr(of_run, "open_engine", lambda model, name=None: engine(model))  # noqa: ARG005
+    monkeypatch.setattr(of_run, "open_engine", lambda model, name=None: engine(model))
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -94,7 +96,9 @@ def test_missing_values_and_odd_texts_survive(run: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_question_is_asked_once_whatever_the_engine(run: Path, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_question_is_asked_once_whatever_the_engine(
+    run: Path, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = estimate(run, method)
     written = confidence_file(run, method).stat().st_mtime_ns
     use(monkeypatch, Failing)
@@ -124,7 +128,9 @@ def test_questions_sampled_later_are_asked_alone(tmp_path: Path) -> None:
         assert grown.texts == at_once.texts
 
 
-def test_a_model_that_is_asked_in_another_way_since_is_refused(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_is_asked_in_another_way_since_is_refused(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     change, what = {"chat_template": {"thinking": False}}, "switches of the chat template"
     monkeypatch.setattr(of_run, "load_model", lambda _: MODEL.model_copy(update=change))
     with pytest.raises(InputError, match=f"sampled with other {what}"):
@@ -132,8 +138,15 @@ def test_a_model_that_is_asked_in_another_way_since_is_refused(run: Path, monkey
 
 
 def confident(exchange: Exchange, body: dict[str, Any]) -> bool:
-    place = {"token": "0.5", "top_logprobs": [{"token": "Yes", "logprob": -1.0}, {"token": "No", "logprob": -1.0}]}
-    choice = {"message": {"content": "0.5"}, "finish_reason": "stop", "logprobs": {"content": [place]}}
+    place = {
+        "token": "0.5",
+        "top_logprobs": [{"token": "Yes", "logprob": -1.0}, {"token": "No", "logprob": -1.0}],
+    }
+    choice = {
+        "message": {"content": "0.5"},
+        "finish_reason": "stop",
+        "logprobs": {"content": [place]},
+    }
     exchange.say(200, exchange.server.chat.completion(body) | {"choices": [{"index": 0} | choice]})
     return True
 
@@ -143,10 +156,12 @@ def test_what_a_server_refuses_is_summed_up_and_asked_again(
     run: Path, method: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(of_run, "CHUNK", 2)
-    refused: list[str] = [question.text for question in sampled(run)[3:]]  # the second half is refused
+    refused: list[str] = [
+        question.text for question in sampled(run)[3:]
+    ]  # the second half is refused
     command = f"confidence --model simulated --dataset {SET} --method {method} --engine openai --store {run.parents[2]}"
 
-    def fault(number: int, body: dict[str, Any]) -> Fault:  # noqa: ARG001
+    def fault(number: int, body: dict[str, Any]) -> Fault:
         said = body["messages"][-1]["content"]
         return status(400, "no") if any(text in said for text in refused) else confident
 
@@ -154,7 +169,9 @@ def test_what_a_server_refuses_is_summed_up_and_asked_again(
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         told = CliRunner().invoke(app, command.split())
         assert told.exit_code == 1
-        assert "3 ok" in told.output  # the third of four parts was refused as a whole, so the last was not asked
+        assert (
+            "3 ok" in told.output
+        )  # the third of four parts was refused as a whole, so the last was not asked
         assert read_confidence(run, method).tokens.tolist()[:3] != [0, 0, 0]
         assert caplog.messages == [
             "1 of 2 questions were not answered: 1 times: status 400: no",
@@ -170,7 +187,9 @@ def test_what_a_server_refuses_is_summed_up_and_asked_again(
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_failing_engine_leaves_nothing_half_written(run: Path, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+def test_a_failing_engine_leaves_nothing_half_written(
+    run: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
     before = sorted(run.iterdir())
     use(monkeypatch, Failing)
     with pytest.raises(RuntimeError, match="out of memory"):
@@ -183,14 +202,20 @@ def test_an_unknown_method_is_refused(run: Path) -> None:
         estimate(run, "guess")
     with pytest.raises(InputError, match=r"no guess confidences in .* --from FILE --name guess"):
         read_confidence(run, "guess")
-    for call in (read_confidence, confidence_file, lambda run, name: place_confidence(run, name, [])):
+    for call in (
+        read_confidence,
+        confidence_file,
+        lambda run, name: place_confidence(run, name, []),
+    ):
         with pytest.raises(InputError, match=r"a method cannot be called '\.\./x'; use letters"):
             call(run, "../x")
 
 
 def test_a_missing_file_names_the_command(run: Path) -> None:
     where = "--model simulated --dataset mini-capitals --split test"
-    with pytest.raises(InputError, match=rf"make them with: capcal confidence {where} --method p-true"):
+    with pytest.raises(
+        InputError, match=rf"make them with: capcal confidence {where} --method p-true"
+    ):
         read_confidence(run, "p-true")
 
 
@@ -210,7 +235,9 @@ def test_the_recorded_confidences_are_made_again() -> None:
     folder = find_run(RECORDED_RUNS, "simulated", SET, "test")
     kept, questions = read_confidence(folder, "p-true"), run_questions(folder)
     assert kept.question_ids.tolist() == sorted(questions)
-    fresh = p_true(open_engine(MODEL), MODEL, [questions[name] for name in kept.question_ids[::20]], seed=0)
+    fresh = p_true(
+        open_engine(MODEL), MODEL, [questions[name] for name in kept.question_ids[::20]], seed=0
+    )
     np.testing.assert_allclose(kept.values[::20], fresh.values, rtol=1e-12)
 
 
@@ -219,7 +246,8 @@ def test_the_recorded_confidences_are_made_again() -> None:
 
 def rows_for(run: Path) -> list[dict[str, Any]]:
     return [
-        {"question_id": one.id, "confidence": number / 8, "tokens": number} for number, one in enumerate(sampled(run))
+        {"question_id": one.id, "confidence": number / 8, "tokens": number}
+        for number, one in enumerate(sampled(run))
     ]
 
 
@@ -229,7 +257,9 @@ def test_ones_own_method_is_placed_and_listed(run: Path) -> None:
     assert placed.values.tolist() == [number / 8 for number in range(8)]
     assert placed.tokens.tolist() == list(range(8))
     assert methods_of(run) == ["p-true", "length"]
-    place_confidence(run, "length", [*rows_for(run)[1:], {"question_id": sampled(run)[0].id, "confidence": ""}])
+    place_confidence(
+        run, "length", [*rows_for(run)[1:], {"question_id": sampled(run)[0].id, "confidence": ""}]
+    )
     again = read_confidence(run, "length")
     assert again.status.tolist() == ["missing"] + ["ok"] * 7
     assert again.tokens[0] == 0
@@ -239,7 +269,9 @@ def test_ones_own_method_is_placed_and_listed(run: Path) -> None:
 
 @pytest.mark.parametrize("name", ["p-true", "verbalized", "consistency", "correct", "total"])
 def test_the_name_of_something_else_is_refused(run: Path, name: str) -> None:
-    with pytest.raises(InputError, match="is something else already; give your method another name"):
+    with pytest.raises(
+        InputError, match="is something else already; give your method another name"
+    ):
         place_confidence(run, name, rows_for(run))
 
 
@@ -256,7 +288,9 @@ def test_the_name_of_something_else_is_refused(run: Path, name: str) -> None:
         ),
     ],
 )
-def test_rows_that_are_no_confidences_are_refused(run: Path, change: dict[str, Any], message: str) -> None:
+def test_rows_that_are_no_confidences_are_refused(
+    run: Path, change: dict[str, Any], message: str
+) -> None:
     rows = rows_for(run)
     before = sorted(run.iterdir())
     with pytest.raises(InputError, match=message):
@@ -270,7 +304,9 @@ def test_rows_that_are_no_confidences_are_refused(run: Path, change: dict[str, A
 
 def test_ones_own_method_by_command_is_a_column_and_known_to_status_and_verify(run: Path) -> None:
     store, file = run.parents[2], run.parents[2] / "length.csv"
-    file.write_text("question_id,confidence\n" + "".join(f"{one.id},0.25\n" for one in sampled(run)[1:]))
+    file.write_text(
+        "question_id,confidence\n" + "".join(f"{one.id},0.25\n" for one in sampled(run)[1:])
+    )
     asked = ["--model", "simulated", "--dataset", SET, "--store", str(store)]
     grade_run(run)
     done = CliRunner().invoke(app, ["confidence", *asked, "--from", str(file), "--name", "length"])
@@ -283,7 +319,12 @@ def test_ones_own_method_by_command_is_a_column_and_known_to_status_and_verify(r
     sample("simulated", SET, k=1, limit=9, store=store)
     assert run_status(run).confidences == {"length": "8 of 9"}
     assert "length confidences missing: 1" in " ".join(verify_run(run).problems)
-    for wrong in ([], ["--method", "p-true", "--from", str(file)], ["--name", "x"], ["--from", str(file)]):
+    for wrong in (
+        [],
+        ["--method", "p-true", "--from", str(file)],
+        ["--name", "x"],
+        ["--from", str(file)],
+    ):
         refused = CliRunner().invoke(app, ["confidence", *asked, *wrong])
         assert isinstance(refused.exception, InputError)
         assert "say either --method, or --from FILE and --name NAME" in str(refused.exception)

@@ -1,4 +1,6 @@
-"""P(True) and verbalized confidence of models that reason first, on a network whose every probability is known."""
+"""P(True) and verbalized confidence of models that reason first, on a network whose every
+probability is known.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +20,10 @@ from tests.sampling.test_engine_transformers import make_weights, manifest, sett
 
 QUESTIONS = load_questions("mini-capitals")[:40]
 SIZE = 32
-TAIL = {"Yes": 0.00025, "No": 0.00075}  # at the first token of a reply, where P(True) must not be read
+TAIL = {
+    "Yes": 0.00025,
+    "No": 0.00075,
+}  # at the first token of a reply, where P(True) must not be read
 NEXT = {  # the probability of each token after each other: a Markov chain
     "harmony": {
         "assistant": {"<|channel|>": 0.999, **TAIL},
@@ -63,7 +68,9 @@ def make(folder: Path, style: str) -> TransformersEngine:
     tokenizer = transformers.PreTrainedTokenizerFast.from_pretrained(folder)
     marks = [word for word in named if word.startswith("<|")]
     tokenizer.add_tokens([transformers.AddedToken(mark, special=True) for mark in marks])
-    tokenizer.add_tokens([transformers.AddedToken(mark, normalized=False) for mark in ("<think>", "</think>", "\n")])
+    tokenizer.add_tokens(
+        [transformers.AddedToken(mark, normalized=False) for mark in ("<think>", "</think>", "\n")]
+    )
     tokenizer.chat_template = "{{ messages[-1]['content'].split()[0] }} " + ENDS[style]
     network = transformers.AutoModelForCausalLM.from_pretrained(folder)
     head = torch.full((SIZE, SIZE), -40.0)
@@ -78,20 +85,28 @@ def make(folder: Path, style: str) -> TransformersEngine:
         network.model.layers[0].self_attn.o_proj.weight.zero_()
         network.model.layers[0].mlp.down_proj.weight.zero_()
     network.save_pretrained(folder)
-    engine = TransformersEngine(manifest(sampling=settings(max_tokens=24, context_tokens=4096)), folder)
+    engine = TransformersEngine(
+        manifest(sampling=settings(max_tokens=24, context_tokens=4096)), folder
+    )
     engine.tokenizer = tokenizer  # AutoTokenizer would make it into one of Llama's own kind
     return engine
 
 
-@pytest.mark.parametrize(("style", "expected"), [("harmony", 0.75), ("think", 0.75), ("opened", 0.75)])
-def test_p_true_is_read_where_the_answer_begins_and_nowhere_else(tmp_path: Path, style: str, expected: float) -> None:
+@pytest.mark.parametrize(
+    ("style", "expected"), [("harmony", 0.75), ("think", 0.75), ("opened", 0.75)]
+)
+def test_p_true_is_read_where_the_answer_begins_and_nowhere_else(
+    tmp_path: Path, style: str, expected: float
+) -> None:
     engine = make(tmp_path, style)
     found = p_true(engine, engine.model, QUESTIONS, seed=0)
     ok = found.status == "ok"
     np.testing.assert_allclose(found.values[ok], expected, atol=1e-5)
     assert 5 < ok.sum() < len(QUESTIONS)  # some reasonings end without an answer
     assert set(found.status[~ok]) == {"missing"}
-    least = {"harmony": 4, "think": 5, "opened": 4}[style]  # the marks, a word of reasoning where there must be one
+    least = {"harmony": 4, "think": 5, "opened": 4}[
+        style
+    ]  # the marks, a word of reasoning where there must be one
     assert found.tokens[ok].min() == least
     assert len(set(found.tokens.tolist())) > 2
     again = p_true(engine, engine.model, QUESTIONS[::-1], seed=0)
@@ -111,7 +126,9 @@ def test_what_is_said_in_words_is_read_behind_the_reasoning(tmp_path: Path, styl
     engine = make(tmp_path, style)
     sampling = engine.model.sampling
     [group] = engine.sample(
-        [Request(QUESTIONS[0], ({"role": "user", "content": "ask"},), tuple(range(100)))], sampling, 0
+        [Request(QUESTIONS[0], ({"role": "user", "content": "ask"},), tuple(range(100)))],
+        sampling,
+        0,
     )
     answered = {sample.response.strip() for sample in group}
     assert answered >= {"", "Yes", "No", r"\boxed{0.7}"}

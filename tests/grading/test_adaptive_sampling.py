@@ -26,7 +26,9 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return until(tmp_path_factory.mktemp("once")).folder
 
 
-def test_each_question_has_the_first_samples_of_a_full_run_up_to_its_stop(undisturbed: Path, tmp_path: Path) -> None:
+def test_each_question_has_the_first_samples_of_a_full_run_up_to_its_stop(
+    undisturbed: Path, tmp_path: Path
+) -> None:
     whole = sample("simulated", SET, k=RULE.k, limit=8, store=tmp_path).folder
     grade_run(whole)
     names, table = outcomes(read_verdicts(whole), RULE.k)
@@ -76,7 +78,9 @@ def test_a_narrower_precision_goes_on_from_there(tmp_path: Path) -> None:
 def test_another_seed_is_another_run(undisturbed: Path, tmp_path: Path) -> None:
     other = until(tmp_path, seed=1).folder
     assert other.name != undisturbed.name
-    assert not np.array_equal(read_samples(other)["response"][:20], read_samples(undisturbed)["response"][:20])
+    assert not np.array_equal(
+        read_samples(other)["response"][:20], read_samples(undisturbed)["response"][:20]
+    )
 
 
 def test_a_question_that_the_engine_leaves_out_does_not_hold_up_the_rest(
@@ -88,7 +92,7 @@ def test_a_question_that_the_engine_leaves_out_does_not_hold_up_the_rest(
             yield from groups[1:]
 
     with monkeypatch.context() as patch:
-        patch.setattr(sampling_module, "open_engine", lambda model, name=None: Forgetful(model))  # noqa: ARG005
+        patch.setattr(sampling_module, "open_engine", lambda model, name=None: Forgetful(model))
         done = until(tmp_path)
     assert len(read_samples(done.folder)) == done.new < 8 * RULE.k - done.saved
     assert until(tmp_path).new > 0

@@ -23,12 +23,22 @@ def test_cohens_kappa_by_hand() -> None:
     found = agreement(one, other, range(50), rng=RNG(0))
     assert found.rate.estimate == pytest.approx(0.7)
     assert found.kappa == pytest.approx(0.4)
-    assert found.table.to_numpy().tolist() == [[20, 5, 0, 0], [10, 15, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]
+    assert found.table.to_numpy().tolist() == [
+        [20, 5, 0, 0],
+        [10, 15, 0, 0],
+        [0, 0, 0, 0],
+        [0, 0, 0, 0],
+    ]
     assert list(found.table) == list(found.table.index) == list(VERDICTS)
 
 
 def test_no_answer_counts_as_wrong_and_not_scored_as_nothing() -> None:
-    found = agreement([WRONG, NONE, RIGHT, RIGHT, NOT], [NONE, WRONG, RIGHT, NOT, RIGHT], list("abcde"), rng=RNG(0))
+    found = agreement(
+        [WRONG, NONE, RIGHT, RIGHT, NOT],
+        [NONE, WRONG, RIGHT, NOT, RIGHT],
+        list("abcde"),
+        rng=RNG(0),
+    )
     assert found.rate.estimate == 1
     assert found.kappa == 1
     assert found.left_out == 2
@@ -51,7 +61,9 @@ def test_a_judge_of_one_word_has_no_skill() -> None:
 @given(st.lists(st.tuples(*[st.sampled_from(VERDICTS)] * 2), min_size=2, max_size=40))
 def test_it_is_symmetric_and_within_bounds(pairs: list[tuple[str, str]]) -> None:
     one, other = zip((RIGHT, RIGHT), *pairs, strict=True)
-    there, back = (agreement(*both, range(len(one)), rng=RNG(0)) for both in ((one, other), (other, one)))
+    there, back = (
+        agreement(*both, range(len(one)), rng=RNG(0)) for both in ((one, other), (other, one))
+    )
     np.testing.assert_array_equal(there.rate, back.rate)  # NaN limits where a single answer is left
     assert there.kappa == pytest.approx(back.kappa, nan_ok=True)
     assert (there.table.to_numpy() == back.table.to_numpy().T).all()
@@ -72,7 +84,11 @@ def test_the_interval_is_that_of_whole_questions() -> None:
     ("one", "other", "message"),
     [
         ([RIGHT], [RIGHT, WRONG], "equally many rows are needed"),
-        (["right"], [RIGHT], "unknown verdict 'right'; known: correct, incorrect, no_answer, not_scored"),
+        (
+            ["right"],
+            [RIGHT],
+            "unknown verdict 'right'; known: correct, incorrect, no_answer, not_scored",
+        ),
         ([NOT], [RIGHT], "no answer was scored by both graders"),
     ],
 )
@@ -81,16 +97,26 @@ def test_faults(one: list[str], other: list[str], message: str) -> None:
         agreement(one, other, range(len(one)), rng=RNG(0))
 
 
-def test_a_judge_is_compared_by_answer_and_by_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_judge_is_compared_by_answer_and_by_sample(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = sample("simulated", "mini-capitals", k=20, limit=6, store=tmp_path).folder
     grade_run(folder)
     rules = read_verdicts(folder)
     once = rules[["question_id", "extracted", "verdict"]].drop_duplicates()
     wrong = once[once["verdict"] == "incorrect"].iloc[0]
-    lenient = once.assign(verdict=once["verdict"].where(once.index != wrong.name, "correct"), words="")
-    monkeypatch.setattr("capcal_lib.grading.agreement.read_judgements", lambda folder, judge: lenient)  # noqa: ARG005
+    lenient = once.assign(
+        verdict=once["verdict"].where(once.index != wrong.name, "correct"), words=""
+    )
+    monkeypatch.setattr(
+        "capcal_lib.grading.agreement.read_judgements", lambda folder, judge: lenient
+    )
     found = judge_agreement(folder, "any", rng=RNG(0))
-    times = (rules[["question_id", "extracted"]] == wrong[["question_id", "extracted"]]).all(axis=1).sum()
+    times = (
+        (rules[["question_id", "extracted"]] == wrong[["question_id", "extracted"]])
+        .all(axis=1)
+        .sum()
+    )
     assert found["distinct answers"].table.to_numpy().sum() == len(once)
     assert found["distinct answers"].table.loc["incorrect", "correct"] == 1
     assert found["samples"].table.to_numpy().sum() == len(rules) == 120

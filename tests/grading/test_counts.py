@@ -34,7 +34,9 @@ def test_hand_counted() -> None:
 
 
 @given(
-    st.dictionaries(st.tuples(st.sampled_from("abc"), st.integers(0, 8)), st.sampled_from(VERDICTS), min_size=1),
+    st.dictionaries(
+        st.tuples(st.sampled_from("abc"), st.integers(0, 8)), st.sampled_from(VERDICTS), min_size=1
+    ),
     st.integers(0, 4),
     st.integers(1, 6),
 )

@@ -23,7 +23,10 @@ from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.files import write_table
 
 HERE = ROOT / "tests" / "grading"
-NEAR_MISSES = [json.loads(line) for line in (HERE / "near_misses.jsonl").read_text(encoding="utf-8").splitlines()]
+NEAR_MISSES = [
+    json.loads(line)
+    for line in (HERE / "near_misses.jsonl").read_text(encoding="utf-8").splitlines()
+]
 BAD = "</script><script>alert(1)</script>\"'\u202e\x00\n,"
 
 
@@ -31,7 +34,9 @@ BAD = "</script><script>alert(1)</script>\"'\u202e\x00\n,"
 
 
 def test_near_misses_are_wrong_and_what_is_equal_is_right() -> None:
-    verdicts = grade_many([(rf"\boxed{{{pair['response']}}}", Answer("math", pair["gold"])) for pair in NEAR_MISSES])
+    verdicts = grade_many(
+        [(rf"\boxed{{{pair['response']}}}", Answer("math", pair["gold"])) for pair in NEAR_MISSES]
+    )
     wrong = [
         (pair["gold"], pair["response"], verdict.verdict)
         for pair, verdict in zip(NEAR_MISSES, verdicts, strict=True)
@@ -43,11 +48,18 @@ def test_near_misses_are_wrong_and_what_is_equal_is_right() -> None:
 
 
 def test_the_second_opinion_on_them_is_the_same_or_written_down() -> None:
-    """``second`` is what the libraries say of a pair where they are wrong; each of these was looked at."""
+    """``second`` is what the libraries say of a pair where they are wrong; each of these was looked
+    at.
+    """
     cases = [(rf"\boxed{{{pair['response']}}}", "math", (pair["gold"],)) for pair in NEAR_MISSES]
     opinions = pool.settle(second_opinion, cases, workers=2, time_limit=3.0)
-    found = [(pair["gold"], pair["response"], opinion) for pair, opinion in zip(NEAR_MISSES, opinions, strict=True)]
-    assert found == [(pair["gold"], pair["response"], pair.get("second", pair["equal"])) for pair in NEAR_MISSES]
+    found = [
+        (pair["gold"], pair["response"], opinion)
+        for pair, opinion in zip(NEAR_MISSES, opinions, strict=True)
+    ]
+    assert found == [
+        (pair["gold"], pair["response"], pair.get("second", pair["equal"])) for pair in NEAR_MISSES
+    ]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +81,9 @@ def test_the_second_opinion_on_them_is_the_same_or_written_down() -> None:
         ("number", "7", "", False),
     ],
 )
-def test_the_second_opinion_reads_and_compares_on_its_own(kind: Kind, gold: str, response: str, right: bool) -> None:
+def test_the_second_opinion_reads_and_compares_on_its_own(
+    kind: Kind, gold: str, response: str, right: bool
+) -> None:
     assert second_opinion(response, kind, (gold,)) is right
 
 
@@ -104,12 +118,22 @@ def test_disputed_answers_are_listed_and_their_share_counted(run: Path, tmp_path
     assert share.estimate == pytest.approx(3 / 24)
     assert share.low <= 3 / 24 <= share.high
     for name in ("disputed.csv", "disputed.jsonl"):
-        grade = ["grade", "--model", "simulated", "--dataset", "mini-exam", "--store", str(tmp_path)]
+        grade = [
+            "grade",
+            "--model",
+            "simulated",
+            "--dataset",
+            "mini-exam",
+            "--store",
+            str(tmp_path),
+        ]
         done = CliRunner().invoke(app, [*grade, "--audit", str(tmp_path / name)])
         assert "two graders disagree on 12.50%" in done.output
         assert done.exit_code == 0
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "disputed.csv"), table, check_dtype=False)
-    pd.testing.assert_frame_equal(pd.read_json(tmp_path / "disputed.jsonl", lines=True), table, check_dtype=False)
+    pd.testing.assert_frame_equal(
+        pd.read_json(tmp_path / "disputed.jsonl", lines=True), table, check_dtype=False
+    )
 
 
 def test_text_of_models_stays_in_its_cell(tmp_path: Path) -> None:
@@ -132,7 +156,9 @@ def test_a_run_must_be_graded(tmp_path: Path) -> None:
 
 
 def fuzz_module() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("fuzz_grading", ROOT / "benchmarks" / "fuzz_grading.py")
+    spec = importlib.util.spec_from_file_location(
+        "fuzz_grading", ROOT / "benchmarks" / "fuzz_grading.py"
+    )
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 
 from capcal_lib.applications import pass_at_k, success_terms
 from capcal_lib.errors import InputError
-from capcal_lib.grading.error import Failing, GraderError, corrected_mean, corrected_mu, grader_error, propagate
+from capcal_lib.grading.error import (
+    Failing,
+    GraderError,
+    corrected_mean,
+    corrected_mu,
+    grader_error,
+    propagate,
+)
 from capcal_lib.metrics import capability_brier_terms, mean_interval
 from capcal_lib.metrics.intervals import FewQuestionsWarning, Interval, binomial_interval
 
@@ -16,7 +23,9 @@ Z = 1.959963984540054
 
 
 def labels(hits: int, right: int, passes: int, wrong: int, **options: float) -> GraderError:
-    """The error of a grader that finds ``hits`` of ``right`` right answers and ``passes`` of ``wrong`` wrong ones."""
+    """The error of a grader that finds ``hits`` of ``right`` right answers and ``passes`` of
+    ``wrong`` wrong ones.
+    """
     says = [1] * hits + [0] * (right - hits) + [0] * passes + [1] * (wrong - passes)
     return grader_error(says, [1] * right + [0] * wrong, **options)
 
@@ -37,7 +46,8 @@ def test_perfect_labels_end_at_one_but_start_below() -> None:
 
 
 def test_weights_by_hand() -> None:
-    # right answers: weights 30 (said), 10 (not said) -> 0.75 from 1600 / 1000 = 1.6 labels; wrong: 5 and 5 -> 1 from 2
+    # right answers: weights 30 (said), 10 (not said) -> 0.75 from 1600 / 1000 = 1.6 labels; wrong:
+    # 5 and 5 -> 1 from 2
     error = grader_error([1, 0, 0, 0], [1, 1, 0, 0], [30, 10, 5, 5])
     assert error.sensitivity.estimate == 0.75
     assert error.right == pytest.approx(1.6)
@@ -50,8 +60,16 @@ def test_a_person_may_not_be_able_to_tell() -> None:
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.floats(0.01, 100), st.integers(0, 20), st.integers(1, 20), st.integers(0, 20), st.integers(1, 20))
-def test_the_scale_of_the_weights_does_not_matter(scale: float, a: int, b: int, c: int, d: int) -> None:
+@given(
+    st.floats(0.01, 100),
+    st.integers(0, 20),
+    st.integers(1, 20),
+    st.integers(0, 20),
+    st.integers(1, 20),
+)
+def test_the_scale_of_the_weights_does_not_matter(
+    scale: float, a: int, b: int, c: int, d: int
+) -> None:
     says = [1] * a + [0] * b + [0] * c + [1] * d
     truth = [1] * (a + b) + [0] * (c + d)
     plain, scaled = grader_error(says, truth), grader_error(says, truth, [scale] * len(says))
@@ -66,10 +84,16 @@ def naive(mean: float, n: float, error: GraderError) -> tuple[float, float, floa
     se, sp = error.sensitivity.estimate, error.specificity.estimate
     estimate = (mean + sp - 1) / (se + sp - 1)
     n1, r1, w1 = n + Z**2, error.right + 2, error.wrong + 2
-    p1, se1, sp1 = (n * mean + Z**2 / 2) / n1, (error.right * se + 1) / r1, (error.wrong * sp + 1) / w1
+    p1, se1, sp1 = (
+        (n * mean + Z**2 / 2) / n1,
+        (error.right * se + 1) / r1,
+        (error.wrong * sp + 1) / w1,
+    )
     pi1 = (p1 + sp1 - 1) / (se1 + sp1 - 1)
     shift = 2 * Z**2 * (pi1 * se1 * (1 - se1) / r1 - (1 - pi1) * sp1 * (1 - sp1) / w1)
-    squares = p1 * (1 - p1) / n1 + pi1**2 * se1 * (1 - se1) / r1 + (1 - pi1) ** 2 * sp1 * (1 - sp1) / w1
+    squares = (
+        p1 * (1 - p1) / n1 + pi1**2 * se1 * (1 - se1) / r1 + (1 - pi1) ** 2 * sp1 * (1 - sp1) / w1
+    )
     half = Z * math.sqrt(squares) / (se1 + sp1 - 1)
     low, high = pi1 + shift - half, pi1 + shift + half
     return tuple(min(1.0, max(0.0, value)) for value in (estimate, low, high))  # type: ignore[return-value]
@@ -104,7 +128,9 @@ def test_limits_hold_the_estimate_and_lie_in_the_unit_interval(
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 99), st.integers(12, 40), st.integers(12, 40))
-def test_more_correct_is_more_and_swapping_right_and_wrong_mirrors(correct: int, hits: int, passes: int) -> None:
+def test_more_correct_is_more_and_swapping_right_and_wrong_mirrors(
+    correct: int, hits: int, passes: int
+) -> None:
     error, mirrored = labels(hits, 40, passes, 40), labels(passes, 40, hits, 40)
     if hits + passes <= 42:
         return
@@ -112,7 +138,9 @@ def test_more_correct_is_more_and_swapping_right_and_wrong_mirrors(correct: int,
     assert low <= high
     [[estimate, *limits]] = corrected_mu([correct], [100], error)
     [[other, *swapped]] = corrected_mu([100 - correct], [100], mirrored)
-    np.testing.assert_allclose([estimate, *limits], [1 - other, *(1 - value for value in reversed(swapped))], atol=1e-9)
+    np.testing.assert_allclose(
+        [estimate, *limits], [1 - other, *(1 - value for value in reversed(swapped))], atol=1e-9
+    )
 
 
 def test_many_labels_of_a_perfect_grader_leave_the_agresti_coull_interval() -> None:
@@ -120,7 +148,9 @@ def test_many_labels_of_a_perfect_grader_leave_the_agresti_coull_interval() -> N
     [[estimate, low, high]] = corrected_mu([30], [100], error)
     middle, n = (30 + Z**2 / 2) / (100 + Z**2), 100 + Z**2
     half = Z * math.sqrt(middle * (1 - middle) / n)
-    np.testing.assert_allclose([estimate, low, high], [0.3, middle - half, middle + half], atol=1e-5)
+    np.testing.assert_allclose(
+        [estimate, low, high], [0.3, middle - half, middle + half], atol=1e-5
+    )
 
 
 def test_fewer_labels_and_a_worse_grader_widen_the_interval() -> None:
@@ -136,7 +166,10 @@ def test_a_question_without_a_scored_sample_has_no_estimate() -> None:
     found = corrected_mu([0, 5], [0, 10], error)
     assert np.isnan(found[0]).all()
     assert not np.isnan(found[1]).any()
-    both, alone = corrected_mean([0, 5, 6], [0, 10, 10], error), corrected_mean([5, 6], [10, 10], error)
+    both, alone = (
+        corrected_mean([0, 5, 6], [0, 10, 10], error),
+        corrected_mean([5, 6], [10, 10], error),
+    )
     assert both == alone
 
 
@@ -163,25 +196,37 @@ def test_the_mean_is_as_uncertain_as_its_questions() -> None:
 
 @pytest.mark.parametrize(
     ("mu_shapes", "sensitivity", "specificity", "right", "wrong"),
-    [((0.5, 0.5), 0.95, 0.97, 60, 60), ((2, 8), 0.9, 0.9, 30, 60), ((0.3, 0.7), 0.99, 0.99, 40, 160)],
+    [
+        ((0.5, 0.5), 0.95, 0.97, 60, 60),
+        ((2, 8), 0.9, 0.9, 30, 60),
+        ((0.3, 0.7), 0.99, 0.99, 40, 160),
+    ],
 )
 def test_the_interval_of_the_mean_covers(
     mu_shapes: tuple[float, float], sensitivity: float, specificity: float, right: int, wrong: int
 ) -> None:
-    """Over questions, samples, verdicts and labels drawn anew, against the mean of the distribution of mu."""
+    """Over questions, samples, verdicts and labels drawn anew, against the mean of the distribution
+    of mu.
+    """
     rng, runs, covered = np.random.default_rng(7), 300, 0
     truth = mu_shapes[0] / sum(mu_shapes)
     for _ in range(runs):
         right_samples = rng.binomial(50, rng.beta(*mu_shapes, 150))
-        counted = rng.binomial(right_samples, sensitivity) + rng.binomial(50 - right_samples, 1 - specificity)
-        error = labels(rng.binomial(right, sensitivity), right, rng.binomial(wrong, specificity), wrong)
+        counted = rng.binomial(right_samples, sensitivity) + rng.binomial(
+            50 - right_samples, 1 - specificity
+        )
+        error = labels(
+            rng.binomial(right, sensitivity), right, rng.binomial(wrong, specificity), wrong
+        )
         found = corrected_mean(counted, [50] * 150, error)
         covered += found.low <= truth <= found.high
     assert 0.92 <= covered / runs <= 0.995
 
 
 @pytest.mark.parametrize(("mu", "samples"), [(0.02, 100), (0.2, 100), (0.9, 20)])
-def test_the_interval_of_one_question_covers_where_one_without_labels_does_not(mu: float, samples: int) -> None:
+def test_the_interval_of_one_question_covers_where_one_without_labels_does_not(
+    mu: float, samples: int
+) -> None:
     rng, runs, covered, ignored = np.random.default_rng(8), 300, 0, 0
     for _ in range(runs):
         counted = rng.binomial(samples, mu * 0.9 + (1 - mu) * 0.08)
@@ -195,10 +240,11 @@ def test_the_interval_of_one_question_covers_where_one_without_labels_does_not(m
 
 
 def draw_run(rng: np.random.Generator, questions: int) -> tuple[np.ndarray, np.ndarray]:
-    """What is right of 50 samples a question, half of all, and what a grader says that errs by question.
+    """What is right of 50 samples a question, half of all, and what a grader says that errs by
+    question.
 
-    On 6 % of the questions it misses 9 in 10 right answers, on 3 % it calls half the wrong ones right.
-    """
+    On 6 % of the questions it misses 9 in 10 right answers, on 3 % it calls half the wrong ones
+    right."""
     right = rng.random((questions, 50)) < rng.beta(0.6, 0.6, questions)[:, None]
     finds = np.where(rng.random(questions) < 0.06, 0.1, 0.99)[:, None]
     errs = np.where(rng.random(questions) < 0.03, 0.5, 0.005)[:, None]
@@ -213,15 +259,21 @@ def test_labels_of_few_questions_cover_when_clustered_and_not_when_taken_as_inde
         sample = np.tile(np.arange(10), 20)
         told = said[asked, sample], right[asked, sample]
         for clusters in (asked, None):
-            found = corrected_mean(said.sum(axis=1), [50] * 200, grader_error(*told, clusters=clusters))
+            found = corrected_mean(
+                said.sum(axis=1), [50] * 200, grader_error(*told, clusters=clusters)
+            )
             inside = found.low <= 0.5 <= found.high
-            covered, ignored = (covered + inside, ignored) if clusters is asked else (covered, ignored + inside)
+            covered, ignored = (
+                (covered + inside, ignored) if clusters is asked else (covered, ignored + inside)
+            )
     assert 0.93 <= covered / runs <= 0.98
     assert ignored / runs <= 0.9
 
 
 def test_labels_drawn_by_disagreement_give_the_truth_back() -> None:
-    """A run whose errors hide where two graders agree: without weights, the few labels there count too little."""
+    """A run whose errors hide where two graders agree: without weights, the few labels there count
+    too little.
+    """
     rng, truths, weighted, plain, covered, widths = np.random.default_rng(9), [], [], [], 0, []
     for _ in range(60):
         right, said = draw_run(rng, 200)
@@ -247,7 +299,8 @@ def test_labels_drawn_by_disagreement_give_the_truth_back() -> None:
 
 
 def test_the_variance_by_strata_and_questions_by_hand() -> None:
-    # Two strata of weights 3 and 1 a label, right answers only in the sensitivity: 4 of 5 and 1 of 2 said correct.
+    # Two strata of weights 3 and 1 a label, right answers only in the sensitivity: 4 of 5 and 1 of
+    # 2 said correct.
     said, strata = [1, 1, 1, 1, 0, 1, 0, 0], [0, 0, 0, 0, 0, 1, 1, 1]
     error = grader_error(said, [1] * 7 + [0], [3] * 5 + [1] * 3, strata=strata)
     shares, rates, sizes = (15 / 17, 2 / 17), (5 / 7, 2 / 4), (7, 4)
@@ -258,7 +311,9 @@ def test_the_variance_by_strata_and_questions_by_hand() -> None:
     # Two questions of five labels, all of one missed: totals of 2.5, against ten labels of 0.5.
     alike = grader_error([1] * 5 + [0] * 6, [1] * 10 + [0], clusters=[0] * 5 + [1] * 5 + [2])
     assert alike.right == pytest.approx(10 / (2 * 2.5**2 / (10 * 0.5**2)))
-    assert grader_error([1] * 10 + [0], [1] * 10 + [0], clusters=[0] * 5 + [1] * 5 + [2]).right == pytest.approx(2)
+    assert grader_error(
+        [1] * 10 + [0], [1] * 10 + [0], clusters=[0] * 5 + [1] * 5 + [2]
+    ).right == pytest.approx(2)
 
 
 @settings(max_examples=40, deadline=None)
@@ -266,7 +321,9 @@ def test_the_variance_by_strata_and_questions_by_hand() -> None:
 def test_the_order_and_names_of_questions_do_not_matter(labels: list[tuple[bool, int]]) -> None:
     def rate(rows: list[tuple[bool, int]], name: str) -> float:
         clusters = [f"{name}{question}" for _, question in rows]
-        return grader_error([hit for hit, _ in rows] + [0], [1] * len(rows) + [0], clusters=[*clusters, "-"]).right
+        return grader_error(
+            [hit for hit, _ in rows] + [0], [1] * len(rows) + [0], clusters=[*clusters, "-"]
+        ).right
 
     assert rate(labels, "q") == pytest.approx(rate(labels[::-1], "r"))
     assert rate(labels, "q") <= len(labels) + 1e-9
@@ -276,13 +333,21 @@ def test_the_order_and_names_of_questions_do_not_matter(labels: list[tuple[bool,
 def test_a_grader_no_better_than_a_coin_is_refused(said: list[int]) -> None:
     error = grader_error(said, [1, 1, 0, 0])
     one = lambda failing: failing(1)  # noqa: E731
-    for call in (corrected_mu, corrected_mean, lambda *given: propagate(one, *given, rng=np.random.default_rng(0))):
-        with pytest.raises(InputError, match=r"do not sum to more than 1: so far as the labels tell"):
+    for call in (
+        corrected_mu,
+        corrected_mean,
+        lambda *given: propagate(one, *given, rng=np.random.default_rng(0)),
+    ):
+        with pytest.raises(
+            InputError, match=r"do not sum to more than 1: so far as the labels tell"
+        ):
             call([5, 6], [10, 10], error)
 
 
 def test_few_labels_may_leave_it_open_whether_a_grader_is_better_than_a_coin() -> None:
-    error = labels(200, 1000, 1, 1)  # 0.2 + 1 > 1, but one label is not evidence for a specificity of 1
+    error = labels(
+        200, 1000, 1, 1
+    )  # 0.2 + 1 > 1, but one label is not evidence for a specificity of 1
     with pytest.raises(InputError, match="do not sum to more than 1"):
         corrected_mu([5], [10], error)
 
@@ -294,11 +359,17 @@ def test_few_labels_may_leave_it_open_whether_a_grader_is_better_than_a_coin() -
         (lambda: grader_error([1, 0], [0, 0]), "no right answer is labelled"),
         (lambda: grader_error([1, 0.5], [1, 0]), "row 1: says_correct is 0.5, but must be 0 or 1"),
         (lambda: grader_error([1, 0], [1, 2]), "row 1: is_correct is 2, but must be 0, 1 or NaN"),
-        (lambda: grader_error([1, 0], [1, 0], [1, -1]), "row 1: weight is -1, but must be a number from 0"),
+        (
+            lambda: grader_error([1, 0], [1, 0], [1, -1]),
+            "row 1: weight is -1, but must be a number from 0",
+        ),
         (lambda: grader_error([1, 0], [1, 0, 1]), "equally many rows are needed"),
         (lambda: grader_error([1, 0], [1, 0], level=1.5), "level must lie between 0 and 1"),
         (lambda: corrected_mu([3], [2], labels(9, 10, 9, 10)), "row 0: correct is 3"),
-        (lambda: corrected_mu([1], [2], labels(9, 10, 9, 10), level=0.0), "level must lie between 0 and 1"),
+        (
+            lambda: corrected_mu([1], [2], labels(9, 10, 9, 10), level=0.0),
+            "level must lie between 0 and 1",
+        ),
         (lambda: corrected_mean([0], [0], labels(9, 10, 9, 10)), "no question has a scored sample"),
     ],
 )
@@ -316,7 +387,9 @@ def known(sensitivity: float, specificity: float, size: float = 1e9) -> GraderEr
 
 @settings(max_examples=6, deadline=None)
 @given(st.floats(0, 1), st.floats(0.6, 1), st.floats(0.6, 1), st.integers(0, 9), st.integers(9, 14))
-def test_powers_of_failing_are_unbiased(mu: float, sensitivity: float, specificity: float, k: int, n: int) -> None:
+def test_powers_of_failing_are_unbiased(
+    mu: float, sensitivity: float, specificity: float, k: int, n: int
+) -> None:
     """The expectation over all counts, by the binomial chances of what the grader sees."""
     seen: list[np.ndarray] = []
 
@@ -327,7 +400,13 @@ def test_powers_of_failing_are_unbiased(mu: float, sensitivity: float, specifici
     counts, p = np.arange(n + 1), mu * sensitivity + (1 - mu) * (1 - specificity)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FewQuestionsWarning)
-        propagate(terms, counts, [n] * (n + 1), known(sensitivity, specificity), rng=np.random.default_rng(0))
+        propagate(
+            terms,
+            counts,
+            [n] * (n + 1),
+            known(sensitivity, specificity),
+            rng=np.random.default_rng(0),
+        )
     chance = [math.comb(n, c) * p**c * (1 - p) ** (n - c) for c in range(n + 1)]
     assert chance @ seen[0] == pytest.approx((1 - mu) ** k, abs=1e-9)
 
@@ -337,9 +416,15 @@ def test_a_grader_known_to_be_perfect_changes_nothing() -> None:
     correct, total, s = rng.integers(0, 21, 60), np.full(60, 20), rng.random(60)
     plan, f = rng.integers(0, 9, 60), 1 - s
     pairs = {
-        "brier": (lambda q: f**2 - 2 * f * q(1) + q(2), capability_brier_terms(s, correct, total, corrected=True)),
+        "brier": (
+            lambda q: f**2 - 2 * f * q(1) + q(2),
+            capability_brier_terms(s, correct, total, corrected=True),
+        ),
         "pass@8": (lambda q: 1 - q(8), pass_at_k(correct, total, [8])[:, 0]),
-        "gain": (lambda q: q(3) - q(plan), success_terms(plan, correct, total) - pass_at_k(correct, total, [3])[:, 0]),
+        "gain": (
+            lambda q: q(3) - q(plan),
+            success_terms(plan, correct, total) - pass_at_k(correct, total, [3])[:, 0],
+        ),
     }
     for terms, plain in pairs.values():
         found = propagate(terms, correct, total, known(1, 1), rng=np.random.default_rng(2))
@@ -347,8 +432,12 @@ def test_a_grader_known_to_be_perfect_changes_nothing() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::capcal_lib.metrics.FewQuestionsWarning")
-def test_propagated_intervals_cover_and_those_without_the_grader_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Over questions, samples, verdicts and labels drawn anew, for a score, pass@4 and the gain of an allocation."""
+def test_propagated_intervals_cover_and_those_without_the_grader_do_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Over questions, samples, verdicts and labels drawn anew, for a score, pass@4 and the gain of
+    an allocation.
+    """
 
     def world(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         mu = rng.beta(0.5, 0.5, n)
@@ -371,7 +460,9 @@ def test_propagated_intervals_cover_and_those_without_the_grader_do_not(monkeypa
         error = labels(rng.binomial(60, 0.85), 60, rng.binomial(60, 0.92), 60)
         for i, each in enumerate((error, known(1, 1))):
             found = [propagate(terms, *counts, each, rng=rng) for terms in three(f, plan)]
-            covered[i] += [low <= truth <= high for (_, low, high), truth in zip(found, truths, strict=True)]
+            covered[i] += [
+                low <= truth <= high for (_, low, high), truth in zip(found, truths, strict=True)
+            ]
     assert (covered[0] / studies >= 0.85).all()  # 40 studies know 0.95 to within 0.1
     assert covered[0].mean() / studies >= 0.92
     assert (covered[1, 1:] / studies <= 0.8).all()
@@ -379,5 +470,7 @@ def test_propagated_intervals_cover_and_those_without_the_grader_do_not(monkeypa
 
 @pytest.mark.filterwarnings("ignore::capcal_lib.metrics.FewQuestionsWarning")
 def test_what_was_not_sampled_often_enough_is_left_out_of_a_mean() -> None:
-    found = propagate(lambda q: q(3), [0, 0, 0, 1], [2, 3, 4, 4], known(1, 1), rng=np.random.default_rng(0))
+    found = propagate(
+        lambda q: q(3), [0, 0, 0, 1], [2, 3, 4, 4], known(1, 1), rng=np.random.default_rng(0)
+    )
     assert found.estimate == pytest.approx((1 + 1 + 1 / 4) / 3)

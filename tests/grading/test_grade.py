@@ -16,7 +16,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capcal_lib.errors import InputError
-from capcal_lib.grading import Verdict, extract, grade, grade_file, grade_many, latex, math, normalize, number, short
+from capcal_lib.grading import (
+    Verdict,
+    extract,
+    grade,
+    grade_file,
+    grade_many,
+    latex,
+    math,
+    normalize,
+    number,
+    short,
+)
 from capcal_lib.manifests import KINDS, ROOT, Kind
 from capcal_lib.questions import Answer
 
@@ -43,7 +54,10 @@ def outcomes(pairs: list[tuple[str, Answer]]) -> list[str]:
 def test_hand_cases(source: str) -> None:
     cases = [case for case in CASES if case["source"] == source]
     verdicts = grade_many(
-        [(case["response"], Answer(case["kind"], case["gold"], tuple(case.get("aliases", ())))) for case in cases]
+        [
+            (case["response"], Answer(case["kind"], case["gold"], tuple(case.get("aliases", ()))))
+            for case in cases
+        ]
     )
     wrong = [
         (case["gold"], case["response"][:80], case["expected"], verdict)
@@ -56,7 +70,11 @@ def test_hand_cases(source: str) -> None:
 def test_there_are_cases_of_every_kind_and_verdict() -> None:
     assert len(CASES) >= 150
     for kind in KINDS:
-        assert {case["expected"] for case in CASES if case["kind"] == kind} == {"correct", "incorrect", "no_answer"}
+        assert {case["expected"] for case in CASES if case["kind"] == kind} == {
+            "correct",
+            "incorrect",
+            "no_answer",
+        }
 
 
 @pytest.mark.parametrize(
@@ -74,7 +92,9 @@ def test_there_are_cases_of_every_kind_and_verdict() -> None:
         ("It is $x$.", "math", (None, "nothing extractable")),
     ],
 )
-def test_extraction_says_what_and_where(response: str, kind: Kind, expected: tuple[str | None, str]) -> None:
+def test_extraction_says_what_and_where(
+    response: str, kind: Kind, expected: tuple[str | None, str]
+) -> None:
     assert extract(response, kind) == expected
 
 
@@ -83,10 +103,22 @@ def test_extraction_says_what_and_where(response: str, kind: Kind, expected: tup
     [
         ("number", r"\boxed{seven}", Verdict("incorrect", "seven", "boxed, not a number")),
         ("number", "7 apples", Verdict("correct", "7 apples", "bare line")),
-        ("math", r"\boxed{9^{9^{9^9}}}", Verdict("incorrect", "9^{9^{9^9}}", "boxed, too large or unbalanced")),
-        ("math", r"\boxed{" + "x+" * 400 + "1}", Verdict("incorrect", ("x+" * 250)[:499] + "…", "boxed, too long")),
+        (
+            "math",
+            r"\boxed{9^{9^{9^9}}}",
+            Verdict("incorrect", "9^{9^{9^9}}", "boxed, too large or unbalanced"),
+        ),
+        (
+            "math",
+            r"\boxed{" + "x+" * 400 + "1}",
+            Verdict("incorrect", ("x+" * 250)[:499] + "…", "boxed, too long"),
+        ),
         ("short", "It is the capital.", Verdict("incorrect", "the capital", "bare line")),
-        ("short", "The answer is ... .\nReally.", Verdict("no_answer", None, "nothing extractable")),
+        (
+            "short",
+            "The answer is ... .\nReally.",
+            Verdict("no_answer", None, "nothing extractable"),
+        ),
     ],
 )
 def test_verdicts_carry_answer_and_reason(kind: Kind, response: str, expected: Verdict) -> None:
@@ -100,7 +132,10 @@ def test_only_the_end_of_a_long_response_is_searched() -> None:
 
 
 def test_reasoning_is_dropped_however_long() -> None:
-    assert grade("<think>" + r"\boxed{8} " * 100_000 + "</think>7", Answer("number", "7")).verdict == "correct"
+    assert (
+        grade("<think>" + r"\boxed{8} " * 100_000 + "</think>7", Answer("number", "7")).verdict
+        == "correct"
+    )
 
 
 def test_aliases_are_right_answers_too() -> None:
@@ -125,7 +160,12 @@ def test_aliases_are_right_answers_too() -> None:
 @settings(max_examples=100, deadline=None)
 def test_numbers_are_equal_as_fractions(one: Fraction, two: Fraction) -> None:
     answer = Answer("number", str(one))
-    spellings = [str(one), rf"\frac{{{one.numerator}}}{{{one.denominator}}}", f"x = {one}", f"{one} apples"]
+    spellings = [
+        str(one),
+        rf"\frac{{{one.numerator}}}{{{one.denominator}}}",
+        f"x = {one}",
+        f"{one} apples",
+    ]
     assert set(outcomes([(rf"\boxed{{{text}}}", answer) for text in spellings])) == {"correct"}
     assert (grade(rf"\boxed{{{two}}}", answer).verdict == "correct") == (one == two)
 
@@ -135,7 +175,8 @@ def test_numbers_are_equal_as_fractions(one: Fraction, two: Fraction) -> None:
 def test_decimals_and_thousands_are_exact(digits: int, places: int) -> None:
     value = Fraction(digits, 10**places)
     decimal = f"{digits / abs(digits) if digits else 1:+.0f}"[0].replace("+", "") + (
-        f"{abs(digits) // 10**places:,}" + (f".{abs(digits) % 10**places:0{places}d}" if places else "")
+        f"{abs(digits) // 10**places:,}"
+        + (f".{abs(digits) % 10**places:0{places}d}" if places else "")
     )
     read = number.read(decimal)
     assert read is not None
@@ -144,9 +185,13 @@ def test_decimals_and_thousands_are_exact(digits: int, places: int) -> None:
 
 
 def naive_normal(text: str) -> str:
-    """The official TriviaQA normal form, step by step, on text without accents or numbers; articles alone stay."""
+    """The official TriviaQA normal form, step by step, on text without accents or numbers; articles
+    alone stay.
+    """
     lowered = text.replace("_", " ").lower()
-    spaced = "".join(" " if mark in "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~‘’´" else mark for mark in lowered)
+    spaced = "".join(
+        " " if mark in "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~‘’´" else mark for mark in lowered
+    )
     words = spaced.split()
     return " ".join([word for word in words if word not in ("a", "an", "the")] or words)
 
@@ -173,7 +218,9 @@ def test_short_answers_are_equal_exactly_when_their_normal_forms_are(one: str, t
 
 @given(st.tuples(*[st.integers(-3, 3)] * 4), st.integers(-1, 1))
 @settings(max_examples=60, deadline=None)
-def test_polynomials_are_equal_when_their_coefficients_are(numbers: tuple[int, int, int, int], shift: int) -> None:
+def test_polynomials_are_equal_when_their_coefficients_are(
+    numbers: tuple[int, int, int, int], shift: int
+) -> None:
     a, b, c, d = numbers
     gold = Answer("math", rf"({a}x+{b})\left({c}x+{d}\right)".replace("+-", "-"))
     expanded = f"{a * c}x^2+{a * d + b * c}x+{b * d + shift}".replace("+-", "-")
@@ -206,7 +253,9 @@ EXPRESSIONS = [
 def test_equality_is_reflexive_and_symmetric_and_sees_differences(one: str) -> None:
     pairs = [(rf"\boxed{{{two}}}", Answer("math", one)) for two in EXPRESSIONS]
     back = [(rf"\boxed{{{one}}}", Answer("math", two)) for two in EXPRESSIONS]
-    assert [result == "correct" for result in outcomes(pairs)] == [one == two for two in EXPRESSIONS]
+    assert [result == "correct" for result in outcomes(pairs)] == [
+        one == two for two in EXPRESSIONS
+    ]
     assert outcomes(pairs) == outcomes(back)
 
 
@@ -227,13 +276,25 @@ def test_votes_group_by_normal_form(kind: Kind, same: list[str], other: str) -> 
 
 
 def test_equal_normal_forms_are_equal_answers() -> None:
-    golds = [case for case in CASES if case["kind"] == "math" and case["response"].startswith(r"\boxed")]
+    golds = [
+        case for case in CASES if case["kind"] == "math" and case["response"].startswith(r"\boxed")
+    ]
     for case in golds:
         found = extract(case["response"], "math")[0]
-        if found and len(found) < latex.LONGEST and normalize(found, "math") == normalize(case["gold"], "math"):
+        if (
+            found
+            and len(found) < latex.LONGEST
+            and normalize(found, "math") == normalize(case["gold"], "math")
+        ):
             # Labels and units are left out of the normal form.
             form, other = math.read(case["gold"]), math.read(found)
-            assert form is None or other is None or case["expected"] == "correct" or form.label or form.unit
+            assert (
+                form is None
+                or other is None
+                or case["expected"] == "correct"
+                or form.label
+                or form.unit
+            )
 
 
 # --- hostile text
@@ -251,7 +312,10 @@ PIECES = st.sampled_from(
             r"\S+",
             r"\boxed{ \fbox{ { } \ $ \frac \sqrt ^ _ ( ) [ ] , 1 20 x ! = \cup \pm \text{ and \le < % . | \infty",
         ),
-        *re.findall(r"\S+", r"& \\ \{ \} C B) ** ① ² ½ \begin{pmatrix} \end{pmatrix} answer: #### <think> </think>"),
+        *re.findall(
+            r"\S+",
+            r"& \\ \{ \} C B) ** ① ² ½ \begin{pmatrix} \end{pmatrix} answer: #### <think> </think>",
+        ),
         *(" ", "\n", "the answer is "),
     ]
 )
@@ -276,7 +340,22 @@ def check_verdict(text: str, kind: Kind) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     "unit",
-    ["a", " ", "\n", "(", "{", "\\boxed{", "answer is ", "final answer\n", "**", "\\text{", "$", "$ ", "1,", "<think>"],
+    [
+        "a",
+        " ",
+        "\n",
+        "(",
+        "{",
+        "\\boxed{",
+        "answer is ",
+        "final answer\n",
+        "**",
+        "\\text{",
+        "$",
+        "$ ",
+        "1,",
+        "<think>",
+    ],
 )
 def test_a_million_characters_are_no_trouble(unit: str, kind: Kind) -> None:
     text = unit * (1_000_000 // len(unit))
@@ -297,7 +376,12 @@ def test_code_is_never_run(tmp_path: Path) -> None:
 
 def test_importing_is_light() -> None:
     code = "import sys, capcal_lib.grading; print({'sympy', 'math_verify', 'pebble', 'sklearn'} & set(sys.modules))"
-    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True).stdout == "set()\n"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
+        ).stdout
+        == "set()\n"
+    )
 
 
 # --- gold answers that are none
@@ -325,7 +409,8 @@ def test_gold_answers_must_read_as_their_kind(answer: Answer, message: str) -> N
 
 def write_rows(path: Path, *lines: object) -> Path:
     path.write_text(
-        "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines), encoding="utf-8"
+        "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines),
+        encoding="utf-8",
     )
     return path
 
@@ -353,7 +438,13 @@ def test_a_file_is_graded_row_by_row(tmp_path: Path) -> None:
         assert grade_file(source, target) == 4
         assert old.read() == "old"
     assert [json.loads(line) for line in target.read_text(encoding="utf-8").splitlines()] == [
-        {"question_id": "01", "sample_index": 3, "verdict": "correct", "extracted": "lutetia", "reason": "bare line"},
+        {
+            "question_id": "01",
+            "sample_index": 3,
+            "verdict": "correct",
+            "extracted": "lutetia",
+            "reason": "bare line",
+        },
         {"verdict": "correct", "extracted": "1+x", "reason": "boxed"},
         {"verdict": "no_answer", "extracted": None, "reason": "empty response"},
         {"verdict": "correct", "extracted": "東京", "reason": "bare line"},
@@ -370,16 +461,27 @@ GOOD = {"kind": "number", "gold": "4", "response": "4"}
         ("{", "line 2: not valid JSON"),
         ("[" * 100_000, "line 2: not valid JSON"),
         ("[1]", "line 2: must be an object with kind, gold and response; got list"),
-        ({**GOOD, "kind": "maths"}, "line 2: unknown answer kind 'maths'; known: choice, math, number, short"),
-        ({"kind": "number", "gold": "4"}, "line 2: 'response' is missing; a row has kind, gold, response"),
+        (
+            {**GOOD, "kind": "maths"},
+            "line 2: unknown answer kind 'maths'; known: choice, math, number, short",
+        ),
+        (
+            {"kind": "number", "gold": "4"},
+            "line 2: 'response' is missing; a row has kind, gold, response",
+        ),
         ({**GOOD, "gold": 4}, "line 2: 'gold' must be a text; got 4"),
-        ({**GOOD, "gold": " "}, "line 2: the gold answer must be a text that is not empty; got ' '"),
+        (
+            {**GOOD, "gold": " "},
+            "line 2: the gold answer must be a text that is not empty; got ' '",
+        ),
         ({**GOOD, "gold": "four"}, "line 2: the gold answer 'four' does not read as a number"),
         ({**GOOD, "aliases": "4"}, "line 2: 'aliases' must be a list of texts; got '4'"),
         ({**GOOD, "response": None}, "line 2: 'response' must be a text; got None"),
     ],
 )
-def test_a_bad_row_is_refused_and_nothing_written(tmp_path: Path, row: object, message: str) -> None:
+def test_a_bad_row_is_refused_and_nothing_written(
+    tmp_path: Path, row: object, message: str
+) -> None:
     source, target = write_rows(tmp_path / "in.jsonl", GOOD, row, GOOD), tmp_path / "out.jsonl"
     target.write_text("old")
     with pytest.raises(InputError) as caught:
@@ -422,11 +524,20 @@ def test_every_math500_answer_equals_itself_however_spelt() -> None:
     golds = [row["answer"] for row in rows("math/math500_test.jsonl.gz")]
 
     def respelt(gold: str) -> str:
-        return gold.replace(r"\frac", r"\dfrac ").replace("(", r"\left( ").replace(")", r" \right)").replace(" + ", "+")
+        return (
+            gold.replace(r"\frac", r"\dfrac ")
+            .replace("(", r"\left( ")
+            .replace(")", r" \right)")
+            .replace(" + ", "+")
+        )
 
     for spell in (str, respelt):
-        graded = outcomes([(rf"So $\boxed{{{spell(gold)}}}$.", Answer("math", gold)) for gold in golds])
-        assert [gold for gold, outcome in zip(golds, graded, strict=True) if outcome != "correct"] == []
+        graded = outcomes(
+            [(rf"So $\boxed{{{spell(gold)}}}$.", Answer("math", gold)) for gold in golds]
+        )
+        assert [
+            gold for gold, outcome in zip(golds, graded, strict=True) if outcome != "correct"
+        ] == []
 
 
 @needs_data
@@ -445,10 +556,15 @@ def test_math_answers_equal_others_only_where_they_are_equal() -> None:
 def test_gsm8k_answers_equal_themselves_and_no_others() -> None:
     golds = [row["answer"].partition("#### ")[2] for row in rows("gsm8k/test.jsonl.gz")]
     for form in (r"\boxed{{{}}}", "The answer is ${}.", "#### {}", "{}"):
-        assert set(outcomes([(form.format(gold), Answer("number", gold)) for gold in golds])) == {"correct"}
+        assert set(outcomes([(form.format(gold), Answer("number", gold)) for gold in golds])) == {
+            "correct"
+        }
     others = golds[1:] + golds[:1]
     graded = outcomes(
-        [(rf"\boxed{{{other}}}", Answer("number", gold)) for gold, other in zip(golds, others, strict=True)]
+        [
+            (rf"\boxed{{{other}}}", Answer("number", gold))
+            for gold, other in zip(golds, others, strict=True)
+        ]
     )
     values = [int(gold.replace(",", "")) for gold in golds]
     assert [outcome == "correct" for outcome in graded] == [
@@ -460,14 +576,28 @@ def test_gsm8k_answers_equal_themselves_and_no_others() -> None:
 def test_triviaqa_aliases_equal_themselves() -> None:
     golds = [row["aliases"] for row in rows("triviaqa/validation.jsonl.gz")[:500]]
     answers = [Answer("short", names[0], tuple(names[1:])) for names in golds]
-    graded = outcomes([(rf"\boxed{{{names[-1]}}}", answer) for names, answer in zip(golds, answers, strict=True)])
+    graded = outcomes(
+        [(rf"\boxed{{{names[-1]}}}", answer) for names, answer in zip(golds, answers, strict=True)]
+    )
     assert graded.count("correct") >= 495  # braces and backslashes in names are the rest
 
 
 @pytest.mark.parametrize("gold", ["J", "K", "Z"])
 def test_letters_go_to_z(gold: str) -> None:
     answer = Answer("choice", gold, ("water",))
-    for response in (f"\\boxed{{{gold}}}", f"({gold})", f"The answer is {gold}.", gold, "\\boxed{water}"):
+    for response in (
+        f"\\boxed{{{gold}}}",
+        f"({gold})",
+        f"The answer is {gold}.",
+        gold,
+        "\\boxed{water}",
+    ):
         assert grade(response, answer).verdict == "correct", response
-    for response in ("\\boxed{B}", "The answer is B.", "\\boxed{Y}", "\\boxed{fire}", "The answer is L."):
+    for response in (
+        "\\boxed{B}",
+        "The answer is B.",
+        "\\boxed{Y}",
+        "\\boxed{fire}",
+        "The answer is L.",
+    ):
         assert grade(response, answer).verdict in ("incorrect", "no_answer"), response

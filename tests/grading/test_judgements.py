@@ -1,4 +1,6 @@
-"""Judgements of a run: each distinct answer once, kept, taken up again, and never among the rules' verdicts."""
+"""Judgements of a run: each distinct answer once, kept, taken up again, and never among the rules'
+verdicts.
+"""
 
 import shutil
 from collections.abc import Iterator, Sequence
@@ -13,7 +15,14 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading import judgements
 from capcal_lib.grading.counts import count_verdicts
 from capcal_lib.grading.judge import read_grade
-from capcal_lib.grading.judgements import FILE, PAIR, judge_run, judges, read_judgements, verdicts_by
+from capcal_lib.grading.judgements import (
+    FILE,
+    PAIR,
+    judge_run,
+    judges,
+    read_judgements,
+    verdicts_by,
+)
 from capcal_lib.grading.verdicts import grade_run, read_verdicts, run_questions
 from capcal_lib.manifests import RECORDED_RUNS, Sampling, load_model
 from capcal_lib.probes import training_data
@@ -29,21 +38,43 @@ BY = f"judge:{JUDGE}"
 
 
 class Stern(SimulatedEngine):
-    """A judge to whom only the gold answer is correct, and the letter L no answer; it counts what it is asked."""
+    """A judge to whom only the gold answer is correct, and the letter L no answer; it counts what
+    it is asked.
+    """
 
     asked = 0
     fails_after = 10**9
 
-    def sample(self, requests: Sequence[Request], sampling: Sampling, seed: int) -> Iterator[list[Sample]]:  # noqa: ARG002
+    def sample(
+        self, requests: Sequence[Request], sampling: Sampling, seed: int
+    ) -> Iterator[list[Sample]]:
         for request in requests:
             if type(self).asked >= type(self).fails_after:
                 raise RuntimeError("the server is gone")
             type(self).asked += 1
-            proposed = request.messages[-1]["content"].splitlines()[2].removeprefix("Proposed answer: ")
+            proposed = (
+                request.messages[-1]["content"].splitlines()[2].removeprefix("Proposed answer: ")
+            )
             gold = f'"{request.question.answer.gold}"'
-            words = "CORRECT" if proposed == gold else "NOT ATTEMPTED" if proposed[1] == "L" else "INCORRECT."
+            words = (
+                "CORRECT"
+                if proposed == gold
+                else "NOT ATTEMPTED"
+                if proposed[1] == "L"
+                else "INCORRECT."
+            )
             (index,) = request.sample_indices
-            yield [Sample(request.question.id, index, "Hm." if proposed[1] == "M" else words, None, "stop", 1, 1)]
+            yield [
+                Sample(
+                    request.question.id,
+                    index,
+                    "Hm." if proposed[1] == "M" else words,
+                    None,
+                    "stop",
+                    1,
+                    1,
+                )
+            ]
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +82,7 @@ def stern(monkeypatch: pytest.MonkeyPatch) -> type[Stern]:
     class Fresh(Stern):
         pass
 
-    monkeypatch.setattr(judgements, "open_engine", lambda model, name=None: Fresh(model))  # noqa: ARG005
+    monkeypatch.setattr(judgements, "open_engine", lambda model, name=None: Fresh(model))
     return Fresh
 
 
@@ -86,16 +117,20 @@ def test_each_distinct_answer_is_judged_once(run: Path, stern: type[Stern]) -> N
         if extracted == gold and extracted[0] != "M":
             expected = "correct"
         assert verdict == expected
-        assert words == {"not_scored": "Hm.", "incorrect": "INCORRECT.", "no_answer": "NOT ATTEMPTED"}.get(
-            verdict, "CORRECT"
-        )
+        assert words == {
+            "not_scored": "Hm.",
+            "incorrect": "INCORRECT.",
+            "no_answer": "NOT ATTEMPTED",
+        }.get(verdict, "CORRECT")
 
 
 def test_what_decides_a_judgement_stands_beside_it(run: Path) -> None:
     judge_run(run, JUDGE)
     rows = pq.read_table(run / FILE).to_pandas()
     made = rows[["judge", "weights", "engine", "prompt"]].drop_duplicates()
-    assert made.to_numpy().tolist() == [["simulated", "none", "simulated", judgements.judge_prompt_digest()]]
+    assert made.to_numpy().tolist() == [
+        ["simulated", "none", "simulated", judgements.judge_prompt_digest()]
+    ]
 
 
 def test_the_verdicts_of_the_rules_stay(run: Path) -> None:
@@ -109,7 +144,9 @@ def test_new_samples_bring_only_new_answers(run: Path, tmp_path: Path, stern: ty
     before, asked = read_judgements(run, JUDGE), stern.asked
     sample("simulated", SET, k=30, limit=12, store=tmp_path)
     grade_run(run)
-    with pytest.raises(InputError, match=r"has not judged \d+ answers; judge with: capcal judge --model simulated"):
+    with pytest.raises(
+        InputError, match=r"has not judged \d+ answers; judge with: capcal judge --model simulated"
+    ):
         verdicts_by(run, BY)
     new, present, _ = judge_run(run, JUDGE)
     assert present == len(before) == asked
@@ -133,7 +170,9 @@ def test_the_most_frequent_answers_come_first_and_a_stop_loses_less_than_a_chunk
     assert (new, present) == (len(distinct(run)) - 8, 8)
 
 
-def test_what_got_no_reply_is_asked_again(run: Path, stern: type[Stern], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_got_no_reply_is_asked_again(
+    run: Path, stern: type[Stern], monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Moody(stern):  # type: ignore[misc, valid-type]
         def sample(self, requests, sampling, seed):  # type: ignore[no-untyped-def]
             yield Failure(requests[0].question.id, requests[0].sample_indices, "no route")
@@ -141,12 +180,14 @@ def test_what_got_no_reply_is_asked_again(run: Path, stern: type[Stern], monkeyp
 
     number = len(distinct(run))
     with monkeypatch.context() as patch:
-        patch.setattr(judgements, "open_engine", lambda model, name=None: Moody(model))  # noqa: ARG005
+        patch.setattr(judgements, "open_engine", lambda model, name=None: Moody(model))
         assert judge_run(run, JUDGE) == (number - 1, 0, 1)
     assert judge_run(run, JUDGE) == (1, number - 1, 0)
 
 
-def test_another_prompt_replaces_and_another_judge_stands_beside(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_prompt_replaces_and_another_judge_stands_beside(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     judge_run(run, JUDGE)
     number = len(distinct(run))
     assert judge_run(run, "smollm2-135m") == (number, 0, 0)
@@ -154,7 +195,7 @@ def test_another_prompt_replaces_and_another_judge_stands_beside(run: Path, monk
     monkeypatch.setattr(
         judgements,
         "judge_prompt_digest",
-        lambda kind: "another",  # noqa: ARG005
+        lambda kind: "another",
     )
     assert judge_run(run, JUDGE) == (number, 0, 0)
     rows = pq.read_table(run / FILE).to_pandas()
@@ -181,7 +222,9 @@ def test_judged_verdicts_have_the_form_of_the_rules_verdicts(run: Path) -> None:
 def test_answers_of_other_kinds_keep_the_verdicts_of_the_rules(tmp_path: Path) -> None:
     folder = sample("simulated", "mini-exam", k=2, limit=3, store=tmp_path).folder
     grade_run(folder)
-    with pytest.raises(InputError, match="a judge is for short and mathematical answers, and mini-exam has none"):
+    with pytest.raises(
+        InputError, match="a judge is for short and mathematical answers, and mini-exam has none"
+    ):
         judge_run(folder, JUDGE)
     pd.testing.assert_frame_equal(verdicts_by(folder, BY), read_verdicts(folder))
     mixed = sample("simulated", "mini-elements", k=2, store=tmp_path).folder
@@ -217,7 +260,10 @@ def test_results_and_probes_take_the_verdicts_that_are_asked_for(run: Path) -> N
 
 
 def test_an_unjudged_run_names_the_command(run: Path) -> None:
-    with pytest.raises(InputError, match=r"unknown judge 'simulated'; known: none; judge with: capcal judge --model"):
+    with pytest.raises(
+        InputError,
+        match=r"unknown judge 'simulated'; known: none; judge with: capcal judge --model",
+    ):
         read_judgements(run, JUDGE)
     with pytest.raises(InputError, match="unknown model 'gpt-9'"):
         judge_run(run, "gpt-9")

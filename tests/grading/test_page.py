@@ -11,18 +11,33 @@ from capcal_lib.metrics.intervals import Interval
 from capcal_lib.questions import Answer, load_questions
 
 TEXT = (BOOK / "reference" / "grading.md").read_text(encoding="utf-8")
-ROWS = re.findall(r"^\| (math|number|choice|short) \| `(.+?)` \| `(.+?)` \| (\w+) \|$", TEXT, flags=re.MULTILINE)
+ROWS = re.findall(
+    r"^\| (math|number|choice|short) \| `(.+?)` \| `(.+?)` \| (\w+) \|$", TEXT, flags=re.MULTILINE
+)
 
 
 def test_every_row_of_the_tables_is_what_the_grader_says() -> None:
-    assert len(ROWS) == sum(line.startswith("| ") and not line.startswith("| kind") for line in TEXT.splitlines()) - 2
-    pairs = [(response, Answer(kind, gold, ("water",) * (kind == "choice"))) for kind, gold, response, _ in ROWS]
+    assert (
+        len(ROWS)
+        == sum(
+            line.startswith("| ") and not line.startswith("| kind") for line in TEXT.splitlines()
+        )
+        - 2
+    )
+    pairs = [
+        (response, Answer(kind, gold, ("water",) * (kind == "choice")))
+        for kind, gold, response, _ in ROWS
+    ]
     verdicts = [verdict.verdict for verdict in grade_many(pairs)]
-    wrong = [(row, verdict) for row, verdict in zip(ROWS, verdicts, strict=True) if row[3] != verdict]
+    wrong = [
+        (row, verdict) for row, verdict in zip(ROWS, verdicts, strict=True) if row[3] != verdict
+    ]
     assert wrong == []
 
 
-LABELS = pd.read_json(ROOT / "tests" / "grading" / "grading_labels.jsonl", lines=True, dtype={"extracted": str})
+LABELS = pd.read_json(
+    ROOT / "tests" / "grading" / "grading_labels.jsonl", lines=True, dtype={"extracted": str}
+)
 
 
 def test_the_figures_are_those_of_the_labels() -> None:

@@ -43,7 +43,12 @@ def workers_of(parent: int) -> list[int]:
 def test_a_comparison_that_takes_too_long_is_not_scored_and_the_rest_is() -> None:
     answers = [RIGHT, rf"\boxed{{{ENDLESS}}}", WRONG, RIGHT]
     verdicts = grade_many([(answer, HALF) for answer in answers])
-    assert [verdict.verdict for verdict in verdicts] == ["correct", "not_scored", "incorrect", "correct"]
+    assert [verdict.verdict for verdict in verdicts] == [
+        "correct",
+        "not_scored",
+        "incorrect",
+        "correct",
+    ]
     assert (verdicts[1].reason, verdicts[1].extracted) == ("grader time limit", ENDLESS)
 
 
@@ -52,7 +57,11 @@ def test_a_killed_worker_is_replaced_and_only_its_comparison_lost() -> None:
     [first] = workers_of(os.getpid())
     timer = threading.Timer(0.5, os.kill, (first, signal.SIGKILL))
     timer.start()
-    assert settle(("x", ENDLESS), ("x", "x+0"), ("x", "2x"), limit=20.0) == ["grader worker stopped", True, False]
+    assert settle(("x", ENDLESS), ("x", "x+0"), ("x", "2x"), limit=20.0) == [
+        "grader worker stopped",
+        True,
+        False,
+    ]
     assert workers_of(os.getpid()) != [first]
 
 
@@ -61,7 +70,9 @@ def test_a_worker_that_stands_still_is_killed_by_the_clock(monkeypatch: pytest.M
     [first] = workers_of(os.getpid())
     os.kill(first, signal.SIGSTOP)
     monkeypatch.setattr(pool, "CLOCK_LIMIT", 0.3)
-    threading.Timer(0.5, os.kill, (first, signal.SIGCONT)).start()  # it takes up its work, and then stands still
+    threading.Timer(
+        0.5, os.kill, (first, signal.SIGCONT)
+    ).start()  # it takes up its work, and then stands still
     threading.Timer(0.7, os.kill, (first, signal.SIGSTOP)).start()
     assert settle(("x", ENDLESS), limit=1.5) == ["grader time limit"]
     time.sleep(0.2)
@@ -104,7 +115,9 @@ def test_hard_expressions_stay_within_a_second_of_processor_time_and_their_memor
     assert soft == hard
     assert used < soft <= used + pool.MEMORY_LIMIT
     for payload in PAYLOADS:
-        assert settle(("x+1", payload), limit=pool.TIME_LIMIT)[0] in (False, "grader time limit"), payload
+        assert settle(("x+1", payload), limit=pool.TIME_LIMIT)[0] in (False, "grader time limit"), (
+            payload
+        )
         for each in workers_of(os.getpid()):
             peak = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{each}/status").read_text())
             assert peak is not None
@@ -117,7 +130,9 @@ def test_threads_may_grade_at_once() -> None:
     verdicts: dict[int, Verdict] = {}
 
     def work(index: int) -> None:
-        verdicts[index] = grade(rf"\boxed{{{index}+x}}" if index % 2 else r"\boxed{x-1}", answers[index])
+        verdicts[index] = grade(
+            rf"\boxed{{{index}+x}}" if index % 2 else r"\boxed{x-1}", answers[index]
+        )
 
     threads = [threading.Thread(target=work, args=(index,)) for index in range(12)]
     for thread in threads:
@@ -129,7 +144,9 @@ def test_threads_may_grade_at_once() -> None:
 
 
 def test_the_number_of_workers_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    pairs = [(rf"\boxed{{{index % 40}+x}}", Answer("math", f"x+{index % 7}")) for index in range(200)]
+    pairs = [
+        (rf"\boxed{{{index % 40}+x}}", Answer("math", f"x+{index % 7}")) for index in range(200)
+    ]
     expected = ["correct" if index % 40 == index % 7 else "incorrect" for index in range(200)]
     for workers in (1, 2):
         monkeypatch.setattr(pool, "cores", lambda workers=workers: workers)
@@ -159,10 +176,15 @@ time.sleep(float(sys.argv[1]))
 
 def test_no_guard_is_needed_in_the_main_script_and_no_worker_outlives_it(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(SCRIPT)
-    command, environment = [sys.executable, str(tmp_path / "script.py")], {**os.environ, "PYTHONPATH": str(ROOT)}
+    command, environment = (
+        [sys.executable, str(tmp_path / "script.py")],
+        {**os.environ, "PYTHONPATH": str(ROOT)},
+    )
     done = subprocess.run([*command, "0"], env=environment, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("correct\n", "")
-    with subprocess.Popen([*command, "60"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as killed:
+    with subprocess.Popen(
+        [*command, "60"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as killed:
         assert killed.stdout is not None
         assert killed.stdout.readline() == b"correct\n"
         [worker] = workers_of(killed.pid)

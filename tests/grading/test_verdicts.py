@@ -8,14 +8,29 @@ import pytest
 from capcal_lib.errors import InputError
 from capcal_lib.grading import GRADER_VERSION, Verdict, grade
 from capcal_lib.grading import verdicts as verdicts_module
-from capcal_lib.grading.verdicts import FILE, SCHEMA, Graded, grade_run, read_verdicts, run_questions
+from capcal_lib.grading.verdicts import (
+    FILE,
+    SCHEMA,
+    Graded,
+    grade_run,
+    read_verdicts,
+    run_questions,
+)
 from capcal_lib.manifests import RECORDED_RUNS, load_model
 from capcal_lib.questions import load_questions
 from capcal_lib.sampling import store as store_module
 from capcal_lib.sampling.draw import describe, sample
 from capcal_lib.sampling.engines import Sample
 from capcal_lib.sampling.files import SUMS, write_table
-from capcal_lib.sampling.store import KEY, Record, find_run, open_writer, read_record, read_samples, row_digests
+from capcal_lib.sampling.store import (
+    KEY,
+    Record,
+    find_run,
+    open_writer,
+    read_record,
+    read_samples,
+    row_digests,
+)
 
 SET = "mini-exam"
 
@@ -86,7 +101,9 @@ def test_another_version_grades_all_again_and_reports_what_flips(
     write(run, old, "0")
     sample("simulated", SET, k=5, limit=5, store=tmp_path)
     graded = grade_run(run)
-    assert graded == Graded(new=5, again=20, flipped={("incorrect", "correct"): 2, ("no_answer", "correct"): 1})
+    assert graded == Graded(
+        new=5, again=20, flipped={("incorrect", "correct"): 2, ("no_answer", "correct"): 1}
+    )
     again = read_verdicts(run)
     pd.testing.assert_frame_equal(again[again["sample_index"] < 4].reset_index(drop=True), right)
     monkeypatch.setattr(verdicts_module, "GRADER_VERSION", "next")
@@ -125,16 +142,28 @@ def test_the_digest_of_rows_follows_from_key_and_response_alone() -> None:
     """It stands in files, so no version of a library may change it."""
     rows = pd.DataFrame([("a/1", 0, "Paris"), ("a/1", 1, "é\n")], columns=[*KEY, "response"])
     rows["sample_index"] = rows["sample_index"].astype("int32")
-    assert [f"{digest:016x}" for digest in row_digests(rows)] == ["7a32d43b0569e583", "13d9359a75654bcb"]
+    assert [f"{digest:016x}" for digest in row_digests(rows)] == [
+        "7a32d43b0569e583",
+        "13d9359a75654bcb",
+    ]
 
 
 def test_hostile_text_is_graded_like_any_other(tmp_path: Path) -> None:
     questions = load_questions(SET)
     record = describe(load_model("simulated"), SET, "test", questions, engine=None, seed=0)
-    hostile = ["", "\\boxed{" * 2000, "__import__('os').system('true')", "\x00\u202e</script>", "\\boxed{(((((}"]
+    hostile = [
+        "",
+        "\\boxed{" * 2000,
+        "__import__('os').system('true')",
+        "\x00\u202e</script>",
+        "\\boxed{(((((}",
+    ]
     with open_writer(tmp_path, record) as writer:
         writer.append(
-            [Sample(questions[0].id, index, text, None, "length", 1, 1) for index, text in enumerate(hostile)]
+            [
+                Sample(questions[0].id, index, text, None, "length", 1, 1)
+                for index, text in enumerate(hostile)
+            ]
         )
     assert grade_run(writer.folder).new == len(hostile)
     assert not (read_verdicts(writer.folder)["verdict"] == "correct").any()
@@ -142,7 +171,8 @@ def test_hostile_text_is_graded_like_any_other(tmp_path: Path) -> None:
 
 def test_an_ungraded_run_names_the_command(run: Path) -> None:
     with pytest.raises(
-        InputError, match=r"is not graded; grade it with: capcal grade --model simulated --dataset mini-"
+        InputError,
+        match=r"is not graded; grade it with: capcal grade --model simulated --dataset mini-",
     ):
         read_verdicts(run)
 
@@ -154,7 +184,9 @@ def test_a_changed_question_set_is_refused(run: Path) -> None:
     record.write_text(text)
     (run / SUMS).unlink()
     run = run.rename(run.with_name(Record.model_validate_json(text).identity.key))
-    with pytest.raises(InputError, match=r"the questions of mini-exam \(test\) are not those that were sampled"):
+    with pytest.raises(
+        InputError, match=r"the questions of mini-exam \(test\) are not those that were sampled"
+    ):
         run_questions(run)
     with pytest.raises(InputError, match="are not those that were sampled"):
         grade_run(run)
@@ -167,7 +199,10 @@ def test_a_changed_question_set_is_refused(run: Path) -> None:
         (lambda path: path.write_bytes(b"PAR1 no"), "missing or corrupt"),
         (lambda path: path.write_bytes(path.read_bytes()[:-20]), "missing or corrupt"),
         (lambda path: write_table(path, pa.table({"question_id": ["a"]})), "not a verdict file"),
-        (lambda path: write_table(path, SCHEMA.empty_table()), "not a verdict file"),  # by no version
+        (
+            lambda path: write_table(path, SCHEMA.empty_table()),
+            "not a verdict file",
+        ),  # by no version
     ],
 )
 def test_a_corrupt_file_is_one_clear_line(run: Path, damage, message: str) -> None:  # type: ignore[no-untyped-def]

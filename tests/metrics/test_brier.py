@@ -39,7 +39,11 @@ VARIANTS = [(name, options) for name, variants in SCORES.items() for options in 
 
 def score(name, options, confidence, correct, total):
     function = getattr(metrics, name)
-    columns = (correct, total) if name.removesuffix("_terms") in WITHOUT_CONFIDENCE else (confidence, correct, total)
+    columns = (
+        (correct, total)
+        if name.removesuffix("_terms") in WITHOUT_CONFIDENCE
+        else (confidence, correct, total)
+    )
     return function(*columns, **options)
 
 
@@ -73,7 +77,9 @@ def test_every_metric_is_classified():
 def test_question_order_does_not_matter(name, options):
     order = [3, 1, 4, 0, 2]
     shuffled = [[column[row] for row in order] for column in EXAMPLE]
-    assert score(name, options, *shuffled) == pytest.approx(score(name, options, *EXAMPLE), abs=1e-15)
+    assert score(name, options, *shuffled) == pytest.approx(
+        score(name, options, *EXAMPLE), abs=1e-15
+    )
 
 
 @pytest.mark.parametrize(("name", "options"), VARIANTS)
@@ -82,8 +88,14 @@ def test_lists_arrays_and_series_score_the_same(name, options):
     assert isinstance(expected, float)
     assert score(name, options, *map(np.array, EXAMPLE)) == expected
     # The labels of a Series say nothing: rows are taken in order.
-    assert score(name, options, *(pd.Series(column, index=[9, 8, 7, 6, 5]) for column in EXAMPLE)) == expected
-    assert score(name, options, EXAMPLE[0], *(np.array(column, dtype=float) for column in EXAMPLE[1:])) == expected
+    assert (
+        score(name, options, *(pd.Series(column, index=[9, 8, 7, 6, 5]) for column in EXAMPLE))
+        == expected
+    )
+    assert (
+        score(name, options, EXAMPLE[0], *(np.array(column, dtype=float) for column in EXAMPLE[1:]))
+        == expected
+    )
 
 
 @pytest.mark.parametrize(("name", "options"), VARIANTS)
@@ -103,7 +115,9 @@ def test_lists_arrays_and_series_score_the_same(name, options):
     ],
 )
 def test_bad_rows_are_refused(name, options, row, message):
-    if ("confidence" in message and name in WITHOUT_CONFIDENCE) or (row[2] == 1 and not needs_two(name, options)):
+    if ("confidence" in message and name in WITHOUT_CONFIDENCE) or (
+        row[2] == 1 and not needs_two(name, options)
+    ):
         return  # the row is fine there
     columns = [[good, bad] for good, bad in zip((0.5, 1, 4), row, strict=True)]
     with pytest.raises(InputError) as error:
@@ -124,7 +138,9 @@ def test_bad_shapes_are_refused(name, options):
             score(name, options, [0.5], [1, 1], [4, 4])
 
 
-@pytest.mark.parametrize(("name", "options"), [variant for variant in VARIANTS if variant[0] in WITH_TERMS])
+@pytest.mark.parametrize(
+    ("name", "options"), [variant for variant in VARIANTS if variant[0] in WITH_TERMS]
+)
 def test_a_score_is_the_mean_of_its_terms(name, options):
     terms = score(f"{name}_terms", options, *EXAMPLE)
     assert terms.shape == (5,)
@@ -166,7 +182,9 @@ def test_expected_response_brier_is_the_mean_over_samples(questions):
 def test_theorem_2_holds_on_the_samples(questions):
     confidence, correct, total = questions
     response = metrics.expected_response_loss(confidence, correct, total)
-    split = metrics.capability_brier_terms(*questions) + metrics.correctness_variance_terms(correct, total)
+    split = metrics.capability_brier_terms(*questions) + metrics.correctness_variance_terms(
+        correct, total
+    )
     np.testing.assert_allclose(split, response, rtol=0, atol=1e-14)
 
 
@@ -184,7 +202,9 @@ def test_theorem_2_holds_corrected_too(questions):
 @given(scored_questions(least_total=2))
 def test_corrected_brier_is_the_mean_over_pairs_of_samples(questions):
     expected = float(naive_pair_mean(*questions))
-    assert metrics.capability_brier(*questions, corrected=True) == pytest.approx(expected, abs=1e-14)
+    assert metrics.capability_brier(*questions, corrected=True) == pytest.approx(
+        expected, abs=1e-14
+    )
 
 
 @pytest.mark.parametrize("n", [2, 3, 10])
@@ -200,7 +220,10 @@ def test_corrected_scores_are_unbiased(mu, n):
     terms = metrics.uniform_baseline_brier_terms(counts, everyone, corrected=True)
     assert chance @ terms == pytest.approx(1 / 3 - mu + mu**2, abs=1e-14)
     # The floor is what the true mu scores by the plug-in, in expectation.
-    floor = sum(weight * metrics.noise_floor([count], [n]) for weight, count in zip(chance, counts, strict=True))
+    floor = sum(
+        weight * metrics.noise_floor([count], [n])
+        for weight, count in zip(chance, counts, strict=True)
+    )
     plug_in = chance @ metrics.capability_brier_terms(np.full(n + 1, mu), counts, everyone)
     assert floor == pytest.approx(plug_in, abs=1e-14)
 
@@ -209,12 +232,16 @@ def test_hand_cases():
     # mu_hat = 1/2 and 1; s = 1/4 and 3/4
     confidence, correct, total = [0.25, 0.75], [2, 3], [4, 3]
     assert metrics.capability_brier(confidence, correct, total) == 1 / 16
-    assert metrics.capability_brier(confidence, correct, total, corrected=True) == pytest.approx((-1 / 48 + 1 / 16) / 2)
+    assert metrics.capability_brier(confidence, correct, total, corrected=True) == pytest.approx(
+        (-1 / 48 + 1 / 16) / 2
+    )
     assert metrics.expected_response_brier(confidence, correct, total) == (5 / 16 + 1 / 16) / 2
     assert metrics.correctness_variance(correct, total) == 1 / 8
     assert metrics.correctness_variance(correct, total, corrected=True) == pytest.approx(1 / 6)
     assert metrics.uniform_baseline_brier(correct, total) == pytest.approx((1 / 12 + 1 / 3) / 2)
-    assert metrics.uniform_baseline_brier(correct, total, corrected=True) == pytest.approx(1 / 3 - 1 / 6)
+    assert metrics.uniform_baseline_brier(correct, total, corrected=True) == pytest.approx(
+        1 / 3 - 1 / 6
+    )
     assert metrics.noise_floor(correct, total) == pytest.approx(1 / 24)
 
 
@@ -241,7 +268,8 @@ def test_spearman_is_pearson_on_mean_ranks(questions):
 
 
 @pytest.mark.parametrize(
-    ("confidence", "correct"), [([0.5, 0.5, 0.5], [0, 1, 2]), ([0.1, 0.2, 0.3], [1, 1, 1]), ([0.5], [1])]
+    ("confidence", "correct"),
+    [([0.5, 0.5, 0.5], [0, 1, 2]), ([0.1, 0.2, 0.3], [1, 1, 1]), ([0.5], [1])],
 )
 def test_spearman_is_nan_without_a_ranking(confidence, correct):
     assert np.isnan(metrics.spearman(confidence, correct, [2] * len(correct)))
@@ -256,8 +284,12 @@ def test_spearman_does_not_see_the_scale():
 def test_with_one_sample_each_it_is_the_usual_brier_score():
     confidence, verdicts = [0.1, 0.7, 0.7, 1.0], [0, 1, 0, 1]
     expected = brier_score_loss(verdicts, confidence)
-    assert metrics.capability_brier(confidence, verdicts, [1] * 4) == pytest.approx(expected, abs=1e-15)
-    assert metrics.expected_response_brier(confidence, verdicts, [1] * 4) == pytest.approx(expected, abs=1e-15)
+    assert metrics.capability_brier(confidence, verdicts, [1] * 4) == pytest.approx(
+        expected, abs=1e-15
+    )
+    assert metrics.expected_response_brier(confidence, verdicts, [1] * 4) == pytest.approx(
+        expected, abs=1e-15
+    )
 
 
 @settings(max_examples=60, deadline=None)
@@ -301,9 +333,14 @@ def test_terms_of_parts_are_those_of_the_whole(questions, cut):
 
 
 def test_series_in_another_order_score_the_same():
-    frame = pd.DataFrame({"s": [0.2, 0.9, 0.4], "c": [1, 4, 0], "n": [4, 4, 8]}, index=["a", "b", "c"])
+    frame = pd.DataFrame(
+        {"s": [0.2, 0.9, 0.4], "c": [1, 4, 0], "n": [4, 4, 8]}, index=["a", "b", "c"]
+    )
     expected = metrics.capability_brier(frame["s"], frame["c"], frame["n"], corrected=True)
     shuffled = frame.loc[["c", "a", "b"]]
-    assert metrics.capability_brier(frame["s"], shuffled["c"], shuffled["n"], corrected=True) == expected
+    assert (
+        metrics.capability_brier(frame["s"], shuffled["c"], shuffled["n"], corrected=True)
+        == expected
+    )
     with pytest.raises(InputError, match="the index of correct is not that of confidence"):
         metrics.capability_brier(frame["s"], frame["c"].reset_index(drop=True), frame["n"])

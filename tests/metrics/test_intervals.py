@@ -36,7 +36,9 @@ def test_wilson_and_clopper_pearson_agree_with_scipy(n, level):
     for method, name in [("wilson", "wilson"), ("clopper-pearson", "exact")]:
         limits = binomial_interval(counts, np.full(n + 1, n), method=method, level=level)
         expected = [tuple(binomtest(int(c), n).proportion_ci(level, method=name)) for c in counts]
-        np.testing.assert_allclose(limits, expected, rtol=0, atol=1e-8 if name == "exact" else 1e-14)
+        np.testing.assert_allclose(
+            limits, expected, rtol=0, atol=1e-8 if name == "exact" else 1e-14
+        )
 
 
 @pytest.mark.parametrize("c", [1, 3, 9])
@@ -50,13 +52,19 @@ def test_jeffreys_leaves_equal_tails_of_the_posterior(c):
 def test_clopper_pearson_turns_the_exact_tests_round():
     low, high = binomial_interval([3], [10], method="clopper-pearson")[0]
     assert low == pytest.approx(brentq(lambda mu: binom.sf(2, 10, mu) - 0.025, 1e-9, 0.9), abs=1e-9)
-    assert high == pytest.approx(brentq(lambda mu: binom.cdf(3, 10, mu) - 0.025, 0.1, 1 - 1e-9), abs=1e-9)
+    assert high == pytest.approx(
+        brentq(lambda mu: binom.cdf(3, 10, mu) - 0.025, 0.1, 1 - 1e-9), abs=1e-9
+    )
 
 
 def test_wald_is_the_formula_of_the_paper():
     half_width = 1.959963984540054 * math.sqrt(0.1 * 0.9 / 10)
-    np.testing.assert_allclose(binomial_interval([1], [10], method="wald"), [[0.1 - half_width, 0.1 + half_width]])
-    np.testing.assert_array_equal(binomial_interval([0, 10], [10, 10], method="wald"), [[0, 0], [1, 1]])
+    np.testing.assert_allclose(
+        binomial_interval([1], [10], method="wald"), [[0.1 - half_width, 0.1 + half_width]]
+    )
+    np.testing.assert_array_equal(
+        binomial_interval([0, 10], [10, 10], method="wald"), [[0, 0], [1, 1]]
+    )
 
 
 @pytest.mark.parametrize("method", ["jeffreys", "wilson", "clopper-pearson"])
@@ -102,7 +110,8 @@ def test_a_question_without_scored_samples_has_nan_limits(method):
 
 def test_bad_interval_options_are_refused():
     with pytest.raises(
-        InputError, match="unknown interval method 'exact'; known: clopper-pearson, jeffreys, wald, wilson"
+        InputError,
+        match="unknown interval method 'exact'; known: clopper-pearson, jeffreys, wald, wilson",
     ):
         binomial_interval([1], [2], method="exact")
     for level in (0, 1, 95, float("nan")):
@@ -130,17 +139,25 @@ def naive_studentised(terms, seed, clusters=None, resamples=10_000):
     """One resample at a time, drawn clusters listed; the ratio of sums and its linearised error."""
     generator = rng(seed)
     labels = range(len(terms)) if clusters is None else clusters
-    groups = [[t for t, at in zip(terms, labels, strict=True) if at == want] for want in dict.fromkeys(labels)]
+    groups = [
+        [t for t, at in zip(terms, labels, strict=True) if at == want]
+        for want in dict.fromkeys(labels)
+    ]
 
     def mean_and_error(drawn):
         sizes = np.array([len(group) for group in drawn])
         mean = sum(map(sum, drawn)) / sizes.sum()
         residuals = np.array([sum(group) for group in drawn]) - mean * sizes
-        return mean, math.sqrt(len(drawn) / (len(drawn) - 1) * (residuals @ residuals)) / sizes.sum()
+        return mean, math.sqrt(
+            len(drawn) / (len(drawn) - 1) * (residuals @ residuals)
+        ) / sizes.sum()
 
     mean, error = mean_and_error(groups)
     units = len(groups)
-    drawn = (mean_and_error([groups[at] for at in generator.integers(units, size=units)]) for _ in range(resamples))
+    drawn = (
+        mean_and_error([groups[at] for at in generator.integers(units, size=units)])
+        for _ in range(resamples)
+    )
     t = [(each - mean) / spread for each, spread in drawn]
     below, above = np.quantile(t, [0.025, 0.975], method="closest_observation")
     return mean, mean - above * error, mean - below * error
@@ -158,7 +175,9 @@ def test_many_questions_have_limits_that_halls_transformation_makes_normal():
     skewness = ((terms - mean) ** 3).mean() / terms.std() ** 3 / math.sqrt(4000)
     for limit, z in zip(mean_interval(terms, rng=rng())[1:], [1.959964, -1.959964], strict=True):
         t = (mean - limit) / error
-        assert t + skewness * t**2 / 3 + skewness**2 * t**3 / 27 + skewness / 6 == pytest.approx(z, abs=1e-6)
+        assert t + skewness * t**2 / 3 + skewness**2 * t**3 / 27 + skewness / 6 == pytest.approx(
+            z, abs=1e-6
+        )
     resampled = mean_interval(terms[:999], rng=rng())
     again = mean_interval(np.append(terms[:999], terms[:999].mean()), rng=rng())
     np.testing.assert_allclose(resampled, again, atol=0.05 * (again.high - again.low))
@@ -167,7 +186,9 @@ def test_many_questions_have_limits_that_halls_transformation_makes_normal():
 def test_a_million_questions_need_no_resampling():
     terms = np.tile(rng(2).random(1000), 1000)
     found = mean_interval(terms, rng=rng())
-    assert found[1:] == pytest.approx(norm.interval(0.95, terms.mean(), terms.std() / 1000), abs=1e-6)
+    assert found[1:] == pytest.approx(
+        norm.interval(0.95, terms.mean(), terms.std() / 1000), abs=1e-6
+    )
 
 
 @pytest.mark.parametrize("n", [2, 30, 5000])
@@ -176,13 +197,19 @@ def test_equal_terms_have_the_limit_of_jeffreys(n):
     assert mean_interval(np.zeros(n), rng=rng()) == pytest.approx((0, *limits[0]))
     assert mean_interval(np.ones(n), rng=rng()) == pytest.approx((1, *limits[1]))
     unseen = limits[0, 1]
-    assert mean_interval([0.3] * n, rng=rng()) == pytest.approx((0.3, 0.3 - 0.3 * unseen, 0.3 + 0.7 * unseen))
-    assert mean_interval([-0.1] * n, rng=rng()) == pytest.approx((-0.1, -0.1 - 0.9 * unseen, -0.1 + 1.1 * unseen))
+    assert mean_interval([0.3] * n, rng=rng()) == pytest.approx(
+        (0.3, 0.3 - 0.3 * unseen, 0.3 + 0.7 * unseen)
+    )
+    assert mean_interval([-0.1] * n, rng=rng()) == pytest.approx(
+        (-0.1, -0.1 - 0.9 * unseen, -0.1 + 1.1 * unseen)
+    )
 
 
 def test_limits_reach_no_further_than_unseen_questions_can_take_them():
     for gross in (1, 2, 3):
-        interval, warned = quiet(mean_interval, np.r_[np.zeros(30 - gross), np.ones(gross)], rng=rng())
+        interval, warned = quiet(
+            mean_interval, np.r_[np.zeros(30 - gross), np.ones(gross)], rng=rng()
+        )
         assert warned
         seen_and_one_more = binomial_interval([gross + 1], 31, method="clopper-pearson")[0, 1]
         assert interval.estimate < interval.high < seen_and_one_more
@@ -224,7 +251,9 @@ def test_the_interval_holds_the_score_of_all_questions_like_these(kind, n, monke
         terms = capability_brier_terms(s, generator.binomial(100, mu), 100, corrected=True)
         interval, few = quiet(mean_interval, terms, rng=generator)
         held.append(interval.low <= truth <= interval.high)
-        warned.append(few or (np.max(s - mu) < 0.5 and np.max(mu - s) < 0.5))  # none seen, none to warn of
+        warned.append(
+            few or (np.max(s - mu) < 0.5 and np.max(mu - s) < 0.5)
+        )  # none seen, none to warn of
     if kind == "rare gross":
         assert np.mean(warned) > 0.9
     else:
@@ -232,14 +261,19 @@ def test_the_interval_holds_the_score_of_all_questions_like_these(kind, n, monke
 
 
 def test_missing_terms_are_left_out():
-    gaps, labels = np.insert(TERMS, [3, 20], np.nan), np.insert(np.array(LABELS, object), [3, 20], "of nobody")
+    gaps, labels = (
+        np.insert(TERMS, [3, 20], np.nan),
+        np.insert(np.array(LABELS, object), [3, 20], "of nobody"),
+    )
     assert mean_interval(gaps, rng=rng(1)) == mean_interval(TERMS, rng=rng(1))
     expected = mean_interval(TERMS, rng=rng(1), clusters=np.unique(LABELS, return_inverse=True)[1])
     assert mean_interval(gaps, rng=rng(1), clusters=labels) == pytest.approx(expected)
     assert np.isnan(mean_interval([np.nan, np.nan], rng=rng())).all()
 
 
-@pytest.mark.parametrize(("terms", "clusters"), [([0.3], None), ([0.2, 0.4], ["algebra", "algebra"])])
+@pytest.mark.parametrize(
+    ("terms", "clusters"), [([0.3], None), ([0.2, 0.4], ["algebra", "algebra"])]
+)
 def test_a_single_unit_has_no_known_limits(terms, clusters):
     interval = mean_interval(terms, rng=rng(), clusters=clusters)
     assert interval.estimate == pytest.approx(0.3)
@@ -253,28 +287,39 @@ def test_the_interval_mirrors_follows_the_seed_and_does_not_see_order_or_labels(
     width = first.high - first.low
     assert first == mean_interval(terms, rng=rng(1), clusters=labels)
     assert first == pytest.approx(
-        mean_interval(terms, rng=rng(1), clusters=[f"s{n - each:05}" for each in labels]), abs=0.03 * width
+        mean_interval(terms, rng=rng(1), clusters=[f"s{n - each:05}" for each in labels]),
+        abs=0.03 * width,
     )
     shuffled = rng(2).permutation(n)
     assert first == pytest.approx(
         mean_interval(terms[shuffled], rng=rng(1), clusters=labels[shuffled]), abs=0.03 * width
     )
     mirrored = mean_interval(-terms, rng=rng(1), clusters=labels)
-    assert first == pytest.approx((-mirrored.estimate, -mirrored.high, -mirrored.low), abs=0.01 * width)
+    assert first == pytest.approx(
+        (-mirrored.estimate, -mirrored.high, -mirrored.low), abs=0.01 * width
+    )
 
 
 def test_clusters_that_agree_within_widen_the_interval():
     terms, labels = np.repeat(rng(4).random(20), 10), np.repeat(np.arange(20), 10)
-    alone, together = (mean_interval(terms, rng=rng(1), clusters=clusters) for clusters in (None, labels))
+    alone, together = (
+        mean_interval(terms, rng=rng(1), clusters=clusters) for clusters in (None, labels)
+    )
     assert together.estimate == pytest.approx(alone.estimate)
-    assert (together.high - together.low) > 2.5 * (alone.high - alone.low)  # sqrt(10), in expectation
-    assert mean_interval(TERMS, rng=rng(1), clusters=range(40)) == pytest.approx(mean_interval(TERMS, rng=rng(1)))
+    assert (together.high - together.low) > 2.5 * (
+        alone.high - alone.low
+    )  # sqrt(10), in expectation
+    assert mean_interval(TERMS, rng=rng(1), clusters=range(40)) == pytest.approx(
+        mean_interval(TERMS, rng=rng(1))
+    )
 
 
 def test_series_of_terms_and_clusters_are_aligned():
     terms, labels = pd.Series(TERMS), pd.Series(LABELS)
     expected = mean_interval(TERMS, rng=rng(), clusters=LABELS)
-    assert mean_interval(terms, rng=rng(), clusters=labels.sample(frac=1, random_state=1)) == expected
+    assert (
+        mean_interval(terms, rng=rng(), clusters=labels.sample(frac=1, random_state=1)) == expected
+    )
     with pytest.raises(InputError, match="the index of clusters is not that of terms"):
         mean_interval(terms, rng=rng(), clusters=labels.set_axis(range(1, 41)))
 
@@ -284,11 +329,20 @@ def test_series_of_terms_and_clusters_are_aligned():
     [
         ({"terms": [np.inf, 0.1]}, "row 0: term is inf, but must be finite"),
         ({"terms": []}, "term is empty"),
-        ({"clusters": ["a"]}, "equally many rows are needed, one per question; terms has 2, clusters has 1"),
+        (
+            {"clusters": ["a"]},
+            "equally many rows are needed, one per question; terms has 2, clusters has 1",
+        ),
         ({"clusters": ["a", None]}, "row 1: the cluster label is missing"),
         ({"clusters": [float("nan"), "a"]}, "row 0: the cluster label is missing"),
-        ({"clusters": "ab"}, "clusters must be one-dimensional, one label per question; got shape ()"),
-        ({"rng": 0}, "rng must be a numpy random generator, such as np.random.default_rng(0); got 0"),
+        (
+            {"clusters": "ab"},
+            "clusters must be one-dimensional, one label per question; got shape ()",
+        ),
+        (
+            {"rng": 0},
+            "rng must be a numpy random generator, such as np.random.default_rng(0); got 0",
+        ),
         ({"rng": None}, "rng must be a numpy random generator"),
         ({"level": 1.5}, "level must lie between 0 and 1"),
     ],
@@ -303,12 +357,16 @@ def test_bad_means_are_refused(options, message):
 
 
 def test_a_comparison_has_the_intervals_of_the_means_and_shares_its_questions():
-    frame = pd.DataFrame({"a": TERMS, "b": rng(8).random(40), "none": np.nan}, index=[f"q{at}" for at in range(40)])
+    frame = pd.DataFrame(
+        {"a": TERMS, "b": rng(8).random(40), "none": np.nan}, index=[f"q{at}" for at in range(40)]
+    )
     frame.loc["q3", "b"] = np.nan
     found = compare(frame, rng=rng(1))
     for name in "ab":
         expected = mean_interval(frame[name].drop("q3"), rng=rng(1))
-        assert found.loc[name, ["estimate", "low", "high"]].tolist() == pytest.approx(expected, abs=0.01)
+        assert found.loc[name, ["estimate", "low", "high"]].tolist() == pytest.approx(
+            expected, abs=0.01
+        )
     assert found.loc["none", ["estimate", "low", "high"]].isna().all()
     assert found.index.tolist() == ["a", "b", "none"]
     assert found["may_be_best"].tolist() == [True, True, False]
@@ -318,7 +376,9 @@ def test_a_comparison_has_the_intervals_of_the_means_and_shares_its_questions():
 def test_the_lowest_is_looked_for_on_common_questions():
     """On its own questions, which are easier, the worse method has the lower mean."""
     good = np.r_[np.full(50, 0.1), np.full(50, 0.5)] + rng(1).random(100) / 20
-    frame = pd.DataFrame({"good": good, "worse": np.where(np.arange(100) < 50, good + 0.05, np.nan)})
+    frame = pd.DataFrame(
+        {"good": good, "worse": np.where(np.arange(100) < 50, good + 0.05, np.nan)}
+    )
     frame.loc[0, "worse"] += 0.01  # the difference is not the same everywhere
     assert frame["worse"].mean() < frame["good"].mean()
     assert compare(frame, rng=rng())["may_be_best"].tolist() == [True, False]
@@ -327,7 +387,14 @@ def test_the_lowest_is_looked_for_on_common_questions():
 @pytest.mark.parametrize("n", [40, 3000])
 def test_equals_may_all_be_best_and_what_is_worse_everywhere_may_not(n):
     terms = rng(1).random(n)
-    frame = pd.DataFrame({"a": terms, "same": terms, "worse": terms + 0.01, "noisy": terms + rng(2).normal(0, 0.1, n)})
+    frame = pd.DataFrame(
+        {
+            "a": terms,
+            "same": terms,
+            "worse": terms + 0.01,
+            "noisy": terms + rng(2).normal(0, 0.1, n),
+        }
+    )
     assert compare(frame, rng=rng())["may_be_best"].tolist()[:3] == [True, True, False]
     back = compare(frame[frame.columns[::-1]], rng=rng())["may_be_best"]
     assert back[frame.columns].tolist() == compare(frame, rng=rng())["may_be_best"].tolist()
@@ -348,7 +415,9 @@ def test_a_true_best_is_hardly_ever_excluded_among_nine_equals(n, monkeypatch):
 
 
 def test_the_pages_comparison_of_two_is_a_one_sided_test():
-    """Two methods: the worse is excluded where the lower limit of its one-sided interval is above 0."""
+    """Two methods: the worse is excluded where the lower limit of its one-sided interval is above
+    0.
+    """
     better = rng(1).random(5000)
     for shift, excluded in [(1.5, False), (1.8, True)]:
         noise = rng(2).normal(0, 1, 5000)
@@ -370,10 +439,16 @@ def test_little_or_nothing_in_common():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"terms": np.zeros((3, 2))}, "terms must be a DataFrame with a row a question and a column a method"),
+        (
+            {"terms": np.zeros((3, 2))},
+            "terms must be a DataFrame with a row a question and a column a method",
+        ),
         ({"terms": pd.DataFrame()}, "terms must be a DataFrame"),
         ({"terms": pd.DataFrame({"mine": ["low"]})}, "row 0: mine is 'low', not a number"),
-        ({"terms": pd.DataFrame({"mine": [0.1, np.inf]})}, "row 1: mine is inf, but must be finite"),
+        (
+            {"terms": pd.DataFrame({"mine": [0.1, np.inf]})},
+            "row 1: mine is inf, but must be finite",
+        ),
         ({"rng": 3}, "rng must be a numpy random generator"),
         ({"level": 95}, "level must lie between 0 and 1"),
         ({"clusters": ["a"]}, "equally many rows are needed"),
@@ -395,7 +470,9 @@ def test_coverage_is_the_chance_of_the_counts_whose_interval_holds_mu(method):
         for c in range(k + 1):
             low, high = binomial_interval([c], [k], method=method, level=0.9)[0]
             naive += math.comb(k, c) * mu**c * (1 - mu) ** (k - c) * (low <= mu <= high)
-        assert coverage_probability([mu], k, method=method, level=0.9)[0] == pytest.approx(naive, abs=1e-12)
+        assert coverage_probability([mu], k, method=method, level=0.9)[0] == pytest.approx(
+            naive, abs=1e-12
+        )
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -414,7 +491,9 @@ def test_clopper_pearson_never_covers_less_than_it_says(mu, k, level):
 
 
 def test_wald_hardly_ever_covers_near_the_ends():
-    wald, jeffreys = (coverage_probability([0.001, 0.999], 100, method=one) for one in ("wald", "jeffreys"))
+    wald, jeffreys = (
+        coverage_probability([0.001, 0.999], 100, method=one) for one in ("wald", "jeffreys")
+    )
     assert (wald < 0.1).all()
     assert (jeffreys > 0.9).all()
     assert wald[0] == pytest.approx(wald[1], abs=1e-9)

@@ -39,7 +39,9 @@ def test_logistic_is_that_of_scikit_learn():
     )
     given = np.linspace(0.05, 0.95, 50)
     expected = theirs.predict_proba(logit(given)[:, None])[:, 1]
-    np.testing.assert_allclose(recalibration("logistic", s, correct, total)(given), expected, atol=2e-3)
+    np.testing.assert_allclose(
+        recalibration("logistic", s, correct, total)(given), expected, atol=2e-3
+    )
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -69,13 +71,21 @@ def test_every_question_is_recalibrated_by_the_others():
 
 
 def test_a_question_does_not_teach_itself():
-    """Of noise, an honest recalibration learns the mean at best; one that saw its own rows would score lower."""
+    """Of noise, an honest recalibration learns the mean at best; one that saw its own rows would
+    score lower.
+    """
     honest, seen = [], []
     for seed in range(20):
-        s, correct, total = rng(seed).random(60), rng(seed + 100).binomial(1, 0.5, 60), np.ones(60, int)
+        s, correct, total = (
+            rng(seed).random(60),
+            rng(seed + 100).binomial(1, 0.5, 60),
+            np.ones(60, int),
+        )
         after = cross_fitted(s, correct, total, method="isotonic", rng=rng(seed))
         honest.append(capability_brier(after, correct, total))
-        seen.append(capability_brier(recalibration("isotonic", s, correct, total)(s), correct, total))
+        seen.append(
+            capability_brier(recalibration("isotonic", s, correct, total)(s), correct, total)
+        )
     assert np.mean(seen) < 0.24 < 0.25 < np.mean(honest)
 
 
@@ -84,7 +94,9 @@ def test_groups_stay_together(method):
     s, correct, total = world(40, 5)
     groups = np.repeat([f"subject {number}" for number in range(8)], 5)
     found = cross_fitted(s, correct, total, method=method, rng=rng(), groups=groups)
-    for subject in np.unique(groups):  # whatever a subject's answers, its own recalibration is the same
+    for subject in np.unique(
+        groups
+    ):  # whatever a subject's answers, its own recalibration is the same
         changed = np.where(groups == subject, total - correct, correct)
         again = cross_fitted(s, changed, total, method=method, rng=rng(), groups=groups)
         np.testing.assert_array_equal(found[groups == subject], again[groups == subject])
@@ -123,7 +135,10 @@ def test_extremes_are_survived(method):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: recalibration("platt", [0.5], [1], [2]), "unknown recalibration 'platt'; known: isotonic, logistic"),
+        (
+            lambda: recalibration("platt", [0.5], [1], [2]),
+            "unknown recalibration 'platt'; known: isotonic, logistic",
+        ),
         (lambda: recalibration("isotonic", [1.5], [1], [2]), "row 0: confidence is 1.5"),
         (lambda: recalibration("isotonic", [0.5], [0], [0]), "row 0: total is 0"),
         (lambda: recalibration("isotonic", [0.5], [1], [2])([2.0]), "row 0: confidence is 2"),
@@ -135,8 +150,16 @@ def test_extremes_are_survived(method):
             lambda: cross_fitted([0.5, 0.6], [1, 0], [2, 0], method="isotonic", rng=rng()),
             "recalibration needs scored questions with a confidence in two groups",
         ),
-        (lambda: cross_fitted([0.5, 0.6], [1, 1], [2, 2], method="isotonic", rng=rng(), folds=1), "folds must be"),
-        (lambda: cross_fitted([0.5, 0.6], [1, 1], [2, 2], method="isotonic", rng=rng(), groups=["a"]), "groups has 1"),
+        (
+            lambda: cross_fitted([0.5, 0.6], [1, 1], [2, 2], method="isotonic", rng=rng(), folds=1),
+            "folds must be",
+        ),
+        (
+            lambda: cross_fitted(
+                [0.5, 0.6], [1, 1], [2, 2], method="isotonic", rng=rng(), groups=["a"]
+            ),
+            "groups has 1",
+        ),
     ],
 )
 def test_bad_input_is_refused(call, message):

@@ -18,7 +18,9 @@ def rng(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def world(n: int, k: int, seed: int = 0, *, power: float = 1.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def world(
+    n: int, k: int, seed: int = 0, *, power: float = 1.0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Questions whose confidence is mu to some power: perfect for 1."""
     mu = rng(seed).random(n)
     return mu**power, rng(seed + 1).binomial(k, mu), np.full(n, k)
@@ -29,7 +31,11 @@ def scored(draw: st.DrawFn, least: int = 1) -> tuple[list[float], list[int], lis
     n = draw(st.integers(1, 9))
     total = draw(st.lists(st.integers(least, 9), min_size=n, max_size=n))
     correct = [draw(st.integers(0, samples)) for samples in total]
-    confidence = draw(st.lists(st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.5, 1.0])), min_size=n, max_size=n))
+    confidence = draw(
+        st.lists(
+            st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.5, 1.0])), min_size=n, max_size=n
+        )
+    )
     return confidence, correct, total
 
 
@@ -40,7 +46,9 @@ def scored(draw: st.DrawFn, least: int = 1) -> tuple[list[float], list[int], lis
 @given(scored(2), st.booleans())
 def test_isotonic_parts_add_up_and_have_their_signs(rows, corrected):
     split = isotonic_split(*rows, corrected=corrected)
-    assert split.score == pytest.approx(split.miscalibration - split.discrimination + split.uncertainty, abs=1e-12)
+    assert split.score == pytest.approx(
+        split.miscalibration - split.discrimination + split.uncertainty, abs=1e-12
+    )
     assert split.miscalibration >= -1e-12
     assert split.discrimination >= -1e-12
 
@@ -48,7 +56,9 @@ def test_isotonic_parts_add_up_and_have_their_signs(rows, corrected):
 @settings(max_examples=60, deadline=None)
 @given(scored())
 def test_miscalibration_is_what_the_best_increasing_function_takes_off(rows):
-    """The fit at s is the largest, over starts at or below s, of the least mean up to an end at or above s."""
+    """The fit at s is the largest, over starts at or below s, of the least mean up to an end at or
+    above s.
+    """
     s, correct, total = map(np.array, rows)
     s = s.round(3)  # confidences that are equal up to rounding are one
 
@@ -66,13 +76,17 @@ def test_isotonic_score_is_the_brier_score_where_totals_are_equal():
     s, correct, total = world(50, 8, power=2)
     for corrected in (False, True):
         expected = capability_brier(s, correct, total, corrected=corrected)
-        assert isotonic_split(s, correct, total, corrected=corrected).score == pytest.approx(expected)
+        assert isotonic_split(s, correct, total, corrected=corrected).score == pytest.approx(
+            expected
+        )
 
 
 def test_miscalibration_and_discrimination_are_those_of_the_response_target():
     """With the samples written out, each a row of its own: only the uncertainty differs."""
     s, correct, total = EXAMPLE
-    samples = [(p, z) for p, c, n in zip(s, correct, total, strict=True) for z in [1] * c + [0] * (n - c)]
+    samples = [
+        (p, z) for p, c, n in zip(s, correct, total, strict=True) for z in [1] * c + [0] * (n - c)
+    ]
     response = isotonic_split(*zip(*((p, z, 1) for p, z in samples), strict=True))
     capability = isotonic_split(s, correct, total)
     assert response[1:3] == pytest.approx(capability[1:3])
@@ -86,7 +100,9 @@ def test_confidences_that_differ_in_their_last_bit_are_one():
     nearly = np.nextafter(1.0, 0.0)
     expected = isotonic_split([0.0, 1.0, 1.0], [0, 0, 2], 2)
     assert isotonic_split([0.0, 1.0, nearly], [0, 0, 2], 2) == pytest.approx(expected)
-    assert recalibration("isotonic", [0.0, 1.0, nearly], [0, 0, 2], 2)([1.0, nearly]) == pytest.approx([0.5, 0.5])
+    assert recalibration("isotonic", [0.0, 1.0, nearly], [0, 0, 2], 2)(
+        [1.0, nearly]
+    ) == pytest.approx([0.5, 0.5])
 
 
 def test_isotonic_hand_case():
@@ -132,7 +148,9 @@ def test_smooth_ece_equals_its_own_width(rows):
 @pytest.mark.parametrize("power", [1.0, 1.2, 1.5])
 @pytest.mark.parametrize("n", [40, 1000])
 def test_smooth_ece_agrees_with_relplot(n, power):
-    """It looks for the width in steps of 1/1024, and its reflections lose some accuracy where the kernel is wide."""
+    """It looks for the width in steps of 1/1024, and its reflections lose some accuracy where the
+    kernel is wide.
+    """
     s, correct, total = world(n, 20, power=power)
     expected = relplot.smECE(s, correct / total)
     assert smooth_ece(s, correct, total) == pytest.approx(expected, abs=1e-3)
@@ -147,7 +165,9 @@ def test_smooth_ece_is_small_for_the_truth_and_the_distance_for_a_constant():
 
 def test_smooth_ece_mirrors():
     s, correct, total = (np.array(column) for column in EXAMPLE)
-    assert smooth_ece(1 - s, total - correct, total) == pytest.approx(smooth_ece(s, correct, total), abs=1e-5)
+    assert smooth_ece(1 - s, total - correct, total) == pytest.approx(
+        smooth_ece(s, correct, total), abs=1e-5
+    )
 
 
 @pytest.mark.parametrize("function", [isotonic_split, smooth_ece])

@@ -7,7 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capcal_lib.errors import InputError
-from capcal_lib.metrics import capability_brier_terms, correctness_variance_terms, expected_response_brier
+from capcal_lib.metrics import (
+    capability_brier_terms,
+    correctness_variance_terms,
+    expected_response_brier,
+)
 from capcal_lib.metrics.scores import ProperScore, divergence, expected_response_loss
 
 SCORES = get_args(ProperScore)
@@ -19,7 +23,8 @@ def information(correct, total, score="brier"):
     return expected_response_loss(np.divide(correct, total), correct, total, score=score)
 
 
-# Each score as its textbooks write it, for a single sample: what is lost against the perfect confidence.
+# Each score as its textbooks write it, for a single sample: what is lost against the perfect
+# confidence.
 LOST = {
     "brier": lambda z, s: (z - s) ** 2,
     "log": lambda z, s: -math.log(s if z else 1 - s),
@@ -81,15 +86,25 @@ def test_samples_that_agree_carry_no_information(score):
 
 
 def test_a_sure_confidence_that_is_wrong_loses_infinitely_by_the_log_score():
-    assert expected_response_loss([0.0, 0.0, 1.0], [0, 1, 4], [4, 4, 4], score="log").tolist() == [0, math.inf, 0]
+    assert expected_response_loss([0.0, 0.0, 1.0], [0, 1, 4], [4, 4, 4], score="log").tolist() == [
+        0,
+        math.inf,
+        0,
+    ]
     assert divergence([0, 0.25, 1], [0, 0, 1], score="log").tolist() == [0, math.inf, 0]
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: divergence([0.5], [0.5], score="zero-one"), "unknown proper score 'zero-one'; known: brier, log, sph"),
-        (lambda: expected_response_loss([0.5], [1], [2], score="logg"), "unknown proper score 'logg'"),
+        (
+            lambda: divergence([0.5], [0.5], score="zero-one"),
+            "unknown proper score 'zero-one'; known: brier, log, sph",
+        ),
+        (
+            lambda: expected_response_loss([0.5], [1], [2], score="logg"),
+            "unknown proper score 'logg'",
+        ),
         (lambda: divergence([0.5], [1.5]), "row 0: confidence is 1.5"),
         (lambda: divergence([0.5, 0.5], [0.5]), "2"),
         (lambda: expected_response_loss([0.5], [0], [0]), "row 0"),

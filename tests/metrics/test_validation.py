@@ -17,14 +17,30 @@ NAN = float("nan")
         ("high", "row 0: confidence is 'high', not a number (the first row is 0)"),
         (1.5, "row 0: confidence is 1.5, but must lie in [0, 1]"),
         (None, "confidence must be one-dimensional, with one number per row; got NoneType"),
-        ([[0.5, 0.5]], "confidence must be one-dimensional, with one number per row; got an array of shape (1, 2)"),
-        ([[0.5], [0.5, 0.5]], "confidence must hold one number per row; got rows of different lengths"),
+        (
+            [[0.5, 0.5]],
+            "confidence must be one-dimensional, with one number per row; got an array of shape "
+            "(1, 2)",
+        ),
+        (
+            [[0.5], [0.5, 0.5]],
+            "confidence must hold one number per row; got rows of different lengths",
+        ),
         ([0.5, None], "row 1: confidence is None, not a number (the first row is 0)"),
         ([0.5, "0.5"], "row 1: confidence is '0.5', not a number (the first row is 0)"),
         ([0.5, 1j], "row 1: confidence is 1j, not a number (the first row is 0)"),
-        (pd.Series([0.5, "high"]), "row 1: confidence is 'high', not a number (the first row is 0)"),
-        ([0.5, NAN, 2], "row 1: confidence is nan, but must lie in [0, 1]; leave out rows without one"),
-        ([0.5, 1.0000000000000002], "row 1: confidence is 1.0000000000000002, but must lie in [0, 1]"),
+        (
+            pd.Series([0.5, "high"]),
+            "row 1: confidence is 'high', not a number (the first row is 0)",
+        ),
+        (
+            [0.5, NAN, 2],
+            "row 1: confidence is nan, but must lie in [0, 1]; leave out rows without one",
+        ),
+        (
+            [0.5, 1.0000000000000002],
+            "row 1: confidence is 1.0000000000000002, but must lie in [0, 1]",
+        ),
         ([-1, 0.5], "row 0: confidence is -1, but must lie in [0, 1]"),
         ([0.5, np.inf], "row 1: confidence is inf, but must lie in [0, 1]"),
     ],
@@ -46,9 +62,17 @@ def test_confidence_is_refused(values, message):
         ([1, 1], [4, np.inf], "row 1: total is inf, but must be a whole number of at least 0"),
         ([1, 1], [4, 1e300], "row 1: total is 1e+300, but must be a whole number of at least 0"),
         ([1, 1], [4], "equally many rows are needed, one per question; correct has 2, total has 1"),
-        ([1, 0], [4, 0], "row 1: total is 0, but 1 scored sample is needed; leave this question out"),
+        (
+            [1, 0],
+            [4, 0],
+            "row 1: total is 0, but 1 scored sample is needed; leave this question out",
+        ),
         ([1, 1], ["4", "4"], "row 0: total is '4', not a number"),
-        (pd.Series([1, None], dtype="Int64"), [4, 4], "row 1: correct is nan, but must be a whole number"),
+        (
+            pd.Series([1, None], dtype="Int64"),
+            [4, 4],
+            "row 1: correct is nan, but must be a whole number",
+        ),
     ],
 )
 def test_counts_are_refused(correct, total, message):
@@ -62,7 +86,9 @@ def test_two_scored_samples_can_be_asked_for():
         inputs.as_counts([1, 1], [4, 1], scored=2)
 
 
-@pytest.mark.parametrize("values", [[1, 0], (1.0, 0.0), np.array([True, False]), pd.Series([1, 0], index=[7, 3])])
+@pytest.mark.parametrize(
+    "values", [[1, 0], (1.0, 0.0), np.array([True, False]), pd.Series([1, 0], index=[7, 3])]
+)
 def test_lists_arrays_and_series_are_the_same(values):
     correct, total = inputs.as_counts(values, [4, 4])
     assert correct.tolist() == [1, 0]
@@ -97,5 +123,7 @@ def test_series_are_aligned_by_their_index():
 
 @pytest.mark.parametrize("index", [["a", "c"], ["a", "a"], ["a", "b", "c"], [0, 1]])
 def test_series_of_other_questions_are_refused(index):
-    with pytest.raises(InputError, match="the index of total is not that of correct; join them by question"):
+    with pytest.raises(
+        InputError, match="the index of total is not that of correct; join them by question"
+    ):
         inputs.as_counts(pd.Series([1, 2], index=["a", "b"]), pd.Series(4, index=index))

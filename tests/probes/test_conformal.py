@@ -13,13 +13,20 @@ from tests.probes.probe_sets import rng
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(10, 200), st.floats(0.5, 0.95), st.integers(0, 2**31))
-def test_a_conformal_band_covers_a_new_question_as_promised(n: int, level: float, seed: int) -> None:
+def test_a_conformal_band_covers_a_new_question_as_promised(
+    n: int, level: float, seed: int
+) -> None:
     draws = rng(seed)
     s, mu = draws.random((2, n + 1))
     inside = 0
-    for left_out in range(n + 1):  # exchangeable: each question in turn is the new one, so the count is exact
+    for left_out in range(
+        n + 1
+    ):  # exchangeable: each question in turn is the new one, so the count is exact
         others = np.arange(n + 1) != left_out
-        inside += abs(s[left_out] - mu[left_out]) <= conformal_half_width(s[others], mu[others], level=level) + 1e-9
+        inside += (
+            abs(s[left_out] - mu[left_out])
+            <= conformal_half_width(s[others], mu[others], level=level) + 1e-9
+        )
     assert inside >= level * (n + 1) - 1e-9
 
 

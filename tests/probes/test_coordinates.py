@@ -27,10 +27,12 @@ def test_coordinates_are_principal_and_blind_to_scale() -> None:
 
 def test_coordinates_are_kept_beside_the_samples(tmp_path: Path) -> None:
     one, other = (
-        sample(MODEL, "mini-capitals", k=1, limit=12, store=tmp_path, split=split).folder for split in ("train", "test")
+        sample(MODEL, "mini-capitals", k=1, limit=12, store=tmp_path, split=split).folder
+        for split in ("train", "test")
     )
     with pytest.raises(
-        InputError, match="make them with: capcal coordinates --model simulated --dataset mini-capitals"
+        InputError,
+        match="make them with: capcal coordinates --model simulated --dataset mini-capitals",
     ):
         read_coordinates(one)
     keep_coordinates(one, other)
@@ -50,6 +52,8 @@ def test_each_third_of_the_layers_has_its_own_coordinates() -> None:
     thirds = layer_thirds(states)[0]
     for place, part in enumerate((states[:, :3], states[:, 3:5], states[:, 5:])):
         flat = part.reshape(30, -1)
-        values = np.linalg.eigvalsh(np.corrcoef(flat.T))[::-1]  # the variance along each principal direction
+        values = np.linalg.eigvalsh(np.corrcoef(flat.T))[
+            ::-1
+        ]  # the variance along each principal direction
         kept = min(thirds.shape[2], len(values))
         np.testing.assert_allclose(thirds[:, place].var(axis=0)[:kept], values[:kept], atol=1e-4)

@@ -11,7 +11,13 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading.verdicts import run_questions
 from capcal_lib.manifests import RECORDED_RUNS, load_model
 from capcal_lib.probes import features as features_module
-from capcal_lib.probes.features import FEATURES, extract, extract_features, features_file, read_features
+from capcal_lib.probes.features import (
+    FEATURES,
+    extract,
+    extract_features,
+    features_file,
+    read_features,
+)
 from capcal_lib.questions import subset
 from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.engines import Layers, Request, open_engine
@@ -29,16 +35,18 @@ def run(tmp_path: Path) -> Path:
 
 
 def sampled(run: Path, number: int = 8) -> list:  # type: ignore[type-arg]
-    return sorted(subset(tuple(run_questions(run).values()), number), key=lambda question: question.id)
+    return sorted(
+        subset(tuple(run_questions(run).values()), number), key=lambda question: question.id
+    )
 
 
 class Failing(SimulatedEngine):
-    def hidden_states(self, requests, layers="mean"):  # type: ignore[no-untyped-def]  # noqa: ARG002
+    def hidden_states(self, requests, layers="mean"):  # type: ignore[no-untyped-def]
         raise RuntimeError("out of memory")
 
 
 def use(monkeypatch: pytest.MonkeyPatch, engine: type[SimulatedEngine]) -> None:
-    monkeypatch.setattr(features_module, "open_engine", lambda model, name=None: engine(model))  # noqa: ARG005
+    monkeypatch.setattr(features_module, "open_engine", lambda model, name=None: engine(model))
 
 
 def test_questions_sampled_later_are_read_alone(tmp_path: Path) -> None:
@@ -79,7 +87,9 @@ def test_other_layers_have_files_of_their_own(run: Path, layers: Layers) -> None
         extract_features(open_engine(MODEL), MODEL, sampled(run), layers="last")  # type: ignore[arg-type]
 
 
-def test_a_stopped_extraction_loses_the_batch_in_flight_and_no_more(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_extraction_loses_the_batch_in_flight_and_no_more(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     read: list[str] = []
 
     class Stopping(SimulatedEngine):
@@ -117,17 +127,26 @@ def test_rows_of_another_prompt_are_refused_and_rows_of_unknown_ones_read_again(
     table = pq.read_table(run / FEATURES)
     assert table.column_names == ["question_id", "prompt", "features"]
     prompts = table["prompt"].to_pylist()
-    write_table(run / FEATURES, table.set_column(1, "prompt", pa.array([*prompts[:-1], "0123456789abcdef"])))
-    with pytest.raises(InputError, match=rf"{table['question_id'][7]}' was read from another prompt; delete the file"):
+    write_table(
+        run / FEATURES, table.set_column(1, "prompt", pa.array([*prompts[:-1], "0123456789abcdef"]))
+    )
+    with pytest.raises(
+        InputError,
+        match=rf"{table['question_id'][7]}' was read from another prompt; delete the file",
+    ):
         extract(run)
     write_table(run / FEATURES, table.drop_columns("prompt"))
-    np.testing.assert_array_equal(read_features(run)[1], whole)  # as it was kept before there were digests
+    np.testing.assert_array_equal(
+        read_features(run)[1], whole
+    )  # as it was kept before there were digests
     np.testing.assert_array_equal(extract(run), whole)
     assert pq.read_table(run / FEATURES)["prompt"].to_pylist() == prompts
 
 
 @pytest.mark.parametrize("largest", [65_504.0, -65_504.0])
-def test_the_largest_float16_is_kept(run: Path, monkeypatch: pytest.MonkeyPatch, largest: float) -> None:
+def test_the_largest_float16_is_kept(
+    run: Path, monkeypatch: pytest.MonkeyPatch, largest: float
+) -> None:
     use(monkeypatch, _with(largest))
     assert np.abs(extract(run)).max() == 65_504
 
@@ -138,7 +157,9 @@ def test_a_feature_beyond_float16_is_refused_and_leaves_nothing(
 ) -> None:
     use(monkeypatch, _with(beyond))
     third = sampled(run)[2].id
-    with pytest.raises(InputError, match=rf"hidden states of '{third}' go beyond 65,504, the largest float16"):
+    with pytest.raises(
+        InputError, match=rf"hidden states of '{third}' go beyond 65,504, the largest float16"
+    ):
         extract(run)
     assert not (run / FEATURES).exists()
 
@@ -153,7 +174,9 @@ def _with(value: float) -> type[SimulatedEngine]:
     return Far
 
 
-def test_hidden_states_of_another_length_are_not_mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hidden_states_of_another_length_are_not_mixed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Short(SimulatedEngine):
         def hidden_states(self, requests, layers="mean"):  # type: ignore[no-untyped-def]
             return super().hidden_states(requests, layers)[:, :3]
@@ -167,7 +190,9 @@ def test_hidden_states_of_another_length_are_not_mixed(tmp_path: Path, monkeypat
     assert len(read_features(folder)[0]) == 2
 
 
-def test_a_failing_engine_leaves_nothing_half_written(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_engine_leaves_nothing_half_written(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = sorted(run.iterdir())
     use(monkeypatch, Failing)
     with pytest.raises(RuntimeError, match="out of memory"):

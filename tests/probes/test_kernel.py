@@ -27,7 +27,9 @@ def test_what_is_left_out_is_what_a_fit_without_it_predicts(seed: int) -> None:
     for row in range(len(total)):
         others = np.arange(len(total)) != row
         dual = np.linalg.solve(ridge[np.ix_(others, others)], mu[others] - mean)
-        assert probe.out_of_fold[row] == pytest.approx(np.clip(mean + kernel[row, others] @ dual, 0, 1), abs=1e-6)
+        assert probe.out_of_fold[row] == pytest.approx(
+            np.clip(mean + kernel[row, others] @ dual, 0, 1), abs=1e-6
+        )
 
 
 def test_the_kernel_probe_learns_what_a_line_cannot() -> None:
@@ -51,10 +53,19 @@ def test_where_there_is_nothing_to_learn_it_predicts_the_mean() -> None:
     ("call", "message"),
     [
         (lambda: KernelProbe().predict([[1.0]]), "not fitted"),
-        (lambda: KernelProbe().fit([[1.0], [2.0]], [1, 1], [2, 2]), "needs 3 training questions or more; got 2"),
+        (
+            lambda: KernelProbe().fit([[1.0], [2.0]], [1, 1], [2, 2]),
+            "needs 3 training questions or more; got 2",
+        ),
         (lambda: KernelProbe().fit([[1.0]] * 4, [1] * 3, [2] * 3), "features has 4, correct has 3"),
-        (lambda: KernelProbe().fit([[np.nan]] * 4, [1] * 4, [2] * 4), "feature 0 is nan; features are finite"),
-        (lambda: KernelProbe().fit([[1.0]] * 4, [1] * 4, [2] * 4).predict([[1.0, 2.0]]), "fitted to 1 features; got 2"),
+        (
+            lambda: KernelProbe().fit([[np.nan]] * 4, [1] * 4, [2] * 4),
+            "feature 0 is nan; features are finite",
+        ),
+        (
+            lambda: KernelProbe().fit([[1.0]] * 4, [1] * 4, [2] * 4).predict([[1.0, 2.0]]),
+            "fitted to 1 features; got 2",
+        ),
     ],
 )
 def test_bad_input_is_one_clear_line(call, message: str) -> None:  # type: ignore[no-untyped-def]
@@ -71,6 +82,10 @@ def test_components_are_the_principal_directions_of_the_training_questions() -> 
     directions = PCA(2).fit(features)
     by_hand = KernelProbe().fit(directions.transform(features), correct, total)
     probe = KernelProbe(components=2).fit(features, correct, total)
-    np.testing.assert_allclose(probe.predict(unseen), by_hand.predict(directions.transform(unseen)), atol=1e-8)
+    np.testing.assert_allclose(
+        probe.predict(unseen), by_hand.predict(directions.transform(unseen)), atol=1e-8
+    )
     everything = KernelProbe().fit(features, correct, total).predict(unseen)
-    np.testing.assert_allclose(KernelProbe(components=99).fit(features, correct, total).predict(unseen), everything)
+    np.testing.assert_allclose(
+        KernelProbe(components=99).fit(features, correct, total).predict(unseen), everything
+    )

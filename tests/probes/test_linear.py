@@ -32,7 +32,10 @@ def objective(probe, features, correct, total, weights, bias):
     """The paper's objective, written down anew."""
     mu, predicted = correct / total, sigmoid(features @ weights + bias)
     if probe.loss == "binomial":
-        loss = np.sum(-correct * np.log(predicted) - (total - correct) * np.log(1 - predicted)) / total.sum()
+        loss = (
+            np.sum(-correct * np.log(predicted) - (total - correct) * np.log(1 - predicted))
+            / total.sum()
+        )
     elif probe.loss == "bce":
         loss = np.mean(-mu * np.log(predicted) - (1 - mu) * np.log(1 - predicted))
     else:
@@ -46,12 +49,16 @@ def objective(probe, features, correct, total, weights, bias):
 @pytest.mark.parametrize("standardize", [False, True])
 @pytest.mark.parametrize("shape", [(200, 5), (15, 40), (100, 30)])
 def test_the_gradient_vanishes_at_the_optimum(loss, standardize, shape, sketch, monkeypatch):
-    monkeypatch.setattr(linear, "_SKETCH", sketch)  # beyond so many features, few questions stand for the curvature
+    monkeypatch.setattr(
+        linear, "_SKETCH", sketch
+    )  # beyond so many features, few questions stand for the curvature
     data = draw(*shape)
     probe = LinearProbe(loss=loss, standardize=standardize).fit(*data)
     point = np.append(probe.weights, probe.bias)
     for axis in np.eye(len(point)) * 1e-4:
-        above, below = (objective(probe, *data, p[:-1], p[-1]) for p in (point + axis, point - axis))
+        above, below = (
+            objective(probe, *data, p[:-1], p[-1]) for p in (point + axis, point - axis)
+        )
         assert abs(above - below) / 2e-4 < 2e-5
 
 
@@ -72,13 +79,16 @@ def test_it_equals_logistic_regression_on_single_samples():
     features, correct, total = draw(80, 4)
     decay = 0.03
     probe = LinearProbe(weight_decay=decay).fit(features, correct, total)
-    # Each question once as right and once as wrong, weighted by their shares: every question weighs 1.
+    # Each question once as right and once as wrong, weighted by their shares: every question weighs
+    # 1.
     both, labels = np.vstack([features, features]), np.repeat([1, 0], len(total))
     weights = np.concatenate([correct / total, 1 - correct / total])
     theirs = LogisticRegression(C=1 / (len(total) * decay), tol=1e-10, max_iter=10_000)
     theirs.fit(both, labels, sample_weight=weights)
     np.testing.assert_allclose(probe.weights, theirs.coef_[0], atol=2e-5)
-    np.testing.assert_allclose(probe.predict(features), theirs.predict_proba(features)[:, 1], atol=1e-5)
+    np.testing.assert_allclose(
+        probe.predict(features), theirs.predict_proba(features)[:, 1], atol=1e-5
+    )
 
 
 def test_the_binomial_loss_is_logistic_regression_on_every_sample():
@@ -88,10 +98,17 @@ def test_the_binomial_loss_is_logistic_regression_on_every_sample():
     samples = np.repeat(features, total, axis=0)
     labels = np.concatenate([np.arange(n) < c for c, n in zip(correct, total, strict=True)])
     decay = 0.02
-    theirs = LogisticRegression(C=1 / (len(labels) * decay), tol=1e-10, max_iter=10_000).fit(samples, labels)
+    theirs = LogisticRegression(C=1 / (len(labels) * decay), tol=1e-10, max_iter=10_000).fit(
+        samples, labels
+    )
     probe = LinearProbe(loss="binomial", weight_decay=decay).fit(features, correct, total)
     np.testing.assert_allclose(probe.weights, theirs.coef_[0], atol=2e-5)
-    assert np.abs(probe.weights - LinearProbe(weight_decay=decay).fit(features, correct, total).weights).max() > 1e-3
+    assert (
+        np.abs(
+            probe.weights - LinearProbe(weight_decay=decay).fit(features, correct, total).weights
+        ).max()
+        > 1e-3
+    )
 
 
 def test_a_sketch_and_the_whole_curvature_lead_to_the_same_optimum(monkeypatch):
@@ -134,7 +151,9 @@ def test_blocks_of_rows_change_nothing(monkeypatch):
     parts = LinearProbe(standardize=True).fit(features, correct, total)
     np.testing.assert_allclose(parts.weights, whole.weights, atol=1e-6)
     centre, deviation, columns = linear.centred(features)
-    np.testing.assert_allclose((centre, deviation), (features.mean(axis=0), features.std(axis=0)), rtol=1e-12)
+    np.testing.assert_allclose(
+        (centre, deviation), (features.mean(axis=0), features.std(axis=0)), rtol=1e-12
+    )
     np.testing.assert_allclose(columns, features - features.mean(axis=0), atol=1e-12)
 
 
@@ -146,7 +165,9 @@ def test_means_far_beyond_the_deviations_cost_no_precision(loss, standardize):
     features = rng.standard_normal((300, 60)) + np.where(np.arange(60) % 10 == 0, 3_000, 3)
     total = np.full(300, 10)
     correct = rng.binomial(total, sigmoid(features[:, 1] - 3))
-    exact = LinearProbe(loss=loss, weight_decay=1e-4, standardize=standardize).fit(features, correct, total)
+    exact = LinearProbe(loss=loss, weight_decay=1e-4, standardize=standardize).fit(
+        features, correct, total
+    )
     single = LinearProbe(loss=loss, weight_decay=1e-4, standardize=standardize)
     single.fit(features.astype(np.float32), correct, total)
     np.testing.assert_allclose(single.predict(features), exact.predict(features), atol=5e-3)
@@ -157,7 +178,9 @@ def test_features_that_cancel_beyond_single_precision_are_fitted_in_double():
     features[:2] = [[0, 0, 0, 1, 0, 0, 0], [0, 0, 0, 0, 0, 0, 1]]
     features[2:4] = [[0, 0, -5296, 0, -60, -67, -4811], [-29, -24, -10, 0, 0, 0, -349]]
     exact, single = (
-        LinearProbe(weight_decay=1e-3).fit(features.astype(precision), correct, np.ones(7, dtype=int))
+        LinearProbe(weight_decay=1e-3).fit(
+            features.astype(precision), correct, np.ones(7, dtype=int)
+        )
         for precision in (np.float64, np.float32)
     )
     np.testing.assert_allclose(single.predict(features), exact.predict(features), atol=1e-4)
@@ -175,7 +198,9 @@ def test_it_recovers_the_weights_that_made_the_counts():
     features = rng.standard_normal((4000, 5))
     weights = np.array([1.0, -0.5, 0.0, 0.3, 2.0])
     total = np.full(4000, 100)
-    probe = LinearProbe(weight_decay=0.0).fit(features, rng.binomial(total, sigmoid(features @ weights - 0.7)), total)
+    probe = LinearProbe(weight_decay=0.0).fit(
+        features, rng.binomial(total, sigmoid(features @ weights - 0.7)), total
+    )
     np.testing.assert_allclose(probe.weights, weights, atol=0.03)
     assert probe.bias == pytest.approx(-0.7, abs=0.03)
 
@@ -193,7 +218,9 @@ def test_a_constant_feature_has_no_weight_however_its_mean_is_rounded(questions,
     values = rng.standard_normal(300) * 10.0 ** rng.uniform(-8, 8, 300)
     features = np.tile(values, (questions, 1)).astype(precision)
     features[:, 0] = rng.standard_normal(questions)
-    probe = LinearProbe(weight_decay=0.1).fit(features, rng.integers(0, 10, questions), np.full(questions, 9))
+    probe = LinearProbe(weight_decay=0.1).fit(
+        features, rng.integers(0, 10, questions), np.full(questions, 9)
+    )
     assert probe.weights[0] != 0
     assert not probe.weights[1:].any()
 
@@ -211,7 +238,9 @@ def test_the_last_step_is_taken():
     solve = linear._factor(columns, 1 / 4, deviation**2 / 4, penalty)
     probe = LinearProbe(weight_decay=0.1)
     near, nearer = (
-        linear.minimise("bce", columns, correct / total, shares, penalty, solve, tolerance=tolerance)
+        linear.minimise(
+            "bce", columns, correct / total, shares, penalty, solve, tolerance=tolerance
+        )
         for tolerance in (1e9, 1e-2)  # one step and two
     )
     values = [
@@ -236,7 +265,9 @@ def test_the_order_of_the_questions_does_not_matter(loss):
     features, correct, total = draw(60, 8)
     order = np.random.default_rng(1).permutation(60)
     ours = LinearProbe(loss=loss).fit(features, correct, total).predict(features)
-    permuted = LinearProbe(loss=loss).fit(features[order], correct[order], total[order]).predict(features)
+    permuted = (
+        LinearProbe(loss=loss).fit(features[order], correct[order], total[order]).predict(features)
+    )
     np.testing.assert_allclose(ours, permuted, atol=1e-5)
 
 
@@ -247,7 +278,10 @@ def test_the_same_data_give_the_same_bits():
 
 def test_shifting_the_features_changes_only_the_bias():
     features, correct, total = draw(60, 4)
-    probe, shifted = LinearProbe().fit(features, correct, total), LinearProbe().fit(features + 100, correct, total)
+    probe, shifted = (
+        LinearProbe().fit(features, correct, total),
+        LinearProbe().fit(features + 100, correct, total),
+    )
     np.testing.assert_allclose(probe.weights, shifted.weights, atol=1e-6)
     assert shifted.bias == pytest.approx(probe.bias - 100 * probe.weights.sum(), abs=1e-4)
 
@@ -256,7 +290,11 @@ def test_standardising_is_fitting_to_standardised_features_of_the_training_set()
     features, correct, total = draw(60, 4, offset=3.0)
     new = draw(20, 4, seed=1)[0]
     mean, deviation = features.mean(axis=0), features.std(axis=0)
-    by_hand = LinearProbe().fit((features - mean) / deviation, correct, total).predict((new - mean) / deviation)
+    by_hand = (
+        LinearProbe()
+        .fit((features - mean) / deviation, correct, total)
+        .predict((new - mean) / deviation)
+    )
     ours = LinearProbe(standardize=True).fit(features, correct, total)
     np.testing.assert_allclose(ours.predict(new), by_hand, atol=1e-5)
     assert np.abs(LinearProbe().fit(features, correct, total).predict(new) - by_hand).max() > 1e-3
@@ -266,7 +304,11 @@ def test_standardised_predictions_do_not_depend_on_units():
     features, correct, total = draw(60, 4)
     units = np.array([1e-6, 1.0, 1e3, 1e9])
     ours = LinearProbe(standardize=True).fit(features, correct, total).predict(features)
-    scaled = LinearProbe(standardize=True).fit(features * units, correct, total).predict(features * units)
+    scaled = (
+        LinearProbe(standardize=True)
+        .fit(features * units, correct, total)
+        .predict(features * units)
+    )
     np.testing.assert_allclose(ours, scaled, atol=1e-5)
 
 
@@ -289,7 +331,10 @@ def test_badly_scaled_correlated_single_precision_features_reach_the_optimum(los
 
 def test_stronger_decay_gives_smaller_weights():
     data = draw(100, 5)
-    sizes = [np.linalg.norm(LinearProbe(weight_decay=decay).fit(*data).weights) for decay in (1e-3, 1e-2, 1e-1, 1)]
+    sizes = [
+        np.linalg.norm(LinearProbe(weight_decay=decay).fit(*data).weights)
+        for decay in (1e-3, 1e-2, 1e-1, 1)
+    ]
     assert sizes == sorted(sizes, reverse=True)
 
 
@@ -298,7 +343,9 @@ def test_stronger_decay_gives_smaller_weights():
 def test_any_shape_gives_finite_predictions(data):
     n, d = data.draw(st.integers(1, 12)), data.draw(st.integers(1, 12))
     finite = st.floats(-1e6, 1e6, width=32)
-    features = np.array(data.draw(st.lists(st.lists(finite, min_size=d, max_size=d), min_size=n, max_size=n)))
+    features = np.array(
+        data.draw(st.lists(st.lists(finite, min_size=d, max_size=d), min_size=n, max_size=n))
+    )
     total = np.array(data.draw(st.lists(st.integers(1, 9), min_size=n, max_size=n)))
     correct = np.array([data.draw(st.integers(0, int(k))) for k in total])
     probe = LinearProbe(
@@ -320,13 +367,19 @@ def test_separable_features_without_decay_are_no_trouble():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"features": np.zeros(3)}, r"shape \(n_questions, n_features\); got float64 of shape \(3,\)"),
+        (
+            {"features": np.zeros(3)},
+            r"shape \(n_questions, n_features\); got float64 of shape \(3,\)",
+        ),
         ({"features": np.zeros((3, 0))}, r"shape \(3, 0\)"),
         ({"features": [[1.0], [1, 2], [1]]}, "rows of different lengths"),
         ({"features": [["a"], ["b"], ["c"]]}, "features are numbers"),
         ({"features": [[1.0, 2], [1, np.nan], [1, 2]]}, "row 1: feature 1 is nan"),
         ({"features": [[1.0], [2], [np.inf]]}, "row 2: feature 0 is inf"),
-        ({"features": [[1.0], [-1e40], [2]]}, r"row 1: feature 0 is -1e\+40; features are finite and below 1e\+30"),
+        (
+            {"features": [[1.0], [-1e40], [2]]},
+            r"row 1: feature 0 is -1e\+40; features are finite and below 1e\+30",
+        ),
         ({"features": np.zeros((4, 2))}, "features has 4, correct has 3"),
         ({"correct": [1, 3, 1]}, "row 1: correct is 3, more than its total"),
         ({"correct": [1, -1, 1]}, "row 1: correct is -1"),
@@ -373,9 +426,11 @@ class LengthEngine:
     def __init__(self, rows: int | None = None, first: float | None = None) -> None:
         self.rows, self.first, self.requests = rows, first, []
 
-    def hidden_states(self, requests: list[Request], layers: Layers = "mean") -> np.ndarray:  # noqa: ARG002
+    def hidden_states(self, requests: list[Request], layers: Layers = "mean") -> np.ndarray:
         self.requests = requests
-        states = np.array([[len(r.question.text), len(r.messages)] for r in requests], dtype=np.float64)
+        states = np.array(
+            [[len(r.question.text), len(r.messages)] for r in requests], dtype=np.float64
+        )
         if self.first is not None:
             states[0, 0] = self.first
         return states[: self.rows]
@@ -390,13 +445,18 @@ def test_features_are_read_at_the_answer_prompt_in_the_order_of_the_questions():
     features = extract_features(engine, model, QUESTIONS[::-1])
     assert features.dtype == np.float32
     assert features[:, 0].tolist() == [3, 2, 1]
-    assert [r.messages for r in engine.requests] == [answer_messages(q, model.prompt_style) for q in QUESTIONS[::-1]]
+    assert [r.messages for r in engine.requests] == [
+        answer_messages(q, model.prompt_style) for q in QUESTIONS[::-1]
+    ]
 
 
 @pytest.mark.parametrize(
     ("engine", "message"),
     [
-        (LengthEngine(rows=2), r"engine length returned features of shape \(2, 2\) for 3 questions"),
+        (
+            LengthEngine(rows=2),
+            r"engine length returned features of shape \(2, 2\) for 3 questions",
+        ),
         (LengthEngine(first=np.nan), "not finite for '1'"),
     ],
 )
@@ -411,5 +471,7 @@ def test_a_probe_on_the_simulated_model_finds_mu_on_new_questions():
     model = load_model("simulated")
     features = extract_features(SimulatedEngine(model), model, questions)
     total = np.full(600, 20)
-    probe = LinearProbe().fit(features[:600], np.random.default_rng(0).binomial(total, mu[:600]), total)
+    probe = LinearProbe().fit(
+        features[:600], np.random.default_rng(0).binomial(total, mu[:600]), total
+    )
     assert np.mean((probe.predict(features[600:]) - mu[600:]) ** 2) < 0.5 * mu.var()

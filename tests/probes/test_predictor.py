@@ -1,4 +1,6 @@
-"""A prediction for one question is that of the probe for a run's, and its interval covers as it says."""
+"""A prediction for one question is that of the probe for a run's, and its interval covers as it
+says.
+"""
 
 from pathlib import Path
 
@@ -42,11 +44,18 @@ def test_half_widths_of_recorded_models_cover_as_they_say() -> None:
     ):
         probe = train(find_run(RECORDED_RUNS, model, dataset, "train"))
         names, features = read_features(find_run(RECORDED_RUNS, model, dataset, split))
-        counts = load_results(RECORDED_RUNS, model, datasets=[dataset]).loc[dataset].loc[names].query("total > 0")
+        counts = (
+            load_results(RECORDED_RUNS, model, datasets=[dataset])
+            .loc[dataset]
+            .loc[names]
+            .query("total > 0")
+        )
         predicted = pd.Series(probe.predict(features), names)[counts.index]
         away = (predicted - counts["correct"] / counts["total"]).abs()
         learned, _ = training_data(probe.run)
-        covered += list(away <= conformal_half_width(probe.out_of_fold, learned["correct"] / learned["total"]))
+        covered += list(
+            away <= conformal_half_width(probe.out_of_fold, learned["correct"] / learned["total"])
+        )
     assert 0.88 <= np.mean(covered) <= 0.96, np.mean(covered)
 
 

@@ -14,12 +14,25 @@ CORRECT = RNG.binomial(TOTAL, 1 / (1 + np.exp(-FEATURES @ [1, -0.5, 0, 0.3, 0, 0
 MU = CORRECT / TOTAL
 
 
-def in_torch(train: np.ndarray, held_out: np.ndarray, *, rate: float, standardize: bool, rng: np.random.Generator):  # type: ignore[no-untyped-def]
-    """The recipe in torch's own words, with our draws: weights and bias for features as they are given."""
+def in_torch(
+    train: np.ndarray,
+    held_out: np.ndarray,
+    *,
+    rate: float,
+    standardize: bool,
+    rng: np.random.Generator,
+):  # type: ignore[no-untyped-def]
+    """The recipe in torch's own words, with our draws: weights and bias for features as they are
+    given.
+    """
     torch = pytest.importorskip("torch")
     torch.set_num_threads(1)
-    centre, scale = (FEATURES[train].mean(axis=0), FEATURES[train].std(axis=0)) if standardize else (0, 1)
-    inputs, held_inputs = (torch.tensor((FEATURES[rows] - centre) / scale).float() for rows in (train, held_out))
+    centre, scale = (
+        (FEATURES[train].mean(axis=0), FEATURES[train].std(axis=0)) if standardize else (0, 1)
+    )
+    inputs, held_inputs = (
+        torch.tensor((FEATURES[rows] - centre) / scale).float() for rows in (train, held_out)
+    )
     target, held_target = (torch.tensor(MU[rows]).float() for rows in (train, held_out))
     layer = torch.nn.Linear(6, 1)
     limit = np.sqrt(6 / 7)
@@ -46,36 +59,49 @@ def sigmoid(logits: np.ndarray) -> np.ndarray:
 
 
 def test_it_is_torch_sgd_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each split's two runs, raw and standardised; the one with the smaller squared error on its fifth is taken."""
+    """Each split's two runs, raw and standardised; the one with the smaller squared error on its
+    fifth is taken.
+    """
     monkeypatch.setattr(sgd, "LEARNING_RATES", (5e-3,))
     probe = paper_recipe_probe(FEATURES, CORRECT, TOTAL, seed=3)
     for split, (train, held_out) in enumerate(KFold(5, shuffle=True, random_state=3).split(MU)):
         rng = np.random.default_rng([3, split])
-        found = [in_torch(train, held_out, rate=5e-3, standardize=flag, rng=rng) for flag in (False, True)]
+        found = [
+            in_torch(train, held_out, rate=5e-3, standardize=flag, rng=rng)
+            for flag in (False, True)
+        ]
         predicted = [sigmoid(FEATURES[held_out] @ weights + bias) for weights, bias in found]
         best = int(np.argmin([np.mean((each - MU[held_out]) ** 2) for each in predicted]))
         np.testing.assert_allclose(probe.probes[split].weights, found[best][0], atol=1e-4)
         assert probe.probes[split].bias == pytest.approx(found[best][1], abs=1e-4)
         np.testing.assert_allclose(probe.out_of_fold[held_out], predicted[best], atol=1e-4)
-        np.testing.assert_allclose(probe.predict(FEATURES, split=split)[held_out], probe.out_of_fold[held_out])
+        np.testing.assert_allclose(
+            probe.predict(FEATURES, split=split)[held_out], probe.out_of_fold[held_out]
+        )
 
 
 def test_given_time_it_comes_near_the_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sgd, "EPOCHS", 1_000)
     monkeypatch.setattr(sgd, "LEARNING_RATES", (0.05,))
-    ((_, probe),) = sgd._train(FEATURES, MU, FEATURES, MU, standardize=False, rng=np.random.default_rng(0))
+    ((_, probe),) = sgd._train(
+        FEATURES, MU, FEATURES, MU, standardize=False, rng=np.random.default_rng(0)
+    )
     optimum = LinearProbe(weight_decay=0.01).fit(FEATURES, CORRECT, TOTAL)
     np.testing.assert_allclose(probe.predict(FEATURES), optimum.predict(FEATURES), atol=0.03)
 
 
 def test_the_epoch_that_validates_best_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With more epochs the score falls, or the probe stays: against labels turned round, more is mostly worse."""
+    """With more epochs the score falls, or the probe stays: against labels turned round, more is
+    mostly worse.
+    """
     monkeypatch.setattr(sgd, "LEARNING_RATES", (0.02,))
     scores = []
     for epochs in range(1, 16):
         monkeypatch.setattr(sgd, "EPOCHS", epochs)
         rng = np.random.default_rng(0)
-        ((_, probe),) = sgd._train(FEATURES[:60], MU[:60], FEATURES[60:], 1 - MU[60:], standardize=False, rng=rng)
+        ((_, probe),) = sgd._train(
+            FEATURES[:60], MU[:60], FEATURES[60:], 1 - MU[60:], standardize=False, rng=rng
+        )
         s = probe.predict(FEATURES[60:])
         scores.append(-np.mean((1 - MU[60:]) * np.log(s) + MU[60:] * np.log(1 - s)))
     assert scores == sorted(scores, reverse=True)
@@ -83,7 +109,9 @@ def test_the_epoch_that_validates_best_is_kept(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_seed_decides() -> None:
-    one, same, other = (paper_recipe_probe(FEATURES, CORRECT, TOTAL, seed=seed).out_of_fold for seed in (1, 1, 2))
+    one, same, other = (
+        paper_recipe_probe(FEATURES, CORRECT, TOTAL, seed=seed).out_of_fold for seed in (1, 1, 2)
+    )
     np.testing.assert_array_equal(one, same)
     assert np.abs(one - other).max() > 1e-3
 
@@ -113,4 +141,6 @@ def test_the_search_says_what_each_choice_scored_and_the_best_was_taken() -> Non
     assert set(found.search["rate"]) == set(sgd.LEARNING_RATES)
     assert found.search.groupby("split").size().tolist() == [2 * len(sgd.LEARNING_RATES)] * 5
     best = found.search.groupby("split")["brier"].min()
-    np.testing.assert_allclose(np.average(best), np.mean((found.out_of_fold - correct / total) ** 2))
+    np.testing.assert_allclose(
+        np.average(best), np.mean((found.out_of_fold - correct / total) ** 2)
+    )

@@ -1,4 +1,6 @@
-"""The stacked probe: weights by likelihood, members left out of their folds, nothing chosen on other questions."""
+"""The stacked probe: weights by likelihood, members left out of their folds, nothing chosen on
+other questions.
+"""
 
 import numpy as np
 import pytest
@@ -27,7 +29,9 @@ def data(seed: int = 0, n: int = 120) -> tuple[Blocks, np.ndarray, np.ndarray]:
     return blocks, draws.binomial(total, mu), total
 
 
-def likelihood(weights: np.ndarray, predicted: np.ndarray, correct: np.ndarray, total: np.ndarray) -> float:
+def likelihood(
+    weights: np.ndarray, predicted: np.ndarray, correct: np.ndarray, total: np.ndarray
+) -> float:
     mixed = weights @ np.clip(predicted, 1e-3, 1 - 1e-3)
     return float((correct @ np.log(mixed) + (total - correct) @ np.log(1 - mixed)) / total.sum())
 
@@ -58,16 +62,22 @@ def test_weights_are_shares_whatever_is_predicted(probes: int, questions: int, s
 
 
 def test_rounding_does_not_grow_over_many_steps() -> None:
-    """Predictions nearly alike take hundreds of steps, in which a sum that is not kept at 1 runs away."""
+    """Predictions nearly alike take hundreds of steps, in which a sum that is not kept at 1 runs
+    away.
+    """
     draws = rng(4)
     mu = draws.random(200)
-    predicted = np.clip(mu + draws.normal(0, 0.15, (12, 200)) + 0.01 * draws.normal(size=(12, 1)), 0, 1)
+    predicted = np.clip(
+        mu + draws.normal(0, 0.15, (12, 200)) + 0.01 * draws.normal(size=(12, 1)), 0, 1
+    )
     weights = mixture_weights(predicted, draws.binomial(10, mu), np.full(200, 10))
     assert weights.sum() == pytest.approx(1, abs=1e-12)
 
 
 def test_the_better_of_two_by_hand() -> None:
-    """One sample a question: the mixture w 0.9 + (1 - w) 0.1, right in 7 of 10, is most likely at w = 0.75."""
+    """One sample a question: the mixture w 0.9 + (1 - w) 0.1, right in 7 of 10, is most likely at w
+    = 0.75.
+    """
     predicted = np.array([np.full(10, 0.9), np.full(10, 0.1)])
     correct = np.array([1] * 7 + [0] * 3)
     assert mixture_weights(predicted, correct, np.ones(10, int))[0] == pytest.approx(0.75, abs=0.01)
@@ -95,7 +105,9 @@ def test_it_is_the_weighted_mean_of_its_members() -> None:
     probe = StackedProbe().fit(given, correct, total)
     assert set(probe.weights) == {MEAN, *given}
     made = {name: KernelProbe(components=32) for name in given}
-    parts = {name: made[name].fit(block, correct, total).predict(block) for name, block in given.items()}
+    parts = {
+        name: made[name].fit(block, correct, total).predict(block) for name, block in given.items()
+    }
     expected = probe.weights[MEAN] * correct.sum() / total.sum()
     for name, part in parts.items():
         expected = expected + probe.weights[name] * part
@@ -110,7 +122,9 @@ def test_the_weights_are_of_predictions_for_questions_left_out() -> None:
     for others, out in KFold(FOLDS, shuffle=True, random_state=3).split(total):
         left_out[0, out] = correct[others].sum() / total[others].sum()
         directions = PCA(32).fit(given["middle layers"][others])
-        seen, unseen = (directions.transform(given["middle layers"][rows]) for rows in (others, out))
+        seen, unseen = (
+            directions.transform(given["middle layers"][rows]) for rows in (others, out)
+        )
         left_out[1, out] = KernelProbe().fit(seen, correct[others], total[others]).predict(unseen)
     probe = StackedProbe(seed=3).fit(given, correct, total)
     shares = mixture_weights(left_out, correct, total)
@@ -120,7 +134,9 @@ def test_the_weights_are_of_predictions_for_questions_left_out() -> None:
 
 def test_the_seed_decides_the_folds_and_nothing_else() -> None:
     blocks, correct, total = data()
-    first, again, other = (StackedProbe(seed=seed).fit(blocks, correct, total) for seed in (0, 0, 1))
+    first, again, other = (
+        StackedProbe(seed=seed).fit(blocks, correct, total) for seed in (0, 0, 1)
+    )
     assert first.weights == again.weights
     np.testing.assert_array_equal(first.predict(blocks), again.predict(blocks))
     assert first.weights != other.weights
@@ -131,7 +147,9 @@ def test_questions_to_be_predicted_have_no_say() -> None:
     probe = StackedProbe().fit(blocks, correct, total)
     unseen = data(1)[0]
     whole = probe.predict(unseen)
-    np.testing.assert_allclose(probe.predict({name: block[:7] for name, block in unseen.items()}), whole[:7])
+    np.testing.assert_allclose(
+        probe.predict({name: block[:7] for name, block in unseen.items()}), whole[:7]
+    )
 
 
 def test_every_member_reads_a_known_block() -> None:
@@ -143,14 +161,24 @@ def test_every_member_reads_a_known_block() -> None:
     [
         (lambda b, *_: StackedProbe().predict(b), "not fitted"),
         (lambda _, c, n: StackedProbe().fit({}, c, n), "blocks are empty"),
-        (lambda b, c, n: StackedProbe().fit({"layers": b["lower layers"]}, c, n), "unknown block 'layers'; known"),
-        (lambda b, c, n: StackedProbe().fit(b, c[:9], n[:9]), r"equally many questions; got \[9, 120\]"),
         (
-            lambda b, c, n: StackedProbe().fit({name: block[:9] for name, block in b.items()}, c[:9], n[:9]),
+            lambda b, c, n: StackedProbe().fit({"layers": b["lower layers"]}, c, n),
+            "unknown block 'layers'; known",
+        ),
+        (
+            lambda b, c, n: StackedProbe().fit(b, c[:9], n[:9]),
+            r"equally many questions; got \[9, 120\]",
+        ),
+        (
+            lambda b, c, n: StackedProbe().fit(
+                {name: block[:9] for name, block in b.items()}, c[:9], n[:9]
+            ),
             "needs 10 questions or more; got 9",
         ),
         (
-            lambda b, c, n: StackedProbe().fit(b, c, n).predict({"lower layers": b["lower layers"]}),
+            lambda b, c, n: (
+                StackedProbe().fit(b, c, n).predict({"lower layers": b["lower layers"]})
+            ),
             "was fitted with mean of the layers, middle layers, upper layers as well",
         ),
     ],

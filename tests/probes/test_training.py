@@ -23,7 +23,9 @@ MODEL, SET = "simulated", "mini-exam"
 PROBE = load_dataset(SET).probe
 
 
-def make(store: Path, *, dataset: str = SET, split: str | None = None, k: int = 3, limit: int = 20) -> Path:
+def make(
+    store: Path, *, dataset: str = SET, split: str | None = None, k: int = 3, limit: int = 20
+) -> Path:
     folder = sample(MODEL, dataset, split=split, k=k, limit=limit, store=store).folder
     grade_run(folder)
     return folder
@@ -46,7 +48,9 @@ def change(run: Path, **identity: str) -> None:
 
 def test_training_questions_have_hidden_states_and_two_scored_samples(tmp_path: Path) -> None:
     run = with_states(tmp_path, split="train", k=1, limit=10)
-    with pytest.raises(InputError, match="no question has hidden states and two scored samples; draw more"):
+    with pytest.raises(
+        InputError, match="no question has hidden states and two scored samples; draw more"
+    ):
         training_data(run)
     make(tmp_path, split="train", k=3, limit=12)  # two questions more, without hidden states
     questions, features = training_data(run)
@@ -60,8 +64,13 @@ def test_training_questions_have_hidden_states_and_two_scored_samples(tmp_path: 
 
 
 @pytest.mark.parametrize("recipe", ["tuned", "paper"])
-def test_predictions_are_those_of_probes_trained_on_training_splits(tmp_path: Path, recipe: str) -> None:
-    runs = {name: with_states(tmp_path, dataset=name, split="train", limit=40) for name in (SET, "mini-arithmetic")}
+def test_predictions_are_those_of_probes_trained_on_training_splits(
+    tmp_path: Path, recipe: str
+) -> None:
+    runs = {
+        name: with_states(tmp_path, dataset=name, split="train", limit=40)
+        for name in (SET, "mini-arithmetic")
+    }
     ids, features = read_features(with_states(tmp_path))
     predicted = predict(tmp_path, MODEL, recipe=recipe)  # type: ignore[arg-type]
     assert predicted.index.tolist() == [(SET, name) for name in ids]
@@ -71,7 +80,9 @@ def test_predictions_are_those_of_probes_trained_on_training_splits(tmp_path: Pa
     for name, run in runs.items():
         questions, matrix = training_data(run)
         probe = fit(matrix, questions["correct"], questions["total"])
-        np.testing.assert_allclose(predicted[load_dataset(name).probe], probe.predict(features), atol=1e-12)
+        np.testing.assert_allclose(
+            predicted[load_dataset(name).probe], probe.predict(features), atol=1e-12
+        )
         trained = train(run, recipe=recipe)  # type: ignore[arg-type]
         assert trained.question_ids == questions.index.tolist()
         np.testing.assert_allclose(trained.out_of_fold[trained.question_ids], probe.out_of_fold)
@@ -108,12 +119,16 @@ def test_named_data_sets_are_predicted_alone() -> None:
     assert predict(RECORDED_RUNS, "gpt-oss-20b").empty
     with pytest.raises(InputError, match="unknown data set"):
         predict(RECORDED_RUNS, MODEL, datasets=["nothing"])
-    with pytest.raises(InputError, match="unknown recipe 'best'; known: kernel, paper, stacked, tuned"):
+    with pytest.raises(
+        InputError, match="unknown recipe 'best'; known: kernel, paper, stacked, tuned"
+    ):
         train(find_run(RECORDED_RUNS, MODEL, SET, "train"), recipe="best")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("recipe", ["kernel", "stacked"])
-def test_a_probe_of_all_layers_predicts_its_own_data_set(recipe: Literal["kernel", "stacked"]) -> None:
+def test_a_probe_of_all_layers_predicts_its_own_data_set(
+    recipe: Literal["kernel", "stacked"],
+) -> None:
     predicted = predict(RECORDED_RUNS, MODEL, datasets=[SET], recipe=recipe)
     assert predicted[PROBE].between(0, 1).all()
     assert predicted.drop(columns=PROBE).isna().all(axis=None)

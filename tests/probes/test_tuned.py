@@ -11,7 +11,10 @@ from capcal_lib.probes.tuned import DECAYS
 
 def draw(questions: int, features: int, *, signal: float = 2.0, seed: int = 0):  # type: ignore[no-untyped-def]
     rng = np.random.default_rng(seed)
-    matrix = rng.normal(size=(questions, features)) * rng.uniform(0.1, 20, features) + rng.normal(size=features) * 9
+    matrix = (
+        rng.normal(size=(questions, features)) * rng.uniform(0.1, 20, features)
+        + rng.normal(size=features) * 9
+    )
     mu = 1 / (1 + np.exp(-signal * (matrix[:, 0] - matrix[:, 0].mean()) / matrix[:, 0].std()))
     return matrix, rng.binomial(10, mu), np.full(questions, 10)
 
@@ -31,7 +34,9 @@ def test_it_is_a_grid_search_with_linear_probes(shape: tuple[int, int]) -> None:
     found = tuned_probe(features, correct, total, seed=4)
     assert found.weight_decay == DECAYS[int(errors.argmin())]
     np.testing.assert_allclose(found.out_of_fold, left_out[int(errors.argmin())], atol=2e-3)
-    same = LinearProbe(weight_decay=found.weight_decay, standardize=True).fit(features, correct, total)
+    same = LinearProbe(weight_decay=found.weight_decay, standardize=True).fit(
+        features, correct, total
+    )
     np.testing.assert_array_equal(found.predict(features), same.predict(features))
 
 

@@ -1,9 +1,10 @@
-"""How the built-in question sets are made, from geographic and chemical facts: ``python -m tests.questions.builtin``.
+"""How the built-in question sets are made, from geographic and chemical facts: ``python -m
+tests.questions.builtin``.
 
-Test and training questions share no fact: a country, an element or an arithmetic problem is dealt to one
-split, a third of them to the test split, in the order of their names' digests. What the short prompts
-show as demonstrations (``SHOWN``) is in neither. Exceptions and other names stand in ``builtin.yaml``.
-"""
+Test and training questions share no fact: a country, an element or an arithmetic problem is dealt
+to one split, a third of them to the test split, in the order of their names' digests. What the
+short prompts show as demonstrations (``SHOWN``) is in neither. Exceptions and other names stand in
+``builtin.yaml``."""
 
 import hashlib
 import json
@@ -17,7 +18,9 @@ import yaml
 
 from capcal_lib.manifests import MANIFESTS
 
-Row = dict[str, Any]  # id, question, kind, answer, aliases, subject; choices where there are options
+Row = dict[
+    str, Any
+]  # id, question, kind, answer, aliases, subject; choices where there are options
 
 SEED = 20260213
 SPLITS = ("test", "train")
@@ -31,8 +34,14 @@ _LAST_ELEMENT = 92  # the heavier ones do not occur in nature and are hardly kno
 _LAST_NUMBERED = 20  # atomic numbers are asked of the first elements only
 _MASS_GAP = 5.0  # unified atomic mass units between two compared elements
 
-_DIGITS, _TEENS, _TWO_DIGITS, _TENS = range(1, 10), range(11, 20), range(21, 100), range(10, 100, 10)
-# Sign, first and second operand, and how many of the test split (twice as many train); easier and harder ones mixed.
+_DIGITS, _TEENS, _TWO_DIGITS, _TENS = (
+    range(1, 10),
+    range(11, 20),
+    range(21, 100),
+    range(10, 100, 10),
+)
+# Sign, first and second operand, and how many of the test split (twice as many train); easier and
+# harder ones mixed.
 _LEVELS = {
     "digit plus digit": ("+", _DIGITS, _DIGITS, 12),
     "teen plus digit": ("+", _TEENS, _DIGITS, 22),
@@ -83,7 +92,11 @@ def _countries() -> dict[str, tuple[str, str, str | None]]:
         name = entry["name"].removeprefix("The ")
         if code in known["unclear"] or entry["population"] < _MINIMUM_POPULATION or name in SHOWN:
             continue
-        continent = None if code in known["on_several_continents"] else known["continents"][entry["continentcode"]]
+        continent = (
+            None
+            if code in known["on_several_continents"]
+            else known["continents"][entry["continentcode"]]
+        )
         spoken = f"the {name}" if code in known["with_article"] else name
         countries[name] = (spoken, entry["capital"].strip(), continent)
     return countries
@@ -95,7 +108,15 @@ def _capitals(test: bool) -> list[Row]:
         spoken, capital, continent = _countries()[name]
         # Mexico City and Luxembourg give the answer away.
         if name.lower() not in capital.lower() and capital.lower() not in name.lower():
-            rows.append(_row(f"capital of {name}", "capital", f"What is the capital of {spoken}?", "short", capital))
+            rows.append(
+                _row(
+                    f"capital of {name}",
+                    "capital",
+                    f"What is the capital of {spoken}?",
+                    "short",
+                    capital,
+                )
+            )
             asked = f"Which country has {capital} as its capital?"
             rows.append(_row(f"country of {capital}", "country", asked, "short", name))
         if continent:
@@ -107,23 +128,45 @@ def _capitals(test: bool) -> list[Row]:
 def _elements(test: bool) -> list[Row]:
     import periodictable
 
-    named = {element.name: element for element in periodictable.elements if 0 < element.number <= _LAST_ELEMENT}
-    elements = sorted((named[name] for name in _dealt(named.keys() - SHOWN, test)), key=lambda entry: entry.number)
+    named = {
+        element.name: element
+        for element in periodictable.elements
+        if 0 < element.number <= _LAST_ELEMENT
+    }
+    elements = sorted(
+        (named[name] for name in _dealt(named.keys() - SHOWN, test)), key=lambda entry: entry.number
+    )
     rows: dict[tuple[str, int | str], Row] = {}
     for element in elements:
         name, symbol = element.name, element.symbol
-        rows[name, 0] = _row(f"symbol of {name}", "symbol", f"What is the chemical symbol of {name}?", "short", symbol)
+        rows[name, 0] = _row(
+            f"symbol of {name}",
+            "symbol",
+            f"What is the chemical symbol of {name}?",
+            "short",
+            symbol,
+        )
         asked = f"Which chemical element has the symbol {symbol}?"
         rows[name, 1] = _row(f"element of {symbol}", "element", asked, "short", name)
         if element.number <= _LAST_NUMBERED:
             asked = f"What is the atomic number of {name}?"
-            rows[name, 2] = _row(f"number of {name}", "atomic number", asked, "number", str(element.number))
+            rows[name, 2] = _row(
+                f"number of {name}", "atomic number", asked, "number", str(element.number)
+            )
         draw = random.Random(f"{SEED} {name}")
-        other = draw.choice([entry for entry in elements if abs(float(entry.mass) - float(element.mass)) > _MASS_GAP])
+        other = draw.choice(
+            [
+                entry
+                for entry in elements
+                if abs(float(entry.mass) - float(element.mass)) > _MASS_GAP
+            ]
+        )
         one, two = draw.sample([name, other.name], 2)
         heavier = max(one, two, key=lambda each: float(named[each].mass))
         asked = f"Which element has the heavier atoms, {one} or {two}?"
-        rows[min(one, two), max(one, two)] = _row(f"heavier {one} {two}", "heavier", asked, "short", heavier)
+        rows[min(one, two), max(one, two)] = _row(
+            f"heavier {one} {two}", "heavier", asked, "short", heavier
+        )
     return list(rows.values())
 
 
@@ -147,7 +190,11 @@ def _exam(test: bool) -> list[Row]:
     exam = []
     for subject, maker in _OPEN_ROWS.items():
         rows = [row for row in maker(test) if row["subject"] == subject]
-        answers = set(facts()["continents"].values()) if subject == "continent" else {row["answer"] for row in rows}
+        answers = (
+            set(facts()["continents"].values())
+            if subject == "continent"
+            else {row["answer"] for row in rows}
+        )
         random.Random(f"{SEED} {subject}").shuffle(rows)
         for place, row in enumerate(rows[: _EXAM_ROWS if test else 2 * _EXAM_ROWS]):
             draw = random.Random(f"{SEED} {row['id']}")
@@ -157,7 +204,10 @@ def _exam(test: bool) -> list[Row]:
             options = draw.sample(sorted(answers - {row["answer"], *row["aliases"]}), 3)
             letter = place % 4
             options.insert(letter, row["answer"])
-            exam.append(row | {"kind": "choice", "choices": options, "answer": "ABCD"[letter], "aliases": []})
+            exam.append(
+                row
+                | {"kind": "choice", "choices": options, "answer": "ABCD"[letter], "aliases": []}
+            )
     return exam
 
 
@@ -178,14 +228,19 @@ _MAKERS: dict[str, Callable[[bool], list[Row]]] = {
 
 @cache
 def rows(dataset: str, split: str) -> tuple[Row, ...]:
-    """Make the rows of the ``test`` or ``train`` split of a mini set, always the same ones in the same order."""
-    return tuple(row | {"id": f"{dataset}/{split}/{row['id']}"} for row in _MAKERS[dataset](split == "test"))
+    """Make the rows of the ``test`` or ``train`` split of a mini set, always the same ones in the
+    same order.
+    """
+    return tuple(
+        row | {"id": f"{dataset}/{split}/{row['id']}"} for row in _MAKERS[dataset](split == "test")
+    )
 
 
 def lines(dataset: str, split: str) -> str:
     """Write the rows as they stand in a file, the right options by their numbers."""
     numbered = (
-        row | ({"answer": "ABCD".index(row["answer"])} if "choices" in row else {}) for row in rows(dataset, split)
+        row | ({"answer": "ABCD".index(row["answer"])} if "choices" in row else {})
+        for row in rows(dataset, split)
     )
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in numbered)
 

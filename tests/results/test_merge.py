@@ -46,7 +46,9 @@ def two(tmp_path: Path) -> tuple[Path, Path]:
     return one, other
 
 
-def test_one_run_of_two_has_the_rows_and_facts_of_both(two: tuple[Path, Path], tmp_path: Path) -> None:
+def test_one_run_of_two_has_the_rows_and_facts_of_both(
+    two: tuple[Path, Path], tmp_path: Path
+) -> None:
     one, other = two
     into = tmp_path / "all"
     taken = merge(into, [one, other])
@@ -72,13 +74,18 @@ def test_runs_of_many_shards_merge_as_those_of_few(
     monkeypatch.setattr(store_module, "ROWS_PER_SHARD", 2)
     apart = tmp_path / "apart"
     sample("simulated", SET, k=6, limit=3, store=apart)
-    assert [(run.rows, run.present) for run in merge(tmp_path / "many", [apart, two[1]])] == [(18, 0), (4, 6)]
+    assert [(run.rows, run.present) for run in merge(tmp_path / "many", [apart, two[1]])] == [
+        (18, 0),
+        (4, 6),
+    ]
     (few,), (many,) = list_runs(tmp_path / "few"), list_runs(tmp_path / "many")
     assert len(list(many.glob("samples-*"))) > len(list(few.glob("samples-*")))
     pd.testing.assert_frame_equal(read_samples(many), read_samples(few))
 
 
-def test_merging_again_or_in_another_order_changes_nothing(two: tuple[Path, Path], tmp_path: Path) -> None:
+def test_merging_again_or_in_another_order_changes_nothing(
+    two: tuple[Path, Path], tmp_path: Path
+) -> None:
     into = tmp_path / "all"
     merge(into, two)
     before = bytes_of(into)
@@ -95,7 +102,9 @@ def test_other_settings_stay_another_run(two: tuple[Path, Path], tmp_path: Path)
     seeded = sample("simulated", SET, k=1, limit=2, store=third, seed=7).folder
     merge(tmp_path / "all", [*two, third])
     assert len(list_runs(tmp_path / "all")) == 2
-    pd.testing.assert_frame_equal(read_samples(tmp_path / "all" / seeded.relative_to(third)), read_samples(seeded))
+    pd.testing.assert_frame_equal(
+        read_samples(tmp_path / "all" / seeded.relative_to(third)), read_samples(seeded)
+    )
 
 
 def conflicting(tmp_path: Path) -> tuple[Path, Path]:
@@ -107,7 +116,9 @@ def conflicting(tmp_path: Path) -> tuple[Path, Path]:
     return one, other
 
 
-@pytest.mark.parametrize("sources", [lambda one, other: (one, [other]), lambda one, other: (one / "new", [one, other])])
+@pytest.mark.parametrize(
+    "sources", [lambda one, other: (one, [other]), lambda one, other: (one / "new", [one, other])]
+)
 def test_a_sample_that_differs_is_named_and_nothing_is_written(
     tmp_path: Path, sources: Callable[[Path, Path], tuple[Path, list[Path]]]
 ) -> None:
@@ -127,7 +138,9 @@ def test_a_single_run_can_be_named(tmp_path: Path) -> None:
     assert taken.rows == 2
 
 
-def test_verdicts_of_another_grader_are_left_out_and_said(two: tuple[Path, Path], tmp_path: Path) -> None:
+def test_verdicts_of_another_grader_are_left_out_and_said(
+    two: tuple[Path, Path], tmp_path: Path
+) -> None:
     (run,) = list_runs(two[1])
     table = pq.read_table(run / FILE).replace_schema_metadata({"grader": "0"})
     write_table(run / FILE, table)
@@ -159,7 +172,9 @@ def test_verdicts_of_other_samples_are_left_out(two: tuple[Path, Path], tmp_path
     assert "which was made from other samples; grade again" in first.notes[0]
 
 
-def test_a_damaged_file_is_left_out_and_the_rest_is_taken(two: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_damaged_file_is_left_out_and_the_rest_is_taken(
+    two: tuple[Path, Path], tmp_path: Path
+) -> None:
     (run,) = list_runs(two[0])
     (run / "features.parquet").write_bytes(b"PAR1")
     first, _ = merge(tmp_path / "all", two)
@@ -169,7 +184,9 @@ def test_a_damaged_file_is_left_out_and_the_rest_is_taken(two: tuple[Path, Path]
     assert (len(read_features(folder)[0]), len(read_verdicts(folder))) == (5, 22)
 
 
-def test_a_full_disk_is_one_clear_line_and_loses_nothing(two: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_full_disk_is_one_clear_line_and_loses_nothing(
+    two: tuple[Path, Path], tmp_path: Path
+) -> None:
     sample("simulated", SET, k=7, limit=4, store=two[0])
     (run,) = list_runs(two[0])
     before = bytes_of(two[0])
@@ -184,7 +201,9 @@ def test_a_full_disk_is_one_clear_line_and_loses_nothing(two: tuple[Path, Path],
     for call in calls:
         try:
             resource.setrlimit(resource.RLIMIT_FSIZE, (300, limits[1]))  # no file may be larger
-            with pytest.raises(InputError, match="the disk is full; what was written is kept") as caught:
+            with pytest.raises(
+                InputError, match="the disk is full; what was written is kept"
+            ) as caught:
                 call()
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)

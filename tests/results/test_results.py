@@ -40,7 +40,9 @@ def by_hand(folder: Path, votes: dict[str, list[Vote]]) -> None:
         for name, said in sorted(votes.items())
         for index, (extracted, verdict) in enumerate(said)
     ]
-    table = pa.Table.from_pandas(pd.DataFrame(rows, columns=SCHEMA.names), schema=SCHEMA, preserve_index=False)
+    table = pa.Table.from_pandas(
+        pd.DataFrame(rows, columns=SCHEMA.names), schema=SCHEMA, preserve_index=False
+    )
     write_table(folder / FILE, table.replace_schema_metadata({"grader": GRADER_VERSION}))
 
 
@@ -50,9 +52,14 @@ def test_counts_are_those_of_the_first_k_eval_samples(tmp_path: Path) -> None:
     assert results.index.names == ["dataset", "question_id"]
     assert list(results) == ["correct", "total", CONSISTENCY]
     for (dataset, question), row in results.iterrows():
-        mine = verdicts[(verdicts["question_id"] == question) & (verdicts["sample_index"] < 4)]["verdict"].tolist()
+        mine = verdicts[(verdicts["question_id"] == question) & (verdicts["sample_index"] < 4)][
+            "verdict"
+        ].tolist()
         assert dataset == SET
-        assert (row["correct"], row["total"]) == (mine.count("correct"), 4 - mine.count("not_scored"))
+        assert (row["correct"], row["total"]) == (
+            mine.count("correct"),
+            4 - mine.count("not_scored"),
+        )
 
 
 def test_votes_are_never_the_samples_that_define_mu_hat(tmp_path: Path) -> None:
@@ -61,15 +68,35 @@ def test_votes_are_never_the_samples_that_define_mu_hat(tmp_path: Path) -> None:
     by_hand(
         folder,
         {
-            a: [("A", "correct"), ("A", "correct"), ("B", "incorrect"), ("c", "incorrect"), ("D", "incorrect")],
-            b: [("A", "correct"), ("B", "incorrect"), ("C", "incorrect"), ("c", "incorrect"), (None, "no_answer")],
-            c: [("A", "correct"), ("B", "incorrect"), (None, "no_answer"), (None, "no_answer"), (None, "no_answer")],
+            a: [
+                ("A", "correct"),
+                ("A", "correct"),
+                ("B", "incorrect"),
+                ("c", "incorrect"),
+                ("D", "incorrect"),
+            ],
+            b: [
+                ("A", "correct"),
+                ("B", "incorrect"),
+                ("C", "incorrect"),
+                ("c", "incorrect"),
+                (None, "no_answer"),
+            ],
+            c: [
+                ("A", "correct"),
+                ("B", "incorrect"),
+                (None, "no_answer"),
+                (None, "no_answer"),
+                (None, "no_answer"),
+            ],
         },
     )
     results = load_results(tmp_path, "simulated", k_eval=2, k_c=3).loc[SET]
     assert results.loc[[a, b, c], "correct"].tolist() == [2, 1, 1]
     np.testing.assert_allclose(results.loc[[a, b, c], CONSISTENCY], [1 / 3, 2 / 3, np.nan])
-    later = load_results(tmp_path, "simulated", k_eval=3, k_c=2).loc[SET]  # other votes, other targets
+    later = load_results(tmp_path, "simulated", k_eval=3, k_c=2).loc[
+        SET
+    ]  # other votes, other targets
     np.testing.assert_allclose(later.loc[[a, b, c], CONSISTENCY], [1 / 2, 1 / 2, np.nan])
 
 
@@ -78,14 +105,20 @@ def test_what_is_written_anew_is_read_anew(tmp_path: Path) -> None:
     [name] = load_results(tmp_path, "simulated", k_eval=1, k_c=2).loc[SET].index
     for share, said in ((1.0, ["A", "A"]), (0.5, ["A", "B"])):
         by_hand(folder, {name: [("C", "incorrect"), *((each, "correct") for each in said)]})
-        assert load_results(tmp_path, "simulated", k_eval=1, k_c=2).loc[(SET, name)].tolist() == [0, 1, share]
+        assert load_results(tmp_path, "simulated", k_eval=1, k_c=2).loc[(SET, name)].tolist() == [
+            0,
+            1,
+            share,
+        ]
 
 
 def test_votes_equal_a_naive_count_of_recorded_samples() -> None:
     results = load_results(RECORDED_RUNS, "simulated", datasets=[SET]).loc[SET]
     verdicts = read_verdicts(next((RECORDED_RUNS / "simulated" / f"{SET}-test").iterdir()))
     for question in results.index[[0, 17, 63]]:
-        mine = verdicts[(verdicts["question_id"] == question) & verdicts["sample_index"].between(100, 109)]
+        mine = verdicts[
+            (verdicts["question_id"] == question) & verdicts["sample_index"].between(100, 109)
+        ]
         letters = Counter(letter for letter in mine["extracted"] if isinstance(letter, str))
         assert results.loc[question, CONSISTENCY] == pytest.approx(max(letters.values()) / 10)
 
@@ -105,7 +138,9 @@ def test_confidences_join_by_question_and_not_by_position(tmp_path: Path) -> Non
     for method in ("p-true", "verbalized"):
         estimate(folder, method)
         path = confidence_file(folder, method)
-        write_table(path, pq.read_table(path).take([4, 2, 0, 5]))  # another order, and two questions without
+        write_table(
+            path, pq.read_table(path).take([4, 2, 0, 5])
+        )  # another order, and two questions without
     results = load_results(tmp_path, "simulated", k_eval=3).loc[SET]
     kept = read_confidence(folder, "p-true")
     for question, value in zip(kept.question_ids, kept.values, strict=True):
@@ -166,10 +201,14 @@ def test_subjects_group_the_questions_of_clustered_sets_alone() -> None:
     assert groups[SET].is_unique
 
 
-def test_a_run_that_stopped_by_its_outcomes_counts_up_to_the_first_possible_stop(tmp_path: Path) -> None:
+def test_a_run_that_stopped_by_its_outcomes_counts_up_to_the_first_possible_stop(
+    tmp_path: Path,
+) -> None:
     ks, errors = [1, 4, 16], []
     for seed in range(20):
-        done = sample_until("simulated", SET, precision=0.1, k=60, store=tmp_path / str(seed), limit=40, seed=seed)
+        done = sample_until(
+            "simulated", SET, precision=0.1, k=60, store=tmp_path / str(seed), limit=40, seed=seed
+        )
         results = load_results(tmp_path / str(seed), "simulated")
         assert set(results["total"]) == {countable_samples(done.folder, 100)} == {20}
         mu = np.array([true_mu(question) for _, question in results.index])
@@ -183,11 +222,19 @@ def test_a_run_that_stopped_by_its_outcomes_counts_up_to_the_first_possible_stop
             "Uniform random": (scores["Uniform random"], np.mean(1 / 3 - mu + mu**2)),
             "P(True)": (scores["P(True)"], np.mean((s - mu) ** 2)),
             "Oracle RC": (scores["Oracle RC"], np.mean(mu * (1 - mu))),
-            "budget": (success_rate(plan, results["correct"], results["total"]), np.mean(1 - (1 - mu) ** plan)),
-        } | {f"pass@{k}": (each, np.mean(1 - (1 - mu) ** k)) for k, each in zip(ks, solved, strict=False)}
+            "budget": (
+                success_rate(plan, results["correct"], results["total"]),
+                np.mean(1 - (1 - mu) ** plan),
+            ),
+        } | {
+            f"pass@{k}": (each, np.mean(1 - (1 - mu) ** k))
+            for k, each in zip(ks, solved, strict=False)
+        }
         errors.append([shown - truth for shown, truth in found.values()])
     # c/n at the stop is off by several standard errors here, unless right and wrong balance
-    assert (np.abs(np.mean(errors, axis=0)) < 3 * np.std(errors, axis=0, ddof=1) / np.sqrt(len(errors))).all()
+    assert (
+        np.abs(np.mean(errors, axis=0)) < 3 * np.std(errors, axis=0, ddof=1) / np.sqrt(len(errors))
+    ).all()
 
 
 def test_a_run_that_was_completed_later_counts_in_full(tmp_path: Path) -> None:

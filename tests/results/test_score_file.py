@@ -10,16 +10,34 @@ from capcal_lib.results.score_file import read_confidences, score_confidences
 
 CSV = "question_id,confidence,correct,total\na,0.5,1,2\nb,1.0,2,2\n"
 BAD = {
-    "no confidence": (CSV.replace("0.5", ""), "line 2: question 'a' has something else than numbers"),
-    "not a number": (CSV.replace("0.5", "NaN"), "line 2: question 'a' has something else than numbers"),
-    "more correct than total": (CSV.replace("2,2", "3,2"), "line 3: question 'b' has more correct samples"),
-    "half a sample": (CSV.replace("1,2", "0.5,2"), "line 2: question 'a' has counts that are not whole"),
+    "no confidence": (
+        CSV.replace("0.5", ""),
+        "line 2: question 'a' has something else than numbers",
+    ),
+    "not a number": (
+        CSV.replace("0.5", "NaN"),
+        "line 2: question 'a' has something else than numbers",
+    ),
+    "more correct than total": (
+        CSV.replace("2,2", "3,2"),
+        "line 3: question 'b' has more correct samples",
+    ),
+    "half a sample": (
+        CSV.replace("1,2", "0.5,2"),
+        "line 2: question 'a' has counts that are not whole",
+    ),
     "none scored": (CSV.replace("1,2", "0,0"), "line 2: question 'a' needs a scored sample"),
     "no rows": ("question_id,confidence,correct,total\n", "there are no rows"),
-    "no column": (CSV.replace("total", "n"), "no column total; needed: .*; found: question_id, confidence, correct, n"),
+    "no column": (
+        CSV.replace("total", "n"),
+        "no column total; needed: .*; found: question_id, confidence, correct, n",
+    ),
     "no id": (CSV.replace("b,", ","), "line 3: question '' has no question_id"),
     "a question twice": (CSV.replace("b,", "a,"), "line 3: question 'a' stands in two rows"),
-    "too many fields": (CSV.replace("a,0.5", "a,x,0.5"), "more fields than the header|cannot be read"),
+    "too many fields": (
+        CSV.replace("a,0.5", "a,x,0.5"),
+        "more fields than the header|cannot be read",
+    ),
     "an empty file": ("", "cannot be read as CSV"),
 }
 
@@ -34,20 +52,26 @@ def test_bad_files_are_refused_by_line_and_id(content: str, message: str, tmp_pa
 
 def test_ids_are_kept_as_they_are_written(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
-    path.write_text("question_id,confidence,correct,total\n01,0.5,1,2\n1,0.5,1,2\nNA,0.5,1,2\nnull,0.5,1,2\n")
+    path.write_text(
+        "question_id,confidence,correct,total\n01,0.5,1,2\n1,0.5,1,2\nNA,0.5,1,2\nnull,0.5,1,2\n"
+    )
     assert read_confidences(path).index.tolist() == ["01", "1", "NA", "null"]
 
 
 def test_scores_are_those_of_the_metrics_whatever_the_order_of_rows(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
-    table = pd.DataFrame({"question_id": [f"q{i}" for i in range(50)], "confidence": rng.random(50), "total": 20})
+    table = pd.DataFrame(
+        {"question_id": [f"q{i}" for i in range(50)], "confidence": rng.random(50), "total": 20}
+    )
     table["correct"] = rng.binomial(20, 0.4, 50)
     paths = [tmp_path / "one.csv", tmp_path / "other.csv"]
     table.to_csv(paths[0], index=False)
     table.sample(frac=1, random_state=2).to_csv(paths[1], index=False)
     tables = [read_confidences(path) for path in paths]
     first, second = map(score_confidences, tables)
-    expected = capability_brier(table["confidence"], table["correct"], table["total"], corrected=True)
+    expected = capability_brier(
+        table["confidence"], table["correct"], table["total"], corrected=True
+    )
     assert first.loc["capability Brier, corrected", "value"] == pytest.approx(expected)
     assert first.loc["capability Brier, corrected", "interval"] == "bootstrap"
     np.testing.assert_allclose(first["value"], second["value"], atol=1e-12)
@@ -71,10 +95,14 @@ def test_other_formats_are_read_alike(name: str, tmp_path: Path) -> None:
     csv, path = tmp_path / "mine.csv", tmp_path / name
     csv.write_text(CSV)
     table = pd.read_csv(csv)
-    table.to_parquet(path) if name.endswith("parquet") else table.to_json(path, orient="records", lines=True)
+    table.to_parquet(path) if name.endswith("parquet") else table.to_json(
+        path, orient="records", lines=True
+    )
     pd.testing.assert_frame_equal(read_confidences(path), read_confidences(csv))
     bad = table.assign(confidence=[0.5, None])
-    bad.to_parquet(path) if name.endswith("parquet") else bad.to_json(path, orient="records", lines=True)
+    bad.to_parquet(path) if name.endswith("parquet") else bad.to_json(
+        path, orient="records", lines=True
+    )
     with pytest.raises(InputError, match="row 1: question 'b' has something else than numbers"):
         read_confidences(path)
 
@@ -86,7 +114,9 @@ def test_a_missing_file_is_said(tmp_path: Path) -> None:
 
 def test_from_a_thousand_questions_on_intervals_have_a_closed_form() -> None:
     rng = np.random.default_rng(0)
-    table = pd.DataFrame({"confidence": rng.random(1000), "correct": rng.binomial(9, 0.5, 1000), "total": 9})
+    table = pd.DataFrame(
+        {"confidence": rng.random(1000), "correct": rng.binomial(9, 0.5, 1000), "total": 9}
+    )
     row = score_confidences(table).loc["capability Brier, corrected"]
     assert row["interval"] == "closed form"
     terms = (table["confidence"] - table["correct"] / 9) ** 2

@@ -13,18 +13,30 @@ NAN = np.nan
 def results(rows: dict[str, list[float]], dataset: str = "mini-exam") -> pd.DataFrame:
     columns = ["correct", "total", "P(True)", "Verbalized confidence"]
     index = pd.MultiIndex.from_product([[dataset], rows], names=["dataset", "question_id"])
-    return pd.DataFrame(list(rows.values()), index=index, columns=columns).astype({"correct": int, "total": int})
+    return pd.DataFrame(list(rows.values()), index=index, columns=columns).astype(
+        {"correct": int, "total": int}
+    )
 
 
-FOUR = results({"a": [3, 4, 0.5, 1], "b": [0, 4, 0.25, NAN], "c": [4, 4, 1, NAN], "d": [1, 1, 0.5, 1]})
+FOUR = results(
+    {"a": [3, 4, 0.5, 1], "b": [0, 4, 0.25, NAN], "c": [4, 4, 1, NAN], "d": [1, 1, 0.5, 1]}
+)
 
 
 def test_terms_by_hand() -> None:
     terms = brier_terms(FOUR).loc["mini-exam"]
     assert methods(FOUR) == ["P(True)", "Verbalized confidence"]
-    assert list(terms) == ["Uniform random", "P(True)", "Verbalized confidence", "Oracle RC", "Oracle CC"]
+    assert list(terms) == [
+        "Uniform random",
+        "P(True)",
+        "Verbalized confidence",
+        "Oracle RC",
+        "Oracle CC",
+    ]
     np.testing.assert_allclose(terms["P(True)"], [1 / 16 - 3 / 16 / 3, 1 / 16, 0, NAN], atol=1e-15)
-    np.testing.assert_allclose(terms["Verbalized confidence"], [1 / 16 - 3 / 16 / 3, NAN, NAN, NAN], atol=1e-15)
+    np.testing.assert_allclose(
+        terms["Verbalized confidence"], [1 / 16 - 3 / 16 / 3, NAN, NAN, NAN], atol=1e-15
+    )
     np.testing.assert_allclose(terms["Oracle RC"], [3 * 1 / (4 * 3), 0, 0, NAN])
     np.testing.assert_allclose(terms["Uniform random"], [1 / 3 - 3 / 12, 1 / 3, 1 / 3, NAN])
 
@@ -34,7 +46,9 @@ def test_the_papers_protocol_is_plug_in_and_fills_gaps_with_one_half() -> None:
     np.testing.assert_allclose(terms["Verbalized confidence"], [1 / 16, 1 / 4, 1 / 4, NAN])
     np.testing.assert_allclose(terms["Oracle RC"], [3 / 16, 0, 0, NAN])
     never = FOUR.assign(**{"Verbalized confidence": NAN})
-    assert brier_terms(never, protocol="paper")["Verbalized confidence"].isna().all()  # never asked is no gap
+    assert (
+        brier_terms(never, protocol="paper")["Verbalized confidence"].isna().all()
+    )  # never asked is no gap
 
 
 def test_scores_by_hand() -> None:
@@ -59,9 +73,13 @@ def test_oracles_are_never_the_best() -> None:
 
 @settings(max_examples=5, deadline=None)
 @given(st.permutations(list(range(12))), st.integers(0, 3))
-def test_neither_the_order_of_rows_nor_other_data_sets_change_a_score(order: list[int], seed: int) -> None:
+def test_neither_the_order_of_rows_nor_other_data_sets_change_a_score(
+    order: list[int], seed: int
+) -> None:
     rng = np.random.default_rng(3)
-    some = results({f"q{i:02}": [rng.integers(0, 9), 8, rng.random(), rng.random()] for i in range(12)})
+    some = results(
+        {f"q{i:02}": [rng.integers(0, 9), 8, rng.random(), rng.random()] for i in range(12)}
+    )
     other = results({f"p{i}": [i, 8, 0.5, NAN] for i in range(6)}, "mini-capitals")
     alone = score(some, seed=seed)
     together = score(pd.concat([other, some.iloc[order]]).sort_index(), seed=seed)
@@ -75,8 +93,12 @@ def test_neither_the_order_of_rows_nor_other_data_sets_change_a_score(order: lis
 @given(st.integers(0, 2**32 - 1))
 def test_names_of_questions_do_not_change_a_score(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    some = results({f"q{i:02}": [rng.integers(0, 9), 8, rng.random(), rng.random()] for i in range(12)})
-    names = dict(zip(some.index.levels[1], rng.permutation([f"other {i}" for i in range(12)]), strict=True))
+    some = results(
+        {f"q{i:02}": [rng.integers(0, 9), 8, rng.random(), rng.random()] for i in range(12)}
+    )
+    names = dict(
+        zip(some.index.levels[1], rng.permutation([f"other {i}" for i in range(12)]), strict=True)
+    )
     pd.testing.assert_frame_equal(score(some.rename(index=names, level="question_id")), score(some))
 
 

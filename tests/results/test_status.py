@@ -30,7 +30,7 @@ def test_a_finished_run_lacks_nothing_and_says_what_it_took(tmp_path: Path) -> N
 
 
 def test_a_stopped_run_lacks_the_rest_of_the_largest_ask(tmp_path: Path) -> None:
-    def stop(done: int, total: int) -> None:  # noqa: ARG001
+    def stop(done: int, total: int) -> None:
         if done:
             raise KeyboardInterrupt
 

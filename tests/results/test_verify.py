@@ -25,7 +25,9 @@ from capcal_lib.sampling.store import Record, list_runs
 SET = "mini-exam"
 
 
-@pytest.mark.parametrize("folder", list_runs(RECORDED_RUNS), ids=lambda run: "-".join(run.parts[-3:-1]))
+@pytest.mark.parametrize(
+    "folder", list_runs(RECORDED_RUNS), ids=lambda run: "-".join(run.parts[-3:-1])
+)
 def test_the_recorded_runs_are_whole(folder: Path) -> None:
     checked = verify_run(folder)
     assert checked.problems == ()
@@ -61,7 +63,9 @@ def rewrite(path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
 def put(table: pa.Table, column: str, value: object, row: int = 0) -> pa.Table:
     values = table[column].to_pylist()
     values[row] = value
-    return table.set_column(table.column_names.index(column), column, pa.array(values, table[column].type))
+    return table.set_column(
+        table.column_names.index(column), column, pa.array(values, table[column].type)
+    )
 
 
 def edit_seed(folder: Path) -> None:
@@ -98,9 +102,15 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
     "an edited record": (edit_seed, "not of its folder"),
     "no record": (lambda run: (run / "run.json").unlink(), "run.json: missing or corrupt"),
     "a torn shard": (lambda run: shard(run).write_bytes(b"PAR1"), "missing or corrupt"),
-    "a missing row": (lambda run: rewrite(shard(run), lambda rows: rows.slice(1)), "1 samples missing: mini-exam/"),
+    "a missing row": (
+        lambda run: rewrite(shard(run), lambda rows: rows.slice(1)),
+        "1 samples missing: mini-exam/",
+    ),
     "two rows for one sample": (
-        lambda run: [double(run), rewrite(run / "samples-00007.parquet", lambda rows: put(rows, "response", "other"))],
+        lambda run: [
+            double(run),
+            rewrite(run / "samples-00007.parquet", lambda rows: put(rows, "response", "other")),
+        ],
         "two different rows for sample",
     ),
     "rows twice": (double, "rows are there twice"),
@@ -129,11 +139,15 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
         "unknown verdicts: perhaps",
     ),
     "another grader": (
-        lambda run: write_table(run / FILE, pq.read_table(run / FILE).replace_schema_metadata({"grader": "0"})),
+        lambda run: write_table(
+            run / FILE, pq.read_table(run / FILE).replace_schema_metadata({"grader": "0"})
+        ),
         "graded by version 0 of the grader",
     ),
     "a confidence out of range": (
-        lambda run: rewrite(confidence_file(run, "p-true"), lambda rows: put(rows, "confidence", 1.5)),
+        lambda run: rewrite(
+            confidence_file(run, "p-true"), lambda rows: put(rows, "confidence", 1.5)
+        ),
         "a confidence lies in [0, 1]",
     ),
     "a confidence too few": (
@@ -146,7 +160,8 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "features too few": (
         lambda run: rewrite(
-            run / FEATURES, lambda rows: rows.filter(pc.greater(pc.utf8_length(rows["question_id"]), 0)).slice(2)
+            run / FEATURES,
+            lambda rows: rows.filter(pc.greater(pc.utf8_length(rows["question_id"]), 0)).slice(2),
         ),
         "hidden states missing: 2",
     ),
@@ -155,7 +170,9 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
         "the verdicts were made from other samples than these",
     ),
     "hidden states after another prompt": (
-        lambda run: rewrite(run / FEATURES, lambda rows: put(rows, "prompt", "0123456789abcdef", 3)),
+        lambda run: rewrite(
+            run / FEATURES, lambda rows: put(rows, "prompt", "0123456789abcdef", 3)
+        ),
         "hidden states of 1 questions are after other prompts",
     ),
     "a file of another run": (
@@ -182,7 +199,9 @@ def test_a_run_of_two_asks_is_whole(run: Path) -> None:
 
 
 @pytest.mark.parametrize(("spoil", "message"), WRONG.values(), ids=WRONG)
-def test_what_is_wrong_is_named_in_one_line(run: Path, spoil: Callable[[Path], object], message: str) -> None:
+def test_what_is_wrong_is_named_in_one_line(
+    run: Path, spoil: Callable[[Path], object], message: str
+) -> None:
     spoil(run)
     checked = verify_run(next(run.parent.iterdir()))
     assert message in str(checked)
@@ -226,11 +245,13 @@ def test_verdicts_that_do_not_follow_are_found_by_grading_again(run: Path) -> No
     assert f"{len(pq.read_table(run / FILE))} verdicts compared" in str(verify_run(run, deep=True))
     rewrite(run / FILE, lambda rows: put(rows, "verdict", "no_answer", 2))
     assert verify_run(run).problems == ()
-    assert "verdicts do not follow from the responses: mini-exam/" in str(verify_run(run, deep=True))
+    assert "verdicts do not follow from the responses: mini-exam/" in str(
+        verify_run(run, deep=True)
+    )
 
 
 def test_a_run_that_was_stopped_lacks_what_was_asked(tmp_path: Path) -> None:
-    def stop(done: int, total: int) -> None:  # noqa: ARG001
+    def stop(done: int, total: int) -> None:
         if done:
             raise KeyboardInterrupt
 

@@ -1,4 +1,6 @@
-"""A small server that speaks OpenAI's chat completions over a real socket, and misbehaves when told to."""
+"""A small server that speaks OpenAI's chat completions over a real socket, and misbehaves when told
+to.
+"""
 
 import hashlib
 import json
@@ -16,16 +18,16 @@ Fault = Callable[["Exchange", dict[str, Any]], bool]  # whether it has answered
 
 
 class ChatServer:
-    """Serve in a thread. A choice follows from the messages and the request's seed + the choice's index, as in vLLM.
+    """Serve in a thread. A choice follows from the messages and the request's seed + the choice's
+    index, as in vLLM.
 
-    ``fault(number, body)`` may name a fault for the request with this number, counted from 0. What was asked is in
-    ``asked``.
-    """
+    ``fault(number, body)`` may name a fault for the request with this number, counted from 0. What
+    was asked is in ``asked``."""
 
     def __init__(
         self,
         *,
-        fault: Callable[[int, dict[str, Any]], Fault | None] = lambda number, body: None,  # noqa: ARG005
+        fault: Callable[[int, dict[str, Any]], Fault | None] = lambda number, body: None,
         software: str = "vllm",
         models: tuple[str, ...] = ("smollm2-135m",),
         most_choices: int | None = None,  # where a server gives fewer than were asked for
@@ -56,7 +58,9 @@ class ChatServer:
         self.http = _Server(("127.0.0.1", self.port), Exchange)
         self.http.chat = self
         self.port = self.http.server_address[1]
-        self.thread = threading.Thread(target=self.http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        self.thread = threading.Thread(
+            target=self.http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        )
         self.thread.start()
 
     def stop(self) -> None:
@@ -89,7 +93,10 @@ class ChatServer:
         seed = body.get("seed", 0) + index
         key = repr((body["messages"], seed)).encode()
         city = CITIES[hashlib.sha256(key).digest()[0] % len(CITIES)]
-        choice = {"message": {"role": "assistant", "content": f"It is {city} ({seed})."}, "finish_reason": "stop"}
+        choice = {
+            "message": {"role": "assistant", "content": f"It is {city} ({seed})."},
+            "finish_reason": "stop",
+        }
         return {"index": index} | choice | (self.choice(index) if self.choice else {})
 
 
@@ -127,7 +134,9 @@ class Exchange(BaseHTTPRequestHandler):
         if chat.key and self.headers["Authorization"] != f"Bearer {chat.key}":
             self.say(401, {"error": {"message": "wrong key"}})
         elif self.path == "/v1/models":
-            self.say(200, {"data": [{"id": name, "owned_by": chat.software} for name in chat.models]})
+            self.say(
+                200, {"data": [{"id": name, "owned_by": chat.software} for name in chat.models]}
+            )
         else:
             self.say(404, {"detail": "Not Found"})
 
@@ -160,7 +169,7 @@ def status(code: int, message: str = "no", **headers: str) -> Fault:
     """Answer with a status and a message, and with headers such as Retry_After."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
 
-    def answer(exchange: Exchange, body: dict[str, Any]) -> bool:  # noqa: ARG001
+    def answer(exchange: Exchange, body: dict[str, Any]) -> bool:
         exchange.say(code, {"error": {"message": message}}, named)
         return True
 
@@ -171,7 +180,7 @@ def raw(content: bytes, **headers: str) -> Fault:
     """Answer 200 with these bytes."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
 
-    def answer(exchange: Exchange, body: dict[str, Any]) -> bool:  # noqa: ARG001
+    def answer(exchange: Exchange, body: dict[str, Any]) -> bool:
         exchange.say(200, content, named)
         return True
 
@@ -181,7 +190,7 @@ def raw(content: bytes, **headers: str) -> Fault:
 def slow(seconds: float) -> Fault:
     """Answer well, but late."""
 
-    def answer(exchange: Exchange, body: dict[str, Any]) -> bool:  # noqa: ARG001
+    def answer(exchange: Exchange, body: dict[str, Any]) -> bool:
         time.sleep(seconds)
         return False
 
@@ -199,7 +208,7 @@ def cut(exchange: Exchange, body: dict[str, Any]) -> bool:
     return True
 
 
-def huge(exchange: Exchange, body: dict[str, Any]) -> bool:  # noqa: ARG001
+def huge(exchange: Exchange, body: dict[str, Any]) -> bool:
     """Send without end, until the client hangs up."""
     exchange.send_response(200)
     exchange.send_header("Transfer-Encoding", "chunked")
@@ -216,8 +225,10 @@ def huge(exchange: Exchange, body: dict[str, Any]) -> bool:  # noqa: ARG001
 def echo(code: int) -> Fault:
     """Refuse, saying what the request was authorized with."""
 
-    def answer(exchange: Exchange, body: dict[str, Any]) -> bool:  # noqa: ARG001
-        exchange.say(code, {"error": {"message": f"bad {exchange.headers['Authorization']}\x1b[2J"}})
+    def answer(exchange: Exchange, body: dict[str, Any]) -> bool:
+        exchange.say(
+            code, {"error": {"message": f"bad {exchange.headers['Authorization']}\x1b[2J"}}
+        )
         return True
 
     return answer
@@ -229,7 +240,7 @@ def other_model(exchange: Exchange, body: dict[str, Any]) -> bool:
     return True
 
 
-def dribble(exchange: Exchange, body: dict[str, Any]) -> bool:  # noqa: ARG001
+def dribble(exchange: Exchange, body: dict[str, Any]) -> bool:
     """Send a byte every hundredth of a second, until the client hangs up."""
     exchange.send_response(200)
     exchange.send_header("Content-Length", str(1 << 20))

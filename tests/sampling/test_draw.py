@@ -27,7 +27,9 @@ def rows(folder: Path) -> list[tuple[object, ...]]:
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
     """Six samples of each of five questions, drawn at once."""
-    return read_samples(sample("simulated", SET, k=6, limit=5, store=tmp_path_factory.mktemp("once")).folder)
+    return read_samples(
+        sample("simulated", SET, k=6, limit=5, store=tmp_path_factory.mktemp("once")).folder
+    )
 
 
 def test_raising_k_draws_only_what_is_missing(tmp_path: Path) -> None:
@@ -48,12 +50,18 @@ def test_lowering_k_draws_nothing(tmp_path: Path) -> None:
     assert rows(folder) == before
 
 
-def test_other_settings_are_another_run_and_its_confidences_are_asked_with_them(tmp_path: Path) -> None:
+def test_other_settings_are_another_run_and_its_confidences_are_asked_with_them(
+    tmp_path: Path,
+) -> None:
     usual = sample("simulated", SET, k=2, limit=3, store=tmp_path).folder
     others = {"temperature": 0.3, "max_tokens": 6, "prompt_style": "short@2"}
     drawn = sample("simulated", SET, k=2, limit=3, store=tmp_path, settings=others)
     run = read_record(drawn.folder).identity
-    assert (run.sampling.temperature, run.sampling.max_tokens, run.prompt_style) == (0.3, 6, "short@2")
+    assert (run.sampling.temperature, run.sampling.max_tokens, run.prompt_style) == (
+        0.3,
+        6,
+        "short@2",
+    )
     assert run.sampling.context_tokens == read_record(usual).identity.sampling.context_tokens
     assert drawn.folder != usual
     assert sample("simulated", SET, k=2, limit=3, store=tmp_path, settings=others).new == 0
@@ -75,12 +83,16 @@ def test_other_settings_are_another_run_and_its_confidences_are_asked_with_them(
 @settings(max_examples=12, deadline=None)
 @given(steps=st.lists(st.tuples(st.integers(1, 6), st.integers(1, 5)), max_size=4))
 def test_any_way_of_getting_there_gives_the_rows_of_one_undisturbed_run(
-    undisturbed: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, int]]
+    undisturbed: pd.DataFrame,
+    tmp_path_factory: pytest.TempPathFactory,
+    steps: list[tuple[int, int]],
 ) -> None:
     store = tmp_path_factory.mktemp("steps")
     present: set[tuple[str, int]] = set()
     for k, limit in [*steps, (6, 5)]:
-        wanted = {(question.id, index) for question in subset(QUESTIONS, limit) for index in range(k)}
+        wanted = {
+            (question.id, index) for question in subset(QUESTIONS, limit) for index in range(k)
+        }
         drawn = sample("simulated", SET, k=k, limit=limit, store=store)
         assert drawn.new == len(wanted - present)
         assert drawn.present == len(wanted & present)
@@ -107,7 +119,9 @@ def test_a_new_run_beside_others_names_what_differs_from_the_nearest(tmp_path: P
     first = sample("simulated", SET, k=1, limit=1, store=tmp_path, say=said.append)
     sample("simulated", SET, k=2, limit=1, store=tmp_path, say=said.append)
     assert said == []
-    second = sample("simulated", SET, k=1, limit=1, store=tmp_path, seed=1, say=said.append).folder.name
+    second = sample(
+        "simulated", SET, k=1, limit=1, store=tmp_path, seed=1, say=said.append
+    ).folder.name
     assert said == [f"a new run, {second}: it differs from run {first.folder.name} in seed: 0 / 1"]
     sample("simulated", SET, k=2, limit=1, store=tmp_path, seed=1, say=said.append)
     sample("simulated", "mini-capitals", k=1, limit=1, store=tmp_path, say=said.append)
@@ -137,11 +151,20 @@ def test_a_session_is_kept_where_something_was_drawn(tmp_path: Path) -> None:
 def test_progress_counts_to_what_is_missing(tmp_path: Path) -> None:
     sample("simulated", SET, k=1, limit=4, store=tmp_path)
     seen: list[tuple[int, int]] = []
-    sample("simulated", SET, k=3, limit=4, store=tmp_path, progress=lambda done, wanted: seen.append((done, wanted)))
+    sample(
+        "simulated",
+        SET,
+        k=3,
+        limit=4,
+        store=tmp_path,
+        progress=lambda done, wanted: seen.append((done, wanted)),
+    )
     assert seen == [(0, 8), (2, 8), (4, 8), (6, 8), (8, 8)]
 
 
-def test_the_same_seed_gives_the_same_rows_and_another_others(tmp_path: Path, undisturbed: pd.DataFrame) -> None:
+def test_the_same_seed_gives_the_same_rows_and_another_others(
+    tmp_path: Path, undisturbed: pd.DataFrame
+) -> None:
     same = sample("simulated", SET, k=6, limit=5, store=tmp_path)
     pd.testing.assert_frame_equal(read_samples(same.folder), undisturbed)
     other = sample("simulated", SET, k=6, limit=5, store=tmp_path, seed=1)
@@ -150,9 +173,13 @@ def test_the_same_seed_gives_the_same_rows_and_another_others(tmp_path: Path, un
 
 
 @pytest.mark.parametrize(("dataset", "split"), [("mini-capitals", "test"), ("mini-exam", "train")])
-def test_the_recorded_simulated_run_is_reproduced_row_by_row(tmp_path: Path, dataset: str, split: str) -> None:
+def test_the_recorded_simulated_run_is_reproduced_row_by_row(
+    tmp_path: Path, dataset: str, split: str
+) -> None:
     recorded = read_samples(find_run(RECORDED_RUNS, "simulated", dataset, split))
-    again = read_samples(sample("simulated", dataset, split=split, k=10, limit=7, store=tmp_path).folder)
+    again = read_samples(
+        sample("simulated", dataset, split=split, k=10, limit=7, store=tmp_path).folder
+    )
     asked = {question.id for question in load_questions(dataset, split, limit=7)}
     wanted = recorded[recorded["question_id"].isin(asked) & (recorded["sample_index"] < 10)]
     assert len(again) == 70
@@ -180,7 +207,9 @@ def test_the_record_says_when_the_data_set_is_not_that_of_the_manifest() -> None
 def key(**changes: object) -> str:
     """Return the key of the run that these changes of the model or of the call make."""
     call = {"dataset": SET, "split": "test", "questions": QUESTIONS, "engine": None, "seed": 0}
-    model = MODEL.model_copy(update={name: value for name, value in changes.items() if name not in call})
+    model = MODEL.model_copy(
+        update={name: value for name, value in changes.items() if name not in call}
+    )
     call |= {name: value for name, value in changes.items() if name in call}
     return describe(model, **call).identity.key  # type: ignore[arg-type]
 
@@ -196,7 +225,9 @@ DECISIVE: dict[str, dict[str, object]] = {
     "fewer questions": {"questions": QUESTIONS[1:]},
     "another order": {"questions": QUESTIONS[::-1]},
     "another text": {"questions": (replace(QUESTIONS[0], text="Which?"), *QUESTIONS[1:])},
-    "another answer": {"questions": (replace(QUESTIONS[0], answer=Answer("choice", "D")), *QUESTIONS[1:])},
+    "another answer": {
+        "questions": (replace(QUESTIONS[0], answer=Answer("choice", "D")), *QUESTIONS[1:])
+    },
     "weights": {"weights": load_model("smollm2-135m").weights[:1]},
     "prompt style": {"prompt_style": "paper"},
     "chat template": {"chat_template": {"enable_thinking": False}},
@@ -217,7 +248,13 @@ def test_every_setting_that_decides_a_row_makes_another_run(change: dict[str, ob
 
 @pytest.mark.parametrize(
     "change",
-    [{"engine": "simulated"}, {"notes": "another day"}, {"title": "A model"}, {"parameters": 7}, {"licence": "none"}],
+    [
+        {"engine": "simulated"},
+        {"notes": "another day"},
+        {"title": "A model"},
+        {"parameters": 7},
+        {"licence": "none"},
+    ],
     ids=str,
 )
 def test_circumstances_make_no_other_run(change: dict[str, object]) -> None:
@@ -228,12 +265,17 @@ def test_circumstances_make_no_other_run(change: dict[str, object]) -> None:
     ("arguments", "message"),
     [
         ({"k": 0}, r"k is the number of samples a question and must be at least 1; got 0"),
-        ({"limit": 0}, r"limit must be a whole number of at least 1, or None for all questions; got 0"),
+        (
+            {"limit": 0},
+            r"limit must be a whole number of at least 1, or None for all questions; got 0",
+        ),
         ({"split": "eval"}, r"unknown split of mini-exam 'eval'; known: test, train"),
         ({"engine": "cloud"}, r"unknown engine 'cloud'; known: "),
     ],
 )
-def test_bad_input_is_refused_and_leaves_nothing(tmp_path: Path, arguments: dict[str, object], message: str) -> None:
+def test_bad_input_is_refused_and_leaves_nothing(
+    tmp_path: Path, arguments: dict[str, object], message: str
+) -> None:
     with pytest.raises(InputError, match=message):
         sample("simulated", SET, store=tmp_path / "store", **({"k": 1} | arguments))  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []

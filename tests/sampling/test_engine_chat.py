@@ -34,18 +34,28 @@ FINAL = "<|start|>assistant<|channel|>final<|message|>"
         ("<|channel|>final<|message|>Paris", None, "Paris"),
         ("<|channel|>analysis<|message|>hm, Par", "hm, Par", ""),  # cut off
         (f"<|channel|>analysis<|message|>hm<|end|>{FINAL}", "hm", ""),
-        ("<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>commentary<|message|>b", "a\nb", ""),
+        (
+            "<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>commentary<|message|>b",
+            "a\nb",
+            "",
+        ),
         (f"<|channel|>analysis<|message|>a<|end|>{FINAL}x < y", "a", "x < y"),
         ('<|channel|>final <|constrain|>json<|message|>{"a": 1}', None, '{"a": 1}'),
         ("<|channel|>analysis", None, ""),
-        ("It is written <|channel|>final<|message|>Paris.", None, "It is written <|channel|>final<|message|>Paris."),
+        (
+            "It is written <|channel|>final<|message|>Paris.",
+            None,
+            "It is written <|channel|>final<|message|>Paris.",
+        ),
     ],
 )
 def test_reasoning_is_parted_from_the_answer(text: str, reasoning: str | None, answer: str) -> None:
     assert split_reasoning(text) == (reasoning, answer)
 
 
-@pytest.mark.parametrize("piece", ["<|channel|>", "<|channel|>a<|message|>", "<think>", "</think>", "<|start|>"])
+@pytest.mark.parametrize(
+    "piece", ["<|channel|>", "<|channel|>a<|message|>", "<think>", "</think>", "<|start|>"]
+)
 def test_hostile_text_takes_time_in_proportion(piece: str) -> None:
     start = time.process_time()
     split_reasoning(piece * 50_000)
@@ -54,7 +64,10 @@ def test_hostile_text_takes_time_in_proportion(piece: str) -> None:
 
 def make(special: bool) -> tuple[object, dict[str, int]]:
     """A tokenizer of words, whose marks of reasoning are special tokens or not."""
-    words = {word: index for index, word in enumerate(["ask", "hm", "Paris", "<think>", "</think>", "end"])}
+    words = {
+        word: index
+        for index, word in enumerate(["ask", "hm", "Paris", "<think>", "</think>", "end"])
+    }
     core = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="ask"))
     core.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
     marks = [tokenizers.AddedToken(mark, special=special) for mark in ("<think>", "</think>")]
@@ -79,8 +92,13 @@ def test_reasoning_may_be_opened_in_the_prompt() -> None:
 
 def test_a_model_without_a_chat_template_completes_a_text() -> None:
     tokenizer, words = make(False)
-    request = Request(Question("q", "hm", Answer("short", "Paris")), ({"role": "user", "content": "hm"},))
-    with pytest.raises(InputError, match="'smollm2-135m' has no chat template; ask it with prompt_style: completion"):
+    request = Request(
+        Question("q", "hm", Answer("short", "Paris")), ({"role": "user", "content": "hm"},)
+    )
+    with pytest.raises(
+        InputError,
+        match="'smollm2-135m' has no chat template; ask it with prompt_style: completion",
+    ):
         encode(tokenizer, MODEL, request)
     base = MODEL.model_copy(update={"prompt_style": "completion"})
     read = encode(tokenizer, base, request)
@@ -92,7 +110,12 @@ def test_the_date_of_a_template_is_that_of_the_manifest() -> None:
     tokenizer, words = make(False)
     tokenizer.add_tokens(["2026-02-13"])  # type: ignore[attr-defined]
     tokenizer.chat_template = "ask {{ strftime_now('%Y-%m-%d') }}"  # type: ignore[attr-defined]
-    request = Request(Question("q", "hm", Answer("short", "Paris")), ({"role": "user", "content": "hm"},))
+    request = Request(
+        Question("q", "hm", Answer("short", "Paris")), ({"role": "user", "content": "hm"},)
+    )
     dated = MODEL.model_copy(update={"chat_template": {"date": "2026-02-13"}})
     assert encode(tokenizer, dated, request) == [words["ask"], len(words)]
-    assert encode(tokenizer, MODEL, request) == [words["ask"], words["ask"]]  # today is another word
+    assert encode(tokenizer, MODEL, request) == [
+        words["ask"],
+        words["ask"],
+    ]  # today is another word

@@ -25,7 +25,15 @@ from capcal_lib.manifests import Model, Sampling, load_model
 from capcal_lib.questions import load_questions
 from capcal_lib.questions.prompts import answer_messages
 from capcal_lib.sampling.draw import describe, sample
-from capcal_lib.sampling.engines import Failure, Request, Sample, check_engine, client, consecutive, question_seed
+from capcal_lib.sampling.engines import (
+    Failure,
+    Request,
+    Sample,
+    check_engine,
+    client,
+    consecutive,
+    question_seed,
+)
 from capcal_lib.sampling.engines.openai import OpenAIEngine
 from capcal_lib.sampling.store import read_record, read_samples
 from tests.sampling.chat_server import (
@@ -56,7 +64,10 @@ def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def requests(questions: int, samples: int) -> list[Request]:
     indices = tuple(range(samples))
-    return [Request(one, answer_messages(one, MODEL.prompt_style), indices) for one in QUESTIONS[:questions]]
+    return [
+        Request(one, answer_messages(one, MODEL.prompt_style), indices)
+        for one in QUESTIONS[:questions]
+    ]
 
 
 def open_at(server: ChatServer, model: Model = MODEL, **options: Any) -> OpenAIEngine:
@@ -78,16 +89,18 @@ def draw(
 
 
 def first(times: int, fault: Fault) -> Callable[[int, dict[str, Any]], Fault | None]:
-    return lambda number, body: fault if number < times else None  # noqa: ARG005
+    return lambda number, body: fault if number < times else None
 
 
 def always(fault: Fault) -> Callable[[int, dict[str, Any]], Fault | None]:
-    return lambda number, body: fault  # noqa: ARG005
+    return lambda number, body: fault
 
 
 @pytest.fixture(scope="module")
 def calm() -> tuple[list[Sample], list[dict[str, Any]]]:
-    """The rows of three questions, 20 samples each, from a server that behaves, and what it was asked."""
+    """The rows of three questions, 20 samples each, from a server that behaves, and what it was
+    asked.
+    """
     with ChatServer() as server:
         rows, failures = draw(open_at(server), requests(3, 20))
     assert not failures
@@ -97,16 +110,22 @@ def calm() -> tuple[list[Sample], list[dict[str, Any]]]:
 def test_every_wanted_sample_comes_once(calm: tuple[list[Sample], list[dict[str, Any]]]) -> None:
     rows, asked = calm
     names = sorted(one.id for one in QUESTIONS[:3])
-    assert [(row.question_id, row.sample_index) for row in rows] == [(name, i) for name in names for i in range(20)]
+    assert [(row.question_id, row.sample_index) for row in rows] == [
+        (name, i) for name in names for i in range(20)
+    ]
     assert sorted(body["n"] for body in asked) == [4, 4, 4, 16, 16, 16]
     for row in rows:
         seed = question_seed(0, row.question_id) + row.sample_index
-        assert row.response.endswith(f"({seed}).")  # the choices came in another order than they are numbered
+        assert row.response.endswith(
+            f"({seed})."
+        )  # the choices came in another order than they are numbered
         assert (row.reasoning, row.finish_reason, row.prompt_tokens) == (None, "stop", 40)
         assert row.completion_tokens == len(row.response)
 
 
-def test_the_settings_are_those_of_the_manifest(calm: tuple[list[Sample], list[dict[str, Any]]]) -> None:
+def test_the_settings_are_those_of_the_manifest(
+    calm: tuple[list[Sample], list[dict[str, Any]]],
+) -> None:
     body = calm[1][0]
     said = {name: value for name, value in body.items() if name not in ("messages", "seed", "n")}
     assert said == {
@@ -118,7 +137,9 @@ def test_the_settings_are_those_of_the_manifest(calm: tuple[list[Sample], list[d
 
 def test_what_the_protocol_does_not_know_is_said_only_where_it_is_needed() -> None:
     with ChatServer(software="someone", models=("Qwen/Qwen3-8B",)) as server:
-        body = open_at(server, load_model("qwen3-8b")).body(requests(1, 1)[0], load_model("qwen3-8b").sampling)
+        body = open_at(server, load_model("qwen3-8b")).body(
+            requests(1, 1)[0], load_model("qwen3-8b").sampling
+        )
         assert body["model"] == "Qwen/Qwen3-8B"
         assert body["chat_template_kwargs"] == {"enable_thinking": False}
         assert (body["temperature"], body["top_p"], body["top_k"]) == (0.7, 0.8, 20)
@@ -150,15 +171,19 @@ def test_the_rows_are_the_same_whatever_is_asked_at_a_time(
         assert draw(engine, requests(3, 20), seed=1)[0] != rows
 
 
-def test_a_server_that_refuses_n_is_asked_for_one_at_a_time(calm: tuple[list[Sample], list[dict[str, Any]]]) -> None:
-    def one_only(number: int, body: dict[str, Any]) -> Fault | None:  # noqa: ARG001
+def test_a_server_that_refuses_n_is_asked_for_one_at_a_time(
+    calm: tuple[list[Sample], list[dict[str, Any]]],
+) -> None:
+    def one_only(number: int, body: dict[str, Any]) -> Fault | None:
         return status(400, "only one choice is allowed") if body.get("n", 1) > 1 else None
 
     with ChatServer(fault=one_only) as server:
         rows, failures = draw(open_at(server, requests_in_flight=2), requests(3, 20))
         assert not failures
         assert rows == calm[0]
-        assert sum(body.get("n", 1) > 1 for body in server.asked) <= 2  # those under way at the time
+        assert (
+            sum(body.get("n", 1) > 1 for body in server.asked) <= 2
+        )  # those under way at the time
 
 
 @pytest.mark.parametrize(
@@ -176,9 +201,23 @@ def test_a_server_that_refuses_n_is_asked_for_one_at_a_time(calm: tuple[list[Sam
         raw(b""),
         slow(0.2),
     ],
-    ids=["429 later", "429", "500", "503", "cut", "half", "empty", "types", "bytes", "nothing", "slow"],
+    ids=[
+        "429 later",
+        "429",
+        "500",
+        "503",
+        "cut",
+        "half",
+        "empty",
+        "types",
+        "bytes",
+        "nothing",
+        "slow",
+    ],
 )
-def test_what_passes_is_waited_for(calm: tuple[list[Sample], list[dict[str, Any]]], fault: Fault) -> None:
+def test_what_passes_is_waited_for(
+    calm: tuple[list[Sample], list[dict[str, Any]]], fault: Fault
+) -> None:
     with ChatServer(fault=first(3, fault)) as server:
         rows, failures = draw(open_at(server), requests(3, 20))
         assert not failures
@@ -189,7 +228,7 @@ def test_what_passes_is_waited_for(calm: tuple[list[Sample], list[dict[str, Any]
 def test_retry_after_is_honoured() -> None:
     times: list[float] = []
 
-    def later(number: int, body: dict[str, Any]) -> Fault | None:  # noqa: ARG001
+    def later(number: int, body: dict[str, Any]) -> Fault | None:
         times.append(time.monotonic())
         return status(429, Retry_After="1") if number == 0 else None
 
@@ -204,7 +243,10 @@ def test_a_retry_after_longer_than_the_patience_is_not_waited_for() -> None:
         rows, failures = draw(open_at(server), requests(1, 1))
         assert not rows
         assert len(server.asked) == 1
-    assert failures[0].reason == "the server was away for longer than 5 s: status 429: come back tomorrow"
+    assert (
+        failures[0].reason
+        == "the server was away for longer than 5 s: status 429: come back tomorrow"
+    )
 
 
 @pytest.mark.parametrize(
@@ -264,19 +306,25 @@ def test_what_is_refused_is_not_asked_again(code: int) -> None:
 
 @pytest.mark.parametrize("code", [401, 403])
 def test_a_server_that_lets_nobody_in_ends_everything_at_once(code: int) -> None:
-    with ChatServer(fault=lambda number, body: status(code, "who?") if number else None) as server:  # noqa: ARG005
+    with ChatServer(fault=lambda number, body: status(code, "who?") if number else None) as server:
         engine = open_at(server, requests_in_flight=1)
         stream = engine.sample(requests(40, 16), SAMPLING, 0)
         assert len(next(stream)) == 16  # type: ignore[arg-type]  # what was drawn before is given
-        with pytest.raises(InputError, match=rf"{server.url} refuses access: status {code}: who\?; check OPENAI_API_K"):
+        with pytest.raises(
+            InputError,
+            match=rf"{server.url} refuses access: status {code}: who\?; check OPENAI_API_K",
+        ):
             list(stream)
         assert len(server.asked) == 2
 
 
 @pytest.mark.parametrize(
-    "after", ["inf", "nan", "-5", "1e400", "soon", "Mon, 99 Foo 2020", "Thu, 01 Jan 1970 00:00:00 GMT"]
+    "after",
+    ["inf", "nan", "-5", "1e400", "soon", "Mon, 99 Foo 2020", "Thu, 01 Jan 1970 00:00:00 GMT"],
 )
-def test_a_retry_after_that_makes_no_sense_is_none(calm: tuple[list[Sample], list[dict[str, Any]]], after: str) -> None:
+def test_a_retry_after_that_makes_no_sense_is_none(
+    calm: tuple[list[Sample], list[dict[str, Any]]], after: str
+) -> None:
     with ChatServer(fault=first(2, status(429, Retry_After=after))) as server:
         rows, failures = draw(open_at(server), requests(3, 20))
     assert not failures
@@ -286,13 +334,17 @@ def test_a_retry_after_that_makes_no_sense_is_none(calm: tuple[list[Sample], lis
 def test_a_retry_after_is_bounded_and_may_be_a_date(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "time", lambda: 0.0)
     assert client._seconds("Thu, 01 Jan 1970 00:01:40 GMT") == 100
-    assert client._seconds("1e9") == client._seconds("Fri, 31 Dec 9999 23:59:59 GMT") == client.LONGEST_RETRY_AFTER
+    assert (
+        client._seconds("1e9")
+        == client._seconds("Fri, 31 Dec 9999 23:59:59 GMT")
+        == client.LONGEST_RETRY_AFTER
+    )
 
 
 def test_one_long_retry_after_does_not_cost_the_other_questions() -> None:
     bad = QUESTIONS[3].text
 
-    def later(number: int, body: dict[str, Any]) -> Fault | None:  # noqa: ARG001
+    def later(number: int, body: dict[str, Any]) -> Fault | None:
         return status(503, Retry_After="900") if bad in body["messages"][-1]["content"] else None
 
     with ChatServer(fault=later) as server:
@@ -327,7 +379,9 @@ def test_no_secret_is_shown(fault: Fault, userinfo: str) -> None:
         with pytest.raises(InputError) as refused:
             OpenAIEngine(MODEL, base_url=address, api_key=SECRET)
     for text in [*shown, str(refused.value), repr(engine.server)]:
-        assert not any(secret in text for secret in (SECRET, "p@ss", "p%40ss", "sometoken", "bWU6cEBzcw=="))
+        assert not any(
+            secret in text for secret in (SECRET, "p@ss", "p%40ss", "sometoken", "bWU6cEBzcw==")
+        )
         assert text.isprintable()
     assert all("bad B" in text and "[redacted]" in text for text in shown)
 
@@ -335,17 +389,19 @@ def test_no_secret_is_shown(fault: Fault, userinfo: str) -> None:
 def test_a_key_that_comes_back_in_an_answer_is_not_kept() -> None:
     key = "sk-0123456789abcdef/="
     said = {"message": {"content": f"It is {key}", "reasoning": f"Bearer {key}"}}
-    with ChatServer(choice=lambda index: said) as server:  # noqa: ARG005
+    with ChatServer(choice=lambda index: said) as server:
         [group], _ = draw(open_at(server, api_key=key), requests(1, 1))
     assert (group.response, group.reasoning) == ("It is [redacted]", "Bearer [redacted]")
-    with ChatServer(choice=lambda index: {"message": {"content": "It is EMPTY"}}) as server:  # noqa: ARG005
+    with ChatServer(choice=lambda index: {"message": {"content": "It is EMPTY"}}) as server:
         [group], _ = draw(open_at(server, api_key="EMPTY"), requests(1, 1))
     assert group.response == "It is EMPTY"  # what vLLM's users set is a word
 
 
 @pytest.mark.parametrize("key", ["sk-a b", "sk-a\rb", "sk-\x00", "sk-é"])
 def test_a_key_that_no_header_can_carry_is_refused_unseen(key: str) -> None:
-    with pytest.raises(InputError, match=r"^OPENAI_API_KEY holds a space or a character that no key can have") as error:
+    with pytest.raises(
+        InputError, match=r"^OPENAI_API_KEY holds a space or a character that no key can have"
+    ) as error:
         OpenAIEngine(MODEL, base_url="http://127.0.0.1:9/v1", api_key=key)
     assert "sk-" not in str(error.value)
 
@@ -375,14 +431,20 @@ def test_all_answers_together_keep_to_a_budget(monkeypatch: pytest.MonkeyPatch) 
         _, failures = draw(engine, requests(40, 1))
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-    assert [failure.reason for failure in failures] == 40 * ["an answer of more than 1 MiB (4 times)"]
-    assert peak < 24 << 20  # the server's threads and buffers among it; 40 bodies are more than 40 MiB
+    assert [failure.reason for failure in failures] == 40 * [
+        "an answer of more than 1 MiB (4 times)"
+    ]
+    assert (
+        peak < 24 << 20
+    )  # the server's threads and buffers among it; 40 bodies are more than 40 MiB
 
 
-def test_large_answers_come_in_although_they_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_answers_come_in_although_they_wait_for_each_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(client, "BYTES_IN_FLIGHT", 1 << 14)
     text = "long " * 20_000
-    with ChatServer(choice=lambda index: {"message": {"content": text}}) as server:  # noqa: ARG005
+    with ChatServer(choice=lambda index: {"message": {"content": text}}) as server:
         rows, failures = draw(open_at(server), requests(12, 1))
     assert not failures
     assert [row.response for row in rows] == 12 * [text]
@@ -392,7 +454,10 @@ def test_compressed_answers_are_not_unpacked() -> None:
     bomb = raw(gzip.compress(bytes(1 << 26)), Content_Encoding="gzip")
     with ChatServer(fault=always(bomb)) as server:
         _, [failure] = draw(open_at(server), requests(1, 1))
-        assert failure.reason == "an answer with the encoding 'gzip', which was not asked for (4 times)"
+        assert (
+            failure.reason
+            == "an answer with the encoding 'gzip', which was not asked for (4 times)"
+        )
         server.listing = bomb
         with pytest.raises(InputError, match="models: an answer with the encoding 'gzip'"):
             open_at(server)
@@ -407,26 +472,38 @@ def test_the_list_of_models_is_bounded_in_bytes_and_time(monkeypatch: pytest.Mon
         with pytest.raises(InputError, match=r"/models: no answer within 0.2 s; "):
             open_at(server)
         server.listing = raw(b"<html>")
-        with pytest.raises(InputError, match=r"/models: an answer that cannot be read: .* end in /v1\?"):
+        with pytest.raises(
+            InputError, match=r"/models: an answer that cannot be read: .* end in /v1\?"
+        ):
             open_at(server)
 
 
 def test_one_refused_question_does_not_touch_the_others() -> None:
     bad = QUESTIONS[1].id
 
-    def refuse(number: int, body: dict[str, Any]) -> Fault | None:  # noqa: ARG001
-        return status(400, "too long") if QUESTIONS[1].text in body["messages"][-1]["content"] else None
+    def refuse(number: int, body: dict[str, Any]) -> Fault | None:
+        return (
+            status(400, "too long")
+            if QUESTIONS[1].text in body["messages"][-1]["content"]
+            else None
+        )
 
     with ChatServer(fault=refuse) as server:
         rows, failures = draw(open_at(server), requests(4, 20))
-        assert len(server.asked) <= 8 + 1  # one was asked for a single token, to find out whether n was the matter
+        assert (
+            len(server.asked) <= 8 + 1
+        )  # one was asked for a single token, to find out whether n was the matter
     assert {failure.question_id for failure in failures} == {bad}
-    assert sorted(index for failure in failures for index in failure.sample_indices) == list(range(20))
+    assert sorted(index for failure in failures for index in failure.sample_indices) == list(
+        range(20)
+    )
     assert len(rows) == 60
     assert {row.question_id for row in rows} == {one.id for one in QUESTIONS[:4]} - {bad}
 
 
-def test_a_server_that_dies_and_comes_back_within_the_patience(calm: tuple[list[Sample], list[dict[str, Any]]]) -> None:
+def test_a_server_that_dies_and_comes_back_within_the_patience(
+    calm: tuple[list[Sample], list[dict[str, Any]]],
+) -> None:
     with ChatServer() as server:
         engine = open_at(server, patience=30.0, requests_in_flight=2)
         stream = engine.sample(requests(3, 20), SAMPLING, 0)
@@ -470,7 +547,8 @@ def test_reasoning_is_kept_apart() -> None:
     ]
     ends = ["stop", "stop", "stop", "length", "stop", "length"]
     with ChatServer(
-        software="someone", choice=lambda index: {"message": said[index], "finish_reason": ends[index]}
+        software="someone",
+        choice=lambda index: {"message": said[index], "finish_reason": ends[index]},
     ) as server:
         server.completion = lambda body: {  # type: ignore[method-assign]
             "choices": [server._choice(body, index) for index in range(body["n"])],
@@ -501,7 +579,11 @@ def test_prompt_and_answer_together_keep_to_the_context() -> None:
     with ChatServer(prompt_tokens=40) as server:
         rows, _ = draw(open_at(server), requests(2, 20), tight)
         asked = Counter((body["max_tokens"], body.get("n", 1)) for body in server.asked)
-        assert asked == {(1, 1): 2, (60, 16): 2, (60, 4): 2}  # one token a question tells how long the prompt is
+        assert asked == {
+            (1, 1): 2,
+            (60, 16): 2,
+            (60, 4): 2,
+        }  # one token a question tells how long the prompt is
         assert len(rows) == 40
     with ChatServer(prompt_tokens=100) as server:
         rows, failures = draw(open_at(server), requests(2, 20), tight)
@@ -542,14 +624,19 @@ def test_nothing_to_draw_asks_nothing() -> None:
 
 
 def replying(pieces: list[str], message: dict[str, str | None]) -> Fault:
-    """Reply with these tokens; at place i, Yes has the log-probability -i - 0.1, and " No" three less."""
+    """Reply with these tokens; at place i, Yes has the log-probability -i - 0.1, and " No" three
+    less.
+    """
 
     def fault(exchange: Exchange, body: dict[str, Any]) -> bool:
         assert (body["top_logprobs"], body["logprobs"], body.get("n", 1)) == (20, True, 1)
         answer = exchange.server.chat.completion(body)
         tops = [{"Yes": -i - 0.1, " No": -i - 3.1} for i in range(len(pieces))]
         places = [
-            {"token": piece, "top_logprobs": [{"token": word, "logprob": value} for word, value in top.items()]}
+            {
+                "token": piece,
+                "top_logprobs": [{"token": word, "logprob": value} for word, value in top.items()],
+            }
             for piece, top in zip(pieces, tops, strict=True)
         ]
         answer["choices"][0] |= {"message": message, "logprobs": {"content": places}}
@@ -566,7 +653,9 @@ THOUGHT = ["<|channel|>", "analysis", "<|message|>", "Yes", "<|end|>", "<|start|
 
 def test_first_token_probabilities_are_those_of_the_twenty_likeliest() -> None:
     with ChatServer(fault=always(tops)) as server:
-        found, tokens = open_at(server).next_token_logprobs(requests(3, 0), ["Yes", "yes", " No"], SAMPLING, 0)
+        found, tokens = open_at(server).next_token_logprobs(
+            requests(3, 0), ["Yes", "yes", " No"], SAMPLING, 0
+        )
     np.testing.assert_allclose(found, 3 * [[-0.1, np.nan, -3.1]])
     assert tokens.tolist() == [1, 1, 1]
 
@@ -574,11 +663,23 @@ def test_first_token_probabilities_are_those_of_the_twenty_likeliest() -> None:
 @pytest.mark.parametrize(
     ("pieces", "message", "place"),
     [
-        ([*THOUGHT, "<|channel|>", "final", "<|message|>", "Yes"], {"content": "Yes", "reasoning": "Yes"}, 10),
+        (
+            [*THOUGHT, "<|channel|>", "final", "<|message|>", "Yes"],
+            {"content": "Yes", "reasoning": "Yes"},
+            10,
+        ),
         (["<think>", "Yes", "</think>", "\n\n", "No"], {"content": "No", "reasoning": "Yes"}, 4),
-        (["Yes", "</think>", "\n\n", "No"], {"content": "Yes</think>\n\nNo"}, 3),  # opened in the prompt, not parsed
+        (
+            ["Yes", "</think>", "\n\n", "No"],
+            {"content": "Yes</think>\n\nNo"},
+            3,
+        ),  # opened in the prompt, not parsed
         (["No"], {"content": "No", "reasoning": "Yes"}, 0),  # probabilities of the answer alone
-        (["Yes", "No"], {"content": "No", "reasoning": "Yes"}, None),  # of all, and no mark where the answer begins
+        (
+            ["Yes", "No"],
+            {"content": "No", "reasoning": "Yes"},
+            None,
+        ),  # of all, and no mark where the answer begins
         (THOUGHT, {"content": None, "reasoning": "Yes"}, None),  # cut off
         (["<think>", "Yes"], {"content": "<think>Yes"}, None),
         (["</think>No"], {"content": "No"}, None),  # one token holds both
@@ -590,30 +691,46 @@ def test_probabilities_are_those_where_the_answer_begins(
     pieces: list[str], message: dict[str, str | None], place: int | None
 ) -> None:
     with ChatServer(fault=always(replying(pieces, message))) as server:
-        found, tokens = open_at(server).next_token_logprobs(requests(1, 0), ["Yes", " No"], SAMPLING, 7)
+        found, tokens = open_at(server).next_token_logprobs(
+            requests(1, 0), ["Yes", " No"], SAMPLING, 7
+        )
         assert server.asked[0]["temperature"] == SAMPLING.temperature
     expected = [np.nan, np.nan] if place is None else [-place - 0.1, -place - 3.1]
     np.testing.assert_allclose(found, [expected])
     assert tokens.tolist() == [len(pieces) if place is None else place + 1]
 
 
-def test_first_token_probabilities_that_are_not_given_are_missing(caplog: pytest.LogCaptureFixture) -> None:
+def test_first_token_probabilities_that_are_not_given_are_missing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     with ChatServer() as server:
-        assert np.isnan(open_at(server).next_token_logprobs(requests(1, 0), ["Yes"], SAMPLING, 0)[0]).all()
+        assert np.isnan(
+            open_at(server).next_token_logprobs(requests(1, 0), ["Yes"], SAMPLING, 0)[0]
+        ).all()
     with ChatServer(fault=always(status(400, "no"))) as server:
-        assert np.isnan(open_at(server).next_token_logprobs(requests(2, 0), ["Yes"], SAMPLING, 0)[0]).all()
+        assert np.isnan(
+            open_at(server).next_token_logprobs(requests(2, 0), ["Yes"], SAMPLING, 0)[0]
+        ).all()
     assert caplog.messages == [
         "1 of 1 questions were not answered: 1 times: the server gives no log-probabilities",
         "2 of 2 questions were not answered: 2 times: status 400: no",
     ]
 
 
-def test_one_refused_question_does_not_cost_the_first_tokens_of_the_others(caplog: pytest.LogCaptureFixture) -> None:
-    def refuse(number: int, body: dict[str, Any]) -> Fault | None:  # noqa: ARG001
-        return status(400, "too long") if QUESTIONS[1].text in body["messages"][-1]["content"] else tops
+def test_one_refused_question_does_not_cost_the_first_tokens_of_the_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def refuse(number: int, body: dict[str, Any]) -> Fault | None:
+        return (
+            status(400, "too long")
+            if QUESTIONS[1].text in body["messages"][-1]["content"]
+            else tops
+        )
 
     with ChatServer(fault=refuse) as server:
-        found, tokens = open_at(server).next_token_logprobs(requests(3, 0), ["Yes", " No"], SAMPLING, 0)
+        found, tokens = open_at(server).next_token_logprobs(
+            requests(3, 0), ["Yes", " No"], SAMPLING, 0
+        )
     np.testing.assert_allclose(found, [[-0.1, -3.1], [np.nan, np.nan], [-0.1, -3.1]])
     assert tokens.tolist() == [1, 0, 1]
     assert caplog.messages == ["1 of 3 questions were not answered: 1 times: status 400: too long"]
@@ -626,7 +743,9 @@ def test_there_are_no_hidden_states() -> None:
 
 def test_opening_names_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     with ChatServer(models=("llama", "other\x1b[0m")) as server:
-        with pytest.raises(InputError, match=r"lists llama, other\\x1b\[0m, not smollm2-135m; serve"):
+        with pytest.raises(
+            InputError, match=r"lists llama, other\\x1b\[0m, not smollm2-135m; serve"
+        ):
             open_at(server)
         with pytest.raises(InputError, match="not qwen3-8b or Qwen/Qwen3-8B"):
             open_at(server, load_model("qwen3-8b"))
@@ -651,7 +770,9 @@ def test_opening_names_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_indices_are_cut_into_consecutive_runs(indices: list[int], most: int) -> None:
     parts = list(consecutive(tuple(indices), most))
     assert [index for part in parts for index in part] == indices
-    assert all(part == tuple(range(part[0], part[0] + len(part))) and len(part) <= most for part in parts)
+    assert all(
+        part == tuple(range(part[0], part[0] + len(part))) and len(part) <= most for part in parts
+    )
 
 
 def test_seeds_differ_between_questions_and_runs() -> None:
@@ -671,17 +792,23 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
 
 
 def run(store: Path, **options: Any) -> Any:
-    return sample("smollm2-135m", "mini-capitals", engine="openai", store=store, **{"k": 20, "limit": 4} | options)
+    return sample(
+        "smollm2-135m",
+        "mini-capitals",
+        engine="openai",
+        store=store,
+        **{"k": 20, "limit": 4} | options,
+    )
 
 
 def test_failed_samples_stay_absent_and_are_tried_again(tmp_path: Path, served: ChatServer) -> None:
     whole = read_samples(run(tmp_path / "calm").folder)
-    served.fault = lambda number, body: status(400, "busy") if body["seed"] % 2 else None  # noqa: ARG005
+    served.fault = lambda number, body: status(400, "busy") if body["seed"] % 2 else None
     drawn = run(tmp_path / "run")
     assert set(drawn.failed) == {"status 400: busy"}
     assert drawn.new + sum(drawn.failed.values()) == 80
     assert 0 < drawn.new == len(read_samples(drawn.folder)) < 80
-    served.fault = lambda number, body: None  # noqa: ARG005
+    served.fault = lambda number, body: None
     again = run(tmp_path / "run")
     assert (again.present, again.new, again.failed) == (drawn.new, 80 - drawn.new, {})
     assert read_samples(again.folder).equals(whole)
@@ -701,7 +828,7 @@ def test_any_way_of_getting_there_gives_the_same_rows(
         assert read_samples(folder).equals(whole)
 
 
-def test_the_record_says_that_rows_may_not_come_again(tmp_path: Path, served: ChatServer) -> None:  # noqa: ARG001
+def test_the_record_says_that_rows_may_not_come_again(tmp_path: Path, served: ChatServer) -> None:
     record = read_record(run(tmp_path, k=1, limit=1).folder)
     assert record.identity.engine == "openai"
     assert record.made_with["reproducible"].startswith("not promised")
@@ -710,25 +837,33 @@ def test_the_record_says_that_rows_may_not_come_again(tmp_path: Path, served: Ch
     assert own.identity.key != record.identity.key
 
 
-def test_a_failed_verbalized_confidence_is_missing_and_asked_again(tmp_path: Path, served: ChatServer) -> None:
+def test_a_failed_verbalized_confidence_is_missing_and_asked_again(
+    tmp_path: Path, served: ChatServer
+) -> None:
     folder = run(tmp_path, k=1).folder
-    served.choice = lambda index: {"message": {"content": "\\boxed{0.7}"}}  # noqa: ARG005
+    served.choice = lambda index: {"message": {"content": "\\boxed{0.7}"}}
     bad = CHOSEN[2].text
-    served.fault = lambda number, body: status(400) if bad in body["messages"][-1]["content"] else None  # noqa: ARG005
+    served.fault = lambda number, body: (
+        status(400) if bad in body["messages"][-1]["content"] else None
+    )
     found = verbalized(open_at(served), MODEL, CHOSEN, seed=0)
     np.testing.assert_array_equal(found.values, [0.7, 0.7, np.nan, 0.7])
     assert found.status.tolist() == ["ok", "ok", "missing", "ok"]
     assert np.isnan(estimate(folder, "verbalized", engine="openai").values).sum() == 1
-    served.fault = lambda number, body: None  # noqa: ARG005
+    served.fault = lambda number, body: None
     asked = len(served.asked)
     assert estimate(folder, "verbalized", engine="openai").values.tolist() == [0.7, 0.7, 0.7, 0.7]
     assert [body["max_tokens"] for body in served.asked[asked:]].count(24) == 1
 
 
-def test_one_refused_question_leaves_the_p_true_of_the_others(tmp_path: Path, served: ChatServer) -> None:
+def test_one_refused_question_leaves_the_p_true_of_the_others(
+    tmp_path: Path, served: ChatServer
+) -> None:
     folder = run(tmp_path, k=1).folder
     bad = CHOSEN[2].text
-    served.fault = lambda number, body: status(400) if bad in body["messages"][-1]["content"] else tops  # noqa: ARG005
+    served.fault = lambda number, body: (
+        status(400) if bad in body["messages"][-1]["content"] else tops
+    )
     found = estimate(folder, "p-true", engine="openai")
     assert np.isnan(found.values).tolist() == [name == CHOSEN[2].id for name in found.question_ids]
     served.fault = always(tops)
@@ -738,14 +873,28 @@ def test_one_refused_question_leaves_the_p_true_of_the_others(tmp_path: Path, se
 def capcal(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-W", "error", "-m", "capcal_lib.cli", *map(str, arguments)]
     clean = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=clean | environment)
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=False, env=clean | environment
+    )
 
 
 def test_the_command_says_what_failed_and_goes_on(tmp_path: Path) -> None:
-    def refuse(number: int, body: dict[str, Any]) -> Fault | None:  # noqa: ARG001
-        return status(400, "not [bold]this[/bold]") if CHOSEN[0].text in body["messages"][-1]["content"] else None
+    def refuse(number: int, body: dict[str, Any]) -> Fault | None:
+        return (
+            status(400, "not [bold]this[/bold]")
+            if CHOSEN[0].text in body["messages"][-1]["content"]
+            else None
+        )
 
-    command = ("sample", "--model", "smollm2-135m", "--dataset", "mini-capitals", "--engine", "openai")
+    command = (
+        "sample",
+        "--model",
+        "smollm2-135m",
+        "--dataset",
+        "mini-capitals",
+        "--engine",
+        "openai",
+    )
     options = ("--k", 20, "--limit", 4, "--store", tmp_path)
     with ChatServer(fault=refuse) as server:
         ended = capcal(*command, *options, OPENAI_BASE_URL=server.url)
@@ -754,12 +903,12 @@ def test_the_command_says_what_failed_and_goes_on(tmp_path: Path) -> None:
         assert "20 samples failed; the same command tries them again" in ended.stderr
         assert "20 failed: status 400: not [bold]this[/bold]\n" in ended.stderr
         assert "Traceback" not in ended.stderr
-        server.fault = lambda number, body: status(400, f"no {body.get('seed')}")  # noqa: ARG005
+        server.fault = lambda number, body: status(400, f"no {body.get('seed')}")
         ended = capcal(*command, *options, OPENAI_BASE_URL=server.url)
         assert ended.returncode == 1
         assert "20 samples failed" in ended.stderr
         assert len(ended.stderr.splitlines()) <= 11  # however many reasons a server gives
-        server.fault = lambda number, body: None  # noqa: ARG005
+        server.fault = lambda number, body: None
         ended = capcal(*command, *options, OPENAI_BASE_URL=server.url)
         assert ended.returncode == 0
         assert "20 samples drawn, 60 were there" in ended.stdout
@@ -771,7 +920,9 @@ def test_the_command_says_what_failed_and_goes_on(tmp_path: Path) -> None:
     assert ended.returncode == 2
     assert "OPENAI_BASE_URL" in ended.stderr
     with ChatServer(key="right") as server:
-        ended = capcal(*command, *options, "--k", 21, OPENAI_BASE_URL=server.url, OPENAI_API_KEY="wrong-key")
+        ended = capcal(
+            *command, *options, "--k", 21, OPENAI_BASE_URL=server.url, OPENAI_API_KEY="wrong-key"
+        )
     refused = f"capcal: {server.url} refuses access: status 401: wrong key; check OPENAI_API_KEY\n"
     assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", refused)
 
@@ -782,11 +933,15 @@ def test_a_model_for_vllm_says_how_to_get_it(tmp_path: Path) -> None:
 
     if find_spec("vllm"):
         pytest.skip("vLLM is there")
-    ended = capcal("sample", "--model", "gpt-oss-20b", "--dataset", "gsm8k", "--k", 1, "--store", tmp_path)
+    ended = capcal(
+        "sample", "--model", "gpt-oss-20b", "--dataset", "gsm8k", "--k", 1, "--store", tmp_path
+    )
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr == (
-        "capcal: 'gpt-oss-20b' is to be drawn with vLLM, which is not installed; on Linux with a GPU say: "
-        "pip install -e '.[vllm]'; or name a server of the model with --engine openai and OPENAI_BASE_URL\n"
+        "capcal: 'gpt-oss-20b' is to be drawn with vLLM, which is not installed; on Linux with a "
+        "GPU say: "
+        "pip install -e '.[vllm]'; or name a server of the model with --engine openai and "
+        "OPENAI_BASE_URL\n"
     )
     assert not list(tmp_path.iterdir())
 
@@ -794,7 +949,7 @@ def test_a_model_for_vllm_says_how_to_get_it(tmp_path: Path) -> None:
 def test_an_interrupt_keeps_what_was_drawn(tmp_path: Path, served: ChatServer) -> None:
     served.fault = always(slow(0.02))
 
-    def stop(done: int, wanted: int) -> None:  # noqa: ARG001
+    def stop(done: int, wanted: int) -> None:
         if done:
             raise KeyboardInterrupt
 

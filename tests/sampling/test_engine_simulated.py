@@ -10,7 +10,12 @@ from capcal_lib.sampling.engines import Request, open_engine
 from capcal_lib.sampling.engines.simulated import true_mu
 
 MODEL = load_model("simulated")
-ANSWERS = (Answer("short", "Oslo"), Answer("number", "1,200"), Answer("choice", "C"), Answer("math", "\\frac{1}{2}"))
+ANSWERS = (
+    Answer("short", "Oslo"),
+    Answer("number", "1,200"),
+    Answer("choice", "C"),
+    Answer("math", "\\frac{1}{2}"),
+)
 
 
 def requests(n: int, samples: int = 0, purpose: str = "answer") -> list[Request]:
@@ -28,7 +33,9 @@ def requests(n: int, samples: int = 0, purpose: str = "answer") -> list[Request]
 def share_right(asked: list[Request], seed: int = 0) -> np.ndarray:
     groups = open_engine(MODEL).sample(asked, MODEL.sampling, seed)
     golds = {request.question.id: request.question.answer.gold for request in asked}
-    return np.array([np.mean([f"{{{golds[s.question_id]}}}" in s.response for s in group]) for group in groups])
+    return np.array(
+        [np.mean([f"{{{golds[s.question_id]}}}" in s.response for s in group]) for group in groups]
+    )
 
 
 def test_answers_are_right_as_often_as_mu_says() -> None:
@@ -48,10 +55,18 @@ def test_mu_is_spread_over_the_interval_and_hangs_on_id_and_seed_only() -> None:
 
 
 def test_some_samples_hold_no_answer_and_wrong_answers_repeat() -> None:
-    samples = [s for group in open_engine(MODEL).sample(requests(200, 50), MODEL.sampling, 0) for s in group]
+    samples = [
+        s
+        for group in open_engine(MODEL).sample(requests(200, 50), MODEL.sampling, 0)
+        for s in group
+    ]
     assert 0.005 < np.mean(["\\boxed" not in s.response for s in samples]) < 0.025
     for row in range(4):
-        answers = {s.response.partition("\\boxed")[2].rstrip(".") for s in samples if s.question_id == f"q{row}"} - {""}
+        answers = {
+            s.response.partition("\\boxed")[2].rstrip(".")
+            for s in samples
+            if s.question_id == f"q{row}"
+        } - {""}
         assert len(answers) <= 4
 
 
@@ -60,7 +75,9 @@ def test_a_sample_hangs_on_seed_question_and_index_only() -> None:
     everything = [s for group in engine.sample(requests(5, 20), MODEL.sampling, 3) for s in group]
     one = Request(requests(5)[2].question, requests(5)[2].messages, (17,))
     assert next(engine.sample([one], MODEL.sampling, 3)) == [everything[2 * 20 + 17]]
-    assert [s for group in engine.sample(requests(5, 20), MODEL.sampling, 4) for s in group] != everything
+    assert [
+        s for group in engine.sample(requests(5, 20), MODEL.sampling, 4) for s in group
+    ] != everything
 
 
 def test_confidence_and_features_tell_of_mu() -> None:
@@ -86,11 +103,16 @@ def test_confidence_and_features_tell_of_mu() -> None:
     np.testing.assert_allclose(every.mean(axis=1), features, atol=1e-5)
     np.testing.assert_array_equal(engine.hidden_states(asked, "max"), every.max(axis=1))
     fitted = [np.linalg.lstsq(every[:300, layer], logit[:300], rcond=None)[0] for layer in range(7)]
-    found = [np.corrcoef(every[300:, layer] @ fitted[layer], logit[300:])[0, 1] for layer in range(7)]
+    found = [
+        np.corrcoef(every[300:, layer] @ fitted[layer], logit[300:])[0, 1] for layer in range(7)
+    ]
     assert int(np.argmax(found)) == 4
     assert abs(found[0]) < 0.3
 
-    stated = [group[0].response for group in engine.sample(requests(400, 1, "verbalized"), MODEL.sampling, 0)]
+    stated = [
+        group[0].response
+        for group in engine.sample(requests(400, 1, "verbalized"), MODEL.sampling, 0)
+    ]
     rows = [row for row, text in enumerate(stated) if "\\boxed" in text]
     assert 360 < len(rows) < 400
     values = np.array([float(stated[row][len("\\boxed{") : -1]) for row in rows])

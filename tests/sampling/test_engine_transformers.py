@@ -71,13 +71,17 @@ def make_weights(folder: Path, architecture: str, words: list[str] = WORDS, **ch
     fast.chat_template = TEMPLATE
     fast.save_pretrained(folder)
     torch.manual_seed(7)
-    config = transformers.AutoConfig.for_model(architecture, vocab_size=len(words), **{**SIZES, **changes})
+    config = transformers.AutoConfig.for_model(
+        architecture, vocab_size=len(words), **{**SIZES, **changes}
+    )
     transformers.AutoModelForCausalLM.from_config(config).save_pretrained(folder)
     return folder
 
 
 @pytest.fixture(scope="module")
-def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], TransformersEngine]]:
+def engines(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Callable[[str], TransformersEngine]]:
     made: dict[str, TransformersEngine] = {}
 
     def engine(architecture: str) -> TransformersEngine:
@@ -85,7 +89,9 @@ def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str]
             folder = make_weights(tmp_path_factory.mktemp(architecture), architecture)
             made[architecture] = TransformersEngine(manifest(), folder)
             # AutoTokenizer would make the words into a tokenizer of the architecture's own kind.
-            made[architecture].tokenizer = transformers.PreTrainedTokenizerFast.from_pretrained(folder)
+            made[architecture].tokenizer = transformers.PreTrainedTokenizerFast.from_pretrained(
+                folder
+            )
         return made[architecture]
 
     threads = torch.get_num_threads()
@@ -99,7 +105,9 @@ def request(content: str, samples: int = 0, name: str | None = None) -> Request:
     return Request(question, ({"role": "user", "content": content},), tuple(range(samples)))
 
 
-def draw(engine: TransformersEngine, requests: list[Request], sampling: Sampling, seed: int = 0) -> set[Sample]:
+def draw(
+    engine: TransformersEngine, requests: list[Request], sampling: Sampling, seed: int = 0
+) -> set[Sample]:
     return {sample for group in engine.sample(requests, sampling, seed) for sample in group}
 
 
@@ -107,7 +115,9 @@ def draw(engine: TransformersEngine, requests: list[Request], sampling: Sampling
 def plain(engine: TransformersEngine) -> Any:
     """The same weights in plain transformers, with its own attention."""
     folder = engine.network.name_or_path
-    return transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager")
+    return transformers.AutoModelForCausalLM.from_pretrained(
+        folder, dtype=torch.float32, attn_implementation="eager"
+    )
 
 
 def plain_logits(engine: TransformersEngine, ids: list[int]) -> Any:
@@ -126,7 +136,9 @@ def chi_square_p(counts: np.ndarray, probabilities: np.ndarray) -> float:
     counts = np.append(counts[common], counts[~common].sum())
     expected = np.append(expected[common], expected[~common].sum())
     keep = expected > 1e-6 * counts.sum()
-    return float(chisquare(counts[keep], expected[keep] * counts[keep].sum() / expected[keep].sum()).pvalue)
+    return float(
+        chisquare(counts[keep], expected[keep] * counts[keep].sum() / expected[keep].sum()).pvalue
+    )
 
 
 def naive_probabilities(logits: Any, sampling: Sampling) -> np.ndarray:
@@ -171,11 +183,15 @@ def test_tokens_are_drawn_with_their_probabilities(vocabulary: int, sampling: Sa
 
 @pytest.mark.parametrize("sampling", SETTINGS, ids=str)
 def test_the_boundaries_between_tokens_are_exact(sampling: Sampling) -> None:
-    logits = torch.tensor(np.random.default_rng(1).normal(scale=2, size=(1, 700)), dtype=torch.float32)
+    logits = torch.tensor(
+        np.random.default_rng(1).normal(scale=2, size=(1, 700)), dtype=torch.float32
+    )
     edges = np.cumsum(naive_probabilities(logits[0].numpy(), sampling))
     for nudge, side in ((-3e-7, "left"), (3e-7, "right")):
         uniforms = np.clip(edges + nudge, 0, 1 - 1e-9)
-        drawn = draw_tokens(logits.clone(), torch.zeros(700, dtype=torch.long), torch.tensor(uniforms), sampling)
+        drawn = draw_tokens(
+            logits.clone(), torch.zeros(700, dtype=torch.long), torch.tensor(uniforms), sampling
+        )
         inside = np.diff(edges, prepend=0) > 1e-6
         clear = inside & np.roll(inside, -1) if side == "right" else inside
         clear[-1] = False
@@ -187,14 +203,21 @@ def test_the_ends_of_the_unit_interval_draw_tokens_that_have_probability() -> No
     logits = torch.full((1, 2000), -torch.inf)
     logits[0, 700], logits[0, 1201] = 0.0, 1.0
     uniforms = torch.tensor([0.0, np.nextafter(1, 0)], dtype=torch.float64)
-    assert draw_tokens(logits, torch.zeros(2, dtype=torch.long), uniforms, settings()).tolist() == [700, 1201]
+    assert draw_tokens(logits, torch.zeros(2, dtype=torch.long), uniforms, settings()).tolist() == [
+        700,
+        1201,
+    ]
 
 
 def test_tokens_that_tie_at_a_limit_stay_together() -> None:
     logits = torch.tensor([[2.0, 1.0, 1.0, 0.0]])
     uniforms = torch.linspace(0, 0.999, 200, dtype=torch.float64)
     for sampling in (settings(top_k=2), settings(top_p=0.7)):
-        assert set(draw_tokens(logits.clone(), torch.zeros(200, dtype=torch.long), uniforms, sampling).tolist()) == {
+        assert set(
+            draw_tokens(
+                logits.clone(), torch.zeros(200, dtype=torch.long), uniforms, sampling
+            ).tolist()
+        ) == {
             0,
             1,
             2,
@@ -211,7 +234,12 @@ def test_every_step_has_the_logits_of_plain_transformers(
 
     def recording_step(branches: Any, tails: Any) -> Any:
         logits = step(branches, tails)
-        seen.update({(*b.group.prompt, *b.tokens): row.clone() for b, row in zip(branches, logits, strict=True)})
+        seen.update(
+            {
+                (*b.group.prompt, *b.tokens): row.clone()
+                for b, row in zip(branches, logits, strict=True)
+            }
+        )
         return logits
 
     def recording_read(group: Any, reader: Any) -> Any:
@@ -222,7 +250,12 @@ def test_every_step_has_the_logits_of_plain_transformers(
     monkeypatch.setattr(engine, "_step", recording_step)
     monkeypatch.setattr(engine, "_read", recording_read)
     monkeypatch.setattr("capcal_lib.sampling.engines.transformers.SAMPLES_IN_FLIGHT", 25)
-    requests = [request("one", 20), request("two three", 3), request("four " * 9, 11), request("five two one", 60)]
+    requests = [
+        request("one", 20),
+        request("two three", 3),
+        request("four " * 9, 11),
+        request("five two one", 60),
+    ]
     draw(engine, requests, settings(max_tokens=9, temperature=1.5))
     assert len(seen) > 150
     for ids, logits in seen.items():
@@ -241,7 +274,9 @@ def test_bfloat16_rounds_what_linear_layers_multiply_and_nothing_else(
     def rounded(states: Any) -> Any:
         return states.bfloat16().float()
 
-    naive = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager")
+    naive = transformers.AutoModelForCausalLM.from_pretrained(
+        folder, dtype=torch.float32, attn_implementation="eager"
+    )
     for layer in naive.modules():
         if isinstance(layer, torch.nn.Linear):
             for values in layer.parameters():
@@ -260,18 +295,26 @@ def test_bfloat16_rounds_what_linear_layers_multiply_and_nothing_else(
 
 @pytest.mark.parametrize("packed", [True, False])
 @pytest.mark.parametrize("by", [torch.float32, torch.bfloat16])
-def test_rounded_numbers_have_the_same_products_whatever_type_multiplies_them(by: Any, packed: bool) -> None:
+def test_rounded_numbers_have_the_same_products_whatever_type_multiplies_them(
+    by: Any, packed: bool
+) -> None:
     torch.manual_seed(0)
     layer, states = torch.nn.Linear(300, 40), torch.randn(70, 1, 300)
-    weight, bias, rounded = (each.detach().bfloat16().double() for each in (layer.weight, layer.bias, states))
+    weight, bias, rounded = (
+        each.detach().bfloat16().double() for each in (layer.weight, layer.bias, states)
+    )
     exact = rounded @ weight.T + bias
     got = _multiplier(layer, torch.bfloat16, by, packed)(states)
-    assert (got - exact).abs().max() <= exact.abs().max() * 2**-8  # half a unit of the last of 8 digits
+    assert (
+        got - exact
+    ).abs().max() <= exact.abs().max() * 2**-8  # half a unit of the last of 8 digits
     assert (got != exact.bfloat16().float()).float().mean() < 0.01
     assert (got == got.bfloat16()).all()
 
 
-def test_whole_answers_come_with_their_probabilities(engines: Callable[[str], TransformersEngine]) -> None:
+def test_whole_answers_come_with_their_probabilities(
+    engines: Callable[[str], TransformersEngine],
+) -> None:
     engine, sampling = engines("llama"), settings(max_tokens=3, temperature=1.5)
     asked = request("one two", 20_000)
     prompt = prompt_of(engine, asked)
@@ -288,7 +331,10 @@ def test_whole_answers_come_with_their_probabilities(engines: Callable[[str], Tr
     assert sum(exact.values()) == pytest.approx(1)
     counts = Counter(sample.response for sample in draw(engine, [asked], sampling))
     assert set(counts) <= set(exact)
-    assert chi_square_p(np.array([counts[text] for text in exact]), np.array(list(exact.values()))) > 1e-4
+    assert (
+        chi_square_p(np.array([counts[text] for text in exact]), np.array(list(exact.values())))
+        > 1e-4
+    )
 
 
 def test_a_sample_is_the_same_whatever_else_is_in_the_batch(
@@ -308,11 +354,20 @@ def test_a_sample_is_the_same_whatever_else_is_in_the_batch(
         assert draw(engine, requests, settings()) == everything
 
 
-def test_another_seed_question_or_index_gives_another_answer(engines: Callable[[str], TransformersEngine]) -> None:
+def test_another_seed_question_or_index_gives_another_answer(
+    engines: Callable[[str], TransformersEngine],
+) -> None:
     engine = engines("llama")
-    first = {s.sample_index: s.response for s in draw(engine, [request("one", 40, "a")], settings())}
-    seeded = {s.sample_index: s.response for s in draw(engine, [request("one", 40, "a")], settings(), seed=1)}
-    renamed = {s.sample_index: s.response for s in draw(engine, [request("one", 40, "b")], settings())}
+    first = {
+        s.sample_index: s.response for s in draw(engine, [request("one", 40, "a")], settings())
+    }
+    seeded = {
+        s.sample_index: s.response
+        for s in draw(engine, [request("one", 40, "a")], settings(), seed=1)
+    }
+    renamed = {
+        s.sample_index: s.response for s in draw(engine, [request("one", 40, "b")], settings())
+    }
     assert first != seeded
     assert first != renamed
     assert len(set(first.values())) > 10
@@ -330,7 +385,9 @@ def test_temperature_zero_is_greedy(engines: Callable[[str], TransformersEngine]
     assert {sample.completion_tokens for sample in samples} == {len(ids) - len(prompt)}
 
 
-def test_samples_count_their_tokens_and_say_why_they_ended(engines: Callable[[str], TransformersEngine]) -> None:
+def test_samples_count_their_tokens_and_say_why_they_ended(
+    engines: Callable[[str], TransformersEngine],
+) -> None:
     samples = draw(engines("llama"), [request("one", 200)], settings(temperature=2.0))
     assert {sample.finish_reason for sample in samples} == {"stop", "length"}
     for sample in samples:
@@ -342,20 +399,37 @@ def test_samples_count_their_tokens_and_say_why_they_ended(engines: Callable[[st
 
 
 def test_the_context_bounds_the_answer(engines: Callable[[str], TransformersEngine]) -> None:
-    samples = draw(engines("llama"), [request("one", 50)], settings(temperature=2.0, context_tokens=5))
+    samples = draw(
+        engines("llama"), [request("one", 50)], settings(temperature=2.0, context_tokens=5)
+    )
     assert max(sample.completion_tokens for sample in samples) == 2
-    with pytest.raises(InputError, match=r"question 'one': the prompt has 3 tokens, .* context_tokens = 3"):
+    with pytest.raises(
+        InputError, match=r"question 'one': the prompt has 3 tokens, .* context_tokens = 3"
+    ):
         draw(engines("llama"), [request("one", 1)], settings(context_tokens=3))
 
 
 def test_the_chat_template_gets_its_switches(engines: Callable[[str], TransformersEngine]) -> None:
     engine = engines("llama")
-    assert prompt_of(engine, request("one")) == [WORDS.index(word) for word in ("ask", "one", "say")]
-    loud = TransformersEngine(manifest(chat_template={"loud": True}), Path(engine.network.name_or_path))
-    assert prompt_of(loud, request("one")) == [WORDS.index(word) for word in ("ask", "one", "five", "say")]
+    assert prompt_of(engine, request("one")) == [
+        WORDS.index(word) for word in ("ask", "one", "say")
+    ]
+    loud = TransformersEngine(
+        manifest(chat_template={"loud": True}), Path(engine.network.name_or_path)
+    )
+    assert prompt_of(loud, request("one")) == [
+        WORDS.index(word) for word in ("ask", "one", "five", "say")
+    ]
 
 
-MIXED = ["one", "two " * 30, "three four", "one", "one two " * 7, "three four five"]  # some begin alike, two are equal
+MIXED = [
+    "one",
+    "two " * 30,
+    "three four",
+    "one",
+    "one two " * 7,
+    "three four five",
+]  # some begin alike, two are equal
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -375,7 +449,9 @@ def test_hidden_states_and_logprobs_equal_plain_transformers(
         expected = torch.stack([layer[0, -1] for layer in out.hidden_states]).mean(0)
         assert len(out.hidden_states) == 4
         assert np.allclose(states[row], expected, rtol=1e-5, atol=1e-4)  # values of about 20
-        assert np.allclose(logprobs[row, [0, 2]], out.logits[0, -1].log_softmax(-1)[[3, 7]], atol=5e-4)
+        assert np.allclose(
+            logprobs[row, [0, 2]], out.logits[0, -1].log_softmax(-1)[[3, 7]], atol=5e-4
+        )
 
 
 @pytest.mark.parametrize("pack_tokens", [1, 40, 4096])
@@ -391,7 +467,9 @@ def test_every_layer_is_read_at_the_last_token_however_prompts_are_packed(
     monkeypatch.setattr("capcal_lib.sampling.engines.transformers.PACK_TOKENS", pack_tokens)
     monkeypatch.setattr(engine.tokenizer, "padding_side", side)
     shared = "two three four five " * 10  # a beginning that is read before those that share it
-    requests = [request(content) for content in [*MIXED, f"{shared} one", f"{shared} five", f"{shared} two"]]
+    requests = [
+        request(content) for content in [*MIXED, f"{shared} one", f"{shared} five", f"{shared} two"]
+    ]
     every = engine.hidden_states(requests, "all")
     assert every.shape == (9, 4, 32)
     assert every.dtype == np.float32
@@ -409,13 +487,19 @@ def test_features_are_read_after_the_very_tokens_that_sampling_reads(
 ) -> None:
     engine = engines("llama")
     monkeypatch.setattr(engine, "model", manifest(chat_template={"loud": True}))
-    questions = [Question(text, text, Answer("short", "one")) for text in ("one", "two three", "one two")]
+    questions = [
+        Question(text, text, Answer("short", "one")) for text in ("one", "two three", "one two")
+    ]
     read: list[list[int]] = []
     forward = engine.network.get_decoder().embed_tokens.register_forward_hook(
         lambda _, inputs, __: read.extend(inputs[0].tolist())
     )
-    monkeypatch.setattr("capcal_lib.sampling.engines.transformers.PACK_TOKENS", 1)  # one prompt a pass
-    monkeypatch.setattr("capcal_lib.sampling.engines.shared_prefix.common_length", lambda *_: 0)  # all of it
+    monkeypatch.setattr(
+        "capcal_lib.sampling.engines.transformers.PACK_TOKENS", 1
+    )  # one prompt a pass
+    monkeypatch.setattr(
+        "capcal_lib.sampling.engines.shared_prefix.common_length", lambda *_: 0
+    )  # all of it
     try:
         extract_features(engine, engine.model, questions)
         for_features, read[:] = sorted(read), []
@@ -438,9 +522,13 @@ def test_no_layer_keeps_more_than_the_last_tokens_and_no_head_is_used(
     kept: list[tuple[int, ...]] = []
     stack = torch.stack
     monkeypatch.setattr(
-        torch, "stack", lambda states, dim: kept.extend(tuple(s.shape) for s in states) or stack(states, dim)
+        torch,
+        "stack",
+        lambda states, dim: kept.extend(tuple(s.shape) for s in states) or stack(states, dim),
     )
-    head = engine.network.lm_head.register_forward_hook(lambda *_: pytest.fail("the head over the vocabulary is used"))
+    head = engine.network.lm_head.register_forward_hook(
+        lambda *_: pytest.fail("the head over the vocabulary is used")
+    )
     try:
         engine.hidden_states([request(content) for content in MIXED])
     finally:
@@ -457,17 +545,26 @@ def test_nothing_asked_gives_empty_arrays(engines: Callable[[str], TransformersE
 
 def test_a_sliding_window_is_refused_only_where_it_would_matter(tmp_path: Path) -> None:
     layers = ["full_attention", "sliding_attention", "full_attention"]
-    folder = make_weights(tmp_path, "qwen3", layer_types=layers, use_sliding_window=True, sliding_window=12)
+    folder = make_weights(
+        tmp_path, "qwen3", layer_types=layers, use_sliding_window=True, sliding_window=12
+    )
     engine = TransformersEngine(manifest(), folder)
     assert len(draw(engine, [request("one", 4)], settings())) == 4
-    with pytest.raises(InputError, match="question 'one': 13 tokens are more than the sliding window of 12 of 'tiny'"):
+    with pytest.raises(
+        InputError,
+        match="question 'one': 13 tokens are more than the sliding window of 12 of 'tiny'",
+    ):
         draw(engine, [request("one", 4)], settings(max_tokens=10))
     with pytest.raises(InputError, match="sliding window"):
         engine.hidden_states([request("one two " * 9)])
 
 
 def test_attention_that_cannot_be_shared_is_refused(tmp_path: Path) -> None:
-    config = {"num_local_experts": 2, "layer_types": ["full_attention"] * 3, "num_experts_per_tok": 1}
+    config = {
+        "num_local_experts": 2,
+        "layer_types": ["full_attention"] * 3,
+        "num_experts_per_tok": 1,
+    }
     engine = TransformersEngine(manifest(), make_weights(tmp_path, "gpt_oss", **config))
     with pytest.raises(InputError, match=r"cannot do this model's attention \(s_aux\); use vllm"):
         draw(engine, [request("one", 1)], settings())
@@ -486,7 +583,9 @@ def test_reasoning_is_kept_apart(tmp_path: Path) -> None:
 def smollm() -> TransformersEngine:
     model = load_model("smollm2-135m")
     if weights_folder(model) is None:
-        pytest.skip("the weights of smollm2-135m are not here: capcal sample --model smollm2-135m gets them")
+        pytest.skip(
+            "the weights of smollm2-135m are not here: capcal sample --model smollm2-135m gets them"
+        )
     return TransformersEngine(model)
 
 
@@ -501,14 +600,21 @@ def test_the_embedded_model_draws_with_its_probabilities(
     exact: Counter[str] = Counter()
     for text, probability in zip(texts, p, strict=True):
         exact[text] += probability
-    assert chi_square_p(np.array([counts[text] for text in exact]), np.array(list(exact.values()))) > 1e-4
+    assert (
+        chi_square_p(np.array([counts[text] for text in exact]), np.array(list(exact.values())))
+        > 1e-4
+    )
 
 
 @pytest.mark.parametrize("sampling", SETTINGS, ids=str)
 def test_token_probabilities_are_those_of_the_words(sampling: Sampling) -> None:
-    logits = torch.tensor(np.random.default_rng(2).normal(scale=2, size=(3, 700)), dtype=torch.float32)
+    logits = torch.tensor(
+        np.random.default_rng(2).normal(scale=2, size=(3, 700)), dtype=torch.float32
+    )
     for row, found in enumerate(token_probabilities(logits.clone(), sampling).numpy()):
-        np.testing.assert_allclose(found, naive_probabilities(logits[row].numpy(), sampling), atol=1e-6)
+        np.testing.assert_allclose(
+            found, naive_probabilities(logits[row].numpy(), sampling), atol=1e-6
+        )
 
 
 def test_token_probabilities_at_temperature_zero() -> None:
@@ -517,12 +623,16 @@ def test_token_probabilities_at_temperature_zero() -> None:
 
 
 def every_answer(engine: TransformersEngine, prompt: list[int], sampling: Sampling) -> Counter[str]:
-    """All answers with their probabilities, by following every token from plain transformers' logits."""
+    """All answers with their probabilities, by following every token from plain transformers'
+    logits.
+    """
     answers: Counter[str] = Counter()
     waiting: list[tuple[list[int], float]] = [([], 1.0)]
     while waiting:
         said, mass = waiting.pop()
-        for token, p in enumerate(naive_probabilities(plain_logits(engine, prompt + said), sampling)):
+        for token, p in enumerate(
+            naive_probabilities(plain_logits(engine, prompt + said), sampling)
+        ):
             longer = [*said, token]
             if token in engine.ends or len(longer) == sampling.max_tokens:
                 answers[engine.tokenizer.decode(longer, skip_special_tokens=True)] += mass * p
@@ -548,7 +658,9 @@ def test_all_answers_are_found_with_their_probabilities(
     found = {each.question_id: each for each in engine.likely_answers(asked, sampling, 1e-12)}
     for one in asked:
         answers: Counter[str] = Counter()
-        for response, p in zip(found[one.question.id].responses, found[one.question.id].probabilities, strict=True):
+        for response, p in zip(
+            found[one.question.id].responses, found[one.question.id].probabilities, strict=True
+        ):
             answers[response] += p
         expected = every_answer(engine, prompt_of(engine, one), sampling)
         assert sum(answers.values()) == pytest.approx(1, abs=1e-6)

@@ -36,10 +36,15 @@ START_SECONDS = 1500
 
 def requests(questions: int, samples: int) -> list[Request]:
     indices = tuple(range(samples))
-    return [Request(one, ({"role": "user", "content": one.text},), indices) for one in QUESTIONS[:questions]]
+    return [
+        Request(one, ({"role": "user", "content": one.text},), indices)
+        for one in QUESTIONS[:questions]
+    ]
 
 
-def draw(engine: Engine, asked: list[Request], sampling: Sampling = SAMPLING, seed: int = 0) -> list[Sample]:
+def draw(
+    engine: Engine, asked: list[Request], sampling: Sampling = SAMPLING, seed: int = 0
+) -> list[Sample]:
     rows: list[Sample] = []
     for group in engine.sample(asked, sampling, seed):
         assert not isinstance(group, Failure), group.reason
@@ -64,8 +69,22 @@ def server() -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(ensure_weights(MODEL))]
-    options = ["--served-model-name", MODEL.name, "--dtype", "float32", "--enforce-eager", "--max-model-len", "2048"]
+    command = [
+        sys.executable,
+        "-m",
+        "vllm.entrypoints.openai.api_server",
+        "--model",
+        str(ensure_weights(MODEL)),
+    ]
+    options = [
+        "--served-model-name",
+        MODEL.name,
+        "--dtype",
+        "float32",
+        "--enforce-eager",
+        "--max-model-len",
+        "2048",
+    ]
     ranks = [
         "--data-parallel-size",
         "2",
@@ -78,7 +97,9 @@ def server() -> Iterator[str]:
     where = ["--host", "127.0.0.1", "--port", str(port)]
     quiet = os.environ | {"VLLM_NO_USAGE_STATS": "1"}
     url = f"http://127.0.0.1:{port}"
-    with subprocess.Popen([*command, *options, *ranks, *where], env=quiet, stdout=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        [*command, *options, *ranks, *where], env=quiet, stdout=subprocess.DEVNULL
+    ) as process:
         try:
             deadline = time.monotonic() + START_SECONDS
             while True:
@@ -96,7 +117,11 @@ def server() -> Iterator[str]:
 
 def test_samples_are_those_of_the_manifest_and_come_once_each(engine: Engine) -> None:
     rows = draw(engine, requests(4, 20))
-    wanted = [(one.id, index) for one in sorted(QUESTIONS[:4], key=lambda one: one.id) for index in range(20)]
+    wanted = [
+        (one.id, index)
+        for one in sorted(QUESTIONS[:4], key=lambda one: one.id)
+        for index in range(20)
+    ]
     assert [(row.question_id, row.sample_index) for row in rows] == wanted
     assert all(1 <= row.completion_tokens <= 12 and row.prompt_tokens > 20 for row in rows)
     assert {row.finish_reason for row in rows} <= {"stop", "length"}
@@ -108,7 +133,9 @@ def test_a_row_follows_from_the_seed_alone(engine: Engine) -> None:
     asked = requests(3, 20)
     rows = draw(engine, asked)
     assert draw(engine, asked[::-1]) == rows
-    pieces = [row for start in range(0, 20, 7) for row in draw(engine, part(asked, start, start + 7))]
+    pieces = [
+        row for start in range(0, 20, 7) for row in draw(engine, part(asked, start, start + 7))
+    ]
     assert sorted(pieces, key=lambda row: (row.question_id, row.sample_index)) == rows
     assert draw(engine, asked, seed=1) != rows
 
@@ -126,7 +153,10 @@ def test_both_engines_draw_from_one_distribution(engine: Engine) -> None:
     other = TransformersEngine(MODEL)
     for settings in ({}, {"top_k": 3}, {"top_p": 0.5}):
         sampling = SAMPLING.model_copy(update={"max_tokens": 1, **settings})
-        said = [[row.response for row in draw(one, requests(1, 300), sampling)] for one in (engine, other)]
+        said = [
+            [row.response for row in draw(one, requests(1, 300), sampling)]
+            for one in (engine, other)
+        ]
         words = sorted({*said[0], *said[1]})
         counts = np.array([[column.count(word) for word in words] for column in said]) / 300
         assert np.abs(counts[0] - counts[1]).max() < 4 * math.sqrt(0.5 / 300)
@@ -138,7 +168,8 @@ def test_prompts_and_first_token_probabilities_are_those_of_transformers(engine:
     asked = [Request(one, p_true_messages(one, MODEL.prompt_style)) for one in QUESTIONS[:3]]
     words = [*YES, *NO, "two words"]
     ours, theirs = (
-        one.next_token_logprobs(asked, words, SAMPLING, 0)[0] for one in (engine, TransformersEngine(MODEL))
+        one.next_token_logprobs(asked, words, SAMPLING, 0)[0]
+        for one in (engine, TransformersEngine(MODEL))
     )
     assert np.isnan(ours[:, -1]).all()
     np.testing.assert_allclose(ours, theirs, atol=2e-3)
@@ -154,12 +185,17 @@ def test_a_prompt_that_fills_the_context_is_refused(engine: Engine) -> None:
 
 
 def test_hidden_states_are_those_of_transformers_whatever_is_cached(engine: Engine) -> None:
-    """Prompts of many lengths, a whole block of the prefix cache among them, before, after and between samples."""
+    """Prompts of many lengths, a whole block of the prefix cache among them, before, after and
+    between samples.
+    """
     from capcal_lib.sampling.engines.transformers import TransformersEngine
 
     other = TransformersEngine(MODEL)
     texts = [" ".join(["why"] * count) for count in (1, 2, 7, *range(34, 67), 150)]
-    asked = [Request(one, ({"role": "user", "content": text},)) for one, text in zip(QUESTIONS, texts, strict=False)]
+    asked = [
+        Request(one, ({"role": "user", "content": text},))
+        for one, text in zip(QUESTIONS, texts, strict=False)
+    ]
     assert {32, 64, 96} <= {len(encode(other.tokenizer, MODEL, request)) for request in asked}
     rows = draw(engine, requests(2, 3))
     ours, theirs = (one.hidden_states(asked, "all") for one in (engine, other))
@@ -168,9 +204,13 @@ def test_hidden_states_are_those_of_transformers_whatever_is_cached(engine: Engi
     size = np.abs(theirs).max(axis=(0, 2), keepdims=True)  # of each layer: from 0.6 to 600
     assert (np.abs(ours - theirs) / size).max() < 1e-5
     for layers, pooled in (("mean", theirs.mean(1)), ("max", theirs.max(1))):
-        np.testing.assert_allclose(engine.hidden_states(asked[::-1], layers)[::-1], pooled, atol=1e-3)
+        np.testing.assert_allclose(
+            engine.hidden_states(asked[::-1], layers)[::-1], pooled, atol=1e-3
+        )
     assert draw(engine, requests(2, 3)) == rows
-    np.testing.assert_allclose(engine.hidden_states(requests(2, 0)), other.hidden_states(requests(2, 0)), atol=1e-3)
+    np.testing.assert_allclose(
+        engine.hidden_states(requests(2, 0)), other.hidden_states(requests(2, 0)), atol=1e-3
+    )
     assert engine.hidden_states([]).shape == (0, 576)
     assert engine.hidden_states([], "all").shape == (0, 31, 576)
 
@@ -197,11 +237,17 @@ def test_two_replicas_give_the_rows_of_one_until_one_of_them_dies(
     shares = []
     for one in two.engines:
         add = one.add_request
-        monkeypatch.setattr(one, "add_request", lambda *given, add=add, one=one: shares.append(one) or add(*given))
+        monkeypatch.setattr(
+            one, "add_request", lambda *given, add=add, one=one: shares.append(one) or add(*given)
+        )
     again = draw(two, asked)
     assert [shares.count(one) for one in two.engines] == [6, 6]  # of parts of 16, 16 and 8 samples
-    assert [(row.question_id, row.sample_index) for row in again] == [(r.question_id, r.sample_index) for r in rows]
-    assert np.mean([one == other for one, other in zip(again, rows, strict=True)]) > 0.95  # up to rounding
+    assert [(row.question_id, row.sample_index) for row in again] == [
+        (r.question_id, r.sample_index) for r in rows
+    ]
+    assert (
+        np.mean([one == other for one, other in zip(again, rows, strict=True)]) > 0.95
+    )  # up to rounding
     np.testing.assert_allclose(two.hidden_states(asked), states, atol=1e-3)
     two.engines[1].engine_core.resources.engine_manager.processes[0].kill()
     with pytest.raises(InputError, match="vLLM stopped"):
@@ -209,13 +255,17 @@ def test_two_replicas_give_the_rows_of_one_until_one_of_them_dies(
     two.engines[0].engine_core.shutdown()
 
 
-def test_a_server_with_two_ranks_gives_the_rows_of_the_engine_in_process(engine: Engine, server: str) -> None:
+def test_a_server_with_two_ranks_gives_the_rows_of_the_engine_in_process(
+    engine: Engine, server: str
+) -> None:
     remote = OpenAIEngine(MODEL, base_url=server)
     asked = requests(4, 20)
     rows = draw(remote, asked)
     assert remote.does_n is True
     here = draw(engine, asked)
-    assert [(row.question_id, row.sample_index) for row in rows] == [(r.question_id, r.sample_index) for r in here]
+    assert [(row.question_id, row.sample_index) for row in rows] == [
+        (r.question_id, r.sample_index) for r in here
+    ]
     same = np.mean([one == other for one, other in zip(rows, here, strict=True)])
     assert same > 0.95  # up to rounding: the ranks batch differently
     assert draw(OpenAIEngine(MODEL, base_url=server, requests_in_flight=3), part(asked, 3, 9)) == [
@@ -223,7 +273,9 @@ def test_a_server_with_two_ranks_gives_the_rows_of_the_engine_in_process(engine:
     ]
 
 
-def test_the_server_gives_the_first_token_probabilities_of_the_engine(engine: Engine, server: str) -> None:
+def test_the_server_gives_the_first_token_probabilities_of_the_engine(
+    engine: Engine, server: str
+) -> None:
     asked = [Request(one, p_true_messages(one, MODEL.prompt_style)) for one in QUESTIONS[:3]]
     ours, theirs = (
         one.next_token_logprobs(asked, [*YES, *NO], SAMPLING, 0)[0]

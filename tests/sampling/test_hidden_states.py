@@ -17,13 +17,17 @@ Tensor = Any
 class TwoPartLayer(torch.nn.Module):  # type: ignore[misc, name-defined]
     """As most of vLLM's: the residual apart, added in place when the layer begins."""
 
-    def forward(self, positions: Tensor, hidden_states: Tensor, residual: Tensor | None) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, positions: Tensor, hidden_states: Tensor, residual: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
         residual = hidden_states.clone() if residual is None else residual.add_(hidden_states)
         return torch.sin(residual) + positions[:, None], residual
 
 
 class WholeLayer(torch.nn.Module):  # type: ignore[misc, name-defined]
-    """As in networks that vLLM takes from transformers: with a batch of one in front, and other names."""
+    """As in networks that vLLM takes from transformers: with a batch of one in front, and other
+    names.
+    """
 
     def forward(self, hidden_states: Tensor, position_ids: Tensor | None = None) -> Tensor:
         assert position_ids is not None
@@ -80,7 +84,9 @@ def embed(ids: Tensor) -> Tensor:
 
 
 def expected(token: int, position: int) -> np.ndarray:
-    """The states at a position: in these networks they depend on no other, and both kinds come to the same."""
+    """The states at a position: in these networks they depend on no other, and both kinds come to
+    the same.
+    """
     states = [embed(torch.tensor([token]))[0]]
     for _ in range(LAYERS):
         states.append(states[-1] + torch.sin(states[-1]) + position)
@@ -94,15 +100,23 @@ def test_the_states_are_what_enters_each_layer_and_leaves_the_norm(layer: type) 
     every = worker.read("all", (ids, [0, 1, 2]), position=2).reshape(LAYERS + 1, WIDTH)
     np.testing.assert_allclose(every, expected(7, 2), rtol=1e-6)
     for name, pooled in (("mean", every.mean(0)), ("max", every.max(0))):
-        np.testing.assert_allclose(worker.read(name, (ids, [0, 1, 2]), position=2), pooled, rtol=1e-6)
+        np.testing.assert_allclose(
+            worker.read(name, (ids, [0, 1, 2]), position=2), pooled, rtol=1e-6
+        )
 
 
 def test_only_the_pass_over_the_position_counts_and_padding_does_not() -> None:
-    """A prompt read in parts, its beginning cached, and rows behind its end that repeat an older position."""
+    """A prompt read in parts, its beginning cached, and rows behind its end that repeat an older
+    position.
+    """
     worker = Worker(Network())
     parts = ([5, 6], [32, 33]), ([7, 8, 9, 9], [34, 35, 35, 35])
-    np.testing.assert_allclose(worker.read("all", *parts, position=35), expected(8, 35).ravel(), rtol=1e-6)
-    assert sum(map(torch.Tensor.numel, worker.watched_states)) == (LAYERS + 1) * WIDTH  # and no other position
+    np.testing.assert_allclose(
+        worker.read("all", *parts, position=35), expected(8, 35).ravel(), rtol=1e-6
+    )
+    assert (
+        sum(map(torch.Tensor.numel, worker.watched_states)) == (LAYERS + 1) * WIDTH
+    )  # and no other position
 
 
 def test_states_of_bfloat16_are_pooled_in_float32() -> None:
@@ -133,7 +147,9 @@ def test_nothing_is_given_where_the_layers_cannot_be_told() -> None:
         Worker(Network(), layers=LAYERS + 1),
     ):
         assert worker.read("mean", ([5, 6], [0, 1]), position=1).size == 0
-    assert Worker(Network()).read("mean", ([5, 6], [0, 1]), position=2).size == 0  # it was never read
+    assert (
+        Worker(Network()).read("mean", ([5, 6], [0, 1]), position=2).size == 0
+    )  # it was never read
 
 
 def test_the_network_is_left_as_it_was() -> None:
@@ -142,4 +158,6 @@ def test_the_network_is_left_as_it_was() -> None:
     worker.read("mean", ([5, 6], [0, 1]), position=1)
     network(input_ids=torch.tensor([5]), positions=torch.tensor([1]))
     assert len(worker.watched_states) == LAYERS + 1
-    assert not any(module._forward_pre_hooks or module._forward_hooks for module in network.modules())
+    assert not any(
+        module._forward_pre_hooks or module._forward_hooks for module in network.modules()
+    )

@@ -1,4 +1,6 @@
-"""A model of one's own: a folder or a GGUF file on this machine, the hub's cache without a network, a base model."""
+"""A model of one's own: a folder or a GGUF file on this machine, the hub's cache without a network,
+a base model.
+"""
 
 from pathlib import Path
 
@@ -40,7 +42,9 @@ def test_a_folder_is_opened_where_it_lies(tmp_path: Path) -> None:
     other = make_weights(tmp_path / "other", "qwen2")
     assert weights_digest(manifest(Weights(path=str(other)))) != first
     twin = make_weights(tmp_path / "twin", "llama")
-    assert weights_digest(manifest(Weights(path=str(twin)))) == first, "the path is no part of what a model is"
+    assert weights_digest(manifest(Weights(path=str(twin)))) == first, (
+        "the path is no part of what a model is"
+    )
 
 
 def test_a_gguf_file_is_converted(tmp_path: Path) -> None:
@@ -52,7 +56,10 @@ def test_a_gguf_file_is_converted(tmp_path: Path) -> None:
 
 def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    for place, reason in (("empty", "no model as transformers saves one"), ("nowhere", "No such file")):
+    for place, reason in (
+        ("empty", "no model as transformers saves one"),
+        ("nowhere", "No such file"),
+    ):
         with pytest.raises(InputError, match=reason) as raised:
             ensure_weights(manifest(Weights(path=str(tmp_path / place))))
         assert str(tmp_path / place) in str(raised.value)
@@ -74,7 +81,9 @@ def test_a_pinned_commit_comes_from_the_hubs_cache_without_a_network(
 
 
 @pytest.mark.parametrize(("what", "wrong"), [("layers", 4), ("hidden_size", 31)])
-def test_a_wrong_shape_is_refused_when_the_model_is_opened(tmp_path: Path, what: str, wrong: int) -> None:
+def test_a_wrong_shape_is_refused_when_the_model_is_opened(
+    tmp_path: Path, what: str, wrong: int
+) -> None:
     make_weights(tmp_path, "llama")
     right = SIZES["num_hidden_layers" if what == "layers" else what]
     TransformersEngine(manifest(**{what: right}), tmp_path)

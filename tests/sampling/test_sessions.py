@@ -36,7 +36,13 @@ def kept(folder: Path, tokens: list[int]) -> None:
 def test_a_session_says_what_it_did(tmp_path: Path) -> None:
     kept(tmp_path, [3, 4])
     (one,) = read_sessions(tmp_path)
-    assert (one.state, one.rows, one.tokens, one.ask, one.made_with) == ("ended", 2, 7, ASK, {"machine": "here"})
+    assert (one.state, one.rows, one.tokens, one.ask, one.made_with) == (
+        "ended",
+        2,
+        7,
+        ASK,
+        {"machine": "here"},
+    )
     assert one.seconds >= 0
 
 
@@ -51,13 +57,18 @@ def test_a_session_that_an_error_ends_has_ended(tmp_path: Path) -> None:
     assert [(one.state, one.rows) for one in read_sessions(tmp_path)] == [("ended", 1)]
 
 
-def test_a_killed_session_is_known_up_to_its_last_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_session_is_known_up_to_its_last_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sessions_module, "FIRST_BEAT", 0.0)
     meter = sessions_module.Meter(tmp_path, ASK, {})
     meter.write("drawing")
     meter.add([sampled(3)])
     kept(tmp_path, [1])
-    assert [(one.state, one.rows) for one in read_sessions(tmp_path)] == [("drawing", 1), ("ended", 1)]
+    assert [(one.state, one.rows) for one in read_sessions(tmp_path)] == [
+        ("drawing", 1),
+        ("ended", 1),
+    ]
 
 
 def test_a_file_cut_at_any_byte_is_refused_and_mended_but_for_the_torn_line(tmp_path: Path) -> None:
@@ -92,7 +103,13 @@ def test_no_file_is_no_sessions_and_no_rate(tmp_path: Path) -> None:
 def test_rates_are_over_all_sessions() -> None:
     def took(seconds: float, rows: int, tokens: int) -> Session:
         return Session(
-            started=str(rows), ask=ASK, state="ended", seconds=seconds, rows=rows, tokens=tokens, made_with={}
+            started=str(rows),
+            ask=ASK,
+            state="ended",
+            seconds=seconds,
+            rows=rows,
+            tokens=tokens,
+            made_with={},
         )
 
     assert rates([took(1.0, 10, 100), took(3.0, 50, 300)]) == (4.0, 15.0, 100.0)
@@ -111,6 +128,11 @@ def test_sessions_of_another_copy_are_added_once(tmp_path: Path) -> None:
 
 @given(st.lists(st.tuples(st.integers(1, 6), st.integers(1, 9)), max_size=4))
 def test_what_is_wanted_is_the_union_of_all_asks(asks: list[tuple[int, int]]) -> None:
-    rows = {(question, index) for questions, k in asks for question in range(questions) for index in range(k)}
+    rows = {
+        (question, index)
+        for questions, k in asks
+        for question in range(questions)
+        for index in range(k)
+    }
     stairs = wanted(Ask(questions=questions, k=k) for questions, k in asks)
     assert {(question, index) for question, k in enumerate(stairs) for index in range(k)} == rows

@@ -66,7 +66,9 @@ def brier_terms(rule: Rule, s: np.ndarray, correct: np.ndarray, total: np.ndarra
 
 @settings(max_examples=20, deadline=None)
 @given(precision=st.floats(0.03, 0.2), k=st.integers(2, 130), mu=st.floats(0, 1), s=st.floats(0, 1))
-def test_the_estimates_are_unbiased_whatever_the_rule_and_mu(precision: float, k: int, mu: float, s: float) -> None:
+def test_the_estimates_are_unbiased_whatever_the_rule_and_mu(
+    precision: float, k: int, mu: float, s: float
+) -> None:
     rule = Rule(precision, k)
     correct, total = rule.ends
     (chance,) = rule.probabilities([mu])
@@ -80,7 +82,9 @@ def test_the_estimates_are_unbiased_whatever_the_rule_and_mu(precision: float, k
 
 def test_right_and_wrong_are_treated_alike() -> None:
     correct, total = RULE.ends
-    assert sorted(zip(correct, total, strict=True)) == sorted(zip(total - correct, total, strict=True))
+    assert sorted(zip(correct, total, strict=True)) == sorted(
+        zip(total - correct, total, strict=True)
+    )
     np.testing.assert_allclose(
         RULE.unbiased(correct, total)[0], 1 - RULE.unbiased(total - correct, total)[0], atol=1e-12
     )
@@ -92,13 +96,17 @@ def test_a_rule_that_never_stops_early_gives_the_corrected_score_of_fixed_k() ->
     assert rule.ends[1].tolist() == [20] * 21
     np.testing.assert_allclose(rule.unbiased(correct, total)[0], correct / 20)
     np.testing.assert_allclose(
-        brier_terms(rule, s, correct, total), capability_brier_terms(s, correct, total, corrected=True), atol=1e-12
+        brier_terms(rule, s, correct, total),
+        capability_brier_terms(s, correct, total, corrected=True),
+        atol=1e-12,
     )
 
 
 def test_counts_where_no_question_stops_have_no_estimate() -> None:
     one, two = RULE.unbiased([0, 0, 1, 5, 50, 0], [30, 20, 30, 31, 100, 100])
-    assert np.isnan(one).tolist() == np.isnan(two).tolist() == [False, True, True, True, False, True]
+    assert (
+        np.isnan(one).tolist() == np.isnan(two).tolist() == [False, True, True, True, False, True]
+    )
 
 
 def test_simulated_sampling_agrees_with_the_exact_numbers() -> None:
@@ -121,13 +129,27 @@ def test_simulated_sampling_agrees_with_the_exact_numbers() -> None:
 def frame(rows: dict[str, str]) -> pd.DataFrame:
     words = {"+": "correct", "-": "incorrect", "o": "no_answer", "?": "not_scored"}
     return pd.DataFrame(
-        [(name, index, words[sign]) for name, signs in rows.items() for index, sign in enumerate(signs) if sign != " "],
+        [
+            (name, index, words[sign])
+            for name, signs in rows.items()
+            for index, sign in enumerate(signs)
+            if sign != " "
+        ],
         columns=["question_id", "sample_index", "verdict"],
     )
 
 
 def test_looks_go_as_far_as_the_samples() -> None:
-    verdicts = frame({"a": "-" * 45, "b": "+" * 30, "c": "o" * 29, "d": "+-" * 15, "e": " " + "-" * 40, "f": "+-" * 60})
+    verdicts = frame(
+        {
+            "a": "-" * 45,
+            "b": "+" * 30,
+            "c": "o" * 29,
+            "d": "+-" * 15,
+            "e": " " + "-" * 40,
+            "f": "+-" * 60,
+        }
+    )
     names, table = outcomes(verdicts, RULE.k)
     at, stopped = stops(RULE, table)
     assert names == list("abcdef")
@@ -154,7 +176,9 @@ def test_the_variance_of_stopped_runs_is_planned_from_a_pilot_of_fixed_size() ->
     pilot, total = rng.binomial(400, mu), np.full(n, 400)
     planned = [
         stopped_components(rule, score_components(s, pilot, total), pilot, total, s),
-        stopped_components(rule, difference_components(s, other, pilot, total), pilot, total, s, other),
+        stopped_components(
+            rule, difference_components(s, other, pilot, total), pilot, total, s, other
+        ),
     ]
     draws, used = [], []
     for _ in range(20):

@@ -101,13 +101,19 @@ def test_a_row_is_never_written_twice(tmp_path: Path) -> None:
     assert read_samples(run_folder(tmp_path, IDENTITY))["response"].tolist() == ["Paris"]
 
 
-def test_shards_are_sealed_and_the_journal_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shards_are_sealed_and_the_journal_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(store_module, "ROWS_PER_SHARD", 3)
     with open_writer(tmp_path, RECORD) as writer:
         for index in range(7):
             writer.append([row("a", index)])
     folder = run_folder(tmp_path, IDENTITY)
-    assert [pq.read_metadata(path).num_rows for path in sorted(folder.glob("samples-*"))] == [3, 3, 1]
+    assert [pq.read_metadata(path).num_rows for path in sorted(folder.glob("samples-*"))] == [
+        3,
+        3,
+        1,
+    ]
     assert not (folder / "journal").exists()
     assert keys(folder) == [("a", index) for index in range(7)]
 
@@ -136,7 +142,9 @@ def test_a_journal_cut_at_any_byte_loses_only_the_torn_line(tmp_path: Path) -> N
         assert keys(folder) == [("a", index) for index in range(whole)]
         with open_writer(tmp_path, RECORD) as writer:
             torn = cut - [0, *ends][whole]
-            assert writer.notes == ([f"cut off a torn tail of {torn} bytes that an earlier stop had left"] * bool(torn))
+            assert writer.notes == (
+                [f"cut off a torn tail of {torn} bytes that an earlier stop had left"] * bool(torn)
+            )
             assert writer.missing({"a": 4}) == ({"a": tuple(range(whole, 4))} if whole < 4 else {})
             writer.append([row("a", index) for index in range(whole, 4)])
         assert keys(folder) == [("a", index) for index in range(4)]
@@ -174,7 +182,10 @@ def test_killed_writers_lose_nothing_that_was_appended(tmp_path: Path) -> None:
     root = Path(__file__).resolve().parents[2]
     for attempt in range(5):
         process = subprocess.Popen(
-            [sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True, cwd=root
+            [sys.executable, "-c", script, str(tmp_path)],
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=root,
         )
         assert process.stdout
         lines = 300 if attempt == 4 else rng.randrange(5, 60)
@@ -190,18 +201,26 @@ def test_killed_writers_lose_nothing_that_was_appended(tmp_path: Path) -> None:
         assert said <= set(keys(run_folder(tmp_path, IDENTITY)))
     samples = read_samples(run_folder(tmp_path, IDENTITY))
     assert len(samples) == 300
-    assert all(response == f"{q}:{i}" for q, i, response in samples[["question_id", "sample_index", "response"]].values)
+    assert all(
+        response == f"{q}:{i}"
+        for q, i, response in samples[["question_id", "sample_index", "response"]].values
+    )
 
 
 def test_a_second_writer_is_refused_and_told_who_holds_the_run(tmp_path: Path) -> None:
-    with open_writer(tmp_path, RECORD), pytest.raises(InputError, match=rf"is being written by pid {os.getpid()} on "):
+    with (
+        open_writer(tmp_path, RECORD),
+        pytest.raises(InputError, match=rf"is being written by pid {os.getpid()} on "),
+    ):
         open_writer(tmp_path, RECORD).__enter__()
     with open_writer(tmp_path, RECORD):
         pass
 
 
 def test_another_setting_is_another_run_and_the_difference_is_named(tmp_path: Path) -> None:
-    other = IDENTITY.model_copy(update={"seed": 1, "sampling": IDENTITY.sampling.model_copy(update={"top_p": 0.9})})
+    other = IDENTITY.model_copy(
+        update={"seed": 1, "sampling": IDENTITY.sampling.model_copy(update={"top_p": 0.9})}
+    )
     assert other.key != IDENTITY.key
     for identity in (IDENTITY, other):
         with open_writer(tmp_path, Record(identity=identity, made_with={})) as writer:
@@ -213,7 +232,11 @@ def test_another_setting_is_another_run_and_the_difference_is_named(tmp_path: Pa
 
 def test_of_several_runs_one_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usual = IDENTITY.model_copy(
-        update={"model": "simulated", "dataset": "mini-exam", "sampling": load_model("simulated").sampling}
+        update={
+            "model": "simulated",
+            "dataset": "mini-exam",
+            "sampling": load_model("simulated").sampling,
+        }
     )
     cooler = usual.sampling.model_copy(update={"temperature": 0.25})
     identities = {
@@ -226,26 +249,44 @@ def test_of_several_runs_one_is_chosen(tmp_path: Path, monkeypatch: pytest.Monke
     for name, identity in identities.items():
         with open_writer(tmp_path, Record(identity=identity, made_with={})) as writer:
             runs[name] = writer.folder
-        assert find_run(tmp_path, "simulated", "mini-exam", "test") == runs["usual"], "the manifest's own, and seed 0"
+        assert find_run(tmp_path, "simulated", "mini-exam", "test") == runs["usual"], (
+            "the manifest's own, and seed 0"
+        )
     where = tmp_path, "simulated", "mini-exam", "test"
-    choices = {"seed=1": "seeded", "temperature=0.25": "cool", "temperature=0.25,seed=1": "both", "seed=0": "usual"}
-    choices |= {folder.name: name for name, folder in runs.items()} | {runs["both"].name[:8]: "both"}
+    choices = {
+        "seed=1": "seeded",
+        "temperature=0.25": "cool",
+        "temperature=0.25,seed=1": "both",
+        "seed=0": "usual",
+    }
+    choices |= {folder.name: name for name, folder in runs.items()} | {
+        runs["both"].name[:8]: "both"
+    }
     for said, name in choices.items():
         assert find_run(*where, said) == runs[name]
         monkeypatch.setenv("CAPCAL_RUN", said)
         assert find_run(*where) == runs[name]
-        assert find_run(*where, "seed=1") == runs["seeded"], "what is said is before what the environment says"
+        assert find_run(*where, "seed=1") == runs["seeded"], (
+            "what is said is before what the environment says"
+        )
         monkeypatch.delenv("CAPCAL_RUN")
     assert list_fitting(*where, "seed=1") == sorted([runs["seeded"], runs["both"]])
-    with pytest.raises(InputError, match=r"no samples of .* with seed=7 in .*; make them with: capcal sample"):
+    with pytest.raises(
+        InputError, match=r"no samples of .* with seed=7 in .*; make them with: capcal sample"
+    ):
         find_run(*where, "seed=7")
     with pytest.raises(InputError, match=r"unknown setting 'sead'; .* seed"):
         find_run(*where, "sead=1")
-    assert name_run(runs["both"]) == f"--model simulated --dataset mini-exam --split test --run {runs['both'].name}"
+    assert (
+        name_run(runs["both"])
+        == f"--model simulated --dataset mini-exam --split test --run {runs['both'].name}"
+    )
     other = usual.model_copy(update={"weights": "another"})
     with open_writer(tmp_path, Record(identity=other, made_with={})):
         pass
-    with pytest.raises(InputError, match=r"2 runs of simulated on .* differ in weights: .*; choose one with --run"):
+    with pytest.raises(
+        InputError, match=r"2 runs of simulated on .* differ in weights: .*; choose one with --run"
+    ):
         find_run(*where)
 
 
@@ -259,7 +300,9 @@ def test_a_type_of_weights_is_a_setting_that_older_runs_go_without() -> None:
 
 
 def test_a_missing_run_names_the_command_that_makes_it(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="capcal sample --model m --dataset d --split test --k 100"):
+    with pytest.raises(
+        InputError, match="capcal sample --model m --dataset d --split test --k 100"
+    ):
         find_run(tmp_path, "m", "d", "test")
 
 
@@ -273,7 +316,9 @@ def journal(store: Path, *rows: Sample) -> bytes:
 def test_a_stream_has_the_rows_of_the_run_each_once_a_few_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_per_shard: int
 ) -> None:
-    pending = journal(tmp_path / "other", row("a", 1, "answer 1"), row("a", 0, "answer 0"), row("z", 0))
+    pending = journal(
+        tmp_path / "other", row("a", 1, "answer 1"), row("a", 0, "answer 0"), row("z", 0)
+    )
     folder = shards(tmp_path, monkeypatch)
     (folder / "journal").write_bytes(pending)
     monkeypatch.setattr(store_module, "ROWS_PER_SHARD", rows_per_shard)
@@ -284,13 +329,19 @@ def test_a_stream_has_the_rows_of_the_run_each_once_a_few_at_a_time(
     pd.testing.assert_frame_equal(whole, read_samples(folder, ["response"]))
 
 
-def test_a_stream_takes_the_memory_of_a_few_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_takes_the_memory_of_a_few_shards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(store_module, "ROWS_PER_SHARD", 100)
     with open_writer(tmp_path, RECORD) as writer:
         for start in range(0, 2_000, 100):
-            writer.append([row("a", index, "x" * 10_000) for index in range(start, start + 100)])  # a megabyte
+            writer.append(
+                [row("a", index, "x" * 10_000) for index in range(start, start + 100)]
+            )  # a megabyte
     before = pa.total_allocated_bytes()
-    most = max(pa.total_allocated_bytes() - before for _ in stream_samples(run_folder(tmp_path, IDENTITY)))
+    most = max(
+        pa.total_allocated_bytes() - before for _ in stream_samples(run_folder(tmp_path, IDENTITY))
+    )
     assert most < 6 << 20
 
 
@@ -323,7 +374,9 @@ def test_a_corrupt_shard_is_one_clear_line(tmp_path: Path, content: bytes) -> No
         writer.append([row("a", 0)])
     folder = run_folder(tmp_path, IDENTITY)
     (folder / "samples-00000.parquet").write_bytes(content)
-    with pytest.raises(InputError, match=r"samples-00000.parquet: missing or corrupt .*restore the file") as caught:
+    with pytest.raises(
+        InputError, match=r"samples-00000.parquet: missing or corrupt .*restore the file"
+    ) as caught:
         read_samples(folder)
     assert "\n" not in str(caught.value)
 
@@ -359,7 +412,9 @@ def test_a_full_disk_keeps_what_was_written(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
         with pytest.raises(InputError, match="the disk is full"):
             open_writer(tmp_path, RECORD).__enter__()
-        resource.setrlimit(resource.RLIMIT_FSIZE, (8192, limits[1]))  # a small file may be written, a large one not
+        resource.setrlimit(
+            resource.RLIMIT_FSIZE, (8192, limits[1])
+        )  # a small file may be written, a large one not
         with pytest.raises(InputError, match="the disk is full; what was written is kept"):
             write_too_much()
     finally:
@@ -392,17 +447,22 @@ def test_a_damaged_shard_is_set_aside_and_its_rows_are_missing(
     path.write_bytes(path.read_bytes()[:keep])
     with open_writer(tmp_path, RECORD) as writer:
         assert writer.notes == [
-            "samples-00001.parquet was damaged: set aside as samples-00001.parquet.damaged; its rows are drawn again"
+            "samples-00001.parquet was damaged: set aside as samples-00001.parquet.damaged; its "
+            "rows are drawn again"
         ]
         assert writer.missing({"a": 6}) == {"a": (2, 3)}
         writer.append([row("a", 2), row("a", 3)])
     names = sorted(path.name for path in folder.glob("samples-*"))
-    assert names == [f"samples-0000{number}.parquet{'.damaged' * (number == 1)}" for number in range(4)]
+    assert names == [
+        f"samples-0000{number}.parquet{'.damaged' * (number == 1)}" for number in range(4)
+    ]
     assert keys(folder) == [("a", index) for index in range(6)]
     assert read_samples(folder)["response"].tolist()[4:] == ["answer 4", "answer 5"]
 
 
-def test_a_flipped_bit_in_a_shard_is_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flipped_bit_in_a_shard_is_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = shards(tmp_path, monkeypatch, 1)
     path = folder / "samples-00000.parquet"
     content = bytearray(path.read_bytes())
@@ -415,7 +475,9 @@ def test_a_flipped_bit_in_a_shard_is_damage(tmp_path: Path, monkeypatch: pytest.
         assert writer.missing({"a": 2}) == {"a": (0, 1)}
 
 
-def test_verdicts_of_lost_rows_go_with_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verdicts_of_lost_rows_go_with_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = shards(tmp_path, monkeypatch)
     verdicts = pa.table({"question_id": ["a"] * 6, "sample_index": list(range(6))})
     pq.write_table(verdicts, folder / VERDICTS)
@@ -427,7 +489,9 @@ def test_verdicts_of_lost_rows_go_with_them(tmp_path: Path, monkeypatch: pytest.
     assert not (folder / VERDICTS).exists()
 
 
-def test_the_remains_of_a_killed_sealing_are_cleared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_remains_of_a_killed_sealing_are_cleared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = shards(tmp_path, monkeypatch, 1)
     (folder / ".samples-00001.parquet.123").write_bytes(b"half")
     with open_writer(tmp_path, RECORD):
@@ -436,7 +500,9 @@ def test_the_remains_of_a_killed_sealing_are_cleared(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize("content", ["", '{"identity": {"model": "m", "we'])
-def test_a_torn_record_is_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str) -> None:
+def test_a_torn_record_is_written_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
+) -> None:
     folder = shards(tmp_path, monkeypatch)
     (folder / "run.json").write_text(content)
     with open_writer(tmp_path, RECORD) as writer:
@@ -454,7 +520,9 @@ def test_an_edited_record_is_refused_by_readers_and_mended_by_writers(
     with pytest.raises(InputError, match="its digest is not the one in SHA256SUMS"):
         read_record(folder)
     (folder / SUMS).unlink()
-    with pytest.raises(InputError, match=r"its settings are those of run \w{12}, not of its folder") as caught:
+    with pytest.raises(
+        InputError, match=r"its settings are those of run \w{12}, not of its folder"
+    ) as caught:
         read_record(folder)
     assert "\n" not in str(caught.value)
     with open_writer(tmp_path, RECORD) as writer:
@@ -476,7 +544,9 @@ def test_the_writer_is_known_while_it_writes(tmp_path: Path) -> None:
     assert writer_at_work(tmp_path / "nothing") is None
 
 
-def test_a_large_journal_is_sealed_before_it_has_many_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_journal_is_sealed_before_it_has_many_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(store_module, "BYTES_PER_SHARD", 10_000)
     with open_writer(tmp_path, RECORD) as writer:
         for index in range(3):
@@ -501,15 +571,22 @@ def test_a_damaged_line_of_the_journal_costs_that_line(tmp_path: Path) -> None:
         assert len(there) >= (3 if content[place] == ord("\n") else 4)
     flipped(folder / "journal", 20)
     with open_writer(tmp_path, RECORD) as writer:
-        assert any("damaged lines of the journal; their rows are drawn again" in note for note in writer.notes)
+        assert any(
+            "damaged lines of the journal; their rows are drawn again" in note
+            for note in writer.notes
+        )
         writer.append([row("a", index) for index in writer.missing({"a": 5})["a"]])
     assert keys(folder) == [("a", index) for index in range(5)]
 
 
-def test_every_file_has_its_digest_and_a_flip_anywhere_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_file_has_its_digest_and_a_flip_anywhere_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = shards(tmp_path, monkeypatch)
     assert sorted(read_sums(folder)) == [path.name for path in files_of(folder)]
-    done = subprocess.run(["sha256sum", "--check", "--quiet", SUMS], cwd=folder, capture_output=True, text=True)
+    done = subprocess.run(
+        ["sha256sum", "--check", "--quiet", SUMS], cwd=folder, capture_output=True, text=True
+    )
     assert (done.returncode, done.stdout) == (0, "")
     rng = random.Random(0)
     before = read_samples(folder)
@@ -524,7 +601,9 @@ def test_every_file_has_its_digest_and_a_flip_anywhere_is_seen(tmp_path: Path, m
             path.write_bytes(content)
 
 
-def test_a_footer_that_cannot_be_decoded_sets_the_shard_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_footer_that_cannot_be_decoded_sets_the_shard_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without a digest on record, whatever the reading of a footer raises."""
     folder = shards(tmp_path, monkeypatch, 1)
     path = folder / "samples-00000.parquet"
@@ -547,7 +626,10 @@ def test_a_write_that_was_stopped_leaves_a_file_that_its_record_fits(tmp_path: P
         stops_before(stop, lambda path=path: write_table(path, pa.table({"a": [1]})))
         assert read_table(path)["a"].to_pylist() == [int(stop > 1)]
         write_table(path.with_name("b.parquet"), pa.table({"b": [2]}))
-        assert {name: len(known) for name, known in read_sums(path.parent).items()} == {"a.parquet": 1, "b.parquet": 1}
+        assert {name: len(known) for name, known in read_sums(path.parent).items()} == {
+            "a.parquet": 1,
+            "b.parquet": 1,
+        }
         assert not list(path.parent.glob(".*"))
         read_table(path)
 
@@ -591,7 +673,9 @@ def test_a_folder_that_may_not_be_written_is_one_clear_line(tmp_path: Path) -> N
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def test_ctrl_c_waits_until_a_batch_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_waits_until_a_batch_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Press it in the middle of appending and again in the middle of sealing."""
     pressed = []
 

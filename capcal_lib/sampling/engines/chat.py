@@ -19,34 +19,49 @@ HARMONY = "<|channel|>"  # gpt-oss: every message names its channel
 BEGIN, END = "<think>", "</think>"  # Qwen, DeepSeek and many others
 MARKS = (HARMONY, END)
 
-_MESSAGE = re.compile(r"<\|channel\|>(?P<channel>[^<]{0,200})(?:<\|constrain\|>[^<]{0,200})?<\|message\|>")
+_MESSAGE = re.compile(
+    r"<\|channel\|>(?P<channel>[^<]{0,200})(?:<\|constrain\|>[^<]{0,200})?<\|message\|>"
+)
 _SPECIAL = re.compile(r"<\|(?:start|end|message|channel|constrain|return|call)\|>")
 
 
 def encode(tokenizer: Any, model: Model, request: Request) -> list[int]:
-    """Return the token ids of the messages as the model reads them, ready for its answer or the rest of it.
+    """Return the token ids of the messages as the model reads them, ready for its answer or the
+    rest of it.
 
-    A model without a chat template reads them as the beginning of a text, in the prompt style ``completion``. The date
-    that a template writes is the manifest's switch ``date``, or else today's.
-    """
+    A model without a chat template reads them as the beginning of a text, in the prompt style
+    ``completion``. The date that a template writes is the manifest's switch ``date``, or else
+    today's."""
     if load_prompts(model.prompt_style).completion:
         return [*tokenizer(completion_text(request.messages))["input_ids"], *request.said]
     if tokenizer.chat_template is None:
-        raise InputError(f"{model.name!r} has no chat template; ask it with prompt_style: completion in its manifest")
+        raise InputError(
+            f"{model.name!r} has no chat template; ask it with prompt_style: completion in its "
+            "manifest"
+        )
     switches = dict(model.chat_template)
     if "date" in switches:
-        switches["strftime_now"] = date.fromisoformat(switches["date"]).strftime  # what templates call
+        switches["strftime_now"] = date.fromisoformat(
+            switches["date"]
+        ).strftime  # what templates call
     encoded = tokenizer.apply_chat_template(
-        list(request.messages), add_generation_prompt=True, tokenize=True, return_dict=True, **switches
+        list(request.messages),
+        add_generation_prompt=True,
+        tokenize=True,
+        return_dict=True,
+        **switches,
     )
     return [*encoded["input_ids"], *request.said]
 
 
-def decode(tokenizer: Any, model: Model, prompt: Sequence[int], said: Sequence[int]) -> tuple[str | None, str]:
-    """Return the reasoning, if any, and the answer in what was said after a prompt, its end-of-turn token left out.
+def decode(
+    tokenizer: Any, model: Model, prompt: Sequence[int], said: Sequence[int]
+) -> tuple[str | None, str]:
+    """Return the reasoning, if any, and the answer in what was said after a prompt, its end-of-turn
+    token left out.
 
-    A chat template may open the reasoning in the prompt itself. Of a completion only the answer is kept.
-    """
+    A chat template may open the reasoning in the prompt itself. Of a completion only the answer is
+    kept."""
     if load_prompts(model.prompt_style).completion:
         return None, completion_answer(tokenizer.decode(said, skip_special_tokens=True))
     text = tokenizer.decode(said, skip_special_tokens=not _marks_are_special(tokenizer))
@@ -63,21 +78,26 @@ def begin_answers(
     requests: Sequence[Request],
     draw: Callable[[list[Request]], Iterable[tuple[str, Sequence[int]]]],
 ) -> tuple[dict[int, Request], np.ndarray]:
-    """Let a model reason before it answers, if it has marks for that, which the prompt has not closed already.
+    """Let a model reason before it answers, if it has marks for that, which the prompt has not
+    closed already.
 
-    ``draw`` yields a reply to each request that it is given: the question's id, and tokens. Returns, by their places,
-    the requests with what was said before the answer, but those whose reply came to none; and, (n_requests,), the
-    tokens up to the first one of the answer.
-    """
+    ``draw`` yields a reply to each request that it is given: the question's id, and tokens.
+    Returns, by their places, the requests with what was said before the answer, but those whose
+    reply came to none; and, (n_requests,), the tokens up to the first one of the answer."""
     known = f"{tokenizer.chat_template} {tokenizer.get_added_vocab()}"
-    marked = any(mark in known for mark in (*MARKS, BEGIN)) and not load_prompts(model.prompt_style).completion
+    marked = (
+        any(mark in known for mark in (*MARKS, BEGIN))
+        and not load_prompts(model.prompt_style).completion
+    )
     begun, tokens, opened = dict(enumerate(requests)), np.ones(len(requests), dtype=np.int64), {}
     for place, request in enumerate(requests):
         prompt = encode(tokenizer, model, request)
         if marked and not _prompt_ends(tokenizer, prompt, END):
             opened[request.question.id] = place, _prompt_ends(tokenizer, prompt, BEGIN)
             del begun[place]
-    for name, said in draw([replace(requests[place], sample_indices=(0,)) for place, _ in opened.values()]):
+    for name, said in draw(
+        [replace(requests[place], sample_indices=(0,)) for place, _ in opened.values()]
+    ):
         place, inside = opened[name]
         pieces = [tokenizer.decode([token]) for token in said]
         start = answer_start([BEGIN * inside + pieces[0], *pieces[1:]])
@@ -88,7 +108,8 @@ def begin_answers(
 
 
 def answer_start(pieces: Sequence[str]) -> int | None:
-    """Return the place of the first token of the answer among the tokens of a reply; None where it has no answer.
+    """Return the place of the first token of the answer among the tokens of a reply; None where it
+    has no answer.
 
     That is the first one behind the reasoning, if there is any, that is not blank.
 
@@ -109,12 +130,16 @@ def answer_start(pieces: Sequence[str]) -> int | None:
 
 
 def answer_limit(prompt: Sequence[int], request: Request, sampling: Sampling) -> int:
-    """Return how many tokens an answer may have: ``max_tokens``, or what the prompt leaves of ``context_tokens``."""
+    """Return how many tokens an answer may have: ``max_tokens``, or what the prompt leaves of
+    ``context_tokens``.
+    """
     room = sampling.context_tokens - len(prompt)
     if room < 1:
         raise InputError(
-            f"question {request.question.id!r}: the prompt has {len(prompt)} tokens, which leaves no room for an "
-            f"answer in context_tokens = {sampling.context_tokens}; raise it or leave the question out"
+            f"question {request.question.id!r}: the prompt has {len(prompt)} tokens, which leaves "
+            "no room for an "
+            f"answer in context_tokens = {sampling.context_tokens}; raise it or leave the "
+            "question out"
         )
     return min(sampling.max_tokens, room)
 
@@ -127,15 +152,21 @@ def single_tokens(tokenizer: Any, words: Sequence[str]) -> dict[int, int]:
 
 @cache
 def _marks_are_special(tokenizer: Any) -> bool:
-    """Tell whether leaving out special tokens would leave out the marks of reasoning (as in gpt-oss)."""
-    return any(token.special and token.content in MARKS for token in tokenizer.added_tokens_decoder.values())
+    """Tell whether leaving out special tokens would leave out the marks of reasoning (as in
+    gpt-oss).
+    """
+    return any(
+        token.special and token.content in MARKS
+        for token in tokenizer.added_tokens_decoder.values()
+    )
 
 
 def split_reasoning(text: str) -> tuple[str | None, str]:
     """Return (reasoning or None, answer); reasoning that never ends leaves an empty answer.
 
-    Text between think tags is reasoning, also where the prompt has opened the tag. In gpt-oss's harmony format what
-    stands in the channel ``final`` is the answer and everything else is reasoning; its marks must still be in the text.
+    Text between think tags is reasoning, also where the prompt has opened the tag. In gpt-oss's
+    harmony format what stands in the channel ``final`` is the answer and everything else is
+    reasoning; its marks must still be in the text.
 
     >>> split_reasoning("<think>2 + 2</think>4")
     ('2 + 2', '4')

@@ -1,4 +1,6 @@
-"""Ask a server for many things at a time, over the failures that pass; nothing that it sends is trusted."""
+"""Ask a server for many things at a time, over the failures that pass; nothing that it sends is
+trusted.
+"""
 
 import asyncio
 import json
@@ -15,7 +17,13 @@ from urllib.parse import quote
 
 import httpx2
 from anyio.from_thread import start_blocking_portal
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+from tenacity import (
+    AsyncRetrying,
+    RetryCallState,
+    retry_if_exception_type,
+    stop_after_attempt,
+    wait_random_exponential,
+)
 
 from capcal_lib.errors import InputError, sanitize
 
@@ -56,7 +64,9 @@ class Bad(Unanswered):
 
 @dataclass(frozen=True)
 class Server:
-    """A server's address without the password that it may have come with, and what every request says."""
+    """A server's address without the password that it may have come with, and what every request
+    says.
+    """
 
     url: str
     headers: dict[str, str] = field(repr=False)
@@ -67,14 +77,19 @@ class Server:
         """Check an address and a key; one in the wrong form is refused without being shown."""
         key = key.strip()  # a file with Windows' line ends leaves a \r
         if not (key.isascii() and key.isprintable() and " " not in key):
-            raise InputError("OPENAI_API_KEY holds a space or a character that no key can have; set it anew")
+            raise InputError(
+                "OPENAI_API_KEY holds a space or a character that no key can have; set it anew"
+            )
         try:
             url = httpx2.URL(address.strip())
         except (httpx2.InvalidURL, ValueError):
             url = httpx2.URL("")
         if url.scheme not in ("http", "https") or not url.host or url.query or url.fragment:
             shown = "what is there" if set("@?#") & set(address) else repr(sanitize(address))
-            raise InputError(f"OPENAI_BASE_URL must be an address such as http://127.0.0.1:8000/v1; {shown} is none")
+            raise InputError(
+                f"OPENAI_BASE_URL must be an address such as http://127.0.0.1:8000/v1; {shown} is "
+                "none"
+            )
         headers = {"Accept-Encoding": "identity"}  # what arrives is then as large as what was sent
         secrets = {key, quote(key, safe="")}
         if key:
@@ -82,12 +97,19 @@ class Server:
         if url.userinfo:
             basic = b64encode(f"{url.username}:{url.password}".encode()).decode()
             headers["Authorization"] = f"Basic {basic}"
-            secrets |= {basic, url.userinfo.decode(), url.password or url.username, quote(url.password, safe="")}
+            secrets |= {
+                basic,
+                url.userinfo.decode(),
+                url.password or url.username,
+                quote(url.password, safe=""),
+            }
         plain = str(url.copy_with(username=None, password=None)).rstrip("/")
         return cls(plain, headers, tuple(sorted(secrets - {""}, key=len, reverse=True)))
 
     def clean(self, answer: bytes) -> bytes:
-        """Take a key out of an answer, which is kept; what is shorter than a key may be a word of the answer."""
+        """Take a key out of an answer, which is kept; what is shorter than a key may be a word of
+        the answer.
+        """
         for secret in self.secrets:
             if len(secret) >= KEY_LENGTH:
                 answer = answer.replace(secret.encode(), b"[redacted]")
@@ -115,21 +137,23 @@ class Server:
 class Client:
     """Ask a server, waiting while it is away and asking anew after bad answers.
 
-    At most ``at_once`` requests are under way, whose answers take at most ``BYTES_IN_FLIGHT`` together.
+    At most ``at_once`` requests are under way, whose answers take at most ``BYTES_IN_FLIGHT``
+    together.
 
-    While the server is away, restarting or too busy (no connection, 429, 502, 503, 504) it is asked again after waits
-    that grow and vary, as long as ``Retry-After`` says (five minutes at most), for ``patience`` seconds in all; where
-    none was answered for so long, every later request fails at once. After other server errors, and answers that are
-    malformed, compressed, too large or too slow, it is asked four times at most. What it refuses (4xx) is not asked
-    again; one that lets nobody in (401, 403) ends everything with an `InputError`.
-    """
+    While the server is away, restarting or too busy (no connection, 429, 502, 503, 504) it is asked
+    again after waits that grow and vary, as long as ``Retry-After`` says (five minutes at most),
+    for ``patience`` seconds in all; where none was answered for so long, every later request fails
+    at once. After other server errors, and answers that are malformed, compressed, too large or too
+    slow, it is asked four times at most. What it refuses (4xx) is not asked again; one that lets
+    nobody in (401, 403) ends everything with an `InputError`."""
 
     def __init__(self, server: Server, *, patience: float, at_once: int) -> None:
         self.server, self.patience, self.at_once = server, patience, at_once
         self._gone: str | None = None
         self._heard = -math.inf  # when the server last answered, however
         self._free = asyncio.Semaphore(at_once)
-        # Half of the bytes are shared evenly; an answer with more than its share waits for one of few large places.
+        # Half of the bytes are shared evenly; an answer with more than its share waits for one of
+        # few large places.
         self._share = BYTES_IN_FLIGHT // 2 // at_once
         self._large = asyncio.Semaphore(max(1, BYTES_IN_FLIGHT // 2 // BODY_BYTES))
         self._http = httpx2.AsyncClient(
@@ -138,12 +162,14 @@ class Client:
             limits=httpx2.Limits(max_connections=at_once),
         )
 
-    def each(self, items: Iterable[T], do: Callable[[T, Callable[[R], None]], Awaitable[None]]) -> Iterator[R]:
-        """Call ``do(item, emit)`` for every item, some at a time, and yield what it emits as it comes; then close.
+    def each(
+        self, items: Iterable[T], do: Callable[[T, Callable[[R], None]], Awaitable[None]]
+    ) -> Iterator[R]:
+        """Call ``do(item, emit)`` for every item, some at a time, and yield what it emits as it
+        comes; then close.
 
-        They run in a loop in a thread: this thread may have one (a notebook has). What one of them raises, and closing
-        the iterator, as an interrupt does, stops the work at once.
-        """
+        They run in a loop in a thread: this thread may have one (a notebook has). What one of them
+        raises, and closing the iterator, as an interrupt does, stops the work at once."""
         results: queue.SimpleQueue[tuple[R] | None] = queue.SimpleQueue()
         waiting = iter(items)
 
@@ -172,8 +198,11 @@ class Client:
         await self._http.aclose()
         await asyncio.sleep(0.01)
 
-    async def post(self, path: str, body: dict[str, Any], read: Callable[[bytes], T], limit: int) -> T:
-        """Post a body as JSON and return what ``read`` makes of the answer, as `ask` does, over failures that pass.
+    async def post(
+        self, path: str, body: dict[str, Any], read: Callable[[bytes], T], limit: int
+    ) -> T:
+        """Post a body as JSON and return what ``read`` makes of the answer, as `ask` does, over
+        failures that pass.
 
         `Unanswered` where the server refuses, or the patience or the attempts have run out.
         """
@@ -181,11 +210,16 @@ class Client:
         patiently = AsyncRetrying(
             retry=retry_if_exception_type(Away),
             wait=lambda state: max(waits(state), _after(state)),
-            stop=lambda state: self._gone is not None or state.idle_for + _after(state) >= self.patience,
+            stop=lambda state: (
+                self._gone is not None or state.idle_for + _after(state) >= self.patience
+            ),
             reraise=True,
         )
         some_times = AsyncRetrying(
-            retry=retry_if_exception_type(Bad), wait=waits, stop=stop_after_attempt(ATTEMPTS), reraise=True
+            retry=retry_if_exception_type(Bad),
+            wait=waits,
+            stop=stop_after_attempt(ATTEMPTS),
+            reraise=True,
         )
 
         async def ask() -> T:
@@ -209,12 +243,19 @@ class Client:
                 raise Unanswered(f"{error} ({ATTEMPTS} times)") from None
 
     async def ask(
-        self, method: str, path: str, read: Callable[[bytes], T], limit: int, seconds: float, **content: Any
+        self,
+        method: str,
+        path: str,
+        read: Callable[[bytes], T],
+        limit: int,
+        seconds: float,
+        **content: Any,
     ) -> T:
-        """Ask once, and return what ``read`` makes of ``limit`` bytes at most, within so many seconds in all.
+        """Ask once, and return what ``read`` makes of ``limit`` bytes at most, within so many
+        seconds in all.
 
-        `Away`, `Bad` or `Refused` where there is no such answer; a ValueError of ``read`` makes a bad one.
-        """
+        `Away`, `Bad` or `Refused` where there is no such answer; a ValueError of ``read`` makes a
+        bad one."""
         show = self.server.show
         try:
             async with (
@@ -223,7 +264,9 @@ class Client:
                 self._http.stream(method, self.server.url + path, **content) as answer,
             ):
                 status = answer.status_code
-                data = await self._receive(answer, min(limit, BODY_BYTES) if status == 200 else REFUSAL_BYTES, place)
+                data = await self._receive(
+                    answer, min(limit, BODY_BYTES) if status == 200 else REFUSAL_BYTES, place
+                )
                 if status not in AWAY:
                     self._heard = monotonic()
                 if status == 200:
@@ -242,10 +285,17 @@ class Client:
         raise Bad(refusal) if status >= 500 else Refused(refusal)
 
     async def _receive(self, answer: httpx2.Response, limit: int, place: AsyncExitStack) -> bytes:
-        """Return a body as it was sent, or the beginning of a refusal, holding a large place where it is large."""
-        coding, refused = answer.headers.get("Content-Encoding", "identity"), answer.status_code != 200
+        """Return a body as it was sent, or the beginning of a refusal, holding a large place where
+        it is large.
+        """
+        coding, refused = (
+            answer.headers.get("Content-Encoding", "identity"),
+            answer.status_code != 200,
+        )
         if coding != "identity" and not refused:  # a few bytes can stand for gigabytes
-            raise Bad(f"an answer with the encoding {self.server.show(coding)!r}, which was not asked for")
+            raise Bad(
+                f"an answer with the encoding {self.server.show(coding)!r}, which was not asked for"
+            )
         data = bytearray()
         async for piece in answer.aiter_raw():
             if len(data) <= self._share < len(data) + len(piece):
@@ -264,7 +314,9 @@ def _after(state: RetryCallState) -> float:
 
 
 def _seconds(retry_after: str) -> float:
-    """Read a Retry-After, in seconds or as a date: 0 where it makes no sense, and a few minutes at most."""
+    """Read a Retry-After, in seconds or as a date: 0 where it makes no sense, and a few minutes at
+    most.
+    """
     try:
         seconds = float(retry_after)
     except ValueError:

@@ -1,4 +1,6 @@
-"""Draw from any server that speaks OpenAI's chat completions, such as ``vllm serve`` on one machine or many."""
+"""Draw from any server that speaks OpenAI's chat completions, such as ``vllm serve`` on one machine
+or many.
+"""
 
 import asyncio
 import os
@@ -20,10 +22,14 @@ REQUESTS_IN_FLIGHT = 64
 PATIENCE = 600.0  # seconds to wait for a server that is away
 MOST_LOGPROBS = 20  # most that the protocol gives
 TEMPLATE_TOKENS = 1024  # more than a chat template adds to its messages
-ANSWER_BYTES, TOKEN_BYTES = 1 << 20, 512  # at most of an answer, and more for every token that is asked for
+ANSWER_BYTES, TOKEN_BYTES = (
+    1 << 20,
+    512,
+)  # at most of an answer, and more for every token that is asked for
 LISTING_BYTES, LISTING_SECONDS = 4 << 20, 30.0
 
-# Servers that fill in what a request leaves open from the model's own settings, and take it where it is said.
+# Servers that fill in what a request leaves open from the model's own settings, and take it where
+# it is said.
 OPEN_SERVERS = ("vllm", "sglang", "llamacpp")
 
 Group = list[Sample] | Failure
@@ -31,18 +37,19 @@ Job = tuple[Request, tuple[int, ...]]  # samples of one question with consecutiv
 
 
 class OpenAIEngine:
-    """Sample through an OpenAI-compatible server, at most ``requests_in_flight`` requests at a time.
+    """Sample through an OpenAI-compatible server, at most ``requests_in_flight`` requests at a
+    time.
 
-    The server must list the model under its manifest's name, or that of its hub repository. Its address, up to ``/v1``,
-    and its key are given, or stand in ``OPENAI_BASE_URL`` and ``OPENAI_API_KEY``; neither the key nor a password in the
-    address is ever shown. ``patience`` and what is asked again are those of `Client`; what cannot be drawn is a
-    `Failure`.
+    The server must list the model under its manifest's name, or that of its hub repository. Its
+    address, up to ``/v1``, and its key are given, or stand in ``OPENAI_BASE_URL`` and
+    ``OPENAI_API_KEY``; neither the key nor a password in the address is ever shown. ``patience``
+    and what is asked again are those of `Client`; what cannot be drawn is a `Failure`.
 
-    One request asks for up to 16 samples of one question (``n``), or for one where the server does not do ``n``. vLLM
-    gives choice i of a request the request's seed + i, which is what is sent, so a sample is the same whatever is asked
-    beside it, up to rounding. Where a server counts tokens for all choices together, they are divided in proportion to
-    the length of the texts; vLLM is asked for the tokens of each.
-    """
+    One request asks for up to 16 samples of one question (``n``), or for one where the server does
+    not do ``n``. vLLM gives choice i of a request the request's seed + i, which is what is sent, so
+    a sample is the same whatever is asked beside it, up to rounding. Where a server counts tokens
+    for all choices together, they are divided in proportion to the length of the texts; vLLM is
+    asked for the tokens of each."""
 
     family = "openai"
 
@@ -65,30 +72,41 @@ class OpenAIEngine:
         self.does_n: bool | None = None  # None until a server has shown it
 
     def sample(self, requests: Sequence[Request], sampling: Sampling, seed: int) -> Iterator[Group]:
-        """Draw every wanted sample, yielding those of a request as it is answered, in no particular order.
+        """Draw every wanted sample, yielding those of a request as it is answered, in no particular
+        order.
 
         A prompt that leaves no room for an answer in ``context_tokens`` makes a `Failure`, too.
         """
-        jobs = [(request, part) for request in requests for part in engines.consecutive(request.sample_indices)]
+        jobs = [
+            (request, part)
+            for request in requests
+            for part in engines.consecutive(request.sample_indices)
+        ]
         drawing = _Drawing(self, sampling, seed)
         yield from drawing.client.each(jobs, drawing.draw)
 
     def next_token_logprobs(
         self, requests: Sequence[Request], words: Sequence[str], sampling: Sampling, seed: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return log-probabilities and tokens as `Engine` says; NaN, too, for a word not among the 20 likeliest tokens.
+        """Return log-probabilities and tokens as `Engine` says; NaN, too, for a word not among the
+        20 likeliest tokens.
 
-        These are all that the protocol gives: such a word has at most the probability of the twentieth. Replies are
-        drawn whole, since a server does not say whether its model reasons; where what it gives the probabilities of is
-        not the answer that it gives, the row is NaN. So is that of a question that was not answered, and why is logged.
-        vLLM gives probabilities at temperature 1, whatever the settings.
-        """
-        result, tokens = np.full((len(requests), len(words)), np.nan), np.zeros(len(requests), dtype=np.int64)
+        These are all that the protocol gives: such a word has at most the probability of the
+        twentieth. Replies are drawn whole, since a server does not say whether its model reasons;
+        where what it gives the probabilities of is not the answer that it gives, the row is NaN. So
+        is that of a question that was not answered, and why is logged. vLLM gives probabilities at
+        temperature 1, whatever the settings."""
+        result, tokens = (
+            np.full((len(requests), len(words)), np.nan),
+            np.zeros(len(requests), dtype=np.int64),
+        )
         drawing = _Drawing(self, sampling, seed)
 
         async def ask(row: int, emit: Callable[[str], None]) -> None:
             try:
-                answer = await drawing.post(requests[row], logprobs=True, top_logprobs=MOST_LOGPROBS)
+                answer = await drawing.post(
+                    requests[row], logprobs=True, top_logprobs=MOST_LOGPROBS
+                )
             except Unanswered as error:
                 emit(str(error))
                 return
@@ -96,14 +114,21 @@ class OpenAIEngine:
             if given is None or not given.content:
                 emit("the server gives no log-probabilities")
                 return
-            pieces, response = [place.token for place in given.content], answer.choices[0].message.parts()[1].strip()
+            pieces, response = (
+                [place.token for place in given.content],
+                answer.choices[0].message.parts()[1].strip(),
+            )
             start = answer_start(pieces)
             answered, ends, rest = "".join(pieces[start or 0 :]).lstrip().partition(response or " ")
-            if start is None or answered or not ends or rest.strip()[:1] not in ("", "<"):  # a mark may end it
+            if (
+                start is None or answered or not ends or rest.strip()[:1] not in ("", "<")
+            ):  # a mark may end it
                 tokens[row] = answer.usage.completion_tokens
                 return
             tokens[row] = start + 1
-            logprobs = {token.token: min(token.logprob, 0.0) for token in given.content[start].top_logprobs}
+            logprobs = {
+                token.token: min(token.logprob, 0.0) for token in given.content[start].top_logprobs
+            }
             result[row] = [logprobs.get(word, np.nan) for word in words]
 
         engines.warn_unanswered(drawing.client.each(range(len(requests)), ask), len(requests))
@@ -111,14 +136,23 @@ class OpenAIEngine:
 
     def hidden_states(self, *_: Any, **__: Any) -> np.ndarray:
         """Refuse: the protocol has none."""
-        raise InputError("a server gives no hidden states; extract them with --engine transformers or --engine vllm")
+        raise InputError(
+            "a server gives no hidden states; extract them with --engine transformers or --engine "
+            "vllm"
+        )
 
     def _listed(self) -> tuple[str, str]:
-        """Return the name under which the server lists the model, and the software that it says it is."""
+        """Return the name under which the server lists the model, and the software that it says it
+        is.
+        """
         url, client = self.server.url, self.client()
 
         async def ask(path: str, emit: Callable[[_Listing], None]) -> None:
-            emit(await client.ask("GET", path, _Listing.model_validate_json, LISTING_BYTES, LISTING_SECONDS))
+            emit(
+                await client.ask(
+                    "GET", path, _Listing.model_validate_json, LISTING_BYTES, LISTING_SECONDS
+                )
+            )
 
         try:
             [listing] = client.each(["/models"], ask)
@@ -157,7 +191,9 @@ class OpenAIEngine:
             body["return_token_ids"] = True
         if self.model.chat_template:
             body["chat_template_kwargs"] = self.model.chat_template
-        if "reasoning_effort" in self.model.chat_template:  # gpt-oss has no template in vLLM, but this
+        if (
+            "reasoning_effort" in self.model.chat_template
+        ):  # gpt-oss has no template in vLLM, but this
             body["reasoning_effort"] = self.model.chat_template["reasoning_effort"]
         return body
 
@@ -173,9 +209,14 @@ class _Drawing:
         self.reading: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def post(self, request: Request, first: int = 0, **options: Any) -> "_Answer":
-        """Ask for samples from index ``first`` on; the answer is this model's, with ``n`` choices, or one."""
+        """Ask for samples from index ``first`` on; the answer is this model's, with ``n`` choices,
+        or one.
+        """
         body = self.engine.body(request, self.sampling) | options
-        body["seed"], choices = engines.question_seed(self.seed, request.question.id) + first, options.get("n", 1)
+        body["seed"], choices = (
+            engines.question_seed(self.seed, request.question.id) + first,
+            options.get("n", 1),
+        )
         if "max_tokens" not in options:
             body["max_tokens"] = await self._limit(request)
 
@@ -183,10 +224,14 @@ class _Drawing:
             answer = _read(content, choices)
             if answer.model and answer.model not in self.engine.names:
                 other = self.client.server.show(answer.model)
-                raise Unanswered(f"the server answered as another model, {other!r}, not as {self.engine.name!r}")
+                raise Unanswered(
+                    f"the server answered as another model, {other!r}, not as {self.engine.name!r}"
+                )
             return answer
 
-        limit = ANSWER_BYTES + TOKEN_BYTES * choices * body["max_tokens"] * (5 if "logprobs" in body else 1)
+        limit = ANSWER_BYTES + TOKEN_BYTES * choices * body["max_tokens"] * (
+            5 if "logprobs" in body else 1
+        )
         return await self.client.post("/chat/completions", body, read, limit)
 
     async def draw(self, job: Job, emit: Callable[[Group], None]) -> None:
@@ -211,7 +256,9 @@ class _Drawing:
             self._emit(request, indices, answer, emit)
 
     async def _does_n(self, request: Request) -> bool:
-        """Find out, once, whether what was refused is ``n``: then one sample of the same question is not."""
+        """Find out, once, whether what was refused is ``n``: then one sample of the same question
+        is not.
+        """
         async with self.trial:
             if self.engine.does_n is None:
                 try:
@@ -222,9 +269,13 @@ class _Drawing:
             return self.engine.does_n
 
     async def _limit(self, request: Request) -> int:
-        """Return how many tokens an answer may have: ``max_tokens``, or what the prompt leaves of the context."""
+        """Return how many tokens an answer may have: ``max_tokens``, or what the prompt leaves of
+        the context.
+        """
         most, context = self.sampling.max_tokens, self.sampling.context_tokens
-        longest = TEMPLATE_TOKENS + sum(len(message["content"].encode()) for message in request.messages)
+        longest = TEMPLATE_TOKENS + sum(
+            len(message["content"].encode()) for message in request.messages
+        )
         if longest + most <= context:  # a token is a byte at least
             return most
         name = request.question.id
@@ -234,12 +285,17 @@ class _Drawing:
         prompt = self.prompts[name]
         if prompt >= context:
             raise Unanswered(
-                f"the prompt has {prompt} tokens, which leaves no room for an answer in context_tokens = {context}"
+                f"the prompt has {prompt} tokens, which leaves no room for an answer in "
+                f"context_tokens = {context}"
             )
         return min(most, context - prompt)
 
     def _emit(
-        self, request: Request, indices: tuple[int, ...], answer: "_Answer", emit: Callable[[Group], None]
+        self,
+        request: Request,
+        indices: tuple[int, ...],
+        answer: "_Answer",
+        emit: Callable[[Group], None],
     ) -> None:
         name, samples = request.question.id, []
         for index, choice, tokens in zip(indices, answer.choices, _tokens(answer), strict=True):
@@ -249,7 +305,9 @@ class _Drawing:
                 continue
             finish: FinishReason = "stop" if choice.finish_reason == "stop" else "length"
             reasoning, response = choice.message.parts()
-            samples.append(Sample(name, index, response, reasoning, finish, answer.usage.prompt_tokens, tokens))
+            samples.append(
+                Sample(name, index, response, reasoning, finish, answer.usage.prompt_tokens, tokens)
+            )
         if samples:
             emit(samples)
 
@@ -331,9 +389,13 @@ def _read(content: bytes, choices: int) -> _Answer:
 
 
 def _tokens(answer: _Answer) -> list[int]:
-    """Return the number of tokens of each choice: its own, or its share of them all by the length of the text."""
+    """Return the number of tokens of each choice: its own, or its share of them all by the length
+    of the text.
+    """
     if all(choice.token_ids for choice in answer.choices):
         return [len(choice.token_ids or ()) for choice in answer.choices]
-    lengths = [1 + sum(len(part or "") for part in choice.message.parts()) for choice in answer.choices]
+    lengths = [
+        1 + sum(len(part or "") for part in choice.message.parts()) for choice in answer.choices
+    ]
     ends = np.cumsum(lengths) / sum(lengths) * answer.usage.completion_tokens
     return [int(tokens) for tokens in np.diff(ends.round(), prepend=0)]

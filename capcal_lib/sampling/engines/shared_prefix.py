@@ -1,7 +1,7 @@
 """Read prompts and continue them, computing once what they have in common.
 
-A prompt is read from where it parts from the one before. The keys and values of a prompt are shared by all samples of
-its question, and samples that have said the same so far are one row of the batch.
+A prompt is read from where it parts from the one before. The keys and values of a prompt are shared
+by all samples of its question, and samples that have said the same so far are one row of the batch.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,9 @@ from torch import Tensor
 from capcal_lib.errors import InputError
 
 KeysValues = tuple[Tensor, Tensor]  # of one layer, each (kv_heads, tokens, head_dim)
-Stream = tuple[int, np.random.Generator]  # a sample in flight: its index, and its own uniform numbers
+Stream = tuple[
+    int, np.random.Generator
+]  # a sample in flight: its index, and its own uniform numbers
 
 
 @dataclass(slots=True, eq=False)
@@ -28,7 +30,9 @@ class Group:
     limit: int  # new tokens of a sample
     streams: list[Stream]
     prefix: list[KeysValues] = field(default_factory=list)  # of the prompt, a pair a layer
-    done: list[tuple[tuple[int, ...], list[Stream]]] = field(default_factory=list)  # tokens, and whose they are
+    done: list[tuple[tuple[int, ...], list[Stream]]] = field(
+        default_factory=list
+    )  # tokens, and whose they are
 
 
 @dataclass(slots=True)
@@ -44,7 +48,9 @@ class Branch:
 def common_length(prompt: list[int], other: list[int]) -> int:
     """Count the tokens at the beginning that two prompts share."""
     pairs = enumerate(zip(prompt, other, strict=False))
-    return next((place for place, (token, its) in pairs if token != its), min(len(prompt), len(other)))
+    return next(
+        (place for place, (token, its) in pairs if token != its), min(len(prompt), len(other))
+    )
 
 
 class Reader:
@@ -67,7 +73,9 @@ class Reader:
         stops = list(accumulate((len(prompt) - known for prompt in prompts), initial=0))
         before, prefix = self.prefix, []
 
-        def attend(module: Any, query: Tensor, key: Tensor, value: Tensor, scaling: float | None) -> Tensor:
+        def attend(
+            module: Any, query: Tensor, key: Tensor, value: Tensor, scaling: float | None
+        ) -> Tensor:
             results = []
             for start, stop in pairwise(stops):
                 own_key, own_value = key[:, :, start:stop], value[:, :, start:stop]
@@ -75,11 +83,15 @@ class Reader:
                     keys, values = before[module.layer_idx]
                     own_key = torch.cat([keys[None, :, :known], own_key], dim=2)
                     own_value = torch.cat([values[None, :, :known], own_value], dim=2)
-                results.append(_causal(module, query[:, :, start:stop], own_key, own_value, scaling))
+                results.append(
+                    _causal(module, query[:, :, start:stop], own_key, own_value, scaling)
+                )
             prefix.append((own_key[0].clone(), own_value[0].clone()))  # of the last prompt alone
             return torch.cat(results, dim=1)
 
-        ids = torch.tensor([[token for prompt in prompts for token in prompt[known:]]], device=self.device)
+        ids = torch.tensor(
+            [[token for prompt in prompts for token in prompt[known:]]], device=self.device
+        )
         places = chain.from_iterable(range(known, len(prompt)) for prompt in prompts)
         positions = torch.tensor([list(places)], device=self.device)
         result = network(ids, position_ids=positions, use_cache=False, attend=attend, **options)
@@ -88,26 +100,32 @@ class Reader:
 
 
 class Tails:
-    """Keys and values of what the branches have said: a row a branch, rows 0 to n_branches - 1 in use."""
+    """Keys and values of what the branches have said: a row a branch, rows 0 to n_branches - 1 in
+    use.
+    """
 
     def __init__(self, rows: int, length: int) -> None:
         self.shape = (rows, length)
         self.layers: dict[int, KeysValues] = {}  # each (rows, kv_heads, length, head_dim)
 
     def layer(self, index: int, key: Tensor, value: Tensor) -> KeysValues:
-        """Return the keys and values of a layer, zeros at first: what lies behind a branch's end must not be NaN."""
+        """Return the keys and values of a layer, zeros at first: what lies behind a branch's end
+        must not be NaN.
+        """
         if index not in self.layers:
             rows, length = self.shape
-            empty = [new.new_zeros(rows, new.shape[1], length, new.shape[3]) for new in (key, value)]
+            empty = [
+                new.new_zeros(rows, new.shape[1], length, new.shape[3]) for new in (key, value)
+            ]
             self.layers[index] = (empty[0], empty[1])
         return self.layers[index]
 
     def place(self, branches: list[Branch]) -> None:
         """Give every branch a row of its own, copying what it has from its parent's row.
 
-        The first child of a parent keeps its row; the others, and those that lie behind the end of a batch that
-        has become smaller, go where a row is free. So no row that is read here is written.
-        """
+        The first child of a parent keeps its row; the others, and those that lie behind the end of
+        a batch that has become smaller, go where a row is free. So no row that is read here is
+        written."""
         kept: set[int] = set()
         movers = []
         for branch in branches:
@@ -130,27 +148,38 @@ class Tails:
 
 
 class SharedPrefixAttention:
-    """Attention of one new token a branch to its prompt, shared with its neighbours, and to its own tail.
+    """Attention of one new token a branch to its prompt, shared with its neighbours, and to its own
+    tail.
 
-    The branches of a group lie side by side, so their queries meet the prompt's keys in one matrix product.
-    One softmax then covers prompt and tail.
-    """
+    The branches of a group lie side by side, so their queries meet the prompt's keys in one matrix
+    product. One softmax then covers prompt and tail."""
 
     def __init__(self, branches: list[Branch], tails: Tails, device: Any) -> None:
         self.tails = tails
-        self.rows = torch.tensor([branch.row for branch in branches], device=device)  # of branch i in the tails
+        self.rows = torch.tensor(
+            [branch.row for branch in branches], device=device
+        )  # of branch i in the tails
         self.branches = self.rows.argsort()  # branch in row i of the tails
         self.ends = torch.tensor([len(branch.tokens) - 1 for branch in branches], device=device)
         self.tail = max(len(branch.tokens) for branch in branches)
         behind = torch.arange(self.tail, device=device) > self.ends[:, None]
-        self.mask = torch.zeros(behind.shape, device=device).masked_fill_(behind, float("-inf"))[:, None, None]
-        runs = [(group, len(list(run))) for group, run in groupby(branches, key=lambda branch: branch.group)]
+        self.mask = torch.zeros(behind.shape, device=device).masked_fill_(behind, float("-inf"))[
+            :, None, None
+        ]
+        runs = [
+            (group, len(list(run)))
+            for group, run in groupby(branches, key=lambda branch: branch.group)
+        ]
         stops = accumulate((size for _, size in runs), initial=0)
-        self.segments = [(group, *ends) for (group, _), ends in zip(runs, pairwise(stops), strict=True)]
+        self.segments = [
+            (group, *ends) for (group, _), ends in zip(runs, pairwise(stops), strict=True)
+        ]
         self.prompt = max(len(group.prompt) for group, _ in runs)
         self.scores: Tensor | None = None
 
-    def __call__(self, module: Any, query: Tensor, key: Tensor, value: Tensor, scaling: float | None) -> Tensor:
+    def __call__(
+        self, module: Any, query: Tensor, key: Tensor, value: Tensor, scaling: float | None
+    ) -> Tensor:
         layer = module.layer_idx
         n, heads, _, width = query.shape
         kv_heads, tail = key.shape[1], self.tail
@@ -160,9 +189,15 @@ class SharedPrefixAttention:
         values[self.rows, :, self.ends] = value[:, :, 0]
         keys, values = keys[:n, :, :tail].flatten(0, 1), values[:n, :, :tail].flatten(0, 1)
 
-        query = query[:, :, 0].mul(width**-0.5 if scaling is None else scaling).view(n, kv_heads, share, width)
+        query = (
+            query[:, :, 0]
+            .mul(width**-0.5 if scaling is None else scaling)
+            .view(n, kv_heads, share, width)
+        )
         by_head = query.transpose(0, 1).reshape(kv_heads, n * share, width)
-        if self.scores is None:  # columns behind a short prompt's end keep their -inf through all layers
+        if (
+            self.scores is None
+        ):  # columns behind a short prompt's end keep their -inf through all layers
             self.scores = query.new_full((kv_heads, n * share, self.prompt + tail), float("-inf"))
         for group, start, stop in self.segments:
             here = slice(start * share, stop * share)
@@ -176,7 +211,11 @@ class SharedPrefixAttention:
         for group, start, stop in self.segments:
             here = slice(start * share, stop * share)
             result[:, here] = weights[:, here, : len(group.prompt)] @ group.prefix[layer][1]
-        own = weights[:, :, self.prompt :].view(kv_heads, n, share, tail).transpose(0, 1)[self.branches]
+        own = (
+            weights[:, :, self.prompt :]
+            .view(kv_heads, n, share, tail)
+            .transpose(0, 1)[self.branches]
+        )
         own = torch.bmm(own.flatten(0, 1), values).view(n, kv_heads, share, -1)[self.rows]
         return (result.view(kv_heads, n, share, -1).transpose(0, 1) + own).reshape(n, 1, heads, -1)
 
@@ -192,19 +231,32 @@ def attention(
     attend: Callable[..., Tensor],
     **others: Any,
 ) -> tuple[Tensor, None]:
-    """Attend as the caller of the network asks with ``attend``; transformers calls this in every layer."""
-    extras = [name for name in ("s_aux", "softcap", "position_bias") if others.get(name) is not None]
+    """Attend as the caller of the network asks with ``attend``; transformers calls this in every
+    layer.
+    """
+    extras = [
+        name for name in ("s_aux", "softcap", "position_bias") if others.get(name) is not None
+    ]
     if extras:
-        raise InputError(f"the transformers engine cannot do this model's attention ({', '.join(extras)}); use vllm")
+        raise InputError(
+            f"the transformers engine cannot do this model's attention ({', '.join(extras)}); use "
+            "vllm"
+        )
     return attend(module, query, key, value, scaling), None
 
 
-def _causal(module: Any, query: Tensor, key: Tensor, value: Tensor, scaling: float | None) -> Tensor:
+def _causal(
+    module: Any, query: Tensor, key: Tensor, value: Tensor, scaling: float | None
+) -> Tensor:
     """Attend causally; the queries are the last of the keys' positions."""
     from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
     new, total = query.shape[2], key.shape[2]
     mask = None
     if total > new:
-        mask = torch.ones(new, total, dtype=torch.bool, device=query.device).tril(total - new)[None, None]
-    return sdpa_attention_forward(module, query, key, value, mask, scaling=scaling, is_causal=mask is None)[0]
+        mask = torch.ones(new, total, dtype=torch.bool, device=query.device).tril(total - new)[
+            None, None
+        ]
+    return sdpa_attention_forward(
+        module, query, key, value, mask, scaling=scaling, is_causal=mask is None
+    )[0]

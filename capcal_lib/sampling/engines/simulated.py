@@ -1,8 +1,9 @@
-"""A stand-in for a model: answers with a known probability mu of being right, for tests and teaching.
+"""A stand-in for a model: answers with a known probability mu of being right, for tests and
+teaching.
 
-mu is drawn for each question id from a mixture that is U-shaped, as those of real models on most data sets:
-two fifths hard, Beta(1, 8); two fifths easy, Beta(8, 1); one fifth spread evenly over [0, 1].
-"""
+mu is drawn for each question id from a mixture that is U-shaped, as those of real models on most
+data sets: two fifths hard, Beta(1, 8); two fifths easy, Beta(8, 1); one fifth spread evenly over
+[0, 1]."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -19,9 +20,32 @@ NO_ANSWER = 0.03  # of the samples that are not right; about 1.5 % of all
 NO_PROBABILITY = 0.02  # of the answers to a question for a probability
 OTHER_WORDS = 0.05  # first-token probability of anything but Yes and No
 FEATURES = 64
-STRENGTHS = (0.0, 0.2, 0.7, 1.3, 1.7, 1.6, 1.5)  # of the logit of mu in each hidden state; 1 on average
-WRONG_SHARES = (0.6, 0.25, 0.15)  # how often each of three wrong answers is given: one misconception dominates
-NAMES = ("Lisbon", "Helium", "Mercury", "Nairobi", "Quito", "Cobalt", "Peru", "Ottawa", "Marie Curie", "1848")
+STRENGTHS = (
+    0.0,
+    0.2,
+    0.7,
+    1.3,
+    1.7,
+    1.6,
+    1.5,
+)  # of the logit of mu in each hidden state; 1 on average
+WRONG_SHARES = (
+    0.6,
+    0.25,
+    0.15,
+)  # how often each of three wrong answers is given: one misconception dominates
+NAMES = (
+    "Lisbon",
+    "Helium",
+    "Mercury",
+    "Nairobi",
+    "Quito",
+    "Cobalt",
+    "Peru",
+    "Ottawa",
+    "Marie Curie",
+    "1848",
+)
 UNSURE = "I am not sure about this one."
 PHRASES = (
     "The answer is \\boxed{{{}}}.",
@@ -32,7 +56,8 @@ PHRASES = (
 
 
 def true_mu(question_id: str, seed: int = 0) -> float:
-    """Return the probability that the model's answer to a question is right; the engine is the model of seed 0.
+    """Return the probability that the model's answer to a question is right; the engine is the
+    model of seed 0.
 
     >>> round(true_mu("mini-capitals/test/0"), 3)
     0.035
@@ -44,16 +69,17 @@ def true_mu(question_id: str, seed: int = 0) -> float:
 class SimulatedEngine:
     """Answer with probability `true_mu` right, and be informative but miscalibrated about it.
 
-    Verbalized confidence is compressed and too high, P(True) noisy and too high; the hidden states hold the logit
-    of mu along one direction, in noise.
-    """
+    Verbalized confidence is compressed and too high, P(True) noisy and too high; the hidden states
+    hold the logit of mu along one direction, in noise."""
 
     family = "simulated"
 
     def __init__(self, model: Model) -> None:
         self.model = model
 
-    def sample(self, requests: Sequence[Request], sampling: Sampling, seed: int) -> Iterator[list[Sample]]:
+    def sample(
+        self, requests: Sequence[Request], sampling: Sampling, seed: int
+    ) -> Iterator[list[Sample]]:
         """Draw every wanted sample, yielding those of a question together."""
         for request in requests:
             if request.sample_indices:
@@ -68,7 +94,9 @@ class SimulatedEngine:
         """Yield every answer that `sample` may draw, but those less likely than ``epsilon``."""
         for request in requests:
             answers = {text: p for text, p in _answers(request.question).items() if p >= epsilon}
-            yield LikelyAnswers(request.question.id, tuple(answers), tuple(answers.values()), passes=1)
+            yield LikelyAnswers(
+                request.question.id, tuple(answers), tuple(answers.values()), passes=1
+            )
 
     def next_token_logprobs(
         self,
@@ -77,11 +105,16 @@ class SimulatedEngine:
         sampling: Sampling,  # noqa: ARG002 -- it does not reason
         seed: int,  # noqa: ARG002
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return log-probabilities (n_requests, n_words) of the words Yes and No, -inf for all others; 1 token each."""
+        """Return log-probabilities (n_requests, n_words) of the words Yes and No, -inf for all
+        others; 1 token each.
+        """
         result = np.empty((len(requests), len(words)))
         for row, name in enumerate(request.question.id for request in requests):
             yes = _sigmoid(0.7 * _logit(name) + 0.5 + _rng("p_true", name).normal())
-            said = {"Yes": np.log((1 - OTHER_WORDS) * yes), "No": np.log((1 - OTHER_WORDS) * (1 - yes))}
+            said = {
+                "Yes": np.log((1 - OTHER_WORDS) * yes),
+                "No": np.log((1 - OTHER_WORDS) * (1 - yes)),
+            }
             result[row] = [said.get(word, -np.inf) for word in words]
         return result, np.ones(len(requests), dtype=np.int64)
 
@@ -94,13 +127,17 @@ class SimulatedEngine:
         direction /= np.linalg.norm(direction)
         names = [request.question.id for request in requests]
         logits = np.array([_logit(name) for name in names]).reshape(-1, 1)
-        noise = np.array([_rng("features", name).normal(size=FEATURES) for name in names]).reshape(-1, FEATURES)
+        noise = np.array([_rng("features", name).normal(size=FEATURES) for name in names]).reshape(
+            -1, FEATURES
+        )
         mean = logits * direction + noise
         if layers == "mean":
             return mean.astype(np.float32)
         # What the states add to their mean cancels out over them.
         shape = (len(STRENGTHS), FEATURES)
-        own = np.array([_rng("layers", name).normal(size=shape) for name in names]).reshape(-1, *shape)
+        own = np.array([_rng("layers", name).normal(size=shape) for name in names]).reshape(
+            -1, *shape
+        )
         own -= own.mean(axis=1, keepdims=True)
         signal = np.multiply.outer(np.array(STRENGTHS) - 1, direction)
         states = (mean[:, None] + own + logits[:, None] * signal).astype(np.float32)
@@ -126,7 +163,9 @@ def _draw(request: Request, index: int, sampling: Sampling, seed: int) -> Sample
     question = request.question
     rng = _rng(request.purpose, seed, question.id, index)
     said = _stated(question, rng) if request.purpose == "verbalized" else _answered(question, rng)
-    prompt_tokens = 8 + 4 * sum(len(message["content"].split()) for message in request.messages) // 3
+    prompt_tokens = (
+        8 + 4 * sum(len(message["content"].split()) for message in request.messages) // 3
+    )
     tokens = min(sampling.max_tokens, 4 + 4 * len(said.split()) // 3 + int(rng.poisson(6)))
     return Sample(question.id, index, said, None, "stop", prompt_tokens, tokens)
 
@@ -145,9 +184,13 @@ def _answers(question: Question) -> dict[str, float]:
     """Return the probability of each answer that `_answered` may give."""
     mu = true_mu(question.id)
     given = {question.answer.gold: mu}
-    for wrong, share in zip(_wrong_answers(question.id, question.answer), WRONG_SHARES, strict=True):
+    for wrong, share in zip(
+        _wrong_answers(question.id, question.answer), WRONG_SHARES, strict=True
+    ):
         given[str(wrong)] = (1 - mu) * (1 - NO_ANSWER) * share
-    phrased = {phrase.format(text): p / len(PHRASES) for text, p in given.items() for phrase in PHRASES}
+    phrased = {
+        phrase.format(text): p / len(PHRASES) for text, p in given.items() for phrase in PHRASES
+    }
     return phrased | {UNSURE: (1 - mu) * NO_ANSWER}
 
 
@@ -165,9 +208,15 @@ def _wrong_answers(question_id: str, answer: Answer) -> list[str]:
         return list(rng.permutation([letter for letter in "ABCDE" if letter != answer.gold][:3]))
     if answer.kind == "short":
         right = {text.casefold() for text in (answer.gold, *answer.aliases)}
-        return list(rng.choice([name for name in NAMES if name.casefold() not in right], size=3, replace=False))
+        return list(
+            rng.choice(
+                [name for name in NAMES if name.casefold() not in right], size=3, replace=False
+            )
+        )
     try:
         gold = int(answer.gold.replace(",", ""))
-    except ValueError:  # an expression or a decimal: large whole numbers that hardly any answer equals
+    except (
+        ValueError
+    ):  # an expression or a decimal: large whole numbers that hardly any answer equals
         return [str(number) for number in 10_007 + 1_000 * rng.permutation(9)[:3]]
     return [str(gold + offset) for offset in rng.permutation([-10, -2, -1, 1, 2, 10])[:3]]

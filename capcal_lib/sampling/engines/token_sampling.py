@@ -5,16 +5,18 @@ from torch import Tensor
 
 from capcal_lib.manifests import Sampling
 
-BLOCK = 256  # the vocabulary is searched block first, then inside the block: no cumulative sum over all of it
+# the vocabulary is searched block first, then inside the block: no cumulative sum over all of it
+BLOCK = 256
 NUCLEUS = 1024  # a top-p set rarely holds more tokens; where it does, the row is sorted in full
 
 
 def draw_tokens(logits: Tensor, rows: Tensor, uniforms: Tensor, sampling: Sampling) -> Tensor:
-    """Draw a token id for each uniform number, float64 in [0, 1), from its row of the logits, (n_rows, vocabulary).
+    """Draw a token id for each uniform number, float64 in [0, 1), from its row of the logits,
+    (n_rows, vocabulary).
 
     The same number always draws the same token from the same logits, whatever else is in the batch.
-    Temperature first (0 takes the most likely token), then top-k, then top-p of what top-k left; tokens that tie at a
-    limit stay together.
+    Temperature first (0 takes the most likely token), then top-k, then top-p of what top-k left;
+    tokens that tie at a limit stay together.
 
     >>> half = torch.tensor([[0.5, 0.25, 0.25]]).log()
     >>> uniforms = torch.tensor([0.4, 0.6, 0.9], dtype=torch.float64)
@@ -30,13 +32,15 @@ def draw_tokens(logits: Tensor, rows: Tensor, uniforms: Tensor, sampling: Sampli
     block = (upto <= target[:, None]).sum(-1)
     before = torch.nn.functional.pad(upto, (1, 0)).gather(1, block[:, None])[:, 0]
     inside = blocks[rows, block].double().cumsum(-1)
-    # The block's sum is rounded in another order here, so a target near its end could come to lie behind it.
+    # The block's sum is rounded in another order here, so a target near its end could come to lie
+    # behind it.
     rest = torch.minimum(target - before, torch.nextafter(inside[:, -1], torch.zeros_like(before)))
     return block * BLOCK + (inside <= rest[:, None]).sum(-1)
 
 
 def token_probabilities(logits: Tensor, sampling: Sampling) -> Tensor:
-    """Return the probability with which `draw_tokens` draws each token: (n_rows, vocabulary), float64, rows sum to 1.
+    """Return the probability with which `draw_tokens` draws each token: (n_rows, vocabulary),
+    float64, rows sum to 1.
 
     >>> settings = Sampling(temperature=1.0, top_k=2, max_tokens=1, context_tokens=8)
     >>> token_probabilities(torch.tensor([[0.6, 0.2, 0.1]]).log(), settings).round(decimals=3).tolist()
@@ -49,7 +53,9 @@ def token_probabilities(logits: Tensor, sampling: Sampling) -> Tensor:
 
 
 def _masses(logits: Tensor, sampling: Sampling) -> Tensor:
-    """Return what each token's probability is proportional to, and zeros up to whole blocks of tokens."""
+    """Return what each token's probability is proportional to, and zeros up to whole blocks of
+    tokens.
+    """
     n_rows, vocabulary = logits.shape
     mass = logits.new_zeros(n_rows, -(-vocabulary // BLOCK) * BLOCK, dtype=torch.float32)
     scaled = mass[:, :vocabulary]
@@ -63,7 +69,9 @@ def _masses(logits: Tensor, sampling: Sampling) -> Tensor:
 
 
 def _nucleus_limit(mass: Tensor, top_p: float) -> Tensor:
-    """Return the smallest mass in each row's top-p set: the fewest tokens that together hold at least ``top_p``."""
+    """Return the smallest mass in each row's top-p set: the fewest tokens that together hold at
+    least ``top_p``.
+    """
     wanted = top_p * mass.sum(-1, dtype=torch.float64)
     limit = torch.empty_like(mass[:, 0])
     todo = torch.arange(len(mass), device=mass.device)

@@ -1,8 +1,7 @@
 """Draw from a model on this machine with transformers: many samples of a question at once.
 
-Four things make it fast: the three of ``shared_prefix``, and that finished samples leave the batch at once and the
-next question's samples join.
-"""
+Four things make it fast: the three of ``shared_prefix``, and that finished samples leave the batch
+at once and the next question's samples join."""
 
 import hashlib
 import platform
@@ -22,8 +21,22 @@ from torch import Tensor
 import capcal_lib.sampling.engines.shared_prefix as shared_prefix
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling
-from capcal_lib.sampling.engines import FinishReason, Layers, LikelyAnswers, Request, Sample, check_shape, pooled
-from capcal_lib.sampling.engines.chat import answer_limit, begin_answers, decode, encode, single_tokens
+from capcal_lib.sampling.engines import (
+    FinishReason,
+    Layers,
+    LikelyAnswers,
+    Request,
+    Sample,
+    check_shape,
+    pooled,
+)
+from capcal_lib.sampling.engines.chat import (
+    answer_limit,
+    begin_answers,
+    decode,
+    encode,
+    single_tokens,
+)
 from capcal_lib.sampling.engines.shared_prefix import Branch, Group, Reader, Stream, Tails
 from capcal_lib.sampling.engines.token_sampling import draw_tokens, token_probabilities
 from capcal_lib.sampling.weights import ensure_weights
@@ -34,16 +47,21 @@ BEGINNINGS = 1024  # of an answer, followed at a time where all likely ones are 
 PACKED_ROWS = 64  # the batch that packed weights are laid out for
 PACK_TOKENS = 1024  # that are read in one pass for hidden states or log-probabilities
 SHARED_TOKENS = 32  # a beginning that is worth reading before those that share it
-CACHE_BYTES = 2 << 30  # for the keys and values of the prompts in flight, and as much for those of the answers
+CACHE_BYTES = (
+    2 << 30
+)  # for the keys and values of the prompts in flight, and as much for those of the answers
 
 
 class TransformersEngine:
-    """Sample with transformers: float32 on the CPU, the checkpoint's type on a GPU, or the manifest's ``dtype``.
+    """Sample with transformers: float32 on the CPU, the checkpoint's type on a GPU, or the
+    manifest's ``dtype``.
 
-    For decoder-only models whose attention goes through transformers' attention interface, as most do. Attention sinks
-    and soft caps, linear attention, and a sliding window shorter than prompt and answer are refused.
+    For decoder-only models whose attention goes through transformers' attention interface, as most
+    do. Attention sinks and soft caps, linear attention, and a sliding window shorter than prompt
+    and answer are refused.
 
-    Rounding: sums of another batch size differ by about 1e-6, in bfloat16 by 1e-2, and a draw inside it changes.
+    Rounding: sums of another batch size differ by about 1e-6, in bfloat16 by 1e-2, and a draw
+    inside it changes.
 
     ``folder`` holds the weights; None gets them through `ensure_weights`.
     """
@@ -52,7 +70,9 @@ class TransformersEngine:
 
     def __init__(self, model: Model, folder: Path | None = None) -> None:
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="IProgress not found")  # tqdm wants widgets in a notebook
+            warnings.filterwarnings(
+                "ignore", message="IProgress not found"
+            )  # tqdm wants widgets in a notebook
             from transformers import AutoModelForCausalLM, AutoTokenizer
             from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
             from transformers.utils import logging
@@ -74,14 +94,23 @@ class TransformersEngine:
         config = self.network.config
         check_shape(model, config.num_hidden_layers, config.hidden_size)
         layer_types = set(getattr(config, "layer_types", None) or ["full_attention"])
-        if layer_types - {"full_attention", "sliding_attention"} or not self.network._supports_attention_backend:
+        if (
+            layer_types - {"full_attention", "sliding_attention"}
+            or not self.network._supports_attention_backend
+        ):
             kind = config.model_type
-            raise InputError(f"the transformers engine cannot do the attention of a {kind!r} model; use vllm")
+            raise InputError(
+                f"the transformers engine cannot do the attention of a {kind!r} model; use vllm"
+            )
         self.window = config.sliding_window if "sliding_attention" in layer_types else None
         ends = self.network.generation_config.eos_token_id
-        self.ends = {*(ends if isinstance(ends, list) else [ends]), self.tokenizer.eos_token_id} - {None}
+        self.ends = {*(ends if isinstance(ends, list) else [ends]), self.tokenizer.eos_token_id} - {
+            None
+        }
 
-    def sample(self, requests: Sequence[Request], sampling: Sampling, seed: int) -> Iterator[list[Sample]]:
+    def sample(
+        self, requests: Sequence[Request], sampling: Sampling, seed: int
+    ) -> Iterator[list[Sample]]:
         """Draw every wanted sample, yielding those of a question together."""
         for group in self._draw(requests, sampling, seed):
             samples = []
@@ -92,7 +121,9 @@ class TransformersEngine:
 
     def _draw(self, requests: Sequence[Request], sampling: Sampling, seed: int) -> Iterator[Group]:
         """Yield each question, or part of its samples, when all of them have ended."""
-        groups = [self._group(request, sampling, seed) for request in requests if request.sample_indices]
+        groups = [
+            self._group(request, sampling, seed) for request in requests if request.sample_indices
+        ]
         if not groups:
             return
         longest = max(group.limit for group in groups)
@@ -112,14 +143,21 @@ class TransformersEngine:
             in_flight = sum(len(branch.streams) for branch in branches)
             while waiting and (
                 not active
-                or (in_flight + len(waiting[-1].streams) <= cap and sum(len(g.prompt) for g in active) < budget)
+                or (
+                    in_flight + len(waiting[-1].streams) <= cap
+                    and sum(len(g.prompt) for g in active) < budget
+                )
             ):
                 group = waiting.pop()
                 in_flight += len(group.streams)
                 active.append(group)
                 roots.append(Branch(group, (), group.streams))
             branches = self._advance(branches, roots, sampling, reader, tails)
-            ended = [group for group in active if sum(len(ended) for _, ended in group.done) == len(group.streams)]
+            ended = [
+                group
+                for group in active
+                if sum(len(ended) for _, ended in group.done) == len(group.streams)
+            ]
             for group in ended:
                 active.remove(group)
                 yield group
@@ -129,10 +167,11 @@ class TransformersEngine:
     ) -> Iterator[LikelyAnswers]:
         """Yield the answers to each request, walking the tree of next tokens from its prompt.
 
-        A beginning is followed while its probability is at least ``epsilon``, at most 1,024 of them at a time, until
-        it ends or is as long as answers may become.
-        """
-        groups = [self._group(replace(request, sample_indices=()), sampling, 0) for request in requests]
+        A beginning is followed while its probability is at least ``epsilon``, at most 1,024 of them
+        at a time, until it ends or is as long as answers may become."""
+        groups = [
+            self._group(replace(request, sample_indices=()), sampling, 0) for request in requests
+        ]
         reader = Reader(self.device)
         for group in sorted(groups, key=lambda group: group.prompt):
             yield self._walk(group, sampling, epsilon, reader)
@@ -143,7 +182,9 @@ class TransformersEngine:
         """Return log-probabilities and tokens as `Engine` says."""
 
         def draw(asked: list[Request]) -> Iterator[tuple[str, tuple[int, ...]]]:
-            return ((group.question_id, group.done[0][0]) for group in self._draw(asked, sampling, seed))
+            return (
+                (group.question_id, group.done[0][0]) for group in self._draw(asked, sampling, seed)
+            )
 
         begun, tokens = begin_answers(self.tokenizer, self.model, requests, draw)
         single, places = single_tokens(self.tokenizer, words), list(begun)
@@ -158,10 +199,14 @@ class TransformersEngine:
     def hidden_states(self, requests: Sequence[Request], layers: Layers = "mean") -> np.ndarray:
         """Return hidden states as `Engine` says.
 
-        Only the last position of each prompt is ever kept, and the head over the vocabulary is left out.
-        """
+        Only the last position of each prompt is ever kept, and the head over the vocabulary is left
+        out."""
         decoder, config = self.network.get_decoder(), self.network.config
-        shape = (config.num_hidden_layers + 1, config.hidden_size) if layers == "all" else (config.hidden_size,)
+        shape = (
+            (config.num_hidden_layers + 1, config.hidden_size)
+            if layers == "all"
+            else (config.hidden_size,)
+        )
         result = np.empty((len(requests), *shape), dtype=np.float32)
         states: list[Tensor] = []
         ends: Tensor
@@ -183,8 +228,12 @@ class TransformersEngine:
                 hook.remove()
         return result
 
-    def _packs(self, requests: Sequence[Request]) -> Iterator[tuple[list[int], Tensor, Callable[..., Any]]]:
-        """Yield (indices of the requests, places of their last tokens, what reads them) in packs that begin alike."""
+    def _packs(
+        self, requests: Sequence[Request]
+    ) -> Iterator[tuple[list[int], Tensor, Callable[..., Any]]]:
+        """Yield (indices of the requests, places of their last tokens, what reads them) in packs
+        that begin alike.
+        """
         prompts = [encode(self.tokenizer, self.model, request) for request in requests]
         for request, prompt in zip(requests, prompts, strict=True):
             self._check_window(len(prompt), request)
@@ -194,9 +243,12 @@ class TransformersEngine:
             rows = [waiting.pop()]
             known = reader.known(prompts[rows[0]])
             tokens = len(prompts[rows[0]])
-            # The first of those that begin alike goes alone, so that the others need not read the beginning.
+            # The first of those that begin alike goes alone, so that the others need not read the
+            # beginning.
             alone = (
-                waiting and shared_prefix.common_length(prompts[rows[0]], prompts[waiting[-1]]) >= known + SHARED_TOKENS
+                waiting
+                and shared_prefix.common_length(prompts[rows[0]], prompts[waiting[-1]])
+                >= known + SHARED_TOKENS
             )
             while waiting and not alone:
                 shared = min(known, reader.known(prompts[waiting[-1]]))
@@ -206,7 +258,12 @@ class TransformersEngine:
                 known = shared
                 rows.append(waiting.pop())
             pack = [prompts[row] for row in rows]
-            ends = torch.tensor(list(accumulate(len(prompt) - known for prompt in pack)), device=self.device) - 1
+            ends = (
+                torch.tensor(
+                    list(accumulate(len(prompt) - known for prompt in pack)), device=self.device
+                )
+                - 1
+            )
             yield rows, ends, partial(reader.read, pack, known)
 
     def _group(self, request: Request, sampling: Sampling, seed: int) -> Group:
@@ -214,25 +271,36 @@ class TransformersEngine:
         limit = answer_limit(prompt, request, sampling)
         self._check_window(len(prompt) + limit, request)
         name = request.question.id
-        return Group(name, prompt, limit, [_stream(seed, name, index) for index in request.sample_indices])
+        return Group(
+            name, prompt, limit, [_stream(seed, name, index) for index in request.sample_indices]
+        )
 
     def _check_window(self, tokens: int, request: Request) -> None:
         if self.window is not None and tokens > self.window:
             raise InputError(
-                f"question {request.question.id!r}: {tokens} tokens are more than the sliding window of {self.window} "
-                f"of {self.model.name!r}, which the transformers engine cannot do; use vllm or lower max_tokens"
+                f"question {request.question.id!r}: {tokens} tokens are more than the sliding "
+                f"window of {self.window} "
+                f"of {self.model.name!r}, which the transformers engine cannot do; use vllm or "
+                "lower max_tokens"
             )
 
     def _token_bytes(self) -> int:
         """Size of the keys and values of one token in all layers."""
         config = self.network.config
         heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
-        head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        head_dim = (
+            getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        )
         return int(2 * config.num_hidden_layers * heads * head_dim * self.network.dtype.itemsize)
 
     @torch.inference_mode()
     def _advance(
-        self, branches: list[Branch], roots: list[Branch], sampling: Sampling, reader: Reader, tails: Tails
+        self,
+        branches: list[Branch],
+        roots: list[Branch],
+        sampling: Sampling,
+        reader: Reader,
+        tails: Tails,
     ) -> list[Branch]:
         """Draw the next token of every sample in flight and return the branches that go on."""
         parents = [*branches, *roots]
@@ -263,19 +331,26 @@ class TransformersEngine:
         return children
 
     @torch.inference_mode()
-    def _walk(self, group: Group, sampling: Sampling, epsilon: float, reader: Reader) -> LikelyAnswers:
+    def _walk(
+        self, group: Group, sampling: Sampling, epsilon: float, reader: Reader
+    ) -> LikelyAnswers:
         """Follow the likely beginnings of an answer, all that are equally long at once."""
         tails = Tails(BEGINNINGS, group.limit)
         ended: list[tuple[str, float]] = []
         passes, parents = 1, [Branch(group, (), [])]
-        masses, logits = torch.ones(1, dtype=torch.float64, device=self.device), self._read(group, reader)
+        masses, logits = (
+            torch.ones(1, dtype=torch.float64, device=self.device),
+            self._read(group, reader),
+        )
         while True:
             joint = masses[:, None] * token_probabilities(logits, sampling)
             likely = torch.nonzero(joint >= epsilon)
             likely = likely[joint[tuple(likely.T)].argsort(descending=True, stable=True)]
             branches: list[Branch] = []
             kept: list[float] = []
-            for (row, token), mass in zip(likely.tolist(), joint[tuple(likely.T)].tolist(), strict=True):
+            for (row, token), mass in zip(
+                likely.tolist(), joint[tuple(likely.T)].tolist(), strict=True
+            ):
                 child = Branch(group, (*parents[row].tokens, token), [], parents[row].row)
                 if token in self.ends or len(child.tokens) == group.limit:
                     ended.append((self._said(group, child.tokens)[0], mass))
@@ -285,14 +360,21 @@ class TransformersEngine:
             if not branches:
                 break
             tails.place(branches)
-            masses, logits = torch.tensor(kept, dtype=torch.float64, device=self.device), self._step(branches, tails)
+            masses, logits = (
+                torch.tensor(kept, dtype=torch.float64, device=self.device),
+                self._step(branches, tails),
+            )
             passes, parents = passes + len(branches), branches
         responses, probabilities = zip(*ended, strict=True) if ended else ((), ())
         return LikelyAnswers(group.question_id, responses, probabilities, passes)
 
     def _read(self, group: Group, reader: Reader) -> Tensor:
-        """Read a prompt, keep its keys and values, and return the logits of the first token, (1, vocabulary)."""
-        read = reader.read([group.prompt], reader.known(group.prompt), self.network, logits_to_keep=1)
+        """Read a prompt, keep its keys and values, and return the logits of the first token, (1,
+        vocabulary).
+        """
+        read = reader.read(
+            [group.prompt], reader.known(group.prompt), self.network, logits_to_keep=1
+        )
         group.prefix = reader.prefix
         logits: Tensor = read.logits[0]
         return logits
@@ -312,23 +394,26 @@ class TransformersEngine:
     def _said(self, group: Group, tokens: tuple[int, ...]) -> tuple[str, str | None, FinishReason]:
         """Return an answer's response, its reasoning, and how it finished."""
         ended = tokens[-1] in self.ends
-        reasoning, response = decode(self.tokenizer, self.model, group.prompt, tokens[:-1] if ended else tokens)
+        reasoning, response = decode(
+            self.tokenizer, self.model, group.prompt, tokens[:-1] if ended else tokens
+        )
         return response, reasoning, "stop" if ended else "length"
 
 
 def _stream(seed: int, question_id: str, sample_index: int) -> Stream:
     """Return a sample's index with its own random numbers, the same whatever else is drawn."""
     name = hashlib.sha256(repr((seed, question_id, sample_index)).encode()).digest()
-    return sample_index, np.random.Generator(np.random.Philox(key=int.from_bytes(name[:16], "little")))
+    return sample_index, np.random.Generator(
+        np.random.Philox(key=int.from_bytes(name[:16], "little"))
+    )
 
 
 def _pack(network: Any, dtype: Any) -> None:
     """Lay the weights of linear layers out as oneDNN multiplies by them.
 
-    The same sums 1.1 to 2.5 times as fast, most with few rows; other processors than x86 keep what they have.
-    bfloat16 rounds weights, what they multiply and the products, nothing else; float32 gives the same products of
-    rounded numbers, often faster, so the first layer is timed.
-    """
+    The same sums 1.1 to 2.5 times as fast, most with few rows; other processors than x86 keep what
+    they have. bfloat16 rounds weights, what they multiply and the products, nothing else; float32
+    gives the same products of rounded numbers, often faster, so the first layer is timed."""
     can_pack = platform.machine() in ("x86_64", "AMD64") and torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
     if not can_pack and dtype == torch.float32:
         return
@@ -342,8 +427,13 @@ def _pack(network: Any, dtype: Any) -> None:
 
 
 def _multiplier(layer: Any, dtype: Any, by: Any, packed: bool) -> Callable[[Tensor], Tensor]:
-    """Return what multiplies states by a layer's weights, both rounded to ``dtype``, in the type ``by``."""
-    weight, bias = (None if each is None else each.detach().to(dtype).to(by) for each in (layer.weight, layer.bias))
+    """Return what multiplies states by a layer's weights, both rounded to ``dtype``, in the type
+    ``by``.
+    """
+    weight, bias = (
+        None if each is None else each.detach().to(dtype).to(by)
+        for each in (layer.weight, layer.bias)
+    )
     product: Callable[..., Tensor] = torch.nn.functional.linear
     if packed:
         weight = torch.ops.mkldnn._reorder_linear_weight(weight, PACKED_ROWS)

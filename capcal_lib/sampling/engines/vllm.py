@@ -1,4 +1,6 @@
-"""Draw with vLLM on this machine: thousands of samples in flight, on its GPUs or, for trying out, its CPU."""
+"""Draw with vLLM on this machine: thousands of samples in flight, on its GPUs or, for trying out,
+its CPU.
+"""
 
 import os
 import time
@@ -23,7 +25,13 @@ from capcal_lib.sampling.engines import (
     pooled,
     question_seed,
 )
-from capcal_lib.sampling.engines.chat import answer_limit, begin_answers, decode, encode, single_tokens
+from capcal_lib.sampling.engines.chat import (
+    answer_limit,
+    begin_answers,
+    decode,
+    encode,
+    single_tokens,
+)
 from capcal_lib.sampling.weights import ensure_weights
 
 if TYPE_CHECKING:
@@ -43,10 +51,11 @@ CPU_REPLICAS = 1  # more are for trying out: they share the cores
 class VllmEngine:
     """Sample with vLLM: the checkpoint's type on GPUs, float32 on the CPU.
 
-    As few GPUs as hold the model make a replica, an engine in its own process, and there are as many as fit. Samples of
-    a question share its prompt in vLLM's prefix cache. They are asked for in parts of 16 at most, each of the replica
-    with the least to do, and given back when done. Rounding: sums depend on the batch, the more so in bfloat16,
-    and a draw that falls inside such a difference changes.
+    As few GPUs as hold the model make a replica, an engine in its own process, and there are as
+    many as fit. Samples of a question share its prompt in vLLM's prefix cache. They are asked for
+    in parts of 16 at most, each of the replica with the least to do, and given back when done.
+    Rounding: sums depend on the batch, the more so in bfloat16, and a draw that falls inside such a
+    difference changes.
 
     ``folder`` holds the weights; None gets them through `ensure_weights`.
     """
@@ -66,15 +75,21 @@ class VllmEngine:
         config = self.engines[0].model_config
         check_shape(model, config.get_total_num_hidden_layers(), config.get_hidden_size())
 
-    def sample(self, requests: Sequence[Request], sampling: Sampling, seed: int) -> Iterator[list[Sample]]:
+    def sample(
+        self, requests: Sequence[Request], sampling: Sampling, seed: int
+    ) -> Iterator[list[Sample]]:
         """Draw every wanted sample, yielding up to 16 of a question together as they are done."""
         if sampling.context_tokens > self.context:
             raise InputError(
-                f"context_tokens = {sampling.context_tokens} is more than the {self.context} of the manifest of "
+                f"context_tokens = {sampling.context_tokens} is more than the {self.context} of "
+                "the manifest of "
                 f"{self.model.name!r}, with which vLLM was opened; change the manifest"
             )
         for request, indices, prompt, choices in self._draw(requests, sampling, seed):
-            yield [self._sample(request, index, prompt, choice) for index, choice in zip(indices, choices, strict=True)]
+            yield [
+                self._sample(request, index, prompt, choice)
+                for index, choice in zip(indices, choices, strict=True)
+            ]
 
     def _draw(
         self, requests: Sequence[Request], sampling: Sampling, seed: int
@@ -93,7 +108,8 @@ class VllmEngine:
                     top_p=sampling.top_p,
                     top_k=sampling.top_k or -1,
                     max_tokens=answer_limit(prompt, request, sampling),
-                    seed=question_seed(seed, request.question.id) + indices[0],  # vLLM adds each choice's index
+                    seed=question_seed(seed, request.question.id)
+                    + indices[0],  # vLLM adds each choice's index
                     detokenize=False,
                 )
                 parts.append((request, indices))
@@ -109,7 +125,9 @@ class VllmEngine:
 
         def draw(asked: list[Request]) -> Iterator[tuple[str, list[int]]]:
             replies = self._draw(asked, sampling, seed)
-            return ((request.question.id, list(choice.token_ids)) for request, _, _, [choice] in replies)
+            return (
+                (request.question.id, list(choice.token_ids)) for request, _, _, [choice] in replies
+            )
 
         begun, tokens = begin_answers(self.tokenizer, self.model, requests, draw)
         single, places = single_tokens(self.tokenizer, words), list(begun)
@@ -117,7 +135,10 @@ class VllmEngine:
         if not single:
             return result, tokens
         parameters = SamplingParams(
-            max_tokens=1, temperature=0, logprob_token_ids=sorted(set(single.values())), detokenize=False
+            max_tokens=1,
+            temperature=0,
+            logprob_token_ids=sorted(set(single.values())),
+            detokenize=False,
         )
         prompts = self._prompts(list(begun.values()), sampling)
         for row, [choice] in self._finished([(prompt, parameters.clone()) for prompt in prompts]):
@@ -129,10 +150,10 @@ class VllmEngine:
     def hidden_states(self, requests: Sequence[Request], layers: Layers = "mean") -> np.ndarray:
         """Return hidden states as `Engine` says.
 
-        Prompts are read one at a time, each from where it parts from those in the prefix cache, and of each only the
-        last position is kept. A network that vLLM has compiled cannot be looked into, so on GPUs it is opened anew, as
-        it is written, when hidden states are first asked for; sampling after that is slower.
-        """
+        Prompts are read one at a time, each from where it parts from those in the prefix cache, and
+        of each only the last position is kept. A network that vLLM has compiled cannot be looked
+        into, so on GPUs it is opened anew, as it is written, when hidden states are first asked
+        for; sampling after that is slower."""
         from vllm import SamplingParams
 
         if not (config := self.engines[0].model_config).enforce_eager:
@@ -150,10 +171,13 @@ class VllmEngine:
                     for _ in self._finished([(prompt, one_token)]):
                         pass
                 finally:
-                    states = self.engines[0].collective_rpc("end_watch", args=(layers,))[0]  # every GPU has them
+                    states = self.engines[0].collective_rpc("end_watch", args=(layers,))[
+                        0
+                    ]  # every GPU has them
                 if not states:
                     raise InputError(
-                        f"the vllm engine cannot tell the layers of {self.model.name!r} apart; extract hidden states "
+                        f"the vllm engine cannot tell the layers of {self.model.name!r} apart; "
+                        "extract hidden states "
                         "with --engine transformers"
                     )
                 result[row] = np.frombuffer(states, dtype=np.float32).reshape(shape)
@@ -169,23 +193,35 @@ class VllmEngine:
     def _open(self, **settings: Any) -> list["LLMEngine"]:
         from vllm import EngineArgs, LLMEngine
 
-        settings = {"model": str(self.folder), "max_model_len": self.context, "enable_prefix_caching": True} | settings
+        settings = {
+            "model": str(self.folder),
+            "max_model_len": self.context,
+            "enable_prefix_caching": True,
+        } | settings
         watcher = f"{PositionWatcher.__module__}.{PositionWatcher.__qualname__}"
         settings |= {"disable_log_stats": True, "worker_extension_cls": watcher}
         try:
             machines = _machines(self.model, self.folder, self.context)
-            return [LLMEngine.from_engine_args(EngineArgs(**machine | settings)) for machine in machines]
+            return [
+                LLMEngine.from_engine_args(EngineArgs(**machine | settings)) for machine in machines
+            ]
         except (RuntimeError, ValueError, ImportError) as error:
-            raise InputError(f"vLLM could not open {self.model.name!r}: {sanitize(error)}") from error
+            raise InputError(
+                f"vLLM could not open {self.model.name!r}: {sanitize(error)}"
+            ) from error
 
     def _finished(
         self, prompts: Sequence[tuple[list[int], "SamplingParams"]]
     ) -> Iterator[tuple[int, list["CompletionOutput"]]]:
-        """Run prompts, a first one on the first replica, and yield the index and choices of each as it is done."""
+        """Run prompts, a first one on the first replica, and yield the index and choices of each as
+        it is done.
+        """
         from vllm.sampling_params import RequestOutputKind
 
         waiting = iter(enumerate(prompts))
-        flying: list[dict[str, int]] = [{} for _ in self.engines]  # samples, by the index of the prompt
+        flying: list[dict[str, int]] = [
+            {} for _ in self.engines
+        ]  # samples, by the index of the prompt
         with _death_told():
             try:
                 while True:
@@ -193,15 +229,20 @@ class VllmEngine:
                     while min(loads) < SAMPLES_IN_FLIGHT and (entry := next(waiting, None)):
                         (number, (prompt, parameters)), idlest = entry, loads.index(min(loads))
                         parameters.output_kind = RequestOutputKind.FINAL_ONLY
-                        self.engines[idlest].add_request(str(number), {"prompt_token_ids": prompt}, parameters)
+                        self.engines[idlest].add_request(
+                            str(number), {"prompt_token_ids": prompt}, parameters
+                        )
                         flying[idlest][str(number)] = parameters.n
                         loads[idlest] += parameters.n
                     if not any(flying):
                         return
                     time.sleep(POLL_SECONDS)
                     for engine, own in zip(self.engines, flying, strict=True):
-                        engine.engine_core.ensure_alive()  # of one that was killed, nothing would ever come
-                        for output in () if engine.engine_core.outputs_queue.empty() else engine.step():
+                        # of one that was killed, nothing would ever come
+                        engine.engine_core.ensure_alive()
+                        for output in (
+                            () if engine.engine_core.outputs_queue.empty() else engine.step()
+                        ):
                             if output.finished:
                                 del own[output.request_id]
                                 yield int(output.request_id), output.outputs
@@ -210,19 +251,25 @@ class VllmEngine:
                     if own:
                         engine.abort_request(list(own))
 
-    def _sample(self, request: Request, index: int, prompt: list[int], choice: "CompletionOutput") -> Sample:
+    def _sample(
+        self, request: Request, index: int, prompt: list[int], choice: "CompletionOutput"
+    ) -> Sample:
         finish: FinishReason = "stop" if choice.finish_reason == "stop" else "length"
         said = list(choice.token_ids)
-        reasoning, response = decode(self.tokenizer, self.model, prompt, said[:-1] if finish == "stop" else said)
-        return Sample(request.question.id, index, response, reasoning, finish, len(prompt), len(said))
+        reasoning, response = decode(
+            self.tokenizer, self.model, prompt, said[:-1] if finish == "stop" else said
+        )
+        return Sample(
+            request.question.id, index, response, reasoning, finish, len(prompt), len(said)
+        )
 
 
 class PositionWatcher:
-    """Keep the hidden states of one position, in float32; vLLM mixes this into its workers, which hold the network.
+    """Keep the hidden states of one position, in float32; vLLM mixes this into its workers, which
+    hold the network.
 
-    It looks at what enters each layer and at what the final norm puts out, so the network has to run as it is
-    written, not compiled, with one prompt at a time.
-    """
+    It looks at what enters each layer and at what the final norm puts out, so the network has to
+    run as it is written, not compiled, with one prompt at a time."""
 
     get_model: Any  # the worker's, and so is
     model_config: Any
@@ -237,26 +284,35 @@ class PositionWatcher:
 
         def begin(_: Any, __: Any, named: dict[str, Any]) -> None:
             nonlocal here
-            here = (named["positions"] == position).nonzero()[:1, 0]  # empty while an earlier part is read
+            here = (named["positions"] == position).nonzero()[
+                :1, 0
+            ]  # empty while an earlier part is read
 
         def enter(layer: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:
             inputs = signature(layer.forward).bind(*given, **named).arguments
             if "hidden_states" in inputs:
-                # The stream of states comes whole, or in two parts whose sum the layer takes when it begins.
+                # The stream of states comes whole, or in two parts whose sum the layer takes when
+                # it begins.
                 parts = [inputs["hidden_states"], inputs.get("residual")]
-                self.watched_states.append(sum(part.flatten(0, -2)[here] for part in parts if part is not None).float())
+                self.watched_states.append(
+                    sum(part.flatten(0, -2)[here] for part in parts if part is not None).float()
+                )
 
         def leave(_: Any, __: Any, normed: Any) -> None:
             normed = normed[0] if isinstance(normed, tuple) else normed
             self.watched_states.append(normed.flatten(0, -2)[here].float())
 
         self.watching = [network.register_forward_pre_hook(begin, with_kwargs=True)]
-        self.watching += [layer.register_forward_pre_hook(enter, with_kwargs=True) for layer in layers]
+        self.watching += [
+            layer.register_forward_pre_hook(enter, with_kwargs=True) for layer in layers
+        ]
         if norm is not None:
             self.watching.append(norm.register_forward_hook(leave))
 
     def end_watch(self, layers: Layers) -> bytes:
-        """Return the states, pooled as asked, as bytes: none where they are not one a layer and one more."""
+        """Return the states, pooled as asked, as bytes: none where they are not one a layer and one
+        more.
+        """
         import torch
 
         for hook in self.watching:
@@ -276,7 +332,8 @@ def _death_told() -> Iterator[None]:
         yield
     except EngineDeadError as error:
         raise InputError(
-            "vLLM stopped, for the reason that it has printed above; what was drawn is kept, and the same command "
+            "vLLM stopped, for the reason that it has printed above; what was drawn is kept, and "
+            "the same command "
             "goes on from there"
         ) from error
 
@@ -291,8 +348,10 @@ def _machines(model: Model, folder: Path, context: int) -> list[dict[str, Any]]:
             "enforce_eager": True,
             "max_num_seqs": CPU_SAMPLES_AT_ONCE,
             "kv_cache_memory_bytes": CPU_CACHE_BYTES,
-            "block_size": 32,  # of the prefix cache; what is left over of a prompt is read again for every sample
-            "enable_chunked_prefill": False,  # a seeded prompt that is read in pieces stops the CPU build
+            # of the prefix cache; what is left over of a prompt is read again for every sample
+            "block_size": 32,
+            # a seeded prompt that is read in pieces stops the CPU build
+            "enable_chunked_prefill": False,
             "max_num_batched_tokens": max(context, CPU_TOKENS_AT_ONCE),
         }
         return [cpu] * CPU_REPLICAS
@@ -302,7 +361,10 @@ def _machines(model: Model, folder: Path, context: int) -> list[dict[str, Any]]:
     one = {"dtype": model.dtype or "auto", "tensor_parallel_size": ranks}
     if gpus < 2 * ranks:
         return [one]
-    return [one | {"device_ids": [*range(first, first + ranks)]} for first in range(0, gpus - ranks + 1, ranks)]
+    return [
+        one | {"device_ids": [*range(first, first + ranks)]}
+        for first in range(0, gpus - ranks + 1, ranks)
+    ]
 
 
 def gpus_for(weights: int, gpus: int, memory: int) -> int:
