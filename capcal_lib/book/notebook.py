@@ -6,6 +6,7 @@ import ast
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from types import MappingProxyType
@@ -169,9 +170,63 @@ def drop_what_is_lacking(notebook: dict[str, Any]) -> None:
     notebook["cells"] = [cell for cell in notebook["cells"] if needs(cell) not in lacking]
 
 
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text in Markdown that a cell shows."""
+
+    markdown: str
+
+    def _repr_markdown_(self) -> str:
+        return self.markdown
+
+
+_kept: dict[str, float | str | Html] = {}
+
+
 def glue(**results: float | str | Html) -> None:
     """Keep results under their keys, from where the text of this page and of others takes them."""
     from myst_nb import glue as keep
 
     for key, value in results.items():
-        keep(key, value if isinstance(value, int | str | Html) else float(value), display=False)
+        _kept[key] = value if isinstance(value, int | str | Html) else float(value)
+        keep(key, _kept[key], display=False)
+
+
+def say(text: str) -> Text:
+    """Show a text in Markdown, with the results that the page has kept.
+
+    ``{key}`` or ``{key:.2f}`` stands for what :func:`glue` keeps under that key; other braces, such
+    as those of formulas, stay. The book sets it as text of the page.
+
+    >>> _kept["share"] = 0.256
+    >>> say(r"A share of {share:.0%} has $\\hat{\\mu} > 0$.").markdown
+    'A share of 26% has $\\\\hat{\\\\mu} > 0$.'
+    """
+
+    def spell(found: re.Match[str]) -> str:
+        return format(_kept[found[1]], found[2] or "") if found[1] in _kept else found[0]
+
+    return Text(re.sub(r"\{(\w+)(?::([^{}]*))?\}", spell, text.strip()))
+
+
+def set_as_text(notebook: dict[str, Any]) -> None:
+    """Turn the cells of an executed page that only :func:`say` something into text cells.
+
+    >>> said = {"output_type": "execute_result", "data": {"text/markdown": ["Two of three."]}}
+    >>> page = {"cells": [{"cell_type": "code", "source": "notebook.say(...)", "outputs": [said]}]}
+    >>> set_as_text(page)
+    >>> page["cells"]
+    [{'cell_type': 'markdown', 'metadata': {}, 'source': 'Two of three.'}]
+    """
+    for place, cell in enumerate(notebook["cells"]):
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "code" and re.match(r"(# needs \w+\n)?notebook\.say\(", source):
+            (said,) = cell["outputs"]
+            text = "".join(said["data"]["text/markdown"])
+            known = {"id": cell["id"]} if "id" in cell else {}
+            notebook["cells"][place] = {
+                "cell_type": "markdown",
+                "metadata": {},
+                "source": text,
+                **known,
+            }

@@ -19,7 +19,7 @@ import yaml
 
 from capcal_lib.book.dependencies import code_used
 from capcal_lib.book.map import check_evidence, map_page
-from capcal_lib.book.notebook import drop_what_is_lacking
+from capcal_lib.book.notebook import drop_what_is_lacking, set_as_text
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import (
     BOOK,
@@ -317,6 +317,7 @@ def _run(page: Page, notebooks: Path, executed: Path, root: Path, given: dict[st
         ) from None
     notebook = json.loads(unfinished.read_text(encoding="utf-8"))
     drop_what_is_lacking(notebook)
+    set_as_text(notebook)
     for cell in notebook["cells"]:
         if "injected-parameters" in cell["metadata"].get("tags", ()):
             cell["metadata"]["tags"].append("hide-input")
