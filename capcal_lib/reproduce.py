@@ -28,7 +28,7 @@ from capcal_lib.reported import load_reported
 from capcal_lib.results import load_results, score
 from capcal_lib.results.results import ORACLE_CC, ORACLE_RC, UNIFORM
 from capcal_lib.sampling.draw import Progress, sample
-from capcal_lib.sampling.engines import check_engine, engines_stay_open, open_engine
+from capcal_lib.sampling.engines import check_engine, engine_name, engines_stay_open, open_engine
 from capcal_lib.sampling.store import KEY, find_run, list_fitting, read_samples
 
 STEPS = ("samples", "verbalized", "p-true", "hidden states")  # that need the model; verdicts do not
@@ -71,14 +71,14 @@ def make_plan(
 ) -> pd.DataFrame:
     """Plan what reproducing a model takes that the store does not have yet; nothing is drawn.
 
-    `InputError` for unknown names, a limit below 1, or an engine that cannot be opened here.
+    `InputError` for unknown names or a limit below 1. No engine is opened, and none has to be here.
 
     ``datasets`` are names, and None takes the seven of the paper; ``recipe`` is one of ``RECIPES``;
     ``limit`` takes at most so many questions of each split. Returns one row a step that needs the
     model: ``dataset``, ``split``, ``step``, ``questions``, requests for ``each``, ``requests`` that
     are lacking, ``tokens`` that they write, and the ``basis`` of that number: measured in this
     store, read off the paper's figures, or at most (the model's limit)."""
-    check_engine(load_model(model), engine)
+    engine_name(load_model(model), engine)
     if limit is not None:
         check_int("limit", limit, least=1)
     if recipe not in RECIPES:
@@ -154,6 +154,7 @@ def reproduce(
     ``verdicts`` are whose are scored, as for ``load_results``; ``progress`` is called with the
     requests done and to do. `InputError` as the plan, and where a step fails; what was done is
     kept."""
+    check_engine(load_model(model), engine)
     names = list(paper_datasets() if datasets is None else datasets)
     plan = make_plan(
         model, store=store, datasets=names, recipe=recipe, limit=limit, engine=engine, seed=seed

@@ -2,6 +2,9 @@
 numbers.
 """
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -30,6 +33,28 @@ def test_tokens_are_read_off_the_papers_figures_where_there_are_no_samples(tmp_p
     for row in plan.query("split == 'test'").to_dict("records"):
         assert row["tokens"] == row["requests"] * read[row["step"]]
         assert row["basis"] == ("" if row["step"] == "hidden states" else "read off")
+
+
+@pytest.mark.parametrize("engine", [None, "openai", "transformers"])
+def test_a_plan_with_a_rate_needs_no_engine_no_address_and_no_weights(
+    tmp_path: Path, engine: str | None
+) -> None:
+    lacking = "import sys; sys.modules['torch'] = sys.modules['vllm'] = None; "
+    command = "from capcal_lib.cli import main; main()"
+    options = ["reproduce", "--model", "gpt-oss-20b", "--plan", "--rate", "20000"]
+    options += ["--dataset", "gsm8k", "--store", str(tmp_path / "store")]
+    options += ["--engine", engine] if engine else []
+    clean = {name: value for name, value in os.environ.items() if name != "OPENAI_BASE_URL"}
+    done = subprocess.run(
+        [sys.executable, "-c", lacking + command, *options],
+        env=clean | {"CAPCAL_CACHE_DIR": str(tmp_path / "cache")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "gsm8k" in done.stdout
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_plan_counts_what_the_recipe_asks_for(tmp_path: Path) -> None:

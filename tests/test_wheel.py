@@ -73,6 +73,29 @@ def test_an_installed_wheel_samples_where_one_stands(installed: Path, tmp_path: 
     assert list((tmp_path / "runs" / "local" / "simulated" / "mini-exam-test").iterdir())
 
 
+@pytest.mark.parametrize("at", ["checkout", "wheel"])
+def test_without_torch_a_command_says_what_to_install_and_writes_nothing(
+    installed: Path, tmp_path: Path, at: str
+) -> None:
+    code = "import sys; sys.modules['torch'] = None; from capcal_lib.cli import main; main()"
+    asked = ["--model", "smollm2-135m", "--dataset", "mini-exam", "--store", tmp_path / "store"]
+    environment = os.environ | {"PYTHONPATH": str(installed if at == "wheel" else ROOT)}
+    package = "'capcal[local]'" if at == "wheel" else "-e '.[local]'"
+    for command in (["sample", "--k", "1"], ["reproduce"]):
+        done = subprocess.run(
+            [sys.executable, "-c", code, *command, *asked],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 2
+        (line,) = done.stderr.splitlines()
+        assert f"torch is not installed; say: pip install {package}; or name a server" in line
+        assert not list(tmp_path.iterdir())
+
+
 def test_notebooks_are_not_in_a_wheel_and_the_command_says_so(
     installed: Path, tmp_path: Path
 ) -> None:

@@ -449,7 +449,10 @@ def _selected(rows: Iterable[Row], select: Selection) -> list[Row]:
     """Take the rows that a manifest selects, in their order."""
     rows = list(rows)
     if select.unique is not None:
-        rows = list({row[select.unique]: row for row in reversed(rows)}.values())[::-1]
+        first: dict[Any, Row] = {}
+        for row in rows:
+            first.setdefault(row[select.unique], row)
+        rows = list(first.values())
     if select.sample is None:
         return rows
     if select.sample > len(rows):

@@ -938,9 +938,8 @@ def test_a_model_for_vllm_says_how_to_get_it(tmp_path: Path) -> None:
     )
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr == (
-        "capcal: 'gpt-oss-20b' is to be drawn with vLLM, which is not installed; on Linux with a "
-        "GPU say: "
-        "pip install -e '.[vllm]'; or name a server of the model with --engine openai and "
+        "capcal: 'gpt-oss-20b' is to be drawn with vllm, and vllm is not installed; on Linux with "
+        "a GPU say: pip install -e '.[vllm]'; or name a server of the model with --engine openai and "
         "OPENAI_BASE_URL\n"
     )
     assert not list(tmp_path.iterdir())

@@ -18,7 +18,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.manifests import Model, Sampling, load_prompts
+from capcal_lib.manifests import IN_CHECKOUT, Model, Sampling, load_prompts
 from capcal_lib.questions import Question
 from capcal_lib.questions.prompts import Messages
 
@@ -28,6 +28,9 @@ ENGINES = {  # the module of this name holds the class
     "vllm": "VllmEngine",
     "openai": "OpenAIEngine",
 }
+
+# What an engine imports, and the extra of the package that brings it.
+NEEDS = {"transformers": ("local", ("torch", "transformers")), "vllm": ("vllm", ("vllm",))}
 
 IMPORTED = "imported"  # in the record of a run, where no engine of ours has drawn the samples
 
@@ -209,12 +212,15 @@ def check_engine(model: Model, name: str | None = None) -> None:
     named.
     """
     name = engine_name(model, name)
-    if name == "vllm" and find_spec("vllm") is None:
+    extra, modules = NEEDS.get(name, ("", ()))
+    lacking = [module for module in modules if find_spec(module) is None]
+    if lacking:
+        package = f"-e '.[{extra}]'" if IN_CHECKOUT else f"'capcal[{extra}]'"
+        where = "on Linux with a GPU say" if name == "vllm" else "say"
         raise InputError(
-            f"{model.name!r} is to be drawn with vLLM, which is not installed; on Linux with a "
-            "GPU say: "
-            "pip install -e '.[vllm]'; or name a server of the model with --engine openai and "
-            "OPENAI_BASE_URL"
+            f"{model.name!r} is to be drawn with {name}, and {' and '.join(lacking)} "
+            f"{'is' if len(lacking) == 1 else 'are'} not installed; {where}: pip install "
+            f"{package}; or name a server of the model with --engine openai and OPENAI_BASE_URL"
         )
     if name == "openai" and load_prompts(model.prompt_style).completion:
         raise InputError(
