@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial, wraps
 from inspect import Parameter, Signature, signature
@@ -30,6 +30,8 @@ from capcal_lib.manifests import CHOICE, LOCAL_RUNS, OWN_MANIFESTS, dataset_name
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from capcal_lib.book.pipeline import Page
 
 SECONDS_BETWEEN_LINES = 10.0
 STOPPED = 130  # the exit status of a command that Ctrl-C ended
@@ -599,6 +601,9 @@ def score(
         raise InputError(
             "name either a file, such as mine.csv (- is standard input), or a --model that has runs"
         )
+    for read in filter(None, (file, other)):
+        if html and html.exists() and read.exists() and html.samefile(read):
+            raise InputError(f"--html {html} would overwrite {read}, which is read; name another")
     if file:
         table, second = read_confidences(file), read_confidences(other) if other else None
         scores = score_confidences(table, second)
@@ -842,9 +847,10 @@ def notebooks(
     from capcal_lib.manifests import BUILD
 
     pages = model_pages(model) if model else book_pages()
-    execute(
-        pages, folder or BUILD / "notebooks", store=_folder(store), verdicts=verdicts, say=out.print
-    )
+    where = folder or BUILD / "notebooks"
+    failed = execute(pages, where, store=_folder(store), verdicts=verdicts, say=out.print)
+    _say(f"{len(pages) - len(failed)} of {len(pages)} pages: {where}")
+    _list_failed(failed)
 
 
 @command("book --model smollm2-135m --store runs/local --out my-book")
@@ -863,8 +869,17 @@ def book(
         "verdicts": verdicts,
         "out": folder and folder.resolve(),
     }
-    index = build_book(model or (), **asked, say=out.print)
-    _say(f"the book: {index}")
+    built = build_book(model or (), **asked, say=out.print)
+    _say(f"the book: {built.index}")
+    _list_failed(built.failed)
+
+
+def _list_failed(failed: "Mapping[Page, str]") -> None:
+    """List the pages that failed, and end with status 1 where there are any."""
+    for page, why in failed.items():
+        _warn(f"capcal: {page.name}: {why}")
+    if failed:
+        raise typer.Exit(1)
 
 
 def _folder(store: Path | None) -> Path | None:

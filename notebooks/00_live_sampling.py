@@ -154,7 +154,7 @@ axes.hlines(y, *across, color=style.MUTED, linewidth=1)
 axes.vlines(x, *upward, color=style.MUTED, linewidth=1)
 axes.axline((0, 0), slope=1, color=style.MUTED, linestyle=":")
 axes.legend(title="different", loc="upper left")
-_ = axes.set(xlabel="recorded $\\hat\\mu$", ylabel="live $\\hat\\mu$")
+_ = axes.set(xlabel="recorded μ̂", ylabel="live μ̂")
 
 # %% [markdown] needs="sampling"
 # ## Ask

@@ -93,7 +93,7 @@ axes = sns.scatterplot(shown, x="mu", y=jitter, legend=False, **look)
 axes.figure.set_figheight(3)
 axes.set_yticks([0, 1], ["incorrect", "correct"])
 _ = axes.set(
-    xlabel="expected accuracy, $\\hat\\mu$",
+    xlabel="expected accuracy, μ̂",
     ylabel="one drawn response",
     ylim=(-0.4, 1.4),
     title=load_dataset(widest).title,

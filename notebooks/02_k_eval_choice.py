@@ -228,7 +228,7 @@ tidy["model_title"] = [load_model(name).title for name in tidy.index]
 axes = sns.lineplot(
     tidy, x="k_eval", y="standard error", hue="model_title", marker="o"
 )
-axes.set(ylim=(0, None), xlabel="samples a question, $k_{eval}$")
+axes.set(ylim=(0, None), xlabel="samples a question, k_eval")
 _ = axes.legend(title="")
 
 # %% tags=["remove-cell"]

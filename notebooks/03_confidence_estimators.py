@@ -107,7 +107,7 @@ look |= {"hue": "method", "col": "method", "col_wrap": 2, "legend": False}
 grid = sns.relplot(long, x="confidence", y="correct", alpha=0.6, **look)
 for axes in grid.axes:
     axes.axline((0, 0), slope=1, color=style.MUTED, linewidth=1)
-grid.set_axis_labels("confidence", "$\\hat\\mu$").set(xlim=(-0.03, 1.03))
+grid.set_axis_labels("confidence", "μ̂").set(xlim=(-0.03, 1.03))
 _ = grid.set_titles("{col_name}")
 
 # %% [markdown]

@@ -225,7 +225,7 @@ axes = sns.lineplot(lines, palette=drawn, dashes=False)
 if shown in probed:
     ends = band(shown, curve)
     axes.fill_between(curve, *ends, color="#46a281", alpha=0.15, linewidth=0)
-axes.set(xscale="log", xlabel="$k$", ylabel="pass@$k$", title=title)
+axes.set(xscale="log", xlabel="k", ylabel="pass@k", title=title)
 axes.set_xticks(ticks := [k for k in (1, 4, 16, 64) if k <= largest], ticks)
 axes.minorticks_off()
 style.label_lines(axes)
@@ -311,7 +311,7 @@ sns.scatterplot(
     published, ax=grid.axes[0, 0], marker="x", color=style.INK, **look
 )
 grid.set(xscale="log", xticks=[1, 4, 16, 64], xticklabels=[1, 4, 16, 64])
-grid.set_titles("{col_name}").set_axis_labels("$k$", "pass@$k$")
+grid.set_titles("{col_name}").set_axis_labels("k", "pass@k")
 sns.move_legend(grid, "lower left", bbox_to_anchor=(0.12, 0.2), title="")
 
 # %% tags=["remove-cell"]
@@ -571,7 +571,7 @@ notebook.glue(expected_every=promised["pass^k"][-1])
 colors = {"pass@k": "#3866bd", "majority@k": "#be8a1d", "pass^k": "#bc3e0b"}
 look = {"hue": "use", "style": "kind", "palette": colors}
 axes = sns.lineplot(tidy, x="k", y="chance", **look)
-axes.set(xlabel="$k$", ylabel="share of questions", title=title)
+axes.set(xlabel="k", ylabel="share of questions", title=title)
 axes.set_xticks(odd, odd)
 sns.move_legend(axes, "center left", bbox_to_anchor=(1, 0.5), title="")
 

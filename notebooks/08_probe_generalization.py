@@ -284,7 +284,7 @@ scores = scores.merge(
 # %% label="probe-transfer" paper=["section-4.3.2", "table-7", "appendix-c.4"] evidence=["measured"] reads=["verdicts", "features"]
 # needs probes
 kinds = {False: "Real data sets", True: "Built-in data sets"}
-built_in = [load_dataset(name).builtin for name in scores["dataset"]]
+built_in = scores["dataset"].map(lambda name: load_dataset(name).builtin)
 for kind, rows in scores.groupby(built_in):
     caption = f"{kinds[kind]}: {protocol} score of probes (lower is better)."
     evidence = described["evidence"].iloc[0]

@@ -100,7 +100,7 @@ axes.hlines(
     linewidth=0.6,
 )
 axes.axline((0, 0), slope=1, color=style.INK, linewidth=0.8)
-axes.set(xlabel="exact $\\mu$: bounds and point", ylabel="sampled $\\hat\\mu$")
+axes.set(xlabel="exact μ: bounds and point", ylabel="sampled μ̂")
 _ = axes.legend(title="")
 
 # %% [markdown]
@@ -232,7 +232,7 @@ least, most = axes.get_ylim()
 axes.set_yticks(ticks := [at for at in marks if least < at < most], ticks)
 axes.set_xticks(ks, ks)
 axes.minorticks_off()
-axes.set(xlabel="samples, $k$")
+axes.set(xlabel="samples, k")
 _ = axes.legend(title="")
 
 # %% [markdown]

@@ -146,7 +146,7 @@ grid = sns.catplot(
 rows = -(-drawn["dataset"].nunique() // 4)
 look = {"layout_engine": "constrained"}
 grid.figure.set(size_inches=(style.WIDTH, 0.5 + 2.2 * rows), **look)
-grid.set_titles("{col_name}").set_axis_labels("bin", r"mean $\hat\mu$")
+grid.set_titles("{col_name}").set_axis_labels("bin", "mean μ̂")
 _ = grid.set(ylim=(0, 1))
 
 # %% [markdown]

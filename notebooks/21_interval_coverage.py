@@ -80,7 +80,7 @@ grid = sns.relplot(
     errorbar=None,
 )
 grid.refline(y=0.95, color=style.MUTED)
-grid.set(xlabel="expected accuracy, $\\mu$", ylabel="coverage")
+grid.set(xlabel="expected accuracy, μ", ylabel="coverage")
 grid.set(ylim=(0.58, 1.005)).set_titles("{col_name}")
 look = {"layout_engine": "constrained", "size_inches": (style.WIDTH, 4.6)}
 _ = grid.figure.set(**look)

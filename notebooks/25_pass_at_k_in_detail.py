@@ -300,7 +300,7 @@ axes = sns.lineplot(lines, palette=colors, dashes=False)
 band = wide.index, wide["low"], wide["high"]
 axes.fill_between(*band, color=colors[1], alpha=0.15, linewidth=0)
 axes.axvline(few, color=style.MUTED, linestyle=":")
-axes.set(xscale="log", ylabel="pass@$k$", xlabel="$k$")
+axes.set(xscale="log", ylabel="pass@k", xlabel="k")
 axes.set(title=" on ".join(titles[widest]))
 axes.set_xticks(ticks := [k for k in (1, 4, 16, 64) if k <= most], ticks)
 axes.minorticks_off()

@@ -443,6 +443,20 @@ def test_scores_as_json_with_a_comparison(
     assert page.read_text().count("<th>second file</th>") == 3  # decomposed, as pass@k, as a gain
 
 
+def test_a_report_never_overwrites_what_is_scored(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text("question_id,confidence,correct,total\na,0.5,1,2\nb,1.0,2,2\n")
+    before = path.read_bytes()
+    (tmp_path / "link.html").symlink_to(path)
+    for page in (path, tmp_path / "link.html", tmp_path / "." / "mine.csv"):
+        status, _, err = run(monkeypatch, capsys, "score", path, "--html", page)
+        assert status == 2
+        assert "would overwrite" in err
+    assert path.read_bytes() == before
+
+
 def test_scores_from_standard_input_and_from_a_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

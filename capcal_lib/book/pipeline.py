@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -60,6 +60,18 @@ class Page:
     def executed(self, folder: Path) -> Path:
         """Return where the executed notebook lies in a folder of them."""
         return folder / f"{self.name}.ipynb"
+
+    def unfinished(self, folder: Path) -> Path:
+        """Return where a notebook lies that failed, as far as it came."""
+        return folder / f"{self.name}.unfinished.ipynb"
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """A book that was built: its front page, and the pages that failed, each with the reason."""
+
+    index: Path
+    failed: dict[Page, str]
 
 
 def notebook_names() -> list[str]:
@@ -114,13 +126,14 @@ def execute(
     store: Path | None = None,
     verdicts: str = "rules",
     say: Say,
-) -> None:
+) -> dict[Page, str]:
     """Execute into a folder the pages whose inputs have changed since they were last executed.
 
     A page's inputs are the notebook, its parameters, the definitions that it uses, directly or not,
     the manifests, the run store (``store`` in place of the recorded runs) and the pinned
-    requirements; ``verdicts`` says whose count on pages that let one choose. `InputError` when a
-    notebook fails: which one, and its last line."""
+    requirements; ``verdicts`` says whose count on pages that let one choose. Returns the pages that
+    failed, each with its cell and the last line of the error; the others are executed all the same,
+    and those that failed are executed again the next time."""
     if not NOTEBOOKS.is_dir():
         raise InputError(
             "the notebooks lie in the repository, not in an installed package; give this command "
@@ -141,6 +154,7 @@ def execute(
             say(f"unchanged  {page.name}")
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "kernels.log"
+    failed: dict[Page, str] = {}
     with ProcessPoolExecutor(
         WORKERS, get_context("spawn"), initializer=_settle, initargs=(log,)
     ) as pool:
@@ -150,14 +164,22 @@ def execute(
         }
         try:
             for number, job in enumerate(as_completed(jobs), start=1):
-                page, seconds = jobs[job], job.result()
+                page = jobs[job]
+                place = f"{number:>3} of {len(stale)}   {page.name}"
+                try:
+                    seconds = job.result()
+                except InputError as error:
+                    failed[page] = str(error)
+                    say(f"{place} failed")
+                    continue
                 _key_file(page.executed(folder)).write_text(
                     json.dumps({"key": keys[page]}), encoding="utf-8"
                 )
-                say(f"{number:>3} of {len(stale)}   {page.name}, {seconds:.0f} s")
+                say(f"{place}, {seconds:.0f} s")
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
+    return failed
 
 
 def build_book(
@@ -167,21 +189,25 @@ def build_book(
     verdicts: str = "rules",
     out: Path | None = None,
     say: Say,
-) -> Path:
-    """Execute the pages of a book and build it, warnings being errors.
+) -> Book:
+    """Execute the pages of a book and build it, warnings being errors unless a page failed.
 
     ``models`` are those of :func:`book_pages`; ``store`` and ``verdicts`` those of :func:`execute`;
-    ``out``, by default ``build`` at the root, is for all that is made. Returns the front page.
-    `InputError` when a notebook fails, a cell does not show the evidence that it declares, or the
+    ``out``, by default ``build`` at the root, is for all that is made. A page that failed is shown
+    as far as it came. `InputError` when a cell does not show the evidence that it declares, or the
     build fails."""
     out, pages = out or BUILD, book_pages(models)
     folder = out / "notebooks"
-    execute(pages, folder, store=store, verdicts=verdicts, say=say)
+    failed = execute(pages, folder, store=store, verdicts=verdicts, say=say)
+    sources = {
+        page: page.unfinished(folder) if page in failed else page.executed(folder) for page in pages
+    }
     wanted = {path: path.relative_to(BOOK) for path in BOOK.rglob("*") if path.is_file()}
     for page in pages:
-        executed = page.executed(folder)
-        check_evidence(executed, marks=not models and page.model == default_model(page.notebook))
-        wanted[executed] = Path("notebooks") / f"{page.name}.ipynb"
+        if page not in failed:
+            own = not models and page.model == default_model(page.notebook)
+            check_evidence(sources[page], marks=own)
+        wanted[sources[page]] = Path("notebooks") / f"{page.name}.ipynb"
     where = out / "paper_map.md"
     shown = {page.notebook: page.name for page in pages} | _names(
         pages, models[0] if models else DEFAULT_MODEL
@@ -189,7 +215,7 @@ def build_book(
     where.write_text(map_page(shown, _names(pages, PAPER_MODEL)), encoding="utf-8")
     wanted[where] = Path(f"{MAP}.md")
     source = out / "book_source"
-    _mirror(wanted, source, _own_text(pages, folder) if models else str)
+    _mirror(wanted, source, _own_text(sources) if models or failed else str)
     toc = out / "_toc.yml"
     contents = _contents(pages)
     if (
@@ -202,8 +228,8 @@ def build_book(
         "build",
         str(source),
         "-n",
-        "-W",
         "--keep-going",
+        *([] if failed else ["-W"]),
     ]
     command += [
         "--config",
@@ -223,7 +249,7 @@ def build_book(
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
         told = [line for line in lines if "WARNING" in line or "ERROR" in line] or lines[-5:]
         raise InputError(f"the book does not build; see {log}:\n" + "\n".join(told[:20]))
-    return out / "book" / "_build" / "html" / "index.html"
+    return Book(out / "book" / "_build" / "html" / "index.html", failed)
 
 
 def _contents(pages: Sequence[Page]) -> str:
@@ -248,13 +274,13 @@ def _contents(pages: Sequence[Page]) -> str:
     return yaml.safe_dump(toc, sort_keys=False, allow_unicode=True)
 
 
-def _own_text(pages: Sequence[Page], folder: Path) -> Callable[[str], str]:
+def _own_text(sources: Mapping[Page, Path]) -> Callable[[str], str]:
     """Fit a text to a book of one's own.
 
     Links to main tables that the book does not have lead to the first one that it has, and a card
     or a block with what no page of the book computes is left out."""
-    tables = [page.name for page in pages if page.notebook == MAIN_TABLE]
-    texts = {page.name: page.executed(folder).read_text(encoding="utf-8") for page in pages}
+    tables = [page.name for page in sources if page.notebook == MAIN_TABLE]
+    texts = {page.name: path.read_text(encoding="utf-8") for page, path in sources.items()}
     glued = {name: re.findall(r'"name": "(\w+)"', text) for name, text in texts.items()}
 
     def lead(found: re.Match[str]) -> str:
@@ -292,6 +318,7 @@ def _settle(log: Path) -> None:
 def _run(page: Page, notebooks: Path, executed: Path, root: Path, given: dict[str, str]) -> float:
     """Execute one page in a process of its own, and return the seconds it took."""
     import papermill
+    from nbclient.exceptions import CellTimeoutError, DeadKernelError
     from papermill.exceptions import PapermillExecutionError
 
     started = time.monotonic()
@@ -312,9 +339,9 @@ def _run(page: Page, notebooks: Path, executed: Path, root: Path, given: dict[st
             cwd=root,
         )
     except PapermillExecutionError as error:
-        raise InputError(
-            f"{page.name}: cell {error.exec_count}: {error.ename}: {error.evalue}"
-        ) from None
+        raise InputError(f"cell {error.exec_count}: {error.ename}: {error.evalue}") from None
+    except (CellTimeoutError, DeadKernelError) as error:
+        raise InputError(str(error).splitlines()[0]) from None
     notebook = json.loads(unfinished.read_text(encoding="utf-8"))
     drop_what_is_lacking(notebook)
     set_as_text(notebook)

@@ -103,7 +103,7 @@ def _reliability(triples: Mapping[str, pd.DataFrame]) -> str:
                     "method": name,
                     "bin": place,
                     "confidence": own.mean(),
-                    **_mean(mu[own.index])._asdict(),
+                    **_share(mu[own.index])._asdict(),
                 }
             )
     points = pd.DataFrame(rows)
@@ -148,7 +148,7 @@ def _pass_at_k(known: pd.DataFrame, names: list[str]) -> str:
         return axes.figure
 
     table = curves.pivot(index="k", columns="", values="pass@k")[names]
-    table.insert(0, "measured", [_spell(_mean(column)) for column in measured.T])
+    table.insert(0, "measured", [_spell(_share(column)) for column in measured.T])
     text = "pass@k as measured, without bias, and as each confidence s promises it: the mean of 1 − (1 − s)^k."
     return _figure("pass@k", text, draw) + _html(table.rename("k = {}".format))
 
@@ -167,6 +167,12 @@ def _gains(triples: Mapping[str, pd.DataFrame]) -> str:
 
 def _mean(terms: Any) -> Interval:
     return mean_interval(terms, rng=np.random.default_rng(0))
+
+
+def _share(terms: Any) -> Interval:
+    """Return the mean of shares; no end of its interval lies outside [0, 1]."""
+    found = _mean(terms)
+    return found._replace(low=max(found.low, 0.0), high=min(found.high, 1.0))
 
 
 def _spell(interval: Interval, unit: int = 1, digits: int = 3) -> str:
@@ -188,7 +194,6 @@ def _figure(title: str, text: str, draw: Any) -> str:
 
     with plt.rc_context(), io.BytesIO() as file:
         set_style()
-        plt.rcParams["text.parse_math"] = False  # names are names
         figure = draw(sns)
         figure.savefig(file, format="svg", bbox_inches="tight", metadata={"Date": None})
         plt.close(figure)

@@ -63,6 +63,7 @@ def set_style() -> None:
         "grid.color": GRID,
         "legend.frameon": False,
         "svg.hashsalt": "capcal",  # the same figure has the same bytes
+        "text.parse_math": False,  # names come from anybody, and a formula in one may be broken
     }
     sns.set_theme(
         style="whitegrid",

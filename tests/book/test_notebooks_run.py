@@ -2,6 +2,7 @@
 reported one.
 """
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 
 from capcal_lib.book import notebook
 from capcal_lib.book.pipeline import MAIN_TABLE, PAPER_MODEL, notebook_names
-from capcal_lib.manifests import NOTEBOOKS, ROOT
+from capcal_lib.manifests import NOTEBOOKS, RECORDED_RUNS, ROOT
 
 # `make book` executes every page with the model that it opens with; here each is run with another
 # one.
@@ -55,6 +56,14 @@ def run_cells(name: str, **parameters: object) -> dict[str, Any]:
 @pytest.mark.parametrize(("name", "model"), PAIRS, ids=["-".join(pair) for pair in PAIRS])
 def test_it_runs(name: str, model: str) -> None:
     assert run_cells(name, model=model)["model"] == model
+
+
+@pytest.mark.parametrize("name", [name for name in notebook_names() if name not in SAME.split()])
+def test_it_runs_on_a_store_with_one_built_in_set(name: str, tmp_path: Path) -> None:
+    for split in ("test", "train"):
+        recorded = RECORDED_RUNS / f"simulated/mini-elements-{split}"
+        shutil.copytree(recorded, tmp_path / f"simulated/mini-elements-{split}")
+    run_cells(name, model="simulated", store=str(tmp_path))
 
 
 def papermill(*arguments: str) -> subprocess.CompletedProcess[str]:

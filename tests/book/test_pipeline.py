@@ -169,15 +169,29 @@ def test_a_notebook_finds_ones_own_manifests_and_the_chosen_run(
         assert "1 of 1" in say_of(house / "out")[0], "another run, another page"
 
 
-def test_a_failing_notebook_is_named_and_is_executed_again_next_time(house: Path) -> None:
-    broken = NOTEBOOK | {
-        "cells": [NOTEBOOK["cells"][0], NOTEBOOK["cells"][1] | {"source": "1 / 0"}]
-    }  # type: ignore[index, operator]
-    (house / "notebooks/00_say.ipynb").write_text(json.dumps(broken))
-    with pytest.raises(InputError, match="00_say: cell 3: ZeroDivisionError: division by zero"):
-        say_of(house / "out")
-    assert not PAGE.executed(house / "out").exists()
-    assert pipeline._last_key(PAGE.executed(house / "out")) is None
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    {
+        "1 / 0": "cell 3: ZeroDivisionError: division by zero",
+        "import os; os._exit(1)": "Kernel died",
+    }.items(),
+)
+def test_a_failing_notebook_is_named_and_the_others_are_executed(
+    house: Path, code: str, reason: str
+) -> None:
+    cells = [NOTEBOOK["cells"][0], NOTEBOOK["cells"][1] | {"source": code}]  # type: ignore[index, operator]
+    (house / "notebooks/01_fail.ipynb").write_text(json.dumps(NOTEBOOK | {"cells": cells}))
+    said: list[str] = []
+    failing = Page("01_fail", "simulated", "01_fail")
+    failed = execute([failing, PAGE], house / "out", say=said.append)
+    assert failed == {failing: reason}
+    assert sorted(" ".join(line.split()[3:5]).split(",")[0] for line in said) == [
+        "00_say",
+        "01_fail failed",
+    ]
+    assert PAGE.executed(house / "out").exists()
+    assert failing.unfinished(house / "out").exists()
+    assert pipeline._last_key(failing.executed(house / "out")) is None
 
 
 def test_the_book_has_every_notebook_once_and_a_main_table_for_each_model() -> None:
@@ -199,7 +213,7 @@ def test_a_book_of_ones_own_models_has_their_pages_and_no_others(tmp_path: Path)
         page.executed(tmp_path).write_text(
             json.dumps({"metadata": {"scrapbook": {"name": "better"}}})
         )
-    fit = pipeline._own_text(pages, tmp_path)
+    fit = pipeline._own_text({page: page.executed(tmp_path) for page in pages})
     assert (
         fit("[a](../notebooks/04_main_table/smollm2-135m.ipynb#x)")
         == "[a](../notebooks/04_main_table/simulated.ipynb#x)"

@@ -61,6 +61,15 @@ def test_a_report_holds_everything_and_runs_nothing(
     assert gains["flat"].startswith("0.0 [0.0, ")  # a constant divides evenly
 
 
+def test_shares_of_few_questions_stay_within_their_range(tmp_path: Path) -> None:
+    few = pd.DataFrame({"correct": [0, 4, 5], "total": 5, "mine": [0.1, 0.8, 0.9]})
+    write_report(tmp_path / "report.html", {"few": (pd.DataFrame(), few)})
+    shown = re.search(r"<td>(\.?\d\S*) \[(\S+), (\S+)\]", (tmp_path / "report.html").read_text())
+    assert shown
+    estimate, low, high = map(float, shown.groups())
+    assert 0 <= low < estimate < high <= 1
+
+
 def test_nothing_to_show_is_said_and_only_regular_files_are_written(
     tmp_path: Path, questions: pd.DataFrame
 ) -> None:

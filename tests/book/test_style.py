@@ -50,6 +50,15 @@ OKLAB = (
 )  # fmt: skip
 
 
+def test_a_broken_formula_in_a_name_is_drawn_as_it_is() -> None:
+    with plt.rc_context():
+        style.set_style()
+        figure, axes = plt.subplots()
+        axes.set_title("$\\frac{$")
+        figure.savefig(io.BytesIO(), format="svg")
+        plt.close(figure)
+
+
 def linear(color):
     return np.where(
         np.asarray(color) <= 0.04045,
