@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from capcal_lib.errors import InputError
 from capcal_lib.grading import GRADER_VERSION, grade_many
@@ -56,34 +55,39 @@ def grade_run(folder: Path) -> Graded:
 
     `InputError` when the run is corrupt, or its questions cannot be loaded or have changed.
     """
-    old = _read(folder) if (folder / FILE).exists() else SCHEMA.empty_table()
-    made = old.schema.metadata or {}
+    table = _read(folder) if (folder / FILE).exists() else SCHEMA.empty_table()
+    made = table.schema.metadata or {}
     if made.get(b"grader") == GIVEN.encode():
         return Graded(0, 0, {})
-    follows = b"rows" not in made or made[b"rows"].decode() == digest_of_graded(folder, old)
-    current = old.filter(pc.not_equal(old["verdict"], "not_scored"))
-    if made.get(b"grader") != GRADER_VERSION.encode() or not follows:
-        current = SCHEMA.empty_table()
-    known, questions = runs.Present(runs.keys(current)), run_questions(folder)
-    parts, digests = [current.replace_schema_metadata()], []
-    for rows in runs.stream_samples(folder, ["response"]):
-        digests.append(runs.row_digests(rows))
-        parts.append(_grade(rows, known, questions))
-    table = pa.concat_tables(parts)
-    fresh = table.slice(len(current)).to_pandas()
-    both = old.to_pandas().merge(fresh, on=runs.KEY, suffixes=("_old", "_new"))
+    follows = b"rows" not in made or made[b"rows"].decode() == digest_of_graded(folder, table)
+    old = table.to_pandas()
+    stands = follows and made.get(b"grader") == GRADER_VERSION.encode()
+    current = old[(old["verdict"] != "not_scored") & stands]
+    known, questions = pd.MultiIndex.from_frame(current[runs.KEY]), run_questions(folder)
+    digests = []
+
+    def grade_rest(samples: pd.DataFrame) -> pd.DataFrame:
+        digests.append(runs.row_digests(samples))
+        todo = samples[~pd.MultiIndex.from_frame(samples[runs.KEY]).isin(known)]
+        return _grade(todo, questions)
+
+    fresh = runs.gather_samples(folder, grade_rest, ["response"])
+    both = old.merge(fresh, on=runs.KEY, suffixes=("_old", "_new"))
     changed = both[both["verdict_old"] != both["verdict_new"]]
     if len(fresh) > len(both) or len(changed) or (len(both) and len(current) == 0):
-        metadata = {"grader": GRADER_VERSION, "rows": digest_of_rows(pd.concat(digests))}
-        write_table(folder / FILE, table.sort_by(runs.ORDER).replace_schema_metadata(metadata))
+        _write(folder, pd.concat([current, fresh]), GRADER_VERSION, pd.concat(digests))
     flipped = Counter(zip(changed["verdict_old"], changed["verdict_new"], strict=True))
     return Graded(new=len(fresh) - len(both), again=len(both), flipped=dict(flipped))
 
 
 def write_verdicts(folder: Path, verdicts: pd.DataFrame, grader: str) -> None:
     """Write the verdicts of all samples, whose ``response`` is in the same table."""
+    _write(folder, verdicts, grader, runs.row_digests(verdicts))
+
+
+def _write(folder: Path, verdicts: pd.DataFrame, grader: str, digests: "pd.Series[int]") -> None:
     table = pa.Table.from_pandas(verdicts, schema=SCHEMA, preserve_index=False).sort_by(runs.ORDER)
-    metadata = {"grader": grader, "rows": digest_of_rows(runs.row_digests(verdicts))}
+    metadata = {"grader": grader, "rows": digest_of_rows(digests)}
     write_table(folder / FILE, table.replace_schema_metadata(metadata))
 
 
@@ -91,14 +95,13 @@ def digest_of_graded(folder: Path, verdicts: pa.Table) -> str:
     """Return the digest of those samples of a run that have these verdicts, in whatever order they
     were written.
     """
-    every, graded = len(verdicts) == runs.count_rows(folder), runs.Present(runs.keys(verdicts))
-    parts = []
-    for rows in runs.stream_samples(folder, ["response"]):
-        there = every or [
-            key in graded for key in rows[runs.KEY].itertuples(index=False, name=None)
-        ]
-        parts.append(runs.row_digests(rows if there is True else rows[there]))
-    return digest_of_rows(pd.concat(parts))
+    graded = pd.MultiIndex.from_frame(verdicts.select(runs.KEY).to_pandas())
+
+    def digests(samples: pd.DataFrame) -> pd.DataFrame:
+        there = pd.MultiIndex.from_frame(samples[runs.KEY]).isin(graded)
+        return runs.row_digests(samples[there]).to_frame("digest")
+
+    return digest_of_rows(runs.gather_samples(folder, digests, ["response"])["digest"])
 
 
 def digest_of_rows(digests: "pd.Series[int]", others: int = 0) -> str:
@@ -106,26 +109,20 @@ def digest_of_rows(digests: "pd.Series[int]", others: int = 0) -> str:
     return f"{(int(digests.sum()) + others) % 2**64:016x}"
 
 
-def _grade(
-    samples: pd.DataFrame, known: runs.Present, questions: Mapping[str, Question]
-) -> pa.Table:
-    """Grade the samples that have no verdict yet."""
-    rows = [row for row in samples.itertuples(index=False, name=None) if row[:2] not in known]
-    strangers = {row[0] for row in rows} - questions.keys()
+def _grade(samples: pd.DataFrame, questions: Mapping[str, Question]) -> pd.DataFrame:
+    """Return the verdicts of samples, a row each."""
+    strangers = set(samples["question_id"]) - questions.keys()
     if strangers:
         raise InputError(
             f"the data set has no question {min(strangers)!r}, which was sampled; see: capcal "
             "verify"
         )
-    verdicts = grade_many(
-        [(response, questions[question].answer) for question, _, response in rows]
-    )
-    graded = [
-        (*row[:2], said.verdict, said.extracted, said.reason)
-        for row, said in zip(rows, verdicts, strict=True)
-    ]
-    return pa.Table.from_pylist(
-        [dict(zip(SCHEMA.names, row, strict=True)) for row in graded], schema=SCHEMA
+    answers = [questions[name].answer for name in samples["question_id"]]
+    said = grade_many(list(zip(samples["response"], answers, strict=True)))
+    return samples[runs.KEY].assign(
+        verdict=[one.verdict for one in said],
+        extracted=pd.Series([one.extracted for one in said], samples.index, dtype=object),
+        reason=[one.reason for one in said],
     )
 
 

@@ -92,15 +92,7 @@ def _check(copies: Sequence[Path]) -> None:
     """Refuse copies of a run that have different rows under one key."""
     known: pd.DataFrame | None = None
     for copy in copies if len(copies) > 1 else ():
-        rows = pd.concat(
-            [
-                part[store.KEY].assign(
-                    digest=pd.util.hash_pandas_object(part, index=False, categorize=False)
-                )
-                for part in store.stream_samples(copy)
-            ],
-            ignore_index=True,
-        )
+        rows = store.gather_samples(copy, _whole_digests)
         if known is not None:
             both = known.merge(rows, on=store.KEY, suffixes=("", "_other"))
             differing = both[both["digest"] != both["digest_other"]]
@@ -114,12 +106,21 @@ def _check(copies: Sequence[Path]) -> None:
         known = rows if known is None else pd.concat([known, rows]).drop_duplicates(store.KEY)
 
 
+def _whole_digests(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the key of each row and a digest of all that it holds."""
+    digests = pd.util.hash_pandas_object(rows, index=False, categorize=False)
+    return rows[store.KEY].assign(digest=digests)
+
+
 def _take(writer: store.Writer, run: Path) -> Merged:
-    taken, parts = 0, []
-    for rows in store.stream_samples(run):
+    taken = 0
+
+    def adopt(rows: pd.DataFrame) -> pd.DataFrame:
+        nonlocal taken
         taken += writer.adopt(rows)
-        parts.append(rows[store.KEY].assign(digest=store.row_digests(rows)))
-    digests = pd.concat(parts, ignore_index=True)
+        return rows[store.KEY].assign(digest=store.row_digests(rows))
+
+    digests = store.gather_samples(run, adopt)
     add_sessions(writer.folder, run)
     paths = [path for path in sorted(run.glob("*.parquet")) if not path.name.startswith("samples-")]
     notes = [

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -147,21 +148,23 @@ def _plain(found: Iterator[str]) -> Iterator[str]:
 
 def _samples(folder: Path, run: runs.Identity, problems: list[str]) -> pd.DataFrame:
     """Read the key and the digest of each row, and note what is wrong with the rows."""
-    parts, least = [], 0 if run.engine == IMPORTED else 1  # 0 where a log does not say
+    least = 0 if run.engine == IMPORTED else 1  # 0 where a log does not say
     tokens = {
         "prompt_tokens": run.sampling.context_tokens,
         "completion_tokens": run.sampling.max_tokens,
     }
-    for rows in runs.stream_samples(folder):
+
+    def check(rows: pd.DataFrame) -> pd.DataFrame:
         wrong = {
             f"{name} outside {least} to {most}": ~rows[name].between(least, most)
             for name, most in tokens.items()
         }
         wrong["an unknown finish"] = ~rows["finish_reason"].isin(["stop", "length"])
         wrong["no response"] = rows["response"].isna()
-        parts.append(rows[runs.KEY].assign(digest=runs.row_digests(rows), **wrong))
-    samples = pd.concat(parts).sort_values(runs.KEY, ignore_index=True)
-    for words in wrong:
+        return rows[runs.KEY].assign(digest=runs.row_digests(rows), **wrong)
+
+    samples = runs.gather_samples(folder, check).sort_values(runs.KEY, ignore_index=True)
+    for words in samples.columns.drop([*runs.KEY, "digest"]):
         found = samples[samples.pop(words)]
         if len(found):
             problems.append(f"{len(found)} rows with {words}: {_keys(found)}")
@@ -265,14 +268,17 @@ def _completeness(
             wanted = {name: ends.get(name, rule.looks[0]) for name in asked}
         ks |= {name: max(ks.get(name, 0), k) for name, k in wanted.items()}
     # Gaps count also below what was asked for: a question has the first of its samples, or none.
-    ks = {name: max(k, 1 + max(there.get(name, [-1]))) for name, k in ks.items()}
-    missing = [
-        (name, index)
-        for name, k in ks.items()
-        for index in sorted(set(range(k)) - set(there.get(name, [])))
-    ]
+    missing, named = 0, list[str]()
+    for name, k in ks.items():
+        have = set(there.get(name, []))
+        until = max(k, 1 + max(have, default=-1))
+        lacking = until - len(have)
+        missing += lacking
+        if lacking and len(named) <= NAMED:
+            gaps = (index for index in range(until) if index not in have)
+            named += [f"{name} {index}" for index in islice(gaps, NAMED)]
     if missing:
-        yield f"{len(missing)} samples missing: {_some([f'{name} {index}' for name, index in missing])}"
+        yield f"{missing} samples missing: {_some(named)}"
     strangers = sorted(there.keys() - questions.keys()) if questions else []
     if strangers:
         yield f"{len(strangers)} questions that the data set does not have: {_some(strangers)}"
@@ -352,8 +358,7 @@ def _verdicts_that_do_not_follow(
         (verdicts["verdict"] != "not_scored") & verdicts["question_id"].isin(questions)
     ]
     chosen = verdicts.sample(min(REGRADED, len(verdicts)), random_state=0)
-    parts = [rows.merge(chosen, on=runs.KEY) for rows in runs.stream_samples(folder, ["response"])]
-    rows = pd.concat(parts, ignore_index=True)
+    rows = runs.gather_samples(folder, lambda part: part.merge(chosen, on=runs.KEY), ["response"])
     answers = [questions[name].answer for name in rows["question_id"]]
     again = [said.verdict for said in grade_many(list(zip(rows["response"], answers, strict=True)))]
     wrong = rows[rows["verdict"] != pd.Series(again, rows.index, dtype=object)]

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Manifest
@@ -29,8 +29,9 @@ FIRST_BEAT = (
 class Ask(Manifest):
     """What a session was asked to draw."""
 
-    questions: int  # how many of the split; ``questions.subset`` says which
-    k: int  # samples a question, at most
+    # how many of the split; ``questions.subset`` says which
+    questions: Annotated[int, Field(ge=0, le=1 << 20)]
+    k: Annotated[int, Field(ge=1, le=1 << 20)]  # samples a question, at most
     precision: float | None = None  # stop a question earlier, once its interval is this narrow
 
 

@@ -22,6 +22,7 @@ from capcal_lib.metrics.intervals import binomial_interval
 from capcal_lib.metrics.validation import Floats, Ints, as_confidence, as_counts, check_int
 
 EVERY = 10  # samples between two looks
+MOST = 2_000  # samples of a question; the table of what leads to each end grows with their square
 QUANTILES = 9  # of a posterior, at which a mean over it is taken
 
 
@@ -44,7 +45,8 @@ class Rule:
                 "precision is the half-width of an interval, in (0, 0.5), such as 0.05; got "
                 f"{self.precision}"
             )
-        check_int("k", self.k, least=2)
+        if check_int("k", self.k, least=2) > MOST:
+            raise InputError(f"with a precision, k is at most {MOST:,}; got {self.k}")
 
     @property
     def looks(self) -> tuple[int, ...]:

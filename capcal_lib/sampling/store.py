@@ -24,7 +24,7 @@ import signal
 import socket
 import threading
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -32,6 +32,7 @@ from typing import IO, Annotated, Any, NamedTuple
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import Field, ValidationError
 
@@ -46,12 +47,19 @@ ROWS_PER_SHARD = 50_000
 BYTES_PER_SHARD = (
     1 << 28
 )  # of journal; whichever comes first bounds the memory that pending rows take
+MOST_SAMPLES = 1 << 20  # of a question; a larger index is damage, or somebody's mischief
 VERDICTS = "verdicts.parquet"
 KEY = ["question_id", "sample_index"]
 ORDER = [(name, "ascending") for name in KEY]
 SCHEMA = pa.schema(
     [(field.name, pa.int32() if field.type is int else pa.string()) for field in fields(Sample)]
 )
+# the largest numbers that a row may have; the least is 0
+MOST = {
+    "sample_index": MOST_SAMPLES - 1,
+    "prompt_tokens": (1 << 31) - 1,
+    "completion_tokens": (1 << 31) - 1,
+}
 Name = Annotated[str, Field(pattern=r"^\w[\w.-]*$")]  # becomes a part of a path
 
 
@@ -221,50 +229,69 @@ def read_samples(folder: Path, columns: Sequence[str] = SCHEMA.names) -> pd.Data
 
 
 class Present:
-    """Which samples there are: by question, a bit for each, which is small at any size."""
+    """Which samples there are: a bit for each, in blocks of 1,024 of a question.
 
-    def __init__(self, there: Iterable[tuple[str, int]] = ()) -> None:
-        self._bits: dict[str, int] = {}
-        for key in there:
-            self.add(key)
+    Small where the samples of a question follow one another, and never larger than what it is
+    given."""
+
+    def __init__(self) -> None:
+        self._bits: dict[tuple[str, int], int] = {}
 
     def __len__(self) -> int:
         return sum(bits.bit_count() for bits in self._bits.values())
 
     def __contains__(self, key: tuple[str, int]) -> bool:
-        return bool(self._bits.get(key[0], 0) >> key[1] & 1)
+        block, place = divmod(key[1], 1024)
+        return bool(self._bits.get((key[0], block), 0) >> place & 1)
 
     def add(self, key: tuple[str, int]) -> bool:
         """Note a sample; return whether it is a new one."""
-        before = self._bits.get(key[0], 0)
-        self._bits[key[0]] = before | 1 << key[1]
-        return self._bits[key[0]] != before
+        block, place = divmod(key[1], 1024)
+        before = self._bits.get((key[0], block), 0)
+        after = before | 1 << place
+        self._bits[key[0], block] = after
+        return after != before
 
 
 def stream_samples(folder: Path, columns: Sequence[str] = SCHEMA.names) -> Iterator[pd.DataFrame]:
     """Yield the rows that ``read_samples`` reads as they were written, at most about a shard of
-    them at a time.
+    them at a time, and at least one; nothing of a run without rows.
     """
     there = Present()
-    tables: list[pa.Table] = []
-
-    def together() -> pd.DataFrame:
-        table = pa.concat_tables(tables)
+    for table in _batches(_tables(folder, columns)):
         new = [there.add(key) for key in keys(table)]
         if not all(new):
             read_samples(folder)  # refuses where the two rows differ
-        return table.filter(pa.array(new, pa.bool_())).to_pandas()
+        if any(new):
+            yield table.filter(pa.array(new, pa.bool_())).to_pandas()
 
-    for table in _tables(folder, columns):
-        both = [*tables, table]
-        if tables and (
-            sum(map(len, both)) > ROWS_PER_SHARD
-            or sum(part.nbytes for part in both) > BYTES_PER_SHARD
-        ):
-            yield together()
-            tables = []
-        tables.append(table)
-    yield together()
+
+def _batches(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Put small tables together, as long as they stay within the limits of a shard."""
+    held: list[pa.Table] = []
+    for table in tables:
+        both = [*held, table]
+        rows = sum(map(len, both))
+        size = sum(part.nbytes for part in both)
+        if held and (rows > ROWS_PER_SHARD or size > BYTES_PER_SHARD):
+            yield pa.concat_tables(held)
+            both = [table]
+        held = both
+    yield pa.concat_tables(held)
+
+
+def gather_samples(
+    folder: Path,
+    make: Callable[[pd.DataFrame], pd.DataFrame],
+    columns: Sequence[str] = SCHEMA.names,
+) -> pd.DataFrame:
+    """Make something small of the rows of each batch, and put it together.
+
+    Of a run without rows it is what is made of a table without rows."""
+    parts = [make(rows) for rows in stream_samples(folder, columns)]
+    if not parts:
+        return make(next(_tables(folder, columns)).to_pandas())
+    return pd.concat(parts, ignore_index=True)
 
 
 def row_digests(rows: pd.DataFrame) -> "pd.Series[int]":
@@ -559,7 +586,21 @@ def _read_shard(path: Path, names: Sequence[str]) -> pa.Table:
         raise InputError(
             f"{path}: not a shard of samples; its columns are {', '.join(table.column_names)}"
         )
+    for name in names:
+        within = pc.min_max(table[name]).as_py() if name in MOST else None
+        if len(table) and within and not _in_range(name, within["min"], within["max"]):
+            raise InputError(
+                f"{path}: {name} from {within['min']} to {within['max']}, which must lie in 0 to "
+                f"{MOST[name]}; delete the file, and draw its rows again with: capcal sample"
+            )
+        if name in KEY and table[name].null_count:
+            raise InputError(f"{path}: rows without a {name}; delete the file, and draw them again")
     return table.replace_schema_metadata()
+
+
+def _in_range(name: str, *values: object) -> bool:
+    """Tell whether what stands in a column of whole numbers can stand there."""
+    return all(type(value) is int and 0 <= value <= MOST[name] for value in values)
 
 
 def _journal_line(row: dict[str, object]) -> bytes:
@@ -571,7 +612,7 @@ class Journal(NamedTuple):
     """What can be read of a journal."""
 
     rows: list[dict[str, Any]]
-    damaged: int  # lines that are not what their checksum says
+    damaged: int  # lines that are not what their checksum says, or no sample
     torn: int  # bytes of a last line that was not written to its end
 
 
@@ -581,11 +622,32 @@ def read_journal(folder: Path) -> Journal:
     damaged = torn = 0
     with suppress(FileNotFoundError), (folder / "journal").open("rb") as file:
         for line in file:
-            checksum, _, content = line.rstrip(b"\n").partition(b" ")
             if not line.endswith(b"\n"):
                 torn = len(line)
-            elif checksum != b"%08x" % zlib.crc32(content):
-                damaged += 1
+            elif row := _sample_in(line):
+                rows.append(row)
             else:
-                rows.append(json.loads(content))
+                damaged += 1
     return Journal(rows, damaged, torn)
+
+
+def _sample_in(line: bytes) -> dict[str, Any] | None:
+    """Read a line of a journal; None where it is damaged, or holds what no sample has."""
+    checksum, _, content = line.rstrip(b"\n").partition(b" ")
+    if checksum != b"%08x" % zlib.crc32(content):
+        return None
+    try:
+        row = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(row, dict) or list(row) != SCHEMA.names:
+        return None
+    for field in SCHEMA:
+        value = row[field.name]
+        if field.name in MOST:
+            sound = _in_range(field.name, value)
+        else:
+            sound = isinstance(value, str) or (value is None and field.name != "question_id")
+        if not sound:
+            return None
+    return row
