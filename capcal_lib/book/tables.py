@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from html import escape
 from itertools import groupby
 from typing import Any, Literal, get_args
+from zlib import crc32
 
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_float_dtype, is_integer_dtype, is_numeric_dtype
@@ -102,13 +103,15 @@ def show_scores(
     """Draw scores as a row a method and a column a data set, each with its interval below it.
 
     The lowest score of a data set is bold where it is significantly lower than all others; where
-    several may be the best they are marked ``≈``. Oracles do not compete. Cells of probes are
-    tinted by shift. The data sets stand under their domains. What is not said here is as in
+    several may be the best they are marked ``≈``; the second lowest is underlined. Oracles do not
+    compete. Cells of probes are tinted by shift. Where no two questions differ, cells are grey and
+    nothing is marked. The data sets stand under their domains. What is not said here is as in
     :func:`show`.
 
     ``scores`` are those of ``results.score``: one row a (dataset, method), as columns or as the
     index, and ``brier``; where they are there, also ``low`` and ``high``, ``may_be_best``,
-    ``missing`` and ``questions``, ``few``, and ``evidence``. A column ``cost`` stands beside the
+    ``missing`` and ``questions``, ``few``, ``varies`` (some questions differ in expected accuracy),
+    and ``evidence``. A column ``cost`` stands beside the
     methods; ``printed``, "best" or "second", is shown as papers print it, bold or underlined;
     ``beats_uniform`` says what is to be bold in place of the best."""
     table = scores.reset_index() if any(scores.index.names) else scores
@@ -127,6 +130,8 @@ def show_scores(
         key=lambda name: order.get(known[name].domain, 9) if name in known else 9,
     )
     alone = _best_alone(table)
+    if "may_be_best" in table:
+        table = table.assign(second=_second(table))
     if "missing" in table:  # of all questions: the most that a method scored
         table = table.assign(asked=table.groupby("dataset")["questions"].transform("max"))
     cells = {
@@ -153,6 +158,24 @@ def show_scores(
         [*above, *heads], rows, caption, marks, table, "scores", f" style='width:{width:.1f}rem'"
     )
     return Html(shown.html.replace("</figure>", f"{_legend(table, cells.values())}</figure>"))
+
+
+def tabs(parts: Mapping[str, Sequence[Html]]) -> Html:
+    """Put what is shown under the name of its tab; the first tab is open.
+
+    >>> tabs({"one": [Html("<p>1</p>")], "two": [Html("<p>2</p>")]}).html.count("checked")
+    1
+    """
+    group = "tabs-" + crc32("".join(parts).encode()).to_bytes(4).hex()
+    html = ""
+    for number, (name, shown) in enumerate(parts.items()):
+        here = f"{group}-{number}"
+        checked = "" if number else " checked"
+        html += f"<input type='radio' name='{group}' id='{here}'{checked}>"
+        html += f"<label class='sd-tab-label' for='{here}'>{escape(name)}</label>"
+        content = "".join(part.html for part in shown)
+        html += f"<div class='sd-tab-content docutils'>{content}</div>"
+    return Html(f"<div class='sd-tab-set docutils'>{html}</div>")
 
 
 def strip(intervals: pd.DataFrame, label: str) -> Html:
@@ -276,6 +299,13 @@ def _best_alone(table: pd.DataFrame) -> set[str]:
     return set(number.index[number == 1])
 
 
+def _second(table: pd.DataFrame) -> "pd.Series[bool]":
+    """Say of each row whether its score is the second lowest of its data set, oracles aside."""
+    competing = table[~table["method"].isin(NOT_COMPETING)]
+    place = competing.groupby("dataset")["brier"].rank(method="first")
+    return place.eq(2).reindex(table.index, fill_value=False)
+
+
 def _score(row: Mapping[Hashable, Any], digits: int, alone: bool, known: bool) -> tuple[str, str]:
     """Return the class and the HTML of a score: the number, its interval, and the share of
     confidences missing.
@@ -283,6 +313,11 @@ def _score(row: Mapping[Hashable, Any], digits: int, alone: bool, known: bool) -
     if _missing(row["brier"]):
         return "number", "–"
     text, css = f"{row['brier']:z.{digits}f}", ["number"]
+    if not row.get("varies", True):
+        return "number alike", text
+    if row.get("second"):
+        css.append("second")
+        text = f"<u>{text}</u>"
     if row.get("may_be_best") and row["method"] not in NOT_COMPETING:
         css.append("best" if alone else "may-be-best")
         text = f"<strong>{text}</strong>" if alone else f"≈ {text}"
@@ -316,6 +351,8 @@ def _legend(table: pd.DataFrame, cells: Iterable[tuple[str, str]]) -> str:
         else []
     )
     said += ["≈: not significantly worse than the lowest"] if "may-be-best" in css else []
+    said += ["<u>underlined</u>: second lowest"] if "second" in css else []
+    said += ["grey: all questions are alike, so nothing is compared"] if "alike" in css else []
     said += (
         ["<strong>bold</strong>: lowest printed, <u>underlined</u>: second lowest"]
         if "printed" in table

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from capcal_lib.book.tables import Html, badge, show, show_scores, strip
+from capcal_lib.book.tables import Html, badge, show, show_scores, strip, tabs
 from capcal_lib.errors import InputError
 
 TABLE = pd.DataFrame(
@@ -154,8 +154,9 @@ def test_bold_is_only_who_is_best_alone() -> None:
         "<td class='number best'><strong>0.100</strong><small>[0.050, 0.150]</small><small>10.0% "
         "missing</small>" in html
     )
-    assert html.count("class='number may-be-best'") == 2
+    assert html.count("may-be-best'") == 2
     assert html.count("<strong>0.") == 1
+    assert html.count("<u>0.") == 2  # on each data set with two methods
     assert (
         "<strong>bold</strong>: significantly lower than every other method; ≈: not significantly "
         "worse" in html
@@ -165,6 +166,25 @@ def test_bold_is_only_who_is_best_alone() -> None:
     assert ">0.1000</td>" in plain
     assert "<small>" not in plain
     assert "bold" not in plain
+
+
+def test_where_no_two_questions_differ_nothing_is_marked() -> None:
+    html = show_scores(SCORES.assign(varies=False), "Scores.", evidence="measured").html
+    assert html.count("class='number alike'") == len(SCORES)
+    assert "<strong>" not in html
+    assert "≈" not in html
+    assert "grey: all questions are alike" in html.lower()
+
+
+def test_tabs_name_their_parts_escaped_and_open_the_first() -> None:
+    page = BeautifulSoup(
+        tabs({"<b>": [Html("<p>1</p>")], "two": [Html("<p>2</p>")]}).html, "html.parser"
+    )
+    assert [label.text for label in page.select("label")] == ["<b>", "two"]
+    assert [box.has_attr("checked") for box in page.select("input")] == [True, False]
+    assert [label["for"] for label in page.select("label")] == [
+        box["id"] for box in page.select("input")
+    ]
 
 
 def test_shares_are_of_all_questions_and_doubtful_intervals_are_marked() -> None:
