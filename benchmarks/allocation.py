@@ -75,7 +75,10 @@ def main() -> None:
                 price = seconds(
                     lambda p=p, budget=budget, nu=nu: allocate(p, budget, concentration=nu), 20
                 )
-                line = f"{n:>6,} questions, B = 16, {kind:>4} confidences, nu = {nu}: price {price * 1e3:.2f} ms"
+                line = (
+                    f"{n:>6,} questions, B = 16, {kind:>4} confidences, nu = {nu}: price "
+                    f"{price * 1e3:.2f} ms"
+                )
                 for name, rival in rivals.items():
                     found = allocate(p, budget, concentration=nu)
                     np.testing.assert_allclose(
@@ -107,7 +110,10 @@ def main() -> None:
             ),
             3,
         )
-        line = f"{n:>6,} questions, B = 1 to 100, nu = {nu}: one budget at a time {100 * each * 1e3:.0f} ms; one sort"
+        line = (
+            f"{n:>6,} questions, B = 1 to 100, nu = {nu}: one budget at a time "
+            f"{100 * each * 1e3:.0f} ms; one sort"
+        )
         for name, own, sequential in (
             ("", None, False),
             (" with costs", cost, False),

@@ -33,7 +33,10 @@ def main() -> None:
         terms = pd.DataFrame(rng.random((n_questions, METHODS)))
         one = seconds(lambda terms=terms: mean_interval(terms[0], rng=np.random.default_rng(1)))  # type: ignore[misc]
         all_ = seconds(lambda terms=terms: compare(terms, rng=np.random.default_rng(1)))  # type: ignore[misc]
-        text = f"{n_questions:>9,} questions: an interval {one:.3f} s, {METHODS} methods compared {all_:.2f} s"
+        text = (
+            f"{n_questions:>9,} questions: an interval {one:.3f} s, {METHODS} methods "
+            f"compared {all_:.2f} s"
+        )
         if n_questions < 100_000:
             column = terms[0].to_numpy()
             slow = seconds(lambda column=column: loop(column, LOOPED, 1), 1) * RESAMPLES / LOOPED  # type: ignore[misc]

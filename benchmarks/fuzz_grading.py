@@ -35,19 +35,22 @@ GOLDS: dict[Kind, list[Answer]] = {
 ORDINARY = [
     *re.findall(
         r"\S+",
-        r"""\frac{1}{2} x+1 (1,2) 2x+1 3+\sqrt2 52_8 7 0.5 1,234.5 50% -3 C (A) B. water apple Curie Marie 1969 because
-        so the answer is not and or = : . , ** $ 12 x y z Paris 10^6 \pi 5 cm \text{ km } Therefore, Option correct""",
+        r"""\frac{1}{2} x+1 (1,2) 2x+1 3+\sqrt2 52_8 7 0.5 1,234.5 50% -3 C (A) B. water apple Curie
+        Marie 1969 because so the answer is not and or = : . , ** $ 12 x y z Paris 10^6 \pi 5 cm
+        \text{ km } Therefore, Option correct""",
     ),
     *("\n", "\n\n", "The answer is ", "Marie Curie", "an apple", "C. water", r"\frac{x+1}{2}"),
 ]
 HOSTILE = [
     *re.findall(
         r"\S+",
-        r"""\boxed{ \fbox{ { } \ $ $$ ^ _ ( ) [ ] | ! & \\ % # ~ \frac \sqrt \left \right \text{ \over \choose \log_
-        \sin \binom \pm \cup \begin{pmatrix} \end{pmatrix} \infty \int \sum_{n=1}^{9999} \mathbb{R} \{ \} \mid
+        r"""\boxed{ \fbox{ { } \ $ $$ ^ _ ( ) [ ] | ! & \\ % # ~ \frac \sqrt \left \right \text{
+        \over \choose \log_ \sin \binom \pm \cup \begin{pmatrix} \end{pmatrix} \infty \int
+        \sum_{n=1}^{9999} \mathbb{R} \{ \} \mid
         9^{9^{9^9}} 10000000! \setminus \lfloor \rfloor
-        ** 2**10 (9!)! 1e999999999 2^{9999} __import__('os').system('true') ().__class__.__bases__[0]
-        eval(input()) exec('1') {}.format %s%n ;DROP ${7*7} <think> </think> <|channel|>final<|message|>
+        ** 2**10 (9!)! 1e999999999 2^{9999} __import__('os').system('true')
+        ().__class__.__bases__[0] eval(input()) exec('1') {}.format %s%n ;DROP ${7*7} <think>
+        </think> <|channel|>final<|message|>
         <|channel|>analysis<|message|> <|end|> analysis
         assistantfinal [THINK] [/THINK] #### <script>alert(1)</script> ① ½ ٣ 𝟕 ∞ − 🙂 東京""",
     ),

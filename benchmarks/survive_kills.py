@@ -23,7 +23,10 @@ from capcal_lib.manifests import ROOT
 from capcal_lib.sampling.store import list_runs, read_samples
 
 # The command itself, with smaller shards than it makes, so that a short run has many.
-COMMAND = "from capcal_lib import cli; from capcal_lib.sampling import store; store.ROWS_PER_SHARD = {rows}; cli.main()"
+COMMAND = (
+    "from capcal_lib import cli; from capcal_lib.sampling import store; "
+    "store.ROWS_PER_SHARD = {rows}; cli.main()"
+)
 SEALED = "samples-"
 
 

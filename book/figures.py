@@ -1,7 +1,7 @@
 """Draw the figures of the written pages: ``python book/figures.py`` writes them to static/.
 
-They are in dark ink on no ground; the dark theme inverts them. A pair stands side by side, or one below the other on a
-narrow screen.
+They are in dark ink on no ground; the dark theme inverts them. A pair stands side by side, or one
+below the other on a narrow screen.
 """
 
 from pathlib import Path
@@ -14,17 +14,26 @@ STATIC = Path(__file__).parent / "static"
 INK, MUTED, CORRECT, INCORRECT = "#1a1a1a", "#6b6b6b", "#2b7d62", "#bc3e0b"
 WIDTH = 344
 FONT = "Avenir Next, Segoe UI, Ubuntu, Helvetica Neue, Helvetica, Arial, sans-serif"
-TIP = f'<marker id="tip" markerWidth="7" markerHeight="8" refX="2" refY="4" orient="auto"><path d="M0 0 L7 4 L0 8 z" fill="{MUTED}"/></marker>'
+TIP = (
+    f'<marker id="tip" markerWidth="7" markerHeight="8" refX="2" refY="4" '
+    f'orient="auto"><path d="M0 0 L7 4 L0 8 z" fill="{MUTED}"/></marker>'
+)
 MU, PEOPLE, SEED = 0.6, 20, 4
 
 
 def drawing(height: int, *parts: str) -> str:
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="{FONT}">'
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
+        f'font-family="{FONT}">'
+    )
     return "\n".join([head, *parts, "</svg>", ""])
 
 
 def text(x: float, y: float, words: str, *, color: str = INK) -> str:
-    return f'<text x="{x:g}" y="{y:g}" fill="{color}" font-size="13" text-anchor="middle">{words}</text>'
+    return (
+        f'<text x="{x:g}" y="{y:g}" fill="{color}" font-size="13" '
+        f'text-anchor="middle">{words}</text>'
+    )
 
 
 def stroke(path: str, color: str = MUTED, width: float = 1.5, more: str = "") -> str:
@@ -32,7 +41,10 @@ def stroke(path: str, color: str = MUTED, width: float = 1.5, more: str = "") ->
 
 
 def box(x: float, width: float, words: str) -> str:
-    frame = f'<rect x="{x}" y="32" width="{width}" height="34" rx="8" fill="none" stroke="{MUTED}" stroke-width="1.5"/>'
+    frame = (
+        f'<rect x="{x}" y="32" width="{width}" height="34" rx="8" fill="none" '
+        f'stroke="{MUTED}" stroke-width="1.5"/>'
+    )
     return frame + text(x + width / 2, 54, words)
 
 
@@ -75,13 +87,16 @@ def target(value: float, label: str, confidence: float, whose: str) -> str:
     at, s = (low + share * (high - low) for share in (value, confidence))
     ends = [stroke(f"M{x} 167 v10") for x in (low, high)]
     ends += [text(low - 12, 176, "0", color=MUTED), text(high + 12, 176, "1", color=MUTED)]
-    mark = f'<circle cx="{at:g}" cy="172" r="6" fill="{CORRECT}"/>{text(min(at, high - 34), 156, label, color=CORRECT)}'
+    mark = (
+        f'<circle cx="{at:g}" cy="172" r="6" fill="{CORRECT}"/>'
+        f"{text(min(at, high - 34), 156, label, color=CORRECT)}"
+    )
     said = stroke(f"M{s:g} 164 v16", INK, 3) + text(s, 200, f"confidence {whose}")
     return "\n".join([stroke(f"M{low} 172 H{high}"), *ends, mark, said])
 
 
 def repetitions(n: int, rng: np.random.Generator) -> str:
-    """Draw the estimates of many people who each asked ``n`` times, with their Jeffreys intervals."""
+    """Draw what many people estimate who each asked ``n`` times, with their Jeffreys intervals."""
     counts = rng.binomial(n, MU, PEOPLE)
     intervals = binomial_interval(counts, np.full(PEOPLE, n))
     left, right, top, step = 16, 328, 30, 9

@@ -921,7 +921,8 @@ def _with_options(message: str, typed: list[str]) -> str:
     """Give the commands that a message proposes the options that were typed, where they have none
     of their own.
 
-    >>> _with_options("do: capcal grade --model m", ["capcal", "judge", "--model", "n", "--store", "my runs"])
+    >>> _with_options("do: capcal grade --model m",
+    ...     ["capcal", "judge", "--model", "n", "--store", "my runs"])
     "do: capcal grade --model m --store 'my runs'"
     """
     known = typer.main.get_command(app)

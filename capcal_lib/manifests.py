@@ -311,7 +311,7 @@ def cache_dir() -> Path:
 
 
 def data_dir() -> Path | None:
-    """Return the folder of local data set copies, ``CAPCAL_DATA_DIR``, or None where it is not set."""
+    """Return ``CAPCAL_DATA_DIR``, the folder of local data sets, or None where it is not set."""
     folder = os.environ.get("CAPCAL_DATA_DIR")
     return Path(folder) if folder else None
 
@@ -367,7 +367,7 @@ def write_manifest(kind: str, file: str, text: str, made: list[Path]) -> None:
 
 
 def write_new(what: str, name: str) -> list[Path]:
-    """Write a commented manifest of a model or a dataset that works as it is, and return its files."""
+    """Write a commented manifest of a model or a dataset that works as it is; return its files."""
     loaders: dict[str, Callable[[str], Manifest]] = {"model": load_model, "dataset": load_dataset}
     if what not in loaders:
         raise unknown("kind of manifest", what, loaders)

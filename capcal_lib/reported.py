@@ -22,7 +22,9 @@ TABLES = {
     "mixing": "capability Brier score of probes trained on one set and on two (appendix C.4)",
     "passk_math500": "mean squared error of a simulated pass@k, lower is better (section 5.1)",
     "passk_aime25": "the same on AIME25 (appendix D.1)",
-    "hyperparameters": "settings of the probes and sizes of the models (appendix C.2); method is the setting",
+    "hyperparameters": (
+        "settings of the probes and sizes of the models (appendix C.2); method is the setting"
+    ),
     "sampling": "temperature and top_p (appendix B.2); method is the setting",
 }
 LATER_TABLES = {  # and the generations of samples that they come from

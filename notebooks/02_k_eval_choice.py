@@ -289,7 +289,8 @@ heads = [
 bias = pd.DataFrame(rows, index=heads).T.rename_axis("k")
 tables.show(
     bias,
-    f"Scores on {data['title'].iloc[0]} from k samples of each question: Uniform random, and a perfect confidence.",
+    f"Scores on {data['title'].iloc[0]} from k samples of each question: Uniform random, "
+    "and a perfect confidence.",
     digits=4,
     evidence=data["evidence"].iloc[0],
 )

@@ -500,7 +500,8 @@ wide = comparison.assign(dataset=comparison["dataset"].map(data["title"]))
 heads = {"dataset": "data set", "estimate": "gain"}
 tables.show(
     wide.drop(columns="application").rename(columns=heads),
-    "By how much less the squared error of pass@4 and pass@16 is (higher is better), with its 95 % interval.",
+    "By how much less the squared error of pass@4 and pass@16 is (higher is better), "
+    "with its 95 % interval.",
     evidence=evidence,
 )
 

@@ -1,4 +1,4 @@
-"""The short form of the fault bench: a few faults of each class, none of which may be lost on us."""
+"""The short form of the fault bench: a few faults of each class, all to be noticed."""
 
 import pytest
 

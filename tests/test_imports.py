@@ -52,7 +52,10 @@ def test_importing_loads_nothing_heavy(statement: str) -> None:
 
 
 def test_rooms_are_attributes_that_load_when_asked_for() -> None:
-    code = "import capcal_lib as c, sys; print(*(m for m in sys.modules if m[:10] == c.__name__), '/', *c.__all__)"
+    code = (
+        "import capcal_lib as c, sys; print(*(m for m in sys.modules if m[:10] == "
+        "c.__name__), '/', *c.__all__)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded, rooms = done.stdout.split("/")
     assert loaded.split() == ["capcal_lib"]

@@ -20,8 +20,12 @@ from capcal_lib import manifests
 from capcal_lib.reported import load_reported
 from capcal_lib.questions import load_questions
 print(json.dumps({
-    "at": manifests.__file__, "models": manifests.model_names(), "datasets": manifests.dataset_names(),
-    "reported": len(load_reported()), "store": str(manifests.LOCAL_RUNS), "question": load_questions("mini-exam")[0].id,
+    "at": manifests.__file__,
+    "models": manifests.model_names(),
+    "datasets": manifests.dataset_names(),
+    "reported": len(load_reported()),
+    "store": str(manifests.LOCAL_RUNS),
+    "question": load_questions("mini-exam")[0].id,
 }))
 """
 

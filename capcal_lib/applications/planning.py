@@ -81,7 +81,8 @@ def difference_components(
     for the number of samples, and its variance over samples is 4 (a - b)^2 mu(1 - mu)/k, exactly. A
     negative estimate says that a is better. It takes two questions, with two samples each.
 
-    >>> components = difference_components([0.5, 0.5, 0.2], [0.9, 0.6, 0.2], [5, 2, 1], [10, 10, 10])
+    >>> components = difference_components([0.5, 0.5, 0.2], [0.9, 0.6, 0.2], [5, 2, 1],
+    ...     [10, 10, 10])
     >>> [round(part, 4) for part in components]
     [-0.0767, 0.0003, 0.0616, 0.0]
     """
@@ -108,7 +109,7 @@ def _pilot(correct: ArrayLike, total: ArrayLike, *, scored: int) -> tuple[Ints, 
 def _components(
     terms: Floats, within: Floats, pairs: Floats, n: Ints, clusters: ArrayLike | None
 ) -> Components:
-    """Take the variance over samples from that of the terms; a part that comes out negative is 0."""
+    """Take the variance over samples from that of the terms; a negative part is 0."""
     between = len(terms) * variance_of_mean(terms, clusters) - np.mean(
         within / n + pairs / (n * (n - 1))
     )
@@ -164,7 +165,8 @@ def plan_study(
     empty where no design will do.
 
     >>> components = Components(estimate=0.08, between=0.01, within=0.04, pairs=0.02)
-    >>> plan_study(components, half_width=0.01, tokens_per_sample=200, tokens_per_question=400).head(2)
+    >>> plan_study(components, half_width=0.01, tokens_per_sample=200,
+    ...     tokens_per_question=400).head(2)
        samples  questions   tokens
     0        4        833   999600
     1        5        730  1022000

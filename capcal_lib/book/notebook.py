@@ -32,7 +32,8 @@ def check_parameters(namespace: Mapping[str, Any]) -> None:
     annotated names of the notebook; the given ones are those assigned in a cell that papermill
     injected.
 
-    >>> check_parameters({"__annotations__": {"k": int}, "k": "three", "In": ["# Parameters\\nk = 'three'"]})
+    >>> check_parameters({"__annotations__": {"k": int}, "k": "three",
+    ...     "In": ["# Parameters\\nk = 'three'"]})
     Traceback (most recent call last):
     ...
     capcal_lib.errors.InputError: parameter k must be of type int; got 'three', which is of type str
@@ -150,7 +151,8 @@ def drop_what_is_lacking(notebook: dict[str, Any]) -> None:
     A code cell says so in its first line, ``# needs samples`` or ``# needs paper``, a text cell in
     its metadata, ``needs="samples"``; what is lacking was found out by ``about``.
 
-    >>> cells = [{"source": "# needs paper", "metadata": {}}, {"source": "", "metadata": {"needs": "samples"}}]
+    >>> cells = [{"source": "# needs paper", "metadata": {}},
+    ...     {"source": "", "metadata": {"needs": "samples"}}]
     >>> said = [{"data": {"text/html": ["<p class=\\"a\\" data-lacking='samples'>"]}}]
     >>> page = {"cells": [{"outputs": said, "source": "", "metadata": {}}, *cells]}
     >>> drop_what_is_lacking(page)

@@ -31,8 +31,10 @@ SHOWN = 20_000  # questions at most behind the figures and the allocations
 BUDGETS = (1, 2, 4, 8, 16)  # mean samples a question
 BINS = 10
 _PAGE = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy"
+  content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
 <title>Capability calibration</title><style>
 :root {{ color-scheme: light dark }}
 body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 2rem auto; padding: 0 1rem;
@@ -46,8 +48,8 @@ th:first-child {{ text-align: left }}
 img {{ max-width: 100% }}
 @media (prefers-color-scheme: dark) {{ img {{ filter: invert(1) hue-rotate(180deg) }} }}
 </style></head><body><h1>Capability calibration</h1>
-<p>Confidences are compared with expected accuracy μ, the chance that a fresh sample is right. Intervals are 95 %
-intervals for questions like these.</p>
+<p>Confidences are compared with expected accuracy μ, the chance that a fresh sample is right.
+Intervals are 95 % intervals for questions like these.</p>
 {}</body></html>
 """
 
@@ -117,7 +119,10 @@ def _reliability(triples: Mapping[str, pd.DataFrame]) -> str:
             axes.axline((0, 0), slope=1, color="#6b6b6b", lw=1, ls=":")
         return grid.set_axis_labels("confidence", "mean μ").figure
 
-    text = "Reliability: the mean expected accuracy of questions in ten bins of their confidence, with its interval."
+    text = (
+        "Reliability: the mean expected accuracy of questions in ten bins of their "
+        "confidence, with its interval."
+    )
     return _figure(
         "Reliability", text + " On the dotted line a confidence is right on average.", draw
     )
@@ -149,7 +154,10 @@ def _pass_at_k(known: pd.DataFrame, names: list[str]) -> str:
 
     table = curves.pivot(index="k", columns="", values="pass@k")[names]
     table.insert(0, "measured", [_spell(_share(column)) for column in measured.T])
-    text = "pass@k as measured, without bias, and as each confidence s promises it: the mean of 1 − (1 − s)^k."
+    text = (
+        "pass@k as measured, without bias, and as each confidence s promises it: the "
+        "mean of 1 − (1 − s)^k."
+    )
     return _figure("pass@k", text, draw) + _html(table.rename("k = {}".format))
 
 
@@ -161,7 +169,10 @@ def _gains(triples: Mapping[str, pd.DataFrame]) -> str:
             plan = allocate(triple[name], budget * len(triple), max_per_question=triple["total"])
             gain = success_terms(plan, *counts) - success_terms(budget, *counts)
             table.loc[f"{budget} a question", name] = _spell(_mean(gain), 100, 1)
-    text = "Points of questions solved beyond an even division, when samples are divided by the confidence."
+    text = (
+        "Points of questions solved beyond an even division, when samples are divided by "
+        "the confidence."
+    )
     return f"<h3>Gain of allocating samples</h3><p>{text}</p>{_html(table)}"
 
 
@@ -184,7 +195,8 @@ def _html(table: pd.DataFrame) -> str:
     plain = table.rename_axis(index=None, columns=None).rename(
         columns=lambda name: str(name).replace("_", " ")
     )
-    return f"<div>{plain.to_html(border=0, na_rep='', float_format=lambda cell: f'{cell:z,.4f}')}</div>"
+    html = plain.to_html(border=0, na_rep="", float_format="{:z,.4f}".format)
+    return f"<div>{html}</div>"
 
 
 def _figure(title: str, text: str, draw: Any) -> str:
@@ -199,4 +211,7 @@ def _figure(title: str, text: str, draw: Any) -> str:
         plt.close(figure)
         data = base64.b64encode(file.getvalue()).decode()
     alt = escape(text)
-    return f'<h3>{escape(title)}</h3><p>{alt}</p><img alt="{alt}" src="data:image/svg+xml;base64,{data}">'
+    return (
+        f"<h3>{escape(title)}</h3><p>{alt}</p>"
+        f'<img alt="{alt}" src="data:image/svg+xml;base64,{data}">'
+    )

@@ -185,7 +185,8 @@ def strip(intervals: pd.DataFrame, label: str) -> Html:
     Names in the index stand before the rows; a plain one has none. The ``label`` is a sentence that
     says what is seen.
 
-    >>> strip(pd.DataFrame({"estimate": [0.1], "low": [-0.1], "high": [0.3]}), "A gain.").html.count("<circle")
+    >>> strip(pd.DataFrame({"estimate": [0.1], "low": [-0.1], "high": [0.3]}),
+    ...     "A gain.").html.count("<circle")
     1
     """
     named = not isinstance(intervals.index, pd.RangeIndex)
@@ -392,8 +393,14 @@ def _figure(
 
     def body(part: Sequence[str]) -> str:
         head = f"<thead><tr>{''.join(heads)}</tr></thead>"
-        table = f"<table class='{css}' aria-label='{label}'{style}>{head}<tbody>{''.join(part)}</tbody></table>"
-        return f"<div class='capcal-scroll' tabindex='0' role='group' aria-label='{label}'>{table}</div>"
+        table = (
+            f"<table class='{css}' aria-label='{label}'{style}>"
+            f"{head}<tbody>{''.join(part)}</tbody></table>"
+        )
+        return (
+            f"<div class='capcal-scroll' tabindex='0' role='group' "
+            f"aria-label='{label}'>{table}</div>"
+        )
 
     html = body(rows[:ROWS])
     if rest := rows[ROWS:]:

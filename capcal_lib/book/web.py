@@ -45,7 +45,10 @@ def _head(app: Any, name: str, template: str, context: dict[str, Any], doctree: 
     if not text:
         text = f"{context.get('title', name)}: {app.config.html_title or app.config.project}"
     found, title = escape(describe(text)), escape(str(context.get("title", "")))
-    tags = f'<meta name="description" content="{found}">\n<meta property="og:description" content="{found}">\n'
+    tags = (
+        f'<meta name="description" content="{found}">\n'
+        f'<meta property="og:description" content="{found}">\n'
+    )
     context["metatags"] = (
         f'{context.get("metatags", "")}{tags}<meta property="og:title" content="{title}">\n'
     )
@@ -63,10 +66,13 @@ REWRITES = {
     # their tags.
     r'</details>\n</div>\n<div class="cell [^"]*tag_hide-input[^"]*">\n'
     r"<details [^>]*above-input[^>]*>\n<summary[\s\S]*?</summary>\n": "",
-    r"(tag_solution[\s\S]{,200}?Show the) code(</p>\s*<p[^>]*>Hide the) code": r"\1 solution\2 solution",
+    r"(tag_solution[\s\S]{,200}?Show the) code"
+    r"(</p>\s*<p[^>]*>Hide the) code": r"\1 solution\2 solution",
     # what a kernel has to know, and no reader
     r'(<span></span>)?<span class="c1"># needs \w+</span>\n': r"\1",
-    '<div id="pst-primary-sidebar"': '<div role="navigation" aria-label="The book" id="pst-primary-sidebar"',
+    '<div id="pst-primary-sidebar"': (
+        '<div role="navigation" aria-label="The book" id="pst-primary-sidebar"'
+    ),
 }
 
 

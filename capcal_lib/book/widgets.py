@@ -24,7 +24,8 @@ def widget(
     refused. The ``caption`` says what the reader can do and stands below with the evidence;
     ``fallback`` is a table that says the same where no scripts run.
 
-    >>> "<figcaption>Ask." in widget("coin", {}, "Ask.", fallback=Html("<p>0 of 0</p>"), evidence="measured").html
+    >>> "<figcaption>Ask." in widget("coin", {}, "Ask.", fallback=Html("<p>0 of 0</p>"),
+    ...     evidence="measured").html
     True
     """
     if kind not in get_args(Kind):

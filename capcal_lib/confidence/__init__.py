@@ -32,7 +32,10 @@ class Confidence:
         return {status: int(np.sum(self.status == status)) for status in ("ok", "missing")}
 
     def __repr__(self) -> str:
-        return f"<Confidence, {len(self)} questions, {self.tokens.sum()} tokens, {self.status_counts()}>"
+        return (
+            f"<Confidence, {len(self)} questions, {self.tokens.sum()} tokens, "
+            f"{self.status_counts()}>"
+        )
 
     def __len__(self) -> int:
         return len(self.question_ids)

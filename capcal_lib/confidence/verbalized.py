@@ -1,4 +1,4 @@
-"""Verbalized confidence: the model says how likely it is to answer correctly (paper, section 4.2)."""
+"""Verbalized confidence: the model says how likely a right answer is (paper, section 4.2)."""
 
 import re
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _NUMBER = r"(?:[0-9]{0,30}\.[0-9]{1,30}|0,[0-9]{1,30}|[0-9]{1,30}(?:,[0-9]{1,2}|
 _PERCENT = r"(?:\s?(?:%|percent\b))"
 _ESTIMATE = re.compile(
     rf"""
-    (?<![\w.,/−–-])                                           # not inside a word, a date or another number
+    (?<![\w.,/−–-])                            # not inside a word, a date or another number
     (?P<label>(?:P|probability|confidence)\s{{0,3}}[=:≈~]\s{{0,3}})?
     (?P<first>{_NUMBER}) (?P<percent>{_PERCENT})?
     (?: \s{{0,3}}(?:-|–|—|\bto\b|\band\b)\s{{0,3}} (?P<high>{_NUMBER}) (?P<high_percent>{_PERCENT})?
@@ -93,7 +93,8 @@ def parse_probability(text: str) -> float | None:
     estimate. Numbers outside [0, 1] are refused, not clipped. What stands before ``</think>`` is
     never read, and of a long text only the end.
 
-    >>> [parse_probability(text) for text in (r"I said 0.9, so \\boxed{85\\%}", "about 0,8", "7/10", "0.7-0.8")]
+    >>> said = (r"I said 0.9, so \\boxed{85\\%}", "about 0,8", "7/10", "0.7-0.8")
+    >>> [parse_probability(text) for text in said]
     [0.85, 0.8, 0.7, 0.75]
     >>> [parse_probability(text) for text in (r"\\boxed{1.5}", "1e9", "nan", "<think> 0.9")]
     [None, None, None, None]

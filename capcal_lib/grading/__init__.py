@@ -44,7 +44,8 @@ def normalize(extracted: str, kind: Kind) -> str:
 
     For ``math`` there is no algebra: ``x+1`` and ``1+x`` are two groups.
 
-    >>> normalize("0.5", "number"), normalize("1/2", "math"), normalize("The Moon", "short"), normalize("c", "choice")
+    >>> (normalize("0.5", "number"), normalize("1/2", "math"), normalize("The Moon", "short"),
+    ...     normalize("c", "choice"))
     ('1/2', '1/2', 'moon', 'C')
     """
     normal = {
@@ -78,7 +79,8 @@ def grade_many(pairs: Sequence[tuple[str, Answer]]) -> list[Verdict]:
     Equal answers to equal questions are compared once.
 
     >>> gold = Answer("math", r"\frac{x}{2}")
-    >>> [verdict.verdict for verdict in grade_many([(r"\boxed{0.5x}", gold), (r"\boxed{x}", gold), ("Hm.", gold)])]
+    >>> responses = (r"\boxed{0.5x}", r"\boxed{x}", "Hm.")
+    >>> [graded.verdict for graded in grade_many([(text, gold) for text in responses])]
     ['correct', 'incorrect', 'no_answer']
     """
     for answer in {answer for _, answer in pairs}:

@@ -46,7 +46,8 @@ def sample_until(
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as store:
-    ...     done = sample_until("simulated", "mini-exam", precision=0.1, k=100, store=Path(store), limit=4)
+    ...     done = sample_until("simulated", "mini-exam", precision=0.1, k=100, store=Path(store),
+    ...     limit=4)
     >>> done.new + done.saved == 4 * 100
     True
     """

@@ -16,10 +16,13 @@ _LETTER_THEN_TEXT = re.compile(r"([A-J])(?:[,:]?\s|[-–—])(.+)")
 _ANOTHER = re.compile(r"\b(?:or|and)\s{1,3}\(?[A-J]\b|\(?\b[B-J]\)")
 
 _OPENING = re.compile(
-    r"(?:\(([A-J])\)|\[([A-J])\]|([A-J])[.):])[ \t]+(?=[^\s])|([A-J])-(?=[A-Z][a-z])|([A-J])[.)]?[ \t]*(?=\n)"
+    r"(?:\(([A-J])\)|\[([A-J])\]|([A-J])[.):])[ \t]+(?=[^\s])"
+    r"|([A-J])-(?=[A-Z][a-z])|([A-J])[.)]?[ \t]*(?=\n)"
 )
 _OPTION = re.compile(
-    r"^\W{0,4}([A-J])(?:[.):\]]|\s*$|\s-)|(?<=\s)(?:\(([A-J])\)|([A-J])\.)(?=[ \t]+\S)|\b(?:or|and)\s\(?([A-J])[.)]",
+    r"^\W{0,4}([A-J])(?:[.):\]]|\s*$|\s-)"
+    r"|(?<=\s)(?:\(([A-J])\)|([A-J])\.)(?=[ \t]+\S)"
+    r"|\b(?:or|and)\s\(?([A-J])[.)]",
     re.MULTILINE,
 )
 
@@ -28,7 +31,8 @@ def opening(text: str) -> str | None:
     r"""Read the option that a response opens with, whatever explanation follows; None where it
     names others as options.
 
-    >>> opening("B. No, since C is lost.\nThis follows from the law."), opening("A. true\nB. false"), opening("A dog")
+    >>> (opening("B. No, since C is lost.\nThis follows from the law."),
+    ...     opening("A. true\nB. false"), opening("A dog"))
     ('B', None, None)
     """
     text = text.replace("**", "").strip()
@@ -72,7 +76,8 @@ def equal(gold: str, aliases: tuple[str, ...], extracted: str) -> bool:
     """Compare by letter, or by the full text of the right option. From K on a letter must stand
     alone.
 
-    >>> equal("C", ("Paris",), "(C)"), equal("C", ("Paris",), "paris"), equal("C", ("Paris",), "B) Paris")
+    >>> (equal("C", ("Paris",), "(C)"), equal("C", ("Paris",), "paris"),
+    ...     equal("C", ("Paris",), "B) Paris"))
     (True, True, False)
     >>> equal("K", ("Paris",), "(k)"), equal("K", ("Paris",), "B"), equal("K", ("Paris",), "paris")
     (True, False, True)

@@ -22,8 +22,10 @@ def count_verdicts(verdicts: pd.DataFrame, *, first: int = 0, k: int) -> pd.Data
     question with fewer than k keeps those that it has), ``incorrect``, ``no_answer`` and
     ``not_scored``. `InputError` where no sample lies in the range.
 
-    >>> rows = [("q", 0, "correct"), ("q", 1, "no_answer"), ("q", 2, "not_scored"), ("q", 3, "correct")]
-    >>> count_verdicts(pd.DataFrame(rows, columns=["question_id", "sample_index", "verdict"]), k=3).to_dict("records")
+    >>> rows = [("q", 0, "correct"), ("q", 1, "no_answer"), ("q", 2, "not_scored"),
+    ...     ("q", 3, "correct")]
+    >>> verdicts = pd.DataFrame(rows, columns=["question_id", "sample_index", "verdict"])
+    >>> count_verdicts(verdicts, k=3).to_dict("records")
     [{'correct': 1, 'total': 2, 'incorrect': 0, 'no_answer': 1, 'not_scored': 1}]
     """
     if k < 1:

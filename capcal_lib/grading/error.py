@@ -54,7 +54,7 @@ class GraderError:
 
 
 class CorrectedMean(NamedTuple):
-    """A mean expected accuracy, corrected for the grader's error; a single question has NaN limits."""
+    """A mean expected accuracy corrected for the grader's error; one question has NaN limits."""
 
     estimate: float
     low: float
@@ -237,7 +237,8 @@ def propagate(
     >>> error = grader_error([1] * 95 + [0] * 5 + [0] * 100, [1] * 100 + [0] * 100)
     >>> correct, s = np.array([0, 9, 50, 80, 95] * 20), np.array([0.0, 0.2, 0.4, 0.8, 1.0] * 20)
     >>> brier = lambda failing: (1 - s) ** 2 - 2 * (1 - s) * failing(1) + failing(2)
-    >>> [round(value, 3) for value in propagate(brier, correct, [100] * 100, error, rng=np.random.default_rng(0))]
+    >>> interval = propagate(brier, correct, [100] * 100, error, rng=np.random.default_rng(0))
+    >>> [round(value, 3) for value in interval]
     [0.005, 0.003, 0.008]
     """
     from scipy.special import comb  # slow to import

@@ -40,7 +40,8 @@ def final_text(response: str) -> str | None:
     Known are blocks such as ``<think>``, ``<reasoning>``, ``[THINK]`` and ``<|begin_of_thought|>``,
     and the channels of gpt-oss, with their markers or only the text of these.
 
-    >>> final_text("<think>7? no, 8</think>8"), final_text("<think>7"), final_text("analysisHm.assistantfinal8")
+    >>> (final_text("<think>7? no, 8</think>8"), final_text("<think>7"),
+    ...     final_text("analysisHm.assistantfinal8"))
     ('8', None, '8')
     """
     if "<|channel|>" in response:
@@ -96,7 +97,8 @@ def boxed(text: str) -> str | None:
 
 _PHRASE = re.compile(
     r"""
-      \banswer(?:\s(?:to|for)\s[^.:\n]{1,80}?)?[\s*_]{0,4}(?:\bis\b|\bare\b|\bwas\b|\b(?:would|should|must)\sbe\b|:|=)[\s*_]{0,4}:?
+      \banswer(?:\s(?:to|for)\s[^.:\n]{1,80}?)?[\s*_]{0,4}
+      (?:\bis\b|\bare\b|\bwas\b|\b(?:would|should|must)\sbe\b|:|=)[\s*_]{0,4}:?
     | \b(?:correct|right|best)\s(?:option|choice)[\s*_]{0,4}(?:\bis\b|:)
     | ^[\#*_\ ]{0,8}final\sanswer[*_:\ ]{0,8}$
     | ^\#{4}\ (?=[-\d$.])
@@ -105,8 +107,10 @@ _PHRASE = re.compile(
 )
 _CHOSEN = re.compile(
     r"""
-      \b(?:option|choice)\s[\s*(]{0,3}(?-i:([A-J]))[)*]{0,3}\sis\s(?:the\s)?(?:correct|right|best)\b(?=\s?(?:[.,!*]|$|answer|option|choice|because|since))
-    | (?<![\w'])[(*]{0,3}(?-i:([A-J]))[)*]{0,3}\sis\sthe\s(?:correct|right|best)\s(?:answer|option|choice)\b
+      \b(?:option|choice)\s[\s*(]{0,3}(?-i:([A-J]))[)*]{0,3}\sis\s(?:the\s)?(?:correct|right|best)\b
+      (?=\s?(?:[.,!*]|$|answer|option|choice|because|since))
+    | (?<![\w'])[(*]{0,3}(?-i:([A-J]))[)*]{0,3}
+      \sis\sthe\s(?:correct|right|best)\s(?:answer|option|choice)\b
     """,
     re.VERBOSE | re.IGNORECASE | re.MULTILINE,
 )
@@ -191,7 +195,7 @@ _NO_POWER = re.compile(rf"{_POWER}|(\*\*)")
 
 
 def _unbold(text: str) -> str:
-    """Take markdown's bold off: its pairs, and what is left of one; ``x**2`` is a power and stays."""
+    """Take off markdown's bold, its pairs and what is left of one; the power ``x**2`` stays."""
     if text.count("**") == 3 and text.startswith("**") and text.endswith("**"):
         return text[2:-2]  # a power in bold
     return _NO_POWER.sub(lambda match: "" if match[1] else match[0], _BOLD.sub(r"\1", text))
@@ -261,7 +265,7 @@ def _reads(value: str, kind: Kind, aliases: tuple[str, ...]) -> bool:
 
 
 def _tidied(value: str, kind: Kind) -> str:
-    """Return the answer without decoration; one character over the limit tells that it is too long."""
+    """Return the answer without decoration, cut one character over the limit."""
     if kind == "choice":
         text = choice.letter(value) or short.plain(value)
     elif kind == "short":

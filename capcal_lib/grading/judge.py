@@ -65,7 +65,8 @@ def quoted(text: str) -> str:
 def judge_messages(question: Question, extracted: str) -> Messages:
     """Ask for one of three words about an extracted answer, after five cases that show how.
 
-    >>> question = Question("q", "What is the capital of Chad?", Answer("short", "N'Djamena", ("Ndjamena",)))
+    >>> question = Question("q", "What is the capital of Chad?",
+    ...     Answer("short", "N'Djamena", ("Ndjamena",)))
     >>> print(judge_messages(question, "Njamena")[-1]["content"])
     Question: "What is the capital of Chad?"
     Right answers: "N'Djamena" or "Ndjamena"
@@ -106,7 +107,8 @@ def judge_prompt_digest(kind: Kind = "short") -> str:
 def read_grade(words: str) -> Outcome:
     """Read a judge's reply: one of its three words alone, in any case and with any marks around it.
 
-    >>> read_grade(" **Correct**. "), read_grade("NOT_ATTEMPTED"), read_grade("It is CORRECT"), read_grade("")
+    >>> (read_grade(" **Correct**. "), read_grade("NOT_ATTEMPTED"), read_grade("It is CORRECT"),
+    ...     read_grade(""))
     ('correct', 'no_answer', 'not_scored', 'not_scored')
     """
     return GRADES.get(re.sub(r"[\s*_`'\".:!]+", " ", words).strip().upper(), "not_scored")

@@ -16,7 +16,10 @@ MOST_POWER = 10_000  # product of all exponents of numbers and brackets in one e
 LARGEST_NESTED = 100  # number in an exponent that has an exponent
 MOST_POWERS_NESTED = 3
 
-_COMMANDS = "times cdot cdot div pm mp pi theta infty sqrt lfloor rfloor lceil rceil setminus le ge neq approx in cup emptyset"
+_COMMANDS = (
+    "times cdot cdot div pm mp pi theta infty sqrt lfloor rfloor lceil rceil "
+    "setminus le ge neq approx in cup emptyset"
+)
 _CHARACTERS = str.maketrans(
     {
         **dict.fromkeys("−–‒﹣－", "-"),

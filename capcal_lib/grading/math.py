@@ -71,7 +71,8 @@ _FUNCTIONS = {
 }
 _GREEK = re.findall(
     r"\S+",
-    r"\alpha \beta \gamma \delta \epsilon \theta \lambda \mu \nu \rho \sigma \tau \phi \varphi \omega",
+    r"\alpha \beta \gamma \delta \epsilon \theta \lambda \mu \nu \rho \sigma \tau "
+    r"\phi \varphi \omega",
 )
 _FLOORS = {r"\lfloor", r"\rfloor", r"\lceil", r"\rceil"}
 _KNOWN = {r"\frac", r"\sqrt", r"\pi", r"\cdot", r"\div", r"\binom", *_FLOORS, *_FUNCTIONS, *_GREEK}
@@ -80,7 +81,8 @@ _KNOWN = {r"\frac", r"\sqrt", r"\pi", r"\cdot", r"\div", r"\binom", *_FLOORS, *_
 def read(text: str) -> Form | None:
     r"""Take an answer apart; None where it is too large to be handled.
 
-    >>> read("(1, 2]").shape, read("x = 5").label, read(r"3 \pm \sqrt{2}").shape, read("9^{9^{9^9}}")
+    >>> (read("(1, 2]").shape, read("x = 5").label, read(r"3 \pm \sqrt{2}").shape,
+    ...     read("9^{9^{9^9}}"))
     ('(]', 'x', 'list', None)
     """
     if too_large(text):
@@ -223,7 +225,7 @@ def _number(value: Fraction | float) -> Form:
 
 
 def _segments(form: Form) -> list[tuple[Cut, Cut]] | None:
-    """Return the disjoint intervals, from low to high, of a set of numbers; None where it is none."""
+    """Return a set of numbers as disjoint intervals from low to high; None where it is none."""
     if form.shape in ("union", "minus"):
         known = [each for each in map(_segments, form.parts) if each is not None]
         if len(known) < len(form.parts):
@@ -441,7 +443,7 @@ def _in_order(gold: Form, other: Form, scalars: Compare) -> bool | None:
 
 
 def _unordered(gold: Form, other: Form, scalars: Compare) -> bool | None:
-    """Match every part with one of the other's; equality is transitive, so the first match will do."""
+    """Match every part with one of the other's: the first, for equality is transitive."""
     if len(gold.parts) != len(other.parts) or len(gold.parts) > MOST_ELEMENTS:
         return False
     left, unsettled = list(other.parts), 0
@@ -502,7 +504,8 @@ def equal(gold: str, extracted: str) -> bool | None:
     r"""Compare an answer with the gold one without Math-Verify; None where only
     :func:`equal_slowly` can tell.
 
-    >>> equal(r"\frac{1}{2}", "0.5"), equal("(1,2)", "(2,1)"), equal("52_8", "52"), equal("x+1", "1+x")
+    >>> (equal(r"\frac{1}{2}", "0.5"), equal("(1,2)", "(2,1)"), equal("52_8", "52"),
+    ...     equal("x+1", "1+x"))
     (True, False, False, None)
     """
     if clean(gold) == clean(extracted):

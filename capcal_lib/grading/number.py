@@ -44,13 +44,15 @@ _UNITS = {
         percent \% pct | degree degrees deg ° | radian radians rad | mph
         dollar dollars usd \$ $ bucks | cent cents ¢ | euro euros eur € | pound pounds £ gbp lb lbs
         rupee rupees ₹ rs | yen ¥ jpy
-        mm millimeter millimeters millimetre millimetres | cm centimeter centimeters centimetre centimetres
+        mm millimeter millimeters millimetre millimetres
+        cm centimeter centimeters centimetre centimetres
         m meter meters metre metres | km kilometer kilometers kilometre kilometres
         inch inches | foot feet ft | yard yards | mile miles
         g gram grams gm | kg kilogram kilograms | mg milligram milligrams | ounce ounces oz
         second seconds sec s | minute minutes min mins | hour hours hr hrs h | day days | week weeks
         month months | year years
-        ml milliliter milliliters millilitre millilitres | l liter liters litre litres | gallon gallons
+        ml milliliter milliliters millilitre millilitres | l liter liters litre litres
+        gallon gallons
     """.replace("\n", "|").split("|")
     for name in names.split()
 }
@@ -62,7 +64,8 @@ _NUMBER = re.compile(
     rf"""(?P<sign>[+-]?)\s?(?P<currency>{_CURRENCY})?\s?(?P<inner>[+-]?)\s?
     (?:
         {_POWER.format("power")}
-      | (?P<whole>\d+)?\s?\\frac\s?\{{\s?(?P<top>[+-]?\s?{_DECIMAL})\s?\}}\s?\{{\s?(?P<bottom>[+-]?\s?{_DECIMAL})\s?\}}
+      | (?P<whole>\d+)?\s?\\frac
+        \s?\{{\s?(?P<top>[+-]?\s?{_DECIMAL})\s?\}}\s?\{{\s?(?P<bottom>[+-]?\s?{_DECIMAL})\s?\}}
       | (?:(?P<whole_plain>\d+)\s)?(?P<top_plain>{_DECIMAL})\s?/\s?(?P<bottom_plain>{_DECIMAL})
       | (?P<decimal>{_DECIMAL})(?:\\overline\s?\{{(?P<repeating>\d+)\}})?
         (?:[eE](?P<exponent>[+-]?\d{{1,3}})|\s?(?:\\cdot|x)\s?{_POWER.format("scale")})?

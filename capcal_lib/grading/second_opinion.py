@@ -21,9 +21,11 @@ def second_opinion(response: str, kind: Kind, golds: tuple[str, ...]) -> bool:
     r"""Say whether a response looks right to other eyes; only the workers should call it, for it
     may take long.
 
-    >>> second_opinion(r"So \boxed{\frac{2}{4}}", "math", ("0.5",)), second_opinion("It costs $8.50.", "number", ("7",))
+    >>> (second_opinion(r"So \boxed{\frac{2}{4}}", "math", ("0.5",)),
+    ...     second_opinion("It costs $8.50.", "number", ("7",)))
     (True, False)
-    >>> second_opinion("Surprise: Marie Currie", "short", ("Marie Curie",)), second_opinion("B.", "choice", ("C",))
+    >>> (second_opinion("Surprise: Marie Currie", "short", ("Marie Curie",)),
+    ...     second_opinion("B.", "choice", ("C",)))
     (True, False)
     """
     text = _REASONING_END.split(response)[-1][-_CHARACTERS:].strip()

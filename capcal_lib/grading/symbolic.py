@@ -119,7 +119,7 @@ def _digits(value: Any) -> int:
 
 
 def _signs(values: Sequence[Any]) -> list[int]:
-    """Return 0 for zero, else 1 or -1 by the sign of the real part, leaving out what is no number."""
+    """Return the sign of each real part, -1, 0 or 1, leaving out what is no number."""
     found = []
     for value in values:
         with suppress(ArithmeticError, AttributeError, NotImplementedError, TypeError, ValueError):
@@ -165,7 +165,8 @@ def same_relation(gold: Sequence[str], other: Sequence[str], *, signed: bool) ->
     r"""Say whether left minus right of one is a constant multiple of the other's, a positive one if
     ``signed``.
 
-    >>> same_relation(["2x+4y", "6"], ["x", "3-2y"], signed=False), same_relation(["x", "1"], ["x", "y"], signed=False)
+    >>> (same_relation(["2x+4y", "6"], ["x", "3-2y"], signed=False),
+    ...     same_relation(["x", "1"], ["x", "y"], signed=False))
     (True, False)
     """
     sides = [parse(text) for text in (*gold, *other)]

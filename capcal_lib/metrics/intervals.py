@@ -162,7 +162,8 @@ def mean_interval(
     "On the removal of skewness by transformation", Journal of the Royal Statistical Society B 54
     (1992).
 
-    >>> interval = mean_interval([0.0, 0.2, 0.1, 0.3, 0.2, 0.0, 0.1, 0.2] * 4, rng=np.random.default_rng(0))
+    >>> interval = mean_interval([0.0, 0.2, 0.1, 0.3, 0.2, 0.0, 0.1, 0.2] * 4,
+    ...     rng=np.random.default_rng(0))
     >>> [round(value, 2) for value in interval]
     [0.14, 0.1, 0.17]
     """
@@ -240,7 +241,8 @@ def variance_of_mean(terms: Floats, clusters: ArrayLike | None = None) -> float:
     """Return the estimated variance of the mean of terms without NaN over questions, or over
     clusters.
 
-    >>> variance_of_mean(np.array([0.0, 1.0, 0.0, 1.0])), variance_of_mean(np.array([0.0, 1.0, 0.0, 1.0]), [1, 2, 1, 2])
+    >>> (variance_of_mean(np.array([0.0, 1.0, 0.0, 1.0])),
+    ...     variance_of_mean(np.array([0.0, 1.0, 0.0, 1.0]), [1, 2, 1, 2]))
     (0.08333333333333333, 0.25)
     """
     return float(_Means(*_units(terms[:, None], clusters)).covariance[0, 0])
@@ -256,7 +258,7 @@ class _Draws(NamedTuple):
 
 
 class _Means:
-    """Means of columns of terms over units, which are questions or clusters, and their covariance."""
+    """Means of columns of terms over units (questions or clusters), and their covariance."""
 
     def __init__(self, sums: Floats, sizes: Floats) -> None:
         """Take the sum of each unit's terms in each column, and how many they are."""

@@ -112,7 +112,10 @@ def as_counts(correct: ArrayLike, total: ArrayLike, *, scored: int = 0) -> tuple
     correct, total = align(correct=correct, total=total)
     hits, samples = as_whole("correct", correct, least=0), as_whole("total", total, least=0)
     check_rows("correct", hits, hits > samples, "more than its total")
-    needed = f"but {scored} scored sample{'s are' if scored > 1 else ' is'} needed; leave this question out"
+    needed = (
+        f"but {scored} scored sample{'s are' if scored > 1 else ' is'} needed; leave this "
+        f"question out"
+    )
     check_rows("total", samples, samples < scored, needed)
     return hits, samples
 
@@ -120,7 +123,7 @@ def as_counts(correct: ArrayLike, total: ArrayLike, *, scored: int = 0) -> tuple
 def as_scored(
     confidence: ArrayLike, correct: ArrayLike, total: ArrayLike, *, scored: int = 1
 ) -> tuple[Floats, Floats, Ints]:
-    """Return s, mu_hat = correct / total and total of each question, each of shape (n_questions,)."""
+    """Return s, mu_hat = correct / total and total, each of shape (n_questions,)."""
     confidence, correct, total = align(confidence=confidence, correct=correct, total=total)
     s = as_confidence(confidence)
     hits, samples = as_counts(correct, total, scored=scored)
@@ -128,7 +131,7 @@ def as_scored(
 
 
 def align(**columns: ArrayLike) -> list[Floats]:
-    """Put columns of numbers side by side: Series by their index, and a single number in every row."""
+    """Put columns of numbers side by side: Series by their index, a single number in every row."""
     given = dict(zip(columns, align_index(**columns), strict=True))
     arrays = {name: as_numbers(name, column) for name, column in given.items()}
     long = {name: array for name, array in arrays.items() if not np.isscalar(given[name])}

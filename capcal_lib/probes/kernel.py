@@ -29,7 +29,8 @@ class KernelProbe:
     read; None reads all.
 
     >>> features = np.linspace(-1, 1, 40)[:, None]
-    >>> probe = KernelProbe().fit(features, correct=np.where(abs(features[:, 0]) < 0.5, 9, 1), total=np.full(40, 10))
+    >>> probe = KernelProbe().fit(features, correct=np.where(abs(features[:, 0]) < 0.5, 9, 1),
+    ...     total=np.full(40, 10))
     >>> probe.predict([[0.0], [0.9]]).round(1).tolist()
     [0.9, 0.1]
     """

@@ -62,7 +62,8 @@ class LinearProbe:
     (float32, or float64 where that is too coarse) or 1e-13 (float64).
 
     >>> features = np.array([[-2.0], [-1.0], [1.0], [2.0]])
-    >>> probe = LinearProbe(weight_decay=1e-3).fit(features, correct=[1, 3, 7, 9], total=[10, 10, 10, 10])
+    >>> probe = LinearProbe(weight_decay=1e-3).fit(features, correct=[1, 3, 7, 9],
+    ...     total=[10, 10, 10, 10])
     >>> probe.predict([[0.0], [2.0]]).round(2).tolist()
     [0.5, 0.88]
     """
@@ -83,7 +84,10 @@ class LinearProbe:
 
     def __repr__(self) -> str:
         fitted = "not fitted" if self.weights is None else f"fitted to {len(self.weights)} features"
-        settings = f"loss={self.loss!r}, weight_decay={self.weight_decay:g}, standardize={self.standardize}"
+        settings = (
+            f"loss={self.loss!r}, weight_decay={self.weight_decay:g}, "
+            f"standardize={self.standardize}"
+        )
         return f"<LinearProbe({settings}), {fitted}>"
 
     def fit(

@@ -50,7 +50,10 @@ class Predictor:
         trained = (
             f"trained on {len(self.probe.question_ids)} questions of {self.probe.run.parent.name}"
         )
-        return f"<Predictor, {self.model.name}, {trained}, within {self.half_width:.2f} at {self.level:.0%}>"
+        return (
+            f"<Predictor, {self.model.name}, {trained}, within {self.half_width:.2f} at "
+            f"{self.level:.0%}>"
+        )
 
 
 def load_predictor(

@@ -1,4 +1,4 @@
-"""The paper's recipe for a linear probe: stochastic gradient descent, stopped by validation data."""
+"""The paper's recipe for a linear probe: stochastic gradient descent with early stopping."""
 
 from __future__ import annotations  # keeps ArrayLike short in help()
 

@@ -56,7 +56,8 @@ class StackedProbe:
     regressions", Machine Learning 1996, for weights that are not negative.
 
     >>> rng = np.random.default_rng(0)
-    >>> blocks = {"upper layers": rng.normal(size=(200, 2)), "lower layers": rng.normal(size=(200, 2))}
+    >>> blocks = {"upper layers": rng.normal(size=(200, 2)),
+    ...     "lower layers": rng.normal(size=(200, 2))}
     >>> mu = np.exp(-(blocks["upper layers"][:, 0] ** 2))
     >>> probe = StackedProbe().fit(blocks, rng.binomial(20, mu), [20] * 200)
     >>> max(probe.weights, key=probe.weights.get)

@@ -91,7 +91,8 @@ def training_data(
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> from capcal_lib.sampling.store import find_run
-    >>> questions, features = training_data(find_run(RECORDED_RUNS, "smollm2-135m", "gsm8k", "train"))
+    >>> run = find_run(RECORDED_RUNS, "smollm2-135m", "gsm8k", "train")
+    >>> questions, features = training_data(run)
     >>> questions.shape, features.shape
     ((300, 2), (300, 576))
     """

@@ -1,4 +1,4 @@
-"""The tuned linear probe: its weight decay is chosen by cross-validation on the training questions."""
+"""The tuned linear probe: its weight decay is chosen by cross-validation."""
 
 from __future__ import annotations  # keeps ArrayLike short in help()
 

@@ -375,7 +375,7 @@ def subset(questions: Sequence[Question], limit: int) -> tuple[Question, ...]:
 
 
 def at_hand(dataset: str, split: str) -> bool:
-    """Say whether a split can be read on this machine with no download, from a file that is there."""
+    """Say whether a split can be read with no download, from a file on this machine."""
     path = _path(_entry(load_dataset(dataset), split))
     return path is not None and path.is_file()
 
@@ -423,7 +423,8 @@ def check_questions(dataset: str, split: str, questions: Sequence[Question]) -> 
     if number == entry.hub_rows != entry.rows:
         return f"{number} rows as on the hub, where no digest pins them"
     if entry.digest is None:
-        return f"{number} rows{' as in the manifest, which has no digest' if entry.rows else ', pinned by nothing'}"
+        pinned = " as in the manifest, which has no digest" if entry.rows else ", pinned by nothing"
+        return f"{number} rows{pinned}"
     return "matches"
 
 

@@ -173,7 +173,7 @@ def _take_facts(source: Path, target: Path, digests: pd.DataFrame) -> str | None
 
 
 def _made(table: pa.Table) -> dict[bytes, bytes]:
-    """Return what the metadata of a file say of how it was made, whatever run and rows they name."""
+    """Return what a file's metadata say of how it was made, but for its run and rows."""
     return {
         name: value
         for name, value in (table.schema.metadata or {}).items()

@@ -170,7 +170,10 @@ def line(status: Status) -> str:
         *(f"{method}: {covered}" for method, covered in status.confidences.items()),
         f"features: {status.features}",
     ]
-    return f"{run.model} on {run.dataset} ({run.split}), run {run.key}: {'; '.join(filter(None, parts))}"
+    return (
+        f"{run.model} on {run.dataset} ({run.split}), run {run.key}: "
+        f"{'; '.join(filter(None, parts))}"
+    )
 
 
 def duration(seconds: float) -> str:

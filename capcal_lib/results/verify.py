@@ -194,7 +194,9 @@ def _on_record(folder: Path, record: bool) -> Iterator[str]:
         name for name, known in sums.items() if files.NO_FILE not in known
     }  # a removal may have been stopped
     if not sums:
-        yield f"no digests on record, which is no {SUMS}; take them down with: capcal verify --record"
+        yield (
+            f"no digests on record, which is no {SUMS}; take them down with: capcal verify --record"
+        )
         return
     for words, names in (
         ("without a digest on record", there - sums.keys()),
@@ -231,7 +233,10 @@ def _digests(
     if split is None:
         yield f"the manifest has no split {identity.split!r}"
     elif split.digest is not None and split.digest != identity.questions:
-        yield f"made with the questions {identity.questions[:16]}, the manifest has {split.digest[:16]}"
+        yield (
+            f"made with the questions {identity.questions[:16]}, the manifest has "
+            f"{split.digest[:16]}"
+        )
     if questions is not None and questions_digest(questions.values()) != identity.questions:
         yield "the questions at hand are not those that were sampled"
     if "questions" not in made_with:
@@ -364,7 +369,9 @@ def _verdicts_that_do_not_follow(
     wrong = rows[rows["verdict"] != pd.Series(again, rows.index, dtype=object)]
     facts.append(f"{len(rows):,} verdicts compared")
     if len(wrong):
-        yield f"{len(wrong)} of {len(rows)} verdicts do not follow from the responses: {_keys(wrong)}"
+        yield (
+            f"{len(wrong)} of {len(rows)} verdicts do not follow from the responses: {_keys(wrong)}"
+        )
 
 
 def _confidences(table: pa.Table, method: str, names: set[str]) -> Iterator[str]:
@@ -401,7 +408,10 @@ def _features(
             and prompt != prompt_digest(answer_messages(questions[question], run.prompt_style))
         ]
         if other:
-            yield f"hidden states of {len(other)} questions are after other prompts: {_some(sorted(other))}"
+            yield (
+                f"hidden states of {len(other)} questions are after other prompts: "
+                f"{_some(sorted(other))}"
+            )
 
 
 def _exact(folder: Path, names: set[str]) -> Iterator[str]:

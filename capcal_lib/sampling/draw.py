@@ -55,7 +55,8 @@ class RunOptions(TypedDict, total=False):
     split: str | None  # None: the data set's evaluation split
     limit: (
         int | None
-        # only so many questions (``questions.subset``); the run is the same one, and can be completed
+        # only so many questions (``questions.subset``); the run is the same one, and can be
+        # completed
     )
     engine: str | None  # another than the one in the model's manifest
     seed: int  # decides the rows where the engine can be seeded; another seed is another run
@@ -64,8 +65,8 @@ class RunOptions(TypedDict, total=False):
     ]  # others than the manifest's, such as ``temperature`` or ``prompt_style``: another run
     say: (
         Say | None
-        # takes what deserves a line at the start: how a new run differs from others, what damage was
-        # found
+        # takes what deserves a line at the start: how a new run differs from others, what damage
+        # was found
     )
 
 
@@ -101,7 +102,7 @@ class Drawing:
     )  # samples that could not be drawn, by reason
 
     def draw(self, ks: Mapping[str, int], progress: Progress | None = None) -> int:
-        """Draw what each question lacks of its first k samples; return the number of samples drawn."""
+        """Draw what each question lacks of its first k samples; return how many were drawn."""
         missing = self.writer.missing(ks)
         if not missing:
             return 0

@@ -54,7 +54,7 @@ class Rule:
         return (*range(EVERY, self.k, EVERY), self.k)
 
     def enough(self, correct: ArrayLike, total: ArrayLike) -> NDArray[np.bool_]:
-        """Tell for counts, each of shape (n_questions,), whether their interval is narrow enough."""
+        """Tell of each question whether its interval is narrow enough."""
         low, high = binomial_interval(correct, total).T
         return np.asarray((high - low) / 2 <= self.precision)
 

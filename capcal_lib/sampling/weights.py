@@ -153,7 +153,7 @@ def pinned_digest(model: Model) -> str | None:
 
 
 def _folder(model: Model) -> Path:
-    """Name the folder after the manifest's ways, so that a changed manifest gets its weights anew."""
+    """Name the folder after the manifest's ways: a changed manifest gets its weights anew."""
     ways = json.dumps(
         [way.model_dump(exclude=None if way.path else {"path"}) for way in model.weights],
         sort_keys=True,

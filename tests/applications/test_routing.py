@@ -1,4 +1,4 @@
-"""Routing: choices against all that there are, and gains against random mixing worked out by hand."""
+"""Routing: choices against all that there are, gains against random mixing by hand."""
 
 from itertools import product
 

@@ -11,12 +11,22 @@ from capcal_lib.manifests import NOTEBOOKS, ROOT
 TREE = {
     "lib/__init__.py": "",
     "lib/base.py": "X = 1\nY = 2",
-    "lib/tools/__init__.py": "from lib.tools.saw import cut, saw\nfrom . import hammer\nfrom .hammer import hit as go",
-    "lib/tools/saw.py": '"""S."""\nfrom lib.base import X as x\ncut = x\n\ndef saw():\n    """S."""\n    return cut',
-    "lib/tools/hammer.py": "import json\njson.warn = 0\n\ndef hit():\n    import lib.base\n    return lib.base.Y",
+    "lib/tools/__init__.py": (
+        "from lib.tools.saw import cut, saw\nfrom . import hammer\nfrom .hammer import hit as go"
+    ),
+    "lib/tools/saw.py": (
+        '"""S."""\nfrom lib.base import X as x\ncut = x\n\ndef saw():\n    """S."""\n    return cut'
+    ),
+    "lib/tools/hammer.py": (
+        "import json\njson.warn = 0\n\ndef hit():\n    import lib.base\n    return lib.base.Y"
+    ),
     "lib/circle.py": "import lib.round\n\ndef a():\n    return lib.round.b()",
-    "lib/round.py": "from lib import circle\n\ndef b():\n    return circle.a()\n\nclass C(circle.D): ...",
-    "lib/late/__init__.py": "from importlib import import_module\n\ndef engine(name):\n    return import_module(name)",
+    "lib/round.py": (
+        "from lib import circle\n\ndef b():\n    return circle.a()\n\nclass C(circle.D): ..."
+    ),
+    "lib/late/__init__.py": (
+        "from importlib import import_module\n\ndef engine(name):\n    return import_module(name)"
+    ),
     "lib/late/diesel.py": "try:\n    import json\nexcept ImportError:\n    json = None\nN = json",
 }
 SAW = {"tools.saw:saw", "tools.saw:cut", "base:X"}

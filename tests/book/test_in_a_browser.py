@@ -93,7 +93,10 @@ def test_a_page_loads_whole_from_files_alone_and_is_light(page: Any) -> None:
     }
     assert all(url.startswith(("file:", "data:", "blob:")) for url in page.loaded)
     assert sum(path.stat().st_size for path in local if "_static" not in path.parts) <= MOST_BYTES
-    broken = "[...document.images].filter(each => each.complete && !each.naturalWidth).map(each => each.src)"
+    broken = (
+        "[...document.images]"
+        ".filter(each => each.complete && !each.naturalWidth).map(each => each.src)"
+    )
     assert page.evaluate(broken) == []
     bare = (
         "[...document.images].filter(each => each.alt.length < 5 || each.alt.includes('_images/'))"
@@ -111,7 +114,10 @@ def test_nothing_is_wider_than_the_window(page: Any) -> None:
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 1, width
     if page.name.removesuffix(".html") in MAIN_LINE:
         page.set_viewport_size({"width": DESKTOP, "height": 900})
-        cut = "[...document.querySelectorAll('.capcal-scroll')].filter(each => each.scrollWidth > each.clientWidth + 1)"
+        cut = (
+            "[...document.querySelectorAll('.capcal-scroll')].filter(each => "
+            "each.scrollWidth > each.clientWidth + 1)"
+        )
         labels = page.evaluate(f"{cut}.map(each => each.ariaLabel)")
         assert [
             label for label in labels if not label.startswith("All ")

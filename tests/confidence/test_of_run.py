@@ -159,7 +159,10 @@ def test_what_a_server_refuses_is_summed_up_and_asked_again(
     refused: list[str] = [
         question.text for question in sampled(run)[3:]
     ]  # the second half is refused
-    command = f"confidence --model simulated --dataset {SET} --method {method} --engine openai --store {run.parents[2]}"
+    command = (
+        f"confidence --model simulated --dataset {SET} --method {method} --engine openai "
+        f"--store {run.parents[2]}"
+    )
 
     def fault(number: int, body: dict[str, Any]) -> Fault:
         said = body["messages"][-1]["content"]

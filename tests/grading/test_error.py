@@ -80,7 +80,7 @@ def test_the_scale_of_the_weights_does_not_matter(
 
 
 def naive(mean: float, n: float, error: GraderError) -> tuple[float, float, float]:
-    """Rogan and Gladen's estimate with Lang and Reiczigel's limits, step by step as in their paper."""
+    """Rogan and Gladen's estimate with Lang and Reiczigel's limits, as in their paper."""
     se, sp = error.sensitivity.estimate, error.specificity.estimate
     estimate = (mean + sp - 1) / (se + sp - 1)
     n1, r1, w1 = n + Z**2, error.right + 2, error.wrong + 2

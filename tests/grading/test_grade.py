@@ -1,4 +1,4 @@
-"""Grading: cases by hand, answers that must and must not be equal, hostile text, real gold answers."""
+"""Grading: cases by hand, answers that must or must not be equal, hostile text, real golds."""
 
 import gzip
 import json
@@ -310,7 +310,10 @@ PIECES = st.sampled_from(
     [
         *re.findall(
             r"\S+",
-            r"\boxed{ \fbox{ { } \ $ \frac \sqrt ^ _ ( ) [ ] , 1 20 x ! = \cup \pm \text{ and \le < % . | \infty",
+            (
+                r"\boxed{ \fbox{ { } \ $ \frac \sqrt ^ _ ( ) [ ] , 1 20 x ! = \cup \pm \text{ and "
+                r"\le < % . | \infty"
+            ),
         ),
         *re.findall(
             r"\S+",
@@ -375,7 +378,10 @@ def test_code_is_never_run(tmp_path: Path) -> None:
 
 
 def test_importing_is_light() -> None:
-    code = "import sys, capcal_lib.grading; print({'sympy', 'math_verify', 'pebble', 'sklearn'} & set(sys.modules))"
+    code = (
+        "import sys, capcal_lib.grading; print({'sympy', 'math_verify', 'pebble', "
+        "'sklearn'} & set(sys.modules))"
+    )
     assert (
         subprocess.run(
             [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True

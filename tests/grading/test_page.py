@@ -49,12 +49,15 @@ def test_the_figures_are_those_of_the_labels() -> None:
         clusters=LABELS["question_id"],
         strata=(LABELS["first"] == "correct") == (LABELS["second"] == "correct"),
     )
-    row = f"| {told.notna().sum()} | {told.isna().sum()} | {shown(error.sensitivity)} | {shown(error.specificity)} |"
+    row = (
+        f"| {told.notna().sum()} | {told.isna().sum()} | {shown(error.sensitivity)} | "
+        f"{shown(error.specificity)} |"
+    )
     assert row in TEXT
 
 
 def test_the_labels_speak_of_this_grader() -> None:
-    """The verdicts in the file are those that the grader gives now, wherever the response is there."""
+    """The file's verdicts are those that the grader gives now, where the response is there."""
     rows = LABELS[LABELS["response"].notna() & LABELS["run"].str.contains("/mini-")]
     assert len(rows) >= 350
     answers: dict[str, Answer] = {}

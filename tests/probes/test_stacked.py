@@ -44,7 +44,8 @@ def test_no_other_weights_are_more_likely(seed: int) -> None:
     found = mixture_weights(predicted, correct, total)
     best = minimize(
         lambda free: -likelihood(np.abs(free) / np.abs(free).sum(), predicted, correct, total),
-        np.full(4, 0.25), method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-10, "maxiter": 5_000},
+        np.full(4, 0.25), method="Nelder-Mead",
+        options={"xatol": 1e-6, "fatol": 1e-10, "maxiter": 5_000},
     )  # fmt: skip
     assert likelihood(found, predicted, correct, total) >= -best.fun - 1e-3
     assert found.sum() == pytest.approx(1)

@@ -114,7 +114,10 @@ def test_any_format_gives_the_same_questions(describe: Describe, file: str, cont
 
 def test_columns_are_mapped(describe: Describe) -> None:
     path = describe(
-        more="columns: {id: key, question: prompt.text, answer: gold, aliases: also, subject: area}\n",
+        more=(
+            "columns: {id: key, question: prompt.text, answer: gold, aliases: also, subject: "
+            "area}\n"
+        ),
         kind="number",
     )
     row = {

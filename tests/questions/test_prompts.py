@@ -70,14 +70,17 @@ def test_the_papers_verbalized_prompt_word_for_word() -> None:
     )
     assert message["content"].count("\n- ") == 10
     assert message["content"].endswith(
-        '- 0.9-1.0: "Almost certain"\nReason about your uncertainty and confidence, and then provide a '
-        "probability P between 0.0 and 1.0 in the format of \\boxed{P}."
+        '- 0.9-1.0: "Almost certain"\nReason about your uncertainty and confidence, and then '
+        "provide a probability P between 0.0 and 1.0 in the format of \\boxed{P}."
     )
 
 
 def test_p_true_is_the_papers_in_every_style() -> None:
     question = Question("q", "Why?", Answer("short", "so"))
-    expected = "Question: Why?\n\nAre you able to answer the question correctly?\nAnswer with only a single word: Yes or No."
+    expected = (
+        "Question: Why?\n\nAre you able to answer the question correctly?\n"
+        "Answer with only a single word: Yes or No."
+    )
     assert [p_true_messages(question, style)[0]["content"] for style in STYLES] == [expected] * len(
         STYLES
     )

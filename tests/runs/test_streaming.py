@@ -189,7 +189,8 @@ from capcal_lib.results.verify import verify_run
 from capcal_lib.sampling.store import read_samples
 run = Path({str(run)!r})
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-for command in (verify_run, run_status, grade_run, lambda one: merge(Path({str(tmp_path)!r}) / "into", [one])):
+into = Path({str(tmp_path)!r}) / "into"
+for command in (verify_run, run_status, grade_run, lambda one: merge(into, [one])):
     try:
         command(run)
     except InputError:

@@ -556,8 +556,8 @@ def test_reasoning_is_kept_apart() -> None:
         }
         rows, _ = draw(open_at(server), requests(1, 6))
     assert [(row.reasoning, row.response, row.finish_reason) for row in rows] == [
-        ("2 + 2", "4", "stop"), ("2 + 2", "4", "stop"), ("2 + 2", "4", "stop"), ("2 + 2", "", "length"),
-        (None, "4", "stop"), (None, "", "length"),
+        ("2 + 2", "4", "stop"), ("2 + 2", "4", "stop"), ("2 + 2", "4", "stop"),
+        ("2 + 2", "", "length"), (None, "4", "stop"), (None, "", "length"),
     ]  # fmt: skip
     assert sum(row.completion_tokens for row in rows) == 100  # divided by the length of the texts
     assert rows[0].completion_tokens > 3 * rows[4].completion_tokens > 0
@@ -939,8 +939,8 @@ def test_a_model_for_vllm_says_how_to_get_it(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr == (
         "capcal: 'gpt-oss-20b' is to be drawn with vllm, and vllm is not installed; on Linux with "
-        "a GPU say: pip install -e '.[vllm]'; or name a server of the model with --engine openai and "
-        "OPENAI_BASE_URL\n"
+        "a GPU say: pip install -e '.[vllm]'; or name a server of the model with --engine openai "
+        "and OPENAI_BASE_URL\n"
     )
     assert not list(tmp_path.iterdir())
 

@@ -1,4 +1,4 @@
-"""The simulated engine: its answers are right as often as mu says, and its confidence tells of mu."""
+"""The simulated engine: answers are right as often as mu says, and confidence tells of mu."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The transformers engine, against plain transformers: tiny models with random weights, made here."""
+"""The transformers engine, against plain transformers, on tiny models with random weights."""
 
 import itertools
 from collections import Counter

@@ -36,9 +36,17 @@ IMPORTED = "imported"  # in the record of a run, where no engine of ours has dra
 
 REPRODUCIBLE = {
     "simulated": "yes: the same seed gives the same rows",
-    "transformers": "up to rounding, coarse in bfloat16: the same seed gives the same rows, whatever else is drawn",
-    "vllm": "up to rounding: the same seed gives the same rows, but sums depend on the batch, much so in bfloat16",
-    "openai": "not promised: the seed of every sample is sent, but servers differ in what they make of it",
+    "transformers": (
+        "up to rounding, coarse in bfloat16: the same seed gives the same rows, whatever "
+        "else is drawn"
+    ),
+    "vllm": (
+        "up to rounding: the same seed gives the same rows, but sums depend on the "
+        "batch, much so in bfloat16"
+    ),
+    "openai": (
+        "not promised: the seed of every sample is sent, but servers differ in what they make of it"
+    ),
 }
 
 SAMPLES_A_REQUEST = 16

@@ -113,7 +113,8 @@ def answer_start(pieces: Sequence[str]) -> int | None:
 
     That is the first one behind the reasoning, if there is any, that is not blank.
 
-    >>> answer_start(["<think>", "2+2", "</think>", " ", "4"]), answer_start(["4"]), answer_start(["<think>", "2"])
+    >>> (answer_start(["<think>", "2+2", "</think>", " ", "4"]), answer_start(["4"]),
+    ...     answer_start(["<think>", "2"]))
     (4, 0, None)
     """
     text = "".join(pieces)
@@ -170,7 +171,8 @@ def split_reasoning(text: str) -> tuple[str | None, str]:
 
     >>> split_reasoning("<think>2 + 2</think>4")
     ('2 + 2', '4')
-    >>> split_reasoning("<|channel|>analysis<|message|>2 + 2<|end|><|start|>assistant<|channel|>final<|message|>4")
+    >>> thought, said = "<|channel|>analysis<|message|>2 + 2<|end|>", "<|channel|>final<|message|>4"
+    >>> split_reasoning(f"{thought}<|start|>assistant{said}")
     ('2 + 2', '4')
     """
     if text.startswith(HARMONY):

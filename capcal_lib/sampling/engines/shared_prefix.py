@@ -62,7 +62,7 @@ class Reader:
         self.prefix: list[KeysValues] = []
 
     def known(self, prompt: list[int]) -> int:
-        """Count the tokens at a prompt's beginning that need not be read; its last one always is."""
+        """Count the first tokens of a prompt that need not be read; its last one always is."""
         return min(len(prompt) - 1, common_length(prompt, self.prompt))
 
     def read(self, prompts: list[list[int]], known: int, network: Any, **options: Any) -> Any:

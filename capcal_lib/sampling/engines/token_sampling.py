@@ -43,7 +43,8 @@ def token_probabilities(logits: Tensor, sampling: Sampling) -> Tensor:
     float64, rows sum to 1.
 
     >>> settings = Sampling(temperature=1.0, top_k=2, max_tokens=1, context_tokens=8)
-    >>> token_probabilities(torch.tensor([[0.6, 0.2, 0.1]]).log(), settings).round(decimals=3).tolist()
+    >>> token_probabilities(torch.tensor([[0.6, 0.2, 0.1]]).log(),
+    ...     settings).round(decimals=3).tolist()
     [[0.75, 0.25, 0.0]]
     """
     if sampling.temperature == 0:
