@@ -257,9 +257,11 @@ class Dataset(Manifest):
     training_title: str | None = (
         None  # of the training questions, where it is another than the title
     )
+    paper_training: Count | None = None  # of them those of the paper's probe; None: it has none
+    validation_split: str | None = None  # what the paper chooses that probe by
     notes: str = ""
 
-    @field_validator("evaluation_split", "training_split")
+    @field_validator("evaluation_split", "training_split", "validation_split")
     @classmethod
     def _exists(cls, split: str | None, fields: ValidationInfo) -> str | None:
         splits = fields.data.get("splits", {split: None})

@@ -30,7 +30,7 @@ from capcal_lib.manifests import (
 )
 
 LETTERS: Final = ascii_uppercase  # of options
-GPQA_SEED = 42  # the options of GPQA have no fixed order
+GPQA_SEED = 42
 SUBSET_SEED = 42
 LINE, FILE = 1 << 26, 1 << 32  # characters of a file of rows
 FORMATS = (".jsonl", ".jsonl.gz", ".csv", ".csv.gz", ".parquet")
@@ -179,12 +179,13 @@ def _mmlu(row: Row, split: str, position: int) -> Question:
 
 
 def _gpqa(row: Row, split: str, position: int) -> Question:  # noqa: ARG001
+    # The options have no fixed order. This one is that of the authors' code, by the row's number.
     options = [
         row[name].strip()
         for name in ("Correct Answer", *(f"Incorrect Answer {i}" for i in (1, 2, 3)))
     ]
     order = list(range(4))
-    random.Random(f"{GPQA_SEED} {row['Record ID']}").shuffle(order)
+    random.Random(GPQA_SEED + position).shuffle(order)
     shuffled, letter = [options[index] for index in order], LETTERS[order.index(0)]
     return _choice(f"gpqa/{row['Record ID']}", row["Question"], shuffled, letter, row["Subdomain"])
 
@@ -378,6 +379,19 @@ def at_hand(dataset: str, split: str) -> bool:
     """Say whether a split can be read with no download, from a file on this machine."""
     path = _path(_entry(load_dataset(dataset), split))
     return path is not None and path.is_file()
+
+
+def planned_rows(dataset: str, split: str) -> int:
+    """Return how many questions a split has, by its manifest: as on the hub, unless a copy is used.
+
+    Where the manifest leaves it open, the questions are loaded and counted.
+
+    >>> planned_rows("triviaqa-1000", "train"), planned_rows("mini-exam", "test")
+    (76523, 102)
+    """
+    entry = _entry(load_dataset(dataset), split)
+    rows = entry.rows if _path(entry) else entry.hub_rows or entry.rows
+    return rows or len(load_questions(dataset, split))
 
 
 def subjects_of(dataset: str, split: str, question_ids: Iterable[str]) -> list[str] | None:

@@ -28,6 +28,7 @@ from capcal_lib.questions import (
     check_questions,
     load_questions,
     load_split,
+    planned_rows,
     questions_digest,
     subset,
     with_options,
@@ -75,6 +76,17 @@ GSM8K = [
     {"id": "gsm8k/test/0", "question": " How many?\n", "answer": "2+2=<<2+2=4>>4\n#### 4"},
     {"id": "gsm8k/test/1", "question": "How much?", "answer": "So\n#### 1,000"},
 ]
+
+
+def test_planned_rows_are_those_of_the_hub_unless_a_copy_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CAPCAL_DATA_DIR", raising=False)
+    assert planned_rows("math500", "train") == 11_498
+    assert planned_rows("gpqa", "test") == 198
+    monkeypatch.setenv("CAPCAL_DATA_DIR", str(tmp_path))
+    assert planned_rows("math500", "train") == 11_998
+    assert planned_rows("math500", "valid") == 500  # of which there is no copy
 
 
 # The built-in sets
@@ -327,12 +339,9 @@ def test_gpqa_options_are_shuffled_once_for_each_question() -> None:
     assert {question.answer.gold for question in questions} == set("ABCD")
     for question in questions:
         assert f"{question.answer.gold}. right" in question.text.splitlines()
-        assert sorted(line[3:] for line in question.text.splitlines()[1:]) == [
-            "right",
-            "wrong 1",
-            "wrong 2",
-            "wrong 3",
-        ]
+        order = ["right", "wrong 1", "wrong 2", "wrong 3"]
+        random.Random(42 + int(question.id.removeprefix("gpqa/rec"))).shuffle(order)
+        assert [line[3:] for line in question.text.splitlines()[1:]] == order
 
 
 @pytest.mark.usefixtures("hub")
