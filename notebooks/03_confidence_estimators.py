@@ -227,19 +227,20 @@ notebook.glue(same=same, decay=decay)
 #
 # ## Which method ranks the questions best?
 #
-# Telling questions apart (rank) and being right on average (calibration) are different virtues.
+# Telling questions apart (rank) and being right on average (calibration) are different virtues. Where all questions have
+# the same $\hat\mu$ there is nothing to rank, so that such a data set has no column; a method that says the same of every
+# question has no rank.
 
 # %% tags=["hide-input"] label="estimator-ranks" paper=["section-4.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
-by_set = {
-    load_dataset(name).title: rows[methods(results)].corrwith(
-        mu.loc[[name]], method="spearman"
-    )
-    for name, rows in results.groupby(level="dataset", sort=False)
-}
-order = (
-    pd.DataFrame(by_set).rename_axis("method").dropna(axis="columns", how="all")
-)
+by_set = {}
+for name, rows in results.groupby(level="dataset", sort=False):
+    said = rows[[*methods(results)]]
+    varied = said.loc[:, said.nunique() > 1]
+    if mu.loc[name].nunique() > 1:
+        ranks = varied.corrwith(mu.loc[[name]], method="spearman")
+        by_set[load_dataset(name).title] = ranks
+order = pd.DataFrame(by_set).reindex([*methods(results)]).rename_axis("method")
 tables.show(
     order,
     "Spearman correlation with expected accuracy (higher is better).",

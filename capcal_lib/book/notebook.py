@@ -5,6 +5,7 @@ by key.
 import ast
 import json
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -232,3 +233,24 @@ def set_as_text(notebook: dict[str, Any]) -> None:
                 "source": text,
                 **known,
             }
+
+
+def check_outputs(executed: Path) -> None:
+    """Refuse an executed page on which a cell wrote to stderr, such as a warning, or shows a path
+    of this machine.
+
+    `InputError` says which page and cell, and how what it shows begins.
+    """
+    places = [str(place) for place in (ROOT, Path.home(), Path(sys.prefix)) if place.name]
+    cells = json.loads(executed.read_text(encoding="utf-8"))["cells"]
+    for number, cell in enumerate(cells):
+        for output in cell.get("outputs", ()):
+            if output.get("name") == "stderr":
+                text = " ".join("".join(output["text"]).split())
+                raise InputError(f"{executed.stem}: cell {number} writes to stderr: {text[:300]}")
+            shown = json.dumps(output, ensure_ascii=False)
+            for place in places:
+                if re.search(rf"(?<![\w.-]){re.escape(place)}(?![\w.-])", shown):
+                    raise InputError(
+                        f"{executed.stem}: cell {number} shows a path of this machine: {place}"
+                    )

@@ -19,7 +19,7 @@ import yaml
 
 from capcal_lib.book.dependencies import code_used
 from capcal_lib.book.map import check_evidence, map_page
-from capcal_lib.book.notebook import drop_what_is_lacking, set_as_text
+from capcal_lib.book.notebook import check_outputs, drop_what_is_lacking, set_as_text
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import (
     BOOK,
@@ -194,8 +194,8 @@ def build_book(
 
     ``models`` are those of :func:`book_pages`; ``store`` and ``verdicts`` those of :func:`execute`;
     ``out``, by default ``build`` at the root, is for all that is made. A page that failed is shown
-    as far as it came. `InputError` when a cell does not show the evidence that it declares, or the
-    build fails."""
+    as far as it came. `InputError` when a cell writes to stderr, shows a path of this machine or
+    does not show the evidence that it declares, or the build fails."""
     out, pages = out or BUILD, book_pages(models)
     folder = out / "notebooks"
     failed = execute(pages, folder, store=store, verdicts=verdicts, say=say)
@@ -206,6 +206,7 @@ def build_book(
     for page in pages:
         if page not in failed:
             own = not models and page.model == default_model(page.notebook)
+            check_outputs(sources[page])
             check_evidence(sources[page], marks=own)
         wanted[sources[page]] = Path("notebooks") / f"{page.name}.ipynb"
     where = out / "paper_map.md"

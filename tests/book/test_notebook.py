@@ -1,12 +1,14 @@
+import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from capcal_lib.book.notebook import about, check_parameters, open_store
+from capcal_lib.book.notebook import about, check_outputs, check_parameters, open_store
 from capcal_lib.book.tables import badge
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import RECORDED_RUNS
+from capcal_lib.manifests import RECORDED_RUNS, ROOT
 from capcal_lib.results import describe_runs
 
 DECLARED = {"model": str, "k_eval": int, "level": float, "fast": bool}
@@ -110,3 +112,28 @@ def test_a_page_says_whose_protocol_and_verdicts_it_follows() -> None:
     asked = {"__annotations__": {"protocol": str}, "protocol": "papers", "In": []}
     with pytest.raises(InputError, match="unknown protocol 'papers'"):
         check_parameters(asked)
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        (
+            {"name": "stderr", "text": ["a.py:1: UserWarning: ", "few"]},
+            "cell 1 writes to stderr: a",
+        ),
+        ({"data": {"text/html": [f"<p>{ROOT}/runs</p>"]}}, "cell 1 shows a path of this machine"),
+        ({"name": "stdout", "text": f"{Path(sys.prefix) / 'bin'}"}, "cell 1 shows a path"),
+    ],
+)
+def test_warnings_and_paths_of_this_machine_do_not_reach_the_book(tmp_path, output, said):
+    page = tmp_path / "00_page.ipynb"
+    page.write_text(json.dumps({"cells": [{"source": "a"}, {"outputs": [output]}]}))
+    with pytest.raises(InputError, match=said):
+        check_outputs(page)
+
+
+def test_what_a_cell_prints_and_relative_paths_are_shown(tmp_path):
+    page = tmp_path / "00_page.ipynb"
+    shown = {"name": "stdout", "text": f"runs/recorded, {ROOT}ed, x{ROOT}"}
+    page.write_text(json.dumps({"cells": [{"outputs": [shown]}]}))
+    check_outputs(page)
