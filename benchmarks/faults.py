@@ -51,10 +51,11 @@ from capcal_lib.results.importing import import_samples
 from capcal_lib.results.merge import merge
 from capcal_lib.results.score_file import read_confidences, score_confidences
 from capcal_lib.results.verify import verify_run
+from capcal_lib.runs.files import LEFT_OVER, SUMS, read_bytes, read_table
+from capcal_lib.runs.samples import Sample
+from capcal_lib.runs.store import find_run, list_runs, open_writer, read_record, read_samples
 from capcal_lib.sampling.draw import sample
-from capcal_lib.sampling.engines import Sample, openai
-from capcal_lib.sampling.files import LEFT_OVER, SUMS, read_bytes, read_table
-from capcal_lib.sampling.store import find_run, list_runs, open_writer, read_record, read_samples
+from capcal_lib.sampling.engines import openai
 from tests.sampling import chat_server
 from tests.sampling.chat_server import ChatServer
 
@@ -454,7 +455,7 @@ def _racing(folder: Path, place: int, conflict: bool) -> Path:
     store = folder / "racing" / f"{place}-{conflict}"
     run = sample("simulated", SET, k=2 + place, limit=6 - place, store=store).folder
     if conflict and place == 1:
-        from capcal_lib.sampling.files import write_table
+        from capcal_lib.runs.files import write_table
 
         rows = pq.read_table(run / "samples-00000.parquet")
         changed = pa.array(["another", *rows["response"].to_pylist()[1:]])

@@ -33,9 +33,10 @@ from capcal_lib.questions import load_questions
 from capcal_lib.results.merge import merge
 from capcal_lib.results.status import run_status
 from capcal_lib.results.verify import verify_run
+from capcal_lib.runs.samples import Sample
+from capcal_lib.runs.store import list_runs, open_writer
 from capcal_lib.sampling.draw import describe
-from capcal_lib.sampling.engines import SAMPLES_A_REQUEST, Sample
-from capcal_lib.sampling.store import list_runs, open_writer
+from capcal_lib.sampling.engines import SAMPLES_A_REQUEST
 
 DATASET, SPLIT = "mini-arithmetic", "train"
 ALL = load_questions(DATASET, SPLIT)

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from capcal_lib.manifests import ROOT
-from capcal_lib.sampling.store import list_runs, read_samples
+from capcal_lib.runs.store import list_runs, read_samples
 
 # The command itself, with smaller shards than it makes, so that a short run has many.
 COMMAND = (
@@ -180,7 +180,7 @@ def _rows(store: Path) -> str:
 
 
 def _seconds_of_drawing(run: Path) -> float:
-    from capcal_lib.sampling.sessions import read_sessions
+    from capcal_lib.runs.sessions import read_sessions
 
     return sum(session.seconds for session in read_sessions(run))
 

@@ -22,6 +22,7 @@ __all__ = [
     "reported",
     "reproduce",
     "results",
+    "runs",
     "sampling",
 ]
 

@@ -156,7 +156,7 @@ def _run(
     model: ModelName, dataset: DatasetName, split: SplitName = None, store: Store = LOCAL_RUNS
 ) -> Path:
     from capcal_lib.manifests import load_dataset, load_model
-    from capcal_lib.sampling.store import find_run
+    from capcal_lib.runs.store import find_run
 
     load_model(model)
     return find_run(store, model, dataset, split or load_dataset(dataset).evaluation_split)
@@ -379,7 +379,7 @@ def judge(
 
     from capcal_lib.grading.agreement import judge_agreement
     from capcal_lib.grading.judgements import judge_run
-    from capcal_lib.sampling.store import read_record
+    from capcal_lib.runs.store import read_record
 
     identity = read_record(run).identity
     with _progress(f"{judge} judges {identity.model} on {identity.dataset}", "answers") as progress:
@@ -671,7 +671,7 @@ def plan(
         score_components,
     )
     from capcal_lib.results import describe_runs, load_results, methods, subjects
-    from capcal_lib.sampling.stopping import Rule, stopped_components
+    from capcal_lib.runs.stopping import Rule, stopped_components
 
     results = load_results(store, model, datasets=[dataset], verdicts=verdicts).query("total > 3")
     for name in filter(None, (method, against)):

@@ -27,9 +27,9 @@ from capcal_lib.questions import load_questions
 from capcal_lib.reported import load_reported
 from capcal_lib.results import load_results, score
 from capcal_lib.results.results import ORACLE_CC, ORACLE_RC, UNIFORM
+from capcal_lib.runs.store import KEY, find_run, list_fitting, read_samples
 from capcal_lib.sampling.draw import Progress, sample
 from capcal_lib.sampling.engines import check_engine, engine_name, engines_stay_open, open_engine
-from capcal_lib.sampling.store import KEY, find_run, list_fitting, read_samples
 
 STEPS = ("samples", "verbalized", "p-true", "hidden states")  # that need the model; verdicts do not
 CALIBRATION = 16, 24  # questions, and at most so many samples of each

@@ -47,7 +47,7 @@ from capcal_lib.results import (
     score,
     subjects,
 )
-from capcal_lib.sampling.store import find_run
+from capcal_lib.runs.store import find_run
 from IPython.display import display
 
 # %% tags=["hide-input"]

@@ -46,7 +46,7 @@ from capcal_lib.metrics import (
 )
 from capcal_lib.questions import at_hand
 from capcal_lib.results import describe_runs, load_results, methods, subjects
-from capcal_lib.sampling.store import KEY, read_samples
+from capcal_lib.runs.store import KEY, read_samples
 
 notebook.check_parameters(globals())
 style.set_style()

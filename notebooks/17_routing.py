@@ -35,7 +35,7 @@ from capcal_lib.manifests import load_dataset, load_model, model_names
 from capcal_lib.metrics import FewQuestionsWarning, mean_interval
 from capcal_lib.probes import nearest_probe, predict
 from capcal_lib.results import describe_runs, load_results, subjects
-from capcal_lib.sampling.store import read_samples
+from capcal_lib.runs.store import read_samples
 
 notebook.check_parameters(globals())
 style.set_style()

@@ -48,7 +48,7 @@ from capcal_lib.metrics import (
 from capcal_lib.probes import nearest_probe, predict, train, training_data
 from capcal_lib.probes.training import runs_for_probes
 from capcal_lib.results import describe_runs, load_results, subjects
-from capcal_lib.sampling.store import read_samples
+from capcal_lib.runs.store import read_samples
 from scipy.stats import ttest_1samp
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import cross_val_predict

@@ -31,7 +31,7 @@ from capcal_lib.metrics import binomial_interval, capability_brier
 from capcal_lib.probes import predict, train, training_data
 from capcal_lib.questions import at_hand, load_questions
 from capcal_lib.results import describe_runs, load_results, methods, score
-from capcal_lib.sampling.store import find_run
+from capcal_lib.runs.store import find_run
 
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())

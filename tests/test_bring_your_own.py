@@ -25,8 +25,8 @@ from capcal_lib.questions import load_questions
 from capcal_lib.results import load_results
 from capcal_lib.results.status import run_status
 from capcal_lib.results.verify import verify_run
+from capcal_lib.runs.store import list_runs
 from capcal_lib.sampling.draw import sample
-from capcal_lib.sampling.store import list_runs
 
 GUIDE = (BOOK / "guide" / "bring_your_own.md").read_text(encoding="utf-8")
 RECIPES = re.findall(r"```bash\n(.*?)```", GUIDE, re.DOTALL)

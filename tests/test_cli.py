@@ -20,9 +20,9 @@ from capcal_lib import cli
 from capcal_lib.manifests import RECORDED_RUNS, ROOT, dataset_names, model_names
 from capcal_lib.probes import predict
 from capcal_lib.results import describe_runs, load_results, score
+from capcal_lib.runs.store import list_runs, read_record, read_samples
 from capcal_lib.sampling.engines import Failure
 from capcal_lib.sampling.engines.simulated import SimulatedEngine
-from capcal_lib.sampling.store import list_runs, read_record, read_samples
 
 
 def capcal(*arguments: object) -> subprocess.CompletedProcess[str]:

@@ -18,6 +18,7 @@ ROOMS = [  # each may import from those above it
     "applications",
     "questions",
     "reported",
+    "runs",
     "sampling",
     "grading",
     "confidence",

@@ -4,7 +4,7 @@ difference.
 Arguments and errors as at the head of :mod:`capcal_lib.applications`. Questions are taken as drawn
 one by one; where they come in groups that resemble each other, ``clusters`` holds the label of
 each, and the study is taken to have as many questions a group as the pilot. Samples are a number
-fixed beforehand; for others see :func:`~capcal_lib.sampling.stopping.stopped_components`."""
+fixed beforehand; for others see :func:`~capcal_lib.runs.stopping.stopped_components`."""
 
 from __future__ import annotations  # keeps ArrayLike short in help()
 

@@ -24,7 +24,7 @@ from capcal_lib.grading.judgements import verdicts_by
 from capcal_lib.grading.verdicts import kinds_of, read_verdicts
 from capcal_lib.metrics import capability_brier_terms
 from capcal_lib.metrics.validation import Floats, check_int
-from capcal_lib.sampling.store import read_samples
+from capcal_lib.runs.store import read_samples
 
 Votes = Sequence[
     str | None

@@ -16,9 +16,9 @@ from capcal_lib.grading.verdicts import run_questions
 from capcal_lib.manifests import Model, load_model
 from capcal_lib.questions import Question
 from capcal_lib.questions.prompts import template_digest
+from capcal_lib.runs.files import read_made, write_table
+from capcal_lib.runs.store import KEY, name_run, read_record, read_samples
 from capcal_lib.sampling.engines import open_engine
-from capcal_lib.sampling.files import read_made, write_table
-from capcal_lib.sampling.store import KEY, name_run, read_record, read_samples
 
 METHODS = ("p-true", "verbalized")  # that ask the model
 CHUNK = 1_000  # questions that are asked before their answers are written

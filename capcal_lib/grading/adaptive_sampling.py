@@ -9,8 +9,8 @@ from typing import Unpack
 import numpy as np
 
 from capcal_lib.grading.verdicts import grade_run, read_verdicts
+from capcal_lib.runs.stopping import Rule, outcomes, stops
 from capcal_lib.sampling.draw import Progress, RunOptions, open_run
-from capcal_lib.sampling.stopping import Rule, outcomes, stops
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

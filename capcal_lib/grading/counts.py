@@ -9,8 +9,8 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading import Outcome
 from capcal_lib.grading.judgements import verdicts_by
 from capcal_lib.metrics.validation import check_int
-from capcal_lib.sampling.sessions import read_sessions
-from capcal_lib.sampling.stopping import Rule
+from capcal_lib.runs.sessions import read_sessions
+from capcal_lib.runs.stopping import Rule
 
 
 def count_verdicts(verdicts: pd.DataFrame, *, first: int = 0, k: int) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from capcal_lib.grading.second_opinion import second_opinion
 from capcal_lib.grading.verdicts import answered_questions, read_verdicts
 from capcal_lib.manifests import write_text
 from capcal_lib.metrics.intervals import FewQuestionsWarning, Interval, mean_interval
-from capcal_lib.sampling.store import KEY, read_samples
+from capcal_lib.runs.store import KEY, read_samples
 
 SHOWN = 300  # characters at the end of a response
 

@@ -15,10 +15,10 @@ from capcal_lib.errors import InputError, unknown
 from capcal_lib.grading.judge import JUDGED, judge, judge_prompt_digest
 from capcal_lib.grading.verdicts import answered_questions, kinds_of, read_verdicts
 from capcal_lib.manifests import load_model
+from capcal_lib.runs.files import hold, read_made, write_table
+from capcal_lib.runs.store import name_run, read_record
 from capcal_lib.sampling.draw import Progress
 from capcal_lib.sampling.engines import engine_name, open_engine
-from capcal_lib.sampling.files import hold, read_made, write_table
-from capcal_lib.sampling.store import name_run, read_record
 from capcal_lib.sampling.weights import weights_digest
 
 FILE = "judgements.parquet"

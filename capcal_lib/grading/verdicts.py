@@ -16,8 +16,8 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading import GRADER_VERSION, grade_many
 from capcal_lib.manifests import Kind, load_dataset
 from capcal_lib.questions import Question, load_questions, questions_digest
-from capcal_lib.sampling import store as runs
-from capcal_lib.sampling.files import read_table, write_table
+from capcal_lib.runs import store as runs
+from capcal_lib.runs.files import read_table, write_table
 
 FILE = runs.VERDICTS
 # instead of a grader's version: the verdicts came with the samples, and nothing grades them again

@@ -15,9 +15,9 @@ import pyarrow as pa
 from capcal_lib.confidence.of_run import asked_model, sampled_questions
 from capcal_lib.errors import InputError
 from capcal_lib.probes.features import extract_features
+from capcal_lib.runs.files import read_table, write_table
+from capcal_lib.runs.store import read_record
 from capcal_lib.sampling.engines import open_engine
-from capcal_lib.sampling.files import read_table, write_table
-from capcal_lib.sampling.store import read_record
 
 FILE = "coordinates.parquet"
 PARTS = 3  # of the layers: lower, middle, upper

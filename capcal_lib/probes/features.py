@@ -17,10 +17,10 @@ from capcal_lib.errors import InputError, unknown
 from capcal_lib.manifests import Model
 from capcal_lib.questions import Question
 from capcal_lib.questions.prompts import answer_messages, prompt_digest
+from capcal_lib.runs.files import read_table, remove_file, write_table
+from capcal_lib.runs.store import read_record
 from capcal_lib.sampling.draw import answer_requests
 from capcal_lib.sampling.engines import Engine, Layers, open_engine
-from capcal_lib.sampling.files import read_table, remove_file, write_table
-from capcal_lib.sampling.store import read_record
 from capcal_lib.sampling.weights import weights_digest
 
 FEATURES = "features.parquet"

@@ -18,8 +18,8 @@ from capcal_lib.metrics.validation import align, check_share
 from capcal_lib.probes.features import extract_features
 from capcal_lib.probes.training import TrainedProbe, train, training_data
 from capcal_lib.questions import Answer, Question
+from capcal_lib.runs.store import find_run, read_record
 from capcal_lib.sampling.engines import Engine, open_engine
-from capcal_lib.sampling.store import find_run, read_record
 from capcal_lib.sampling.weights import weights_digest
 
 

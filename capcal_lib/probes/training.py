@@ -30,7 +30,7 @@ from capcal_lib.probes.linear import LinearProbe
 from capcal_lib.probes.sgd import PaperProbe, paper_recipe_probe
 from capcal_lib.probes.stacked import BLOCKS, StackedProbe
 from capcal_lib.probes.tuned import tuned_probe
-from capcal_lib.sampling.store import differences, find_run, list_fitting, read_record
+from capcal_lib.runs.store import differences, find_run, list_fitting, read_record
 
 Recipe = Literal["tuned", "paper", "kernel", "stacked"]
 _SAME = (
@@ -117,7 +117,7 @@ def train(run: Path, *, recipe: Recipe = "tuned", verdicts: str = "rules") -> Tr
     coordinates.
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
-    >>> from capcal_lib.sampling.store import find_run
+    >>> from capcal_lib.runs.store import find_run
     >>> trained = train(find_run(RECORDED_RUNS, "smollm2-135m", "mini-capitals", "train"))
     >>> len(trained.question_ids), trained.weight_decay
     (283, 0.3)

@@ -18,9 +18,9 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading import grade_many
 from capcal_lib.manifests import Model
 from capcal_lib.questions import Question
+from capcal_lib.runs.files import read_made, write_table
 from capcal_lib.sampling.draw import answer_requests
 from capcal_lib.sampling.engines import Engine, EnumeratingEngine, open_engine
-from capcal_lib.sampling.files import read_made, write_table
 
 FILE = "exact.parquet"  # beside a run's samples
 SCHEMA = pa.schema(

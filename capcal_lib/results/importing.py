@@ -36,9 +36,9 @@ from capcal_lib.questions import (
     stream_rows,
 )
 from capcal_lib.results.merge import merge
-from capcal_lib.sampling.engines import IMPORTED
-from capcal_lib.sampling.files import file_digest
-from capcal_lib.sampling.store import KEY, Identity, Record, open_writer
+from capcal_lib.runs.files import file_digest
+from capcal_lib.runs.samples import IMPORTED
+from capcal_lib.runs.store import KEY, Identity, Record, open_writer
 
 Row = dict[str, Any]
 MEMBER_BYTES, LOG_BYTES = 1 << 26, 1 << 30  # of one sample of a log, of a log

@@ -17,9 +17,9 @@ from capcal_lib.grading import GRADER_VERSION
 from capcal_lib.grading.judgements import FILE as JUDGEMENTS
 from capcal_lib.grading.judgements import PAIR
 from capcal_lib.grading.verdicts import GIVEN, digest_of_graded, digest_of_rows
-from capcal_lib.sampling import store
-from capcal_lib.sampling.files import hold, read_table, write_table
-from capcal_lib.sampling.sessions import add_sessions
+from capcal_lib.runs import store
+from capcal_lib.runs.files import hold, read_table, write_table
+from capcal_lib.runs.sessions import add_sessions
 
 # What identifies a row of a file; of others, its question.
 KEYS = {store.VERDICTS: store.KEY, JUDGEMENTS: ["judge", *PAIR]}

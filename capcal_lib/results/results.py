@@ -26,7 +26,7 @@ from capcal_lib.grading.counts import count_run
 from capcal_lib.grading.verdicts import FILE
 from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.questions import subjects_of
-from capcal_lib.sampling.store import find_run, list_fitting, read_record
+from capcal_lib.runs.store import find_run, list_fitting, read_record
 
 INDEX = ["dataset", "question_id"]
 COUNTS = ["correct", "total"]
@@ -55,7 +55,7 @@ def load_results(
     ``k_eval`` samples define mu_hat and ``k_c`` vote: those after them, or, without ``held_out``,
     the first of them, as in the paper's code. ``verdicts`` says whose count: ``rules``, or
     ``judge:MODEL`` for short and mathematical answers. ``run`` chooses among several runs on a
-    split, such as ``"seed=1"``: see ``sampling.store.find_run``.
+    split, such as ``"seed=1"``: see ``runs.store.find_run``.
 
     `InputError` for an unknown model, a named data set without a graded run, answers that the judge
     has not judged, or a corrupt file; with what to do.

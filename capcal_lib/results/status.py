@@ -13,11 +13,11 @@ from capcal_lib.grading import GRADER_VERSION
 from capcal_lib.grading.adaptive_sampling import ends_of
 from capcal_lib.grading.verdicts import GIVEN
 from capcal_lib.probes.features import FEATURES
-from capcal_lib.sampling import store as runs
-from capcal_lib.sampling.engines import IMPORTED
-from capcal_lib.sampling.files import read_table
-from capcal_lib.sampling.sessions import Session, rates, read_sessions, wanted
-from capcal_lib.sampling.stopping import Rule
+from capcal_lib.runs import store as runs
+from capcal_lib.runs.files import read_table
+from capcal_lib.runs.samples import IMPORTED
+from capcal_lib.runs.sessions import Session, rates, read_sessions, wanted
+from capcal_lib.runs.stopping import Rule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,10 +26,9 @@ from capcal_lib.questions import Question, at_hand, load_questions, questions_di
 from capcal_lib.questions.prompts import answer_messages, prompt_digest
 from capcal_lib.results.exact import FILE as EXACT
 from capcal_lib.results.exact import read_exact
-from capcal_lib.sampling import files
-from capcal_lib.sampling import store as runs
-from capcal_lib.sampling.engines import IMPORTED
-from capcal_lib.sampling.files import (
+from capcal_lib.runs import files
+from capcal_lib.runs import store as runs
+from capcal_lib.runs.files import (
     SUMS,
     files_of,
     read_bytes,
@@ -38,9 +37,10 @@ from capcal_lib.sampling.files import (
     read_table,
     record_digests,
 )
-from capcal_lib.sampling.sessions import FILE as SESSIONS
-from capcal_lib.sampling.sessions import read_sessions
-from capcal_lib.sampling.stopping import Rule
+from capcal_lib.runs.samples import IMPORTED
+from capcal_lib.runs.sessions import FILE as SESSIONS
+from capcal_lib.runs.sessions import read_sessions
+from capcal_lib.runs.stopping import Rule
 from capcal_lib.sampling.weights import damaged_weights, pinned_digest
 
 NAMED = 3  # how many of what is wrong are named

@@ -18,7 +18,9 @@ from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, load_dataset, load_model
 from capcal_lib.questions import Question, check_questions, load_split, questions_digest, subset
 from capcal_lib.questions.prompts import answer_messages, template_digest
-from capcal_lib.sampling import store as runs
+from capcal_lib.runs import store as runs
+from capcal_lib.runs.sessions import Ask, Meter, session
+from capcal_lib.runs.store import Identity, Record, Writer, open_writer
 from capcal_lib.sampling.engines import (
     REPRODUCIBLE,
     Engine,
@@ -28,8 +30,6 @@ from capcal_lib.sampling.engines import (
     engine_name,
     open_engine,
 )
-from capcal_lib.sampling.sessions import Ask, Meter, session
-from capcal_lib.sampling.store import Identity, Record, Writer, open_writer
 from capcal_lib.sampling.weights import weights_digest
 
 Progress = Callable[[int, int], None]  # samples drawn, samples to draw

@@ -18,7 +18,7 @@ from typing import Any
 
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Weights, cache_dir, use_cache_without_hub
-from capcal_lib.sampling.files import file_digest
+from capcal_lib.runs.files import file_digest
 
 PROVENANCE = "provenance.json"  # in the folder: where its weights came from
 HUB_FILES = ["*.safetensors", "*.json", "*.jinja", "*.txt", "*.model"]

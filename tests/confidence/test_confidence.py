@@ -15,7 +15,8 @@ from capcal_lib.errors import InputError
 from capcal_lib.manifests import load_model
 from capcal_lib.questions import Answer, Question
 from capcal_lib.questions.prompts import p_true_messages, verbalized_messages
-from capcal_lib.sampling.engines import Request, Sample
+from capcal_lib.runs.samples import Sample
+from capcal_lib.sampling.engines import Request
 from capcal_lib.sampling.engines.simulated import SimulatedEngine, true_mu
 
 MODEL = load_model("simulated")

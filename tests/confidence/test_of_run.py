@@ -27,11 +27,11 @@ from capcal_lib.questions import subset
 from capcal_lib.results import load_results
 from capcal_lib.results.status import run_status
 from capcal_lib.results.verify import verify_run
+from capcal_lib.runs.files import write_table
+from capcal_lib.runs.store import find_run
 from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.engines import open_engine
 from capcal_lib.sampling.engines.simulated import SimulatedEngine
-from capcal_lib.sampling.files import write_table
-from capcal_lib.sampling.store import find_run
 from tests.sampling.chat_server import ChatServer, Exchange, Fault, status
 
 SET = "mini-capitals"

@@ -7,11 +7,11 @@ import pytest
 from capcal_lib.errors import InputError
 from capcal_lib.grading.adaptive_sampling import sample_until
 from capcal_lib.grading.verdicts import grade_run, read_verdicts
+from capcal_lib.runs.stopping import Rule, outcomes, stops
+from capcal_lib.runs.store import read_samples
 from capcal_lib.sampling import draw as sampling_module
 from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.engines.simulated import SimulatedEngine
-from capcal_lib.sampling.stopping import Rule, outcomes, stops
-from capcal_lib.sampling.store import read_samples
 
 SET, RULE = "mini-exam", Rule(precision=0.1, k=40)
 

@@ -19,8 +19,8 @@ from capcal_lib.grading.second_opinion import second_opinion
 from capcal_lib.grading.verdicts import FILE, SCHEMA, grade_run, read_verdicts
 from capcal_lib.manifests import ROOT, Kind
 from capcal_lib.questions import Answer
+from capcal_lib.runs.files import write_table
 from capcal_lib.sampling.draw import sample
-from capcal_lib.sampling.files import write_table
 
 HERE = ROOT / "tests" / "grading"
 NEAR_MISSES = [

@@ -28,10 +28,11 @@ from capcal_lib.manifests import RECORDED_RUNS, Sampling, load_model
 from capcal_lib.probes import training_data
 from capcal_lib.probes.features import extract
 from capcal_lib.results import describe_runs, load_results
+from capcal_lib.runs.files import write_table
+from capcal_lib.runs.samples import Sample
 from capcal_lib.sampling.draw import sample
-from capcal_lib.sampling.engines import Failure, Request, Sample
+from capcal_lib.sampling.engines import Failure, Request
 from capcal_lib.sampling.engines.simulated import SimulatedEngine
-from capcal_lib.sampling.files import write_table
 
 SET, JUDGE = "mini-capitals", "simulated"
 BY = f"judge:{JUDGE}"

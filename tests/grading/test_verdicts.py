@@ -18,11 +18,10 @@ from capcal_lib.grading.verdicts import (
 )
 from capcal_lib.manifests import RECORDED_RUNS, load_model
 from capcal_lib.questions import load_questions
-from capcal_lib.sampling import store as store_module
-from capcal_lib.sampling.draw import describe, sample
-from capcal_lib.sampling.engines import Sample
-from capcal_lib.sampling.files import SUMS, write_table
-from capcal_lib.sampling.store import (
+from capcal_lib.runs import store as store_module
+from capcal_lib.runs.files import SUMS, write_table
+from capcal_lib.runs.samples import Sample
+from capcal_lib.runs.store import (
     KEY,
     Record,
     find_run,
@@ -31,6 +30,7 @@ from capcal_lib.sampling.store import (
     read_samples,
     row_digests,
 )
+from capcal_lib.sampling.draw import describe, sample
 
 SET = "mini-exam"
 

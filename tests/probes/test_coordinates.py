@@ -9,8 +9,8 @@ import pytest
 from capcal_lib.errors import InputError
 from capcal_lib.probes.coordinates import FILE, keep_coordinates, layer_thirds, read_coordinates
 from capcal_lib.probes.features import extract
+from capcal_lib.runs.files import write_table
 from capcal_lib.sampling.draw import sample
-from capcal_lib.sampling.files import write_table
 from tests.probes.probe_sets import MODEL, rng
 
 

@@ -19,11 +19,11 @@ from capcal_lib.probes.features import (
     read_features,
 )
 from capcal_lib.questions import subset
+from capcal_lib.runs.files import write_table
+from capcal_lib.runs.store import find_run
 from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.engines import Layers, Request, open_engine
 from capcal_lib.sampling.engines.simulated import SimulatedEngine
-from capcal_lib.sampling.files import write_table
-from capcal_lib.sampling.store import find_run
 
 SET = "mini-capitals"
 MODEL = load_model("simulated")

@@ -14,8 +14,8 @@ from capcal_lib.probes import conformal_half_width, load_predictor, predict, tra
 from capcal_lib.probes.features import read_features
 from capcal_lib.questions import load_questions
 from capcal_lib.results import load_results
+from capcal_lib.runs.store import find_run
 from capcal_lib.sampling.engines.simulated import SimulatedEngine
-from capcal_lib.sampling.store import find_run
 
 
 def test_a_question_is_predicted_as_in_its_run_and_covered_before_any_token_is_decoded(

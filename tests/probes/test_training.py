@@ -15,9 +15,9 @@ from capcal_lib.probes import nearest_probe, nearest_probes, predict, train, tra
 from capcal_lib.probes.features import extract, read_features
 from capcal_lib.probes.sgd import paper_recipe_probe
 from capcal_lib.probes.tuned import tuned_probe
+from capcal_lib.runs.files import SUMS
+from capcal_lib.runs.store import find_run, read_record
 from capcal_lib.sampling.draw import sample
-from capcal_lib.sampling.files import SUMS
-from capcal_lib.sampling.store import find_run, read_record
 
 MODEL, SET = "simulated", "mini-exam"
 PROBE = load_dataset(SET).probe

@@ -14,11 +14,11 @@ from capcal_lib.manifests import RECORDED_RUNS, load_model
 from capcal_lib.questions import Answer, Question, load_questions
 from capcal_lib.results import load_results
 from capcal_lib.results.exact import FILE, enumerate_answers, exact_accuracy, read_exact
+from capcal_lib.runs.files import write_table
+from capcal_lib.runs.store import find_run
 from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.engines import LikelyAnswers, open_engine
 from capcal_lib.sampling.engines.simulated import SimulatedEngine, true_mu
-from capcal_lib.sampling.files import write_table
-from capcal_lib.sampling.store import find_run
 
 MODEL = load_model("simulated")
 ASKED = Question("q", "Which letter?", Answer("choice", "B", ("Paris",)))

@@ -29,7 +29,7 @@ from capcal_lib.results.importing import import_samples
 from capcal_lib.results.merge import merge
 from capcal_lib.results.status import run_status
 from capcal_lib.results.verify import verify_run
-from capcal_lib.sampling.store import list_runs, read_record, read_samples
+from capcal_lib.runs.store import list_runs, read_record, read_samples
 
 LOGS = Path(__file__).parent / "logs"
 Take = Callable[..., importing.Imported]

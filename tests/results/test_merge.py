@@ -16,11 +16,11 @@ from capcal_lib.probes.features import extract, read_features
 from capcal_lib.results import load_results
 from capcal_lib.results.merge import merge
 from capcal_lib.results.verify import verify_run
-from capcal_lib.sampling import store as store_module
+from capcal_lib.runs import store as store_module
+from capcal_lib.runs.files import write_table
+from capcal_lib.runs.sessions import read_sessions
+from capcal_lib.runs.store import list_runs, open_writer, read_samples, run_folder
 from capcal_lib.sampling.draw import sample
-from capcal_lib.sampling.files import write_table
-from capcal_lib.sampling.sessions import read_sessions
-from capcal_lib.sampling.store import list_runs, open_writer, read_samples, run_folder
 from tests.sampling.test_store import IDENTITY, RECORD, row
 
 SET = "mini-exam"

@@ -18,10 +18,10 @@ from capcal_lib.manifests import RECORDED_RUNS, load_dataset
 from capcal_lib.questions import load_questions
 from capcal_lib.results import brier_terms, costs, describe_runs, load_results, subjects
 from capcal_lib.results.results import CONSISTENCY
+from capcal_lib.runs.files import write_table
+from capcal_lib.runs.store import read_samples
 from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.engines.simulated import true_mu
-from capcal_lib.sampling.files import write_table
-from capcal_lib.sampling.store import read_samples
 
 SET = "mini-exam"
 Vote = tuple[str | None, str]  # extracted, verdict

@@ -11,9 +11,9 @@ from capcal_lib.grading.verdicts import FILE, grade_run
 from capcal_lib.manifests import RECORDED_RUNS
 from capcal_lib.probes.features import extract
 from capcal_lib.results.status import as_row, line, run_status, survey
+from capcal_lib.runs.files import remove_file
+from capcal_lib.runs.store import list_runs
 from capcal_lib.sampling.draw import open_run, sample
-from capcal_lib.sampling.files import remove_file
-from capcal_lib.sampling.store import list_runs
 
 SET = "mini-exam"
 

@@ -18,9 +18,9 @@ from capcal_lib.grading.verdicts import FILE, grade_run
 from capcal_lib.manifests import RECORDED_RUNS
 from capcal_lib.probes.features import FEATURES, extract
 from capcal_lib.results.verify import verify_run, verify_store
+from capcal_lib.runs.files import SUMS, files_of, write_table
+from capcal_lib.runs.store import Record, list_runs
 from capcal_lib.sampling.draw import sample
-from capcal_lib.sampling.files import SUMS, files_of, write_table
-from capcal_lib.sampling.store import Record, list_runs
 
 SET = "mini-exam"
 
@@ -273,7 +273,7 @@ def test_questions_and_weights_are_compared_with_the_manifests(tmp_path: Path) -
     path = folder / "run.json"
     record = json.loads(path.read_text())
     record["identity"] |= {"questions": "0" * 64, "weights": "1" * 64}
-    from capcal_lib.sampling.store import Identity
+    from capcal_lib.runs.store import Identity
 
     key = Identity.model_validate_json(json.dumps(record["identity"])).key
     path.write_text(json.dumps(record))

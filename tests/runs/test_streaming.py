@@ -23,11 +23,11 @@ from capcal_lib.grading.verdicts import grade_run, read_verdicts
 from capcal_lib.results.merge import merge
 from capcal_lib.results.status import run_status
 from capcal_lib.results.verify import verify_run
-from capcal_lib.sampling import store as store_module
+from capcal_lib.runs import store as store_module
+from capcal_lib.runs.files import record_digests, write_table
+from capcal_lib.runs.samples import Sample
+from capcal_lib.runs.store import KEY, SCHEMA, Present, read_samples, stream_samples
 from capcal_lib.sampling.draw import sample
-from capcal_lib.sampling.engines import Sample
-from capcal_lib.sampling.files import record_digests, write_table
-from capcal_lib.sampling.store import KEY, SCHEMA, Present, read_samples, stream_samples
 
 SET = "mini-exam"
 LIMIT = 6  # rows a shard, here
@@ -186,7 +186,7 @@ from capcal_lib.grading.verdicts import grade_run
 from capcal_lib.results.merge import merge
 from capcal_lib.results.status import run_status
 from capcal_lib.results.verify import verify_run
-from capcal_lib.sampling.store import read_samples
+from capcal_lib.runs.store import read_samples
 run = Path({str(run)!r})
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 into = Path({str(tmp_path)!r}) / "into"

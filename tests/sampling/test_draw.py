@@ -11,9 +11,9 @@ from capcal_lib.errors import InputError
 from capcal_lib.manifests import RECORDED_RUNS, Sampling, load_model
 from capcal_lib.questions import Answer, load_questions, subset
 from capcal_lib.results.verify import verify_run
+from capcal_lib.runs.sessions import read_sessions
+from capcal_lib.runs.store import find_run, list_runs, read_record, read_samples
 from capcal_lib.sampling.draw import describe, sample
-from capcal_lib.sampling.sessions import read_sessions
-from capcal_lib.sampling.store import find_run, list_runs, read_record, read_samples
 
 SET = "mini-exam"
 QUESTIONS = load_questions(SET)

@@ -24,18 +24,18 @@ from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling, load_model
 from capcal_lib.questions import load_questions
 from capcal_lib.questions.prompts import answer_messages
+from capcal_lib.runs.samples import Sample
+from capcal_lib.runs.store import read_record, read_samples
 from capcal_lib.sampling.draw import describe, sample
 from capcal_lib.sampling.engines import (
     Failure,
     Request,
-    Sample,
     check_engine,
     client,
     consecutive,
     question_seed,
 )
 from capcal_lib.sampling.engines.openai import OpenAIEngine
-from capcal_lib.sampling.store import read_record, read_samples
 from tests.sampling.chat_server import (
     ChatServer,
     Exchange,

@@ -14,8 +14,9 @@ from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling, load_model
 from capcal_lib.probes.features import extract_features
 from capcal_lib.questions import Answer, Question
+from capcal_lib.runs.samples import Sample
 from capcal_lib.sampling.draw import answer_requests
-from capcal_lib.sampling.engines import Request, Sample
+from capcal_lib.sampling.engines import Request
 from capcal_lib.sampling.engines.chat import encode
 from capcal_lib.sampling.engines.token_sampling import draw_tokens, token_probabilities
 from capcal_lib.sampling.weights import weights_folder

@@ -20,7 +20,8 @@ from capcal_lib.errors import InputError
 from capcal_lib.manifests import Sampling, load_model
 from capcal_lib.questions import load_questions
 from capcal_lib.questions.prompts import p_true_messages
-from capcal_lib.sampling.engines import Engine, Failure, Request, Sample
+from capcal_lib.runs.samples import Sample
+from capcal_lib.sampling.engines import Engine, Failure, Request
 from capcal_lib.sampling.engines.chat import encode
 from capcal_lib.sampling.engines.openai import OpenAIEngine
 from capcal_lib.sampling.weights import ensure_weights

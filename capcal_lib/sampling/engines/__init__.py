@@ -21,6 +21,7 @@ from capcal_lib.errors import InputError, unknown
 from capcal_lib.manifests import IN_CHECKOUT, Model, Sampling, load_prompts
 from capcal_lib.questions import Question
 from capcal_lib.questions.prompts import Messages
+from capcal_lib.runs.samples import Sample
 
 ENGINES = {  # the module of this name holds the class
     "simulated": "SimulatedEngine",
@@ -31,8 +32,6 @@ ENGINES = {  # the module of this name holds the class
 
 # What an engine imports, and the extra of the package that brings it.
 NEEDS = {"transformers": ("local", ("torch", "transformers")), "vllm": ("vllm", ("vllm",))}
-
-IMPORTED = "imported"  # in the record of a run, where no engine of ours has drawn the samples
 
 REPRODUCIBLE = {
     "simulated": "yes: the same seed gives the same rows",
@@ -51,7 +50,6 @@ REPRODUCIBLE = {
 
 SAMPLES_A_REQUEST = 16
 
-FinishReason = Literal["stop", "length"]
 Purpose = Literal["answer", "verbalized"]
 Layers = Literal[
     "mean", "max", "all"
@@ -69,19 +67,6 @@ class Request:
     ] = ()  # the samples wanted; none for log-probabilities or hidden states
     purpose: Purpose = "answer"  # an answer, or a confidence in words
     said: tuple[int, ...] = ()  # tokens with which the reply has begun
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """One drawn answer, identified by (question_id, sample_index) within its run."""
-
-    question_id: str
-    sample_index: int
-    response: str
-    reasoning: str | None  # kept apart from the answer and never graded
-    finish_reason: FinishReason
-    prompt_tokens: int
-    completion_tokens: int  # every generated token, the end-of-turn token included
 
 
 @dataclass(frozen=True, slots=True)

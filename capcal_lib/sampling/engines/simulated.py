@@ -12,7 +12,8 @@ import numpy as np
 
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.questions import Answer, Question
-from capcal_lib.sampling.engines import Layers, LikelyAnswers, Request, Sample
+from capcal_lib.runs.samples import Sample
+from capcal_lib.sampling.engines import Layers, LikelyAnswers, Request
 
 SHAPES = ((1.0, 8.0), (8.0, 1.0), (1.0, 1.0))
 SHARES = (0.4, 0.4, 0.2)

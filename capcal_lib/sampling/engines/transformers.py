@@ -21,15 +21,8 @@ from torch import Tensor
 import capcal_lib.sampling.engines.shared_prefix as shared_prefix
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling
-from capcal_lib.sampling.engines import (
-    FinishReason,
-    Layers,
-    LikelyAnswers,
-    Request,
-    Sample,
-    check_shape,
-    pooled,
-)
+from capcal_lib.runs.samples import FinishReason, Sample
+from capcal_lib.sampling.engines import Layers, LikelyAnswers, Request, check_shape, pooled
 from capcal_lib.sampling.engines.chat import (
     answer_limit,
     begin_answers,

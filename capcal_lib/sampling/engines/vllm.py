@@ -14,12 +14,11 @@ import numpy as np
 
 from capcal_lib.errors import InputError, sanitize
 from capcal_lib.manifests import Model, Sampling
+from capcal_lib.runs.samples import FinishReason, Sample
 from capcal_lib.sampling.engines import (
     SAMPLES_A_REQUEST,
-    FinishReason,
     Layers,
     Request,
-    Sample,
     check_shape,
     consecutive,
     pooled,

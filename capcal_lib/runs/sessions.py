@@ -17,8 +17,8 @@ from pydantic import Field, ValidationError
 
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Manifest
-from capcal_lib.sampling.engines import Sample
-from capcal_lib.sampling.files import hold, read_bytes, read_sums, write_file
+from capcal_lib.runs.files import hold, read_bytes, read_sums, write_file
+from capcal_lib.runs.samples import Sample
 
 FILE = "sessions.jsonl"
 FIRST_BEAT = (

@@ -38,10 +38,10 @@ from pydantic import Field, ValidationError
 
 from capcal_lib.errors import InputError, unknown
 from capcal_lib.manifests import CHOICE, DType, Manifest, PromptStyle, Sampling, load_model
-from capcal_lib.sampling import files
-from capcal_lib.sampling.engines import Sample
-from capcal_lib.sampling.files import SUMS, hold, plain_errors, read_sums, read_table, remove_file
-from capcal_lib.sampling.sessions import mend_sessions
+from capcal_lib.runs import files
+from capcal_lib.runs.files import SUMS, hold, plain_errors, read_sums, read_table, remove_file
+from capcal_lib.runs.samples import Sample
+from capcal_lib.runs.sessions import mend_sessions
 
 ROWS_PER_SHARD = 50_000
 BYTES_PER_SHARD = (

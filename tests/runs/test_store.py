@@ -20,10 +20,10 @@ from pydantic import ValidationError
 
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Sampling, load_model
-from capcal_lib.sampling import store as store_module
-from capcal_lib.sampling.engines import Sample
-from capcal_lib.sampling.files import SUMS, files_of, read_sums, read_table, write_table
-from capcal_lib.sampling.store import (
+from capcal_lib.runs import store as store_module
+from capcal_lib.runs.files import SUMS, files_of, read_sums, read_table, write_table
+from capcal_lib.runs.samples import Sample
+from capcal_lib.runs.store import (
     KEY,
     VERDICTS,
     Identity,
@@ -168,7 +168,7 @@ def test_killed_writers_lose_nothing_that_was_appended(tmp_path: Path) -> None:
         import sys, time
         from pathlib import Path
         from tests.sampling.test_store import RECORD, row
-        from capcal_lib.sampling import store
+        from capcal_lib.runs import store
         store.ROWS_PER_SHARD = 40
         with store.open_writer(Path(sys.argv[1]), RECORD) as writer:
             for question, indices in writer.missing({f"q{n}": 5 for n in range(60)}).items():
