@@ -24,7 +24,7 @@ from capcal_lib.runs.store import list_runs, read_samples
 
 # The command itself, with smaller shards than it makes, so that a short run has many.
 COMMAND = (
-    "from capcal_lib import cli; from capcal_lib.sampling import store; "
+    "from capcal_lib import cli; from capcal_lib.runs import store; "
     "store.ROWS_PER_SHARD = {rows}; cli.main()"
 )
 SEALED = "samples-"

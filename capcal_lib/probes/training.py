@@ -90,7 +90,7 @@ def training_data(
     question with both, the error names the commands that make them.
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
-    >>> from capcal_lib.sampling.store import find_run
+    >>> from capcal_lib.runs.store import find_run
     >>> run = find_run(RECORDED_RUNS, "smollm2-135m", "gsm8k", "train")
     >>> questions, features = training_data(run)
     >>> questions.shape, features.shape

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capcal_lib.errors import InputError
+from capcal_lib.runs import sessions as sessions_module
 from capcal_lib.runs.files import SUMS
 from capcal_lib.runs.samples import Sample
 from capcal_lib.runs.sessions import (
@@ -19,7 +20,6 @@ from capcal_lib.runs.sessions import (
     session,
     wanted,
 )
-from capcal_lib.sampling import sessions as sessions_module
 
 ASK = Ask(questions=3, k=5)
 
