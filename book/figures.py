@@ -4,6 +4,7 @@ They are in dark ink on no ground; the dark theme inverts them. A pair stands si
 below the other on a narrow screen.
 """
 
+import io
 from pathlib import Path
 
 import numpy as np
@@ -122,6 +123,38 @@ def repetitions(n: int, rng: np.random.Generator) -> str:
     return drawing(bottom + 26, *parts)
 
 
+def displays() -> str:
+    """Draw the displays of ``capcal_lib.plots`` on recorded samples, as one picture."""
+    import matplotlib.pyplot as plt
+
+    from capcal_lib.book.style import set_style
+    from capcal_lib.manifests import RECORDED_RUNS
+    from capcal_lib.plots import (
+        PassAtKDisplay,
+        ReliabilityDisplay,
+        RiskCoverageDisplay,
+        ScoreDisplay,
+    )
+    from capcal_lib.results import load_results, score
+
+    set_style()
+    results = load_results(RECORDED_RUNS, "qwen2.5-coder-1.5b", datasets=["mmlu"])
+    figure, ((upper, right), (lower, last)) = plt.subplots(2, 2, figsize=(9.6, 7.2))
+    for name in ("Verbalized confidence", "P(True)"):
+        triple = results[[name, "correct", "total"]].dropna().to_numpy().T
+        ReliabilityDisplay.from_counts(*triple, name=name, ax=upper)
+        RiskCoverageDisplay.from_counts(*triple, name=name, ax=right)
+        PassAtKDisplay.from_counts(*triple, name=name, ax=lower)
+    ScoreDisplay.from_scores(score(results), ax=last)
+    titles = ["ReliabilityDisplay", "RiskCoverageDisplay", "PassAtKDisplay", "ScoreDisplay"]
+    for ax, title in zip((upper, right, lower, last), titles, strict=True):
+        ax.set_title(title)
+    file = io.StringIO()
+    figure.savefig(file, format="svg", facecolor="white", metadata={"Date": None})
+    plt.close(figure)
+    return file.getvalue()
+
+
 def figures() -> dict[str, str]:
     ten = [[True, True, False, True, False], [False, True, True, False, True]]
     rng = np.random.default_rng(SEED)
@@ -140,5 +173,5 @@ def figures() -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    for name, svg in figures().items():
+    for name, svg in (figures() | {"displays": displays()}).items():
         (STATIC / f"{name}.svg").write_text(svg, encoding="utf-8")

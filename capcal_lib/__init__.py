@@ -17,6 +17,7 @@ __all__ = [
     "grading",
     "manifests",
     "metrics",
+    "plots",
     "probes",
     "questions",
     "reported",

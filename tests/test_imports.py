@@ -24,6 +24,7 @@ ROOMS = [  # each may import from those above it
     "confidence",
     "probes",
     "results",
+    "plots",
     "reproduce",
     "book",
     "cli",

@@ -33,4 +33,4 @@ from capcal_lib.applications.planning import (
 )
 from capcal_lib.applications.posterior import fit_concentration
 from capcal_lib.applications.routing import mixing_gain_terms, route
-from capcal_lib.applications.selective import risk_area_terms
+from capcal_lib.applications.selective import risk_area_terms, risk_coverage

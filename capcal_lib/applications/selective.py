@@ -6,6 +6,7 @@ to it is wrong. Arguments and errors as at the head of :mod:`capcal_lib.applicat
 from __future__ import annotations  # keeps ArrayLike short in help()
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from capcal_lib.metrics.validation import Floats, Ints, as_scored
@@ -37,3 +38,20 @@ def risk_area_terms(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike)
 def _mean_within(block: Ints, values: Floats) -> Floats:
     """Return the mean of values, in order of rank, within each block."""
     return np.bincount(np.sort(block), values) / np.bincount(block)
+
+
+def risk_coverage(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> pd.DataFrame:
+    """Return the risk of answering only the most confident questions, at each share of them.
+
+    A row a question, the most confident first: ``coverage``, the share answered so far, and
+    ``risk``, their mean loss. Questions of equal confidence come in random order: each has their
+    mean loss. Lower is better.
+
+    >>> risk_coverage([0.9, 0.2, 0.5, 0.5], [9, 1, 8, 2], 10)["risk"].round(3).tolist()
+    [0.1, 0.3, 0.367, 0.5]
+    """
+    s, mu, _ = as_scored(confidence, correct, total)
+    block = np.unique(-s, return_inverse=True)[1]  # of equal s, highest first
+    losses = _mean_within(block, (1 - mu)[np.argsort(block)])[np.sort(block)]
+    answered = np.arange(1, s.size + 1)
+    return pd.DataFrame({"coverage": answered / s.size, "risk": losses.cumsum() / answered})

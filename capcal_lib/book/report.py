@@ -5,17 +5,17 @@ no script.
 import base64
 import io
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from capcal_lib.applications import allocate, pass_at_k, simulate_pass_at_k
+from capcal_lib.applications import allocate
 from capcal_lib.applications.budget import success_terms
-from capcal_lib.book.style import palette, set_style
+from capcal_lib.book.style import set_style
 from capcal_lib.errors import sanitize
 from capcal_lib.manifests import write_text
 from capcal_lib.metrics import (
@@ -25,11 +25,15 @@ from capcal_lib.metrics import (
     mean_interval,
     smooth_ece,
 )
+from capcal_lib.plots import PassAtKDisplay, ReliabilityDisplay, palette
 from capcal_lib.results.results import COUNTS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SHOWN = 20_000  # questions at most behind the figures and the allocations
 BUDGETS = (1, 2, 4, 8, 16)  # mean samples a question
-BINS = 10
+COLUMNS, SIDE = 3, 2.6  # figures of reliability in a row, and their size in inches
 _PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -69,8 +73,10 @@ def _chapter(title: str, scores: pd.DataFrame, questions: pd.DataFrame) -> str:
     known.columns = pd.Index([sanitize(name, 100) for name in known])
     names = [str(name) for name in known if name not in COUNTS and known[name].notna().any()]
     body = [f"<h2>{escape(sanitize(title))}</h2>", _html(scores)]
+    if known.empty:
+        return "".join([*body, "<p>No question has two scored samples.</p>"])
     if not names:
-        return "".join([*body, "<p>No question has a confidence and two scored samples.</p>"])
+        return "".join([*body, _pass_at_k(known, {})])
     triples = {name: known[[name, *COUNTS]].dropna() for name in names}
     split = {
         name: isotonic_split(*triple.to_numpy().T, corrected=True)._asdict()
@@ -91,74 +97,51 @@ def _chapter(title: str, scores: pd.DataFrame, questions: pd.DataFrame) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FewQuestionsWarning)
         warnings.filterwarnings("ignore", "Glyph")  # a name in letters that the font lacks
-        body += [_reliability(triples), _pass_at_k(known, names), _gains(triples)]
+        body += [_reliability(triples), _pass_at_k(known, triples), _gains(triples)]
     return "".join(body)
 
 
 def _reliability(triples: Mapping[str, pd.DataFrame]) -> str:
-    rows = []
-    for name, triple in triples.items():
-        s, mu = triple[name], triple["correct"] / triple["total"]
-        for place, own in s.groupby(np.minimum((s * BINS).astype(int), BINS - 1)):
-            rows.append(
-                {
-                    "method": name,
-                    "bin": place,
-                    "confidence": own.mean(),
-                    **_share(mu[own.index])._asdict(),
-                }
-            )
-    points = pd.DataFrame(rows)
+    rows = -(-len(triples) // COLUMNS)
 
-    def draw(sns: Any) -> Any:
-        grid = sns.FacetGrid(
-            points, col="method", hue="method", palette=palette(triples), col_wrap=3, height=2.6
-        )
-        grid.map_dataframe(_error_bars).set_titles("{col_name}").set(xlim=(0, 1), ylim=(0, 1))
-        for axes in grid.axes.flat:
-            axes.axline((0, 0), slope=1, color="#6b6b6b", lw=1, ls=":")
-        return grid.set_axis_labels("confidence", "mean μ").figure
+    def draw(plt: Any) -> "Figure":
+        figure: Figure = plt.figure(figsize=(SIDE * COLUMNS, SIDE * rows))
+        colors = palette(triples)
+        for place, (name, triple) in enumerate(triples.items(), start=1):
+            ax = figure.add_subplot(rows, COLUMNS, place, title=name)
+            ReliabilityDisplay.from_counts(*triple.to_numpy().T, ax=ax, color=colors[name])
+        return figure
 
     text = (
-        "Reliability: the mean expected accuracy of questions in ten bins of their "
-        "confidence, with its interval."
+        "The mean expected accuracy of questions in ten bins of their confidence, with its "
+        "interval, above how the confidences are spread. On the dotted line a confidence is right "
+        "on average."
     )
-    return _figure(
-        "Reliability", text + " On the dotted line a confidence is right on average.", draw
-    )
+    return _figure("Reliability", text, draw)
 
 
-def _error_bars(*, data: pd.DataFrame, color: str, **_: object) -> None:
-    import matplotlib.pyplot as plt
+def _pass_at_k(known: pd.DataFrame, triples: Mapping[str, pd.DataFrame]) -> str:
+    table = pd.DataFrame()
 
-    away = (data["estimate"] - data[["low", "high"]].T).abs()
-    plt.errorbar(data["confidence"], data["estimate"], away, color=color, marker="o", ms=4, lw=1)
+    def draw(plt: Any) -> "Figure":
+        figure: Figure
+        figure, ax = plt.subplots()
+        measured = PassAtKDisplay.from_counts(None, known["correct"], known["total"], ax=ax)
+        for _, row in measured.curve.iterrows():
+            found = Interval(row["measured"], row["low"], row["high"])
+            table.loc[f"k = {row['k']:.0f}", "measured"] = _spell(found)
+        for name, color in palette(triples).items():
+            triple = triples[name].to_numpy().T
+            said = PassAtKDisplay.from_counts(*triple, name=name, ax=ax, color=color)
+            table[name] = said.curve["promised"].to_numpy()[: len(table)]
+        return figure
 
-
-def _pass_at_k(known: pd.DataFrame, names: list[str]) -> str:
-    ks = [k for k in (1, 2, 4, 8, 16, 32, 64, 128) if k <= known["total"].min()]
-    measured = pass_at_k(known["correct"], known["total"], ks)
-    rows = [{"k": k, "pass@k": measured[:, j].mean(), "": "measured"} for j, k in enumerate(ks)]
-    for name in names:
-        promised = simulate_pass_at_k(known[name].dropna(), ks).mean(axis=0)
-        rows += [{"k": k, "pass@k": value, "": name} for k, value in zip(ks, promised, strict=True)]
-    curves = pd.DataFrame(rows)
-
-    def draw(sns: Any) -> Any:
-        colors = {"measured": "#1a1a1a"} | palette(names)
-        axes = sns.lineplot(curves, x="k", y="pass@k", hue="", style="", palette=colors, marker="o")
-        axes.set(ylim=(0, 1.02))
-        axes.set_xscale("log", base=2)
-        axes.set_xticks(ks, map(str, ks))
-        return axes.figure
-
-    table = curves.pivot(index="k", columns="", values="pass@k")[names]
-    table.insert(0, "measured", [_spell(_share(column)) for column in measured.T])
     text = (
-        "pass@k as measured, without bias, and as each confidence s promises it: the "
-        "mean of 1 − (1 − s)^k."
+        "pass@k as measured, without bias, and as each confidence s promises it: the mean of "
+        "1 − (1 − s)^k."
     )
-    return _figure("pass@k", text, draw) + _html(table.rename("k = {}".format))
+    drawn = _figure("pass@k", text, draw)
+    return drawn + _html(table)
 
 
 def _gains(triples: Mapping[str, pd.DataFrame]) -> str:
@@ -180,12 +163,6 @@ def _mean(terms: Any) -> Interval:
     return mean_interval(terms, rng=np.random.default_rng(0))
 
 
-def _share(terms: Any) -> Interval:
-    """Return the mean of shares; no end of its interval lies outside [0, 1]."""
-    found = _mean(terms)
-    return found._replace(low=max(found.low, 0.0), high=min(found.high, 1.0))
-
-
 def _spell(interval: Interval, unit: int = 1, digits: int = 3) -> str:
     estimate, low, high = (f"{unit * end:z.{digits}f}" for end in interval)
     return f"{estimate} [{low}, {high}]"
@@ -199,14 +176,13 @@ def _html(table: pd.DataFrame) -> str:
     return f"<div>{html}</div>"
 
 
-def _figure(title: str, text: str, draw: Any) -> str:
+def _figure(title: str, text: str, draw: Callable[[Any], "Figure"]) -> str:
     """Draw a figure as SVG inside an image, where nothing in it can run."""
     import matplotlib.pyplot as plt
-    import seaborn as sns
 
     with plt.rc_context(), io.BytesIO() as file:
         set_style()
-        figure = draw(sns)
+        figure = draw(plt)
         figure.savefig(file, format="svg", bbox_inches="tight", metadata={"Date": None})
         plt.close(figure)
         data = base64.b64encode(file.getvalue()).decode()

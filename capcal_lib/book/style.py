@@ -8,28 +8,25 @@ colour of its shift: green in-domain in-distribution, blue in-domain out-of-dist
 out-of-domain."""
 
 import sys
-from collections.abc import Iterable
 from typing import Any
 
-from capcal_lib.manifests import dataset_names, load_dataset
+from capcal_lib.plots import (  # noqa: F401, for pages, whose figures use the same colours
+    COLORS,
+    IN_DISTRIBUTION,
+    INK,
+    MUTED,
+    OUT_OF_DISTRIBUTION,
+    OUT_OF_DOMAIN,
+    OWN,
+    SHIFT_COLORS,
+    SHIFTS,
+    method_color,
+    palette,
+    shift,
+)
 
 WIDTH, HEIGHT = 7.2, 4.0  # inches; the browser shows 96 px an inch
-INK, MUTED, GRID = "#1a1a1a", "#6b6b6b", "#d9d9d9"
-IN_DISTRIBUTION, OUT_OF_DISTRIBUTION, OUT_OF_DOMAIN = SHIFTS = (
-    "in-domain in-distribution",
-    "in-domain out-of-distribution",
-    "out-of-domain",
-)
-SHIFT_COLORS = dict(zip(SHIFTS, ("#46a281", "#3866bd", "#be8a1d"), strict=True))
-COLORS = {
-    "Uniform random": "#1a1a1a",
-    "Verbalized confidence": "#bc3e0b",
-    "P(True)": "#9b7cd2",
-    "Response consistency": "#860282",
-    "Oracle RC": "#6b6b6b",
-    "Oracle CC": "#494949",
-}
-OWN = "#8a5a44"  # of a method that is not the paper's
+GRID = "#d9d9d9"
 
 
 def set_style() -> None:
@@ -77,61 +74,6 @@ def set_style() -> None:
         np.set_printoptions(precision=4)
         pd.set_option("display.precision", 4)
         set_matplotlib_formats("svg", bbox_inches=None, metadata={"Date": None})  # type: ignore[no-untyped-call]
-
-
-def shift(method: str, dataset: str) -> str | None:
-    """Say how far the nearest training questions of a probe are from a data set; None for another
-    method.
-
-    >>> shift("Probe (GSM8K)", "math500")
-    'in-domain out-of-distribution'
-    >>> shift("Probe (TriviaQA + GSM8K)", "mmlu")
-    'out-of-domain'
-    >>> shift("P(True)", "math500")
-    """
-    if not method.startswith("Probe ("):
-        return None
-    asked = load_dataset(dataset)
-    probes = [
-        f"Probe ({title})" for title in method.removeprefix("Probe (").split(")")[0].split(" + ")
-    ]
-    trained = [one for one in map(load_dataset, dataset_names()) if one.probe in probes]
-    if asked in trained:
-        return IN_DISTRIBUTION
-    return OUT_OF_DISTRIBUTION if asked.domain in {one.domain for one in trained} else OUT_OF_DOMAIN
-
-
-def method_color(method: str, dataset: str | None = None) -> str:
-    """Return the colour of a method, as ``#rrggbb``: the same in every figure.
-
-    A probe's is that of its shift to ``dataset``, on which it is shown; without one it is green.
-
-    >>> method_color("Oracle RC")
-    '#6b6b6b'
-    """
-    return palette([method], dataset)[method]
-
-
-def palette(methods: Iterable[str], dataset: str | None = None) -> dict[str, str]:
-    """Return the colour of each method, for seaborn's ``palette``; methods of one colour get darker
-    shades of it.
-
-    >>> palette(["Probe (GSM8K)", "Probe (MATH)"], "gsm8k")
-    {'Probe (GSM8K)': '#46a281', 'Probe (MATH)': '#3866bd'}
-    """
-    chosen: dict[str, str] = {}
-    seen: list[str] = []
-    for method in dict.fromkeys(methods):
-        base = COLORS.get(method, OWN)
-        if method.startswith("Probe"):
-            far = shift(method, dataset) if dataset else None
-            base = SHIFT_COLORS[far or IN_DISTRIBUTION]
-        share = 0.62 ** seen.count(base)  # darker each time
-        chosen[method] = "#" + "".join(
-            f"{round(int(base[at : at + 2], 16) * share):02x}" for at in (1, 3, 5)
-        )
-        seen.append(base)
-    return chosen
 
 
 def label_lines(axes: Any) -> None:

@@ -25,9 +25,10 @@ import yaml
 
 from capcal_lib import manifests
 from capcal_lib.errors import InputError, sanitize
-from capcal_lib.grading import grade
+from capcal_lib.grading import grade, grade_many
 from capcal_lib.grading.verdicts import GIVEN, NOT_STATED, OUTCOMES, write_verdicts
 from capcal_lib.questions import (
+    Answer,
     Question,
     check_questions,
     field_of,
@@ -111,32 +112,8 @@ def import_samples(
     `InputError` for a file that cannot be read or has no samples, a question that the data set does
     not have or answers otherwise, an unknown temperature, and a sample that is there with other
     content. Nothing is written then."""
-    found: dict[str, Any] = {}
-    rows, left_out = [], 0
-    for file in files:
-        try:
-            for row in _rows(file, columns or {}, found):
-                if isinstance(row.get("response"), str):
-                    rows.append(row)
-                else:
-                    left_out += 1
-        except (
-            KeyError,
-            TypeError,
-            ValueError,
-            AttributeError,
-            IndexError,
-            RecursionError,
-            OSError,
-        ) as error:
-            if isinstance(error, InputError):
-                raise
-            what = f"no {error}" if isinstance(error, KeyError) else str(error)
-            raise InputError(
-                f"{file}: sample {len(rows) + left_out}: not as expected: {sanitize(what)}"
-            ) from None
-    if not rows:
-        raise InputError(f"{', '.join(map(str, files))}: no samples with a response in it")
+    read = read_samples(files, columns)
+    rows, found = read.rows, read.settings
     with manifests.new_manifests() as made:
         if dataset not in manifests.dataset_names():
             _new_dataset(dataset, rows, kind, made)
@@ -186,9 +163,71 @@ def import_samples(
         merged.target,
         merged.rows,
         merged.present,
-        left_out,
+        read.left_out,
         tuple(path for path in made if path.is_file()),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """What files hold."""
+
+    rows: list[Row]  # one a sample, under the names of `COLUMNS`
+    left_out: int  # rows without a response: requests that failed
+    settings: dict[str, Any]  # of the sampling, where the files say them
+
+
+def read_samples(files: Sequence[Path], columns: Mapping[str, str] | None = None) -> Samples:
+    """Read the samples of files; `InputError` for one that cannot be read or has none."""
+    found: dict[str, Any] = {}
+    rows, left_out = [], 0
+    for file in files:
+        try:
+            for row in _rows(file, columns or {}, found):
+                if isinstance(row.get("response"), str):
+                    rows.append(row)
+                else:
+                    left_out += 1
+        except (
+            KeyError,
+            TypeError,
+            ValueError,
+            AttributeError,
+            IndexError,
+            RecursionError,
+            OSError,
+        ) as error:
+            if isinstance(error, InputError):
+                raise
+            what = f"no {error}" if isinstance(error, KeyError) else str(error)
+            raise InputError(
+                f"{file}: sample {len(rows) + left_out}: not as expected: {sanitize(what)}"
+            ) from None
+    if not rows:
+        raise InputError(f"{', '.join(map(str, files))}: no samples with a response in it")
+    return Samples(rows, left_out, found)
+
+
+def judged_samples(rows: Sequence[Row]) -> pd.DataFrame:
+    """Return a row a sample: its ``question_id``, the right answer ``gold`` and the ``verdict``.
+
+    Verdicts are those of the log where it has one for every sample; else all samples are graded
+    by the rules. `InputError` where the log has neither verdicts nor answers."""
+    questions = _questions(rows)
+    said = [SAID.get(str(row.get("verdict")).lower()) for row in rows]
+    if None in said:
+        if any(one["answer"] == NOT_STATED for one in questions.values()):
+            raise InputError("the samples have neither answers nor a verdict each")
+        kind = _kind(questions.values())
+        answers = {
+            name: Answer(kind=kind, gold=one["answer"], aliases=tuple(one["aliases"]))
+            for name, one in questions.items()
+        }
+        cases = [(row["response"], answers[str(row["question_id"])]) for row in rows]
+        said = [verdict.verdict for verdict in grade_many(cases)]
+    names = [str(row["question_id"]) for row in rows]
+    gold = [questions[name]["answer"] for name in names]
+    return pd.DataFrame({"question_id": names, "gold": gold, "verdict": said})
 
 
 def _rows(path: Path, columns: Mapping[str, str], found: dict[str, Any]) -> Iterator[Row]:
@@ -377,6 +416,24 @@ def _member(archive: zipfile.ZipFile, file: io.BufferedReader, member: zipfile.Z
 
 def _new_dataset(name: str, rows: list[Row], kind: manifests.Kind | None, made: list[Path]) -> None:
     """Write down the questions of a log as a data set of its own."""
+    every = _questions(rows).values()
+    kind = kind or _kind(every)
+    lines = "".join(json.dumps(one) + "\n" for one in every)
+    manifests.write_manifest("datasets", f"{name}.jsonl", lines, made)
+    facts = {
+        "name": name,
+        "domain": "imported",
+        "kind": kind,
+        "source": "Questions of an imported log.",
+    }
+    facts["splits"] = {"test": {"file": f"{name}.jsonl", "rows": len(every)}}  # type: ignore[assignment]
+    manifests.write_manifest(
+        "datasets", f"{name}.yaml", yaml.safe_dump(facts, sort_keys=False), made
+    )
+
+
+def _questions(rows: Sequence[Row]) -> dict[str, Row]:
+    """Gather the questions of samples, by their id, as a file of a data set has them."""
     questions: dict[str, Row] = {}
     for row in rows:
         gold = [str(each).rpartition("####")[2].strip() for each in _list(row.get("gold"))]
@@ -392,23 +449,17 @@ def _new_dataset(name: str, rows: list[Row], kind: manifests.Kind | None, made: 
                 f"question {sanitize(question['id'], 80)!r} has two answers or texts; import the "
                 "files apart"
             )
-    every = questions.values()
-    numbers = all(re.fullmatch(r"[-+]?[\d,]*\.?\d+", one["answer"]) for one in every)
-    kind = kind or (
-        "choice" if all(one["choices"] for one in every) else "number" if numbers else "short"
-    )
-    lines = "".join(json.dumps(one) + "\n" for one in every)
-    manifests.write_manifest("datasets", f"{name}.jsonl", lines, made)
-    facts = {
-        "name": name,
-        "domain": "imported",
-        "kind": kind,
-        "source": "Questions of an imported log.",
-    }
-    facts["splits"] = {"test": {"file": f"{name}.jsonl", "rows": len(every)}}  # type: ignore[assignment]
-    manifests.write_manifest(
-        "datasets", f"{name}.yaml", yaml.safe_dump(facts, sort_keys=False), made
-    )
+    return questions
+
+
+def _kind(questions: Iterable[Row]) -> manifests.Kind:
+    """Tell of which kind the answers of a log are: choices where all have them, numbers, or short
+    answers.
+    """
+    if all(one["choices"] for one in questions):
+        return "choice"
+    numbers = all(re.fullmatch(r"[-+]?[\d,]*\.?\d+", one["answer"]) for one in questions)
+    return "number" if numbers else "short"
 
 
 def _new_model(name: str, settings: Mapping[str, Any], made: list[Path]) -> None:

@@ -1,0 +1,427 @@
+"""Displays of one's own arrays: reliability, risk and coverage, pass@k, scores.
+
+They follow scikit-learn's habit: ``from_counts`` computes and draws, on the axes that are given or
+on new ones, and returns a display, whose ``plot`` draws once more. A display has ``ax`` and
+``figure``, to go on with matplotlib. Several of them on one ``ax`` compare methods.
+
+Arguments are those of :mod:`capcal_lib.metrics.brier`: a confidence in [0, 1] a question, and how
+many of its ``total`` scored samples are ``correct``; lists, arrays, or Series, which are put in one
+order by their index. `InputError` for values out of range, NaN among them, and unequal lengths.
+Bands and bars are 95 % intervals for questions like these.
+
+A method of the paper has the colour that it has throughout the book; another one takes the next
+colour of matplotlib's cycle, and ``color`` of ``plot`` says otherwise. Names are drawn as they are,
+never as formulas."""
+
+from __future__ import annotations  # keeps ArrayLike short in help()
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from capcal_lib.applications import pass_at_k, risk_coverage, simulate_pass_at_k
+from capcal_lib.manifests import dataset_names, load_dataset
+from capcal_lib.metrics import FewQuestionsWarning, Interval, mean_interval
+from capcal_lib.metrics.validation import Floats, align, align_index, as_scored
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK, MUTED = "#1a1a1a", "#6b6b6b"
+IN_DISTRIBUTION, OUT_OF_DISTRIBUTION, OUT_OF_DOMAIN = SHIFTS = (
+    "in-domain in-distribution",
+    "in-domain out-of-distribution",
+    "out-of-domain",
+)
+SHIFT_COLORS = dict(zip(SHIFTS, ("#46a281", "#3866bd", "#be8a1d"), strict=True))
+COLORS = {
+    "Uniform random": "#1a1a1a",
+    "Verbalized confidence": "#bc3e0b",
+    "P(True)": "#9b7cd2",
+    "Response consistency": "#860282",
+    "Oracle RC": "#6b6b6b",
+    "Oracle CC": "#494949",
+}
+OWN = "#8a5a44"  # of a method that is not the paper's
+SIGNS = {"Uniform random": "|", "Oracle RC": "x", "Oracle CC": "+"}  # of baselines, among dots
+BINS = 10
+BANDED = 12  # coverages at most whose risk has an interval
+POWERS = (1, 2, 4, 8, 16, 32, 64, 128)
+BAR = 0.2  # height of the highest bar of a histogram
+
+
+@dataclass
+class ReliabilityDisplay:
+    """Expected accuracy against confidence, in ten bins of equal width.
+
+    On the dotted line a confidence is right on average. Bars at the foot show how the confidences
+    are spread; the highest one holds most questions.
+
+    >>> shown = ReliabilityDisplay.from_counts([0.15, 0.2, 0.9, 0.95], [1, 3, 8, 9], 10)
+    >>> shown.bins[["confidence", "estimate", "questions"]].round(3).to_dict("list")
+    {'confidence': [0.15, 0.2, 0.925], 'estimate': [0.1, 0.3, 0.85], 'questions': [1, 1, 2]}
+    >>> shown.figure.savefig(getfixture("tmp_path") / "reliability.svg")
+    """
+
+    bins: pd.DataFrame  # a row a bin with questions: confidence, estimate, low, high, questions
+    confidence: Floats
+    name: str | None = None
+    ax: Axes = field(init=False, repr=False)
+
+    @classmethod
+    def from_counts(
+        cls,
+        confidence: ArrayLike,
+        correct: ArrayLike,
+        total: ArrayLike,
+        *,
+        name: str | None = None,
+        ax: Axes | None = None,
+        color: str | None = None,
+    ) -> ReliabilityDisplay:
+        """Draw how expected accuracy goes with a confidence."""
+        s, mu, _ = as_scored(confidence, correct, total)
+        table = pd.DataFrame({"confidence": s, "mu": mu})
+        rows = []
+        for _, own in table.groupby(np.minimum((s * BINS).astype(int), BINS - 1)):
+            found = _share(own["mu"])
+            rows.append(
+                {
+                    "confidence": own["confidence"].mean(),
+                    "estimate": found.estimate,
+                    "low": found.low,
+                    "high": found.high,
+                    "questions": len(own),
+                }
+            )
+        return cls(pd.DataFrame(rows), s, name).plot(ax=ax, color=color)
+
+    @property
+    def figure(self) -> Figure:
+        """Return the figure that was drawn on last."""
+        return _figure(self.ax)
+
+    def plot(self, *, ax: Axes | None = None, color: str | None = None) -> ReliabilityDisplay:
+        """Draw on the axes, or on new ones."""
+        self.ax = ax = ax or _new_axes()
+        ax.axline((0, 0), slope=1, color=MUTED, lw=1, ls=":")
+        below = self.bins["estimate"] - self.bins["low"]
+        above = self.bins["high"] - self.bins["estimate"]
+        drawn = ax.errorbar(
+            self.bins["confidence"],
+            self.bins["estimate"],
+            np.clip([below, above], 0, None),
+            color=color or own_color(self.name),
+            marker="o",
+            ms=4,
+            lw=1.2,
+            label=self.name,
+        )
+        counts, edges = np.histogram(self.confidence, BINS, (0, 1))
+        heights = BAR * counts / counts.max()
+        ax.stairs(heights, edges, fill=True, alpha=0.2, color=drawn.lines[0].get_color())
+        ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="confidence", ylabel="expected accuracy")
+        _name_lines(ax, self.name)
+        return self
+
+
+@dataclass
+class RiskCoverageDisplay:
+    """The risk of answering only the most confident questions, against their share.
+
+    Lower is better. All curves end in the mean risk, where every question is answered; the dotted
+    line is a confidence that says nothing.
+
+    >>> shown = RiskCoverageDisplay.from_counts([0.9, 0.2, 0.5], [9, 1, 5], 10)
+    >>> shown.curve.round(3).to_dict("list")
+    {'coverage': [0.333, 0.667, 1.0], 'risk': [0.1, 0.3, 0.5]}
+    """
+
+    curve: pd.DataFrame  # a row a question, the most confident first: coverage, risk
+    band: pd.DataFrame  # coverage, low, high
+    name: str | None = None
+    ax: Axes = field(init=False, repr=False)
+
+    @classmethod
+    def from_counts(
+        cls,
+        confidence: ArrayLike,
+        correct: ArrayLike,
+        total: ArrayLike,
+        *,
+        name: str | None = None,
+        ax: Axes | None = None,
+        color: str | None = None,
+    ) -> RiskCoverageDisplay:
+        """Draw what it risks to answer where a confidence is high."""
+        s, mu, _ = as_scored(confidence, correct, total)
+        order = np.argsort(-s, kind="stable")
+        losses, falls = (1 - mu)[order], np.diff(s[order], append=-1) < 0
+        ends = np.flatnonzero(falls) + 1  # equal confidences are answered together
+        shown = ends[np.unique(np.linspace(0, len(ends) - 1, BANDED).round().astype(int))]
+        limits = [_share(losses[:end]) for end in shown]
+        band = pd.DataFrame(
+            {
+                "coverage": shown / len(s),
+                "low": [found.low for found in limits],
+                "high": [found.high for found in limits],
+            }
+        )
+        return cls(risk_coverage(confidence, correct, total), band, name).plot(ax=ax, color=color)
+
+    @property
+    def figure(self) -> Figure:
+        """Return the figure that was drawn on last."""
+        return _figure(self.ax)
+
+    def plot(self, *, ax: Axes | None = None, color: str | None = None) -> RiskCoverageDisplay:
+        """Draw on the axes, or on new ones."""
+        self.ax = ax = ax or _new_axes()
+        (line,) = ax.plot(
+            self.curve["coverage"],
+            self.curve["risk"],
+            color=color or own_color(self.name),
+            label=self.name,
+        )
+        ends = self.band.dropna()  # the risk of a single question has no interval
+        ax.fill_between(
+            ends["coverage"], ends["low"], ends["high"], color=line.get_color(), alpha=0.15, lw=0
+        )
+        ax.axhline(self.curve["risk"].iloc[-1], color=MUTED, lw=1, ls=":")
+        ax.set(xlim=(0, 1), ylim=(0, 1))
+        ax.set(xlabel="coverage: questions answered", ylabel="risk: fresh answers wrong")
+        _name_lines(ax, self.name)
+        return self
+
+
+@dataclass
+class PassAtKDisplay:
+    """The chance that one of k samples is correct: as measured, and as a confidence promises it.
+
+    Measured values are without bias, with a band. The dashed line is what confidences s say when
+    taken at their word, the mean of 1 - (1 - s)^k. Without a confidence only the first is drawn.
+
+    >>> shown = PassAtKDisplay.from_counts([0.5, 0.2], [2, 1], 4)
+    >>> shown.curve[["k", "measured", "promised"]].round(3).to_dict("list")
+    {'k': [1, 2, 4], 'measured': [0.375, 0.667, 1.0], 'promised': [0.35, 0.555, 0.764]}
+    """
+
+    curve: pd.DataFrame  # a row a k: k, measured, low, high, promised
+    name: str | None = None
+    ax: Axes = field(init=False, repr=False)
+
+    @classmethod
+    def from_counts(
+        cls,
+        confidence: ArrayLike | None,
+        correct: ArrayLike,
+        total: ArrayLike,
+        *,
+        name: str | None = None,
+        ax: Axes | None = None,
+        color: str | None = None,
+    ) -> PassAtKDisplay:
+        """Draw pass@k, up to as many samples as every question has."""
+        if confidence is None:
+            correct, total = align(correct=correct, total=total)
+        else:
+            confidence, correct, total = align_index(
+                confidence=confidence, correct=correct, total=total
+            )
+        ks = [k for k in POWERS if k <= np.min(total)]
+        measured = [_share(column) for column in pass_at_k(correct, total, ks).T]
+        curve = pd.DataFrame(
+            {
+                "k": ks,
+                "measured": [found.estimate for found in measured],
+                "low": [found.low for found in measured],
+                "high": [found.high for found in measured],
+            }
+        )
+        if confidence is not None:
+            curve["promised"] = simulate_pass_at_k(confidence, ks).mean(axis=0)
+        return cls(curve, name).plot(ax=ax, color=color)
+
+    @property
+    def figure(self) -> Figure:
+        """Return the figure that was drawn on last."""
+        return _figure(self.ax)
+
+    def plot(self, *, ax: Axes | None = None, color: str | None = None) -> PassAtKDisplay:
+        """Draw on the axes, or on new ones; what is measured is drawn on axes once."""
+        self.ax = ax = ax or _new_axes()
+        ks = self.curve["k"]
+        if "measured" not in [line.get_label() for line in ax.get_lines()]:
+            ax.plot(ks, self.curve["measured"], color=INK, marker="o", ms=4, label="measured")
+            ax.fill_between(ks, self.curve["low"], self.curve["high"], color=INK, alpha=0.12, lw=0)
+        if "promised" in self.curve:
+            label = self.name or "as the confidence says"
+            drawn = color or own_color(self.name)
+            ax.plot(ks, self.curve["promised"], color=drawn, ls="--", label=label)
+        ax.set_xscale("log", base=2)
+        ax.set_xticks(ks, ks)
+        ax.set(ylim=(0, 1.02), xlabel="k", ylabel="pass@k")
+        _name_lines(ax, "measured")
+        return self
+
+
+@dataclass
+class ScoreDisplay:
+    """Scores as :func:`~capcal_lib.results.score` gives them: the dot plot of the main table.
+
+    Several data sets have a row each, and a dot a method; of a single one, methods have a row each,
+    with their intervals. Lower is better. Uniform random and the oracles have signs of their own.
+
+    >>> scores = pd.DataFrame({"method": ["mine", "P(True)"], "brier": [0.1, 0.2]})
+    >>> ScoreDisplay.from_scores(scores).ax.get_xlabel()
+    'capability Brier score (lower is better)'
+    """
+
+    scores: pd.DataFrame  # a row a dot: dataset, method, brier and, where known, low and high
+    ax: Axes = field(init=False, repr=False)
+
+    @classmethod
+    def from_scores(cls, scores: pd.DataFrame, *, ax: Axes | None = None) -> ScoreDisplay:
+        """Draw scores, with data set and method in the index or as columns."""
+        named = [name for name in ("dataset", "method") if name in scores.index.names]
+        return cls(scores.reset_index(named)).plot(ax=ax)
+
+    @property
+    def figure(self) -> Figure:
+        """Return the figure that was drawn on last."""
+        return _figure(self.ax)
+
+    def plot(self, *, ax: Axes | None = None) -> ScoreDisplay:
+        """Draw on the axes, or on new ones; new ones are as high as the rows need."""
+        table = self.scores.assign(dataset=self.scores.get("dataset", ""))
+        sets = list(table["dataset"].unique())
+        table["label"] = [
+            f"Probe, {far}" if (far := shift(*pair)) else pair[0]
+            for pair in zip(table["method"], table["dataset"], strict=True)
+        ]
+        rows = sets if len(sets) > 1 else list(table["method"])
+        given, self.ax = ax, ax or _new_axes()
+        ax = self.ax
+        for label, own in table.groupby("label", sort=False):
+            places = own["dataset"] if len(sets) > 1 else own["method"]
+            method, dataset = own["method"].iloc[0], own["dataset"].iloc[0]
+            ax.plot(
+                own["brier"],
+                [rows.index(place) for place in places],
+                SIGNS.get(method, "o"),
+                color=method_color(method, dataset or None),
+                ms=10 if method in SIGNS else 7,
+                label=label,
+            )
+        if len(sets) == 1 and "low" in table:
+            ax.hlines(range(len(rows)), table["low"], table["high"], colors=MUTED, lw=1, zorder=0)
+        titles = [load_dataset(row).title if row in dataset_names() else row for row in rows]
+        ax.set_yticks(range(len(rows)), titles)
+        ax.set_ylim(len(rows) - 0.5, -0.5)
+        ax.set_xlabel("capability Brier score (lower is better)")
+        if given is None:
+            self.figure.set_figheight(1.8 + 0.4 * len(rows))
+        if len(sets) > 1:
+            entries = ax.get_legend_handles_labels()
+            legend = self.figure.legend(*entries, loc="outside lower center", ncols=3)
+            _as_they_are(legend.get_texts())
+        _as_they_are(ax.get_yticklabels())
+        return self
+
+
+def shift(method: str, dataset: str) -> str | None:
+    """Say how far the nearest training questions of a probe are from a data set; None for another
+    method, and for a data set that is not known.
+
+    >>> shift("Probe (GSM8K)", "math500")
+    'in-domain out-of-distribution'
+    >>> shift("Probe (TriviaQA + GSM8K)", "mmlu")
+    'out-of-domain'
+    >>> shift("P(True)", "math500")
+    """
+    if not method.startswith("Probe (") or dataset not in dataset_names():
+        return None
+    asked = load_dataset(dataset)
+    probes = [
+        f"Probe ({title})" for title in method.removeprefix("Probe (").split(")")[0].split(" + ")
+    ]
+    trained = [one for one in map(load_dataset, dataset_names()) if one.probe in probes]
+    if asked in trained:
+        return IN_DISTRIBUTION
+    return OUT_OF_DISTRIBUTION if asked.domain in {one.domain for one in trained} else OUT_OF_DOMAIN
+
+
+def method_color(method: str, dataset: str | None = None) -> str:
+    """Return the colour of a method, as ``#rrggbb``: the same in every figure.
+
+    A probe's is that of its shift to ``dataset``, on which it is shown; without one it is green.
+
+    >>> method_color("Oracle RC")
+    '#6b6b6b'
+    """
+    return palette([method], dataset)[method]
+
+
+def palette(methods: Iterable[str], dataset: str | None = None) -> dict[str, str]:
+    """Return the colour of each method, for seaborn's ``palette``; methods of one colour get darker
+    shades of it.
+
+    >>> palette(["Probe (GSM8K)", "Probe (MATH)"], "gsm8k")
+    {'Probe (GSM8K)': '#46a281', 'Probe (MATH)': '#3866bd'}
+    """
+    chosen: dict[str, str] = {}
+    seen: list[str] = []
+    for method in dict.fromkeys(methods):
+        base = COLORS.get(method, OWN)
+        if method.startswith("Probe"):
+            far = shift(method, dataset) if dataset else None
+            base = SHIFT_COLORS[far or IN_DISTRIBUTION]
+        share = 0.62 ** seen.count(base)  # darker each time
+        chosen[method] = "#" + "".join(
+            f"{round(int(base[at : at + 2], 16) * share):02x}" for at in (1, 3, 5)
+        )
+        seen.append(base)
+    return chosen
+
+
+def own_color(name: str | None) -> str | None:
+    """Return the colour of a method of the paper; None, the next of the cycle, for another."""
+    known = name is not None and (name in COLORS or name.startswith("Probe"))
+    return method_color(str(name)) if known else None
+
+
+def _share(terms: ArrayLike) -> Interval:
+    """Return the mean of shares; no end of its interval lies outside [0, 1]."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FewQuestionsWarning)
+        found = mean_interval(terms, rng=np.random.default_rng(0))
+    return found._replace(low=max(found.low, 0.0), high=min(found.high, 1.0))
+
+
+def _new_axes() -> Axes:
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(layout="constrained")[1]
+
+
+def _figure(ax: Axes) -> Figure:
+    figure: Any = ax.get_figure(root=True)
+    return figure
+
+
+def _name_lines(ax: Axes, name: str | None) -> None:
+    """Show a legend where a line has a name."""
+    if name is not None:
+        _as_they_are(ax.legend().get_texts())
+
+
+def _as_they_are(texts: Iterable[Any]) -> None:
+    """Let no formula be read in names, which come from anybody."""
+    for text in texts:
+        text.set_parse_math(False)

@@ -1,0 +1,108 @@
+"""Displays hold what they draw, and it is what the definitions say."""
+
+from collections.abc import Iterator
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from capcal_lib.errors import InputError
+from capcal_lib.plots import (
+    COLORS,
+    PassAtKDisplay,
+    ReliabilityDisplay,
+    RiskCoverageDisplay,
+    ScoreDisplay,
+)
+
+RNG = np.random.default_rng(0)
+MU = RNG.beta(1, 1, 60)
+CORRECT, TOTAL = RNG.binomial(8, MU), np.full(60, 8)
+DISPLAYS = (ReliabilityDisplay, RiskCoverageDisplay, PassAtKDisplay)
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    yield
+    plt.close("all")
+
+
+def test_reliability_by_hand() -> None:
+    bins = ReliabilityDisplay.from_counts(MU, CORRECT, TOTAL).bins
+    assert bins["questions"].sum() == 60
+    inside = (MU >= 0.3) & (MU < 0.4)
+    row = bins[bins["confidence"].between(0.3, 0.4)].iloc[0]
+    assert row["questions"] == inside.sum()
+    assert row["confidence"] == pytest.approx(MU[inside].mean())
+    assert row["estimate"] == pytest.approx((CORRECT / TOTAL)[inside].mean())
+    known = bins.dropna()
+    assert ((known["low"] >= 0) & (known["high"] <= 1)).all()
+    assert ((known["low"] <= known["estimate"]) & (known["estimate"] <= known["high"])).all()
+    ends = ReliabilityDisplay.from_counts([0.0, 1.0], [0, 4], 4).bins
+    assert ends["confidence"].tolist() == [0, 1], "1 lies in the last bin"
+
+
+def test_risk_and_coverage_by_hand_with_ties() -> None:
+    shown = RiskCoverageDisplay.from_counts([0.9, 0.5, 0.5, 0.1], [4, 4, 0, 0], 4)
+    assert shown.curve["coverage"].tolist() == [0.25, 0.5, 0.75, 1]
+    assert shown.curve["risk"].tolist() == pytest.approx([0, 0.25, 1 / 3, 0.5])
+    assert shown.band["coverage"].tolist() == [0.25, 0.75, 1], "those of equal confidence together"
+    constant = RiskCoverageDisplay.from_counts(0.5, CORRECT, TOTAL)
+    assert constant.curve["risk"].to_numpy() == pytest.approx(1 - (CORRECT / TOTAL).mean())
+
+
+def test_pass_at_k_by_hand() -> None:
+    curve = PassAtKDisplay.from_counts([0.5, 0.25], [1, 0], [4, 2]).curve
+    assert curve["k"].tolist() == [1, 2], "as many as every question has"
+    assert curve["measured"].tolist() == [0.125, 0.25]
+    assert curve["promised"].tolist() == pytest.approx([0.375, (0.75 + 1 - 0.75**2) / 2])
+    only = PassAtKDisplay.from_counts(None, [1, 0], [4, 2])
+    assert "promised" not in only.curve
+
+
+@pytest.mark.parametrize("display", DISPLAYS)
+def test_series_join_by_their_index_and_bad_values_are_refused(display: type) -> None:
+    names = [f"q{i}" for i in range(60)]
+    shuffled = pd.Series(MU, names).sample(frac=1, random_state=1)
+    counts = pd.Series(CORRECT, names), pd.Series(TOTAL, names)
+    first = display.from_counts(MU, CORRECT, TOTAL)  # type: ignore[attr-defined]
+    second = display.from_counts(shuffled, *counts)  # type: ignore[attr-defined]
+    for one, other in zip(vars(first).values(), vars(second).values(), strict=True):
+        if isinstance(one, pd.DataFrame):
+            same = one.columns.difference(["low", "high"])  # resampling follows the order of rows
+            pd.testing.assert_frame_equal(one[same], other[same])
+    for wrong in (np.nan, 1.5):
+        with pytest.raises(InputError, match="row 3"):
+            display.from_counts(np.where(np.arange(60) == 3, wrong, MU), CORRECT, TOTAL)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("display", DISPLAYS)
+def test_several_methods_share_the_axes_that_are_given(display: type) -> None:
+    figure, ax = plt.subplots()
+    hostile = "$\\frac{$"
+    for name in ("P(True)", hostile):
+        shown = display.from_counts(MU, CORRECT, TOTAL, name=name, ax=ax)  # type: ignore[attr-defined]
+        assert shown.ax is ax
+        assert shown.figure is figure
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert [label for label in labels if label != "measured"] == ["P(True)", hostile]
+    drawn = {str(line.get_label()): line.get_color() for line in ax.get_lines()}
+    containers = {box.get_label(): box.lines[0].get_color() for box in ax.containers}
+    assert (drawn | containers)["P(True)"] == COLORS["P(True)"]
+    figure.canvas.draw()
+    again = shown.plot()
+    assert again.ax is not ax
+
+
+def test_scores_have_a_row_a_data_set_or_a_row_a_method() -> None:
+    columns = {"brier": [0.1, 0.3, 0.2, 0.4], "low": 0.05, "high": 0.5}
+    pairs = [("mini-exam", "P(True)"), ("mini-exam", "mine"), ("law", "P(True)"), ("law", "mine")]
+    index = pd.MultiIndex.from_tuples(pairs, names=["dataset", "method"])
+    scores = pd.DataFrame(columns, index)
+    both = ScoreDisplay.from_scores(scores).ax
+    assert [label.get_text() for label in both.get_yticklabels()] == ["Mini exam", "law"]
+    assert [list(line.get_xdata()) for line in both.get_lines()] == [[0.1, 0.2], [0.3, 0.4]]
+    one = ScoreDisplay.from_scores(scores.loc[["law"]]).ax
+    assert [label.get_text() for label in one.get_yticklabels()] == ["P(True)", "mine"]
+    assert len(one.collections) == 1
