@@ -9,6 +9,7 @@ from capcal_lib.confidence import Confidence, estimated
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.questions import Question
 from capcal_lib.questions.prompts import verbalized_messages
+from capcal_lib.questions.reasoning import answer_text
 from capcal_lib.sampling.engines import Engine, Failure, Request, warn_unanswered
 
 ATTEMPTS = 3
@@ -90,8 +91,8 @@ def parse_probability(text: str) -> float | None:
     The last ``\\boxed{}`` that holds a probability counts. Without any box, the last one in the
     running text counts: a decimal, a percentage, a fraction, a range, a number after ``P =``, or a
     number that is all there is. A range stands for its middle; the whole scale, 0 to 1, is no
-    estimate. Numbers outside [0, 1] are refused, not clipped. What stands before ``</think>`` is
-    never read, and of a long text only the end.
+    estimate. Numbers outside [0, 1] are refused, not clipped. Reasoning is never read, and of a
+    long text only the end.
 
     >>> said = (r"I said 0.9, so \\boxed{85\\%}", "about 0,8", "7/10", "0.7-0.8")
     >>> [parse_probability(text) for text in said]
@@ -99,8 +100,8 @@ def parse_probability(text: str) -> float | None:
     >>> [parse_probability(text) for text in (r"\\boxed{1.5}", "1e9", "nan", "<think> 0.9")]
     [None, None, None, None]
     """
-    said = text.rpartition("</think>")[2]
-    if "<think>" in said:
+    said = answer_text(text)
+    if said is None:
         return None
     said = said[-READ_CHARACTERS:]
     boxes = _BOX.findall(said)

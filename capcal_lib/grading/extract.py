@@ -12,6 +12,7 @@ import re
 from capcal_lib.grading import choice, number, short
 from capcal_lib.grading.latex import LONGEST
 from capcal_lib.manifests import Kind
+from capcal_lib.questions.reasoning import answer_text
 
 SEARCHED = 20_000  # characters at the end of a response
 BARE_WORDS, BARE_CHARACTERS = 8, 60
@@ -24,43 +25,17 @@ _INVISIBLE = re.compile(
 )
 
 
-_FINAL_CHANNEL = re.compile(
-    r"<\|channel\|>\s?final[^<]{0,80}(?:<\|constrain\|>[^<]{0,80})?<\|message\|>"
-)
-_MARK = re.compile(r"<\|(?:end|return|start|channel|call)\|>")
-_REASONING = re.compile(
-    r"(?i:<\|?|◁)\s?(?i:(/|end_of_|end_)?(?:seed:|begin_of_|start_)?(?:think|thinking|thought|reasoning|scratchpad))"
-    r"\s?(?:\|?>|▷)|\[(/)?THINK\]"
-)
-
-
 def final_text(response: str) -> str | None:
-    """Return what follows the reasoning; None where the reasoning does not end.
+    """Return the end of what follows the reasoning, without invisible characters and end marks;
+    None where the reasoning does not end.
 
-    Known are blocks such as ``<think>``, ``<reasoning>``, ``[THINK]`` and ``<|begin_of_thought|>``,
-    and the channels of gpt-oss, with their markers or only the text of these.
-
-    >>> (final_text("<think>7? no, 8</think>8"), final_text("<think>7"),
-    ...     final_text("analysisHm.assistantfinal8"))
-    ('8', None, '8')
+    >>> final_text("<think>7? no, 8</think>8<|im_end|>"), final_text("<think>7")
+    ('8', None)
     """
-    if "<|channel|>" in response:
-        channels = list(_FINAL_CHANNEL.finditer(response))
-        if not channels:
-            return None
-        response = _MARK.split(response[channels[-1].end() :], maxsplit=1)[0]
-    elif response.startswith("analysis") and response[8:9].isupper():
-        _, found, response = response.rpartition("assistantfinal")
-        if not found:
-            return None
-    answer_starts, reasoning = 0, False
-    for tag in _REASONING.finditer(response):
-        reasoning = not (tag[1] or tag[2])
-        answer_starts = tag.end()
-    if reasoning:
+    answer = answer_text(response)
+    if answer is None:
         return None
-    response = response[answer_starts:]
-    text = _INVISIBLE.sub("", response[-SEARCHED:]).strip()
+    text = _INVISIBLE.sub("", answer[-SEARCHED:]).strip()
     while text.endswith(_END_MARKS):
         text = text[: text.rindex("<")].rstrip()
     return text

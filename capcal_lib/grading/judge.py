@@ -22,6 +22,7 @@ from capcal_lib.grading.latex import LONGEST
 from capcal_lib.manifests import MANIFESTS, Kind, Model, read_yaml
 from capcal_lib.questions import Answer, Question
 from capcal_lib.questions.prompts import Messages, prompt_digest
+from capcal_lib.questions.reasoning import answer_text
 from capcal_lib.sampling.engines import Engine, Failure, Request, warn_unanswered
 
 MOST_NAMES = 20  # of a right answer; some questions of TriviaQA have hundreds
@@ -105,13 +106,15 @@ def judge_prompt_digest(kind: Kind = "short") -> str:
 
 
 def read_grade(words: str) -> Outcome:
-    """Read a judge's reply: one of its three words alone, in any case and with any marks around it.
+    """Read a judge's reply behind its reasoning: one of the three words alone, in any case and with
+    any marks around it.
 
     >>> (read_grade(" **Correct**. "), read_grade("NOT_ATTEMPTED"), read_grade("It is CORRECT"),
     ...     read_grade(""))
     ('correct', 'no_answer', 'not_scored', 'not_scored')
     """
-    return GRADES.get(re.sub(r"[\s*_`'\".:!]+", " ", words).strip().upper(), "not_scored")
+    said = re.sub(r"[\s*_`'\".:!]+", " ", answer_text(words) or "")
+    return GRADES.get(said.strip().upper(), "not_scored")
 
 
 def judge(

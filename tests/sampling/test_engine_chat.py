@@ -1,14 +1,11 @@
 """Reasoning and answer, in texts and in tokens."""
 
-import time
-
 import pytest
 
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import load_model
 from capcal_lib.questions import Answer, Question
 from capcal_lib.sampling.engines import Request
-from capcal_lib.sampling.engines.chat import split_reasoning
 
 tokenizers = pytest.importorskip("tokenizers")
 transformers = pytest.importorskip("transformers")
@@ -16,50 +13,6 @@ transformers = pytest.importorskip("transformers")
 from capcal_lib.sampling.engines.chat import decode, encode  # noqa: E402 -- what it is given comes from transformers
 
 MODEL = load_model("smollm2-135m")
-FINAL = "<|start|>assistant<|channel|>final<|message|>"
-
-
-@pytest.mark.parametrize(
-    ("text", "reasoning", "answer"),
-    [
-        ("Paris", None, "Paris"),
-        ("", None, ""),
-        ("<think>hm</think>\n\nParis", "hm", "\n\nParis"),
-        ("<think>\n\n</think>\n\nParis", "", "\n\nParis"),
-        ("hm</think>Paris", "hm", "Paris"),  # the prompt has opened it
-        ("<think>hm, Paris", "hm, Paris", ""),  # cut off
-        ("<think>a</think>b<think>c</think>d", "a</think>b<think>c", "d"),
-        (f"<|channel|>analysis<|message|>hm<|end|>{FINAL}Paris", "hm", "Paris"),
-        (f"<|channel|>analysis<|message|>hm<|end|>{FINAL}Paris<|return|>", "hm", "Paris"),
-        ("<|channel|>final<|message|>Paris", None, "Paris"),
-        ("<|channel|>analysis<|message|>hm, Par", "hm, Par", ""),  # cut off
-        (f"<|channel|>analysis<|message|>hm<|end|>{FINAL}", "hm", ""),
-        (
-            "<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>commentary<|message|>b",
-            "a\nb",
-            "",
-        ),
-        (f"<|channel|>analysis<|message|>a<|end|>{FINAL}x < y", "a", "x < y"),
-        ('<|channel|>final <|constrain|>json<|message|>{"a": 1}', None, '{"a": 1}'),
-        ("<|channel|>analysis", None, ""),
-        (
-            "It is written <|channel|>final<|message|>Paris.",
-            None,
-            "It is written <|channel|>final<|message|>Paris.",
-        ),
-    ],
-)
-def test_reasoning_is_parted_from_the_answer(text: str, reasoning: str | None, answer: str) -> None:
-    assert split_reasoning(text) == (reasoning, answer)
-
-
-@pytest.mark.parametrize(
-    "piece", ["<|channel|>", "<|channel|>a<|message|>", "<think>", "</think>", "<|start|>"]
-)
-def test_hostile_text_takes_time_in_proportion(piece: str) -> None:
-    start = time.process_time()
-    split_reasoning(piece * 50_000)
-    assert time.process_time() - start < 20
 
 
 def make(special: bool) -> tuple[object, dict[str, int]]:

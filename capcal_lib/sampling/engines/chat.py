@@ -1,6 +1,5 @@
 """From messages to tokens and back, by a model's own tokenizer and chat template."""
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import date
@@ -12,17 +11,9 @@ import numpy as np
 
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling, load_prompts
+from capcal_lib.questions import reasoning
 from capcal_lib.questions.prompts import completion_answer, completion_text
 from capcal_lib.sampling.engines import Request
-
-HARMONY = "<|channel|>"  # gpt-oss: every message names its channel
-BEGIN, END = "<think>", "</think>"  # Qwen, DeepSeek and many others
-MARKS = (HARMONY, END)
-
-_MESSAGE = re.compile(
-    r"<\|channel\|>(?P<channel>[^<]{0,200})(?:<\|constrain\|>[^<]{0,200})?<\|message\|>"
-)
-_SPECIAL = re.compile(r"<\|(?:start|end|message|channel|constrain|return|call)\|>")
 
 
 def encode(tokenizer: Any, model: Model, request: Request) -> list[int]:
@@ -65,11 +56,11 @@ def decode(
     if load_prompts(model.prompt_style).completion:
         return None, completion_answer(tokenizer.decode(said, skip_special_tokens=True))
     text = tokenizer.decode(said, skip_special_tokens=not _marks_are_special(tokenizer))
-    return split_reasoning(f"<think>{text}" if _prompt_ends(tokenizer, prompt, BEGIN) else text)
+    return reasoning.split_reasoning(f"<think>{text}" if _opened(tokenizer, prompt) else text)
 
 
-def _prompt_ends(tokenizer: Any, prompt: Sequence[int], mark: str) -> bool:
-    return bool(tokenizer.decode(prompt[-8:]).rstrip().endswith(mark))
+def _opened(tokenizer: Any, prompt: Sequence[int]) -> bool | None:
+    return reasoning.opened(tokenizer.decode(prompt[-16:]))
 
 
 def begin_answers(
@@ -85,22 +76,20 @@ def begin_answers(
     Returns, by their places, the requests with what was said before the answer, but those whose
     reply came to none; and, (n_requests,), the tokens up to the first one of the answer."""
     known = f"{tokenizer.chat_template} {tokenizer.get_added_vocab()}"
-    marked = (
-        any(mark in known for mark in (*MARKS, BEGIN))
-        and not load_prompts(model.prompt_style).completion
-    )
+    marked = _has_mark(known) and not load_prompts(model.prompt_style).completion
     begun, tokens, opened = dict(enumerate(requests)), np.ones(len(requests), dtype=np.int64), {}
     for place, request in enumerate(requests):
         prompt = encode(tokenizer, model, request)
-        if marked and not _prompt_ends(tokenizer, prompt, END):
-            opened[request.question.id] = place, _prompt_ends(tokenizer, prompt, BEGIN)
+        inside = _opened(tokenizer, prompt) if marked else False
+        if inside is not False:
+            opened[request.question.id] = place, bool(inside)
             del begun[place]
     for name, said in draw(
         [replace(requests[place], sample_indices=(0,)) for place, _ in opened.values()]
     ):
         place, inside = opened[name]
         pieces = [tokenizer.decode([token]) for token in said]
-        start = answer_start([BEGIN * inside + pieces[0], *pieces[1:]])
+        start = answer_start(["<think>" * inside + pieces[0], *pieces[1:]])
         tokens[place] = len(said) if start is None else start + 1
         if start is not None:
             begun[place] = replace(requests[place], said=tuple(said[:start]))
@@ -117,13 +106,9 @@ def answer_start(pieces: Sequence[str]) -> int | None:
     ...     answer_start(["<think>", "2"]))
     (4, 0, None)
     """
-    text = "".join(pieces)
-    if text.startswith(HARMONY):
-        begin = next((mark.end() for mark in _MESSAGE.finditer(text) if _is_final(mark)), len(text))
-    elif END in text:
-        begin = text.rindex(END) + len(END)
-    else:
-        begin = len(text) if text.lstrip().startswith(BEGIN) else 0
+    begin = reasoning.answer_start("".join(pieces))
+    if begin is None:
+        return None
     for place, (piece, stop) in enumerate(zip(pieces, accumulate(map(len, pieces)), strict=True)):
         if stop > begin and piece.strip():
             return place if stop - len(piece) >= begin else None
@@ -151,50 +136,16 @@ def single_tokens(tokenizer: Any, words: Sequence[str]) -> dict[int, int]:
     return {place: ids[0] for place, ids in enumerate(tokens) if len(ids) == 1}
 
 
+def _has_mark(text: str) -> bool:
+    return reasoning.HARMONY in text or reasoning.MARK.search(text) is not None
+
+
 @cache
 def _marks_are_special(tokenizer: Any) -> bool:
     """Tell whether leaving out special tokens would leave out the marks of reasoning (as in
     gpt-oss).
     """
     return any(
-        token.special and token.content in MARKS
+        token.special and _has_mark(token.content)
         for token in tokenizer.added_tokens_decoder.values()
     )
-
-
-def split_reasoning(text: str) -> tuple[str | None, str]:
-    """Return (reasoning or None, answer); reasoning that never ends leaves an empty answer.
-
-    Text between think tags is reasoning, also where the prompt has opened the tag. In gpt-oss's
-    harmony format what stands in the channel ``final`` is the answer and everything else is
-    reasoning; its marks must still be in the text.
-
-    >>> split_reasoning("<think>2 + 2</think>4")
-    ('2 + 2', '4')
-    >>> thought, said = "<|channel|>analysis<|message|>2 + 2<|end|>", "<|channel|>final<|message|>4"
-    >>> split_reasoning(f"{thought}<|start|>assistant{said}")
-    ('2 + 2', '4')
-    """
-    if text.startswith(HARMONY):
-        return _split_harmony(text)
-    before, end, after = text.rpartition(END)
-    if end:
-        return before.replace(BEGIN, "", 1).strip(), after
-    if text.lstrip().startswith(BEGIN):
-        return text.replace(BEGIN, "", 1).strip(), ""
-    return None, text
-
-
-def _split_harmony(text: str) -> tuple[str | None, str]:
-    reasoning: list[str] = []
-    answer: list[str] = []
-    marks = list(_MESSAGE.finditer(text))
-    ends = [*(mark.start() for mark in marks[1:]), len(text)]
-    for mark, end in zip(marks, ends, strict=False):
-        said = _SPECIAL.split(text[mark.end() : end], maxsplit=1)[0]
-        (answer if _is_final(mark) else reasoning).append(said)
-    return "\n".join(reasoning).strip() or None, "".join(answer)
-
-
-def _is_final(mark: re.Match[str]) -> bool:
-    return mark["channel"].split(maxsplit=1)[:1] == ["final"]

@@ -13,10 +13,11 @@ from pydantic import BaseModel, Field, ValidationError
 
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling
+from capcal_lib.questions.reasoning import split_reasoning
 from capcal_lib.runs.samples import FinishReason, Sample
 from capcal_lib.sampling import engines
 from capcal_lib.sampling.engines import SAMPLES_A_REQUEST, Failure, Request
-from capcal_lib.sampling.engines.chat import answer_start, split_reasoning
+from capcal_lib.sampling.engines.chat import answer_start
 from capcal_lib.sampling.engines.client import Away, Client, Refused, Server, Unanswered
 
 REQUESTS_IN_FLIGHT = 64

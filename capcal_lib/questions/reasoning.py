@@ -1,0 +1,98 @@
+"""What of a response is reasoning: known here once, for every room that reads a response.
+
+A reasoning is a block between marks such as ``<think>`` and ``</think>``, whose first mark may
+stand in the prompt, or whatever the harmony format of gpt-oss does not put into its channel
+``final``, also where its special tokens have been left out. One that does not end has no answer
+after it.
+"""
+
+import re
+
+HARMONY = "<|channel|>"  # every message names its channel
+# <think> (Qwen, DeepSeek), [THINK] (Mistral), <seed:think>, <|begin_of_thought|>, ◁think▷ (Kimi)
+MARK = re.compile(
+    r"""
+    (?:<\|?|◁)\s?
+    (?P<end>/|end_of_|end_)?(?:seed:|begin_of_|start_)?
+    (?:think|thinking|thought|reasoning|scratchpad)
+    \s?(?:\|?>|▷)
+    | (?-i:\[(?P<bracketed_end>/)?THINK\])
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_HEADER = re.compile(
+    r"""
+    (?:<\|end\|>)?(?:<\|start\|>[^<]{0,80})?
+    <\|channel\|>(?P<channel>[^<]{0,200})(?:<\|constrain\|>[^<]{0,200})?<\|message\|>
+    """,
+    re.VERBOSE,
+)
+_SPECIAL = re.compile(r"<\|(?:start|end|message|channel|constrain|return|call)\|>")
+_BARE_FINAL = "assistantfinal"  # the header of the final channel without its special tokens
+
+
+def answer_start(text: str) -> int | None:
+    """Return where the answer begins, 0 where there is no reasoning; None where it has no end.
+
+    >>> answer_start("4"), answer_start("<think>2 + 2</think>4"), answer_start("<think>2 + 2")
+    (0, 20, None)
+    """
+    start = 0
+    if HARMONY in text:
+        headers = _HEADER.finditer(text)
+        ends = [one.end() for one in headers if one["channel"].split()[:1] == ["final"]]
+        if not ends:
+            return None
+        start = ends[-1]
+    elif text.startswith("analysis") and text[8:9].isupper():
+        if _BARE_FINAL not in text:
+            return None
+        start = text.rindex(_BARE_FINAL) + len(_BARE_FINAL)
+    inside = False
+    for mark in MARK.finditer(text, start):
+        inside = not (mark["end"] or mark["bracketed_end"])
+        start = mark.end()
+    return None if inside else start
+
+
+def answer_text(text: str) -> str | None:
+    """Return what follows the reasoning; None where the reasoning has no end.
+
+    >>> answer_text("[THINK]2 + 2[/THINK]4"), answer_text("[THINK]2 + 2")
+    ('4', None)
+    """
+    start = answer_start(text)
+    if start is None:
+        return None
+    if HARMONY in text:
+        return _SPECIAL.split(text[start:], maxsplit=1)[0]
+    return text[start:]
+
+
+def split_reasoning(text: str) -> tuple[str | None, str]:
+    """Return (reasoning or None, answer); the answer is empty where the reasoning has no end.
+
+    >>> split_reasoning("<think>2 + 2</think>4")
+    ('2 + 2', '4')
+    >>> thought, said = "<|channel|>analysis<|message|>2 + 2<|end|>", "<|channel|>final<|message|>4"
+    >>> split_reasoning(f"{thought}<|start|>assistant{said}")
+    ('2 + 2', '4')
+    """
+    thought = text[: answer_start(text)]
+    for marks in (_HEADER, _SPECIAL, MARK):
+        thought = marks.sub("\n", thought)
+    return thought.strip().removesuffix(_BARE_FINAL) or None, answer_text(text) or ""
+
+
+def opened(prompt: str) -> bool | None:
+    """Tell whether a prompt ends with the mark that opens a reasoning, or closes one (False); None
+    where it ends with neither.
+
+    >>> opened("2 + 2? <think>"), opened("2 + 2? <think></think> "), opened("2 + 2?")
+    (True, False, None)
+    """
+    prompt = prompt.rstrip()
+    marks = list(MARK.finditer(prompt))
+    if not marks or marks[-1].end() != len(prompt):
+        return None
+    return not (marks[-1]["end"] or marks[-1]["bracketed_end"])
