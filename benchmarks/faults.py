@@ -45,7 +45,7 @@ from capcal_lib.manifests import MANIFESTS, RECORDED_RUNS, read_yaml
 from capcal_lib.probes.coordinates import keep_coordinates
 from capcal_lib.probes.features import extract
 from capcal_lib.questions import load_questions, stream_rows
-from capcal_lib.reproduce import reproduce
+from capcal_lib.reproduce import Order, reproduce
 from capcal_lib.results.exact import enumerate_answers
 from capcal_lib.results.importing import import_samples
 from capcal_lib.results.merge import merge
@@ -86,7 +86,7 @@ STEPS: dict[str, Callable[[Path], object]] = {
     ),
     "merge": lambda store: merge(store, [store / "other"]),
     "reproduce": lambda store: reproduce(
-        "simulated", store=store, datasets=["mini-arithmetic"], limit=4
+        Order(model="simulated", store=store, datasets=["mini-arithmetic"], limit=4)
     ),
 }
 

@@ -259,63 +259,97 @@ def reproduce(
         list[str] | None, Option(help="Default: the paper's seven.", autocompletion=dataset_names)
     ] = None,
     recipe: Annotated[
-        str, Option(help="lean (10 samples and 10 votes) or paper (100 and 10).")
+        str, Option(help="lean (20 samples, corrected scores) or paper (100, as the paper).")
     ] = "lean",
     limit: Annotated[int | None, Option(help="At most so many questions of a split.")] = None,
+    training_questions: Annotated[
+        int | None, Option(help="So many of a training split; default: the recipe's.")
+    ] = None,
     plan: Annotated[bool, Option("--plan", help="Only say what it takes.")] = False,
     rate: Annotated[
         float | None, Option(help="Tokens a second, for the plan; else it is measured.")
     ] = None,
     engine: Engine = None,
-    verdicts: Verdicts = "rules",
+    features_engine: Annotated[
+        str | None, Option(help="For hidden states, which a server does not give.")
+    ] = None,
+    verdicts: Annotated[
+        str | None, Option(help="rules, or judge:MODEL; default: the recipe's.")
+    ] = None,
     store: Store = LOCAL_RUNS,
     seed: Seed = 0,
 ) -> None:
     """Do everything that a model's row of the main table needs. Stop it at any time; the same
     command goes on.
     """
-    from capcal_lib.reproduce import RECIPES, make_plan, time_requests
-    from capcal_lib.reproduce import reproduce as carry_out
-    from capcal_lib.results.status import duration
+    from capcal_lib import reproduce as recipes
 
-    asked: dict[str, Any] = {
-        "store": store,
-        "datasets": dataset,
-        "recipe": recipe,
-        "limit": limit,
-        "engine": engine,
-    }
     if rate is not None and not rate > 0:
         raise InputError(f"--rate is a number of tokens a second above 0; got {rate}")
-    steps = make_plan(model, **asked, seed=seed)
+    order = recipes.Order(
+        model=model,
+        store=store,
+        datasets=dataset,
+        recipe=recipe,
+        limit=limit,
+        training_questions=training_questions,
+        engine=engine,
+        features_engine=features_engine,
+        verdicts=verdicts,
+        seed=seed,
+    )
     if plan:
-        if rate is None:
-            steps = time_requests(model, steps, engine=engine, seed=seed)
-        else:
-            steps = steps.assign(seconds=steps["tokens"] / rate)
-        _print_table(
-            steps.assign(seconds=steps["seconds"].map(duration)).rename(columns={"seconds": "time"})
-        )
-        total = steps[["requests", "tokens", "seconds"]].sum()
-        disk = f"{steps['bytes'].sum() / 1e6:,.1f} MB, " if rate is None else ""
-        _say(
-            f"{total['requests']:,.0f} requests, {total['tokens']:,.0f} tokens, "
-            f"{disk}{duration(total['seconds'])}"
-        )
-        for other in sorted(RECIPES.keys() - {recipe}):
-            cost = make_plan(model, **{**asked, "recipe": other}, seed=seed)
-            tokens = (steps["tokens"] * cost["requests"] / steps["requests"]).fillna(
-                cost["tokens"]
-            )  # of these lengths
-            _say(
-                f"with --recipe {other}: {cost['requests'].sum():,} requests, {tokens.sum():,.0f} "
-                "tokens"
-            )
+        _show_plan(order, rate)
         return
     with _progress(f"reproducing {model}", "requests") as progress:
-        table = carry_out(model, **asked, seed=seed, verdicts=verdicts, progress=progress)
-    _print_table(table.reset_index())
-    _say(f"the pages: capcal notebooks --model {model} --store {store}")
+        done = recipes.reproduce(order, progress)
+    _print_table(done.scores.reset_index())
+    page = ["papermill", "notebooks/04_main_table.ipynb", "page.ipynb", "-p", "model", model]
+    page += ["-p", "store", str(store)]
+    if (protocol := recipes.RECIPES[recipe].protocol) != "corrected":
+        page += ["-p", "protocol", protocol]
+    if done.verdicts != "rules":
+        page += ["-p", "verdicts", done.verdicts]
+    _say(f"the page with these numbers: {shlex.join(page)}")
+    for row in done.left.itertuples():
+        _warn(f"capcal: left: {row.step} of {row.dataset} ({row.split}): {row.reason}")
+    again = shlex.join(["capcal", *sys.argv[1:]])
+    if (done.left["reason"] == recipes.NO_STATES).any():
+        _say(f"with the weights at hand, the rest is done by: {again} --features-engine vllm")
+    if done.left["failed"].any():
+        _warn(f"capcal: what failed is tried again by: {again}")
+        raise typer.Exit(1)
+
+
+def _show_plan(order: Any, rate: float | None) -> None:
+    """Print what a reproduction takes, and what it would take by another recipe."""
+    from dataclasses import replace
+
+    from capcal_lib import reproduce as recipes
+    from capcal_lib.results.status import duration
+
+    steps = recipes.make_plan(order)
+    if rate is None:
+        steps = recipes.time_requests(order, steps)
+    else:
+        steps = recipes.time_by_rate(order, steps, rate)
+    shown = steps.drop(columns="first").rename(columns={"seconds": "time"})
+    _print_table(shown.assign(time=steps["seconds"].map(duration)))
+    total = steps[["requests", "tokens", "seconds"]].sum()
+    disk = f"{steps['bytes'].sum() / 1e6:,.1f} MB, " if rate is None else ""
+    took = duration(total["seconds"])
+    _say(f"{total['requests']:,.0f} requests, {total['tokens']:,.0f} tokens, {disk}{took}")
+    if lacking := int(steps.loc[steps["engine"] == "", "requests"].sum()):
+        _say(
+            f"{recipes.NO_STATES}: {lacking:,} prompts are left; name a --features-engine for them"
+        )
+    kind = ["dataset", "step"]
+    lengths = steps.groupby(kind)["tokens"].sum() / steps.groupby(kind)["requests"].sum()
+    for name in sorted(recipes.RECIPES.keys() - {order.recipe}):
+        other = recipes.make_plan(replace(order, recipe=name, verdicts=None))
+        known = other[kind].join(lengths.rename("length"), on=kind)["length"]
+        tokens = (known * other["requests"]).fillna(other["tokens"]).sum()
+        _say(f"with --recipe {name}: {other['requests'].sum():,} requests, {tokens:,.0f} tokens")
 
 
 def _print_table(table: "DataFrame") -> None:

@@ -1,16 +1,22 @@
-"""Everything that one model needs for its row of the main table: as a plan with its cost, and its
-execution.
+"""All that one model needs for its row of the main table: as a plan with its cost, and done.
 
-For each data set: samples of the evaluation split, their verdicts, the two confidences that ask the
-model, and hidden states; of the training split samples, verdicts and hidden states, which probes
-are trained on. Every step takes up what is there, so a second call after a stop goes on, and the
-engine is opened once for all of them."""
+A **recipe** is a protocol, from samples to the table. ``paper`` is the paper's way, as far as it is
+known: 100 samples a question, ten votes among them, ten samples of each training question, a
+judge's verdicts of short and mathematical answers, probes by stochastic gradient descent, the
+mean over their five splits, 0.5 for a missing confidence, and plug-in scores. ``lean`` is ours, for
+about a sixth of the tokens: 20 samples a question that define mu_hat and vote, each on the others;
+one sample each of at most 20,000 training questions, and three more of 500; verdicts by the rules,
+tuned probes and corrected scores.
+
+Every step takes up what is there, so a second call after a stop goes on. The engine is opened once
+for all of them. A step that fails leaves the others done."""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -18,40 +24,119 @@ import pandas as pd
 from capcal_lib.confidence.consistency import mean_tokens
 from capcal_lib.confidence.of_run import TITLES, confidence_file, estimate
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.grading.verdicts import grade_run
-from capcal_lib.manifests import dataset_names, load_dataset, load_model
+from capcal_lib.grading.judge import JUDGED
+from capcal_lib.grading.judgements import PAIR, judge_run, judges, read_judgements
+from capcal_lib.grading.verdicts import FILE, grade_run, read_verdicts
+from capcal_lib.manifests import Dataset, dataset_names, load_dataset, load_model
 from capcal_lib.metrics.validation import check_int
 from capcal_lib.probes import predict
 from capcal_lib.probes.features import FEATURES, extract
-from capcal_lib.questions import load_questions
+from capcal_lib.probes.sgd import SPLITS
+from capcal_lib.questions import load_questions, planned_rows
 from capcal_lib.reported import load_reported
 from capcal_lib.results import load_results, score
 from capcal_lib.results.results import ORACLE_CC, ORACLE_RC, UNIFORM
+from capcal_lib.results.scores import Protocol
 from capcal_lib.runs.store import KEY, find_run, list_fitting, read_samples
 from capcal_lib.sampling.draw import Progress, sample
 from capcal_lib.sampling.engines import check_engine, engine_name, engines_stay_open, open_engine
 
-STEPS = ("samples", "verbalized", "p-true", "hidden states")  # that need the model; verdicts do not
+STATES = "hidden states"
+STEPS = ("samples", "verbalized", "p-true", "judge", STATES)  # that need a model; verdicts do not
 CALIBRATION = 16, 24  # questions, and at most so many samples of each
-TOKENS = {
-    "verbalized": 10.0,
-    "p-true": 1.0,
-    "hidden states": 0.0,
-}  # an answer, where nothing is known
+PROMPT = 200  # tokens of a prompt, where no sample says
+TOKENS = {"verbalized": 10.0, "p-true": 1.0, "judge": 5.0, STATES: 0.0}  # where nothing is known
+READ = 1e14  # operations a second of a GPU that reads prompts; two a parameter and token
+NO_STATES = "a server gives no hidden states"
 
 
-class Sizes(NamedTuple):
-    """Samples a question that define mu_hat, that vote, and that a probe learns from."""
+@dataclass(frozen=True)
+class Recipe:
+    """A way from samples to the table."""
 
-    k_eval: int
-    k_c: int
-    k_train: int
+    protocol: Protocol
+    probe: Literal["tuned", "paper"]  # the recipe of its probes
+    verdicts: str  # whose, where nobody asks for others
+    samples: int  # of an evaluation question
+    k_eval: int  # of them those that define mu_hat
+    training: tuple[tuple[int | None, int], ...]  # questions at most, and samples of each
+    validation: int  # samples of a validation question; 0 where there is no need of them
 
 
 RECIPES = {
-    "lean": Sizes(10, 10, 4),  # corrected scores of 10 samples do nearly the work of 100
-    "paper": Sizes(100, 10, 10),
+    "lean": Recipe("corrected", "tuned", "rules", 20, 10, ((20_000, 1), (500, 4)), 0),
+    "paper": Recipe("paper", "paper", "judge:gpt-oss-20b", 100, 100, ((None, 10),), 100),
 }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """What is to be reproduced, and how; unknown names and numbers out of range are refused."""
+
+    model: str
+    store: Path
+    datasets: Sequence[str] | None = None  # None: the seven of the paper
+    recipe: str = "lean"  # one of ``RECIPES``
+    limit: int | None = None  # at most so many questions of each split
+    training_questions: int | None = None  # so many training questions, where the recipe has others
+    engine: str | None = None  # another than the one in the model's manifest
+    features_engine: str | None = None  # for hidden states, where the engine gives none
+    verdicts: str | None = None  # rules or judge:MODEL; None: the recipe's
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("limit", "training_questions"):
+            if getattr(self, name) is not None:
+                check_int(name, getattr(self, name), least=1)
+        if self.recipe not in RECIPES:
+            raise unknown("recipe", self.recipe, RECIPES)
+        for model, engine in {(self.judge or self.model, self.engine), (self.model, self.engine)}:
+            engine_name(load_model(model), engine)
+        engine_name(load_model(self.model), self.features_engine)
+        if self.judge is None and self.whose != "rules":
+            raise InputError(
+                "verdicts are by 'rules' or by 'judge:MODEL', such as judge:gpt-oss-20b; got "
+                f"{self.whose!r}"
+            )
+
+    @property
+    def whose(self) -> str:
+        """Return whose verdicts are scored."""
+        return self.verdicts or RECIPES[self.recipe].verdicts
+
+    @property
+    def judge(self) -> str | None:
+        """Return the model that judges, if one does."""
+        _, found, judge = self.whose.partition("judge:")
+        return judge if found else None
+
+    @property
+    def names(self) -> list[str]:
+        """List the data sets."""
+        return paper_datasets() if self.datasets is None else list(self.datasets)
+
+    def engine_of(self, step: str) -> str:
+        """Return the engine that does a step; an empty name where the one that is named cannot."""
+        if step == "judge":
+            return engine_name(load_model(str(self.judge)), self.engine)
+        engine = engine_name(load_model(self.model), self.engine)
+        if step != STATES:
+            return engine
+        return self.features_engine or ("" if engine == "openai" else engine)
+
+    def run(self, dataset: str, split: str) -> Path | None:
+        """Return the run on a split, if it has been begun."""
+        place = self.store, self.model, dataset, split, f"seed={self.seed}"
+        return find_run(*place) if list_fitting(*place) else None
+
+
+@dataclass(frozen=True)
+class Reproduced:
+    """What a call to ``reproduce`` has come to."""
+
+    scores: pd.DataFrame  # as ``beside_printed`` returns them
+    left: pd.DataFrame  # a row a step that is not done: dataset, split, step, reason, failed
+    verdicts: str  # whose were scored
 
 
 def paper_datasets() -> list[str]:
@@ -59,120 +144,182 @@ def paper_datasets() -> list[str]:
     return [name for name in dataset_names() if load_dataset(name).reported_as]
 
 
-def make_plan(
-    model: str,
-    *,
-    store: Path,
-    datasets: Iterable[str] | None = None,
-    recipe: str = "lean",
-    limit: int | None = None,
-    engine: str | None = None,
-    seed: int = 0,
-) -> pd.DataFrame:
+def make_plan(order: Order) -> pd.DataFrame:
     """Plan what reproducing a model takes that the store does not have yet; nothing is drawn.
 
-    `InputError` for unknown names or a limit below 1. No engine is opened, and none has to be here.
-
-    ``datasets`` are names, and None takes the seven of the paper; ``recipe`` is one of ``RECIPES``;
-    ``limit`` takes at most so many questions of each split. Returns one row a step that needs the
-    model: ``dataset``, ``split``, ``step``, ``questions``, requests for ``each``, ``requests`` that
-    are lacking, ``tokens`` that they write, and the ``basis`` of that number: measured in this
-    store, read off the paper's figures, or at most (the model's limit)."""
-    engine_name(load_model(model), engine)
-    if limit is not None:
-        check_int("limit", limit, least=1)
-    if recipe not in RECIPES:
-        raise unknown("recipe", recipe, RECIPES)
+    No engine is opened, and none has to be here. Returns one row a step that needs a model, in the
+    order in which they are done: ``dataset``, ``split``, ``step``, ``questions``; requests for
+    ``each``, from the ``first`` sample on; the ``engine``, empty where the one that is named cannot
+    do it; ``requests`` that are lacking, ``tokens`` that they write, the ``basis`` of that number
+    (measured in this store, read off the paper's figures, or at most); and the tokens of the
+    prompts that hidden states are read of, ``reads``."""
     rows = []
-    for dataset, split, k, steps in _splits(
-        paper_datasets() if datasets is None else datasets, RECIPES[recipe]
-    ):
-        rows_there = load_dataset(dataset).splits[split].rows or len(load_questions(dataset, split))
-        questions = min(limit or rows_there, rows_there)
-        place = store, model, dataset, split, f"seed={seed}"
-        run = find_run(*place) if list_fitting(*place) else None
+    for dataset in map(load_dataset, order.names):
+        for step in _steps(order, dataset):
+            run = order.run(dataset.name, step["split"])
+            step["engine"] = order.engine_of(step["step"])
+            step["requests"] = _lacking(order, run, step)
+            length, basis = _tokens(order, dataset.name, run, step["step"])
+            step["tokens"], step["basis"] = round(step["requests"] * length), basis
+            step["reads"] = round(step["requests"] * _prompt(run)) if step["step"] == STATES else 0
+            rows.append(step)
+    # Hidden states last, for vLLM is opened anew for them and slower then, or a server gives none;
+    # but another model judges after them, because one model is in memory at a time.
+    late = {STATES: 2, "judge": 1 if order.judge == order.model or order.engine == "openai" else 3}
+    rows.sort(key=lambda step: late.get(step["step"], 0))
+    return pd.DataFrame(rows)
+
+
+def _steps(order: Order, dataset: Dataset) -> Iterator[dict[str, Any]]:
+    """Yield the steps on a data set, each with its split, questions, first sample, and how many."""
+    recipe = RECIPES[order.recipe]
+    judged = ["judge"] if order.judge and dataset.kind in JUDGED else []
+    evaluation, training = dataset.evaluation_split, dataset.training_split
+
+    def on(split: str, steps: Iterable[str], most: int | None, first: int, each: int) -> Any:
+        there = planned_rows(dataset.name, split)
+        questions = min(filter(None, (there, order.limit, most)))
         for step in steps:
-            each = k if step == "samples" else 1
-            requests = questions * each - min(questions * each, _there(run, step, each))
-            length, basis = _tokens(model, dataset, run, step)
-            rows.append(
-                (dataset, split, step, questions, each, requests, round(requests * length), basis)
-            )
-    rows.sort(
-        key=lambda row: row[2] == "hidden states"
-    )  # last, for vLLM is opened anew for them, and is slower then
-    columns = ["dataset", "split", "step", "questions", "each", "requests", "tokens", "basis"]
-    return pd.DataFrame(rows, columns=columns)
+            row = {"dataset": dataset.name, "split": split, "step": step, "questions": questions}
+            asked = {"first": first, "each": each} if step in ("samples", "judge") else {}
+            yield row | {"first": 0, "each": 1} | asked
+
+    yield from on(
+        evaluation,
+        ["samples", "verbalized", "p-true", *judged, STATES],
+        None,
+        0,
+        recipe.samples,
+    )
+    own = dataset.paper_training if order.recipe == "paper" and dataset.reported_as else None
+    has_probe = own or order.recipe != "paper" or not dataset.reported_as
+    if training in (None, evaluation) or not has_probe:
+        return
+    drawn = 0
+    for most, samples in recipe.training:
+        steps = ["samples"] if drawn else ["samples", *judged, STATES]
+        most = most if drawn else order.training_questions or own or most
+        yield from on(str(training), steps, most, drawn, samples - drawn)
+        drawn = samples
+    if recipe.validation and dataset.validation_split:
+        steps = ["samples", *judged, STATES]
+        yield from on(dataset.validation_split, steps, None, 0, recipe.validation)
 
 
-def time_requests(
-    model: str, plan: pd.DataFrame, *, engine: str | None = None, seed: int = 0
-) -> pd.DataFrame:
+def time_by_rate(order: Order, plan: pd.DataFrame, rate: float) -> pd.DataFrame:
+    """Estimate the ``seconds`` of a plan from the tokens a second that are written.
+
+    Reading prompts takes two operations a parameter and token, of which one GPU is taken to do
+    ``READ`` a second; several share them."""
+    parameters = load_model(order.model).parameters or 0
+    seconds = plan["tokens"] / rate + 2 * parameters * plan["reads"] / READ
+    return plan.assign(seconds=seconds)
+
+
+def time_requests(order: Order, plan: pd.DataFrame) -> pd.DataFrame:
     """Estimate what a plan takes, by carrying out a small part of it in a store that is thrown
     away.
 
     Returns the plan with ``tokens`` as measured, ``bytes`` of disk, and ``seconds``, the first
     step's with those that loading the model takes."""
+    _check_engines(order, plan)
     timed, (questions, most), kept = plan.assign(bytes=0.0, seconds=0.0), CALIBRATION, 0
     with TemporaryDirectory() as folder, engines_stay_open():
+        trial = Order(**vars(order) | {"store": Path(folder)})
         started = time.monotonic()
-        open_engine(load_model(model), engine)
+        open_engine(load_model(order.model), order.engine)
         loading = time.monotonic() - started
         for place, row in plan.to_dict("index").items():
-            limit, k = min(questions, row["questions"]), min(most, row["each"])
+            if not row["engine"]:
+                continue
+            small = {"questions": min(questions, row["questions"]), "each": min(most, row["each"])}
             started = time.monotonic()
-            run = _do(Path(folder), model, row, k=k, limit=limit, engine=engine, seed=seed)
-            share = row["requests"] / (limit * k)
-            seconds, loading = loading + (time.monotonic() - started) * share, 0.0
+            done = _do(trial, row | small)
+            share = row["requests"] / max(1, done)
+            seconds = loading + (time.monotonic() - started) * share
+            loading = 0.0
             size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
-            timed.loc[place, ["bytes", "seconds"]], kept = (
-                [round((size - kept) * share), seconds],
-                size,
-            )
-            if row["step"] == "samples":
-                timed.loc[place, ["tokens", "basis"]] = [
-                    round(mean_tokens(run) * row["requests"]),
-                    "measured",
-                ]
+            timed.loc[place, ["bytes", "seconds"]] = [round((size - kept) * share), seconds]
+            kept = size
+            run = trial.run(row["dataset"], row["split"])
+            if row["step"] == "samples" and run:
+                tokens = round(mean_tokens(run) * row["requests"])
+                timed.loc[place, ["tokens", "basis"]] = [tokens, "measured"]
     return timed
 
 
-def reproduce(
-    model: str,
-    *,
-    store: Path,
-    datasets: Sequence[str] | None = None,
-    recipe: str = "lean",
-    limit: int | None = None,
-    engine: str | None = None,
-    seed: int = 0,
-    verdicts: str = "rules",
-    progress: Progress | None = None,
-) -> pd.DataFrame:
-    """Carry out what :func:`make_plan` plans, and return it as :func:`beside_printed` does.
+def reproduce(order: Order, progress: Progress | None = None) -> Reproduced:
+    """Carry out what :func:`make_plan` plans, as far as it goes, and score what there is.
 
-    ``verdicts`` are whose are scored, as for ``load_results``; ``progress`` is called with the
-    requests done and to do. `InputError` as the plan, and where a step fails; what was done is
-    kept."""
-    check_engine(load_model(model), engine)
-    names = list(paper_datasets() if datasets is None else datasets)
-    plan = make_plan(
-        model, store=store, datasets=names, recipe=recipe, limit=limit, engine=engine, seed=seed
-    )
-    sizes, total, done = RECIPES[recipe], int(plan["requests"].sum()), 0
+    Refused before anything is drawn: an engine that cannot be opened here, and questions that
+    cannot be had, such as those of a gated set. A step that fails is left for the next call, and so
+    are those whose engine has answered nothing; the others are done. ``progress`` is called with
+    the requests done and to do."""
+    plan = make_plan(order)
+    _check_engines(order, plan)
+    for dataset, split in dict.fromkeys(zip(plan["dataset"], plan["split"], strict=True)):
+        load_questions(dataset, split)
+    total, done, left = int(plan["requests"].sum()), 0, []
+    gone: dict[tuple[str, bool], str] = {}  # engines, the model's or the judge's, and why
     with engines_stay_open():
         for row in plan.to_dict("records"):
-            _do(store, model, row, k=row["each"], limit=limit, engine=engine, seed=seed)
+            who = row["engine"], row["step"] == "judge"
+            reason = gone.get(who) or ("" if row["engine"] else NO_STATES)
+            if reason and not row["requests"]:
+                continue
+            if not reason:
+                reason = _attempt(order, row, gone, who)
+            if reason:
+                place = {name: row[name] for name in ("dataset", "split", "step")}
+                left.append(place | {"reason": reason, "failed": reason != NO_STATES})
             done += row["requests"]
             if progress:
                 progress(done, total)
-    asked: dict[str, Any] = {
-        "datasets": names,
-        "k_eval": sizes.k_eval,
-        "k_c": sizes.k_c,
-        "run": f"seed={seed}",
-    }
-    return beside_printed(store, model, **asked, verdicts=verdicts)
+    rest = pd.DataFrame(left, columns=["dataset", "split", "step", "reason", "failed"])
+    verdicts = "rules" if "judge" in set(rest["step"]) else order.whose
+    graded = [name for name in order.names if _is_graded(order, name)]
+    asked: dict[str, Any] = {"recipe": order.recipe, "run": f"seed={order.seed}"}
+    table = beside_printed(order.store, order.model, datasets=graded, verdicts=verdicts, **asked)
+    return Reproduced(table, rest, verdicts)
+
+
+def _attempt(
+    order: Order, row: Mapping[Any, Any], gone: dict[tuple[str, bool], str], who: tuple[str, bool]
+) -> str:
+    """Carry out a step; return why it failed, if it did, and note an engine that is gone."""
+    try:
+        if row["requests"]:
+            open_engine(load_model(str(order.judge) if who[1] else order.model), row["engine"])
+    except InputError as error:
+        gone[who] = str(error)
+        return str(error)
+    try:
+        _do(order, row)
+    except Unanswered as error:
+        gone[who] = str(error)
+        return str(error)
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+def _check_engines(order: Order, plan: pd.DataFrame) -> None:
+    """Refuse an engine that is needed and cannot be opened here."""
+    needed = plan[(plan["requests"] > 0) & (plan["engine"] != "")]
+    for step, engine in dict.fromkeys(zip(needed["step"], needed["engine"], strict=True)):
+        try:
+            check_engine(load_model(str(order.judge) if step == "judge" else order.model), engine)
+        except InputError as error:
+            if step != "judge":
+                raise
+            raise InputError(
+                f"{error}; or take the verdicts of the rules: --verdicts rules"
+            ) from None
+
+
+def _is_graded(order: Order, dataset: str) -> bool:
+    run = order.run(dataset, load_dataset(dataset).evaluation_split)
+    return run is not None and (run / FILE).exists()
 
 
 def beside_printed(
@@ -180,33 +327,46 @@ def beside_printed(
     model: str,
     *,
     datasets: Iterable[str] | None = None,
-    k_eval: int = 100,
-    k_c: int = 10,
+    recipe: str = "lean",
     verdicts: str = "rules",
     run: str | None = None,
 ) -> pd.DataFrame:
-    """Set measured scores beside the paper's printed ones.
+    """Set measured scores beside the paper's printed ones, by the protocol of a recipe.
 
-    Returns a table indexed by (dataset, method): the corrected score ``measured`` with its interval
-    ``low`` to ``high``; ``printed``, less the noise of 100 samples that the plug-in score holds;
-    their ``difference``; and whether the printed one lies ``within`` the interval. NaN and missing
+    Returns a table indexed by (dataset, method): the score ``measured`` with its interval ``low``
+    to ``high``; by the paper's recipe the ``spread`` of a probe over its five splits, a standard
+    deviation; ``printed``; their ``difference``; and whether the printed one lies ``within`` the
+    interval. Like is set beside like: from what is printed, a plug-in score of 100 samples, a
+    ``corrected`` score is compared with what is left without the noise of these. NaN and missing
     where the paper prints nothing."""
+    how = RECIPES[recipe]
     asked: dict[str, Any] = {"verdicts": verdicts, "run": run}
-    results = load_results(store, model, datasets=datasets, k_eval=k_eval, k_c=k_c, **asked)
-    results = results.join(
-        predict(store, model, datasets=list(results.index.unique("dataset")), **asked)
+    results = load_results(
+        store,
+        model,
+        datasets=datasets,
+        k_eval=how.k_eval,
+        held_out=how.protocol == "corrected",
+        **asked,
     )
-    table = score(results)[["brier", "low", "high"]].rename(columns={"brier": "measured"})
+    names = list(results.index.unique("dataset"))
+    parts = [
+        results.join(predict(store, model, datasets=names, recipe=how.probe, split=split, **asked))
+        for split in range(SPLITS if how.probe == "paper" else 1)
+    ]
+    table = score(parts, protocol=how.protocol).rename(columns={"brier": "measured"})
+    table = table[["measured", "low", "high", *(["spread"] if len(parts) > 1 else [])]]
     main = load_reported("main").query("model == @model")
-    known = dict(zip(zip(main["dataset"], main["method"], strict=True), main["value"], strict=True))
+    known = main.set_index(["dataset", "method"])["value"].to_dict()
     printed = []
     for dataset, method in table.index.tolist():
         name = load_dataset(dataset).reported_as
-        noise = (
-            1 / 3 - known.get((name, UNIFORM), np.nan)
-        ) / 99  # mean of mu_hat (1 - mu_hat), over 100 - 1 samples
-        sign = {UNIFORM: -1, ORACLE_RC: -1, ORACLE_CC: 0}.get(method, 1)
-        printed.append(known.get((name, method), np.nan) - sign * noise)
+        value = known.get((name, method), np.nan)
+        if how.protocol == "corrected" and method != ORACLE_CC:
+            # The mean of mu_hat (1 - mu_hat), over 100 - 1 samples.
+            noise = (1 / 3 - known.get((name, UNIFORM), np.nan)) / 99
+            value += noise if method in (UNIFORM, ORACLE_RC) else -noise
+        printed.append(value)
     table["printed"] = printed
     table["difference"] = table["measured"] - table["printed"]
     within = (table["low"] <= table["printed"]) & (table["printed"] <= table["high"])
@@ -214,82 +374,99 @@ def beside_printed(
     return table
 
 
-def _splits(datasets: Iterable[str], sizes: Sizes) -> Iterator[tuple[str, str, int, Sequence[str]]]:
-    """Yield (data set, split, samples a question, steps): the evaluation split, and the one that
-    probes learn from.
-    """
-    for name in datasets:
-        evaluation, training = (
-            load_dataset(name).evaluation_split,
-            load_dataset(name).training_split,
-        )
-        yield name, evaluation, sizes.k_eval + sizes.k_c, STEPS
-        if training not in (None, evaluation):
-            yield name, str(training), sizes.k_train, ("samples", "hidden states")
+class Unanswered(InputError):
+    """Not one request of a step was answered."""
 
 
-def _do(
-    store: Path,
-    model: str,
-    row: Mapping[Any, Any],
-    *,
-    k: int,
-    limit: int | None,
-    engine: str | None,
-    seed: int,
-) -> Path:
-    """Carry out a step of a plan, as far as it is not done, and return its run."""
+def _do(order: Order, row: Mapping[Any, Any]) -> int:
+    """Carry out a step of a plan, as far as it is not done; return how many requests were answered.
+
+    `Unanswered` where none was, `InputError` where some were not."""
+    dataset, split, step = row["dataset"], row["split"], row["step"]
+    if step == "samples":
+        return _draw(order, row)
+    run = find_run(order.store, order.model, dataset, split, f"seed={order.seed}")
+    if step == STATES:
+        return len(extract(run, engine=row["engine"]))
+    if step == "judge":
+        judged = judge_run(run, str(order.judge), engine=row["engine"])
+        new, failed = judged.new, judged.failed
+    else:
+        tokens = estimate(run, step, engine=row["engine"]).tokens
+        new, failed = int((tokens > 0).sum()), int((tokens == 0).sum())
+    if failed:
+        raise (InputError if new else Unanswered)(f"{failed} requests got no answer")
+    return new
+
+
+def _draw(order: Order, row: Mapping[Any, Any]) -> int:
     dataset, split = row["dataset"], row["split"]
-    if row["step"] != "samples":
-        run = find_run(store, model, dataset, split, f"seed={seed}")
-        if row["step"] == "hidden states":
-            extract(run, engine=engine)
-        elif not estimate(run, row["step"], engine=engine).tokens.all():
-            raise InputError(
-                f"{row['step']} confidences of {model} on {dataset} failed; the same command asks "
-                "again"
-            )
-        return run
     drawn = sample(
-        model, dataset, split=split, k=k, store=store, limit=limit, engine=engine, seed=seed
+        order.model,
+        dataset,
+        split=split,
+        k=row["first"] + row["each"],
+        store=order.store,
+        limit=row["questions"],
+        engine=order.engine,
+        seed=order.seed,
     )
-    grade_run(drawn.folder)
+    if drawn.new + drawn.present:
+        grade_run(drawn.folder)
     if drawn.failed:
         reason, number = max(drawn.failed.items(), key=lambda item: item[1])
-        raise InputError(
-            f"{sum(drawn.failed.values())} samples of {model} on {dataset} ({split}) failed, "
-            f"{number} of them for: "
-            f"{reason}; the same command tries them again"
-        )
-    return drawn.folder
+        said = f"{sum(drawn.failed.values())} samples failed, {number} of them for: {reason}"
+        raise (InputError if drawn.new else Unanswered)(said)
+    return drawn.new
 
 
-def _there(run: Path | None, step: str, each: int) -> int:
-    """Return how many requests of a step are done, as far as files tell."""
+def _lacking(order: Order, run: Path | None, step: Mapping[str, Any]) -> int:
+    """Return how many requests of a step are not done, as far as files tell."""
+    wanted = step["questions"] * step["each"]
     if run is None:
-        return 0
-    if step == "samples":
-        return int((read_samples(run, KEY)["sample_index"] < each).sum())
-    path = run / FEATURES if step == "hidden states" else confidence_file(run, step)
+        return wanted
+    if step["step"] == "samples":
+        there = read_samples(run, KEY)["sample_index"]
+        last = step["first"] + step["each"] - 1
+        return wanted - min(wanted, int(there.between(step["first"], last).sum()))
+    if step["step"] == "judge":
+        return _unjudged(run, str(order.judge), wanted)
     import pyarrow.parquet as pq
 
-    return int(pq.read_metadata(path).num_rows) if path.exists() else 0
+    path = run / FEATURES if step["step"] == STATES else confidence_file(run, step["step"])
+    return wanted - min(wanted, int(pq.read_metadata(path).num_rows) if path.exists() else 0)
 
 
-def _tokens(model: str, dataset: str, run: Path | None, step: str) -> tuple[float, str]:
+def _unjudged(run: Path, judge: str, most: int) -> int:
+    """Return how many distinct answers of a run a judge has not judged, at most."""
+    if not (run / FILE).exists():
+        return most
+    verdicts = read_verdicts(run)
+    answers = verdicts[PAIR].dropna().drop_duplicates()
+    if judge in judges(run):
+        known = pd.MultiIndex.from_frame(read_judgements(run, judge)[PAIR])
+        answers = answers[~pd.MultiIndex.from_frame(answers).isin(known)]
+    return len(answers) + max(0, most - len(verdicts))
+
+
+def _tokens(order: Order, dataset: str, run: Path | None, step: str) -> tuple[float, str]:
     """Return the mean tokens of a reply as far as they are known, and how."""
     if step == "samples" and run is not None and len(read_samples(run, KEY)):
         return mean_tokens(run), "measured"
-    read = load_reported("tokens", source="reference code").set_index(
-        ["model", "dataset", "method"]
-    )
-    key = (
-        model,
-        load_dataset(dataset).reported_as or dataset,
-        {"samples": "Response", **TITLES}.get(step),
-    )
-    if key in (known := read["value"].to_dict()):
-        return float(known[key]), "read off"
+    read = load_reported("tokens", source="reference code")
+    known = read.set_index(["model", "dataset", "method"])["value"].to_dict()
+    title = {"samples": "Response", "judge": TITLES["p-true"], **TITLES}.get(step)
+    who = order.judge if step == "judge" else order.model
+    length = known.get((who, load_dataset(dataset).reported_as or dataset, title))
+    if length is not None:  # a judge says a word, too, after as long a reasoning
+        return float(length), "at most, as P(True)" if step == "judge" else "read off"
     if step == "samples":
-        return float(load_model(model).for_dataset(dataset).sampling.max_tokens), "at most"
-    return TOKENS[step], ""
+        return float(load_model(order.model).for_dataset(dataset).sampling.max_tokens), "at most"
+    return TOKENS[step], "at most" if step == "judge" else ""
+
+
+def _prompt(run: Path | None) -> float:
+    """Return the mean tokens of a run's prompts, or what is usual."""
+    if run is None or not len(prompts := read_samples(run, ["prompt_tokens"])):
+        return PROMPT
+    return float(prompts["prompt_tokens"].mean())

@@ -5,19 +5,34 @@ numbers.
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from capcal_lib import reproduce as module
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import load_model
-from capcal_lib.reproduce import beside_printed, make_plan, reproduce, time_requests
+from capcal_lib.probes import predict
+from capcal_lib.reproduce import (
+    Order,
+    beside_printed,
+    make_plan,
+    reproduce,
+    time_by_rate,
+    time_requests,
+)
 from capcal_lib.results import load_results
 from capcal_lib.sampling.engines import engines_stay_open, open_engine
 
-SMALL = {"datasets": ["mini-exam"], "limit": 6}
+
+def small(store: Path, **others: Any) -> Order:
+    """Six questions of a built-in set, answered by the simulated model."""
+    asked = {"model": "simulated", "datasets": ["mini-exam"], "limit": 6, "store": store}
+    return Order(**asked | others)
 
 
 def test_tokens_are_read_off_the_papers_figures_where_there_are_no_samples(tmp_path: Path) -> None:
@@ -27,9 +42,8 @@ def test_tokens_are_read_off_the_papers_figures_where_there_are_no_samples(tmp_p
         "p-true": 195,
         "hidden states": 0,
     }  # of gpt-oss-20b on GSM8K
-    plan = make_plan(
-        "gpt-oss-20b", store=tmp_path, datasets=["gsm8k"], recipe="paper", engine="simulated"
-    )
+    order = small(tmp_path, model="gpt-oss-20b", datasets=["gsm8k"], recipe="paper")
+    plan = make_plan(order)
     for row in plan.query("split == 'test'").to_dict("records"):
         assert row["tokens"] == row["requests"] * read[row["step"]]
         assert row["basis"] == ("" if row["step"] == "hidden states" else "read off")
@@ -58,26 +72,105 @@ def test_a_plan_with_a_rate_needs_no_engine_no_address_and_no_weights(
 
 
 def test_a_plan_counts_what_the_recipe_asks_for(tmp_path: Path) -> None:
-    plan = make_plan("simulated", store=tmp_path, **SMALL).set_index(["split", "step"])
-    assert plan.loc[("test", "samples"), "requests"] == 6 * 20
-    assert plan.loc[("train", "samples"), "requests"] == 6 * 4
-    assert plan.loc[("test", "p-true"), ["requests", "tokens"]].tolist() == [6, 6]
-    assert plan.index.get_level_values("step").tolist() == [
+    plan = make_plan(small(tmp_path))
+    rows = plan.query("step == 'samples'")[["split", "questions", "first", "each", "requests"]]
+    assert rows.to_numpy().tolist() == [
+        ["test", 6, 0, 20, 120],
+        ["train", 6, 0, 1, 6],
+        ["train", 6, 1, 3, 18],
+    ]
+    assert plan["step"].tolist() == [
         *module.STEPS[:3],
-        "samples",
+        *["samples"] * 2,
         *["hidden states"] * 2,
     ]
-    paper = make_plan("simulated", store=tmp_path, recipe="paper", **SMALL).set_index(
-        ["split", "step"]
-    )
-    assert paper.loc[("test", "samples"), "requests"] == 6 * 110
-    assert paper.loc[("train", "samples"), "requests"] == 6 * 10
+    assert plan.query("step == 'p-true'")[["requests", "tokens"]].to_numpy().tolist() == [[6, 6]]
+    paper = make_plan(small(tmp_path, recipe="paper", verdicts="rules"))
+    drawn = paper.query("step == 'samples'").set_index("split")["requests"]
+    assert drawn.to_dict() == {"test": 6 * 100, "train": 6 * 10}
+
+
+def test_the_papers_recipe_has_its_training_and_validation_sets_and_its_judge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CAPCAL_DATA_DIR", raising=False)
+    order = Order(model="qwen3-8b", store=tmp_path, recipe="paper")
+    plan = make_plan(order)
+    drawn = plan.query("step == 'samples'").set_index(["dataset", "split"])
+    assert len(drawn) == 7 + 3 + 1
+    assert (drawn.xs("train", level="split")["each"] == 10).all()
+    questions = drawn["questions"].to_dict()
+    assert questions["triviaqa-1000", "train"] == 7_473
+    assert questions["math500", "train"] == 11_498
+    assert drawn.loc[("math500", "valid"), ["questions", "each"]].tolist() == [500, 100]
+    judged = plan.query("step == 'judge'")
+    assert set(judged["dataset"]) == {"triviaqa-1000", "simpleqa-verified", "math500"}
+    assert judged["requests"].sum() == 250_000 + 50_000 + 10 * (7_473 + 11_498)
+    assert plan["step"].iloc[-1] == "judge", "another model, so the last to be opened"
+    own = make_plan(replace(order, model="gpt-oss-20b"))
+    assert own["step"].iloc[-1] == "hidden states"
+    every = make_plan(replace(order, training_questions=76_523)).set_index(["dataset", "split"])
+    assert every.loc[("triviaqa-1000", "train"), "questions"].max() == 76_523
+
+
+def test_the_lean_plan_of_the_papers_model_is_a_seventh_of_the_papers(tmp_path: Path) -> None:
+    lean = make_plan(Order(model="gpt-oss-20b", store=tmp_path))
+    paper = make_plan(Order(model="gpt-oss-20b", store=tmp_path, recipe="paper"))
+    assert lean["tokens"].sum() < 170e6 < paper["tokens"].sum() / 6
+
+
+def test_hidden_states_take_time_by_parameters_and_prompts(tmp_path: Path) -> None:
+    order = small(tmp_path, model="gpt-oss-20b", datasets=["gsm8k"], engine="simulated")
+    timed = time_by_rate(order, make_plan(order), rate=1000.0).set_index(["split", "step"])
+    reading = timed.loc[("test", "hidden states")]
+    assert reading["reads"] == 6 * module.PROMPT
+    assert reading["seconds"] == pytest.approx(2 * 20_914_757_184 * 6 * module.PROMPT / 1e14)
+    drawing = timed.loc[("test", "verbalized")]
+    assert drawing["seconds"] == drawing["tokens"] / 1000
+
+
+def test_what_a_server_cannot_give_is_in_the_plan_last(tmp_path: Path) -> None:
+    plan = make_plan(small(tmp_path, engine="openai"))
+    assert (plan["step"].tail(2) == "hidden states").all()
+    assert plan["engine"].tolist() == ["openai"] * 5 + [""] * 2
+    by_hand = make_plan(small(tmp_path, engine="openai", features_engine="simulated"))
+    assert by_hand["engine"].tolist() == ["openai"] * 5 + ["simulated"] * 2
+
+
+@pytest.mark.parametrize("step", ["p-true", "hidden states"])
+def test_a_step_that_fails_leaves_the_others_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise InputError("the disk is full")
+
+    from capcal_lib.sampling.engines.simulated import SimulatedEngine
+
+    named = {"p-true": "next_token_logprobs", "hidden states": "hidden_states"}
+    with monkeypatch.context() as patch:
+        patch.setattr(SimulatedEngine, named[step], fail)
+        done = reproduce(small(tmp_path))
+    assert set(done.left["step"]) == {step}
+    assert done.left["failed"].all()
+    assert (done.left["reason"] == "the disk is full").all()
+    assert ("mini-exam", "Verbalized confidence") in done.scores.index
+    assert set(make_plan(small(tmp_path)).query("requests > 0")["step"]) == {step}
+    assert reproduce(small(tmp_path)).left.empty
+
+
+def test_questions_that_cannot_be_had_are_told_before_anything_is_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(InputError, match=r"gpqa: .* the set is gated"):
+        reproduce(small(tmp_path, datasets=["mini-exam", "gpqa"]))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_second_call_finds_nothing_to_do_and_the_same_numbers(tmp_path: Path) -> None:
-    first = reproduce("simulated", store=tmp_path, **SMALL)
-    assert (make_plan("simulated", store=tmp_path, **SMALL)["requests"] == 0).all()
-    pd.testing.assert_frame_equal(reproduce("simulated", store=tmp_path, **SMALL), first)
+    first = reproduce(small(tmp_path)).scores
+    assert (make_plan(small(tmp_path))["requests"] == 0).all()
+    pd.testing.assert_frame_equal(reproduce(small(tmp_path)).scores, first)
     methods = first.loc["mini-exam"].index
     assert {"Uniform random", "P(True)", "Verbalized confidence", "Response consistency"} <= set(
         methods
@@ -93,21 +186,18 @@ def test_it_goes_on_where_it_was_stopped(tmp_path: Path, monkeypatch: pytest.Mon
     with monkeypatch.context() as patch:
         patch.setattr(module, "extract", stop)
         with pytest.raises(KeyboardInterrupt):
-            reproduce("simulated", store=tmp_path / "stopped", **SMALL)
-    left = make_plan("simulated", store=tmp_path / "stopped", **SMALL).set_index(["split", "step"])[
-        "requests"
-    ]
+            reproduce(small(tmp_path / "stopped"))
+    plan = make_plan(small(tmp_path / "stopped"))
+    left = plan.groupby(["split", "step"])["requests"].sum()
     assert left["test", "samples"] == left["test", "p-true"] == 0
     assert left["test", "hidden states"] == 6
-    stopped = reproduce("simulated", store=tmp_path / "stopped", **SMALL)
-    pd.testing.assert_frame_equal(
-        stopped, reproduce("simulated", store=tmp_path / "whole", **SMALL)
-    )
+    stopped = reproduce(small(tmp_path / "stopped")).scores
+    pd.testing.assert_frame_equal(stopped, reproduce(small(tmp_path / "whole")).scores)
 
 
 def test_a_calibration_draws_nothing_into_the_store(tmp_path: Path) -> None:
-    plan = make_plan("simulated", store=tmp_path, **SMALL)
-    timed = time_requests("simulated", plan)
+    plan = make_plan(small(tmp_path))
+    timed = time_requests(small(tmp_path), plan)
     assert list(tmp_path.iterdir()) == []
     assert (timed["seconds"] >= 0).all()
     assert (timed["bytes"] > 0).all()
@@ -130,7 +220,7 @@ def test_the_model_is_opened_once() -> None:
 def test_printed_scores_stand_beside_measured_ones_without_their_noise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reproduce("simulated", store=tmp_path, **SMALL)
+    reproduce(small(tmp_path))
     rows = [
         ("simulated", "P(True)", "gsm8k", 0.25),
         ("simulated", "Uniform random", "gsm8k", 1 / 3 - 0.099),
@@ -139,16 +229,41 @@ def test_printed_scores_stand_beside_measured_ones_without_their_noise(
     real = module.load_dataset("mini-exam").model_copy(update={"reported_as": "gsm8k"})
     monkeypatch.setattr(module, "load_reported", lambda *_, **__: fake)
     monkeypatch.setattr(module, "load_dataset", lambda _: real)
-    table = beside_printed(tmp_path, "simulated", k_eval=10).loc["mini-exam"]
+    table = beside_printed(tmp_path, "simulated").loc["mini-exam"]
     assert table.loc["P(True)", "printed"] == pytest.approx(0.25 - 0.001)
     assert table.loc["Uniform random", "printed"] == pytest.approx(1 / 3 - 0.099 + 0.001)
     assert table["within"].notna().sum() == 2
-    assert load_results(tmp_path, "simulated").shape[0] == 6
+    # By the paper's protocol scores are plug-in scores, as those that are printed.
+    table = beside_printed(tmp_path, "simulated", recipe="paper").loc["mini-exam"]
+    assert table.loc["P(True)", "printed"] == 0.25
+    results = load_results(tmp_path, "simulated")
+    mu = results["correct"] / results["total"]
+    plug_in = ((results["P(True)"] - mu) ** 2).mean()
+    assert table.loc["P(True)", "measured"] == pytest.approx(plug_in)
+
+
+def test_the_papers_probe_is_the_mean_over_its_splits_with_their_spread(tmp_path: Path) -> None:
+    order = small(tmp_path, recipe="paper", verdicts="rules", limit=12)
+    table = reproduce(order).scores.loc["mini-exam"]
+    results = load_results(tmp_path, "simulated", held_out=False)
+    mu = results["correct"] / results["total"]
+    name = "Probe (Mini exam)"
+    scores = [
+        ((predict(tmp_path, "simulated", recipe="paper", split=split)[name] - mu) ** 2).mean()
+        for split in range(5)
+    ]
+    assert table.loc[name, "measured"] == pytest.approx(np.mean(scores))
+    assert table.loc[name, "spread"] == pytest.approx(np.std(scores, ddof=1))
+    assert table.loc["P(True)":"P(True)", "spread"].isna().all()
 
 
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
+        ({"verdicts": "judge:nobody"}, "unknown model 'nobody'"),
+        ({"verdicts": "mine"}, "verdicts are by 'rules' or by 'judge:MODEL'"),
+        ({"features_engine": "cloud"}, "unknown engine 'cloud'"),
+        ({"training_questions": 0}, "training_questions must be a whole number"),
         ({"recipe": "rich"}, "unknown recipe 'rich'; known: lean, paper"),
         ({"limit": 0}, "limit must be a whole number"),
         ({"datasets": ["gsm9k"]}, "unknown data set 'gsm9k'"),
@@ -159,5 +274,5 @@ def test_what_cannot_run_says_so_before_any_work(
     tmp_path: Path, settings: dict[str, object], words: str
 ) -> None:
     with pytest.raises(InputError, match=words):
-        reproduce("simulated", store=tmp_path, **{**SMALL, **settings})  # type: ignore[arg-type]
+        reproduce(small(tmp_path, **settings))
     assert list(tmp_path.iterdir()) == []

@@ -3,6 +3,7 @@ best.
 """
 
 import warnings
+from collections.abc import Sequence
 from typing import Literal, get_args
 from zlib import crc32
 
@@ -69,14 +70,19 @@ def _filled(confidence: "pd.Series[float]") -> "pd.Series[float]":
 
 
 def score(
-    results: pd.DataFrame, *, seed: int = 0, protocol: Protocol = "corrected"
+    results: pd.DataFrame | Sequence[pd.DataFrame],
+    *,
+    seed: int = 0,
+    protocol: Protocol = "corrected",
 ) -> pd.DataFrame:
     """Score every method on every data set by its capability Brier score; lower is better.
 
     ``results`` are those of ``load_results``, with any further columns of confidences. By the
     ``corrected`` protocol what mu_hat's own noise adds is subtracted, and missing confidences are
-    left out; see ``brier_terms``. ``seed`` is that of the resampling over questions, or over the
-    subjects in which they come.
+    left out; see ``brier_terms``. Several results of the same questions, such as those of the five
+    probes of the paper's recipe, are scored by the mean of their terms; ``spread``, a last column,
+    is then the standard deviation of a method's score over them, where they differ. ``seed`` is
+    that of the resampling over questions, or over the subjects in which they come.
 
     Returns a table indexed by (dataset, method): ``brier``, with the 95 % interval ``low`` to
     ``high`` for questions like these; ``plug_in``, the uncorrected score of the same questions;
@@ -92,8 +98,14 @@ def score(
     >>> round(float(scores.loc[("mini-exam", "Uniform random"), "brier"]), 4)
     0.1722
     """
-    terms = brier_terms(results, protocol=protocol)
-    plug_in = terms if protocol == "paper" else brier_terms(results, protocol="paper")
+    parts = [results] if isinstance(results, pd.DataFrame) else list(results)
+    results = parts[0]
+    each = [brier_terms(part, protocol=protocol) for part in parts]
+    terms = sum(each[1:], each[0]) / len(parts)
+    plug_in = terms
+    if protocol != "paper":
+        filled = [brier_terms(part, protocol="paper") for part in parts]
+        plug_in = sum(filled[1:], filled[0]) / len(parts)
     groups = subjects(results)
     rows = []
     for dataset in map(str, dict.fromkeys(results.index.get_level_values("dataset"))):
@@ -130,7 +142,12 @@ def score(
         "questions",
         "few",
     ]
-    return pd.DataFrame(rows, columns=columns).set_index(["dataset", "method"])
+    table = pd.DataFrame(rows, columns=columns).set_index(["dataset", "method"])
+    if len(parts) > 1:
+        means = [one.groupby(level="dataset").mean().stack() for one in each]
+        spread = pd.concat(means, axis="columns").std(axis="columns")
+        table["spread"] = spread.where(spread > 0).reindex(table.index)
+    return table
 
 
 def _interval(

@@ -239,9 +239,10 @@ def open_engine(model: Model, name: str | None = None) -> Engine:
     key = name, model.name, load_prompts(model.prompt_style).completion, model.dtype
     if kept is not None and key in kept:
         return kept[key]
-    engine: Engine = getattr(import_module(f"{__name__}.{name}"), ENGINES[name])(model)
     if kept is not None:
         kept.clear()  # one model is in memory at a time
+    engine: Engine = getattr(import_module(f"{__name__}.{name}"), ENGINES[name])(model)
+    if kept is not None:
         kept[key] = engine
     return engine
 
