@@ -37,8 +37,13 @@ from capcal_lib.metrics import (
     mean_interval,
     uniform_baseline_brier,
 )
-from capcal_lib.probes import predict, train, training_data, tuned_probe
-from capcal_lib.probes.training import runs_for_probes
+from capcal_lib.probes import (
+    TunedProbe,
+    predict,
+    runs_for_probes,
+    train,
+    training_data,
+)
 from capcal_lib.reported import load_reported
 from capcal_lib.results import (
     brier_terms,
@@ -236,8 +241,8 @@ home, questions.shape, features.shape
 
 # %%
 # needs probes
-probe = tuned_probe(features, questions["correct"], questions["total"])
-probe.weight_decay
+probe = TunedProbe().fit(features, questions["correct"], questions["total"])
+probe.weight_decay_
 
 # %% [markdown] needs="probes"
 # It predicts the questions of any split that has hidden states: first those of the evaluation split of its own data set,
@@ -300,7 +305,7 @@ for kind, rows in scores.groupby(built_in):
 more, more_features = training_data(training[away])
 both = pd.concat([questions, more])
 together = np.concatenate([features, more_features])
-mixed = tuned_probe(together, both["correct"], both["total"])
+mixed = TunedProbe().fit(together, both["correct"], both["total"])
 
 # %%
 # needs mixture

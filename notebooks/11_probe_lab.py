@@ -31,12 +31,12 @@ from capcal_lib.manifests import load_dataset, load_model, model_names
 from capcal_lib.metrics import FewQuestionsWarning, mean_interval
 from capcal_lib.probes import (
     LinearProbe,
+    TunedProbe,
     conformal_half_width,
     predict,
+    runs_for_probes,
     training_data,
-    tuned_probe,
 )
-from capcal_lib.probes.training import runs_for_probes
 from capcal_lib.results import (
     brier_terms,
     describe_runs,
@@ -276,7 +276,7 @@ counts = results.loc[asked]
 # %%
 # needs own
 def score_probe(rows, correct, total):
-    probe = tuned_probe(features[rows], correct, total)
+    probe = TunedProbe().fit(features[rows], correct, total)
     said = counts.assign(probe=probe.predict(unseen_features))
     return brier_terms(said)["probe"].mean()
 
@@ -346,7 +346,7 @@ _ = axes.set(xlabel="training samples", ylabel="capability Brier score")
 # needs own
 mu = correct / total
 fitted, calibration = np.array_split(rng.permutation(len(mu)), 2)
-probe = tuned_probe(features[fitted], correct[fitted], total[fitted])
+probe = TunedProbe().fit(features[fitted], correct[fitted], total[fitted])
 said = probe.predict(features[calibration])
 width = conformal_half_width(said, mu[calibration], level=0.9)
 
@@ -411,16 +411,16 @@ float(((0.4 - mu) ** 2).mean()), float(mu.mean()), float(mu.var())
 
 # %% [markdown]
 # **2 (medium).** Twenty questions with 50 features of pure noise train a linear probe. What does it score on new questions
-# with decay 0.01, and what does cross-validation choose? *Hint:* `tuned_probe`.
+# with decay 0.01, and what does cross-validation choose? *Hint:* `TunedProbe`.
 
 # %% tags=["hide-cell", "solution"]
 noise, hits = rng.normal(size=(220, 50)), rng.binomial(10, 0.5, 220)
-chosen = tuned_probe(noise[:20], hits[:20], np.full(20, 10))
+chosen = TunedProbe().fit(noise[:20], hits[:20], np.full(20, 10))
 fixed = LinearProbe(weight_decay=0.01, standardize=True)
 fixed.fit(noise[:20], hits[:20], np.full(20, 10))
-for probe in (fixed, chosen):
+for decay, probe in ((0.01, fixed), (chosen.weight_decay_, chosen)):
     error = ((probe.predict(noise[20:]) - 0.5) ** 2).mean()
-    print(probe.weight_decay, error.round(4))
+    print(decay, error.round(4))
 
 # %% [markdown]
 # **3 (hard).** Why does a 90 % band take the 46th largest of 50 calibration errors, and not the 45th? Check the coverage of

@@ -28,10 +28,15 @@ import seaborn as sns
 # %% tags=["hide-input"]
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.manifests import load_dataset, load_model
-from capcal_lib.probes import paper_recipe_probe, training_data, tuned_probe
+from capcal_lib.probes import (
+    BLOCKS,
+    PaperProbe,
+    TunedProbe,
+    runs_for_probes,
+    stacked_blocks,
+    training_data,
+)
 from capcal_lib.probes.coordinates import FILE
-from capcal_lib.probes.stacked import BLOCKS
-from capcal_lib.probes.training import runs_for_probes, stacked_blocks
 from capcal_lib.reported import load_reported
 from capcal_lib.results import brier_terms, describe_runs, load_results
 from sklearn.exceptions import ConvergenceWarning
@@ -79,7 +84,7 @@ def predictions(name):
     ask = stacked_blocks(evaluation[name], unseen.index)
     counts, mean = questions.to_numpy().T, BLOCKS[0]
     said = {
-        block: tuned_probe(learn[block], *counts).predict(ask[block])
+        block: TunedProbe().fit(learn[block], *counts).predict(ask[block])
         for block in BLOCKS
     }
     network = hidden_layer(learn[mean], *counts)
@@ -156,8 +161,8 @@ tables.show(
 # needs layers
 home = scores["constant"].idxmax()
 questions, features = training_data(training[home])
-searched = paper_recipe_probe(features, *questions.to_numpy().T)
-by_rate = searched.search.groupby(["standardize", "rate"])["brier"].mean()
+searched = PaperProbe().fit(features, *questions.to_numpy().T)
+by_rate = searched.search_.groupby(["standardize", "rate"])["brier"].mean()
 
 # %% tags=["hide-input"] label="settings-search" paper=["table-5", "appendix-c.2"] evidence=["measured"] reads=["verdicts", "features"]
 # needs layers
@@ -197,7 +202,7 @@ mixes = {load_dataset(name).title: [name] for name in pair} | {"both": pair}
 probes = {}
 for label, names in mixes.items():
     features, questions = halves(names, size)
-    probes[label] = paper_recipe_probe(features, *questions.to_numpy().T)
+    probes[label] = PaperProbe().fit(features, *questions.to_numpy().T)
 
 # %% tags=["hide-input"] label="settings-mixing" paper=["table-7", "appendix-c.4"] evidence=["measured"] reads=["verdicts", "features"]
 # needs layers

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from capcal_lib.metrics.validation import Floats
+from capcal_lib.probes.estimator import Probe
 from capcal_lib.probes.linear import as_fitted, training_rows
 
 BANDWIDTHS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)  # of exp(-bandwidth · squared distance / its median)
@@ -16,45 +17,42 @@ PENALTIES = tuple(
 )  # a question, on a kernel that is 1 on its diagonal
 
 
-class KernelProbe:
+class KernelProbe(Probe):
     """Predict mu by kernel ridge regression: smooth in the features, not linear.
 
     The squared error that it minimises is the capability Brier score itself. A question weighs as
-    its total, since the variance of mu_hat falls with it. ``bandwidth`` and ``penalty`` are those
+    its total, since the variance of mu_hat falls with it. ``bandwidth_`` and ``penalty_`` are those
     with the smallest leave-one-out error on the training questions, which needs no refit: one
-    eigendecomposition gives it for every penalty. Nothing is drawn, so the same questions give the
-    same probe. ``out_of_fold``, (n_questions,), is what is predicted for each training question
-    from all others. Time grows with the cube of the number of training questions: a second for
-    1,000, minutes for 7,000. ``components`` is how many of the features' principal directions to
-    read; None reads all.
+    eigendecomposition gives it for every penalty, and ``out_of_fold_``, what is predicted for each
+    training question from all others. Nothing is drawn, so the same questions give the same probe.
+    Time grows with the cube of the number of training questions: a second for 1,000, minutes for
+    7,000. ``components`` is how many of the features' principal directions to read, taken without
+    the labels; None reads all.
 
     >>> features = np.linspace(-1, 1, 40)[:, None]
-    >>> probe = KernelProbe().fit(features, correct=np.where(abs(features[:, 0]) < 0.5, 9, 1),
-    ...     total=np.full(40, 10))
+    >>> correct = np.where(abs(features[:, 0]) < 0.5, 9, 1)
+    >>> probe = KernelProbe().fit(features, correct, total=np.full(40, 10))
     >>> probe.predict([[0.0], [0.9]]).round(1).tolist()
     [0.9, 0.1]
     """
 
     def __init__(self, *, components: int | None = None) -> None:
         self.components = components
+        self.bandwidth_: float | None = None
+        self.penalty_: float | None = None
         self._features: int | None = None
-        self.bandwidth: float | None = None
-        self.penalty: float | None = None
-        self.out_of_fold: Floats | None = None
 
     def __repr__(self) -> str:
-        fitted = (
-            "not fitted"
-            if self.bandwidth is None
-            else f"bandwidth {self.bandwidth:g}, penalty {self.penalty:g}"
-        )
+        fitted = "not fitted"
+        if self.bandwidth_ is not None:
+            fitted = f"bandwidth {self.bandwidth_:g}, penalty {self.penalty_:g}"
         return f"<KernelProbe(components={self.components}), {fitted}>"
 
     def fit(
         self, features: npt.ArrayLike, correct: npt.ArrayLike, total: npt.ArrayLike
     ) -> KernelProbe:
-        """Fit to features (n_questions, n_features) and counts (n_questions,), three rows or more;
-        return the probe.
+        """Fit to features (n_questions, n_features) and counts (n_questions,), three rows or
+        more.
         """
         from sklearn.decomposition import PCA
         from sklearn.metrics.pairwise import euclidean_distances
@@ -65,19 +63,22 @@ class KernelProbe:
         points = points.astype(np.float64)
         self._features = points.shape[1]
         if self.components:
-            self._directions = PCA(min(self.components, *points.shape), svd_solver="full").fit(
-                points
-            )
+            kept = min(self.components, *points.shape)
+            self._directions = PCA(kept, svd_solver="full").fit(points)
             points = self._directions.transform(points)
-        mu, weight = hits / samples, np.sqrt(samples / samples.mean())
-        self._points, self._mean = points, float(np.average(mu, weights=samples))
+        mu = hits / samples
+        weight = np.sqrt(samples / samples.mean())
+        self._points = points
+        self._mean = float(np.average(mu, weights=samples))
         distances = euclidean_distances(points, squared=True)
         self._scale = float(np.median(distances)) or 1.0
-        target, best = weight * (mu - self._mean), np.inf
+        target = weight * (mu - self._mean)
+        lowest = np.inf
         for bandwidth in BANDWIDTHS:
             kernel = self._kernel(distances, bandwidth)
             values, vectors = np.linalg.eigh(weight[:, None] * kernel * weight)
-            rotated, squares = vectors.T @ target, vectors**2
+            rotated = vectors.T @ target
+            squares = vectors**2
             for penalty in PENALTIES:
                 shrink = 1 / (np.maximum(values, 0) + penalty * len(points))
                 # (K + penalty)^-1 gives the left-out residual: its product with the target over its
@@ -86,14 +87,12 @@ class KernelProbe:
                 residual = solved / (squares @ shrink)
                 left_out = np.clip(mu - residual / weight, 0, 1)
                 error = float(np.average((left_out - mu) ** 2, weights=samples))
-                if error < best:
-                    best, self.bandwidth, self.penalty, self.out_of_fold = (
-                        error,
-                        bandwidth,
-                        penalty,
-                        left_out,
-                    )
+                if error < lowest:
+                    lowest = error
+                    self.bandwidth_ = bandwidth
+                    self.penalty_ = penalty
                     self._dual = weight * solved
+                    self._keep(left_out, hits, samples)
         return self
 
     def predict(self, features: npt.ArrayLike) -> Floats:
@@ -103,9 +102,8 @@ class KernelProbe:
         points = as_fitted(features, self._features).astype(np.float64)
         if self.components:
             points = self._directions.transform(points)
-        kernel = self._kernel(
-            euclidean_distances(points, self._points, squared=True), self.bandwidth or 0.0
-        )
+        distances = euclidean_distances(points, self._points, squared=True)
+        kernel = self._kernel(distances, self.bandwidth_ or 0.0)
         return np.clip(self._mean + kernel @ self._dual, 0, 1)
 
     def _kernel(self, distances: Floats, bandwidth: float) -> Floats:

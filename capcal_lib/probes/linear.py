@@ -50,13 +50,12 @@ class LinearProbe:
     least 0; at 0 the optimum may lie at infinity, and fitting stops where the gradient vanishes.
     With ``standardize`` the penalty sees weights for features scaled to mean 0 and deviation 1.
 
-    ``weights``, (n_features,), and ``bias`` are for the features as they are given, standardised or
-    not, and None before ``fit``; a feature that is constant in training has weight 0.
-    ``out_of_fold``, (n_questions,), is what is predicted for each training question by a fit
-    without it; None unless ``tuned_probe`` made the probe.
+    ``coef_``, (n_features,), and ``intercept_`` are for the features as they are given,
+    standardised or not, and None before ``fit``; a feature that is constant in training has
+    coefficient 0.
 
     Here the optimum is reached, so there is no learning rate, number of epochs or seed to choose;
-    `paper_recipe_probe` trains as the paper does.
+    `PaperProbe` trains as the paper does.
 
     Fitting ends with the first step that promises to lower the objective by no more than 1e-10
     (float32, or float64 where that is too coarse) or 1e-13 (float64).
@@ -78,12 +77,11 @@ class LinearProbe:
         self.loss: Loss = loss
         self.weight_decay = weight_decay
         self.standardize = standardize
-        self.weights: Floats | None = None
-        self.bias: float | None = None
-        self.out_of_fold: Floats | None = None
+        self.coef_: Floats | None = None
+        self.intercept_: float | None = None
 
     def __repr__(self) -> str:
-        fitted = "not fitted" if self.weights is None else f"fitted to {len(self.weights)} features"
+        fitted = "not fitted" if self.coef_ is None else f"fitted to {len(self.coef_)} features"
         settings = (
             f"loss={self.loss!r}, weight_decay={self.weight_decay:g}, "
             f"standardize={self.standardize}"
@@ -113,8 +111,8 @@ class LinearProbe:
             solve = _sketch(columns, curvature, spread, penalty, own=self.standardize)
         else:
             solve = _factor(columns, curvature, spread, penalty)
-        self.weights, bias = minimise(self.loss, columns, hits / samples, shares, penalty, solve)
-        self.bias = float(bias - centre.astype(np.float64) @ self.weights)
+        self.coef_, bias = minimise(self.loss, columns, hits / samples, shares, penalty, solve)
+        self.intercept_ = float(bias - centre.astype(np.float64) @ self.coef_)
         return self
 
     def predict(self, features: npt.ArrayLike) -> Floats:
@@ -123,8 +121,8 @@ class LinearProbe:
         """
         from scipy.special import expit
 
-        matrix = as_fitted(features, None if self.weights is None else len(self.weights))
-        return np.asarray(expit(matrix @ np.asarray(self.weights) + (self.bias or 0.0)))
+        matrix = as_fitted(features, None if self.coef_ is None else len(self.coef_))
+        return np.asarray(expit(matrix @ np.asarray(self.coef_) + (self.intercept_ or 0.0)))
 
 
 def centred(matrix: Matrix) -> tuple[Matrix, Floats, Matrix]:
@@ -352,11 +350,16 @@ def as_fitted(features: npt.ArrayLike, number: int | None) -> Matrix:
     fitted.
     """
     if number is None:
-        raise InputError("the probe is not fitted; call fit(features, correct, total) first")
+        raise not_fitted()
     matrix = as_features(features)
     if matrix.shape[1] != number:
         raise InputError(f"the probe was fitted to {number} features; got {matrix.shape[1]}")
     return matrix
+
+
+def not_fitted() -> InputError:
+    """Build the error for a probe that is asked before it is fitted."""
+    return InputError("the probe is not fitted; call fit(features, correct, total) first")
 
 
 def as_features(features: npt.ArrayLike) -> Matrix:

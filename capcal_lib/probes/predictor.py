@@ -43,7 +43,8 @@ class Predictor:
         if isinstance(question, str):
             kind = load_dataset(read_record(self.probe.run).identity.dataset).kind
             question = Question("asked", question, Answer(kind, "unknown"))
-        mu = float(self.probe.predict(extract_features(self.engine, self.model, [question]))[0])
+        features = extract_features(self.engine, self.model, [question])
+        mu = float(self.probe.probe.predict(features)[0])
         return Interval(mu, max(0.0, mu - self.half_width), min(1.0, mu + self.half_width))
 
     def __repr__(self) -> str:

@@ -10,7 +10,8 @@ import pandas as pd
 
 from capcal_lib.errors import InputError
 from capcal_lib.metrics.validation import Floats, check_int
-from capcal_lib.probes.linear import LOSSES, LinearProbe, Matrix, training_rows
+from capcal_lib.probes.estimator import Probe
+from capcal_lib.probes.linear import LOSSES, LinearProbe, Matrix, not_fitted, training_rows
 
 LEARNING_RATES = (
     1e-2,
@@ -32,40 +33,8 @@ MOMENTUM = 0.9  # in the authors' code; the paper does not name it
 SPLITS = 5
 
 
-class PaperProbe:
-    """Probes trained by the paper's recipe, each with another fifth of the questions as its
-    validation data.
-
-    What the recipe gives depends on its split, so no one split stands for it: show the mean of what
-    the five ``probes`` score, with its spread. (The mean of their predictions scores better than
-    they do, and is no probe of the paper.) ``out_of_fold``, (n_questions,), is what is predicted
-    for each training question by the probe whose weights were not fitted to it; its learning rate
-    and its epoch were chosen with it, though. ``search`` has a row a split, a way to take the
-    features and a learning rate: ``split``, ``standardize``, ``rate``, and the ``brier`` score on
-    the validation questions."""
-
-    def __init__(
-        self, probes: tuple[LinearProbe, ...], out_of_fold: Floats, search: pd.DataFrame
-    ) -> None:
-        self.probes = probes
-        self.out_of_fold = out_of_fold
-        self.search = search
-
-    def __repr__(self) -> str:
-        return f"<PaperProbe, {len(self.probes)} splits of {len(self.out_of_fold)} questions>"
-
-    def predict(self, features: npt.ArrayLike, *, split: int = 0) -> Floats:
-        """Predict mu, (n_questions,), by the probe of one of the splits, 0 to 4."""
-        check_int("split", split, least=0)
-        if split >= len(self.probes):
-            raise InputError(f"split is a number from 0 to {len(self.probes) - 1}; got {split}")
-        return self.probes[split].predict(features)
-
-
-def paper_recipe_probe(
-    features: npt.ArrayLike, correct: npt.ArrayLike, total: npt.ArrayLike, *, seed: int = 0
-) -> PaperProbe:
-    """Train a linear probe as the paper does (appendix on linear probes), on five splits of the
+class PaperProbe(Probe):
+    """Linear probes trained as the paper does (appendix on linear probes), on five splits of the
     questions.
 
     Shuffled batches, momentum, a constant learning rate, decay of the bias as well, weights from a
@@ -73,49 +42,78 @@ def paper_recipe_probe(
     validation loss is kept, and of the runs, one a learning rate with features raw and
     standardised, the one with the smallest capability Brier score on the validation questions.
     Momentum, decay of the bias, first weights and the choice of the epoch are those of the authors'
-    code.
+    code. ``seed`` decides the splits, the first weights and the order of the questions.
 
-    Arguments and errors are those of ``LinearProbe.fit``; it takes five questions. ``seed`` decides
-    the splits, the first weights and the order of the questions.
+    Each of the five ``probes_`` has another fifth of the questions as its validation data. What the
+    recipe gives depends on its split, so no one split stands for it: show the mean of what the five
+    score, with its spread. (The mean of their predictions scores better than they do, and is no
+    probe of the paper.) ``out_of_fold_``, (n_questions,), is what is predicted for each training
+    question by the probe whose weights were not fitted to it; its learning rate and its epoch were
+    chosen with it, though. ``search_`` has a row a split, a way to take the features and a learning
+    rate: ``split``, ``standardize``, ``rate``, and the ``brier`` score on the validation questions.
 
     >>> features = np.linspace(-2, 2, 40)[:, None]
-    >>> probe = paper_recipe_probe(features, np.where(features[:, 0] > 0, 8, 2), np.full(40, 10))
-    >>> probe.predict([[-2.0], [2.0]]).round(1).tolist()
+    >>> counts = np.where(features[:, 0] > 0, 8, 2), np.full(40, 10)
+    >>> PaperProbe().fit(features, *counts).predict([[-2.0], [2.0]]).round(1).tolist()
     [0.1, 0.9]
     """
-    from sklearn.model_selection import KFold
 
-    matrix, hits, samples = training_rows(
-        features, correct, total, least=SPLITS, needs="the paper's recipe"
-    )
-    mu, probes, search, out_of_fold = hits / samples, [], [], np.empty(len(matrix))
-    for split, (train, held_out) in enumerate(
-        KFold(SPLITS, shuffle=True, random_state=seed).split(matrix)
-    ):
-        rng = np.random.default_rng([seed, split])
-        trained = [
-            (rate, probe)
-            for standardize in (False, True)
-            for rate, probe in _train(
-                matrix[train],
-                mu[train],
-                matrix[held_out],
-                mu[held_out],
-                standardize=standardize,
-                rng=rng,
-            )
-        ]
-        predicted = [probe.predict(matrix[held_out]) for _, probe in trained]
-        scores = [float(np.mean((each - mu[held_out]) ** 2)) for each in predicted]
-        search += [
-            (split, probe.standardize, rate, brier)
-            for (rate, probe), brier in zip(trained, scores, strict=True)
-        ]
-        best = int(np.argmin(scores))
-        probes.append(trained[best][1])
-        out_of_fold[held_out] = predicted[best]
-    found = pd.DataFrame(search, columns=["split", "standardize", "rate", "brier"])
-    return PaperProbe(tuple(probes), out_of_fold, found)
+    def __init__(self, *, seed: int = 0) -> None:
+        self.seed = seed
+        self.probes_: tuple[LinearProbe, ...] = ()
+        self.search_: pd.DataFrame | None = None
+
+    def __repr__(self) -> str:
+        fitted = f"{len(self.probes_)} splits" if self.probes_ else "not fitted"
+        return f"<PaperProbe(seed={self.seed}), {fitted}>"
+
+    def fit(
+        self, features: npt.ArrayLike, correct: npt.ArrayLike, total: npt.ArrayLike
+    ) -> PaperProbe:
+        """Fit to features (n_questions, n_features) and counts (n_questions,), five rows or
+        more.
+        """
+        from sklearn.model_selection import KFold
+
+        matrix, hits, samples = training_rows(
+            features, correct, total, least=SPLITS, needs="the paper's recipe"
+        )
+        mu = hits / samples
+        probes = []
+        search: list[tuple[int, bool, float, float]] = []
+        out_of_fold = np.empty(len(matrix))
+        folds = KFold(SPLITS, shuffle=True, random_state=self.seed).split(matrix)
+        for split, (train, held_out) in enumerate(folds):
+            rng = np.random.default_rng([self.seed, split])
+            known = matrix[train], mu[train], matrix[held_out], mu[held_out]
+            trained = [
+                *_train(*known, standardize=False, rng=rng),
+                *_train(*known, standardize=True, rng=rng),
+            ]
+            predicted = [probe.predict(matrix[held_out]) for _, probe in trained]
+            scores = [float(np.mean((each - mu[held_out]) ** 2)) for each in predicted]
+            for (rate, probe), brier in zip(trained, scores, strict=True):
+                search.append((split, probe.standardize, rate, brier))
+            best = int(np.argmin(scores))
+            probes.append(trained[best][1])
+            out_of_fold[held_out] = predicted[best]
+        self.probes_ = tuple(probes)
+        self.search_ = pd.DataFrame(search, columns=["split", "standardize", "rate", "brier"])
+        self._keep(out_of_fold, hits, samples)
+        return self
+
+    def predict(self, features: npt.ArrayLike, *, split: int = 0) -> Floats:
+        """Predict mu, (n_questions,), by the probe of one of the splits, 0 to 4."""
+        if not self.probes_:
+            raise not_fitted()
+        check_int("split", split, least=0)
+        if split >= len(self.probes_):
+            raise InputError(f"split is a number from 0 to {len(self.probes_) - 1}; got {split}")
+        return self.probes_[split].predict(features)
+
+    def predict_splits(self, features: npt.ArrayLike) -> tuple[Floats, ...]:
+        """Predict mu by the probe of each split."""
+        return tuple(probe.predict(features) for probe in self.probes_)
 
 
 def _train(
@@ -166,8 +164,8 @@ def _train(
     for place in np.flatnonzero(np.isfinite(lowest)):
         column = best[:, place].astype(np.float64)
         probe = LinearProbe(weight_decay=WEIGHT_DECAY, standardize=standardize)
-        probe.weights = column[:-1] / scale
-        probe.bias = float(column[-1] - centre @ probe.weights)
+        probe.coef_ = column[:-1] / scale
+        probe.intercept_ = float(column[-1] - centre @ probe.coef_)
         yield LEARNING_RATES[place], probe
 
 

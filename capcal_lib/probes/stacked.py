@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from capcal_lib.errors import InputError, unknown
 from capcal_lib.metrics.validation import Floats, as_counts
+from capcal_lib.probes.estimator import Probe
 from capcal_lib.probes.kernel import KernelProbe
-from capcal_lib.probes.linear import LinearProbe
+from capcal_lib.probes.linear import LinearProbe, not_fitted
 
 FOLDS = 5
 _EDGE = 1e-3  # how near to 0 and 1 a probe is believed while the weights are fitted
@@ -39,7 +40,7 @@ BLOCKS = tuple(dict.fromkeys(name for name, _ in MEMBERS))
 MEAN = "training mean"
 
 
-class StackedProbe:
+class StackedProbe(Probe):
     """Predict mu by a weighted mean of linear probes, kernel probes and the mean of the training
     set.
 
@@ -48,9 +49,10 @@ class StackedProbe:
     of a kernel probe, which it chooses within the folds that it is fitted to, is chosen on
     questions that the members have not seen. ``seed`` decides the folds.
 
-    ``weights`` says what share of the prediction reads which block, and ``training mean``; at least
-    0, they sum to 1. ``out_of_fold``, (n_questions,), is what members fitted to the other folds
-    predict for each training question.
+    Features are blocks by name, each (n_questions, n_features), with names of ``BLOCKS``.
+    ``weights_`` says what share of the prediction reads which block, and ``training mean``; at
+    least 0, they sum to 1. ``out_of_fold_``, (n_questions,), is what members fitted to the other
+    folds predict for each training question.
 
     References: Wolpert, "Stacked generalization", Neural Networks 1992; Breiman, "Stacked
     regressions", Machine Learning 1996, for weights that are not negative.
@@ -60,66 +62,65 @@ class StackedProbe:
     ...     "lower layers": rng.normal(size=(200, 2))}
     >>> mu = np.exp(-(blocks["upper layers"][:, 0] ** 2))
     >>> probe = StackedProbe().fit(blocks, rng.binomial(20, mu), [20] * 200)
-    >>> max(probe.weights, key=probe.weights.get)
+    >>> max(probe.weights_, key=probe.weights_.get)
     'upper layers'
     """
 
     def __init__(self, *, seed: int = 0) -> None:
         self.seed = seed
-        self.weights: dict[str, float] = {}
-        self.out_of_fold: Floats | None = None
+        self.weights_: dict[str, float] = {}
 
     def __repr__(self) -> str:
-        weights = (
-            ", ".join(f"{name} {weight:.2f}" for name, weight in self.weights.items())
-            or "not fitted"
-        )
-        return f"<StackedProbe(seed={self.seed}), {weights}>"
+        weights = [f"{name} {weight:.2f}" for name, weight in self.weights_.items()]
+        return f"<StackedProbe(seed={self.seed}), {', '.join(weights) or 'not fitted'}>"
 
     def fit(
-        self, blocks: Mapping[str, npt.ArrayLike], correct: npt.ArrayLike, total: npt.ArrayLike
+        self,
+        features: Mapping[str, npt.ArrayLike],
+        correct: npt.ArrayLike,
+        total: npt.ArrayLike,
     ) -> StackedProbe:
-        """Fit to blocks of features, each (n_questions, n_features), and counts (n_questions,);
-        return the probe.
+        """Fit to blocks of features, each (n_questions, n_features), and counts (n_questions,).
 
         It takes ten questions. Members whose block is not given are left out; an unknown block is
-        refused, and none."""
+        refused, and none.
+        """
         from sklearn.model_selection import KFold
 
         hits, samples = as_counts(correct, total, scored=1)
-        features = _checked(blocks, len(samples))
+        blocks = _checked(features, len(samples))
         if len(samples) < 2 * FOLDS:
             raise InputError(
                 f"a stacked probe needs {2 * FOLDS} questions or more; got {len(samples)}"
             )
-        made = [(name, make) for name, make in MEMBERS if name in features]
+        made = [(name, make) for name, make in MEMBERS if name in blocks]
         left_out = np.empty((len(made) + 1, len(samples)))
         for others, here in KFold(FOLDS, shuffle=True, random_state=self.seed).split(hits):
             left_out[0, here] = hits[others].sum() / samples[others].sum()
             for row, (name, make) in enumerate(made, start=1):
-                member = make().fit(features[name][others], hits[others], samples[others])
-                left_out[row, here] = member.predict(features[name][here])
+                member = make().fit(blocks[name][others], hits[others], samples[others])
+                left_out[row, here] = member.predict(blocks[name][here])
         self._shares = mixture_weights(left_out, hits, samples)
-        self.out_of_fold = np.clip(self._shares @ left_out, 0, 1)
         self._mean = hits.sum() / samples.sum()
-        self._members = [(name, make().fit(features[name], hits, samples)) for name, make in made]
-        self.weights = dict.fromkeys((MEAN, *features), 0.0)
+        self._members = [(name, make().fit(blocks[name], hits, samples)) for name, make in made]
+        self.weights_ = dict.fromkeys((MEAN, *blocks), 0.0)
         for name, share in zip((MEAN, *(name for name, _ in made)), self._shares, strict=True):
-            self.weights[name] += float(share)
+            self.weights_[name] += float(share)
+        self._keep(np.clip(self._shares @ left_out, 0, 1), hits, samples)
         return self
 
-    def predict(self, blocks: Mapping[str, npt.ArrayLike]) -> Floats:
+    def predict(self, features: Mapping[str, npt.ArrayLike]) -> Floats:
         """Predict mu, (n_questions,) in [0, 1], from the same blocks as in training."""
-        if not self.weights:
-            raise InputError("the probe is not fitted; call fit(blocks, correct, total) first")
-        features = _checked(blocks)
-        if lacking := self.weights.keys() - features.keys() - {MEAN}:
+        if not self.weights_:
+            raise not_fitted()
+        blocks = _checked(features)
+        if lacking := self.weights_.keys() - blocks.keys() - {MEAN}:
             raise InputError(
                 f"the probe was fitted with {', '.join(sorted(lacking))} as well; give it too"
             )
         mixed = self._shares[0] * self._mean
         for share, (name, member) in zip(self._shares[1:], self._members, strict=True):
-            mixed = mixed + share * member.predict(features[name])
+            mixed = mixed + share * member.predict(blocks[name])
         return np.clip(mixed, 0, 1)
 
 

@@ -1,14 +1,14 @@
 """Train probes on a model's runs, and predict the questions of its evaluation splits.
 
-**Training questions** of a run are those with hidden states and at least two scored samples. A
-probe of one style of prompt says nothing of another, so that training and evaluation runs go
+**Training questions** of a run are those with hidden states and a scored sample; one sample of
+many questions teaches a probe more than ten of a tenth of them. A probe of one style of prompt says nothing of another, so that training and evaluation runs go
 together by their style."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,15 +21,15 @@ from capcal_lib.grading.judgements import FILE as JUDGEMENTS
 from capcal_lib.grading.judgements import judges
 from capcal_lib.grading.verdicts import FILE
 from capcal_lib.manifests import Dataset, PromptStyle, dataset_names, load_dataset, load_model
-from capcal_lib.metrics.validation import Floats
+from capcal_lib.metrics.validation import check_int
 from capcal_lib.probes.coordinates import FILE as COORDINATES
 from capcal_lib.probes.coordinates import read_coordinates
+from capcal_lib.probes.estimator import Probe
 from capcal_lib.probes.features import FEATURES, read_features
 from capcal_lib.probes.kernel import KernelProbe
-from capcal_lib.probes.linear import LinearProbe
-from capcal_lib.probes.sgd import PaperProbe, paper_recipe_probe
+from capcal_lib.probes.sgd import PaperProbe
 from capcal_lib.probes.stacked import BLOCKS, StackedProbe
-from capcal_lib.probes.tuned import tuned_probe
+from capcal_lib.probes.tuned import TunedProbe
 from capcal_lib.runs.store import differences, find_run, list_fitting, read_record
 
 Recipe = Literal["tuned", "paper", "kernel", "stacked"]
@@ -47,7 +47,7 @@ class TrainedProbe:
 
     run: Path
     recipe: Recipe
-    probe: LinearProbe | PaperProbe | KernelProbe | StackedProbe
+    probe: Probe
     # by question_id: what is predicted for a training question without its help
     out_of_fold: "pd.Series[float]"
 
@@ -59,23 +59,6 @@ class TrainedProbe:
     def question_ids(self) -> list[str]:
         """List the training questions."""
         return [str(name) for name in self.out_of_fold.index]
-
-    @property
-    def weight_decay(self) -> float | None:
-        """Return the decay that cross-validation chose; None where there is no such choice."""
-        return self.probe.weight_decay if isinstance(self.probe, LinearProbe) else None
-
-    def predict(self, features: Any, *, split: int = 0) -> Floats:
-        """Predict mu, (n_questions,) in [0, 1], from the mean over layers, (n_questions,
-        hidden_size), or from blocks.
-
-        A kernel and a stacked probe read ``stacked_blocks``. ``split`` is one of the five of the
-        paper's recipe, and nothing to other probes."""
-        if isinstance(self.probe, PaperProbe):
-            return self.probe.predict(features, split=split)
-        if isinstance(self.probe, KernelProbe):
-            return self.probe.predict(_all_layers(features))
-        return self.probe.predict(features)
 
 
 def training_data(
@@ -98,14 +81,38 @@ def training_data(
     """
     names, features = read_features(run)
     questions = count_run(run, verdicts=verdicts)[["correct", "total"]].reindex(names)
-    kept = (questions["total"] > 1).to_numpy()
+    kept = (questions["total"] > 0).to_numpy()
     if not kept.any():
         raise InputError(
-            f"{run}: no question has hidden states and two scored samples; draw more with: capcal "
-            "sample, "
-            "then run: capcal grade and capcal features"
+            f"{run}: no question has hidden states and a scored sample; draw more with: capcal "
+            "sample, then run: capcal grade and capcal features"
         )
     return questions[kept].astype(np.int64).rename_axis("question_id"), features[kept]
+
+
+def draw_training(
+    questions: pd.DataFrame, n: int, samples: int, *, rng: np.random.Generator
+) -> pd.DataFrame:
+    """Draw ``n`` training questions, and ``samples`` of the scored samples of each: a cheaper
+    training set, as if no more had been drawn.
+
+    Takes questions as ``training_data`` gives them, and gives them in the order of drawing, with
+    ``correct`` and ``total`` of what was drawn, without replacement. `InputError` where fewer than
+    ``n`` questions have that many samples.
+
+    >>> questions = pd.DataFrame({"correct": [3, 0, 2], "total": [4, 4, 2]}, index=["a", "b", "c"])
+    >>> draw_training(questions, 2, 3, rng=np.random.default_rng(0))["total"].to_dict()
+    {'a': 3, 'b': 3}
+    """
+    check_int("n", n, least=1)
+    check_int("samples", samples, least=1)
+    enough = questions[questions["total"] >= samples]
+    if len(enough) < n:
+        raise InputError(f"{len(enough)} questions have {samples} scored samples; asked for {n}")
+    drawn = enough.iloc[rng.permutation(len(enough))[:n]]
+    wrong = drawn["total"] - drawn["correct"]
+    correct = rng.hypergeometric(drawn["correct"], wrong, samples)
+    return drawn.assign(correct=correct, total=samples)
 
 
 def train(run: Path, *, recipe: Recipe = "tuned", verdicts: str = "rules") -> TrainedProbe:
@@ -119,31 +126,22 @@ def train(run: Path, *, recipe: Recipe = "tuned", verdicts: str = "rules") -> Tr
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> from capcal_lib.runs.store import find_run
     >>> trained = train(find_run(RECORDED_RUNS, "smollm2-135m", "mini-capitals", "train"))
-    >>> len(trained.question_ids), trained.weight_decay
-    (283, 0.3)
+    >>> len(trained.question_ids), trained.probe
+    (283, <TunedProbe(seed=0), weight decay 0.3>)
     """
-    if recipe not in get_args(Recipe):
-        raise unknown("recipe", recipe, get_args(Recipe))
+    if recipe not in RECIPES:
+        raise unknown("recipe", recipe, RECIPES)
     files = (run / name for name in (FILE, JUDGEMENTS, FEATURES, COORDINATES))
-    return _train(
-        run, recipe, verdicts, tuple(file.stat().st_mtime_ns for file in files if file.exists())
-    )
+    written = tuple(file.stat().st_mtime_ns for file in files if file.exists())
+    return _train(run, recipe, verdicts, written)
 
 
 @cache
 def _train(run: Path, recipe: Recipe, verdicts: str, written: tuple[int, ...]) -> TrainedProbe:  # noqa: ARG001
-    questions, features = training_data(run, verdicts)
-    correct, total = questions["correct"], questions["total"]
-    probe: LinearProbe | PaperProbe | KernelProbe | StackedProbe
-    if recipe == "tuned":
-        probe = tuned_probe(features, correct, total)
-    elif recipe == "paper":
-        probe = paper_recipe_probe(features, correct, total)
-    elif recipe == "kernel":
-        probe = KernelProbe().fit(_all_layers(stacked_blocks(run, questions.index)), correct, total)
-    else:
-        probe = StackedProbe().fit(stacked_blocks(run, questions.index), correct, total)
-    return TrainedProbe(run, recipe, probe, pd.Series(probe.out_of_fold, questions.index))
+    questions, _ = training_data(run, verdicts)
+    features = READS[recipe](run, questions.index)
+    probe = RECIPES[recipe]().fit(features, questions["correct"], questions["total"])
+    return TrainedProbe(run, recipe, probe, pd.Series(probe.out_of_fold_, questions.index))
 
 
 def predict(
@@ -194,21 +192,14 @@ def predict(
     ):
         if wanted is not None and dataset.name not in wanted:
             continue
-        ids, features = read_features(folder)
+        ids, _ = read_features(folder)
         table = pd.DataFrame(index=ids)
         for source, trained_on in training:
-            if not _same_style(trained_on, folder):
+            if not goes_with(recipe, trained_on, folder):
                 continue
-            given: Any = features
-            if recipe in ("kernel", "stacked"):
-                if _directions(trained_on) is None or _directions(trained_on) != _directions(
-                    folder
-                ):
-                    continue
-                given = stacked_blocks(folder, ids)
-            table[source.probe] = train(trained_on, recipe=recipe, verdicts=verdicts).predict(
-                given, split=split
-            )
+            trained = train(trained_on, recipe=recipe, verdicts=verdicts)
+            said = trained.probe.predict_splits(READS[recipe](folder, ids))
+            table[source.probe] = said[split if recipe == "paper" else 0]
         tables[dataset.name] = table
     columns = [dataset.probe for dataset, _ in training]
     if not tables:
@@ -240,9 +231,31 @@ def stacked_blocks(run: Path, question_ids: Iterable[str]) -> dict[str, npt.NDAr
     }
 
 
-def _all_layers(blocks: Mapping[str, npt.NDArray[np.float32]]) -> npt.NDArray[np.float32]:
+def _all_layers(run: Path, question_ids: Iterable[str]) -> npt.NDArray[np.float32]:
     """Put what is kept of the lower, middle and upper layers side by side."""
+    blocks = stacked_blocks(run, question_ids)
     return np.hstack([blocks[name] for name in BLOCKS[1:]])
+
+
+def _mean_layer(run: Path, question_ids: Iterable[str]) -> npt.NDArray[np.float32]:
+    """Read the hidden states' mean over layers."""
+    names, features = read_features(run)
+    return features[pd.Index(names).get_indexer(pd.Index(question_ids))]
+
+
+RECIPES: dict[Recipe, type[Probe]] = {
+    "tuned": TunedProbe,
+    "paper": PaperProbe,
+    "kernel": KernelProbe,
+    "stacked": StackedProbe,
+}
+# What each reads of questions of a run, in their order.
+READS: dict[Recipe, Callable[[Path, Iterable[str]], Any]] = {
+    "tuned": _mean_layer,
+    "paper": _mean_layer,
+    "kernel": _all_layers,
+    "stacked": stacked_blocks,
+}
 
 
 def runs_for_probes(
@@ -303,6 +316,21 @@ def nearest_probes(methods: Iterable[str], dataset: str) -> list[str]:
 def nearest_probe(methods: Iterable[str], dataset: str) -> str | None:
     """Return the first of ``nearest_probes``; None without a probe."""
     return next(iter(nearest_probes(methods, dataset)), None)
+
+
+def goes_with(recipe: Recipe, training: Path, run: Path) -> bool:
+    """Say whether a probe that is trained on one run has something to say of another.
+
+    Not where they were asked in another style of prompt, nor, where it reads all layers, where
+    their coordinates lie along other directions. Refused are runs of the same style, but with other
+    weights or another prompt.
+    """
+    if not _same_style(training, run):
+        return False
+    if recipe not in ("kernel", "stacked"):
+        return True
+    along = _directions(training)
+    return along is not None and along == _directions(run)
 
 
 def _directions(run: Path) -> str | None:

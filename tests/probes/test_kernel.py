@@ -18,16 +18,16 @@ def data(seed: int = 0, n: int = 30) -> tuple[np.ndarray, np.ndarray, np.ndarray
 def test_what_is_left_out_is_what_a_fit_without_it_predicts(seed: int) -> None:
     features, correct, total = data(seed)
     probe = KernelProbe().fit(features, correct, total)
-    assert probe.bandwidth is not None
-    assert probe.out_of_fold is not None
+    assert probe.bandwidth_ is not None
+    assert probe.out_of_fold_ is not None
     distances = ((features[:, None] - features[None]) ** 2).sum(-1)
-    kernel = 1 + np.exp(-probe.bandwidth * distances / np.median(distances))
+    kernel = 1 + np.exp(-probe.bandwidth_ * distances / np.median(distances))
     mu, mean = correct / total, correct.sum() / total.sum()
-    ridge = kernel + probe.penalty * len(total) * np.diag(total.mean() / total)
+    ridge = kernel + probe.penalty_ * len(total) * np.diag(total.mean() / total)
     for row in range(len(total)):
         others = np.arange(len(total)) != row
         dual = np.linalg.solve(ridge[np.ix_(others, others)], mu[others] - mean)
-        assert probe.out_of_fold[row] == pytest.approx(
+        assert probe.out_of_fold_[row] == pytest.approx(
             np.clip(mean + kernel[row, others] @ dual, 0, 1), abs=1e-6
         )
 

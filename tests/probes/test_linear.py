@@ -54,7 +54,7 @@ def test_the_gradient_vanishes_at_the_optimum(loss, standardize, shape, sketch, 
     )  # beyond so many features, few questions stand for the curvature
     data = draw(*shape)
     probe = LinearProbe(loss=loss, standardize=standardize).fit(*data)
-    point = np.append(probe.weights, probe.bias)
+    point = np.append(probe.coef_, probe.intercept_)
     for axis in np.eye(len(point)) * 1e-4:
         above, below = (
             objective(probe, *data, p[:-1], p[-1]) for p in (point + axis, point - axis)
@@ -66,11 +66,11 @@ def test_the_gradient_vanishes_at_the_optimum(loss, standardize, shape, sketch, 
 def test_no_nearby_point_is_better(loss):
     data = draw(100, 6)
     probe = LinearProbe(loss=loss).fit(*data)
-    best = objective(probe, *data, probe.weights, probe.bias)
+    best = objective(probe, *data, probe.coef_, probe.intercept_)
     rng = np.random.default_rng(1)
     for _ in range(50):
         step = rng.standard_normal(7) * 0.05
-        assert objective(probe, *data, probe.weights + step[:-1], probe.bias + step[-1]) > best
+        assert objective(probe, *data, probe.coef_ + step[:-1], probe.intercept_ + step[-1]) > best
 
 
 def test_it_equals_logistic_regression_on_single_samples():
@@ -85,7 +85,7 @@ def test_it_equals_logistic_regression_on_single_samples():
     weights = np.concatenate([correct / total, 1 - correct / total])
     theirs = LogisticRegression(C=1 / (len(total) * decay), tol=1e-10, max_iter=10_000)
     theirs.fit(both, labels, sample_weight=weights)
-    np.testing.assert_allclose(probe.weights, theirs.coef_[0], atol=2e-5)
+    np.testing.assert_allclose(probe.coef_, theirs.coef_[0], atol=2e-5)
     np.testing.assert_allclose(
         probe.predict(features), theirs.predict_proba(features)[:, 1], atol=1e-5
     )
@@ -102,10 +102,10 @@ def test_the_binomial_loss_is_logistic_regression_on_every_sample():
         samples, labels
     )
     probe = LinearProbe(loss="binomial", weight_decay=decay).fit(features, correct, total)
-    np.testing.assert_allclose(probe.weights, theirs.coef_[0], atol=2e-5)
+    np.testing.assert_allclose(probe.coef_, theirs.coef_[0], atol=2e-5)
     assert (
         np.abs(
-            probe.weights - LinearProbe(weight_decay=decay).fit(features, correct, total).weights
+            probe.coef_ - LinearProbe(weight_decay=decay).fit(features, correct, total).coef_
         ).max()
         > 1e-3
     )
@@ -141,7 +141,7 @@ def test_a_sketch_in_single_precision_leads_to_the_optimum(loss, questions, scal
     monkeypatch.setattr(linear, "_ITERATIONS", 60)
     sketched = LinearProbe(loss=loss).fit(*data)
     np.testing.assert_allclose(sketched.predict(data[0]), exact.predict(data[0]), atol=1e-4)
-    assert sketched.weights[8] == 0
+    assert sketched.coef_[8] == 0
 
 
 def test_blocks_of_rows_change_nothing(monkeypatch):
@@ -149,7 +149,7 @@ def test_blocks_of_rows_change_nothing(monkeypatch):
     whole = LinearProbe(standardize=True).fit(features, correct, total)
     monkeypatch.setattr(linear, "_BLOCK", 80)  # ten rows
     parts = LinearProbe(standardize=True).fit(features, correct, total)
-    np.testing.assert_allclose(parts.weights, whole.weights, atol=1e-6)
+    np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-6)
     centre, deviation, columns = linear.centred(features)
     np.testing.assert_allclose(
         (centre, deviation), (features.mean(axis=0), features.std(axis=0)), rtol=1e-12
@@ -201,13 +201,13 @@ def test_it_recovers_the_weights_that_made_the_counts():
     probe = LinearProbe(weight_decay=0.0).fit(
         features, rng.binomial(total, sigmoid(features @ weights - 0.7)), total
     )
-    np.testing.assert_allclose(probe.weights, weights, atol=0.03)
-    assert probe.bias == pytest.approx(-0.7, abs=0.03)
+    np.testing.assert_allclose(probe.coef_, weights, atol=0.03)
+    assert probe.intercept_ == pytest.approx(-0.7, abs=0.03)
 
 
 def test_without_features_that_tell_anything_it_predicts_the_mean():
     probe = LinearProbe().fit(np.ones((4, 3)), [1, 2, 3, 4], [4, 4, 4, 4])
-    assert probe.weights.tolist() == [0, 0, 0]
+    assert probe.coef_.tolist() == [0, 0, 0]
     np.testing.assert_allclose(probe.predict([[1.0, 5.0, -3.0]]), 0.625, atol=1e-6)
 
 
@@ -221,8 +221,8 @@ def test_a_constant_feature_has_no_weight_however_its_mean_is_rounded(questions,
     probe = LinearProbe(weight_decay=0.1).fit(
         features, rng.integers(0, 10, questions), np.full(questions, 9)
     )
-    assert probe.weights[0] != 0
-    assert not probe.weights[1:].any()
+    assert probe.coef_[0] != 0
+    assert not probe.coef_[1:].any()
 
 
 @given(st.sampled_from([1e15, 1e20, 9e29]), st.sampled_from([np.float32, np.float64]))
@@ -273,7 +273,7 @@ def test_the_order_of_the_questions_does_not_matter(loss):
 
 def test_the_same_data_give_the_same_bits():
     data = draw(60, 8)
-    assert LinearProbe().fit(*data).weights.tobytes() == LinearProbe().fit(*data).weights.tobytes()
+    assert LinearProbe().fit(*data).coef_.tobytes() == LinearProbe().fit(*data).coef_.tobytes()
 
 
 def test_shifting_the_features_changes_only_the_bias():
@@ -282,8 +282,8 @@ def test_shifting_the_features_changes_only_the_bias():
         LinearProbe().fit(features, correct, total),
         LinearProbe().fit(features + 100, correct, total),
     )
-    np.testing.assert_allclose(probe.weights, shifted.weights, atol=1e-6)
-    assert shifted.bias == pytest.approx(probe.bias - 100 * probe.weights.sum(), abs=1e-4)
+    np.testing.assert_allclose(probe.coef_, shifted.coef_, atol=1e-6)
+    assert shifted.intercept_ == pytest.approx(probe.intercept_ - 100 * probe.coef_.sum(), abs=1e-4)
 
 
 def test_standardising_is_fitting_to_standardised_features_of_the_training_set():
@@ -324,15 +324,19 @@ def test_badly_scaled_correlated_single_precision_features_reach_the_optimum(los
     single = LinearProbe(loss=loss).fit(*data)
     double = LinearProbe(loss=loss).fit(data[0].astype(np.float64), *data[1:])
     np.testing.assert_allclose(single.predict(data[0]), double.predict(data[0]), atol=1e-4)
-    exact = objective(double, data[0].astype(np.float64), *data[1:], double.weights, double.bias)
-    reached = objective(single, data[0].astype(np.float64), *data[1:], single.weights, single.bias)
+    exact = objective(
+        double, data[0].astype(np.float64), *data[1:], double.coef_, double.intercept_
+    )
+    reached = objective(
+        single, data[0].astype(np.float64), *data[1:], single.coef_, single.intercept_
+    )
     assert exact - 1e-11 < reached < exact + 1e-8
 
 
 def test_stronger_decay_gives_smaller_weights():
     data = draw(100, 5)
     sizes = [
-        np.linalg.norm(LinearProbe(weight_decay=decay).fit(*data).weights)
+        np.linalg.norm(LinearProbe(weight_decay=decay).fit(*data).coef_)
         for decay in (1e-3, 1e-2, 1e-1, 1)
     ]
     assert sizes == sorted(sizes, reverse=True)

@@ -50,7 +50,7 @@ def test_half_widths_of_recorded_models_cover_as_they_say() -> None:
             .loc[names]
             .query("total > 0")
         )
-        predicted = pd.Series(probe.predict(features), names)[counts.index]
+        predicted = pd.Series(probe.probe.predict(features), names)[counts.index]
         away = (predicted - counts["correct"] / counts["total"]).abs()
         learned, _ = training_data(probe.run)
         covered += list(

@@ -5,7 +5,7 @@ import pytest
 from sklearn.model_selection import KFold
 
 from capcal_lib.errors import InputError
-from capcal_lib.probes import LinearProbe, paper_recipe_probe, sgd
+from capcal_lib.probes import LinearProbe, PaperProbe, sgd
 
 RNG = np.random.default_rng(0)
 FEATURES = (RNG.standard_normal((90, 6)) * [1, 2, 0.5, 1, 1, 3] + 1).astype(np.float32)
@@ -63,7 +63,7 @@ def test_it_is_torch_sgd_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
     fifth is taken.
     """
     monkeypatch.setattr(sgd, "LEARNING_RATES", (5e-3,))
-    probe = paper_recipe_probe(FEATURES, CORRECT, TOTAL, seed=3)
+    probe = PaperProbe(seed=3).fit(FEATURES, CORRECT, TOTAL)
     for split, (train, held_out) in enumerate(KFold(5, shuffle=True, random_state=3).split(MU)):
         rng = np.random.default_rng([3, split])
         found = [
@@ -72,11 +72,11 @@ def test_it_is_torch_sgd_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
         ]
         predicted = [sigmoid(FEATURES[held_out] @ weights + bias) for weights, bias in found]
         best = int(np.argmin([np.mean((each - MU[held_out]) ** 2) for each in predicted]))
-        np.testing.assert_allclose(probe.probes[split].weights, found[best][0], atol=1e-4)
-        assert probe.probes[split].bias == pytest.approx(found[best][1], abs=1e-4)
-        np.testing.assert_allclose(probe.out_of_fold[held_out], predicted[best], atol=1e-4)
+        np.testing.assert_allclose(probe.probes_[split].coef_, found[best][0], atol=1e-4)
+        assert probe.probes_[split].intercept_ == pytest.approx(found[best][1], abs=1e-4)
+        np.testing.assert_allclose(probe.out_of_fold_[held_out], predicted[best], atol=1e-4)
         np.testing.assert_allclose(
-            probe.predict(FEATURES, split=split)[held_out], probe.out_of_fold[held_out]
+            probe.predict(FEATURES, split=split)[held_out], probe.out_of_fold_[held_out]
         )
 
 
@@ -110,7 +110,7 @@ def test_the_epoch_that_validates_best_is_kept(monkeypatch: pytest.MonkeyPatch) 
 
 def test_the_seed_decides() -> None:
     one, same, other = (
-        paper_recipe_probe(FEATURES, CORRECT, TOTAL, seed=seed).out_of_fold for seed in (1, 1, 2)
+        PaperProbe(seed=seed).fit(FEATURES, CORRECT, TOTAL).out_of_fold_ for seed in (1, 1, 2)
     )
     np.testing.assert_array_equal(one, same)
     assert np.abs(one - other).max() > 1e-3
@@ -118,17 +118,17 @@ def test_the_seed_decides() -> None:
 
 def test_rates_that_diverge_are_left_out() -> None:
     huge = FEATURES * 1e9  # raw, every rate of the grid diverges
-    probe = paper_recipe_probe(huge, CORRECT, TOTAL)
-    assert all(each.standardize for each in probe.probes)
-    assert np.mean((probe.out_of_fold - MU) ** 2) < np.var(MU)
+    probe = PaperProbe().fit(huge, CORRECT, TOTAL)
+    assert all(each.standardize for each in probe.probes_)
+    assert np.mean((probe.out_of_fold_ - MU) ** 2) < np.var(MU)
 
 
 def test_bad_input_is_one_clear_line() -> None:
     with pytest.raises(InputError, match="needs 5 training questions or more; got 4"):
-        paper_recipe_probe(FEATURES[:4], CORRECT[:4], TOTAL[:4])
+        PaperProbe().fit(FEATURES[:4], CORRECT[:4], TOTAL[:4])
     with pytest.raises(InputError, match="features has 60, correct has 90"):
-        paper_recipe_probe(FEATURES[:60], CORRECT, TOTAL)
-    probe = paper_recipe_probe(FEATURES[:20], CORRECT[:20], TOTAL[:20])
+        PaperProbe().fit(FEATURES[:60], CORRECT, TOTAL)
+    probe = PaperProbe().fit(FEATURES[:20], CORRECT[:20], TOTAL[:20])
     with pytest.raises(InputError, match="split is a number from 0 to 4; got 5"):
         probe.predict(FEATURES, split=5)
 
@@ -136,11 +136,11 @@ def test_bad_input_is_one_clear_line() -> None:
 def test_the_search_says_what_each_choice_scored_and_the_best_was_taken() -> None:
     features = np.linspace(-2, 2, 40)[:, None]
     correct, total = np.where(features[:, 0] > 0, 8, 2), np.full(40, 10)
-    found = paper_recipe_probe(features, correct, total)
-    assert list(found.search) == ["split", "standardize", "rate", "brier"]
-    assert set(found.search["rate"]) == set(sgd.LEARNING_RATES)
-    assert found.search.groupby("split").size().tolist() == [2 * len(sgd.LEARNING_RATES)] * 5
-    best = found.search.groupby("split")["brier"].min()
+    found = PaperProbe().fit(features, correct, total)
+    assert list(found.search_) == ["split", "standardize", "rate", "brier"]
+    assert set(found.search_["rate"]) == set(sgd.LEARNING_RATES)
+    assert found.search_.groupby("split").size().tolist() == [2 * len(sgd.LEARNING_RATES)] * 5
+    best = found.search_.groupby("split")["brier"].min()
     np.testing.assert_allclose(
-        np.average(best), np.mean((found.out_of_fold - correct / total) ** 2)
+        np.average(best), np.mean((found.out_of_fold_ - correct / total) ** 2)
     )

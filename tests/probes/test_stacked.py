@@ -87,8 +87,8 @@ def test_the_better_of_two_by_hand() -> None:
 def test_it_finds_the_block_that_tells() -> None:
     blocks, correct, total = data(n=200)
     probe = StackedProbe().fit(blocks, correct, total)
-    assert max(probe.weights, key=probe.weights.__getitem__) == "middle layers"
-    assert sum(probe.weights.values()) == pytest.approx(1)
+    assert max(probe.weights_, key=probe.weights_.__getitem__) == "middle layers"
+    assert sum(probe.weights_.values()) == pytest.approx(1)
     unseen, right, of = data(1, n=200)
     error = np.mean((probe.predict(unseen) - right / of) ** 2)
     assert error < np.mean((correct.sum() / total.sum() - right / of) ** 2) / 2
@@ -104,14 +104,14 @@ def test_it_is_the_weighted_mean_of_its_members() -> None:
     blocks, correct, total = data()
     given = {name: blocks[name] for name in ("middle layers", "upper layers")}
     probe = StackedProbe().fit(given, correct, total)
-    assert set(probe.weights) == {MEAN, *given}
+    assert set(probe.weights_) == {MEAN, *given}
     made = {name: KernelProbe(components=32) for name in given}
     parts = {
         name: made[name].fit(block, correct, total).predict(block) for name, block in given.items()
     }
-    expected = probe.weights[MEAN] * correct.sum() / total.sum()
+    expected = probe.weights_[MEAN] * correct.sum() / total.sum()
     for name, part in parts.items():
-        expected = expected + probe.weights[name] * part
+        expected = expected + probe.weights_[name] * part
     np.testing.assert_allclose(probe.predict(given), expected)
 
 
@@ -129,8 +129,8 @@ def test_the_weights_are_of_predictions_for_questions_left_out() -> None:
         left_out[1, out] = KernelProbe().fit(seen, correct[others], total[others]).predict(unseen)
     probe = StackedProbe(seed=3).fit(given, correct, total)
     shares = mixture_weights(left_out, correct, total)
-    assert list(probe.weights.values()) == pytest.approx(shares.tolist())
-    np.testing.assert_allclose(probe.out_of_fold, shares @ left_out)
+    assert list(probe.weights_.values()) == pytest.approx(shares.tolist())
+    np.testing.assert_allclose(probe.out_of_fold_, shares @ left_out)
 
 
 def test_the_seed_decides_the_folds_and_nothing_else() -> None:
@@ -138,9 +138,9 @@ def test_the_seed_decides_the_folds_and_nothing_else() -> None:
     first, again, other = (
         StackedProbe(seed=seed).fit(blocks, correct, total) for seed in (0, 0, 1)
     )
-    assert first.weights == again.weights
+    assert first.weights_ == again.weights_
     np.testing.assert_array_equal(first.predict(blocks), again.predict(blocks))
-    assert first.weights != other.weights
+    assert first.weights_ != other.weights_
 
 
 def test_questions_to_be_predicted_have_no_say() -> None:

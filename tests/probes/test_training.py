@@ -11,12 +11,23 @@ import pytest
 from capcal_lib.errors import InputError
 from capcal_lib.grading.verdicts import grade_run, read_verdicts
 from capcal_lib.manifests import RECORDED_RUNS, load_dataset
-from capcal_lib.probes import nearest_probe, nearest_probes, predict, train, training_data
+from capcal_lib.probes import (
+    PaperProbe,
+    TunedProbe,
+    nearest_probe,
+    nearest_probes,
+    predict,
+    train,
+    training_data,
+)
 from capcal_lib.probes.features import extract, read_features
+<<<<<<< HEAD
 from capcal_lib.probes.sgd import paper_recipe_probe
 from capcal_lib.probes.tuned import tuned_probe
 from capcal_lib.runs.files import SUMS
 from capcal_lib.runs.store import find_run, read_record
+=======
+>>>>>>> 87e81bd (Make every probe an estimator of one kind, which learns from one sample a question)
 from capcal_lib.sampling.draw import sample
 
 MODEL, SET = "simulated", "mini-exam"
@@ -46,12 +57,9 @@ def change(run: Path, **identity: str) -> None:
     run.rename(run.with_name(other.identity.key))
 
 
-def test_training_questions_have_hidden_states_and_two_scored_samples(tmp_path: Path) -> None:
+def test_training_questions_have_hidden_states_and_a_scored_sample(tmp_path: Path) -> None:
     run = with_states(tmp_path, split="train", k=1, limit=10)
-    with pytest.raises(
-        InputError, match="no question has hidden states and two scored samples; draw more"
-    ):
-        training_data(run)
+    assert (training_data(run)[0]["total"] == 1).all()
     make(tmp_path, split="train", k=3, limit=12)  # two questions more, without hidden states
     questions, features = training_data(run)
     names, matrix = read_features(run)
@@ -76,16 +84,16 @@ def test_predictions_are_those_of_probes_trained_on_training_splits(
     assert predicted.index.tolist() == [(SET, name) for name in ids]
     assert predicted.index.names == ["dataset", "question_id"]
     assert set(predicted) == {load_dataset(name).probe for name in runs}
-    fit = tuned_probe if recipe == "tuned" else paper_recipe_probe
+    estimator = TunedProbe if recipe == "tuned" else PaperProbe
     for name, run in runs.items():
         questions, matrix = training_data(run)
-        probe = fit(matrix, questions["correct"], questions["total"])
+        probe = estimator().fit(matrix, questions["correct"], questions["total"])
         np.testing.assert_allclose(
             predicted[load_dataset(name).probe], probe.predict(features), atol=1e-12
         )
         trained = train(run, recipe=recipe)  # type: ignore[arg-type]
         assert trained.question_ids == questions.index.tolist()
-        np.testing.assert_allclose(trained.out_of_fold[trained.question_ids], probe.out_of_fold)
+        np.testing.assert_allclose(trained.out_of_fold[trained.question_ids], probe.out_of_fold_)
     if recipe == "paper":
         other = predict(tmp_path, MODEL, recipe="paper", split=1)
         assert not np.allclose(other, predicted)

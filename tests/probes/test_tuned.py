@@ -5,7 +5,7 @@ import pytest
 from sklearn.model_selection import KFold
 
 from capcal_lib.errors import InputError
-from capcal_lib.probes import LinearProbe, tuned_probe
+from capcal_lib.probes import LinearProbe, TunedProbe
 from capcal_lib.probes.tuned import DECAYS
 
 
@@ -31,10 +31,10 @@ def test_it_is_a_grid_search_with_linear_probes(shape: tuple[int, int]) -> None:
             )
             left_out[row, fold] = probe.predict(features[fold])
     errors = np.mean((left_out - correct / total) ** 2, axis=1)
-    found = tuned_probe(features, correct, total, seed=4)
-    assert found.weight_decay == DECAYS[int(errors.argmin())]
-    np.testing.assert_allclose(found.out_of_fold, left_out[int(errors.argmin())], atol=2e-3)
-    same = LinearProbe(weight_decay=found.weight_decay, standardize=True).fit(
+    found = TunedProbe(seed=4).fit(features, correct, total)
+    assert found.weight_decay_ == DECAYS[int(errors.argmin())]
+    np.testing.assert_allclose(found.out_of_fold_, left_out[int(errors.argmin())], atol=2e-3)
+    same = LinearProbe(weight_decay=found.weight_decay_, standardize=True).fit(
         features, correct, total
     )
     np.testing.assert_array_equal(found.predict(features), same.predict(features))
@@ -42,41 +42,44 @@ def test_it_is_a_grid_search_with_linear_probes(shape: tuple[int, int]) -> None:
 
 def test_noise_is_shrunk_to_the_mean_and_a_signal_is_not() -> None:
     features, _, total = draw(100, 60)
-    noise = tuned_probe(features, np.random.default_rng(1).binomial(10, 0.3, 100), total)
+    noise = TunedProbe().fit(features, np.random.default_rng(1).binomial(10, 0.3, 100), total)
     assert noise.predict(features).std() < 0.03
     told = draw(1_000, 3)
-    assert tuned_probe(*told).weight_decay <= 0.03
+    assert TunedProbe().fit(*told).weight_decay_ <= 0.03
 
 
 def test_the_scale_of_a_feature_says_nothing() -> None:
     features, correct, total = draw(50, 80)
     scaled = features * np.geomspace(1e-3, 1e3, 80) - 5
-    one, other = tuned_probe(features, correct, total), tuned_probe(scaled, correct, total)
-    assert one.weight_decay == other.weight_decay
-    np.testing.assert_allclose(one.out_of_fold, other.out_of_fold, atol=1e-3)
+    one, other = (
+        TunedProbe().fit(features, correct, total),
+        TunedProbe().fit(scaled, correct, total),
+    )
+    assert one.weight_decay_ == other.weight_decay_
+    np.testing.assert_allclose(one.out_of_fold_, other.out_of_fold_, atol=1e-3)
 
 
 def test_a_left_out_question_has_no_say_in_its_prediction() -> None:
     features, correct, total = draw(40, 60)
-    probe = tuned_probe(features, correct, total)
+    probe = TunedProbe().fit(features, correct, total)
     turned = correct.copy()
     turned[3] = 10 - turned[3]
-    again = tuned_probe(features, turned, total)
-    assert probe.weight_decay == again.weight_decay
-    assert again.out_of_fold[3] == pytest.approx(probe.out_of_fold[3], abs=1e-9)
-    assert np.abs(again.out_of_fold - probe.out_of_fold).max() > 1e-3
+    again = TunedProbe().fit(features, turned, total)
+    assert probe.weight_decay_ == again.weight_decay_
+    assert again.out_of_fold_[3] == pytest.approx(probe.out_of_fold_[3], abs=1e-9)
+    assert np.abs(again.out_of_fold_ - probe.out_of_fold_).max() > 1e-3
 
 
 def test_few_and_constant_questions_are_no_fault() -> None:
-    probe = tuned_probe([[1.0], [1.0], [1.0]], [1, 2, 3], [4, 4, 4])
+    probe = TunedProbe().fit([[1.0], [1.0], [1.0]], [1, 2, 3], [4, 4, 4])
     np.testing.assert_allclose(probe.predict([[1.0]]), 0.5, atol=1e-6)
-    assert np.isfinite(tuned_probe([[0.0], [1.0]], [0, 4], [4, 4]).out_of_fold).all()
+    assert np.isfinite(TunedProbe().fit([[0.0], [1.0]], [0, 4], [4, 4]).out_of_fold_).all()
 
 
 def test_bad_input_is_one_clear_line() -> None:
     with pytest.raises(InputError, match="needs 2 training questions or more; got 1"):
-        tuned_probe([[1.0]], [1], [2])
+        TunedProbe().fit([[1.0]], [1], [2])
     with pytest.raises(InputError, match="features has 2, correct has 3"):
-        tuned_probe([[1.0], [2.0]], [1, 1, 1], [2, 2, 2])
+        TunedProbe().fit([[1.0], [2.0]], [1, 1, 1], [2, 2, 2])
     with pytest.raises(InputError, match="feature 0 is nan"):
-        tuned_probe([[np.nan], [2.0]], [1, 1], [2, 2])
+        TunedProbe().fit([[np.nan], [2.0]], [1, 1], [2, 2])

@@ -1,0 +1,111 @@
+"""What every probe shares: its face, a concentration, and learning from one sample a question."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capcal_lib.applications import fit_concentration, simulate_pass_at_k
+from capcal_lib.errors import InputError
+from capcal_lib.probes import (
+    KernelProbe,
+    PaperProbe,
+    Probe,
+    StackedProbe,
+    TunedProbe,
+    draw_training,
+)
+
+PROBES = (TunedProbe(), PaperProbe(), KernelProbe(), StackedProbe())
+
+
+def data(samples: int, questions: int = 60) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(questions, 3))
+    mu = 1 / (1 + np.exp(-2 * features[:, 0]))
+    return features, rng.binomial(samples, mu), np.full(questions, samples)
+
+
+def read_by(probe: Probe, features: np.ndarray) -> object:
+    return {"middle layers": features} if isinstance(probe, StackedProbe) else features
+
+
+@pytest.mark.parametrize("probe", PROBES, ids=lambda probe: type(probe).__name__)
+def test_every_probe_learns_from_one_sample_a_question_but_not_its_concentration(
+    probe: Probe,
+) -> None:
+    features, correct, total = data(1, questions=200)
+    given = read_by(probe, features)
+    assert probe.fit(given, correct, total) is probe
+    predicted = probe.predict(given)
+    assert np.corrcoef(predicted, features[:, 0])[0, 1] > 0.7
+    assert probe.out_of_fold_ is not None
+    assert probe.out_of_fold_.shape == (200,)
+    assert np.isnan(probe.concentration_)
+    with pytest.raises(InputError, match="None takes confidences at their word"):
+        simulate_pass_at_k(predicted, [2], concentration=probe.concentration_)
+
+
+@pytest.mark.parametrize("probe", PROBES, ids=lambda probe: type(probe).__name__)
+def test_the_concentration_is_that_of_the_counts_around_what_was_left_out(probe: Probe) -> None:
+    features, correct, total = data(8)
+    probe.fit(read_by(probe, features), correct, total)
+    assert probe.out_of_fold_ is not None
+    expected = fit_concentration(probe.out_of_fold_, correct, total)
+    assert probe.concentration_ == expected
+
+
+def test_single_samples_beside_others_do_not_move_the_concentration() -> None:
+    features, correct, total = data(8)
+    single = total.copy()
+    single[::2] = 1
+    probe = TunedProbe().fit(features, np.minimum(correct, single), single)
+    assert probe.out_of_fold_ is not None
+    some = single > 1
+    alone = fit_concentration(probe.out_of_fold_[some], correct[some], single[some])
+    assert probe.concentration_ == pytest.approx(alone, rel=1e-3)
+
+
+@pytest.mark.parametrize("probe", PROBES, ids=lambda probe: type(probe).__name__)
+def test_a_probe_says_whether_it_is_fitted(probe: Probe) -> None:
+    fresh = type(probe)()
+    assert "not fitted" in repr(fresh)
+    with pytest.raises(InputError, match="not fitted; call fit"):
+        fresh.predict([[1.0]])
+    features, correct, total = data(4)
+    assert "not fitted" not in repr(fresh.fit(read_by(probe, features), correct, total))
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=20),
+    st.integers(1, 6),
+    st.integers(0, 99),
+)
+def test_what_is_drawn_are_samples_that_were_there(
+    pairs: list[tuple[int, int]], samples: int, seed: int
+) -> None:
+    correct, wrong = np.array(pairs).T
+    names = [f"q{row}" for row in range(len(pairs))]
+    questions = pd.DataFrame({"correct": correct, "total": correct + wrong}, index=names)
+    enough = questions[questions["total"] >= samples]
+    rng = np.random.default_rng(seed)
+    if enough.empty:
+        with pytest.raises(InputError, match=f"0 questions have {samples} scored samples"):
+            draw_training(questions, 1, samples, rng=rng)
+        return
+    drawn = draw_training(questions, len(enough), samples, rng=rng)
+    assert set(drawn.index) == set(enough.index)
+    assert (drawn["total"] == samples).all()
+    full = enough.loc[drawn.index]
+    assert (drawn["correct"] <= full["correct"]).all()
+    assert (samples - drawn["correct"] <= full["total"] - full["correct"]).all()
+
+
+def test_what_is_drawn_is_right_on_average() -> None:
+    questions = pd.DataFrame({"correct": [6, 1], "total": [8, 4]}, index=["a", "b"])
+    rng = np.random.default_rng(0)
+    drawn = [draw_training(questions, 1, 2, rng=rng) for _ in range(4_000)]
+    table = pd.concat(drawn).groupby(level=0)["correct"].agg(["mean", "size"])
+    np.testing.assert_allclose(table["mean"], [1.5, 0.5], atol=0.05)
+    np.testing.assert_allclose(table["size"], [2_000, 2_000], atol=150)
