@@ -21,13 +21,8 @@ from capcal_lib.probes import (
     training_data,
 )
 from capcal_lib.probes.features import extract, read_features
-<<<<<<< HEAD
-from capcal_lib.probes.sgd import paper_recipe_probe
-from capcal_lib.probes.tuned import tuned_probe
 from capcal_lib.runs.files import SUMS
 from capcal_lib.runs.store import find_run, read_record
-=======
->>>>>>> 87e81bd (Make every probe an estimator of one kind, which learns from one sample a question)
 from capcal_lib.sampling.draw import sample
 
 MODEL, SET = "simulated", "mini-exam"
