@@ -1,4 +1,4 @@
-"""What all probes that are trained on questions of their own share: one face, and a concentration."""
+"""What all probes of a training set share: one face, and a concentration."""
 
 from __future__ import annotations  # keeps ArrayLike short in help()
 

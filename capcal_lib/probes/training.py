@@ -1,8 +1,10 @@
 """Train probes on a model's runs, and predict the questions of its evaluation splits.
 
-**Training questions** of a run are those with hidden states and a scored sample; one sample of
-many questions teaches a probe more than ten of a tenth of them. A probe of one style of prompt says nothing of another, so that training and evaluation runs go
-together by their style."""
+**Training questions** of a run are those with hidden states and a scored sample; one sample of many
+questions teaches a probe more than ten of a tenth of them. A probe of one style of prompt says
+nothing of another, so that training and evaluation runs go together by their style."""
+
+from __future__ import annotations  # keeps signatures short in help()
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -49,7 +51,7 @@ class TrainedProbe:
     recipe: Recipe
     probe: Probe
     # by question_id: what is predicted for a training question without its help
-    out_of_fold: "pd.Series[float]"
+    out_of_fold: pd.Series[float]
 
     def __repr__(self) -> str:
         where = f"{len(self.out_of_fold)} questions of {self.run.parent.name}"
