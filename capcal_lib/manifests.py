@@ -52,7 +52,6 @@ PromptStyle = Annotated[
     str, Field(pattern=r"^[\w-][\w.-]*(@\d+)?$", max_length=100)
 ]  # a file in prompts/; see Prompts
 DType = Literal["float32", "bfloat16"]
-EngineName = Literal["transformers", "vllm", "openai", "simulated"]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Pinned = Annotated[
     str, Field(pattern=r"^[A-Za-z0-9][\w.-]*==[\w.!+]+$")
@@ -131,7 +130,7 @@ class Model(Manifest):
     title: Text = Field(default_factory=lambda fields: fields.get("name", ""))
     licence: str = "not stated"
     paper_name: str | None = None  # as in the paper's tables; None where it is not in the paper
-    engine: EngineName
+    engine: Name  # one of ours, or one that another package offers
     weights: tuple[Weights, ...] = ()  # tried in order
     parameters: int | None = None
     layers: int | None = (

@@ -238,8 +238,8 @@ def test_malformed_data_set(copies: Path, old: str, new: str, message: str) -> N
         ),
         (
             "engine: vllm",
-            "engine: ollama",
-            "engine: Input should be 'transformers', 'vllm', 'openai' or 'simulated'",
+            "engine: a/b",
+            "engine: String should match pattern",
         ),
     ],
 )

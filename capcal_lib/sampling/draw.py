@@ -22,12 +22,12 @@ from capcal_lib.runs import store as runs
 from capcal_lib.runs.sessions import Ask, Meter, session
 from capcal_lib.runs.store import Identity, Record, Writer, open_writer
 from capcal_lib.sampling.engines import (
-    REPRODUCIBLE,
     Engine,
     Failure,
     Request,
     check_engine,
     engine_name,
+    engine_sources,
     open_engine,
 )
 from capcal_lib.sampling.weights import weights_digest
@@ -205,7 +205,7 @@ def describe(
     )
     facts = {
         "questions": check_questions(dataset, split, questions),
-        "reproducible": REPRODUCIBLE[identity.engine],
+        "reproducible": engine_sources()[identity.engine].reproducible,
     }
     return Record(identity=identity, made_with=_circumstances() | facts)
 

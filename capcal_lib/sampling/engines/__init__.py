@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.metadata import entry_points
 from importlib.util import find_spec
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -23,28 +24,41 @@ from capcal_lib.questions import Question
 from capcal_lib.questions.prompts import Messages
 from capcal_lib.runs.samples import Sample
 
-ENGINES = {  # the module of this name holds the class
-    "simulated": "SimulatedEngine",
-    "transformers": "TransformersEngine",
-    "vllm": "VllmEngine",
-    "openai": "OpenAIEngine",
-}
+GROUP = "capcal.engines"  # of the entry points by which other packages offer engines: module:class
 
-# What an engine imports, and the extra of the package that brings it.
-NEEDS = {"transformers": ("local", ("torch", "transformers")), "vllm": ("vllm", ("vllm",))}
 
-REPRODUCIBLE = {
-    "simulated": "yes: the same seed gives the same rows",
-    "transformers": (
-        "up to rounding, coarse in bfloat16: the same seed gives the same rows, whatever "
-        "else is drawn"
+class Source(NamedTuple):
+    """Where an engine comes from, and what is known of it before it is opened."""
+
+    place: str  # module:class
+    reproducible: str = "not known: the engine comes from another package"
+    modules: tuple[str, ...] = ()  # what it imports
+    extra: str = ""  # of this package, which brings the modules
+
+
+ENGINES = {
+    "simulated": Source(
+        "capcal_lib.sampling.engines.simulated:SimulatedEngine",
+        "yes: the same seed gives the same rows",
     ),
-    "vllm": (
-        "up to rounding: the same seed gives the same rows, but sums depend on the "
-        "batch, much so in bfloat16"
+    "transformers": Source(
+        "capcal_lib.sampling.engines.transformers:TransformersEngine",
+        "up to rounding, coarse in bfloat16: the same seed gives the same rows, whatever else is "
+        "drawn",
+        ("torch", "transformers"),
+        "local",
     ),
-    "openai": (
-        "not promised: the seed of every sample is sent, but servers differ in what they make of it"
+    "vllm": Source(
+        "capcal_lib.sampling.engines.vllm:VllmEngine",
+        "up to rounding: the same seed gives the same rows, but sums depend on the batch, much so "
+        "in bfloat16",
+        ("vllm",),
+        "vllm",
+    ),
+    "openai": Source(
+        "capcal_lib.sampling.engines.openai:OpenAIEngine",
+        "not promised: the seed of every sample is sent, but servers differ in what they make of "
+        "it",
     ),
 }
 
@@ -194,10 +208,15 @@ def engine_name(model: Model, name: str | None = None) -> str:
     """Return the name of the engine to use: ``name``, or the one in the model's manifest;
     `InputError` if unknown.
     """
-    name = name or model.engine
-    if name not in ENGINES:
-        raise InputError(f"{unknown('engine', name, ENGINES)}; choose one with --engine")
+    name, known = name or model.engine, engine_sources()
+    if name not in known:
+        raise InputError(f"{unknown('engine', name, known)}; choose one with --engine")
     return name
+
+
+def engine_sources() -> dict[str, Source]:
+    """Return the engines that are known, by name: ours, and those that other packages offer."""
+    return {point.name: Source(point.value) for point in entry_points(group=GROUP)} | ENGINES
 
 
 def check_engine(model: Model, name: str | None = None) -> None:
@@ -205,10 +224,10 @@ def check_engine(model: Model, name: str | None = None) -> None:
     named.
     """
     name = engine_name(model, name)
-    extra, modules = NEEDS.get(name, ("", ()))
-    lacking = [module for module in modules if find_spec(module) is None]
+    source = engine_sources()[name]
+    lacking = [module for module in source.modules if find_spec(module) is None]
     if lacking:
-        package = f"-e '.[{extra}]'" if IN_CHECKOUT else f"'capcal[{extra}]'"
+        package = f"-e '.[{source.extra}]'" if IN_CHECKOUT else f"'capcal[{source.extra}]'"
         where = "on Linux with a GPU say" if name == "vllm" else "say"
         raise InputError(
             f"{model.name!r} is to be drawn with {name}, and {' and '.join(lacking)} "
@@ -241,7 +260,8 @@ def open_engine(model: Model, name: str | None = None) -> Engine:
         return kept[key]
     if kept is not None:
         kept.clear()  # one model is in memory at a time
-    engine: Engine = getattr(import_module(f"{__name__}.{name}"), ENGINES[name])(model)
+    module, _, kind = engine_sources()[name].place.partition(":")
+    engine: Engine = getattr(import_module(module), kind)(model)
     if kept is not None:
         kept[key] = engine
     return engine

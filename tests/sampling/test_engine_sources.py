@@ -1,0 +1,55 @@
+"""Engines of other packages, found by their entry points."""
+
+from pathlib import Path
+
+import pytest
+
+from capcal_lib.errors import InputError
+from capcal_lib.manifests import load_model
+from capcal_lib.runs.store import read_record
+from capcal_lib.sampling import draw
+from capcal_lib.sampling.engines import ENGINES, engine_sources, open_engine
+
+MODULE = """
+from capcal_lib.sampling.engines.simulated import SimulatedEngine
+
+
+class ParrotEngine(SimulatedEngine):
+    family = "parrot"
+"""
+
+
+@pytest.fixture
+def parrot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Install a package that offers an engine, and another of the name of one of ours."""
+    about = tmp_path / "parrot-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: parrot\nVersion: 1.0\n")
+    offered = "parrot = parrot_engine:ParrotEngine\nsimulated = parrot_engine:ParrotEngine\n"
+    (about / "entry_points.txt").write_text(f"[capcal.engines]\n{offered}")
+    (tmp_path / "parrot_engine.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+@pytest.mark.usefixtures("parrot")
+def test_an_engine_of_another_package_draws(tmp_path: Path) -> None:
+    model = load_model("simulated")
+    assert open_engine(model, "parrot").family == "parrot"
+    done = draw.sample(
+        "simulated", "mini-exam", k=2, limit=3, engine="parrot", store=tmp_path / "store"
+    )
+    assert done.new == 6
+    record = read_record(done.folder)
+    assert record.identity.engine == "parrot"
+    assert record.made_with["reproducible"].startswith("not known")
+
+
+@pytest.mark.usefixtures("parrot")
+def test_ours_keep_their_names() -> None:
+    assert open_engine(load_model("simulated")).family == "simulated"
+    assert engine_sources().keys() == ENGINES.keys() | {"parrot"}
+
+
+def test_without_the_package_the_engine_is_not_known() -> None:
+    with pytest.raises(InputError, match="unknown engine 'parrot'; known: "):
+        open_engine(load_model("simulated"), "parrot")
