@@ -35,12 +35,13 @@ ROOT = Path(__file__).resolve().parents[1]
 IN_CHECKOUT = (
     ROOT / "data_manifests"
 ).is_dir()  # otherwise installed from a wheel, which holds the manifests
-MANIFESTS = (ROOT if IN_CHECKOUT else ROOT / "capcal_lib") / "data_manifests"
-NOTEBOOKS = ROOT / "notebooks"
-BOOK = ROOT / "book"
+HELD = ROOT if IN_CHECKOUT else ROOT / "capcal_lib"
+MANIFESTS = HELD / "data_manifests"
+NOTEBOOKS = HELD / "notebooks"
+BOOK = ROOT / "book" if IN_CHECKOUT else HELD / "book_source"
 RECORDED_RUNS = ROOT / "runs" / "recorded"
 LOCAL_RUNS = (ROOT if IN_CHECKOUT else Path()) / "runs" / "local"
-BUILD = ROOT / "build"
+BUILD = (ROOT if IN_CHECKOUT else Path()) / "build"
 
 OWN_MANIFESTS = "CAPCAL_MANIFESTS"  # the environment variable that names the user's folder
 CHOICE = "CAPCAL_RUN"  # the environment variable that chooses among several runs

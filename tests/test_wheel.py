@@ -35,9 +35,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder into which a wheel of this checkout is unpacked."""
     folder = tmp_path_factory.mktemp("wheel")
     source = folder / "source"
-    for name in ("capcal_lib", "data_manifests"):
+    for name in ("capcal_lib", "data_manifests", "notebooks", "book"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "_config.yml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     subprocess.run(
@@ -100,21 +100,48 @@ def test_without_torch_a_command_says_what_to_install_and_writes_nothing(
         assert not list(tmp_path.iterdir())
 
 
-def test_notebooks_are_not_in_a_wheel_and_the_command_says_so(
+PAGE = """
+from pathlib import Path
+from capcal_lib.book.pipeline import book_pages, execute
+pages = [page for page in book_pages(["gpt-oss-20b"]) if page.notebook == "04_main_table"]
+assert not execute(pages, Path("pages"), say=print)
+"""
+
+
+def test_a_wheel_has_the_pages_which_say_that_the_runs_are_elsewhere(
     installed: Path, tmp_path: Path
 ) -> None:
-    command = [
-        sys.executable,
-        "-c",
-        "from capcal_lib.cli import main; main()",
-        "notebooks",
-        "--model",
-        "simulated",
-    ]
+    environment = os.environ | {"PYTHONPATH": str(installed)}
+    for name in (
+        "notebooks/04_main_table.ipynb",
+        "book_source/_toc.yml",
+        "book_source/_config.yml",
+    ):
+        assert (installed / "capcal_lib" / name).is_file()
+    subprocess.run([sys.executable, "-c", PAGE], cwd=tmp_path, env=environment, check=True)
+    page = (tmp_path / "pages/04_main_table/gpt-oss-20b.ipynb").read_text()
+    assert "Recorded runs come with the repository" in page
+    assert "Printed capability Brier score" in page
+
+
+@pytest.mark.parametrize(
+    ("command", "lacking"),
+    {"notebooks": "papermill", "book": "jupyter_book"}.items(),
+)
+def test_without_its_extra_a_command_names_it_and_writes_nothing(
+    installed: Path, tmp_path: Path, command: str, lacking: str
+) -> None:
+    code = f"import sys; sys.modules[{lacking!r}] = None; from capcal_lib.cli import main; main()"
     environment = os.environ | {"PYTHONPATH": str(installed)}
     done = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", code, command, "--model", "simulated"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 2
-    assert done.stderr.startswith("capcal: the notebooks lie in the repository")
-    assert len(done.stderr.splitlines()) == 1
+    (line,) = done.stderr.splitlines()
+    assert line == f"capcal: pages need {lacking}, not installed; say: pip install 'capcal[book]'"
+    assert not list(tmp_path.iterdir())

@@ -17,11 +17,12 @@ import pandas as pd
 
 from capcal_lib.book.tables import Html, badge
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.manifests import ROOT, load_model
+from capcal_lib.manifests import IN_CHECKOUT, ROOT, load_model
 from capcal_lib.reported import load_reported
 from capcal_lib.results.scores import Protocol
 
 INJECTED = "# Parameters"  # the first line of the cell in which papermill puts what it was given
+ABSENT = "Recorded runs come with the repository, not with the package. "
 HOW = """capcal reproduce --model MODEL --store runs/local
 papermill notebooks/04_main_table.ipynb out.ipynb -p model MODEL -p store runs/local"""
 
@@ -119,8 +120,8 @@ def about(
         )
     if runs.empty:
         lines.append(
-            "The run store has no samples of this model, so nothing here is measured. To measure "
-            f"it:<pre>{HOW}</pre>"
+            "The run store has no samples of this model, so nothing here is measured. "
+            f"{'' if IN_CHECKOUT else ABSENT}To measure it:<pre>{HOW}</pre>"
         )
         lacking = dict.fromkeys(lacking, "")
     lines += filter(None, map(escape, lacking.values()))

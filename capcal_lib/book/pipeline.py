@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from capcal_lib.manifests import (
     BOOK,
     BUILD,
     CHOICE,
+    IN_CHECKOUT,
     MANIFESTS,
     NOTEBOOKS,
     OWN_MANIFESTS,
@@ -44,6 +46,7 @@ MAIN_TABLE = "04_main_table"
 MAP = "reference/paper_map"
 WORKERS = 2
 CELL_TIMEOUT_S = 600
+CONFIG = ROOT if IN_CHECKOUT else BOOK  # where _config.yml lies
 GLUED = r"```\{glue:any\} (\w+)\n:doc: notebooks/([\w./-]+)\.ipynb\n```"  # in a page
 
 Say = Callable[[str], object]
@@ -134,16 +137,17 @@ def execute(
     requirements; ``verdicts`` says whose count on pages that let one choose. Returns the pages that
     failed, each with its cell and the last line of the error; the others are executed all the same,
     and those that failed are executed again the next time."""
-    if not NOTEBOOKS.is_dir():
-        raise InputError(
-            "the notebooks lie in the repository, not in an installed package; give this command "
-            "there"
-        )
+    check_installed("papermill", "ipykernel", "myst_nb")
+    folder.mkdir(parents=True, exist_ok=True)
+    if store is None and not RECORDED_RUNS.is_dir():
+        store = folder.resolve() / "no_runs"  # a wheel has none: pages say so
+        store.mkdir(exist_ok=True)
     if own := own_manifests():
         os.environ[OWN_MANIFESTS] = str(own)  # for kernels, which run elsewhere
     places = filter(None, (MANIFESTS, own, store or RECORDED_RUNS))
     data = [path for place in places for path in place.rglob("*") if path.is_file()]
-    shared = _digest([ROOT / "requirements.lock", *(path for path in data if path.name != "lock")])
+    lock = [path for path in [ROOT / "requirements.lock"] if path.exists()]
+    shared = _digest([*lock, *(path for path in data if path.name != "lock")])
     given = ({"store": str(store)} if store else {}) | (
         {"verdicts": verdicts} if verdicts != "rules" else {}
     )
@@ -152,14 +156,13 @@ def execute(
     for page in keys:
         if page not in stale:
             say(f"unchanged  {page.name}")
-    folder.mkdir(parents=True, exist_ok=True)
     log = folder / "kernels.log"
     failed: dict[Page, str] = {}
     with ProcessPoolExecutor(
         WORKERS, get_context("spawn"), initializer=_settle, initargs=(log,)
     ) as pool:
         jobs = {
-            pool.submit(_run, page, NOTEBOOKS, page.executed(folder), ROOT, given): page
+            pool.submit(_run, page, NOTEBOOKS, page.executed(folder), _home(), given): page
             for page in stale
         }
         try:
@@ -194,9 +197,15 @@ def build_book(
 
     ``models`` are those of :func:`book_pages`; ``store`` and ``verdicts`` those of :func:`execute`;
     ``out``, by default ``build`` at the root, is for all that is made. A page that failed is shown
-    as far as it came. `InputError` when a cell writes to stderr, shows a path of this machine or
-    does not show the evidence that it declares, or the build fails."""
-    out, pages = out or BUILD, book_pages(models)
+    as far as it came, and so is one on which a cell writes to stderr, shows a path of this machine
+    or does not show the evidence that it declares. `InputError` where the build fails."""
+    check_installed("jupyter_book")
+    if not models and not RECORDED_RUNS.is_dir():
+        raise InputError(
+            "the book as published is made from recorded runs, which the repository holds; for one "
+            "of your own say: capcal book --model M --store DIR"
+        )
+    out, pages = (out or BUILD).resolve(), book_pages(models)
     folder = out / "notebooks"
     failed = execute(pages, folder, store=store, verdicts=verdicts, say=say)
     sources = {
@@ -204,10 +213,13 @@ def build_book(
     }
     wanted = {path: path.relative_to(BOOK) for path in BOOK.rglob("*") if path.is_file()}
     for page in pages:
-        if page not in failed:
-            own = not models and page.model == default_model(page.notebook)
-            check_outputs(sources[page])
-            check_evidence(sources[page], marks=own)
+        own = not models and page.model == default_model(page.notebook)
+        try:
+            if page not in failed:
+                check_outputs(sources[page])
+                check_evidence(sources[page], marks=own)
+        except InputError as error:
+            failed[page] = str(error)
         wanted[sources[page]] = Path("notebooks") / f"{page.name}.ipynb"
     where = out / "paper_map.md"
     shown = {page.notebook: page.name for page in pages} | _names(
@@ -232,9 +244,12 @@ def build_book(
         "--keep-going",
         *([] if failed else ["-W"]),
     ]
+    config = out / "_config.yml"
+    settings = (CONFIG / "_config.yml").read_text(encoding="utf-8")
+    config.write_text(settings.replace("book/static/", f"{BOOK}/static/"), encoding="utf-8")
     command += [
         "--config",
-        str(ROOT / "_config.yml"),
+        str(config),
         "--toc",
         str(toc),
         "--path-output",
@@ -244,13 +259,23 @@ def build_book(
     with log.open("w", encoding="utf-8") as file:
         plain = os.environ | {"NO_COLOR": "1"}
         done = subprocess.run(
-            command, stdout=file, stderr=subprocess.STDOUT, cwd=ROOT, env=plain, check=False
+            command, stdout=file, stderr=subprocess.STDOUT, cwd=out, env=plain, check=False
         )
     if done.returncode:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
         told = [line for line in lines if "WARNING" in line or "ERROR" in line] or lines[-5:]
         raise InputError(f"the book does not build; see {log}:\n" + "\n".join(told[:20]))
     return Book(out / "book" / "_build" / "html" / "index.html", failed)
+
+
+def check_installed(*modules: str) -> None:
+    """Refuse to go on without what the extra `book` brings."""
+    lacking = [module for module in modules if find_spec(module) is None]
+    if lacking:
+        package = "-e '.[book]'" if IN_CHECKOUT else "'capcal[book]'"
+        raise InputError(
+            f"pages need {' and '.join(lacking)}, not installed; say: pip install {package}"
+        )
 
 
 def _contents(pages: Sequence[Page]) -> str:
@@ -299,6 +324,11 @@ def _own_text(sources: Mapping[Page, Path]) -> Callable[[str], str]:
         return re.sub(rf"(?ms)^:::\{{grid-item-card\}}.*?^:::\n|{GLUED}", keep, text)
 
     return fit
+
+
+def _home() -> Path:
+    """Return the folder in which pages are executed."""
+    return ROOT if IN_CHECKOUT else Path.cwd()
 
 
 def _names(pages: Sequence[Page], model: str) -> dict[str, str]:
