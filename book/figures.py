@@ -11,9 +11,9 @@ import numpy as np
 from capcal_lib.metrics import binomial_interval
 
 STATIC = Path(__file__).parent / "static"
-INK, MUTED, CORRECT, INCORRECT = "#1a1a1a", "#6b6b6b", "#2b7d62", "#bc3e0b"
+INK, MUTED, CORRECT, INCORRECT = "#1a1a1a", "#6b6b6b", "#17616b", "#bc3e0b"
 WIDTH = 344
-FONT = "Avenir Next, Segoe UI, Ubuntu, Helvetica Neue, Helvetica, Arial, sans-serif"
+FONT = "Source Sans Pro, Segoe UI, Helvetica Neue, Helvetica, Arial, sans-serif"
 TIP = (
     f'<marker id="tip" markerWidth="7" markerHeight="8" refX="2" refY="4" '
     f'orient="auto"><path d="M0 0 L7 4 L0 8 z" fill="{MUTED}"/></marker>'

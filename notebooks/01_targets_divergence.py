@@ -87,7 +87,7 @@ notebook.glue(strip=tables.strip(far, said))
 shown = results.loc[[widest]].assign(mu=share.loc[[widest]])
 shown["response"] = rng.random(len(shown)) < shown["mu"]
 jitter = shown["response"] + rng.normal(0, 0.04, len(shown))
-colors = {False: "#bc3e0b", True: "#46a281"}
+colors = {False: "#bc3e0b", True: style.ACCENT}
 look = {"hue": "response", "palette": colors, "alpha": 0.7}
 axes = sns.scatterplot(shown, x="mu", y=jitter, legend=False, **look)
 axes.figure.set_figheight(3)

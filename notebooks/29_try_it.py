@@ -10,7 +10,7 @@
 # # Try it: four experiments in the browser
 #
 # Four small experiments on recorded answers teach what an {term}`expected accuracy` is, how well people and
-# methods guess it, what a score measures, and what a confidence is good for. Nothing needs to be installed.
+# methods guess it, what a score measures, and where a confidence helps. Nothing needs to be installed.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "smollm2-135m"  # one of `capcal models`; it has the built-in sets
@@ -21,17 +21,16 @@ seed: int = 2026  # of the ten questions to guess
 # %% tags=["hide-input"]
 import numpy as np
 import pandas as pd
-from capcal_lib.applications import allocate, fit_concentration, success_rate
+from capcal_lib.applications import risk_coverage
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.book.widgets import widget
-from capcal_lib.book.workshop import spread
+from capcal_lib.book.workshop import class_set, evenly, spread, to_guess
 from capcal_lib.grading.verdicts import read_verdicts
 from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.metrics import binomial_interval, capability_brier
-from capcal_lib.probes import predict, train, training_data
+from capcal_lib.probes import nearest_probe, nearest_probes, predict
 from capcal_lib.questions import at_hand, load_questions
 from capcal_lib.results import describe_runs, load_results, methods, score
-from capcal_lib.runs.store import find_run
 
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())
@@ -66,60 +65,54 @@ def spoken(key):
 
 # %% tags=["remove-cell"]
 # needs samples
-own = mu.loc[easiest].sort_values(kind="stable")
-places = np.linspace(0, len(own) - 1, 12).round().astype(int)
+shown = evenly(results.loc[[easiest]], 24)
 verdicts = read_verdicts(data.loc[easiest, "run"])
 verdicts = verdicts[verdicts["verdict"] != "not_scored"]
 verdicts = verdicts.sort_values("sample_index").groupby("question_id")
-several = np.unique(own.iloc[places]).size
 
 
 # %% tags=["remove-cell"]
 def recorded(name):
-    """Return the first answers to a question, with the intervals so far."""
+    """Return the recorded answers to a question, and which are correct."""
     seen = verdicts.get_group(name).head(k_eval)
     right = seen["verdict"] == "correct"
-    so_far = binomial_interval(right.cumsum(), np.arange(1, len(seen) + 1))
     answers = seen["extracted"].fillna("").str.slice(0, 40)
     return {
         "text": spoken((easiest, name)),
         "verdicts": "".join(right.astype(int).astype(str)),
         "answers": answers.replace("", "no answer").tolist(),
-        "intervals": so_far.round(3).tolist(),
     }
 
 
 # %% tags=["remove-cell"]
 # needs samples
-asked = own.index[places]
+title = load_model(model).title
+questions = [recorded(name) for _, name in shown.index]
+coin_data = {"model": title, "questions": questions}
 after = pd.DataFrame(
     {
         f"correct of {n}": {
-            spoken((easiest, name)): recorded(name)["verdicts"][:n].count("1")
-            for name in asked
+            each["text"]: each["verdicts"][:n].count("1") for each in questions
         }
         for n in (1, 10, k_eval)
     }
 )
-coin_data = {
-    "questions": [recorded(name) for name in asked],
-    "colors": {"response": "#bc3e0b", "capability": "#46a281"},
-}
 
 # %% [markdown] needs="samples"
 # ## Ask again and again
 #
-# Pick a question and ask it once, ten times, a hundred times. The answers are {glue:text}`title`'s, recorded one by one.
-# The *response target* jumps between 0 and 1 with every answer; the *capability target* $\hat\mu$ settles, and its 95 %
-# Jeffreys interval shrinks.
+# Pick a question and ask it once, ten times, a hundred times. The answers are {glue:text}`title`'s, recorded one by one, and
+# come in an order that is drawn anew at each start. The *response target* jumps between 0 and 1 with every answer; the
+# *capability target* $\hat\mu$ settles, and its 95 % Jeffreys interval shrinks.
 
 # %% tags=["hide-input"] label="try-coin" paper=["section-3.2", "section-4.1"] evidence=["measured"] reads=["verdicts"]
 # needs samples
 coin = widget(
     "coin",
     coin_data,
-    "Ask a question again and again: recorded answers arrive, and the "
-    "interval of the expected accuracy shrinks.",
+    "Ask the same question again and again: each answer is correct or not, "
+    "and the share of correct answers settles. Recorded answers, in an order "
+    "drawn anew at each start.",
     fallback=tables.show(
         after.rename_axis("question"),
         "Correct answers among the first.",
@@ -127,11 +120,11 @@ coin = widget(
     ),
     evidence=evidence,
 )
-notebook.glue(title=load_model(model).title, coin=coin)
+notebook.glue(title=title, coin=coin)
 coin
 
 # %% [markdown] needs="samples"
-# The interval of any count, without a browser:
+# The interval of any count in Python:
 
 # %%
 # needs samples
@@ -146,20 +139,27 @@ binomial_interval([37], [100])
 
 # %% tags=["remove-cell"]
 # needs samples
-probes = {name: load_dataset(name).probe for name in data.index}
-probed = [name for name, probe in probes.items() if probe in results]
 plain = [name for name in methods(results) if not name.startswith("Probe")]
-confidences = results[["correct", "total", *plain]]
-if probed:
-    own_probe = [results.loc[[name], probes[name]] for name in probed]
-    confidences = confidences.assign(Probe=pd.concat(own_probe))
+nearest = {name: nearest_probe(results.loc[[name]], name) for name in sets}
+probes = [
+    results.loc[[name], probe] for name, probe in nearest.items() if probe
+]
+guessed = results.loc[sets, ["correct", "total", *plain]]
+if probes:
+    guessed = guessed.assign(Probe=pd.concat(probes))
 colors = {name: style.method_color(name) for name in plain}
 colors |= {"Probe": style.SHIFT_COLORS[style.IN_DISTRIBUTION]}
 colors |= {"Uniform random": style.INK, "constant": style.MUTED}
+colors |= {"You": style.ACCENT}
 
 # %% tags=["remove-cell"]
 # needs samples
-full = confidences.loc[sets].dropna(axis="columns", how="all").dropna()
+full = guessed.dropna(axis="columns", how="all").dropna()
+full = full.drop(shown.index, errors="ignore")
+if public:  # no question of another page, and none of the class's
+    full = to_guess(full)
+    taken = class_set()["question_id"]
+    full = full[~full.index.isin(taken, level="question_id")]
 ten = spread(full, seed=seed)
 said = ten.drop(columns=["correct", "total"])
 guess_data = {
@@ -209,10 +209,13 @@ capability_brier(
 # %% tags=["remove-cell"]
 def columns(name):
     """Return the counts and confidences of a data set, ready for JSON."""
-    here = confidences.loc[name].dropna(axis="columns", how="all")
-    found = here.drop(columns=["correct", "total"]).round(3).astype(object)
+    here = results.loc[name].dropna(axis="columns", how="all")
+    kept = [each for each in plain if each in here]
+    kept += nearest_probes(here, name)
+    found = here[kept].round(3).astype(object)
     return {
         "title": load_dataset(name).title,
+        "colors": style.palette(found.columns, name),
         "correct": here["correct"].tolist(),
         "total": here["total"].tolist(),
         "methods": found.where(found.notna(), None).to_dict("list"),
@@ -221,10 +224,11 @@ def columns(name):
 
 # %% tags=["hide-input"] label="try-explorer" paper=["section-4.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
-brier = score(confidences)["brier"].unstack("dataset")[list(data.index)]
+brier = score(results)["brier"].unstack("dataset")[list(data.index)]
+explored = {"sets": [columns(name) for name in data.index], "colors": colors}
 widget(
     "explorer",
-    {"sets": [columns(name) for name in data.index], "colors": colors},
+    explored,
     "Choose a data set, a method and a score; then shift and stretch the "
     "confidences.",
     fallback=tables.show(
@@ -236,71 +240,48 @@ widget(
 )
 
 # %% [markdown] needs="samples"
-# ## Spend a budget
+# ## Answer only some questions
 #
-# A budget of $B$ samples a question is divided by confidences, and each next sample goes to the question that gains most
-# from it. Compare the share of questions solved with spending evenly, and the predicted pass@$k$ with the one of the
-# recorded samples.
+# A confidence helps where it says which questions to leave alone. Let the model answer only the share of the questions on
+# which a method is most confident, and compare the accuracy there with that of answering all. Questions of equal confidence
+# count as their mean; the interval is that of a mean over the answered questions.
 
 # %% tags=["remove-cell"]
 # needs samples
-able = [name for name in probed if name in sets]
-name = max(able or sets, key=variance.get)
-method, nu = (plain[-1], None)
-if able:
-    run = find_run(runs, model, name, load_dataset(name).training_split)
-    (seen, _), unaided = training_data(run), train(run).out_of_fold
-    method = "Probe"
-    nu = fit_concentration(unaided, seen["correct"], seen["total"])
-here = confidences.loc[name].dropna(subset=method)
-c, n, s = (here[column] for column in ("correct", "total", method))
-plans = {b: allocate(s, b * len(s), concentration=nu) for b in (1, 2, 4, 8)}
+fair = [name for name in data.index if results.loc[[name], "correct"].any()]
+first = max(fair or sets, key=variance.get)
+here = results.loc[first].dropna(axis="columns", how="all")
+kept = {}
+for method in methods(here):
+    own = here.dropna(subset=[method])
+    curve = risk_coverage(own[method], own["correct"], own["total"])
+    risk = np.interp([0.25, 0.5, 1], curve["coverage"], curve["risk"])
+    kept[method] = dict(zip(["25 %", "50 %", "100 %"], 1 - risk, strict=True))
+kept = pd.DataFrame(kept).T.rename_axis("method")
+first = load_dataset(first).title
 
-# %% tags=["remove-cell"]
-# needs samples
-budget_data = {
-    "confidence": s.round(4).tolist(),
-    "correct": c.tolist(),
-    "total": n.tolist(),
-    "concentration": None if nu is None or np.isinf(nu) else round(nu, 3),
-    "color": colors[method],
-    "even": style.INK,
-}
-solved = pd.DataFrame(
-    {
-        "by confidence": {
-            b: success_rate(np.minimum(plan, n), c, n)
-            for b, plan in plans.items()
-        },
-        "evenly": {b: success_rate([b] * len(c), c, n) for b in plans},
-    }
-).rename_axis("B")
-notebook.glue(spent_on=load_dataset(name).title, by=method)
-
-# %% [markdown] needs="samples"
-# The questions are those of {glue:text}`spent_on`, the confidence is *{glue:text}`by`*; a probe's is read as the mean of a
-# posterior, so that a question that keeps failing is given up sooner.
-
-# %% tags=["hide-input"] label="try-budget" paper=["section-5.1", "section-5.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% tags=["hide-input"] label="try-abstain" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
 widget(
-    "budget",
-    budget_data,
-    "Move the budget and the number of tries.",
+    "abstain",
+    explored | {"first": first},
+    "Choose a data set and a method, and move the share of questions that are "
+    "answered.",
     fallback=tables.show(
-        solved,
-        "Share of questions solved (higher is better).",
+        kept,
+        f"Accuracy on {first} where only a share of the questions is answered, "
+        "the most confident first (higher is better).",
         evidence=evidence,
     ),
     evidence=evidence,
 )
 
 # %% [markdown] needs="samples"
-# The division of 12 samples over four questions, in Python:
+# In Python, for four questions with ten samples each: the *risk* is the share of wrong answers among those given.
 
 # %%
 # needs samples
-allocate([0.9, 0.5, 0.1, 0.0], 12, concentration=2)
+risk_coverage([0.9, 0.8, 0.4, 0.1], [9, 5, 4, 0], [10, 10, 10, 10])
 
 # %% [markdown]
 # ## Summary
@@ -308,6 +289,7 @@ allocate([0.9, 0.5, 0.1, 0.0], 12, concentration=2)
 # - An expected accuracy settles with more samples; whether one answer is correct does not.
 # - A score is only as good as its baselines: look at the constant and at the uniform random number first.
 # - Recalibration moves all questions alike, and cannot put them in another order.
+# - To answer only some questions well, a confidence needs the right order, and nothing else.
 #
 # ## Exercises
 #

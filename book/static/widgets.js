@@ -7,7 +7,7 @@
     const node = document.createElement(tag);
     for (const [name, value] of Object.entries(properties)) {
       if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-      else if (name === "style") for (const [key, rule] of Object.entries(value)) node.style.setProperty(key, rule);
+      else if (name === "style") for (const [key, rule] of Object.entries(value)) node.style.setProperty(key, rule ?? "");
       else if (value === true) node.setAttribute(name, "");
       else if (value !== false) node.setAttribute(name, value);
     }
@@ -36,57 +36,104 @@
     return make("label", { class: "cw-slider" }, make("span", {}, label), input, said);
   };
 
-  /* A number between 0 and 1 on a line: an interval, a dot, and what it is called. */
-  const track = (label, value, { low, high, color, text, ticks = [] } = {}) => {
+  /* A number between 0 and 1 on a line: an interval, a dot, more marks, and what it is called. */
+  const track = (label, value, { low, high, color, text, ticks = [], marks = [] } = {}) => {
     const line = make("div", { class: "cw-track", "aria-hidden": "true" });
     for (const tick of ticks) line.append(make("i", { class: "cw-tick", style: { left: percent(tick) } }));
     if (low !== undefined)
       line.append(
         make("i", { class: "cw-interval", style: { left: percent(low), width: percent(high - low), "--ink": color } }),
       );
+    for (const { at, kind = "cw-dot", color: ink } of marks)
+      line.append(make("i", { class: kind, style: { left: percent(at), "--ink": ink } }));
     if (Number.isFinite(value)) line.append(make("i", { class: "cw-dot", style: { left: percent(value), "--ink": color } }));
     return make("div", { class: "cw-row" }, make("span", {}, label), line, make("b", {}, text ?? digits(value)));
   };
 
-  /* Fresh answers to one question: the capability target settles, the response target does not. */
+  /* The 95 % Jeffreys interval of a share: quantiles of Beta(right + 1/2, wrong + 1/2). With the share written as a
+     squared sine, its density is a product of powers, which is summed on a fine grid. */
+  const jeffreys = (right, asked) => {
+    const steps = 4000;
+    const angles = range(steps).map((step) => ((step + 0.5) / steps) * (Math.PI / 2));
+    const logs = angles.map((angle) => 2 * right * Math.log(Math.sin(angle)) + 2 * (asked - right) * Math.log(Math.cos(angle)));
+    const top = logs.reduce((most, log) => Math.max(most, log), -Infinity);
+    const weights = logs.map((log) => Math.exp(log - top));
+    const whole = weights.reduce((sum, weight) => sum + weight, 0);
+    const quantile = (share) => {
+      let sum = 0;
+      const place = weights.findIndex((weight) => (sum += weight) >= share * whole);
+      return Math.sin(angles[place]) ** 2;
+    };
+    return [right === 0 ? 0 : quantile(0.025), right === asked ? 1 : quantile(0.975)];
+  };
+
+  /* The same things in another order, each order as likely as any other. */
+  const shuffled = (things) => {
+    const mixed = [...things];
+    for (let last = mixed.length - 1; last > 0; last -= 1) {
+      const place = Math.floor(Math.random() * (last + 1));
+      [mixed[last], mixed[place]] = [mixed[place], mixed[last]];
+    }
+    return mixed;
+  };
+
+  /* Fresh answers to one question: the capability target settles, the response target does not. The recorded answers
+     come in an order drawn anew at each visit and each start. */
   const coin = (data) => {
     let asked = 0;
     const middle = Math.floor(data.questions.length / 2);
     let question = data.questions[middle];
+    let order = [];
+    const bubble = make("span", { class: "cw-box" });
+    const newest = make("span", { class: "cw-newest" });
     const tosses = make("div", { class: "cw-tosses", "aria-hidden": "true" });
-    const bars = make("div");
+    const scene = make(
+      "div",
+      { class: "cw-scene", "aria-hidden": "true" },
+      bubble,
+      make("i", { class: "cw-arrow" }),
+      make("span", { class: "cw-box" }, data.model),
+      make("i", { class: "cw-arrow" }),
+      newest,
+    );
+    const response = make("div");
+    const capability = make("div");
     const said = make("p", { role: "status", "aria-live": "polite" });
-    const draw = () => {
-      const seen = [...question.verdicts].slice(0, asked);
-      const right = seen.filter((verdict) => verdict === "1").length;
-      const last = seen.at(-1);
-      const [low, high] = asked ? question.intervals[asked - 1] : [0, 1];
-      tosses.replaceChildren(...seen.map((verdict) => make("i", { class: verdict === "1" ? "right" : "wrong" })));
-      bars.replaceChildren(
-        track("response target", asked ? Number(last) : NaN, { text: last ?? "–", color: data.colors.response }),
-        track("capability target μ̂", asked ? right / asked : NaN, { low, high, color: data.colors.capability }),
+    const draw = (before) => {
+      const seen = order.slice(0, asked);
+      const correct = seen.map((place) => question.verdicts[place] === "1");
+      const right = correct.filter(Boolean).length;
+      const last = asked ? Number(correct.at(-1)) : NaN;
+      const [low, high] = asked ? jeffreys(right, asked) : [0, 1];
+      const answer = asked ? question.answers[seen.at(-1)] : "";
+      bubble.textContent = question.text;
+      newest.replaceChildren(asked ? make("i", { class: last ? "right" : "wrong" }) : "", answer ? `“${answer}”` : "…");
+      tosses.replaceChildren(
+        ...correct.map((is, place) =>
+          make("i", { class: is ? "right" : "wrong", style: { "--late": `${Math.max(0, place - before) * 12}ms` } }),
+        ),
       );
+      response.replaceChildren(track("target", last, { text: asked ? String(last) : "–", ticks: [0, 1] }));
+      capability.replaceChildren(track("target μ̂", asked ? right / asked : NaN, { low, high, ticks: [0, 1] }));
       said.textContent = asked
-        ? `Answer ${asked}: “${question.answers[asked - 1]}” is ${last === "1" ? "correct" : "not correct"}, so the ` +
-          `response target is ${last}. ${right} of ${asked} answers are correct: μ̂ = ${digits(right / asked)}, ` +
+        ? `Answer ${asked}: “${answer}” is ${last ? "correct" : "not correct"}, so the response target is ${last}. ` +
+          `${right} of ${asked} answers ${asked === 1 ? "is" : "are"} correct: μ̂ = ${digits(right / asked)}, ` +
           `95 % interval ${digits(low)} to ${digits(high)}.`
         : "Not asked yet: any expected accuracy from 0 to 1 is possible.";
     };
     const ask = (times) => {
-      asked = Math.min(asked + times, question.verdicts.length);
-      draw();
+      const before = asked;
+      asked = Math.min(asked + times, order.length);
+      draw(before);
     };
     const restart = () => {
+      order = shuffled(range(question.verdicts.length));
       asked = 0;
-      draw();
+      draw(0);
     };
     const names = data.questions.map(({ text }, place) => [place, text]);
-    draw();
+    restart();
     return [
-      choice("Question", names, (place) => {
-        question = data.questions[place];
-        restart();
-      }, middle),
       make(
         "div",
         { class: "cw-buttons" },
@@ -94,9 +141,62 @@
         button("Ask 10 times", () => ask(10)),
         button("Ask 100 times", () => ask(100)),
         button("Start again", restart),
+        choice("Question", names, (place) => {
+          question = data.questions[place];
+          restart();
+        }, middle),
       ),
-      bars,
+      scene,
       tosses,
+      make(
+        "div",
+        { class: "cw-targets" },
+        make("div", {}, make("p", {}, make("b", {}, "Response calibration: "), "is this answer correct?"), response),
+        make("div", {}, make("p", {}, make("b", {}, "Capability calibration: "), "how often is the model correct here?"), capability),
+      ),
+      said,
+    ];
+  };
+
+  /* Theorem 2: the two scores of a confidence s, which lie apart by the variance wherever s stands. */
+  const theorem = () => {
+    const state = { s: 0.8, mu: 0.6 };
+    const plot = make("div", { class: "cw-curves", role: "img" });
+    const said = make("p", { role: "status", "aria-live": "polite" });
+    const place = (x, y) => `${digits(40 + 300 * x, 1)},${digits(190 - 170 * y, 1)}`;
+    const curve = (height) => range(101).map((step) => place(step / 100, height(step / 100))).join(" ");
+    const draw = () => {
+      const { s, mu } = state;
+      const variance = mu * (1 - mu);
+      const capability = (x) => (x - mu) ** 2;
+      const response = (x) => capability(x) + variance;
+      const dot = (y) => `<circle cx="${40 + 300 * s}" cy="${190 - 170 * y}" r="5"/>`;
+      plot.innerHTML =
+        `<svg viewBox="0 0 360 225" aria-hidden="true"><path class="axis" d="M40 20 V190 H340"/>` +
+        `<text x="32" y="24" text-anchor="end">1</text><text x="32" y="194" text-anchor="end">0</text>` +
+        `<text x="40" y="208" text-anchor="middle">0</text><text x="340" y="208" text-anchor="middle">1</text>` +
+        `<text x="190" y="220" text-anchor="middle">confidence s</text>` +
+        `<path class="mean" d="M${place(mu, 0)} L${place(mu, 1)}"/>` +
+        `<text x="${40 + 300 * mu}" y="14" text-anchor="middle">μ</text>` +
+        `<g class="response"><polyline points="${curve(response)}"/>${dot(response(s))}</g>` +
+        `<g class="capability"><polyline points="${curve(capability)}"/>${dot(capability(s))}</g>` +
+        `<path class="gap" d="M${place(s, capability(s))} L${place(s, response(s))}"/></svg>`;
+      plot.setAttribute("aria-label", "Two parabolas over the confidence, one above the other by the same amount everywhere.");
+      said.textContent =
+        `s = ${digits(s)}, μ = ${digits(mu)}: expected response Brier ${digits(response(s), 3)} = capability Brier ` +
+        `${digits(capability(s), 3)} + correctness variance ${digits(variance, 3)}. The gap does not depend on s.`;
+    };
+    const set = (key) => (value) => {
+      state[key] = value;
+      draw();
+    };
+    draw();
+    const unit = { from: 0, to: 1, step: 0.01, show: (value) => digits(value) };
+    return [
+      slider("Confidence s", { ...unit, value: state.s }, set("s")),
+      slider("Expected accuracy μ", { ...unit, value: state.mu }, set("mu")),
+      plot,
+      make("p", { class: "cw-legend" }, make("i", { class: "response" }), "expected response Brier", make("i", { class: "capability" }), "capability Brier"),
       said,
     ];
   };
@@ -127,7 +227,7 @@
     );
     const compare = () => {
       const scores = [
-        ["You", mean(brier((place) => guesses[place], correct, total)), "#17616b"],
+        ["You", mean(brier((place) => guesses[place], correct, total)), data.colors.You],
         ["Uniform random", mean(uniform(correct, total)), data.colors["Uniform random"]],
         ["Constant: always one half", mean(brier(() => 0.5, correct, total)), data.colors.constant],
         ...Object.entries(data.methods).map(([name, values]) => [
@@ -138,15 +238,27 @@
       ].sort((one, other) => one[1] - other[1]);
       const most = Math.max(...scores.map(([, score]) => score), 0.01);
       const answers = make("ol", { class: "cw-answers" });
-      for (const [place, { text, correct: right, total: all }] of data.questions.entries())
+      const lines = make("div", { class: "cw-dots" });
+      for (const [place, { text, correct: right, total: all }] of data.questions.entries()) {
+        const told = Object.entries(data.methods).map(([name, values]) => ({ at: values[place], color: data.colors[name] }));
+        const marks = [...told, { at: right / all, kind: "cw-truth" }, { at: guesses[place], kind: "cw-you" }];
+        lines.append(track(text, NaN, { marks, text: digits(right / all) }));
         answers.append(
           make("li", {}, `${text} You said ${digits(guesses[place])}; ${right} of ${all} were correct (${digits(right / all)}).`),
         );
+      }
+      const legend = make("p", { class: "cw-legend" }, make("i", { class: "cw-truth" }), "answered correctly", make("i", { class: "cw-you" }), "you");
+      for (const name of Object.keys(data.methods))
+        legend.append(make("i", { class: "cw-dot", style: { "--ink": data.colors[name] } }), name);
       result.replaceChildren(
+        make("p", {}, make("b", {}, "Each question: "), "how often it was answered correctly, and what was said"),
+        legend,
+        lines,
+        make("details", {}, make("summary", {}, "The same in words"), answers),
+        make("p", {}, make("b", {}, "Capability Brier score: "), "lower is better"),
         ...scores.map(([name, score, color]) =>
           track(name, score / most, { low: 0, high: Math.max(0, score / most), color, text: digits(score, 3) }),
         ),
-        answers,
       );
       const place = scores.findIndex(([name]) => name === "You") + 1;
       said.textContent =
@@ -190,7 +302,7 @@
       const pooled = mean(correct.map((right, place) => right / total[place]));
       const constant = mean(brier(() => pooled, correct, total, state.corrected));
       const most = Math.max(0.5, score + half);
-      const color = data.colors[state.method];
+      const color = data.sets[state.set].colors[state.method];
       bars.replaceChildren(
         track(state.method, score / most, { low: (score - half) / most, high: (score + half) / most, color, text: digits(score, 3) }),
         track("Uniform random", baseline / most, { color: data.colors["Uniform random"], text: digits(baseline, 3) }),
@@ -238,79 +350,78 @@
     ];
   };
 
-  /* Samples go, one after the other, to the question that gains most from the next one. */
-  const allocate = (confidence, concentration, spend, most) => {
-    const spent = confidence.map(() => 0);
-    const fails = confidence.map(() => 1);
-    const next = (place) => {
-      const tried = spent[place];
-      if (tried >= most) return -1;
-      const share =
-        concentration === null ? confidence[place] : (confidence[place] * concentration) / (concentration + tried);
-      return fails[place] * share;
-    };
-    const gains = confidence.map((_, place) => next(place));
-    for (let step = 0; step < spend; step += 1) {
-      const best = gains.indexOf(Math.max(...gains));
-      if (gains[best] < 0) break;
-      fails[best] -= gains[best];
-      spent[best] += 1;
-      gains[best] = next(best);
-    }
-    return spent;
-  };
-  const passAt = (correct, total, tries) =>
-    tries > total ? NaN : 1 - range(tries).reduce((left, step) => (left * Math.max(0, total - correct - step)) / (total - step), 1);
-
-  const budget = (data) => {
-    const state = { budget: 2, tries: 4 };
-    const { confidence, correct, total, concentration, color } = data;
-    const order = range(confidence.length).sort((one, other) => confidence[one] - confidence[other]);
-    const bars = make("div", { class: "cw-bars", "aria-hidden": "true" });
-    const lines = make("div");
+  /* Answer only the questions with the highest confidence: how many of those answered are correct. */
+  const abstain = (data) => {
+    const state = { set: 0, method: "", share: 50 };
+    const pick = make("span");
+    const plot = make("div", { class: "cw-curves", role: "img" });
+    const bars = make("div");
     const said = make("p", { role: "status", "aria-live": "polite" });
+    const place = (x, y) => `${digits(40 + 300 * x, 1)},${digits(190 - 170 * y, 1)}`;
     const draw = () => {
-      const most = Math.min(...total);
-      const spent = allocate(confidence, concentration, state.budget * confidence.length, most);
-      const top = Math.max(...spent);
-      bars.replaceChildren(...order.map((place) => make("i", { style: { height: percent(spent[place] / top), "--ink": color } })));
-      const solved = mean(spent.map((tries, place) => passAt(correct[place], total[place], tries)));
-      const even = mean(correct.map((right, place) => passAt(right, total[place], state.budget)));
-      const actual = mean(correct.map((right, place) => passAt(right, total[place], state.tries)));
-      const predicted = mean(
-        confidence.map((share) => {
-          const failed = (step) =>
-            concentration === null ? 1 - share : 1 - (share * concentration) / (concentration + step);
-          return 1 - range(state.tries).reduce((left, step) => left * failed(step), 1);
-        }),
-      );
-      lines.replaceChildren(
-        track("solved, divided by confidence", solved, { low: 0, high: solved, color, text: digits(100 * solved, 1) + " %" }),
-        track("solved, spent evenly", even, { low: 0, high: even, color: data.even, text: digits(100 * even, 1) + " %" }),
-        track(`pass@${state.tries}, predicted`, predicted, { color }),
-        track(`pass@${state.tries}, from samples`, actual, { color: data.even }),
+      const { title, correct, total, methods, colors } = data.sets[state.set];
+      const values = methods[state.method];
+      const scored = range(values.length).filter((row) => values[row] !== null);
+      const order = scored.sort((one, other) => values[other] - values[one]);
+      const raw = order.map((row) => correct[row] / total[row]);
+      const rates = [...raw];
+      // questions of one confidence are answered together or not: each counts as their mean
+      for (let start = 0, end = 0; start < order.length; start = end) {
+        while (end < order.length && values[order[end]] === values[order[start]]) end += 1;
+        rates.fill(mean(rates.slice(start, end)), start, end);
+      }
+      const kept = Math.max(1, Math.round((state.share / 100) * order.length));
+      const answered = mean(rates.slice(0, kept));
+      const spread = mean(raw.slice(0, kept).map((rate) => (rate - answered) ** 2));
+      const half = 1.96 * Math.sqrt(spread / Math.max(1, kept - 1));
+      const all = mean(rates);
+      let sum = 0;
+      const curve = rates.map((rate, row) => place((row + 1) / order.length, (sum += rate) / (row + 1)));
+      const first = Math.ceil(order.length / 20); // a mean of fewer says little
+      plot.innerHTML =
+        `<svg viewBox="0 0 360 225" aria-hidden="true"><path class="axis" d="M40 20 V190 H340"/>` +
+        `<text x="32" y="24" text-anchor="end">1</text><text x="32" y="194" text-anchor="end">0</text>` +
+        `<text x="40" y="208" text-anchor="middle">0</text><text x="340" y="208" text-anchor="middle">100 %</text>` +
+        `<text x="190" y="220" text-anchor="middle">questions answered</text>` +
+        `<path class="mean" d="M${place(0, all)} L${place(1, all)}"/>` +
+        `<g class="chosen"><polyline points="${curve.slice(first - 1).join(" ")}"/>` +
+        `<path d="M${place(kept / order.length, Math.max(0, answered - half))} L${place(kept / order.length, Math.min(1, answered + half))}"/>` +
+        `<circle cx="${40 + (300 * kept) / order.length}" cy="${190 - 170 * answered}" r="5"/></g></svg>`;
+      plot.style.setProperty("--ink", colors[state.method]);
+      plot.setAttribute("aria-label", `Accuracy of the answered questions of ${title} against the share that is answered.`);
+      bars.replaceChildren(
+        track("most confident questions", answered, { low: answered - half, high: answered + half, color: colors[state.method] }),
+        track("all questions", all, { color: data.colors["Uniform random"] }),
       );
       said.textContent =
-        `With ${state.budget} samples a question, from 0 to ${top} each, ${digits(100 * solved, 1)} % of the questions are ` +
-        `solved, against ${digits(100 * even, 1)} % by even spending. Pass@${state.tries} is ${digits(actual)}, predicted ` +
-        `${digits(predicted)}.`;
+        `${state.method} on ${title}: answering the ${kept} most confident of ${order.length} questions gives an accuracy of ` +
+        `${digits(answered)}, 95 % interval ${digits(Math.max(0, answered - half))} to ${digits(Math.min(1, answered + half))}; ` +
+        `answering all gives ${digits(all)}.`;
     };
     const set = (key) => (value) => {
       state[key] = value;
       draw();
     };
-    draw();
+    const choose = (row) => {
+      state.set = Number(row);
+      const names = Object.keys(data.sets[state.set].methods);
+      if (!names.includes(state.method)) state.method = names.find((name) => name.startsWith("Probe")) ?? names.at(-1);
+      pick.replaceChildren(choice("Method", names.map((name) => [name, name]), set("method"), state.method));
+      draw();
+    };
+    const start = data.sets.findIndex(({ title }) => title === data.first);
+    choose(Math.max(0, start));
+    const sets = data.sets.map(({ title }, row) => [row, title]);
     return [
-      slider("Budget B, samples a question", { from: 1, to: Math.min(16, ...total), value: state.budget }, set("budget")),
-      slider("Tries k", { from: 1, to: Math.min(64, ...total), value: state.tries }, set("tries")),
+      make("div", { class: "cw-buttons" }, choice("Data set", sets, choose, state.set), pick),
+      slider("Questions answered", { from: 5, to: 100, step: 5, value: state.share, show: (value) => `${value} %` }, set("share")),
+      plot,
       bars,
-      make("p", { class: "cw-note" }, "Samples given to each question, from the least to the most confident"),
-      lines,
       said,
     ];
   };
 
-  const kinds = { coin, guess, explorer, budget };
+  const kinds = { coin, theorem, guess, explorer, abstain };
   const start = () => {
     for (const place of document.querySelectorAll("figure.capcal-widget")) {
       const stage = make("div", { class: "cw-stage", role: "group", "aria-label": place.dataset.label });

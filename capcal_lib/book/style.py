@@ -27,6 +27,7 @@ from capcal_lib.plots import (  # noqa: F401, for pages, whose figures use the s
 
 WIDTH, HEIGHT = 7.2, 4.0  # inches; the browser shows 96 px an inch
 GRID = "#d9d9d9"
+ACCENT = "#17616b"  # of links, of what a reader does, and of a correct answer
 
 
 def set_style() -> None:

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 from capcal_lib.book.tables import Html, badge
 from capcal_lib.errors import InputError, unknown
 
-Kind = Literal["coin", "guess", "explorer", "budget"]
+Kind = Literal["coin", "theorem", "guess", "explorer", "abstain"]
 BYTES = 300_000  # that a widget may add to its page
 
 

@@ -24,10 +24,31 @@ from capcal_lib.manifests import BOOK, BUILD, RECORDED_RUNS
 from capcal_lib.questions import load_questions
 from capcal_lib.results import load_results
 
-CLASS_MODEL, CLASS_SETS = (
-    "smollm2-135m",
-    ("mini-capitals", "mini-elements", "mini-arithmetic", "mini-exam"),
-)
+CLASS_MODEL, CLASS_SETS = "smollm2-135m", ("mini-capitals", "mini-elements")
+LIVE_SET, LIVE_QUESTIONS = "mini-capitals", 16  # what the live page asks
+
+
+def evenly(results: pd.DataFrame, number: int) -> pd.DataFrame:
+    """Choose rows of ``correct`` and ``total`` that lie evenly from the hardest to the easiest.
+
+    >>> evenly(pd.DataFrame({"correct": [9, 0, 10, 1, 5], "total": 10}), 2)["correct"].tolist()
+    [1, 9]
+    """
+    mu = (results["correct"] / results["total"]).sort_values(kind="stable")
+    number = min(number, len(mu))
+    places = (np.arange(number) + 0.5) / number * len(mu)
+    return results.loc[mu.index[places.astype(int)]]
+
+
+def to_guess(results: pd.DataFrame) -> pd.DataFrame:
+    """Keep what can be guessed: of the sets for guessing one question a subject, and none that the
+    live page asks.
+    """
+    live = evenly(results.loc[[LIVE_SET]], LIVE_QUESTIONS)
+    rows = results.loc[list(CLASS_SETS)].drop(live.index)
+    names = rows.index.get_level_values("question_id")
+    subjects = pd.Series(names.str.split("-of-").str[-1])
+    return rows[~subjects.duplicated().to_numpy()]
 
 
 def spread(results: pd.DataFrame, number: int = 10, *, seed: int = 2026) -> pd.DataFrame:
@@ -53,9 +74,8 @@ def class_set(number: int = 10, *, seed: int = 2026, store: Path = RECORDED_RUNS
     >>> list(class_set(2))
     ['question_id', 'question', 'confidence', 'correct', 'total']
     """
-    results = load_results(store, CLASS_MODEL, datasets=CLASS_SETS)[["correct", "total"]].droplevel(
-        "dataset"
-    )
+    results = load_results(store, CLASS_MODEL, datasets=CLASS_SETS)[["correct", "total"]]
+    results = to_guess(results).droplevel("dataset")
     texts = {each.id: each.text for name in CLASS_SETS for each in load_questions(name)}
     rows = spread(results, number, seed=seed)
     rows.insert(0, "question", [" ".join(texts[name].split()) for name in rows.index])

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,11 @@ import pytest
 import yaml
 from bs4 import BeautifulSoup
 
+from capcal_lib.applications import risk_coverage
 from capcal_lib.book.tables import show
+from capcal_lib.book.workshop import class_set
 from capcal_lib.manifests import BOOK, BUILD
-from capcal_lib.metrics import capability_brier
+from capcal_lib.metrics import binomial_interval, capability_brier
 
 HTML = BUILD / "book" / "_build" / "html"
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -147,10 +150,82 @@ def test_the_widgets_answer_to_the_keyboard(browser: Any) -> None:
     tab.locator("[data-widget=guess] input").first.focus()
     tab.keyboard.press("End")
     tab.get_by_role("button", name="Compare").press("Space")
-    assert "You said 1.00" in tab.locator("[data-widget=guess] li").first.inner_text()
+    assert "You said 1.00" in tab.locator("[data-widget=guess] li").first.text_content()
+    assert tab.locator("[data-widget=guess] .cw-truth").count() == 11  # and in the legend
     before = said.nth(3).inner_text()
-    tab.locator("[data-widget=budget] input").first.press("ArrowRight")
+    tab.locator("[data-widget=abstain] input").first.press("ArrowRight")
     assert said.nth(3).inner_text() != before
+    tab.close()
+
+
+def test_the_coin_is_tossed_anew_and_its_interval_is_the_librarys(browser: Any) -> None:
+    tab = browser.new_page()
+    tab.goto((HTML / "notebooks" / "29_try_it.html").as_uri())
+    coin = tab.locator("[data-widget=coin]")
+    counts = set()
+    for _ in range(12):
+        coin.get_by_role("button", name="Start again").click()
+        coin.get_by_role("button", name="Ask 10 times").click()
+        said = coin.locator("[role=status]").inner_text()
+        right, *interval = re.findall(r"(\d+) of 10 .* interval (\S+) to (\S+)\.$", said)[0]
+        wanted = binomial_interval([int(right)], [10])[0]
+        assert [float(end) for end in interval] == pytest.approx(wanted, abs=0.0051)
+        assert coin.locator(".cw-tosses .right").count() == int(right)
+        counts.add(right)
+    assert len(counts) > 1
+    coin.get_by_role("button", name="Ask 100 times").click()
+    whole = json.loads(coin.locator("script").text_content())["questions"][12]["verdicts"]
+    assert f"{whole.count('1')} of {len(whole)}" in coin.locator("[role=status]").inner_text()
+    tab.close()
+
+
+def test_theorem_2_keeps_its_gap(browser: Any) -> None:
+    tab = browser.new_page()
+    tab.goto((HTML / "theory" / "definitions.html").as_uri())
+    widget = tab.locator("[data-widget=theorem]")
+    s, mu = widget.locator("input").all()
+    for confidence, share in ((0.0, 0.5), (0.9, 0.5), (0.3, 1.0)):
+        s.fill(str(confidence))
+        mu.fill(str(share))
+        said = widget.locator("[role=status]").inner_text()
+        numbers = [float(each) for each in re.findall(r"\d\.\d{3}", said)]
+        capability, variance = (confidence - share) ** 2, share * (1 - share)
+        assert numbers == pytest.approx([capability + variance, capability, variance], abs=0.0006)
+    tab.close()
+
+
+def test_abstaining_answers_as_the_library_does(browser: Any) -> None:
+    tab = browser.new_page()
+    tab.goto((HTML / "notebooks" / "29_try_it.html").as_uri())
+    figure = tab.locator("[data-widget=abstain]")
+    chosen = json.loads(figure.locator("script").text_content())["sets"][0]
+    figure.locator("select").first.select_option("0")
+    for method, values in chosen["methods"].items():
+        figure.locator("select").nth(1).select_option(method)
+        scored = [place for place, value in enumerate(values) if value is not None]
+        own = [
+            [column[place] for place in scored]
+            for column in (values, chosen["correct"], chosen["total"])
+        ]
+        curve = risk_coverage(*own)
+        said = figure.locator("[role=status]").inner_text()
+        kept, accuracy = re.findall(r"the (\d+) most .* accuracy of (\S+),", said)[0]
+        assert float(accuracy) == pytest.approx(1 - curve["risk"][int(kept) - 1], abs=0.0051)
+    tab.close()
+
+
+def test_nobody_has_seen_the_questions_to_guess(browser: Any) -> None:
+    tab = browser.new_page()
+    tab.goto((HTML / "notebooks" / "29_try_it.html").as_uri())
+    data = json.loads(tab.locator("[data-widget=guess] script").text_content())
+    texts = {each["text"] for each in data["questions"]} | set(class_set()["question"])
+    assert len(texts) == 20
+    coin = tab.locator("[data-widget=coin] script").text_content()
+    assert [text for text in texts if text in coin] == []
+    for path in HTML.rglob("*.html"):
+        if path.name not in ("29_try_it.html", "api.html"):  # examples of how a function is called
+            page = path.read_text(encoding="utf-8")
+            assert [text for text in texts if escape(text) in page] == [], path
     tab.close()
 
 

@@ -7,9 +7,21 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from capcal_lib.book.workshop import class_set, pack, slides
+from capcal_lib.book.workshop import (
+    CLASS_MODEL,
+    CLASS_SETS,
+    LIVE_QUESTIONS,
+    LIVE_SET,
+    class_set,
+    evenly,
+    pack,
+    slides,
+    to_guess,
+)
 from capcal_lib.cli import app
 from capcal_lib.errors import InputError
+from capcal_lib.manifests import RECORDED_RUNS
+from capcal_lib.results import load_results
 
 KEPT = {
     "data": {"application/papermill.record/text/plain": "0.25"},
@@ -51,6 +63,17 @@ def test_a_class_guesses_questions_from_impossible_to_sure(tmp_path):
     assert chosen["question_id"].is_unique
     chosen.assign(confidence=0.5).to_csv(tmp_path / "mine.csv", index=False)
     assert CliRunner().invoke(app, ["score", str(tmp_path / "mine.csv")]).exit_code == 0
+
+
+def test_a_class_guesses_what_no_page_asks():
+    results = load_results(RECORDED_RUNS, CLASS_MODEL, datasets=CLASS_SETS)
+    free = to_guess(results)
+    live = evenly(results.loc[[LIVE_SET]], LIVE_QUESTIONS)
+    assert len(live) == LIVE_QUESTIONS
+    assert free.index.intersection(live.index).empty
+    subjects = [name.split("-of-")[-1] for _, name in free.index if "-of-" in name]
+    assert len(subjects) == len(set(subjects))
+    assert set(class_set()["question_id"]) <= set(free.index.get_level_values("question_id"))
 
 
 def test_there_is_no_archive_without_a_book(tmp_path):
