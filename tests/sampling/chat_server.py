@@ -81,13 +81,14 @@ class ChatServer:
     def completion(self, body: dict[str, Any]) -> dict[str, Any]:
         number = min(body.get("n", 1), self.most_choices or 10**9)
         choices = [self._choice(body, index) for index in range(number)]
-        tokens = [len(choice["message"]["content"] or "") for choice in choices]
+        said = [len(choice["message"]["content"] or "") for choice in choices]
+        tokens = [min(max(length, 1), body["max_tokens"]) for length in said]
         if self.software == "vllm":
             for choice, count in zip(choices, tokens, strict=True):
                 choice["token_ids"] = list(range(count))
         usage = {"prompt_tokens": self.prompt_tokens, "completion_tokens": sum(tokens)}
-        said = {"object": "chat.completion", "model": body["model"]}
-        return said | {"choices": choices[::-1], "usage": usage}  # in no promised order
+        head = {"object": "chat.completion", "model": body["model"]}
+        return head | {"choices": choices[::-1], "usage": usage}  # in no promised order
 
     def _choice(self, body: dict[str, Any], index: int) -> dict[str, Any]:
         seed = body.get("seed", 0) + index

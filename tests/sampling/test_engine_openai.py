@@ -120,7 +120,7 @@ def test_every_wanted_sample_comes_once(calm: tuple[list[Sample], list[dict[str,
             f"({seed})."
         )  # the choices came in another order than they are numbered
         assert (row.reasoning, row.finish_reason, row.prompt_tokens) == (None, "stop", 40)
-        assert row.completion_tokens == len(row.response)
+        assert row.completion_tokens == min(len(row.response), SAMPLING.max_tokens)
 
 
 def test_the_settings_are_those_of_the_manifest(
@@ -392,6 +392,50 @@ def test_a_key_that_comes_back_in_an_answer_is_not_kept() -> None:
     with ChatServer(choice=lambda index: said) as server:
         [group], _ = draw(open_at(server, api_key=key), requests(1, 1))
     assert (group.response, group.reasoning) == ("It is [redacted]", "Bearer [redacted]")
+
+
+@given(st.data())
+def test_a_key_is_taken_out_however_json_spells_it(data: st.DataObject) -> None:
+    key = 'sk-0123456789"abcdef/='
+    spelled = "".join(
+        data.draw(st.sampled_from([json.dumps(letter)[1:-1], f"\\u{ord(letter):04x}"]))
+        for letter in key
+    )
+    server = client.Server.locate("http://127.0.0.1/v1", key)
+    clean = json.loads(server.clean(f'{{"content": "It is {spelled}"}}'.encode()))
+    assert clean == {"content": "It is [redacted]"}
+    assert key not in server.show(f"It is {spelled}")
+
+
+@pytest.mark.parametrize("usage", [(0, 5), (40, 0), (40, 1), (40, 10**7), (10**7, 5)])
+def test_an_impossible_usage_is_a_bad_answer(usage: tuple[int, int]) -> None:
+    def lie(exchange: Exchange, body: dict[str, Any]) -> bool:
+        answer = exchange.server.chat.completion(body)
+        answer["usage"] = dict(zip(("prompt_tokens", "completion_tokens"), usage, strict=True))
+        exchange.say(200, answer)
+        return True
+
+    with ChatServer(fault=always(lie)) as server:
+        rows, [failure] = draw(open_at(server), requests(1, 2))
+    assert not rows
+    said = f"{usage[0]} tokens read and {usage[1]} written, which cannot be (4 times)"
+    assert failure.reason == f"an answer that cannot be read: {said}"
+
+
+def test_an_answer_that_stops_on_the_way_is_a_bad_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stall(exchange: Exchange, body: dict[str, Any]) -> bool:
+        exchange.send_response(200)
+        exchange.send_header("Content-Length", "1000")
+        exchange.end_headers()
+        exchange.wfile.write(b'{"choices"')
+        exchange.wfile.flush()
+        time.sleep(0.5)
+        return True
+
+    monkeypatch.setattr(client, "IDLE_SECONDS", 0.05)
+    with ChatServer(fault=always(stall)) as server:
+        _, [failure] = draw(open_at(server), requests(1, 1))
+    assert failure.reason == "an answer that stops for 0.05 s on the way (4 times)"
     with ChatServer(choice=lambda index: {"message": {"content": "It is EMPTY"}}) as server:
         [group], _ = draw(open_at(server, api_key="EMPTY"), requests(1, 1))
     assert group.response == "It is EMPTY"  # what vLLM's users set is a word

@@ -6,8 +6,9 @@ import asyncio
 import json
 import math
 import queue
+import re
 from base64 import b64encode
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
@@ -30,12 +31,14 @@ from capcal_lib.errors import InputError, sanitize
 ATTEMPTS = 4  # for a request whose answer cannot be read, or takes longer than the time limit
 ANSWER_SECONDS = 3600.0  # generous, because to give up on slow answers would favour short ones
 CONNECT_SECONDS = 30.0
+IDLE_SECONDS = 300.0  # between two pieces of an answer that has begun
 LONGEST_WAIT = 30.0  # seconds between two attempts, unless the server asks for more,
 LONGEST_RETRY_AFTER = 300.0  # which it may up to here
 BODY_BYTES = 32 << 20  # of one answer
 BYTES_IN_FLIGHT = 128 << 20  # of all answers that are being received
 REFUSAL_BYTES = 64 << 10  # of a refusal; the rest of it is not read
 KEY_LENGTH = 16
+ESCAPED = re.compile(r"\\u00([2-7][0-9A-Fa-f])")  # a letter that JSON spells out
 AWAY = (429, 502, 503, 504)  # too busy, or restarting behind a gateway
 
 T = TypeVar("T")
@@ -109,15 +112,23 @@ class Server:
     def clean(self, answer: bytes) -> bytes:
         """Take a key out of an answer, which is kept; what is shorter than a key may be a word of
         the answer.
+
+        JSON can spell every letter in escapes, so an answer with any is written without them first.
         """
-        for secret in self.secrets:
-            if len(secret) >= KEY_LENGTH:
-                answer = answer.replace(secret.encode(), b"[redacted]")
+        keys = [secret for secret in self.secrets if len(secret) >= KEY_LENGTH]
+        if keys and b"\\" in answer:
+            try:
+                answer = json.dumps(json.loads(answer), ensure_ascii=False).encode()
+            except RecursionError:
+                raise ValueError("nested too deeply") from None
+        for key in keys:
+            for spelled in (key, json.dumps(key)[1:-1]):
+                answer = answer.replace(spelled.encode(), b"[redacted]")
         return answer
 
     def show(self, foreign: object) -> str:
         """Make text from the server fit for a message: one bounded line, without what is secret."""
-        text = str(foreign)
+        text = ESCAPED.sub(lambda escape: chr(int(escape[1], 16)), str(foreign))
         for secret in self.secrets:
             text = text.replace(secret, "[redacted]")
         return sanitize(text)
@@ -296,8 +307,8 @@ class Client:
             raise Bad(
                 f"an answer with the encoding {self.server.show(coding)!r}, which was not asked for"
             )
-        data = bytearray()
-        async for piece in answer.aiter_raw():
+        data, pieces = bytearray(), answer.aiter_raw()
+        while piece := await self._next(pieces):
             if len(data) <= self._share < len(data) + len(piece):
                 await place.enter_async_context(self._large)
             data += piece
@@ -306,6 +317,17 @@ class Client:
                     raise Bad(f"an answer of more than {limit >> 20} MiB")
                 break
         return bytes(data)
+
+    async def _next(self, pieces: AsyncIterator[bytes]) -> bytes:
+        """Return the next piece of an answer that is not empty; nothing at its end."""
+        try:
+            async with asyncio.timeout(IDLE_SECONDS):
+                while not (piece := await anext(pieces, None)):
+                    if piece is None:
+                        return b""
+                return piece
+        except TimeoutError:
+            raise Bad(f"an answer that stops for {IDLE_SECONDS:g} s on the way") from None
 
 
 def _after(state: RetryCallState) -> float:

@@ -3,6 +3,7 @@ or many.
 """
 
 import asyncio
+import math
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -102,7 +103,7 @@ class OpenAIEngine:
             np.full((len(requests), len(words)), np.nan),
             np.zeros(len(requests), dtype=np.int64),
         )
-        drawing = _Drawing(self, sampling, seed)
+        drawing, read = _Drawing(self, sampling, seed), list[int]()
 
         async def ask(row: int, emit: Callable[[str], None]) -> None:
             try:
@@ -128,12 +129,17 @@ class OpenAIEngine:
                 tokens[row] = answer.usage.completion_tokens
                 return
             tokens[row] = start + 1
+            read.append(row)
             logprobs = {
                 token.token: min(token.logprob, 0.0) for token in given.content[start].top_logprobs
             }
             result[row] = [logprobs.get(word, np.nan) for word in words]
 
         engines.warn_unanswered(drawing.client.each(range(len(requests)), ask), len(requests))
+        if read and np.isnan(result[read]).all():  # the server's fault, so that all are asked anew
+            tokens[read] = 0
+            lacking = f"none of {', '.join(words)} is among the likeliest tokens of any answer"
+            engines.warn_unanswered([lacking] * len(read), len(requests))
         return result, tokens
 
     def hidden_states(self, *_: Any, **__: Any) -> np.ndarray:
@@ -219,11 +225,18 @@ class _Drawing:
             engines.question_seed(self.seed, request.question.id) + first,
             options.get("n", 1),
         )
+        most = math.inf  # tokens of the prompt, where one only wants to know them
         if "max_tokens" not in options:
-            body["max_tokens"] = await self._limit(request)
+            body["max_tokens"], most = await self._limit(request), self.sampling.context_tokens
 
         def read(content: bytes) -> _Answer:
             answer = _read(content, choices)
+            said, usage = choices * body["max_tokens"], answer.usage
+            if not (0 < usage.prompt_tokens <= most and choices <= usage.completion_tokens <= said):
+                raise ValueError(
+                    f"{usage.prompt_tokens} tokens read and {usage.completion_tokens} written, "
+                    "which cannot be"
+                )
             if answer.model and answer.model not in self.engine.names:
                 other = self.client.server.show(answer.model)
                 raise Unanswered(

@@ -149,12 +149,10 @@ class VllmEngine:
     def hidden_states(self, requests: Sequence[Request], layers: Layers = "mean") -> np.ndarray:
         """Return hidden states as `Engine` says.
 
-        Prompts are read one at a time, each from where it parts from those in the prefix cache, and
-        of each only the last position is kept. A network that vLLM has compiled cannot be looked
-        into, so on GPUs it is opened anew, as it is written, when hidden states are first asked
-        for; sampling after that is slower."""
-        from vllm import SamplingParams
-
+        Every replica reads one prompt at a time, all of them side by side, each from where it parts
+        from those in the prefix cache, and of each only the last position is kept. A network that
+        vLLM has compiled cannot be looked into, so on GPUs it is opened anew, as it is written,
+        when hidden states are first asked for; sampling after that is slower."""
         if not (config := self.engines[0].model_config).enforce_eager:
             for engine in self.engines:
                 engine.engine_core.shutdown()
@@ -162,25 +160,35 @@ class VllmEngine:
         width = config.get_hidden_size()
         shape = (config.get_total_num_hidden_layers() + 1, width) if layers == "all" else (width,)
         result = np.empty((len(requests), *shape), dtype=np.float32)
+        prompts = self._prompts(requests, self.model.sampling)
         with _death_told():
-            for row, prompt in enumerate(self._prompts(requests, self.model.sampling)):
-                self.engines[0].collective_rpc("watch_position", args=(len(prompt) - 1,))
-                try:
-                    one_token = SamplingParams(max_tokens=1, temperature=0, detokenize=False)
-                    for _ in self._finished([(prompt, one_token)]):
-                        pass
-                finally:
-                    states = self.engines[0].collective_rpc("end_watch", args=(layers,))[
-                        0
-                    ]  # every GPU has them
-                if not states:
-                    raise InputError(
-                        f"the vllm engine cannot tell the layers of {self.model.name!r} apart; "
-                        "extract hidden states "
-                        "with --engine transformers"
-                    )
-                result[row] = np.frombuffer(states, dtype=np.float32).reshape(shape)
+            for start in range(0, len(prompts), len(self.engines)):
+                read = self._states(prompts[start : start + len(self.engines)], layers)
+                for row, states in enumerate(read, start):
+                    if not states:
+                        raise InputError(
+                            f"the vllm engine cannot tell the layers of {self.model.name!r} apart; "
+                            "extract hidden states with --engine transformers"
+                        )
+                    result[row] = np.frombuffer(states, dtype=np.float32).reshape(shape)
         return result
+
+    def _states(self, prompts: list[list[int]], layers: Layers) -> list[bytes]:
+        """Read a prompt on each replica, at most as many as there are, and return their states."""
+        from vllm import SamplingParams
+
+        busy = self.engines[: len(prompts)]
+        jobs = []
+        for engine, prompt in zip(busy, prompts, strict=True):
+            engine.collective_rpc("watch_position", args=(len(prompt) - 1,))
+            jobs.append((prompt, SamplingParams(max_tokens=1, temperature=0, detokenize=False)))
+        try:
+            for _ in self._finished(jobs):  # each on the idlest: the first on the first, and so on
+                pass
+        finally:
+            # Every GPU of a replica has them.
+            states = [engine.collective_rpc("end_watch", args=(layers,))[0] for engine in busy]
+        return states
 
     def _prompts(self, requests: Sequence[Request], sampling: Sampling) -> list[list[int]]:
         """Return the prompts as tokens; one that leaves no room for an answer is refused."""
