@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -11,6 +12,11 @@ ROOT = Path(__file__).resolve().parents[1]
 # that tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# Whether a test passes does not depend on how busy the machine is.
+settings.register_profile("capcal", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("capcal")
 
 
 @pytest.fixture(scope="session")

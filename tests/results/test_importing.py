@@ -320,7 +320,8 @@ def test_logs_that_are_bombs_or_no_logs_are_refused(
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 @given(damage=st.data())
 @pytest.mark.usefixtures("take")
