@@ -51,9 +51,10 @@ from capcal_lib.results.importing import import_samples
 from capcal_lib.results.merge import merge
 from capcal_lib.results.score_file import read_confidences, score_confidences
 from capcal_lib.results.verify import verify_run
+from capcal_lib.runs import Run, find_run, open_runs
 from capcal_lib.runs.files import LEFT_OVER, SUMS, read_bytes, read_table
 from capcal_lib.runs.samples import Sample
-from capcal_lib.runs.store import find_run, list_runs, open_writer, read_record, read_samples
+from capcal_lib.runs.store import open_writer, read_samples
 from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.engines import openai
 from tests.sampling import chat_server
@@ -64,19 +65,21 @@ draw = partial(sample, "simulated", limit=LIMIT)
 
 
 def evaluated(store: Path, dataset: str = SET, split: str = "test") -> Path:
-    return find_run(store, "simulated", dataset, split)
+    return find_run(store, "simulated", dataset, split).folder
 
 
 # What may be disturbed: each takes a store that `start` has filled, and can be given again.
 STEPS: dict[str, Callable[[Path], object]] = {
     "sample": lambda store: draw(SET, k=4 * K, store=store),
-    "grade": lambda store: grade_run(evaluated(store)),
-    "P(True)": lambda store: estimate(evaluated(store), "p-true"),
-    "verbalized": lambda store: estimate(evaluated(store), "verbalized"),
-    "features": lambda store: extract(evaluated(store)),
-    "coordinates": lambda store: keep_coordinates(evaluated(store, SET, "train"), evaluated(store)),
-    "exact": lambda store: enumerate_answers(evaluated(store)),
-    "judge": lambda store: judge_run(evaluated(store, SHORT), "simulated"),
+    "grade": lambda store: grade_run(Run(evaluated(store))),
+    "P(True)": lambda store: estimate(Run(evaluated(store)), "p-true"),
+    "verbalized": lambda store: estimate(Run(evaluated(store)), "verbalized"),
+    "features": lambda store: extract(Run(evaluated(store))),
+    "coordinates": lambda store: keep_coordinates(
+        Run(evaluated(store, SET, "train")), Run(evaluated(store))
+    ),
+    "exact": lambda store: enumerate_answers(Run(evaluated(store))),
+    "judge": lambda store: judge_run(Run(evaluated(store, SHORT)), "simulated"),
     "import": lambda store: import_samples(
         [store / "rows.jsonl"],
         model="simulated",
@@ -95,8 +98,8 @@ def start(store: Path) -> None:
     """Fill a store with what the steps start from."""
     for split in ("test", "train"):
         draw(SET, k=K, store=store, split=split)
-    grade_run(draw(SHORT, k=K, store=store).folder)
-    grade_run(draw(SET, k=2 * K, store=store / "other").folder)
+    grade_run(draw(SHORT, k=K, store=store).run)
+    grade_run(draw(SET, k=2 * K, store=store / "other").run)
     rows = [
         {"question_id": question.id, "response": "gold"}
         for question in load_questions("mini-elements", limit=LIMIT)
@@ -107,8 +110,8 @@ def start(store: Path) -> None:
 def contents(folder: Path) -> dict[str, str]:
     """Return what is read of each file of a run but its sessions, each checked on the way."""
     found = {
-        "run.json": read_record(folder).identity.model_dump_json(),
-        "samples": read_samples(folder).to_json(),
+        "run.json": Run(folder).record.identity.model_dump_json(),
+        "samples": read_samples(Run(folder)).to_json(),
     }
     paths = [path for path in folder.glob("*.parquet") if not path.name.startswith("samples-")]
     return found | {path.name: _seen(path) for path in paths}
@@ -124,7 +127,7 @@ def _seen(path: Path) -> str:
 
 
 def state(store: Path) -> dict[Path, dict[str, str]]:
-    return {run.relative_to(store): contents(run) for run in list_runs(store)}
+    return {run.folder.relative_to(store): contents(run.folder) for run in open_runs(store)}
 
 
 class Bench:
@@ -158,8 +161,10 @@ class Bench:
             return f"{step}, given again: {how} {words}"
         if state(store) != self.whole(step)[0]:
             return f"{step}, given again, left other rows or files"
-        for run in list_runs(store):
-            if problems := [said for said in verify_run(run).problems if "samples" not in said]:
+        for run in (each.folder for each in open_runs(store)):
+            if problems := [
+                said for said in verify_run(Run(run)).problems if "samples" not in said
+            ]:
                 return f"{step}: {run}: {problems}"
             if left := [path.name for path in run.iterdir() if LEFT_OVER.fullmatch(path.name)]:
                 return f"{step}: left behind {left}"
@@ -332,12 +337,16 @@ def _runs(folder: Path) -> list[Path]:
     shutil.copytree(folder / "start", new)
     for step in STEPS.values():
         step(new)
-    record = read_record(evaluated(new))
-    rows = read_samples(evaluated(new)).to_dict("records")
+    record = Run(evaluated(new)).record
+    rows = read_samples(Run(evaluated(new))).to_dict("records")
     with open_writer(folder / "open", record) as writer:
         writer.append(Sample(**row | {"reasoning": None}) for row in rows)
         shutil.copytree(writer.folder, folder / "journal" / "m" / "d" / writer.folder.name)
-    return [*list_runs(RECORDED_RUNS), *2 * list_runs(new), *4 * list_runs(folder / "journal")]
+    return [
+        run.folder
+        for store in (RECORDED_RUNS, *2 * [new], *4 * [folder / "journal"])
+        for run in open_runs(store)
+    ]
 
 
 def flips(bench: Bench) -> Outcome:
@@ -374,11 +383,11 @@ def flips(bench: Bench) -> Outcome:
     kind = "shipped" if RECORDED_RUNS in original.parents else "new"
     try:
         if name == "journal":
-            rows = read_samples(folder)
-            strange = len(rows.merge(read_samples(original))) < len(rows)
-            said = verify_run(folder).problems
+            rows = read_samples(Run(folder))
+            strange = len(rows.merge(read_samples(Run(original)))) < len(rows)
+            said = verify_run(Run(folder)).problems
         elif name == SUMS:
-            strange, said = contents(folder) != contents(original), verify_run(folder).problems
+            strange, said = contents(folder) != contents(original), verify_run(Run(folder)).problems
         else:
             strange, said = _seen(path) != _seen(original / name), ()
     except InputError as error:
@@ -433,9 +442,9 @@ def races(bench: Bench, number: int) -> Outcome:
         return "crash", f"{words}"
     if conflict and set(sources[:2]) <= set(done):
         return "CONFLICT", "two stores that conflict were both merged"
-    [run] = list_runs(folder / "into")
+    [run] = [run.folder for run in open_runs(folder / "into")]
     rows = pa.concat_tables(
-        pa.Table.from_pandas(read_samples(*list_runs(source)), preserve_index=False)
+        pa.Table.from_pandas(read_samples(*open_runs(source)), preserve_index=False)
         for source in done
     )
     expected = (
@@ -443,9 +452,9 @@ def races(bench: Bench, number: int) -> Outcome:
         .drop_duplicates()
         .sort_values(["question_id", "sample_index"], ignore_index=True)
     )
-    grade_run(run)
-    problems = [said for said in verify_run(run).problems if "samples missing" not in said]
-    if problems or not read_samples(run).equals(expected):
+    grade_run(Run(run))
+    problems = [said for said in verify_run(Run(run)).problems if "samples missing" not in said]
+    if problems or not read_samples(Run(run)).equals(expected):
         return "OTHER ROWS", f"{done}: {problems}"
     return f"{len(done)} of {number} merged, others refused", ""
 
@@ -453,14 +462,14 @@ def races(bench: Bench, number: int) -> Outcome:
 @cache
 def _racing(folder: Path, place: int, conflict: bool) -> Path:
     store = folder / "racing" / f"{place}-{conflict}"
-    run = sample("simulated", SET, k=2 + place, limit=6 - place, store=store).folder
+    run = sample("simulated", SET, k=2 + place, limit=6 - place, store=store).run.folder
     if conflict and place == 1:
         from capcal_lib.runs.files import write_table
 
         rows = pq.read_table(run / "samples-00000.parquet")
         changed = pa.array(["another", *rows["response"].to_pylist()[1:]])
         write_table(run / "samples-00000.parquet", rows.set_column(2, "response", changed))
-    grade_run(run)
+    grade_run(Run(run))
     return store
 
 
@@ -504,12 +513,12 @@ def servers(bench: Bench) -> Outcome:
     def ask(server: ChatServer) -> tuple[int, int]:
         os.environ["OPENAI_BASE_URL"] = server.url
         drawn = sample("simulated", SHORT, k=5, limit=6, store=store, engine="openai")
-        found = estimate(drawn.folder, "verbalized", engine="openai") if not drawn.failed else ()
+        found = estimate(drawn.run, "verbalized", engine="openai") if not drawn.failed else ()
         missing = int((found.tokens == 0).sum()) if len(found) else 0
         words = "\n".join(
             [
                 *drawn.failed,
-                *(path.read_bytes().decode("latin-1") for path in drawn.folder.iterdir()),
+                *(path.read_bytes().decode("latin-1") for path in drawn.run.folder.iterdir()),
             ]
         )
         if KEY in words:
@@ -533,7 +542,7 @@ def servers(bench: Bench) -> Outcome:
         return "refused", f"{mode}: {error}"
     except Exception:
         return "crash", f"{mode}: {traceback.format_exc()}"
-    rows = read_samples(evaluated(store, SHORT))
+    rows = read_samples(Run(evaluated(store, SHORT)))
     expected = cache(_answers)(str(bench.folder))
     if not rows[["question_id", "sample_index", "response"]].equals(expected):
         return "OTHER ROWS", mode
@@ -547,8 +556,8 @@ def _answers(folder: str) -> Any:
         ChatServer(models=("simulated",)) as server,
         patch.dict(os.environ, {"OPENAI_BASE_URL": server.url}),
     ):
-        run = sample("simulated", SHORT, k=5, limit=6, store=store, engine="openai").folder
-    return read_samples(run)[["question_id", "sample_index", "response"]]
+        run = sample("simulated", SHORT, k=5, limit=6, store=store, engine="openai").run.folder
+    return read_samples(Run(run))[["question_id", "sample_index", "response"]]
 
 
 YAML = [

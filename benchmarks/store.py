@@ -33,8 +33,9 @@ from capcal_lib.questions import load_questions
 from capcal_lib.results.merge import merge
 from capcal_lib.results.status import run_status
 from capcal_lib.results.verify import verify_run
+from capcal_lib.runs import Run, open_runs
 from capcal_lib.runs.samples import Sample
-from capcal_lib.runs.store import list_runs, open_writer
+from capcal_lib.runs.store import open_writer
 from capcal_lib.sampling.draw import describe
 from capcal_lib.sampling.engines import SAMPLES_A_REQUEST
 
@@ -108,12 +109,12 @@ def resume_lines(path: Path) -> None:
 
 def count(run: Path) -> None:
     """Read the counts that all metrics start from."""
-    assert count_verdicts(read_verdicts(run), k=100)["total"].all()
+    assert count_verdicts(read_verdicts(Run(run)), k=100)["total"].all()
 
 
 def verify(run: Path) -> None:
     """Check a run, which must be whole."""
-    problems = verify_run(run).problems
+    problems = verify_run(Run(run)).problems
     assert not problems, problems
 
 
@@ -122,16 +123,16 @@ def tasks(folder: Path, rows: int) -> dict[str, Callable[[], object]]:
     store, target = folder / "store", folder / "target"
 
     def run() -> Path:
-        return list_runs(store)[0]
+        return open_runs(store)[0].folder
 
     return {
         "nothing": lambda: None,
         "write": lambda: write(store, batches(rows)),
         "write half of it elsewhere": lambda: write(target, batches(rows // 2)),
-        "grade": lambda: grade_run(run()),
+        "grade": lambda: grade_run(Run(run())),
         "resume": lambda: resume(store),
         "read the counts": lambda: count(run()),
-        "status": lambda: run_status(run()),
+        "status": lambda: run_status(Run(run())),
         "verify": lambda: verify(run()),
         "merge": lambda: merge(target, [store]),
     }
@@ -152,7 +153,7 @@ def compare(folder: Path) -> None:
     few = drawn[: REWRITTEN // SAMPLES_A_REQUEST]
     small = seconds(lambda: write(folder / "few", few)) / REWRITTEN
     slow = seconds(lambda: write_anew(anew, few)) / REWRITTEN
-    (run,) = list_runs(store)
+    (run,) = [run.folder for run in open_runs(store)]
     size, plain_size = (
         sum(path.stat().st_size for path in run.glob("samples-*")),
         lines.stat().st_size,

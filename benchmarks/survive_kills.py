@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from capcal_lib.manifests import ROOT
-from capcal_lib.runs.store import list_runs, read_samples
+from capcal_lib.runs import Run, open_runs
+from capcal_lib.runs.store import read_samples
 
 # The command itself, with smaller shards than it makes, so that a short run has many.
 COMMAND = (
@@ -76,7 +77,7 @@ def survive(
     subprocess.run(
         [*command, str(store / "undisturbed")], cwd=ROOT, check=True, capture_output=True
     )
-    (whole,) = list_runs(store / "undisturbed")
+    (whole,) = [run.folder for run in open_runs(store / "undisturbed")]
     drawing = _seconds_of_drawing(whole)
     disturbed = store / "disturbed"
     while figures.kills < kills and figures.rounds < 3 * kills:
@@ -89,9 +90,9 @@ def survive(
         [*command, str(disturbed)], cwd=ROOT, check=True, capture_output=True, text=True
     )
     _note(last.stdout, figures)
-    (folder,) = list_runs(disturbed)
-    rows = read_samples(folder)
-    figures.rows, figures.same = len(rows), bool(rows.equals(read_samples(whole)))
+    (folder,) = [run.folder for run in open_runs(disturbed)]
+    rows = read_samples(Run(folder))
+    figures.rows, figures.same = len(rows), bool(rows.equals(read_samples(Run(whole))))
     figures.seconds = time.monotonic() - started
     return figures
 
@@ -174,7 +175,7 @@ def _size(store: Path, *patterns: str) -> int:
 
 def _rows(store: Path) -> str:
     try:
-        return f"{sum(len(read_samples(run)) for run in list_runs(store)):,}"
+        return f"{sum(len(read_samples(run)) for run in open_runs(store)):,}"
     except ValueError:
         return "some damaged"
 
@@ -182,7 +183,7 @@ def _rows(store: Path) -> str:
 def _seconds_of_drawing(run: Path) -> float:
     from capcal_lib.runs.sessions import read_sessions
 
-    return sum(session.seconds for session in read_sessions(run))
+    return sum(session.seconds for session in read_sessions(Run(run)))
 
 
 def main(kills: int, model: str, k: int) -> None:

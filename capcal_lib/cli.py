@@ -26,12 +26,13 @@ from rich.table import Table
 from typer import Argument, Option
 
 from capcal_lib.errors import InputError, printable, sanitize, unknown
-from capcal_lib.manifests import CHOICE, LOCAL_RUNS, OWN_MANIFESTS, dataset_names, model_names
+from capcal_lib.manifests import LOCAL_RUNS, OWN_MANIFESTS, dataset_names, model_names
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
     from capcal_lib.book.pipeline import Page
+    from capcal_lib.runs import Run
 
 SECONDS_BETWEEN_LINES = 10.0
 STOPPED = 130  # the exit status of a command that Ctrl-C ended
@@ -82,7 +83,8 @@ def setting_options(
         typed = {name: value for name in options if (value := given.pop(name)) is not None}
         function(**given, settings=typed)
 
-    shown = [each for name, each in signature(function).parameters.items() if name != "settings"]
+    hidden = ("settings", "choice")
+    shown = [each for name, each in signature(function).parameters.items() if name not in hidden]
     for name, kind in options.items():
         option = Option(f"--{name.replace('_', '-')}", help=HELP.get(name), rich_help_panel=panel)
         shown.append(
@@ -94,26 +96,23 @@ def setting_options(
             )
         )
     command.__signature__ = Signature(shown)  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in shown}
     return command
 
 
 def choosing(function: Callable[..., None]) -> Callable[..., None]:
-    """Let options choose among several runs, for all that the command does."""
+    """Let options choose among several runs; the command gets what they say as ``choice``."""
 
     @wraps(function)
     def choose(settings: dict[str, Any], **given: Any) -> None:
-        if settings:
-            said = [
-                value if name == "run" else f"{name}={value}" for name, value in settings.items()
-            ]
-            os.environ[CHOICE] = ",".join(said)
-        function(**given)
+        said = [value if name == "run" else f"{name}={value}" for name, value in settings.items()]
+        function(**given, choice=",".join(said) or None)
 
     return setting_options(choose, "Of several runs, the one with", run=str, seed=int)
 
 
 def of_a_run(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that name a run; it gets the run's folder, first of all."""
+    """Give a command the options that name a run; it gets the run, first of all."""
     where = signature(_run).parameters.values()
 
     @wraps(function)
@@ -153,13 +152,17 @@ ShownStore = Annotated[
 
 
 def _run(
-    model: ModelName, dataset: DatasetName, split: SplitName = None, store: Store = LOCAL_RUNS
-) -> Path:
+    model: ModelName,
+    dataset: DatasetName,
+    split: SplitName = None,
+    store: Store = LOCAL_RUNS,
+    choice: str | None = None,
+) -> "Run":
     from capcal_lib.manifests import load_dataset, load_model
-    from capcal_lib.runs.store import find_run
+    from capcal_lib.runs import find_run
 
     load_model(model)
-    return find_run(store, model, dataset, split or load_dataset(dataset).evaluation_split)
+    return find_run(store, model, dataset, split or load_dataset(dataset).evaluation_split, choice)
 
 
 def _version(wanted: bool) -> None:
@@ -236,7 +239,7 @@ def sample(
                 f"; {stopped.early} of {stopped.questions} questions stopped before {k}, "
                 f"which saved {stopped.saved} of {most} samples ({stopped.saved / most:.0%})"
             )
-    _say(f"{done.new} samples drawn{rest}; {done.folder}")
+    _say(f"{done.new} samples drawn{rest}; {done.run}")
     if done.failed:
         _warn(
             f"capcal: {sum(done.failed.values())} samples failed; the same command tries them again"
@@ -373,7 +376,7 @@ def _print_table(table: "DataFrame") -> None:
 @command("grade --model smollm2-135m --dataset mini-capitals")
 @of_a_run
 def grade(
-    run: Path,
+    run: "Run",
     audit: Annotated[
         Path | None, Option(metavar="OUT", help="CSV or JSONL of what a second grader disputes.")
     ] = None,
@@ -400,7 +403,7 @@ def grade(
 @command("judge --model smollm2-135m --dataset triviaqa --judge gpt-oss-20b")
 @of_a_run
 def judge(
-    run: Path,
+    run: "Run",
     judge: Annotated[str, Option(help="The model that judges, of `capcal models`.")],
     judge_engine: Annotated[
         str | None, Option(help="Default: the engine of the judge's manifest.")
@@ -413,9 +416,8 @@ def judge(
 
     from capcal_lib.grading.agreement import judge_agreement
     from capcal_lib.grading.judgements import judge_run
-    from capcal_lib.runs.store import read_record
 
-    identity = read_record(run).identity
+    identity = run.identity
     with _progress(f"{judge} judges {identity.model} on {identity.dataset}", "answers") as progress:
         judged = judge_run(run, judge, engine=judge_engine, progress=progress)
     _say(f"{judged.new} distinct answers judged, {judged.present} were there")
@@ -464,6 +466,7 @@ def confidence(
     split: SplitName = None,
     engine: Engine = None,
     store: Store = LOCAL_RUNS,
+    choice: str | None = None,
 ) -> None:
     """Estimate a confidence for each question of a run, and keep it; consistency uses held-out
     samples.
@@ -480,7 +483,7 @@ def confidence(
         )
     if method not in (known := (None, *METHODS, *plugins(), "consistency")):
         raise unknown("method", method, filter(None, known))
-    run = _run(model, dataset, split, store)
+    run = _run(model, dataset, split, store, choice)
     if file and name:
         found = place_confidence(run, name, list(stream_rows(file)))
     elif method == "consistency":
@@ -543,13 +546,13 @@ def import_files(
     for path in done.made:
         _say(f"wrote {path}")
     left_out = f", {done.left_out} rows without a response left out" if done.left_out else ""
-    _say(f"{done.new} samples imported, {done.present} were there{left_out}; {done.folder}")
+    _say(f"{done.new} samples imported, {done.present} were there{left_out}; {done.run}")
 
 
 @command("features --model smollm2-135m --dataset mini-capitals")
 @of_a_run
 def features(
-    run: Path,
+    run: "Run",
     layers: Annotated[str, Option(help="mean or max over the layers, or all of them.")] = "mean",
     engine: Engine = None,
 ) -> None:
@@ -568,7 +571,11 @@ def features(
 @command("coordinates --model smollm2-135m --dataset mini-capitals")
 @choosing
 def coordinates(
-    model: ModelName, dataset: DatasetName, engine: Engine = None, store: Store = LOCAL_RUNS
+    model: ModelName,
+    dataset: DatasetName,
+    engine: Engine = None,
+    store: Store = LOCAL_RUNS,
+    choice: str | None = None,
 ) -> None:
     """Keep where the questions of a data set's two splits lie in all layers: what the kernel probe
     reads.
@@ -579,7 +586,7 @@ def coordinates(
     training = load_dataset(dataset).training_split
     if training is None:
         raise InputError(f"{dataset} has no training split, so there is nothing to learn from")
-    runs = (_run(model, dataset, split, store) for split in (training, None))
+    runs = (_run(model, dataset, split, store, choice) for split in (training, None))
     keep_coordinates(*runs, engine=engine)
     _say(f"coordinates of {dataset} kept with its two runs")
 
@@ -587,7 +594,7 @@ def coordinates(
 @command("exact --model smollm2-135m --dataset mini-exam")
 @of_a_run
 def exact(
-    run: Path,
+    run: "Run",
     engine: Engine = None,
     epsilon: Annotated[float, Option(help="Leave out answers less likely than this.")] = 1e-3,
 ) -> None:
@@ -620,6 +627,7 @@ def score(
     dataset: OnlyDataset = None,
     verdicts: Verdicts = "rules",
     store: Store = LOCAL_RUNS,
+    choice: str | None = None,
     as_json: AsJson = False,
     html: Annotated[Path | None, Option(metavar="OUT", help="Write a report as one page.")] = None,
 ) -> None:
@@ -650,13 +658,16 @@ def score(
             parts = {f"{file} and {other}": (scores, table[["correct", "total"]].assign(**both))}
     else:
         counted: dict[str, Any] = {"datasets": [dataset] if dataset else None, "verdicts": verdicts}
+        counted["choice"] = choice
         results = load_results(store, str(model), **counted)
         if results.empty:
             raise InputError(
                 f"{store} has no graded run; make one with: capcal sample --model {model}"
             )
         shown = list(results.index.unique("dataset"))
-        results = results.join(predict(store, str(model), datasets=shown, verdicts=verdicts))
+        results = results.join(
+            predict(store, str(model), datasets=shown, verdicts=verdicts, choice=choice)
+        )
         scores, parts = score_results(results), {}
         for name, evidence in describe_runs(store, str(model), **counted)["evidence"].items():
             own, questions = (
@@ -690,6 +701,7 @@ def plan(
     against: Annotated[str | None, Option(help="Plan for the difference from this method.")] = None,
     verdicts: Verdicts = "rules",
     store: Store = LOCAL_RUNS,
+    choice: str | None = None,
 ) -> None:
     """Say how many questions and samples each a score needs, by a pilot run; the cheapest designs
     first.
@@ -707,7 +719,8 @@ def plan(
     from capcal_lib.results import describe_runs, load_results, methods, subjects
     from capcal_lib.runs.stopping import Rule, stopped_components
 
-    results = load_results(store, model, datasets=[dataset], verdicts=verdicts).query("total > 3")
+    results = load_results(store, model, datasets=[dataset], verdicts=verdicts, choice=choice)
+    results = results.query("total > 3")
     for name in filter(None, (method, against)):
         if name not in methods(results):
             raise unknown("method", name, methods(results))
@@ -722,7 +735,7 @@ def plan(
         if against
         else score_components(said[0], *counts, clusters=groups)
     )
-    tokens = float(describe_runs(store, model, datasets=[dataset])["tokens"].iloc[0])
+    tokens = float(describe_runs(store, model, datasets=[dataset], choice=choice)["tokens"].iloc[0])
     designs = [plan_study(components, half_width=half_width, tokens_per_sample=tokens).head(10)]
     for precision in (0.05, 0.1, 0.15):
         stopped, samples = stopped_components(Rule(precision, 100), components, *counts, *said)
@@ -871,6 +884,7 @@ def _list(found: Iterable[Any], heads: dict[str, str], as_json: bool) -> None:
 def notebooks(
     model: Models = None,
     store: ShownStore = None,
+    choice: str | None = None,
     verdicts: Verdicts = "rules",
     folder: Annotated[
         Path | None, Option("--out", metavar="DIR", help="Default: build/notebooks.")
@@ -882,7 +896,7 @@ def notebooks(
 
     pages = model_pages(model) if model else book_pages()
     where = folder or BUILD / "notebooks"
-    failed = execute(pages, where, store=_folder(store), verdicts=verdicts, say=out.print)
+    failed = execute(pages, where, store=_folder(store, choice), verdicts=verdicts, say=out.print)
     _say(f"{len(pages) - len(failed)} of {len(pages)} pages: {where}")
     _list_failed(failed)
 
@@ -892,6 +906,7 @@ def notebooks(
 def book(
     model: Models = None,
     store: ShownStore = None,
+    choice: str | None = None,
     verdicts: Verdicts = "rules",
     folder: Annotated[Path | None, Option("--out", metavar="DIR", help="Default: build.")] = None,
 ) -> None:
@@ -899,7 +914,7 @@ def book(
     from capcal_lib.book.pipeline import build_book
 
     asked: dict[str, Any] = {
-        "store": _folder(store),
+        "store": _folder(store, choice),
         "verdicts": verdicts,
         "out": folder and folder.resolve(),
     }
@@ -916,12 +931,19 @@ def _list_failed(failed: "Mapping[Page, str]") -> None:
         raise typer.Exit(1)
 
 
-def _folder(store: Path | None) -> Path | None:
-    """Return the whole path of a run store that exists; none stays none."""
+def _folder(store: Path | None, choice: str | None) -> Path | None:
+    """Return the whole path of a run store that exists, or of one with the runs that are chosen;
+    none stays none.
+    """
+    from capcal_lib.manifests import BUILD, RECORDED_RUNS
+    from capcal_lib.runs.run import choose_runs
+
     if store is not None and not store.is_dir():
         raise InputError(
             f"{store} is not a folder; name a run store, such as one that `capcal sample` made"
         )
+    if choice:
+        return choose_runs(store or RECORDED_RUNS, choice, BUILD / "chosen")
     return store and store.resolve()
 
 

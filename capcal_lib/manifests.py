@@ -44,7 +44,6 @@ LOCAL_RUNS = (ROOT if IN_CHECKOUT else Path()) / "runs" / "local"
 BUILD = (ROOT if IN_CHECKOUT else Path()) / "build"
 
 OWN_MANIFESTS = "CAPCAL_MANIFESTS"  # the environment variable that names the user's folder
-CHOICE = "CAPCAL_RUN"  # the environment variable that chooses among several runs
 YAML_BYTES, YAML_DEPTH = 1 << 18, 16
 
 Name = Annotated[str, Field(pattern=r"^[\w-][\w.-]*$", max_length=100)]  # becomes a part of a path

@@ -37,7 +37,8 @@ from capcal_lib.reported import load_reported
 from capcal_lib.results import load_results, score
 from capcal_lib.results.results import ORACLE_CC, ORACLE_RC, UNIFORM
 from capcal_lib.results.scores import Protocol
-from capcal_lib.runs.store import KEY, find_run, list_fitting, read_samples
+from capcal_lib.runs.run import Run, find_run, list_fitting
+from capcal_lib.runs.store import KEY, read_samples
 from capcal_lib.sampling.draw import Progress, sample
 from capcal_lib.sampling.engines import check_engine, engine_name, engines_stay_open, open_engine
 
@@ -124,7 +125,7 @@ class Order:
             return engine
         return self.features_engine or ("" if engine == "openai" else engine)
 
-    def run(self, dataset: str, split: str) -> Path | None:
+    def run(self, dataset: str, split: str) -> Run | None:
         """Return the run on a split, if it has been begun."""
         place = self.store, self.model, dataset, split, f"seed={self.seed}"
         return find_run(*place) if list_fitting(*place) else None
@@ -278,7 +279,7 @@ def reproduce(order: Order, progress: Progress | None = None) -> Reproduced:
     rest = pd.DataFrame(left, columns=["dataset", "split", "step", "reason", "failed"])
     verdicts = "rules" if "judge" in set(rest["step"]) else order.whose
     graded = [name for name in order.names if _is_graded(order, name)]
-    asked: dict[str, Any] = {"recipe": order.recipe, "run": f"seed={order.seed}"}
+    asked: dict[str, Any] = {"recipe": order.recipe, "choice": f"seed={order.seed}"}
     table = beside_printed(order.store, order.model, datasets=graded, verdicts=verdicts, **asked)
     return Reproduced(table, rest, verdicts)
 
@@ -319,7 +320,7 @@ def _check_engines(order: Order, plan: pd.DataFrame) -> None:
 
 def _is_graded(order: Order, dataset: str) -> bool:
     run = order.run(dataset, load_dataset(dataset).evaluation_split)
-    return run is not None and (run / FILE).exists()
+    return run is not None and (run.folder / FILE).exists()
 
 
 def beside_printed(
@@ -329,7 +330,7 @@ def beside_printed(
     datasets: Iterable[str] | None = None,
     recipe: str = "lean",
     verdicts: str = "rules",
-    run: str | None = None,
+    choice: str | None = None,
 ) -> pd.DataFrame:
     """Set measured scores beside the paper's printed ones, by the protocol of a recipe.
 
@@ -340,7 +341,7 @@ def beside_printed(
     ``corrected`` score is compared with what is left without the noise of these. NaN and missing
     where the paper prints nothing."""
     how = RECIPES[recipe]
-    asked: dict[str, Any] = {"verdicts": verdicts, "run": run}
+    asked: dict[str, Any] = {"verdicts": verdicts, "choice": choice}
     results = load_results(
         store,
         model,
@@ -412,7 +413,7 @@ def _draw(order: Order, row: Mapping[Any, Any]) -> int:
         seed=order.seed,
     )
     if drawn.new + drawn.present:
-        grade_run(drawn.folder)
+        grade_run(drawn.run)
     if drawn.failed:
         reason, number = max(drawn.failed.items(), key=lambda item: item[1])
         said = f"{sum(drawn.failed.values())} samples failed, {number} of them for: {reason}"
@@ -420,7 +421,7 @@ def _draw(order: Order, row: Mapping[Any, Any]) -> int:
     return drawn.new
 
 
-def _lacking(order: Order, run: Path | None, step: Mapping[str, Any]) -> int:
+def _lacking(order: Order, run: Run | None, step: Mapping[str, Any]) -> int:
     """Return how many requests of a step are not done, as far as files tell."""
     wanted = step["questions"] * step["each"]
     if run is None:
@@ -433,13 +434,13 @@ def _lacking(order: Order, run: Path | None, step: Mapping[str, Any]) -> int:
         return _unjudged(run, str(order.judge), wanted)
     import pyarrow.parquet as pq
 
-    path = run / FEATURES if step["step"] == STATES else confidence_file(run, step["step"])
+    path = run.folder / FEATURES if step["step"] == STATES else confidence_file(run, step["step"])
     return wanted - min(wanted, int(pq.read_metadata(path).num_rows) if path.exists() else 0)
 
 
-def _unjudged(run: Path, judge: str, most: int) -> int:
+def _unjudged(run: Run, judge: str, most: int) -> int:
     """Return how many distinct answers of a run a judge has not judged, at most."""
-    if not (run / FILE).exists():
+    if not (run.folder / FILE).exists():
         return most
     verdicts = read_verdicts(run)
     answers = verdicts[PAIR].dropna().drop_duplicates()
@@ -449,7 +450,7 @@ def _unjudged(run: Path, judge: str, most: int) -> int:
     return len(answers) + max(0, most - len(verdicts))
 
 
-def _tokens(order: Order, dataset: str, run: Path | None, step: str) -> tuple[float, str]:
+def _tokens(order: Order, dataset: str, run: Run | None, step: str) -> tuple[float, str]:
     """Return the mean tokens of a reply as far as they are known, and how."""
     if step == "samples" and run is not None and len(read_samples(run, KEY)):
         return mean_tokens(run), "measured"
@@ -465,7 +466,7 @@ def _tokens(order: Order, dataset: str, run: Path | None, step: str) -> tuple[fl
     return TOKENS[step], "at most" if step == "judge" else ""
 
 
-def _prompt(run: Path | None) -> float:
+def _prompt(run: Run | None) -> float:
     """Return the mean tokens of a run's prompts, or what is usual."""
     if run is None or not len(prompts := read_samples(run, ["prompt_tokens"])):
         return PROMPT

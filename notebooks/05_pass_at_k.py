@@ -44,7 +44,7 @@ from capcal_lib.metrics import FewQuestionsWarning, compare, mean_interval
 from capcal_lib.probes import predict, train, training_data
 from capcal_lib.reported import beta_from_moments, beta_moments, load_reported
 from capcal_lib.results import describe_runs, load_results, subjects
-from capcal_lib.runs.store import find_run
+from capcal_lib.runs import find_run
 from scipy.stats import betabinom
 
 # %% tags=["hide-input"]

@@ -47,7 +47,8 @@ from capcal_lib.probes import predict, train, training_data
 from capcal_lib.probes.features import read_features
 from capcal_lib.reported import load_reported
 from capcal_lib.results import describe_runs, load_results, subjects
-from capcal_lib.runs.store import find_run, read_samples
+from capcal_lib.runs import find_run
+from capcal_lib.runs.store import read_samples
 from scipy.stats import betabinom
 from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import make_pipeline

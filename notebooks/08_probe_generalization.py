@@ -52,7 +52,7 @@ from capcal_lib.results import (
     score,
     subjects,
 )
-from capcal_lib.runs.store import find_run
+from capcal_lib.runs import find_run
 from IPython.display import display
 
 # %% tags=["hide-input"]

@@ -32,7 +32,7 @@ notebook.check_parameters(globals())
 style.set_style()
 rng = np.random.default_rng(seed)
 data = describe_runs(notebook.open_store(store), model, k_eval=k_eval)
-data = data.assign(exact=[(run / FILE).exists() for run in data["run"]])
+data = data.assign(exact=[(run.folder / FILE).exists() for run in data["run"]])
 none = {
     "exact": "No answers of this model were enumerated. To do so: "
     f"capcal exact --model {model} --dataset mini-exam"

@@ -37,7 +37,8 @@ from capcal_lib.manifests import load_dataset
 from capcal_lib.metrics import FewQuestionsWarning, mean_interval
 from capcal_lib.probes import predict, train, training_data
 from capcal_lib.results import describe_runs, load_results, subjects
-from capcal_lib.runs.store import find_run, read_samples
+from capcal_lib.runs import find_run
+from capcal_lib.runs.store import read_samples
 
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())

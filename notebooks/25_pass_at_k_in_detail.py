@@ -34,7 +34,7 @@ from capcal_lib.manifests import load_dataset, load_model, model_names
 from capcal_lib.metrics import Interval
 from capcal_lib.probes import predict, train, training_data
 from capcal_lib.results import describe_runs, load_results
-from capcal_lib.runs.store import find_run
+from capcal_lib.runs import find_run
 from scipy.optimize import brentq
 from scipy.stats import betabinom, binom, chi2, kstest
 

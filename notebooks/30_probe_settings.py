@@ -56,7 +56,9 @@ data = describe_runs(runs, model, k_eval=k_eval)
 def runs_on(split):
     """Find the graded runs with hidden states of all layers on a split."""
     found = runs_for_probes(runs, model, split)
-    return {each.name: run for each, run in found if (run / FILE).exists()}
+    return {
+        each.name: run for each, run in found if (run.folder / FILE).exists()
+    }
 
 
 training = runs_on(lambda each: each.training_split)

@@ -25,8 +25,9 @@ from capcal_lib.questions import load_questions
 from capcal_lib.results import load_results
 from capcal_lib.results.status import run_status
 from capcal_lib.results.verify import verify_run
-from capcal_lib.runs.store import list_runs
+from capcal_lib.runs import Run
 from capcal_lib.sampling.draw import sample
+from tests.folders import list_runs
 
 GUIDE = (BOOK / "guide" / "bring_your_own.md").read_text(encoding="utf-8")
 RECIPES = re.findall(r"```bash\n(.*?)```", GUIDE, re.DOTALL)
@@ -65,7 +66,7 @@ def test_the_recipes_of_the_guide_work_one_after_the_other(
     assert results["correct"].tolist() == [1, 2]
     assert results["length"].tolist() == [0.6, 0.8]
     for folder in list_runs(Path("runs")):
-        assert verify_run(folder).problems == ()
+        assert verify_run(Run(folder)).problems == ()
     store = Path("runs")
     [python] = [
         block
@@ -103,7 +104,7 @@ def test_a_new_manifest_works_as_it_is(tmp_path: Path, monkeypatch: pytest.Monke
 def test_an_installed_method_is_found_by_its_entry_point(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = sample("simulated", "mini-exam", k=1, limit=3, store=tmp_path / "store").folder
+    folder = sample("simulated", "mini-exam", k=1, limit=3, store=tmp_path / "store").run.folder
     site = tmp_path / "site"
     (site / "lengths-1.0.dist-info").mkdir(parents=True)
     (site / "lengths-1.0.dist-info" / "METADATA").write_text(
@@ -122,12 +123,12 @@ def test_an_installed_method_is_found_by_its_entry_point(
     )
     monkeypatch.syspath_prepend(str(site))
     assert set(plugins()) == {"length", "broken"}, "ours stays ours"
-    assert estimate(folder, "length").values.tolist() == [0.25] * 3
-    assert run_status(folder).confidences == {"length": "yes"}
-    assert verify_run(folder).problems == ()
+    assert estimate(Run(folder), "length").values.tolist() == [0.25] * 3
+    assert run_status(Run(folder)).confidences == {"length": "yes"}
+    assert verify_run(Run(folder)).problems == ()
     with pytest.raises(InputError, match="the method 'broken' of lengths:broken failed: no luck"):
-        estimate(folder, "broken")
+        estimate(Run(folder), "broken")
     with pytest.raises(
         InputError, match="unknown method 'other'; known: broken, length, p-true, verbalized"
     ):
-        estimate(folder, "other")
+        estimate(Run(folder), "other")

@@ -20,9 +20,11 @@ from capcal_lib import cli
 from capcal_lib.manifests import RECORDED_RUNS, ROOT, dataset_names, model_names
 from capcal_lib.probes import predict
 from capcal_lib.results import describe_runs, load_results, score
-from capcal_lib.runs.store import list_runs, read_record, read_samples
+from capcal_lib.runs import Run
+from capcal_lib.runs.store import read_samples
 from capcal_lib.sampling.engines import Failure
 from capcal_lib.sampling.engines.simulated import SimulatedEngine
+from tests.folders import list_runs
 
 
 def capcal(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -72,29 +74,25 @@ def test_a_run_from_sample_to_confidence(
     assert "5 questions" in out
     status, out, _ = run(monkeypatch, capsys, "status", "--store", tmp_path)
     assert "mini-capitals" in out
-    assert len(read_samples(list_runs(tmp_path)[0])) == 2 * 110 + 3 * 4
+    assert len(read_samples(Run(list_runs(tmp_path)[0]))) == 2 * 110 + 3 * 4
 
 
 def test_several_runs_stand_side_by_side_and_a_setting_chooses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("CAPCAL_RUN", "")  # what a command sets is undone
     where = ("--model", "simulated", "--dataset", "mini-exam", "--store", tmp_path)
     for number, setting in enumerate(([], ["--seed", 1], ["--temperature", 0.5])):
         run(monkeypatch, capsys, "sample", *where, "--k", 2, "--limit", 3 + number, *setting)
-    folders = {read_record(folder).identity.key: folder for folder in list_runs(tmp_path)}
+    folders = {Run(folder).record.identity.key: folder for folder in list_runs(tmp_path)}
     assert len(folders) == 3
     for number, setting in enumerate(([], ["--seed", 1], ["--temperature", "0.5"])):
-        monkeypatch.setenv("CAPCAL_RUN", "")
         assert run(monkeypatch, capsys, "grade", *where, *setting)[1].startswith(
             f"{2 * (3 + number)} samples graded"
         )
-        monkeypatch.setenv("CAPCAL_RUN", "")
         assert (
             f"p-true: {3 + number} ok"
             in run(monkeypatch, capsys, "confidence", *where, "--method", "p-true", *setting)[1]
         )
-        monkeypatch.setenv("CAPCAL_RUN", "")
         said = (
             ",".join(
                 f"{name[2:]}={value}"
@@ -102,13 +100,12 @@ def test_several_runs_stand_side_by_side_and_a_setting_chooses(
             )
             or None
         )
-        assert len(load_results(tmp_path, "simulated", run=said)) == 3 + number
+        assert len(load_results(tmp_path, "simulated", choice=said)) == 3 + number
         assert (
-            describe_runs(tmp_path, "simulated", run=said).loc["mini-exam", "questions"]
+            describe_runs(tmp_path, "simulated", choice=said).loc["mini-exam", "questions"]
             == 3 + number
         )
     for key, folder in folders.items():
-        monkeypatch.setenv("CAPCAL_RUN", "")
         assert run(monkeypatch, capsys, "features", *where, "--run", key[:6])[0] == 0
         assert (folder / "features.parquet").exists()
     status, _, err = run(monkeypatch, capsys, "judge", *where, "--judge", "simulated", "--seed", 9)
@@ -342,7 +339,7 @@ def test_ctrl_c_keeps_what_was_drawn_and_says_how_to_go_on(tmp_path: Path) -> No
     )
     (folder,) = list_runs(tmp_path)
     assert not (folder / "journal").exists()
-    drawn = len(read_samples(folder))
+    drawn = len(read_samples(Run(folder)))
     assert 0 < drawn < 400 * 102
     assert drawn % 400 == 0  # whole batches
 

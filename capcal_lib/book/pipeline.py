@@ -25,7 +25,6 @@ from capcal_lib.errors import InputError
 from capcal_lib.manifests import (
     BOOK,
     BUILD,
-    CHOICE,
     IN_CHECKOUT,
     MANIFESTS,
     NOTEBOOKS,
@@ -408,7 +407,7 @@ def _digest(paths: Iterable[Path]) -> str:
 def _page_key(page: Page, shared: str, given: dict[str, str]) -> str:
     notebook = NOTEBOOKS / f"{page.notebook}.ipynb"
     code = json.dumps(code_used(notebook, ROOT / "capcal_lib"), sort_keys=True)
-    parts = shared, _digest([notebook]), code, page.model, str(given), os.environ.get(CHOICE, "")
+    parts = shared, _digest([notebook]), code, page.model, str(given)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

@@ -11,7 +11,6 @@ changed since."""
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +23,7 @@ from capcal_lib.grading.judgements import verdicts_by
 from capcal_lib.grading.verdicts import kinds_of, read_verdicts
 from capcal_lib.metrics import capability_brier_terms
 from capcal_lib.metrics.validation import Floats, check_int
+from capcal_lib.runs.run import Run
 from capcal_lib.runs.store import read_samples
 
 Votes = Sequence[
@@ -56,15 +56,13 @@ def consistency(answers: Sequence[Votes]) -> Floats:
     return np.array([majority(votes)[1] for votes in answers], dtype=np.float64)
 
 
-def run_consistency(folder: Path, *, k_eval: int = 100, k_c: int = 10) -> Confidence:
+def run_consistency(run: Run, *, k_eval: int = 100, k_c: int = 10) -> Confidence:
     """Let the k_c samples of a run after the first k_eval vote, where a question has them all."""
-    verdicts = read_verdicts(folder)
+    verdicts = read_verdicts(run)
     rows = verdicts[verdicts["sample_index"].between(k_eval, k_eval + k_c - 1)]
-    answers = pd.Series(canonical(folder, rows), rows.index, dtype=object).groupby(
-        rows["question_id"]
-    )
+    answers = pd.Series(canonical(run, rows), rows.index, dtype=object).groupby(rows["question_id"])
     votes = {str(name): list(group) for name, group in answers if len(group) == k_c}
-    cost = round(np.nan_to_num(k_c * mean_tokens(folder)))
+    cost = round(np.nan_to_num(k_c * mean_tokens(run)))
     return estimated(list(votes), consistency(list(votes.values())), tokens=cost)
 
 
@@ -83,15 +81,15 @@ class Answers:
     tokens: float  # mean completion tokens of a sample
 
 
-def read_answers(folder: Path, *, k: int, verdicts: str = "rules") -> Answers:
+def read_answers(run: Run, *, k: int, verdicts: str = "rules") -> Answers:
     """Read what the samples 0 to k - 1 of each question answered, by these verdicts; a run without
     any is refused.
     """
-    rows = verdicts_by(folder, verdicts)
+    rows = verdicts_by(run, verdicts)
     rows = rows[rows["sample_index"] < check_int("k", k, least=1)]
     if rows.empty:
         raise InputError(
-            f"{folder}: no samples with index 0 to {k - 1}; draw them with: capcal sample"
+            f"{run}: no samples with index 0 to {k - 1}; draw them with: capcal sample"
         )
     names = rows["question_id"].to_numpy(str)
     ids, row = np.unique(names, return_inverse=True)
@@ -102,18 +100,18 @@ def read_answers(folder: Path, *, k: int, verdicts: str = "rules") -> Answers:
         np.full(shape, np.nan),
         np.zeros(shape, bool),
     )
-    texts[at] = canonical(folder, rows)
+    texts[at] = canonical(run, rows)
     correct[at] = np.where(rows["verdict"] == "not_scored", np.nan, rows["verdict"] == "correct")
     drawn[at] = True
-    return Answers(ids, texts, correct, drawn, mean_tokens(folder))
+    return Answers(ids, texts, correct, drawn, mean_tokens(run))
 
 
-def canonical(folder: Path, verdicts: pd.DataFrame) -> list[str | None]:
+def canonical(run: Run, verdicts: pd.DataFrame) -> list[str | None]:
     """Return the answer of each verdict of a run, in a form that is the same for equal answers;
     None for no answer.
     """
     pairs = list(
-        zip(verdicts["extracted"], kinds_of(folder, verdicts["question_id"].tolist()), strict=True)
+        zip(verdicts["extracted"], kinds_of(run, verdicts["question_id"].tolist()), strict=True)
     )
     known = {
         (answer, kind): normalize(answer, kind)
@@ -123,9 +121,9 @@ def canonical(folder: Path, verdicts: pd.DataFrame) -> list[str | None]:
     return [known.get(pair) for pair in pairs]
 
 
-def mean_tokens(folder: Path) -> float:
+def mean_tokens(run: Run) -> float:
     """Return the mean completion tokens of a run's samples; NaN where none is known."""
-    tokens = read_samples(folder, ["completion_tokens"])["completion_tokens"]
+    tokens = read_samples(run, ["completion_tokens"])["completion_tokens"]
     return float(tokens[tokens > 0].mean())
 
 

@@ -17,7 +17,8 @@ from capcal_lib.manifests import Model, load_model
 from capcal_lib.questions import Question
 from capcal_lib.questions.prompts import template_digest
 from capcal_lib.runs.files import read_made, write_table
-from capcal_lib.runs.store import KEY, name_run, read_record, read_samples
+from capcal_lib.runs.run import Run
+from capcal_lib.runs.store import KEY, read_samples
 from capcal_lib.sampling.engines import open_engine
 
 METHODS = ("p-true", "verbalized")  # that ask the model
@@ -40,7 +41,7 @@ COLUMNS = {
 CONFIDENCES = pa.schema(COLUMNS)
 
 
-def estimate(folder: Path, method: str, *, engine: str | None = None) -> Confidence:
+def estimate(run: Run, method: str, *, engine: str | None = None) -> Confidence:
     """Ask the model for its confidence in each sampled question of a run, once, and keep the
     answer.
 
@@ -51,15 +52,15 @@ def estimate(folder: Path, method: str, *, engine: str | None = None) -> Confide
     runs whose questions or way of asking have changed are refused."""
     if method in (own := plugins()):
         try:
-            rows = list(own[method].load()(folder))
+            rows = list(own[method].load()(run))
         except Exception as error:  # whatever it is that somebody installed
             raise InputError(
                 f"the method {method!r} of {own[method].value} failed: {sanitize(error)}"
             ) from None
-        return place_confidence(folder, method, rows)
+        return place_confidence(run, method, rows)
     if method not in METHODS:
         raise unknown("method", method, (*METHODS, *own))
-    path = confidence_file(folder, method)
+    path = confidence_file(run, method)
     kept = (
         read_made(path, CONFIDENCES, "capcal confidence")
         if path.exists()
@@ -69,11 +70,9 @@ def estimate(folder: Path, method: str, *, engine: str | None = None) -> Confide
         pa.array(kept["tokens"].to_numpy() > 0)
     )  # where the engine failed, nothing was said
     known = set(kept["question_id"].to_pylist())
-    lacking = [
-        question for name, question in sampled_questions(folder).items() if name not in known
-    ]
+    lacking = [question for name, question in sampled_questions(run).items() if name not in known]
     if lacking:
-        model, seed = asked_model(folder), read_record(folder).identity.seed
+        model, seed = asked_model(run), run.identity.seed
         source = open_engine(model, engine)
         for start in range(0, len(lacking), CHUNK):
             part = lacking[start : start + CHUNK]
@@ -82,14 +81,14 @@ def estimate(folder: Path, method: str, *, engine: str | None = None) -> Confide
             write_table(path, kept)
             if not fresh.tokens.any():
                 break
-    return read_confidence(folder, method)
+    return read_confidence(run, method)
 
 
-def read_confidence(folder: Path, method: str) -> Confidence:
+def read_confidence(run: Run, method: str) -> Confidence:
     """Read the confidences that ``estimate`` kept; the error where there are none names what makes
     them.
     """
-    path = confidence_file(folder, method)
+    path = confidence_file(run, method)
     if not path.exists():
         option = (
             f"--method {method}"
@@ -97,7 +96,7 @@ def read_confidence(folder: Path, method: str) -> Confidence:
             else f"--from FILE --name {method}"
         )
         raise InputError(
-            f"no {method} confidences in {folder}; {how_to_make(folder, 'confidence')} {option}"
+            f"no {method} confidences in {run}; {how_to_make(run, 'confidence')} {option}"
         )
     table = read_made(path, CONFIDENCES, "capcal confidence")
     ids, values, tokens, texts = table.columns
@@ -106,7 +105,7 @@ def read_confidence(folder: Path, method: str) -> Confidence:
     )
 
 
-def place_confidence(folder: Path, name: str, rows: Iterable[Mapping[str, Any]]) -> Confidence:
+def place_confidence(run: Run, name: str, rows: Iterable[Mapping[str, Any]]) -> Confidence:
     """Keep the confidences of a method of one's own with a run, in the place of those that it had
     under this name.
 
@@ -116,7 +115,7 @@ def place_confidence(folder: Path, name: str, rows: Iterable[Mapping[str, Any]])
     if known ``tokens``, the completion tokens that it took. A sampled question without a row has no
     confidence; a question twice is refused, and one that the run has not sampled. Returns one row a
     sampled question, sorted by id."""
-    path = confidence_file(folder, name)
+    path = confidence_file(run, name)
     if name in RESERVED:
         raise InputError(f"{name!r} is something else already; give your method another name")
     found: dict[str, tuple[float, int]] = {}
@@ -139,7 +138,7 @@ def place_confidence(folder: Path, name: str, rows: Iterable[Mapping[str, Any]])
         if question in found:
             raise InputError(f"question {question!r} has more than one confidence; keep one")
         found[question] = read
-    names = sorted(read_samples(folder, KEY)["question_id"].unique())
+    names = sorted(read_samples(run, KEY)["question_id"].unique())
     strangers = sorted(found.keys() - set(names))
     if strangers or not found:
         known = (
@@ -148,19 +147,19 @@ def place_confidence(folder: Path, name: str, rows: Iterable[Mapping[str, Any]])
             else "give some"
         )
         raise InputError(
-            f"{folder} has not sampled {len(strangers)} of the {len(found)} questions, {known}"
+            f"{run} has not sampled {len(strangers)} of the {len(found)} questions, {known}"
         )
     values, tokens = zip(
         *(found.get(question, (float("nan"), 0)) for question in names), strict=True
     )
     write_table(path, _table(estimated(names, values, tokens=tokens)))
-    return read_confidence(folder, name)
+    return read_confidence(run, name)
 
 
 def plugins() -> dict[str, EntryPoint]:
     """Find the installed methods by name: entry points of the group ``capcal.methods``.
 
-    Each is a function that takes the folder of a run and gives the rows of
+    Each is a function that takes a :class:`~capcal_lib.runs.Run` and gives the rows of
     :func:`place_confidence`."""
     return {
         each.name: each
@@ -169,11 +168,11 @@ def plugins() -> dict[str, EntryPoint]:
     }
 
 
-def methods_of(folder: Path) -> list[str]:
+def methods_of(run: Run) -> list[str]:
     """List the methods whose confidences are kept with a run: verbalized, P(True), then one's own
     by name.
     """
-    kept = {path.stem.partition("-")[2] for path in folder.glob("confidence-?*.parquet")}
+    kept = {path.stem.partition("-")[2] for path in run.folder.glob("confidence-?*.parquet")}
     return [*(method for method in TITLES if method in kept), *sorted(kept - set(TITLES))]
 
 
@@ -186,44 +185,43 @@ def method_title(method: str) -> str:
     return TITLES.get(method, method)
 
 
-def confidence_file(folder: Path, method: str) -> Path:
+def confidence_file(run: Run, method: str) -> Path:
     """Return where a run keeps the confidences of a method; a name that is no part of a path is
     refused.
     """
     if not re.fullmatch(r"[\w-][\w.-]{0,99}", method):
         raise InputError(f"a method cannot be called {method!r}; use letters, digits, _, . and -")
-    return folder / f"confidence-{method}.parquet"
+    return run.folder / f"confidence-{method}.parquet"
 
 
-def sampled_questions(folder: Path) -> dict[str, Question]:
+def sampled_questions(run: Run) -> dict[str, Question]:
     """Return the sampled questions of a run, sorted by id."""
-    sampled = read_samples(folder, KEY)["question_id"].unique()
+    sampled = read_samples(run, KEY)["question_id"].unique()
     if not len(sampled):
-        raise InputError(f"{folder} has no samples yet; draw some with: capcal sample")
-    questions = run_questions(folder)
+        raise InputError(f"{run} has no samples yet; draw some with: capcal sample")
+    questions = run_questions(run)
     return {name: questions[name] for name in sampled}
 
 
-def asked_model(folder: Path) -> Model:
+def asked_model(run: Run) -> Model:
     """Return the model of a run with its settings; the words of its prompts must be those that it
     was sampled with.
     """
-    run = read_record(folder).identity
-    settings = {"prompt_style": run.prompt_style, "sampling": run.sampling}
-    model = load_model(run.model).model_copy(update=settings)
+    identity = run.identity
+    settings = {"prompt_style": identity.prompt_style, "sampling": identity.sampling}
+    model = load_model(identity.model).model_copy(update=settings)
     refuse_other(
-        folder, "prompt template", run.prompt_template, template_digest(model.prompt_style)
+        run, "prompt template", identity.prompt_template, template_digest(model.prompt_style)
     )
-    refuse_other(folder, "switches of the chat template", run.chat_template, model.chat_template)
+    refuse_other(run, "switches of the chat template", identity.chat_template, model.chat_template)
     return model
 
 
-def refuse_other(folder: Path, what: str, then: object, now: object) -> None:
+def refuse_other(run: Run, what: str, then: object, now: object) -> None:
     """Refuse a run that was sampled with something else than there is now."""
     if then != now:
         raise InputError(
-            f"{folder}: sampled with other {what} ({then}) than there are now ({now}); sample it "
-            "again"
+            f"{run}: sampled with other {what} ({then}) than there are now ({now}); sample it again"
         )
 
 
@@ -233,6 +231,6 @@ def _table(confidence: Confidence) -> pa.Table:
     return pa.table(columns, schema=CONFIDENCES)
 
 
-def how_to_make(folder: Path, command: str) -> str:
+def how_to_make(run: Run, command: str) -> str:
     """Say which command makes what a run lacks."""
-    return f"make them with: capcal {command} {name_run(folder)}"
+    return f"make them with: capcal {command} {run.options}"

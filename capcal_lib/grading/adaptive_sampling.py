@@ -3,12 +3,12 @@ not.
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Unpack
 
 import numpy as np
 
 from capcal_lib.grading.verdicts import grade_run, read_verdicts
+from capcal_lib.runs.run import Run
 from capcal_lib.runs.stopping import Rule, outcomes, stops
 from capcal_lib.sampling.draw import Progress, RunOptions, open_run
 
@@ -17,7 +17,7 @@ from capcal_lib.sampling.draw import Progress, RunOptions, open_run
 class Stopped:
     """What a call to ``sample_until`` did."""
 
-    folder: Path
+    run: Run
     new: int  # samples drawn
     questions: int
     early: int  # questions that stopped before k
@@ -33,7 +33,7 @@ def sample_until(
     precision: float,
     k: int,
     progress: Progress | None = None,
-    **run: Unpack[RunOptions],
+    **options: Unpack[RunOptions],
 ) -> Stopped:
     """Draw samples of each question until the rule of ``stopping`` stops it, and grade them on the
     way.
@@ -52,13 +52,13 @@ def sample_until(
     True
     """
     rule = Rule(precision, k)
-    with open_run(model, dataset, k=k, precision=precision, **run) as drawing:
-        folder, new = drawing.writer.folder, 0
+    with open_run(model, dataset, k=k, precision=precision, **options) as drawing:
+        run, new = drawing.writer.run, 0
         left: set[str] = set()  # questions that lack a sample after all, left for another run
         while True:
             if drawing.writer.rows:
-                grade_run(folder)
-            ends, stopped = ends_of(folder, rule) if drawing.writer.rows else ({}, set[str]())
+                grade_run(run)
+            ends, stopped = ends_of(run, rule) if drawing.writer.rows else ({}, set[str]())
             ks = {name: ends.get(name, rule.looks[0]) for name in drawing.asked}
             going = {name: at for name, at in ks.items() if name not in stopped | left}
             if not going:
@@ -68,7 +68,7 @@ def sample_until(
             left |= drawing.writer.missing(going).keys()
     counted = [ends[name] for name in drawing.asked if name in stopped]
     return Stopped(
-        folder=folder,
+        run=run,
         new=new,
         questions=len(drawing.asked),
         early=sum(at < k for at in counted),
@@ -84,8 +84,8 @@ def _after(progress: Progress, before: int, most: int) -> Progress:
     return lambda drawn, _: progress(before + drawn, most)
 
 
-def ends_of(folder: Path, rule: Rule) -> tuple[dict[str, int], set[str]]:
+def ends_of(run: Run, rule: Rule) -> tuple[dict[str, int], set[str]]:
     """Return up to where a rule lets each graded question of a run go, and which have got there."""
-    names, table = outcomes(read_verdicts(folder), rule.k)
+    names, table = outcomes(read_verdicts(run), rule.k)
     at, stopped = stops(rule, table)
     return dict(zip(names, at.tolist(), strict=True)), set(np.array(names)[stopped].tolist())

@@ -2,7 +2,6 @@
 
 import warnings
 from dataclasses import dataclass
-from pathlib import Path
 from typing import get_args
 
 import numpy as np
@@ -15,6 +14,7 @@ from capcal_lib.grading.judgements import PAIR, read_judgements
 from capcal_lib.grading.verdicts import read_verdicts
 from capcal_lib.metrics.intervals import FewQuestionsWarning, Interval, mean_interval
 from capcal_lib.metrics.validation import same_length
+from capcal_lib.runs.run import Run
 
 VERDICTS: tuple[Outcome, ...] = get_args(Outcome)
 
@@ -80,14 +80,14 @@ def agreement(
     )
 
 
-def judge_agreement(folder: Path, judge: str, *, rng: np.random.Generator) -> dict[str, Agreement]:
+def judge_agreement(run: Run, judge: str, *, rng: np.random.Generator) -> dict[str, Agreement]:
     """Compare a judge with the rules on the answers of a graded run that it has judged.
 
     ``distinct answers`` takes each pair of question and answer once, as the graders were asked, and
     ``samples`` each as often as it was sampled, as mu sees it. `InputError` where the judge has
     judged nothing, or the run is not graded."""
-    judged = read_judgements(folder, judge)
-    samples = read_verdicts(folder).merge(judged, on=PAIR, suffixes=("", "_judge"))
+    judged = read_judgements(run, judge)
+    samples = read_verdicts(run).merge(judged, on=PAIR, suffixes=("", "_judge"))
     found = {"distinct answers": samples.drop_duplicates(PAIR), "samples": samples}
     return {
         name: agreement(rows["verdict"], rows["verdict_judge"], rows["question_id"], rng=rng)

@@ -1,6 +1,5 @@
 """Counts: how many of a question's samples are correct, of how many that were scored."""
 
-from pathlib import Path
 from typing import get_args
 
 import pandas as pd
@@ -9,6 +8,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading import Outcome
 from capcal_lib.grading.judgements import verdicts_by
 from capcal_lib.metrics.validation import check_int
+from capcal_lib.runs.run import Run
 from capcal_lib.runs.sessions import read_sessions
 from capcal_lib.runs.stopping import Rule
 
@@ -39,7 +39,7 @@ def count_verdicts(verdicts: pd.DataFrame, *, first: int = 0, k: int) -> pd.Data
     return table.rename_axis(columns=None)
 
 
-def count_run(run: Path, k_eval: int | None = None, verdicts: str = "rules") -> pd.DataFrame:
+def count_run(run: Run, k_eval: int | None = None, verdicts: str = "rules") -> pd.DataFrame:
     """Count the verdicts, by the rules or a judge, of the first k_eval samples of a run's
     questions; of all for None.
 
@@ -50,7 +50,7 @@ def count_run(run: Path, k_eval: int | None = None, verdicts: str = "rules") -> 
     return count_verdicts(rows, k=countable_samples(run, most))
 
 
-def countable_samples(run: Path, k_eval: int) -> int:
+def countable_samples(run: Run, k_eval: int) -> int:
     """Return how many of a question's samples may count: k_eval, or fewer where outcomes decided
     how many there are.
     """

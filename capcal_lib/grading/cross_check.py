@@ -12,23 +12,24 @@ from capcal_lib.grading.second_opinion import second_opinion
 from capcal_lib.grading.verdicts import answered_questions, read_verdicts
 from capcal_lib.manifests import write_text
 from capcal_lib.metrics.intervals import FewQuestionsWarning, Interval, mean_interval
+from capcal_lib.runs.run import Run
 from capcal_lib.runs.store import KEY, read_samples
 
 SHOWN = 300  # characters at the end of a response
 
 
-def cross_check(folder: Path) -> tuple[pd.DataFrame, Interval]:
+def cross_check(run: Run) -> tuple[pd.DataFrame, Interval]:
     """Grade a graded run a second time, and list the answers that only one of the two graders calls
     correct.
 
     The table has one row a disputed answer, with the end of one response that gave it, and how many
     ``samples`` did, most frequent first. With it comes the share of samples disputed, with a 95 %
     interval over questions."""
-    answers = {name: question.answer for name, question in answered_questions(folder).items()}
-    rows = read_samples(folder)[[*KEY, "response"]].merge(read_verdicts(folder), on=KEY)
+    answers = {name: question.answer for name, question in answered_questions(run).items()}
+    rows = read_samples(run)[[*KEY, "response"]].merge(read_verdicts(run), on=KEY)
     rows = rows[rows["verdict"] != "not_scored"]
     if rows.empty:
-        raise InputError(f"{folder} has no graded samples; draw some with: capcal sample")
+        raise InputError(f"{run} has no graded samples; draw some with: capcal sample")
     distinct = list(dict.fromkeys(zip(rows["question_id"], rows["response"], strict=True)))
     cases = [
         (text, answers[name].kind, (answers[name].gold, *answers[name].aliases))

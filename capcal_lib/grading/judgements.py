@@ -5,7 +5,6 @@ beside the verdicts.
 weights, its engine and the digest of the prompt. The verdicts of the rules stay what every page
 counts, unless it asks for a judge's by name."""
 
-from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
@@ -16,7 +15,7 @@ from capcal_lib.grading.judge import JUDGED, judge, judge_prompt_digest
 from capcal_lib.grading.verdicts import answered_questions, kinds_of, read_verdicts
 from capcal_lib.manifests import load_model
 from capcal_lib.runs.files import hold, read_made, write_table
-from capcal_lib.runs.store import name_run, read_record
+from capcal_lib.runs.run import Run
 from capcal_lib.sampling.draw import Progress
 from capcal_lib.sampling.engines import engine_name, open_engine
 from capcal_lib.sampling.weights import weights_digest
@@ -37,7 +36,7 @@ class Judged(NamedTuple):
 
 
 def judge_run(
-    folder: Path, judge_name: str, *, engine: str | None = None, progress: Progress | None = None
+    run: Run, judge_name: str, *, engine: str | None = None, progress: Progress | None = None
 ) -> Judged:
     """Judge every distinct short or mathematical answer of a graded run that this judge has not
     judged yet.
@@ -51,9 +50,9 @@ def judge_run(
     unknown model or engine, a run without verdicts, without such answers or without answers to
     compare with, or a corrupt file."""
     model = load_model(judge_name)
-    questions, rows = answered_questions(folder), _judged(folder, read_verdicts(folder))
+    questions, rows = answered_questions(run), _judged(run, read_verdicts(run))
     if rows.empty:
-        dataset = read_record(folder).identity.dataset
+        dataset = run.identity.dataset
         raise InputError(f"a judge is for short and mathematical answers, and {dataset} has none")
     made_with = {
         "judge": model.name,
@@ -63,7 +62,7 @@ def judge_run(
     }
     given = rows.groupby(PAIR).size()
     pairs = given.sort_values(ascending=False, kind="stable").index.to_frame(index=False)
-    kept = _current(folder, made_with)
+    kept = _current(run, made_with)
     there = pd.MultiIndex.from_frame(kept.loc[kept["judge"] == model.name, PAIR])
     lacking = pairs[~pd.MultiIndex.from_frame(pairs).isin(there)]
     if lacking.empty:
@@ -79,38 +78,37 @@ def judge_run(
             if progress:
                 progress(new + len(fresh), len(cases))
         if fresh:
-            with hold(folder):  # another judge may have written meanwhile
-                both = pd.concat([_current(folder, made_with), pd.DataFrame(fresh)])
+            with hold(run.folder):  # another judge may have written meanwhile
+                both = pd.concat([_current(run, made_with), pd.DataFrame(fresh)])
                 table = pa.Table.from_pandas(both, schema=SCHEMA, preserve_index=False)
                 write_table(
-                    folder / FILE, table.sort_by([(name, "ascending") for name in ("judge", *PAIR)])
+                    run.folder / FILE,
+                    table.sort_by([(name, "ascending") for name in ("judge", *PAIR)]),
                 )
         new += len(fresh)
     return Judged(new, len(pairs) - len(lacking), len(cases) - new)
 
 
-def judges(folder: Path) -> list[str]:
+def judges(run: Run) -> list[str]:
     """List the judges that a run has judgements of."""
-    return sorted(_read(folder)["judge"].unique())
+    return sorted(_read(run)["judge"].unique())
 
 
-def read_judgements(folder: Path, judge_name: str) -> pd.DataFrame:
+def read_judgements(run: Run, judge_name: str) -> pd.DataFrame:
     """Read a judge's judgements: one row a distinct answer, with question_id, extracted, verdict
     and words.
 
     `InputError` where the judge has judged nothing of the run (those that have are named), or the
     file is corrupt."""
-    table = _read(folder)
+    table = _read(run)
     if judge_name not in set(table["judge"]):
-        raise InputError(
-            f"{unknown('judge', judge_name, judges(folder))}; {_how(folder, judge_name)}"
-        )
+        raise InputError(f"{unknown('judge', judge_name, judges(run))}; {_how(run, judge_name)}")
     return table.loc[table["judge"] == judge_name, [*PAIR, "verdict", "words"]].reset_index(
         drop=True
     )
 
 
-def verdicts_by(folder: Path, by: str = "rules") -> pd.DataFrame:
+def verdicts_by(run: Run, by: str = "rules") -> pd.DataFrame:
     """Read the verdicts of a run, as ``read_verdicts``, by the rules or by ``judge:MODEL``.
 
     A judge's are those of short and mathematical answers, its reason what it said; the rules' stay
@@ -118,55 +116,53 @@ def verdicts_by(folder: Path, by: str = "rules") -> pd.DataFrame:
 
     `InputError` for another word, or where the judge has not judged every such answer, with the
     command that does."""
-    rows = read_verdicts(folder)
+    rows = read_verdicts(run)
     if by == "rules":
         return rows
     if not (judge_name := by.removeprefix("judge:")) or judge_name == by:
         raise InputError(
             f"verdicts are by 'rules' or by 'judge:MODEL', such as judge:gpt-oss-20b; got {by!r}"
         )
-    judged = _judged(folder, rows).dropna(subset="extracted")
+    judged = _judged(run, rows).dropna(subset="extracted")
     if judged.empty:
         return rows
     told = (
-        read_judgements(folder, judge_name)
+        read_judgements(run, judge_name)
         .set_index(PAIR)
         .reindex(pd.MultiIndex.from_frame(judged[PAIR]))
     )
     lacking = told.index[told["verdict"].isna()].nunique()
     if lacking:
         raise InputError(
-            f"{folder}: {judge_name} has not judged {lacking} answers; {_how(folder, judge_name)}"
+            f"{run}: {judge_name} has not judged {lacking} answers; {_how(run, judge_name)}"
         )
     rows.loc[judged.index, "verdict"] = told["verdict"].to_numpy()
     rows.loc[judged.index, "reason"] = ("judge: " + told["words"]).to_numpy()
     return rows
 
 
-def _judged(folder: Path, rows: pd.DataFrame) -> pd.DataFrame:
+def _judged(run: Run, rows: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of which a judge judges the answer, if there is one."""
     return rows[
-        pd.Series(kinds_of(folder, rows["question_id"].tolist()), rows.index, dtype=str).isin(
-            JUDGED
-        )
+        pd.Series(kinds_of(run, rows["question_id"].tolist()), rows.index, dtype=str).isin(JUDGED)
     ]
 
 
-def _read(folder: Path) -> pd.DataFrame:
-    path = folder / FILE
+def _read(run: Run) -> pd.DataFrame:
+    path = run.folder / FILE
     if not path.exists():
         return SCHEMA.empty_table().to_pandas()
     return read_made(path, SCHEMA, "capcal judge").to_pandas()
 
 
-def _current(folder: Path, made_with: dict[str, str]) -> pd.DataFrame:
+def _current(run: Run, made_with: dict[str, str]) -> pd.DataFrame:
     """Read the judgements but for those that this judge has made in another way."""
-    kept = _read(folder)
+    kept = _read(run)
     return kept[
         (kept[MADE_WITH] == pd.Series(made_with)).all(axis=1)
         | (kept["judge"] != made_with["judge"])
     ]
 
 
-def _how(folder: Path, judge_name: str) -> str:
-    return f"judge with: capcal judge {name_run(folder)} --judge {judge_name}"
+def _how(run: Run, judge_name: str) -> str:
+    return f"judge with: capcal judge {run.options} --judge {judge_name}"

@@ -7,7 +7,6 @@ Its metadata name the version of the grader and the digest of the samples that w
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
@@ -18,6 +17,7 @@ from capcal_lib.manifests import Kind, load_dataset
 from capcal_lib.questions import Question, load_questions, questions_digest
 from capcal_lib.runs import store as runs
 from capcal_lib.runs.files import read_table, write_table
+from capcal_lib.runs.run import Run
 
 FILE = runs.VERDICTS
 # instead of a grader's version: the verdicts came with the samples, and nothing grades them again
@@ -46,7 +46,7 @@ class Graded:
     flipped: dict[tuple[str, str], int]  # (old verdict, new verdict): how many
 
 
-def grade_run(folder: Path) -> Graded:
+def grade_run(run: Run) -> Graded:
     """Grade the samples of a run that have no verdict by this version of the grader.
 
     Verdicts by another version, or of other samples, are all replaced; those that came with the
@@ -55,15 +55,15 @@ def grade_run(folder: Path) -> Graded:
 
     `InputError` when the run is corrupt, or its questions cannot be loaded or have changed.
     """
-    table = _read(folder) if (folder / FILE).exists() else SCHEMA.empty_table()
+    table = _read(run) if (run.folder / FILE).exists() else SCHEMA.empty_table()
     made = table.schema.metadata or {}
     if made.get(b"grader") == GIVEN.encode():
         return Graded(0, 0, {})
-    follows = b"rows" not in made or made[b"rows"].decode() == digest_of_graded(folder, table)
+    follows = b"rows" not in made or made[b"rows"].decode() == digest_of_graded(run, table)
     old = table.to_pandas()
     stands = follows and made.get(b"grader") == GRADER_VERSION.encode()
     current = old[(old["verdict"] != "not_scored") & stands]
-    known, questions = pd.MultiIndex.from_frame(current[runs.KEY]), run_questions(folder)
+    known, questions = pd.MultiIndex.from_frame(current[runs.KEY]), run_questions(run)
     digests = []
 
     def grade_rest(samples: pd.DataFrame) -> pd.DataFrame:
@@ -71,27 +71,27 @@ def grade_run(folder: Path) -> Graded:
         todo = samples[~pd.MultiIndex.from_frame(samples[runs.KEY]).isin(known)]
         return _grade(todo, questions)
 
-    fresh = runs.gather_samples(folder, grade_rest, ["response"])
+    fresh = runs.gather_samples(run, grade_rest, ["response"])
     both = old.merge(fresh, on=runs.KEY, suffixes=("_old", "_new"))
     changed = both[both["verdict_old"] != both["verdict_new"]]
     if len(fresh) > len(both) or len(changed) or (len(both) and len(current) == 0):
-        _write(folder, pd.concat([current, fresh]), GRADER_VERSION, pd.concat(digests))
+        _write(run, pd.concat([current, fresh]), GRADER_VERSION, pd.concat(digests))
     flipped = Counter(zip(changed["verdict_old"], changed["verdict_new"], strict=True))
     return Graded(new=len(fresh) - len(both), again=len(both), flipped=dict(flipped))
 
 
-def write_verdicts(folder: Path, verdicts: pd.DataFrame, grader: str) -> None:
+def write_verdicts(run: Run, verdicts: pd.DataFrame, grader: str) -> None:
     """Write the verdicts of all samples, whose ``response`` is in the same table."""
-    _write(folder, verdicts, grader, runs.row_digests(verdicts))
+    _write(run, verdicts, grader, runs.row_digests(verdicts))
 
 
-def _write(folder: Path, verdicts: pd.DataFrame, grader: str, digests: "pd.Series[int]") -> None:
+def _write(run: Run, verdicts: pd.DataFrame, grader: str, digests: "pd.Series[int]") -> None:
     table = pa.Table.from_pandas(verdicts, schema=SCHEMA, preserve_index=False).sort_by(runs.ORDER)
     metadata = {"grader": grader, "rows": digest_of_rows(digests)}
-    write_table(folder / FILE, table.replace_schema_metadata(metadata))
+    write_table(run.folder / FILE, table.replace_schema_metadata(metadata))
 
 
-def digest_of_graded(folder: Path, verdicts: pa.Table) -> str:
+def digest_of_graded(run: Run, verdicts: pa.Table) -> str:
     """Return the digest of those samples of a run that have these verdicts, in whatever order they
     were written.
     """
@@ -101,7 +101,7 @@ def digest_of_graded(folder: Path, verdicts: pa.Table) -> str:
         there = pd.MultiIndex.from_frame(samples[runs.KEY]).isin(graded)
         return runs.row_digests(samples[there]).to_frame("digest")
 
-    return digest_of_rows(runs.gather_samples(folder, digests, ["response"])["digest"])
+    return digest_of_rows(runs.gather_samples(run, digests, ["response"])["digest"])
 
 
 def digest_of_rows(digests: "pd.Series[int]", others: int = 0) -> str:
@@ -126,59 +126,57 @@ def _grade(samples: pd.DataFrame, questions: Mapping[str, Question]) -> pd.DataF
     )
 
 
-def read_verdicts(folder: Path) -> pd.DataFrame:
+def read_verdicts(run: Run) -> pd.DataFrame:
     """Read the verdicts of a run, one row a graded sample, sorted by (question_id, sample_index).
 
     `InputError` where the run is not graded, with the command that grades it; for a corrupt file.
     """
-    if not (folder / FILE).exists():
-        raise InputError(
-            f"{folder} is not graded; grade it with: capcal grade {runs.name_run(folder)}"
-        )
-    return _read(folder).to_pandas()
+    if not (run.folder / FILE).exists():
+        raise InputError(f"{run} is not graded; grade it with: capcal grade {run.options}")
+    return _read(run).to_pandas()
 
 
-def _read(folder: Path) -> pa.Table:
-    table = read_table(folder / FILE)
+def _read(run: Run) -> pa.Table:
+    table = read_table(run.folder / FILE)
     if not table.schema.equals(SCHEMA, check_metadata=False) or b"grader" not in (
         table.schema.metadata or {}
     ):
         raise InputError(
-            f"{folder / FILE}: not a verdict file; delete it and grade again with: capcal grade"
+            f"{run.folder / FILE}: not a verdict file; delete it and grade again with: capcal grade"
         )
     return table
 
 
-def answered_questions(folder: Path) -> dict[str, Question]:
+def answered_questions(run: Run) -> dict[str, Question]:
     """Load the questions of a run by id, as ``run_questions``; refuse them where no answer is
     stated.
     """
-    questions = run_questions(folder)
+    questions = run_questions(run)
     if any(question.answer.gold == NOT_STATED for question in questions.values()):
         raise InputError(
-            f"{folder}: its verdicts came with the samples, without answers: there is nothing to "
+            f"{run}: its verdicts came with the samples, without answers: there is nothing to "
             "compare with"
         )
     return questions
 
 
-def kinds_of(folder: Path, question_ids: Sequence[str]) -> list[Kind]:
+def kinds_of(run: Run, question_ids: Sequence[str]) -> list[Kind]:
     """Return the kind of the answer to each of these questions of a run."""
-    dataset = load_dataset(runs.read_record(folder).identity.dataset)
+    dataset = load_dataset(run.identity.dataset)
     if not dataset.builtin:
         return [dataset.kind] * len(question_ids)
-    questions = run_questions(folder)  # the only ones whose answers may be of several kinds
+    questions = run_questions(run)  # the only ones whose answers may be of several kinds
     return [questions[name].answer.kind for name in question_ids]
 
 
-def run_questions(folder: Path) -> dict[str, Question]:
+def run_questions(run: Run) -> dict[str, Question]:
     """Load the questions of a run by id; refuse them when they are not those that were sampled."""
-    run = runs.read_record(folder).identity
-    questions = load_questions(run.dataset, run.split)
-    if questions_digest(questions) != run.questions:
+    identity = run.identity
+    questions = load_questions(identity.dataset, identity.split)
+    if questions_digest(questions) != identity.questions:
         raise InputError(
-            f"{folder}: the questions of {run.dataset} ({run.split}) are not those that were "
-            "sampled; "
-            "use the version of the data set that the run was made from, or sample again"
+            f"{run}: the questions of {identity.dataset} ({identity.split}) are not those that "
+            "were sampled; use the version of the data set that the run was made from, or sample "
+            "again"
         )
     return {question.id: question for question in questions}

@@ -5,7 +5,6 @@ coordinates along the 64 strongest directions of each third of the layers, over 
 questions, take 384 bytes. The test split of a data set is described along the directions of its
 training split; labels play no part."""
 
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +15,7 @@ from capcal_lib.confidence.of_run import asked_model, sampled_questions
 from capcal_lib.errors import InputError
 from capcal_lib.probes.features import extract_features
 from capcal_lib.runs.files import read_table, write_table
-from capcal_lib.runs.store import read_record
+from capcal_lib.runs.run import Run
 from capcal_lib.sampling.engines import open_engine
 
 FILE = "coordinates.parquet"
@@ -32,13 +31,13 @@ class Coordinates(NamedTuple):
     directions: str  # the run along whose directions the points are
 
 
-def keep_coordinates(training: Path, evaluation: Path, *, engine: str | None = None) -> None:
+def keep_coordinates(training: Run, evaluation: Run, *, engine: str | None = None) -> None:
     """Read the hidden states of two runs of a model, and keep their coordinates in the first one's
     directions.
 
     Runs of different models or prompts, corrupt ones, and questions that have changed are refused.
     """
-    one, other = (read_record(folder).identity for folder in (training, evaluation))
+    one, other = (run.identity for run in (training, evaluation))
     if (one.model, one.prompt_style) != (other.model, other.prompt_style):
         raise InputError(
             f"{training} and {evaluation} are runs of different models or prompts; name two of one"
@@ -46,18 +45,20 @@ def keep_coordinates(training: Path, evaluation: Path, *, engine: str | None = N
     model = asked_model(training)
     source, questions = (
         open_engine(model, engine),
-        [sampled_questions(folder) for folder in (training, evaluation)],
+        [sampled_questions(run) for run in (training, evaluation)],
     )
     states = [
         extract_features(source, model, list(each.values()), layers="all") for each in questions
     ]
-    for folder, ids, points in zip(
+    for run, ids, points in zip(
         (training, evaluation), questions, layer_thirds(*states), strict=True
     ):
         flat = pa.array(points.astype(np.float16).ravel())
         rows = pa.FixedSizeListArray.from_arrays(flat, points[0].size)
         table = pa.table({"question_id": list(ids), "coordinates": rows})
-        write_table(folder / FILE, table.replace_schema_metadata({"directions": training.name}))
+        write_table(
+            run.folder / FILE, table.replace_schema_metadata({"directions": training.folder.name})
+        )
 
 
 def layer_thirds(
@@ -93,15 +94,15 @@ def layer_thirds(
     ]
 
 
-def read_coordinates(folder: Path) -> Coordinates:
+def read_coordinates(run: Run) -> Coordinates:
     """Read what ``keep_coordinates`` kept; where there is nothing, the error names the command that
     makes it.
     """
-    path = folder / FILE
-    run = read_record(folder).identity
-    how = f"with: capcal coordinates --model {run.model} --dataset {run.dataset}"
+    path = run.folder / FILE
+    identity = run.identity
+    how = f"with: capcal coordinates --model {identity.model} --dataset {identity.dataset}"
     if not path.exists():
-        raise InputError(f"no coordinates in {folder}; make them {how}")
+        raise InputError(f"no coordinates in {run}; make them {how}")
     table = read_table(path)
     if not {"question_id", "coordinates"} <= set(table.column_names) or not table.schema.metadata:
         raise InputError(f"{path}: not a file of coordinates; delete it and make it again {how}")

@@ -18,7 +18,7 @@ from capcal_lib.manifests import Model
 from capcal_lib.questions import Question
 from capcal_lib.questions.prompts import answer_messages, prompt_digest
 from capcal_lib.runs.files import read_table, remove_file, write_table
-from capcal_lib.runs.store import read_record
+from capcal_lib.runs.run import Run
 from capcal_lib.sampling.draw import answer_requests
 from capcal_lib.sampling.engines import Engine, Layers, open_engine
 from capcal_lib.sampling.weights import weights_digest
@@ -65,7 +65,7 @@ def extract_features(
 
 
 def extract(
-    folder: Path, *, layers: Layers = "mean", engine: str | None = None
+    run: Run, *, layers: Layers = "mean", engine: str | None = None
 ) -> npt.NDArray[np.float32]:
     """Extract the hidden states of a run's questions, once, and keep them as float16, each with its
     prompt's digest.
@@ -76,15 +76,15 @@ def extract(
 
     Refused are a number beyond float16's 65,504, a corrupt file, rows that were read from another
     prompt, a run whose questions have changed, and a model that is asked in another way since."""
-    path = features_file(folder, layers)
-    model, questions = asked_model(folder), sampled_questions(folder)
-    refuse_other(folder, "weights", read_record(folder).identity.weights, weights_digest(model))
+    path = features_file(run, layers)
+    model, questions = asked_model(run), sampled_questions(run)
+    refuse_other(run, "weights", run.identity.weights, weights_digest(model))
     prompts = {
         name: prompt_digest(answer_messages(one, model.prompt_style))
         for name, one in questions.items()
     }
     parts = sorted(
-        folder.glob(f"{path.stem}.part-*.parquet")
+        run.folder.glob(f"{path.stem}.part-*.parquet")
     )  # what an extraction that was stopped has left
     tables: list[pa.Table] = []
     known: set[str] = set()
@@ -123,21 +123,19 @@ def extract(
         write_table(path, pa.concat_tables(tables).sort_by("question_id"))
         for part in parts:
             remove_file(part)
-    return read_features(folder, layers)[1]
+    return read_features(run, layers)[1]
 
 
-def read_features(
-    folder: Path, layers: Layers = "mean"
-) -> tuple[list[str], npt.NDArray[np.float32]]:
+def read_features(run: Run, layers: Layers = "mean") -> tuple[list[str], npt.NDArray[np.float32]]:
     """Read the question ids, sorted, and the hidden states that ``extract`` kept, shaped as by
     ``extract_features``.
 
     Where there are none, the error names the command that makes them.
     """
-    path = features_file(folder, layers)
+    path = features_file(run, layers)
     if not path.exists():
         option = "" if layers == "mean" else f" --layers {layers}"
-        raise InputError(f"no hidden states in {folder}; {how_to_make(folder, 'features')}{option}")
+        raise InputError(f"no hidden states in {run}; {how_to_make(run, 'features')}{option}")
     table = _read_feature_table(path)
     return table["question_id"].to_pylist(), states_of(table).astype(np.float32)
 
@@ -151,11 +149,11 @@ def states_of(table: pa.Table) -> npt.NDArray[np.float16]:
     return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(shape)
 
 
-def features_file(folder: Path, layers: Layers = "mean") -> Path:
+def features_file(run: Run, layers: Layers = "mean") -> Path:
     """Return where a run keeps the hidden states of these layers."""
     if layers not in get_args(Layers):
         raise unknown("layers", layers, get_args(Layers))
-    return folder / (FEATURES if layers == "mean" else f"features-{layers}.parquet")
+    return run.folder / (FEATURES if layers == "mean" else f"features-{layers}.parquet")
 
 
 def _feature_table(

@@ -18,7 +18,7 @@ from capcal_lib.metrics.validation import align, check_share
 from capcal_lib.probes.features import extract_features
 from capcal_lib.probes.training import TrainedProbe, train, training_data
 from capcal_lib.questions import Answer, Question
-from capcal_lib.runs.store import find_run, read_record
+from capcal_lib.runs import find_run
 from capcal_lib.sampling.engines import Engine, open_engine
 from capcal_lib.sampling.weights import weights_digest
 
@@ -41,16 +41,15 @@ class Predictor:
         training data's kind; lettered options belong into it, as
         :func:`~capcal_lib.questions.with_options` writes them."""
         if isinstance(question, str):
-            kind = load_dataset(read_record(self.probe.run).identity.dataset).kind
+            kind = load_dataset(self.probe.run.identity.dataset).kind
             question = Question("asked", question, Answer(kind, "unknown"))
         features = extract_features(self.engine, self.model, [question])
         mu = float(self.probe.probe.predict(features)[0])
         return Interval(mu, max(0.0, mu - self.half_width), min(1.0, mu + self.half_width))
 
     def __repr__(self) -> str:
-        trained = (
-            f"trained on {len(self.probe.question_ids)} questions of {self.probe.run.parent.name}"
-        )
+        split = self.probe.run.folder.parent.name
+        trained = f"trained on {len(self.probe.question_ids)} questions of {split}"
         return (
             f"<Predictor, {self.model.name}, {trained}, within {self.half_width:.2f} at "
             f"{self.level:.0%}>"
@@ -80,9 +79,9 @@ def load_predictor(
     split = load_dataset(dataset).training_split
     if split is None:
         raise InputError(f"{dataset} has no training split, so there is nothing to learn from")
-    run = find_run(Path(store), model, dataset, split)
+    run = find_run(store, model, dataset, split)
     asked = asked_model(run)
-    refuse_other(run, "weights", read_record(run).identity.weights, weights_digest(asked))
+    refuse_other(run, "weights", run.identity.weights, weights_digest(asked))
     probe, (questions, _) = train(run), training_data(run)
     width = conformal_half_width(
         probe.out_of_fold, questions["correct"] / questions["total"], level=level

@@ -32,7 +32,7 @@ from capcal_lib.probes.kernel import KernelProbe
 from capcal_lib.probes.sgd import PaperProbe
 from capcal_lib.probes.stacked import BLOCKS, StackedProbe
 from capcal_lib.probes.tuned import TunedProbe
-from capcal_lib.runs.store import differences, find_run, list_fitting, read_record
+from capcal_lib.runs.run import Run, differences, find_run, list_fitting
 
 Recipe = Literal["tuned", "paper", "kernel", "stacked"]
 _SAME = (
@@ -47,14 +47,14 @@ _SAME = (
 class TrainedProbe:
     """A probe, and the questions of the run that it is trained on."""
 
-    run: Path
+    run: Run
     recipe: Recipe
     probe: Probe
     # by question_id: what is predicted for a training question without its help
     out_of_fold: pd.Series[float]
 
     def __repr__(self) -> str:
-        where = f"{len(self.out_of_fold)} questions of {self.run.parent.name}"
+        where = f"{len(self.out_of_fold)} questions of {self.run.folder.parent.name}"
         return f"<TrainedProbe, recipe {self.recipe}, {where}, {self.probe!r}>"
 
     @property
@@ -64,7 +64,7 @@ class TrainedProbe:
 
 
 def training_data(
-    run: Path, verdicts: str = "rules"
+    run: Run, verdicts: str = "rules"
 ) -> tuple[pd.DataFrame, npt.NDArray[np.float32]]:
     """Return what a probe learns from a run: its training questions and, in their order, their
     features.
@@ -75,7 +75,7 @@ def training_data(
     question with both, the error names the commands that make them.
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
-    >>> from capcal_lib.runs.store import find_run
+    >>> from capcal_lib.runs import find_run
     >>> run = find_run(RECORDED_RUNS, "smollm2-135m", "gsm8k", "train")
     >>> questions, features = training_data(run)
     >>> questions.shape, features.shape
@@ -117,7 +117,7 @@ def draw_training(
     return drawn.assign(correct=correct, total=samples)
 
 
-def train(run: Path, *, recipe: Recipe = "tuned", verdicts: str = "rules") -> TrainedProbe:
+def train(run: Run, *, recipe: Recipe = "tuned", verdicts: str = "rules") -> TrainedProbe:
     """Train a probe on the training questions of a run; once, while its files stay as they are.
 
     ``tuned``: linear, its decay chosen by cross-validation; ``paper``: linear, as the paper trains
@@ -126,20 +126,20 @@ def train(run: Path, *, recipe: Recipe = "tuned", verdicts: str = "rules") -> Tr
     coordinates.
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
-    >>> from capcal_lib.runs.store import find_run
+    >>> from capcal_lib.runs import find_run
     >>> trained = train(find_run(RECORDED_RUNS, "smollm2-135m", "mini-capitals", "train"))
     >>> len(trained.question_ids), trained.probe
     (283, <TunedProbe(seed=0), weight decay 0.3>)
     """
     if recipe not in RECIPES:
         raise unknown("recipe", recipe, RECIPES)
-    files = (run / name for name in (FILE, JUDGEMENTS, FEATURES, COORDINATES))
+    files = (run.folder / name for name in (FILE, JUDGEMENTS, FEATURES, COORDINATES))
     written = tuple(file.stat().st_mtime_ns for file in files if file.exists())
     return _train(run, recipe, verdicts, written)
 
 
 @cache
-def _train(run: Path, recipe: Recipe, verdicts: str, written: tuple[int, ...]) -> TrainedProbe:  # noqa: ARG001
+def _train(run: Run, recipe: Recipe, verdicts: str, written: tuple[int, ...]) -> TrainedProbe:  # noqa: ARG001
     questions, _ = training_data(run, verdicts)
     features = READS[recipe](run, questions.index)
     probe = RECIPES[recipe]().fit(features, questions["correct"], questions["total"])
@@ -154,7 +154,7 @@ def predict(
     recipe: Recipe = "tuned",
     split: int = 0,
     verdicts: str = "rules",
-    run: str | None = None,
+    choice: str | None = None,
 ) -> pd.DataFrame:
     """Train a probe on each of a model's training runs, and predict its evaluation splits by each
     of them.
@@ -167,7 +167,7 @@ def predict(
     Without ``datasets``, all whose evaluation split has hidden states are predicted. ``recipe`` is
     that of ``train``, ``split`` which of the five of the paper's recipe, 0 to 4, ``verdicts`` whose
     the probes learn (a judge's where it has judged the training run; else that probe is left out),
-    and ``run`` the choice of ``find_run``. Hidden states of the same style of prompt, but from
+    and ``choice`` that of ``find_run``. Hidden states of the same style of prompt, but from
     other weights or another prompt, are refused.
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
@@ -182,7 +182,7 @@ def predict(
     training = [
         (dataset, folder)
         for dataset, folder in runs_for_probes(
-            Path(store), name, lambda dataset: dataset.training_split, chosen=run
+            Path(store), name, lambda dataset: dataset.training_split, chosen=choice
         )
         if verdicts == "rules"
         or dataset.kind not in JUDGED
@@ -190,7 +190,7 @@ def predict(
     ]
     tables = {}
     for dataset, folder in runs_for_probes(
-        Path(store), name, lambda dataset: dataset.evaluation_split, chosen=run
+        Path(store), name, lambda dataset: dataset.evaluation_split, chosen=choice
     ):
         if wanted is not None and dataset.name not in wanted:
             continue
@@ -211,7 +211,7 @@ def predict(
     return pd.concat(tables, names=["dataset", "question_id"]).reindex(columns=columns)
 
 
-def stacked_blocks(run: Path, question_ids: Iterable[str]) -> dict[str, npt.NDArray[np.float32]]:
+def stacked_blocks(run: Run, question_ids: Iterable[str]) -> dict[str, npt.NDArray[np.float32]]:
     """Return what a kernel or a stacked probe reads of questions of a run, in their order.
 
     Where some of it is not kept, the error says what to do.
@@ -233,13 +233,13 @@ def stacked_blocks(run: Path, question_ids: Iterable[str]) -> dict[str, npt.NDAr
     }
 
 
-def _all_layers(run: Path, question_ids: Iterable[str]) -> npt.NDArray[np.float32]:
+def _all_layers(run: Run, question_ids: Iterable[str]) -> npt.NDArray[np.float32]:
     """Put what is kept of the lower, middle and upper layers side by side."""
     blocks = stacked_blocks(run, question_ids)
     return np.hstack([blocks[name] for name in BLOCKS[1:]])
 
 
-def _mean_layer(run: Path, question_ids: Iterable[str]) -> npt.NDArray[np.float32]:
+def _mean_layer(run: Run, question_ids: Iterable[str]) -> npt.NDArray[np.float32]:
     """Read the hidden states' mean over layers."""
     names, features = read_features(run)
     return features[pd.Index(names).get_indexer(pd.Index(question_ids))]
@@ -252,7 +252,7 @@ RECIPES: dict[Recipe, type[Probe]] = {
     "stacked": StackedProbe,
 }
 # What each reads of questions of a run, in their order.
-READS: dict[Recipe, Callable[[Path, Iterable[str]], Any]] = {
+READS: dict[Recipe, Callable[[Run, Iterable[str]], Any]] = {
     "tuned": _mean_layer,
     "paper": _mean_layer,
     "kernel": _all_layers,
@@ -266,7 +266,7 @@ def runs_for_probes(
     split: Callable[[Dataset], str | None],
     style: PromptStyle | None = None,
     chosen: str | None = None,
-) -> Iterator[tuple[Dataset, Path]]:
+) -> Iterator[tuple[Dataset, Run]]:
     """Find a model's graded runs with hidden states on one split of every data set, asked in one
     style or in any.
 
@@ -281,8 +281,8 @@ def runs_for_probes(
         if not list_fitting(store, model, dataset.name, name, chosen):
             continue
         run = find_run(store, model, dataset.name, name, chosen)
-        graded = (run / FEATURES).exists() and (run / FILE).exists()
-        if graded and style in (None, read_record(run).identity.prompt_style):
+        graded = (run.folder / FEATURES).exists() and (run.folder / FILE).exists()
+        if graded and style in (None, run.identity.prompt_style):
             yield dataset, run
 
 
@@ -320,7 +320,7 @@ def nearest_probe(methods: Iterable[str], dataset: str) -> str | None:
     return next(iter(nearest_probes(methods, dataset)), None)
 
 
-def goes_with(recipe: Recipe, training: Path, run: Path) -> bool:
+def goes_with(recipe: Recipe, training: Run, run: Run) -> bool:
     """Say whether a probe that is trained on one run has something to say of another.
 
     Not where they were asked in another style of prompt, nor, where it reads all layers, where
@@ -335,15 +335,15 @@ def goes_with(recipe: Recipe, training: Path, run: Path) -> bool:
     return along is not None and along == _directions(run)
 
 
-def _directions(run: Path) -> str | None:
-    return read_coordinates(run).directions if (run / COORDINATES).exists() else None
+def _directions(run: Run) -> str | None:
+    return read_coordinates(run).directions if (run.folder / COORDINATES).exists() else None
 
 
-def _same_style(training: Path, run: Path) -> bool:
+def _same_style(training: Run, run: Run) -> bool:
     """Say whether two runs share a style of prompt; refuse those that do, but with other weights or
     another prompt.
     """
-    one, other = read_record(training).identity, read_record(run).identity
+    one, other = training.identity, run.identity
     if one.prompt_style != other.prompt_style:
         return False
     differing = [line for line in differences(one, other) if line.split(":")[0] in _SAME]

@@ -8,7 +8,6 @@ which the model stops) the tree is one pass over the prompt and little more. For
 does not close: no answer is likely enough to follow to its end, and the bounds stay far apart."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
@@ -19,6 +18,7 @@ from capcal_lib.grading import grade_many
 from capcal_lib.manifests import Model
 from capcal_lib.questions import Question
 from capcal_lib.runs.files import read_made, write_table
+from capcal_lib.runs.run import Run
 from capcal_lib.sampling.draw import answer_requests
 from capcal_lib.sampling.engines import Engine, EnumeratingEngine, open_engine
 
@@ -92,7 +92,7 @@ def exact_accuracy(
 
 
 def enumerate_answers(
-    folder: Path, *, engine: str | None = None, epsilon: float = EPSILON
+    run: Run, *, engine: str | None = None, epsilon: float = EPSILON
 ) -> pd.DataFrame:
     """Bound the expected accuracy of each sampled question of a run, once, and keep the bounds
     beside the samples.
@@ -100,29 +100,25 @@ def enumerate_answers(
     Only questions that were sampled since are enumerated, whatever the epsilon of the others was.
     Errors are those of ``exact_accuracy``; a corrupt file is refused, and a run whose questions or
     way of asking have changed."""
-    path = folder / FILE
+    path = run.folder / FILE
     kept = read_made(path, SCHEMA, "capcal exact") if path.exists() else SCHEMA.empty_table()
     known = set(kept["question_id"].to_pylist())
-    lacking = [
-        question for name, question in sampled_questions(folder).items() if name not in known
-    ]
+    lacking = [question for name, question in sampled_questions(run).items() if name not in known]
     if lacking:
-        model = asked_model(folder)
+        model = asked_model(run)
         fresh = exact_accuracy(
             open_engine(model, engine), model, lacking, epsilon=epsilon
         ).reset_index()
         both = pa.concat_tables([kept, pa.Table.from_pandas(fresh, SCHEMA, preserve_index=False)])
         write_table(path, both.sort_by("question_id"))
-    return read_exact(folder)
+    return read_exact(run)
 
 
-def read_exact(folder: Path) -> pd.DataFrame:
+def read_exact(run: Run) -> pd.DataFrame:
     """Read the bounds that ``enumerate_answers`` kept, sorted by question id; without any, the
     error says how.
     """
-    path = folder / FILE
+    path = run.folder / FILE
     if not path.exists():
-        raise InputError(
-            f"no exact expected accuracies in {folder}; {how_to_make(folder, 'exact')}"
-        )
+        raise InputError(f"no exact expected accuracies in {run}; {how_to_make(run, 'exact')}")
     return read_made(path, SCHEMA, "capcal exact").to_pandas().set_index("question_id")

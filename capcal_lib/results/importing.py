@@ -38,8 +38,9 @@ from capcal_lib.questions import (
 )
 from capcal_lib.results.merge import merge
 from capcal_lib.runs.files import file_digest
+from capcal_lib.runs.run import Identity, Record, Run
 from capcal_lib.runs.samples import IMPORTED
-from capcal_lib.runs.store import KEY, Identity, Record, open_writer
+from capcal_lib.runs.store import KEY, open_writer
 
 Row = dict[str, Any]
 MEMBER_BYTES, LOG_BYTES = 1 << 26, 1 << 30  # of one sample of a log, of a log
@@ -78,7 +79,7 @@ SAID |= {"0": "incorrect", "0.0": "incorrect", "false": "incorrect"} | {
 class Imported:
     """What an import did."""
 
-    folder: Path
+    run: Run
     new: int  # samples
     present: int  # samples that were there before
     left_out: int  # rows without a response: requests that failed
@@ -157,7 +158,7 @@ def import_samples(
                         "the files have neither answers nor verdicts; map a column: --column "
                         "gold=NAME or verdict=NAME"
                     )
-                write_verdicts(writer.folder, frame.assign(reason="given with the samples"), GIVEN)
+                write_verdicts(writer.run, frame.assign(reason="given with the samples"), GIVEN)
             [merged] = merge(store, [Path(scratch)])
     return Imported(
         merged.target,

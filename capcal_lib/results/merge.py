@@ -19,6 +19,7 @@ from capcal_lib.grading.judgements import PAIR
 from capcal_lib.grading.verdicts import GIVEN, digest_of_graded, digest_of_rows
 from capcal_lib.runs import store
 from capcal_lib.runs.files import hold, read_table, write_table
+from capcal_lib.runs.run import Run, is_folder, open_runs, run_of
 from capcal_lib.runs.sessions import add_sessions
 
 # What identifies a row of a file; of others, its question.
@@ -29,8 +30,8 @@ KEYS = {store.VERDICTS: store.KEY, JUDGEMENTS: ["judge", *PAIR]}
 class Merged:
     """What was taken from one run."""
 
-    source: Path
-    target: Path
+    source: Run
+    target: Run
     rows: int  # taken over
     present: int  # rows that were there already
     notes: tuple[str, ...]  # what was left out of the files beside the samples
@@ -45,14 +46,14 @@ def merge(into: Path, sources: Sequence[Path]) -> list[Merged]:
     same call. Nobody else can write any of the runs meanwhile. `InputError` for a source that holds
     no run, a run that is corrupt or being written, and a sample that two of them have with
     different content; then nothing was taken over."""
-    copies: dict[Path, list[Path]] = {}
+    copies: dict[Run, list[Run]] = {}
     for run in (run for source in sources for run in _runs(source)):
-        copies.setdefault(store.run_folder(into, store.read_record(run).identity), []).append(run)
+        copies.setdefault(run_of(into, run.identity), []).append(run)
     with ExitStack() as stack:
         writers = {
             target: stack.enter_context(_open(into, runs))
             for target, runs in copies.items()
-            if store.is_folder(target)
+            if is_folder(target.folder)
         }
         for target, runs in copies.items():
             _check([target, *runs] if target in writers else runs)
@@ -64,31 +65,26 @@ def merge(into: Path, sources: Sequence[Path]) -> list[Merged]:
         return [_take(writers[target], run) for target, runs in copies.items() for run in runs]
 
 
-def _runs(source: Path) -> list[Path]:
-    there = store.is_folder(source)
-    runs = (
-        [source]
-        if there and (source / "run.json").exists()
-        else store.list_runs(source)
-        if there
-        else []
-    )
+def _runs(source: Path) -> list[Run]:
+    runs = []
+    if is_folder(source):
+        runs = [Run(source)] if (source / "run.json").exists() else open_runs(source)
     if not runs:
         raise InputError(f"{source} is neither a run nor a store with runs in it")
     return runs
 
 
 @contextmanager
-def _open(into: Path, copies: Sequence[Path]) -> Iterator[store.Writer]:
+def _open(into: Path, copies: Sequence[Run]) -> Iterator[store.Writer]:
     """Open the run that these copies go into; nobody may write them, either."""
-    with store.open_writer(into, store.read_record(copies[0])) as writer, ExitStack() as stack:
+    with store.open_writer(into, copies[0].record) as writer, ExitStack() as stack:
         for copy in copies:
-            if copy.resolve() != writer.folder.resolve():
+            if copy.folder.resolve() != writer.folder.resolve():
                 stack.enter_context(store.no_writer(copy))
         yield writer
 
 
-def _check(copies: Sequence[Path]) -> None:
+def _check(copies: Sequence[Run]) -> None:
     """Refuse copies of a run that have different rows under one key."""
     known: pd.DataFrame | None = None
     for copy in copies if len(copies) > 1 else ():
@@ -112,7 +108,7 @@ def _whole_digests(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[store.KEY].assign(digest=digests)
 
 
-def _take(writer: store.Writer, run: Path) -> Merged:
+def _take(writer: store.Writer, run: Run) -> Merged:
     taken = 0
 
     def adopt(rows: pd.DataFrame) -> pd.DataFrame:
@@ -121,14 +117,18 @@ def _take(writer: store.Writer, run: Path) -> Merged:
         return rows[store.KEY].assign(digest=store.row_digests(rows))
 
     digests = store.gather_samples(run, adopt)
-    add_sessions(writer.folder, run)
-    paths = [path for path in sorted(run.glob("*.parquet")) if not path.name.startswith("samples-")]
+    add_sessions(writer.run, run)
+    paths = [
+        path
+        for path in sorted(run.folder.glob("*.parquet"))
+        if not path.name.startswith("samples-")
+    ]
     notes = [
         _take_facts(path, writer.folder / path.name, digests)
         for path in paths
         if ".part-" not in path.name
     ]
-    return Merged(run, writer.folder, taken, len(digests) - taken, tuple(filter(None, notes)))
+    return Merged(run, writer.run, taken, len(digests) - taken, tuple(filter(None, notes)))
 
 
 def _take_facts(source: Path, target: Path, digests: pd.DataFrame) -> str | None:
@@ -164,7 +164,9 @@ def _take_facts(source: Path, target: Path, digests: pd.DataFrame) -> str | None
             if source.name == store.VERDICTS:
                 before = (own.schema.metadata or {}).get(b"rows") if target.exists() else b"0"
                 known_rows = (
-                    before.decode() if before is not None else digest_of_graded(target.parent, own)
+                    before.decode()
+                    if before is not None
+                    else digest_of_graded(Run(target.parent), own)
                 )
                 made[b"rows"] = digest_of_rows(graded[lacking], int(known_rows, 16)).encode()
             table = both.sort_by([(name, "ascending") for name in keys])

@@ -13,7 +13,6 @@ drawn with ``--precision``, the samples up to the rule's first possible stop cou
 how many there are beyond depends on their outcomes."""
 
 from collections.abc import Iterable
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +25,8 @@ from capcal_lib.grading.counts import count_run
 from capcal_lib.grading.verdicts import FILE
 from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.questions import subjects_of
-from capcal_lib.runs.store import find_run, list_fitting, read_record
+from capcal_lib.runs import find_run
+from capcal_lib.runs.run import Run, list_fitting, open_runs
 
 INDEX = ["dataset", "question_id"]
 COUNTS = ["correct", "total"]
@@ -42,7 +42,7 @@ def load_results(
     k_eval: int = 100,
     k_c: int = 10,
     verdicts: str = "rules",
-    run: str | None = None,
+    choice: str | None = None,
     held_out: bool = True,
 ) -> pd.DataFrame:
     """Load the counts and confidences of a model's graded runs on evaluation splits.
@@ -54,7 +54,7 @@ def load_results(
     ``datasets`` are names; None takes all that have a graded run, largest first. The first
     ``k_eval`` samples define mu_hat and ``k_c`` vote: those after them, or, without ``held_out``,
     the first of them, as in the paper's code. ``verdicts`` says whose count: ``rules``, or
-    ``judge:MODEL`` for short and mathematical answers. ``run`` chooses among several runs on a
+    ``judge:MODEL`` for short and mathematical answers. ``choice`` says which of several runs on a
     split, such as ``"seed=1"``: see ``runs.store.find_run``.
 
     `InputError` for an unknown model, a named data set without a graded run, answers that the judge
@@ -66,14 +66,12 @@ def load_results(
     ['correct', 'total', 'Verbalized confidence', 'P(True)', 'Response consistency']
     """
     tables = {}
-    for name, folder in _runs(Path(store), model, datasets, run).items():
-        said = _confidences(folder, k_eval if held_out else 0, k_c, _written(folder))
+    for name, run in _runs(store, model, datasets, choice).items():
+        said = run.cached(_confidences, k_eval if held_out else 0, k_c)
         columns = {
             method: pd.Series(kept.values, kept.question_ids) for method, kept in said.items()
         }
-        tables[name] = _counts(folder, k_eval, verdicts, _written(folder))[COUNTS].join(
-            pd.DataFrame(columns)
-        )
+        tables[name] = run.cached(count_run, k_eval, verdicts)[COUNTS].join(pd.DataFrame(columns))
     if not tables:
         return pd.DataFrame(
             columns=COUNTS, index=pd.MultiIndex.from_tuples([], names=INDEX), dtype=np.int64
@@ -94,25 +92,25 @@ def describe_runs(
     datasets: Iterable[str] | None = None,
     k_eval: int = 100,
     verdicts: str = "rules",
-    run: str | None = None,
+    choice: str | None = None,
 ) -> pd.DataFrame:
     """Say what is behind a model's results: a row a data set, in the order of ``load_results``;
-    ``run`` as there.
+    ``choice`` as there.
 
     Returns a table indexed by dataset: its ``title`` and ``domain``; the ``prompts`` style;
     ``questions``; scored samples a question, ``fewest`` to ``most``; all ``samples`` counted, and
     the shares of them with ``no answer`` and ``not scored``; mean completion ``tokens`` of a
-    sample; ``evidence``, measured or simulated; and the ``run`` folder."""
+    sample; ``evidence``, measured or simulated; and the ``run``."""
     rows = []
-    for name, folder in _runs(Path(store), model, datasets, run).items():
-        identity, manifest = read_record(folder).identity, load_dataset(name)
-        counts = _counts(folder, k_eval, verdicts, _written(folder))
+    for name, run in _runs(store, model, datasets, choice).items():
+        identity, manifest = run.identity, load_dataset(name)
+        counts = run.cached(count_run, k_eval, verdicts)
         total, samples = counts["total"], int(counts[["total", "not_scored"]].to_numpy().sum())
         shares = counts[["no_answer", "not_scored"]].sum() / max(1, samples)
         said = (
-            mean_tokens(folder),
+            mean_tokens(run),
             "simulated" if identity.engine == "simulated" else "measured",
-            folder,
+            run,
         )
         asked = name, manifest.title, manifest.domain, identity.prompt_style
         rows.append((*asked, len(counts), total.min(), total.max(), samples, *shares, *said))
@@ -140,11 +138,11 @@ def costs(
     A probe reads the hidden states of a prompt that is read anyway, and costs none.
     """
     tables = {}
-    for name, folder in _runs(Path(store), model, datasets).items():
-        said = _confidences(folder, k_eval, k_c, _written(folder))
+    for name, run in _runs(store, model, datasets).items():
+        said = run.cached(_confidences, k_eval, k_c)
         found = {method: kept.tokens.mean() for method, kept in said.items()}
         if CONSISTENCY in found:
-            found[CONSISTENCY] = np.round(k_c * mean_tokens(folder))  # NaN where none is known
+            found[CONSISTENCY] = np.round(k_c * mean_tokens(run))  # NaN where none is known
         tables[name] = pd.Series(found, dtype=np.float64)
     return pd.DataFrame(tables).T.rename_axis("dataset")
 
@@ -165,38 +163,23 @@ def subjects(results: pd.DataFrame) -> "pd.Series[str]":
 
 
 def _runs(
-    store: Path, model: str, datasets: Iterable[str] | None, run: str | None = None
-) -> dict[str, Path]:
+    store: Path | str, model: str, datasets: Iterable[str] | None, choice: str | None = None
+) -> dict[str, Run]:
     """Find the graded runs on evaluation splits; of each data set the one that is chosen."""
     name = load_model(model).name
+    runs = open_runs(store, model=name)
 
     def split(dataset: str) -> str:
         return load_dataset(dataset).evaluation_split
 
     if datasets is None:
-        found = [
-            read_record(path.parent).identity
-            for path in sorted(store.joinpath(name).glob(f"*/*/{FILE}"))
-        ]
-        sets = dict.fromkeys(one.dataset for one in found if one.split == split(one.dataset))
-        datasets = [each for each in sets if list_fitting(store, name, each, split(each), run)]
-    return {each: find_run(store, name, each, split(each), run) for each in datasets}
+        graded = [run.identity for run in runs if (run.folder / FILE).exists()]
+        sets = dict.fromkeys(one.dataset for one in graded if one.split == split(one.dataset))
+        datasets = [each for each in sets if list_fitting(store, name, each, split(each), choice)]
+    return {each: find_run(store, name, each, split(each), choice) for each in datasets}
 
 
-def _written(run: Path) -> tuple[tuple[str, int], ...]:
-    """Tell when each file of a run was written, so that it is read again only after that."""
-    return tuple(
-        (file.name, file.stat().st_mtime_ns) for file in sorted(run.iterdir()) if file.is_file()
-    )
-
-
-@lru_cache(128)
-def _counts(run: Path, k_eval: int, verdicts: str, written: object) -> pd.DataFrame:  # noqa: ARG001
-    return count_run(run, k_eval, verdicts)
-
-
-@lru_cache(128)
-def _confidences(run: Path, first: int, k_c: int, written: object) -> dict[str, Confidence]:  # noqa: ARG001
+def _confidences(run: Run, first: int, k_c: int) -> dict[str, Confidence]:
     """Read the confidences of a run, by method; the k_c samples from ``first`` on vote, where a
     question has them.
     """

@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from capcal_lib.confidence.of_run import confidence_file, methods_of
-from capcal_lib.errors import InputError
 from capcal_lib.grading import GRADER_VERSION
 from capcal_lib.grading.adaptive_sampling import ends_of
 from capcal_lib.grading.verdicts import GIVEN
 from capcal_lib.probes.features import FEATURES
 from capcal_lib.runs import store as runs
 from capcal_lib.runs.files import read_table
+from capcal_lib.runs.run import Identity, Run, open_runs
 from capcal_lib.runs.samples import IMPORTED
 from capcal_lib.runs.sessions import Session, rates, read_sessions, wanted
 from capcal_lib.runs.stopping import Rule
@@ -24,7 +24,7 @@ from capcal_lib.runs.stopping import Rule
 class Status:
     """One run. Numbers that nothing is known of are NaN."""
 
-    identity: runs.Identity
+    identity: Identity
     samples: int
     each: tuple[int, int]  # least and most samples a question
     asked: str  # the largest that was asked for: questions x k
@@ -46,26 +46,21 @@ def survey(store: Path, model: str | None = None, dataset: str | None = None) ->
 
     `InputError` for a store that is no folder, or a corrupt run.
     """
-    if not runs.is_folder(store):
-        raise InputError(f"{store} is not a folder; name a run store with --store")
-    for folder in runs.list_runs(store):
-        identity = runs.read_record(folder).identity
-        if model in (None, identity.model) and dataset in (None, identity.dataset):
-            yield run_status(folder)
+    yield from map(run_status, open_runs(store, model=model, dataset=dataset))
 
 
-def run_status(folder: Path) -> Status:
+def run_status(run: Run) -> Status:
     """Return the state of one run."""
-    identity, sessions = runs.read_record(folder).identity, read_sessions(folder)
+    identity, sessions = run.identity, read_sessions(run)
     each: Counter[str] = Counter()
     tokens = 0
-    for rows in runs.stream_samples(folder, ["completion_tokens"]):
+    for rows in runs.stream_samples(run, ["completion_tokens"]):
         each.update(rows["question_id"].tolist())
         tokens += int(rows["completion_tokens"].sum())
-    lacking, asked = _lacking(folder, each, sessions)
+    lacking, asked = _lacking(run, each, sessions)
     lacking *= identity.engine != IMPORTED
     seconds, samples_per_second, tokens_per_second = rates(sessions)
-    writer, now = runs.writer_at_work(folder), sessions[-1] if sessions else None
+    writer, now = runs.writer_at_work(run), sessions[-1] if sessions else None
     at_work = writer and now and now.state == "drawing" and now.rows
     return Status(
         identity=identity,
@@ -80,16 +75,15 @@ def run_status(folder: Path) -> Status:
         tokens_per_second=tokens_per_second,
         writer=writer,
         seconds_left=lacking * now.seconds / now.rows if now and at_work else math.nan,
-        graded=_graded(folder, each.total()),
+        graded=_graded(run, each.total()),
         confidences={
-            method: _covered(confidence_file(folder, method), len(each))
-            for method in methods_of(folder)
+            method: _covered(confidence_file(run, method), len(each)) for method in methods_of(run)
         },
-        features=_covered(folder / FEATURES, len(each)),
+        features=_covered(run.folder / FEATURES, len(each)),
     )
 
 
-def _lacking(folder: Path, each: dict[str, int], sessions: list[Session]) -> tuple[int, str]:
+def _lacking(run: Run, each: dict[str, int], sessions: list[Session]) -> tuple[int, str]:
     """Count the samples that were asked for and are not there; without recorded sessions, up to the
     largest k there.
     """
@@ -107,18 +101,18 @@ def _lacking(folder: Path, each: dict[str, int], sessions: list[Session]) -> tup
         # The narrowest is the last word; what a question may still take is counted up to k.
         ask = max(adaptive, key=lambda ask: (ask.questions, -(ask.precision or 0), ask.k))
         asked += f" to ±{ask.precision}" if ask == largest else ""
-        graded = (folder / runs.VERDICTS).exists()
-        stopped = ends_of(folder, Rule(ask.precision or 0, ask.k))[1] if graded else ()
+        graded = (run.folder / runs.VERDICTS).exists()
+        stopped = ends_of(run, Rule(ask.precision or 0, ask.k))[1] if graded else ()
         going = [number for name, number in each.items() if name not in stopped]
         going += [0] * max(0, ask.questions - len(each))
         lacking = max(lacking, sum(max(0, ask.k - number) for number in going))
     return lacking, asked
 
 
-def _graded(folder: Path, samples: int) -> str:
-    if not (folder / runs.VERDICTS).exists():
+def _graded(run: Run, samples: int) -> str:
+    if not (run.folder / runs.VERDICTS).exists():
         return "no"
-    table = read_table(folder / runs.VERDICTS)
+    table = read_table(run.folder / runs.VERDICTS)
     version = (table.schema.metadata or {}).get(b"grader", b"").decode()
     if version not in (GRADER_VERSION, GIVEN):
         return f"stale: grader {version}, now {GRADER_VERSION}"

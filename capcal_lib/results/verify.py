@@ -37,6 +37,7 @@ from capcal_lib.runs.files import (
     read_table,
     record_digests,
 )
+from capcal_lib.runs.run import Identity, Run, is_folder
 from capcal_lib.runs.samples import IMPORTED
 from capcal_lib.runs.sessions import FILE as SESSIONS
 from capcal_lib.runs.sessions import read_sessions
@@ -52,14 +53,14 @@ VERSIONS = ("capcal", "torch", "transformers", "vllm")
 class Checked:
     """What came of checking one run."""
 
-    folder: Path
+    run: Run
     problems: tuple[str, ...]
     facts: tuple[str, ...]  # what was looked at, and what could not be
 
     def __str__(self) -> str:
         """Say it in one line."""
         words = "; ".join(self.problems) if self.problems else f"ok, {'; '.join(self.facts)}"
-        return f"{self.folder}: {words}"
+        return f"{self.run}: {words}"
 
 
 def verify_store(
@@ -73,21 +74,21 @@ def verify_store(
     """Check each run of a store, or those of a model or data set, as ``verify_run`` does; without
     any it is refused.
     """
-    if not runs.is_folder(store):
+    if not is_folder(store):
         raise InputError(f"{store} is not a folder; name a run store with --store")
     found = [
-        folder
+        Run(folder)
         for folder in sorted(filter(Path.is_dir, store.glob("*/*/*")))  # with or without a record
         if model in (None, folder.parts[-3])
         and (dataset is None or folder.parts[-2].rpartition("-")[0] == dataset)
     ]
     if not found:
         raise InputError(f"no run to check in {store}; see: capcal status --store {store}")
-    for folder in found:
-        yield verify_run(folder, deep=deep, record=record)
+    for run in found:
+        yield verify_run(run, deep=deep, record=record)
 
 
-def verify_run(folder: Path, *, deep: bool = False, record: bool = False) -> Checked:
+def verify_run(run: Run, *, deep: bool = False, record: bool = False) -> Checked:
     """Check one run: its record and digests, its rows, and every file beside them.
 
     Every file must have the digest that is on record; the record must match the folder; the digests
@@ -98,21 +99,18 @@ def verify_run(folder: Path, *, deep: bool = False, record: bool = False) -> Che
     takes down the digests of files that have none, where nothing else is wrong."""
     problems: list[str] = []
     try:
-        made = runs.read_record(folder)
-        samples = _samples(folder, made.identity, problems)
+        made = run.record
+        samples = _samples(run, problems)
     except InputError as error:
-        return Checked(folder, (str(error).removeprefix(f"{folder}: "),), ())
-    run, names, graded = (
-        made.identity,
-        set(samples["question_id"]),
-        (folder / runs.VERDICTS).exists(),
-    )
+        return Checked(run, (str(error).removeprefix(f"{run}: "),), ())
+    identity, folder = made.identity, run.folder
+    names, graded = set(samples["question_id"]), (folder / runs.VERDICTS).exists()
     versions = ", ".join(
         f"{name} {made.made_with[name]}" for name in VERSIONS if name in made.made_with
     )
     facts = [f"{len(samples):,} samples of {len(names):,} questions", versions]
-    questions = _questions(run, facts)
-    if run.engine == IMPORTED:
+    questions = _questions(identity, facts)
+    if identity.engine == IMPORTED:
         facts.append(
             f"imported from {made.made_with.get('imported_from')}, so its weights and prompts are "
             "not known"
@@ -124,18 +122,18 @@ def verify_run(folder: Path, *, deep: bool = False, record: bool = False) -> Che
         if not re.fullmatch(rf"samples-.*|run\.json|{SESSIONS}", path.name)
     ]
     checks = [
-        _digests(run, questions, made.made_with),
-        _completeness(folder, samples, questions, run.engine == IMPORTED),
-        *(_file(path, samples, names, run, questions) for path in beside),
+        _digests(identity, questions, made.made_with),
+        _completeness(run, samples, questions),
+        *(_file(path, samples, names, identity, questions) for path in beside),
         *(
-            [_verdicts_that_do_not_follow(folder, questions, facts)]
+            [_verdicts_that_do_not_follow(run, questions, facts)]
             if deep and questions and graded
             else []
         ),
     ]
     problems += [problem for found in checks for problem in _plain(found)]
     problems += _plain(_on_record(folder, record and not problems))
-    return Checked(folder, tuple(problems), tuple(filter(None, facts)))
+    return Checked(run, tuple(problems), tuple(filter(None, facts)))
 
 
 def _plain(found: Iterator[str]) -> Iterator[str]:
@@ -146,12 +144,13 @@ def _plain(found: Iterator[str]) -> Iterator[str]:
         yield str(error)
 
 
-def _samples(folder: Path, run: runs.Identity, problems: list[str]) -> pd.DataFrame:
+def _samples(run: Run, problems: list[str]) -> pd.DataFrame:
     """Read the key and the digest of each row, and note what is wrong with the rows."""
-    least = 0 if run.engine == IMPORTED else 1  # 0 where a log does not say
+    identity = run.identity
+    least = 0 if identity.engine == IMPORTED else 1  # 0 where a log does not say
     tokens = {
-        "prompt_tokens": run.sampling.context_tokens,
-        "completion_tokens": run.sampling.max_tokens,
+        "prompt_tokens": identity.sampling.context_tokens,
+        "completion_tokens": identity.sampling.max_tokens,
     }
 
     def check(rows: pd.DataFrame) -> pd.DataFrame:
@@ -163,19 +162,19 @@ def _samples(folder: Path, run: runs.Identity, problems: list[str]) -> pd.DataFr
         wrong["no response"] = rows["response"].isna()
         return rows[runs.KEY].assign(digest=runs.row_digests(rows), **wrong)
 
-    samples = runs.gather_samples(folder, check).sort_values(runs.KEY, ignore_index=True)
+    samples = runs.gather_samples(run, check).sort_values(runs.KEY, ignore_index=True)
     for words in samples.columns.drop([*runs.KEY, "digest"]):
         found = samples[samples.pop(words)]
         if len(found):
             problems.append(f"{len(found)} rows with {words}: {_keys(found)}")
-    twice = runs.count_rows(folder) - len(samples)
+    twice = runs.count_rows(run) - len(samples)
     if twice:
         problems.append(f"{twice} rows are there twice")
-    if lines := runs.read_journal(folder).damaged:
+    if lines := runs.read_journal(run).damaged:
         problems.append(
             f"{lines} damaged lines in the journal; their rows are drawn again with: capcal sample"
         )
-    damaged = sorted(path.name for path in folder.glob("*.damaged"))
+    damaged = sorted(path.name for path in run.folder.glob("*.damaged"))
     if damaged:
         problems.append(
             f"set aside as damaged: {_some(damaged)}; delete it once its rows are drawn again"
@@ -206,7 +205,7 @@ def _on_record(folder: Path, record: bool) -> Iterator[str]:
             yield f"{words}: {_some(sorted(names))}"
 
 
-def _questions(run: runs.Identity, facts: list[str]) -> dict[str, Question] | None:
+def _questions(run: Identity, facts: list[str]) -> dict[str, Question] | None:
     """Load the questions of a run, where they are on this machine."""
     try:
         if at_hand(run.dataset, run.split):
@@ -223,7 +222,7 @@ def _damaged_weights(model: str) -> list[str]:
 
 
 def _digests(
-    identity: runs.Identity, questions: dict[str, Question] | None, made_with: dict[str, str]
+    identity: Identity, questions: dict[str, Question] | None, made_with: dict[str, str]
 ) -> Iterator[str]:
     yield from _damaged_weights(identity.model)
     pin = pinned_digest(load_model(identity.model))
@@ -244,7 +243,7 @@ def _digests(
 
 
 def _completeness(
-    folder: Path, samples: pd.DataFrame, questions: dict[str, Question] | None, imported: bool
+    run: Run, samples: pd.DataFrame, questions: dict[str, Question] | None
 ) -> Iterator[str]:
     """Compare with what the sessions asked for; without any, each question must reach the largest
     index.
@@ -254,7 +253,8 @@ def _completeness(
     there = {
         str(name): group.tolist() for name, group in samples.groupby("question_id")["sample_index"]
     }
-    asks = [session.ask for session in read_sessions(folder)]
+    imported = run.identity.engine == IMPORTED
+    asks = [session.ask for session in read_sessions(run)]
     ks = dict.fromkeys(
         there, 0 if asks or imported else max(samples["sample_index"], default=-1) + 1
     )
@@ -269,7 +269,7 @@ def _completeness(
         wanted = dict.fromkeys(asked, ask.k)
         if ask.precision is not None:
             rule = Rule(ask.precision, ask.k)
-            ends, _ = ends_of(folder, rule)
+            ends, _ = ends_of(run, rule)
             wanted = {name: ends.get(name, rule.looks[0]) for name in asked}
         ks |= {name: max(ks.get(name, 0), k) for name, k in wanted.items()}
     # Gaps count also below what was asked for: a question has the first of its samples, or none.
@@ -293,7 +293,7 @@ def _file(
     path: Path,
     samples: pd.DataFrame,
     names: set[str],
-    run: runs.Identity,
+    run: Identity,
     questions: dict[str, Question] | None,
 ) -> Iterator[str]:
     """Open a file beside the samples and check what is in it."""
@@ -305,16 +305,16 @@ def _file(
     if other != run.key:
         yield f"{path.name} was made for run {other}"
     if path.name == runs.VERDICTS:
-        yield from _verdicts(path.parent, table, samples)
+        yield from _verdicts(Run(path.parent), table, samples)
     elif path.name.startswith("confidence-"):
         table = read_made(path, CONFIDENCES, "capcal confidence")
         yield from _confidences(table, path.stem.removeprefix("confidence-"), names)
     elif path.name.startswith("features"):
         yield from _features(table, path.name, names, run, questions)
     elif path.name == EXACT:
-        yield from _exact(path.parent, names)
+        yield from _exact(Run(path.parent), names)
     elif path.name == COORDINATES:
-        kept = read_coordinates(path.parent)
+        kept = read_coordinates(Run(path.parent))
         yield from _cover("coordinates", kept.question_ids, names)
         if not np.isfinite(kept.points).all():
             yield "coordinates are not all finite"
@@ -324,8 +324,8 @@ def _file(
         yield from _unknown("verdicts of a judge", table)
 
 
-def _verdicts(folder: Path, table: pa.Table, samples: pd.DataFrame) -> Iterator[str]:
-    verdicts = read_verdicts(folder)
+def _verdicts(run: Run, table: pa.Table, samples: pd.DataFrame) -> Iterator[str]:
+    verdicts = read_verdicts(run)
     version = table.schema.metadata[b"grader"].decode()
     if version not in (GRADER_VERSION, GIVEN):
         yield f"graded by version {version} of the grader, now {GRADER_VERSION}: grade again"
@@ -354,16 +354,18 @@ def _unknown(what: str, table: pa.Table) -> Iterator[str]:
 
 
 def _verdicts_that_do_not_follow(
-    folder: Path, questions: dict[str, Question], facts: list[str]
+    run: Run, questions: dict[str, Question], facts: list[str]
 ) -> Iterator[str]:
-    if (read_table(folder / runs.VERDICTS).schema.metadata or {}).get(b"grader") == GIVEN.encode():
+    if (read_table(run.folder / runs.VERDICTS).schema.metadata or {}).get(
+        b"grader"
+    ) == GIVEN.encode():
         return
-    verdicts = read_verdicts(folder)
+    verdicts = read_verdicts(run)
     verdicts = verdicts[
         (verdicts["verdict"] != "not_scored") & verdicts["question_id"].isin(questions)
     ]
     chosen = verdicts.sample(min(REGRADED, len(verdicts)), random_state=0)
-    rows = runs.gather_samples(folder, lambda part: part.merge(chosen, on=runs.KEY), ["response"])
+    rows = runs.gather_samples(run, lambda part: part.merge(chosen, on=runs.KEY), ["response"])
     answers = [questions[name].answer for name in rows["question_id"]]
     again = [said.verdict for said in grade_many(list(zip(rows["response"], answers, strict=True)))]
     wrong = rows[rows["verdict"] != pd.Series(again, rows.index, dtype=object)]
@@ -386,7 +388,7 @@ def _features(
     table: pa.Table,
     name: str,
     names: set[str],
-    run: runs.Identity,
+    run: Identity,
     questions: dict[str, Question] | None,
 ) -> Iterator[str]:
     ids, states, hidden_size = (
@@ -414,8 +416,8 @@ def _features(
             )
 
 
-def _exact(folder: Path, names: set[str]) -> Iterator[str]:
-    exact = read_exact(folder)
+def _exact(run: Run, names: set[str]) -> Iterator[str]:
+    exact = read_exact(run)
     yield from _strangers("exact accuracies", exact.index, names)
     wrong = ~(exact["lower"].between(0, exact["upper"] + 1e-9) & (exact["upper"] <= 1 + 1e-9))
     if wrong.any():

@@ -15,7 +15,7 @@ import re
 import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TypeVar
 
@@ -47,6 +47,19 @@ def file_digest(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError:
         return NO_FILE
+
+
+def state_of(folder: Path) -> tuple[tuple[str, int, int, int], ...]:
+    """Return the name, place, size and time of change of each file: as long as they are the same,
+    nothing was written.
+    """
+    found = []
+    with suppress(FileNotFoundError):  # also of a file that another process removes meanwhile
+        for each in os.scandir(folder):
+            if not each.name.startswith(".") and not each.name.endswith("lock"):
+                stat = each.stat()
+                found.append((each.name, stat.st_ino, stat.st_size, stat.st_mtime_ns))
+    return tuple(sorted(found))
 
 
 def files_of(folder: Path) -> list[Path]:

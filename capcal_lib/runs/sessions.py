@@ -18,6 +18,7 @@ from pydantic import Field, ValidationError
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Manifest
 from capcal_lib.runs.files import hold, read_bytes, read_sums, write_file
+from capcal_lib.runs.run import Run
 from capcal_lib.runs.samples import Sample
 
 FILE = "sessions.jsonl"
@@ -47,11 +48,11 @@ class Session(Manifest):
     made_with: dict[str, str]  # versions, hardware
 
 
-def read_sessions(folder: Path) -> list[Session]:
+def read_sessions(run: Run) -> list[Session]:
     """Read the sessions of a run, each as it last was, in the order of their start."""
     last = {
         (session.started, session.made_with.get("machine", "")): session
-        for session in _parsed(_lines(folder))
+        for session in _parsed(_lines(run))
     }
     return sorted(last.values(), key=lambda session: session.started)
 
@@ -72,18 +73,18 @@ def wanted(asks: Iterable[Ask]) -> list[int]:
     ]
 
 
-def add_sessions(folder: Path, other: Path) -> None:
+def add_sessions(run: Run, other: Run) -> None:
     """Add the lines of another copy of a run that this one does not have."""
-    with hold(folder):
-        own = set(_lines(folder))
-        _append(folder, [line for line in _lines(other) if line not in own])
+    with hold(run.folder):
+        own = set(_lines(run))
+        _append(run, [line for line in _lines(other) if line not in own])
 
 
-def mend_sessions(folder: Path, notes: list[str]) -> None:
+def mend_sessions(run: Run, notes: list[str]) -> None:
     """Keep what can be read of a damaged file."""
-    path = folder / FILE
+    path = run.folder / FILE
     try:
-        _lines(folder)
+        _lines(run)
     except InputError:
         lines = (
             path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
@@ -95,9 +96,9 @@ def mend_sessions(folder: Path, notes: list[str]) -> None:
 class Meter:
     """Count what a session draws. Made by ``session``."""
 
-    def __init__(self, folder: Path, ask: Ask, made_with: dict[str, str]) -> None:
+    def __init__(self, run: Run, ask: Ask, made_with: dict[str, str]) -> None:
         self.rows = self.tokens = 0
-        self._folder, self._clock, self._next = folder, time.monotonic(), FIRST_BEAT
+        self._run, self._clock, self._next = run, time.monotonic(), FIRST_BEAT
         self._facts: dict[str, Any] = {
             "started": datetime.now(UTC).isoformat(),
             "ask": ask,
@@ -120,13 +121,13 @@ class Meter:
         session = Session(
             **self._facts, state=state, seconds=seconds, rows=self.rows, tokens=self.tokens
         )
-        _append(self._folder, [json.dumps(session.model_dump())])
+        _append(self._run, [json.dumps(session.model_dump())])
 
 
 @contextmanager
-def session(folder: Path, ask: Ask, made_with: dict[str, str]) -> Iterator[Meter]:
+def session(run: Run, ask: Ask, made_with: dict[str, str]) -> Iterator[Meter]:
     """Keep account of a session, from its start to its end by whatever means but a kill."""
-    meter = Meter(folder, ask, made_with)
+    meter = Meter(run, ask, made_with)
     meter.write("drawing")
     try:
         yield meter
@@ -149,11 +150,11 @@ def rates(sessions: Iterable[Session]) -> tuple[float, float, float]:
     )
 
 
-def _lines(folder: Path) -> list[str]:
-    path = folder / FILE
+def _lines(run: Run) -> list[str]:
+    path = run.folder / FILE
     return (
         read_bytes(path).decode(errors="replace").splitlines()
-        if path.exists() or FILE in read_sums(folder)
+        if path.exists() or FILE in read_sums(run.folder)
         else []
     )
 
@@ -166,13 +167,13 @@ def _parsed(lines: Iterable[str]) -> list[Session]:
     return sessions
 
 
-def _append(folder: Path, lines: list[str]) -> None:
+def _append(run: Run, lines: list[str]) -> None:
     """Append lines; where that fails, the disk is full or the like, which the rows themselves will
     say.
     """
-    with suppress(InputError), hold(folder):
+    with suppress(InputError), hold(run.folder):
         if lines:
-            _write(folder / FILE, [*_lines(folder), *lines])
+            _write(run.folder / FILE, [*_lines(run), *lines])
 
 
 def _write(path: Path, lines: Iterable[str]) -> None:

@@ -16,7 +16,6 @@ the next writer sets aside as ``*.damaged``; the rows are drawn again. All funct
 ``InputError`` for a run that is corrupt."""
 
 import fcntl
-import hashlib
 import json
 import os
 import re
@@ -28,18 +27,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import IO, Annotated, Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pydantic import Field, ValidationError
 
-from capcal_lib.errors import InputError, unknown
-from capcal_lib.manifests import CHOICE, DType, Manifest, PromptStyle, Sampling, load_model
+from capcal_lib.errors import InputError
 from capcal_lib.runs import files
 from capcal_lib.runs.files import SUMS, hold, plain_errors, read_sums, read_table, remove_file
+from capcal_lib.runs.run import Record, Run, run_of
 from capcal_lib.runs.samples import Sample
 from capcal_lib.runs.sessions import mend_sessions
 
@@ -60,170 +58,18 @@ MOST = {
     "prompt_tokens": (1 << 31) - 1,
     "completion_tokens": (1 << 31) - 1,
 }
-Name = Annotated[str, Field(pattern=r"^\w[\w.-]*$")]  # becomes a part of a path
 
 
-class Identity(Manifest):
-    """Everything that decides the rows of a run. Two runs with one identity are one run."""
-
-    model: Name
-    weights: str  # digest of the weights' bytes, or repository@commit
-    dataset: Name
-    split: Name
-    questions: str  # digest of the split's questions and answers
-    prompt_style: PromptStyle
-    prompt_template: str  # digest of the words around the question
-    chat_template: dict[str, Any]
-    sampling: Sampling
-    engine: str
-    seed: int
-    dtype: DType | None = None
-
-    @property
-    def key(self) -> str:
-        """Return the digest that names the run's folder."""
-        unset = (
-            {"dtype"} if self.dtype is None else None
-        )  # so that runs older than the setting keep their names
-        canonical = json.dumps(
-            self.model_dump(mode="json", exclude=unset), sort_keys=True, separators=(",", ":")
-        )
-        return hashlib.sha256(canonical.encode()).hexdigest()[:12]
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Return all settings by name, those of sampling among them."""
-        settings = self.model_dump(mode="json")
-        return settings | settings.pop("sampling")
-
-
-class Record(Manifest):
-    """What ``run.json`` holds: the identity, and facts about the making that change no row."""
-
-    identity: Identity
-    made_with: dict[str, str]  # versions, hardware, whether the data set matched its manifest
-
-
-def run_folder(store: Path, identity: Identity) -> Path:
-    """Return the folder of the run with this identity, existing or not."""
-    return store / identity.model / f"{identity.dataset}-{identity.split}" / identity.key
-
-
-def is_folder(path: Path) -> bool:
-    """Tell whether a folder is there; a name that cannot be one is that of none."""
-    try:
-        return path.is_dir()
-    except OSError:
-        return False
-
-
-def list_runs(store: Path) -> list[Path]:
-    """List the folders of all runs in a store, sorted."""
-    return sorted(path.parent for path in store.glob("*/*/*/run.json"))
-
-
-def find_run(store: Path, model: str, dataset: str, split: str, run: str | None = None) -> Path:
-    """Return the folder of a model's run on a split; of several the one that is chosen.
-
-    `InputError` where there is none, with the command that makes one; where several are left, with
-    what they differ in.
-
-    ``run`` is the run's key or the beginning of it, or settings such as ``"seed=1"`` or
-    ``"temperature=0.2,top_p=0.9"``; None takes what the environment variable ``CAPCAL_RUN`` says.
-    Among those that fit, and where nothing is said, the one with the sampling settings of the
-    model's manifest is taken, and then the one with seed 0."""
-    runs = list_fitting(store, model, dataset, split, run)
-    if not runs:
-        asked = f" with {said}" if (said := run or os.environ.get(CHOICE)) else ""
-        raise InputError(
-            f"no samples of {model} on {dataset} ({split}){asked} in {store}; "
-            f"make them with: capcal sample --model {model} --dataset {dataset} --split {split} "
-            "--k 100"
-        )
-    if len(runs) > 1:
-        usual = load_model(model).for_dataset(dataset)
-        runs = [one for one in runs if read_record(one).identity.sampling == usual.sampling] or runs
-        runs = [one for one in runs if read_record(one).identity.seed == 0] or runs
-    if len(runs) > 1:
-        first, *others = (read_record(one).identity for one in runs)
-        settings = sorted({line for other in others for line in differences(first, other)})
-        raise InputError(
-            f"{len(runs)} runs of {model} on {dataset} ({split}) in {store}, "
-            f"{', '.join(one.name for one in runs)}, "
-            f"which differ in {'; '.join(settings)}; choose one with --run, by its key or a setting"
-        )
-    return runs[0]
-
-
-def list_fitting(
-    store: Path, model: str, dataset: str, split: str, run: str | None = None
-) -> list[Path]:
-    """List the folders of a model's runs on a split that fit a choice, sorted; the choice is that
-    of ``find_run``.
-    """
-    parent, said = store / model / f"{dataset}-{split}", run or os.environ.get(CHOICE, "")
-    runs = sorted(path.parent for path in parent.glob("*/run.json")) if is_folder(parent) else []
-    return [one for one in runs if not said or _fits(read_record(one).identity, said)]
-
-
-def _fits(identity: Identity, said: str) -> bool:
-    for part in said.split(","):
-        name, equals, value = part.partition("=")
-        if not equals:
-            fits = identity.key.startswith(part)
-        elif name in identity.settings:
-            here = identity.settings[name]
-            fits = value in (str(here), f"{here:g}" if isinstance(here, float) else "")
-        else:
-            raise unknown("setting", name, identity.settings)
-        if not fits:
-            return False
-    return True
-
-
-def name_run(folder: Path) -> str:
-    """Return the options that name a run to a command."""
-    run = read_record(folder).identity
-    key = f" --run {run.key}" if len(list(folder.parent.glob("*/run.json"))) > 1 else ""
-    return f"--model {run.model} --dataset {run.dataset} --split {run.split}{key}"
-
-
-def differences(one: Identity, other: Identity) -> list[str]:
-    """Name the settings in which two runs differ, ``setting: one / other``."""
-    left, right = one.settings, other.settings
-    return [f"{name}: {left[name]} / {right[name]}" for name in left if left[name] != right[name]]
-
-
-def read_record(folder: Path) -> Record:
-    """Read a run's ``run.json``, which must be that of its folder."""
-    path = folder / "run.json"
-    try:
-        record = Record.model_validate_json(files.read_bytes(path))
-    except ValidationError as error:
-        first = error.errors()[0]
-        problem = f"{first['msg']} at {'.'.join(map(str, first['loc'])) or 'the top'}"
-        raise InputError(
-            f"{path}: missing or corrupt run record ({problem}); restore the file"
-        ) from None
-    if record.identity.key != folder.resolve().name:
-        raise InputError(
-            f"{path}: its settings are those of run {record.identity.key}, not of its folder, so "
-            "it was edited or "
-            "moved; restore it, or delete it and give the `capcal sample` command of this run again"
-        )
-    return record
-
-
-def read_samples(folder: Path, columns: Sequence[str] = SCHEMA.names) -> pd.DataFrame:
+def read_samples(run: Run, columns: Sequence[str] = SCHEMA.names) -> pd.DataFrame:
     """Read all rows of a run, sorted by (question_id, sample_index), each once: its key and the
     named columns.
     """
-    frame = pa.concat_tables(_tables(folder, columns)).to_pandas()
+    frame = pa.concat_tables(_tables(run, columns)).to_pandas()
     if frame.duplicated(KEY).any():
         frame = frame.drop_duplicates()
         for question, index in frame.loc[frame.duplicated(KEY), KEY].itertuples(index=False):
             raise InputError(
-                f"{folder}: two different rows for sample {index} of {question}; the run is corrupt"
+                f"{run}: two different rows for sample {index} of {question}; the run is corrupt"
             )
     return frame.sort_values(KEY, ignore_index=True)
 
@@ -253,15 +99,15 @@ class Present:
         return after != before
 
 
-def stream_samples(folder: Path, columns: Sequence[str] = SCHEMA.names) -> Iterator[pd.DataFrame]:
+def stream_samples(run: Run, columns: Sequence[str] = SCHEMA.names) -> Iterator[pd.DataFrame]:
     """Yield the rows that ``read_samples`` reads as they were written, at most about a shard of
     them at a time, and at least one; nothing of a run without rows.
     """
     there = Present()
-    for table in _batches(_tables(folder, columns)):
+    for table in _batches(_tables(run, columns)):
         new = [there.add(key) for key in keys(table)]
         if not all(new):
-            read_samples(folder)  # refuses where the two rows differ
+            read_samples(run)  # refuses where the two rows differ
         if any(new):
             yield table.filter(pa.array(new, pa.bool_())).to_pandas()
 
@@ -281,16 +127,16 @@ def _batches(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 def gather_samples(
-    folder: Path,
+    run: Run,
     make: Callable[[pd.DataFrame], pd.DataFrame],
     columns: Sequence[str] = SCHEMA.names,
 ) -> pd.DataFrame:
     """Make something small of the rows of each batch, and put it together.
 
     Of a run without rows it is what is made of a table without rows."""
-    parts = [make(rows) for rows in stream_samples(folder, columns)]
+    parts = [make(rows) for rows in stream_samples(run, columns)]
     if not parts:
-        return make(next(_tables(folder, columns)).to_pandas())
+        return make(next(_tables(run, columns)).to_pandas())
     return pd.concat(parts, ignore_index=True)
 
 
@@ -299,10 +145,10 @@ def row_digests(rows: pd.DataFrame) -> "pd.Series[int]":
     return pd.util.hash_pandas_object(rows[[*KEY, "response"]], index=False, categorize=False)
 
 
-def count_rows(folder: Path) -> int:
+def count_rows(run: Run) -> int:
     """Count the rows in all files of a run; a row that is in two of them counts twice."""
-    rows = len(read_journal(folder).rows)
-    for path in _shards(folder):
+    rows = len(read_journal(run).rows)
+    for path in _shards(run):
         with path.open("rb") as file:  # pyarrow takes no path that is not UTF-8
             rows += pq.read_metadata(file).num_rows
     return rows
@@ -320,10 +166,10 @@ class Writer:
     ``notes`` says in one line each what an earlier stop or damage had left, and what was done about
     it."""
 
-    def __init__(self, folder: Path, notes: list[str]) -> None:
-        self.folder, self.notes = folder, notes
-        self._path = folder / "journal"
-        journal = read_journal(folder)
+    def __init__(self, run: Run, notes: list[str]) -> None:
+        self.run, self.folder, self.notes = run, run.folder, notes
+        self._path = run.folder / "journal"
+        journal = read_journal(run)
         if journal.torn:
             os.truncate(self._path, self._path.stat().st_size - journal.torn)
             notes.append(
@@ -345,12 +191,12 @@ class Writer:
             if (row["question_id"], row["sample_index"]) not in self._present
         ]
         if doubled or len(self._pending) < len(journal.rows):
-            read_samples(folder)  # refuses where the two rows differ
+            read_samples(run)  # refuses where the two rows differ
         for row in self._pending:
             self._present.add((row["question_id"], row["sample_index"]))
         self._drop_stale_verdicts()
-        mend_sessions(folder, notes)
-        files.record_digests(folder)
+        mend_sessions(run, notes)
+        files.record_digests(run.folder)
         self._journal = self._path.open("ab")
 
     @property
@@ -430,7 +276,7 @@ class Writer:
         """List the shards; a damaged one is set aside."""
         sums = read_sums(self.folder)
         listed = {self.folder / name for name in sums if name.startswith("samples-")}
-        for path in sorted(listed.union(_shards(self.folder))):
+        for path in sorted(listed.union(_shards(self.run))):
             if not path.exists():
                 remove_file(path)
                 self.notes.append(f"{path.name} is gone; its rows are drawn again")
@@ -470,14 +316,14 @@ def open_writer(store: Path, record: Record) -> Iterator[Writer]:
     """Open a run for appending, making it if it is new; of one that another process holds, pid and
     host are told.
     """
-    folder = run_folder(store, record.identity)
-    with plain_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / "lock").open("a+", encoding="utf-8")
+    run = run_of(store, record.identity)
+    with plain_errors(run.folder):
+        run.folder.mkdir(parents=True, exist_ok=True)
+        lock = (run.folder / "lock").open("a+", encoding="utf-8")
     with lock:
-        with plain_errors(folder), hold(folder):
-            _hold(lock, folder)
-            writer = Writer(folder, _keep_record(folder, record))
+        with plain_errors(run.folder), hold(run.folder):
+            _hold(lock, run)
+            writer = Writer(run, _keep_record(run, record))
         try:
             yield writer
         finally:
@@ -485,25 +331,25 @@ def open_writer(store: Path, record: Record) -> Iterator[Writer]:
 
 
 @contextmanager
-def no_writer(folder: Path) -> Iterator[None]:
+def no_writer(run: Run) -> Iterator[None]:
     """Let nobody draw samples of a run meanwhile; one that cannot be locked, as on a read-only
     disk, is left so.
     """
     try:
-        lock = (folder / "lock").open(encoding="utf-8")
+        lock = (run.folder / "lock").open(encoding="utf-8")
     except OSError:
         yield
         return
     with lock:
-        _hold(lock, folder, fcntl.LOCK_SH)
+        _hold(lock, run, fcntl.LOCK_SH)
         yield
 
 
-def writer_at_work(folder: Path) -> str | None:
+def writer_at_work(run: Run) -> str | None:
     """Return who is writing a run, ``pid ... on ...``, or None."""
     with (
         suppress(OSError),
-        (folder / "lock").open(encoding="utf-8") as lock,
+        (run.folder / "lock").open(encoding="utf-8") as lock,
     ):  # no lock, or none that can be read
         try:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -512,20 +358,20 @@ def writer_at_work(folder: Path) -> str | None:
     return None
 
 
-def _keep_record(folder: Path, record: Record) -> list[str]:
+def _keep_record(run: Run, record: Record) -> list[str]:
     """Write ``run.json`` where there is none or a damaged one: the folder's name says what must
     stand in it.
     """
     notes = []
     try:
-        read_sums(folder)
+        read_sums(run.folder)
     except InputError:
-        (folder / SUMS).unlink()
+        (run.folder / SUMS).unlink()
         notes.append(f"{SUMS} was damaged: written anew")
     try:
-        read_record(folder)
+        _ = run.record
     except InputError:
-        if (path := folder / "run.json").exists():
+        if (path := run.folder / "run.json").exists():
             notes.append("run.json was damaged: written anew")
         files.write_file(
             path, lambda file: file.write(record.model_dump_json(indent=2).encode() + b"\n")
@@ -533,14 +379,14 @@ def _keep_record(folder: Path, record: Record) -> list[str]:
     return notes
 
 
-def _hold(lock: IO[str], folder: Path, how: int = fcntl.LOCK_EX) -> None:
+def _hold(lock: IO[str], run: Run, how: int = fcntl.LOCK_EX) -> None:
     try:
         fcntl.flock(lock, how | fcntl.LOCK_NB)
     except BlockingIOError:
         lock.seek(0)
         holder = lock.read().strip() or "another process"
         raise InputError(
-            f"{folder} is being written by {holder}; wait for it, or use another --store"
+            f"{run} is being written by {holder}; wait for it, or use another --store"
         ) from None
     if how == fcntl.LOCK_EX:
         lock.truncate(0)
@@ -565,17 +411,17 @@ def _uninterrupted() -> Iterator[None]:
             signal.raise_signal(signal.SIGINT)
 
 
-def _shards(folder: Path) -> list[Path]:
-    return sorted(folder.glob("samples-*.parquet"))
+def _shards(run: Run) -> list[Path]:
+    return sorted(run.folder.glob("samples-*.parquet"))
 
 
-def _tables(folder: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
+def _tables(run: Run, columns: Sequence[str]) -> Iterator[pa.Table]:
     """Read the files of a run; a row that is in two of them comes twice."""
     names = [name for name in SCHEMA.names if name in {*KEY, *columns}]
     # The journal first: a writer may move its rows to a shard meanwhile, and twice is better than
     # never.
-    yield pa.Table.from_pylist(read_journal(folder).rows, schema=SCHEMA).select(names)
-    yield from (_read_shard(path, names) for path in _shards(folder))
+    yield pa.Table.from_pylist(read_journal(run).rows, schema=SCHEMA).select(names)
+    yield from (_read_shard(path, names) for path in _shards(run))
 
 
 def _read_shard(path: Path, names: Sequence[str]) -> pa.Table:
@@ -616,11 +462,11 @@ class Journal(NamedTuple):
     torn: int  # bytes of a last line that was not written to its end
 
 
-def read_journal(folder: Path) -> Journal:
+def read_journal(run: Run) -> Journal:
     """Read the rows of a run that are in no shard yet."""
     rows: list[dict[str, Any]] = []
     damaged = torn = 0
-    with suppress(FileNotFoundError), (folder / "journal").open("rb") as file:
+    with suppress(FileNotFoundError), (run.folder / "journal").open("rb") as file:
         for line in file:
             if not line.endswith(b"\n"):
                 torn = len(line)

@@ -18,9 +18,9 @@ from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, load_dataset, load_model
 from capcal_lib.questions import Question, check_questions, load_split, questions_digest, subset
 from capcal_lib.questions.prompts import answer_messages, template_digest
-from capcal_lib.runs import store as runs
+from capcal_lib.runs.run import Identity, Record, Run, differences, open_runs
 from capcal_lib.runs.sessions import Ask, Meter, session
-from capcal_lib.runs.store import Identity, Record, Writer, open_writer
+from capcal_lib.runs.store import KEY, Writer, open_writer, read_samples
 from capcal_lib.sampling.engines import (
     Engine,
     Failure,
@@ -40,7 +40,7 @@ Say = Callable[[str], None]  # takes one line
 class Drawn:
     """What a call to ``sample`` did."""
 
-    folder: Path
+    run: Run
     new: int  # samples drawn
     present: int  # wanted samples that were there before
     failed: dict[str, int] = field(
@@ -71,7 +71,12 @@ class RunOptions(TypedDict, total=False):
 
 
 def sample(
-    model: str, dataset: str, *, k: int, progress: Progress | None = None, **run: Unpack[RunOptions]
+    model: str,
+    dataset: str,
+    *,
+    k: int,
+    progress: Progress | None = None,
+    **options: Unpack[RunOptions],
 ) -> Drawn:
     """Draw the samples 0 to k - 1 of each question that the store does not have yet.
 
@@ -81,11 +86,11 @@ def sample(
     is being written."""
     if k < 1:
         raise InputError(f"k is the number of samples a question and must be at least 1; got {k}")
-    with open_run(model, dataset, k=k, **run) as drawing:
+    with open_run(model, dataset, k=k, **options) as drawing:
         ks = dict.fromkeys(drawing.asked, k)
         lacking = sum(map(len, drawing.writer.missing(ks).values()))
         new = drawing.draw(ks, progress)
-        return Drawn(drawing.writer.folder, new, len(ks) * k - lacking, dict(drawing.failed))
+        return Drawn(drawing.writer.run, new, len(ks) * k - lacking, dict(drawing.failed))
 
 
 @dataclass
@@ -153,27 +158,27 @@ def open_run(
     record.made_with["questions_from"] = source
     with open_writer(store, record) as writer, ExitStack() as stack:
         if say:
-            for line in [*_difference(writer.folder), *writer.notes]:
+            for line in [*_difference(writer.run), *writer.notes]:
                 say(line)
 
         @cache
         def start() -> tuple[Engine, Meter]:
             ask = Ask(questions=len(asked), k=k, precision=precision)
             opened = open_engine(manifest, engine)
-            return opened, stack.enter_context(session(writer.folder, ask, _circumstances()))
+            return opened, stack.enter_context(session(writer.run, ask, _circumstances()))
 
         yield Drawing(writer, asked, manifest, seed, start)
 
 
-def _difference(folder: Path) -> list[str]:
+def _difference(run: Run) -> list[str]:
     """Say of a run without rows in which settings it differs from the run beside it that is most
     like it.
     """
-    new = runs.read_record(folder).identity
-    beside = [each for each in runs.list_runs(folder.parents[2]) if each.parent == folder.parent]
-    others = [runs.read_record(each).identity for each in beside]
-    lines = [(other.key, runs.differences(other, new)) for other in others if other.key != new.key]
-    if not lines or runs.read_samples(folder, runs.KEY).size:
+    new = run.identity
+    beside = open_runs(run.folder.parents[2], model=new.model, dataset=new.dataset, split=new.split)
+    others = [each.identity for each in beside]
+    lines = [(other.key, differences(other, new)) for other in others if other.key != new.key]
+    if not lines or read_samples(run, KEY).size:
         return []
     key, settings = min(lines, key=lambda line: len(line[1]))
     return [f"a new run, {new.key}: it differs from run {key} in {'; '.join(settings)}"]

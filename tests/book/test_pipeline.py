@@ -151,22 +151,16 @@ def test_whose_verdicts_count_reaches_the_pages_that_let_one_choose(house: Path)
     assert "judge:simulated" in PAGE.executed(out).read_text()
 
 
-def test_a_notebook_finds_ones_own_manifests_and_the_chosen_run(
-    house: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    where = "import os; print([os.environ[name] for name in ('CAPCAL_MANIFESTS', 'CAPCAL_RUN')])"
+def test_a_notebook_finds_ones_own_manifests(house: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    where = "import os; print([os.environ['CAPCAL_MANIFESTS']])"
     asking = NOTEBOOK | {"cells": [NOTEBOOK["cells"][0], NOTEBOOK["cells"][1] | {"source": where}]}  # type: ignore[index, operator]
     (house / "notebooks/00_say.ipynb").write_text(json.dumps(asking))
     (house / "elsewhere" / "capcal.d").mkdir(parents=True)
     monkeypatch.chdir(house / "elsewhere")
     monkeypatch.setenv("CAPCAL_MANIFESTS", "")
-    monkeypatch.setenv("CAPCAL_RUN", "seed=1")
     assert "1 of 1" in say_of(house / "out")[0]
     page = PAGE.executed(house / "out").read_text()
-    assert f"['{house}/elsewhere/capcal.d', 'seed=1']" in page
-    monkeypatch.setenv("CAPCAL_RUN", "seed=2")
-    with without_kernels():
-        assert "1 of 1" in say_of(house / "out")[0], "another run, another page"
+    assert f"['{house}/elsewhere/capcal.d']" in page
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from capcal_lib.confidence.consistency import Answers, consistency, read_answers, vote_terms
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import RECORDED_RUNS
+from capcal_lib.runs import Run
 from tests.results.test_results import by_hand, make
 
 NAN = float("nan")
@@ -116,7 +117,7 @@ def test_too_few_samples_make_no_rows() -> None:
 def test_answers_are_read_by_question_and_sample(tmp_path: Path) -> None:
     folder = make(tmp_path, k=4, limit=2)
     make(tmp_path, k=2, limit=3)  # a question with fewer
-    names = read_answers(folder, k=9).question_ids.tolist()
+    names = read_answers(Run(folder), k=9).question_ids.tolist()
     assert names == sorted(names)
     by_hand(
         folder,
@@ -131,22 +132,22 @@ def test_answers_are_read_by_question_and_sample(tmp_path: Path) -> None:
             names[2]: [("A", "correct")] * 4,
         },
     )
-    answers = read_answers(folder, k=3)
+    answers = read_answers(Run(folder), k=3)
     assert answers.canonical.tolist() == [["A", "B", None], ["C", "C", None], ["A"] * 3]
     assert answers.drawn.tolist() == [[True] * 3, [True, True, False], [True] * 3]
     np.testing.assert_array_equal(answers.correct, [[1, 0, 0], [0, 0, NAN], [1, 1, 1]])
-    assert np.isnan(read_answers(folder, k=4).correct[0, 3])
+    assert np.isnan(read_answers(Run(folder), k=4).correct[0, 3])
     assert answers.tokens > 0
 
 
 def test_no_samples_in_the_range_is_said(tmp_path: Path) -> None:
     folder = make(tmp_path, k=2, limit=1)
     with pytest.raises(InputError, match="k must be a whole number from 1"):
-        read_answers(folder, k=0)
+        read_answers(Run(folder), k=0)
 
 
 def test_a_recorded_run() -> None:
     (folder,) = (RECORDED_RUNS / "simulated" / "mini-exam-test").iterdir()
-    answers = read_answers(folder, k=100)
+    answers = read_answers(Run(folder), k=100)
     assert answers.canonical.shape == answers.correct.shape == (102, 100)
     assert set(np.unique(answers.canonical[answers.canonical != None])) <= set("ABCD")  # noqa: E711

@@ -27,8 +27,8 @@ from capcal_lib.questions import subset
 from capcal_lib.results import load_results
 from capcal_lib.results.status import run_status
 from capcal_lib.results.verify import verify_run
+from capcal_lib.runs import Run, find_run
 from capcal_lib.runs.files import write_table
-from capcal_lib.runs.store import find_run
 from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.engines import open_engine
 from capcal_lib.sampling.engines.simulated import SimulatedEngine
@@ -40,12 +40,12 @@ MODEL = load_model("simulated")
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    return sample("simulated", SET, k=1, limit=8, store=tmp_path).folder
+    return sample("simulated", SET, k=1, limit=8, store=tmp_path).run.folder
 
 
 def sampled(run: Path, number: int = 8) -> list:  # type: ignore[type-arg]
     return sorted(
-        subset(tuple(run_questions(run).values()), number), key=lambda question: question.id
+        subset(tuple(run_questions(Run(run)).values()), number), key=lambda question: question.id
     )
 
 
@@ -64,10 +64,10 @@ def use(monkeypatch: pytest.MonkeyPatch, engine: type[SimulatedEngine]) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_what_is_kept_is_what_the_method_said(run: Path, method: str) -> None:
-    kept = estimate(run, method)
+    kept = estimate(Run(run), method)
     engine, questions = open_engine(MODEL), sampled(run)
     said = (p_true if method == "p-true" else verbalized)(engine, MODEL, questions, seed=0)
-    for one in (kept, read_confidence(run, method)):
+    for one in (kept, read_confidence(Run(run), method)):
         assert one.question_ids.tolist() == [question.id for question in questions]
         np.testing.assert_array_equal(one.values, said.values)
         assert one.status.tolist() == said.status.tolist()
@@ -86,8 +86,8 @@ def test_missing_values_and_odd_texts_survive(run: Path, monkeypatch: pytest.Mon
                 yield [replace(one, response=words[len(one.question_id) % 3]) for one in group]
 
     use(monkeypatch, Speaking)
-    kept = estimate(run, "verbalized")
-    again = read_confidence(run, "verbalized")
+    kept = estimate(Run(run), "verbalized")
+    again = read_confidence(Run(run), "verbalized")
     assert {"ok", "missing"} == set(again.status)
     np.testing.assert_array_equal(kept.values, again.values)
     assert np.isnan(again.values).sum() == again.status_counts()["missing"]
@@ -99,29 +99,29 @@ def test_missing_values_and_odd_texts_survive(run: Path, monkeypatch: pytest.Mon
 def test_a_question_is_asked_once_whatever_the_engine(
     run: Path, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = estimate(run, method)
-    written = confidence_file(run, method).stat().st_mtime_ns
+    first = estimate(Run(run), method)
+    written = confidence_file(Run(run), method).stat().st_mtime_ns
     use(monkeypatch, Failing)
-    again = estimate(run, method, engine="simulated")
+    again = estimate(Run(run), method, engine="simulated")
     np.testing.assert_array_equal(again.values, first.values)
-    assert confidence_file(run, method).stat().st_mtime_ns == written
+    assert confidence_file(Run(run), method).stat().st_mtime_ns == written
 
 
 def test_another_seed_gives_other_words(run: Path, tmp_path: Path) -> None:
-    first = estimate(run, "verbalized").values
-    seeded = sample("simulated", SET, k=1, limit=8, store=tmp_path, seed=1).folder
-    other = estimate(seeded, "verbalized").values
+    first = estimate(Run(run), "verbalized").values
+    seeded = sample("simulated", SET, k=1, limit=8, store=tmp_path, seed=1).run.folder
+    other = estimate(Run(seeded), "verbalized").values
     assert (first != other).any()
     assert tmp_path in run.parents
 
 
 def test_questions_sampled_later_are_asked_alone(tmp_path: Path) -> None:
-    folder = sample("simulated", SET, k=1, limit=3, store=tmp_path / "grown").folder
-    few = {method: estimate(folder, method) for method in METHODS}
+    folder = sample("simulated", SET, k=1, limit=3, store=tmp_path / "grown").run.folder
+    few = {method: estimate(Run(folder), method) for method in METHODS}
     sample("simulated", SET, k=1, limit=8, store=tmp_path / "grown")
-    whole = sample("simulated", SET, k=1, limit=8, store=tmp_path / "whole").folder
+    whole = sample("simulated", SET, k=1, limit=8, store=tmp_path / "whole").run.folder
     for method in METHODS:
-        grown, at_once = estimate(folder, method), estimate(whole, method)
+        grown, at_once = estimate(Run(folder), method), estimate(Run(whole), method)
         assert (len(few[method]), len(grown)) == (3, 8)
         assert grown.question_ids.tolist() == at_once.question_ids.tolist()
         np.testing.assert_array_equal(grown.values, at_once.values)
@@ -134,7 +134,7 @@ def test_a_model_that_is_asked_in_another_way_since_is_refused(
     change, what = {"chat_template": {"thinking": False}}, "switches of the chat template"
     monkeypatch.setattr(of_run, "load_model", lambda _: MODEL.model_copy(update=change))
     with pytest.raises(InputError, match=f"sampled with other {what}"):
-        estimate(run, "p-true")
+        estimate(Run(run), "p-true")
 
 
 def confident(exchange: Exchange, body: dict[str, Any]) -> bool:
@@ -175,7 +175,7 @@ def test_what_a_server_refuses_is_summed_up_and_asked_again(
         assert (
             "3 ok" in told.output
         )  # the third of four parts was refused as a whole, so the last was not asked
-        assert read_confidence(run, method).tokens.tolist()[:3] != [0, 0, 0]
+        assert read_confidence(Run(run), method).tokens.tolist()[:3] != [0, 0, 0]
         assert caplog.messages == [
             "1 of 2 questions were not answered: 1 times: status 400: no",
             "2 of 2 questions were not answered: 2 times: status 400: no",
@@ -196,19 +196,19 @@ def test_a_failing_engine_leaves_nothing_half_written(
     before = sorted(run.iterdir())
     use(monkeypatch, Failing)
     with pytest.raises(RuntimeError, match="out of memory"):
-        estimate(run, method)
+        estimate(Run(run), method)
     assert sorted(run.iterdir()) == before
 
 
 def test_an_unknown_method_is_refused(run: Path) -> None:
     with pytest.raises(InputError, match=r"unknown method 'guess'; known: p-true, verbalized"):
-        estimate(run, "guess")
+        estimate(Run(run), "guess")
     with pytest.raises(InputError, match=r"no guess confidences in .* --from FILE --name guess"):
-        read_confidence(run, "guess")
+        read_confidence(Run(run), "guess")
     for call in (
         read_confidence,
         confidence_file,
-        lambda run, name: place_confidence(run, name, []),
+        lambda run, name: place_confidence(Run(run), name, []),
     ):
         with pytest.raises(InputError, match=r"a method cannot be called '\.\./x'; use letters"):
             call(run, "../x")
@@ -219,24 +219,24 @@ def test_a_missing_file_names_the_command(run: Path) -> None:
     with pytest.raises(
         InputError, match=rf"make them with: capcal confidence {where} --method p-true"
     ):
-        read_confidence(run, "p-true")
+        read_confidence(Run(run), "p-true")
 
 
 def test_a_corrupt_file_is_one_clear_line(run: Path) -> None:
-    estimate(run, "p-true")
-    path = confidence_file(run, "p-true")
+    estimate(Run(run), "p-true")
+    path = confidence_file(Run(run), "p-true")
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(InputError, match="missing or corrupt"):
-        estimate(run, "p-true")
+        estimate(Run(run), "p-true")
     write_table(path, pa.table({"question_id": ["a"], "confidence": [0.5]}))
     with pytest.raises(InputError, match="delete it and make it again") as caught:
-        estimate(run, "p-true")
+        estimate(Run(run), "p-true")
     assert "\n" not in str(caught.value)
 
 
 def test_the_recorded_confidences_are_made_again() -> None:
-    folder = find_run(RECORDED_RUNS, "simulated", SET, "test")
-    kept, questions = read_confidence(folder, "p-true"), run_questions(folder)
+    folder = find_run(RECORDED_RUNS, "simulated", SET, "test").folder
+    kept, questions = read_confidence(Run(folder), "p-true"), run_questions(Run(folder))
     assert kept.question_ids.tolist() == sorted(questions)
     fresh = p_true(
         open_engine(MODEL), MODEL, [questions[name] for name in kept.question_ids[::20]], seed=0
@@ -255,19 +255,21 @@ def rows_for(run: Path) -> list[dict[str, Any]]:
 
 
 def test_ones_own_method_is_placed_and_listed(run: Path) -> None:
-    estimate(run, "p-true")
-    placed = place_confidence(run, "length", rows_for(run)[::-1])
+    estimate(Run(run), "p-true")
+    placed = place_confidence(Run(run), "length", rows_for(run)[::-1])
     assert placed.values.tolist() == [number / 8 for number in range(8)]
     assert placed.tokens.tolist() == list(range(8))
-    assert methods_of(run) == ["p-true", "length"]
+    assert methods_of(Run(run)) == ["p-true", "length"]
     place_confidence(
-        run, "length", [*rows_for(run)[1:], {"question_id": sampled(run)[0].id, "confidence": ""}]
+        Run(run),
+        "length",
+        [*rows_for(run)[1:], {"question_id": sampled(run)[0].id, "confidence": ""}],
     )
-    again = read_confidence(run, "length")
+    again = read_confidence(Run(run), "length")
     assert again.status.tolist() == ["missing"] + ["ok"] * 7
     assert again.tokens[0] == 0
     with pytest.raises(InputError, match="unknown method 'length'"):
-        estimate(run, "length")
+        estimate(Run(run), "length")
 
 
 @pytest.mark.parametrize("name", ["p-true", "verbalized", "consistency", "correct", "total"])
@@ -275,7 +277,7 @@ def test_the_name_of_something_else_is_refused(run: Path, name: str) -> None:
     with pytest.raises(
         InputError, match="is something else already; give your method another name"
     ):
-        place_confidence(run, name, rows_for(run))
+        place_confidence(Run(run), name, rows_for(run))
 
 
 @pytest.mark.parametrize(
@@ -297,11 +299,11 @@ def test_rows_that_are_no_confidences_are_refused(
     rows = rows_for(run)
     before = sorted(run.iterdir())
     with pytest.raises(InputError, match=message):
-        place_confidence(run, "length", [rows[0] | change, *rows[1:]])
+        place_confidence(Run(run), "length", [rows[0] | change, *rows[1:]])
     with pytest.raises(InputError, match="has more than one confidence; keep one"):
-        place_confidence(run, "length", [*rows, rows[3]])
+        place_confidence(Run(run), "length", [*rows, rows[3]])
     with pytest.raises(InputError, match="row 0 has no column 'confidence', it has question_id, s"):
-        place_confidence(run, "length", [{"question_id": rows[0]["question_id"], "s": 0.5}])
+        place_confidence(Run(run), "length", [{"question_id": rows[0]["question_id"], "s": 0.5}])
     assert sorted(run.iterdir()) == before
 
 
@@ -311,17 +313,17 @@ def test_ones_own_method_by_command_is_a_column_and_known_to_status_and_verify(r
         "question_id,confidence\n" + "".join(f"{one.id},0.25\n" for one in sampled(run)[1:])
     )
     asked = ["--model", "simulated", "--dataset", SET, "--store", str(store)]
-    grade_run(run)
+    grade_run(Run(run))
     done = CliRunner().invoke(app, ["confidence", *asked, "--from", str(file), "--name", "length"])
     assert done.stdout == "length: 7 ok, 1 missing; 0 tokens\n"
     results = load_results(store, "simulated")
     assert list(results) == ["correct", "total", "length"]
     assert results["length"].isna().sum() == 1
-    assert run_status(run).confidences == {"length": "yes"}
-    assert verify_run(run).problems == ()
+    assert run_status(Run(run)).confidences == {"length": "yes"}
+    assert verify_run(Run(run)).problems == ()
     sample("simulated", SET, k=1, limit=9, store=store)
-    assert run_status(run).confidences == {"length": "8 of 9"}
-    assert "length confidences missing: 1" in " ".join(verify_run(run).problems)
+    assert run_status(Run(run)).confidences == {"length": "8 of 9"}
+    assert "length confidences missing: 1" in " ".join(verify_run(Run(run)).problems)
     for wrong in (
         [],
         ["--method", "p-true", "--from", str(file)],

@@ -10,6 +10,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading.agreement import VERDICTS, agreement, judge_agreement
 from capcal_lib.grading.judgements import judge_run
 from capcal_lib.grading.verdicts import grade_run, read_verdicts
+from capcal_lib.runs import Run
 from capcal_lib.sampling.draw import sample
 
 RIGHT, WRONG, NONE, NOT = "correct", "incorrect", "no_answer", "not_scored"
@@ -100,9 +101,9 @@ def test_faults(one: list[str], other: list[str], message: str) -> None:
 def test_a_judge_is_compared_by_answer_and_by_sample(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = sample("simulated", "mini-capitals", k=20, limit=6, store=tmp_path).folder
-    grade_run(folder)
-    rules = read_verdicts(folder)
+    folder = sample("simulated", "mini-capitals", k=20, limit=6, store=tmp_path).run.folder
+    grade_run(Run(folder))
+    rules = read_verdicts(Run(folder))
     once = rules[["question_id", "extracted", "verdict"]].drop_duplicates()
     wrong = once[once["verdict"] == "incorrect"].iloc[0]
     lenient = once.assign(
@@ -111,7 +112,7 @@ def test_a_judge_is_compared_by_answer_and_by_sample(
     monkeypatch.setattr(
         "capcal_lib.grading.agreement.read_judgements", lambda folder, judge: lenient
     )
-    found = judge_agreement(folder, "any", rng=RNG(0))
+    found = judge_agreement(Run(folder), "any", rng=RNG(0))
     times = (
         (rules[["question_id", "extracted"]] == wrong[["question_id", "extracted"]])
         .all(axis=1)
@@ -125,8 +126,8 @@ def test_a_judge_is_compared_by_answer_and_by_sample(
 
 
 def test_a_judge_that_says_none_of_its_words_cannot_be_compared(tmp_path: Path) -> None:
-    folder = sample("simulated", "mini-capitals", k=2, limit=2, store=tmp_path).folder
-    grade_run(folder)
-    judge_run(folder, "simulated")
+    folder = sample("simulated", "mini-capitals", k=2, limit=2, store=tmp_path).run.folder
+    grade_run(Run(folder))
+    judge_run(Run(folder), "simulated")
     with pytest.raises(InputError, match="no answer was scored by both"):
-        judge_agreement(folder, "simulated", rng=RNG(0))
+        judge_agreement(Run(folder), "simulated", rng=RNG(0))

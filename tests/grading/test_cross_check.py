@@ -19,6 +19,7 @@ from capcal_lib.grading.second_opinion import second_opinion
 from capcal_lib.grading.verdicts import FILE, SCHEMA, grade_run, read_verdicts
 from capcal_lib.manifests import ROOT, Kind
 from capcal_lib.questions import Answer
+from capcal_lib.runs import Run
 from capcal_lib.runs.files import write_table
 from capcal_lib.sampling.draw import sample
 
@@ -92,14 +93,14 @@ def test_the_second_opinion_reads_and_compares_on_its_own(
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    folder = sample("simulated", "mini-exam", k=4, limit=6, store=tmp_path).folder
-    grade_run(folder)
+    folder = sample("simulated", "mini-exam", k=4, limit=6, store=tmp_path).run.folder
+    grade_run(Run(folder))
     return folder
 
 
 def dispute(folder: Path, rows: int) -> None:
     """Turn the first verdicts round, so that the second grader disputes them."""
-    table = read_verdicts(folder)
+    table = read_verdicts(Run(folder))
     table.loc[: rows - 1, "verdict"] = [
         "incorrect" if verdict == "correct" else "correct" for verdict in table["verdict"][:rows]
     ]
@@ -109,10 +110,10 @@ def dispute(folder: Path, rows: int) -> None:
 
 
 def test_disputed_answers_are_listed_and_their_share_counted(run: Path, tmp_path: Path) -> None:
-    calm, share = cross_check(run)
+    calm, share = cross_check(Run(run))
     assert (len(calm), share.estimate) == (0, 0.0)
     dispute(run, 3)  # of one question's four samples
-    table, share = cross_check(run)
+    table, share = cross_check(Run(run))
     assert table["samples"].sum() == 3
     assert table["samples"].is_monotonic_decreasing
     assert share.estimate == pytest.approx(3 / 24)
@@ -147,9 +148,9 @@ def test_text_of_models_stays_in_its_cell(tmp_path: Path) -> None:
 
 
 def test_a_run_must_be_graded(tmp_path: Path) -> None:
-    folder = sample("simulated", "mini-exam", k=1, limit=1, store=tmp_path).folder
+    folder = sample("simulated", "mini-exam", k=1, limit=1, store=tmp_path).run.folder
     with pytest.raises(InputError, match="is not graded; grade it with"):
-        cross_check(folder)
+        cross_check(Run(folder))
 
 
 # --- the fuzz run, in short

@@ -28,6 +28,7 @@ from capcal_lib.manifests import RECORDED_RUNS, Sampling, load_model
 from capcal_lib.probes import training_data
 from capcal_lib.probes.features import extract
 from capcal_lib.results import describe_runs, load_results
+from capcal_lib.runs import Run
 from capcal_lib.runs.files import write_table
 from capcal_lib.runs.samples import Sample
 from capcal_lib.sampling.draw import sample
@@ -89,8 +90,10 @@ def stern(monkeypatch: pytest.MonkeyPatch) -> type[Stern]:
 
 @pytest.fixture(scope="module")
 def graded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = sample("simulated", SET, k=12, limit=9, store=tmp_path_factory.mktemp("store")).folder
-    grade_run(folder)
+    folder = sample(
+        "simulated", SET, k=12, limit=9, store=tmp_path_factory.mktemp("store")
+    ).run.folder
+    grade_run(Run(folder))
     return folder
 
 
@@ -100,18 +103,18 @@ def run(graded: Path, tmp_path: Path) -> Path:
 
 
 def distinct(run: Path) -> pd.DataFrame:
-    return read_verdicts(run)[PAIR].dropna().drop_duplicates()
+    return read_verdicts(Run(run))[PAIR].dropna().drop_duplicates()
 
 
 def test_each_distinct_answer_is_judged_once(run: Path, stern: type[Stern]) -> None:
     number = len(distinct(run))
-    assert judge_run(run, JUDGE) == (number, 0, 0)
-    assert stern.asked == number < len(read_verdicts(run))
-    assert judge_run(run, JUDGE) == (0, number, 0)
+    assert judge_run(Run(run), JUDGE) == (number, 0, 0)
+    assert stern.asked == number < len(read_verdicts(Run(run)))
+    assert judge_run(Run(run), JUDGE) == (0, number, 0)
     assert stern.asked == number
-    kept = read_judgements(run, JUDGE)
+    kept = read_judgements(Run(run), JUDGE)
     assert sorted(map(tuple, kept[PAIR].to_numpy())) == sorted(map(tuple, distinct(run).to_numpy()))
-    questions = run_questions(run)
+    questions = run_questions(Run(run))
     for name, extracted, verdict, words in kept.itertuples(index=False):
         gold = questions[name].answer.gold
         expected = {"L": "no_answer", "M": "not_scored"}.get(extracted[0], "incorrect")
@@ -126,7 +129,7 @@ def test_each_distinct_answer_is_judged_once(run: Path, stern: type[Stern]) -> N
 
 
 def test_what_decides_a_judgement_stands_beside_it(run: Path) -> None:
-    judge_run(run, JUDGE)
+    judge_run(Run(run), JUDGE)
     rows = pq.read_table(run / FILE).to_pandas()
     made = rows[["judge", "weights", "engine", "prompt"]].drop_duplicates()
     assert made.to_numpy().tolist() == [
@@ -135,21 +138,21 @@ def test_what_decides_a_judgement_stands_beside_it(run: Path) -> None:
 
 
 def test_the_verdicts_of_the_rules_stay(run: Path) -> None:
-    before = read_verdicts(run)
-    judge_run(run, JUDGE)
-    pd.testing.assert_frame_equal(read_verdicts(run), before)
+    before = read_verdicts(Run(run))
+    judge_run(Run(run), JUDGE)
+    pd.testing.assert_frame_equal(read_verdicts(Run(run)), before)
 
 
 def test_new_samples_bring_only_new_answers(run: Path, tmp_path: Path, stern: type[Stern]) -> None:
-    judge_run(run, JUDGE)
-    before, asked = read_judgements(run, JUDGE), stern.asked
+    judge_run(Run(run), JUDGE)
+    before, asked = read_judgements(Run(run), JUDGE), stern.asked
     sample("simulated", SET, k=30, limit=12, store=tmp_path)
-    grade_run(run)
+    grade_run(Run(run))
     with pytest.raises(
         InputError, match=r"has not judged \d+ answers; judge with: capcal judge --model simulated"
     ):
-        verdicts_by(run, BY)
-    new, present, _ = judge_run(run, JUDGE)
+        verdicts_by(Run(run), BY)
+    new, present, _ = judge_run(Run(run), JUDGE)
     assert present == len(before) == asked
     assert stern.asked == asked + new == len(distinct(run))
 
@@ -160,14 +163,14 @@ def test_the_most_frequent_answers_come_first_and_a_stop_loses_less_than_a_chunk
     monkeypatch.setattr(judgements, "CHUNK", 4)
     stern.fails_after = 10
     with pytest.raises(RuntimeError, match="the server is gone"):
-        judge_run(run, JUDGE)
-    kept = read_judgements(run, JUDGE)
+        judge_run(Run(run), JUDGE)
+    kept = read_judgements(Run(run), JUDGE)
     assert len(kept) == 8
-    times = read_verdicts(run).groupby(PAIR).size()
+    times = read_verdicts(Run(run)).groupby(PAIR).size()
     judged = times[pd.MultiIndex.from_frame(kept[PAIR])]
     assert judged.min() >= times.drop(judged.index).max()
     stern.fails_after = 10**9
-    new, present, _ = judge_run(run, JUDGE)
+    new, present, _ = judge_run(Run(run), JUDGE)
     assert (new, present) == (len(distinct(run)) - 8, 8)
 
 
@@ -182,23 +185,23 @@ def test_what_got_no_reply_is_asked_again(
     number = len(distinct(run))
     with monkeypatch.context() as patch:
         patch.setattr(judgements, "open_engine", lambda model, name=None: Moody(model))
-        assert judge_run(run, JUDGE) == (number - 1, 0, 1)
-    assert judge_run(run, JUDGE) == (1, number - 1, 0)
+        assert judge_run(Run(run), JUDGE) == (number - 1, 0, 1)
+    assert judge_run(Run(run), JUDGE) == (1, number - 1, 0)
 
 
 def test_another_prompt_replaces_and_another_judge_stands_beside(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    judge_run(run, JUDGE)
+    judge_run(Run(run), JUDGE)
     number = len(distinct(run))
-    assert judge_run(run, "smollm2-135m") == (number, 0, 0)
-    assert judges(run) == ["simulated", "smollm2-135m"]
+    assert judge_run(Run(run), "smollm2-135m") == (number, 0, 0)
+    assert judges(Run(run)) == ["simulated", "smollm2-135m"]
     monkeypatch.setattr(
         judgements,
         "judge_prompt_digest",
         lambda kind: "another",
     )
-    assert judge_run(run, JUDGE) == (number, 0, 0)
+    assert judge_run(Run(run), JUDGE) == (number, 0, 0)
     rows = pq.read_table(run / FILE).to_pandas()
     assert rows.groupby(["judge", "prompt"]).size().to_dict() == {
         ("simulated", "another"): number,
@@ -207,13 +210,15 @@ def test_another_prompt_replaces_and_another_judge_stands_beside(
 
 
 def test_judged_verdicts_have_the_form_of_the_rules_verdicts(run: Path) -> None:
-    judge_run(run, JUDGE)
-    rules, judged = read_verdicts(run), verdicts_by(run, BY)
+    judge_run(Run(run), JUDGE)
+    rules, judged = read_verdicts(Run(run)), verdicts_by(Run(run), BY)
     assert list(judged) == list(rules)
     assert judged[["question_id", "sample_index"]].equals(rules[["question_id", "sample_index"]])
     missing = rules["extracted"].isna()
     assert (judged.loc[missing, "verdict"] == "no_answer").all()
-    by_hand = rules[~missing].merge(read_judgements(run, JUDGE), on=PAIR, suffixes=("_rules", ""))
+    by_hand = rules[~missing].merge(
+        read_judgements(Run(run), JUDGE), on=PAIR, suffixes=("_rules", "")
+    )
     counts = count_verdicts(judged, k=12)
     expected = by_hand[by_hand["verdict"] == "correct"].groupby("question_id").size()
     assert counts.correct.tolist() == expected.reindex(counts.index, fill_value=0).tolist()
@@ -221,41 +226,41 @@ def test_judged_verdicts_have_the_form_of_the_rules_verdicts(run: Path) -> None:
 
 
 def test_answers_of_other_kinds_keep_the_verdicts_of_the_rules(tmp_path: Path) -> None:
-    folder = sample("simulated", "mini-exam", k=2, limit=3, store=tmp_path).folder
-    grade_run(folder)
+    folder = sample("simulated", "mini-exam", k=2, limit=3, store=tmp_path).run.folder
+    grade_run(Run(folder))
     with pytest.raises(
         InputError, match="a judge is for short and mathematical answers, and mini-exam has none"
     ):
-        judge_run(folder, JUDGE)
-    pd.testing.assert_frame_equal(verdicts_by(folder, BY), read_verdicts(folder))
-    mixed = sample("simulated", "mini-elements", k=2, store=tmp_path).folder
-    grade_run(mixed)
-    judge_run(mixed, JUDGE)
-    kinds = {question.id: question.answer.kind for question in run_questions(mixed).values()}
+        judge_run(Run(folder), JUDGE)
+    pd.testing.assert_frame_equal(verdicts_by(Run(folder), BY), read_verdicts(Run(folder)))
+    mixed = sample("simulated", "mini-elements", k=2, store=tmp_path).run.folder
+    grade_run(Run(mixed))
+    judge_run(Run(mixed), JUDGE)
+    kinds = {question.id: question.answer.kind for question in run_questions(Run(mixed)).values()}
     assert set(kinds.values()) == {"short", "number"}
-    assert {kinds[name] for name in read_judgements(mixed, JUDGE)["question_id"]} == {"short"}
-    rows = verdicts_by(mixed, BY)
+    assert {kinds[name] for name in read_judgements(Run(mixed), JUDGE)["question_id"]} == {"short"}
+    rows = verdicts_by(Run(mixed), BY)
     short = rows["question_id"].map(kinds) == "short"
-    pd.testing.assert_frame_equal(rows[~short], read_verdicts(mixed)[~short])
+    pd.testing.assert_frame_equal(rows[~short], read_verdicts(Run(mixed))[~short])
     assert rows.loc[short & rows["extracted"].notna(), "reason"].str.startswith("judge: ").all()
 
 
 @pytest.mark.parametrize("by", ["judge", "judge:", "simulated", ""])
 def test_other_words_for_verdicts_are_refused(run: Path, by: str) -> None:
     with pytest.raises(InputError, match="verdicts are by 'rules' or by 'judge:MODEL'"):
-        verdicts_by(run, by)
+        verdicts_by(Run(run), by)
 
 
 def test_results_and_probes_take_the_verdicts_that_are_asked_for(run: Path) -> None:
-    judge_run(run, JUDGE)
+    judge_run(Run(run), JUDGE)
     store = run.parents[2]
     results = load_results(store, "simulated", verdicts=BY).loc[SET]
-    counts = count_verdicts(verdicts_by(run, BY), k=12)
+    counts = count_verdicts(verdicts_by(Run(run), BY), k=12)
     assert results["correct"].tolist() == counts.correct.tolist()
     assert results["total"].tolist() == counts.total.tolist()
     assert results["total"].sum() < load_results(store, "simulated").loc[SET, "total"].sum()
-    extract(run)
-    questions, _ = training_data(run, BY)
+    extract(Run(run))
+    questions, _ = training_data(Run(run), BY)
     assert questions["correct"].equals(counts.loc[questions.index, "correct"])
     assert describe_runs(store, "simulated", verdicts=BY)["not scored"].item() > 0
 
@@ -265,27 +270,29 @@ def test_an_unjudged_run_names_the_command(run: Path) -> None:
         InputError,
         match=r"unknown judge 'simulated'; known: none; judge with: capcal judge --model",
     ):
-        read_judgements(run, JUDGE)
+        read_judgements(Run(run), JUDGE)
     with pytest.raises(InputError, match="unknown model 'gpt-9'"):
-        judge_run(run, "gpt-9")
+        judge_run(Run(run), "gpt-9")
 
 
 def test_an_ungraded_run_is_refused(tmp_path: Path) -> None:
-    folder = sample("simulated", SET, k=1, limit=2, store=tmp_path).folder
+    folder = sample("simulated", SET, k=1, limit=2, store=tmp_path).run.folder
     with pytest.raises(InputError, match="is not graded"):
-        judge_run(folder, JUDGE)
+        judge_run(Run(folder), JUDGE)
 
 
 def test_a_corrupt_file_is_one_clear_line(run: Path) -> None:
     write_table(run / FILE, pa.table({"question_id": ["a"]}))
     for call in (judge_run, read_judgements):
         with pytest.raises(InputError, match="not a file of `capcal judge`; delete it"):
-            call(run, JUDGE)
+            call(Run(run), JUDGE)
 
 
 def test_progress_is_told(run: Path) -> None:
     told: list[tuple[int, int]] = []
-    judge_run(run, load_model(JUDGE).name, progress=lambda done, total: told.append((done, total)))
+    judge_run(
+        Run(run), load_model(JUDGE).name, progress=lambda done, total: told.append((done, total))
+    )
     number = len(distinct(run))
     assert told == [(done, number) for done in range(1, number + 1)]
 
@@ -298,4 +305,4 @@ def test_the_recorded_judgements_are_those_of_this_prompt_and_this_reader() -> N
         assert set(rows["prompt"]) == {judgements.judge_prompt_digest()}
         assert rows["verdict"].tolist() == [read_grade(words) for words in rows["words"]]
         assert not rows.duplicated(["judge", *PAIR]).any()
-        assert judges(file.parent) == sorted(set(rows["judge"]))
+        assert judges(Run(file.parent)) == sorted(set(rows["judge"]))

@@ -18,18 +18,12 @@ from capcal_lib.grading.verdicts import (
 )
 from capcal_lib.manifests import RECORDED_RUNS, load_model
 from capcal_lib.questions import load_questions
+from capcal_lib.runs import Run, find_run
 from capcal_lib.runs import store as store_module
 from capcal_lib.runs.files import SUMS, write_table
+from capcal_lib.runs.run import Record
 from capcal_lib.runs.samples import Sample
-from capcal_lib.runs.store import (
-    KEY,
-    Record,
-    find_run,
-    open_writer,
-    read_record,
-    read_samples,
-    row_digests,
-)
+from capcal_lib.runs.store import KEY, open_writer, read_samples, row_digests
 from capcal_lib.sampling.draw import describe, sample
 
 SET = "mini-exam"
@@ -37,7 +31,7 @@ SET = "mini-exam"
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    return sample("simulated", SET, k=4, limit=5, store=tmp_path).folder
+    return sample("simulated", SET, k=4, limit=5, store=tmp_path).run.folder
 
 
 def write(folder: Path, rows: pd.DataFrame, version: str) -> None:
@@ -47,9 +41,9 @@ def write(folder: Path, rows: pd.DataFrame, version: str) -> None:
 
 
 def test_every_sample_is_graded_as_alone(run: Path) -> None:
-    assert grade_run(run) == Graded(new=20, again=0, flipped={})
-    answers = {name: question.answer for name, question in run_questions(run).items()}
-    samples, graded = read_samples(run), read_verdicts(run)
+    assert grade_run(Run(run)) == Graded(new=20, again=0, flipped={})
+    answers = {name: question.answer for name, question in run_questions(Run(run)).items()}
+    samples, graded = read_samples(Run(run)), read_verdicts(Run(run))
     assert graded[KEY].to_numpy().tolist() == samples[KEY].to_numpy().tolist()
     for (_, one), (_, verdict) in zip(samples.iterrows(), graded.iterrows(), strict=True):
         alone = grade(one["response"], answers[one["question_id"]])
@@ -61,81 +55,81 @@ def test_a_run_of_many_shards_is_graded_as_one_of_a_single_shard(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store_module, "ROWS_PER_SHARD", 3)
-    split = sample("simulated", SET, k=4, limit=5, store=tmp_path / "split").folder
+    split = sample("simulated", SET, k=4, limit=5, store=tmp_path / "split").run.folder
     assert len(list(split.glob("samples-*"))) > 2
-    assert grade_run(split) == grade_run(run)
-    pd.testing.assert_frame_equal(read_verdicts(split), read_verdicts(run))
+    assert grade_run(Run(split)) == grade_run(Run(run))
+    pd.testing.assert_frame_equal(read_verdicts(Run(split)), read_verdicts(Run(run)))
 
 
 def test_a_sample_is_graded_once(run: Path, tmp_path: Path) -> None:
-    grade_run(run)
+    grade_run(Run(run))
     written = (run / FILE).stat().st_mtime_ns
-    assert grade_run(run) == Graded(new=0, again=0, flipped={})
+    assert grade_run(Run(run)) == Graded(new=0, again=0, flipped={})
     assert (run / FILE).stat().st_mtime_ns == written
-    before = read_verdicts(run)
+    before = read_verdicts(Run(run))
     sample("simulated", SET, k=5, limit=6, store=tmp_path)
-    assert grade_run(run) == Graded(new=10, again=0, flipped={})
-    both = before.merge(read_verdicts(run), on=KEY, suffixes=("", "_now"))
+    assert grade_run(Run(run)) == Graded(new=10, again=0, flipped={})
+    both = before.merge(read_verdicts(Run(run)), on=KEY, suffixes=("", "_now"))
     assert len(both) == 20
     assert (both["verdict"] == both["verdict_now"]).all()
 
 
 def test_verdicts_of_this_version_are_kept_as_they_are(run: Path) -> None:
-    grade_run(run)
-    rows = read_verdicts(run)
+    grade_run(Run(run))
+    rows = read_verdicts(Run(run))
     rows["reason"] = "by hand"
     write(run, rows.iloc[:7], GRADER_VERSION)
-    assert grade_run(run).new == 13
-    assert (read_verdicts(run)["reason"] == "by hand").sum() == 7
+    assert grade_run(Run(run)).new == 13
+    assert (read_verdicts(Run(run))["reason"] == "by hand").sum() == 7
 
 
 def test_another_version_grades_all_again_and_reports_what_flips(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    grade_run(run)
-    right = read_verdicts(run)
+    grade_run(Run(run))
+    right = read_verdicts(Run(run))
     old = right.copy()
     places = right.index[right["verdict"] == "correct"][:3].tolist()
     old.loc[places[:2], "verdict"] = "incorrect"
     old.loc[places[2], "verdict"] = "no_answer"
     write(run, old, "0")
     sample("simulated", SET, k=5, limit=5, store=tmp_path)
-    graded = grade_run(run)
+    graded = grade_run(Run(run))
     assert graded == Graded(
         new=5, again=20, flipped={("incorrect", "correct"): 2, ("no_answer", "correct"): 1}
     )
-    again = read_verdicts(run)
+    again = read_verdicts(Run(run))
     pd.testing.assert_frame_equal(again[again["sample_index"] < 4].reset_index(drop=True), right)
     monkeypatch.setattr(verdicts_module, "GRADER_VERSION", "next")
-    assert grade_run(run) == Graded(new=0, again=25, flipped={})
+    assert grade_run(Run(run)) == Graded(new=0, again=25, flipped={})
     assert pq.read_schema(run / FILE).metadata[b"grader"] == b"next"
 
 
 def test_not_scored_is_tried_again(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    grade_run(run)
-    right = read_verdicts(run)
+    grade_run(Run(run))
+    right = read_verdicts(Run(run))
     rows = right.copy()
     rows.loc[0, ["verdict", "extracted", "reason"]] = ["not_scored", None, "grader worker stopped"]
     write(run, rows, GRADER_VERSION)
-    graded = grade_run(run)
+    graded = grade_run(Run(run))
     assert graded == Graded(new=0, again=1, flipped={("not_scored", right.loc[0, "verdict"]): 1})
-    pd.testing.assert_frame_equal(read_verdicts(run), right)
+    pd.testing.assert_frame_equal(read_verdicts(Run(run)), right)
     write(run, rows, GRADER_VERSION)
     before = (run / FILE).read_bytes()
     slow = [Verdict("not_scored", None, "grader time limit")]
     monkeypatch.setattr(verdicts_module, "grade_many", lambda pairs: slow * len(pairs))
-    assert grade_run(run) == Graded(new=0, again=1, flipped={})
+    assert grade_run(Run(run)) == Graded(new=0, again=1, flipped={})
     assert (run / FILE).read_bytes() == before
 
 
 def test_verdicts_of_other_samples_are_made_again(run: Path, tmp_path: Path) -> None:
-    other = sample("simulated", SET, k=4, limit=5, store=tmp_path / "other", seed=1).folder
-    grade_run(run)
-    grade_run(other)
-    right = read_verdicts(run)
+    other = sample("simulated", SET, k=4, limit=5, store=tmp_path / "other", seed=1).run.folder
+    grade_run(Run(run))
+    grade_run(Run(other))
+    right = read_verdicts(Run(run))
     write_table(run / FILE, pq.read_table(other / FILE))
-    assert grade_run(run).again == 20
-    pd.testing.assert_frame_equal(read_verdicts(run), right)
+    assert grade_run(Run(run)).again == 20
+    pd.testing.assert_frame_equal(read_verdicts(Run(run)), right)
 
 
 def test_the_digest_of_rows_follows_from_key_and_response_alone() -> None:
@@ -165,8 +159,8 @@ def test_hostile_text_is_graded_like_any_other(tmp_path: Path) -> None:
                 for index, text in enumerate(hostile)
             ]
         )
-    assert grade_run(writer.folder).new == len(hostile)
-    assert not (read_verdicts(writer.folder)["verdict"] == "correct").any()
+    assert grade_run(Run(writer.folder)).new == len(hostile)
+    assert not (read_verdicts(Run(writer.folder))["verdict"] == "correct").any()
 
 
 def test_an_ungraded_run_names_the_command(run: Path) -> None:
@@ -174,12 +168,12 @@ def test_an_ungraded_run_names_the_command(run: Path) -> None:
         InputError,
         match=r"is not graded; grade it with: capcal grade --model simulated --dataset mini-",
     ):
-        read_verdicts(run)
+        read_verdicts(Run(run))
 
 
 def test_a_changed_question_set_is_refused(run: Path) -> None:
     record = run / "run.json"
-    digest = read_record(run).identity.questions
+    digest = Run(run).record.identity.questions
     text = record.read_text().replace(digest, "0" * len(digest))
     record.write_text(text)
     (run / SUMS).unlink()
@@ -187,9 +181,9 @@ def test_a_changed_question_set_is_refused(run: Path) -> None:
     with pytest.raises(
         InputError, match=r"the questions of mini-exam \(test\) are not those that were sampled"
     ):
-        run_questions(run)
+        run_questions(Run(run))
     with pytest.raises(InputError, match="are not those that were sampled"):
-        grade_run(run)
+        grade_run(Run(run))
     assert not (run / FILE).exists()
 
 
@@ -206,19 +200,19 @@ def test_a_changed_question_set_is_refused(run: Path) -> None:
     ],
 )
 def test_a_corrupt_file_is_one_clear_line(run: Path, damage, message: str) -> None:  # type: ignore[no-untyped-def]
-    grade_run(run)
+    grade_run(Run(run))
     damage(run / FILE)
     for read in (read_verdicts, grade_run):
         with pytest.raises(InputError, match=rf"{FILE}: .*{message}|{FILE}: {message}") as caught:
-            read(run)
+            read(Run(run))
         assert "\n" not in str(caught.value)
 
 
 def test_the_recorded_verdicts_are_those_of_this_grader() -> None:
-    folder = find_run(RECORDED_RUNS, "simulated", "mini-arithmetic", "train")
+    folder = find_run(RECORDED_RUNS, "simulated", "mini-arithmetic", "train").folder
     assert pq.read_schema(folder / FILE).metadata[b"grader"].decode() == GRADER_VERSION
-    answers = {name: question.answer for name, question in run_questions(folder).items()}
-    samples, graded = read_samples(folder), read_verdicts(folder)
+    answers = {name: question.answer for name, question in run_questions(Run(folder)).items()}
+    samples, graded = read_samples(Run(folder)), read_verdicts(Run(folder))
     assert len(samples) == len(graded)
     for row in range(0, len(samples), 41):
         verdict = grade(samples.loc[row, "response"], answers[samples.loc[row, "question_id"]])

@@ -9,6 +9,7 @@ import pytest
 from capcal_lib.errors import InputError
 from capcal_lib.probes.coordinates import FILE, keep_coordinates, layer_thirds, read_coordinates
 from capcal_lib.probes.features import extract
+from capcal_lib.runs import Run
 from capcal_lib.runs.files import write_table
 from capcal_lib.sampling.draw import sample
 from tests.probes.probe_sets import MODEL, rng
@@ -27,24 +28,24 @@ def test_coordinates_are_principal_and_blind_to_scale() -> None:
 
 def test_coordinates_are_kept_beside_the_samples(tmp_path: Path) -> None:
     one, other = (
-        sample(MODEL, "mini-capitals", k=1, limit=12, store=tmp_path, split=split).folder
+        sample(MODEL, "mini-capitals", k=1, limit=12, store=tmp_path, split=split).run.folder
         for split in ("train", "test")
     )
     with pytest.raises(
         InputError,
         match="make them with: capcal coordinates --model simulated --dataset mini-capitals",
     ):
-        read_coordinates(one)
-    keep_coordinates(one, other)
-    states = [extract(folder, layers="all") for folder in (one, other)]
+        read_coordinates(Run(one))
+    keep_coordinates(Run(one), Run(other))
+    states = [extract(Run(folder), layers="all") for folder in (one, other)]
     for folder, points in zip((one, other), layer_thirds(*states), strict=True):
-        kept = read_coordinates(folder)
+        kept = read_coordinates(Run(folder))
         assert kept.question_ids == sorted(kept.question_ids)
         assert kept.directions == one.name
         np.testing.assert_allclose(kept.points, points, rtol=2e-3, atol=0.05)
     write_table(one / FILE, pq.read_table(one / FILE).drop_columns("coordinates"))
     with pytest.raises(InputError, match="not a file of coordinates"):
-        read_coordinates(one)
+        read_coordinates(Run(one))
 
 
 def test_each_third_of_the_layers_has_its_own_coordinates() -> None:

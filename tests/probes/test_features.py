@@ -19,8 +19,8 @@ from capcal_lib.probes.features import (
     read_features,
 )
 from capcal_lib.questions import subset
+from capcal_lib.runs import Run, find_run
 from capcal_lib.runs.files import write_table
-from capcal_lib.runs.store import find_run
 from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.engines import Layers, Request, open_engine
 from capcal_lib.sampling.engines.simulated import SimulatedEngine
@@ -31,12 +31,12 @@ MODEL = load_model("simulated")
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    return sample("simulated", SET, k=1, limit=8, store=tmp_path).folder
+    return sample("simulated", SET, k=1, limit=8, store=tmp_path).run.folder
 
 
 def sampled(run: Path, number: int = 8) -> list:  # type: ignore[type-arg]
     return sorted(
-        subset(tuple(run_questions(run).values()), number), key=lambda question: question.id
+        subset(tuple(run_questions(Run(run)).values()), number), key=lambda question: question.id
     )
 
 
@@ -50,17 +50,17 @@ def use(monkeypatch: pytest.MonkeyPatch, engine: type[SimulatedEngine]) -> None:
 
 
 def test_questions_sampled_later_are_read_alone(tmp_path: Path) -> None:
-    folder = sample("simulated", SET, k=1, limit=3, store=tmp_path / "grown").folder
-    assert len(extract(folder)) == 3
+    folder = sample("simulated", SET, k=1, limit=3, store=tmp_path / "grown").run.folder
+    assert len(extract(Run(folder))) == 3
     sample("simulated", SET, k=1, limit=8, store=tmp_path / "grown")
-    whole = sample("simulated", SET, k=1, limit=8, store=tmp_path / "whole").folder
-    np.testing.assert_array_equal(extract(folder), extract(whole))
-    assert read_features(folder)[0] == read_features(whole)[0]
+    whole = sample("simulated", SET, k=1, limit=8, store=tmp_path / "whole").run.folder
+    np.testing.assert_array_equal(extract(Run(folder)), extract(Run(whole)))
+    assert read_features(Run(folder))[0] == read_features(Run(whole))[0]
 
 
 def test_features_are_kept_as_float16_and_read_as_float32(run: Path) -> None:
-    matrix = extract(run)
-    ids, again = read_features(run)
+    matrix = extract(Run(run))
+    ids, again = read_features(Run(run))
     exact = extract_features(open_engine(MODEL), MODEL, sampled(run))
     assert ids == [question.id for question in sampled(run)]
     assert matrix.dtype == again.dtype == np.float32
@@ -72,17 +72,17 @@ def test_features_are_kept_as_float16_and_read_as_float32(run: Path) -> None:
 
 @pytest.mark.parametrize("layers", ["max", "all"])
 def test_other_layers_have_files_of_their_own(run: Path, layers: Layers) -> None:
-    matrix = extract(run, layers=layers)
+    matrix = extract(Run(run), layers=layers)
     exact = extract_features(open_engine(MODEL), MODEL, sampled(run), layers=layers)
     np.testing.assert_array_equal(matrix, exact.astype(np.float16).astype(np.float32))
     assert matrix.shape == ((8, 7, 64) if layers == "all" else (8, 64))
-    assert features_file(run, layers).exists()
+    assert features_file(Run(run), layers).exists()
     assert not (run / FEATURES).exists()
-    ids, again = read_features(run, layers)
+    ids, again = read_features(Run(run), layers)
     assert ids == [question.id for question in sampled(run)]
     np.testing.assert_array_equal(again, matrix)
     with pytest.raises(InputError, match="unknown layers 'last'; known: all, max, mean"):
-        extract(run, layers="last")  # type: ignore[arg-type]
+        extract(Run(run), layers="last")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="unknown layers 'last'"):
         extract_features(open_engine(MODEL), MODEL, sampled(run), layers="last")  # type: ignore[arg-type]
 
@@ -100,30 +100,30 @@ def test_a_stopped_extraction_loses_the_batch_in_flight_and_no_more(
             return super().hidden_states(requests, layers)
 
     monkeypatch.setattr(features_module, "BATCH", 3)
-    whole = extract(run)
+    whole = extract(Run(run))
     (run / FEATURES).unlink()
     use(monkeypatch, Stopping)
     read.append("")  # so that the third batch, of two, is the one in flight
     with pytest.raises(KeyboardInterrupt):
-        extract(run)
+        extract(Run(run))
     assert len(list(run.glob("features.part-*.parquet"))) == 2
     assert not (run / FEATURES).exists()
     read.clear()
-    np.testing.assert_array_equal(extract(run), whole)
+    np.testing.assert_array_equal(extract(Run(run)), whole)
     assert read == [question.id for question in sampled(run)][6:]
     assert not list(run.glob("features.part-*.parquet"))
 
 
 def test_parts_that_are_in_the_file_already_are_read_once(run: Path) -> None:
-    whole = extract(run)
+    whole = extract(Run(run))
     (run / "features.part-00000.parquet").write_bytes((run / FEATURES).read_bytes())
-    np.testing.assert_array_equal(extract(run), whole)
+    np.testing.assert_array_equal(extract(Run(run)), whole)
     assert len(pq.read_table(run / FEATURES)) == 8
     assert not list(run.glob("features.part-*.parquet"))
 
 
 def test_rows_of_another_prompt_are_refused_and_rows_of_unknown_ones_read_again(run: Path) -> None:
-    whole = extract(run)
+    whole = extract(Run(run))
     table = pq.read_table(run / FEATURES)
     assert table.column_names == ["question_id", "prompt", "features"]
     prompts = table["prompt"].to_pylist()
@@ -134,12 +134,12 @@ def test_rows_of_another_prompt_are_refused_and_rows_of_unknown_ones_read_again(
         InputError,
         match=rf"{table['question_id'][7]}' was read from another prompt; delete the file",
     ):
-        extract(run)
+        extract(Run(run))
     write_table(run / FEATURES, table.drop_columns("prompt"))
     np.testing.assert_array_equal(
-        read_features(run)[1], whole
+        read_features(Run(run))[1], whole
     )  # as it was kept before there were digests
-    np.testing.assert_array_equal(extract(run), whole)
+    np.testing.assert_array_equal(extract(Run(run)), whole)
     assert pq.read_table(run / FEATURES)["prompt"].to_pylist() == prompts
 
 
@@ -148,7 +148,7 @@ def test_the_largest_float16_is_kept(
     run: Path, monkeypatch: pytest.MonkeyPatch, largest: float
 ) -> None:
     use(monkeypatch, _with(largest))
-    assert np.abs(extract(run)).max() == 65_504
+    assert np.abs(extract(Run(run))).max() == 65_504
 
 
 @pytest.mark.parametrize("beyond", [65_519.0, 70_000.0, -1e9])
@@ -160,7 +160,7 @@ def test_a_feature_beyond_float16_is_refused_and_leaves_nothing(
     with pytest.raises(
         InputError, match=rf"hidden states of '{third}' go beyond 65,504, the largest float16"
     ):
-        extract(run)
+        extract(Run(run))
     assert not (run / FEATURES).exists()
 
 
@@ -181,13 +181,13 @@ def test_hidden_states_of_another_length_are_not_mixed(
         def hidden_states(self, requests, layers="mean"):  # type: ignore[no-untyped-def]
             return super().hidden_states(requests, layers)[:, :3]
 
-    folder = sample("simulated", SET, k=1, limit=2, store=tmp_path).folder
-    extract(folder)
+    folder = sample("simulated", SET, k=1, limit=2, store=tmp_path).run.folder
+    extract(Run(folder))
     sample("simulated", SET, k=1, limit=3, store=tmp_path)
     use(monkeypatch, Short)
     with pytest.raises(InputError, match="made by another engine or model"):
-        extract(folder)
-    assert len(read_features(folder)[0]) == 2
+        extract(Run(folder))
+    assert len(read_features(Run(folder))[0]) == 2
 
 
 def test_a_failing_engine_leaves_nothing_half_written(
@@ -196,30 +196,30 @@ def test_a_failing_engine_leaves_nothing_half_written(
     before = sorted(run.iterdir())
     use(monkeypatch, Failing)
     with pytest.raises(RuntimeError, match="out of memory"):
-        extract(run)
+        extract(Run(run))
     assert sorted(run.iterdir()) == before
 
 
 def test_a_missing_file_names_the_command(run: Path) -> None:
     where = "--model simulated --dataset mini-capitals --split test"
     with pytest.raises(InputError, match=rf"make them with: capcal features {where}"):
-        read_features(run)
+        read_features(Run(run))
 
 
 def test_a_corrupt_file_is_one_clear_line(run: Path) -> None:
-    extract(run)
+    extract(Run(run))
     path = run / FEATURES
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(InputError, match="missing or corrupt"):
-        extract(run)
+        extract(Run(run))
     write_table(path, pa.table({"question_id": ["a"], "features": [0.5]}))
     with pytest.raises(InputError, match="delete it and make it again") as caught:
-        extract(run)
+        extract(Run(run))
     assert "\n" not in str(caught.value)
 
 
 def test_the_recorded_hidden_states_are_made_again() -> None:
-    folder = find_run(RECORDED_RUNS, "simulated", SET, "test")
-    (ids, features), questions = read_features(folder), run_questions(folder)
+    folder = find_run(RECORDED_RUNS, "simulated", SET, "test").folder
+    (ids, features), questions = read_features(Run(folder)), run_questions(Run(folder))
     fresh = extract_features(open_engine(MODEL), MODEL, [questions[name] for name in ids[::20]])
     np.testing.assert_allclose(features[::20], fresh, rtol=1e-3, atol=1e-6)

@@ -21,8 +21,8 @@ from capcal_lib.probes import (
     training_data,
 )
 from capcal_lib.probes.features import extract, read_features
+from capcal_lib.runs import Run, find_run
 from capcal_lib.runs.files import SUMS
-from capcal_lib.runs.store import find_run, read_record
 from capcal_lib.sampling.draw import sample
 
 MODEL, SET = "simulated", "mini-exam"
@@ -32,20 +32,20 @@ PROBE = load_dataset(SET).probe
 def make(
     store: Path, *, dataset: str = SET, split: str | None = None, k: int = 3, limit: int = 20
 ) -> Path:
-    folder = sample(MODEL, dataset, split=split, k=k, limit=limit, store=store).folder
-    grade_run(folder)
+    folder = sample(MODEL, dataset, split=split, k=k, limit=limit, store=store).run.folder
+    grade_run(Run(folder))
     return folder
 
 
 def with_states(store: Path, **options: object) -> Path:
     folder = make(store, **options)  # type: ignore[arg-type]
-    extract(folder)
+    extract(Run(folder))
     return folder
 
 
 def change(run: Path, **identity: str) -> None:
     """Make a run one of another identity."""
-    record = read_record(run)
+    record = Run(run).record
     other = record.model_copy(update={"identity": record.identity.model_copy(update=identity)})
     (run / "run.json").write_text(other.model_dump_json())
     (run / SUMS).unlink()
@@ -54,14 +54,14 @@ def change(run: Path, **identity: str) -> None:
 
 def test_training_questions_have_hidden_states_and_a_scored_sample(tmp_path: Path) -> None:
     run = with_states(tmp_path, split="train", k=1, limit=10)
-    assert (training_data(run)[0]["total"] == 1).all()
+    assert (training_data(Run(run))[0]["total"] == 1).all()
     make(tmp_path, split="train", k=3, limit=12)  # two questions more, without hidden states
-    questions, features = training_data(run)
-    names, matrix = read_features(run)
+    questions, features = training_data(Run(run))
+    names, matrix = read_features(Run(run))
     assert questions.index.tolist() == names
     assert (questions["total"] == 3).all()
     np.testing.assert_array_equal(features, matrix)
-    verdicts = read_verdicts(run)
+    verdicts = read_verdicts(Run(run))
     right = (verdicts["verdict"] == "correct").groupby(verdicts["question_id"]).sum()
     assert questions["correct"].tolist() == right[names].tolist()
 
@@ -74,19 +74,19 @@ def test_predictions_are_those_of_probes_trained_on_training_splits(
         name: with_states(tmp_path, dataset=name, split="train", limit=40)
         for name in (SET, "mini-arithmetic")
     }
-    ids, features = read_features(with_states(tmp_path))
+    ids, features = read_features(Run(with_states(tmp_path)))
     predicted = predict(tmp_path, MODEL, recipe=recipe)  # type: ignore[arg-type]
     assert predicted.index.tolist() == [(SET, name) for name in ids]
     assert predicted.index.names == ["dataset", "question_id"]
     assert set(predicted) == {load_dataset(name).probe for name in runs}
     estimator = TunedProbe if recipe == "tuned" else PaperProbe
     for name, run in runs.items():
-        questions, matrix = training_data(run)
+        questions, matrix = training_data(Run(run))
         probe = estimator().fit(matrix, questions["correct"], questions["total"])
         np.testing.assert_allclose(
             predicted[load_dataset(name).probe], probe.predict(features), atol=1e-12
         )
-        trained = train(run, recipe=recipe)  # type: ignore[arg-type]
+        trained = train(Run(run), recipe=recipe)  # type: ignore[arg-type]
         assert trained.question_ids == questions.index.tolist()
         np.testing.assert_allclose(trained.out_of_fold[trained.question_ids], probe.out_of_fold_)
     if recipe == "paper":
@@ -96,12 +96,12 @@ def test_predictions_are_those_of_probes_trained_on_training_splits(
 
 def test_training_on_the_same_files_is_done_once(tmp_path: Path) -> None:
     run = with_states(tmp_path, split="train", k=2)
-    first = train(run)
-    assert train(run) is first
+    first = train(Run(run))
+    assert train(Run(run)) is first
     make(tmp_path, split="train", k=6)
-    assert train(run) is not first
+    assert train(Run(run)) is not first
     os.utime(run / "features.parquet", ns=(1, 1))
-    assert train(run) is not train(run, recipe="paper")
+    assert train(Run(run)) is not train(Run(run), recipe="paper")
 
 
 def test_a_question_without_hidden_states_has_no_prediction(tmp_path: Path) -> None:
@@ -109,9 +109,9 @@ def test_a_question_without_hidden_states_has_no_prediction(tmp_path: Path) -> N
     run = with_states(tmp_path, limit=5)
     make(tmp_path, limit=8)
     predicted = predict(tmp_path, MODEL)
-    assert predicted.index.get_level_values("question_id").tolist() == read_features(run)[0]
+    assert predicted.index.get_level_values("question_id").tolist() == read_features(Run(run))[0]
     graded = pd.MultiIndex.from_product(
-        [[SET], read_verdicts(run)["question_id"].unique()], names=predicted.index.names
+        [[SET], read_verdicts(Run(run))["question_id"].unique()], names=predicted.index.names
     )
     everybody = pd.DataFrame(index=graded)
     assert everybody.join(predicted)[PROBE].isna().sum() == 3

@@ -14,8 +14,8 @@ from capcal_lib.manifests import RECORDED_RUNS, load_model
 from capcal_lib.questions import Answer, Question, load_questions
 from capcal_lib.results import load_results
 from capcal_lib.results.exact import FILE, enumerate_answers, exact_accuracy, read_exact
+from capcal_lib.runs import Run, find_run
 from capcal_lib.runs.files import write_table
-from capcal_lib.runs.store import find_run
 from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.engines import LikelyAnswers, open_engine
 from capcal_lib.sampling.engines.simulated import SimulatedEngine, true_mu
@@ -100,14 +100,14 @@ def test_prompts_that_ask_for_reasoning_are_refused(style: str) -> None:
 
 
 def test_bounds_are_kept_and_only_new_questions_are_asked(tmp_path: Path) -> None:
-    folder = sample("simulated", "mini-capitals", k=1, limit=5, store=tmp_path).folder
+    folder = sample("simulated", "mini-capitals", k=1, limit=5, store=tmp_path).run.folder
     with pytest.raises(
         InputError, match="make them with: capcal exact --model simulated --dataset mini-capitals"
     ):
-        read_exact(folder)
-    first = enumerate_answers(folder, epsilon=0.2)
+        read_exact(Run(folder))
+    first = enumerate_answers(Run(folder), epsilon=0.2)
     sample("simulated", "mini-capitals", k=1, limit=8, store=tmp_path)
-    both = enumerate_answers(folder, epsilon=1e-6)
+    both = enumerate_answers(Run(folder), epsilon=1e-6)
     assert len(first) == 5
     assert len(both) == 8
     assert both.index.is_monotonic_increasing
@@ -116,10 +116,10 @@ def test_bounds_are_kept_and_only_new_questions_are_asked(tmp_path: Path) -> Non
 
 
 def test_another_file_is_refused(tmp_path: Path) -> None:
-    folder = sample("simulated", "mini-capitals", k=1, limit=2, store=tmp_path).folder
+    folder = sample("simulated", "mini-capitals", k=1, limit=2, store=tmp_path).run.folder
     write_table(folder / FILE, pa.table({"question_id": ["q"]}))
     with pytest.raises(InputError, match="not a file of `capcal exact`"):
-        enumerate_answers(folder)
+        enumerate_answers(Run(folder))
 
 
 @pytest.mark.parametrize("model", ["smollm2-135m", "simulated"])

@@ -29,7 +29,9 @@ from capcal_lib.results.importing import import_samples
 from capcal_lib.results.merge import merge
 from capcal_lib.results.status import run_status
 from capcal_lib.results.verify import verify_run
-from capcal_lib.runs.store import list_runs, read_record, read_samples
+from capcal_lib.runs import Run
+from capcal_lib.runs.store import read_samples
+from tests.folders import list_runs
 
 LOGS = Path(__file__).parent / "logs"
 Take = Callable[..., importing.Imported]
@@ -39,7 +41,6 @@ Take = Callable[..., importing.Imported]
 def take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Take:
     (tmp_path / "own").mkdir()
     monkeypatch.setenv(OWN_MANIFESTS, str(tmp_path / "own"))
-    monkeypatch.delenv("CAPCAL_RUN", raising=False)
 
     def take(
         *files: Path, model: str = "toy", dataset: str = "counts", **more: Any
@@ -50,8 +51,8 @@ def take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Take:
 
 
 def outcomes(folder: Path) -> dict[str, list[str]]:
-    grade_run(folder)
-    table = read_verdicts(folder)
+    grade_run(Run(folder))
+    table = read_verdicts(Run(folder))
     return {str(name): group["verdict"].tolist() for name, group in table.groupby("question_id")}
 
 
@@ -63,38 +64,38 @@ def lines(path: Path, *rows: object) -> Path:
 def test_a_log_of_lm_evaluation_harness(take: Take, tmp_path: Path) -> None:
     done = take(LOGS / "samples_counts.jsonl")
     assert (done.new, done.present, done.left_out) == (9, 0, 0)
-    texts = read_samples(done.folder).groupby("question_id")["response"].agg(list).to_dict()
+    texts = read_samples(done.run).groupby("question_id")["response"].agg(list).to_dict()
     assert texts["0"] == ["8", "The answer is 6", "seven"]
     assert texts["2"] == ["seven", " 7", "8"]
     # four replies in turn: 8, 6, seven, 7; the answers are 8, 6 and 7
     right, wrong, none = "correct", "incorrect", "no_answer"
-    assert outcomes(done.folder)["0"][:2] == [right, wrong]
-    assert outcomes(done.folder)["1"] == [wrong, wrong, right]
-    assert outcomes(done.folder)["2"][1:] == [right, wrong]
-    assert none not in outcomes(done.folder)["1"]
+    assert outcomes(done.run.folder)["0"][:2] == [right, wrong]
+    assert outcomes(done.run.folder)["1"] == [wrong, wrong, right]
+    assert outcomes(done.run.folder)["2"][1:] == [right, wrong]
+    assert none not in outcomes(done.run.folder)["1"]
     assert load_dataset("counts").kind == "number"
     assert load_questions("counts")[0].text == "How many legs does a spider have?"
     assert load_model("toy").sampling.temperature == 0.7
-    checked = verify_run(done.folder, deep=True)
+    checked = verify_run(done.run, deep=True)
     assert checked.problems == ()
     assert "imported from samples_counts.jsonl (sha256 " in str(checked)
-    assert run_status(done.folder).lacking == 0
+    assert run_status(done.run).lacking == 0
     results = load_results(tmp_path / "store", "toy")
     assert results["correct"].tolist() == [
-        outcomes(done.folder)[str(number)].count(right) for number in range(3)
+        outcomes(done.run.folder)[str(number)].count(right) for number in range(3)
     ]
     assert costs(tmp_path / "store", "toy").empty or costs(tmp_path / "store", "toy").isna().all(
         axis=None
     )
     again = take(LOGS / "samples_counts.jsonl")
-    assert (again.new, again.present, again.made, again.folder) == (0, 9, (), done.folder)
+    assert (again.new, again.present, again.made, again.run.folder) == (0, 9, (), done.run.folder)
 
 
 @pytest.mark.parametrize("file", ["counts.eval", "counts.json"])
 def test_a_log_of_inspect_with_epochs(take: Take, file: str) -> None:
     done = take(LOGS / file, settings={} if file.endswith("eval") else {"temperature": 1.0})
     epochs = 3 if file.endswith("eval") else 2
-    samples = read_samples(done.folder)
+    samples = read_samples(done.run)
     assert samples.groupby("question_id").size().to_dict() == {
         "3": epochs,
         "w1": epochs,
@@ -104,15 +105,15 @@ def test_a_log_of_inspect_with_epochs(take: Take, file: str) -> None:
     assert load_model("toy").sampling.temperature == (0.7 if file.endswith("eval") else 1.0)
     two = next(one for one in load_questions("counts") if one.id == "w2").answer
     assert (two.kind, two.gold, two.aliases) == ("number", "6", ("six",))
-    for row, verdict in zip(samples.itertuples(), read_verdicts_of(done.folder), strict=True):
+    for row, verdict in zip(samples.itertuples(), read_verdicts_of(done.run.folder), strict=True):
         gold = {"3": "7", "w1": "8", "w2": "6"}[row.question_id]
         assert (verdict == "correct") == (gold in row.response), row
-    assert verify_run(done.folder, deep=True).problems == ()
+    assert verify_run(done.run, deep=True).problems == ()
 
 
 def read_verdicts_of(folder: Path) -> list[str]:
-    grade_run(folder)
-    return read_verdicts(folder)["verdict"].tolist()
+    grade_run(Run(folder))
+    return read_verdicts(Run(folder))["verdict"].tolist()
 
 
 def test_choices_and_given_verdicts(take: Take, tmp_path: Path) -> None:
@@ -127,14 +128,14 @@ def test_choices_and_given_verdicts(take: Take, tmp_path: Path) -> None:
         settings={"temperature": 1.0},
         verdicts=True,
     )
-    assert read_verdicts_of(graded.folder) == read_verdicts(theirs.folder)["verdict"].tolist()
-    assert sorted(read_verdicts(theirs.folder)["verdict"]) == ["correct", "incorrect"]
-    before = (theirs.folder / "verdicts.parquet").read_bytes()
-    assert grade_run(theirs.folder).new == 0
-    assert (theirs.folder / "verdicts.parquet").read_bytes() == before
-    assert verify_run(theirs.folder, deep=True).problems == ()
-    assert run_status(theirs.folder).graded == "yes"
-    [merged] = merge(tmp_path / "both", [theirs.folder])
+    assert read_verdicts_of(graded.run.folder) == read_verdicts(theirs.run)["verdict"].tolist()
+    assert sorted(read_verdicts(theirs.run)["verdict"]) == ["correct", "incorrect"]
+    before = (theirs.run.folder / "verdicts.parquet").read_bytes()
+    assert grade_run(theirs.run).new == 0
+    assert (theirs.run.folder / "verdicts.parquet").read_bytes() == before
+    assert verify_run(theirs.run, deep=True).problems == ()
+    assert run_status(theirs.run).graded == "yes"
+    [merged] = merge(tmp_path / "both", [theirs.run.folder])
     assert merged.notes == ()
     assert len(load_results(tmp_path / "both", "other")) == 1
 
@@ -165,15 +166,15 @@ def test_batch_output_on_questions_that_are_known(take: Take, tmp_path: Path) ->
     ]
     done = take(lines(tmp_path / "out.jsonl", *rows), model="simulated", dataset="mini-capitals")
     assert (done.new, done.left_out, done.made) == (3, 1, ())
-    samples = read_samples(done.folder).set_index("question_id")
+    samples = read_samples(done.run).set_index("question_id")
     assert samples.loc[one.id, "completion_tokens"].tolist() == [0, 0], (
         "those of two choices are told together"
     )
     assert samples.loc[two.id, "completion_tokens"] == 4
     assert set(samples["finish_reason"]) == {"length"}
-    assert outcomes(done.folder) == {one.id: ["correct", "incorrect"], two.id: ["correct"]}
-    assert verify_run(done.folder, deep=True).problems == (), "of which there are not equally many"
-    assert run_status(done.folder).lacking == 0
+    assert outcomes(done.run.folder) == {one.id: ["correct", "incorrect"], two.id: ["correct"]}
+    assert verify_run(done.run, deep=True).problems == (), "of which there are not equally many"
+    assert run_status(done.run).lacking == 0
     assert costs(tmp_path / "store", "simulated").empty or True
     rows[2] = {"custom_id": one.id, "response": batch("", "a third")["response"]}
     more = take(lines(tmp_path / "more.jsonl", *rows), model="simulated", dataset="mini-capitals")
@@ -203,21 +204,21 @@ def test_any_table_with_mapped_columns(take: Take, tmp_path: Path, suffix: str, 
         text = table.to_json(orient="records", lines=True).encode()
         path.write_bytes(gzip.compress(text) if suffix.endswith("gz") else text)
     done = take(path, columns=columns, settings={"temperature": 0.5, "top_p": 0.9})
-    assert outcomes(done.folder) == {"a": ["correct", "incorrect"], "b": ["no_answer"]}
-    assert verify_run(done.folder, deep=True).problems == ()
+    assert outcomes(done.run.folder) == {"a": ["correct", "incorrect"], "b": ["no_answer"]}
+    assert verify_run(done.run, deep=True).problems == ()
     assert (load_model("toy").sampling.temperature, load_model("toy").sampling.top_p) == (0.5, 0.9)
     for compared in (
-        (lambda run: judge_run(run, "simulated"), cross_check) if what == "verdict" else ()
+        (lambda run: judge_run(Run(run), "simulated"), cross_check) if what == "verdict" else ()
     ):
         with pytest.raises(InputError, match="without answers: there is nothing to compare with"):
-            compared(done.folder)
+            compared(done.run)
 
 
 def test_a_benchmark_takes_no_other_answers(take: Take, tmp_path: Path) -> None:
     one = load_questions("mini-capitals")[0]
     row = {"question_id": 7, "question": one.text, "response": "x", "gold": one.answer.gold}
     done = take(lines(tmp_path / "a.jsonl", row), model="simulated", dataset="mini-capitals")
-    assert read_samples(done.folder)["question_id"].tolist() == [one.id], "found by its text"
+    assert read_samples(done.run)["question_id"].tolist() == [one.id], "found by its text"
     for change, message in (
         (
             {"gold": "Atlantis"},
@@ -366,7 +367,7 @@ def test_other_content_under_the_number_of_a_sample_is_refused(take: Take, tmp_p
     take(lines(tmp_path / "a.jsonl", good()), settings={"temperature": 1.0})
     with pytest.raises(InputError, match="sample 0 of q is one thing in"):
         take(lines(tmp_path / "a.jsonl", good(response="2")))
-    assert read_samples(list_runs(tmp_path / "store")[0])["response"].tolist() == ["1"]
+    assert read_samples(Run(list_runs(tmp_path / "store")[0]))["response"].tolist() == ["1"]
 
 
 def test_odd_names_and_texts_survive(take: Take, tmp_path: Path) -> None:
@@ -375,10 +376,8 @@ def test_odd_names_and_texts_survive(take: Take, tmp_path: Path) -> None:
     folder.mkdir()
     row = good(question_id=odd, response="\ud800 1", question=f"{odd}?")
     done = take(lines(folder / "x.jsonl", row), settings={"temperature": 0.0})
-    assert read_samples(done.folder)[["question_id", "response"]].to_numpy().tolist() == [
-        [odd, "? 1"]
-    ]
-    assert verify_run(done.folder).problems == ()
-    assert "\x1b" not in str(verify_run(done.folder))
+    assert read_samples(done.run)[["question_id", "response"]].to_numpy().tolist() == [[odd, "? 1"]]
+    assert verify_run(done.run).problems == ()
+    assert "\x1b" not in str(verify_run(done.run))
     shutil.rmtree(folder)
-    assert read_record(done.folder).identity.sampling.temperature == 0
+    assert done.run.record.identity.sampling.temperature == 0

@@ -16,12 +16,14 @@ from capcal_lib.probes.features import extract, read_features
 from capcal_lib.results import load_results
 from capcal_lib.results.merge import merge
 from capcal_lib.results.verify import verify_run
+from capcal_lib.runs import Run
 from capcal_lib.runs import store as store_module
 from capcal_lib.runs.files import write_table
 from capcal_lib.runs.sessions import read_sessions
-from capcal_lib.runs.store import list_runs, open_writer, read_samples, run_folder
+from capcal_lib.runs.store import open_writer, read_samples
 from capcal_lib.sampling.draw import sample
-from tests.sampling.test_store import IDENTITY, RECORD, row
+from tests.folders import list_runs, run_folder
+from tests.runs.test_store import IDENTITY, RECORD, row
 
 SET = "mini-exam"
 
@@ -39,10 +41,10 @@ def two(tmp_path: Path) -> tuple[Path, Path]:
     """Two machines: one drew many samples of few questions, the other few of many; they overlap."""
     one, other = tmp_path / "one", tmp_path / "other"
     for store, k, limit in ((one, 6, 3), (other, 2, 5)):
-        folder = sample("simulated", SET, k=k, limit=limit, store=store).folder
-        grade_run(folder)
-        estimate(folder, "p-true")
-        extract(folder)
+        folder = sample("simulated", SET, k=k, limit=limit, store=store).run.folder
+        grade_run(Run(folder))
+        estimate(Run(folder), "p-true")
+        extract(Run(folder))
     return one, other
 
 
@@ -56,15 +58,15 @@ def test_one_run_of_two_has_the_rows_and_facts_of_both(
     (folder,) = list_runs(into)
     apart = tmp_path / "apart"
     sample("simulated", SET, k=2, limit=5, store=apart)
-    whole = sample("simulated", SET, k=6, limit=3, store=apart).folder
-    pd.testing.assert_frame_equal(read_samples(folder), read_samples(whole))
-    grade_run(whole)
-    pd.testing.assert_frame_equal(read_verdicts(folder), read_verdicts(whole))
+    whole = sample("simulated", SET, k=6, limit=3, store=apart).run.folder
+    pd.testing.assert_frame_equal(read_samples(Run(folder)), read_samples(Run(whole)))
+    grade_run(Run(whole))
+    pd.testing.assert_frame_equal(read_verdicts(Run(folder)), read_verdicts(Run(whole)))
     counts = [load_results(each, "simulated")[["correct", "total"]] for each in (into, apart)]
     pd.testing.assert_frame_equal(*counts)
-    assert len(read_confidence(folder, "p-true")) == len(read_features(folder)[0]) == 5
-    assert len(read_sessions(folder)) == 2
-    assert verify_run(folder).problems == ()
+    assert len(read_confidence(Run(folder), "p-true")) == len(read_features(Run(folder))[0]) == 5
+    assert len(read_sessions(Run(folder))) == 2
+    assert verify_run(Run(folder)).problems == ()
 
 
 def test_runs_of_many_shards_merge_as_those_of_few(
@@ -80,7 +82,7 @@ def test_runs_of_many_shards_merge_as_those_of_few(
     ]
     (few,), (many,) = list_runs(tmp_path / "few"), list_runs(tmp_path / "many")
     assert len(list(many.glob("samples-*"))) > len(list(few.glob("samples-*")))
-    pd.testing.assert_frame_equal(read_samples(many), read_samples(few))
+    pd.testing.assert_frame_equal(read_samples(Run(many)), read_samples(Run(few)))
 
 
 def test_merging_again_or_in_another_order_changes_nothing(
@@ -94,16 +96,16 @@ def test_merging_again_or_in_another_order_changes_nothing(
     assert bytes_of(into) == before
     merge(tmp_path / "turned", two[::-1])
     (one,), (turned,) = list_runs(into), list_runs(tmp_path / "turned")
-    pd.testing.assert_frame_equal(read_samples(one), read_samples(turned))
+    pd.testing.assert_frame_equal(read_samples(Run(one)), read_samples(Run(turned)))
 
 
 def test_other_settings_stay_another_run(two: tuple[Path, Path], tmp_path: Path) -> None:
     third = tmp_path / "third"
-    seeded = sample("simulated", SET, k=1, limit=2, store=third, seed=7).folder
+    seeded = sample("simulated", SET, k=1, limit=2, store=third, seed=7).run.folder
     merge(tmp_path / "all", [*two, third])
     assert len(list_runs(tmp_path / "all")) == 2
     pd.testing.assert_frame_equal(
-        read_samples(tmp_path / "all" / seeded.relative_to(third)), read_samples(seeded)
+        read_samples(Run(tmp_path / "all" / seeded.relative_to(third))), read_samples(Run(seeded))
     )
 
 
@@ -148,8 +150,8 @@ def test_verdicts_of_another_grader_are_left_out_and_said(
     assert first.notes == ()
     assert "another version of the grader; grade again" in second.notes[0]
     (folder,) = list_runs(tmp_path / "all")
-    assert len(read_verdicts(folder)) == 18
-    assert grade_run(folder).new == 4
+    assert len(read_verdicts(Run(folder))) == 18
+    assert grade_run(Run(folder)).new == 4
 
 
 def test_a_folder_without_runs_is_refused(tmp_path: Path) -> None:
@@ -181,7 +183,7 @@ def test_a_damaged_file_is_left_out_and_the_rest_is_taken(
     assert first.rows == 18
     assert first.notes[0].startswith("left out: ")
     (folder,) = list_runs(tmp_path / "all")
-    assert (len(read_features(folder)[0]), len(read_verdicts(folder))) == (5, 22)
+    assert (len(read_features(Run(folder))[0]), len(read_verdicts(Run(folder)))) == (5, 22)
 
 
 def test_a_full_disk_is_one_clear_line_and_loses_nothing(
@@ -192,9 +194,9 @@ def test_a_full_disk_is_one_clear_line_and_loses_nothing(
     before = bytes_of(two[0])
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     calls: list[Callable[[], object]] = [
-        lambda: grade_run(run),
-        lambda: estimate(run, "p-true"),
-        lambda: extract(run),
+        lambda: grade_run(Run(run)),
+        lambda: estimate(Run(run), "p-true"),
+        lambda: extract(Run(run)),
         lambda: merge(tmp_path / "new", two),
         lambda: merge(*two[::-1][:1], [two[0]]),
     ]
@@ -209,10 +211,12 @@ def test_a_full_disk_is_one_clear_line_and_loses_nothing(
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         assert "\n" not in str(caught.value)
     assert bytes_of(two[0]) == before
-    assert grade_run(run).new > 0
+    assert grade_run(Run(run)).new > 0
     for _ in range(2):
         merged = merge(two[1], [two[0]])
     assert merged[0].rows == 0
     (folder,) = list_runs(two[1])
-    assert [problem for problem in verify_run(folder).problems if "missing" not in problem] == []
+    assert [
+        problem for problem in verify_run(Run(folder)).problems if "missing" not in problem
+    ] == []
     assert not list(tmp_path.rglob(".*.tmp"))

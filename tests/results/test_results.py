@@ -18,6 +18,7 @@ from capcal_lib.manifests import RECORDED_RUNS, load_dataset
 from capcal_lib.questions import load_questions
 from capcal_lib.results import brier_terms, costs, describe_runs, load_results, subjects
 from capcal_lib.results.results import CONSISTENCY
+from capcal_lib.runs import Run
 from capcal_lib.runs.files import write_table
 from capcal_lib.runs.store import read_samples
 from capcal_lib.sampling.draw import sample
@@ -28,8 +29,8 @@ Vote = tuple[str | None, str]  # extracted, verdict
 
 
 def make(store: Path, *, k: int = 6, limit: int = 8, split: str | None = None) -> Path:
-    folder = sample("simulated", SET, split=split, k=k, limit=limit, store=store).folder
-    grade_run(folder)
+    folder = sample("simulated", SET, split=split, k=k, limit=limit, store=store).run.folder
+    grade_run(Run(folder))
     return folder
 
 
@@ -47,7 +48,7 @@ def by_hand(folder: Path, votes: dict[str, list[Vote]]) -> None:
 
 
 def test_counts_are_those_of_the_first_k_eval_samples(tmp_path: Path) -> None:
-    verdicts = read_verdicts(make(tmp_path, k=6))
+    verdicts = read_verdicts(Run(make(tmp_path, k=6)))
     results = load_results(tmp_path, "simulated", k_eval=4, k_c=2)
     assert results.index.names == ["dataset", "question_id"]
     assert list(results) == ["correct", "total", CONSISTENCY]
@@ -114,7 +115,7 @@ def test_what_is_written_anew_is_read_anew(tmp_path: Path) -> None:
 
 def test_votes_equal_a_naive_count_of_recorded_samples() -> None:
     results = load_results(RECORDED_RUNS, "simulated", datasets=[SET]).loc[SET]
-    verdicts = read_verdicts(next((RECORDED_RUNS / "simulated" / f"{SET}-test").iterdir()))
+    verdicts = read_verdicts(Run(next((RECORDED_RUNS / "simulated" / f"{SET}-test").iterdir())))
     for question in results.index[[0, 17, 63]]:
         mine = verdicts[
             (verdicts["question_id"] == question) & verdicts["sample_index"].between(100, 109)
@@ -136,13 +137,13 @@ def test_a_question_without_spare_samples_has_no_vote(tmp_path: Path) -> None:
 def test_confidences_join_by_question_and_not_by_position(tmp_path: Path) -> None:
     folder = make(tmp_path, k=3, limit=6)
     for method in ("p-true", "verbalized"):
-        estimate(folder, method)
-        path = confidence_file(folder, method)
+        estimate(Run(folder), method)
+        path = confidence_file(Run(folder), method)
         write_table(
             path, pq.read_table(path).take([4, 2, 0, 5])
         )  # another order, and two questions without
     results = load_results(tmp_path, "simulated", k_eval=3).loc[SET]
-    kept = read_confidence(folder, "p-true")
+    kept = read_confidence(Run(folder), "p-true")
     for question, value in zip(kept.question_ids, kept.values, strict=True):
         assert results.loc[question, "P(True)"] == value
     assert results["P(True)"].isna().sum() == 2
@@ -152,7 +153,7 @@ def test_confidences_join_by_question_and_not_by_position(tmp_path: Path) -> Non
 
 def test_costs_of_a_vote_are_those_of_its_samples(tmp_path: Path) -> None:
     folder = make(tmp_path, k=6, limit=4)
-    mean = read_samples(folder, ["completion_tokens"])["completion_tokens"].mean()
+    mean = read_samples(Run(folder), ["completion_tokens"])["completion_tokens"].mean()
     assert costs(tmp_path, "simulated", k_eval=3, k_c=3).loc[SET, CONSISTENCY] == round(3 * mean)
 
 
@@ -169,7 +170,7 @@ def test_what_is_behind_results(tmp_path: Path) -> None:
     row = describe_runs(tmp_path, "simulated", k_eval=4).loc[SET]
     assert (row["questions"], row["fewest"], row["most"], row["samples"]) == (2, 3, 4, 8)
     assert (row["no answer"], row["not scored"]) == (1 / 8, 1 / 8)
-    assert (row["evidence"], row["run"]) == ("simulated", folder)
+    assert (row["evidence"], row["run"]) == ("simulated", Run(folder))
     assert load_results(tmp_path, "simulated", k_eval=4).loc[(SET, a)].tolist()[:2] == [1, 3]
 
 
@@ -210,7 +211,7 @@ def test_a_run_that_stopped_by_its_outcomes_counts_up_to_the_first_possible_stop
             "simulated", SET, precision=0.1, k=60, store=tmp_path / str(seed), limit=40, seed=seed
         )
         results = load_results(tmp_path / str(seed), "simulated")
-        assert set(results["total"]) == {countable_samples(done.folder, 100)} == {20}
+        assert set(results["total"]) == {countable_samples(done.run, 100)} == {20}
         mu = np.array([true_mu(question) for _, question in results.index])
         s = results["P(True)"] = np.random.default_rng(seed).random(len(mu))
         scores = brier_terms(results).mean()
@@ -240,6 +241,6 @@ def test_a_run_that_stopped_by_its_outcomes_counts_up_to_the_first_possible_stop
 def test_a_run_that_was_completed_later_counts_in_full(tmp_path: Path) -> None:
     sample_until("simulated", SET, precision=0.1, k=40, store=tmp_path, limit=4)
     folder = make(tmp_path, k=40, limit=4)
-    assert countable_samples(folder, 100) == 40
-    assert countable_samples(folder, 30) == 30
+    assert countable_samples(Run(folder), 100) == 40
+    assert countable_samples(Run(folder), 30) == 30
     assert set(load_results(tmp_path, "simulated")["total"]) == {40}

@@ -11,16 +11,17 @@ from capcal_lib.grading.verdicts import FILE, grade_run
 from capcal_lib.manifests import RECORDED_RUNS
 from capcal_lib.probes.features import extract
 from capcal_lib.results.status import as_row, line, run_status, survey
+from capcal_lib.runs import Run
 from capcal_lib.runs.files import remove_file
-from capcal_lib.runs.store import list_runs
 from capcal_lib.sampling.draw import open_run, sample
+from tests.folders import list_runs
 
 SET = "mini-exam"
 
 
 def test_a_finished_run_lacks_nothing_and_says_what_it_took(tmp_path: Path) -> None:
-    folder = sample("simulated", SET, k=3, limit=4, store=tmp_path).folder
-    status = run_status(folder)
+    folder = sample("simulated", SET, k=3, limit=4, store=tmp_path).run.folder
+    status = run_status(Run(folder))
     assert (status.samples, status.questions, status.each, status.asked) == (12, 4, (3, 3), "4 x 3")
     assert (status.lacking, status.writer) == (0, None)
     assert (status.graded, status.confidences, status.features) == ("no", {}, "no")
@@ -38,29 +39,29 @@ def test_a_stopped_run_lacks_the_rest_of_the_largest_ask(tmp_path: Path) -> None
     with pytest.raises(KeyboardInterrupt):
         sample("simulated", SET, k=5, limit=4, store=tmp_path, progress=stop)
     (folder,) = list_runs(tmp_path)
-    status = run_status(folder)
+    status = run_status(Run(folder))
     assert status.asked == "4 x 5"
     assert status.samples + status.lacking == 20
     assert "lacking of 4 x 5" in line(status)
 
 
 def test_a_run_to_a_precision_lacks_nothing_once_its_questions_stopped(tmp_path: Path) -> None:
-    folder = sample_until("simulated", SET, precision=0.1, k=60, limit=6, store=tmp_path).folder
-    status = run_status(folder)
+    folder = sample_until("simulated", SET, precision=0.1, k=60, limit=6, store=tmp_path).run.folder
+    status = run_status(Run(folder))
     assert (status.asked, status.lacking, status.graded) == ("6 x 60 to ±0.1", 0, "yes")
     remove_file(folder / FILE)
-    assert run_status(folder).lacking > 0  # nobody knows where they stop
+    assert run_status(Run(folder)).lacking > 0  # nobody knows where they stop
 
 
 def test_what_is_stale_is_said(tmp_path: Path) -> None:
-    folder = sample("simulated", SET, k=2, limit=2, store=tmp_path).folder
-    grade_run(folder)
-    estimate(folder, "p-true")
-    extract(folder)
-    status = run_status(folder)
+    folder = sample("simulated", SET, k=2, limit=2, store=tmp_path).run.folder
+    grade_run(Run(folder))
+    estimate(Run(folder), "p-true")
+    extract(Run(folder))
+    status = run_status(Run(folder))
     assert (status.graded, status.confidences, status.features) == ("yes", {"p-true": "yes"}, "yes")
     sample("simulated", SET, k=2, limit=3, store=tmp_path)
-    status = run_status(folder)
+    status = run_status(Run(folder))
     assert status.graded == "stale: 4 of 6"
     assert (status.confidences, status.features) == ({"p-true": "2 of 3"}, "2 of 3")
 
@@ -69,13 +70,13 @@ def test_a_writer_at_work_is_named_with_the_time_to_go(tmp_path: Path) -> None:
     with open_run("simulated", SET, k=4, store=tmp_path, limit=2) as drawing:
         drawing.draw(dict.fromkeys(drawing.asked, 1))
         drawing.start()[1].write("drawing")
-        status = run_status(drawing.writer.folder)
+        status = run_status(Run(drawing.writer.folder))
         assert (status.samples, status.lacking) == (2, 6)
         assert status.writer
         assert status.writer.startswith("pid ")
         assert status.seconds_left == pytest.approx(3 * status.seconds)
         assert "is at work, " in line(status)
-    assert math.isnan(run_status(drawing.writer.folder).seconds_left)
+    assert math.isnan(run_status(Run(drawing.writer.folder)).seconds_left)
 
 
 def test_a_run_without_sessions_is_measured_by_what_is_there() -> None:

@@ -18,9 +18,11 @@ from capcal_lib.grading.verdicts import FILE, grade_run
 from capcal_lib.manifests import RECORDED_RUNS
 from capcal_lib.probes.features import FEATURES, extract
 from capcal_lib.results.verify import verify_run, verify_store
+from capcal_lib.runs import Run
 from capcal_lib.runs.files import SUMS, files_of, write_table
-from capcal_lib.runs.store import Record, list_runs
+from capcal_lib.runs.run import Record
 from capcal_lib.sampling.draw import sample
+from tests.folders import list_runs
 
 SET = "mini-exam"
 
@@ -29,7 +31,7 @@ SET = "mini-exam"
     "folder", list_runs(RECORDED_RUNS), ids=lambda run: "-".join(run.parts[-3:-1])
 )
 def test_the_recorded_runs_are_whole(folder: Path) -> None:
-    checked = verify_run(folder)
+    checked = verify_run(Run(folder))
     assert checked.problems == ()
     assert "ok, " in str(checked)
     assert "torch 2" in str(checked)
@@ -39,10 +41,10 @@ def test_the_recorded_runs_are_whole(folder: Path) -> None:
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     store = tmp_path_factory.mktemp("store")
     sample("simulated", SET, k=3, limit=4, store=store)
-    folder = sample("simulated", SET, k=2, limit=6, store=store).folder
-    grade_run(folder)
-    estimate(folder, "p-true")
-    extract(folder)
+    folder = sample("simulated", SET, k=2, limit=6, store=store).run.folder
+    grade_run(Run(folder))
+    estimate(Run(folder), "p-true")
+    extract(Run(folder))
     return folder
 
 
@@ -146,16 +148,18 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "a confidence out of range": (
         lambda run: rewrite(
-            confidence_file(run, "p-true"), lambda rows: put(rows, "confidence", 1.5)
+            confidence_file(Run(run), "p-true"), lambda rows: put(rows, "confidence", 1.5)
         ),
         "a confidence lies in [0, 1]",
     ),
     "a confidence too few": (
-        lambda run: rewrite(confidence_file(run, "p-true"), lambda rows: rows.slice(1)),
+        lambda run: rewrite(confidence_file(Run(run), "p-true"), lambda rows: rows.slice(1)),
         "p-true confidences missing: 1, such as mini-exam/",
     ),
     "a file of other columns": (
-        lambda run: rewrite(confidence_file(run, "p-true"), lambda rows: rows.drop_columns("text")),
+        lambda run: rewrite(
+            confidence_file(Run(run), "p-true"), lambda rows: rows.drop_columns("text")
+        ),
         "not a file of `capcal confidence`",
     ),
     "features too few": (
@@ -195,7 +199,7 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 def test_a_run_of_two_asks_is_whole(run: Path) -> None:
-    assert verify_run(run).problems == ()
+    assert verify_run(Run(run)).problems == ()
 
 
 @pytest.mark.parametrize(("spoil", "message"), WRONG.values(), ids=WRONG)
@@ -203,14 +207,14 @@ def test_what_is_wrong_is_named_in_one_line(
     run: Path, spoil: Callable[[Path], object], message: str
 ) -> None:
     spoil(run)
-    checked = verify_run(next(run.parent.iterdir()))
+    checked = verify_run(Run(next(run.parent.iterdir())))
     assert message in str(checked)
     assert "\n" not in str(checked)
     assert checked.problems
 
 
 def test_no_flip_goes_unseen_and_none_is_a_traceback(run: Path) -> None:
-    extract(run, layers="all")
+    extract(Run(run), layers="all")
     rng = np.random.default_rng(0)
     for path in [*files_of(run), run / SUMS]:
         content = path.read_bytes()
@@ -218,35 +222,37 @@ def test_no_flip_goes_unseen_and_none_is_a_traceback(run: Path) -> None:
             flipped = bytearray(content)
             flipped[place] ^= 1 << rng.integers(8)
             path.write_bytes(flipped)
-            (problem, *_) = verify_run(run).problems
+            (problem, *_) = verify_run(Run(run)).problems
             assert "\n" not in problem
         path.write_bytes(content)
-    assert verify_run(run).problems == ()
+    assert verify_run(Run(run)).problems == ()
 
 
 def test_a_removal_that_was_stopped_is_no_loss(run: Path) -> None:
     (run / SUMS).write_text(f"{'0' * 64}  part\n{'1' * 64}  part\n{(run / SUMS).read_text()}")
-    assert verify_run(run).problems == ()
+    assert verify_run(Run(run)).problems == ()
 
 
 def test_digests_are_taken_down_once_and_never_replaced(run: Path) -> None:
     (run / SUMS).unlink()
-    assert verify_run(run, record=True).problems == ()
+    assert verify_run(Run(run), record=True).problems == ()
     before = (run / SUMS).read_text()
     (run / "notes.txt").write_text("mine")
-    assert verify_run(run, record=True).problems == ()
+    assert verify_run(Run(run), record=True).problems == ()
     assert set(before.splitlines()) < set((run / SUMS).read_text().splitlines())
     (run / "notes.txt").write_text("changed")
-    assert "its digest is not the one" in str(verify_run(run, record=True))
+    assert "its digest is not the one" in str(verify_run(Run(run), record=True))
 
 
 def test_verdicts_that_do_not_follow_are_found_by_grading_again(run: Path) -> None:
-    assert "24 verdicts compared" not in str(verify_run(run))
-    assert f"{len(pq.read_table(run / FILE))} verdicts compared" in str(verify_run(run, deep=True))
+    assert "24 verdicts compared" not in str(verify_run(Run(run)))
+    assert f"{len(pq.read_table(run / FILE))} verdicts compared" in str(
+        verify_run(Run(run), deep=True)
+    )
     rewrite(run / FILE, lambda rows: put(rows, "verdict", "no_answer", 2))
-    assert verify_run(run).problems == ()
+    assert verify_run(Run(run)).problems == ()
     assert "verdicts do not follow from the responses: mini-exam/" in str(
-        verify_run(run, deep=True)
+        verify_run(Run(run), deep=True)
     )
 
 
@@ -258,27 +264,27 @@ def test_a_run_that_was_stopped_lacks_what_was_asked(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         sample("simulated", SET, k=3, limit=4, store=tmp_path, progress=stop)
     (folder,) = list_runs(tmp_path)
-    assert "9 samples missing" in str(verify_run(folder))
+    assert "9 samples missing" in str(verify_run(Run(folder)))
 
 
 def test_a_run_to_a_precision_is_whole_where_its_questions_stopped(tmp_path: Path) -> None:
-    folder = sample_until("simulated", SET, precision=0.1, k=60, limit=6, store=tmp_path).folder
-    assert verify_run(folder).problems == ()
+    folder = sample_until("simulated", SET, precision=0.1, k=60, limit=6, store=tmp_path).run.folder
+    assert verify_run(Run(folder)).problems == ()
     rewrite(shard(folder), lambda rows: rows.slice(1))
-    assert "1 samples missing" in str(verify_run(folder))
+    assert "1 samples missing" in str(verify_run(Run(folder)))
 
 
 def test_questions_and_weights_are_compared_with_the_manifests(tmp_path: Path) -> None:
-    folder = sample("simulated", SET, k=1, limit=1, store=tmp_path).folder
+    folder = sample("simulated", SET, k=1, limit=1, store=tmp_path).run.folder
     path = folder / "run.json"
     record = json.loads(path.read_text())
     record["identity"] |= {"questions": "0" * 64, "weights": "1" * 64}
-    from capcal_lib.runs.store import Identity
+    from capcal_lib.runs.run import Identity
 
     key = Identity.model_validate_json(json.dumps(record["identity"])).key
     path.write_text(json.dumps(record))
     (folder / SUMS).unlink()
-    checked = str(verify_run(folder.rename(folder.with_name(key))))
+    checked = str(verify_run(Run(folder.rename(folder.with_name(key)))))
     assert "made with the questions 0000000000000000, the manifest has" in checked
     assert "made with the weights 1111111111111111, the manifest has none" in checked
     assert "the questions at hand are not those that were sampled" in checked
@@ -286,7 +292,10 @@ def test_questions_and_weights_are_compared_with_the_manifests(tmp_path: Path) -
 
 def test_a_store_is_checked_by_model_and_data_set() -> None:
     found = list(verify_store(RECORDED_RUNS, "simulated", "mini-exam"))
-    assert [checked.folder.parts[-2] for checked in found] == ["mini-exam-test", "mini-exam-train"]
+    assert [checked.run.folder.parts[-2] for checked in found] == [
+        "mini-exam-test",
+        "mini-exam-train",
+    ]
     with pytest.raises(InputError, match="no run to check in"):
         list(verify_store(RECORDED_RUNS, "gpt-9"))
     with pytest.raises(InputError, match="is not a folder"):

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capcal_lib.errors import InputError
+from capcal_lib.runs import Run
 from capcal_lib.runs import sessions as sessions_module
 from capcal_lib.runs.files import SUMS
 from capcal_lib.runs.samples import Sample
@@ -29,13 +30,13 @@ def sampled(tokens: int) -> Sample:
 
 
 def kept(folder: Path, tokens: list[int]) -> None:
-    with session(folder, ASK, {"machine": "here"}) as meter:
+    with session(Run(folder), ASK, {"machine": "here"}) as meter:
         meter.add(map(sampled, tokens))
 
 
 def test_a_session_says_what_it_did(tmp_path: Path) -> None:
     kept(tmp_path, [3, 4])
-    (one,) = read_sessions(tmp_path)
+    (one,) = read_sessions(Run(tmp_path))
     assert (one.state, one.rows, one.tokens, one.ask, one.made_with) == (
         "ended",
         2,
@@ -48,24 +49,24 @@ def test_a_session_says_what_it_did(tmp_path: Path) -> None:
 
 def test_a_session_that_an_error_ends_has_ended(tmp_path: Path) -> None:
     def interrupted() -> None:
-        with session(tmp_path, ASK, {}) as meter:
+        with session(Run(tmp_path), ASK, {}) as meter:
             meter.add([sampled(3)])
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
-    assert [(one.state, one.rows) for one in read_sessions(tmp_path)] == [("ended", 1)]
+    assert [(one.state, one.rows) for one in read_sessions(Run(tmp_path))] == [("ended", 1)]
 
 
 def test_a_killed_session_is_known_up_to_its_last_word(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sessions_module, "FIRST_BEAT", 0.0)
-    meter = sessions_module.Meter(tmp_path, ASK, {})
+    meter = sessions_module.Meter(Run(tmp_path), ASK, {})
     meter.write("drawing")
     meter.add([sampled(3)])
     kept(tmp_path, [1])
-    assert [(one.state, one.rows) for one in read_sessions(tmp_path)] == [
+    assert [(one.state, one.rows) for one in read_sessions(Run(tmp_path))] == [
         ("drawing", 1),
         ("ended", 1),
     ]
@@ -82,19 +83,19 @@ def test_a_file_cut_at_any_byte_is_refused_and_mended_but_for_the_torn_line(tmp_
         path.write_bytes(whole[:cut])
         sums.write_bytes(digests)
         with pytest.raises(InputError, match="its digest is not the one in"):
-            read_sessions(tmp_path)
+            read_sessions(Run(tmp_path))
         notes: list[str] = []
-        mend_sessions(tmp_path, notes)
+        mend_sessions(Run(tmp_path), notes)
         assert notes == ["sessions.jsonl was damaged: kept what can be read of it"]
         there = sum(end - 1 <= cut for end in ends)  # a line that lacks its newline alone is whole
-        before = len(read_sessions(tmp_path))
+        before = len(read_sessions(Run(tmp_path)))
         assert before == {0: 0, 1: 1, 2: 1, 3: 2, 4: 2}[there]
         kept(tmp_path, [9])
-        assert len(read_sessions(tmp_path)) == before + 1
+        assert len(read_sessions(Run(tmp_path))) == before + 1
 
 
 def test_no_file_is_no_sessions_and_no_rate(tmp_path: Path) -> None:
-    assert read_sessions(tmp_path) == []
+    assert read_sessions(Run(tmp_path)) == []
     seconds, *speeds = rates([])
     assert seconds == 0
     assert all(map(math.isnan, speeds))
@@ -121,8 +122,8 @@ def test_sessions_of_another_copy_are_added_once(tmp_path: Path) -> None:
         folder.mkdir()
         kept(folder, [1])
     for _ in range(2):
-        add_sessions(one, two)
-        assert len(read_sessions(one)) == 2
+        add_sessions(Run(one), Run(two))
+        assert len(read_sessions(Run(one))) == 2
         assert len((one / FILE).read_text().splitlines()) == 4
 
 

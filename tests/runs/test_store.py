@@ -20,26 +20,20 @@ from pydantic import ValidationError
 
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Sampling, load_model
+from capcal_lib.runs import Run, find_run, open_runs
 from capcal_lib.runs import store as store_module
 from capcal_lib.runs.files import SUMS, files_of, read_sums, read_table, write_table
+from capcal_lib.runs.run import Identity, Record, choose_runs, differences, list_fitting, run_of
 from capcal_lib.runs.samples import Sample
 from capcal_lib.runs.store import (
     KEY,
     VERDICTS,
-    Identity,
-    Record,
-    differences,
-    find_run,
-    list_fitting,
-    list_runs,
-    name_run,
     open_writer,
-    read_record,
     read_samples,
-    run_folder,
     stream_samples,
     writer_at_work,
 )
+from tests.folders import list_runs, run_folder
 
 IDENTITY = Identity(
     model="m",
@@ -62,7 +56,7 @@ def row(question: str, index: int, response: str = "Paris") -> Sample:
 
 
 def keys(folder: Path) -> list[tuple[str, int]]:
-    samples = read_samples(folder)
+    samples = read_samples(Run(folder))
     return list(zip(samples["question_id"], samples["sample_index"], strict=True))
 
 
@@ -70,7 +64,7 @@ def test_rows_come_back_as_they_went_in(tmp_path: Path) -> None:
     odd = 'two\nlines, a "quote", a NUL \0, a right-to-left mark \u200f and é'
     with open_writer(tmp_path, RECORD) as writer:
         writer.append([row("b", 1), row("a", 0, odd)])
-    samples = read_samples(run_folder(tmp_path, IDENTITY))
+    samples = read_samples(run_of(tmp_path, IDENTITY))
     assert samples["question_id"].tolist() == ["a", "b"]
     assert samples["response"].tolist() == [odd, "Paris"]
     assert samples["reasoning"].isna().all()
@@ -79,7 +73,7 @@ def test_rows_come_back_as_they_went_in(tmp_path: Path) -> None:
 def test_half_a_surrogate_pair_is_replaced_and_stops_nothing(tmp_path: Path) -> None:
     with open_writer(tmp_path, RECORD) as writer:
         writer.append([replace(row("a", 0, "x\ud800y"), reasoning="\udfffz")])
-    samples = read_samples(run_folder(tmp_path, IDENTITY))
+    samples = read_samples(run_of(tmp_path, IDENTITY))
     assert samples["response"].tolist() == ["x?y"]
     assert samples["reasoning"].tolist() == ["?z"]
 
@@ -98,7 +92,7 @@ def test_a_row_is_never_written_twice(tmp_path: Path) -> None:
         writer.append([row("a", 0)])
         with pytest.raises(ValueError, match="sample 0 of a is there already"):
             writer.append([row("a", 0, "other")])
-    assert read_samples(run_folder(tmp_path, IDENTITY))["response"].tolist() == ["Paris"]
+    assert read_samples(run_of(tmp_path, IDENTITY))["response"].tolist() == ["Paris"]
 
 
 def test_shards_are_sealed_and_the_journal_goes(
@@ -167,7 +161,7 @@ def test_killed_writers_lose_nothing_that_was_appended(tmp_path: Path) -> None:
     script = textwrap.dedent("""
         import sys, time
         from pathlib import Path
-        from tests.sampling.test_store import RECORD, row
+        from tests.runs.test_store import RECORD, row
         from capcal_lib.runs import store
         store.ROWS_PER_SHARD = 40
         with store.open_writer(Path(sys.argv[1]), RECORD) as writer:
@@ -199,7 +193,7 @@ def test_killed_writers_lose_nothing_that_was_appended(tmp_path: Path) -> None:
         process.stdout.close()
         process.wait()
         assert said <= set(keys(run_folder(tmp_path, IDENTITY)))
-    samples = read_samples(run_folder(tmp_path, IDENTITY))
+    samples = read_samples(run_of(tmp_path, IDENTITY))
     assert len(samples) == 300
     assert all(
         response == f"{q}:{i}"
@@ -230,7 +224,7 @@ def test_another_setting_is_another_run_and_the_difference_is_named(tmp_path: Pa
     assert differences(IDENTITY, other) == ["seed: 0 / 1", "top_p: 1.0 / 0.9"]
 
 
-def test_of_several_runs_one_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_several_runs_one_is_chosen(tmp_path: Path) -> None:
     usual = IDENTITY.model_copy(
         update={
             "model": "simulated",
@@ -248,7 +242,7 @@ def test_of_several_runs_one_is_chosen(tmp_path: Path, monkeypatch: pytest.Monke
     runs = {}
     for name, identity in identities.items():
         with open_writer(tmp_path, Record(identity=identity, made_with={})) as writer:
-            runs[name] = writer.folder
+            runs[name] = writer.run
         assert find_run(tmp_path, "simulated", "mini-exam", "test") == runs["usual"], (
             "the manifest's own, and seed 0"
         )
@@ -259,17 +253,11 @@ def test_of_several_runs_one_is_chosen(tmp_path: Path, monkeypatch: pytest.Monke
         "temperature=0.25,seed=1": "both",
         "seed=0": "usual",
     }
-    choices |= {folder.name: name for name, folder in runs.items()} | {
-        runs["both"].name[:8]: "both"
+    choices |= {run.folder.name: name for name, run in runs.items()} | {
+        runs["both"].folder.name[:8]: "both"
     }
     for said, name in choices.items():
         assert find_run(*where, said) == runs[name]
-        monkeypatch.setenv("CAPCAL_RUN", said)
-        assert find_run(*where) == runs[name]
-        assert find_run(*where, "seed=1") == runs["seeded"], (
-            "what is said is before what the environment says"
-        )
-        monkeypatch.delenv("CAPCAL_RUN")
     assert list_fitting(*where, "seed=1") == sorted([runs["seeded"], runs["both"]])
     with pytest.raises(
         InputError, match=r"no samples of .* with seed=7 in .*; make them with: capcal sample"
@@ -278,8 +266,8 @@ def test_of_several_runs_one_is_chosen(tmp_path: Path, monkeypatch: pytest.Monke
     with pytest.raises(InputError, match=r"unknown setting 'sead'; .* seed"):
         find_run(*where, "sead=1")
     assert (
-        name_run(runs["both"])
-        == f"--model simulated --dataset mini-exam --split test --run {runs['both'].name}"
+        runs["both"].options
+        == f"--model simulated --dataset mini-exam --split test --run {runs['both'].folder.name}"
     )
     other = usual.model_copy(update={"weights": "another"})
     with open_writer(tmp_path, Record(identity=other, made_with={})):
@@ -288,6 +276,14 @@ def test_of_several_runs_one_is_chosen(tmp_path: Path, monkeypatch: pytest.Monke
         InputError, match=r"2 runs of simulated on .* differ in weights: .*; choose one with --run"
     ):
         find_run(*where)
+    with open_writer(tmp_path, Record(identity=other, made_with={})) as writer:
+        writer.append([row("a", 0)])
+    assert find_run(*where) == run_of(tmp_path, other), "one without samples blocks no other"
+    chosen = choose_runs(tmp_path, "seed=1", tmp_path.with_name("chosen"))
+    assert {run.folder.name for run in open_runs(chosen)} == {
+        runs["seeded"].folder.name,
+        runs["both"].folder.name,
+    }
 
 
 def test_a_type_of_weights_is_a_setting_that_older_runs_go_without() -> None:
@@ -322,11 +318,11 @@ def test_a_stream_has_the_rows_of_the_run_each_once_a_few_at_a_time(
     folder = shards(tmp_path, monkeypatch)
     (folder / "journal").write_bytes(pending)
     monkeypatch.setattr(store_module, "ROWS_PER_SHARD", rows_per_shard)
-    parts = list(stream_samples(folder, ["response"]))
+    parts = list(stream_samples(Run(folder), ["response"]))
     assert max(map(len, parts)) <= max(rows_per_shard, 3)  # the journal comes whole
     assert list(parts[0]) == [*KEY, "response"]
     whole = pd.concat(parts).sort_values(KEY, ignore_index=True)
-    pd.testing.assert_frame_equal(whole, read_samples(folder, ["response"]))
+    pd.testing.assert_frame_equal(whole, read_samples(Run(folder), ["response"]))
 
 
 def test_a_stream_takes_the_memory_of_a_few_shards(
@@ -340,7 +336,7 @@ def test_a_stream_takes_the_memory_of_a_few_shards(
             )  # a megabyte
     before = pa.total_allocated_bytes()
     most = max(
-        pa.total_allocated_bytes() - before for _ in stream_samples(run_folder(tmp_path, IDENTITY))
+        pa.total_allocated_bytes() - before for _ in stream_samples(run_of(tmp_path, IDENTITY))
     )
     assert most < 6 << 20
 
@@ -350,10 +346,10 @@ def test_a_stream_refuses_two_different_rows_under_one_key(tmp_path: Path) -> No
     with open_writer(tmp_path, RECORD):
         pass
     (folder / "journal").write_bytes(content)
-    assert [len(rows) for rows in stream_samples(folder)] == [1]
+    assert [len(rows) for rows in stream_samples(Run(folder))] == [1]
     (folder / "journal").write_bytes(journal(tmp_path / "other", row("a", 0, "another")))
     with pytest.raises(InputError, match="two different rows for sample 0 of a"):
-        list(stream_samples(folder))
+        list(stream_samples(Run(folder)))
 
 
 def test_two_different_rows_under_one_key_are_refused(tmp_path: Path) -> None:
@@ -365,7 +361,7 @@ def test_two_different_rows_under_one_key_are_refused(tmp_path: Path) -> None:
     shard = run_folder(tmp_path / "elsewhere", IDENTITY) / "samples-00000.parquet"
     shard.rename(folder / "samples-00001.parquet")
     with pytest.raises(InputError, match="two different rows for sample 0 of a"):
-        read_samples(folder)
+        read_samples(Run(folder))
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"not parquet at all"])
@@ -377,7 +373,7 @@ def test_a_corrupt_shard_is_one_clear_line(tmp_path: Path, content: bytes) -> No
     with pytest.raises(
         InputError, match=r"samples-00000.parquet: missing or corrupt .*restore the file"
     ) as caught:
-        read_samples(folder)
+        read_samples(Run(folder))
     assert "\n" not in str(caught.value)
 
 
@@ -388,7 +384,7 @@ def test_a_corrupt_record_is_one_clear_line(tmp_path: Path) -> None:
     (folder / "run.json").write_text(json.dumps({"identity": {}}))
     (folder / SUMS).unlink()
     with pytest.raises(InputError, match=r"run.json: missing or corrupt run record") as caught:
-        read_record(folder)
+        _ = Run(folder).record
     assert "\n" not in str(caught.value)
 
 
@@ -457,7 +453,7 @@ def test_a_damaged_shard_is_set_aside_and_its_rows_are_missing(
         f"samples-0000{number}.parquet{'.damaged' * (number == 1)}" for number in range(4)
     ]
     assert keys(folder) == [("a", index) for index in range(6)]
-    assert read_samples(folder)["response"].tolist()[4:] == ["answer 4", "answer 5"]
+    assert read_samples(Run(folder))["response"].tolist()[4:] == ["answer 4", "answer 5"]
 
 
 def test_a_flipped_bit_in_a_shard_is_damage(
@@ -470,7 +466,7 @@ def test_a_flipped_bit_in_a_shard_is_damage(
     content[where] ^= 1
     path.write_bytes(bytes(content))
     with pytest.raises(InputError, match="missing or corrupt"):
-        read_samples(folder)
+        read_samples(Run(folder))
     with open_writer(tmp_path, RECORD) as writer:
         assert writer.missing({"a": 2}) == {"a": (0, 1)}
 
@@ -508,7 +504,7 @@ def test_a_torn_record_is_written_anew(
     with open_writer(tmp_path, RECORD) as writer:
         assert writer.notes == ["run.json was damaged: written anew"]
         assert writer.missing({"a": 6}) == {}
-    assert read_record(folder) == RECORD
+    assert Run(folder).record == RECORD
 
 
 def test_an_edited_record_is_refused_by_readers_and_mended_by_writers(
@@ -518,30 +514,30 @@ def test_an_edited_record_is_refused_by_readers_and_mended_by_writers(
     path = folder / "run.json"
     path.write_text(path.read_text().replace('"seed": 0', '"seed": 1'))
     with pytest.raises(InputError, match="its digest is not the one in SHA256SUMS"):
-        read_record(folder)
+        _ = Run(folder).record
     (folder / SUMS).unlink()
     with pytest.raises(
         InputError, match=r"its settings are those of run \w{12}, not of its folder"
     ) as caught:
-        read_record(folder)
+        _ = Run(folder).record
     assert "\n" not in str(caught.value)
     with open_writer(tmp_path, RECORD) as writer:
         assert writer.notes == ["run.json was damaged: written anew"]
-    assert read_record(folder) == RECORD
+    assert Run(folder).record == RECORD
 
 
 def test_one_column_is_read_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = shards(tmp_path, monkeypatch)
-    samples = read_samples(folder, ["completion_tokens"])
+    samples = read_samples(Run(folder), ["completion_tokens"])
     assert list(samples) == ["question_id", "sample_index", "completion_tokens"]
     assert len(samples) == 6
 
 
 def test_the_writer_is_known_while_it_writes(tmp_path: Path) -> None:
     with open_writer(tmp_path, RECORD) as writer:
-        assert (writer_at_work(writer.folder) or "").startswith(f"pid {os.getpid()} on ")
-    assert writer_at_work(writer.folder) is None
-    assert writer_at_work(tmp_path / "nothing") is None
+        assert (writer_at_work(Run(writer.folder)) or "").startswith(f"pid {os.getpid()} on ")
+    assert writer_at_work(Run(writer.folder)) is None
+    assert writer_at_work(Run(tmp_path / "nothing")) is None
 
 
 def test_a_large_journal_is_sealed_before_it_has_many_rows(
@@ -589,14 +585,14 @@ def test_every_file_has_its_digest_and_a_flip_anywhere_is_seen(
     )
     assert (done.returncode, done.stdout) == (0, "")
     rng = random.Random(0)
-    before = read_samples(folder)
+    before = read_samples(Run(folder))
     for path in [*files_of(folder), folder / SUMS]:
         content = path.read_bytes()
         for _ in range(25):
             flipped(path, rng.randrange(1 << 30))
             with suppress(InputError):
-                read_record(folder)
-                pd.testing.assert_frame_equal(read_samples(folder), before)
+                _ = Run(folder).record
+                pd.testing.assert_frame_equal(read_samples(Run(folder)), before)
                 assert path.name == SUMS  # of another file
             path.write_bytes(content)
 

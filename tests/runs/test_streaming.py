@@ -23,6 +23,7 @@ from capcal_lib.grading.verdicts import grade_run, read_verdicts
 from capcal_lib.results.merge import merge
 from capcal_lib.results.status import run_status
 from capcal_lib.results.verify import verify_run
+from capcal_lib.runs import Run
 from capcal_lib.runs import store as store_module
 from capcal_lib.runs.files import record_digests, write_table
 from capcal_lib.runs.samples import Sample
@@ -40,17 +41,17 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def check(run: Path, rows: int, store: Path) -> None:
     """Let every command that reads in batches read a run."""
-    assert all(len(part) for part in stream_samples(run))
-    assert len(read_samples(run)) == rows
-    grade_run(run)
-    pd.testing.assert_frame_equal(read_verdicts(run)[KEY], read_samples(run, KEY))
-    assert verify_run(run).problems == ()
-    assert run_status(run).samples == rows
+    assert all(len(part) for part in stream_samples(Run(run)))
+    assert len(read_samples(Run(run))) == rows
+    grade_run(Run(run))
+    pd.testing.assert_frame_equal(read_verdicts(Run(run))[KEY], read_samples(Run(run), KEY))
+    assert verify_run(Run(run)).problems == ()
+    assert run_status(Run(run)).samples == rows
     [merged] = merge(store, [run])
     assert merged.rows == rows
     assert merge(store, [run])[0].rows == 0
-    assert verify_run(merged.target, deep=True).problems == ()
-    assert read_verdicts(merged.target).equals(read_verdicts(run))
+    assert verify_run(Run(merged.target), deep=True).problems == ()
+    assert read_verdicts(Run(merged.target)).equals(read_verdicts(Run(run)))
 
 
 @pytest.mark.usefixtures("small")
@@ -58,7 +59,7 @@ def check(run: Path, rows: int, store: Path) -> None:
 @pytest.mark.parametrize("more", [1, LIMIT])
 def test_a_run_may_end_anywhere_about_a_shard(tmp_path: Path, first: int, more: int) -> None:
     where = {"store": tmp_path / "store", "limit": 1}
-    run = sample("simulated", SET, k=first, **where).folder  # type: ignore[arg-type]
+    run = sample("simulated", SET, k=first, **where).run.folder  # type: ignore[arg-type]
     check(run, first, tmp_path / "once")
     sample("simulated", SET, k=first + more, **where)  # type: ignore[arg-type]
     check(run, first + more, tmp_path / "again")
@@ -68,13 +69,13 @@ def test_a_run_may_end_anywhere_about_a_shard(tmp_path: Path, first: int, more: 
 @pytest.mark.parametrize("k", [LIMIT - 1, LIMIT, LIMIT + 1, 21])
 def test_sampling_to_a_precision_may_stop_anywhere_about_a_shard(tmp_path: Path, k: int) -> None:
     done = sample_until("simulated", SET, precision=0.2, k=k, store=tmp_path / "store", limit=3)
-    check(done.folder, done.new, tmp_path / "into")
+    check(done.run.folder, done.new, tmp_path / "into")
 
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("empty", ["journal", "shard", "both"])
 def test_an_empty_file_is_no_batch(tmp_path: Path, empty: str) -> None:
-    run = sample("simulated", SET, k=LIMIT, limit=2, store=tmp_path / "store").folder
+    run = sample("simulated", SET, k=LIMIT, limit=2, store=tmp_path / "store").run.folder
     if empty != "shard":
         (run / "journal").touch()
     if empty != "journal":
@@ -83,15 +84,15 @@ def test_an_empty_file_is_no_batch(tmp_path: Path, empty: str) -> None:
 
 
 def test_a_run_without_rows_is_read_by_every_command(tmp_path: Path) -> None:
-    run = sample("simulated", SET, k=1, limit=1, store=tmp_path / "store").folder
+    run = sample("simulated", SET, k=1, limit=1, store=tmp_path / "store").run.folder
     write_table(run / "samples-00000.parquet", SCHEMA.empty_table())
     (run / "sessions.jsonl").unlink()
     (run / "SHA256SUMS").unlink()
     record_digests(run)
-    assert list(stream_samples(run)) == []
-    assert grade_run(run).new == 0
-    assert run_status(run).samples == 0
-    assert verify_run(run).problems == ()
+    assert list(stream_samples(Run(run))) == []
+    assert grade_run(Run(run)).new == 0
+    assert run_status(Run(run)).samples == 0
+    assert verify_run(Run(run)).problems == ()
     assert merge(tmp_path / "into", [run])[0].rows == 0
 
 
@@ -149,10 +150,10 @@ def as_journal(run: Path, rows: list[dict[str, object]]) -> None:
 def test_a_number_that_no_sample_has_ends_each_command_in_a_line(
     tmp_path: Path, put: Callable[[Path, list[dict[str, object]]], None], name: str, value: object
 ) -> None:
-    run = sample("simulated", SET, k=2, limit=2, store=tmp_path / "store").folder
-    ids = read_samples(run, KEY)["question_id"]
+    run = sample("simulated", SET, k=2, limit=2, store=tmp_path / "store").run.folder
+    ids = read_samples(Run(run), KEY)["question_id"]
     put(run, [asdict(Sample(ids[0], 2, "A", None, "stop", 9, 9)) | {name: value}])
-    checked = verify_run(run)
+    checked = verify_run(Run(run))
     assert len(checked.problems) >= 1
     assert "\n" not in str(checked)
     for command in (grade_run, run_status, lambda one: merge(tmp_path / "into", [one])):
@@ -162,15 +163,15 @@ def test_a_number_that_no_sample_has_ends_each_command_in_a_line(
 
 @pytest.mark.parametrize("line", ["[]", "{}", "1e999", "1" * 5_000, "[" * 100_000, '{"a": 1}'])
 def test_a_line_of_the_journal_that_is_no_sample_is_damaged(tmp_path: Path, line: str) -> None:
-    run = sample("simulated", SET, k=2, limit=2, store=tmp_path / "store").folder
+    run = sample("simulated", SET, k=2, limit=2, store=tmp_path / "store").run.folder
     (run / "journal").write_bytes(b"%08x %s\n" % (zlib.crc32(line.encode()), line.encode()))
-    assert store_module.read_journal(run) == ([], 1, 0)
-    assert len(read_samples(run)) == 4
+    assert store_module.read_journal(Run(run)) == ([], 1, 0)
+    assert len(read_samples(Run(run))) == 4
 
 
 def test_hostile_numbers_take_little_memory(tmp_path: Path) -> None:
     """Ten thousand questions with far indices, and a session that asks for as many as it may."""
-    run = sample("simulated", SET, k=2, limit=2, store=tmp_path / "store").folder
+    run = sample("simulated", SET, k=2, limit=2, store=tmp_path / "store").run.folder
     row = asdict(Sample("", 2**20 - 1, "A", None, "stop", 9, 9))
     as_shard(run, [row | {"question_id": f"q{number}"} for number in range(10_000)])
     session = (run / "sessions.jsonl").read_text().splitlines()[-1]

@@ -11,9 +11,11 @@ from capcal_lib.errors import InputError
 from capcal_lib.manifests import RECORDED_RUNS, Sampling, load_model
 from capcal_lib.questions import Answer, load_questions, subset
 from capcal_lib.results.verify import verify_run
+from capcal_lib.runs import Run, find_run
 from capcal_lib.runs.sessions import read_sessions
-from capcal_lib.runs.store import find_run, list_runs, read_record, read_samples
+from capcal_lib.runs.store import read_samples
 from capcal_lib.sampling.draw import describe, sample
+from tests.folders import list_runs
 
 SET = "mini-exam"
 QUESTIONS = load_questions(SET)
@@ -21,29 +23,29 @@ MODEL = load_model("simulated")
 
 
 def rows(folder: Path) -> list[tuple[object, ...]]:
-    return list(read_samples(folder).itertuples(index=False, name=None))
+    return list(read_samples(Run(folder)).itertuples(index=False, name=None))
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
     """Six samples of each of five questions, drawn at once."""
     return read_samples(
-        sample("simulated", SET, k=6, limit=5, store=tmp_path_factory.mktemp("once")).folder
+        sample("simulated", SET, k=6, limit=5, store=tmp_path_factory.mktemp("once")).run
     )
 
 
 def test_raising_k_draws_only_what_is_missing(tmp_path: Path) -> None:
     first = sample("simulated", SET, k=2, limit=5, store=tmp_path)
     assert (first.new, first.present) == (10, 0)
-    before = rows(first.folder)
+    before = rows(first.run.folder)
     second = sample("simulated", SET, k=3, limit=5, store=tmp_path)
-    assert (second.folder, second.new, second.present) == (first.folder, 5, 10)
-    assert set(before) < set(rows(second.folder))
-    assert len(rows(second.folder)) == 15
+    assert (second.run.folder, second.new, second.present) == (first.run.folder, 5, 10)
+    assert set(before) < set(rows(second.run.folder))
+    assert len(rows(second.run.folder)) == 15
 
 
 def test_lowering_k_draws_nothing(tmp_path: Path) -> None:
-    folder = sample("simulated", SET, k=4, limit=3, store=tmp_path).folder
+    folder = sample("simulated", SET, k=4, limit=3, store=tmp_path).run.folder
     before = rows(folder)
     again = sample("simulated", SET, k=2, limit=3, store=tmp_path)
     assert (again.new, again.present) == (0, 6)
@@ -53,21 +55,21 @@ def test_lowering_k_draws_nothing(tmp_path: Path) -> None:
 def test_other_settings_are_another_run_and_its_confidences_are_asked_with_them(
     tmp_path: Path,
 ) -> None:
-    usual = sample("simulated", SET, k=2, limit=3, store=tmp_path).folder
+    usual = sample("simulated", SET, k=2, limit=3, store=tmp_path).run.folder
     others = {"temperature": 0.3, "max_tokens": 6, "prompt_style": "short@2"}
     drawn = sample("simulated", SET, k=2, limit=3, store=tmp_path, settings=others)
-    run = read_record(drawn.folder).identity
+    run = drawn.run.record.identity
     assert (run.sampling.temperature, run.sampling.max_tokens, run.prompt_style) == (
         0.3,
         6,
         "short@2",
     )
-    assert run.sampling.context_tokens == read_record(usual).identity.sampling.context_tokens
-    assert drawn.folder != usual
+    assert run.sampling.context_tokens == Run(usual).record.identity.sampling.context_tokens
+    assert drawn.run.folder != usual
     assert sample("simulated", SET, k=2, limit=3, store=tmp_path, settings=others).new == 0
-    model = asked_model(drawn.folder)
+    model = asked_model(drawn.run)
     assert (model.sampling, model.prompt_style) == (run.sampling, "short@2")
-    assert verify_run(drawn.folder).problems == ()
+    assert verify_run(drawn.run).problems == ()
     refused = {
         "temperature": (-1.0, "temperature: Input should be greater than or equal to 0"),
         "max_tokens": (0, "max_tokens: Input should be greater"),
@@ -97,7 +99,7 @@ def test_any_way_of_getting_there_gives_the_rows_of_one_undisturbed_run(
         assert drawn.new == len(wanted - present)
         assert drawn.present == len(wanted & present)
         present |= wanted
-    pd.testing.assert_frame_equal(read_samples(drawn.folder), undisturbed)
+    pd.testing.assert_frame_equal(read_samples(drawn.run), undisturbed)
 
 
 def test_a_run_that_was_stopped_goes_on(tmp_path: Path, undisturbed: pd.DataFrame) -> None:
@@ -111,7 +113,7 @@ def test_a_run_that_was_stopped_goes_on(tmp_path: Path, undisturbed: pd.DataFram
     resumed = sample("simulated", SET, k=6, limit=5, store=tmp_path)
     assert resumed.present > 12
     assert resumed.new == 30 - resumed.present
-    pd.testing.assert_frame_equal(read_samples(resumed.folder), undisturbed)
+    pd.testing.assert_frame_equal(read_samples(resumed.run), undisturbed)
 
 
 def test_a_new_run_beside_others_names_what_differs_from_the_nearest(tmp_path: Path) -> None:
@@ -121,15 +123,17 @@ def test_a_new_run_beside_others_names_what_differs_from_the_nearest(tmp_path: P
     assert said == []
     second = sample(
         "simulated", SET, k=1, limit=1, store=tmp_path, seed=1, say=said.append
-    ).folder.name
-    assert said == [f"a new run, {second}: it differs from run {first.folder.name} in seed: 0 / 1"]
+    ).run.folder.name
+    assert said == [
+        f"a new run, {second}: it differs from run {first.run.folder.name} in seed: 0 / 1"
+    ]
     sample("simulated", SET, k=2, limit=1, store=tmp_path, seed=1, say=said.append)
     sample("simulated", "mini-capitals", k=1, limit=1, store=tmp_path, say=said.append)
     assert len(said) == 1
 
 
 def test_what_was_put_right_is_said(tmp_path: Path) -> None:
-    folder = sample("simulated", SET, k=2, limit=2, store=tmp_path).folder
+    folder = sample("simulated", SET, k=2, limit=2, store=tmp_path).run.folder
     before = rows(folder)
     (shard,) = folder.glob("samples-*")
     shard.write_bytes(shard.read_bytes()[:-30])
@@ -140,11 +144,11 @@ def test_what_was_put_right_is_said(tmp_path: Path) -> None:
 
 
 def test_a_session_is_kept_where_something_was_drawn(tmp_path: Path) -> None:
-    folder = sample("simulated", SET, k=2, limit=2, store=tmp_path).folder
+    folder = sample("simulated", SET, k=2, limit=2, store=tmp_path).run.folder
     sample("simulated", SET, k=1, limit=1, store=tmp_path)
-    (one,) = read_sessions(folder)
+    (one,) = read_sessions(Run(folder))
     assert (one.ask.questions, one.ask.k, one.rows, one.state) == (2, 2, 4, "ended")
-    assert one.tokens == read_samples(folder)["completion_tokens"].sum()
+    assert one.tokens == read_samples(Run(folder))["completion_tokens"].sum()
     assert {"machine", "python", "torch"} <= one.made_with.keys()
 
 
@@ -166,10 +170,10 @@ def test_the_same_seed_gives_the_same_rows_and_another_others(
     tmp_path: Path, undisturbed: pd.DataFrame
 ) -> None:
     same = sample("simulated", SET, k=6, limit=5, store=tmp_path)
-    pd.testing.assert_frame_equal(read_samples(same.folder), undisturbed)
+    pd.testing.assert_frame_equal(read_samples(same.run), undisturbed)
     other = sample("simulated", SET, k=6, limit=5, store=tmp_path, seed=1)
-    assert other.folder != same.folder
-    assert (read_samples(other.folder)["response"] != undisturbed["response"]).any()
+    assert other.run.folder != same.run.folder
+    assert (read_samples(other.run)["response"] != undisturbed["response"]).any()
 
 
 @pytest.mark.parametrize(("dataset", "split"), [("mini-capitals", "test"), ("mini-exam", "train")])
@@ -178,7 +182,7 @@ def test_the_recorded_simulated_run_is_reproduced_row_by_row(
 ) -> None:
     recorded = read_samples(find_run(RECORDED_RUNS, "simulated", dataset, split))
     again = read_samples(
-        sample("simulated", dataset, split=split, k=10, limit=7, store=tmp_path).folder
+        sample("simulated", dataset, split=split, k=10, limit=7, store=tmp_path).run
     )
     asked = {question.id for question in load_questions(dataset, split, limit=7)}
     wanted = recorded[recorded["question_id"].isin(asked) & (recorded["sample_index"] < 10)]
@@ -187,7 +191,7 @@ def test_the_recorded_simulated_run_is_reproduced_row_by_row(
 
 
 def test_the_record_says_with_what_the_run_was_made(tmp_path: Path) -> None:
-    record = read_record(sample("simulated", SET, k=1, limit=1, store=tmp_path, seed=3).folder)
+    record = sample("simulated", SET, k=1, limit=1, store=tmp_path, seed=3).run.record
     assert record.identity.model_dump(include={"model", "dataset", "split", "engine", "seed"}) == {
         "model": "simulated", "dataset": SET, "split": "test", "engine": "simulated", "seed": 3,
     }  # fmt: skip

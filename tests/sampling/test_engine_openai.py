@@ -24,8 +24,9 @@ from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling, load_model
 from capcal_lib.questions import load_questions
 from capcal_lib.questions.prompts import answer_messages
+from capcal_lib.runs import Run
 from capcal_lib.runs.samples import Sample
-from capcal_lib.runs.store import read_record, read_samples
+from capcal_lib.runs.store import read_samples
 from capcal_lib.sampling.draw import describe, sample
 from capcal_lib.sampling.engines import (
     Failure,
@@ -846,16 +847,16 @@ def run(store: Path, **options: Any) -> Any:
 
 
 def test_failed_samples_stay_absent_and_are_tried_again(tmp_path: Path, served: ChatServer) -> None:
-    whole = read_samples(run(tmp_path / "calm").folder)
+    whole = read_samples(run(tmp_path / "calm").run)
     served.fault = lambda number, body: status(400, "busy") if body["seed"] % 2 else None
     drawn = run(tmp_path / "run")
     assert set(drawn.failed) == {"status 400: busy"}
     assert drawn.new + sum(drawn.failed.values()) == 80
-    assert 0 < drawn.new == len(read_samples(drawn.folder)) < 80
+    assert 0 < drawn.new == len(read_samples(drawn.run)) < 80
     served.fault = lambda number, body: None
     again = run(tmp_path / "run")
     assert (again.present, again.new, again.failed) == (drawn.new, 80 - drawn.new, {})
-    assert read_samples(again.folder).equals(whole)
+    assert read_samples(again.run).equals(whole)
 
 
 @settings(max_examples=3, deadline=None)
@@ -865,15 +866,15 @@ def test_any_way_of_getting_there_gives_the_same_rows(
 ) -> None:
     with ChatServer() as server, pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_BASE_URL", server.url)
-        whole = read_samples(run(tmp_path_factory.mktemp("whole")).folder)
+        whole = read_samples(run(tmp_path_factory.mktemp("whole")).run)
         store = tmp_path_factory.mktemp("steps")
         for k, limit in [*steps, (20, 4)]:
-            folder = run(store, k=k, limit=limit).folder
-        assert read_samples(folder).equals(whole)
+            folder = run(store, k=k, limit=limit).run.folder
+        assert read_samples(Run(folder)).equals(whole)
 
 
 def test_the_record_says_that_rows_may_not_come_again(tmp_path: Path, served: ChatServer) -> None:
-    record = read_record(run(tmp_path, k=1, limit=1).folder)
+    record = run(tmp_path, k=1, limit=1).run.record
     assert record.identity.engine == "openai"
     assert record.made_with["reproducible"].startswith("not promised")
     own = describe(MODEL, "mini-capitals", "test", QUESTIONS, engine="transformers", seed=0)
@@ -884,7 +885,7 @@ def test_the_record_says_that_rows_may_not_come_again(tmp_path: Path, served: Ch
 def test_a_failed_verbalized_confidence_is_missing_and_asked_again(
     tmp_path: Path, served: ChatServer
 ) -> None:
-    folder = run(tmp_path, k=1).folder
+    folder = run(tmp_path, k=1).run.folder
     served.choice = lambda index: {"message": {"content": "\\boxed{0.7}"}}
     bad = CHOSEN[2].text
     served.fault = lambda number, body: (
@@ -893,25 +894,30 @@ def test_a_failed_verbalized_confidence_is_missing_and_asked_again(
     found = verbalized(open_at(served), MODEL, CHOSEN, seed=0)
     np.testing.assert_array_equal(found.values, [0.7, 0.7, np.nan, 0.7])
     assert found.status.tolist() == ["ok", "ok", "missing", "ok"]
-    assert np.isnan(estimate(folder, "verbalized", engine="openai").values).sum() == 1
+    assert np.isnan(estimate(Run(folder), "verbalized", engine="openai").values).sum() == 1
     served.fault = lambda number, body: None
     asked = len(served.asked)
-    assert estimate(folder, "verbalized", engine="openai").values.tolist() == [0.7, 0.7, 0.7, 0.7]
+    assert estimate(Run(folder), "verbalized", engine="openai").values.tolist() == [
+        0.7,
+        0.7,
+        0.7,
+        0.7,
+    ]
     assert [body["max_tokens"] for body in served.asked[asked:]].count(24) == 1
 
 
 def test_one_refused_question_leaves_the_p_true_of_the_others(
     tmp_path: Path, served: ChatServer
 ) -> None:
-    folder = run(tmp_path, k=1).folder
+    folder = run(tmp_path, k=1).run.folder
     bad = CHOSEN[2].text
     served.fault = lambda number, body: (
         status(400) if bad in body["messages"][-1]["content"] else tops
     )
-    found = estimate(folder, "p-true", engine="openai")
+    found = estimate(Run(folder), "p-true", engine="openai")
     assert np.isnan(found.values).tolist() == [name == CHOSEN[2].id for name in found.question_ids]
     served.fault = always(tops)
-    assert not np.isnan(estimate(folder, "p-true", engine="openai").values).any()
+    assert not np.isnan(estimate(Run(folder), "p-true", engine="openai").values).any()
 
 
 def capcal(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:

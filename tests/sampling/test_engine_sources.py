@@ -6,7 +6,6 @@ import pytest
 
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import load_model
-from capcal_lib.runs.store import read_record
 from capcal_lib.sampling import draw
 from capcal_lib.sampling.engines import ENGINES, engine_sources, open_engine
 
@@ -39,7 +38,7 @@ def test_an_engine_of_another_package_draws(tmp_path: Path) -> None:
         "simulated", "mini-exam", k=2, limit=3, engine="parrot", store=tmp_path / "store"
     )
     assert done.new == 6
-    record = read_record(done.folder)
+    record = done.run.record
     assert record.identity.engine == "parrot"
     assert record.made_with["reproducible"].startswith("not known")
 

@@ -1,0 +1,267 @@
+"""A run: a folder of samples and what was made from them, and how one is found in a store."""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import Field, ValidationError
+
+from capcal_lib.errors import InputError, unknown
+from capcal_lib.manifests import DType, Manifest, PromptStyle, Sampling, load_model
+from capcal_lib.runs import files
+
+CACHED = 256  # values; the oldest goes first
+_Value = TypeVar("_Value")
+_cache: dict[Hashable, tuple[object, Any]] = {}
+
+Name = Annotated[str, Field(pattern=r"^\w[\w.-]*$")]  # becomes a part of a path
+
+
+class Identity(Manifest):
+    """Everything that decides the rows of a run. Two runs with one identity are one run."""
+
+    model: Name
+    weights: str  # digest of the weights' bytes, or repository@commit
+    dataset: Name
+    split: Name
+    questions: str  # digest of the split's questions and answers
+    prompt_style: PromptStyle
+    prompt_template: str  # digest of the words around the question
+    chat_template: dict[str, Any]
+    sampling: Sampling
+    engine: str
+    seed: int
+    dtype: DType | None = None
+
+    @property
+    def key(self) -> str:
+        """Return the digest that names the run's folder."""
+        unset = (
+            {"dtype"} if self.dtype is None else None
+        )  # so that runs older than the setting keep their names
+        canonical = json.dumps(
+            self.model_dump(mode="json", exclude=unset), sort_keys=True, separators=(",", ":")
+        )
+        return hashlib.sha256(canonical.encode()).hexdigest()[:12]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Return all settings by name, those of sampling among them."""
+        settings = self.model_dump(mode="json")
+        return settings | settings.pop("sampling")
+
+
+class Record(Manifest):
+    """What ``run.json`` holds: the identity, and facts about the making that change no row."""
+
+    identity: Identity
+    made_with: dict[str, str]  # versions, hardware, whether the data set matched its manifest
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Run:
+    """A folder of samples and what was made from them: the one value that travels.
+
+    It is as small as its folder's name; all else is read when it is asked for, and kept as long as
+    no file of the folder changes."""
+
+    folder: Path
+
+    def __str__(self) -> str:
+        return str(self.folder)
+
+    @property
+    def record(self) -> Record:
+        """Return what ``run.json`` holds; `InputError` unless it is that of the folder."""
+        return self.cached(_read_record)
+
+    @property
+    def identity(self) -> Identity:
+        """Return what decides the rows."""
+        return self.record.identity
+
+    @property
+    def has_samples(self) -> bool:
+        """Tell whether there may be any sample, by the names of the files."""
+        there = (self.folder.glob(name) for name in ("journal", "samples-*.parquet"))
+        return any(path for found in there for path in found)
+
+    @property
+    def options(self) -> str:
+        """Return the options that name the run to a command."""
+        run = self.identity
+        key = f" --run {run.key}" if len(list(self.folder.parent.glob("*/run.json"))) > 1 else ""
+        return f"--model {run.model} --dataset {run.dataset} --split {run.split}{key}"
+
+    def cached(self, make: Callable[..., _Value], *given: Hashable) -> _Value:
+        """Return ``make(run, *given)``, made once while no file of the folder changes.
+
+        Who gets it must not change it."""
+        key, state = (self, make, given), files.state_of(self.folder)
+        known = _cache.get(key)
+        if known is None or known[0] != state:
+            known = state, make(self, *given)
+            _cache.pop(key, None)
+            while len(_cache) >= CACHED:
+                del _cache[next(iter(_cache))]
+            _cache[key] = known
+        return known[1]
+
+
+def run_of(store: Path, identity: Identity) -> Run:
+    """Return the run with this identity, existing or not."""
+    return Run(store / identity.model / f"{identity.dataset}-{identity.split}" / identity.key)
+
+
+def is_folder(path: Path) -> bool:
+    """Tell whether a folder is there; a name that cannot be one is that of none."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
+def open_runs(
+    store: Path | str,
+    *,
+    model: str | None = None,
+    dataset: str | None = None,
+    split: str | None = None,
+    seed: int | None = None,
+) -> list[Run]:
+    """List the runs of a store, sorted by their folders; those with this model, data set, split and
+    seed, where they are given.
+
+    `InputError` for a store that is no folder, or a run whose record is corrupt.
+
+    >>> from capcal_lib.manifests import RECORDED_RUNS
+    >>> runs = open_runs(RECORDED_RUNS, model="smollm2-135m", dataset="gsm8k")
+    >>> [run.identity.split for run in runs]
+    ['test', 'train']
+    """
+    if not is_folder(Path(store)):
+        raise InputError(f"{store} is not a folder; name a run store with --store")
+    wanted = {"model": model, "dataset": dataset, "split": split, "seed": seed}
+    asked = {name: value for name, value in wanted.items() if value is not None}
+    runs = [Run(path.parent) for path in sorted(Path(store).glob("*/*/*/run.json"))]
+    if not asked:
+        return runs
+    return [
+        run
+        for run in runs
+        if all(run.identity.settings[name] == value for name, value in asked.items())
+    ]
+
+
+def find_run(
+    store: Path | str, model: str, dataset: str, split: str, choice: str | None = None
+) -> Run:
+    """Return a model's run on a split; of several the one that is chosen.
+
+    `InputError` where there is none, with the command that makes one; where several are left, with
+    what they differ in.
+
+    ``choice`` is the run's key or the beginning of it, or settings such as ``"seed=1"`` or
+    ``"temperature=0.2,top_p=0.9"``. Among those that fit, and where nothing is said, one with
+    samples is taken, then the one with the sampling settings of the model's manifest, and then the
+    one with seed 0."""
+    runs = list_fitting(store, model, dataset, split, choice)
+    if not runs:
+        asked = f" with {choice}" if choice else ""
+        raise InputError(
+            f"no samples of {model} on {dataset} ({split}){asked} in {store}; "
+            f"make them with: capcal sample --model {model} --dataset {dataset} --split {split} "
+            "--k 100"
+        )
+    if len(runs) > 1:
+        usual = load_model(model).for_dataset(dataset)
+        runs = [one for one in runs if one.has_samples] or runs
+        runs = [one for one in runs if one.identity.sampling == usual.sampling] or runs
+        runs = [one for one in runs if one.identity.seed == 0] or runs
+    if len(runs) > 1:
+        first, *others = (one.identity for one in runs)
+        settings = sorted({line for other in others for line in differences(first, other)})
+        raise InputError(
+            f"{len(runs)} runs of {model} on {dataset} ({split}) in {store}, "
+            f"{', '.join(one.folder.name for one in runs)}, "
+            f"which differ in {'; '.join(settings)}; choose one with --run, by its key or a setting"
+        )
+    return runs[0]
+
+
+def list_fitting(
+    store: Path | str, model: str, dataset: str, split: str, choice: str | None = None
+) -> list[Run]:
+    """List a model's runs on a split that fit a choice of ``find_run``, sorted."""
+    parent = Path(store) / model / f"{dataset}-{split}"
+    there = sorted(parent.glob("*/run.json")) if is_folder(parent) else []
+    runs = [Run(path.parent) for path in there]
+    return [run for run in runs if not choice or _fits(run.identity, choice)]
+
+
+def choose_runs(store: Path, choice: str, into: Path) -> Path:
+    """Make a store of the runs that a choice leaves, for what reads a store and cannot choose.
+
+    Of a split where nothing fits all runs are taken. A file is one with that of the store, where
+    the disk allows it: no writer changes a file in its place."""
+    shutil.rmtree(into, ignore_errors=True)
+    into.mkdir(parents=True)
+    for split in sorted({run.folder.parent for run in open_runs(store)}):
+        beside = [Run(path.parent) for path in sorted(split.glob("*/run.json"))]
+        fitting = [run for run in beside if _fits(run.identity, choice)]
+        for run in fitting or beside:
+            place = into / run.folder.relative_to(store)
+            shutil.copytree(run.folder, place, copy_function=_link)
+    return into.resolve()
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # another disk
+        shutil.copy2(source, target)
+
+
+def _fits(identity: Identity, said: str) -> bool:
+    for part in said.split(","):
+        name, equals, value = part.partition("=")
+        if not equals:
+            fits = identity.key.startswith(part)
+        elif name in identity.settings:
+            here = identity.settings[name]
+            fits = value in (str(here), f"{here:g}" if isinstance(here, float) else "")
+        else:
+            raise unknown("setting", name, identity.settings)
+        if not fits:
+            return False
+    return True
+
+
+def differences(one: Identity, other: Identity) -> list[str]:
+    """Name the settings in which two runs differ, ``setting: one / other``."""
+    left, right = one.settings, other.settings
+    return [f"{name}: {left[name]} / {right[name]}" for name in left if left[name] != right[name]]
+
+
+def _read_record(run: Run) -> Record:
+    path = run.folder / "run.json"
+    try:
+        record = Record.model_validate_json(files.read_bytes(path))
+    except ValidationError as error:
+        first = error.errors()[0]
+        problem = f"{first['msg']} at {'.'.join(map(str, first['loc'])) or 'the top'}"
+        raise InputError(
+            f"{path}: missing or corrupt run record ({problem}); restore the file"
+        ) from None
+    if record.identity.key != run.folder.resolve().name:
+        raise InputError(
+            f"{path}: its settings are those of run {record.identity.key}, not of its folder, so "
+            "it was edited or "
+            "moved; restore it, or delete it and give the `capcal sample` command of this run again"
+        )
+    return record
