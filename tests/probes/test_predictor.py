@@ -14,7 +14,7 @@ from capcal_lib.probes import conformal_half_width, load_predictor, predict, tra
 from capcal_lib.probes.features import read_features
 from capcal_lib.questions import load_questions
 from capcal_lib.results import load_results
-from capcal_lib.runs import Run, find_run
+from capcal_lib.runs import find_run
 from capcal_lib.sampling.engines.simulated import SimulatedEngine
 
 
@@ -52,7 +52,7 @@ def test_half_widths_of_recorded_models_cover_as_they_say() -> None:
         )
         predicted = pd.Series(probe.probe.predict(features), names)[counts.index]
         away = (predicted - counts["correct"] / counts["total"]).abs()
-        learned, _ = training_data(Run(probe.run))
+        learned, _ = training_data(probe.run)
         covered += list(
             away <= conformal_half_width(probe.out_of_fold, learned["correct"] / learned["total"])
         )
