@@ -15,7 +15,6 @@ never as formulas."""
 
 from __future__ import annotations  # keeps ArrayLike short in help()
 
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -26,7 +25,7 @@ from numpy.typing import ArrayLike
 
 from capcal_lib.applications import pass_at_k, risk_coverage, simulate_pass_at_k
 from capcal_lib.manifests import dataset_names, load_dataset
-from capcal_lib.metrics import FewQuestionsWarning, Interval, mean_interval
+from capcal_lib.metrics import Interval, mean_interval
 from capcal_lib.metrics.validation import Floats, align, align_index, as_scored
 
 if TYPE_CHECKING:
@@ -398,10 +397,7 @@ def own_color(name: str | None) -> str | None:
 
 def _share(terms: ArrayLike) -> Interval:
     """Return the mean of shares; no end of its interval lies outside [0, 1]."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FewQuestionsWarning)
-        found = mean_interval(terms, rng=np.random.default_rng(0))
-    return found._replace(low=max(found.low, 0.0), high=min(found.high, 1.0))
+    return mean_interval(terms, bounds=(0, 1))
 
 
 def _new_axes() -> Axes:

@@ -20,15 +20,12 @@ k_eval: int = 100  # samples that define mu_hat
 seed: int = 0  # of the samples that are picked for the figures
 
 # %% tags=["hide-input"]
-import warnings
-
 import numpy as np
 import pandas as pd
 import seaborn as sns
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.manifests import load_dataset, load_model, model_names
 from capcal_lib.metrics import (
-    FewQuestionsWarning,
     capability_brier,
     correctness_variance,
     expected_response_brier,
@@ -40,7 +37,6 @@ from capcal_lib.results import describe_runs, load_results, subjects
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())
 style.set_style()
-warnings.simplefilter("ignore", FewQuestionsWarning)
 rng = np.random.default_rng(seed)
 runs = notebook.open_store(store)
 results = load_results(runs, model, k_eval=k_eval)
@@ -69,8 +65,8 @@ notebook.glue(
 said = "How far one answer lies from the expected accuracy, on average."
 far = {
     load_dataset(name).title: mean_interval(
-        own, rng=np.random.default_rng(seed), clusters=subjects(own.to_frame())
-    )
+        own, seed=seed, clusters=subjects(own.to_frame()), bounds=(0, 0.5)
+    )[:3]
     for name, own in distance.groupby("dataset", sort=False)
 }
 far = pd.DataFrame(far, ["estimate", "low", "high"]).T.sort_values("estimate")

@@ -22,15 +22,12 @@ verdicts: str = "rules"  # or judge:MODEL, where it has judged
 seed: int = 0  # of the resampling behind the intervals
 
 # %% tags=["hide-input"]
-import warnings
-
 import numpy as np
 import pandas as pd
 import seaborn as sns
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.manifests import DOMAINS, load_dataset
 from capcal_lib.metrics import (
-    FewQuestionsWarning,
     capability_brier,
     cross_fitted,
     isotonic_split,
@@ -52,7 +49,6 @@ from capcal_lib.results import (
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())
 style.set_style()
-warnings.simplefilter("ignore", FewQuestionsWarning)  # daggers say it
 runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval, verdicts=verdicts)
 asked = {"k_eval": k_eval, "verdicts": verdicts}
@@ -188,10 +184,11 @@ def judged(gains, level=0.95):
             rng=np.random.default_rng(seed),
             clusters=subjects(gain.to_frame()),
             level=level,
+            bounds=(-1, 1),
         )
         for gain in gains
     ]
-    return pd.DataFrame(found, columns=["estimate", "low", "high"])
+    return pd.DataFrame(found)
 
 
 # %% tags=["remove-cell"]
@@ -288,7 +285,7 @@ tables.show_scores(
 # %% tags=["hide-input"] label="main-overview" paper=["table-4", "appendix-b.3", "section-4.3", "section-4.3.1"] evidence=["measured"] reads=["verdicts"]
 # needs samples
 means = {
-    name: mean_interval(own, rng=np.random.default_rng(seed))
+    name: mean_interval(own, seed=seed, bounds=(0, 1))[:3]
     for name, own in mu.groupby(level="dataset", sort=False)
 }
 accuracy = pd.DataFrame(means, index=["mean μ", "low", "high"]).T

@@ -21,8 +21,6 @@ verdicts: str = "rules"  # or judge:MODEL, where it has judged
 seed: int = 0  # of all that is drawn here
 
 # %% tags=["hide-input"]
-import warnings
-
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -40,7 +38,7 @@ from capcal_lib.confidence.consistency import read_answers, vote_terms
 from capcal_lib.manifests import load_dataset, load_model
 
 # %% tags=["hide-input"]
-from capcal_lib.metrics import FewQuestionsWarning, compare, mean_interval
+from capcal_lib.metrics import compare, mean_interval
 from capcal_lib.probes import predict, train, training_data
 from capcal_lib.reported import beta_from_moments, beta_moments, load_reported
 from capcal_lib.results import describe_runs, load_results, subjects
@@ -50,7 +48,6 @@ from scipy.stats import betabinom
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())
 style.set_style()
-warnings.simplefilter("ignore", FewQuestionsWarning)
 runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval, verdicts=verdicts)
 asked = {"k_eval": k_eval, "verdicts": verdicts}
@@ -136,7 +133,7 @@ def intervals(gains, level=0.95):
     """Return the mean of each gain with its interval."""
     seeds = [np.random.default_rng(seed) for _ in gains]
     return [
-        mean_interval(gain, rng=rng, level=level)
+        mean_interval(gain, rng=rng, level=level, bounds=(-1, 1))
         for gain, rng in zip(gains, seeds, strict=True)
     ]
 
@@ -164,7 +161,7 @@ said = (
     "Right of the line: a smaller error as a posterior, for a data set and k."
 )
 heads = ["estimate", "low", "high"]
-gains = pd.DataFrame(plug, columns=heads)
+gains = pd.DataFrame(plug)[heads]
 gains = gains.sort_values("estimate", ascending=False, ignore_index=True)
 notebook.glue(gains=tables.strip(gains, said))
 
@@ -485,8 +482,10 @@ for name in probed:
     best = min(set(simple) & set(error), key=lambda rule: error[rule].mean())
     for method in ("Probe, plug-in", "Probe, posterior"):
         rng, gain = np.random.default_rng(seed), error[best] - error[method]
-        ends = mean_interval(gain, rng=rng, clusters=groups.to_numpy())
-        rows.append(["pass@k", method, name, best, *ends])
+        ends = mean_interval(
+            gain, rng=rng, clusters=groups.to_numpy(), bounds=(-1, 1)
+        )
+        rows.append(["pass@k", method, name, best, *ends[:3]])
 
 # %% [markdown] needs="probes"
 # The simple rules need no probe: the constant as a posterior, verbalized confidence and P(True). Against the best of them

@@ -22,8 +22,6 @@ verdicts: str = "rules"  # or judge:MODEL, where it has judged
 seed: int = 0  # of all that is drawn here
 
 # %% tags=["hide-input"]
-import warnings
-
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -42,7 +40,7 @@ from capcal_lib.confidence.consistency import read_answers, vote_terms
 from capcal_lib.manifests import load_dataset, load_model
 
 # %% tags=["hide-input"]
-from capcal_lib.metrics import FewQuestionsWarning, mean_interval
+from capcal_lib.metrics import mean_interval
 from capcal_lib.probes import predict, train, training_data
 from capcal_lib.probes.features import read_features
 from capcal_lib.reported import load_reported
@@ -57,7 +55,6 @@ from sklearn.preprocessing import StandardScaler
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())
 style.set_style()
-warnings.simplefilter("ignore", FewQuestionsWarning)
 runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval, verdicts=verdicts)
 asked = {"k_eval": k_eval, "verdicts": verdicts}
@@ -183,8 +180,10 @@ def interval(gain, level=0.95):
     """Return the mean gain in points, with its paired interval."""
     clusters = groups[gain.index.droplevel("B")].to_numpy()
     rng = np.random.default_rng(seed)
-    ends = mean_interval(gain, rng=rng, clusters=clusters, level=level)
-    return [100 * end for end in ends]
+    ends = mean_interval(
+        gain, rng=rng, clusters=clusters, level=level, bounds=(-1, 1)
+    )
+    return [100 * end for end in ends[:3]]
 
 
 # %% tags=["remove-cell"]
@@ -575,8 +574,8 @@ def against_simple(application, table, method):
         simple = own[own.columns.intersection(SIMPLE_RULES)].mean().idxmax()
         gain = own[method] - own[simple]
         rng, clusters = np.random.default_rng(seed), groups[gain.index]
-        ends = mean_interval(gain, rng=rng, clusters=clusters)
-        rows.append([application, method, name, simple, *ends])
+        ends = mean_interval(gain, rng=rng, clusters=clusters, bounds=(-1, 1))
+        rows.append([application, method, name, simple, *ends[:3]])
     heads = ["application", "method", "dataset", "against"]
     return pd.DataFrame(rows, columns=[*heads, "estimate", "low", "high"])
 

@@ -21,7 +21,6 @@ verdicts: str = "rules"  # or judge:MODEL, where it has judged
 seed: int = 0  # of the intervals and of the exercises
 
 # %% tags=["hide-input"]
-import warnings
 from collections import Counter
 
 import matplotlib.pyplot as plt
@@ -36,7 +35,7 @@ from capcal_lib.confidence.consistency import (
 )
 from capcal_lib.grading.counts import countable_samples
 from capcal_lib.manifests import load_dataset, load_model
-from capcal_lib.metrics import FewQuestionsWarning, mean_interval
+from capcal_lib.metrics import mean_interval
 from capcal_lib.reported import load_reported
 from capcal_lib.results import describe_runs, subjects
 
@@ -117,14 +116,13 @@ counted = "held-out" if protocol == "corrected" else "same pool"
 def interval(values, level=0.95):
     """Draw whole subjects, where the questions come in subjects."""
     clusters = subjects(values.droplevel("votes").to_frame())
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FewQuestionsWarning)
-        found = mean_interval(
-            values.to_numpy(),
-            rng=rng,
-            clusters=clusters.to_numpy(),
-            level=level,
-        )
+    found = mean_interval(
+        values.to_numpy(),
+        rng=rng,
+        clusters=clusters.to_numpy(),
+        level=level,
+        bounds=(-1, 1),
+    )
     return pd.Series(found._asdict())
 
 

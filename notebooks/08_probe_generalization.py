@@ -22,8 +22,6 @@ verdicts: str = "rules"  # or judge:MODEL, where it has judged
 seed: int = 0  # of the intervals
 
 # %% tags=["hide-input"]
-import warnings
-
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -32,7 +30,6 @@ import seaborn as sns
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.metrics import (
-    FewQuestionsWarning,
     capability_brier,
     mean_interval,
     uniform_baseline_brier,
@@ -98,11 +95,13 @@ notebook.about(
 def interval(values, level=0.95):
     """Draw whole subjects, where the questions come in subjects."""
     clusters = subjects(values.to_frame()).to_numpy()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FewQuestionsWarning)
-        found = mean_interval(
-            values.to_numpy(), rng=rng, clusters=clusters, level=level
-        )
+    found = mean_interval(
+        values.to_numpy(),
+        rng=rng,
+        clusters=clusters,
+        level=level,
+        bounds=(-1, 1),
+    )
     return pd.Series(found._asdict())
 
 

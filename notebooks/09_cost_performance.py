@@ -19,14 +19,12 @@ k_eval: int = 100  # samples that define mu_hat
 seed: int = 0  # of the resampling behind the intervals
 
 # %% tags=["hide-input"]
-import warnings
-
 import numpy as np
 import pandas as pd
 import seaborn as sns
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.manifests import load_dataset, load_model
-from capcal_lib.metrics import FewQuestionsWarning, mean_interval
+from capcal_lib.metrics import mean_interval
 from capcal_lib.probes import nearest_probe, predict
 from capcal_lib.reported import load_reported
 from capcal_lib.results import (
@@ -40,7 +38,6 @@ from capcal_lib.results import (
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())
 style.set_style()
-warnings.simplefilter("ignore", FewQuestionsWarning)
 runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval)
 results = load_results(runs, model, k_eval=k_eval)

@@ -19,8 +19,6 @@ k_eval: int = 100  # samples that define mu_hat
 seed: int = 0  # of all that is drawn here
 
 # %% tags=["hide-input"]
-import warnings
-
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -28,7 +26,7 @@ import seaborn as sns
 # %% tags=["hide-input"]
 from capcal_lib.book import notebook, style
 from capcal_lib.manifests import load_dataset, load_model, model_names
-from capcal_lib.metrics import FewQuestionsWarning, mean_interval
+from capcal_lib.metrics import mean_interval
 from capcal_lib.probes import (
     LinearProbe,
     TunedProbe,
@@ -143,11 +141,13 @@ gains = scores[kinds].sub(scores[CONSTANT], axis="index")
 def interval(values, level=0.95):
     """Draw whole subjects, where the questions come in subjects."""
     clusters = subjects(values.droplevel("model").to_frame()).to_numpy()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FewQuestionsWarning)
-        return mean_interval(
-            values.to_numpy(), rng=rng, clusters=clusters, level=level
-        )
+    return mean_interval(
+        values.to_numpy(),
+        rng=rng,
+        clusters=clusters,
+        level=level,
+        bounds=(-1, 1),
+    )
 
 
 # %% tags=["remove-cell"]

@@ -19,8 +19,6 @@ k_eval: int = 100  # samples that define mu_hat
 seed: int = 0  # of the intervals
 
 # %% tags=["hide-input"]
-import warnings
-
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -39,18 +37,13 @@ from capcal_lib.grading.verdicts import read_verdicts, run_questions
 
 # %% tags=["hide-input"]
 from capcal_lib.manifests import load_dataset
-from capcal_lib.metrics import (
-    FewQuestionsWarning,
-    binomial_interval,
-    mean_interval,
-)
+from capcal_lib.metrics import binomial_interval, mean_interval
 from capcal_lib.questions import at_hand
 from capcal_lib.results import describe_runs, load_results, methods, subjects
 from capcal_lib.runs.store import KEY, read_samples
 
 notebook.check_parameters(globals())
 style.set_style()
-warnings.simplefilter("ignore", FewQuestionsWarning)
 runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval)
 
@@ -133,14 +126,14 @@ mu = pd.concat(here, names=["dataset", "question_id"])
 moves = mu[list(rules)].sub(mu["this book's rules"], axis="index")
 found = {
     (name, rule): mean_interval(
-        own[rule], rng=np.random.default_rng(seed), clusters=subjects(own)
+        own[rule], seed=seed, clusters=subjects(own), bounds=(-1, 1)
     )
     for name, own in moves.groupby(level="dataset", sort=False)
     for rule in rules
 }
-change = pd.DataFrame(found, index=["move", "low", "high"]).T.rename_axis(
-    ["dataset", "rule"]
-)
+change = pd.DataFrame(found, index=["move", "low", "high", "few"]).T
+change = change.drop(columns="few").astype(float)
+change = change.rename_axis(["dataset", "rule"])
 
 # %% tags=["remove-cell"]
 # needs answers
@@ -297,7 +290,7 @@ def supposed(labels, right=0.98, wrong=0.99):
 c, n = results.loc[data.index[0], ["correct", "total"]].to_numpy().T
 plain = mean_interval(c / n, rng=np.random.default_rng(seed))
 width = np.median(np.ptp(binomial_interval(c, n), axis=1))
-rows = {"none": (*plain, width)}
+rows = {"none": (*plain[:3], width)}
 for labels in (50, 100, 200, 500):
     error = supposed(labels)
     mean, each = corrected_mean(c, n, error), corrected_mu(c, n, error)
@@ -367,7 +360,8 @@ joint = {
     for number, terms in numbers.items()
     for labels, error in graders.items()
 }
-joint = pd.DataFrame(joint, index=["estimate", "low", "high"]).T
+joint = pd.DataFrame({key: found[:3] for key, found in joint.items()})
+joint = joint.set_axis(["estimate", "low", "high"]).T
 joint["width"] = joint["high"] - joint["low"]
 
 # %% tags=["hide-input"] label="grader-propagated" paper=["section-5.1", "section-5.2"] evidence=["measured", "simulated"] reads=["verdicts", "confidences"]
@@ -420,5 +414,5 @@ change["move"].groupby("rule").mean().idxmax()
 
 # %% tags=["hide-cell", "solution"]
 # needs samples
-m, low, high = plain
+m, low, high, _ = plain
 float(np.round(m / (m + high - low), 3))

@@ -19,8 +19,6 @@ k_eval: int = 100  # samples that define mu_hat
 seed: int = 0  # of all that is drawn here
 
 # %% tags=["hide-input"]
-import warnings
-
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -34,7 +32,7 @@ from capcal_lib.applications import (
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.grading.verdicts import read_verdicts
 from capcal_lib.manifests import load_dataset
-from capcal_lib.metrics import FewQuestionsWarning, mean_interval
+from capcal_lib.metrics import mean_interval
 from capcal_lib.probes import predict, train, training_data
 from capcal_lib.results import describe_runs, load_results, subjects
 from capcal_lib.runs import find_run
@@ -43,7 +41,6 @@ from capcal_lib.runs.store import read_samples
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())
 style.set_style()
-warnings.simplefilter("ignore", FewQuestionsWarning)
 runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval)
 results = load_results(runs, model, k_eval=k_eval)
@@ -141,8 +138,8 @@ for name, error in errors.items():
     for method in (PLUG_IN, POSTERIOR):
         gain = error[best] - error[method]
         rng, clusters = np.random.default_rng(seed), groups[gain.index]
-        ends = mean_interval(gain, rng=rng, clusters=clusters)
-        rows.append(["Cost to a first success", method, name, best, *ends])
+        ends = mean_interval(gain, rng=rng, clusters=clusters, bounds=(-1, 1))
+        rows.append(["Cost to a first success", method, name, best, *ends[:3]])
 heads = ["application", "method", "dataset", "against"]
 comparison = pd.DataFrame(rows, columns=[*heads, "estimate", "low", "high"])
 
@@ -319,7 +316,7 @@ def tokens_a_success(made):
         return [np.nan] * 3
     cost = tokens.sum() / solved.sum()
     terms = cost + (tokens - cost * solved) / solved.mean()
-    return mean_interval(terms, rng=np.random.default_rng(seed))
+    return mean_interval(terms, seed=seed)[:3]
 
 
 # %% tags=["hide-input"] label="first-success-tokens" evidence=["measured"] reads=["samples", "verdicts"]

@@ -21,22 +21,19 @@ seed: int = 0  # of all that is drawn here
 risk: float = 0.1  # the share of wrong answers that is promised
 
 # %% tags=["hide-input"]
-import warnings
-
 import numpy as np
 import pandas as pd
 import seaborn as sns
 from capcal_lib.applications import risk_area_terms, split_counts
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.manifests import load_dataset
-from capcal_lib.metrics import FewQuestionsWarning, compare, mean_interval
+from capcal_lib.metrics import compare, mean_interval
 from capcal_lib.probes import nearest_probe, predict
 from capcal_lib.results import costs, describe_runs, load_results, subjects
 
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())
 style.set_style()
-warnings.simplefilter("ignore", FewQuestionsWarning)  # they stay cautious
 runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval)
 results = load_results(runs, model, k_eval=k_eval)
@@ -101,10 +98,11 @@ for dataset, terms in areas.groupby(level="dataset", sort=False):
     for name in terms.columns.difference([RANDOM]):
         for rival in dict.fromkeys((RANDOM, best)):
             if rival != name and terms[name].notna().any():
-                rng = np.random.default_rng(seed)
                 gain = terms[rival] - terms[name]
-                low = mean_interval(gain, rng=rng, clusters=clusters)
-                found.append((dataset, name, rival, *low))
+                ends = mean_interval(
+                    gain, seed=seed, clusters=clusters, bounds=(-1, 1)
+                )
+                found.append((dataset, name, rival, *ends[:3]))
 columns = ["dataset", "method", "rival", "gain", "low", "high"]
 found = pd.DataFrame(found, columns=columns)
 

@@ -19,7 +19,6 @@ k_eval: int = 100  # samples that define mu_hat
 seed: int = 0  # of all that is drawn here
 
 # %% tags=["hide-input"]
-import warnings
 from itertools import combinations
 
 import numpy as np
@@ -32,14 +31,13 @@ from capcal_lib.confidence.of_run import TITLES, read_confidence
 from capcal_lib.manifests import load_dataset, load_model, model_names
 
 # %% tags=["hide-input"]
-from capcal_lib.metrics import FewQuestionsWarning, mean_interval
+from capcal_lib.metrics import mean_interval
 from capcal_lib.probes import nearest_probe, predict
 from capcal_lib.results import describe_runs, load_results, subjects
 from capcal_lib.runs.store import read_samples
 
 notebook.check_parameters(globals())
 style.set_style()
-warnings.simplefilter("ignore", FewQuestionsWarning)  # they stay cautious
 runs = notebook.open_store(store)
 
 # %% tags=["hide-input"]
@@ -228,7 +226,7 @@ for dataset, names in sets.items():
             mean = interval(terms, dataset)
             fronts[dataset, *pair, name] = own
             gains[dataset, *pair, name] = terms
-            found.append((dataset, *pair, name, *(100 * x for x in mean)))
+            found.append((dataset, *pair, name, *(100 * x for x in mean[:3])))
 columns = ["dataset", "small", "large", "router", "gain", "low", "high"]
 found = pd.DataFrame(found, columns=columns)
 
@@ -245,8 +243,8 @@ notebook.glue(
     cases=len(probe),
     better=int((probe["low"] > 0).sum()),
     worse=int((probe["high"] < 0).sum()),
-    longer=sum(low > 0 for _, low, _ in over_length),
-    shorter=sum(high < 0 for *_, high in over_length),
+    longer=sum(gain.low > 0 for gain in over_length),
+    shorter=sum(gain.high < 0 for gain in over_length),
     oracle_least=upper["gain"].min(),
     oracle_most=upper["gain"].max(),
 )
@@ -399,7 +397,7 @@ def recovered(dataset, pair):
         gain = gain_terms(*own, rates, calls)
         share = gain.mean() / gap.mean()
         terms = 0.5 + share + (gain - share * gap) / gap.mean()
-        yield name, interval(terms, dataset)
+        yield name, interval(terms, dataset)[:3]
 
 
 # %% tags=["hide-input"]

@@ -21,7 +21,6 @@ seed: int = 0  # of all that is drawn here
 labels: int = 50  # questions that are graded, one answer each
 
 # %% tags=["hide-input"]
-import warnings
 from itertools import combinations
 
 import numpy as np
@@ -29,7 +28,7 @@ import pandas as pd
 import seaborn as sns
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.manifests import load_dataset, load_model, model_names
-from capcal_lib.metrics import FewQuestionsWarning, mean_interval
+from capcal_lib.metrics import mean_interval
 from capcal_lib.probes import nearest_probe, predict
 from capcal_lib.results import describe_runs, load_results, subjects
 from sklearn.linear_model import LinearRegression
@@ -38,7 +37,6 @@ from sklearn.model_selection import cross_val_predict
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())
 style.set_style()
-warnings.simplefilter("ignore", FewQuestionsWarning)  # they stay cautious
 runs = notebook.open_store(store)
 described = {
     name: describe_runs(runs, name, k_eval=k_eval) for name in model_names()
@@ -83,8 +81,9 @@ def interval(terms):
     terms = terms.dropna()
     own = terms.droplevel("model") if "model" in terms.index.names else terms
     clusters = subjects(own).to_numpy()
-    rng = np.random.default_rng(seed)
-    return mean_interval(terms.to_numpy(), rng=rng, clusters=clusters)
+    return mean_interval(
+        terms.to_numpy(), seed=seed, clusters=clusters, bounds=(-1, 1)
+    )
 
 
 # %% tags=["remove-cell"]
@@ -96,7 +95,7 @@ for (name, dataset), own in cells:
             miss = interval(own[method] - own["mu"])
             mean = own["mu"].mean()
             found.append(
-                (name, dataset, method, mean, mean + miss.estimate, *miss)
+                (name, dataset, method, mean, mean + miss.estimate, *miss[:3])
             )
 
 # %% tags=["remove-cell"]
@@ -340,7 +339,7 @@ def saved(own, method):
     line = cross_val_predict(LinearRegression(), s, mu, cv=10)
     gain = (mu - flat) ** 2 - (mu - line) ** 2
     variance = mu.mean() * (1 - mu.mean())
-    return [end / variance for end in interval(gain)]
+    return [end / variance for end in interval(gain)[:3]]
 
 
 # %% tags=["hide-input"]

@@ -20,7 +20,6 @@ k_eval: int = 100  # samples that define mu_hat
 seed: int = 0  # of all that is drawn here
 
 # %% tags=["hide-input"]
-import warnings
 from itertools import combinations
 
 import numpy as np
@@ -29,7 +28,6 @@ import seaborn as sns
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.manifests import load_dataset, load_model, model_names
 from capcal_lib.metrics import (
-    FewQuestionsWarning,
     binomial_interval,
     correctness_variance_terms,
     mean_interval,
@@ -41,7 +39,6 @@ from capcal_lib.runs.store import read_samples
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())
 style.set_style()
-warnings.simplefilter("ignore", FewQuestionsWarning)  # they stay cautious
 runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval)
 results = load_results(runs, model, k_eval=k_eval)
@@ -75,8 +72,8 @@ def confidences(dataset):
 # %% tags=["hide-input"]
 def interval(terms):
     """Return a mean with its interval; subjects of a data set stay together."""
-    rng, groups = np.random.default_rng(seed), subjects(terms)
-    return mean_interval(terms, rng=rng, clusters=groups)
+    groups = subjects(terms)
+    return mean_interval(terms, seed=seed, clusters=groups, bounds=(-1, 1))
 
 
 # %% tags=["hide-input"]
@@ -110,7 +107,8 @@ for name, each in dealt.groupby(level="dataset", sort=False):
         - (each["bin"] == 4) * top.mean()
         - (each["bin"] == 1) * low.mean()
     )
-    steps.append((name, *interval(weight * centred + top.mean() - low.mean())))
+    step = interval(weight * centred + top.mean() - low.mean())
+    steps.append((name, *step[:3]))
 
 # %% tags=["remove-cell"]
 # needs samples
@@ -271,7 +269,9 @@ for name, each in own.items():
     for method in (m for m in METHODS if m in each):
         n = samples_for(each[method].fillna(0.5), each["tokens"], 1.0)
         saved = pd.Series(v, each.index) * (1 - 1 / n)
-        cheaper.append((name, method, *(x / v.mean() for x in interval(saved))))
+        cheaper.append(
+            (name, method, *(x / v.mean() for x in interval(saved)[:3]))
+        )
 
 # %% tags=["remove-cell"]
 # needs samples

@@ -19,14 +19,11 @@ k_eval: int = 100  # samples that define mu_hat
 seed: int = 0  # of the simulated questions and samples
 
 # %% tags=["hide-input"]
-import warnings
-
 import numpy as np
 import pandas as pd
 import seaborn as sns
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.metrics import (
-    FewQuestionsWarning,
     binomial_interval,
     capability_brier_terms,
     coverage_probability,
@@ -181,7 +178,7 @@ notebook.glue(by_wilson=by_wilson, by_wald=by_wald)
 # A score is a mean of one term a question. Its interval *for these questions* covers the error of sampling alone: what
 # would come out if the same questions were asked again. Its interval *for questions like these*
 # lets whole questions vary, and is what two models or methods are to be compared by; `mean_interval` is a studentised
-# bootstrap below 1,000 questions. Every score of this book has the second one. Both, for one confidence of this model:
+# bootstrap below 1,000 questions, and reaches as far as unseen questions may take it. Every score of this book has the second one. Both, for one confidence of this model:
 
 
 # %% tags=["hide-input"]
@@ -207,8 +204,8 @@ for name, own in results.query("total > 1").groupby(
     if len(own) > 1:
         terms = capability_brier_terms(*triple, corrected=True)
         these, groups = sampling_interval(*triple), subjects(own).to_numpy()
-        like = mean_interval(terms, rng=rng, clusters=groups)
-        ends = [f"[{a:z.3f}, {b:z.3f}]" for a, b in (these[1:], like[1:])]
+        like = mean_interval(terms, rng=rng, clusters=groups, bounds=(0, 1))
+        ends = [f"[{a:z.3f}, {b:z.3f}]" for a, b in (these[1:], like[1:3])]
         rows[data["title"][name]] = f"{these[0]:z.3f}", *ends
 heads = ["score", "these questions", "questions like these"]
 tables.show(
@@ -251,28 +248,26 @@ def study(case, n, draws=60):
         exact, triple = draw(case, n)
         terms = capability_brier_terms(*triple, corrected=True)
         these = sampling_interval(*triple)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", FewQuestionsWarning)
-            like = mean_interval(terms, rng=rng)
+        like = mean_interval(terms, rng=rng, bounds=(0, 1))
         covered = [
             low <= true <= high
             for true, (_, low, high) in zip(
-                (truth, exact.mean()), (like, these), strict=True
+                (truth, exact.mean()), (like[:3], these), strict=True
             )
         ]
-        counts += [*covered, len(caught) > 0]
+        counts += [*covered, like.few]
     return counts / draws
 
 
 # %% tags=["hide-input"] label="mean-coverage" evidence=["simulated"]
 rows = {(case, n): study(case, n) for case in cases for n in (30, 60, 200)}
-heads = ["questions like these", "these questions", "warning"]
+heads = ["questions like these", "these questions", "few"]
 means = pd.DataFrame(rows, index=heads).T
 means = means.rename_axis(["population", "questions"])
 tables.show(
     means,
     "Share of 60 studies whose 95 % intervals cover their true scores, and "
-    "share with a warning that few questions carry it.",
+    "share in which few questions carry it.",
     digits=2,
     evidence="simulated",
 )
@@ -281,16 +276,17 @@ tables.show(
 shaped, gross = means.loc["U-shaped"], means.loc["gross misses"]
 like = "questions like these"
 notebook.glue(shaped=shaped[like].min(), gross=gross[like].min())
-notebook.glue(warned=gross["warning"].iloc[0])
+notebook.glue(warned=gross["few"].iloc[0])
 notebook.glue(sparse=means.loc["sparse", like].min())
 notebook.glue(these=means["these questions"].min())
 
 # %% [markdown]
 # For questions like these, the least coverage is {glue:text}`shaped:.2f` over U-shaped and {glue:text}`sparse:.2f` over
 # sparse questions, each known from sixty studies to about ±0.06. For these questions alone it is {glue:text}`these:.2f`. Rare gross
-# misses are the hard case: with 30 questions one study in five sees none of them, and no interval can show what was
-# not seen. The least coverage there is {glue:text}`gross:.2f`, and with 30 questions the `FewQuestionsWarning` fires in a
-# share of {glue:text}`warned:.2f` of the studies: look at the few questions that carry the score.
+# misses are the hard case: with 30 questions one study in five sees none of them, and no interval knows what was
+# not seen; so it reaches as far as unseen questions may take the mean. The least coverage there is {glue:text}`gross:.2f`.
+# With 30 questions `few` is set in a share of {glue:text}`warned:.2f` of the studies: look at the few questions that carry
+# the score.
 #
 # ## Summary
 #
@@ -298,7 +294,7 @@ notebook.glue(these=means["these questions"].min())
 #   a guideline only.
 # - Coverage of an interval for $\mu$ needs no simulation: it is a sum of $k + 1$ terms. Jeffreys and Wilson are right on
 #   average, Clopper–Pearson always and at a price.
-# - An interval over few questions cannot account for what it has not seen; a warning says where that matters.
+# - An interval over few questions has to reach as far as what it has not seen; `few` says where that matters.
 #
 # ## Exercises
 #

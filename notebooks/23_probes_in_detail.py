@@ -19,8 +19,6 @@ k_eval: int = 100  # samples that define mu_hat
 seed: int = 0  # of the intervals
 
 # %% tags=["hide-input"]
-import warnings
-
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -29,7 +27,7 @@ import seaborn as sns
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.grading.verdicts import run_questions
 from capcal_lib.manifests import load_dataset, load_model, model_names
-from capcal_lib.metrics import FewQuestionsWarning, mean_interval
+from capcal_lib.metrics import mean_interval
 from capcal_lib.probes import LinearProbe, predict, training_data
 from capcal_lib.probes.training import runs_for_probes
 from capcal_lib.results import (
@@ -138,11 +136,12 @@ terms.index.names = ["model", "dataset", "question_id"]
 def interval(values):
     """Return a mean with its interval; draw whole subjects."""
     index = values.droplevel("model").to_frame()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FewQuestionsWarning)
-        return mean_interval(
-            values.to_numpy(), rng=rng, clusters=subjects(index).to_numpy()
-        )
+    return mean_interval(
+        values.to_numpy(),
+        rng=rng,
+        clusters=subjects(index).to_numpy(),
+        bounds=(-1, 1),
+    )
 
 
 # %% tags=["hide-input"]
@@ -151,7 +150,7 @@ others = terms[[PAPER, "kernel", "stacked"]]
 against = others.sub(terms["tuned linear"], axis="index")
 ends = pd.DataFrame(
     [
-        (probe, *pair, *interval(values))
+        (probe, *pair, *interval(values)[:3])
         for probe in against
         for pair, values in against[probe].groupby(
             ["model", "dataset"], sort=False

@@ -19,12 +19,12 @@ k_eval: int = 100  # samples that define mu_hat
 seed: int = 0  # of the intervals
 
 # %% tags=["hide-input"]
-import warnings
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from capcal_lib import metrics
 from capcal_lib.applications import (
     allocate,
     fit_concentration,
@@ -40,23 +40,17 @@ from capcal_lib.book import notebook, style, tables
 # %% tags=["hide-input"]
 from capcal_lib.confidence.of_run import TITLES, read_confidence
 from capcal_lib.manifests import load_dataset, load_model, model_names
-from capcal_lib.metrics import (
-    FewQuestionsWarning,
-    correctness_variance_terms,
-    mean_interval,
-)
+from capcal_lib.metrics import correctness_variance_terms
 from capcal_lib.probes import nearest_probe, predict, train, training_data
 from capcal_lib.probes.training import runs_for_probes
 from capcal_lib.results import describe_runs, load_results, subjects
 from capcal_lib.runs.store import read_samples
-from scipy.stats import ttest_1samp
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import cross_val_predict
 
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())
 style.set_style()
-warnings.simplefilter("ignore", FewQuestionsWarning)  # they stay cautious
 runs = notebook.open_store(store)
 described = {
     name: describe_runs(runs, name, k_eval=k_eval) for name in model_names()
@@ -215,13 +209,12 @@ def routers(own, path, name, other, reading, over_mixing):
 def judge(gain):
     """Give a mean gain its interval, p-value and verdict."""
     gain = gain.dropna()
-    clusters = subjects(gain)
-    rng = np.random.default_rng(seed)
-    mean = mean_interval(gain, rng=rng, clusters=clusters)
-    sums = gain.groupby(clusters).sum()
-    p = ttest_1samp(sums, 0).pvalue if sums.std() > 1e-12 else 1.0
-    sign = int(mean.low > 0) - int(mean.high < 0)
-    return {**mean._asdict(), "p": p, "verdict": VERDICTS[1 - sign]}
+    terms = pd.DataFrame({"rival": gain, "own": 0.0})
+    groups = subjects(gain)
+    found = metrics.gains(terms, "rival", seed=seed, clusters=groups)
+    row = found.loc["own"]
+    names = {"better": 0, "inconclusive": 1, "worse": 2}
+    return {**row, "verdict": VERDICTS[names[row["verdict"]]]}
 
 
 # %% tags=["hide-input"]

@@ -10,7 +10,6 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
 from capcal_lib.applications import allocate
@@ -18,13 +17,7 @@ from capcal_lib.applications.budget import success_terms
 from capcal_lib.book.style import set_style
 from capcal_lib.errors import sanitize
 from capcal_lib.manifests import write_text
-from capcal_lib.metrics import (
-    FewQuestionsWarning,
-    Interval,
-    isotonic_split,
-    mean_interval,
-    smooth_ece,
-)
+from capcal_lib.metrics import Interval, isotonic_split, mean_interval, smooth_ece
 from capcal_lib.plots import PassAtKDisplay, ReliabilityDisplay, palette
 from capcal_lib.results.results import COUNTS
 
@@ -95,7 +88,6 @@ def _chapter(title: str, scores: pd.DataFrame, questions: pd.DataFrame) -> str:
         triples = {name: known[[name, *COUNTS]].dropna() for name in names}
         body.append(f"<p>What follows is computed on {SHOWN:,} questions drawn at random.</p>")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FewQuestionsWarning)
         warnings.filterwarnings("ignore", "Glyph")  # a name in letters that the font lacks
         body += [_reliability(triples), _pass_at_k(known, triples), _gains(triples)]
     return "".join(body)
@@ -151,7 +143,7 @@ def _gains(triples: Mapping[str, pd.DataFrame]) -> str:
         for budget in (budget for budget in BUDGETS if budget <= triple["total"].min()):
             plan = allocate(triple[name], budget * len(triple), max_per_question=triple["total"])
             gain = success_terms(plan, *counts) - success_terms(budget, *counts)
-            table.loc[f"{budget} a question", name] = _spell(_mean(gain), 100, 1)
+            table.loc[f"{budget} a question", name] = _spell(mean_interval(gain), 100, 1)
     text = (
         "Points of questions solved beyond an even division, when samples are divided by "
         "the confidence."
@@ -159,12 +151,8 @@ def _gains(triples: Mapping[str, pd.DataFrame]) -> str:
     return f"<h3>Gain of allocating samples</h3><p>{text}</p>{_html(table)}"
 
 
-def _mean(terms: Any) -> Interval:
-    return mean_interval(terms, rng=np.random.default_rng(0))
-
-
 def _spell(interval: Interval, unit: int = 1, digits: int = 3) -> str:
-    estimate, low, high = (f"{unit * end:z.{digits}f}" for end in interval)
+    estimate, low, high = (f"{unit * end:z.{digits}f}" for end in interval[:3])
     return f"{estimate} [{low}, {high}]"
 
 

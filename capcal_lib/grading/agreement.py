@@ -1,6 +1,5 @@
 """How far two graders of the same answers agree."""
 
-import warnings
 from dataclasses import dataclass
 from typing import get_args
 
@@ -12,7 +11,7 @@ from capcal_lib.errors import InputError, unknown
 from capcal_lib.grading import Outcome
 from capcal_lib.grading.judgements import PAIR, read_judgements
 from capcal_lib.grading.verdicts import read_verdicts
-from capcal_lib.metrics.intervals import FewQuestionsWarning, Interval, mean_interval
+from capcal_lib.metrics.intervals import Interval, mean_interval
 from capcal_lib.metrics.validation import same_length
 from capcal_lib.runs.run import Run
 
@@ -68,9 +67,7 @@ def agreement(
     if not scored.any():
         raise InputError("no answer was scored by both graders; there is nothing to compare")
     right, also = (verdicts[scored] == "correct" for verdicts in (one, other))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FewQuestionsWarning)
-        rate = mean_interval(right == also, rng=rng, clusters=questions[scored])
+    rate = mean_interval(right == also, rng=rng, clusters=questions[scored])
     table = pd.crosstab(pd.Series(one, name="first"), pd.Series(other, name="second"))
     return Agreement(
         table=table.reindex(index=VERDICTS, columns=VERDICTS, fill_value=0),

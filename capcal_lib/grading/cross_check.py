@@ -1,9 +1,7 @@
 """Two graders on one run: what only one of them calls correct, for a person to look at."""
 
-import warnings
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from capcal_lib.errors import InputError
@@ -11,7 +9,7 @@ from capcal_lib.grading import pool
 from capcal_lib.grading.second_opinion import second_opinion
 from capcal_lib.grading.verdicts import answered_questions, read_verdicts
 from capcal_lib.manifests import write_text
-from capcal_lib.metrics.intervals import FewQuestionsWarning, Interval, mean_interval
+from capcal_lib.metrics.intervals import Interval, mean_interval
 from capcal_lib.runs.run import Run
 from capcal_lib.runs.store import KEY, read_samples
 
@@ -40,10 +38,7 @@ def cross_check(run: Run) -> tuple[pd.DataFrame, Interval]:
         second[pair] for pair in zip(rows["question_id"], rows["response"], strict=True)
     ]
     disputed = rows["second"] != (rows["verdict"] == "correct")
-    rng = np.random.default_rng(0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FewQuestionsWarning)
-        share = mean_interval(disputed.astype(float), rng=rng, clusters=rows["question_id"])
+    share = mean_interval(disputed.astype(float), clusters=rows["question_id"])
     rows["gold"] = [answers[name].gold for name in rows["question_id"]]
     rows["response"] = rows["response"].str[-SHOWN:]
     alike = ["question_id", "gold", "extracted", "verdict", "reason", "second"]

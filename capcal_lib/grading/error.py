@@ -270,9 +270,8 @@ def propagate(
 
     rates = error.sensitivity.estimate, error.specificity.estimate
     _rogan_gladen(np.zeros(1), *rates)  # refuses a grader that is no better than a coin
-    estimate, *of_questions = mean_interval(
-        corrected(*rates), rng=rng, clusters=clusters, level=level
-    )
+    found = mean_interval(corrected(*rates), rng=rng, clusters=clusters, level=level)
+    estimate, of_questions = found.estimate, (found.low, found.high)
     sizes = error.right, error.wrong
     drawn = [
         rng.beta(n * rate + 0.5, n * (1 - rate) + 0.5, DRAWS)
@@ -284,7 +283,7 @@ def propagate(
         np.hypot(first - estimate, max(0.0, sign * (second - estimate)))
         for sign, first, second in zip((-1, 1), of_questions, of_labels, strict=True)
     )
-    return Interval(estimate, float(estimate - below), float(estimate + above))
+    return Interval(estimate, float(estimate - below), float(estimate + above), found.few)
 
 
 def _scored(correct: ArrayLike, total: ArrayLike) -> tuple[np.ndarray, Floats, Floats]:

@@ -12,11 +12,10 @@ from capcal_lib.metrics.brier import (
     uniform_baseline_brier,
     uniform_baseline_brier_terms,
 )
+from capcal_lib.metrics.comparisons import adjusted, compare, gains
 from capcal_lib.metrics.intervals import (
-    FewQuestionsWarning,
     Interval,
     binomial_interval,
-    compare,
     coverage_probability,
     mean_interval,
 )

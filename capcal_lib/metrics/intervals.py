@@ -1,20 +1,19 @@
-"""Intervals for one question's expected accuracy and for means over questions, and comparisons of
-methods.
+"""Intervals for one question's expected accuracy and for means over questions.
 
-:func:`mean_interval` and :func:`compare` are *for questions like these*: whole questions vary, and
-their counts go along, so that they hold both the error of sampling and that of the choice of
-questions.
+:func:`mean_interval` is *for questions like these*: whole questions vary, and their counts go
+along, so that it holds both the error of sampling and that of the choice of questions.
 
-``level`` is the nominal coverage, between 0 and 1. ``rng`` is a :class:`numpy.random.Generator`.
-``clusters`` holds a label a question, for questions that belong together, such as MMLU subjects:
-whole clusters vary. Everything else that is out of range, of unequal length or infinite is refused
-with an :class:`~capcal_lib.errors.InputError`."""
+``level`` is the nominal coverage, between 0 and 1. Resampling follows ``seed``, or an explicit
+:class:`numpy.random.Generator` as ``rng``. ``clusters`` holds a label a question, for questions
+that belong together, such as MMLU subjects: whole clusters vary. Everything else that is out of
+range, of unequal length or infinite is refused with an :class:`~capcal_lib.errors.InputError`."""
 
 from __future__ import annotations  # keeps ArrayLike short in help()
 
 import math
-import warnings
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,14 +32,13 @@ from capcal_lib.metrics.validation import (
     same_length,
 )
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 BinomialMethod = Literal["jeffreys", "wilson", "clopper-pearson", "wald"]
 RESAMPLES = 10_000
 MANY = 1_000  # questions or clusters from which closed forms are as good as resampling
 CARRIED_BY = 6  # fewer questions than these that carry the variance are few
 NO_RESAMPLING = 3  # fewer than these are too few to resample
+FILLED = 0.04  # gross misses that the spread of the terms amounts to, from which none is added
+RESOLVED = 0.996  # a level above which 10,000 resamples do not tell the limits
 
 
 class Interval(NamedTuple):
@@ -49,17 +47,13 @@ class Interval(NamedTuple):
     estimate: float
     low: float
     high: float
+    few: bool = False  # a handful of questions carries it: it may be too narrow
 
     def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:  # as a notebook shows it
+        few = ", few=True" if self.few else ""
         printer.text(
-            f"Interval(estimate={self.estimate:.4g}, low={self.low:.4g}, high={self.high:.4g})"
+            f"Interval(estimate={self.estimate:.4g}, low={self.low:.4g}, high={self.high:.4g}{few})"
         )
-
-
-class FewQuestionsWarning(UserWarning):
-    """A few questions carry the variance of a mean, so that its interval cannot be trusted to cover
-    as it says.
-    """
 
 
 def binomial_interval(
@@ -137,104 +131,64 @@ def coverage_probability(
 def mean_interval(
     terms: ArrayLike,
     *,
-    rng: np.random.Generator,
+    rng: np.random.Generator | None = None,
+    seed: int = 0,
     clusters: ArrayLike | None = None,
     level: float = 0.95,
+    bounds: tuple[float, float] | None = None,
 ) -> Interval:
     """Return the mean of one term a question with its interval *for questions like these*.
 
     ``terms``, shape (n_questions,), are for instance
     :func:`~capcal_lib.metrics.capability_brier_terms`, or the difference of two methods' terms; NaN
-    is not scored and left out. They should not exceed 1 (nor fall below -1).
+    is not scored and left out. ``bounds`` are the least and the largest value that their mean can
+    have at all: (0, 1) for a Brier score or an accuracy, (-1, 1) for a difference of two. None
+    takes (0, 1) where no term is negative, else (-1, 1), and what was seen where the terms lie
+    outside; so say (-1, 1) for a difference. No limit lies beyond them, unless the
+    estimate itself does.
 
-    Below 1,000 questions (or clusters) the limits are those of the studentised bootstrap, but never
-    further out than what unseen questions can do: a share of them drawn from Beta(1/2, n + 1/2),
-    with terms of 1 (or -1). Where all terms are equal, only the latter is left, with unseen terms
-    in [0, 1], or in [-1, 1] if the terms are negative: the limit of Jeffreys' interval, and no
-    interval of no width. From 1,000 on they are normal, corrected for skewness, in closed form. A
-    single question, which says nothing about its spread, has NaN limits.
+    Below 1,000 questions (or clusters) the limits are those of the studentised bootstrap, from
+    there on normal, corrected for skewness, in closed form. Both only know what was seen. So every
+    limit also reaches as far as unseen questions may take the mean: a share of them, drawn from
+    Beta(1/2, n + 1/2), with terms at the bound, as in Jeffreys' interval. That counts in full
+    where the terms hardly spread, as on a data set of which next to nothing is solved, and less the
+    more of their range the seen terms fill. Where all terms are equal, it is all there is. A single
+    question, which says nothing about its spread, has NaN limits.
 
-    Rare gross misses are covered only where some were seen. A :class:`FewQuestionsWarning` says so
-    where the variance comes from a few questions; where it comes from fewer than three, the limit
-    is that of unseen questions.
+    ``few`` says that the variance comes from a handful of questions.
 
     References: Efron and Tibshirani, "An introduction to the bootstrap" (1993), section 12.5; Hall,
     "On the removal of skewness by transformation", Journal of the Royal Statistical Society B 54
     (1992).
 
-    >>> interval = mean_interval([0.0, 0.2, 0.1, 0.3, 0.2, 0.0, 0.1, 0.2] * 4,
-    ...     rng=np.random.default_rng(0))
-    >>> [round(value, 2) for value in interval]
+    >>> interval = mean_interval([0.0, 0.2, 0.1, 0.3, 0.2, 0.0, 0.1, 0.2] * 4)
+    >>> [round(value, 2) for value in interval[:3]]
     [0.14, 0.1, 0.17]
     """
-    _check(rng, level)
-    terms, *labels = align_index(
-        terms=terms, **({} if clusters is None else {"clusters": clusters})
-    )
-    sums, sizes = _units(_finite("term", terms)[:, None], *labels)
-    if not len(sums):
+    generator = generator_of(rng, seed)
+    check_share("level", level)
+    given = {} if clusters is None else {"clusters": clusters}
+    terms, *labels = align_index(terms=terms, **given)
+    values = finite("term", terms)
+    sums, sizes = units_of(values[:, None], *labels)
+    if not len(sizes):
         return Interval(math.nan, math.nan, math.nan)
-    means = _Means(sums, sizes)
-    draws = means.resample(rng) if 1 < len(sums) < MANY else None
-    (low,), (high,) = _limits(means, draws, level, stacklevel=3)
-    return Interval(float(means.estimate[0]), float(low), float(high))
+    means = Means(sums, sizes)
+    draws = means.resample(generator) if 1 < len(sizes) < MANY else None
+    return means.column(0, draws, range_of(values, bounds)).interval(level)
 
 
-def compare(
-    terms: pd.DataFrame,
-    *,
-    rng: np.random.Generator,
-    level: float = 0.95,
-    clusters: ArrayLike | None = None,
-) -> pd.DataFrame:
-    """Compare methods on the questions that all of them have: which may be the best, that is have
-    the lowest mean?
-
-    ``terms`` has a row a question and a column a method, NaN where it is not scored. A column
-    without any term is left out of the comparison: its row is NaN and ``may_be_best`` False. Where
-    nothing is common, so are all.
-
-    Returns a row a method, in the order of the columns: ``estimate``, ``low``, ``high`` as from
-    :func:`mean_interval`, and ``may_be_best``: not significantly worse than any other. The methods
-    so marked hold the best one with confidence ``level``, however many there are: a method is
-    excluded where its largest studentised difference from another exceeds the quantile of the
-    largest one that resampling the questions gives.
-
-    References: Hsu, "Multiple comparisons: theory and methods" (1996), chapter 4; Romano and Wolf,
-    "Stepwise multiple testing as formalized data snooping", Econometrica 73 (2005).
-
-    >>> import pandas as pd
-    >>> rng = np.random.default_rng(0)
-    >>> good, bad = rng.random(200) / 4, rng.random(200)
-    >>> compare(pd.DataFrame({"good": good, "bad": bad}), rng=rng)["may_be_best"].tolist()
-    [True, False]
-    """
-    import pandas as pd  # slow to import
-
-    _check(rng, level)
-    if not isinstance(terms, pd.DataFrame) or not terms.size:
-        raise InputError("terms must be a DataFrame with a row a question and a column a method")
-    values = np.column_stack([_finite(str(name), column) for name, column in terms.items()])
-    _, *labels = align_index(terms=terms, **({} if clusters is None else {"clusters": clusters}))
-    result = pd.DataFrame(
-        {"estimate": np.nan, "low": np.nan, "high": np.nan, "may_be_best": False}, terms.columns
-    )
-    there = ~np.isnan(values).all(axis=0)
-    sums, sizes = _units(values[:, there], *labels)
-    if not there.any() or not len(sums):
-        return result
-    means = _Means(sums, sizes)
-    draws = means.resample(rng) if len(sums) > 1 else None
-    low, high = _limits(means, draws if len(sums) < MANY else None, level, stacklevel=3)
-    best = np.ones(there.sum(), dtype=bool) if draws is None else _may_be_best(means, draws, level)
-    for name, column in {
-        "estimate": means.estimate,
-        "low": low,
-        "high": high,
-        "may_be_best": best,
-    }.items():
-        result.loc[there, name] = column
-    return result
+def range_of(terms: Floats, bounds: tuple[float, float] | None) -> tuple[float, float]:
+    """Return the bounds of a mean: those given, or what the terms suggest."""
+    if bounds is not None:
+        bottom, top = bounds
+        if not bottom < top:
+            raise InputError(f"bounds must be a lower and a higher number; got {bounds!r:.60}")
+        return bottom, top
+    known = terms[~np.isnan(terms)]
+    if (np.abs(known) > 1).any():
+        return float(known.min()), float(known.max())
+    return (0.0, 1.0) if (known >= 0).all() else (-1.0, 1.0)
 
 
 def variance_of_mean(terms: Floats, clusters: ArrayLike | None = None) -> float:
@@ -245,10 +199,128 @@ def variance_of_mean(terms: Floats, clusters: ArrayLike | None = None) -> float:
     ...     variance_of_mean(np.array([0.0, 1.0, 0.0, 1.0]), [1, 2, 1, 2]))
     (0.08333333333333333, 0.25)
     """
-    return float(_Means(*_units(terms[:, None], clusters)).covariance[0, 0])
+    return float(Means(*units_of(terms[:, None], clusters)).covariance[0, 0])
 
 
-class _Draws(NamedTuple):
+def _between(ordered: Floats, place: float) -> float:
+    """Return the value at a place between two."""
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return float(ordered[below] + (place - below) * (ordered[above] - ordered[below]))
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """The mean of a column of terms, and what its limits are taken from."""
+
+    estimate: float
+    error: float
+    residuals: Floats  # of each unit, in the unit of a term
+    bounds: tuple[float, float]
+    t: Floats | None = None  # studentised means of the resamples; without, closed form
+    shift: Floats | None = None  # the means of the resamples, less the estimate
+
+    @cached_property
+    def carriers(self) -> float:
+        """Count the units that carry the variance."""
+        squares = self.residuals**2
+        return float(squares.sum() ** 2 / max((squares**2).sum(), 1e-300))
+
+    @cached_property
+    def skewness(self) -> float:
+        """Return the skewness of the mean."""
+        spread = self.residuals @ self.residuals
+        return float((self.residuals**3).sum() / max(spread**1.5, 1e-300))
+
+    def interval(self, level: float) -> Interval:
+        """Return the estimate with its limits."""
+        low, high = self.limits(level)
+        return Interval(self.estimate, low, high, self.error > 0 and self.carriers < CARRIED_BY)
+
+    def limits(self, level: float) -> tuple[float, float]:
+        """Return limits that reach as far as the seen and the unseen units may take the mean."""
+        if len(self.residuals) < 2:
+            return math.nan, math.nan
+        low, high = self.seen(level) if self.error > 0 else (self.estimate, self.estimate)
+        below, above = self.unseen(level)
+        bottom, top = self.bounds
+        low = max(min(low, below), min(bottom, self.estimate))
+        high = min(max(high, above), max(top, self.estimate))
+        return low, high
+
+    def unseen(self, level: float) -> tuple[float, float]:
+        """Return how far unseen units with terms at the bounds may take the mean."""
+        from scipy.special import betaincinv  # slow to import
+
+        share = betaincinv(0.5, len(self.residuals) + 0.5, (1 + level) / 2)
+        reach = np.array(self.bounds) - self.estimate
+        filled = self.residuals @ self.residuals / np.maximum(reach**2, 1e-300)
+        counted = np.maximum(0, 1 - filled / FILLED)
+        below, above = self.estimate + share * counted * reach
+        return float(below), float(above)
+
+    def seen(self, level: float) -> tuple[float, float]:
+        """Return the studentised limits, but none further out than a percentile with the unseen."""
+        if self.t is None or level > RESOLVED:
+            return self._closed_form(level)
+        tail = (1 - level) / 2
+        last = len(self._sorted) - 1
+        # The closest observations, and percentiles between two.
+        nearest = np.round(np.array([1 - tail, tail]) * (last + 1)).astype(int) - 1
+        low, high = self.estimate - self.error * self._sorted[np.maximum(nearest, 0)]
+        lowest = _between(self._furthest[0], tail * last)
+        highest = _between(self._furthest[1], (1 - tail) * last)
+        few_above = self.carriers < NO_RESAMPLING and self.skewness >= 0
+        few_below = self.carriers < NO_RESAMPLING and self.skewness < 0
+        return (
+            float(lowest if few_below or low <= lowest else low),
+            float(highest if few_above or high >= highest else high),
+        )
+
+    @cached_property
+    def _sorted(self) -> Floats:
+        return np.sort(np.asarray(self.t))
+
+    @cached_property
+    def _furthest(self) -> tuple[Floats, Floats]:
+        """Return means of resamples with a share of unseen units at either bound, in order."""
+        from scipy.special import betaincinv  # slow to import
+
+        # Spread evenly over the resamples, which come in no order.
+        means = self.estimate + np.asarray(self.shift)
+        ranks = (np.arange(len(means)) + 0.5) / len(means)
+        share = betaincinv(0.5, len(self.residuals) + 0.5, ranks)
+        bottom, top = self.bounds
+        low = (1 - share) * means + share * min(bottom, means.min())
+        high = (1 - share) * means + share * max(top, means.max())
+        return np.sort(low), np.sort(high)
+
+    def _closed_form(self, level: float) -> tuple[float, float]:
+        """Return the limits by Hall's cubic transformation to a normal variable, or Student's t."""
+        from scipy.special import stdtrit  # slow to import
+
+        units = len(self.residuals)
+        z = _z(level) if units >= MANY else stdtrit(units - 1, (1 + level) / 2)
+        quantiles = np.array([z, -z])
+        if abs(self.skewness) > 1e-6:
+            inner = 1 + self.skewness * (quantiles - self.skewness / 6)
+            quantiles = 3 / self.skewness * (np.cbrt(inner) - 1)
+        low, high = self.estimate - self.error * quantiles
+        return float(low), float(high)
+
+    def p_value(self) -> float:
+        """Return the least 1 - level at which the limits leave out 0, down to 1e-12."""
+        if not np.isfinite(self.limits(0.5)[0]):
+            return math.nan
+        least, most = -12.0, 0.0  # powers of ten
+        for _ in range(30):
+            middle = (least + most) / 2
+            low, high = self.limits(1 - 10**middle)
+            least, most = (least, middle) if low > 0 or high < 0 else (middle, most)
+        return float(10**most)
+
+
+class Draws(NamedTuple):
     """Means less the estimates, (resamples, columns), and their estimated covariance, (resamples,
     columns, columns).
     """
@@ -257,7 +329,7 @@ class _Draws(NamedTuple):
     covariance: Floats
 
 
-class _Means:
+class Means:
     """Means of columns of terms over units (questions or clusters), and their covariance."""
 
     def __init__(self, sums: Floats, sizes: Floats) -> None:
@@ -268,9 +340,9 @@ class _Means:
         self.residuals[np.abs(self.residuals) < 1e-12 * np.maximum(1, np.abs(self.estimate))] = (
             0  # rounding
         )
-        self.covariance = _covariance(self.residuals.T @ self.residuals, len(sizes), sizes.sum())
+        self.covariance = covariance_of(self.residuals.T @ self.residuals, len(sizes), sizes.sum())
 
-    def resample(self, rng: np.random.Generator) -> _Draws:
+    def resample(self, rng: np.random.Generator) -> Draws:
         """Draw as many units as there are, with replacement; from many units, draw from the normal
         limit.
         """
@@ -279,10 +351,10 @@ class _Means:
             shift = rng.multivariate_normal(
                 np.zeros(columns), self.covariance, RESAMPLES, method="eigh"
             )
-            return _Draws(shift, np.broadcast_to(self.covariance, (RESAMPLES, columns, columns)))
+            return Draws(shift, np.broadcast_to(self.covariance, (RESAMPLES, columns, columns)))
         e, m = self.residuals, self.sizes[:, None]
         products = (e[:, :, None] * e[:, None, :]).reshape(units, -1)
-        drawn = _resampled(np.hstack([m, m**2, e, e * m, products]), rng, RESAMPLES)
+        drawn = resampled(np.hstack([m, m**2, e, e * m, products]), rng, RESAMPLES)
         size, squares, total, cross, products = np.split(
             drawn, [1, 2, 2 + columns, 2 + 2 * columns], axis=1
         )
@@ -291,105 +363,25 @@ class _Means:
         twice = shift[:, :, None] * cross[:, None, :]
         about = products.reshape(-1, columns, columns) - twice - twice.transpose(0, 2, 1)
         about += squares[:, :, None] * shift[:, :, None] * shift[:, None, :]
-        return _Draws(shift, _covariance(about, units, size[:, :, None]))
+        return Draws(shift, covariance_of(about, units, size[:, :, None]))
+
+    def column(self, at: int, draws: Draws | None, bounds: tuple[float, float]) -> Column:
+        """Return what the limits of a column's mean are taken from; without draws, closed form."""
+        size = self.sizes.sum() / len(self.sizes)
+        error = float(np.sqrt(self.covariance[at, at]))
+        column = Column(float(self.estimate[at]), error, self.residuals[:, at] / size, bounds)
+        if draws is None or error == 0:
+            return column
+        own = np.sqrt(np.maximum(draws.covariance[:, at, at], 0))
+        shift = draws.shift[:, at]
+        return replace(column, t=ratio(shift, np.where(own > 1e-6 * error, own, 0)), shift=shift)
 
 
-def _covariance(products: Floats, units: int, questions: Floats) -> Floats:
+def covariance_of(products: Floats, units: int, questions: Floats) -> Floats:
     return products * (units / max(1, units - 1)) / questions**2
 
 
-def _limits(
-    means: _Means, draws: _Draws | None, level: float, *, stacklevel: int
-) -> tuple[Floats, Floats]:
-    """Return the limits of each column's mean, from draws or in closed form, and warn where few
-    units carry it.
-    """
-    units, columns = means.residuals.shape
-    error, tails = np.sqrt(np.diag(means.covariance)), ((1 - level) / 2, (1 + level) / 2)
-    limits, few = np.full((2, columns), np.nan), []
-    for j in range(columns if units > 1 else 0):
-        e, estimate = means.residuals[:, j], float(means.estimate[j])
-        if error[j] == 0:
-            limits[:, j] = _unseen(
-                np.array([estimate]), units, tails, bottom=0 if estimate >= 0 else -1
-            )
-            continue
-        carriers = (e @ e) ** 2 / (e**4).sum()
-        if draws is None:
-            limits[:, j] = estimate - _skewed_quantiles(e, level) * error[j]
-            warned = carriers < CARRIED_BY
-        else:
-            shift, own = draws.shift[:, j], np.sqrt(np.maximum(draws.covariance[:, j, j], 0))
-            t = _ratio(shift, np.where(own > 1e-6 * error[j], own, 0))
-            studentised = estimate - error[j] * np.quantile(
-                t, tails[::-1], method="closest_observation"
-            )
-            furthest = _unseen(estimate + shift, units, tails)
-            beyond = np.array([studentised[0] <= furthest[0], studentised[1] >= furthest[1]])
-            if carriers < NO_RESAMPLING:
-                beyond[int((e**3).sum() >= 0)] = True  # the side on which the few lie
-            limits[:, j] = np.where(beyond, furthest, studentised)
-            warned = carriers < CARRIED_BY and beyond.any()
-        if warned:
-            few.append(round(carriers))
-    if few:
-        warnings.warn(
-            f"the variance of a mean comes from about {min(few)} of {units} questions or "
-            "clusters: more of their kind "
-            "may be unseen, and the interval too narrow",
-            FewQuestionsWarning,
-            stacklevel=stacklevel,
-        )
-    return limits[0], limits[1]
-
-
-def _unseen(means: Floats, units: int, tails: tuple[float, float], *, bottom: float = -1) -> Floats:
-    """Return low and high quantiles of the means of resamples when a share of unseen units has the
-    extreme terms.
-    """
-    from scipy.special import betaincinv  # slow to import
-
-    # Spread evenly over the resamples, which come in no order; for a single mean, the quantile
-    # itself.
-    ranks = tails[1] if len(means) == 1 else (np.arange(len(means)) + 0.5) / len(means)
-    share = betaincinv(0.5, units + 0.5, ranks)
-    low = (1 - share) * means + share * min(bottom, means.min())
-    high = (1 - share) * means + share * max(1, means.max())
-    return np.array([np.quantile(low, tails[0]), np.quantile(high, tails[1])])
-
-
-def _skewed_quantiles(residuals: Floats, level: float) -> Floats:
-    """Return high and low quantiles of the studentised mean, by Hall's cubic transformation to a
-    normal variable.
-    """
-    z = np.array([_z(level), -_z(level)])
-    skewness = (residuals**3).sum() / (residuals @ residuals) ** 1.5  # of the mean
-    if abs(skewness) < 1e-6:
-        return z
-    return 3 / skewness * (np.cbrt(1 + skewness * (z - skewness / 6)) - 1)
-
-
-def _may_be_best(means: _Means, draws: _Draws, level: float) -> Floats:
-    """Return which columns are not significantly above any other, by the distribution of the
-    largest difference.
-    """
-
-    def studentised(mean: Floats, covariance: Floats) -> Floats:
-        variance = np.diagonal(covariance, axis1=-2, axis2=-1)
-        of_difference = variance[..., :, None] + variance[..., None, :] - 2 * covariance
-        scale = 1e-12 * (variance[..., :, None] + variance[..., None, :])  # rounding
-        difference = mean[..., :, None] - mean[..., None, :]
-        return _ratio(difference, np.sqrt(np.where(of_difference > scale, of_difference, 0)))
-
-    observed = studentised(means.estimate, means.covariance)
-    # A pair that differs by a constant has no distribution to be compared with.
-    known = np.isfinite(observed)
-    drawn = np.where(known, studentised(draws.shift, draws.covariance), 0).max(axis=2)
-    critical = np.quantile(drawn, level, axis=0, method="closest_observation")
-    return ~(observed > critical[:, None]).any(axis=1)
-
-
-def _ratio(numerator: Floats, denominator: Floats) -> Floats:
+def ratio(numerator: Floats, denominator: Floats) -> Floats:
     """Divide; over 0 it is infinite, with the sign of the numerator, or 0 if that is 0 up to
     rounding.
     """
@@ -398,9 +390,9 @@ def _ratio(numerator: Floats, denominator: Floats) -> Floats:
     return np.divide(numerator, denominator, out=infinite, where=denominator > 0)
 
 
-def _units(values: Floats, clusters: ArrayLike | None = None) -> tuple[Floats, Floats]:
-    """Return the sums of each unit's rows without NaN, (n_units, n_columns), and how many they are,
-    (n_units,).
+def units_of(values: Floats, clusters: ArrayLike | None = None) -> tuple[Floats, Floats]:
+    """Return the sums of each unit's rows without NaN, (n_units, n_columns), and how
+    many they are, (n_units,).
     """
     scored = ~np.isnan(values).any(axis=1)
     if clusters is None:
@@ -431,7 +423,7 @@ def _cluster_codes(clusters: ArrayLike, questions: int) -> Ints:
     return codes.astype(np.int64)
 
 
-def _resampled(columns: Floats, rng: np.random.Generator, resamples: int) -> Floats:
+def resampled(columns: Floats, rng: np.random.Generator, resamples: int) -> Floats:
     """Draw as many rows as there are, with replacement, often; return the sums, (resamples,
     n_columns).
     """
@@ -449,7 +441,7 @@ def _resampled(columns: Floats, rng: np.random.Generator, resamples: int) -> Flo
     return sums
 
 
-def _finite(name: str, values: ArrayLike) -> Floats:
+def finite(name: str, values: ArrayLike) -> Floats:
     numbers = as_numbers(name, values)
     check_rows(name, numbers, np.isinf(numbers), "but must be finite")
     return numbers
@@ -462,10 +454,13 @@ def _z(level: float) -> float:
     return float(ndtri((1 + check_share("level", level)) / 2))
 
 
-def _check(rng: np.random.Generator, level: float) -> None:
+def generator_of(rng: np.random.Generator | None, seed: int) -> np.random.Generator:
+    """Return the generator that was given, or one of the seed."""
+    if rng is None:
+        return np.random.default_rng(check_int("seed", seed, least=0))
     if not isinstance(rng, np.random.Generator):
         raise InputError(
             "rng must be a numpy random generator, such as np.random.default_rng(0); got "
             f"{rng!r:.40}"
         )
-    check_share("level", level)
+    return rng

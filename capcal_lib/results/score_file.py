@@ -102,7 +102,7 @@ def score_confidences(table: pd.DataFrame, other: pd.DataFrame | None = None) ->
                 metrics.capability_brier_terms(*triple, corrected=True)
             ),
             "uniform random, corrected": _mean(
-                metrics.uniform_baseline_brier_terms(*triple[1:], corrected=True)
+                metrics.uniform_baseline_brier_terms(*triple[1:], corrected=True), (1 / 12, 1 / 3)
             ),
             "noise floor of the plug-in": (metrics.noise_floor(*triple[1:]),),
         }
@@ -141,12 +141,10 @@ def _difference(table: pd.DataFrame, other: pd.DataFrame) -> dict[str, tuple[obj
     ]
     return {
         "questions in common": (float(len(common)),),
-        "difference in capability Brier": _mean(terms[0] - terms[1]),
+        "difference in capability Brier": _mean(terms[0] - terms[1], (-1, 1)),
     }
 
 
-def _mean(terms: Floats) -> tuple[object, ...]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", metrics.FewQuestionsWarning)
-        interval = metrics.mean_interval(terms, rng=np.random.default_rng(0))
-    return *interval, "closed form" if len(terms) >= MANY else "bootstrap"
+def _mean(terms: Floats, bounds: tuple[float, float] = (0, 1)) -> tuple[object, ...]:
+    interval = metrics.mean_interval(terms, bounds=bounds)
+    return *interval[:3], "closed form" if len(terms) >= MANY else "bootstrap"

@@ -2,7 +2,6 @@
 best.
 """
 
-import warnings
 from collections.abc import Sequence
 from typing import Literal, get_args
 from zlib import crc32
@@ -17,6 +16,8 @@ from capcal_lib.results.results import COUNTS, ORACLE_CC, ORACLE_RC, UNIFORM, su
 
 Protocol = Literal["corrected", "paper"]
 MISSING_AS = 0.5  # the confidence that the paper's code gives a question without one
+BOUNDS = {UNIFORM: (1 / 12, 1 / 3), ORACLE_RC: (0, 1 / 4)}  # of a score; all others lie in [0, 1]
+COLUMNS = ["brier", "low", "high", "plug_in", "may_be_best", "missing", "questions", "few"]
 
 
 def methods(results: pd.DataFrame) -> list[str]:
@@ -107,42 +108,33 @@ def score(
         filled = [brier_terms(part, protocol="paper") for part in parts]
         plug_in = sum(filled[1:], filled[0]) / len(parts)
     groups = subjects(results)
-    rows = []
+    rows = {}
     for dataset in map(str, dict.fromkeys(results.index.get_level_values("dataset"))):
         own = terms.loc[[dataset]].dropna(axis="columns", how="all")
         clusters = groups[own.index] if load_dataset(dataset).clustered else None
-        may_be_best = _may_be_best(
-            own.drop(columns=[ORACLE_RC, ORACLE_CC], errors="ignore"), clusters, seed
-        )
-        own_seed = (
-            seed,
-            crc32(dataset.encode()),
-        )  # so that numbers do not depend on which other sets are there
+        best = _may_be_best(own, clusters, seed)
+        # So that no number depends on which other sets are there.
+        rng_seed = (seed, crc32(dataset.encode()))
         for method in map(str, own):
             scored = own[method].dropna().index
-            interval, few = _interval(own[method], clusters, np.random.default_rng(own_seed))
-            missing = int(results[method][own.index].isna().sum()) if method in results else 0
-            beside = (
-                plug_in[method][scored].mean(),
-                method in may_be_best,
-                missing,
-                len(scored),
-                few,
+            rng = np.random.default_rng(rng_seed)
+            found = metrics.mean_interval(
+                own[method], rng=rng, clusters=clusters, bounds=BOUNDS.get(method, (0, 1))
             )
-            rows.append((dataset, method, *interval, *beside))
-    columns = [
-        "dataset",
-        "method",
-        "brier",
-        "low",
-        "high",
-        "plug_in",
-        "may_be_best",
-        "missing",
-        "questions",
-        "few",
-    ]
-    table = pd.DataFrame(rows, columns=columns).set_index(["dataset", "method"])
+            if method == ORACLE_CC:
+                found = metrics.Interval(0.0, 0.0, 0.0)  # by definition
+            rows[dataset, method] = {
+                "brier": found.estimate,
+                "low": found.low,
+                "high": found.high,
+                "plug_in": plug_in[method][scored].mean(),
+                "may_be_best": method in best,
+                "missing": int(results[method][own.index].isna().sum()) if method in results else 0,
+                "questions": len(scored),
+                "few": found.few,
+            }
+    index = pd.MultiIndex.from_tuples(list(rows), names=["dataset", "method"])
+    table = pd.DataFrame(list(rows.values()), index, columns=COLUMNS)
     if len(parts) > 1:
         means = [one.groupby(level="dataset").mean().stack() for one in each]
         spread = pd.concat(means, axis="columns").std(axis="columns")
@@ -150,24 +142,9 @@ def score(
     return table
 
 
-def _interval(
-    terms: "pd.Series[float]", clusters: "pd.Series[str] | None", rng: np.random.Generator
-) -> tuple[metrics.Interval, bool]:
-    """Return the mean with its interval, and whether a few questions carry it; Oracle CC is 0 by
-    definition.
-    """
-    if terms.name == ORACLE_CC:
-        return metrics.Interval(0.0, 0.0, 0.0), False
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", metrics.FewQuestionsWarning)
-        interval = metrics.mean_interval(terms, rng=rng, clusters=clusters)
-    return interval, any(issubclass(each.category, metrics.FewQuestionsWarning) for each in caught)
-
-
 def _may_be_best(terms: pd.DataFrame, clusters: "pd.Series[str] | None", seed: int) -> set[str]:
-    if terms.empty:
+    competing = terms.drop(columns=[ORACLE_RC, ORACLE_CC], errors="ignore")
+    if competing.empty:
         return set()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", metrics.FewQuestionsWarning)  # said of each interval
-        table = metrics.compare(terms, rng=np.random.default_rng(seed), clusters=clusters)
-    return set(table.index[table["may_be_best"]])
+    table = metrics.compare(competing, seed=seed, clusters=clusters)
+    return set(map(str, table.index[table["may_be_best"]]))

@@ -1,5 +1,4 @@
 import math
-import warnings
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from capcal_lib.grading.error import (
     propagate,
 )
 from capcal_lib.metrics import capability_brier_terms, mean_interval
-from capcal_lib.metrics.intervals import FewQuestionsWarning, Interval, binomial_interval
+from capcal_lib.metrics.intervals import Interval, binomial_interval
 
 Z = 1.959963984540054
 
@@ -36,7 +35,7 @@ def test_shares_and_intervals_of_equal_weights_are_those_of_counts() -> None:
     assert error.specificity.estimate == pytest.approx(79 / 80)
     assert (error.right, error.wrong) == (pytest.approx(50), pytest.approx(80))
     expected = binomial_interval([45, 79], [50, 80])
-    np.testing.assert_allclose([error.sensitivity[1:], error.specificity[1:]], expected)
+    np.testing.assert_allclose([error.sensitivity[1:3], error.specificity[1:3]], expected)
 
 
 def test_perfect_labels_end_at_one_but_start_below() -> None:
@@ -398,15 +397,8 @@ def test_powers_of_failing_are_unbiased(
         return seen[0]
 
     counts, p = np.arange(n + 1), mu * sensitivity + (1 - mu) * (1 - specificity)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FewQuestionsWarning)
-        propagate(
-            terms,
-            counts,
-            [n] * (n + 1),
-            known(sensitivity, specificity),
-            rng=np.random.default_rng(0),
-        )
+    grader = known(sensitivity, specificity)
+    propagate(terms, counts, [n] * (n + 1), grader, rng=np.random.default_rng(0))
     chance = [math.comb(n, c) * p**c * (1 - p) ** (n - c) for c in range(n + 1)]
     assert chance @ seen[0] == pytest.approx((1 - mu) ** k, abs=1e-9)
 
@@ -428,10 +420,10 @@ def test_a_grader_known_to_be_perfect_changes_nothing() -> None:
     }
     for terms, plain in pairs.values():
         found = propagate(terms, correct, total, known(1, 1), rng=np.random.default_rng(2))
-        assert found == pytest.approx(mean_interval(plain, rng=np.random.default_rng(2)), abs=1e-4)
+        expected = mean_interval(plain, rng=np.random.default_rng(2))
+        assert found == pytest.approx(expected, abs=1e-4)
 
 
-@pytest.mark.filterwarnings("ignore::capcal_lib.metrics.FewQuestionsWarning")
 def test_propagated_intervals_cover_and_those_without_the_grader_do_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -461,14 +453,13 @@ def test_propagated_intervals_cover_and_those_without_the_grader_do_not(
         for i, each in enumerate((error, known(1, 1))):
             found = [propagate(terms, *counts, each, rng=rng) for terms in three(f, plan)]
             covered[i] += [
-                low <= truth <= high for (_, low, high), truth in zip(found, truths, strict=True)
+                low <= truth <= high for (_, low, high, _), truth in zip(found, truths, strict=True)
             ]
     assert (covered[0] / studies >= 0.85).all()  # 40 studies know 0.95 to within 0.1
     assert covered[0].mean() / studies >= 0.92
     assert (covered[1, 1:] / studies <= 0.8).all()
 
 
-@pytest.mark.filterwarnings("ignore::capcal_lib.metrics.FewQuestionsWarning")
 def test_what_was_not_sampled_often_enough_is_left_out_of_a_mean() -> None:
     found = propagate(
         lambda q: q(3), [0, 0, 0, 1], [2, 3, 4, 4], known(1, 1), rng=np.random.default_rng(0)

@@ -1,0 +1,102 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchmarks import coverage
+from capcal_lib.errors import InputError
+from capcal_lib.metrics import adjusted, compare, gains, mean_interval
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def frame(n=60):
+    rival = rng(1).random(n)
+    return pd.DataFrame(
+        {
+            "good": rival - 0.2 + rng(2).normal(0, 0.1, n),
+            "rival": rival,
+            "same": rival + rng(3).normal(0, 0.1, n),
+            "bad": rival + 0.2 + rng(4).normal(0, 0.1, n),
+        },
+        index=[f"q{at}" for at in range(n)],
+    )
+
+
+def test_a_gain_is_the_interval_of_the_paired_difference():
+    terms = frame()
+    found = gains(terms, "rival", seed=5)
+    assert found.index.tolist() == ["good", "same", "bad"]
+    for name in found.index:
+        expected = mean_interval(terms["rival"] - terms[name], seed=5, bounds=(-1, 1))
+        assert found.loc[name, ["estimate", "low", "high", "few"]].tolist() == list(expected)
+    assert found["verdict"].tolist() == ["better", "inconclusive", "worse"]
+
+
+@pytest.mark.parametrize("n", [8, 60, 1500])
+def test_p_is_the_level_at_which_the_interval_leaves_out_zero(n):
+    terms = frame(n)
+    for name, row in gains(terms, "rival").iterrows():
+        for factor, inside in ((0.97, True), (1.03, False)):
+            if 1e-11 < row["p"] * factor < 0.9:
+                gain = terms["rival"] - terms[name]
+                found = mean_interval(gain, level=1 - row["p"] * factor, bounds=(-1, 1))
+                assert (found.low <= 0 <= found.high) == inside, (name, row["p"])
+
+
+def test_each_gain_has_the_questions_that_both_have():
+    terms = frame()
+    terms.loc["q3":"q9", "good"] = np.nan
+    terms["one"] = np.where(np.arange(60) == 4, 0.1, np.nan)
+    terms["none"] = np.nan
+    found = gains(terms, "rival", adjust="holm")
+    alone = gains(terms.drop(index=[f"q{at}" for at in range(3, 10)]), "rival")
+    assert found.loc["good", "low"] == alone.loc["good", "low"]
+    assert found.loc[["one", "none"], ["low", "p"]].isna().all(axis=None)
+    assert found.loc[["one", "none"], "verdict"].tolist() == ["inconclusive"] * 2
+
+
+def test_adjusted_p_values_of_holm_and_bonferroni_by_hand():
+    p = np.array([0.01, np.nan, 0.04, 0.03, 0.9])
+    assert adjusted(p, "none").tolist()[:1] == [0.01]
+    assert adjusted(p, "bonferroni")[[0, 2, 3, 4]] == pytest.approx([0.04, 0.16, 0.12, 1])
+    assert adjusted(p, "holm")[[0, 2, 3, 4]] == pytest.approx([0.04, 0.09, 0.09, 0.9])
+    assert np.isnan(adjusted(p, "holm")[1])
+
+
+def test_clusters_are_aligned_and_widen_a_gain():
+    terms = frame()
+    labels = pd.Series(np.arange(60) // 6, terms.index)
+    one, other = (gains(terms, "rival", clusters=each) for each in (labels, labels.sample(frac=1)))
+    pd.testing.assert_frame_equal(one, other)
+    assert (one["low"] != gains(terms, "rival")["low"]).all()
+
+
+@pytest.mark.parametrize(("n", "solvable"), [(30, 0.03), (100, 0.01)])
+def test_equal_methods_on_sparse_questions_have_no_verdict(n, solvable, monkeypatch):
+    monkeypatch.setattr("capcal_lib.metrics.intervals.RESAMPLES", 1000)
+    assert coverage.verdicts(n, solvable, 10, rivals=5) == 0
+    sparse = coverage.null_terms(rng(n), n, solvable, 6)
+    assert compare(sparse)["may_be_best"].all()
+
+
+def test_methods_that_are_equal_have_a_verdict_in_one_case_of_twenty(monkeypatch):
+    monkeypatch.setattr("capcal_lib.metrics.intervals.RESAMPLES", 1000)
+    generator = rng(0)
+    wrong = 0
+    for _ in range(20):
+        rival = generator.random(40)
+        equals = {at: rival + generator.normal(0, 0.1, 40) for at in range(10)}
+        table = gains(pd.DataFrame({"rival": rival, **equals}), "rival")
+        wrong += (table["verdict"] != "inconclusive").sum()
+    assert 2 <= wrong <= 22  # 10 of 200
+
+
+def test_bad_gains_are_refused():
+    with pytest.raises(InputError, match="unknown rival 'other'; known: bad, good, rival, same"):
+        gains(frame(), "other")
+    with pytest.raises(InputError, match="unknown adjustment 'fdr'"):
+        gains(frame(), "rival", adjust="fdr")
+    with pytest.raises(InputError, match="level must lie between 0 and 1"):
+        gains(frame(), "rival", level=95)
