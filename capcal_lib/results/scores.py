@@ -12,7 +12,7 @@ import pandas as pd
 from capcal_lib import metrics
 from capcal_lib.errors import unknown
 from capcal_lib.manifests import load_dataset
-from capcal_lib.results.results import COUNTS, ORACLE_CC, ORACLE_RC, UNIFORM, subjects
+from capcal_lib.results.results import COUNTS, INDEX, ORACLE_CC, ORACLE_RC, UNIFORM, subjects
 
 Protocol = Literal["corrected", "paper"]
 MISSING_AS = 0.5  # the confidence that the paper's code gives a question without one
@@ -59,6 +59,24 @@ def brier_terms(results: pd.DataFrame, *, protocol: Protocol = "corrected") -> p
                 *triple, corrected=corrected
             )
     return terms
+
+
+def best_constant(results: pd.DataFrame) -> "pd.Series[float]":
+    """Return the best confidence that is the same for all questions of a data set: its mean mu_hat.
+
+    That of a question is the mean of the others, so that none helps to predict itself; NaN where a
+    data set has one scored question. Any confidence that knows something of the questions has a
+    lower score.
+
+    >>> index = pd.MultiIndex.from_product([["mine"], ["a", "b", "c"]], names=INDEX)
+    >>> counts = pd.DataFrame({"correct": [0, 5, 10], "total": 10}, index)
+    >>> best_constant(counts).tolist()
+    [0.75, 0.5, 0.25]
+    """
+    mu_hat = (results["correct"] / results["total"]).where(results["total"] > 0)
+    by_dataset = mu_hat.groupby(level="dataset")
+    others = by_dataset.transform("count") - 1
+    return (by_dataset.transform("sum") - mu_hat) / others.where(others > 0)
 
 
 def _filled(confidence: "pd.Series[float]") -> "pd.Series[float]":

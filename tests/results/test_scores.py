@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capcal_lib.errors import InputError
-from capcal_lib.results import brier_terms, methods, score
+from capcal_lib.results import best_constant, brier_terms, methods, score
 
 NAN = np.nan
 
@@ -110,3 +110,15 @@ def test_empty_results_have_no_scores() -> None:
 def test_an_unknown_protocol_is_refused() -> None:
     with pytest.raises(InputError, match="unknown protocol 'papers'; known: corrected, paper"):
         score(FOUR, protocol="papers")  # type: ignore[arg-type]
+
+
+def test_the_best_constant_is_the_mean_of_the_others_within_a_data_set() -> None:
+    index = pd.MultiIndex.from_tuples(
+        [("a", "1"), ("b", "1"), ("a", "2"), ("a", "3"), ("c", "1")],
+        names=["dataset", "question_id"],
+    )
+    counts = pd.DataFrame({"correct": [1, 3, 2, 0, 1], "total": [2, 4, 2, 0, 2]}, index)
+    constant = best_constant(counts)
+    assert constant.index.equals(index)
+    assert constant["a"].iloc[:2].tolist() == [1.0, 0.5]
+    assert constant.isna().tolist() == [False, True, False, True, True]
