@@ -12,7 +12,7 @@ import pandas as pd
 from capcal_lib import metrics
 from capcal_lib.errors import unknown
 from capcal_lib.manifests import load_dataset
-from capcal_lib.results.results import COUNTS, INDEX, ORACLE_CC, ORACLE_RC, UNIFORM, subjects
+from capcal_lib.results.results import COUNTS, ORACLE_CC, ORACLE_RC, UNIFORM, subjects
 
 Protocol = Literal["corrected", "paper"]
 MISSING_AS = 0.5  # the confidence that the paper's code gives a question without one
@@ -68,7 +68,9 @@ def best_constant(results: pd.DataFrame) -> "pd.Series[float]":
     data set has one scored question. Any confidence that knows something of the questions has a
     lower score.
 
-    >>> index = pd.MultiIndex.from_product([["mine"], ["a", "b", "c"]], names=INDEX)
+    >>> index = pd.MultiIndex.from_product(
+    ...     [["mine"], ["a", "b", "c"]], names=["dataset", "question_id"]
+    ... )
     >>> counts = pd.DataFrame({"correct": [0, 5, 10], "total": 10}, index)
     >>> best_constant(counts).tolist()
     [0.75, 0.5, 0.25]
