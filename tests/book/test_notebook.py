@@ -1,12 +1,13 @@
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from capcal_lib.book.notebook import about, check_outputs, check_parameters, open_store
-from capcal_lib.book.tables import badge
+from capcal_lib.book.notebook import about, check_outputs, check_parameters, glue, open_store
+from capcal_lib.book.tables import Html, badge
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import RECORDED_RUNS, ROOT
 from capcal_lib.results import describe_runs
@@ -137,3 +138,25 @@ def test_what_a_cell_prints_and_relative_paths_are_shown(tmp_path):
     shown = {"name": "stdout", "text": f"runs/recorded, {ROOT}ed, x{ROOT}"}
     page.write_text(json.dumps({"cells": [{"outputs": [shown]}]}))
     check_outputs(page)
+
+
+@pytest.mark.parametrize("value", [0.25, 3, "three of ten", Html("<p>three</p>")])
+def test_results_are_kept_as_myst_nb_keeps_them(value: Any) -> None:
+    from IPython.core.interactiveshell import InteractiveShell
+    from IPython.utils.capture import capture_output
+    from myst_nb import glue as theirs
+
+    InteractiveShell.instance()
+    with capture_output() as ours:
+        glue(share=value)
+    with capture_output() as expected:
+        theirs("share", value, display=False)
+    (output,), (known,) = ours.outputs, expected.outputs
+    assert (output.data, output.metadata) == (known.data, known.metadata)
+    assert all(kind.startswith("application/papermill.record/") for kind in output.data)
+
+
+def test_keeping_a_result_does_not_import_what_reads_it() -> None:
+    code = "import sys; from capcal_lib.book.notebook import glue; glue(a=1); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"myst_nb", "nbformat", "jsonschema"} & set(done.stdout.split())
