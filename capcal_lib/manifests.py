@@ -10,7 +10,7 @@ import os
 import re
 import socket
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
@@ -131,6 +131,7 @@ class Model(Manifest):
     licence: str = "not stated"
     paper_name: str | None = None  # as in the paper's tables; None where it is not in the paper
     engine: Name  # one of ours, or one that another package offers
+    served_as: Text | None = None  # what a server calls it, such as llama3.1:8b; None: by its name
     weights: tuple[Weights, ...] = ()  # tried in order
     parameters: int | None = None
     layers: int | None = (
@@ -444,16 +445,24 @@ def _read(kind: type[_Kind], path: Path, written: int) -> _Kind:  # noqa: ARG001
     except TypeError as error:
         raise InputError(f"{path}: not a valid YAML manifest: {error}") from None
     except ValidationError as error:
-        places = (
-            (".".join(map(str, each["loc"])) or "top level", each["msg"]) for each in error.errors()
-        )
-        problems = "; ".join(f"{place}: {what}" for place, what in places)
+        problems = "; ".join(map(_problem, error.errors()))
         raise InputError(f"{path}: malformed manifest: {problems}") from None
     if manifest.name != path.stem:
         raise InputError(
             f"{path}: the name inside is {manifest.name!r}, but must be the file's, {path.stem!r}"
         )
     return manifest
+
+
+def _problem(error: Mapping[str, Any]) -> str:
+    """Say what is wrong with a field, and of a name what it may be."""
+    place = ".".join(map(str, error["loc"])) or "top level"
+    if place == "name" and error["type"] == "string_pattern_mismatch":
+        return (
+            f"name: {error['input']!r} is a part of paths, so it may have letters, digits, _, . and "
+            "- only; what a server calls the model goes into served_as"
+        )
+    return f"{place}: {error['msg']}"
 
 
 def _paths(kind: type[Manifest], name: str) -> list[Path]:

@@ -377,6 +377,14 @@ def test_a_malformed_one_is_named_and_the_rest_work(own: Path) -> None:
         load_dataset("bad")
 
 
+def test_a_name_that_a_server_has_is_told_where_it_goes(own: Path) -> None:
+    text = (MANIFESTS / "models" / "simulated.yaml").read_text()
+    (own / "models" / "mine.yaml").write_text(text.replace("simulated", "llama3.1:8b", 1))
+    (problem,) = manifest_problems()
+    assert "name: 'llama3.1:8b' is a part of paths" in problem
+    assert problem.endswith("what a server calls the model goes into served_as")
+
+
 def test_nobody_takes_a_name_of_ours(own: Path) -> None:
     (own / "datasets" / "gsm8k.yaml").write_text(DATASET.format("gsm8k", "gsm8k"))
     with pytest.raises(

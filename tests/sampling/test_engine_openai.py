@@ -810,6 +810,14 @@ def test_opening_names_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
         check_engine(MODEL, "openai")
 
 
+def test_a_server_may_call_the_model_otherwise() -> None:
+    model = MODEL.model_copy(update={"served_as": "llama3.1:8b"})
+    with ChatServer(models=("smollm2-135m", "llama3.1:8b")) as server:
+        assert open_at(server, model).name == "llama3.1:8b"
+    with ChatServer() as server, pytest.raises(InputError, match=r"not llama3\.1:8b; serve"):
+        open_at(server, model)
+
+
 @settings(deadline=None)
 @given(indices=st.sets(st.integers(0, 90)).map(sorted), most=st.integers(1, 20))
 def test_indices_are_cut_into_consecutive_runs(indices: list[int], most: int) -> None:

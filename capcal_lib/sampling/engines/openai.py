@@ -43,10 +43,11 @@ class OpenAIEngine:
     """Sample through an OpenAI-compatible server, at most ``requests_in_flight`` requests at a
     time.
 
-    The server must list the model under its manifest's name, or that of its hub repository. Its
-    address, up to ``/v1``, and its key are given, or stand in ``OPENAI_BASE_URL`` and
-    ``OPENAI_API_KEY``; neither the key nor a password in the address is ever shown. ``patience``
-    and what is asked again are those of `Client`; what cannot be drawn is a `Failure`.
+    The server must list the model as its manifest's ``served_as`` says, else under its name or that
+    of its hub repository. Its address, up to ``/v1``, and its key are given, or stand in
+    ``OPENAI_BASE_URL`` and ``OPENAI_API_KEY``; neither the key nor a password in the address is
+    ever shown. ``patience`` and what is asked again are those of `Client`; what cannot be drawn is
+    a `Failure`.
 
     One request asks for up to 16 samples of one question (``n``), or for one where the server does
     not do ``n``. vLLM gives choice i of a request the request's seed + i, which is what is sent, so
@@ -70,7 +71,8 @@ class OpenAIEngine:
         self.model, self.patience, self.requests_in_flight = model, patience, requests_in_flight
         key = api_key or os.environ.get("OPENAI_API_KEY", "")
         self.server = Server.locate(base_url or os.environ["OPENAI_BASE_URL"], key)
-        self.names = [model.name, *dict.fromkeys(way.hub for way in model.weights if way.hub)]
+        hubs = dict.fromkeys(way.hub for way in model.weights if way.hub)
+        self.names = [model.served_as] if model.served_as else [model.name, *hubs]
         self.name, self.software = self._listed()
         self.does_n: bool | None = None  # None until a server has shown it
 
@@ -175,7 +177,7 @@ class OpenAIEngine:
         raise InputError(
             f"the server at {url} lists {self.server.show(', '.join(listed)) or 'no model'}, not "
             f"{' or '.join(self.names)}; serve the model under that name, with vLLM: "
-            f"--served-model-name {self.model.name}"
+            f"--served-model-name {self.names[0]}"
         )
 
     def client(self) -> Client:
