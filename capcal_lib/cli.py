@@ -614,15 +614,19 @@ def exact(
 @command("score mine.csv --html report.html")
 @choosing
 def score(
-    file: Annotated[
-        Path | None,
-        Argument(metavar="FILE", help="question_id, confidence, correct, total; - reads CSV."),
+    files: Annotated[
+        list[Path] | None,
+        Argument(
+            metavar="FILE...",
+            help="question_id, confidence, correct, total, or logs; - is CSV on standard input.",
+        ),
     ] = None,
-    other: Annotated[
-        Path | None, Argument(metavar="[OTHER]", help="Another file, to compare with.")
+    against: Annotated[
+        Path | None, Option(help="The file with which the others are compared; else the first.")
     ] = None,
     model: Annotated[
-        str | None, Option(help="Score its graded runs, not a file.", autocompletion=model_names)
+        list[str] | None,
+        Option(help="Score its graded runs, not files.", autocompletion=model_names),
     ] = None,
     dataset: OnlyDataset = None,
     verdicts: Verdicts = "rules",
@@ -631,64 +635,141 @@ def score(
     as_json: AsJson = False,
     html: Annotated[Path | None, Option(metavar="OUT", help="Write a report as one page.")] = None,
 ) -> None:
-    """Score confidences against counts: those of a file, of two that are compared, or of a model's
-    runs.
-    """
-    from capcal_lib.probes import predict
-    from capcal_lib.results import describe_runs, load_results
-    from capcal_lib.results import score as score_results
-    from capcal_lib.results.score_file import read_confidences, score_confidences
+    """Score confidences against counts, and compare them: those of files, or of models' runs.
 
-    if (file is None) == (model is None):
+    Logs of lm-evaluation-harness (samples_*.jsonl) and inspect_ai (.eval, .json) are taken as they
+    are: accuracy, pass@k, and what a confidence would have to beat."""
+    if bool(files) == bool(model):
         raise InputError(
-            "name either a file, such as mine.csv (- is standard input), or a --model that has runs"
+            "name either files, such as mine.csv (- is standard input), or a --model that has runs"
         )
-    for read in filter(None, (file, other)):
+    for read in files or ():
         if html and html.exists() and read.exists() and html.samefile(read):
             raise InputError(f"--html {html} would overwrite {read}, which is read; name another")
-    if file:
-        table, second = read_confidences(file), read_confidences(other) if other else None
-        scores = score_confidences(table, second)
-        parts = {str(file): (scores, table)}
-        if second is not None:
-            both = {
-                "first file": table["confidence"],
-                "second file": second["confidence"],
-            }  # joined by question_id
-            parts = {f"{file} and {other}": (scores, table[["correct", "total"]].assign(**both))}
+    if files:
+        parts = _score_files(files, against, as_json)
     else:
-        counted: dict[str, Any] = {"datasets": [dataset] if dataset else None, "verdicts": verdicts}
-        counted["choice"] = choice
-        results = load_results(store, str(model), **counted)
-        if results.empty:
-            raise InputError(
-                f"{store} has no graded run; make one with: capcal sample --model {model}"
-            )
-        shown = list(results.index.unique("dataset"))
-        results = results.join(
-            predict(store, str(model), datasets=shown, verdicts=verdicts, choice=choice)
-        )
-        scores, parts = score_results(results), {}
-        for name, evidence in describe_runs(store, str(model), **counted)["evidence"].items():
-            own, questions = (
-                table.loc[[str(name)]].droplevel("dataset") for table in (scores, results)
-            )
-            parts[f"{model} on {name}, {evidence}"] = own, questions
+        counted = {"datasets": [dataset] if dataset else None, "verdicts": verdicts}
+        parts = _score_models(model or [], store, counted | {"choice": choice}, as_json)
     if html:
         from capcal_lib.book.report import write_report
 
         write_report(html, parts)
         _warn(f"wrote {html}")
+
+
+Parts = dict[str, tuple["DataFrame", "DataFrame"]]  # of a report: scores, and their questions
+
+
+def _score_files(files: list[Path], against: Path | None, as_json: bool) -> Parts:
+    """Print the scores of files, and return them for a report."""
+    from capcal_lib.results import score_file
+
+    read = {str(file): score_file.read_file(file) for file in files}
+    tables = {name: each.table for name, each in read.items()}
+    rival = str(against or files[0])
+    if rival not in tables:
+        raise unknown("file", rival, tables)
+    if len(tables) < len(files):
+        raise InputError("a file is named twice; name each once")
+    scores = {name: score_file.score_table(table) for name, table in tables.items()}
+    found = score_file.compare_files(tables, rival)
     if as_json:
-        for row in (
-            scores.reset_index()
-            .to_json(orient="records", lines=True, double_precision=15)
-            .splitlines()
-        ):
-            _say(row)
-    for name, (own, _) in () if as_json else parts.items():
-        _say(f"{name}: 95 % intervals for questions like these")
-        _print_table(own.drop(columns=["plug_in", "few"], errors="ignore").reset_index())
+        for name, rows in scores.items():
+            _say_rows(rows.reset_index(), file=name)
+        _say_rows(found.rename_axis("file").reset_index(), against=rival)
+        return score_file.report_parts(tables, scores)
+    if len(tables) == 1:
+        _say(f"{rival}: 95 % intervals for questions like these")
+        _print_table(scores[rival].reset_index())
+    else:
+        _print_table(score_file.overview(tables, scores).rename_axis("file").reset_index())
+        _say("may be best: no other is significantly better on the questions that both have")
+    for file, each in read.items():
+        for note in each.notes:
+            _say(f"{file}: {note}")
+    if len(tables) == 1:
+        _say(score_file.in_words(rival, tables[rival], scores[rival]))
+    for name, row in found.iterrows():
+        _say(score_file.say_difference(str(name), rival, row))
+    return score_file.report_parts(tables, scores)
+
+
+def _score_models(models: list[str], store: Path, counted: dict[str, Any], as_json: bool) -> Parts:
+    """Print the scores of models' runs, and return them for a report.
+
+    ``counted`` says which verdicts of which runs count, as in ``load_results``."""
+
+    from capcal_lib.probes import predict
+    from capcal_lib.results import describe_runs, load_results
+    from capcal_lib.results import score as score_results
+
+    parts: Parts = {}
+    tables = {}
+    for model in models:
+        results = load_results(store, model, **counted)
+        if results.empty:
+            raise InputError(
+                f"{store} has no graded run; make one with: capcal sample --model {model}"
+            )
+        shown = list(results.index.unique("dataset"))
+        probed = predict(store, model, **counted | {"datasets": shown})
+        results = results.join(probed)
+        tables[model] = scores = score_results(results)
+        if as_json:
+            _say_rows(scores.reset_index(), model=model)
+        runs = describe_runs(store, model, **counted)
+        for name, evidence in runs["evidence"].items():
+            own, questions = (
+                table.loc[[str(name)]].droplevel("dataset") for table in (scores, results)
+            )
+            title = f"{model} on {name}, {evidence}"
+            parts[title] = own, questions
+            if not as_json:
+                _print_scores(title, own, questions, alone=len(models) == 1)
+    if len(models) > 1 and not as_json:
+        _print_table(_side_by_side(tables).reset_index())
+    if not as_json:
+        _say("may be best (*): no other is significantly better on the questions that both have")
+    return parts
+
+
+def _print_scores(title: str, scores: "DataFrame", questions: "DataFrame", alone: bool) -> None:
+    """Print the scores of one run, and what they do not show."""
+    from capcal_lib.results.score_file import in_short
+    from capcal_lib.results.scores import methods
+
+    _say(f"{title}: 95 % intervals for questions like these")
+    _say(f"  {in_short(questions)}")
+    for method in methods(questions):
+        if method not in scores.index and questions[method].notna().any():
+            _say(f"  {method}: no question with a confidence has two scored samples")
+    if alone:
+        _print_table(scores.drop(columns=["plug_in", "few"], errors="ignore").reset_index())
+
+
+def _side_by_side(tables: "Mapping[str, DataFrame]") -> "DataFrame":
+    """Put the scores of several models beside each other, a column a model."""
+    import pandas as pd
+
+    columns = []
+    for model, scores in tables.items():
+        cells = [
+            f"{row.brier:.3f} [{row.low:z.3f}, {row.high:z.3f}]{'*' if row.may_be_best else ''}"
+            for row in scores.itertuples()
+        ]
+        columns.append(pd.Series(cells, scores.index, name=model))
+    return pd.concat(columns, axis="columns", sort=False).fillna("")
+
+
+def _say_rows(table: "DataFrame", **named: str) -> None:
+    """Print a table as JSON, an object a row, each with what it is of."""
+    rows = table.assign(**named)[[*named, *table]]
+    if table.empty:
+        return
+    text = rows.to_json(orient="records", lines=True, double_precision=15)
+    for row in text.replace("\\/", "/").splitlines():
+        _say(row)
 
 
 @command('plan --model smollm2-135m --dataset triviaqa --method "P(True)" --half-width 0.02')

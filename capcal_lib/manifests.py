@@ -459,8 +459,8 @@ def _problem(error: Mapping[str, Any]) -> str:
     place = ".".join(map(str, error["loc"])) or "top level"
     if place == "name" and error["type"] == "string_pattern_mismatch":
         return (
-            f"name: {error['input']!r} is a part of paths, so it may have letters, digits, _, . and "
-            "- only; what a server calls the model goes into served_as"
+            f"name: {error['input']!r} is a part of paths, so it may have letters, digits, _, . "
+            "and - only; what a server calls the model goes into served_as"
         )
     return f"{place}: {error['msg']}"
 

@@ -421,23 +421,66 @@ def test_a_bad_csv_is_one_line(
 def test_scores_as_json_with_a_comparison(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path, other = tmp_path / "mine.csv", tmp_path / "other.csv"
+    monkeypatch.chdir(tmp_path)
+    path, other = Path("mine.csv"), Path("other.csv")
     path.write_text(CSV)
     other.write_text(CSV.replace("0.5", "0.1"))
     status, out, _ = run(monkeypatch, capsys, "score", path, other, "--json")
     assert status == 0
-    rows = {row["metric"]: row for row in map(json.loads, out.splitlines())}
-    assert rows["questions"] == {
+    *rows, last = map(json.loads, out.splitlines())
+    assert {row["file"] for row in rows} == {str(path), str(other)}
+    assert rows[0] == {
+        "file": str(path),
         "metric": "questions",
         "value": 2.0,
         "low": None,
         "high": None,
         "interval": "",
     }
-    assert rows["difference in capability Brier"]["value"] == pytest.approx(-0.16 / 2)
-    page = tmp_path / "report.html"
-    assert run(monkeypatch, capsys, "score", path, other, "--html", page)[0] == 0
-    assert page.read_text().count("<th>second file</th>") == 3  # decomposed, as pass@k, as a gain
+    assert (last["file"], last["against"]) == (str(other), str(path))
+    assert last["estimate"] == pytest.approx(-0.16 / 2), "the other file is worse"
+    asked = ("score", path, other, "--against", other, "--json")
+    last = json.loads(run(monkeypatch, capsys, *asked)[1].splitlines()[-1])
+    assert (last["file"], last["estimate"]) == (str(path), pytest.approx(0.16 / 2))
+    page = Path("report.html")
+    status, out, _ = run(monkeypatch, capsys, "score", path, other, "--html", page)
+    assert status == 0
+    assert out.splitlines()[-1].startswith("these data cannot separate ")
+    assert page.read_text().count(f"<th>{other}</th>") == 4  # scored, decomposed, pass@k, a gain
+    for wrong in ((path, other, "--against", tmp_path), (path, path)):
+        assert run(monkeypatch, capsys, "score", *wrong)[0] == 2
+
+
+def test_logs_of_others_are_scored_as_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs = ROOT / "tests" / "results" / "logs"
+    status, out, _ = run(monkeypatch, capsys, "score", logs / "samples_counts.jsonl")
+    assert status == 0
+    assert "pass@2" in out
+    assert "a confidence has to beat" in out.splitlines()[-1]
+    pair = logs / "counts.eval", logs / "counts.json"
+    status, out, _ = run(monkeypatch, capsys, "score", *pair, "--html", tmp_path / "logs.html")
+    assert status == 0
+    assert "cannot separate" in out.splitlines()[-1]
+    assert (tmp_path / "logs.html").read_text().count("<img") == 2
+
+
+def test_several_models_stand_side_by_side(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ("simulated", "smollm2-135m")
+    where = ("--store", RECORDED_RUNS, "--dataset", "mini-exam")
+    asked = [word for name in names for word in ("--model", name)]
+    status, out, _ = run(monkeypatch, capsys, "score", *where, *asked)
+    assert status == 0
+    (row,) = [line for line in out.splitlines() if "Uniform random" in line]
+    scores = [score(load_results(RECORDED_RUNS, name, datasets=["mini-exam"])) for name in names]
+    for each in scores:
+        assert f"{each.loc[('mini-exam', 'Uniform random'), 'brier']:.3f} [" in row
+    assert out.count("accuracy 0.") == 2
+    rows = run(monkeypatch, capsys, "score", *where, *asked, "--json")[1].splitlines()
+    assert {json.loads(row)["model"] for row in rows} == set(names)
 
 
 def test_a_report_never_overwrites_what_is_scored(
@@ -461,7 +504,8 @@ def test_scores_from_standard_input_and_from_a_run(
     path.write_text(CSV)
     wanted = run(monkeypatch, capsys, "score", path, "--json")[1]
     monkeypatch.setattr(sys, "stdin", StringIO(CSV))
-    assert run(monkeypatch, capsys, "score", "-", "--json") == (0, wanted, "")
+    said = run(monkeypatch, capsys, "score", "-", "--json")
+    assert said == (0, wanted.replace(f'"{path}"', '"-"'), "")
     where = ("--store", RECORDED_RUNS, "--model", "simulated", "--dataset", "mini-exam")
     rows = [
         json.loads(line)

@@ -1,21 +1,82 @@
-"""Score one's own confidences: a table of question_id, confidence, correct, total, or two of them
-for a comparison.
-"""
+"""Score one's own files: tables of question_id, confidence, correct, total, and logs of others as
+they are.
+
+A log of lm-evaluation-harness (``samples_*.jsonl``) or inspect_ai (``.eval``, ``.json``) has counts
+and no confidences: it is scored by its accuracy, and says what a confidence would have to beat."""
 
 import sys
 import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from capcal_lib import metrics
+from capcal_lib.applications import pass_at_k
 from capcal_lib.errors import InputError, sanitize
-from capcal_lib.metrics.intervals import MANY
+from capcal_lib.metrics.intervals import MANY, variance_of_mean
 from capcal_lib.metrics.validation import Floats
 from capcal_lib.questions import stream_rows
+from capcal_lib.results.importing import judged_samples, read_samples
+from capcal_lib.results.scores import may_be_best
 
 NUMBERS = ["confidence", "correct", "total"]
+POWERS = (2, 4, 8, 16, 32, 64)  # the k of pass@k, as far as every question has samples
+MOST = 1_000_000  # questions; where it takes more, no number is said
+BRIER = ("capability Brier, corrected", "capability Brier, plug-in")  # the first that is known
+CONSTANT = "the best constant"
+Z = 1.96 + 0.84  # a difference is found by a 95 % interval in four of five studies
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What a file holds: a row a question, indexed by question_id, and what was left out of it.
+
+    The table has ``correct``, ``total`` and ``confidence``; that of a log has the right answer,
+    ``gold``, in place of a confidence."""
+
+    table: pd.DataFrame
+    notes: tuple[str, ...] = ()
+
+
+def read_file(path: Path) -> Counted:
+    """Read what is to be scored, see :func:`read_confidences` and :func:`read_log`."""
+    if path.name.endswith((".eval", ".json")):
+        return read_log(path)
+    if path.name.endswith((".jsonl", ".jsonl.gz")):
+        first = next(iter(stream_rows(path)), {})
+        if "confidence" not in first and ("resps" in first or "response" in first):
+            return read_log(path)
+    table = read_confidences(path)
+    single = int((table["total"] == 1).sum())
+    note = f"{single} of {len(table)} questions have one scored sample: no corrected score"
+    return Counted(table, (note,) * (single > 0))
+
+
+def read_log(path: Path) -> Counted:
+    """Count the verdicts of a log, or those of the rules where it has none for every sample.
+
+    `InputError` where no sample of it has a verdict."""
+    read = read_samples([path])
+    samples = judged_samples(read.rows)
+    scored = samples[samples["verdict"] != "not_scored"]
+    if scored.empty:
+        raise InputError(f"{path}: no sample has a verdict, nor an answer that could be graded")
+    by_question = scored.assign(right=scored["verdict"] == "correct").groupby("question_id")
+    table = by_question.agg(
+        correct=("right", "sum"), total=("right", "size"), gold=("gold", "first")
+    )
+    lost = samples["question_id"].nunique() - len(table)
+    notes = {
+        f"{read.left_out} requests without a response left out": read.left_out,
+        f"{len(samples) - len(scored)} samples that could not be graded left out": len(samples)
+        - len(scored),
+        f"{lost} questions without a scored sample left out": lost,
+    }
+    return Counted(table, tuple(note for note, number in notes.items() if number))
 
 
 def read_confidences(path: Path) -> pd.DataFrame:
@@ -80,71 +141,270 @@ def read_confidences(path: Path) -> pd.DataFrame:
     return numbers.astype({"correct": np.int64, "total": np.int64}).set_index(table["question_id"])
 
 
-def score_confidences(table: pd.DataFrame, other: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Score a table as :func:`read_confidences` gives it; with another one, also their difference
-    where both have rows.
+def score_counts(table: pd.DataFrame) -> pd.DataFrame:
+    """Score counts without confidences: accuracy, pass@k, and how much of the spread is noise.
 
-    `InputError` where the two have no question in common, or count one differently.
+    Returns a table indexed by ``metric``, as :func:`score_confidences` does. ``noise`` is the share
+    of the variance of mu_hat over questions that comes from few samples, and not from questions
+    that differ; ``best constant`` is the corrected score of always saying the mean of the other
+    questions, which a confidence has to beat."""
+    return _as_table(_of_counts(table))
+
+
+def score_confidences(table: pd.DataFrame) -> pd.DataFrame:
+    """Score a table as :func:`read_confidences` gives it.
 
     Returns a table indexed by ``metric``: its ``value`` and, where there is one, the 95 % interval
     ``low`` to ``high`` for questions like these, and how it was found: by ``bootstrap``, or from
-    1,000 questions on in ``closed form``. The corrected scores need two scored samples of every
-    question. A negative difference says that the first is better."""
+    1,000 questions on in ``closed form``. The corrected scores are those of the questions with two
+    scored samples or more."""
     triple = [table[name].to_numpy() for name in NUMBERS]
-    rows: dict[str, tuple[object, ...]] = {
-        "questions": (float(len(table)),),
-        "capability Brier, plug-in": (metrics.capability_brier(*triple),),
-    }
-    corrected = bool((table["total"] > 1).all())
+    rows = _of_counts(table)
+    twice = table[table["total"] > 1]
+    corrected = len(twice) > 0
+    rows["capability Brier, plug-in"] = _mean(metrics.capability_brier_terms(*triple))
     if corrected:
-        rows |= {
-            "capability Brier, corrected": _mean(
-                metrics.capability_brier_terms(*triple, corrected=True)
-            ),
-            "uniform random, corrected": _mean(
-                metrics.uniform_baseline_brier_terms(*triple[1:], corrected=True), (1 / 12, 1 / 3)
-            ),
-            "noise floor of the plug-in": (metrics.noise_floor(*triple[1:]),),
-        }
-    split = metrics.isotonic_split(*triple, corrected=corrected)
+        terms = _brier(twice)
+        rows["capability Brier, corrected"] = _mean(terms)
+        rows["gain over the best constant"] = _mean(_constant(twice) - terms, (-1, 1))
+        rows["noise floor of the plug-in"] = (metrics.noise_floor(*_counts(twice)),)
+    known = twice if corrected else table
+    split = metrics.isotonic_split(*(known[name] for name in NUMBERS), corrected=corrected)
+    loss = metrics.expected_response_loss(*triple, score="log")
     rows |= {
         "miscalibration": (split.miscalibration,),
         "discrimination": (split.discrimination,),
         "expected response Brier": (metrics.expected_response_brier(*triple),),
         "correctness variance": (metrics.correctness_variance(*triple[1:]),),
+        "log loss": _mean(loss, (0, max(1, loss.max())))
+        if np.isfinite(loss).all()
+        else (float(loss.mean()),),
+        "smooth ECE": (metrics.smooth_ece(*triple),),
         "AUROC": (metrics.soft_auroc(*triple),),
         "Spearman with mu_hat": (metrics.spearman(*triple),),
     }
-    if other is not None:
-        rows |= _difference(table, other)
+    return _as_table(rows)
+
+
+def score_table(table: pd.DataFrame) -> pd.DataFrame:
+    """Score what a file holds."""
+    return score_confidences(table) if "confidence" in table else score_counts(table)
+
+
+def compare_files(tables: Mapping[str, pd.DataFrame], against: str) -> pd.DataFrame:
+    """Compare every file with one of them, on the questions that both have.
+
+    Tables of confidences are compared by capability Brier score, logs by accuracy. Returns a row a
+    file, ``against`` aside: ``estimate`` with the interval ``low`` to ``high``, positive where the
+    file is better, ``p`` and ``verdict`` as from :func:`~capcal_lib.metrics.gains`; the number of
+    ``questions`` that both have; and how many would be ``needed`` to tell the two apart in four of
+    five studies, if the difference is what it seems.
+
+    `InputError` where confidences stand beside logs, and where two files have no question in
+    common, count one differently, or give it another answer."""
+    logs = [name for name, table in tables.items() if "confidence" not in table]
+    if logs and len(logs) < len(tables):
+        raise InputError(
+            f"{sanitize(logs[0])} is a log without confidences, which cannot be compared with "
+            "those of the other files; score it by itself"
+        )
+    for name in tables:
+        if name != against:
+            _check_pair(tables, name, against, same=["gold"] if logs else ["correct", "total"])
+    return _gains(pd.DataFrame({name: _terms(table) for name, table in tables.items()}), against)
+
+
+def _gains(terms: pd.DataFrame, against: str) -> pd.DataFrame:
+    found = metrics.gains(terms, against)
+    differences = [(terms[against] - terms[name]).dropna().to_numpy() for name in found.index]
+    return found.assign(
+        questions=[len(each) for each in differences],
+        needed=[_needed(each) for each in differences],
+    )
+
+
+def overview(
+    tables: Mapping[str, pd.DataFrame], scores: Mapping[str, pd.DataFrame]
+) -> pd.DataFrame:
+    """Put the scores of files side by side, a row a file.
+
+    ``may be best`` says that no other file is significantly better on the questions that both
+    have."""
+    rows = {}
+    for name, known in scores.items():
+        value = known["value"]
+        brier = next((each for each in BRIER if each in known.index), None)
+        rows[name] = {
+            "questions": value["questions"],
+            "accuracy": value["accuracy"],
+            "Brier": value.get(brier),
+            "low": known["low"].get(brier),
+            "high": known["high"].get(brier),
+            **{each: value.get(each) for each in ("log loss", "smooth ECE", "AUROC")},
+        }
+    best = may_be_best(pd.DataFrame({name: _terms(table) for name, table in tables.items()}))
+    table = pd.DataFrame.from_dict(rows, orient="index").dropna(axis="columns", how="all")
+    return table.assign(**{"may be best": [name in best for name in tables]})
+
+
+def report_parts(
+    tables: Mapping[str, pd.DataFrame], scores: Mapping[str, pd.DataFrame]
+) -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
+    """Return scores and questions as a report takes them: confidences of several files together."""
+    if len(tables) == 1 or any("confidence" not in table for table in tables.values()):
+        return {
+            name: (scores[name], table.drop(columns="gold", errors="ignore"))
+            for name, table in tables.items()
+        }
+    counts = pd.concat([table[["correct", "total"]] for table in tables.values()])
+    questions = counts[~counts.index.duplicated()]
+    said = {name: table["confidence"] for name, table in tables.items()}
+    return {" and ".join(tables): (overview(tables, scores), questions.assign(**said))}
+
+
+def in_short(table: pd.DataFrame) -> str:
+    """Say in a line what counts say: accuracy and pass@k with their intervals."""
+    scored = table[table["total"] > 0]
+    known = score_counts(scored)
+    parts = [
+        f"{name} {_spell(*row[['value', 'low', 'high']])}"
+        for name, row in known.iterrows()
+        if name == "accuracy" or str(name).startswith("pass@")
+    ]
+    shown = [parts[0], *parts[1:][-1:]]
+    fewest, most = scored["total"].min(), scored["total"].max()
+    each = str(most) if fewest == most else f"{fewest} to {most}"
+    single = int((scored["total"] == 1).sum())
+    note = f"; {single} with one scored sample left out of the scores" if single else ""
+    return f"{', '.join(shown)}; {len(scored):,} questions, {each} samples each{note}"
+
+
+def in_words(name: str, table: pd.DataFrame, scores: pd.DataFrame) -> str:
+    """Say in a sentence what a file's score says."""
+    if "best constant" not in scores.index:
+        return (
+            "with one scored sample a question, questions that differ and the noise of sampling "
+            "cannot be told apart: draw two or more of each"
+        )
+    if "confidence" not in table:
+        value = scores["value"]
+        return (
+            f"{value['noise']:.0%} of the spread over questions is noise of sampling; a confidence "
+            f"has to beat {value['best constant']:.3f}, the score of always saying "
+            f"{value['accuracy']:.2f}"
+        )
+    twice = table[table["total"] > 1]
+    terms = pd.DataFrame({name: _brier(twice), CONSTANT: _constant(twice)})
+    return say_difference(name, CONSTANT, _gains(terms, CONSTANT).iloc[0])
+
+
+def say_difference(name: str, against: str, gain: "pd.Series[Any]") -> str:
+    """Say in a sentence what a row of :func:`compare_files` says."""
+    estimate, low, high = gain[["estimate", "low", "high"]]
+    on = f"on {gain['questions']:,} questions"
+    if against != CONSTANT:
+        on += " that both have"
+    if gain["verdict"] == "better":
+        return f"{name} is better than {against} by {_spell(estimate, low, high)}, {on}"
+    if gain["verdict"] == "worse":
+        return f"{against} is better than {name} by {_spell(-estimate, -high, -low)}, {on}"
+    enough = "more than a million questions"
+    if gain["needed"] < MOST:
+        rounded = float(f"{gain['needed']:.2g}")
+        enough = f"about {rounded:,.0f} questions"
+    said = f"{_spell(estimate, low, high)}, {on}"
+    return f"these data cannot separate {name} and {against} ({said}): {enough} would"
+
+
+def _spell(estimate: float, low: float, high: float) -> str:
+    return f"{estimate:.3f} [{low:z.3f}, {high:z.3f}]"
+
+
+def _check_pair(
+    tables: Mapping[str, pd.DataFrame], name: str, against: str, same: list[str]
+) -> None:
+    """Refuse files that have no question in common, or whose questions are not the same."""
+    common = tables[name].index.intersection(tables[against].index)
+    if common.empty:
+        raise InputError(f"{sanitize(name)} and {sanitize(against)} have no question_id in common")
+    first, second = tables[name].loc[common], tables[against].loc[common]
+    unlike = (first[same] != second[same]).any(axis="columns")
+    what = "another right answer" if same == ["gold"] else "other counts"
+    if unlike.any():
+        question = sanitize(common[unlike][0], 80)
+        raise InputError(
+            f"question {question!r} has {what} in {sanitize(name)} than in {sanitize(against)}"
+        )
+
+
+def _terms(table: pd.DataFrame) -> "pd.Series[float]":
+    """Return a term a question, lower being better: of the Brier score, or the share of wrong
+    samples.
+    """
+    if "confidence" not in table:
+        return 1 - table["correct"] / table["total"]
+    triple = [table[name].to_numpy() for name in NUMBERS]
+    return pd.Series(metrics.capability_brier_terms(*triple), table.index)
+
+
+def _needed(difference: Floats) -> float:
+    """Return how many questions would tell two files apart in four of five studies."""
+    if len(difference) < 2 or not difference.mean():
+        return np.inf
+    variance = len(difference) * variance_of_mean(difference)
+    return float(np.ceil(variance * (Z / difference.mean()) ** 2))
+
+
+def _of_counts(table: pd.DataFrame) -> dict[str, tuple[object, ...]]:
+    correct, total = _counts(table)
+    mu = correct / total
+    rows: dict[str, tuple[object, ...]] = {
+        "questions": (float(len(table)),),
+        "scored samples": (float(total.sum()),),
+        "accuracy": _mean(mu),
+    }
+    for k in POWERS:
+        if k <= total.min():
+            rows[f"pass@{k}"] = _mean(pass_at_k(correct, total, k)[:, 0])
+    twice = table[table["total"] > 1]
+    if len(twice) > 1:
+        spread = float((twice["correct"] / twice["total"]).var())
+        floor = metrics.noise_floor(*_counts(twice))
+        uniform = metrics.uniform_baseline_brier_terms(*_counts(twice), corrected=True)
+        rows |= {
+            "noise": (floor / spread if floor < spread else 1.0,),
+            "best constant": _mean(_constant(twice)),
+            "uniform random": _mean(uniform, (1 / 12, 1 / 3)),
+        }
+    return rows
+
+
+def _counts(table: pd.DataFrame) -> tuple[Floats, Floats]:
+    return table["correct"].to_numpy(), table["total"].to_numpy()
+
+
+def _brier(table: pd.DataFrame) -> Floats:
+    """Return corrected terms."""
+    triple = (table[name].to_numpy() for name in NUMBERS)
+    return metrics.capability_brier_terms(*triple, corrected=True)
+
+
+def _constant(table: pd.DataFrame) -> Floats:
+    """Return corrected terms of the best constant: the mean of mu_hat of the other questions."""
+    mu = (table["correct"] / table["total"]).to_numpy()
+    others = (mu.sum() - mu) / (len(mu) - 1)
+    return metrics.capability_brier_terms(others, *_counts(table), corrected=True)
+
+
+def _mean(terms: Floats, bounds: tuple[float, float] = (0, 1)) -> tuple[object, ...]:
+    found = metrics.mean_interval(terms, bounds=bounds)
+    how = "closed form" if len(terms) >= MANY else "bootstrap"
+    return found.estimate, found.low, found.high, how
+
+
+def _as_table(rows: Mapping[str, tuple[object, ...]]) -> pd.DataFrame:
     columns = ["value", "low", "high", "interval"]
     full = {
         name: (*row, np.nan, np.nan, "")[:4] if len(row) == 1 else row for name, row in rows.items()
     }
     return pd.DataFrame.from_dict(full, orient="index", columns=columns).rename_axis("metric")
-
-
-def _difference(table: pd.DataFrame, other: pd.DataFrame) -> dict[str, tuple[object, ...]]:
-    common = table.index.intersection(other.index)
-    if common.empty:
-        raise InputError("the two files have no question_id in common")
-    first, second = table.loc[common], other.loc[common]
-    unlike = (first[["correct", "total"]] != second[["correct", "total"]]).any(axis="columns")
-    if unlike.any():
-        raise InputError(
-            f"question {sanitize(common[unlike][0], 80)!r} has other counts in the second file"
-        )
-    counts = first["correct"].to_numpy(), first["total"].to_numpy()
-    terms = [
-        metrics.capability_brier_terms(each["confidence"].to_numpy(), *counts)
-        for each in (first, second)
-    ]
-    return {
-        "questions in common": (float(len(common)),),
-        "difference in capability Brier": _mean(terms[0] - terms[1], (-1, 1)),
-    }
-
-
-def _mean(terms: Floats, bounds: tuple[float, float] = (0, 1)) -> tuple[object, ...]:
-    interval = metrics.mean_interval(terms, bounds=bounds)
-    return *interval[:3], "closed form" if len(terms) >= MANY else "bootstrap"

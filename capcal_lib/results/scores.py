@@ -3,7 +3,7 @@ best.
 """
 
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 from zlib import crc32
 
 import numpy as np
@@ -107,8 +107,8 @@ def score(
 
     Returns a table indexed by (dataset, method): ``brier``, with the 95 % interval ``low`` to
     ``high`` for questions like these; ``plug_in``, the uncorrected score of the same questions;
-    ``may_be_best``, whether the method is not significantly worse than the best on the questions
-    that all methods scored, oracles aside; ``missing`` confidences; scored ``questions``; and
+    ``may_be_best``, whether no other is significantly better on the questions that both have,
+    oracles aside; ``missing`` confidences; scored ``questions``; and
     ``few``, whether a few of them carry the variance, so that the interval may be too narrow. The
     corrected score is unbiased, so it may fall below zero. A method without any confidence on a
     data set has no row there.
@@ -132,7 +132,8 @@ def score(
     for dataset in map(str, dict.fromkeys(results.index.get_level_values("dataset"))):
         own = terms.loc[[dataset]].dropna(axis="columns", how="all")
         clusters = groups[own.index] if load_dataset(dataset).clustered else None
-        best = _may_be_best(own, clusters, seed)
+        rated = own.drop(columns=[ORACLE_RC, ORACLE_CC], errors="ignore")
+        best = may_be_best(rated, clusters, seed)
         # So that no number depends on which other sets are there.
         rng_seed = (seed, crc32(dataset.encode()))
         for method in map(str, own):
@@ -162,9 +163,37 @@ def score(
     return table
 
 
-def _may_be_best(terms: pd.DataFrame, clusters: "pd.Series[str] | None", seed: int) -> set[str]:
-    competing = terms.drop(columns=[ORACLE_RC, ORACLE_CC], errors="ignore")
-    if competing.empty:
-        return set()
-    table = metrics.compare(competing, seed=seed, clusters=clusters)
-    return set(map(str, table.index[table["may_be_best"]]))
+def may_be_best(
+    terms: pd.DataFrame, clusters: "pd.Series[str] | None" = None, seed: int = 0
+) -> set[str]:
+    """Return the methods that no other is significantly better than, on the questions both have.
+
+    ``terms`` has a row a question and a column a method, NaN where it is not scored. The methods
+    hold the best one with confidence 0.95. Those that have all questions are compared at once, see
+    :func:`~capcal_lib.metrics.compare`; one that lacks some, pair by pair with each of the others,
+    so that it takes no question from the comparison of those.
+
+    >>> terms = pd.DataFrame({"good": [0.1, 0.2] * 20, "bad": [0.6, 0.5] * 20, "few": np.nan})
+    >>> terms.loc[:3, "few"] = 0.3
+    >>> sorted(may_be_best(terms))
+    ['few', 'good']
+    """
+    there = terms.notna()
+    scored = there.any(axis="columns")
+    whole = [name for name in terms if there[name].equals(scored)]
+    partial = [name for name in terms if name not in whole and there[name].any()]
+    allowed = 0.025 if partial else 0.05  # of error, for each of the two ways to compare
+    worse: set[Any] = set()
+    if len(whole) > 1:
+        known = terms.loc[scored, whole]
+        labels = None if clusters is None else clusters[known.index]
+        table = metrics.compare(known, clusters=labels, seed=seed, level=1 - allowed)
+        worse = set(table.index[~table["may_be_best"]])
+    for place, name in enumerate(partial):
+        rivals = [*whole, *partial[place + 1 :]]
+        found = metrics.gains(terms[[*rivals, name]], str(name), clusters=clusters, seed=seed)
+        sure = found[found["p"] * (len(whole) + len(partial) - 1) < allowed]
+        worse |= set(sure.index[sure["estimate"] < 0])
+        if (sure["estimate"] > 0).any():
+            worse.add(name)
+    return {str(name) for name in (*whole, *partial) if name not in worse}

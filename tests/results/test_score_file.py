@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import numpy as np
@@ -6,8 +7,21 @@ import pytest
 
 from capcal_lib.errors import InputError
 from capcal_lib.metrics import capability_brier
-from capcal_lib.results.score_file import read_confidences, score_confidences
+from capcal_lib.results.score_file import (
+    compare_files,
+    in_words,
+    overview,
+    read_confidences,
+    read_file,
+    read_log,
+    say_difference,
+    score_confidences,
+    score_counts,
+    score_table,
+)
+from capcal_lib.results.scores import may_be_best
 
+LOG = Path(__file__).parent / "logs" / "samples_counts.jsonl"
 CSV = "question_id,confidence,correct,total\na,0.5,1,2\nb,1.0,2,2\n"
 BAD = {
     "no confidence": (
@@ -75,8 +89,9 @@ def test_scores_are_those_of_the_metrics_whatever_the_order_of_rows(tmp_path: Pa
     assert first.loc["capability Brier, corrected", "value"] == pytest.approx(expected)
     assert first.loc["capability Brier, corrected", "interval"] == "bootstrap"
     np.testing.assert_allclose(first["value"], second["value"], atol=1e-12)
-    difference = score_confidences(*tables).loc["difference in capability Brier"]
-    assert difference["value"] == 0
+    difference = compare_files(dict(zip("ab", tables, strict=True)), "a").loc["b"]
+    assert difference["estimate"] == 0
+    assert difference["questions"] == 50
 
 
 def test_files_that_count_differently_are_not_compared(tmp_path: Path) -> None:
@@ -84,10 +99,13 @@ def test_files_that_count_differently_are_not_compared(tmp_path: Path) -> None:
     one.write_text(CSV)
     other.write_text(CSV.replace("2,2", "1,2"))
     apart.write_text(CSV.replace("a,", "c,").replace("b,", "d,"))
-    with pytest.raises(InputError, match="question 'b' has other counts"):
-        score_confidences(*map(read_confidences, (one, other)))
-    with pytest.raises(InputError, match="no question_id in common"):
-        score_confidences(*map(read_confidences, (one, apart)))
+    first = read_confidences(one)
+    with pytest.raises(InputError, match="question 'b' has other counts in other than in one"):
+        compare_files({"one": first, "other": read_confidences(other)}, "one")
+    with pytest.raises(InputError, match="apart and one have no question_id in common"):
+        compare_files({"one": first, "apart": read_confidences(apart)}, "one")
+    with pytest.raises(InputError, match="log is a log without confidences"):
+        compare_files({"one": first, "log": read_log(LOG).table}, "one")
 
 
 @pytest.mark.parametrize("name", ["mine.parquet", "mine.jsonl"])
@@ -122,3 +140,104 @@ def test_from_a_thousand_questions_on_intervals_have_a_closed_form() -> None:
     terms = (table["confidence"] - table["correct"] / 9) ** 2
     terms -= table["correct"] / 9 * (1 - table["correct"] / 9) / 8
     assert row["high"] - row["low"] == pytest.approx(2 * 1.96 * terms.sem(), rel=0.02)
+
+
+def table_of(mu: np.ndarray, noise: float, rng: np.random.Generator) -> pd.DataFrame:
+    said = np.clip(mu + rng.normal(0, noise, len(mu)), 0.01, 0.99)
+    names = [f"q{place}" for place in range(len(mu))]
+    return pd.DataFrame({"confidence": said, "correct": (20 * mu).round(), "total": 20}, names)
+
+
+def test_what_two_files_say_is_said_with_its_direction() -> None:
+    rng = np.random.default_rng(0)
+    mu = rng.random(300)
+    tables = {"sharp": table_of(mu, 0.1, rng), "blunt": table_of(mu, 0.4, rng)}
+    for rival, other in (("sharp", "blunt"), ("blunt", "sharp")):
+        row = compare_files(tables, rival).loc[other]
+        said = say_difference(other, rival, row)
+        assert said.startswith("sharp is better than blunt by 0."), "whichever comes first"
+        assert said.endswith("on 300 questions that both have")
+    tables["like"] = table_of(mu, 0.1, rng)
+    row = compare_files(tables, "sharp").loc["like"]
+    said = say_difference("like", "sharp", row)
+    assert said.startswith("these data cannot separate like and sharp (")
+    assert row["needed"] > 300
+    terms = (tables["sharp"]["confidence"] - tables["sharp"]["correct"] / 20) ** 2
+    terms -= (tables["like"]["confidence"] - tables["like"]["correct"] / 20) ** 2
+    by_hand = np.ceil((2.8 * terms.std() / terms.mean()) ** 2)
+    assert row["needed"] == pytest.approx(by_hand)
+
+
+def test_one_file_is_compared_with_the_best_constant() -> None:
+    rng = np.random.default_rng(0)
+    sharp = table_of(rng.random(300), 0.1, rng)
+    said = in_words("sharp", sharp, score_confidences(sharp))
+    assert said.startswith("sharp is better than the best constant by 0.")
+    assert said.endswith("on 300 questions")
+    single = sharp.assign(correct=1, total=1)
+    said = in_words("single", single, score_confidences(single))
+    assert "draw two or more of each" in said
+
+
+def test_a_log_is_counted_as_it_is() -> None:
+    table = read_file(LOG).table
+    assert table["total"].tolist() == [3, 3, 3]
+    assert table["correct"].tolist() == [1, 1, 1], "by the rules: the log has one score for three"
+    scores = score_counts(table)
+    assert scores.loc["accuracy", "value"] == pytest.approx(1 / 3)
+    assert scores.loc["pass@2", "value"] == pytest.approx(2 / 3)  # 1 - C(2, 2) / C(3, 2)
+    assert scores.loc["noise", "value"] == 1, "all questions have the same counts"
+    assert "a confidence has to beat" in in_words("log", table, scores)
+    epochs = read_file(LOG.with_name("counts.eval"))
+    assert epochs.table["total"].tolist() == [3, 3, 3]
+    other = table.assign(gold=["8", "6", "9"])
+    with pytest.raises(InputError, match="question '2' has another right answer in b than in a"):
+        compare_files({"a": table, "b": other}, "a")
+    better = table.assign(correct=[3, 3, 3])
+    found = compare_files({"a": table, "b": better}, "a").loc["b"]
+    assert found["estimate"] == pytest.approx(2 / 3), "by accuracy, positive where it is better"
+
+
+def test_what_a_log_leaves_out_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    rows = [("a", "4", "4"), ("a", "4", None), ("b", "5", "6")]
+    path.write_text(
+        "".join(
+            json.dumps({"question_id": name, "gold": gold, "response": said}) + "\n"
+            for name, gold, said in rows
+        )
+    )
+    found = read_file(path)
+    assert found.notes == ("1 requests without a response left out",)
+    assert found.table["total"].tolist() == [1, 1]
+
+
+def test_one_sample_does_not_take_the_corrected_score_from_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text(CSV + "c,0.5,1,1\n")
+    found = read_file(path)
+    assert found.notes == ("1 of 3 questions have one scored sample: no corrected score",)
+    scores = score_confidences(found.table)
+    assert scores.loc["questions", "value"] == 3
+    assert scores.loc["capability Brier, corrected", "value"] == pytest.approx(-0.125)
+
+
+def test_a_method_with_few_confidences_takes_no_question_from_the_others() -> None:
+    rng = np.random.default_rng(0)
+    mu = rng.random(400)
+    tables = {"sharp": table_of(mu, 0.1, rng), "blunt": table_of(mu, 0.4, rng)}
+    tables["few"] = table_of(mu, 0.2, rng).iloc[:6]
+    found = overview(tables, {name: score_table(table) for name, table in tables.items()})
+    assert found["questions"].tolist() == [400, 400, 6]
+    assert found.loc[["sharp", "blunt"], "may be best"].tolist() == [True, False]
+    assert found.loc["few", "may be best"], "six questions do not show that it is not"
+
+
+def test_a_partial_method_excludes_others_and_is_excluded() -> None:
+    rng = np.random.default_rng(0)
+    good, bad = rng.random(300) / 10, 0.5 + rng.random(300) / 10
+    gap = np.where(np.arange(300) < 250, 0, np.nan)
+    assert may_be_best(pd.DataFrame({"good": good, "bad": bad + gap})) == {"good"}
+    assert may_be_best(pd.DataFrame({"good": good + gap, "bad": bad})) == {"good"}
+    assert may_be_best(pd.DataFrame({"good": good + gap, "bad": bad + gap[::-1]})) == {"good"}
+    assert may_be_best(pd.DataFrame({"one": good, "other": np.nan})) == {"one"}
