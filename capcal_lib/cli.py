@@ -684,14 +684,14 @@ def _score_files(files: list[Path], against: Path | None, as_json: bool) -> Part
         _print_table(scores[rival].reset_index())
     else:
         _print_table(score_file.overview(tables, scores).rename_axis("file").reset_index())
-        _say("may be best: no other is significantly better on the questions that both have")
+        _say("may be best: no other is significantly better on questions that both have")
     for file, each in read.items():
         for note in each.notes:
             _say(f"{file}: {note}")
     if len(tables) == 1:
         _say(score_file.in_words(rival, tables[rival], scores[rival]))
-    for name, row in found.iterrows():
-        _say(score_file.say_difference(str(name), rival, row))
+    for other, row in found.iterrows():
+        _say(score_file.say_difference(str(other), rival, row))
     return score_file.report_parts(tables, scores)
 
 
@@ -730,7 +730,8 @@ def _score_models(models: list[str], store: Path, counted: dict[str, Any], as_js
     if len(models) > 1 and not as_json:
         _print_table(_side_by_side(tables).reset_index())
     if not as_json:
-        _say("may be best (*): no other is significantly better on the questions that both have")
+        marked = "* may be best" if len(models) > 1 else "may be best"
+        _say(f"{marked}: no other is significantly better on questions that both have")
     return parts
 
 
@@ -740,7 +741,8 @@ def _print_scores(title: str, scores: "DataFrame", questions: "DataFrame", alone
     from capcal_lib.results.scores import methods
 
     _say(f"{title}: 95 % intervals for questions like these")
-    _say(f"  {in_short(questions)}")
+    for line in in_short(questions):
+        _say(f"  {line}")
     for method in methods(questions):
         if method not in scores.index and questions[method].notna().any():
             _say(f"  {method}: no question with a confidence has two scored samples")

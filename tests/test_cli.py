@@ -451,6 +451,19 @@ def test_scores_as_json_with_a_comparison(
         assert run(monkeypatch, capsys, "score", *wrong)[0] == 2
 
 
+def test_the_first_minute_of_the_readme_is_what_one_sees(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    rows, shown = re.findall(
+        r"```\n(question_id,.*?)```\n\n```\n\$ capcal score mine.csv\n(.*?)```", readme, re.DOTALL
+    )[0]
+    monkeypatch.chdir(tmp_path)
+    Path("mine.csv").write_text(rows)
+    out = run(monkeypatch, capsys, "score", "mine.csv")[1]
+    assert shown.split() == out.split()
+
+
 def test_logs_of_others_are_scored_as_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -522,7 +535,7 @@ def test_scores_from_standard_input_and_from_a_run(
     assert max(map(len, shown.splitlines())) <= 80
     for arguments in ((), (path, "--model", "simulated")):
         status, _, err = run(monkeypatch, capsys, "score", *arguments)
-        assert (status, "name either a file" in err) == (2, True)
+        assert (status, "name either files" in err) == (2, True)
 
 
 def test_grade_file(

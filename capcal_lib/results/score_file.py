@@ -262,8 +262,8 @@ def report_parts(
     return {" and ".join(tables): (overview(tables, scores), questions.assign(**said))}
 
 
-def in_short(table: pd.DataFrame) -> str:
-    """Say in a line what counts say: accuracy and pass@k with their intervals."""
+def in_short(table: pd.DataFrame) -> list[str]:
+    """Say what counts say: accuracy and pass@k with their intervals, and how many they are."""
     scored = table[table["total"] > 0]
     known = score_counts(scored)
     parts = [
@@ -274,9 +274,10 @@ def in_short(table: pd.DataFrame) -> str:
     shown = [parts[0], *parts[1:][-1:]]
     fewest, most = scored["total"].min(), scored["total"].max()
     each = str(most) if fewest == most else f"{fewest} to {most}"
-    single = int((scored["total"] == 1).sum())
-    note = f"; {single} with one scored sample left out of the scores" if single else ""
-    return f"{', '.join(shown)}; {len(scored):,} questions, {each} samples each{note}"
+    lines = [f"{', '.join(shown)}", f"{len(scored):,} questions, {each} scored samples each"]
+    if single := int((scored["total"] == 1).sum()):
+        lines.append(f"{single} of them with one scored sample, left out of the scores")
+    return lines
 
 
 def in_words(name: str, table: pd.DataFrame, scores: pd.DataFrame) -> str:
