@@ -28,25 +28,26 @@ def route(rates: ArrayLike, cost: ArrayLike, budget: float) -> Ints:
     array([0, 1, 0])
     """
     s, c = _tables(rates, cost)
+    questions = np.arange(len(c))
     least = c.min(axis=1).mean()
+    most = max(budget, least) * (1 + 1e-12)
 
     def chosen(price: float) -> Ints:
         return np.argmax(s - price * c, axis=1)
 
     def affordable(price: float) -> bool:
-        return bool(
-            np.take_along_axis(c, chosen(price)[:, None], axis=1).mean()
-            <= max(budget, least) * (1 + 1e-12)
-        )
+        return bool(c[questions, chosen(price)].mean() <= most)
 
     if affordable(0.0):
         return chosen(0.0)
     low, high = 0.0, 1 / least
     while not affordable(high) and high < 1e300:
         low, high = high, 2 * high
-    for _ in range(100):
-        middle = (low + high) / 2
-        low, high = (low, middle) if affordable(middle) else (middle, high)
+    while low < (middle := (low + high) / 2) < high:
+        if affordable(middle):
+            high = middle
+        else:
+            low = middle
     return chosen(high)
 
 

@@ -16,7 +16,7 @@ do not sum to more than 1 raise ``InputError``."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +27,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.metrics.intervals import Interval, mean_interval
 from capcal_lib.metrics.validation import (
     Floats,
+    Ints,
     as_counts,
     as_numbers,
     as_whole,
@@ -238,52 +239,95 @@ def propagate(
     >>> correct, s = np.array([0, 9, 50, 80, 95] * 20), np.array([0.0, 0.2, 0.4, 0.8, 1.0] * 20)
     >>> brier = lambda failing: (1 - s) ** 2 - 2 * (1 - s) * failing(1) + failing(2)
     >>> interval = propagate(brier, correct, [100] * 100, error, rng=np.random.default_rng(0))
-    >>> [round(value, 3) for value in interval]
-    [0.005, 0.003, 0.008]
+    >>> [round(value, 3) for value in interval[:3]]
+    [0.005, -0.018, 0.027]
+    """
+    rates = Rates(error.sensitivity.estimate, error.specificity.estimate)
+    _rogan_gladen(np.zeros(1), *rates)  # refuses a grader that is no better than a coin
+    counts = _Counts(*as_counts(correct, total))
+
+    def corrected(rates: Rates) -> Floats:
+        return np.asarray(terms(partial(counts.failing, rates)))
+
+    of_questions = mean_interval(corrected(rates), rng=rng, clusters=clusters, level=level)
+    means = [np.nanmean(corrected(drawn)) for drawn in label_draws(error, rng)]
+    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    return combine_intervals(of_questions, low, high)
+
+
+class Rates(NamedTuple):
+    """How often a grader says right of right answers, and wrong of wrong ones."""
+
+    sensitivity: float
+    specificity: float
+
+
+class _Counts:
+    """Counts of questions, and the powers of their chances that they estimate without bias."""
+
+    def __init__(self, correct: Ints, total: Ints) -> None:
+        self.total = total
+        self.pairs, self.row = np.unique(
+            np.column_stack([correct, total]), axis=0, return_inverse=True
+        )
+        self.known: dict[int, Floats] = {}
+
+    def powers(self, most: int) -> Floats:
+        """Estimate the powers of the chance of a failing verdict, 0 to ``most``: (n_pairs, most +
+        1); 0 beyond the samples, where none is used.
+        """
+        if most not in self.known:
+            ks = np.arange(1, max(1, most) + 1)
+            solved = pass_at_k(self.pairs[:, 0], self.pairs[:, 1], ks)[:, :most]
+            ones = np.ones(len(self.pairs))
+            self.known[most] = np.column_stack([ones, np.nan_to_num(1 - solved)])
+        return self.known[most]
+
+    def failing(self, rates: Rates, k: ArrayLike) -> Floats:
+        """Estimate (1 - mu)^k of each question for a grader of these rates."""
+        attempts = np.broadcast_to(as_whole("k", np.atleast_1d(k), least=0), self.total.shape)
+        powers = unmix_powers(self.powers(int(attempts.max())), rates)
+        return np.where(attempts <= self.total, powers[self.row, attempts], np.nan)
+
+
+def unmix_powers(powers: Floats, rates: Rates) -> Floats:
+    """Return the powers of 1 - mu from those of q = (1 - mu) Sp + mu (1 - Se); one a column, from 0
+    on.
+
+    >>> unmix_powers(np.array([[1.0, 0.3, 0.09]]), Rates(0.9, 0.9)).round(4)
+    array([[1.    , 0.25  , 0.0625]])
     """
     from scipy.special import comb  # slow to import
 
-    hits, samples = as_counts(correct, total)
-    pairs, row = np.unique(np.column_stack([hits, samples]), axis=0, return_inverse=True)
+    youden, errs = rates.sensitivity + rates.specificity - 1, 1 - rates.sensitivity
+    k = np.arange(powers.shape[1])
+    shares = comb(k, k[:, None]) * (-errs) ** np.maximum(k - k[:, None], 0)
+    return np.asarray(powers @ (shares / youden**k))
 
-    @cache
-    def seen(most: int) -> Floats:
-        """Estimate the powers of q up to this one, (n_pairs, most + 1); 0 beyond the samples, where
-        none is used.
-        """
-        solved = pass_at_k(pairs[:, 0], pairs[:, 1], np.arange(1, max(1, most) + 1))[:, :most]
-        return np.column_stack([np.ones(len(pairs)), np.nan_to_num(1 - solved)])
 
-    def corrected(sensitivity: float, specificity: float) -> Floats:
-        youden, errs = sensitivity + specificity - 1, 1 - sensitivity
-
-        def failing(k: ArrayLike) -> Floats:
-            attempts = np.broadcast_to(as_whole("k", np.atleast_1d(k), least=0), hits.shape)
-            powers = np.arange(attempts.max() + 1)
-            shares = comb(powers, powers[:, None]) * (-errs) ** np.maximum(
-                powers - powers[:, None], 0
-            )
-            known = seen(int(powers[-1])) @ (shares / youden**powers)
-            return np.where(attempts <= samples, known[row, attempts], np.nan)
-
-        return np.asarray(terms(failing))
-
-    rates = error.sensitivity.estimate, error.specificity.estimate
-    _rogan_gladen(np.zeros(1), *rates)  # refuses a grader that is no better than a coin
-    found = mean_interval(corrected(*rates), rng=rng, clusters=clusters, level=level)
-    estimate, of_questions = found.estimate, (found.low, found.high)
-    sizes = error.right, error.wrong
+def label_draws(error: GraderError, rng: np.random.Generator) -> list[Rates]:
+    """Draw rates from the posteriors of the labels that measured them."""
     drawn = [
-        rng.beta(n * rate + 0.5, n * (1 - rate) + 0.5, DRAWS)
-        for n, rate in zip(sizes, rates, strict=True)
+        rng.beta(n * rate.estimate + 0.5, n * (1 - rate.estimate) + 0.5, DRAWS)
+        for n, rate in (
+            (error.right, error.sensitivity),
+            (error.wrong, error.specificity),
+        )
     ]
-    of_draws = [np.nanmean(corrected(*pair)) for pair in zip(*drawn, strict=True)]
-    of_labels = np.quantile(of_draws, [(1 - level) / 2, (1 + level) / 2])
-    below, above = (
-        np.hypot(first - estimate, max(0.0, sign * (second - estimate)))
-        for sign, first, second in zip((-1, 1), of_questions, of_labels, strict=True)
+    return [Rates(*pair) for pair in zip(*drawn, strict=True)]
+
+
+def combine_intervals(interval: Interval, low: float, high: float) -> Interval:
+    """Widen an interval by limits of an independent error: the squared distances add up.
+
+    >>> combine_intervals(Interval(0.5, 0.2, 0.8, False), 0.1, 0.9)
+    Interval(estimate=0.5, low=0.0, high=1.0, few=False)
+    """
+    below = np.hypot(interval.low - interval.estimate, max(0.0, interval.estimate - low))
+    above = np.hypot(interval.high - interval.estimate, max(0.0, high - interval.estimate))
+    return interval._replace(
+        low=float(interval.estimate - below), high=float(interval.estimate + above)
     )
-    return Interval(estimate, float(estimate - below), float(estimate + above), found.few)
 
 
 def _scored(correct: ArrayLike, total: ArrayLike) -> tuple[np.ndarray, Floats, Floats]:
