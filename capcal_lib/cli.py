@@ -360,7 +360,7 @@ def _print_table(table: "DataFrame") -> None:
     import pandas as pd
 
     def spell(cell: Any) -> str:
-        if isinstance(cell, str | bool):
+        if isinstance(cell, str) or pd.api.types.is_bool(cell):
             return str(cell)
         if pd.isna(cell):
             return ""

@@ -1,0 +1,125 @@
+"""Top up the samples of a data set until its scores are known well enough, without bias.
+
+Every question has the same few samples, a pilot. More are bought where they tell most for their
+tokens: of questions alike, by their confidences, whose terms vary most over samples.
+
+Who looks at outcomes before going on may stop where they happen to be good. So the questions are
+parted into two halves, at random, and what one half gets follows from the pilot of the other, and
+from confidences, none of which saw a sample of its own. The number of samples of a question is thus
+independent of what they say, and the mean of the corrected terms is unbiased, as with numbers fixed
+beforehand; no sample is set aside for deciding. There is one look, at the pilot alone, so a second
+call comes to the same numbers. The interval that is reached is wider or narrower than what was
+aimed at, by as much as one half differs from the other: ``MARGIN`` allows for that, and where it
+comes out wider all the same, a smaller half-width buys more."""
+
+import hashlib
+
+import numpy as np
+import pandas as pd
+
+from capcal_lib.applications.planning import Components, score_components
+from capcal_lib.metrics.validation import Floats
+
+MARGIN = 1.5  # what is aimed at is narrower than asked for by this over the root of the questions
+STRATA = 3  # of questions alike
+STEP = 1.25  # by which their samples are multiplied, and judged by what that buys
+NORMAL = 1.96  # standard errors to either side of a 95 % interval
+
+
+def samples_needed(
+    results: pd.DataFrame, *, half_width: float, most: int, apart: tuple[str, ...] = ()
+) -> "pd.Series[int]":
+    """Say how many samples each question needs so that the 95 % interval of every method's score
+    reaches at most so far to either side.
+
+    ``results`` are those of a pilot on one data set: ``correct`` and ``total``, at least four a
+    question, then a column a method, of which those ``apart`` were made from the samples
+    themselves. A score that no number of samples makes so precise, because there are too few
+    questions, is left as precise as the pilot's. At most ``most`` samples each; never fewer than
+    the pilot's.
+
+    >>> rng = np.random.default_rng(0)
+    >>> mu = rng.beta(0.5, 0.5, 400)
+    >>> pilot = pd.DataFrame({"correct": rng.binomial(20, mu), "total": 20, "mine": 0.9 * mu})
+    >>> needed = samples_needed(pilot, half_width=0.002, most=100)
+    >>> int(needed.min()), int(needed.max())
+    (20, 32)
+    """
+    counts = ["correct", "total"]
+    methods = [name for name in results if name not in counts and results[name].notna().any()]
+    seen = results[[name for name in methods if name not in apart]].mean(axis="columns")
+    strata = (seen.fillna(0.5).rank(method="first", pct=True) * STRATA).clip(upper=STRATA - 0.001)
+    strata = strata.astype(int)
+    digests = [hashlib.sha256(f"half {name}".encode()).digest()[0] for name in results.index]
+    half = np.array(digests) % 2
+    aim = half_width * max(0.5, 1 - MARGIN / np.sqrt(len(results)))
+    needed = pd.Series(int(results["total"].max()), index=results.index)
+    for own in (0, 1):
+        pilot = results[(half != own) & (results["total"] >= 4)]
+        shares = strata.value_counts(normalize=True).sort_index()
+        parts = [_parts(pilot, name, strata[pilot.index], shares) for name in methods]
+        bought = _buy(
+            [part for part in parts if part is not None],
+            shares.to_numpy(),
+            questions=len(results),
+            half_width=aim,
+            start=int(needed.iloc[0]),
+            most=most,
+        )
+        rows = half == own
+        needed[rows] = strata[rows].map(dict(zip(shares.index, bought, strict=True)))
+    return needed
+
+
+def _parts(
+    pilot: pd.DataFrame, method: str, strata: "pd.Series[int]", shares: "pd.Series[float]"
+) -> tuple[float, list[Components]] | None:
+    """Return what the score of a method varies by: between questions, and in each stratum."""
+    scored = pilot.dropna(subset=[method])
+    if len(scored) < 2:
+        return None
+
+    def components(rows: pd.DataFrame) -> Components:
+        return score_components(rows[method], rows["correct"], rows["total"])
+
+    whole = components(scored)
+    found = []
+    for stratum in shares.index:
+        rows = scored[strata[scored.index] == stratum]
+        found.append(components(rows) if len(rows) > 1 else whole)
+    return whole.between, found
+
+
+def _buy(
+    parts: list[tuple[float, list[Components]]],
+    shares: Floats,
+    *,
+    questions: int,
+    half_width: float,
+    start: int,
+    most: int,
+) -> list[int]:
+    """Raise the samples of one stratum after the other, each time of the one where they buy most,
+    until every method that can be is precise enough; return them by stratum."""
+    ks = np.full(len(shares), start)
+    aim = (half_width / NORMAL) ** 2 * questions
+    within = np.array([[part.within for part in each] for _, each in parts]).reshape(-1, len(ks))
+    pairs = np.array([[part.pairs for part in each] for _, each in parts]).reshape(-1, len(ks))
+    between = np.array([between for between, _ in parts])
+
+    def variance(k: np.ndarray) -> np.ndarray:
+        return shares * (within / k + pairs / (k * (k - 1)))
+
+    while True:
+        now = variance(ks)
+        lacking = between + now.sum(axis=1) - aim
+        lacking[between >= aim] = 0.0  # no number of samples would do
+        more = np.minimum(most, np.ceil(STEP * ks)).astype(int)
+        if not (lacking > 0).any() or (more == ks).all():
+            return [int(k) for k in ks]
+        worst = int(lacking.argmax())
+        gain = (now - variance(more))[worst] / (shares * np.maximum(more - ks, 1e-9))
+        best = int(gain.argmax())
+        if gain[best] <= 0:
+            return [int(k) for k in ks]
+        ks[best] = more[best]

@@ -1,0 +1,93 @@
+"""Topping up samples: what one half gets does not follow from its own outcomes, and known mu."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+
+from capcal_lib.applications.topping_up import samples_needed
+from capcal_lib.metrics import capability_brier_terms
+
+PILOT = 8
+
+
+def world(questions: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Expected accuracies, and a confidence that knows them roughly."""
+    rng = np.random.default_rng(seed)
+    mu = rng.beta(0.5, 0.5, questions)
+    return mu, np.clip(mu + rng.normal(0, 0.15, questions), 0, 1)
+
+
+def pilot(mu: np.ndarray, s: np.ndarray, rng: np.random.Generator) -> pd.DataFrame:
+    names = [f"q{number}" for number in range(len(mu))]
+    counts = {"correct": rng.binomial(PILOT, mu), "total": PILOT, "mine": s}
+    return pd.DataFrame(counts, index=names)
+
+
+def terms(s: np.ndarray, correct: np.ndarray, total: np.ndarray) -> np.ndarray:
+    return capability_brier_terms(s, correct, total, corrected=True)
+
+
+def test_what_a_question_gets_does_not_follow_from_what_its_samples_say() -> None:
+    mu, s = world(120, 0)
+    rng = np.random.default_rng(1)
+    first = pilot(mu, s, rng)
+    needed = samples_needed(first, half_width=0.006, most=100)
+    assert needed.nunique() > 2
+    changed = 0
+    for name in first.index[:20]:
+        other = first.copy()
+        other.loc[name, "correct"] = PILOT - other.loc[name, "correct"]
+        again = samples_needed(other, half_width=0.006, most=100)
+        assert again[name] == needed[name]
+        changed += (again != needed).any()
+    assert changed, "the other half's follow from it"
+
+
+def test_the_score_is_unbiased_for_known_mu_and_as_precise_as_asked() -> None:
+    mu, s = world(150, 2)
+    truth, aim = float(((s - mu) ** 2).mean()), 0.008
+    scores, widths, spent, fixed = [], [], [], []
+    for seed in range(150):
+        rng = np.random.default_rng([3, seed])
+        first = pilot(mu, s, rng)
+        total = samples_needed(first, half_width=aim, most=200).to_numpy()
+        correct = first["correct"].to_numpy() + rng.binomial(total - PILOT, mu)
+        found = terms(s, correct, total)
+        scores.append(found.mean())
+        widths.append(norm.ppf(0.975) * found.std(ddof=1) / np.sqrt(len(found)))
+        spent.append(total.mean())
+        fixed.append(terms(s, first["correct"], np.full(len(mu), PILOT)).std(ddof=1))
+    error = np.std(scores, ddof=1) / np.sqrt(len(scores))
+    assert abs(np.mean(scores) - truth) < 3 * error
+    assert np.mean(widths) < aim
+    assert np.mean(np.array(widths) <= aim) > 0.6
+    assert 1.96 * np.mean(fixed) / np.sqrt(len(mu)) > 1.1 * aim, "the pilot alone was not enough"
+    assert np.mean(spent) < 3 * PILOT
+
+
+def test_more_is_bought_where_terms_vary_over_samples() -> None:
+    rng = np.random.default_rng(4)
+    mu = np.repeat([0.0, 0.5, 1.0], 40)
+    s = np.repeat([0.01, 0.9, 0.99], 40)
+    first = pilot(mu, s, rng)
+    needed = samples_needed(first, half_width=0.014, most=100)
+    by_mu = needed.groupby(mu).mean()
+    assert by_mu[0.5] > PILOT
+    assert max(by_mu[0.0], by_mu[1.0]) < by_mu[0.5] / 1.3
+
+
+@pytest.mark.parametrize("half_width", [1e-6, 1.0])
+def test_what_no_samples_can_do_or_none_need_is_left(half_width: float) -> None:
+    mu, _ = world(60, 5)
+    first = pilot(mu, 1 - mu, np.random.default_rng(6))  # scores far apart, were mu known
+    needed = samples_needed(first, half_width=half_width, most=100)
+    assert (needed == PILOT).all()
+
+
+def test_the_most_is_kept_and_methods_made_of_samples_do_not_sort_questions() -> None:
+    mu, _ = world(80, 7)
+    first = pilot(mu, mu, np.random.default_rng(8))  # no spread between questions, were mu known
+    first["votes"] = first["correct"] / first["total"]
+    needed = samples_needed(first, half_width=1e-3, most=30, apart=("votes",))
+    assert needed.max() == 30

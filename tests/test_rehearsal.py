@@ -1,0 +1,250 @@
+"""The paper's experiment, whole and small: seven sets, a server of the paper's model that fails now
+and then, hidden states from elsewhere, both recipes, killed twice; with CAPCAL_EVERY_PAGE the pages, too."""
+
+import csv
+import hashlib
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+
+from capcal_lib.manifests import MANIFESTS, ROOT
+from capcal_lib.reported import load_reported
+from capcal_lib.sampling.engines.simulated import true_mu
+from tests.sampling.chat_server import ChatServer, Fault, cut, status
+
+MODEL = "gpt-oss-20b"
+TEST, TRAINING = 6, 12  # questions of a split
+LETTERS = "ABCD"
+HEAD = ["<|channel|>", "analysis", "<|message|>", "Hm", "<|end|>", "<|start|>", "assistant"]
+HEAD += ["<|channel|>", "final", "<|message|>"]
+
+
+def words(dataset: str, split: str, number: int) -> str:
+    return f"What is number {number} of the {split} questions of {dataset}?"
+
+
+def row(dataset: str, split: str, number: int) -> dict[str, Any]:
+    """A row in the columns of the hub; the answer follows from the number."""
+    text, answer = words(dataset, split, number), str(number + 100)
+    if dataset == "triviaqa-1000":
+        given = {"value": f"City {answer}", "aliases": [f"Town {answer}"]}
+        return {"question": text, "question_id": f"tc_{split}_{number}", "answer": given}
+    if dataset == "simpleqa-verified":
+        place = {"original_index": number, "topic": "Art"}
+        return {"problem": text, "answer": f"City {answer}"} | place
+    if dataset == "gsm8k":
+        return {"question": text, "answer": f"So\n#### {answer}"}
+    if dataset == "math500":
+        place = {"subject": "Algebra", "level": 1, "unique_id": f"{split}/algebra/{number}.json"}
+        return {"problem": text, "answer": answer} | place
+    if dataset == "aime25":
+        return {"id": str(number), "problem": text, "answer": answer}
+    if dataset == "mmlu":
+        options = [f"option {number} {letter}" for letter in LETTERS]
+        subject = ["anatomy", "virology"][number % 2]
+        answer = number % 4  # type: ignore[assignment]
+        return {"question": text, "choices": options, "answer": answer, "subject": subject}
+    names = ["Correct Answer", *(f"Incorrect Answer {place}" for place in (1, 2, 3))]
+    options = {name: f"{name} {number}" for name in names}
+    return {"Record ID": f"rec{number}", "Question": text, "Subdomain": "Genetics"} | options
+
+
+@pytest.fixture(scope="module")
+def laboratory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with manifests whose questions are stand-ins, and what makes python take them."""
+    folder = tmp_path_factory.mktemp("laboratory")
+    shutil.copytree(MANIFESTS, folder / "data_manifests")
+    for path in (folder / "data_manifests" / "datasets").glob("*.yaml"):
+        manifest = yaml.safe_load(path.read_text())
+        if not manifest.get("reported_as"):
+            continue
+        for split, entry in manifest["splits"].items():
+            number = TEST if split == manifest["evaluation_split"] else TRAINING
+            rows = [row(path.stem, split, each) for each in range(number)]
+            file = folder / f"{path.stem}-{split}.{'csv' if path.stem == 'gpqa' else 'jsonl'}"
+            with file.open("w") as lines:
+                if file.suffix == ".csv":
+                    writer = csv.DictWriter(lines, list(rows[0]))
+                    writer.writeheader()
+                    writer.writerows(rows)
+                else:
+                    lines.writelines(json.dumps(each) + "\n" for each in rows)
+            select = entry.get("select", {}).get("unique")
+            entry.clear()
+            entry["file"] = str(file)
+            if select:
+                entry["select"] = {"unique": select}
+        manifest.pop("paper_training", None)
+        if path.stem in ("triviaqa-1000", "gsm8k", "math500"):
+            manifest["paper_training"] = TRAINING
+        path.write_text(yaml.safe_dump(manifest))
+    place = str(folder / "data_manifests")
+    (folder / "sitecustomize.py").write_text(
+        "from pathlib import Path\n"
+        "from capcal_lib import manifests\n"
+        f"manifests.MANIFESTS = Path({place!r})\n"
+    )
+    yield folder
+
+
+class Model(ChatServer):
+    """A stand-in for the paper's model: it reasons, and is right as often as `true_mu` says."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(models=(MODEL,), fault=self.misbehave)
+        self.questions = json.loads((folder / "questions.json").read_text())
+        self.stop_at: int | None = None
+        self.reached = threading.Event()
+
+    def misbehave(self, number: int, body: dict[str, Any]) -> Fault | None:
+        if self.stop_at is not None and number >= self.stop_at:
+            self.reached.set()
+        faults = {7: status(500, "overloaded"), 19: status(503, "busy"), 31: cut}
+        return faults.get(number % 200)
+
+    def _choice(self, body: dict[str, Any], index: int) -> dict[str, Any]:
+        asked = body["messages"][-1]["content"]
+        seed = body["seed"] + index
+        rng = random.Random(hashlib.sha256(repr((asked, seed)).encode()).digest())
+        if "Proposed answer:" in asked:
+            golds, proposed = re.findall(r"answers?: (.+)", asked)
+            said = "CORRECT" if proposed in golds.split(" or ") else "INCORRECT"
+            return self._message(index, said)
+        [found] = [each for each in self.questions if each["text"] in asked]
+        mu = true_mu(found["id"])
+        if body.get("logprobs"):
+            said = "Yes" if mu > 0.5 else "No"
+            tops = [{"token": "Yes", "logprob": -0.1}, {"token": "No", "logprob": -2.4}]
+            if said == "No":
+                tops = [top | {"logprob": -2.5 - top["logprob"]} for top in tops]
+            places = [{"token": piece, "top_logprobs": []} for piece in HEAD]
+            places.append({"token": said, "top_logprobs": tops})
+            return self._message(index, said) | {"logprobs": {"content": places}}
+        if "How likely are you" in asked:
+            return self._message(index, f"\\boxed{{{min(0.95, mu + 0.1):.2f}}}")
+        wrong = rng.choice(["7", "9"]) if found["kind"] != "choice" else "Z"
+        if found["kind"] == "choice":
+            wrong = rng.choice([letter for letter in LETTERS if letter != found["gold"]])
+        given = found["gold"] if rng.random() < mu else wrong
+        return self._message(index, f"It must be \\boxed{{{given}}}.")
+
+    def _message(self, index: int, said: str) -> dict[str, Any]:
+        message = {"role": "assistant", "content": said, "reasoning": "Let me think."}
+        return {"index": index, "message": message, "finish_reason": "stop"}
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "-W", "error", "-m", "capcal_lib.cli", *words]
+
+
+def environment(folder: Path, server: ChatServer) -> dict[str, str]:
+    path = os.pathsep.join([str(folder), str(ROOT)])
+    return os.environ | {"PYTHONPATH": path, "OPENAI_BASE_URL": server.url, "COLUMNS": "200"}
+
+
+@pytest.fixture(scope="module")
+def model(laboratory: Path) -> Iterator[Model]:
+    listing = (
+        "import json\n"
+        "from capcal_lib.manifests import dataset_names, load_dataset\n"
+        "from capcal_lib.questions import load_questions\n"
+        "found = [(name, split) for name in dataset_names() if load_dataset(name).reported_as\n"
+        "         for split in load_dataset(name).splits]\n"
+        "rows = [{'id': one.id, 'text': one.text, 'gold': one.answer.gold, 'kind': one.answer.kind}\n"
+        "        for place in found for one in load_questions(*place)]\n"
+        "print(json.dumps(rows))"
+    )
+    path = os.pathsep.join([str(laboratory), str(ROOT)])
+    done = subprocess.run(
+        [sys.executable, "-c", listing],
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    (laboratory / "questions.json").write_text(done.stdout)
+    with Model(laboratory) as server:
+        yield server
+
+
+def reproduce(folder: Path, server: Model, *options: str) -> subprocess.CompletedProcess[str]:
+    asked = ["reproduce", "--model", MODEL, "--engine", "openai", *options]
+    return subprocess.run(
+        command(*asked),
+        env=environment(folder, server),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def kill_on_the_way(folder: Path, server: Model, requests: int, *options: str) -> None:
+    """Kill the command after so many more requests."""
+    server.reached.clear()
+    server.stop_at = len(server.asked) + requests
+    asked = ["reproduce", "--model", MODEL, "--engine", "openai", *options]
+    with subprocess.Popen(
+        command(*asked),
+        env=environment(folder, server),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        assert server.reached.wait(60)
+        process.kill()
+    assert process.returncode < 0
+    server.stop_at = None
+
+
+def table(printed: str) -> pd.DataFrame:
+    """Read the table that the command prints."""
+    lines = [re.split(r"\s{2,}", line.strip()) for line in printed.splitlines()]
+    start = next(place for place, line in enumerate(lines) if line[0] == "dataset")
+    rows = [line[:3] for line in lines[start + 1 :] if len(line) >= 5]
+    found = pd.DataFrame(rows, columns=["dataset", "method", "measured"])
+    return found.astype({"measured": float}).set_index(["dataset", "method"])["measured"]
+
+
+DATASETS = ["aime25", "gpqa", "gsm8k", "math500", "mmlu", "simpleqa-verified", "triviaqa-1000"]
+
+
+@pytest.mark.parametrize("recipe", ["lean", "paper"])
+def test_the_experiment_comes_out_of_one_command(
+    laboratory: Path, model: Model, recipe: str
+) -> None:
+    options = ["--recipe", recipe, "--store", str(laboratory / recipe)]
+    kill_on_the_way(laboratory, model, {"lean": 60, "paper": 200}[recipe], *options)
+    sampled = reproduce(laboratory, model, *options)
+    assert (sampled.returncode, "Traceback" in sampled.stderr) == (0, False), sampled.stderr
+    left = [line for line in sampled.stderr.splitlines() if line.startswith("capcal: left:")]
+    assert left
+    assert all(line.endswith("a server gives no hidden states") for line in left)
+    assert "--features-engine vllm" in sampled.stdout
+
+    done = reproduce(laboratory, model, *options, "--features-engine", "simulated")
+    assert (done.returncode, "left" in done.stderr) == (0, False), done.stderr
+    found = table(done.stdout)
+    assert list(found.index.unique("dataset")) == DATASETS
+    named = {"triviaqa-1000": "triviaqa", "simpleqa-verified": "simpleqa"}
+    printed = load_reported("main").query("model == @MODEL")
+    for dataset in DATASETS:
+        own = printed[printed["dataset"] == named.get(dataset, dataset)]
+        assert set(own["method"]) <= set(found[dataset].index), "every cell of the paper's table"
+        beside = [line for line in done.stdout.splitlines() if line.split()[:1] == [dataset]]
+        assert sum(line.rstrip().endswith(("True", "False")) for line in beside) >= len(own)
+
+    asked = len(model.asked)
+    again = reproduce(laboratory, model, *options, "--features-engine", "simulated")
+    assert again.stdout == done.stdout
+    assert len(model.asked) == asked
