@@ -279,6 +279,10 @@ def reproduce(
     verdicts: Annotated[
         str | None, Option(help="rules, or judge:MODEL; default: the recipe's.")
     ] = None,
+    precision: Annotated[
+        float | None,
+        Option(help="Top up samples until 95 % intervals reach about so far to either side."),
+    ] = None,
     store: Store = LOCAL_RUNS,
     seed: Seed = 0,
 ) -> None:
@@ -299,6 +303,7 @@ def reproduce(
         engine=engine,
         features_engine=features_engine,
         verdicts=verdicts,
+        precision=precision,
         seed=seed,
     )
     if plan:
@@ -314,6 +319,13 @@ def reproduce(
     if done.verdicts != "rules":
         page += ["-p", "verdicts", done.verdicts]
     _say(f"the page with these numbers: {shlex.join(page)}")
+    if precision is not None:
+        widths = (done.scores["high"] - done.scores["low"]) / 2
+        for name, wide in widths[widths > precision].groupby(level="dataset"):
+            _warn(
+                f"capcal: {name}: {len(wide)} intervals are wider than asked for, up to "
+                f"±{wide.max():.4f}: it has too few questions, or give a smaller --precision"
+            )
     for row in done.left.itertuples():
         _warn(f"capcal: left: {row.step} of {row.dataset} ({row.split}): {row.reason}")
     again = shlex.join(["capcal", *sys.argv[1:]])
@@ -349,7 +361,7 @@ def _show_plan(order: Any, rate: float | None) -> None:
     kind = ["dataset", "step"]
     lengths = steps.groupby(kind)["tokens"].sum() / steps.groupby(kind)["requests"].sum()
     for name in sorted(recipes.RECIPES.keys() - {order.recipe}):
-        other = recipes.make_plan(replace(order, recipe=name, verdicts=None))
+        other = recipes.make_plan(replace(order, recipe=name, verdicts=None, precision=None))
         known = other[kind].join(lengths.rename("length"), on=kind)["length"]
         tokens = (known * other["requests"]).fillna(other["tokens"]).sum()
         _say(f"with --recipe {name}: {other['requests'].sum():,} requests, {tokens:,.0f} tokens")

@@ -8,6 +8,10 @@ about a sixth of the tokens: 20 samples a question that define mu_hat and vote, 
 one sample each of at most 20,000 training questions, and three more of 500; verdicts by the rules,
 tuned probes and corrected scores.
 
+With a ``precision`` W the lean recipe goes on: each data set is topped up, from its 20 samples a
+question to 100 at most, until the interval of every score has a half-width of about W; see
+:mod:`capcal_lib.applications.topping_up` for what is bought, and why that does not bias a score.
+
 Every step takes up what is there, so a second call after a stop goes on. The engine is opened once
 for all of them. A step that fails leaves the others done."""
 
@@ -21,6 +25,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from capcal_lib.applications.topping_up import samples_needed
 from capcal_lib.confidence.consistency import mean_tokens
 from capcal_lib.confidence.of_run import TITLES, confidence_file, estimate
 from capcal_lib.errors import InputError, unknown
@@ -35,15 +40,17 @@ from capcal_lib.probes.sgd import SPLITS
 from capcal_lib.questions import load_questions, planned_rows
 from capcal_lib.reported import load_reported
 from capcal_lib.results import load_results, score
-from capcal_lib.results.results import ORACLE_CC, ORACLE_RC, UNIFORM
+from capcal_lib.results.results import CONSISTENCY, ORACLE_CC, ORACLE_RC, UNIFORM
 from capcal_lib.results.scores import Protocol
 from capcal_lib.runs.run import Run, find_run, list_fitting
 from capcal_lib.runs.store import KEY, read_samples
-from capcal_lib.sampling.draw import Progress, sample
+from capcal_lib.sampling.draw import Progress, open_run, sample
 from capcal_lib.sampling.engines import check_engine, engine_name, engines_stay_open, open_engine
+from capcal_lib.sampling.engines.simulated import true_mu
 
-STATES = "hidden states"
-STEPS = ("samples", "verbalized", "p-true", "judge", STATES)  # that need a model; verdicts do not
+STATES, TOP_UP = "hidden states", "top up"
+STEPS = ("samples", "verbalized", "p-true", "judge", STATES, TOP_UP)  # that need a model
+MOST = 100  # samples of a question that is topped up
 CALIBRATION = 16, 24  # questions, and at most so many samples of each
 PROMPT = 200  # tokens of a prompt, where no sample says
 TOKENS = {"verbalized": 10.0, "p-true": 1.0, "judge": 5.0, STATES: 0.0}  # where nothing is known
@@ -83,9 +90,17 @@ class Order:
     engine: str | None = None  # another than the one in the model's manifest
     features_engine: str | None = None  # for hidden states, where the engine gives none
     verdicts: str | None = None  # rules or judge:MODEL; None: the recipe's
+    precision: float | None = None  # half-width up to which data sets are topped up
     seed: int = 0
 
     def __post_init__(self) -> None:
+        if self.precision is not None and not 0 < self.precision < 0.5:
+            raise InputError(
+                "precision is the half-width of a score's interval, in (0, 0.5), such as 0.02; got "
+                f"{self.precision}"
+            )
+        if self.precision and self.recipe == "paper":
+            raise InputError("the paper's recipe fixes the number of samples; leave precision out")
         for name in ("limit", "training_questions"):
             if getattr(self, name) is not None:
                 check_int(name, getattr(self, name), least=1)
@@ -161,12 +176,15 @@ def make_plan(order: Order) -> pd.DataFrame:
             step["engine"] = order.engine_of(step["step"])
             step["requests"] = _lacking(order, run, step)
             length, basis = _tokens(order, dataset.name, run, step["step"])
+            if step["step"] == TOP_UP and _needed(order, step) is None:
+                basis = "expected"
             step["tokens"], step["basis"] = round(step["requests"] * length), basis
             step["reads"] = round(step["requests"] * _prompt(run)) if step["step"] == STATES else 0
             rows.append(step)
     # Hidden states last, for vLLM is opened anew for them and slower then, or a server gives none;
     # but another model judges after them, because one model is in memory at a time.
     late = {STATES: 2, "judge": 1 if order.judge == order.model or order.engine == "openai" else 3}
+    late[TOP_UP] = 4  # by all scores that there are
     rows.sort(key=lambda step: late.get(step["step"], 0))
     return pd.DataFrame(rows)
 
@@ -185,12 +203,9 @@ def _steps(order: Order, dataset: Dataset) -> Iterator[dict[str, Any]]:
             asked = {"first": first, "each": each} if step in ("samples", "judge") else {}
             yield row | {"first": 0, "each": 1} | asked
 
+    asked = ["samples", "verbalized", "p-true", *judged, STATES]
     yield from on(
-        evaluation,
-        ["samples", "verbalized", "p-true", *judged, STATES],
-        None,
-        0,
-        recipe.samples,
+        evaluation, [*asked, TOP_UP] if order.precision else asked, None, 0, recipe.samples
     )
     own = dataset.paper_training if order.recipe == "paper" and dataset.reported_as else None
     has_probe = own or order.recipe != "paper" or not dataset.reported_as
@@ -280,6 +295,8 @@ def reproduce(order: Order, progress: Progress | None = None) -> Reproduced:
     verdicts = "rules" if "judge" in set(rest["step"]) else order.whose
     graded = [name for name in order.names if _is_graded(order, name)]
     asked: dict[str, Any] = {"recipe": order.recipe, "choice": f"seed={order.seed}"}
+    if order.precision:
+        asked["k_eval"] = MOST
     table = beside_printed(order.store, order.model, datasets=graded, verdicts=verdicts, **asked)
     return Reproduced(table, rest, verdicts)
 
@@ -331,6 +348,7 @@ def beside_printed(
     recipe: str = "lean",
     verdicts: str = "rules",
     choice: str | None = None,
+    k_eval: int | None = None,
 ) -> pd.DataFrame:
     """Set measured scores beside the paper's printed ones, by the protocol of a recipe.
 
@@ -346,7 +364,7 @@ def beside_printed(
         store,
         model,
         datasets=datasets,
-        k_eval=how.k_eval,
+        k_eval=k_eval or how.k_eval,
         held_out=how.protocol == "corrected",
         **asked,
     )
@@ -387,6 +405,8 @@ def _do(order: Order, row: Mapping[Any, Any]) -> int:
     if step == "samples":
         return _draw(order, row)
     run = find_run(order.store, order.model, dataset, split, f"seed={order.seed}")
+    if step == TOP_UP:
+        return _top_up(order, row)
     if step == STATES:
         return len(extract(run, engine=row["engine"]))
     if step == "judge":
@@ -421,9 +441,60 @@ def _draw(order: Order, row: Mapping[Any, Any]) -> int:
     return drawn.new
 
 
+def _top_up(order: Order, row: Mapping[Any, Any]) -> int:
+    """Draw what each question of a data set lacks of the samples that it needs, and grade it."""
+    needed = _needed(order, row)
+    if needed is None:
+        raise InputError("not all of the first samples are there")
+    asked: dict[str, Any] = {"split": row["split"], "limit": row["questions"]}
+    asked |= {"store": order.store, "engine": order.engine, "seed": order.seed}
+    with open_run(order.model, row["dataset"], k=RECIPES[order.recipe].samples, **asked) as drawing:
+        new = drawing.draw({str(name): int(k) for name, k in needed.items()})
+        run, failed = drawing.writer.run, drawing.failed
+    if new:
+        grade_run(run)
+        if order.judge and load_dataset(row["dataset"]).kind in JUDGED:
+            judge_run(run, order.judge, engine=order.engine_of("judge"))
+    if failed:
+        raise (InputError if new else Unanswered)(f"{failed.total()} samples failed")
+    return new
+
+
+def _needed(order: Order, step: Mapping[str, Any]) -> "pd.Series[int] | None":
+    """Return how many samples each question needs, by the first of all of them; None before these
+    are there."""
+    run, first = order.run(step["dataset"], step["split"]), RECIPES[order.recipe].samples
+    if run is None or not (run.folder / FILE).exists() or order.precision is None:
+        return None
+    there = read_verdicts(run).groupby("question_id")["sample_index"].agg(_first_of)
+    if len(there) < step["questions"] or there.min() < first:
+        return None
+    asked: dict[str, Any] = {"datasets": [step["dataset"]], "choice": f"seed={order.seed}"}
+    results = load_results(order.store, order.model, k_eval=first, held_out=False, **asked)
+    results = results.join(predict(order.store, order.model, **asked)).droplevel("dataset")
+    return samples_needed(results, half_width=order.precision, most=MOST, apart=(CONSISTENCY,))
+
+
+def _first_of(indices: "pd.Series[int]") -> int:
+    """Return how many of the first samples are there without a gap."""
+    return int((np.sort(indices) == np.arange(len(indices))).sum())
+
+
+def _expected(order: Order, questions: int) -> float:
+    """Return the samples that a question is expected to need in all, if answers were like those of
+    the simulated model."""
+    mu = np.array([true_mu(str(number)) for number in range(questions)])
+    first = RECIPES[order.recipe].samples
+    counts = {"correct": np.random.default_rng(0).binomial(first, mu), "total": first}
+    pilot = pd.DataFrame(counts | {"confidence": 0.2 + 0.6 * mu})
+    return float(samples_needed(pilot, half_width=float(order.precision or 1), most=MOST).mean())
+
+
 def _lacking(order: Order, run: Run | None, step: Mapping[str, Any]) -> int:
     """Return how many requests of a step are not done, as far as files tell."""
     wanted = step["questions"] * step["each"]
+    if step["step"] == TOP_UP:
+        return _to_buy(order, run, step)
     if run is None:
         return wanted
     if step["step"] == "samples":
@@ -436,6 +507,16 @@ def _lacking(order: Order, run: Run | None, step: Mapping[str, Any]) -> int:
 
     path = run.folder / FEATURES if step["step"] == STATES else confidence_file(run, step["step"])
     return wanted - min(wanted, int(pq.read_metadata(path).num_rows) if path.exists() else 0)
+
+
+def _to_buy(order: Order, run: Run | None, step: Mapping[str, Any]) -> int:
+    """Return how many samples a data set still has to be topped up by, or is expected to."""
+    needed = _needed(order, step)
+    if run is None or needed is None:
+        lacking = _expected(order, step["questions"]) - RECIPES[order.recipe].samples
+        return round(step["questions"] * lacking)
+    there = read_samples(run, KEY).groupby("question_id").size()
+    return int((needed - there.reindex(needed.index, fill_value=0)).clip(lower=0).sum())
 
 
 def _unjudged(run: Run, judge: str, most: int) -> int:
@@ -452,6 +533,7 @@ def _unjudged(run: Run, judge: str, most: int) -> int:
 
 def _tokens(order: Order, dataset: str, run: Run | None, step: str) -> tuple[float, str]:
     """Return the mean tokens of a reply as far as they are known, and how."""
+    step = "samples" if step == TOP_UP else step
     if step == "samples" and run is not None and len(read_samples(run, KEY)):
         return mean_tokens(run), "measured"
     read = load_reported("tokens", source="reference code")

@@ -1,5 +1,5 @@
 """The paper's experiment, whole and small: seven sets, a server of the paper's model that fails now
-and then, hidden states from elsewhere, both recipes, killed twice; with CAPCAL_EVERY_PAGE the pages, too."""
+and then, hidden states from elsewhere, both recipes, killed twice."""
 
 import csv
 import hashlib
@@ -62,7 +62,7 @@ def row(dataset: str, split: str, number: int) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def laboratory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def laboratory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with manifests whose questions are stand-ins, and what makes python take them."""
     folder = tmp_path_factory.mktemp("laboratory")
     shutil.copytree(MANIFESTS, folder / "data_manifests")
@@ -96,7 +96,7 @@ def laboratory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         "from capcal_lib import manifests\n"
         f"manifests.MANIFESTS = Path({place!r})\n"
     )
-    yield folder
+    return folder
 
 
 class Model(ChatServer):
@@ -162,8 +162,8 @@ def model(laboratory: Path) -> Iterator[Model]:
         "from capcal_lib.questions import load_questions\n"
         "found = [(name, split) for name in dataset_names() if load_dataset(name).reported_as\n"
         "         for split in load_dataset(name).splits]\n"
-        "rows = [{'id': one.id, 'text': one.text, 'gold': one.answer.gold, 'kind': one.answer.kind}\n"
-        "        for place in found for one in load_questions(*place)]\n"
+        "rows = [{'id': one.id, 'text': one.text, 'gold': one.answer.gold,\n"
+        "         'kind': one.answer.kind} for place in found for one in load_questions(*place)]\n"
         "print(json.dumps(rows))"
     )
     path = os.pathsep.join([str(laboratory), str(ROOT)])

@@ -26,6 +26,8 @@ from capcal_lib.reproduce import (
     time_requests,
 )
 from capcal_lib.results import load_results
+from capcal_lib.runs.run import find_run
+from capcal_lib.runs.store import read_samples
 from capcal_lib.sampling.engines import engines_stay_open, open_engine
 
 
@@ -158,6 +160,19 @@ def test_a_step_that_fails_leaves_the_others_done(
     assert reproduce(small(tmp_path)).left.empty
 
 
+def test_a_precision_tops_up_once_and_a_second_call_finds_nothing_to_do(tmp_path: Path) -> None:
+    order = small(tmp_path, limit=100, precision=0.012)
+    expected = make_plan(order).query("step == 'top up'")
+    assert expected[["basis", "engine"]].to_numpy().tolist() == [["expected", "simulated"]]
+    first = reproduce(order).scores.loc["mini-exam"]
+    run = find_run(tmp_path, "simulated", "mini-exam", "test")
+    each = read_samples(run, ["question_id"]).groupby("question_id").size()
+    assert each.min() == 20 < each.max() <= module.MOST
+    assert make_plan(order)["requests"].sum() == 0
+    pd.testing.assert_frame_equal(reproduce(order).scores.loc["mini-exam"], first)
+    assert load_results(tmp_path, "simulated")["total"].max() == each.max(), "all of them count"
+
+
 def test_questions_that_cannot_be_had_are_told_before_anything_is_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -261,6 +276,8 @@ def test_the_papers_probe_is_the_mean_over_its_splits_with_their_spread(tmp_path
     ("settings", "words"),
     [
         ({"verdicts": "judge:nobody"}, "unknown model 'nobody'"),
+        ({"precision": 0.5}, "precision is the half-width"),
+        ({"precision": 0.02, "recipe": "paper"}, "the paper's recipe fixes the number"),
         ({"verdicts": "mine"}, "verdicts are by 'rules' or by 'judge:MODEL'"),
         ({"features_engine": "cloud"}, "unknown engine 'cloud'"),
         ({"training_questions": 0}, "training_questions must be a whole number"),
