@@ -48,13 +48,13 @@ from capcal_lib.questions import load_questions, stream_rows
 from capcal_lib.reproduce import Order, reproduce
 from capcal_lib.results.exact import enumerate_answers
 from capcal_lib.results.importing import import_samples
-from capcal_lib.results.merge import merge
 from capcal_lib.results.score_file import read_confidences, score_confidences
-from capcal_lib.results.verify import verify_run
 from capcal_lib.runs import Run, find_run, open_runs
 from capcal_lib.runs.files import LEFT_OVER, SUMS, read_bytes, read_table
+from capcal_lib.runs.merge import merge
 from capcal_lib.runs.samples import Sample
 from capcal_lib.runs.store import open_writer, read_samples
+from capcal_lib.runs.verify import verify_run
 from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.engines import openai
 from tests.sampling import chat_server

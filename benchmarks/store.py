@@ -30,12 +30,12 @@ from capcal_lib.grading.counts import count_verdicts
 from capcal_lib.grading.verdicts import grade_run, read_verdicts
 from capcal_lib.manifests import load_model
 from capcal_lib.questions import load_questions
-from capcal_lib.results.merge import merge
-from capcal_lib.results.status import run_status
-from capcal_lib.results.verify import verify_run
 from capcal_lib.runs import Run, open_runs
+from capcal_lib.runs.merge import merge
 from capcal_lib.runs.samples import Sample
+from capcal_lib.runs.status import run_status
 from capcal_lib.runs.store import open_writer
+from capcal_lib.runs.verify import verify_run
 from capcal_lib.sampling.draw import describe
 from capcal_lib.sampling.engines import SAMPLES_A_REQUEST
 

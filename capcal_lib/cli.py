@@ -341,7 +341,7 @@ def _show_plan(order: Any, rate: float | None) -> None:
     from dataclasses import replace
 
     from capcal_lib import reproduce as recipes
-    from capcal_lib.results.status import duration
+    from capcal_lib.runs.status import duration
 
     steps = recipes.make_plan(order)
     if rate is None:
@@ -854,9 +854,10 @@ def status(
     """Show what each run of a store has, what it lacks, what it took, and how long a drawing still
     takes.
     """
-    from capcal_lib.results.status import as_row, line, survey
+    from capcal_lib.grading import GRADER_VERSION
+    from capcal_lib.runs.status import as_row, line, survey
 
-    for run in survey(store, model, dataset):
+    for run in survey(store, model, dataset, grader=GRADER_VERSION):
         if as_json or not out.is_terminal:
             _say(as_row(run) if as_json else line(run))
         else:
@@ -873,7 +874,7 @@ def merge(
     """Take over the runs and rows of other stores. Conflicting rows are refused, and nothing is
     written then.
     """
-    from capcal_lib.results.merge import merge as merge_stores
+    from capcal_lib.runs.merge import merge as merge_stores
 
     for run in merge_stores(into, sources):
         lines = [
@@ -903,10 +904,14 @@ def verify(
     """Check every run of a store: one line a run, ok or all that is wrong with it; exit status 1
     where anything is.
     """
-    from capcal_lib.results.verify import verify_store
+    from capcal_lib.grading import GRADER_VERSION
+    from capcal_lib.grading.verdicts import verdicts_follow
+    from capcal_lib.runs.verify import verify_store
+    from capcal_lib.sampling.weights import check_weights
 
-    wrong = False
-    for checked in verify_store(store, model, dataset, deep=deep, record=record):
+    wrong, checks = False, [check_weights, *[verdicts_follow] * deep]
+    given: dict[str, Any] = {"grader": GRADER_VERSION, "checks": checks, "record": record}
+    for checked in verify_store(store, model, dataset, **given):
         wrong |= bool(checked.problems)
         _say(checked)
     if wrong:
@@ -1110,7 +1115,7 @@ def _progress(what: str, units: str = "samples") -> Iterator[Callable[[int, int]
     """Show one bar on a terminal, and a plain line now and then elsewhere; both go by what is new
     since the start.
     """
-    from capcal_lib.results.status import duration
+    from capcal_lib.runs.status import duration
 
     said, first = time.monotonic(), None
     pace = TextColumn("{task.fields[pace]}")

@@ -27,21 +27,22 @@ import pandas as pd
 
 from capcal_lib.applications.topping_up import samples_needed
 from capcal_lib.confidence.consistency import mean_tokens
-from capcal_lib.confidence.of_run import TITLES, confidence_file, estimate
+from capcal_lib.confidence.of_run import TITLES, estimate
 from capcal_lib.errors import InputError, unknown
 from capcal_lib.grading.judge import JUDGED
 from capcal_lib.grading.judgements import PAIR, judge_run, judges, read_judgements
-from capcal_lib.grading.verdicts import FILE, grade_run, read_verdicts
+from capcal_lib.grading.verdicts import grade_run, read_verdicts
 from capcal_lib.manifests import Dataset, dataset_names, load_dataset, load_model
 from capcal_lib.metrics.validation import check_int
 from capcal_lib.probes import predict
-from capcal_lib.probes.features import FEATURES, extract
+from capcal_lib.probes.features import extract
 from capcal_lib.probes.sgd import SPLITS
 from capcal_lib.questions import load_questions, planned_rows
 from capcal_lib.reported import load_reported
 from capcal_lib.results import load_results, score
 from capcal_lib.results.results import CONSISTENCY, ORACLE_CC, ORACLE_RC, UNIFORM
 from capcal_lib.results.scores import Protocol
+from capcal_lib.runs.artifacts import CONFIDENCES, FEATURES, VERDICTS
 from capcal_lib.runs.run import Run, find_run, list_fitting
 from capcal_lib.runs.store import KEY, read_samples
 from capcal_lib.sampling.draw import Progress, open_run, sample
@@ -337,7 +338,7 @@ def _check_engines(order: Order, plan: pd.DataFrame) -> None:
 
 def _is_graded(order: Order, dataset: str) -> bool:
     run = order.run(dataset, load_dataset(dataset).evaluation_split)
-    return run is not None and (run.folder / FILE).exists()
+    return run is not None and run.has(VERDICTS)
 
 
 def beside_printed(
@@ -503,10 +504,8 @@ def _lacking(order: Order, run: Run | None, step: Mapping[str, Any]) -> int:
         return wanted - min(wanted, int(there.between(step["first"], last).sum()))
     if step["step"] == "judge":
         return _unjudged(run, str(order.judge), wanted)
-    import pyarrow.parquet as pq
-
-    path = run.folder / FEATURES if step["step"] == STATES else confidence_file(run, step["step"])
-    return wanted - min(wanted, int(pq.read_metadata(path).num_rows) if path.exists() else 0)
+    made = (FEATURES, "") if step["step"] == STATES else (CONFIDENCES, step["step"])
+    return wanted - min(wanted, run.count(*made))
 
 
 def _to_buy(order: Order, run: Run | None, step: Mapping[str, Any]) -> int:
@@ -521,7 +520,7 @@ def _to_buy(order: Order, run: Run | None, step: Mapping[str, Any]) -> int:
 
 def _unjudged(run: Run, judge: str, most: int) -> int:
     """Return how many distinct answers of a run a judge has not judged, at most."""
-    if not (run.folder / FILE).exists():
+    if not run.has(VERDICTS):
         return most
     verdicts = read_verdicts(run)
     answers = verdicts[PAIR].dropna().drop_duplicates()

@@ -1,7 +1,12 @@
 from pathlib import Path
 
-from capcal_lib.runs import open_runs
+from capcal_lib.grading import GRADER_VERSION
+from capcal_lib.grading.verdicts import verdicts_follow
+from capcal_lib.runs import Run, open_runs
+from capcal_lib.runs import verify as verify_module
 from capcal_lib.runs.run import Identity, run_of
+from capcal_lib.runs.verify import Checked
+from capcal_lib.sampling.weights import check_weights
 
 
 def list_runs(store: Path) -> list[Path]:
@@ -12,3 +17,9 @@ def list_runs(store: Path) -> list[Path]:
 def run_folder(store: Path, identity: Identity) -> Path:
     """Return the folder of the run with this identity."""
     return run_of(store, identity).folder
+
+
+def verify_run(run: Run, *, deep: bool = False, record: bool = False) -> Checked:
+    """Check a run as ``capcal verify`` does."""
+    checks = [check_weights, *[verdicts_follow] * deep]
+    return verify_module.verify_run(run, grader=GRADER_VERSION, checks=checks, record=record)

@@ -23,11 +23,10 @@ from capcal_lib.manifests import (
 )
 from capcal_lib.questions import load_questions
 from capcal_lib.results import load_results
-from capcal_lib.results.status import run_status
-from capcal_lib.results.verify import verify_run
 from capcal_lib.runs import Run
+from capcal_lib.runs.status import run_status
 from capcal_lib.sampling.draw import sample
-from tests.folders import list_runs
+from tests.folders import list_runs, verify_run
 
 GUIDE = (BOOK / "guide" / "bring_your_own.md").read_text(encoding="utf-8")
 RECIPES = re.findall(r"```bash\n(.*?)```", GUIDE, re.DOTALL)
@@ -124,7 +123,7 @@ def test_an_installed_method_is_found_by_its_entry_point(
     monkeypatch.syspath_prepend(str(site))
     assert set(plugins()) == {"length", "broken"}, "ours stays ours"
     assert estimate(Run(folder), "length").values.tolist() == [0.25] * 3
-    assert run_status(Run(folder)).confidences == {"length": "yes"}
+    assert run_status(Run(folder)).beside == {"confidence-length": "yes"}
     assert verify_run(Run(folder)).problems == ()
     with pytest.raises(InputError, match="the method 'broken' of lengths:broken failed: no luck"):
         estimate(Run(folder), "broken")

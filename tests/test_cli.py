@@ -200,7 +200,7 @@ def test_a_judge_is_compared_with_the_rules(
     where = ("--model", "simulated", "--dataset", "mini-capitals", "--store", tmp_path)
     run(monkeypatch, capsys, "sample", *where, "--k", 10, "--limit", 5)
     status, _, err = run(monkeypatch, capsys, "judge", *where, "--judge", "simulated")
-    assert (status, "is not graded" in err) == (2, True)
+    assert (status, "no verdicts in" in err) == (2, True)
     run(monkeypatch, capsys, "grade", *where)
     status, out, err = run(
         monkeypatch, capsys, "judge", *where, "--judge", "simulated", "--judge-engine", "simulated"

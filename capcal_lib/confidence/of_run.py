@@ -16,7 +16,8 @@ from capcal_lib.grading.verdicts import run_questions
 from capcal_lib.manifests import Model, load_model
 from capcal_lib.questions import Question
 from capcal_lib.questions.prompts import template_digest
-from capcal_lib.runs.files import read_made, write_table
+from capcal_lib.runs.artifacts import CONFIDENCES
+from capcal_lib.runs.files import write_table
 from capcal_lib.runs.run import Run
 from capcal_lib.runs.store import KEY, read_samples
 from capcal_lib.sampling.engines import open_engine
@@ -32,13 +33,6 @@ RESERVED = {
     "correct",
     "total",
 }  # names that are something else
-COLUMNS = {
-    "question_id": pa.string(),
-    "confidence": pa.float64(),
-    "tokens": pa.int64(),
-    "text": pa.string(),
-}
-CONFIDENCES = pa.schema(COLUMNS)
 
 
 def estimate(run: Run, method: str, *, engine: str | None = None) -> Confidence:
@@ -60,12 +54,9 @@ def estimate(run: Run, method: str, *, engine: str | None = None) -> Confidence:
         return place_confidence(run, method, rows)
     if method not in METHODS:
         raise unknown("method", method, (*METHODS, *own))
-    path = confidence_file(run, method)
-    kept = (
-        read_made(path, CONFIDENCES, "capcal confidence")
-        if path.exists()
-        else CONFIDENCES.empty_table()
-    )
+    kept = CONFIDENCES.schema.empty_table()
+    if run.has(CONFIDENCES, method):
+        kept = run.read(CONFIDENCES, method)
     kept = kept.filter(
         pa.array(kept["tokens"].to_numpy() > 0)
     )  # where the engine failed, nothing was said
@@ -78,7 +69,7 @@ def estimate(run: Run, method: str, *, engine: str | None = None) -> Confidence:
             part = lacking[start : start + CHUNK]
             fresh = (p_true if method == "p-true" else verbalized)(source, model, part, seed=seed)
             kept = pa.concat_tables([kept, _table(fresh)]).sort_by("question_id")
-            write_table(path, kept)
+            run.write(CONFIDENCES, kept, method)
             if not fresh.tokens.any():
                 break
     return read_confidence(run, method)
@@ -88,17 +79,10 @@ def read_confidence(run: Run, method: str) -> Confidence:
     """Read the confidences that ``estimate`` kept; the error where there are none names what makes
     them.
     """
-    path = confidence_file(run, method)
-    if not path.exists():
-        option = (
-            f"--method {method}"
-            if method in {*METHODS, *plugins()}
-            else f"--from FILE --name {method}"
-        )
-        raise InputError(
-            f"no {method} confidences in {run}; {how_to_make(run, 'confidence')} {option}"
-        )
-    table = read_made(path, CONFIDENCES, "capcal confidence")
+    confidence_file(run, method)  # refuses a name that is none
+    own = method not in {*METHODS, *plugins()}
+    option = f" --from FILE --name {method}" if own else f" --method {method}"
+    table = run.read(CONFIDENCES, method, option=option)
     ids, values, tokens, texts = table.columns
     return estimated(
         ids.to_pylist(), values.to_numpy(), tokens=tokens.to_numpy(), texts=texts.to_pylist()
@@ -172,7 +156,7 @@ def methods_of(run: Run) -> list[str]:
     """List the methods whose confidences are kept with a run: verbalized, P(True), then one's own
     by name.
     """
-    kept = {path.stem.partition("-")[2] for path in run.folder.glob("confidence-?*.parquet")}
+    kept = set(filter(None, run.names(CONFIDENCES)))
     return [*(method for method in TITLES if method in kept), *sorted(kept - set(TITLES))]
 
 
@@ -191,7 +175,7 @@ def confidence_file(run: Run, method: str) -> Path:
     """
     if not re.fullmatch(r"[\w-][\w.-]{0,99}", method):
         raise InputError(f"a method cannot be called {method!r}; use letters, digits, _, . and -")
-    return run.folder / f"confidence-{method}.parquet"
+    return run.path(CONFIDENCES, method)
 
 
 def sampled_questions(run: Run) -> dict[str, Question]:
@@ -228,7 +212,7 @@ def refuse_other(run: Run, what: str, then: object, now: object) -> None:
 def _table(confidence: Confidence) -> pa.Table:
     values = pa.array(confidence.values, from_pandas=True)  # NaN becomes null
     columns = [confidence.question_ids.tolist(), values, confidence.tokens, confidence.texts]
-    return pa.table(columns, schema=CONFIDENCES)
+    return pa.table(columns, schema=CONFIDENCES.schema)
 
 
 def how_to_make(run: Run, command: str) -> str:

@@ -5,11 +5,9 @@ not.
 from dataclasses import dataclass
 from typing import Unpack
 
-import numpy as np
-
-from capcal_lib.grading.verdicts import grade_run, read_verdicts
+from capcal_lib.grading.verdicts import grade_run
 from capcal_lib.runs.run import Run
-from capcal_lib.runs.stopping import Rule, outcomes, stops
+from capcal_lib.runs.stopping import Rule, ends_of
 from capcal_lib.sampling.draw import Progress, RunOptions, open_run
 
 
@@ -82,10 +80,3 @@ def _after(progress: Progress, before: int, most: int) -> Progress:
     only at the end.
     """
     return lambda drawn, _: progress(before + drawn, most)
-
-
-def ends_of(run: Run, rule: Rule) -> tuple[dict[str, int], set[str]]:
-    """Return up to where a rule lets each graded question of a run go, and which have got there."""
-    names, table = outcomes(read_verdicts(run), rule.k)
-    at, stopped = stops(rule, table)
-    return dict(zip(names, at.tolist(), strict=True)), set(np.array(names)[stopped].tolist())

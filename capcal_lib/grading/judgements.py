@@ -14,16 +14,16 @@ from capcal_lib.errors import InputError, unknown
 from capcal_lib.grading.judge import JUDGED, judge, judge_prompt_digest
 from capcal_lib.grading.verdicts import answered_questions, kinds_of, read_verdicts
 from capcal_lib.manifests import load_model
-from capcal_lib.runs.files import hold, read_made, write_table
+from capcal_lib.runs.artifacts import JUDGEMENTS
+from capcal_lib.runs.files import hold
 from capcal_lib.runs.run import Run
 from capcal_lib.sampling.draw import Progress
 from capcal_lib.sampling.engines import engine_name, open_engine
 from capcal_lib.sampling.weights import weights_digest
 
-FILE = "judgements.parquet"
+FILE, SCHEMA = JUDGEMENTS.name, JUDGEMENTS.schema
 PAIR = ["question_id", "extracted"]
 MADE_WITH = ["judge", "weights", "engine", "prompt"]
-SCHEMA = pa.schema([(name, pa.string()) for name in (*MADE_WITH, *PAIR, "verdict", "words")])
 CHUNK = 200  # answers judged between two writes of the file
 
 
@@ -81,10 +81,8 @@ def judge_run(
             with hold(run.folder):  # another judge may have written meanwhile
                 both = pd.concat([_current(run, made_with), pd.DataFrame(fresh)])
                 table = pa.Table.from_pandas(both, schema=SCHEMA, preserve_index=False)
-                write_table(
-                    run.folder / FILE,
-                    table.sort_by([(name, "ascending") for name in ("judge", *PAIR)]),
-                )
+                order = [(name, "ascending") for name in JUDGEMENTS.key]
+                run.write(JUDGEMENTS, table.sort_by(order))
         new += len(fresh)
     return Judged(new, len(pairs) - len(lacking), len(cases) - new)
 
@@ -149,10 +147,8 @@ def _judged(run: Run, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _read(run: Run) -> pd.DataFrame:
-    path = run.folder / FILE
-    if not path.exists():
-        return SCHEMA.empty_table().to_pandas()
-    return read_made(path, SCHEMA, "capcal judge").to_pandas()
+    table = run.read(JUDGEMENTS) if run.has(JUDGEMENTS) else SCHEMA.empty_table()
+    return table.to_pandas()
 
 
 def _current(run: Run, made_with: dict[str, str]) -> pd.DataFrame:

@@ -5,7 +5,7 @@ Its metadata name the version of the grader and the digest of the samples that w
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -16,23 +16,12 @@ from capcal_lib.grading import GRADER_VERSION, grade_many
 from capcal_lib.manifests import Kind, load_dataset
 from capcal_lib.questions import Question, load_questions, questions_digest
 from capcal_lib.runs import store as runs
-from capcal_lib.runs.files import read_table, write_table
+from capcal_lib.runs.artifacts import GIVEN, VERDICTS, Sampled, some_keys
 from capcal_lib.runs.run import Run
 
-FILE = runs.VERDICTS
-# instead of a grader's version: the verdicts came with the samples, and nothing grades them again
-GIVEN = "given"
+FILE, SCHEMA = VERDICTS.name, VERDICTS.schema
+REGRADED = 1_000  # samples of a run, to see whether its verdicts follow
 NOT_STATED = "(not stated)"  # the answer to an imported question, where verdicts came instead
-OUTCOMES = {"correct", "incorrect", "no_answer", "not_scored"}
-SCHEMA = pa.schema(
-    [
-        ("question_id", pa.string()),
-        ("sample_index", pa.int32()),
-        ("verdict", pa.string()),
-        ("extracted", pa.string()),
-        ("reason", pa.string()),
-    ]
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +44,11 @@ def grade_run(run: Run) -> Graded:
 
     `InputError` when the run is corrupt, or its questions cannot be loaded or have changed.
     """
-    table = _read(run) if (run.folder / FILE).exists() else SCHEMA.empty_table()
+    table = run.read(VERDICTS) if run.has(VERDICTS) else SCHEMA.empty_table()
     made = table.schema.metadata or {}
     if made.get(b"grader") == GIVEN.encode():
         return Graded(0, 0, {})
-    follows = b"rows" not in made or made[b"rows"].decode() == digest_of_graded(run, table)
+    follows = b"rows" not in made or made[b"rows"].decode() == runs.digest_of_graded(run, table)
     old = table.to_pandas()
     stands = follows and made.get(b"grader") == GRADER_VERSION.encode()
     current = old[(old["verdict"] != "not_scored") & stands]
@@ -87,26 +76,8 @@ def write_verdicts(run: Run, verdicts: pd.DataFrame, grader: str) -> None:
 
 def _write(run: Run, verdicts: pd.DataFrame, grader: str, digests: "pd.Series[int]") -> None:
     table = pa.Table.from_pandas(verdicts, schema=SCHEMA, preserve_index=False).sort_by(runs.ORDER)
-    metadata = {"grader": grader, "rows": digest_of_rows(digests)}
-    write_table(run.folder / FILE, table.replace_schema_metadata(metadata))
-
-
-def digest_of_graded(run: Run, verdicts: pa.Table) -> str:
-    """Return the digest of those samples of a run that have these verdicts, in whatever order they
-    were written.
-    """
-    graded = pd.MultiIndex.from_frame(verdicts.select(runs.KEY).to_pandas())
-
-    def digests(samples: pd.DataFrame) -> pd.DataFrame:
-        there = pd.MultiIndex.from_frame(samples[runs.KEY]).isin(graded)
-        return runs.row_digests(samples[there]).to_frame("digest")
-
-    return digest_of_rows(runs.gather_samples(run, digests, ["response"])["digest"])
-
-
-def digest_of_rows(digests: "pd.Series[int]", others: int = 0) -> str:
-    """Return the digest of samples by the digests of each, and by that of others."""
-    return f"{(int(digests.sum()) + others) % 2**64:016x}"
+    metadata = {"grader": grader, "rows": runs.digest_of_rows(digests)}
+    run.write(VERDICTS, table.replace_schema_metadata(metadata))
 
 
 def _grade(samples: pd.DataFrame, questions: Mapping[str, Question]) -> pd.DataFrame:
@@ -131,20 +102,28 @@ def read_verdicts(run: Run) -> pd.DataFrame:
 
     `InputError` where the run is not graded, with the command that grades it; for a corrupt file.
     """
-    if not (run.folder / FILE).exists():
-        raise InputError(f"{run} is not graded; grade it with: capcal grade {run.options}")
-    return _read(run).to_pandas()
+    return run.read(VERDICTS).to_pandas()
 
 
-def _read(run: Run) -> pa.Table:
-    table = read_table(run.folder / FILE)
-    if not table.schema.equals(SCHEMA, check_metadata=False) or b"grader" not in (
-        table.schema.metadata or {}
-    ):
-        raise InputError(
-            f"{run.folder / FILE}: not a verdict file; delete it and grade again with: capcal grade"
-        )
-    return table
+def verdicts_follow(sampled: Sampled) -> Iterator[str]:
+    """Grade some of the responses of a run again, and yield what does not follow from them."""
+    run, questions = sampled.run, sampled.questions
+    if not questions or not run.has(VERDICTS):
+        return
+    table = run.read(VERDICTS)
+    if table.schema.metadata[b"grader"] == GIVEN.encode():
+        return
+    verdicts = table.to_pandas()
+    scored = verdicts["verdict"] != "not_scored"
+    verdicts = verdicts[scored & verdicts["question_id"].isin(questions)]
+    chosen = verdicts.sample(min(REGRADED, len(verdicts)), random_state=0)
+    rows = runs.gather_samples(run, lambda part: part.merge(chosen, on=runs.KEY), ["response"])
+    again = _grade(rows, questions)["verdict"]
+    wrong = rows[rows["verdict"] != again]
+    sampled.facts.append(f"{len(rows):,} verdicts compared")
+    if len(wrong):
+        keys = some_keys(wrong, runs.KEY)
+        yield f"{len(wrong)} of {len(rows)} verdicts do not follow from the responses: {keys}"
 
 
 def answered_questions(run: Run) -> dict[str, Question]:

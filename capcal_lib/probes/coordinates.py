@@ -14,11 +14,11 @@ import pyarrow as pa
 from capcal_lib.confidence.of_run import asked_model, sampled_questions
 from capcal_lib.errors import InputError
 from capcal_lib.probes.features import extract_features
-from capcal_lib.runs.files import read_table, write_table
+from capcal_lib.runs.artifacts import COORDINATES, matrix
 from capcal_lib.runs.run import Run
 from capcal_lib.sampling.engines import open_engine
 
-FILE = "coordinates.parquet"
+FILE = COORDINATES.name
 PARTS = 3  # of the layers: lower, middle, upper
 COMPONENTS = 64
 
@@ -56,9 +56,7 @@ def keep_coordinates(training: Run, evaluation: Run, *, engine: str | None = Non
         flat = pa.array(points.astype(np.float16).ravel())
         rows = pa.FixedSizeListArray.from_arrays(flat, points[0].size)
         table = pa.table({"question_id": list(ids), "coordinates": rows})
-        write_table(
-            run.folder / FILE, table.replace_schema_metadata({"directions": training.folder.name})
-        )
+        run.write(COORDINATES, table.replace_schema_metadata({"directions": training.folder.name}))
 
 
 def layer_thirds(
@@ -98,17 +96,9 @@ def read_coordinates(run: Run) -> Coordinates:
     """Read what ``keep_coordinates`` kept; where there is nothing, the error names the command that
     makes it.
     """
-    path = run.folder / FILE
-    identity = run.identity
-    how = f"with: capcal coordinates --model {identity.model} --dataset {identity.dataset}"
-    if not path.exists():
-        raise InputError(f"no coordinates in {run}; make them {how}")
-    table = read_table(path)
-    if not {"question_id", "coordinates"} <= set(table.column_names) or not table.schema.metadata:
-        raise InputError(f"{path}: not a file of coordinates; delete it and make it again {how}")
-    points = table["coordinates"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
+    table = run.read(COORDINATES)
     return Coordinates(
         table["question_id"].to_pylist(),
-        points.reshape(len(table), PARTS, -1).astype(np.float32),
+        matrix(table, "coordinates").reshape(len(table), PARTS, -1).astype(np.float32),
         table.schema.metadata[b"directions"].decode(),
     )

@@ -12,18 +12,18 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from capcal_lib.confidence.of_run import asked_model, how_to_make, refuse_other, sampled_questions
+from capcal_lib.confidence.of_run import asked_model, refuse_other, sampled_questions
 from capcal_lib.errors import InputError, unknown
 from capcal_lib.manifests import Model
 from capcal_lib.questions import Question
 from capcal_lib.questions.prompts import answer_messages, prompt_digest
-from capcal_lib.runs.files import read_table, remove_file, write_table
+from capcal_lib.runs.artifacts import FEATURES, matrix
+from capcal_lib.runs.files import remove_file, write_table
 from capcal_lib.runs.run import Run
 from capcal_lib.sampling.draw import answer_requests
 from capcal_lib.sampling.engines import Engine, Layers, open_engine
 from capcal_lib.sampling.weights import weights_digest
 
-FEATURES = "features.parquet"
 BATCH = 64  # questions whose hidden states are read, and then kept, together
 
 
@@ -89,7 +89,7 @@ def extract(
     tables: list[pa.Table] = []
     known: set[str] = set()
     for file in filter(Path.exists, [path, *parts]):
-        table = _read_feature_table(file)
+        table = FEATURES.read(file)
         if (
             "prompt" not in table.column_names
         ):  # nobody knows what was read: all of it is read again
@@ -132,28 +132,20 @@ def read_features(run: Run, layers: Layers = "mean") -> tuple[list[str], npt.NDA
 
     Where there are none, the error names the command that makes them.
     """
-    path = features_file(run, layers)
-    if not path.exists():
-        option = "" if layers == "mean" else f" --layers {layers}"
-        raise InputError(f"no hidden states in {run}; {how_to_make(run, 'features')}{option}")
-    table = _read_feature_table(path)
-    return table["question_id"].to_pylist(), states_of(table).astype(np.float32)
-
-
-def states_of(table: pa.Table) -> npt.NDArray[np.float16]:
-    """Return the hidden states of a table as a matrix."""
-    values, shape = table["features"].combine_chunks(), [len(table)]
-    while pa.types.is_fixed_size_list(values.type):
-        shape.append(values.type.list_size)
-        values = values.flatten()
-    return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(shape)
+    option = "" if layers == "mean" else f" --layers {layers}"
+    table = run.read(FEATURES, _name(layers), option=option)
+    return table["question_id"].to_pylist(), matrix(table, "features").astype(np.float32)
 
 
 def features_file(run: Run, layers: Layers = "mean") -> Path:
     """Return where a run keeps the hidden states of these layers."""
+    return run.path(FEATURES, _name(layers))
+
+
+def _name(layers: Layers) -> str:
     if layers not in get_args(Layers):
         raise unknown("layers", layers, get_args(Layers))
-    return run.folder / (FEATURES if layers == "mean" else f"features-{layers}.parquet")
+    return "" if layers == "mean" else f"-{layers}"
 
 
 def _feature_table(
@@ -172,17 +164,3 @@ def _feature_table(
         values = pa.FixedSizeListArray.from_arrays(values, size)
     names, prompts = zip(*rows, strict=True)
     return pa.table({"question_id": names, "prompt": prompts, "features": values})
-
-
-def _read_feature_table(path: Path) -> pa.Table:
-    table = read_table(path)
-    known = table.column_names in (
-        ["question_id", "prompt", "features"],
-        ["question_id", "features"],
-    )
-    if not known or not pa.types.is_fixed_size_list(table["features"].type):
-        raise InputError(
-            f"{path}: not a file of hidden states; delete it and make it again with: capcal "
-            "features"
-        )
-    return table

@@ -19,19 +19,17 @@ import pandas as pd
 from capcal_lib.errors import InputError, unknown
 from capcal_lib.grading.counts import count_run
 from capcal_lib.grading.judge import JUDGED
-from capcal_lib.grading.judgements import FILE as JUDGEMENTS
 from capcal_lib.grading.judgements import judges
-from capcal_lib.grading.verdicts import FILE
 from capcal_lib.manifests import Dataset, PromptStyle, dataset_names, load_dataset, load_model
 from capcal_lib.metrics.validation import check_int
-from capcal_lib.probes.coordinates import FILE as COORDINATES
 from capcal_lib.probes.coordinates import read_coordinates
 from capcal_lib.probes.estimator import Probe
-from capcal_lib.probes.features import FEATURES, read_features
+from capcal_lib.probes.features import read_features
 from capcal_lib.probes.kernel import KernelProbe
 from capcal_lib.probes.sgd import PaperProbe
 from capcal_lib.probes.stacked import BLOCKS, StackedProbe
 from capcal_lib.probes.tuned import TunedProbe
+from capcal_lib.runs.artifacts import COORDINATES, FEATURES, JUDGEMENTS, VERDICTS
 from capcal_lib.runs.run import Run, differences, find_run, list_fitting
 
 Recipe = Literal["tuned", "paper", "kernel", "stacked"]
@@ -133,7 +131,7 @@ def train(run: Run, *, recipe: Recipe = "tuned", verdicts: str = "rules") -> Tra
     """
     if recipe not in RECIPES:
         raise unknown("recipe", recipe, RECIPES)
-    files = (run.folder / name for name in (FILE, JUDGEMENTS, FEATURES, COORDINATES))
+    files = map(run.path, (VERDICTS, JUDGEMENTS, FEATURES, COORDINATES))
     written = tuple(file.stat().st_mtime_ns for file in files if file.exists())
     return _train(run, recipe, verdicts, written)
 
@@ -275,13 +273,13 @@ def runs_for_probes(
     for dataset in map(load_dataset, dataset_names()):
         name = split(dataset)
         if name is None or not any(
-            store.joinpath(model, f"{dataset.name}-{name}").glob(f"*/{FEATURES}")
+            store.joinpath(model, f"{dataset.name}-{name}").glob("*/features.parquet")
         ):
             continue
         if not list_fitting(store, model, dataset.name, name, chosen):
             continue
         run = find_run(store, model, dataset.name, name, chosen)
-        graded = (run.folder / FEATURES).exists() and (run.folder / FILE).exists()
+        graded = run.has(FEATURES) and run.has(VERDICTS)
         if graded and style in (None, run.identity.prompt_style):
             yield dataset, run
 
@@ -336,7 +334,7 @@ def goes_with(recipe: Recipe, training: Run, run: Run) -> bool:
 
 
 def _directions(run: Run) -> str | None:
-    return read_coordinates(run).directions if (run.folder / COORDINATES).exists() else None
+    return read_coordinates(run).directions if run.has(COORDINATES) else None
 
 
 def _same_style(training: Run, run: Run) -> bool:

@@ -12,25 +12,17 @@ from collections.abc import Sequence
 import pandas as pd
 import pyarrow as pa
 
-from capcal_lib.confidence.of_run import asked_model, how_to_make, sampled_questions
+from capcal_lib.confidence.of_run import asked_model, sampled_questions
 from capcal_lib.errors import InputError
 from capcal_lib.grading import grade_many
 from capcal_lib.manifests import Model
 from capcal_lib.questions import Question
-from capcal_lib.runs.files import read_made, write_table
+from capcal_lib.runs.artifacts import EXACT
 from capcal_lib.runs.run import Run
 from capcal_lib.sampling.draw import answer_requests
 from capcal_lib.sampling.engines import Engine, EnumeratingEngine, open_engine
 
-FILE = "exact.parquet"  # beside a run's samples
-SCHEMA = pa.schema(
-    [
-        ("question_id", pa.string()),
-        ("lower", pa.float64()),
-        ("upper", pa.float64()),
-        ("passes", pa.int64()),
-    ]
-)
+FILE, SCHEMA = EXACT.name, EXACT.schema
 EPSILON = 1e-3
 WIDEST = 0.05  # bounds further apart say less than a hundred samples do
 
@@ -100,8 +92,7 @@ def enumerate_answers(
     Only questions that were sampled since are enumerated, whatever the epsilon of the others was.
     Errors are those of ``exact_accuracy``; a corrupt file is refused, and a run whose questions or
     way of asking have changed."""
-    path = run.folder / FILE
-    kept = read_made(path, SCHEMA, "capcal exact") if path.exists() else SCHEMA.empty_table()
+    kept = run.read(EXACT) if run.has(EXACT) else SCHEMA.empty_table()
     known = set(kept["question_id"].to_pylist())
     lacking = [question for name, question in sampled_questions(run).items() if name not in known]
     if lacking:
@@ -110,7 +101,7 @@ def enumerate_answers(
             open_engine(model, engine), model, lacking, epsilon=epsilon
         ).reset_index()
         both = pa.concat_tables([kept, pa.Table.from_pandas(fresh, SCHEMA, preserve_index=False)])
-        write_table(path, both.sort_by("question_id"))
+        run.write(EXACT, both.sort_by("question_id"))
     return read_exact(run)
 
 
@@ -118,7 +109,4 @@ def read_exact(run: Run) -> pd.DataFrame:
     """Read the bounds that ``enumerate_answers`` kept, sorted by question id; without any, the
     error says how.
     """
-    path = run.folder / FILE
-    if not path.exists():
-        raise InputError(f"no exact expected accuracies in {run}; {how_to_make(run, 'exact')}")
-    return read_made(path, SCHEMA, "capcal exact").to_pandas().set_index("question_id")
+    return run.read(EXACT).to_pandas().set_index("question_id")

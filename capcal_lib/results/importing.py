@@ -26,7 +26,7 @@ import yaml
 from capcal_lib import manifests
 from capcal_lib.errors import InputError, sanitize
 from capcal_lib.grading import grade, grade_many
-from capcal_lib.grading.verdicts import GIVEN, NOT_STATED, OUTCOMES, write_verdicts
+from capcal_lib.grading.verdicts import NOT_STATED, write_verdicts
 from capcal_lib.questions import (
     Answer,
     Question,
@@ -36,8 +36,9 @@ from capcal_lib.questions import (
     questions_digest,
     stream_rows,
 )
-from capcal_lib.results.merge import merge
+from capcal_lib.runs.artifacts import GIVEN, OUTCOMES
 from capcal_lib.runs.files import file_digest
+from capcal_lib.runs.merge import merge
 from capcal_lib.runs.run import Identity, Record, Run
 from capcal_lib.runs.samples import IMPORTED
 from capcal_lib.runs.store import KEY, open_writer

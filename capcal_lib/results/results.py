@@ -22,10 +22,10 @@ from capcal_lib.confidence import Confidence
 from capcal_lib.confidence.consistency import mean_tokens, run_consistency
 from capcal_lib.confidence.of_run import TITLES, method_title, methods_of, read_confidence
 from capcal_lib.grading.counts import count_run
-from capcal_lib.grading.verdicts import FILE
 from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.questions import subjects_of
 from capcal_lib.runs import find_run
+from capcal_lib.runs.artifacts import VERDICTS
 from capcal_lib.runs.run import Run, list_fitting, open_runs
 
 INDEX = ["dataset", "question_id"]
@@ -173,7 +173,7 @@ def _runs(
         return load_dataset(dataset).evaluation_split
 
     if datasets is None:
-        graded = [run.identity for run in runs if (run.folder / FILE).exists()]
+        graded = [run.identity for run in runs if run.has(VERDICTS)]
         sets = dict.fromkeys(one.dataset for one in graded if one.split == split(one.dataset))
         datasets = [each for each in sets if list_fitting(store, name, each, split(each), choice)]
     return {each: find_run(store, name, each, split(each), choice) for each in datasets}

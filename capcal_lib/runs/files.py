@@ -177,16 +177,6 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     )
 
 
-def read_made(path: Path, schema: pa.Schema, command: str) -> pa.Table:
-    """Read what a command has put beside a run's samples; a file with other columns is refused."""
-    table = read_table(path)
-    if not table.schema.equals(schema, check_metadata=False):
-        raise InputError(
-            f"{path}: not a file of `{command}`; delete it and make it again with: {command}"
-        )
-    return table
-
-
 def _read(path: Path, read: Callable[[pa.BufferReader], _Content]) -> _Content:
     reason = f"its digest is not the one in {SUMS}"
     for _ in range(3):  # a writer may replace the file meanwhile

@@ -9,11 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pydantic import Field, ValidationError
 
 from capcal_lib.errors import InputError, unknown
 from capcal_lib.manifests import DType, Manifest, PromptStyle, Sampling, load_model
 from capcal_lib.runs import files
+from capcal_lib.runs.artifacts import PART, Artifact
+from capcal_lib.runs.files import NO_FILE
 
 CACHED = 256  # values; the oldest goes first
 _Value = TypeVar("_Value")
@@ -97,6 +101,45 @@ class Run:
         run = self.identity
         key = f" --run {run.key}" if len(list(self.folder.parent.glob("*/run.json"))) > 1 else ""
         return f"--model {run.model} --dataset {run.dataset} --split {run.split}{key}"
+
+    def path(self, artifact: Artifact, name: str = "") -> Path:
+        """Return where a kind of file is kept; ``name`` tells several of a kind apart."""
+        return self.folder / artifact.name.replace("*", name)
+
+    def has(self, artifact: Artifact, name: str = "") -> bool:
+        """Tell whether a file is there."""
+        return self.path(artifact, name).exists()
+
+    def names(self, artifact: Artifact) -> list[str]:
+        """List what tells the files of a kind apart, sorted."""
+        before, _, after = artifact.name.partition("*")
+        found = sorted(path.name for path in self.folder.glob(artifact.name))
+        names = [name.removeprefix(before).removesuffix(after) for name in found]
+        return [name for name in names if PART not in f".{name}"]
+
+    def read(self, artifact: Artifact, name: str = "", *, option: str = "") -> pa.Table:
+        """Read a file that is kept beside the samples.
+
+        `InputError` where it is missing, with the command that makes it, which may need an
+        ``option``; where it is damaged; and for one with other columns."""
+        path = self.path(artifact, name)
+        if path.exists():
+            return artifact.read(path)
+        words = f"no {artifact.label(path.name)} in {self}"
+        if NO_FILE not in files.read_sums(self.folder).get(path.name, (NO_FILE,)):
+            words = f"{path} is gone, though its digest is on record"
+        raise InputError(
+            f"{words}; make them with: capcal {artifact.command} {self.options}{option}"
+        )
+
+    def count(self, artifact: Artifact, name: str = "") -> int:
+        """Count the rows of a file that may be there, as far as its footer tells."""
+        path = self.path(artifact, name)
+        return int(pq.read_metadata(path).num_rows) if path.exists() else 0
+
+    def write(self, artifact: Artifact, table: pa.Table, name: str = "") -> None:
+        """Write a file that is kept beside the samples."""
+        files.write_table(self.path(artifact, name), table)
 
     def cached(self, make: Callable[..., _Value], *given: Hashable) -> _Value:
         """Return ``make(run, *given)``, made once while no file of the folder changes.

@@ -20,6 +20,8 @@ from capcal_lib.applications import Components, fit_concentration
 from capcal_lib.errors import InputError
 from capcal_lib.metrics.intervals import binomial_interval
 from capcal_lib.metrics.validation import Floats, Ints, as_confidence, as_counts, check_int
+from capcal_lib.runs.artifacts import VERDICTS
+from capcal_lib.runs.run import Run
 
 EVERY = 10  # samples between two looks
 MOST = 2_000  # samples of a question; the table of what leads to each end grows with their square
@@ -198,3 +200,10 @@ def stops(rule: Rule, table: NDArray[np.int8]) -> tuple[Ints, NDArray[np.bool_]]
         stopped |= done
         at[now & ~done] = min(look + EVERY, rule.k)
     return at, stopped
+
+
+def ends_of(run: Run, rule: Rule) -> tuple[dict[str, int], set[str]]:
+    """Return up to where a rule lets each graded question of a run go, and which have got there."""
+    names, table = outcomes(run.read(VERDICTS).to_pandas(), rule.k)
+    at, stopped = stops(rule, table)
+    return dict(zip(names, at.tolist(), strict=True)), set(np.array(names)[stopped].tolist())

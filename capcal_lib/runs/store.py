@@ -36,6 +36,7 @@ import pyarrow.parquet as pq
 
 from capcal_lib.errors import InputError
 from capcal_lib.runs import files
+from capcal_lib.runs.artifacts import VERDICTS
 from capcal_lib.runs.files import SUMS, hold, plain_errors, read_sums, read_table, remove_file
 from capcal_lib.runs.run import Record, Run, run_of
 from capcal_lib.runs.samples import Sample
@@ -46,7 +47,6 @@ BYTES_PER_SHARD = (
     1 << 28
 )  # of journal; whichever comes first bounds the memory that pending rows take
 MOST_SAMPLES = 1 << 20  # of a question; a larger index is damage, or somebody's mischief
-VERDICTS = "verdicts.parquet"
 KEY = ["question_id", "sample_index"]
 ORDER = [(name, "ascending") for name in KEY]
 SCHEMA = pa.schema(
@@ -143,6 +143,24 @@ def gather_samples(
 def row_digests(rows: pd.DataFrame) -> "pd.Series[int]":
     """Return 64 bits for each row that follow from its key and its response."""
     return pd.util.hash_pandas_object(rows[[*KEY, "response"]], index=False, categorize=False)
+
+
+def digest_of_graded(run: Run, verdicts: pa.Table) -> str:
+    """Return the digest of those samples of a run that have these verdicts, in whatever order they
+    were written.
+    """
+    graded = pd.MultiIndex.from_frame(verdicts.select(KEY).to_pandas())
+
+    def digests(samples: pd.DataFrame) -> pd.DataFrame:
+        there = pd.MultiIndex.from_frame(samples[KEY]).isin(graded)
+        return row_digests(samples[there]).to_frame("digest")
+
+    return digest_of_rows(gather_samples(run, digests, ["response"])["digest"])
+
+
+def digest_of_rows(digests: "pd.Series[int]", others: int = 0) -> str:
+    """Return the digest of samples by the digests of each, and by that of others."""
+    return f"{(int(digests.sum()) + others) % 2**64:016x}"
 
 
 def count_rows(run: Run) -> int:
@@ -297,7 +315,7 @@ class Writer:
         """Remove the verdict file where it knows rows that are lost: what is drawn in their place
         may differ.
         """
-        path = self.folder / VERDICTS
+        path = self.run.path(VERDICTS)
         try:
             whole = not path.exists() or all(
                 key in self._present for key in keys(read_table(path, KEY))

@@ -11,14 +11,17 @@ import sys
 import tempfile
 import warnings
 import zipfile
+from collections.abc import Iterator
 from contextlib import redirect_stderr, suppress
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import Model, Weights, cache_dir, use_cache_without_hub
+from capcal_lib.manifests import Model, Weights, cache_dir, load_model, use_cache_without_hub
+from capcal_lib.runs.artifacts import Sampled
 from capcal_lib.runs.files import file_digest
+from capcal_lib.runs.samples import IMPORTED
 
 PROVENANCE = "provenance.json"  # in the folder: where its weights came from
 HUB_FILES = ["*.safetensors", "*.json", "*.jinja", "*.txt", "*.model"]
@@ -150,6 +153,16 @@ def pinned_digest(model: Model) -> str | None:
     """
     pins = {_pin(way) for way in model.weights} or {"none"}
     return pins.pop() if len(pins) == 1 else None
+
+
+def check_weights(sampled: Sampled) -> Iterator[str]:
+    """Yield what is wrong with the weights that a run was made with."""
+    identity = sampled.run.identity
+    model = load_model(identity.model)
+    yield from damaged_weights(model)
+    pin = pinned_digest(model)
+    if identity.engine != IMPORTED and pin is not None and pin != identity.weights:
+        yield f"made with the weights {identity.weights[:16]}, the manifest has {pin[:16]}"
 
 
 def _folder(model: Model) -> Path:

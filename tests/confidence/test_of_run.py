@@ -25,13 +25,13 @@ from capcal_lib.grading.verdicts import grade_run, run_questions
 from capcal_lib.manifests import RECORDED_RUNS, load_model
 from capcal_lib.questions import subset
 from capcal_lib.results import load_results
-from capcal_lib.results.status import run_status
-from capcal_lib.results.verify import verify_run
 from capcal_lib.runs import Run, find_run
 from capcal_lib.runs.files import write_table
+from capcal_lib.runs.status import run_status
 from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.engines import open_engine
 from capcal_lib.sampling.engines.simulated import SimulatedEngine
+from tests.folders import verify_run
 from tests.sampling.chat_server import ChatServer, Exchange, Fault, status
 
 SET = "mini-capitals"
@@ -319,11 +319,11 @@ def test_ones_own_method_by_command_is_a_column_and_known_to_status_and_verify(r
     results = load_results(store, "simulated")
     assert list(results) == ["correct", "total", "length"]
     assert results["length"].isna().sum() == 1
-    assert run_status(Run(run)).confidences == {"length": "yes"}
+    assert run_status(Run(run)).beside == {"confidence-length": "yes"}
     assert verify_run(Run(run)).problems == ()
     sample("simulated", SET, k=1, limit=9, store=store)
-    assert run_status(Run(run)).confidences == {"length": "8 of 9"}
-    assert "length confidences missing: 1" in " ".join(verify_run(Run(run)).problems)
+    assert run_status(Run(run)).beside == {"confidence-length": "8 of 9"}
+    assert "1 length confidences missing" in " ".join(verify_run(Run(run)).problems)
     for wrong in (
         [],
         ["--method", "p-true", "--from", str(file)],

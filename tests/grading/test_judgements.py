@@ -277,7 +277,7 @@ def test_an_unjudged_run_names_the_command(run: Path) -> None:
 
 def test_an_ungraded_run_is_refused(tmp_path: Path) -> None:
     folder = sample("simulated", SET, k=1, limit=2, store=tmp_path).run.folder
-    with pytest.raises(InputError, match="is not graded"):
+    with pytest.raises(InputError, match="no verdicts in"):
         judge_run(Run(folder), JUDGE)
 
 

@@ -166,7 +166,7 @@ def test_hostile_text_is_graded_like_any_other(tmp_path: Path) -> None:
 def test_an_ungraded_run_names_the_command(run: Path) -> None:
     with pytest.raises(
         InputError,
-        match=r"is not graded; grade it with: capcal grade --model simulated --dataset mini-",
+        match=r"no verdicts in .*; make them with: capcal grade --model simulated --dataset mini-",
     ):
         read_verdicts(Run(run))
 
@@ -192,10 +192,13 @@ def test_a_changed_question_set_is_refused(run: Path) -> None:
     [
         (lambda path: path.write_bytes(b"PAR1 no"), "missing or corrupt"),
         (lambda path: path.write_bytes(path.read_bytes()[:-20]), "missing or corrupt"),
-        (lambda path: write_table(path, pa.table({"question_id": ["a"]})), "not a verdict file"),
+        (
+            lambda path: write_table(path, pa.table({"question_id": ["a"]})),
+            "not a file of `capcal grade`",
+        ),
         (
             lambda path: write_table(path, SCHEMA.empty_table()),
-            "not a verdict file",
+            "not a file of `capcal grade`",
         ),  # by no version
     ],
 )

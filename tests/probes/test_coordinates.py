@@ -44,7 +44,7 @@ def test_coordinates_are_kept_beside_the_samples(tmp_path: Path) -> None:
         assert kept.directions == one.name
         np.testing.assert_allclose(kept.points, points, rtol=2e-3, atol=0.05)
     write_table(one / FILE, pq.read_table(one / FILE).drop_columns("coordinates"))
-    with pytest.raises(InputError, match="not a file of coordinates"):
+    with pytest.raises(InputError, match="not a file of `capcal coordinates`"):
         read_coordinates(Run(one))
 
 

@@ -11,13 +11,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading.verdicts import run_questions
 from capcal_lib.manifests import RECORDED_RUNS, load_model
 from capcal_lib.probes import features as features_module
-from capcal_lib.probes.features import (
-    FEATURES,
-    extract,
-    extract_features,
-    features_file,
-    read_features,
-)
+from capcal_lib.probes.features import extract, extract_features, features_file, read_features
 from capcal_lib.questions import subset
 from capcal_lib.runs import Run, find_run
 from capcal_lib.runs.files import write_table
@@ -25,6 +19,7 @@ from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.engines import Layers, Request, open_engine
 from capcal_lib.sampling.engines.simulated import SimulatedEngine
 
+FEATURES = "features.parquet"
 SET = "mini-capitals"
 MODEL = load_model("simulated")
 

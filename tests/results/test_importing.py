@@ -26,12 +26,11 @@ from capcal_lib.manifests import OWN_MANIFESTS, load_dataset, load_model
 from capcal_lib.questions import load_questions
 from capcal_lib.results import costs, importing, load_results
 from capcal_lib.results.importing import import_samples
-from capcal_lib.results.merge import merge
-from capcal_lib.results.status import run_status
-from capcal_lib.results.verify import verify_run
 from capcal_lib.runs import Run
+from capcal_lib.runs.merge import merge
+from capcal_lib.runs.status import run_status
 from capcal_lib.runs.store import read_samples
-from tests.folders import list_runs
+from tests.folders import list_runs, verify_run
 
 LOGS = Path(__file__).parent / "logs"
 Take = Callable[..., importing.Imported]
@@ -208,7 +207,7 @@ def test_any_table_with_mapped_columns(take: Take, tmp_path: Path, suffix: str, 
     assert verify_run(done.run, deep=True).problems == ()
     assert (load_model("toy").sampling.temperature, load_model("toy").sampling.top_p) == (0.5, 0.9)
     for compared in (
-        (lambda run: judge_run(Run(run), "simulated"), cross_check) if what == "verdict" else ()
+        (lambda run: judge_run(run, "simulated"), cross_check) if what == "verdict" else ()
     ):
         with pytest.raises(InputError, match="without answers: there is nothing to compare with"):
             compared(done.run)

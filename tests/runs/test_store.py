@@ -22,17 +22,11 @@ from capcal_lib.errors import InputError
 from capcal_lib.manifests import Sampling, load_model
 from capcal_lib.runs import Run, find_run, open_runs
 from capcal_lib.runs import store as store_module
+from capcal_lib.runs.artifacts import VERDICTS
 from capcal_lib.runs.files import SUMS, files_of, read_sums, read_table, write_table
 from capcal_lib.runs.run import Identity, Record, choose_runs, differences, list_fitting, run_of
 from capcal_lib.runs.samples import Sample
-from capcal_lib.runs.store import (
-    KEY,
-    VERDICTS,
-    open_writer,
-    read_samples,
-    stream_samples,
-    writer_at_work,
-)
+from capcal_lib.runs.store import KEY, open_writer, read_samples, stream_samples, writer_at_work
 from tests.folders import list_runs, run_folder
 
 IDENTITY = Identity(
@@ -476,13 +470,13 @@ def test_verdicts_of_lost_rows_go_with_them(
 ) -> None:
     folder = shards(tmp_path, monkeypatch)
     verdicts = pa.table({"question_id": ["a"] * 6, "sample_index": list(range(6))})
-    pq.write_table(verdicts, folder / VERDICTS)
+    pq.write_table(verdicts, folder / VERDICTS.name)
     with open_writer(tmp_path, RECORD) as writer:
         assert writer.notes == []
     (folder / "samples-00002.parquet").write_bytes(b"")
     with open_writer(tmp_path, RECORD) as writer:
         assert any("removed the verdicts" in note for note in writer.notes)
-    assert not (folder / VERDICTS).exists()
+    assert not (folder / VERDICTS.name).exists()
 
 
 def test_the_remains_of_a_killed_sealing_are_cleared(

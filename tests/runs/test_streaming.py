@@ -20,15 +20,15 @@ from hypothesis import strategies as st
 from capcal_lib.errors import InputError
 from capcal_lib.grading.adaptive_sampling import sample_until
 from capcal_lib.grading.verdicts import grade_run, read_verdicts
-from capcal_lib.results.merge import merge
-from capcal_lib.results.status import run_status
-from capcal_lib.results.verify import verify_run
 from capcal_lib.runs import Run
 from capcal_lib.runs import store as store_module
 from capcal_lib.runs.files import record_digests, write_table
+from capcal_lib.runs.merge import merge
 from capcal_lib.runs.samples import Sample
+from capcal_lib.runs.status import run_status
 from capcal_lib.runs.store import KEY, SCHEMA, Present, read_samples, stream_samples
 from capcal_lib.sampling.draw import sample
+from tests.folders import verify_run
 
 SET = "mini-exam"
 LIMIT = 6  # rows a shard, here
@@ -184,9 +184,9 @@ import resource
 from pathlib import Path
 from capcal_lib.errors import InputError
 from capcal_lib.grading.verdicts import grade_run
-from capcal_lib.results.merge import merge
-from capcal_lib.results.status import run_status
-from capcal_lib.results.verify import verify_run
+from capcal_lib.runs.merge import merge
+from capcal_lib.runs.status import run_status
+from capcal_lib.runs.verify import verify_run
 from capcal_lib.runs.store import read_samples
 run = Path({str(run)!r})
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -10,12 +10,11 @@ from capcal_lib.confidence.of_run import asked_model
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import RECORDED_RUNS, Sampling, load_model
 from capcal_lib.questions import Answer, load_questions, subset
-from capcal_lib.results.verify import verify_run
 from capcal_lib.runs import Run, find_run
 from capcal_lib.runs.sessions import read_sessions
 from capcal_lib.runs.store import read_samples
 from capcal_lib.sampling.draw import describe, sample
-from tests.folders import list_runs
+from tests.folders import list_runs, verify_run
 
 SET = "mini-exam"
 QUESTIONS = load_questions(SET)

@@ -10,9 +10,9 @@ from capcal_lib.grading.adaptive_sampling import sample_until
 from capcal_lib.grading.verdicts import FILE, grade_run
 from capcal_lib.manifests import RECORDED_RUNS
 from capcal_lib.probes.features import extract
-from capcal_lib.results.status import as_row, line, run_status, survey
 from capcal_lib.runs import Run
 from capcal_lib.runs.files import remove_file
+from capcal_lib.runs.status import as_row, line, run_status, survey
 from capcal_lib.sampling.draw import open_run, sample
 from tests.folders import list_runs
 
@@ -24,7 +24,7 @@ def test_a_finished_run_lacks_nothing_and_says_what_it_took(tmp_path: Path) -> N
     status = run_status(Run(folder))
     assert (status.samples, status.questions, status.each, status.asked) == (12, 4, (3, 3), "4 x 3")
     assert (status.lacking, status.writer) == (0, None)
-    assert (status.graded, status.confidences, status.features) == ("no", {}, "no")
+    assert (status.graded, status.beside) == ("no", {})
     assert status.seconds > 0
     assert status.samples_per_second == pytest.approx(12 / status.seconds)
     assert status.tokens_per_second == pytest.approx(status.tokens / status.seconds)
@@ -59,11 +59,14 @@ def test_what_is_stale_is_said(tmp_path: Path) -> None:
     estimate(Run(folder), "p-true")
     extract(Run(folder))
     status = run_status(Run(folder))
-    assert (status.graded, status.confidences, status.features) == ("yes", {"p-true": "yes"}, "yes")
+    assert (status.graded, status.beside) == (
+        "yes",
+        {"confidence-p-true": "yes", "features": "yes"},
+    )
     sample("simulated", SET, k=2, limit=3, store=tmp_path)
     status = run_status(Run(folder))
     assert status.graded == "stale: 4 of 6"
-    assert (status.confidences, status.features) == ({"p-true": "2 of 3"}, "2 of 3")
+    assert status.beside == {"confidence-p-true": "2 of 3", "features": "2 of 3"}
 
 
 def test_a_writer_at_work_is_named_with_the_time_to_go(tmp_path: Path) -> None:

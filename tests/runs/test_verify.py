@@ -16,14 +16,15 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading.adaptive_sampling import sample_until
 from capcal_lib.grading.verdicts import FILE, grade_run
 from capcal_lib.manifests import RECORDED_RUNS
-from capcal_lib.probes.features import FEATURES, extract
-from capcal_lib.results.verify import verify_run, verify_store
+from capcal_lib.probes.features import extract
 from capcal_lib.runs import Run
 from capcal_lib.runs.files import SUMS, files_of, write_table
 from capcal_lib.runs.run import Record
+from capcal_lib.runs.verify import verify_store
 from capcal_lib.sampling.draw import sample
-from tests.folders import list_runs
+from tests.folders import list_runs, verify_run
 
+FEATURES = "features.parquet"
 SET = "mini-exam"
 
 
@@ -130,11 +131,11 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "a sample not graded": (
         lambda run: rewrite(run / FILE, lambda rows: rows.slice(1)),
-        "1 samples not graded: mini-exam/",
+        "1 verdicts missing: mini-exam/",
     ),
     "a verdict of nothing": (
         lambda run: rewrite(run / FILE, lambda rows: put(rows, "sample_index", 77)),
-        "1 verdicts of samples that are not there",
+        "1 verdicts of what was not sampled",
     ),
     "an unknown verdict": (
         lambda run: rewrite(run / FILE, lambda rows: put(rows, "verdict", "perhaps")),
@@ -154,7 +155,7 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "a confidence too few": (
         lambda run: rewrite(confidence_file(Run(run), "p-true"), lambda rows: rows.slice(1)),
-        "p-true confidences missing: 1, such as mini-exam/",
+        "1 p-true confidences missing: mini-exam/",
     ),
     "a file of other columns": (
         lambda run: rewrite(
@@ -167,7 +168,7 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
             run / FEATURES,
             lambda rows: rows.filter(pc.greater(pc.utf8_length(rows["question_id"]), 0)).slice(2),
         ),
-        "hidden states missing: 2",
+        "2 hidden states missing",
     ),
     "verdicts of other samples": (
         lambda run: rewrite(shard(run), lambda rows: put(rows, "response", "other")),

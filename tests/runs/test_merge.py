@@ -14,15 +14,14 @@ from capcal_lib.errors import InputError
 from capcal_lib.grading.verdicts import FILE, grade_run, read_verdicts
 from capcal_lib.probes.features import extract, read_features
 from capcal_lib.results import load_results
-from capcal_lib.results.merge import merge
-from capcal_lib.results.verify import verify_run
 from capcal_lib.runs import Run
 from capcal_lib.runs import store as store_module
 from capcal_lib.runs.files import write_table
+from capcal_lib.runs.merge import merge
 from capcal_lib.runs.sessions import read_sessions
 from capcal_lib.runs.store import open_writer, read_samples
 from capcal_lib.sampling.draw import sample
-from tests.folders import list_runs, run_folder
+from tests.folders import list_runs, run_folder, verify_run
 from tests.runs.test_store import IDENTITY, RECORD, row
 
 SET = "mini-exam"
@@ -148,7 +147,7 @@ def test_verdicts_of_another_grader_are_left_out_and_said(
     write_table(run / FILE, table)
     first, second = merge(tmp_path / "all", two)
     assert first.notes == ()
-    assert "another version of the grader; grade again" in second.notes[0]
+    assert "which was made in another way than" in second.notes[0]
     (folder,) = list_runs(tmp_path / "all")
     assert len(read_verdicts(Run(folder))) == 18
     assert grade_run(Run(folder)).new == 4

@@ -13,17 +13,11 @@ import pandas as pd
 import pyarrow as pa
 
 from capcal_lib.errors import InputError
-from capcal_lib.grading import GRADER_VERSION
-from capcal_lib.grading.judgements import FILE as JUDGEMENTS
-from capcal_lib.grading.judgements import PAIR
-from capcal_lib.grading.verdicts import GIVEN, digest_of_graded, digest_of_rows
-from capcal_lib.runs import store
-from capcal_lib.runs.files import hold, read_table, write_table
+from capcal_lib.runs import files, store
+from capcal_lib.runs.artifacts import PART, VERDICTS, Artifact, artifact_of
+from capcal_lib.runs.files import hold
 from capcal_lib.runs.run import Run, is_folder, open_runs, run_of
 from capcal_lib.runs.sessions import add_sessions
-
-# What identifies a row of a file; of others, its question.
-KEYS = {store.VERDICTS: store.KEY, JUDGEMENTS: ["judge", *PAIR]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,59 +112,45 @@ def _take(writer: store.Writer, run: Run) -> Merged:
 
     digests = store.gather_samples(run, adopt)
     add_sessions(writer.run, run)
-    paths = [
-        path
-        for path in sorted(run.folder.glob("*.parquet"))
-        if not path.name.startswith("samples-")
-    ]
+    beside = [path for path in sorted(run.folder.iterdir()) if PART not in path.name]
     notes = [
-        _take_facts(path, writer.folder / path.name, digests)
-        for path in paths
-        if ".part-" not in path.name
+        _take_facts(path, artifact, writer.run, digests)
+        for path in beside
+        if (artifact := artifact_of(path.name))
     ]
     return Merged(run, writer.run, taken, len(digests) - taken, tuple(filter(None, notes)))
 
 
-def _take_facts(source: Path, target: Path, digests: pd.DataFrame) -> str | None:
-    """Take over the rows of a file beside the samples that the target lacks; return what is to be
-    said.
-    """
+def _take_facts(source: Path, artifact: Artifact, run: Run, digests: pd.DataFrame) -> str | None:
+    """Take over the rows of a file that a run lacks; return what is to be said."""
+    target, key = run.folder / source.name, list(artifact.key)
     try:
-        theirs = read_table(source)
+        theirs = artifact.read(source)
     except InputError as error:
         return f"left out: {error}"
-    made, keys = _made(theirs), KEYS.get(source.name, store.KEY[:1])
-    graded = pd.Series(dtype="uint64")
-    if source.name == store.VERDICTS:
-        if made.get(b"grader") not in (GRADER_VERSION.encode(), GIVEN.encode()):
-            return f"left out {source}, which is by another version of the grader; grade again"
-        graded = (
-            theirs.select(store.KEY).to_pandas().merge(digests, on=store.KEY, how="left")["digest"]
-        )
-        rows = (theirs.schema.metadata or {}).get(b"rows")
-        if graded.isna().any() or (rows is not None and rows.decode() != digest_of_rows(graded)):
+    made, rows = _made(theirs), theirs.select(key).to_pandas()
+    if artifact is VERDICTS:
+        rows = rows.merge(digests, on=key, how="left")
+        said = (theirs.schema.metadata or {}).get(b"rows")
+        other = rows["digest"].isna().any()
+        if other or (said and said.decode() != store.digest_of_rows(rows["digest"])):
             return f"left out {source}, which was made from other samples; grade again"
-    with hold(target.parent):
-        own = read_table(target) if target.exists() else theirs.slice(0, 0)
+    with hold(run.folder):
+        own = artifact.read(target) if target.exists() else theirs.slice(0, 0)
         if _made(own) != made or not own.schema.equals(theirs.schema):
             return f"left out {source}, which was made in another way than {target}"
-        known = set(zip(*(own[name].to_pylist() for name in keys), strict=True))
-        lacking = [
-            key not in known
-            for key in zip(*(theirs[name].to_pylist() for name in keys), strict=True)
-        ]
-        if any(lacking) or not target.exists():
-            both = pa.concat_tables([own, theirs.filter(pa.array(lacking, pa.bool_()))])
-            if source.name == store.VERDICTS:
-                before = (own.schema.metadata or {}).get(b"rows") if target.exists() else b"0"
-                known_rows = (
-                    before.decode()
-                    if before is not None
-                    else digest_of_graded(Run(target.parent), own)
-                )
-                made[b"rows"] = digest_of_rows(graded[lacking], int(known_rows, 16)).encode()
-            table = both.sort_by([(name, "ascending") for name in keys])
-            write_table(target, table.replace_schema_metadata(made))
+        known = pd.MultiIndex.from_frame(own.select(key).to_pandas())
+        lacking = ~pd.MultiIndex.from_frame(rows[key]).isin(known)
+        if not lacking.any() and target.exists():
+            return None
+        if artifact is VERDICTS:
+            before = (own.schema.metadata or {}).get(b"rows") if target.exists() else b"0"
+            before = before or store.digest_of_graded(run, own)
+            digest = store.digest_of_rows(rows.loc[lacking, "digest"], int(before, 16))
+            made[b"rows"] = digest.encode()
+        both = pa.concat_tables([own, theirs.filter(pa.array(lacking, pa.bool_()))])
+        table = both.sort_by([(name, "ascending") for name in key])
+        files.write_table(target, table.replace_schema_metadata(made))
     return None
 
 

@@ -7,17 +7,12 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from capcal_lib.confidence.of_run import confidence_file, methods_of
-from capcal_lib.grading import GRADER_VERSION
-from capcal_lib.grading.adaptive_sampling import ends_of
-from capcal_lib.grading.verdicts import GIVEN
-from capcal_lib.probes.features import FEATURES
 from capcal_lib.runs import store as runs
-from capcal_lib.runs.files import read_table
+from capcal_lib.runs.artifacts import ARTIFACTS, GIVEN, VERDICTS
 from capcal_lib.runs.run import Identity, Run, open_runs
 from capcal_lib.runs.samples import IMPORTED
 from capcal_lib.runs.sessions import Session, rates, read_sessions, wanted
-from capcal_lib.runs.stopping import Rule
+from capcal_lib.runs.stopping import Rule, ends_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,20 +32,27 @@ class Status:
     writer: str | None  # who is drawing now
     seconds_left: float  # for what is lacking, at the pace of the writer at work
     graded: str
-    confidences: dict[str, str]  # by method
-    features: str
+    beside: dict[str, str]  # whether a file beside the samples covers them, by its name
 
 
-def survey(store: Path, model: str | None = None, dataset: str | None = None) -> Iterator[Status]:
-    """Yield the state of each run of a store, or of those of a model or data set.
+def survey(
+    store: Path,
+    model: str | None = None,
+    dataset: str | None = None,
+    *,
+    grader: str | None = None,
+) -> Iterator[Status]:
+    """Yield the state of each run of a store, or of those of a model or data set, as
+    ``run_status``.
 
     `InputError` for a store that is no folder, or a corrupt run.
     """
-    yield from map(run_status, open_runs(store, model=model, dataset=dataset))
+    for run in open_runs(store, model=model, dataset=dataset):
+        yield run_status(run, grader)
 
 
-def run_status(run: Run) -> Status:
-    """Return the state of one run."""
+def run_status(run: Run, grader: str | None = None) -> Status:
+    """Return the state of one run; verdicts by another version of the grader are called stale."""
     identity, sessions = run.identity, read_sessions(run)
     each: Counter[str] = Counter()
     tokens = 0
@@ -75,11 +77,8 @@ def run_status(run: Run) -> Status:
         tokens_per_second=tokens_per_second,
         writer=writer,
         seconds_left=lacking * now.seconds / now.rows if now and at_work else math.nan,
-        graded=_graded(run, each.total()),
-        confidences={
-            method: _covered(confidence_file(run, method), len(each)) for method in methods_of(run)
-        },
-        features=_covered(run.folder / FEATURES, len(each)),
+        graded=_graded(run, each.total(), grader),
+        beside=dict(_beside(run, len(each))),
     )
 
 
@@ -101,7 +100,7 @@ def _lacking(run: Run, each: dict[str, int], sessions: list[Session]) -> tuple[i
         # The narrowest is the last word; what a question may still take is counted up to k.
         ask = max(adaptive, key=lambda ask: (ask.questions, -(ask.precision or 0), ask.k))
         asked += f" to ±{ask.precision}" if ask == largest else ""
-        graded = (run.folder / runs.VERDICTS).exists()
+        graded = run.has(VERDICTS)
         stopped = ends_of(run, Rule(ask.precision or 0, ask.k))[1] if graded else ()
         going = [number for name, number in each.items() if name not in stopped]
         going += [0] * max(0, ask.questions - len(each))
@@ -109,21 +108,23 @@ def _lacking(run: Run, each: dict[str, int], sessions: list[Session]) -> tuple[i
     return lacking, asked
 
 
-def _graded(run: Run, samples: int) -> str:
-    if not (run.folder / runs.VERDICTS).exists():
+def _graded(run: Run, samples: int, grader: str | None) -> str:
+    if not run.has(VERDICTS):
         return "no"
-    table = read_table(run.folder / runs.VERDICTS)
-    version = (table.schema.metadata or {}).get(b"grader", b"").decode()
-    if version not in (GRADER_VERSION, GIVEN):
-        return f"stale: grader {version}, now {GRADER_VERSION}"
+    table = run.read(VERDICTS)
+    version = table.schema.metadata[b"grader"].decode()
+    if grader and version not in (grader, GIVEN):
+        return f"stale: grader {version}, now {grader}"
     return "yes" if len(table) == samples else f"stale: {len(table):,} of {samples:,}"
 
 
-def _covered(path: Path, questions: int) -> str:
-    if not path.exists():
-        return "no"
-    rows = read_table(path).num_rows
-    return "yes" if rows == questions else f"{rows:,} of {questions:,}"
+def _beside(run: Run, questions: int) -> Iterator[tuple[str, str]]:
+    """Yield the name of each other file beside the samples, and how much of them it covers."""
+    for artifact in ARTIFACTS:
+        for name in run.names(artifact) if artifact is not VERDICTS else ():
+            rows = run.read(artifact, name).num_rows
+            covered = f"{rows:,} of {questions:,}" if artifact.whole else f"{rows:,} rows"
+            yield run.path(artifact, name).stem, "yes" if rows == questions else covered
 
 
 def as_row(status: Status) -> str:
@@ -161,8 +162,7 @@ def line(status: Status) -> str:
         f"{status.tokens:,} tokens",
         f"{duration(status.seconds)}, {pace}" if status.seconds else "",
         f"verdicts: {status.graded}",
-        *(f"{method}: {covered}" for method, covered in status.confidences.items()),
-        f"features: {status.features}",
+        *(f"{name}: {covered}" for name, covered in status.beside.items()),
     ]
     return (
         f"{run.model} on {run.dataset} ({run.split}), run {run.key}: "
