@@ -50,8 +50,8 @@ def check(run: Path, rows: int, store: Path) -> None:
     [merged] = merge(store, [run])
     assert merged.rows == rows
     assert merge(store, [run])[0].rows == 0
-    assert verify_run(Run(merged.target), deep=True).problems == ()
-    assert read_verdicts(Run(merged.target)).equals(read_verdicts(Run(run)))
+    assert verify_run(merged.target, deep=True).problems == ()
+    assert read_verdicts(merged.target).equals(read_verdicts(Run(run)))
 
 
 @pytest.mark.usefixtures("small")
@@ -156,9 +156,9 @@ def test_a_number_that_no_sample_has_ends_each_command_in_a_line(
     checked = verify_run(Run(run))
     assert len(checked.problems) >= 1
     assert "\n" not in str(checked)
-    for command in (grade_run, run_status, lambda one: merge(tmp_path / "into", [one])):
+    for command in (grade_run, run_status, lambda one: merge(tmp_path / "into", [one.folder])):
         with suppress(InputError):
-            command(run)
+            command(Run(run))
 
 
 @pytest.mark.parametrize("line", ["[]", "{}", "1e999", "1" * 5_000, "[" * 100_000, '{"a": 1}'])
@@ -183,15 +183,16 @@ def test_hostile_numbers_take_little_memory(tmp_path: Path) -> None:
 import resource
 from pathlib import Path
 from capcal_lib.errors import InputError
+from capcal_lib.runs import Run
 from capcal_lib.grading.verdicts import grade_run
 from capcal_lib.runs.merge import merge
 from capcal_lib.runs.status import run_status
 from capcal_lib.runs.verify import verify_run
 from capcal_lib.runs.store import read_samples
-run = Path({str(run)!r})
+run = Run(Path({str(run)!r}))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 into = Path({str(tmp_path)!r}) / "into"
-for command in (verify_run, run_status, grade_run, lambda one: merge(into, [one])):
+for command in (verify_run, run_status, grade_run, lambda one: merge(into, [one.folder])):
     try:
         command(run)
     except InputError:
