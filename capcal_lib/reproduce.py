@@ -465,7 +465,7 @@ def _needed(order: Order, step: Mapping[str, Any]) -> "pd.Series[int] | None":
     """Return how many samples each question needs, by the first of all of them; None before these
     are there."""
     run, first = order.run(step["dataset"], step["split"]), RECIPES[order.recipe].samples
-    if run is None or not (run.folder / FILE).exists() or order.precision is None:
+    if run is None or not run.has(VERDICTS) or order.precision is None:
         return None
     there = read_verdicts(run).groupby("question_id")["sample_index"].agg(_first_of)
     if len(there) < step["questions"] or there.min() < first:
