@@ -33,6 +33,7 @@ from capcal_lib.applications import (
     success_terms,
 )
 from capcal_lib.book import notebook, style, tables
+from capcal_lib.book.widgets import MARKS, verdict_grid
 from capcal_lib.confidence.consistency import read_answers, vote_terms
 from capcal_lib.manifests import load_dataset, load_model, model_names
 from capcal_lib.metrics import capability_brier, mean_interval
@@ -42,6 +43,7 @@ from capcal_lib.probes import nearest_probes, predict, train, training_data
 from capcal_lib.probes.training import runs_for_probes
 from capcal_lib.reported import beta_moments, load_reported
 from capcal_lib.results import (
+    best_constant,
     brier_terms,
     describe_runs,
     load_results,
@@ -414,6 +416,51 @@ notebook.glue(
     paid_all=count(BUDGET["asked"]),
 )
 
+
+# %% tags=["hide-input"]
+def majority(verdicts):
+    """Name the verdict that more than half of them have, and count all."""
+    half = len(verdicts) / 2
+    ends = [each for each in VERDICTS if (verdicts == each).sum() > half]
+    return f"{ends[0] if ends else VERDICTS[1]}: {spell(verdicts)}"
+
+
+def both_ways(verdicts):
+    """Call claim 2 supported where asking is better here and worse there."""
+    some = [(verdicts == each).any() for each in VERDICTS[::2]]
+    return f"{VERDICTS[0] if all(some) else VERDICTS[1]}: {spell(verdicts)}"
+
+
+def claim(words, rows, name=majority):
+    """Make the row of a claim: its verdict as measured and as printed."""
+    of = every[every["comparison"].isin(rows)]
+    print_ = of["source"] == PRINTED
+    about = {"claim": words, "measured": name(of["verdict"][~print_])}
+    return about | {"printed in the paper": name(of["verdict"][print_])}
+
+
+# %% tags=["remove-cell"]
+# needs runs
+four = [
+    claim("1. A probe trained on such questions beats a random number", [OWN]),
+    claim(
+        "2. Whether asking beats it depends on the model",
+        [*ASKED.values()],
+        both_ways,
+    ),
+    claim("3. A probe beats ten votes, which cost far more", [VOTES]),
+    claim("4. It predicts pass@k better than one known answer", [PASS["RC"]]),
+    claim("4. It spends a budget better than evenly", [BUDGET["probe"]]),
+]
+notebook.glue(
+    four_claims=tables.show(
+        pd.DataFrame(four).set_index("claim"),
+        "The paper's four claims: comparisons that are supported / "
+        "inconclusive / reversed.",
+        evidence=["measured", "reported", "read off"],
+    )
+)
+
 # %% [markdown]
 # A claim is called *supported* or *reversed* where more than half of its comparisons are, and else *inconclusive*.
 #
@@ -542,6 +589,91 @@ sns.move_legend(grid, "outside lower center", ncols=3, title="")
 # {glue:text}`verbal_reported`. The constant is lent the mean of the very questions that it is scored on, which flatters it
 # a little. For the paper's models the variance follows from two printed numbers, the score of *Uniform random* and the
 # mean accuracy. [The appendix](24_claims_in_detail.ipynb) lists the spread of every run.
+
+# %% [markdown] needs="runs"
+# ## Who knows more than a constant
+#
+# The best constant is the mean accuracy of the *other* questions of the data set. It knows the data set and nothing of the
+# question, so that what beats it knows something of the question. Data sets without any solved question are left out.
+
+
+# %% tags=["hide-input"]
+def over_constant(own, dataset, votes):
+    """Return what each method saves over the best constant."""
+    terms = brier_terms(own.assign(constant=best_constant(own)))
+    names = own.index.get_level_values("question_id")
+    terms["Response consistency"] = votes.reindex(names).to_numpy()
+    terms = terms.dropna(axis="columns", how="all")
+    near = nearest_probes(list(terms), dataset)[:1]
+    for name in [*ASKED, "Response consistency", *near]:
+        if name in terms:
+            yield kind(name, dataset), terms["constant"] - terms[name]
+
+
+# %% tags=["hide-input"]
+# needs runs
+PROBES = [f"Probe, {far}" for far in style.SHIFTS]
+known = []
+for name in real:
+    results = loaded[name, "tuned"]
+    for dataset, run in described[name]["run"].items():
+        own = results.loc[[dataset]]
+        if own["correct"].any():
+            votes = held_out_votes(run)
+            for method, gain in over_constant(own, dataset, votes):
+                verdict = judge(gain, subjects(results))["verdict"]
+                known.append((method, name, dataset, verdict))
+known = pd.DataFrame(known, columns=["method", "model", "dataset", "verdict"])
+words = dict(zip(VERDICTS, MARKS, strict=True))
+known["verdict"] = known["verdict"].map(words)
+
+
+# %% tags=["hide-input"]
+def wins(names):
+    """Count how often methods beat the constant, lose to it, and of all."""
+    of = known[known["method"].isin(names)]["verdict"]
+    return [int((of == each).sum()) for each in (MARKS[0], MARKS[2])], len(of)
+
+
+def often(won, of):
+    """Say in a word how often."""
+    ends = {0.9: "nearly always", 0.5: "mostly", 0.2: "sometimes", 0: "rarely"}
+    return next(word for least, word in ends.items() if won >= least * of)
+
+
+# %% tags=["remove-cell"]
+# needs runs
+(home_won, home_lost), home_of = wins([home])
+(said_won, said_lost), said_of = wins(ASKED)
+(vote_won, vote_lost), vote_of = wins(["Response consistency"])
+answer = (
+    f"<p class='capcal-answer'><strong>Its hidden states "
+    f"{often(home_won, home_of)} know; what it says of itself "
+    f"{often(said_won, said_of)} does.</strong> A probe trained on such "
+    f"questions beats the best constant in {home_won} of {home_of} cases and "
+    f"loses to it in {home_lost}; asking the model beats it in {said_won} of "
+    f"{said_of} and loses in {said_lost}; ten votes beat it in {vote_won} of "
+    f"{vote_of}. {tables.badge('measured')}</p>"
+)
+notebook.glue(answer=tables.Html(answer))
+
+# %% tags=["hide-input"] label="findings-constant" paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
+# needs runs
+order = [*ASKED, "Response consistency", *PROBES]
+sizes = sorted(real, key=lambda name: load_model(name).parameters)
+titles = {name: load_model(name).short_title for name in sizes}
+sets = {name: load_dataset(name).title for name in known["dataset"].unique()}
+shown = known.replace({"model": titles, "dataset": sets})
+grid = verdict_grid(
+    shown,
+    rows=[name for name in order if name in set(known["method"])],
+    columns=[*titles.values()],
+    caption="Each method against the best constant, a mark for each data set: "
+    "significantly better, inconclusive or significantly worse.",
+    evidence="measured",
+)
+notebook.glue(known=grid)
+grid
 
 # %% [markdown]
 # ## How a comparison is judged

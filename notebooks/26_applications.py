@@ -272,6 +272,26 @@ notebook.glue(
     asked_worse=int(asked.get(VERDICTS[2], 0)),
 )
 
+# %% tags=["remove-cell"]
+# needs runs
+own = found[found["method"] == PROBE].groupby("use")["verdict"]
+shares = own.agg(lambda verdicts: (verdicts == VERDICTS[0]).mean())
+counts = own.agg(lambda each: f"{(each == VERDICTS[0]).sum()} of {len(each)}")
+said = {
+    use: f"{use.lower().replace('budget', 'spending a budget')} ({counts[use]})"
+    for use in counts.index
+}
+ends = {"helps": (0.5, 1.01), "partly": (0.2, 0.5), "hardly": (0.0, 0.2)}
+groups = {
+    key: [
+        said[use] for use in USES if use in said and low <= shares[use] < high
+    ]
+    for key, (low, high) in ends.items()
+}
+notebook.glue(
+    **{key: ", ".join(group) or "nothing" for key, group in groups.items()}
+)
+
 # %% [markdown] needs="runs"
 # Of {glue:text}`made` comparisons with the best simple rule, a confidence is significantly better in {glue:text}`better` and
 # significantly worse in {glue:text}`worse`. For probes it is {glue:text}`probe_better` and {glue:text}`probe_worse` of

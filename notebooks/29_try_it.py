@@ -89,6 +89,7 @@ def recorded(name):
 title = load_model(model).title
 questions = [recorded(name) for _, name in shown.index]
 coin_data = {"model": title, "questions": questions}
+notebook.glue(asked=questions[len(questions) // 2]["text"])
 after = pd.DataFrame(
     {
         f"correct of {n}": {

@@ -1,5 +1,5 @@
-/* Tables of more than three rows can be sorted: the last row of their head has a button for each column. Rows that are
-   folded away are sorted with the others. */
+/* What is wider than the page says so. Tables of more than three rows can be sorted: the last row of their head has a
+   button for each column. Rows that are folded away are sorted with the others. */
 (() => {
   "use strict";
 
@@ -35,6 +35,14 @@
       head.append(button);
     }
   };
+
+  /* What has to be scrolled says so. */
+  const watched = document.querySelectorAll(".capcal-scroll, .cell_output figure");
+  const mark = () => {
+    for (const each of watched) each.classList.toggle("capcal-wide", each.scrollWidth > each.clientWidth + 1);
+  };
+  addEventListener("load", mark);
+  addEventListener("resize", mark);
 
   for (const figure of document.querySelectorAll("figure.capcal-table"))
     if (figure.querySelector("tbody").rows.length > 3) sortable(figure);

@@ -6,6 +6,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from capcal_lib.book.style import font_files
+
 DESCRIPTION = 155  # characters, about what search engines show
 
 
@@ -89,6 +91,19 @@ def _rewrite(app: Any, exception: Exception | None) -> None:
                 page.write_text(changed, encoding="utf-8")
 
 
+def _fonts(app: Any, exception: Exception | None) -> None:
+    """Put the book's faces where the style sheet looks for them, packed for browsers."""
+    from fontTools.ttLib import TTFont
+
+    if exception is None and app.builder.format == "html":
+        folder = Path(app.outdir) / "_static" / "fonts"
+        folder.mkdir(parents=True, exist_ok=True)
+        for file in font_files():
+            font = TTFont(file, recalcTimestamp=False)
+            font.flavor = "woff"
+            font.save(folder / file.with_suffix(".woff").name)
+
+
 def _launch(_: Any, config: Any) -> None:
     """Offer to open pages elsewhere only where the address of the repository is set."""
     if not config.html_theme_options.get("repository_url"):
@@ -103,4 +118,5 @@ def setup(app: Any) -> dict[str, bool]:
     app.connect("config-inited", _launch)
     app.connect("html-page-context", _head)
     app.connect("build-finished", _rewrite)
+    app.connect("build-finished", _fonts)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

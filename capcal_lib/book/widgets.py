@@ -1,17 +1,21 @@
-"""Put a widget on a page: its data as JSON, and a table for readers without scripts.
+"""Put a widget on a page: its data as JSON, and a table for readers without scripts. And draw
+verdicts as marks.
 
 ``book/static/widgets.js`` draws it in the reader's browser, without a server.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any, Literal, get_args
+
+import pandas as pd
 
 from capcal_lib.book.tables import Html, badge
 from capcal_lib.errors import InputError, unknown
 
 Kind = Literal["coin", "theorem", "guess", "explorer", "abstain"]
+MARKS = ("better", "inconclusive", "worse")
 BYTES = 300_000  # that a widget may add to its page
 
 
@@ -43,3 +47,51 @@ def widget(
         f"class='cw-fallback'>{fallback.html}</div>"
         f"<figcaption>{escape(caption)} {badge(evidence)}</figcaption></figure>"
     )
+
+
+def verdict_grid(
+    found: pd.DataFrame, *, rows: Sequence[str], columns: Sequence[str], caption: str, evidence: str
+) -> Html:
+    """Draw comparisons as marks: a row a method, a column a model, a mark a data set.
+
+    ``found`` has the columns ``method``, ``model``, ``dataset`` and ``verdict``, one of `MARKS`; a
+    cell says in words how many are better and worse.
+
+    >>> one = {"method": "P(True)", "model": "A", "dataset": "MMLU", "verdict": "better"}
+    >>> drawn = verdict_grid(pd.DataFrame([one]), rows=["P(True)"], columns=["A"],
+    ...     caption="Against a constant.", evidence="measured")
+    >>> drawn.html.count("title='MMLU: better'"), "1 of 1 better" in drawn.html
+    (1, True)
+    """
+    head = "".join(f"<th scope='col'>{escape(name)}</th>" for name in columns)
+    body = ""
+    for row in rows:
+        body += f"<tr><th scope='row'>{escape(row)}</th>"
+        for column in columns:
+            cell = found[(found["method"] == row) & (found["model"] == column)]
+            body += f"<td>{_marks(cell)}</td>"
+        body += "</tr>"
+    legend = "".join(
+        f"<span class='verdicts'><i class='{each}'></i></span> {each} " for each in MARKS
+    )
+    return Html(
+        "<figure class='capcal-table verdict-grid'><div class='capcal-scroll' tabindex='0' "
+        f"role='group' aria-label='{escape(caption)}'><table class='capcal' "
+        f"aria-label='{escape(caption)}'><thead><tr><td></td>{head}</tr></thead>"
+        f"<tbody>{body}</tbody></table></div><figcaption>{escape(caption)} {badge(evidence)}"
+        f"<br>{legend}</figcaption></figure>"
+    )
+
+
+def _marks(cell: pd.DataFrame) -> str:
+    """Draw the marks of a cell, the better ones first, and count them in words."""
+    if cell.empty:
+        return "–"
+    counts = {each: int((cell["verdict"] == each).sum()) for each in MARKS}
+    marks = ""
+    for each in MARKS:
+        for name in cell.loc[cell["verdict"] == each, "dataset"]:
+            marks += f"<i class='{each}' title='{escape(name)}: {each}'></i>"
+    said = f"{counts['better']} of {len(cell)} better"
+    said += f", {counts['worse']} worse" if counts["worse"] else ""
+    return f"<span class='verdicts' aria-hidden='true'>{marks}</span><small>{said}</small>"

@@ -3,24 +3,32 @@ accuracy.
 """
 
 import json
+import re
 
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 from capcal_lib.book.workshop import (
     CLASS_MODEL,
     CLASS_SETS,
+    KEY,
     LIVE_QUESTIONS,
     LIVE_SET,
+    STATIC,
+    WORKSHOP,
+    class_facts,
     class_set,
     evenly,
+    fill,
     pack,
     slides,
+    speaker_notes,
     to_guess,
 )
 from capcal_lib.cli import app
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import RECORDED_RUNS
+from capcal_lib.manifests import NOTEBOOKS, RECORDED_RUNS, model_names
 from capcal_lib.results import load_results
 
 KEPT = {
@@ -28,7 +36,7 @@ KEPT = {
     "metadata": {"scrapbook": {"name": "share"}},
 }
 DRAWN = {"data": {"image/svg+xml": ["<svg>", "</svg>"]}, "metadata": {}}
-NAMED = {"mystnb": {"figure": {"name": "fig-a"}, "image": {"alt": "a 'line'"}}}
+NAMED = {"mystnb": {"figure": {"name": "fig-a.b"}, "image": {"alt": "a 'line'"}}}
 
 
 @pytest.fixture
@@ -39,19 +47,76 @@ def executed(tmp_path):
 
 
 def test_slides_take_numbers_and_figures_from_pages(executed):
-    html = slides("# One\n\n{{05_page:share:.1%}}\n\n---\n\n{{05_page:fig-a}}\n", executed)
+    text = "# One\n\n{{05_page:share:.1%}}\n\n---\n\n{{05_page:fig-a.b}}\n\n{{class:half}}\n"
+    html = slides(fill(text, executed, {"half": "0.25"}))
     assert html.count("<section>") == 2
     assert "<p>25.0%</p>" in html
+    assert "<p>0.25</p>" in html
     assert '<img alt="a &#x27;line&#x27;" src="data:image/svg+xml;base64,PHN2Zz48L3N2Zz4=">' in html
 
 
 @pytest.mark.parametrize(
-    ("place", "said"),
-    [("06_none:a", "no executed notebook"), ("05_page:b", "which is not on page 05_page")],
+    ("text", "said"),
+    [
+        ("{{06_none:a}}", "no executed notebook"),
+        ("{{05_page:b}}", "which is not on page 05_page"),
+        ("{{05_page:fig-none-1.5b}}", "which is not on page 05_page"),
+        ("{{class:c}}", "which is not on page class"),
+        ("{{05_page share}}", "as it is"),
+        ("the mean of $\\mu$", "as it is"),
+    ],
 )
-def test_slides_refuse_what_no_page_has(executed, place, said):
+def test_slides_refuse_what_no_page_has_and_what_would_be_read_as_it_is(executed, text, said):
     with pytest.raises(InputError, match=said):
-        slides(f"{{{{{place}}}}}", executed)
+        fill(text, executed, {})
+
+
+def test_a_slide_keeps_its_note_for_the_speaker_and_the_time():
+    text = "# One\n\nA\n\nNote (3 min): say a\n\n---\n\n## Two\n\nB\n\nNote (4 min): say b"
+    html = slides(text)
+    assert "<aside class='notes'><p>say b</p>" in html
+    assert "<p class='minutes'>3 to 7 min</p>" in html
+    notes = speaker_notes(text)
+    assert "<h2>Two: minute 3 to 7</h2><p>say b</p>" in notes
+    assert "<p>B</p>" not in notes
+
+
+def test_the_slides_take_the_minutes_of_the_plan():
+    text = (WORKSHOP / "slides.md").read_text(encoding="utf-8")
+    plan = (WORKSHOP / "plan.md").read_text(encoding="utf-8")
+    short = plan[plan.index("## Ninety minutes") : plan.index("## Half a day")]
+    minutes = [int(each) for each in re.findall(r"^\* - (\d+)$", short, flags=re.MULTILINE)]
+    assert sum(map(int, re.findall(r"^Note \((\d+) min\)", text, flags=re.MULTILINE))) == 90
+    assert sum(minutes) == 90
+    for slide in text.split("\n---\n"):
+        assert re.search(r"^Note \(\d+ min\): ", slide, flags=re.MULTILINE), slide
+
+
+@pytest.mark.parametrize("name", ["slides", "handout", "key"])
+def test_every_key_stands_in_the_source_of_its_page(name):
+    facts = class_facts(class_set())
+    text = (WORKSHOP / f"{name}.md").read_text(encoding="utf-8")
+    for found in re.finditer(KEY, text):
+        page, key = found["page"].split("/")[0], found["key"]
+        if page == "class":
+            assert key in facts
+        elif page == "static":
+            assert (STATIC / f"{key}.svg").exists()
+        else:
+            source = (NOTEBOOKS / f"{page}.py").read_text(encoding="utf-8")
+            figure = next((each for each in model_names() if key.endswith(f"-{each}")), "")
+            key = key.removesuffix(f"-{figure}") if figure else key
+            assert f'"name": "{key}"' in source or re.search(rf"\b{key}=", source), found[0]
+
+
+def test_the_key_is_that_of_the_counts():
+    chosen = pd.DataFrame({"question": ["a?", "b?"], "correct": [1, 9], "total": [10, 10]})
+    facts = class_facts(chosen)
+    assert "| 2 | b? | 9 of 10 | 0.90 |" in facts["key"]
+    assert facts["half"] == f"{0.16 - 0.01:.3f}"  # less mu (1 - mu) / (n - 1) = 0.09 / 9
+    assert facts["constant"] == facts["half"]
+    assert facts["uniform"] == f"{1 / 3 - 0.09 - 0.01:.3f}"
+    assert [facts["low_0"], facts["high_0"]] == ["0.00", "0.22"]
 
 
 def test_a_class_guesses_questions_from_impossible_to_sure(tmp_path):
