@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 SECONDS_BETWEEN_LINES = 10.0
 STOPPED = 130  # the exit status of a command that Ctrl-C ended
 COLUMNS_IN_A_FILE = 160
+SHOWN = 2_000  # characters of a response
 SETTINGS = {
     "temperature": float,
     "top_p": float,
@@ -204,6 +205,9 @@ def sample(
     k: Annotated[int, Option(help="Samples a question.")],
     split: SplitName = None,
     limit: Annotated[int | None, Option(help="Only a random subset, the same each time.")] = None,
+    ids: Annotated[
+        Path | None, Option(metavar="FILE", help="Only these questions: an id a line.")
+    ] = None,
     precision: Annotated[
         float | None,
         Option(help="Stop a question once its 95 % interval reaches this far to either side."),
@@ -223,6 +227,7 @@ def sample(
         "store": store,
         "split": split,
         "limit": limit,
+        "ids": ids and _read_ids(ids),
         "engine": engine,
         "seed": seed,
     }
@@ -253,6 +258,18 @@ def sample(
                 "reasons"
             )
         raise typer.Exit(1)
+
+
+def _read_ids(path: Path) -> list[str]:
+    """Read the ids of questions, one a line; the head of a column is none."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read as text: {sanitize(error)}") from None
+    names = [line.strip() for line in lines if line.strip() not in ("", "question_id")]
+    if not names:
+        raise InputError(f"{path}: there are no ids; name a question in each line")
+    return names
 
 
 @command("reproduce --model smollm2-135m --dataset mini-capitals --limit 20")
@@ -486,7 +503,13 @@ def confidence(
     Or keep your own: capcal confidence --model M --dataset D --from FILE.csv --name length
     """
     from capcal_lib.confidence.consistency import run_consistency
-    from capcal_lib.confidence.of_run import METHODS, estimate, place_confidence, plugins
+    from capcal_lib.confidence.of_run import (
+        METHODS,
+        estimate,
+        place_confidence,
+        plugins,
+        why_missing,
+    )
     from capcal_lib.questions import stream_rows
 
     if (method is None) == (file is None) or (file is None) != (name is None):
@@ -509,6 +532,13 @@ def confidence(
         found = estimate(run, str(method), engine=engine)
     counted = ", ".join(f"{number} {status}" for status, number in found.status_counts().items())
     _say(f"{method or name}: {counted}; {found.tokens.sum()} tokens")
+    lost = (found.status == "missing") & (found.tokens > 0)
+    if method in METHODS and lost.any():
+        _warn(f"capcal: {lost.sum()} are missing: {why_missing(str(method), found)}")
+        if method == "p-true":
+            _warn("the same command asks them again")
+    if method in METHODS and lost.all():
+        raise typer.Exit(1)
     if method in METHODS and not found.tokens.all():
         _warn(
             f"capcal: {(found.tokens == 0).sum()} questions were not answered; the same command "
@@ -712,6 +742,7 @@ def _score_models(models: list[str], store: Path, counted: dict[str, Any], as_js
 
     ``counted`` says which verdicts of which runs count, as in ``load_results``."""
 
+    from capcal_lib.confidence.of_run import method_title, methods_of
     from capcal_lib.probes import predict
     from capcal_lib.results import describe_runs, load_results
     from capcal_lib.results import score as score_results
@@ -731,14 +762,15 @@ def _score_models(models: list[str], store: Path, counted: dict[str, Any], as_js
         if as_json:
             _say_rows(scores.reset_index(), model=model)
         runs = describe_runs(store, model, **counted)
-        for name, evidence in runs["evidence"].items():
+        for name, run in runs.iterrows():
+            asked = [method_title(method) for method in methods_of(run["run"])]
             own, questions = (
                 table.loc[[str(name)]].droplevel("dataset") for table in (scores, results)
             )
-            title = f"{model} on {name}, {evidence}"
+            title = f"{model} on {name}, {run['evidence']}"
             parts[title] = own, questions
             if not as_json:
-                _print_scores(title, own, questions, alone=len(models) == 1)
+                _print_scores(title, own, questions, asked, alone=len(models) == 1)
     if len(models) > 1 and not as_json:
         _print_table(_side_by_side(tables).reset_index())
     if not as_json:
@@ -747,17 +779,18 @@ def _score_models(models: list[str], store: Path, counted: dict[str, Any], as_js
     return parts
 
 
-def _print_scores(title: str, scores: "DataFrame", questions: "DataFrame", alone: bool) -> None:
+def _print_scores(
+    title: str, scores: "DataFrame", questions: "DataFrame", asked: list[str], alone: bool
+) -> None:
     """Print the scores of one run, and what they do not show."""
     from capcal_lib.results.score_file import in_short
-    from capcal_lib.results.scores import methods
 
     _say(f"{title}: 95 % intervals for questions like these")
     for line in in_short(questions):
         _say(f"  {line}")
-    for method in methods(questions):
-        if method not in scores.index and questions[method].notna().any():
-            _say(f"  {method}: no question with a confidence has two scored samples")
+    for method in asked:
+        if method not in scores.index:
+            _say(f"  {method}: no scored question has a confidence")
     if alone:
         _print_table(scores.drop(columns=["plug_in", "few"], errors="ignore").reset_index())
 
@@ -864,6 +897,56 @@ def status(
             name, found = map(printable, line(run).split(": ", 1))
             out.print(name, style="bold", highlight=False)
             out.print(Padding(found, (0, 0, 0, 2)), highlight=False)
+
+
+RunName = Annotated[str, Argument(metavar="RUN", help="Its key, or its folder.")]
+
+
+@command("show 1f0c2 --question mini-capitals/test/3")
+def show(
+    run: RunName,
+    question: Annotated[str | None, Option(help="Show its samples and their verdicts.")] = None,
+    store: Store = LOCAL_RUNS,
+) -> None:
+    """Show the questions of a run with their counts, or one with its samples and verdicts."""
+    from capcal_lib.results.look import look_up, named_run, questions_of
+
+    found = named_run(store, run)
+    if question is None:
+        _print_table(questions_of(found))
+        return
+    asked = look_up(found, question)
+    _say(asked.question.text)
+    _say(f"right answer: {asked.question.answer.gold}")
+    for row in asked.samples.to_dict("records"):
+        graded = "not graded"
+        if isinstance(row.get("verdict"), str):
+            graded = f"{row['verdict']}, extracted {row['extracted']!r} ({row['reason']})"
+        _say(f"sample {row['sample_index']}: {graded}")
+        _say(f"    {row['response'][:SHOWN]}")
+
+
+@command("rm 1f0c2 --store runs/local --yes")
+def rm(
+    run: RunName,
+    yes: Annotated[bool, Option("--yes", help="Remove it; else it is only shown.")] = False,
+    store: Store = LOCAL_RUNS,
+) -> None:
+    """Show a run, and with --yes remove it with all that was made from it."""
+    from capcal_lib.results.look import named_run
+    from capcal_lib.runs.status import line, run_status
+    from capcal_lib.runs.store import remove_run
+
+    found = named_run(store, run)
+    try:
+        _say(line(run_status(found)))
+    except InputError as damage:
+        _say(f"{found}: {damage}")
+    if not yes:
+        _say(f"nothing is removed; to remove it say: capcal rm {run} --yes")
+        return
+    remove_run(found)
+    _say(f"removed {found}")
 
 
 @command("merge runs/local shard-1 shard-2")

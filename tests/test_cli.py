@@ -19,8 +19,9 @@ from typer.testing import CliRunner
 from capcal_lib import cli
 from capcal_lib.manifests import RECORDED_RUNS, ROOT, dataset_names, model_names
 from capcal_lib.probes import predict
+from capcal_lib.questions import load_questions
 from capcal_lib.results import describe_runs, load_results, score
-from capcal_lib.runs import Run
+from capcal_lib.runs import Run, open_runs
 from capcal_lib.runs.store import read_samples
 from capcal_lib.sampling.engines import Failure
 from capcal_lib.sampling.engines.simulated import SimulatedEngine
@@ -383,6 +384,43 @@ def test_a_precision_saves_samples(
     status, _, err = run(monkeypatch, capsys, "sample", *where, "--k", 40, "--precision", 2)
     assert status == 2
     assert "precision is the half-width" in err
+
+
+def test_a_run_is_looked_at_and_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    questions = {one.id: one for one in load_questions("mini-exam")}
+    names = sorted(questions)[:2]
+    ids = tmp_path / "ids.txt"
+    ids.write_text("question_id\n" + "\n".join(reversed(names)) + "\n")
+    where = ("--model", "simulated", "--dataset", "mini-exam", "--store", tmp_path / "store")
+    status, out, _ = run(monkeypatch, capsys, "sample", *where, "--k", 3, "--ids", ids)
+    assert (status, "6 samples drawn" in out) == (0, True)
+    (made,) = open_runs(tmp_path / "store")
+    key, store = made.folder.name, ("--store", tmp_path / "store")
+    out = run(monkeypatch, capsys, "show", key[:5], *store)[1]
+    assert [line.split()[:2] for line in out.splitlines()[1:]] == [[name, "3"] for name in names]
+    run(monkeypatch, capsys, "grade", *where)
+    status, out, _ = run(monkeypatch, capsys, "show", key, "--question", names[0], *store)
+    assert status == 0
+    assert out.startswith(questions[names[0]].text.split("\n")[0])
+    assert out.count("sample ") == 3
+    assert f"right answer: {questions[names[0]].answer.gold}" in out
+    assert "correct, extracted" in out
+    for wrong in ((key, "--question", "nowhere"), ("ffff",), ("",)):
+        expected = 0 if wrong == ("",) else 2
+        assert run(monkeypatch, capsys, "show", *wrong, *store)[0] == expected
+    out = run(monkeypatch, capsys, "rm", key, *store)[1]
+    assert "6 samples of 2 questions" in out
+    assert made.folder.exists()
+    status, out, _ = run(monkeypatch, capsys, "rm", made.folder, "--yes", *store)
+    assert status == 0
+    assert not any((tmp_path / "store").iterdir())
+    ids.write_text("nowhere\n")
+    status, _, err = run(monkeypatch, capsys, "sample", *where, "--k", 3, "--ids", ids)
+    assert (status, "has no question 'nowhere'" in err) == (2, True)
+    ids.write_text("question_id\n")
+    assert run(monkeypatch, capsys, "sample", *where, "--k", 3, "--ids", ids)[0] == 2
 
 
 CSV = "question_id,confidence,correct,total\na,0.5,1,2\nb,1.0,2,2\n"

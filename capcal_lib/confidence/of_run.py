@@ -40,7 +40,8 @@ def estimate(run: Run, method: str, *, engine: str | None = None) -> Confidence:
     answer.
 
     It is asked with the run's sampling settings and seed. A question that has an answer is not
-    asked again, whatever the engine; one that the engine failed to ask, which took no tokens, is.
+    asked again, whatever the engine; one that the engine failed to ask, which took no tokens, is,
+    and by P(True) also one without a confidence, which may be the server's fault.
     What is answered is kept 1,000 questions at a time; where none of so many is, no more are asked.
     Returns one row a question that was asked, sorted by id. Unknown methods, corrupt files, and
     runs whose questions or way of asking have changed are refused."""
@@ -57,9 +58,10 @@ def estimate(run: Run, method: str, *, engine: str | None = None) -> Confidence:
     kept = CONFIDENCES.schema.empty_table()
     if run.has(CONFIDENCES, method):
         kept = run.read(CONFIDENCES, method)
-    kept = kept.filter(
-        pa.array(kept["tokens"].to_numpy() > 0)
-    )  # where the engine failed, nothing was said
+    said = kept["tokens"].to_numpy() > 0  # where the engine failed, nothing was said
+    if method == "p-true":
+        said &= kept["confidence"].is_valid().to_numpy()
+    kept = kept.filter(pa.array(said))
     known = set(kept["question_id"].to_pylist())
     lacking = [question for name, question in sampled_questions(run).items() if name not in known]
     if lacking:
@@ -73,6 +75,22 @@ def estimate(run: Run, method: str, *, engine: str | None = None) -> Confidence:
             if not fresh.tokens.any():
                 break
     return read_confidence(run, method)
+
+
+def why_missing(method: str, found: Confidence) -> str:
+    """Say why confidences are missing, of those that the model was asked for."""
+    if method == "p-true":
+        return (
+            "the engine told the probability of no spelling of Yes, or of none of No, at the "
+            "answer's first token; a server must return log-probabilities of the likeliest tokens"
+        )
+    missing = [
+        text
+        for text, status in zip(found.texts, found.status, strict=True)
+        if text and status == "missing"
+    ]
+    example = f", such as {sanitize(missing[0], 80)!r}" if missing else ""
+    return f"the reply states no probability{example}"
 
 
 def read_confidence(run: Run, method: str) -> Confidence:

@@ -19,6 +19,7 @@ import fcntl
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import threading
@@ -361,6 +362,16 @@ def no_writer(run: Run) -> Iterator[None]:
     with lock:
         _hold(lock, run, fcntl.LOCK_SH)
         yield
+
+
+def remove_run(run: Run) -> None:
+    """Delete a run with all that was made from it, unless somebody is drawing its samples."""
+    store = run.folder.parents[2]
+    with no_writer(run):
+        shutil.rmtree(run.folder)
+    for folder in run.folder.parents[:2]:
+        if folder != store and not any(folder.iterdir()):
+            folder.rmdir()
 
 
 def writer_at_work(run: Run) -> str | None:

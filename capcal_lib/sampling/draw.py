@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Required, TypedDict, Unpack
 
-from capcal_lib.errors import InputError
+from capcal_lib.errors import InputError, sanitize
 from capcal_lib.manifests import Model, load_dataset, load_model
 from capcal_lib.questions import Question, check_questions, load_split, questions_digest, subset
 from capcal_lib.questions.prompts import answer_messages, template_digest
@@ -58,6 +58,7 @@ class RunOptions(TypedDict, total=False):
         # only so many questions (``questions.subset``); the run is the same one, and can be
         # completed
     )
+    ids: Sequence[str] | None  # only these questions; the run is the same one as well
     engine: str | None  # another than the one in the model's manifest
     seed: int  # decides the rows where the engine can be seeded; another seed is another run
     settings: Mapping[
@@ -138,6 +139,7 @@ def open_run(
     store: Path,
     split: str | None = None,
     limit: int | None = None,
+    ids: Sequence[str] | None = None,
     engine: str | None = None,
     seed: int = 0,
     settings: Mapping[str, Any] = MappingProxyType({}),
@@ -150,10 +152,16 @@ def open_run(
     check_engine(manifest, engine)
     split = split or load_dataset(dataset).evaluation_split
     questions, source = load_split(dataset, split)
-    asked = {
-        question.id: question
-        for question in (questions if limit is None else subset(questions, limit))
-    }
+    chosen = questions if limit is None else subset(questions, limit)
+    asked = {question.id: question for question in chosen}
+    if ids is not None:
+        strangers = [name for name in ids if name not in asked]
+        if strangers:
+            raise InputError(
+                f"{dataset} ({split}) has no question {sanitize(strangers[0], 80)!r}; its ids look "
+                f"like {questions[0].id!r}"
+            )
+        asked = {name: asked[name] for name in asked if name in set(ids)}
     record = describe(manifest, dataset, split, questions, engine=engine, seed=seed)
     record.made_with["questions_from"] = source
     with open_writer(store, record) as writer, ExitStack() as stack:

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capcal_lib.confidence.of_run import estimate
+from capcal_lib.confidence.of_run import estimate, why_missing
 from capcal_lib.confidence.verbalized import verbalized
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling, load_model
@@ -926,6 +926,23 @@ def test_one_refused_question_leaves_the_p_true_of_the_others(
     assert np.isnan(found.values).tolist() == [name == CHOSEN[2].id for name in found.question_ids]
     served.fault = always(tops)
     assert not np.isnan(estimate(Run(folder), "p-true", engine="openai").values).any()
+
+
+def test_an_answer_without_yes_and_no_is_asked_again(tmp_path: Path, served: ChatServer) -> None:
+    folder = run(tmp_path, k=1).run.folder
+    other = {"token": "Maybe", "logprob": -0.1, "bytes": None, "top_logprobs": []}
+    served.choice = lambda index: {
+        "message": {"content": "Maybe"},
+        "logprobs": {"content": [other | {"top_logprobs": [other]}]},
+    }
+    found = estimate(Run(folder), "p-true", engine="openai")
+    assert set(found.status) == {"missing"}
+    assert "a server must return log-probabilities" in why_missing("p-true", found)
+    served.fault = always(tops)
+    assert set(estimate(Run(folder), "p-true", engine="openai").status) == {"ok"}
+    asked = len(served.asked)
+    estimate(Run(folder), "p-true", engine="openai")
+    assert len(served.asked) <= asked + 1, "what is known is not asked again"
 
 
 def capcal(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -1,0 +1,66 @@
+"""Look at a run: its questions with their counts, or one question with its samples and verdicts."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from capcal_lib.errors import InputError, sanitize
+from capcal_lib.grading.verdicts import VERDICTS, read_verdicts, run_questions
+from capcal_lib.questions import Question
+from capcal_lib.runs import Run, open_runs
+from capcal_lib.runs.store import KEY, read_samples
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question of a run, and what came of it."""
+
+    question: Question
+    samples: pd.DataFrame  # a row a sample: sample_index, response, verdict, extracted, reason
+
+
+def named_run(store: Path, name: str) -> Run:
+    """Find a run by its folder, or in a store by its key or the beginning of it.
+
+    `InputError` where none or several fit."""
+    if (Path(name) / "run.json").is_file():
+        return Run(Path(name))
+    fitting = [run for run in open_runs(store) if run.folder.name.startswith(name)]
+    if len(fitting) != 1:
+        found = ", ".join(run.folder.name for run in fitting) or "none"
+        raise InputError(
+            f"{sanitize(name)!r} must be the key of one run in {store}, or its folder; found: "
+            f"{found}. The keys are those that `capcal status` shows"
+        )
+    return fitting[0]
+
+
+def questions_of(run: Run) -> pd.DataFrame:
+    """Count each sampled question: ``question_id``, ``samples``, and where graded ``correct``."""
+    samples = read_samples(run, KEY)
+    table = samples.groupby("question_id").size().rename("samples").to_frame()
+    if run.has(VERDICTS):
+        verdicts = read_verdicts(run)
+        right = verdicts["verdict"] == "correct"
+        table["correct"] = right.groupby(verdicts["question_id"]).sum()
+        table["not_scored"] = (
+            (verdicts["verdict"] == "not_scored").groupby(verdicts["question_id"]).sum()
+        )
+    return table.reset_index()
+
+
+def look_up(run: Run, question_id: str) -> Asked:
+    """Return a question, from the user's data, with its samples and their verdicts.
+
+    `InputError` for a question that was not sampled."""
+    samples = read_samples(run, [*KEY, "response"])
+    own = samples[samples["question_id"] == question_id].sort_values("sample_index")
+    if own.empty:
+        known = sanitize(str(samples["question_id"].min()), 80)
+        raise InputError(
+            f"{run} has no samples of {sanitize(question_id, 80)!r}; its ids look like {known!r}"
+        )
+    if run.has(VERDICTS):
+        own = own.merge(read_verdicts(run), on=KEY, how="left")
+    return Asked(run_questions(run)[question_id], own)
