@@ -1,6 +1,7 @@
 """Importing the library is cheap, and imports between rooms run one way."""
 
 import ast
+import importlib
 import inspect
 import subprocess
 import sys
@@ -88,3 +89,11 @@ def test_imports_run_one_way() -> None:
                 for name in imported_rooms(path) - set(above)
             ]
     assert wrong == []
+
+
+@pytest.mark.parametrize("room", sorted(set(ROOMS) - {"cli"}))
+def test_a_room_has_all_that_it_offers(room: str) -> None:
+    module = importlib.import_module(f"capcal_lib.{room}")
+    if hasattr(module, "__path__") and room != "book":
+        assert module.__all__
+        assert [name for name in module.__all__ if not hasattr(module, name)] == []

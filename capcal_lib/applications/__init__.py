@@ -34,3 +34,26 @@ from capcal_lib.applications.planning import (
 from capcal_lib.applications.posterior import fit_concentration
 from capcal_lib.applications.routing import mixing_gain_terms, route
 from capcal_lib.applications.selective import risk_area_terms, risk_coverage
+
+__all__ = [
+    "Components",
+    "allocate",
+    "attempt_order",
+    "difference_components",
+    "extrapolate_pass_at_k",
+    "fit_concentration",
+    "mixing_gain_terms",
+    "pass_at_k",
+    "pass_at_k_error_terms",
+    "plan_study",
+    "questions_needed",
+    "risk_area_terms",
+    "risk_coverage",
+    "route",
+    "score_components",
+    "simulate_pass_at_k",
+    "solved_by_budget",
+    "split_counts",
+    "success_rate",
+    "success_terms",
+]

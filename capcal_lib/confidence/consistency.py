@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from capcal_lib.confidence import Confidence, estimated
+from capcal_lib.confidence.estimates import Confidence, estimated
 from capcal_lib.errors import InputError
 from capcal_lib.grading import normalize
 from capcal_lib.grading.judgements import verdicts_by

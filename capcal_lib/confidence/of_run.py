@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from capcal_lib.confidence import Confidence, estimated
+from capcal_lib.confidence.estimates import Confidence, estimated
 from capcal_lib.confidence.p_true import p_true
 from capcal_lib.confidence.verbalized import verbalized
 from capcal_lib.errors import InputError, sanitize, unknown

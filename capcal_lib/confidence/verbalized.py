@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from capcal_lib.confidence import Confidence, estimated
+from capcal_lib.confidence.estimates import Confidence, estimated
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.questions import Question
 from capcal_lib.questions.prompts import verbalized_messages

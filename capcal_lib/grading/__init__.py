@@ -8,6 +8,7 @@ what it decides: :mod:`~capcal_lib.grading.extract`, :mod:`~capcal_lib.grading.m
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
@@ -233,3 +234,58 @@ def _row(line: bytes) -> tuple[dict[str, Any], Answer]:
     answer = Answer(kind=row["kind"], gold=row["gold"], aliases=tuple(aliases))
     _check(answer)
     return row, answer
+
+
+_MODULES = {  # of what needs runs, which a process that only compares does without
+    "Agreement": "agreement",
+    "judge_agreement": "agreement",
+    "count_run": "counts",
+    "count_verdicts": "counts",
+    "countable_samples": "counts",
+    "GraderError": "error",
+    "corrected_mean": "error",
+    "corrected_mu": "error",
+    "grader_error": "error",
+    "propagate": "error",
+    "judge_run": "judgements",
+    "judges": "judgements",
+    "read_judgements": "judgements",
+    "verdicts_by": "judgements",
+    "grade_run": "verdicts",
+    "read_verdicts": "verdicts",
+    "run_questions": "verdicts",
+}
+
+__all__ = [
+    "GRADER_VERSION",
+    "Agreement",
+    "GraderError",
+    "Outcome",
+    "Verdict",
+    "corrected_mean",
+    "corrected_mu",
+    "count_run",
+    "count_verdicts",
+    "countable_samples",
+    "grade",
+    "grade_file",
+    "grade_many",
+    "grade_run",
+    "grader_error",
+    "judge_agreement",
+    "judge_run",
+    "judges",
+    "normalize",
+    "propagate",
+    "read_judgements",
+    "read_verdicts",
+    "run_questions",
+    "verdicts_by",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what works on runs when it is first asked for."""
+    if name in _MODULES:
+        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -22,3 +22,29 @@ from capcal_lib.metrics.intervals import (
 from capcal_lib.metrics.recalibration import cross_fitted
 from capcal_lib.metrics.reliability import IsotonicSplit, isotonic_split, smooth_ece
 from capcal_lib.metrics.scores import divergence, expected_response_loss
+
+__all__ = [
+    "Interval",
+    "IsotonicSplit",
+    "adjusted",
+    "binomial_interval",
+    "capability_brier",
+    "capability_brier_terms",
+    "compare",
+    "correctness_variance",
+    "correctness_variance_terms",
+    "coverage_probability",
+    "cross_fitted",
+    "divergence",
+    "expected_response_brier",
+    "expected_response_loss",
+    "gains",
+    "isotonic_split",
+    "mean_interval",
+    "noise_floor",
+    "smooth_ece",
+    "soft_auroc",
+    "spearman",
+    "uniform_baseline_brier",
+    "uniform_baseline_brier_terms",
+]

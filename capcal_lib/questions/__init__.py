@@ -29,6 +29,24 @@ from capcal_lib.manifests import (
     use_cache_without_hub,
 )
 
+__all__ = [
+    "FORMATS",
+    "LETTERS",
+    "Answer",
+    "Question",
+    "at_hand",
+    "check_questions",
+    "field_of",
+    "load_questions",
+    "load_split",
+    "planned_rows",
+    "questions_digest",
+    "stream_rows",
+    "subjects_of",
+    "subset",
+    "with_options",
+]
+
 LETTERS: Final = ascii_uppercase  # of options
 GPQA_SEED = 42
 SUBSET_SEED = 42

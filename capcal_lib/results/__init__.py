@@ -1,4 +1,17 @@
 """Results: one tidy table of runs, its scores with intervals, and the state of a store."""
 
+from capcal_lib.results.exact import read_exact
 from capcal_lib.results.results import costs, describe_runs, load_results, subjects
 from capcal_lib.results.scores import best_constant, brier_terms, methods, score
+
+__all__ = [
+    "best_constant",
+    "brier_terms",
+    "costs",
+    "describe_runs",
+    "load_results",
+    "methods",
+    "read_exact",
+    "score",
+    "subjects",
+]
