@@ -24,7 +24,8 @@ GRADER_VERSION = "3"  # changes whenever a verdict may
 IDS = ("question_id", "sample_index", "sample")  # of a row of a file, kept as they are
 
 Outcome = Literal["correct", "incorrect", "no_answer", "not_scored"]
-_Equal = tuple[bool | None, str]  # whether an answer is right, None for not known, and a remark
+# Whether an answer is right, and a remark; None for what is not known, with why where it stays so.
+_Equal = tuple[bool | None, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ def grade_many(pairs: Sequence[tuple[str, Answer]]) -> list[Verdict]:
         (answer, extracted) for answer, extracted, _ in found if extracted is not None
     )
     settled = {key: _compare(*key) for key in distinct}
-    settled |= _compare_slowly([key for key, (equal, _) in settled.items() if equal is None])
+    settled |= _compare_slowly([key for key, told in settled.items() if told == (None, "")])
     return [
         Verdict("no_answer", None, how)
         if extracted is None
@@ -128,21 +129,26 @@ def _compare(answer: Answer, extracted: str) -> _Equal:
     golds = (answer.gold, *answer.aliases)
     match answer.kind:
         case "number":
-            value = number.read(extracted)
-            if value is None:
-                return False, "not a number"
-            return any(
-                (gold := number.read(text)) and number.equal(gold, value) for text in golds
-            ) or False, ""
+            return _compare_numbers(golds, extracted)
         case "choice":
             return choice.equal(answer.gold, answer.aliases, extracted), ""
         case "short":
             return short.equal(golds, extracted), ""
         case "math":
             results = [math.equal(gold, extracted) for gold in golds]
-            if True not in results and too_large(extracted):
-                return False, "too large or unbalanced"
+            if True not in results and any(map(too_large, (extracted, *golds))):
+                return None, "too large"
             return True if True in results else None if None in results else False, ""
+
+
+def _compare_numbers(golds: Sequence[str], extracted: str) -> _Equal:
+    value = number.read(extracted)
+    if value is None:
+        return (None, "too large") if too_large(extracted) else (False, "not a number")
+    results = [number.equal(right, value) for gold in golds if (right := number.read(gold))]
+    if True in results:
+        return True, ""
+    return (None, f"unknown unit {value.words!r:.60}") if None in results else (False, "")
 
 
 def _compare_slowly(cases: list[tuple[Answer, str]]) -> dict[tuple[Answer, str], _Equal]:

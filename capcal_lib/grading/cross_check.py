@@ -1,5 +1,6 @@
 """Two graders on one run: what only one of them calls correct, for a person to look at."""
 
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -49,10 +50,20 @@ def cross_check(run: Run) -> tuple[pd.DataFrame, Interval]:
     ), share
 
 
+_FORMULA = re.compile(r"[=+@\t\r]|-(?!\d+(?:\.\d+)?$)")  # what a spreadsheet would compute
+
+
 def write_disputed(table: pd.DataFrame, path: Path) -> None:
     """Write a table of :func:`cross_check` as CSV, or as JSON lines where the name ends in
     ``.jsonl``.
+
+    In CSV an apostrophe stands before text of a model that a spreadsheet would run as a formula.
     """
-    json_lines = path.suffix == ".jsonl"
-    text = table.to_json(orient="records", lines=True) if json_lines else table.to_csv(index=False)
-    write_text(path, text)
+    if path.suffix == ".jsonl":
+        write_text(path, table.to_json(orient="records", lines=True))
+    else:
+        write_text(path, table.map(_as_text).to_csv(index=False))
+
+
+def _as_text(cell: object) -> object:
+    return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell

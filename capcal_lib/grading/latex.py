@@ -40,6 +40,9 @@ _CHARACTERS = str.maketrans(
 )
 
 _END = r"(?![A-Za-z])"
+_DEGREE = rf"(?:\^\s*(?:\\circ|\{{\s*\\circ\s*\}})|\\degree){_END}"
+_ANGLE = re.compile(rf"(\d+(?:\.\d+)?)\s*{_DEGREE}")
+_OF_AN_ANGLE = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)")
 _SPELLINGS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), replacement)
     for pattern, replacement in (
@@ -78,9 +81,30 @@ _SPELLINGS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\\text\{\s*(\\[$%])\s*\}", r"\1"),
         (r"_\s*\{?\s*\\text\{\s*(\d+)\s*\}\s*\}?", r"_{\1}"),
         (r"(?<![\d}\s])\\text\{\s*([A-Za-z])\s*\}", r" \1 "),
+        (rf"{_DEGREE}\s*(?:C|\\text\{{\s*C\s*\}}){_END}", r"\\text{ celsius}"),
+        (rf"{_DEGREE}\s*(?:F|\\text\{{\s*F\s*\}}){_END}", r"\\text{ fahrenheit}"),
+        (_DEGREE, r"\\text{ degrees}"),
+        (r"\\text\{([^{}]*)\\text\{([^{}]*)\}([^{}]*)\}", r"\\text{\1\2\3}"),
+        (  # 12^{th} and 12\text{th}
+            r"(?<=\d)\s*\^?\s*(?:\{\s*\\text\{\s*(st|nd|rd|th)\s*\}\s*\}|(?:\\text\s*)?\{\s*(st|nd|rd|th)\s*\})",
+            r"\1\2",
+        ),
         (
-            r"(?:\^\s*(?:\\circ|\{\s*\\circ\s*\})|\\degree)(?![A-Za-z])(?:\s*(?:[CF]|\\text\{\s*[CF]\s*\})(?![A-Za-z]))?",
-            r"\\text{ degrees}",
+            r"(\.\d*)\\(?:dot|bar)\s*\{?(\d+)\}?(?:(\d*)\\dot\s*\{?(\d)\}?)?",
+            r"\1\\overline{\2\3\4}",
+        ),
+        (r"(\.\d*)\((\d+)\)", r"\1\\overline{\2}"),
+        (r"\\overline\s*(\d)", r"\\overline{\1}"),
+        (r"(?<![A-Za-z\\])C\s?\(\s*(\d+)\s*,\s*(\d+)\s*\)", r"\\binom{\1}{\2}"),
+        (
+            r"(?:(?<![^\s=(])|\{\})\s*[_^]\s*\{?(\d+)\}?\s*(?:C|\\text\{C\})\s*_\s*\{?(\d+)\}?",
+            r"\\binom{\1}{\2}",
+        ),
+        (r"(?<![A-Za-z\\])C\s*_\s*\{?(\d+)\}?\s*\^\s*\{?(\d+)\}?", r"\\binom{\1}{\2}"),
+        (r"(?<![A-Za-z\\])C\s*\^\s*\{?(\d+)\}?\s*_\s*\{?(\d+)\}?", r"\\binom{\2}{\1}"),
+        (
+            r"(?:\\text\{)?\s*(?:all |any )?real(?: number)?s?,? (?:except|excluding|other than)(?: for)?\s*\}?",
+            r"(-\\infty,\\infty)\\setminus ",
         ),
         (r"(?<!\\)%", r"\\%"),
         (rf"\\leq(?:slant)?{_END}", r"\\le"),
@@ -116,6 +140,8 @@ def clean(text: str) -> str:
     ('\\frac{4}{3} \\text{cm}', '11111', '-\\frac{1}{2}')
     """
     text = text.translate(_CHARACTERS)
+    if _OF_AN_ANGLE.search(text):
+        text = _ANGLE.sub(r"\\frac{\1\\pi}{180}", text)
     for pattern, replacement in _SPELLINGS:
         text = pattern.sub(replacement, text)
     return text.strip().rstrip(".,;").strip()
@@ -138,8 +164,7 @@ def tokens(text: str) -> list[str]:
 
 
 def depths(parts: list[str]) -> list[int] | None:
-    """Return how many brackets are open after each token; None where they do not balance or go too
-    deep.
+    """Return how many brackets are open after each token; None where they do not balance.
 
     A round bracket may close a square one, as in a half-open interval.
     """
@@ -149,12 +174,13 @@ def depths(parts: list[str]) -> list[int] | None:
             level += 1
         elif part in _CLOSE or part.startswith(r"\end"):
             level -= 1
-        if not 0 <= level <= DEEPEST:
+        if level < 0:
             return None
         levels.append(level)
     return levels if level == 0 else None
 
 
+_SMALL_TOWER = re.compile(r"^[^^]*\^\{?-[^^]*$")  # a tower of numbers, but 10^{10^{-6}}
 _DIGIT_RUN = re.compile(rf"\d{{{MOST_DIGITS + 1}}}")
 
 
@@ -167,8 +193,7 @@ def too_large(text: str) -> bool:
     if len(text) > LONGEST or _DIGIT_RUN.search(text.replace(",", "").replace(" ", "")):
         return True
     parts = tokens(clean(text))
-    levels = depths(parts)
-    if levels is None:
+    if max(depths(parts) or [0]) > DEEPEST:
         return True
     total = 1.0
     for index, part in enumerate(parts):
@@ -190,7 +215,7 @@ def too_large(text: str) -> bool:
             if "^" in exponent and (
                 exponent.count("^") >= MOST_POWERS_NESTED
                 or any(number > LARGEST_NESTED for number in numbers)
-                or not any(piece.isalpha() for piece in exponent)  # a tower of numbers
+                or not (any(map(str.isalpha, exponent)) or _SMALL_TOWER.search("".join(exponent)))
             ):
                 return True
             if numbers and not (index and parts[index - 1].isalpha()):

@@ -16,8 +16,9 @@ from functools import lru_cache
 from itertools import pairwise
 from math import inf
 
-from capcal_lib.grading import number
+from capcal_lib.grading import number, units
 from capcal_lib.grading.latex import clean, depths, tokens, too_large
+from capcal_lib.grading.units import Unit
 
 MOST_ELEMENTS = 50
 
@@ -28,13 +29,14 @@ class Form:
 
     ``shape`` is ``scalar``, ``word``, ``base``, ``list``, ``set``, ``union``, ``minus``, a pair of
     brackets such as ``(]``, ``matrix RxC``, or a relation ``=``, ``<``, ``\\le``, ``\\neq`` between
-    two parts."""
+    two parts. ``words`` stand after a scalar and are no known unit."""
 
     shape: str
     text: str = ""
     parts: tuple["Form", ...] = ()
     label: str = ""
-    unit: str = ""
+    unit: Unit = units.NONE
+    words: str = ""
     value: number.Number | None = None
 
 
@@ -50,6 +52,7 @@ _BASE = re.compile(
 _LABEL = re.compile(
     r"(?:[A-Za-z]|\\[a-zA-Z]+|\\text\{[^{}]*\}|[A-Z]{2,4})(?:_\s?(?:\w|\{\w+\}))?'*(?:\s?\(\s?[\w,\s]*\))?|\\angle\s?[A-Z]+"
 )
+_EXCLUDED = re.compile(r"(?:[A-Za-z]\s?\\in\s?\(-\\infty,\\infty\),?\s?)?([A-Za-z])\s?\\neq(.+)")
 _INDEX = re.compile(r"_(?:\w|\{\w+\})$")
 _NAMES = re.compile(r"\(\s?([A-Za-z](?:\s?,\s?[A-Za-z])+)\s?\)")
 _ALL_REALS = frozenset(
@@ -108,6 +111,12 @@ def _read(text: str, *, nested: bool) -> Form:
     if not nested:
         text = _THOUSANDS.sub(_joined, text)
         text = _AND.sub(", ", text).replace(", ,", ",")
+    if found := _EXCLUDED.fullmatch(text):
+        letter, rest = found.groups()
+        points = _read(rest.replace(rf"{letter}\neq", " "), nested=False)
+        excluded = points.parts if points.shape == "list" else (points,)
+        if all(point.value for point in excluded):
+            return _without(letter, excluded)
     parts = tokens(text)
     levels = depths(parts)
     if levels is None:
@@ -127,6 +136,7 @@ def _read(text: str, *, nested: bool) -> Form:
     return (
         _relation(parts, levels)
         or _bracketed(parts, levels)
+        or _scaled_matrix(parts, levels)
         or _plus_minus(parts)
         or _scalar_with_unit(text)
     )
@@ -134,6 +144,9 @@ def _read(text: str, *, nested: bool) -> Form:
 
 def _word(text: str) -> Form:
     text = text.lower()
+    spelled = number.in_words(text)
+    if spelled and not spelled[1]:
+        return _scalar(text, number.Number(spelled[0]))
     if text in _ALL_REALS:
         return Form("()", parts=(_scalar(r"-\infty"), _scalar(r"\infty")))
     return Form("word", text)
@@ -227,7 +240,8 @@ def _number(value: Fraction | float) -> Form:
 def _segments(form: Form) -> list[tuple[Cut, Cut]] | None:
     """Return a set of numbers as disjoint intervals from low to high; None where it is none."""
     if form.shape in ("union", "minus"):
-        known = [each for each in map(_segments, form.parts) if each is not None]
+        removed = [_as_set(part) for part in form.parts[1:]]
+        known = [each for each in map(_segments, (form.parts[0], *removed)) if each is not None]
         if len(known) < len(form.parts):
             return None
         cuts = sorted({cut for each in known for segment in each for cut in segment})
@@ -245,7 +259,7 @@ def _segments(form: Form) -> list[tuple[Cut, Cut]] | None:
     for part in form.parts:
         value = (
             part.value.value
-            if part.value and not part.unit
+            if part.value and not part.unit.powers
             else _ENDLESS.get(part.text.replace(" ", ""))
         )
         if value is None:
@@ -256,6 +270,16 @@ def _segments(form: Form) -> list[tuple[Cut, Cut]] | None:
     if form.shape in ("()", "[]", "[)", "(]") and len(ends) == 2 and ends[0] < ends[1]:
         return [((ends[0], int(form.shape[0] == "(")), (ends[1], int(form.shape[1] == "]")))]
     return None
+
+
+def _as_set(form: Form) -> Form:
+    return form if form.parts else Form("set", parts=(form,))
+
+
+def _without(label: str, points: Sequence[Form]) -> Form:
+    """Return the reals without these points."""
+    line = Form("()", parts=(_scalar(r"-\infty"), _scalar(r"\infty")))
+    return _real_set(Form("minus", parts=(line, Form("set", parts=tuple(points))), label=label))
 
 
 def _named(labels: list[str], values: Sequence[Form]) -> Form | None:
@@ -302,6 +326,8 @@ def _relation(parts: list[str], levels: list[int]) -> Form | None:
         ends = [*zip(sides[::2], signs, strict=True)]
         (lower, left), (upper, right) = ends if signs[0] in _SENSES[0] else ends[::-1]
         return _interval(sides[1], lower, left, upper, right)
+    elif all(sign in _FLIPPED for sign in signs) and (solved := _solved(sides, signs)):
+        return solved
     elif len(sides) == 2 and signs[0] in _FLIPPED:
         for label, sign, bound in (
             (sides[0], signs[0], sides[1]),
@@ -319,6 +345,38 @@ def _relation(parts: list[str], levels: list[int]) -> Form | None:
     if signs[0] in _SENSES[1]:
         return Form(_FLIPPED[signs[0]], parts=values[::-1])
     return Form(signs[0], parts=values)
+
+
+_LINEAR = re.compile(
+    r"([+-]?)\s?(\d+(?:\.\d+)?|\\frac\{\d+\}\{\d+\})?\s?([A-Za-z])\s?(?:([+-])\s?(\d+(?:\.\d+)?|\\frac\{\d+\}\{\d+\}))?"
+)
+
+
+def _solved(sides: Sequence[str], signs: Sequence[str]) -> Form | None:
+    """Solve inequalities that are linear in one side and numbers in the others: 2x - 1 < 5."""
+    linear = [match for side in sides if (match := _LINEAR.fullmatch(side))]
+    bounds = [side if _LINEAR.fullmatch(side) else number.literal(side) for side in sides]
+    if len(linear) != 1 or None in bounds or linear[0][0] == linear[0][3]:
+        return None
+    sign, factor, letter, added, constant = linear[0].groups()
+
+    def value(text: str | None, minus: str | None, default: str) -> Fraction:
+        found = number.literal(text or default)
+        assert found is not None
+        return -found.value if minus == "-" else found.value
+
+    slope, shift = value(factor, sign, "1"), value(constant, added, "0")
+    moved = [
+        letter if isinstance(bound, str) else str((bound.value - shift) / slope)
+        for bound in bounds
+        if bound
+    ]
+    turned = [_FLIPPED[each] for each in signs] if slope < 0 else signs
+    pieces = [moved[0]]
+    for each, side in zip(turned, moved[1:], strict=True):
+        pieces += [each, side]
+    parts = tokens(" ".join(pieces))
+    return _relation(parts, [0] * len(parts))
 
 
 def _interval(label: str, lower: str, left: str, upper: str, right: str) -> Form:
@@ -339,7 +397,8 @@ def _bracketed(parts: list[str], levels: list[int]) -> Form | None:
         return None
     if first == r"\{" and len(inside) > 2 and inside[0].isalpha() and inside[1] in ("|", ":"):
         first, inside = "{", inside[2:]  # {x | x > 2}
-    if first == "{":
+    enclosed = levels[1:-2] and min(levels[1:-2]) > 1 and inside[0].startswith(r"\begin")
+    if first == "{" or (enclosed and first + last in ("[]", "()")):
         return _read(_join(inside), nested=False)
     pieces = _split(inside, [level - 1 for level in levels[1:-1]], (",", ";"))
     if not all(pieces):
@@ -375,6 +434,39 @@ def _matrix(opening: str, inside: list[str]) -> Form | None:
     return Form(shape, parts=tuple(_read(cell, nested=True) for row in cells for cell in row))
 
 
+def _scaled_matrix(parts: list[str], levels: list[int]) -> Form | None:
+    """Multiply a matrix or a column by the scalar before it."""
+    start = next(
+        (place for place, level in enumerate(levels) if level and _opens_matrix(parts, place)), 0
+    )
+    if not start or levels[-1] or 0 in levels[start:-1]:
+        return None
+    factor = parts[:start]
+    before = [part for part, level in zip(factor, levels, strict=False) if level == 0]
+    if factor[-1] == r"\cdot":
+        factor = factor[:-1]
+    if {"+", "-", ",", "="} & set(before[1:]) or not factor:
+        return None
+    form = _bracketed(parts[start:], levels[start:])
+    if form is None or any(part.shape != "scalar" for part in form.parts):
+        return None
+    scalar = "-1" if factor == ["-"] else _join(factor)
+    products = (_scalar_product(scalar, part) for part in form.parts)
+    return replace(form, parts=tuple(products))
+
+
+def _opens_matrix(parts: Sequence[str], place: int) -> bool:
+    after = parts[place + (parts[place] in ("(", "[")) :]
+    return after[0].startswith(r"\begin")
+
+
+def _scalar_product(scalar: str, part: Form) -> Form:
+    factor = number.literal(scalar, variables=True)
+    if factor and part.value:
+        return _scalar("", number.Number(factor.value * part.value.value))
+    return _scalar(f"({scalar})({_latex(part)})")
+
+
 def _plus_minus(parts: list[str]) -> Form | None:
     if r"\pm" not in parts:
         return None
@@ -386,20 +478,26 @@ def _plus_minus(parts: list[str]) -> Form | None:
 
 
 def _scalar_with_unit(text: str) -> Form:
-    unit = ""
+    after: list[str] = []
     while found := _TRAILING_UNIT.fullmatch(text):
-        # The unit's name is read as that of the number one.
-        one = number.literal(rf"1\text{{{found[2]}}}" + (f"^{found[3]}" if found[3] else ""))
-        text, unit = found[1].strip(), one.unit if one else ""
+        text = found[1].strip()
+        after.insert(0, found[2] + (f"^{found[3]}" if found[3] else ""))
+    words = " ".join(after)
+    unit = units.read(words)
     for sign in (r"\%", r"\$"):
         text = text.replace(sign, "")
-    return replace(_scalar(text), unit=unit)
+    form = _scalar(text)
+    if after:
+        form = replace(form, unit=unit or units.NONE, words="" if unit else words)
+    if form.value:
+        return replace(form, value=replace(form.value, unit=form.unit, words=form.words))
+    return form
 
 
 def _scalar(text: str, value: number.Number | None = None) -> Form:
     value = value or number.literal(text, variables=True)
     if value:
-        return Form("scalar", str(value.value), value=value, unit=value.unit)
+        return Form("scalar", str(value.value), value=value, unit=value.unit, words=value.words)
     return Form("scalar", _join(tokens(text)))
 
 
@@ -409,6 +507,8 @@ def compare(gold: Form, other: Form, scalars: Compare) -> bool | None:
     """
     if gold.label and other.label and gold.label != other.label:
         return False
+    if (gold.shape == "set") != (other.shape == "set"):
+        gold, other = _only_element(gold), _only_element(other)
     match sorted({gold.shape, other.shape}):
         case ["scalar"]:
             return scalars(gold, other)
@@ -424,6 +524,11 @@ def compare(gold: Form, other: Form, scalars: Compare) -> bool | None:
         case [_] | ["()", "list"]:
             return _in_order(gold, other, scalars)
     return False
+
+
+def _only_element(form: Form) -> Form:
+    only = form.shape == "set" and len(form.parts) == 1 and form.parts[0].text != r"\emptyset"
+    return form.parts[0] if only else form
 
 
 def _as_equation(form: Form) -> Form | None:
@@ -468,8 +573,10 @@ def settle_quickly(gold: Form, other: Form) -> bool | None:
         )
     if gold.value and other.value:
         return number.equal(gold.value, other.value)
-    if gold.unit and other.unit and gold.unit != other.unit:
-        return False
+    if other.words and other.words != gold.words:
+        return None
+    if gold.unit.powers and other.unit.powers and gold.unit != other.unit:
+        return None if gold.unit.powers == other.unit.powers else False
     if gold.text == other.text:
         return True
     return None if _readable(_latex(gold)) and _readable(_latex(other)) else False
@@ -511,25 +618,37 @@ def equal(gold: str, extracted: str) -> bool | None:
     if clean(gold) == clean(extracted):
         return True
     form, other = read(gold), read(extracted)
-    return False if form is None or other is None else compare(form, other, settle_quickly)
+    return None if form is None or other is None else compare(form, other, settle_quickly)
 
 
-def equal_slowly(gold: str, extracted: str) -> bool:
-    """Compare with the help of Math-Verify; may take long, so only the worker processes call it."""
+def equal_slowly(gold: str, extracted: str) -> bool | None:
+    """Compare with the help of Math-Verify; None where the two cannot be compared.
+
+    This may take long, so only the worker processes call it.
+    """
     form, other = read(gold), read(extracted)
-    return form is not None and other is not None and bool(compare(form, other, _settle))
+    return None if form is None or other is None else compare(form, other, _settle)
 
 
-def _settle(gold: Form, other: Form) -> bool:
+def _settle(gold: Form, other: Form) -> bool | None:
     from capcal_lib.grading import symbolic
 
     quick = settle_quickly(gold, other)
-    if quick is not None:
+    if quick is not None or (gold.value and other.value):
         return quick
-    if gold.shape == "scalar":
-        return symbolic.same(_latex(gold), _latex(other))
-    sides = [[_latex(part) for part in form.parts] for form in (gold, other)]
-    return symbolic.same_relation(sides[0], sides[1], signed=gold.shape in ("<", r"\le"))
+    if gold.shape != "scalar":
+        sides = [[_latex(part) for part in form.parts] for form in (gold, other)]
+        return symbolic.same_relation(sides[0], sides[1], signed=gold.shape in ("<", r"\le"))
+    if other.words and other.words != gold.words:
+        return None
+    if gold.unit.powers == other.unit.powers != ():
+        return symbolic.same(_in_base_units(gold), _in_base_units(other))
+    return symbolic.same(_latex(gold), _latex(other))
+
+
+def _in_base_units(form: Form) -> str:
+    factor = form.unit.factor
+    return rf"\frac{{{factor.numerator}}}{{{factor.denominator}}}\cdot ({_latex(form)})"
 
 
 def normal(text: str) -> str:

@@ -28,6 +28,7 @@ MEMORY_LIMIT = (
 )  # bytes of address space that a worker may take beyond those of its libraries
 
 TIMED_OUT = "grader time limit"
+UNKNOWN = "cannot be compared"
 DIED = "grader worker stopped"
 
 
@@ -37,7 +38,7 @@ def cores() -> int:
 
 
 def settle(
-    compare: Callable[..., bool],
+    compare: Callable[..., bool | None],
     cases: Sequence[tuple[Any, ...]],
     *,
     workers: int = 0,
@@ -64,7 +65,8 @@ def settle(
     try:
         for reply in replies:
             try:
-                results.append(reply.result())
+                equal = reply.result()
+                results.append(UNKNOWN if equal is None else equal)
             except TimeoutError:
                 results.append(TIMED_OUT)
             except ProcessExpired as error:
@@ -135,14 +137,14 @@ def _prepare() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
-def _limited(module: str, name: str, case: tuple[Any, ...], time_limit: float) -> bool:
+def _limited(module: str, name: str, case: tuple[Any, ...], time_limit: float) -> bool | None:
     """Compare in a worker, which the system kills after so much processor time."""
     _prepare()
     compare = pkgutil.resolve_name(f"{module}:{name}")
     if sys.platform == "win32":
-        return bool(compare(*case))
+        return compare(*case)
     signal.setitimer(signal.ITIMER_PROF, time_limit)
     try:
-        return bool(compare(*case))
+        return compare(*case)
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)

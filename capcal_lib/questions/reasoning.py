@@ -12,7 +12,7 @@ HARMONY = "<|channel|>"  # every message names its channel
 # <think> (Qwen, DeepSeek), [THINK] (Mistral), <seed:think>, <|begin_of_thought|>, ◁think▷ (Kimi)
 MARK = re.compile(
     r"""
-    (?:<\|?|◁)\s?
+    (?:<\|?|◁)(?=\s?[/a-z])\s?
     (?P<end>/|end_of_|end_)?(?:seed:|begin_of_|start_)?
     (?:think|thinking|thought|reasoning|scratchpad)
     \s?(?:\|?>|▷)

@@ -41,7 +41,7 @@ def test_near_misses_are_wrong_and_what_is_equal_is_right() -> None:
     wrong = [
         (pair["gold"], pair["response"], verdict.verdict)
         for pair, verdict in zip(NEAR_MISSES, verdicts, strict=True)
-        if verdict.verdict != ("correct" if pair["equal"] else "incorrect")
+        if (verdict.verdict == "correct") != pair["equal"]
     ]
     assert wrong == []
     assert sum(not pair["equal"] for pair in NEAR_MISSES) >= 190
@@ -145,6 +145,14 @@ def test_text_of_models_stays_in_its_cell(tmp_path: Path) -> None:
     assert pd.read_csv(tmp_path / "bad.csv")["response"].tolist() == [BAD]
     with pytest.raises(InputError, match=r"cannot write .*: it is no regular file"):
         write_disputed(table, tmp_path)
+
+
+def test_formulas_are_no_formulas_in_a_spreadsheet(tmp_path: Path) -> None:
+    said = ["=HYPERLINK(1)", "+1", "@SUM(1)", "-2+3", "\t=1", "-5", "plain", "a=b"]
+    write_disputed(pd.DataFrame({"extracted": said, "samples": -1}), tmp_path / "said.csv")
+    read = pd.read_csv(tmp_path / "said.csv", dtype={"extracted": str})
+    assert read["extracted"].tolist() == [f"'{text}" for text in said[:5]] + said[5:]
+    assert read["samples"].tolist() == [-1] * len(said)
 
 
 def test_a_run_must_be_graded(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_hand_cases(source: str) -> None:
 def test_there_are_cases_of_every_kind_and_verdict() -> None:
     assert len(CASES) >= 150
     for kind in KINDS:
-        assert {case["expected"] for case in CASES if case["kind"] == kind} == {
+        assert {case["expected"] for case in CASES if case["kind"] == kind} >= {
             "correct",
             "incorrect",
             "no_answer",
@@ -101,12 +101,18 @@ def test_extraction_says_what_and_where(
 @pytest.mark.parametrize(
     ("kind", "response", "expected"),
     [
-        ("number", r"\boxed{seven}", Verdict("incorrect", "seven", "boxed, not a number")),
+        ("number", r"\boxed{several}", Verdict("incorrect", "several", "boxed, not a number")),
+        ("number", r"\boxed{seven}", Verdict("correct", "seven", "boxed")),
+        (
+            "number",
+            r"\boxed{7 squared}",
+            Verdict("not_scored", "7 squared", "unknown unit 'squared'"),
+        ),
         ("number", "7 apples", Verdict("correct", "7 apples", "bare line")),
         (
             "math",
             r"\boxed{9^{9^{9^9}}}",
-            Verdict("incorrect", "9^{9^{9^9}}", "boxed, too large or unbalanced"),
+            Verdict("not_scored", "9^{9^{9^9}}", "too large"),
         ),
         (
             "math",
@@ -185,8 +191,8 @@ def test_decimals_and_thousands_are_exact(digits: int, places: int) -> None:
 
 
 def naive_normal(text: str) -> str:
-    """The official TriviaQA normal form, step by step, on text without accents or numbers; articles
-    alone stay.
+    """The official TriviaQA normal form, step by step, on text without accents, numbers, initials
+    or symbols; articles alone stay.
     """
     lowered = text.replace("_", " ").lower()
     spaced = "".join(
@@ -196,7 +202,10 @@ def naive_normal(text: str) -> str:
     return " ".join([word for word in words if word not in ("a", "an", "the")] or words)
 
 
-@given(st.text(st.sampled_from("abThe nAN'-.,_&!"), min_size=1))
+WORDS = st.sampled_from(["a", "b", "The ", "an ", "n", " ", "'", ",", "_", "!"])
+
+
+@given(st.lists(WORDS, min_size=1).map("".join))
 @settings(max_examples=200, deadline=None)
 def test_short_normal_form_is_the_official_one(text: str) -> None:
     assert short.normal(text) == naive_normal(text)
@@ -397,8 +406,8 @@ def test_importing_is_light() -> None:
     ("answer", "message"),
     [
         (
-            Answer("number", "seven"),
-            "the gold answer 'seven' does not read as a number; use the kind 'math' or 'short'",
+            Answer("number", "several"),
+            "the gold answer 'several' does not read as a number; use the kind 'math' or 'short'",
         ),
         (Answer("choice", "Paris"), "the gold answer 'Paris' is not a letter from A to Z"),
         (Answer("math", "x" * 501), f"the gold answer '{'x' * 79} is longer than 500 characters"),
@@ -480,7 +489,7 @@ GOOD = {"kind": "number", "gold": "4", "response": "4"}
             {**GOOD, "gold": " "},
             "line 2: the gold answer must be a text that is not empty; got ' '",
         ),
-        ({**GOOD, "gold": "four"}, "line 2: the gold answer 'four' does not read as a number"),
+        ({**GOOD, "gold": "some"}, "line 2: the gold answer 'some' does not read as a number"),
         ({**GOOD, "aliases": "4"}, "line 2: 'aliases' must be a list of texts; got '4'"),
         ({**GOOD, "response": None}, "line 2: 'response' must be a text; got None"),
     ],
