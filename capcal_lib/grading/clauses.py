@@ -16,21 +16,28 @@ _SUBJECT = re.compile(
 _OPENING = re.compile(
     r"""(?:(?:
       so|thus|therefore|hence|then|consequently|accordingly|finally|lastly|overall|now|and|indeed|ultimately|together
-    | clearly|obviously|yes|ok(?:ay)?|sure|well|great|actually|wait|no|oops|sorry|correction|hmm|instead|but|however|rather
-    | in\ (?:fact|conclusion|summary|short|total|other\ words|the\ end|this\ (?:case|scenario|context|problem))
+    | clearly|obviously|yes|ok(?:ay)?|sure|well|great|actually|wait|no|oops|sorry|correction|hmm
+    |instead|but|however|rather
+    | in\ (?:fact|conclusion|summary|short|total|other\ words|the\ end|this\ (?:case|scenario
+    |context|problem))
     | to\ (?:conclude|summari[sz]e|sum\ up)|as\ a\ result|of\ course|on\ second\ thoughts?
-    | (?:which|this|that|it|and\ that)\ (?:means|implies|shows|gives|leaves|tells\ us|confirms)(?:\ us)?(?:\ that)?
-    | it\ follows\ that|it\ is\ (?:clear|evident|certain|obvious|true)\ that|(?:this|that|here)\ is|here's|that's|here
+    | (?:which|this|that|it|and\ that)\ (?:means|implies|shows|gives|leaves|tells\ us
+    |confirms)(?:\ us)?(?:\ that)?
+    | it\ follows\ that|it\ is\ (?:clear|evident|certain|obvious|true)\ that|(?:this|that
+    |here)\ is|here's|that's|here
     | (?:we|i)\ (?:(?:can|must|now|also|then|therefore|thus|finally)\ )*
-      (?:conclude|find|see|get|obtain|have|know|deduce|say|believe|think|determine|confirm|infer)(?:\ that)?
+      (?:conclude|find|see|get|obtain|have|know|deduce|say|believe|think|determine|confirm|infer)
+      (?:\ that)?
     | i(?:'m|\ am)\ (?:sure|certain|confident)(?:\ that)?|i'd\ say(?:\ that)?
     | (?:final\ )?answer|conclusion|solution|result|explanation|a|step\ \d+|part\ \(?[a-z0-9]\)?
     )(?![\w'])[\s,:—–-]*)*""",
     re.VERBOSE,
 )
 _REASON = re.compile(
-    r"(?:so|thus|therefore|hence|since|because|as|given|by|using|with|from|after|when|based on|looking at|considering|"
-    r"among|amongst|of|for|in|to|out of|we|there|it|adding|subtracting|multiplying|dividing|combining|performing|"
+    r"(?:so|thus|therefore|hence|since|because|as|given|by|using|with|from|after|when|based on"
+    r"|looking at|considering|"
+    r"among|amongst|of|for|in|to|out of|we|there|it|adding|subtracting|multiplying|dividing"
+    r"|combining|performing|"
     r"simplifying|solving|putting|substituting|[\d$\\(=+*/-])"
 )
 _CONCLUDES = re.compile(r"(?:\b(?:so|thus|therefore|hence)[,:]?|,\s+and)\s*$")
@@ -38,7 +45,8 @@ _BUT = re.compile(r"\b(?:but|however|yet)\b")
 _GOES_ON = re.compile(r"(?:,|:|\band)\s*$")
 _DOUBT = re.compile(
     r"\b(?:if|unless|suppose|supposing|imagine|pretend|says?|said|claim\w*|thinks?|thought|believes?|believed|guess\w*|"
-    r"told|tells me|argues?|argued|suggest\w*|wrong|incorrect|false|would|might|may|according to(?! the)|without|ignoring|"
+    r"told|tells me|argues?|argued|suggest\w*|wrong|incorrect|false|would|might|may|according "
+    r"to(?! the)|without|ignoring|"
     r"neglecting|forgetting|contrary|unlike|mistake\w*|mistaken\w*|asked|whether|doubt\w*|deny|denies)\b"
 )
 _REMARK_DENIES = re.compile(
@@ -47,7 +55,8 @@ _REMARK_DENIES = re.compile(
     re.IGNORECASE,
 )
 _LINKS = (
-    r"(?:\s+(?:be|been|equals?|equal to|to|the|a|an|is|was|are|answer|value|result|option|correct|right|final|that|it|"
+    r"(?:\s+(?:be|been|equals?|equal to|to|the|a|an|is|was|are|answer|value|result|option"
+    r"|correct|right|final|that|it|"
     r"think|believe|say|simply|just|exactly|get|gives?|of|number|total|sum|choose|choice|would|should|[a-z]\s?=))"
 )
 _DENIED = re.compile(
@@ -55,13 +64,16 @@ _DENIED = re.compile(
     rf"\brather than|\binstead of){_LINKS}{{0,8}}[\s$\\(\[:=]*$"
     r"|^\W*(?:if|suppose|had|were)\b.*\bwould\b"
     r"|\b(?:some|many|most|others|people|students?|one|you|he|she|they)\s(?:(?:might|may|would|could)\s)?"
-    r"(?:say|think|claim|believe|guess|argue|assume|answer|conclude|says|thinks|claims|believes|be tempted)\b"
+    r"(?:say|think|claim|believe|guess|argue|assume|answer|conclude|says|thinks|claims|believes"
+    r"|be tempted)\b"
 )
 _DENIED_AFTER = re.compile(
-    r"[\s$})\]*.,]{0,6}(?:is|was|would be|isn't|wasn't)\s(?:\w+\s)?(?:not|wrong|incorrect|false|n't|correct\?)\b"
+    r"[\s$})\]*.,]{0,6}(?:is|was|would be|isn't|wasn't)\s(?:\w+\s)?"
+    r"(?:not|wrong|incorrect|false|n't|correct\?)\b"
 )
 _CORRECTS = re.compile(
-    r"(?:^|[.!?,;:\n—-]\s*)(?:but |oh,? |ah,? )?(?:wait|actually|no|nope|oops|sorry|correction|corrected|hold on|hmm|"
+    r"(?:^|[.!?,;:\n—-]\s*)(?:but |oh,? |ah,? )?(?:wait|actually|no|nope|oops|sorry|correction"
+    r"|corrected|hold on|hmm|"
     r"my mistake|i made|let me|instead|rather|on second thoughts?|but|however)\b",
     re.IGNORECASE,
 )

@@ -115,8 +115,10 @@ _PHRASE = re.compile(
 _CHOSEN = re.compile(
     r"""
       \b(?:option|choice)\s[\s*(]{0,3}(?-i:([A-J]))[)*]{0,3}\sis\s(?:the\s)?(?:correct|right|best)\b(?=\s?(?:[.,!*]|$|answer|option|choice|because|since))
-    | (?<![\w'])[(*]{0,3}(?-i:([A-J]))[)*]{0,3}\sis\sthe\s(?:correct|right|best)\s(?:answer|option|choice)\b
-    | (?:\bI(?:'d|'ll|\swould|\swill)?\s(?:choose|pick|select|go\swith)|^choose|^it(?:'s|\sis))\s(?:option\s|answer\s)?[(*]{0,3}(?-i:([A-J]))\b[)*]{0,3}(?=\s?(?:[.,!]|$))
+    | (?<![\w'])[(*]{0,3}(?-i:([A-J]))[)*]{0,3}\sis\sthe\s(?:correct|right|best)\s(?:answer
+    |option|choice)\b
+    | (?:\bI(?:'d|'ll|\swould|\swill)?\s(?:choose|pick|select|go\swith)|^choose|^it(?:'s
+    |\sis))\s(?:option\s|answer\s)?[(*]{0,3}(?-i:([A-J]))\b[)*]{0,3}(?=\s?(?:[.,!]|$))
     """,
     re.VERBOSE | re.IGNORECASE | re.MULTILINE,
 )
@@ -210,7 +212,8 @@ _WORD = re.compile(r"[^\W\d_]+")
 _RESULT = re.compile(r"=|\bis\b|\bequals\b")
 _ONE_NUMBER = re.compile(
     r"(?:\(?[^\W\d_]\S*\s(?<!\d\s)){1,13}(?:is|are|was|were|be|equals|makes|gives|get|costs?|has|have|totals|number|total|"
-    r"(?:number|total|sum|to|equal) (?:of|to|is))\s(?:(?:also|just|only|simply|exactly|now|then|still)\s)?\\?\$?(\d[\d,.]{0,20})[.!]?"
+    r"(?:number|total|sum|to|equal) (?:of|to|is))\s(?:(?:also|just|only|simply|exactly|now|then"
+    r"|still)\s)?\\?\$?(\d[\d,.]{0,20})[.!]?"
 )
 _DENIES = re.compile(r"n't\b|\b(?:not|never|cannot)\b", re.IGNORECASE)
 # What makes another number of the one that stands at the end of a sentence, or none.

@@ -103,7 +103,8 @@ _SPELLINGS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"(?<![A-Za-z\\])C\s*_\s*\{?(\d+)\}?\s*\^\s*\{?(\d+)\}?", r"\\binom{\1}{\2}"),
         (r"(?<![A-Za-z\\])C\s*\^\s*\{?(\d+)\}?\s*_\s*\{?(\d+)\}?", r"\\binom{\2}{\1}"),
         (
-            r"(?:\\text\{)?\s*(?:all |any )?real(?: number)?s?,? (?:except|excluding|other than)(?: for)?\s*\}?",
+            r"(?:\\text\{)?\s*(?:all |any )?real(?: number)?s?,? (?:except|excluding|other "
+            r"than)(?: for)?\s*\}?",
             r"(-\\infty,\\infty)\\setminus ",
         ),
         (r"(?<!\\)%", r"\\%"),

@@ -6,8 +6,8 @@ numbers, ``1.2e-3``, ``6 \times 10^{5}``, repeating decimals under ``\overline``
 currency of :mod:`capcal_lib.grading.units`.
 
 A unit may be left out. Where both answers name one, they are compared as quantities: ``5 cm`` is
-``50 mm`` and never ``5 m``. A percent sign is read both as a unit and as a hundredth: ``50%`` equals
-``50`` and ``0.5``; a number up to one is no percentage, so ``0.2%`` is not ``0.2``. Words after a
+``50 mm`` and never ``5 m``. A percent sign is read both as a unit and as a hundredth: ``50%``
+equals ``50`` and ``0.5``; a number up to one is no percentage, so ``0.2%`` is not ``0.2``. Words after a
 number that are no known unit may change it, so that such an answer cannot be compared."""
 
 import re
@@ -96,7 +96,7 @@ class _Words:
 
 
 def _cardinal(words: _Words) -> int | None:
-    """Take a cardinal number; each part must be smaller than what the part before leaves room for."""
+    """Take a cardinal number; each part must be smaller than the part before leaves room for."""
     total, part, room, largest = 0, None, 1_000, 10**15
     while words.left:
         word = words.left[0]
@@ -156,8 +156,9 @@ def _fraction(words: _Words) -> Fraction | None:
 def in_words(text: str) -> tuple[Fraction, str] | None:
     """Read a number in words at the start of a text; return it with what follows it.
 
-    >>> in_words("twelve hundred and five apples"), in_words("negative two thirds"), in_words("no one")
-    ((Fraction(1205, 1), 'apples'), (Fraction(-2, 3), ''), None)
+    >>> in_words("twelve hundred and five apples"), in_words("negative two thirds")
+    ((Fraction(1205, 1), 'apples'), (Fraction(-2, 3), ''))
+    >>> in_words("no one")
     """
     pieces = re.split(r"[\s-]+", text.strip())
     words = _Words([piece.lower() for piece in pieces])
@@ -199,7 +200,8 @@ _NUMBER = re.compile(
     rf"""(?P<sign>[+-]?)\s?(?P<currency>{_CURRENCY})?\s?(?P<inner>[+-]?)\s?
     (?:
         {_POWER.format("power")}
-      | (?P<whole>\d+)?\s?\\frac\s?\{{\s?(?P<top>[+-]?\s?{_DECIMAL})\s?\}}\s?\{{\s?(?P<bottom>[+-]?\s?{_DECIMAL})\s?\}}
+      | (?P<whole>\d+)?\s?\\frac
+        \s?\{{\s?(?P<top>[+-]?\s?{_DECIMAL})\s?\}}\s?\{{\s?(?P<bottom>[+-]?\s?{_DECIMAL})\s?\}}
       | (?:(?P<whole_plain>\d+)\s)?(?P<top_plain>{_DECIMAL})\s?/\s?(?P<bottom_plain>{_DECIMAL})
       | (?P<decimal>{_DECIMAL})(?:\\overline\s?\{{(?P<repeating>\d+)\}})?
         (?:[eE](?P<exponent>[+-]?\d{{1,3}})|\s?(?:\\cdot|x)\s?{_POWER.format("scale")})?
@@ -229,8 +231,8 @@ def literal(text: str, *, variables: bool = False) -> Number | None:
 
     >>> literal(r"1\frac{4}{5}").value, literal("2m").value, literal("2m", variables=True)
     (Fraction(9, 5), Fraction(2, 1), None)
-    >>> literal("seven dozen"), literal("7 squared").words
-    (Number(value=Fraction(84, 1), unit=Unit(factor=Fraction(1, 1), powers=(), nouns=frozenset()), words=''), 'squared')
+    >>> literal("seven dozen").value, literal("7 squared").words
+    (Fraction(84, 1), 'squared')
     """
     # {,} and the like are gone; a text that is all in \text{} is taken out of it.
     inside = re.fullmatch(r"\\text\{([^{}]*)\}", text)

@@ -58,7 +58,8 @@ _WEEKDAY = r"(?:\b(?:mon|tues|wednes|thurs|fri|satur|sun)day )?"
 _DATES = tuple(
     re.compile(pattern)
     for pattern in (
-        rf"{_WEEKDAY}\b(?:the )?(?P<day>\d{{1,2}})(?:th)? (?:of )?{_MONTH}(?: (?P<year>\d{{4}})\b)?",
+        rf"{_WEEKDAY}\b(?:the )?(?P<day>\d{{1,2}})(?:th)? (?:of )?{_MONTH}(?: "
+        rf"(?P<year>\d{{4}})\b)?",
         rf"{_WEEKDAY}\b{_MONTH} (?:the )?(?P<day>\d{{1,2}})(?:th)?\b(?: (?P<year>\d{{4}})\b)?",
         rf"\b{_MONTH} (?:of )?(?P<year>\d{{4}})\b",
     )

@@ -30,7 +30,8 @@ NONE = Unit()
 _TABLE = r"""
     * m meter metre | * g gram gm | * s second sec | * A ampere amp | * mol mole | * bit
     month | percent pct % | degree deg ° | radian rad | celsius centigrade °C | fahrenheit °F
-    K kelvin kelvins | am | pm | dollar usd $ buck | euro eur € | yen ¥ jpy | rupee rs ₹ inr | peso | yuan rmb
+    K kelvin kelvins | am | pm | dollar usd $ buck | euro eur € | yen ¥ jpy | rupee rs ₹ inr
+    peso | yuan rmb
     pound lb £ gbp | decibel dB | candela cd | lumen lm | lux lx | unit | franc | won | ruble | pH
     cent ¢ penny = 0.01 dollar
     inch in ″ = 0.0254 m | foot feet ft = 0.3048 m | yard yd = 0.9144 m | mile mi = 1609.344 m
@@ -39,14 +40,17 @@ _TABLE = r"""
     minute min = 60 s | hour h hr = 3600 s | day = 86400 s | week wk = 604800 s
     year yr = 12 month | decade = 120 month | century = 1200 month
     acre = 4046.8564224 m^2 | hectare ha = 10000 m^2
-    * L l liter litre = 0.001 m^3 | cc = 0.000001 m^3 | gallon gal = 3.785411784 L | quart qt = 0.946352946 L
+    * L l liter litre = 0.001 m^3 | cc = 0.000001 m^3 | gallon gal = 3.785411784 L
+    quart qt = 0.946352946 L
     pint pt = 0.473176473 L | cup = 0.2365882365 L | tablespoon tbsp tbs = 0.01478676478125 L
     teaspoon tsp = 0.00492892159375 L
     mph = 1 mi/h | kph kmh kmph = 1 km/h | knot kn = 1852 m/h | fps = 1 ft/s
     * N newton = 1000 g m/s^2 | * J joule = 1 N m | * W watt = 1 J/s | * Pa pascal = 1 N/m^2
     * Hz hertz = 1 /s | rpm = 1 /min | bpm = 1 /min | kWh = 3600000 J
-    * V volt = 1 W/A | * Ω ohm = 1 V/A | * coulomb = 1 A s | * farad = 1 A s/V | * T tesla = 1 V s/m^2 | * henry = 1 V s/A
-    * cal calorie = 4.184 J | * eV electronvolt = 0.0000000000000000001602176634 J | Btu btu = 1055.06 J
+    * V volt = 1 W/A | * Ω ohm = 1 V/A | * coulomb = 1 A s | * farad = 1 A s/V
+    * T tesla = 1 V s/m^2 | * henry = 1 V s/A
+    * cal calorie = 4.184 J | * eV electronvolt = 0.0000000000000000001602176634 J
+    Btu btu = 1055.06 J
     horsepower hp = 745.7 W | psi = 6894.757 Pa | atm atmosphere = 101325 Pa | * bar = 100000 Pa
     torr mmHg = 133.322 Pa | * B byte = 8 bit
 """
@@ -66,7 +70,8 @@ _NOUNS = frozenset(
     re.findall(
         r"\w+",
         """
-        acorns ads adults grades instructions laundry masks raspberries albums alligators ambulances animals answers ants apartments
+        acorns ads adults grades instructions laundry masks raspberries albums alligators
+        ambulances animals answers ants apartments
         apples apps aprons arms arrangements arrows articles artifacts athletes attempts
         attendees avocados awards babies baby bacteria badges bags balloons balls
         bananas bandages bands barrels bars basketballs baskets batches bats batteries
@@ -130,7 +135,8 @@ _NOUNS = frozenset(
     )
 )
 _WITHOUT_MEANING = re.compile(
-    r"\b(?:in (?:total|all|the end)|of|the|altogether|total|left(?: over)?|remaining|old|exactly|more|fewer)\b"
+    r"\b(?:in (?:total|all|the end)|of|the|altogether|total|left(?: over)?|remaining|old|exactly"
+    r"|more|fewer)\b"
 )
 # Spellings of what stands in the table, in this order.
 _SPELLINGS = tuple(

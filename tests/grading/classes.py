@@ -389,10 +389,14 @@ def _(draw: Draw) -> Case:
     word = draw.choice(
         re.findall(
             r"\S+",
-            "hundredths dozens bn hundred thousand million tenths thousandths squared cubed factorial halves thirds "
-            "percentiles mod-5 times-ten lakh crore gross scores k millionths less-than-zero below-zero degrees-below-zero "
-            "in-base-3 base-2 to-the-power-2 modulo-nine over-two divided-by-two and-a-half point-five plus-one minus-one "
-            "or-more or-so or-fewer-than-that squares-of-a-number short-of-ten out-of-ten quintillion",
+            "hundredths dozens bn hundred thousand million tenths thousandths squared cubed "
+            "factorial halves thirds "
+            "percentiles mod-5 times-ten lakh crore gross scores k millionths less-than-zero "
+            "below-zero degrees-below-zero "
+            "in-base-3 base-2 to-the-power-2 modulo-nine over-two divided-by-two and-a-half "
+            "point-five plus-one minus-one "
+            "or-more or-so or-fewer-than-that squares-of-a-number short-of-ten out-of-ten "
+            "quintillion",
         )
     ).replace("-", " ")
     kind: Kind = draw.choice(["number", "math"])
@@ -406,8 +410,10 @@ def _(draw: Draw) -> Case:
     thing = draw.choice(
         re.findall(
             r"\S+",
-            "apples eggs dollars people marbles cookies pages students hours days books tickets pencils cents ways "
-            "points minutes bags boxes children cars dogs flowers pounds miles slices oranges cups pieces coins "
+            "apples eggs dollars people marbles cookies pages students hours days books tickets "
+            "pencils cents ways "
+            "points minutes bags boxes children cars dogs flowers pounds miles slices oranges "
+            "cups pieces coins "
             "toys trees solutions integers triangles units sides",
         )
     )
@@ -535,7 +541,8 @@ def _(draw: Draw) -> Case:
 
 SMALL = re.findall(
     r"\S+",
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen",
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
+    "fifteen sixteen seventeen eighteen nineteen",
 )
 TENS = re.findall(r"\S+", "_ _ twenty thirty forty fifty sixty seventy eighty ninety")
 
