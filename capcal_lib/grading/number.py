@@ -7,8 +7,8 @@ currency of :mod:`capcal_lib.grading.units`.
 
 A unit may be left out. Where both answers name one, they are compared as quantities: ``5 cm`` is
 ``50 mm`` and never ``5 m``. A percent sign is read both as a unit and as a hundredth: ``50%``
-equals ``50`` and ``0.5``; a number up to one is no percentage, so ``0.2%`` is not ``0.2``. Words after a
-number that are no known unit may change it, so that such an answer cannot be compared."""
+equals ``50`` and ``0.5``; a number up to one is no percentage, so ``0.2%`` is not ``0.2``. Words
+after a number that are no known unit may change it, so that such an answer cannot be compared."""
 
 import re
 from dataclasses import dataclass
