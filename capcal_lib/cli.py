@@ -497,8 +497,8 @@ def confidence(
     store: Store = LOCAL_RUNS,
     choice: str | None = None,
 ) -> None:
-    """Estimate a confidence for each question of a run, and keep it; consistency uses held-out
-    samples.
+    """Estimate a confidence for each question of a run, and keep it; consistency votes
+    with the run's samples.
 
     Or keep your own: capcal confidence --model M --dataset D --from FILE.csv --name length
     """
@@ -525,8 +525,7 @@ def confidence(
         found = run_consistency(run)
         if not len(found):
             raise InputError(
-                "no question has the 10 held-out samples that vote; draw them with: capcal sample "
-                "--k 110"
+                "no question has 12 samples, of which 10 vote; draw them with: capcal sample --k 12"
             )
     else:
         found = estimate(run, str(method), engine=engine)

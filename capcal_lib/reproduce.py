@@ -371,7 +371,9 @@ def beside_printed(
     )
     names = list(results.index.unique("dataset"))
     parts = [
-        results.join(predict(store, model, datasets=names, recipe=how.probe, split=split, **asked))
+        results.assign(
+            **predict(store, model, datasets=names, recipe=how.probe, split=split, **asked)
+        )
         for split in range(SPLITS if how.probe == "paper" else 1)
     ]
     table = score(parts, protocol=how.protocol).rename(columns={"brier": "measured"})

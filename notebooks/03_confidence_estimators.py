@@ -52,7 +52,7 @@ asked = {"k_eval": k_eval, "verdicts": verdicts}
 results = load_results(runs, model, held_out=protocol != "paper", **asked)
 recipe = "paper" if protocol == "paper" else "tuned"
 predicted = predict(runs, model, recipe=recipe, verdicts=verdicts)
-results = results.join(predicted).query("total > 0")
+results = results.assign(**predicted).query("total > 0")
 evidence = "simulated" if model == "simulated" else "measured"
 enough = {"Verbalized confidence", "P(True)"} <= {*results}
 enough = enough and predicted.notna().any(axis=None)

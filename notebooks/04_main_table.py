@@ -55,7 +55,7 @@ asked = {"k_eval": k_eval, "verdicts": verdicts}
 results = load_results(runs, model, held_out=protocol != "paper", **asked)
 recipe = "paper" if protocol == "paper" else "tuned"
 predicted = predict(runs, model, recipe=recipe, verdicts=verdicts)
-results = results.join(predicted)
+results = results.assign(**predicted)
 printed = load_reported("main").query("model == @model")
 printed = printed.rename(columns={"value": "brier"})
 notebook.about(model, data, protocol=protocol, verdicts=verdicts)

@@ -54,7 +54,7 @@ asked = {"k_eval": k_eval, "verdicts": verdicts}
 results = load_results(runs, model, held_out=protocol != "paper", **asked)
 recipe = "paper" if protocol == "paper" else "tuned"
 predicted = predict(runs, model, recipe=recipe, verdicts=verdicts)
-results = results[results["total"] > 1].join(predicted)
+results = results[results["total"] > 1].assign(**predicted)
 
 # %% tags=["hide-input"]
 probes = {name: load_dataset(name).probe for name in data.index}

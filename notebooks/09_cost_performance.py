@@ -41,7 +41,7 @@ style.set_style()
 runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval)
 results = load_results(runs, model, k_eval=k_eval)
-results = results[results["total"] > 1].join(predict(runs, model))
+results = results[results["total"] > 1].assign(**predict(runs, model))
 few = {"samples": "Its runs lack verbalized confidences or P(True)."}
 enough = {"Verbalized confidence", "P(True)"} <= {*results}
 notebook.about(model, data, lacking={} if enough else few)

@@ -26,7 +26,7 @@ import seaborn as sns
 import yaml
 from capcal_lib.applications import success_rate
 from capcal_lib.book import notebook, style, tables
-from capcal_lib.confidence.consistency import run_consistency
+from capcal_lib.confidence.consistency import paper_consistency
 from capcal_lib.grading.counts import count_verdicts
 from capcal_lib.grading.verdicts import read_verdicts
 from capcal_lib.manifests import MANIFESTS, load_dataset, load_model
@@ -276,7 +276,7 @@ changes["missing as 0.5, verbalized"] = imputed, corrected
 
 # %%
 # needs samples
-votes = run_consistency(run, k_eval=0, k_c=10)
+votes = paper_consistency(run, 10)
 s = pd.Series(votes.values, votes.question_ids, name="s").dropna()
 verdicts = read_verdicts(run)
 

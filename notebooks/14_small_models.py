@@ -95,7 +95,7 @@ def load_recipe(name, recipe):
     """Load a model's results with the predictions of one kind of probe."""
     results = load_results(runs, name, k_eval=k_eval).query("total > 1")
     probes = predict(runs, name, recipe=recipe)
-    return results.join(probes)
+    return results.assign(**probes)
 
 
 def concentrations(name, recipe, columns):

@@ -37,7 +37,7 @@ style.set_style()
 runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval)
 results = load_results(runs, model, k_eval=k_eval)
-results = results[results["total"] > 1].join(predict(runs, model))
+results = results[results["total"] > 1].assign(**predict(runs, model))
 notebook.about(model, data)
 
 # %% tags=["hide-input"]

@@ -70,7 +70,9 @@ notebook.about(model, described[model], lacking={} if sets else none)
 def table_of(name, dataset):
     """Return a model's counts, probe and tokens on a data set, by question."""
     own = load_results(runs, name, datasets=[dataset], k_eval=k_eval)
-    own = own[own["total"] > 1].join(predict(runs, name, datasets=[dataset]))
+    own = own[own["total"] > 1].assign(
+        **predict(runs, name, datasets=[dataset])
+    )
     own = own.dropna(axis="columns", how="all").droplevel("dataset")
     if probe := nearest_probe(own, dataset):
         own = own.rename(columns={probe: "Probe"})

@@ -68,7 +68,7 @@ def confidences(name, dataset, results):
 every = []
 for name in real:
     results = load_results(runs, name, k_eval=k_eval)
-    results = results[results["total"] > 1].join(predict(runs, name))
+    results = results[results["total"] > 1].assign(**predict(runs, name))
     for dataset in results.index.unique("dataset"):
         every.append(confidences(name, dataset, results))
 every = pd.concat(every)

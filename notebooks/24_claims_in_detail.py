@@ -71,7 +71,7 @@ def skills(terms, about):
 rows = []
 for name, data in real.items():
     results = load_results(runs, name, k_eval=k_eval).query("total > 1")
-    terms = brier_terms(results.join(predict(runs, name)))
+    terms = brier_terms(results.assign(**predict(runs, name)))
     for dataset, run in data["run"].items():
         own = terms.loc[dataset].copy()
         own["Response consistency"] = held_out_votes(run)

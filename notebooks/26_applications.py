@@ -91,7 +91,7 @@ def load_own(name, dataset, results):
 loaded, concentration = {}, {}
 for name in real:
     results = load_results(runs, name, k_eval=k_eval)
-    results = results[results["total"] > 1].join(predict(runs, name))
+    results = results[results["total"] > 1].assign(**predict(runs, name))
     fitted = {}
     for source, run in runs_for_probes(runs, name, lambda d: d.training_split):
         (seen, _), unaided = training_data(run), train(run).out_of_fold

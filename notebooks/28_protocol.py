@@ -50,7 +50,7 @@ notebook.about(model, data)
 # %% tags=["hide-input"]
 # needs samples
 ours = load_results(runs, model, k_eval=k_eval, k_c=k_c)
-ours = ours.join(predict(runs, model))
+ours = ours.assign(**predict(runs, model))
 evidence = data["evidence"].iloc[0]
 
 
@@ -99,7 +99,7 @@ switched["missing as 0.5"] = means(brier_terms(filled))
 # %%
 # needs samples
 pooled = {"k_eval": k_eval, "k_c": k_c, "held_out": False}
-pool = load_results(runs, model, **pooled).join(predict(runs, model))
+pool = load_results(runs, model, **pooled).assign(**predict(runs, model))
 switched["votes in the pool"] = means(brier_terms(pool))
 
 # %% [markdown] needs="samples"
@@ -111,7 +111,7 @@ counts = ours[["correct", "total"]]
 splits = [
     predict(runs, model, recipe="paper", split=split) for split in range(5)
 ]
-splits = [means(brier_terms(counts.join(each))) for each in splits]
+splits = [means(brier_terms(counts.assign(**each))) for each in splits]
 switched["paper's probes"] = pd.concat(splits, axis=1).mean(axis=1)
 
 

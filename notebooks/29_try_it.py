@@ -38,7 +38,7 @@ style.set_style()
 runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval)
 results = load_results(runs, model, k_eval=k_eval).query("total > 1")
-results = results.join(predict(runs, model))
+results = results.assign(**predict(runs, model))
 mu = results["correct"] / results["total"]
 notebook.about(model, data)
 

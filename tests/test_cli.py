@@ -64,7 +64,7 @@ def test_a_run_from_sample_to_confidence(
         assert out.startswith(f"{method}: ")
     status, _, err = run(monkeypatch, capsys, "confidence", *where, "--method", "consistency")
     assert status == 2
-    assert "no question has the 10 held-out samples" in err
+    assert "no question has 12 samples, of which 10 vote" in err
     run(monkeypatch, capsys, "sample", *where, "--k", 110, "--limit", 2)
     run(monkeypatch, capsys, "grade", *where)
     assert (

@@ -1,7 +1,8 @@
 """Response consistency: how many of k_c samples agree with the majority (paper, section 4.2).
 
-The votes are samples that do not also define mu_hat: shared samples tie the confidence to its own
-target. It costs k_c times the tokens of a sample. A sample without an answer agrees with nobody,
+Votes and mu_hat come from one pool of samples: votes on some are scored against the others,
+averaged over many splits, since a sample that judges itself ties the confidence to its own target.
+It costs k_c times the tokens of a sample. A sample without an answer agrees with nobody,
 but still counts as a vote. The paper's code votes with the samples that define mu_hat, and lets
 those without an answer form a group that can win.
 
@@ -11,6 +12,7 @@ changed since."""
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +21,7 @@ import pandas as pd
 from capcal_lib.confidence.estimates import Confidence, estimated
 from capcal_lib.errors import InputError
 from capcal_lib.grading import normalize
+from capcal_lib.grading.counts import countable_samples
 from capcal_lib.grading.judgements import verdicts_by
 from capcal_lib.grading.verdicts import kinds_of, read_verdicts
 from capcal_lib.metrics import capability_brier_terms
@@ -26,6 +29,8 @@ from capcal_lib.metrics.validation import Floats, check_int
 from capcal_lib.runs.run import Run
 from capcal_lib.runs.store import read_samples
 
+COLUMNS = ["confidence", "term", "plug_in"]
+SPLITS = 100  # of a question's samples into votes and others
 Votes = Sequence[
     str | None
 ]  # answers in canonical form, so that equal answers are equal texts; None for no answer
@@ -56,16 +61,6 @@ def consistency(answers: Sequence[Votes]) -> Floats:
     return np.array([majority(votes)[1] for votes in answers], dtype=np.float64)
 
 
-def run_consistency(run: Run, *, k_eval: int = 100, k_c: int = 10) -> Confidence:
-    """Let the k_c samples of a run after the first k_eval vote, where a question has them all."""
-    verdicts = read_verdicts(run)
-    rows = verdicts[verdicts["sample_index"].between(k_eval, k_eval + k_c - 1)]
-    answers = pd.Series(canonical(run, rows), rows.index, dtype=object).groupby(rows["question_id"])
-    votes = {str(name): list(group) for name, group in answers if len(group) == k_c}
-    cost = round(np.nan_to_num(k_c * mean_tokens(run)))
-    return estimated(list(votes), consistency(list(votes.values())), tokens=cost)
-
-
 @dataclass(frozen=True, eq=False)
 class Answers:
     """What the samples of a run answered; arrays are (n_questions, n_samples), questions sorted by
@@ -79,6 +74,86 @@ class Answers:
     correct: Floats  # 1 or 0; NaN where not scored, or no sample
     drawn: npt.NDArray[np.bool_]  # whether there is a sample
     tokens: float  # mean completion tokens of a sample
+
+
+def run_consistency(run: Run, *, k_eval: int = 100, k_c: int = 10) -> Confidence:
+    """Let k_c samples of a run vote, where a question has two more that they can be scored against.
+
+    The confidence is the mean share of the majority over many choices of k_c among the first k_eval
+    samples; ``split_votes`` scores it."""
+    votes = run_votes(run, k_eval, k_c)
+    cost = round(np.nan_to_num(k_c * mean_tokens(run)))
+    return estimated(list(votes.index), votes["confidence"].to_numpy(), tokens=cost)
+
+
+def paper_consistency(run: Run, k_c: int = 10) -> Confidence:
+    """Let the first k_c samples of a run vote, as the paper's code does, which count for mu_hat
+    too.
+    """
+    rows = read_verdicts(run)
+    rows = rows[rows["sample_index"] < k_c]
+    answers = pd.Series(canonical(run, rows), rows.index, dtype=object).groupby(rows["question_id"])
+    votes = {str(name): list(group) for name, group in answers if len(group) == k_c}
+    cost = round(np.nan_to_num(k_c * mean_tokens(run)))
+    return estimated(list(votes), consistency(list(votes.values())), tokens=cost)
+
+
+def run_votes(run: Run, k_eval: int, k_c: int, verdicts: str = "rules") -> pd.DataFrame:
+    """Return :func:`split_votes` of the samples of a run that count, indexed by question_id."""
+    answers = read_answers(run, k=countable_samples(run, k_eval), verdicts=verdicts)
+    return split_votes(answers, k_c)
+
+
+def split_votes(answers: Answers, k_c: int, *, splits: int = SPLITS, seed: int = 0) -> pd.DataFrame:
+    """Let k_c of a question's samples vote, score the vote against the others, and average over
+    many splits.
+
+    No sample judges itself, and none is set aside: each split scores its vote without bias against
+    samples that had no part in it, and so does the mean over splits, with less noise (a
+    U-statistic, here over ``splits`` random ones; a question's are the same whichever others there
+    are).
+
+    Returns a row a question with k_c + 2 samples or more, indexed by ``question_id``:
+    ``confidence``, the mean share of the majority, in [1 / k_c, 1]; ``term``, the mean corrected
+    capability Brier term; ``plug_in``, the mean uncorrected one. Splits without an answer among the
+    votes, or without two scored samples beside them, are left out; NaN where all are. References:
+    Hoeffding, "A class of statistics with asymptotically normal distribution", Annals of
+    Mathematical Statistics 19 (1948).
+    """
+    check_int("k_c", k_c, least=1)
+    rows = {}
+    for row, drawn in enumerate(answers.drawn):
+        if drawn.sum() < k_c + 2:
+            continue
+        name = str(answers.question_ids[row])
+        rng = np.random.default_rng([seed, crc32(name.encode())])
+        texts, correct = answers.canonical[row][drawn], answers.correct[row][drawn]
+        order = rng.permuted(np.tile(np.arange(len(texts)), (splits, 1)), axis=1)
+        share = _majority_shares(texts, order[:, :k_c])
+        outcomes = correct[order[:, k_c:]]
+        hits, scored = np.nansum(outcomes, axis=1), (~np.isnan(outcomes)).sum(axis=1)
+        known = (share > 0) & (scored > 1)
+        rows[name] = dict.fromkeys(COLUMNS, np.nan)
+        if known.any():
+            s, n = share[known], scored[known]
+            mu = hits[known] / n
+            loss = (s - mu) ** 2
+            noise = mu * (1 - mu) / (n - 1)
+            means = s.mean(), (loss - noise).mean(), loss.mean()
+            rows[name] = dict(zip(COLUMNS, means, strict=True))
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=COLUMNS)
+    return table.rename_axis("question_id")
+
+
+def _majority_shares(texts: npt.NDArray[np.object_], votes: npt.NDArray[np.int64]) -> Floats:
+    """Return the majority's share of each row of votes, which are places in texts; 0 without an
+    answer.
+    """
+    codes, names = pd.factorize(texts)  # -1 for no answer
+    is_answer = codes[:, None] == np.arange(len(names))
+    if not len(names):
+        return np.zeros(len(votes))
+    return is_answer[votes].sum(axis=1).max(axis=1) / votes.shape[1]
 
 
 def read_answers(run: Run, *, k: int, verdicts: str = "rules") -> Answers:

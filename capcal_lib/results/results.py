@@ -5,13 +5,17 @@ Every table here is indexed by data set, or by (dataset, question_id), and joins
 Loading reads what is kept in the store and computes nothing else: predictions of probes are joined
 by whoever trains them::
 
-    results = load_results(store, model).join(predict(store, model))
+    results = load_results(store, model)
+    results = results.assign(**predict(store, model))
 
-**Which samples count.** The samples 0 to k_eval - 1 of a question define its expected accuracy, and
-the k_c after those vote on response consistency, so that no sample counts twice. Where a run was
+**Which samples count.** The samples 0 to k_eval - 1 of a question define its expected accuracy.
+k_c of them vote on response consistency, and are scored against the others, over many splits, so
+that no sample judges itself and none is set aside; ``score`` finds these terms in the ``attrs`` of
+the table, which ``join`` drops and ``assign`` keeps. Where a run was
 drawn with ``--precision``, the samples up to the rule's first possible stop count, and no others:
 how many there are beyond depends on their outcomes."""
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -19,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 from capcal_lib.confidence import Confidence
-from capcal_lib.confidence.consistency import mean_tokens, run_consistency
+from capcal_lib.confidence.consistency import mean_tokens, paper_consistency, run_votes
 from capcal_lib.confidence.of_run import TITLES, method_title, methods_of, read_confidence
 from capcal_lib.grading.counts import count_run
 from capcal_lib.manifests import load_dataset, load_model
@@ -32,6 +36,7 @@ INDEX = ["dataset", "question_id"]
 COUNTS = ["correct", "total"]
 UNIFORM, ORACLE_RC, ORACLE_CC = "Uniform random", "Oracle RC", "Oracle CC"
 CONSISTENCY = "Response consistency"
+SPLITS = "votes by dataset and question"  # in attrs, as JSON: confidence, term and plug-in term
 
 
 def load_results(
@@ -52,10 +57,11 @@ def load_results(
     none. Empty where nothing is graded.
 
     ``datasets`` are names; None takes all that have a graded run, largest first. The first
-    ``k_eval`` samples define mu_hat and ``k_c`` vote: those after them, or, without ``held_out``,
-    the first of them, as in the paper's code. ``verdicts`` says whose count: ``rules``, or
-    ``judge:MODEL`` for short and mathematical answers. ``choice`` says which of several runs on a
-    split, such as ``"seed=1"``: see ``runs.store.find_run``.
+    ``k_eval`` samples define mu_hat, and ``k_c`` of them vote, see ``confidence.consistency``; or,
+    without ``held_out``, the first ``k_c`` vote and judge themselves, as in the paper's code.
+    ``verdicts`` says whose count: ``rules``, or ``judge:MODEL`` for short and mathematical answers.
+    ``choice`` says which of several runs on a split, such as ``"seed=1"``: see
+    ``runs.store.find_run``.
 
     `InputError` for an unknown model, a named data set without a graded run, answers that the judge
     has not judged, or a corrupt file; with what to do.
@@ -65,12 +71,21 @@ def load_results(
     >>> list(results)
     ['correct', 'total', 'Verbalized confidence', 'P(True)', 'Response consistency']
     """
-    tables = {}
+    tables, splits = {}, {}
     for name, run in _runs(store, model, datasets, choice).items():
-        said = run.cached(_confidences, k_eval if held_out else 0, k_c)
+        said = run.cached(_confidences)
         columns = {
             method: pd.Series(kept.values, kept.question_ids) for method, kept in said.items()
         }
+        if held_out:
+            voted = run.cached(run_votes, k_eval, k_c, verdicts)
+            columns[CONSISTENCY] = voted["confidence"]
+            splits[name] = voted.T.to_dict("list")
+        else:
+            paper = run.cached(paper_consistency, k_c)
+            columns[CONSISTENCY] = pd.Series(paper.values, paper.question_ids)
+        if columns[CONSISTENCY].empty:
+            del columns[CONSISTENCY]
         tables[name] = run.cached(count_run, k_eval, verdicts)[COUNTS].join(pd.DataFrame(columns))
     if not tables:
         return pd.DataFrame(
@@ -82,7 +97,10 @@ def load_results(
         name for name in (*ours, *sorted(map(str, set(results) - set(ours)))) if name in results
     ]
     largest_first = sorted(tables, key=lambda name: -len(tables[name]))
-    return results.loc[largest_first if datasets is None else list(tables), ordered]
+    results = results.loc[largest_first if datasets is None else list(tables), ordered]
+    if held_out:
+        results.attrs[SPLITS] = json.dumps(splits)
+    return results
 
 
 def describe_runs(
@@ -139,9 +157,9 @@ def costs(
     """
     tables = {}
     for name, run in _runs(store, model, datasets).items():
-        said = run.cached(_confidences, k_eval, k_c)
+        said = run.cached(_confidences)
         found = {method: kept.tokens.mean() for method, kept in said.items()}
-        if CONSISTENCY in found:
+        if len(run.cached(run_votes, k_eval, k_c, "rules")):
             found[CONSISTENCY] = np.round(k_c * mean_tokens(run))  # NaN where none is known
         tables[name] = pd.Series(found, dtype=np.float64)
     return pd.DataFrame(tables).T.rename_axis("dataset")
@@ -179,10 +197,6 @@ def _runs(
     return {each: find_run(store, name, each, split(each), choice) for each in datasets}
 
 
-def _confidences(run: Run, first: int, k_c: int) -> dict[str, Confidence]:
-    """Read the confidences of a run, by method; the k_c samples from ``first`` on vote, where a
-    question has them.
-    """
-    found = {method_title(method): read_confidence(run, method) for method in methods_of(run)}
-    votes = run_consistency(run, k_eval=first, k_c=k_c)
-    return found | ({CONSISTENCY: votes} if len(votes) else {})
+def _confidences(run: Run) -> dict[str, Confidence]:
+    """Read the confidences that are kept with a run, by method."""
+    return {method_title(method): read_confidence(run, method) for method in methods_of(run)}

@@ -2,6 +2,7 @@
 best.
 """
 
+import json
 from collections.abc import Sequence
 from typing import Any, Literal, get_args
 from zlib import crc32
@@ -12,7 +13,15 @@ import pandas as pd
 from capcal_lib import metrics
 from capcal_lib.errors import unknown
 from capcal_lib.manifests import load_dataset
-from capcal_lib.results.results import COUNTS, ORACLE_CC, ORACLE_RC, UNIFORM, subjects
+from capcal_lib.results.results import (
+    CONSISTENCY,
+    COUNTS,
+    ORACLE_CC,
+    ORACLE_RC,
+    SPLITS,
+    UNIFORM,
+    subjects,
+)
 
 Protocol = Literal["corrected", "paper"]
 MISSING_AS = 0.5  # the confidence that the paper's code gives a question without one
@@ -58,6 +67,9 @@ def brier_terms(results: pd.DataFrame, *, protocol: Protocol = "corrected") -> p
             terms.loc[there.index, method] = metrics.capability_brier_terms(
                 *triple, corrected=corrected
             )
+    voted = _split_terms(results)
+    if len(voted):
+        terms.loc[voted.index, CONSISTENCY] = voted["term" if corrected else "plug_in"]
     return terms
 
 
@@ -79,6 +91,19 @@ def best_constant(results: pd.DataFrame) -> "pd.Series[float]":
     by_dataset = mu_hat.groupby(level="dataset")
     others = by_dataset.transform("count") - 1
     return (by_dataset.transform("sum") - mu_hat) / others.where(others > 0)
+
+
+def _split_terms(results: pd.DataFrame) -> pd.DataFrame:
+    """Return the terms of votes that were scored against other samples, where they are known."""
+    kept = json.loads(results.attrs.get(SPLITS, "{}"))
+    rows = {(dataset, name): row for dataset, own in kept.items() for name, row in own.items()}
+    columns = ["confidence", "term", "plug_in"]
+    voted = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+    if CONSISTENCY not in results or voted.empty:
+        return voted.iloc[:0]
+    voted = voted.set_axis(pd.MultiIndex.from_tuples(rows, names=results.index.names))
+    voted = voted.reindex(results.index)
+    return voted[voted["confidence"] == results[CONSISTENCY]]  # and nobody else's since
 
 
 def _filled(confidence: "pd.Series[float]") -> "pd.Series[float]":

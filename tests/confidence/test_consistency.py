@@ -1,4 +1,5 @@
 from collections import Counter
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -6,7 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capcal_lib.confidence.consistency import Answers, consistency, read_answers, vote_terms
+from capcal_lib.confidence.consistency import (
+    Answers,
+    consistency,
+    read_answers,
+    split_votes,
+    vote_terms,
+)
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import RECORDED_RUNS
 from capcal_lib.runs import Run
@@ -105,6 +112,41 @@ def test_blocks_and_their_targets_share_no_sample_and_so_have_no_optimism() -> N
     spread = table["disjoint"].std() / np.sqrt(4000)
     assert abs(table["disjoint"].mean() - truth) < 4 * spread
     assert table["same pool"].mean() < table["disjoint"].mean()
+
+
+def test_a_split_score_is_the_mean_over_all_splits() -> None:
+    letters, k_c = "AAB.BA", 3
+    z = [float(letter == "A") for letter in letters]
+    shares, terms = [], []
+    for votes in combinations(range(6), k_c):
+        (s,) = consistency([[None if letters[at] == "." else letters[at] for at in votes]])
+        shares.append(s)
+        terms.append(term(s, [z[at] for at in range(6) if at not in votes]))
+    found = split_votes(said([letters]), k_c, splits=20_000).iloc[0]
+    assert found["confidence"] == pytest.approx(np.mean(shares), abs=0.005)
+    assert found["term"] == pytest.approx(np.mean(terms), abs=0.005)
+
+
+@pytest.mark.parametrize(("n", "k_c"), [(4, 2), (12, 10), (20, 10)])
+def test_split_scores_are_unbiased_for_known_mu(n: int, k_c: int) -> None:
+    """The truth: votes of k_c fresh samples against mu itself."""
+    rng = np.random.default_rng(n)
+    mu = rng.beta(0.5, 0.5, 4000)
+    letters = np.where(rng.random((4000, n)) < mu[:, None], "A", "B").astype(object)
+    ids, there = np.arange(4000).astype(str), np.ones((4000, n), bool)
+    found = split_votes(Answers(ids, letters, (letters == "A") * 1.0, there, 1.0), k_c, splits=30)
+    right = rng.binomial(k_c, mu, (50, 4000)) / k_c
+    truth = np.mean((np.maximum(right, 1 - right) - mu) ** 2, axis=0)
+    difference = found["term"] - truth
+    assert abs(difference.mean()) < 4 * difference.std() / np.sqrt(4000)
+
+
+def test_the_splits_of_a_question_do_not_depend_on_the_others() -> None:
+    both, alone = said(["AABBA.", "ABCABC"]), said(["AABBA."])
+    assert split_votes(both, 3).iloc[0].equals(split_votes(alone, 3).iloc[0])
+    few = split_votes(said(["AAAA", "AA  "], [[1, NAN, NAN, NAN], [1, 1, 0, 0]]), 2)
+    assert len(few) == 1
+    assert few["term"].isna().all()
 
 
 def test_too_few_samples_make_no_rows() -> None:

@@ -63,75 +63,54 @@ def test_counts_are_those_of_the_first_k_eval_samples(tmp_path: Path) -> None:
         )
 
 
-def test_votes_are_never_the_samples_that_define_mu_hat(tmp_path: Path) -> None:
-    folder = make(tmp_path, k=5, limit=3)
-    a, b, c = sorted(question.id for question in load_questions(SET, limit=3))
-    by_hand(
-        folder,
-        {
-            a: [
-                ("A", "correct"),
-                ("A", "correct"),
-                ("B", "incorrect"),
-                ("c", "incorrect"),
-                ("D", "incorrect"),
-            ],
-            b: [
-                ("A", "correct"),
-                ("B", "incorrect"),
-                ("C", "incorrect"),
-                ("c", "incorrect"),
-                (None, "no_answer"),
-            ],
-            c: [
-                ("A", "correct"),
-                ("B", "incorrect"),
-                (None, "no_answer"),
-                (None, "no_answer"),
-                (None, "no_answer"),
-            ],
-        },
-    )
-    results = load_results(tmp_path, "simulated", k_eval=2, k_c=3).loc[SET]
-    assert results.loc[[a, b, c], "correct"].tolist() == [2, 1, 1]
-    np.testing.assert_allclose(results.loc[[a, b, c], CONSISTENCY], [1 / 3, 2 / 3, np.nan])
-    later = load_results(tmp_path, "simulated", k_eval=3, k_c=2).loc[
-        SET
-    ]  # other votes, other targets
-    np.testing.assert_allclose(later.loc[[a, b, c], CONSISTENCY], [1 / 2, 1 / 2, np.nan])
+def test_votes_are_scored_against_the_other_samples(tmp_path: Path) -> None:
+    folder = make(tmp_path, k=4, limit=2)
+    a, b = sorted(question.id for question in load_questions(SET, limit=2))
+    right, wrong, none = ("A", "correct"), ("B", "incorrect"), (None, "no_answer")
+    by_hand(folder, {a: [right, right, right, wrong], b: [none, none, none, none]})
+    results = load_results(tmp_path, "simulated", k_eval=4, k_c=1).loc[SET]
+    assert results.loc[[a, b], "correct"].tolist() == [3, 0]
+    np.testing.assert_allclose(results.loc[[a, b], CONSISTENCY], [1, np.nan])
+    results = load_results(tmp_path, "simulated", k_eval=4, k_c=1)
+    terms = brier_terms(results)[CONSISTENCY].droplevel("dataset")
+    # One of four votes with confidence 1: against three right ones once, else two of three.
+    wrong_out, right_out = 0.0, (1 - 2 / 3) ** 2 - 2 / 9 / 2
+    assert min(wrong_out, right_out) <= terms[a] <= max(wrong_out, right_out)
+    assert np.isnan(terms[b])
+    kept = brier_terms(results.assign(other=0.5))[CONSISTENCY].droplevel("dataset")
+    assert kept[a] == terms[a]
+    mine = brier_terms(results.assign(**{CONSISTENCY: 0.25}))[CONSISTENCY]
+    assert mine.droplevel("dataset")[a] == pytest.approx((0.25 - 0.75) ** 2 - 0.1875 / 3)
+    paper = load_results(tmp_path, "simulated", k_eval=4, k_c=2, held_out=False).loc[SET]
+    np.testing.assert_allclose(paper.loc[[a, b], CONSISTENCY], [1, np.nan])
 
 
 def test_what_is_written_anew_is_read_anew(tmp_path: Path) -> None:
     folder = make(tmp_path, k=3, limit=1)
-    [name] = load_results(tmp_path, "simulated", k_eval=1, k_c=2).loc[SET].index
-    for share, said in ((1.0, ["A", "A"]), (0.5, ["A", "B"])):
-        by_hand(folder, {name: [("C", "incorrect"), *((each, "correct") for each in said)]})
-        assert load_results(tmp_path, "simulated", k_eval=1, k_c=2).loc[(SET, name)].tolist() == [
-            0,
-            1,
-            share,
-        ]
+    [name] = load_results(tmp_path, "simulated", k_eval=3, k_c=1).loc[SET].index
+    for verdict, count in (("correct", 3), ("incorrect", 0)):
+        by_hand(folder, {name: [("C", verdict)] * 3})
+        found = load_results(tmp_path, "simulated", k_eval=3, k_c=1).loc[(SET, name)]
+        assert found.tolist() == [count, 3, 1.0]
 
 
-def test_votes_equal_a_naive_count_of_recorded_samples() -> None:
-    results = load_results(RECORDED_RUNS, "simulated", datasets=[SET]).loc[SET]
+def test_votes_of_the_papers_protocol_equal_a_naive_count_of_recorded_samples() -> None:
+    results = load_results(RECORDED_RUNS, "simulated", datasets=[SET], held_out=False).loc[SET]
     verdicts = read_verdicts(Run(next((RECORDED_RUNS / "simulated" / f"{SET}-test").iterdir())))
     for question in results.index[[0, 17, 63]]:
-        mine = verdicts[
-            (verdicts["question_id"] == question) & verdicts["sample_index"].between(100, 109)
-        ]
+        mine = verdicts[(verdicts["question_id"] == question) & (verdicts["sample_index"] < 10)]
         letters = Counter(letter for letter in mine["extracted"] if isinstance(letter, str))
         assert results.loc[question, CONSISTENCY] == pytest.approx(max(letters.values()) / 10)
 
 
-def test_a_question_without_spare_samples_has_no_vote(tmp_path: Path) -> None:
+def test_a_question_with_too_few_samples_beside_the_votes_has_none(tmp_path: Path) -> None:
     make(tmp_path, k=4, limit=3)
     make(tmp_path, k=3, limit=5)  # the same run
-    results = load_results(tmp_path, "simulated", k_eval=2, k_c=2).loc[SET]
+    results = load_results(tmp_path, "simulated", k_eval=4, k_c=2).loc[SET]
     first = {question.id for question in load_questions(SET, limit=3)}
     assert {str(name) for name in results.index[results[CONSISTENCY].notna()]} == first
     assert len(results) == 5
-    assert list(load_results(tmp_path, "simulated", k_eval=4, k_c=2)) == ["correct", "total"]
+    assert list(load_results(tmp_path, "simulated", k_eval=3, k_c=2)) == ["correct", "total"]
 
 
 def test_confidences_join_by_question_and_not_by_position(tmp_path: Path) -> None:
@@ -154,7 +133,7 @@ def test_confidences_join_by_question_and_not_by_position(tmp_path: Path) -> Non
 def test_costs_of_a_vote_are_those_of_its_samples(tmp_path: Path) -> None:
     folder = make(tmp_path, k=6, limit=4)
     mean = read_samples(Run(folder), ["completion_tokens"])["completion_tokens"].mean()
-    assert costs(tmp_path, "simulated", k_eval=3, k_c=3).loc[SET, CONSISTENCY] == round(3 * mean)
+    assert costs(tmp_path, "simulated", k_eval=6, k_c=3).loc[SET, CONSISTENCY] == round(3 * mean)
 
 
 def test_what_is_behind_results(tmp_path: Path) -> None:
