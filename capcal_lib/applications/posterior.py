@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from capcal_lib.applications.passk import log_rising_ratio
+from capcal_lib.errors import InputError
 from capcal_lib.metrics.validation import align, as_confidence, as_counts
 
 CERTAIN = 0.005  # how near to 0 or 1 a confidence may come
@@ -23,7 +24,9 @@ def fit_concentration(confidence: ArrayLike, correct: ArrayLike, total: ArrayLik
     """Fit nu, above 0, by the Beta-binomial likelihood of the counts. Higher says that confidences
     are closer to mu.
 
-    Infinite where the counts spread no further around their confidences than the binomial does.
+    Infinite where the counts spread no further around their confidences than the binomial does. One
+    sample a question tells nothing of this spread: such questions are left out, and where there are
+    no others, `InputError`.
 
     >>> round(fit_concentration([0.5] * 4, [0, 3, 7, 10], [10] * 4), 2)
     0.7
@@ -34,7 +37,15 @@ def fit_concentration(confidence: ArrayLike, correct: ArrayLike, total: ArrayLik
     from scipy.special import gammaln
 
     given = align(confidence=confidence, correct=correct, total=total)
-    rows = np.clip(as_confidence(given[0]), CERTAIN, 1 - CERTAIN), *as_counts(*given[1:], scored=1)
+    counts = as_counts(*given[1:], scored=1)
+    several = counts[1] > 1
+    if not several.any():
+        raise InputError(
+            "one sample a question does not tell how far mu lies from its confidence; give two "
+            "samples or more of some questions"
+        )
+    clipped = np.clip(as_confidence(given[0]), CERTAIN, 1 - CERTAIN)
+    rows = [column[several] for column in (clipped, *counts)]
     pairs, times = np.unique(
         np.column_stack(rows), axis=0, return_counts=True
     )  # equal rows are worked out once

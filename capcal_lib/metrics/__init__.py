@@ -19,14 +19,16 @@ from capcal_lib.metrics.intervals import (
     coverage_probability,
     mean_interval,
 )
-from capcal_lib.metrics.recalibration import cross_fitted
-from capcal_lib.metrics.reliability import IsotonicSplit, isotonic_split, smooth_ece
-from capcal_lib.metrics.scores import divergence, expected_response_loss
+from capcal_lib.metrics.recalibration import Calibrator, cross_fitted
+from capcal_lib.metrics.reliability import IsotonicSplit, binned_ece, isotonic_split, smooth_ece
+from capcal_lib.metrics.scores import divergence, expected_response_loss, log_loss
 
 __all__ = [
+    "Calibrator",
     "Interval",
     "IsotonicSplit",
     "adjusted",
+    "binned_ece",
     "binomial_interval",
     "capability_brier",
     "capability_brier_terms",
@@ -40,6 +42,7 @@ __all__ = [
     "expected_response_loss",
     "gains",
     "isotonic_split",
+    "log_loss",
     "mean_interval",
     "noise_floor",
     "smooth_ece",

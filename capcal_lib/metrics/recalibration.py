@@ -6,8 +6,7 @@ Every question weighs the same. Input and errors are those of :mod:`capcal_lib.m
 
 from __future__ import annotations  # keeps ArrayLike short in help()
 
-from collections.abc import Callable
-from typing import Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,49 +19,86 @@ from capcal_lib.metrics.validation import (
     as_counts,
     as_scored,
     check_int,
+    like,
     same_length,
 )
 
-Recalibration = Literal["isotonic", "logistic"]
+Recalibration = Literal["isotonic", "beta", "platt"]
 EDGE = 1e-6  # confidences of 0 and 1 have no logit
+PENALTY = 1e-4  # a trace, which keeps the optimum finite where confidences separate the questions
 
 
-def recalibration(
-    method: Recalibration, confidence: ArrayLike, correct: ArrayLike, total: ArrayLike
-) -> Callable[[ArrayLike], Floats]:
-    """Learn a function from confidences, shape (n,), to expected accuracies, shape (n,).
+class Calibrator:
+    """Turn confidences into better ones: learn on questions with counts, apply to any others.
 
-    ``isotonic``: the best non-decreasing steps by squared error, joined by lines; ``logistic``:
-    Platt's sigmoid(a + b logit(s)) by cross-entropy.
+    ``isotonic``: the best non-decreasing steps by squared error, joined by lines; ``platt``:
+    sigmoid(a logit(s) + c); ``beta``: sigmoid(a log(s) - b log(1 - s) + c) with a and b at least 0,
+    which bends either end by itself. The latter two are fitted by cross-entropy against mu_hat;
+    isotonic takes the most questions, Platt the fewest.
 
     References: Niculescu-Mizil and Caruana, "Predicting good probabilities with supervised
-    learning", ICML 2005.
+    learning", ICML 2005; Kull, Silva Filho and Flach, "Beta calibration", AISTATS 2017.
 
-    >>> better = recalibration("isotonic", [0.8, 0.9, 1.0], [1, 3, 5], 10)
-    >>> better([0.0, 0.9, 0.95])
+    >>> calibrator = Calibrator("isotonic").fit([0.8, 0.9, 1.0], [1, 3, 5], 10)
+    >>> calibrator.predict([0.0, 0.9, 0.95])
     array([0.1, 0.3, 0.4])
     """
-    from scipy.special import expit  # slow to import
-    from sklearn.isotonic import IsotonicRegression
-    from sklearn.linear_model import LogisticRegression
 
-    if method not in get_args(Recalibration):
-        raise unknown("recalibration", method, get_args(Recalibration))
-    s, mu, _ = as_scored(confidence, correct, total)
-    if method == "isotonic":
-        # Rounded: the fit is NaN at confidences that differ in their last bit.
-        steps = IsotonicRegression(out_of_bounds="clip").fit(s.round(12), mu)
-        return lambda given: steps.predict(as_confidence(given))
-    # A trace of a penalty keeps the optimum finite where the confidences separate the questions.
-    model = LogisticRegression(C=1e4, tol=1e-8, max_iter=10_000)
-    model.fit(
-        np.tile(_logit(s), (2, 1)),
-        np.repeat([1, 0], len(s)),
-        sample_weight=np.concatenate([mu, 1 - mu]),
-    )
-    return lambda given: expit(
-        model.intercept_ + model.coef_[0] * _logit(as_confidence(given))[:, 0]
-    )
+    def __init__(self, method: Recalibration = "isotonic") -> None:
+        if method not in get_args(Recalibration):
+            raise unknown("recalibration", method, get_args(Recalibration))
+        self.method = method
+        self.fitted_: Any = None
+
+    def fit(self, confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> Self:
+        """Learn from confidences and counts of questions, each of shape (n_questions,)."""
+        from sklearn.isotonic import IsotonicRegression  # slow to import
+
+        s, mu, _ = as_scored(confidence, correct, total)
+        if self.method == "isotonic":
+            # Rounded: the fit is NaN at confidences that differ in their last bit.
+            self.fitted_ = IsotonicRegression(out_of_bounds="clip").fit(s.round(12), mu)
+        else:
+            self.fitted_ = _fit_sigmoid(self._features(s), mu, increasing=self.method == "beta")
+        return self
+
+    def predict(self, confidence: ArrayLike) -> Floats:
+        """Return better confidences, shape (n,), in [0, 1]; of a Series a Series, by its index."""
+        if self.fitted_ is None:
+            raise InputError("this calibrator has learned nothing yet; call fit first")
+        s = as_confidence(confidence)
+        if self.method == "isotonic":
+            return like(confidence, self.fitted_.predict(s))
+        from scipy.special import expit  # slow to import
+
+        return like(confidence, expit(self._features(s) @ self.fitted_))
+
+    def _features(self, s: Floats) -> Floats:
+        inside = np.clip(s, EDGE, 1 - EDGE)
+        below, above = np.log(inside), -np.log1p(-inside)
+        columns = [below, above] if self.method == "beta" else [below + above]
+        return np.column_stack([*columns, np.ones(len(s))])
+
+
+def _fit_sigmoid(features: Floats, mu: Floats, *, increasing: bool) -> Floats:
+    """Return weights of the features, of which the last is constant, by cross-entropy."""
+    from scipy.optimize import minimize  # slow to import
+    from scipy.special import expit
+
+    def loss(weights: Floats) -> tuple[float, Floats]:
+        value = features @ weights
+        entropy = np.logaddexp(0, value) - mu * value
+        slopes = np.append(weights[:-1], 0)
+        gradient = features.T @ (expit(value) - mu) + PENALTY * slopes
+        return float(entropy.sum() + PENALTY / 2 * slopes @ slopes), gradient
+
+    least = 0.0 if increasing else -np.inf
+    slopes = features.shape[1] - 1
+    bounds = [(least, np.inf)] * slopes + [(-np.inf, np.inf)]
+    start = np.append(np.ones(slopes), 0.0)
+    options = {"maxiter": 10_000, "ftol": 1e-14, "gtol": 1e-8}
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    return np.asarray(found.x)
 
 
 def cross_fitted(
@@ -70,13 +106,14 @@ def cross_fitted(
     correct: ArrayLike,
     total: ArrayLike,
     *,
-    method: Recalibration,
-    rng: np.random.Generator,
+    method: Recalibration = "isotonic",
+    rng: np.random.Generator | None = None,
+    seed: int = 0,
     folds: int = 5,
     groups: ArrayLike | None = None,
 ) -> Floats:
     """Recalibrate every confidence by a function that was learned without its question, see
-    :func:`recalibration`.
+    :class:`Calibrator`.
 
     The questions are dealt into folds at random, and each fold is recalibrated by what the others
     teach. ``groups`` labels questions that belong together, such as MMLU subjects: a group stays in
@@ -84,12 +121,13 @@ def cross_fitted(
     scored samples teaches nothing. Fewer than two folds or groups are refused, and a fold for which
     nothing is left to learn from.
 
-    >>> cross_fitted([0.9] * 4, [2, 2, 2, 2], 4, method="isotonic", rng=np.random.default_rng(0))
+    >>> cross_fitted([0.9] * 4, [2, 2, 2, 2], 4)
     array([0.5, 0.5, 0.5, 0.5])
     """
     from pandas import factorize  # slow to import
     from sklearn.model_selection import GroupKFold
 
+    generator = np.random.default_rng(seed) if rng is None else rng
     s, correct, total = align(confidence=confidence, correct=correct, total=total)
     hits, samples = as_counts(correct, total)
     labels = np.arange(len(s)) if groups is None else factorize(np.asarray(groups))[0]
@@ -99,7 +137,7 @@ def cross_fitted(
         raise InputError(f"recalibration needs two groups of questions at least; got {at_most}")
     folds = min(check_int("folds", folds, least=2), at_most)
     result = np.full(len(s), np.nan)
-    splits = GroupKFold(folds, shuffle=True, random_state=int(rng.integers(2**31))).split(
+    splits = GroupKFold(folds, shuffle=True, random_state=int(generator.integers(2**31))).split(
         s, groups=labels
     )
     for learn, apply in splits:
@@ -110,12 +148,6 @@ def cross_fitted(
             raise InputError(
                 "recalibration needs scored questions with a confidence in two groups at least"
             )
-        result[apply] = recalibration(method, s[learn], hits[learn], samples[learn])(s[apply])
-    return result
-
-
-def _logit(s: Floats) -> Floats:
-    """Return logits as a column, shape (n, 1)."""
-    from scipy.special import logit  # slow to import
-
-    return logit(np.clip(s, EDGE, 1 - EDGE))[:, None]
+        calibrator = Calibrator(method).fit(s[learn], hits[learn], samples[learn])
+        result[apply] = calibrator.predict(s[apply])
+    return like(confidence, result)

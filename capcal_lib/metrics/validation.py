@@ -163,6 +163,15 @@ def align_index(**columns: Any) -> list[Any]:
     return list(columns.values())
 
 
+def like(first: Any, values: Any) -> Any:
+    """Return values as what they were made from: a Series by the index of a Series, else as is."""
+    if not hasattr(first, "reindex"):
+        return values
+    from pandas import Series  # slow to import
+
+    return Series(values, first.index)
+
+
 def same_length(**columns: NDArray[np.generic]) -> None:
     """Raise an InputError unless all columns have equally many rows."""
     lengths = {name: len(column) for name, column in columns.items()}

@@ -28,9 +28,16 @@ def test_it_is_the_maximum_of_the_likelihood():
 
 def test_counts_without_spread_have_none():
     assert fit_concentration([0.5] * 4, [5, 5, 5, 5], [10] * 4) == np.inf
-    assert fit_concentration([0.2, 0.7], [1, 0], [1, 1]) == np.inf  # one sample each says nothing
     infinite = [np.isinf(fit_concentration(*world(np.inf, seed=seed, n=300))) for seed in range(40)]
     assert 0.3 < np.mean(infinite) < 0.9
+
+
+def test_one_sample_a_question_is_refused_or_left_out():
+    with pytest.raises(InputError, match="one sample a question does not tell"):
+        fit_concentration([0.2, 0.7], [1, 0], [1, 1])
+    s, c, n = world(3, n=200)
+    single = np.append(s, [0.1, 0.9]), np.append(c, [1, 0]), np.append(n, [1, 1])
+    assert fit_concentration(*single) == fit_concentration(s, c, n)
 
 
 def test_certain_confidences_can_be_wrong():

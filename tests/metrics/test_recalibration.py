@@ -1,14 +1,14 @@
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import expit, logit
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
 from capcal_lib.errors import InputError
-from capcal_lib.metrics import capability_brier
-from capcal_lib.metrics.recalibration import cross_fitted, recalibration
+from capcal_lib.metrics import Calibrator, capability_brier, cross_fitted
 
-METHODS = ["isotonic", "logistic"]
+METHODS = ["isotonic", "platt", "beta"]
 NAN = float("nan")
 
 
@@ -25,10 +25,10 @@ def world(n, k, seed=0, *, shift=1.5, slope=0.5):
 def test_isotonic_is_that_of_scikit_learn():
     s, correct, total = world(60, 5)
     s[:6] = 0.5  # ties
-    ours = recalibration("isotonic", s, correct, total)
+    ours = Calibrator("isotonic").fit(s, correct, total)
     theirs = IsotonicRegression(out_of_bounds="clip").fit(s, correct / total)
     given = np.linspace(0, 1, 301)
-    np.testing.assert_allclose(ours(given), theirs.predict(given), atol=1e-12)
+    np.testing.assert_allclose(ours.predict(given), theirs.predict(given), atol=1e-12)
 
 
 def test_logistic_is_that_of_scikit_learn():
@@ -40,20 +40,20 @@ def test_logistic_is_that_of_scikit_learn():
     given = np.linspace(0.05, 0.95, 50)
     expected = theirs.predict_proba(logit(given)[:, None])[:, 1]
     np.testing.assert_allclose(
-        recalibration("logistic", s, correct, total)(given), expected, atol=2e-3
+        Calibrator("platt").fit(s, correct, total).predict(given), expected, atol=2e-3
     )
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_map_stays_in_order_and_in_bounds(method):
     s, correct, total = world(80, 4)
-    found = recalibration(method, s, correct, total)(np.linspace(0, 1, 101))
+    found = Calibrator(method).fit(s, correct, total).predict(np.linspace(0, 1, 101))
     assert (np.diff(found) >= -1e-12).all()
     assert found.min() >= 0
     assert found.max() <= 1
 
 
-@pytest.mark.parametrize("method", ["isotonic", "logistic"])
+@pytest.mark.parametrize("method", METHODS)
 def test_a_shift_is_mended_on_questions_that_were_not_seen(method):
     s, correct, total = world(1500, 50)
     after = cross_fitted(s, correct, total, method=method, rng=rng())
@@ -66,8 +66,8 @@ def test_every_question_is_recalibrated_by_the_others():
     found = cross_fitted(s, correct, total, method="isotonic", rng=rng(3), folds=12)
     for each in range(12):
         others = np.arange(12) != each
-        learned = recalibration("isotonic", s[others], correct[others], total[others])
-        assert found[each] == learned(s[[each]])[0]
+        learned = Calibrator("isotonic").fit(s[others], correct[others], total[others])
+        assert found[each] == learned.predict(s[[each]])[0]
 
 
 def test_a_question_does_not_teach_itself():
@@ -84,7 +84,9 @@ def test_a_question_does_not_teach_itself():
         after = cross_fitted(s, correct, total, method="isotonic", rng=rng(seed))
         honest.append(capability_brier(after, correct, total))
         seen.append(
-            capability_brier(recalibration("isotonic", s, correct, total)(s), correct, total)
+            capability_brier(
+                Calibrator("isotonic").fit(s, correct, total).predict(s), correct, total
+            )
         )
     assert np.mean(seen) < 0.24 < 0.25 < np.mean(honest)
 
@@ -136,12 +138,15 @@ def test_extremes_are_survived(method):
     ("call", "message"),
     [
         (
-            lambda: recalibration("platt", [0.5], [1], [2]),
-            "unknown recalibration 'platt'; known: isotonic, logistic",
+            lambda: Calibrator("platt"),
+            "unknown recalibration 'logistic'; known: beta, isotonic, platt",
         ),
-        (lambda: recalibration("isotonic", [1.5], [1], [2]), "row 0: confidence is 1.5"),
-        (lambda: recalibration("isotonic", [0.5], [0], [0]), "row 0: total is 0"),
-        (lambda: recalibration("isotonic", [0.5], [1], [2])([2.0]), "row 0: confidence is 2"),
+        (lambda: Calibrator("isotonic").fit([1.5], [1], [2]), "row 0: confidence is 1.5"),
+        (lambda: Calibrator("isotonic").fit([0.5], [0], [0]), "row 0: total is 0"),
+        (
+            lambda: Calibrator("isotonic").fit([0.5], [1], [2]).predict([2.0]),
+            "row 0: confidence is 2",
+        ),
         (
             lambda: cross_fitted([0.5], [1], [2], method="isotonic", rng=rng()),
             "two groups of questions at least; got 1",
@@ -165,3 +170,26 @@ def test_extremes_are_survived(method):
 def test_bad_input_is_refused(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+def test_beta_bends_either_end_by_itself():
+    s = rng(1).uniform(0.02, 0.98, 3000)
+    mu = expit(2 * np.log(s) - 0.5 * np.log1p(-s) + 0.3)
+    correct = rng(2).binomial(50, mu)
+    errors = {
+        method: np.mean((Calibrator(method).fit(s, correct, 50).predict(s) - mu) ** 2)
+        for method in ("beta", "platt")
+    }
+    assert errors["beta"] < 1e-4 < errors["platt"]
+    falling = Calibrator("beta").fit(1 - s, correct, 50).predict(np.linspace(0, 1, 11))
+    assert np.ptp(falling) < 1e-6  # never turned round
+
+
+def test_a_series_gives_a_series_and_what_is_not_fitted_says_so():
+    s, correct, total = world(40, 5)
+    given = pd.Series(s, [f"q{at}" for at in range(40)])
+    found = Calibrator("platt").fit(given, correct, total).predict(given[::-1])
+    assert found.index.tolist() == given.index[::-1].tolist()
+    assert cross_fitted(given, correct, total).index.equals(given.index)
+    with pytest.raises(InputError, match="call fit first"):
+        Calibrator().predict([0.5])

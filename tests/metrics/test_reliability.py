@@ -7,8 +7,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from capcal_lib.errors import InputError
-from capcal_lib.metrics import capability_brier, expected_response_brier
-from capcal_lib.metrics.recalibration import recalibration
+from capcal_lib.metrics import Calibrator, binned_ece, capability_brier, expected_response_brier
 from capcal_lib.metrics.reliability import isotonic_split, smooth_ece
 
 EXAMPLE = ([0.1, 0.4, 0.4, 0.8, 1.0], [1, 0, 3, 2, 7], [4, 5, 4, 3, 7])
@@ -100,7 +99,7 @@ def test_confidences_that_differ_in_their_last_bit_are_one():
     nearly = np.nextafter(1.0, 0.0)
     expected = isotonic_split([0.0, 1.0, 1.0], [0, 0, 2], 2)
     assert isotonic_split([0.0, 1.0, nearly], [0, 0, 2], 2) == pytest.approx(expected)
-    assert recalibration("isotonic", [0.0, 1.0, nearly], [0, 0, 2], 2)(
+    assert Calibrator("isotonic").fit([0.0, 1.0, nearly], [0, 0, 2], 2).predict(
         [1.0, nearly]
     ) == pytest.approx([0.5, 0.5])
 
@@ -197,3 +196,35 @@ def test_theorem_2_in_the_split():
     samples = [(p, z, 1) for p, c in zip(s, correct, strict=True) for z in [1] * c + [0] * (6 - c)]
     response = isotonic_split(*map(list, zip(*samples, strict=True)))
     assert response.score == pytest.approx(expected_response_brier(s, correct, total))
+
+
+def naive_ece(s, mu, bins):
+    found = 0.0
+    for low in np.arange(bins) / bins:
+        inside = (s >= low) & (s < low + 1 / bins)
+        if low + 1 / bins > 1 - 1e-9:
+            inside |= s == 1
+        found += inside.mean() * abs((mu[inside] - s[inside]).mean() if inside.any() else 0.0)
+    return found
+
+
+def test_binned_error_is_that_of_a_naive_loop():
+    rng = np.random.default_rng(0)
+    s, correct = rng.random(200), rng.binomial(10, rng.random(200))
+    found = binned_ece(s, correct, 10, bins=8, corrected=False)
+    assert found == pytest.approx(naive_ece(s, correct / 10, 8))
+
+
+def test_the_correction_takes_away_what_few_questions_add():
+    rng = np.random.default_rng(1)
+    plain, corrected, shifted = [], [], []
+    for _ in range(100):
+        mu = rng.random(100)
+        correct = rng.binomial(5, mu)
+        plain.append(binned_ece(mu, correct, 5, corrected=False))
+        corrected.append(binned_ece(mu, correct, 5))
+        shifted.append(binned_ece(mu * 0.7, correct, 5))
+    assert np.mean(plain) > 0.04
+    assert np.mean(corrected) < 0.5 * np.mean(plain)
+    assert np.mean(shifted) == pytest.approx(0.15, abs=0.02)
+    assert binned_ece([0.3], [1], 1) == pytest.approx(0.7)
