@@ -138,7 +138,7 @@ def test_extremes_are_survived(method):
     ("call", "message"),
     [
         (
-            lambda: Calibrator("platt"),
+            lambda: Calibrator("logistic"),
             "unknown recalibration 'logistic'; known: beta, isotonic, platt",
         ),
         (lambda: Calibrator("isotonic").fit([1.5], [1], [2]), "row 0: confidence is 1.5"),

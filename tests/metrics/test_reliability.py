@@ -225,6 +225,6 @@ def test_the_correction_takes_away_what_few_questions_add():
         corrected.append(binned_ece(mu, correct, 5))
         shifted.append(binned_ece(mu * 0.7, correct, 5))
     assert np.mean(plain) > 0.04
-    assert np.mean(corrected) < 0.5 * np.mean(plain)
+    assert np.mean(corrected) < 0.65 * np.mean(plain)
     assert np.mean(shifted) == pytest.approx(0.15, abs=0.02)
     assert binned_ece([0.3], [1], 1) == pytest.approx(0.7)
