@@ -44,7 +44,9 @@ class PaperProbe(Probe):
     Momentum, decay of the bias, first weights and the choice of the epoch are those of the authors'
     code. ``seed`` decides the splits, the first weights and the order of the questions.
 
-    Each of the five ``probes_`` has another fifth of the questions as its validation data. What the
+    Each of the five ``probes_`` has another fifth of the questions as its validation data; where
+    there are validation questions of their own, as the paper has them for MATH, they choose in its
+    place, and the fifth is left out all the same. What the
     recipe gives depends on its split, so no one split stands for it: show the mean of what the five
     score, with its spread. (The mean of their predictions scores better than they do, and is no
     probe of the paper.) ``out_of_fold_``, (n_questions,), is what is predicted for each training
@@ -68,10 +70,15 @@ class PaperProbe(Probe):
         return f"<PaperProbe(seed={self.seed}), {fitted}>"
 
     def fit(
-        self, features: npt.ArrayLike, correct: npt.ArrayLike, total: npt.ArrayLike
+        self,
+        features: npt.ArrayLike,
+        correct: npt.ArrayLike,
+        total: npt.ArrayLike,
+        *,
+        validation: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike] | None = None,
     ) -> PaperProbe:
         """Fit to features (n_questions, n_features) and counts (n_questions,), five rows or
-        more.
+        more; ``validation`` has features and counts of validation questions, if there are any.
         """
         from sklearn.model_selection import KFold
 
@@ -79,24 +86,30 @@ class PaperProbe(Probe):
             features, correct, total, least=SPLITS, needs="the paper's recipe"
         )
         mu = hits / samples
+        judging: tuple[Matrix, Floats] | None = None
+        if validation is not None:
+            rows, right, drawn = training_rows(*validation, least=1, needs="the paper's recipe")
+            judging = rows, right / drawn
         probes = []
         search: list[tuple[int, bool, float, float]] = []
         out_of_fold = np.empty(len(matrix))
         folds = KFold(SPLITS, shuffle=True, random_state=self.seed).split(matrix)
         for split, (train, held_out) in enumerate(folds):
             rng = np.random.default_rng([self.seed, split])
-            known = matrix[train], mu[train], matrix[held_out], mu[held_out]
+            chosen_by, target = judging or (matrix[held_out], mu[held_out])
+            known = matrix[train], mu[train], chosen_by, target
             trained = [
                 *_train(*known, standardize=False, rng=rng),
                 *_train(*known, standardize=True, rng=rng),
             ]
-            predicted = [probe.predict(matrix[held_out]) for _, probe in trained]
-            scores = [float(np.mean((each - mu[held_out]) ** 2)) for each in predicted]
+            scores = [
+                float(np.mean((probe.predict(chosen_by) - target) ** 2)) for _, probe in trained
+            ]
             for (rate, probe), brier in zip(trained, scores, strict=True):
                 search.append((split, probe.standardize, rate, brier))
             best = int(np.argmin(scores))
             probes.append(trained[best][1])
-            out_of_fold[held_out] = predicted[best]
+            out_of_fold[held_out] = trained[best][1].predict(matrix[held_out])
         self.probes_ = tuple(probes)
         self.search_ = pd.DataFrame(search, columns=["split", "standardize", "rate", "brier"])
         self._keep(out_of_fold, hits, samples)

@@ -131,16 +131,46 @@ def train(run: Run, *, recipe: Recipe = "tuned", verdicts: str = "rules") -> Tra
     """
     if recipe not in RECIPES:
         raise unknown("recipe", recipe, RECIPES)
-    files = map(run.path, (VERDICTS, JUDGEMENTS, FEATURES, COORDINATES))
+    validation = validation_run(run) if recipe == "paper" else None
+    read = [each for each in (run, validation) if each is not None]
+    names = VERDICTS, JUDGEMENTS, FEATURES, COORDINATES
+    files = [each.path(name) for each in read for name in names]
     written = tuple(file.stat().st_mtime_ns for file in files if file.exists())
-    return _train(run, recipe, verdicts, written)
+    return _train(run, validation, recipe, verdicts, written)
+
+
+def validation_run(run: Run) -> Run | None:
+    """Return the run beside a training run by which the paper's recipe chooses its probe, if there
+    is one: on the validation split, graded, and with hidden states."""
+    identity = run.identity
+    split = load_dataset(identity.dataset).validation_split
+    place = run.folder.parents[2], identity.model, identity.dataset, f"{split}"
+    choice = f"seed={identity.seed}"
+    if split is None or not list_fitting(*place, choice):
+        return None
+    found = find_run(*place, choice)
+    whole = all(map(found.has, (VERDICTS, FEATURES)))
+    return found if whole and goes_with("paper", run, found) else None
 
 
 @cache
-def _train(run: Run, recipe: Recipe, verdicts: str, written: tuple[int, ...]) -> TrainedProbe:  # noqa: ARG001
+def _train(
+    run: Run,
+    validation: Run | None,
+    recipe: Recipe,
+    verdicts: str,
+    written: tuple[int, ...],  # noqa: ARG001
+) -> TrainedProbe:
+    def rows(of: Run) -> tuple[Any, Any, Any]:
+        questions, _ = training_data(of, verdicts)
+        return READS[recipe](of, questions.index), questions["correct"], questions["total"]
+
     questions, _ = training_data(run, verdicts)
-    features = READS[recipe](run, questions.index)
-    probe = RECIPES[recipe]().fit(features, questions["correct"], questions["total"])
+    probe: Probe
+    if validation is None:
+        probe = RECIPES[recipe]().fit(*rows(run))
+    else:
+        probe = PaperProbe().fit(*rows(run), validation=rows(validation))
     return TrainedProbe(run, recipe, probe, pd.Series(probe.out_of_fold_, questions.index))
 
 

@@ -144,3 +144,29 @@ def test_the_search_says_what_each_choice_scored_and_the_best_was_taken() -> Non
     np.testing.assert_allclose(
         np.average(best), np.mean((found.out_of_fold_ - correct / total) ** 2)
     )
+
+
+def test_validation_questions_of_their_own_choose_in_place_of_the_fifth_left_out() -> None:
+    rng = np.random.default_rng(5)
+    features, total = rng.normal(size=(60, 6)), np.full(60, 10)
+    correct = rng.binomial(total, 1 / (1 + np.exp(-2 * features[:, 0])))
+    own = rng.normal(size=(40, 6))
+    # Where the validation questions say the contrary, hardly any learning is best.
+    contrary = rng.binomial(10, 1 / (1 + np.exp(2 * own[:, 0])))
+    alike = rng.binomial(10, 1 / (1 + np.exp(-2 * own[:, 0])))
+    counts = np.full(40, 10)
+    probe = PaperProbe().fit(features, correct, total, validation=(own, alike, counts))
+    other = PaperProbe().fit(features, correct, total, validation=(own, contrary, counts))
+    found, both = probe.search_, (probe, other)
+    assert found is not None
+    for split, rows in found.groupby("split"):
+        predicted = probe.predict(own, split=int(split))
+        assert rows["brier"].min() == pytest.approx(np.mean((predicted - alike / 10) ** 2))
+    for split in range(5):
+        errors = [np.mean((each.predict(own, split=split) - contrary / 10) ** 2) for each in both]
+        assert errors[1] < errors[0], "each is the best by its own"
+    folds = KFold(5, shuffle=True, random_state=0).split(features)
+    for split, (_, held_out) in enumerate(folds):
+        np.testing.assert_array_equal(
+            probe.out_of_fold_[held_out], probe.predict(features[held_out], split=split)
+        )
