@@ -40,7 +40,7 @@ workshop: book
 	$(NOWHERE) $(BIN)/papermill --no-progress-bar notebooks/00_live_sampling.ipynb build/live.ipynb \
 	  -p n_questions 1 -p k_eval 10
 	$(BIN)/jupyter lab --version
-	$(BIN)/python -m capcal_lib.book.workshop
+	$(BIN)/python book/tools/pack_workshop.py
 
 # vLLM for real, on the CPU: in process, and as a server with two data-parallel ranks.
 VLLM := build/vllm

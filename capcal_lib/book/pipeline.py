@@ -18,7 +18,6 @@ from typing import Any
 
 import yaml
 
-from capcal_lib.book.dependencies import code_used
 from capcal_lib.book.map import check_evidence, map_page
 from capcal_lib.book.notebook import check_outputs, drop_what_is_lacking, set_as_text
 from capcal_lib.errors import InputError
@@ -131,11 +130,12 @@ def execute(
 ) -> dict[Page, str]:
     """Execute into a folder the pages whose inputs have changed since they were last executed.
 
-    A page's inputs are the notebook, its parameters, the definitions that it uses, directly or not,
-    the manifests, the run store (``store`` in place of the recorded runs) and the pinned
-    requirements; ``verdicts`` says whose count on pages that let one choose. Returns the pages that
-    failed, each with its cell and the last line of the error; the others are executed all the same,
-    and those that failed are executed again the next time."""
+    A page's inputs are the notebook, its parameters, the library, the manifests, the run store
+    (``store`` in place of the recorded runs) and the pinned requirements; ``verdicts`` says whose
+    count on pages that let one choose. Returns the pages that failed, each with its cell and the
+    last line of the error; the others are executed all the same, and those that failed are executed
+    again the next time.
+    """
     check_installed("papermill", "ipykernel", "myst_nb")
     folder.mkdir(parents=True, exist_ok=True)
     if store is None and not RECORDED_RUNS.is_dir():
@@ -145,8 +145,8 @@ def execute(
         os.environ[OWN_MANIFESTS] = str(own)  # for kernels, which run elsewhere
     places = filter(None, (MANIFESTS, own, store or RECORDED_RUNS))
     data = [path for place in places for path in place.rglob("*") if path.is_file()]
-    lock = [path for path in [ROOT / "requirements.lock"] if path.exists()]
-    shared = _digest([*lock, *(path for path in data if path.name != "lock")])
+    code = [*(ROOT / "capcal_lib").rglob("*.py"), *ROOT.glob("requirements.lock")]
+    shared = _digest([*code, *(path for path in data if path.name != "lock")])
     given = ({"store": str(store)} if store else {}) | (
         {"verdicts": verdicts} if verdicts != "rules" else {}
     )
@@ -210,7 +210,7 @@ def build_book(
     sources = {
         page: page.unfinished(folder) if page in failed else page.executed(folder) for page in pages
     }
-    wanted = {path: path.relative_to(BOOK) for path in BOOK.rglob("*") if path.is_file()}
+    wanted = {path: path.relative_to(BOOK) for path in _files(BOOK)}
     for page in pages:
         own = not models and page.model == default_model(page.notebook)
         try:
@@ -325,6 +325,12 @@ def _own_text(sources: Mapping[Page, Path]) -> Callable[[str], str]:
     return fit
 
 
+def _files(book: Path) -> list[Path]:
+    """Return the files of the pages, without the tools beside them."""
+    tools = book / "tools"
+    return [path for path in book.rglob("*") if path.is_file() and tools not in path.parents]
+
+
 def _home() -> Path:
     """Return the folder in which pages are executed."""
     return ROOT if IN_CHECKOUT else Path.cwd()
@@ -406,8 +412,7 @@ def _digest(paths: Iterable[Path]) -> str:
 
 def _page_key(page: Page, shared: str, given: dict[str, str]) -> str:
     notebook = NOTEBOOKS / f"{page.notebook}.ipynb"
-    code = json.dumps(code_used(notebook, ROOT / "capcal_lib"), sort_keys=True)
-    parts = shared, _digest([notebook]), code, page.model, str(given)
+    parts = shared, _digest([notebook]), page.model, str(given)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

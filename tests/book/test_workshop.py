@@ -7,23 +7,16 @@ import re
 
 import pandas as pd
 import pytest
+from pack_workshop import KEY, STATIC, WORKSHOP, class_facts, fill, pack, slides, speaker_notes
 from typer.testing import CliRunner
 
 from capcal_lib.book.workshop import (
     CLASS_MODEL,
     CLASS_SETS,
-    KEY,
     LIVE_QUESTIONS,
     LIVE_SET,
-    STATIC,
-    WORKSHOP,
-    class_facts,
     class_set,
     evenly,
-    fill,
-    pack,
-    slides,
-    speaker_notes,
     to_guess,
 )
 from capcal_lib.cli import app

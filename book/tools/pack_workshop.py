@@ -1,0 +1,214 @@
+"""Pack a workshop: slides, a handout, a set of questions for the class, and the book, for laptops
+that install nothing.
+
+All are written in Markdown, in ``book/workshop``: ``{{page:key:.2f}}`` is a number and
+``{{page:fig-name}}`` a figure of an executed notebook, so that slides and book say the same."""
+
+import ast
+import json
+import re
+import shutil
+from base64 import b64encode
+from collections.abc import Mapping
+from html import escape
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from capcal_lib.book.workshop import CLASS_MODEL, class_set
+from capcal_lib.errors import InputError
+from capcal_lib.manifests import BOOK, BUILD, load_model
+from capcal_lib.metrics import binomial_interval, capability_brier, uniform_baseline_brier
+
+WORKSHOP, STATIC = BOOK / "workshop", BOOK / "static"
+KEY = r"\{\{(?P<page>[\w./-]+):(?P<key>[\w.-]+)(?::(?P<form>[^}]*))?\}\}"
+SLIDE = re.compile(r"^---$", flags=re.MULTILINE)
+
+
+def class_facts(chosen: pd.DataFrame) -> dict[str, Any]:
+    """Return what slides and handout say of a class set: questions, key, and simple scores."""
+    right, total = chosen["correct"], chosen["total"]
+    share = right / total
+    intervals = binomial_interval(np.arange(6), 10)
+    facts: dict[str, Any] = {
+        "model": load_model(CLASS_MODEL).title,
+        "total": int(total.max()),
+        "questions": "\n".join(f"{place}. {text}" for place, text in _numbered(chosen)),
+        "blank": "| | question | my s | key μ̂ | (s − μ̂)² |\n|---|---|---|---|---|\n",
+        "key": "| | question | correct | μ̂ |\n|---|---|---|---|\n",
+        "half": f"{_score(0.5, chosen):.3f}",
+        "constant": f"{_score(share.mean(), chosen):.3f}",
+        "uniform": f"{uniform_baseline_brier(right, total, corrected=True):.3f}",
+    }
+    for (place, text), c, n in zip(_numbered(chosen), right, total, strict=True):
+        facts["blank"] += f"| {place} | {text} | | | |\n"
+        facts["key"] += f"| {place} | {text} | {c} of {n} | {c / n:.2f} |\n"
+    for count, (low, high) in enumerate(intervals):
+        facts |= {f"low_{count}": f"{low:.2f}", f"high_{count}": f"{high:.2f}"}
+    return facts
+
+
+def _numbered(chosen: pd.DataFrame) -> list[tuple[int, str]]:
+    return list(enumerate(chosen["question"], start=1))
+
+
+def _score(confidence: float, chosen: pd.DataFrame) -> float:
+    """Score one confidence for all questions."""
+    said = np.full(len(chosen), confidence)
+    return capability_brier(said, chosen["correct"], chosen["total"], corrected=True)
+
+
+def fill(text: str, executed: Path, facts: Mapping[str, Any]) -> str:
+    """Put numbers and figures into Markdown for ``{{page:key}}``.
+
+    A page is an executed notebook of the folder ``executed``, ``class`` for the ``facts`` of the
+    class set, or ``static`` for a drawing. `InputError` for a key that its page does not have, and
+    for braces or formulas that would be read as they are.
+    """
+    drawings = {path.stem: _image(path.read_text("utf-8"), "") for path in STATIC.glob("*.svg")}
+    pages: dict[str, Mapping[str, Any]] = {"class": facts, "static": drawings}
+
+    def take(found: re.Match[str]) -> str:
+        page, key, form = found["page"], found["key"], found["form"] or ""
+        if page not in pages:
+            path = executed / f"{page}.ipynb"
+            if not path.exists():
+                raise InputError(
+                    f"the slides show {found[0]}, but there is no executed notebook {path}: "
+                    "capcal book"
+                )
+            pages[page] = _shown(json.loads(path.read_text(encoding="utf-8")))
+        if key not in pages[page]:
+            raise InputError(
+                f"the slides show {found[0]}, which is not on page {page}; it has "
+                f"{', '.join(pages[page])}"
+            )
+        return format(pages[page][key], form)
+
+    filled = re.sub(KEY, take, text)
+    if left := re.search(r"\{\{.*|\$.*", filled):
+        raise InputError(
+            f"the slides would show {left[0][:60]!r} as it is: a key is {{{{page:key}}}}"
+        )
+    return filled
+
+
+def slides(filled: str) -> str:
+    """Write filled Markdown as slides: one page of HTML that needs the folder ``reveal`` beside it.
+
+    A slide ends at ``---``, and what follows ``Note (5 min):`` on it is for the speaker.
+    """
+    sections, minutes = "", 0
+    for part in SLIDE.split(filled):
+        shown, note, said = _with_note(part)
+        clock = f"<p class='minutes'>{minutes} to {minutes + note} min</p>" if note else ""
+        minutes += note
+        aside = f"<aside class='notes'>{_html(said)}</aside>"
+        sections += f"<section>{_html(shown)}{clock}{aside}</section>\n"
+    return _page("slides.html", filled, sections)
+
+
+def speaker_notes(filled: str) -> str:
+    """Write what the speaker says on each slide, and when, as a page to print."""
+    sections, minutes = "", 0
+    for part in SLIDE.split(filled):
+        shown, note, said = _with_note(part)
+        title = shown.strip().splitlines()[0].lstrip("# ")
+        head = f"<h2>{escape(title)}: minute {minutes} to {minutes + note}</h2>"
+        sections += f"<section>{head}{_html(said)}</section>\n"
+        minutes += note
+    return _page("page.html", filled, f"<h1>Notes for the speaker</h1>{sections}")
+
+
+def printed(filled: str) -> str:
+    """Write filled Markdown as a page to print."""
+    return _page("page.html", filled, _html(filled))
+
+
+def _with_note(part: str) -> tuple[str, int, str]:
+    """Part a slide into what is shown, the minutes of its note, and the note."""
+    found = re.search(r"^Note \((\d+) min\): ", part, flags=re.MULTILINE)
+    if not found:
+        return part, 0, ""
+    return part[: found.start()], int(found[1]), part[found.end() :]
+
+
+def _html(text: str) -> str:
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark").enable("table").render(text)
+
+
+def _page(template: str, filled: str, body: str) -> str:
+    title = filled.lstrip().splitlines()[0].lstrip("# ")
+    page = (WORKSHOP / template).read_text(encoding="utf-8")
+    return page.replace("{title}", escape(title)).replace("{body}", body)
+
+
+def _image(svg: str, alt: str) -> str:
+    code = b64encode(svg.encode()).decode()
+    return f'<img alt="{escape(alt)}" src="data:image/svg+xml;base64,{code}">'
+
+
+def _shown(notebook: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the glued numbers and the named figures of a page; a figure as an image that the
+    slides hold.
+    """
+    found: dict[str, Any] = {}
+    for cell in notebook["cells"]:
+        figure = cell["metadata"].get("mystnb", {}).get("figure", {}).get("name")
+        alt = cell["metadata"].get("mystnb", {}).get("image", {}).get("alt", "")
+        for output in cell.get("outputs", ()):
+            plain = "".join(
+                output.get("data", {}).get("application/papermill.record/text/plain", "")
+            )
+            if plain and not plain.startswith("Html("):
+                found[output["metadata"]["scrapbook"]["name"]] = ast.literal_eval(
+                    plain
+                )  # a number or a string
+            if figure and "image/svg+xml" in output.get("data", {}):
+                found[figure] = _image("".join(output["data"]["image/svg+xml"]), alt)
+    return found
+
+
+def pack(out: Path = BUILD) -> Path:
+    """Write ``workshop.zip``: the built book, slides with notes, a handout, and the class set with
+    its key; return where it lies.
+
+    `InputError` where the book has not been built.
+    """
+    html = out / "book" / "_build" / "html"
+    if not (html / "index.html").exists():
+        raise InputError(f"there is no built book in {html}: run `capcal book` first")
+    chosen = class_set()
+    facts = class_facts(chosen)
+    texts = {
+        name: fill((WORKSHOP / f"{name}.md").read_text("utf-8"), out / "notebooks", facts)
+        for name in ("slides", "handout", "key")
+    }
+    pages = {
+        "slides": slides(texts["slides"]),
+        "notes": speaker_notes(texts["slides"]),
+        "handout": printed(texts["handout"]),
+        "key": printed(texts["key"]),
+    }
+    folder = out / "workshop"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for name, page in pages.items():
+        (folder / f"{name}.html").write_text(page, encoding="utf-8")
+    with as_file(files("sphinx_revealjs") / "_static" / "revealjs") as reveal:
+        unused = shutil.ignore_patterns("*.map", "*.esm.js", "*.d.ts")
+        for part in ("dist", "plugin/notes"):
+            shutil.copytree(reveal / part, folder / "reveal" / part, ignore=unused)
+    chosen.to_csv(folder / "class_key.csv", index=False)
+    chosen.drop(columns=["correct", "total"]).to_csv(folder / "class_set.csv", index=False)
+    shutil.copytree(html, folder / "book", ignore=shutil.ignore_patterns("_sources", "*.ipynb"))
+    return Path(shutil.make_archive(str(out / "workshop"), "zip", folder))
+
+
+if __name__ == "__main__":
+    print(pack())
