@@ -66,15 +66,14 @@ class Recipe:
     protocol: Protocol
     probe: Literal["tuned", "paper"]  # the recipe of its probes
     verdicts: str  # whose, where nobody asks for others
-    samples: int  # of an evaluation question
-    k_eval: int  # of them those that define mu_hat
+    samples: int  # of an evaluation question, which define mu_hat and vote
     training: tuple[tuple[int | None, int], ...]  # questions at most, and samples of each
     validation: int  # samples of a validation question; 0 where there is no need of them
 
 
 RECIPES = {
-    "lean": Recipe("corrected", "tuned", "rules", 20, 10, ((20_000, 1), (500, 4)), 0),
-    "paper": Recipe("paper", "paper", "judge:gpt-oss-20b", 100, 100, ((None, 10),), 100),
+    "lean": Recipe("corrected", "tuned", "rules", 20, ((20_000, 1), (500, 4)), 0),
+    "paper": Recipe("paper", "paper", "judge:gpt-oss-20b", 100, ((None, 10),), 100),
 }
 
 
@@ -296,8 +295,6 @@ def reproduce(order: Order, progress: Progress | None = None) -> Reproduced:
     verdicts = "rules" if "judge" in set(rest["step"]) else order.whose
     graded = [name for name in order.names if _is_graded(order, name)]
     asked: dict[str, Any] = {"recipe": order.recipe, "choice": f"seed={order.seed}"}
-    if order.precision:
-        asked["k_eval"] = MOST
     table = beside_printed(order.store, order.model, datasets=graded, verdicts=verdicts, **asked)
     return Reproduced(table, rest, verdicts)
 
@@ -349,7 +346,6 @@ def beside_printed(
     recipe: str = "lean",
     verdicts: str = "rules",
     choice: str | None = None,
-    k_eval: int | None = None,
 ) -> pd.DataFrame:
     """Set measured scores beside the paper's printed ones, by the protocol of a recipe.
 
@@ -365,7 +361,6 @@ def beside_printed(
         store,
         model,
         datasets=datasets,
-        k_eval=k_eval or how.k_eval,
         held_out=how.protocol == "corrected",
         **asked,
     )
@@ -473,7 +468,7 @@ def _needed(order: Order, step: Mapping[str, Any]) -> "pd.Series[int] | None":
     if len(there) < step["questions"] or there.min() < first:
         return None
     asked: dict[str, Any] = {"datasets": [step["dataset"]], "choice": f"seed={order.seed}"}
-    results = load_results(order.store, order.model, k_eval=first, held_out=False, **asked)
+    results = load_results(order.store, order.model, k_eval=first, **asked)
     results = results.join(predict(order.store, order.model, **asked)).droplevel("dataset")
     return samples_needed(results, half_width=order.precision, most=MOST, apart=(CONSISTENCY,))
 
