@@ -750,6 +750,8 @@ def _score_models(models: list[str], store: Path, counted: dict[str, Any], as_js
     tables = {}
     for model in models:
         results = load_results(store, model, **counted)
+        for problem in results.attrs["problems"]:
+            _warn(f"capcal: {problem}")
         if results.empty:
             raise InputError(
                 f"{store} has no graded run; make one with: capcal sample --model {model}"

@@ -105,6 +105,9 @@ def about(
             f"{badge(run['evidence'])} {escape(run['title'])}: {run['questions']:,} questions, "
             f"{each} samples/question"
         )
+    lines += [
+        f"<strong>Damaged:</strong> {escape(each)}" for each in runs.attrs.get("problems", ())
+    ]
     printed = int((load_reported()["model"] == model).sum())
     if printed:
         lines.append(

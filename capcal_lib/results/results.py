@@ -31,6 +31,7 @@ from capcal_lib.questions import subjects_of
 from capcal_lib.runs import find_run
 from capcal_lib.runs.artifacts import VERDICTS
 from capcal_lib.runs.run import Run, list_fitting, open_runs
+from capcal_lib.runs.store import problems_of
 
 INDEX = ["dataset", "question_id"]
 COUNTS = ["correct", "total"]
@@ -63,8 +64,11 @@ def load_results(
     ``choice`` says which of several runs on a split, such as ``"seed=1"``: see
     ``runs.store.find_run``.
 
-    `InputError` for an unknown model, a named data set without a graded run, answers that the judge
-    has not judged, or a corrupt file; with what to do.
+    ``results.attrs["problems"]`` names what of these runs is missing or damaged, such as a file of
+    confidences that is on record and gone; empty where all is there.
+
+    `InputError` for a store that is not there, an unknown model, a named data set without a graded
+    run, answers that the judge has not judged, or a corrupt file; with what to do.
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> results = load_results(RECORDED_RUNS, "smollm2-135m", datasets=["mini-exam"])
@@ -72,7 +76,8 @@ def load_results(
     ['correct', 'total', 'Verbalized confidence', 'P(True)', 'Response consistency']
     """
     tables, splits = {}, {}
-    for name, run in _runs(store, model, datasets, choice).items():
+    runs = _runs(store, model, datasets, choice)
+    for name, run in runs.items():
         said = run.cached(_confidences)
         columns = {
             method: pd.Series(kept.values, kept.question_ids) for method, kept in said.items()
@@ -87,11 +92,10 @@ def load_results(
         if columns[CONSISTENCY].empty:
             del columns[CONSISTENCY]
         tables[name] = run.cached(count_run, k_eval, verdicts)[COUNTS].join(pd.DataFrame(columns))
-    if not tables:
-        return pd.DataFrame(
-            columns=COUNTS, index=pd.MultiIndex.from_tuples([], names=INDEX), dtype=np.int64
-        )
-    results = pd.concat(tables, names=INDEX)
+    none = pd.MultiIndex.from_tuples([], names=INDEX)
+    results = pd.DataFrame(columns=COUNTS, index=none, dtype=np.int64)
+    if tables:
+        results = pd.concat(tables, names=INDEX)
     ours = (*COUNTS, *TITLES.values(), CONSISTENCY)
     ordered = [
         name for name in (*ours, *sorted(map(str, set(results) - set(ours)))) if name in results
@@ -100,6 +104,7 @@ def load_results(
     results = results.loc[largest_first if datasets is None else list(tables), ordered]
     if held_out:
         results.attrs[SPLITS] = json.dumps(splits)
+    results.attrs["problems"] = _problems(store, model, runs, datasets is None)
     return results
 
 
@@ -118,9 +123,9 @@ def describe_runs(
     Returns a table indexed by dataset: its ``title`` and ``domain``; the ``prompts`` style;
     ``questions``; scored samples a question, ``fewest`` to ``most``; all ``samples`` counted, and
     the shares of them with ``no answer`` and ``not scored``; mean completion ``tokens`` of a
-    sample; ``evidence``, measured or simulated; and the ``run``."""
-    rows = []
-    for name, run in _runs(store, model, datasets, choice).items():
+    sample; ``evidence``, measured or simulated; and the ``run``. ``attrs["problems"]`` as there."""
+    rows, runs = [], _runs(store, model, datasets, choice)
+    for name, run in runs.items():
         identity, manifest = run.identity, load_dataset(name)
         counts = run.cached(count_run, k_eval, verdicts)
         total, samples = counts["total"], int(counts[["total", "not_scored"]].to_numpy().sum())
@@ -135,11 +140,10 @@ def describe_runs(
     columns = ["dataset", "title", "domain", "prompts", "questions", "fewest", "most", "samples"]
     columns += ["no answer", "not scored", "tokens", "evidence", "run"]
     table = pd.DataFrame(rows, columns=columns).set_index("dataset")
-    return (
-        table.sort_values("questions", ascending=False, kind="stable")
-        if datasets is None
-        else table
-    )
+    if datasets is None:
+        table = table.sort_values("questions", ascending=False, kind="stable")
+    table.attrs["problems"] = _problems(store, model, runs, datasets is None)
+    return table
 
 
 def costs(
@@ -195,6 +199,18 @@ def _runs(
         sets = dict.fromkeys(one.dataset for one in graded if one.split == split(one.dataset))
         datasets = [each for each in sets if list_fitting(store, name, each, split(each), choice)]
     return {each: find_run(store, name, each, split(each), choice) for each in datasets}
+
+
+def _problems(store: Path | str, model: str, runs: dict[str, Run], every: bool) -> list[str]:
+    """Name what is missing or damaged of a model's runs on these data sets, or on ``every`` one:
+    of those that probes learn from too, and of those that are left out for it.
+    """
+    return [
+        f"{run.identity.dataset} ({run.identity.split}): {problem}"
+        for run in open_runs(store, model=load_model(model).name)
+        if every or run.identity.dataset in runs
+        for problem in problems_of(run)
+    ]
 
 
 def _confidences(run: Run) -> dict[str, Confidence]:

@@ -16,6 +16,7 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, TypeVar
 
@@ -81,6 +82,29 @@ def read_sums(folder: Path) -> Sums:
             raise InputError(f"{path}, line {number}: not a digest and a name; restore the file")
         sums[match[2]] = (*sums.get(match[2], ()), match[1])
     return sums
+
+
+def damage(folder: Path) -> list[str]:
+    """Name the files of a run that are gone, or not as their digests say.
+
+    A file is read once, and again only after it has changed."""
+    found: list[str] = []
+    for _ in range(3):  # a writer may replace files meanwhile
+        there = {name: state for name, *state in state_of(folder)}
+        found = []
+        for name, known in read_sums(folder).items():
+            if name not in there:
+                found += [f"{name} is gone"] * (NO_FILE not in known)
+            elif _known_digest(folder / name, *there[name]) not in known:
+                found.append(f"{name} is not as its digest says")
+        if not found:
+            break
+    return found
+
+
+@lru_cache(1 << 14)
+def _known_digest(path: Path, *state: int) -> str:  # noqa: ARG001
+    return file_digest(path)
 
 
 def record_digests(folder: Path) -> None:

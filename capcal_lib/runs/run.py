@@ -191,7 +191,9 @@ def open_runs(
         raise InputError(f"{store} is not a folder; name a run store with --store")
     wanted = {"model": model, "dataset": dataset, "split": split, "seed": seed}
     asked = {name: value for name, value in wanted.items() if value is not None}
-    runs = [Run(path.parent) for path in sorted(Path(store).glob("*/*/*/run.json"))]
+    folders = {path.parent for path in Path(store).glob("*/*/*/run.json")}
+    folders |= {path.parent for path in Path(store).glob(f"*/*/*/{files.SUMS}") if _is_lost(path)}
+    runs = [Run(folder) for folder in sorted(folders)]
     if not asked:
         return runs
     return [
@@ -199,6 +201,12 @@ def open_runs(
         for run in runs
         if all(run.identity.settings[name] == value for name, value in asked.items())
     ]
+
+
+def _is_lost(sums: Path) -> bool:
+    """Tell whether the record of a run is gone that its digests name."""
+    known = files.read_sums(sums.parent).get("run.json", (NO_FILE,))
+    return NO_FILE not in known and not (sums.parent / "run.json").exists()
 
 
 def find_run(

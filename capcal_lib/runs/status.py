@@ -32,6 +32,7 @@ class Status:
     writer: str | None  # who is drawing now
     seconds_left: float  # for what is lacking, at the pace of the writer at work
     graded: str
+    problems: tuple[str, ...]  # what is missing or damaged
     beside: dict[str, str]  # whether a file beside the samples covers them, by its name
 
 
@@ -78,6 +79,7 @@ def run_status(run: Run, grader: str | None = None) -> Status:
         writer=writer,
         seconds_left=lacking * now.seconds / now.rows if now and at_work else math.nan,
         graded=_graded(run, each.total(), grader),
+        problems=runs.problems_of(run),
         beside=dict(_beside(run, len(each))),
     )
 
@@ -161,6 +163,7 @@ def line(status: Status) -> str:
         f"{' to '.join(map(str, dict.fromkeys(status.each)))} each",
         f"{status.tokens:,} tokens",
         f"{duration(status.seconds)}, {pace}" if status.seconds else "",
+        *status.problems,
         f"verdicts: {status.graded}",
         *(f"{name}: {covered}" for name, covered in status.beside.items()),
     ]

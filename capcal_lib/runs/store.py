@@ -19,6 +19,7 @@ import fcntl
 import json
 import os
 import re
+import secrets
 import shutil
 import signal
 import socket
@@ -162,6 +163,39 @@ def digest_of_graded(run: Run, verdicts: pa.Table) -> str:
 def digest_of_rows(digests: "pd.Series[int]", others: int = 0) -> str:
     """Return the digest of samples by the digests of each, and by that of others."""
     return f"{(int(digests.sum()) + others) % 2**64:016x}"
+
+
+def problems_of(run: Run) -> tuple[str, ...]:
+    """Name what of a run is missing or damaged, as far as its digests and its journal tell."""
+    return run.cached(_find_problems)
+
+
+def _find_problems(run: Run) -> tuple[str, ...]:
+    try:
+        found = files.damage(run.folder)
+    except InputError as error:
+        found = [str(error)]
+    journal = read_journal(run)
+    if journal.damaged:
+        found.append(f"{journal.damaged} damaged lines in the journal")
+    if journal.torn and writer_at_work(run) is None:
+        found.append("the journal ends in half a line")
+    return tuple(f"{problem}; see: capcal verify" for problem in found)
+
+
+def remove_run(run: Run) -> None:
+    """Remove a run with all that was made from it; one that is being written is refused.
+
+    It is out of the store at once, or not at all: a stop leaves a folder that is no run."""
+    lock = run.folder / "lock"
+    with plain_errors(run.folder), lock.open("a+", encoding="utf-8") as held:
+        _hold(held, run)
+        aside = run.folder.with_name(f".{run.folder.name}.{secrets.token_hex(4)}.tmp")
+        run.folder.rename(aside)
+        shutil.rmtree(aside)
+    for parent in (run.folder.parent, run.folder.parent.parent):
+        with suppress(OSError):  # which holds other runs
+            parent.rmdir()
 
 
 def count_rows(run: Run) -> int:
@@ -362,16 +396,6 @@ def no_writer(run: Run) -> Iterator[None]:
     with lock:
         _hold(lock, run, fcntl.LOCK_SH)
         yield
-
-
-def remove_run(run: Run) -> None:
-    """Delete a run with all that was made from it, unless somebody is drawing its samples."""
-    store = run.folder.parents[2]
-    with no_writer(run):
-        shutil.rmtree(run.folder)
-    for folder in run.folder.parents[:2]:
-        if folder != store and not any(folder.iterdir()):
-            folder.rmdir()
 
 
 def writer_at_work(run: Run) -> str | None:

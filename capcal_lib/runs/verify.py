@@ -61,7 +61,7 @@ def verify_store(
         raise InputError(f"{store} is not a folder; name a run store with --store")
     found = [
         Run(folder)
-        for folder in sorted(filter(Path.is_dir, store.glob("*/*/*")))  # with or without a record
+        for folder in sorted(filter(Path.is_dir, store.glob("*/*/[!.]*")))  # a record or not
         if model in (None, folder.parts[-3])
         and (dataset is None or folder.parts[-2].rpartition("-")[0] == dataset)
     ]
