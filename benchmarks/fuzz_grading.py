@@ -4,7 +4,11 @@ Every response must get exactly one verdict, in order, with an answer of bounded
 is one of ``correct`` and ``incorrect``; a text that is graded twice must get the same verdict; and
 nothing may crash.
 
-    python benchmarks/fuzz_grading.py [--responses 100000] [--seed 0] [--batch 5000]
+    python -m benchmarks.fuzz_grading [--responses 100000] [--seed 0] [--batch 5000]
+
+With ``--cases N`` it prints another thing: of so many made answers of each class (right ones in
+other forms, wrong ones that look right), how many the grader judges wrong, and how many the second
+one does, which is Math-Verify for mathematics.
 """
 
 import argparse
@@ -14,10 +18,12 @@ import resource
 import time
 from collections import Counter
 
-from capcal_lib.grading import Verdict, grade_many
+from capcal_lib.grading import Verdict, grade_many, pool
 from capcal_lib.grading.latex import LONGEST
+from capcal_lib.grading.second_opinion import second_opinion
 from capcal_lib.manifests import KINDS, Kind
 from capcal_lib.questions import Answer
+from tests.grading.classes import CLASSES, cases
 
 GOLDS: dict[Kind, list[Answer]] = {
     "math": [
@@ -147,6 +153,24 @@ def fuzz(
     return counts, wrong
 
 
+def print_classes(number: int, seed: int) -> None:
+    """Print how many answers of each class were tried, and judged wrong by each grader."""
+    print("| class | right answers | missed | second grader | wrong answers | accepted | second |")
+    print("|---|---|---|---|---|---|---|")
+    for name in CLASSES:
+        drawn = list(dict.fromkeys(cases(name, number, seed)))
+        verdicts = grade_many([(each.response, Answer(each.kind, each.gold)) for each in drawn])
+        ours = [verdict.verdict == "correct" for verdict in verdicts]
+        given = [(each.response, each.kind, (each.gold,)) for each in drawn]
+        theirs = [told is True for told in pool.settle(second_opinion, given)]
+        cells = []
+        for right in (True, False):
+            chosen = [place for place, each in enumerate(drawn) if each.right == right]
+            wrong = [sum(said[place] != right for place in chosen) for said in (ours, theirs)]
+            cells += [len(chosen), *wrong]
+        print(f"| {name} | {' | '.join(map(str, cells))} |", flush=True)
+
+
 def main() -> None:
     """Print the counts and faults."""
     parser = argparse.ArgumentParser(
@@ -155,7 +179,11 @@ def main() -> None:
     parser.add_argument("--responses", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--batch", type=int, default=5_000)
+    parser.add_argument("--cases", type=int, default=0)
     options = parser.parse_args()
+    if options.cases:
+        print_classes(options.cases, options.seed)
+        return
     start = time.perf_counter()
     counts, wrong = fuzz(options.responses, seed=options.seed, batch=options.batch)
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]

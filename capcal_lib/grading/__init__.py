@@ -20,7 +20,7 @@ from capcal_lib.grading.latex import LONGEST, too_large
 from capcal_lib.manifests import Kind, write_text
 from capcal_lib.questions import Answer
 
-GRADER_VERSION = "3"  # changes whenever a verdict may
+GRADER_VERSION = "4"  # changes whenever a verdict may
 IDS = ("question_id", "sample_index", "sample")  # of a row of a file, kept as they are
 
 Outcome = Literal["correct", "incorrect", "no_answer", "not_scored"]
