@@ -35,9 +35,12 @@ from capcal_lib.metrics import binomial_interval
 from capcal_lib.metrics.validation import check_int
 from capcal_lib.questions import at_hand, load_questions
 from capcal_lib.results import describe_runs, load_results
-from capcal_lib.sampling.draw import answer_requests
-from capcal_lib.sampling.engines import Failure, open_engine
-from capcal_lib.sampling.weights import weights_folder
+from capcal_lib.sampling import (
+    Failure,
+    answer_requests,
+    open_engine,
+    weights_folder,
+)
 from scipy.stats import fisher_exact
 
 # %% tags=["hide-input"]

@@ -37,7 +37,7 @@ from capcal_lib.metrics import (
 )
 from capcal_lib.reported import load_reported
 from capcal_lib.results import describe_runs, load_results, methods
-from capcal_lib.runs.stopping import Rule, stops
+from capcal_lib.runs import Rule, stops
 
 # %% tags=["hide-input"]
 from scipy.stats import beta, binom, norm

@@ -32,10 +32,10 @@ from capcal_lib.probes import (
     LinearProbe,
     nearest_probe,
     predict,
+    read_features,
     train,
     training_data,
 )
-from capcal_lib.probes.features import read_features
 from capcal_lib.questions import Answer, Question
 from capcal_lib.questions.prompts import p_true_messages, verbalized_messages
 from capcal_lib.reported import load_reported
@@ -177,7 +177,7 @@ votes.most_common(1)[0][1] / votes.total()
 
 # %% tags=["hide-input"]
 # needs samples
-from capcal_lib.probes.training import runs_for_probes
+from capcal_lib.probes import runs_for_probes
 
 style_of_prompt = data.loc[spread, "prompts"]
 pairs = runs_for_probes(

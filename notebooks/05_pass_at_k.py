@@ -34,7 +34,7 @@ from capcal_lib.applications import (
     split_counts,
 )
 from capcal_lib.book import notebook, style, tables
-from capcal_lib.confidence.consistency import read_answers, vote_terms
+from capcal_lib.confidence import read_answers, vote_terms
 from capcal_lib.manifests import load_dataset, load_model
 
 # %% tags=["hide-input"]

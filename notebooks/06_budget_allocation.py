@@ -36,17 +36,15 @@ from capcal_lib.applications import (
     success_rate,
 )
 from capcal_lib.book import notebook, style, tables
-from capcal_lib.confidence.consistency import read_answers, vote_terms
+from capcal_lib.confidence import read_answers, vote_terms
 from capcal_lib.manifests import load_dataset, load_model
 
 # %% tags=["hide-input"]
 from capcal_lib.metrics import mean_interval
-from capcal_lib.probes import predict, train, training_data
-from capcal_lib.probes.features import read_features
+from capcal_lib.probes import predict, read_features, train, training_data
 from capcal_lib.reported import load_reported
 from capcal_lib.results import describe_runs, load_results, subjects
-from capcal_lib.runs import find_run
-from capcal_lib.runs.store import read_samples
+from capcal_lib.runs import find_run, read_samples
 from scipy.stats import betabinom
 from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import make_pipeline

@@ -28,12 +28,9 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from capcal_lib.book import notebook, style, tables
-from capcal_lib.confidence.consistency import (
-    consistency,
-    majority,
-    read_answers,
-)
-from capcal_lib.grading.counts import countable_samples
+from capcal_lib.confidence import majority, read_answers
+from capcal_lib.confidence.consistency import consistency
+from capcal_lib.grading import countable_samples
 from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.metrics import mean_interval
 from capcal_lib.reported import load_reported

@@ -26,9 +26,8 @@ import seaborn as sns
 import yaml
 from capcal_lib.applications import success_rate
 from capcal_lib.book import notebook, style, tables
-from capcal_lib.confidence.consistency import paper_consistency
-from capcal_lib.grading.counts import count_verdicts
-from capcal_lib.grading.verdicts import read_verdicts
+from capcal_lib.confidence import paper_consistency
+from capcal_lib.grading import count_verdicts, read_verdicts
 from capcal_lib.manifests import MANIFESTS, load_dataset, load_model
 
 # %% tags=["hide-input"]

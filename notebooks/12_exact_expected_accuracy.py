@@ -23,8 +23,8 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from capcal_lib.book import notebook, style, tables
-from capcal_lib.results import describe_runs, load_results
-from capcal_lib.results.exact import FILE, WIDEST, read_exact
+from capcal_lib.results import WIDEST, describe_runs, load_results, read_exact
+from capcal_lib.results.exact import FILE
 from scipy.stats import binom, chi2
 
 # %% tags=["hide-input"]

@@ -24,23 +24,24 @@ import pandas as pd
 import seaborn as sns
 from capcal_lib.applications import allocate
 from capcal_lib.book import notebook, style, tables
-from capcal_lib.grading import normalize
-from capcal_lib.grading.agreement import judge_agreement
-from capcal_lib.grading.error import (
+from capcal_lib.grading import (
     corrected_mean,
     corrected_mu,
     grader_error,
+    judge_agreement,
+    judges,
+    normalize,
     propagate,
+    read_verdicts,
+    run_questions,
 )
-from capcal_lib.grading.judgements import judges
-from capcal_lib.grading.verdicts import read_verdicts, run_questions
 
 # %% tags=["hide-input"]
 from capcal_lib.manifests import load_dataset
 from capcal_lib.metrics import binomial_interval, mean_interval
 from capcal_lib.questions import at_hand
 from capcal_lib.results import describe_runs, load_results, methods, subjects
-from capcal_lib.runs.store import KEY, read_samples
+from capcal_lib.runs import KEY, read_samples
 
 notebook.check_parameters(globals())
 style.set_style()

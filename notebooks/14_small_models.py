@@ -34,13 +34,18 @@ from capcal_lib.applications import (
 )
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.book.widgets import MARKS, verdict_grid
-from capcal_lib.confidence.consistency import read_answers, vote_terms
+from capcal_lib.confidence import read_answers, vote_terms
 from capcal_lib.manifests import load_dataset, load_model, model_names
 from capcal_lib.metrics import capability_brier, mean_interval
 
 # %% tags=["hide-input"]
-from capcal_lib.probes import nearest_probes, predict, train, training_data
-from capcal_lib.probes.training import runs_for_probes
+from capcal_lib.probes import (
+    nearest_probes,
+    predict,
+    runs_for_probes,
+    train,
+    training_data,
+)
 from capcal_lib.reported import beta_moments, load_reported
 from capcal_lib.results import (
     best_constant,

@@ -30,13 +30,12 @@ from capcal_lib.applications import (
 
 # %% tags=["hide-input"]
 from capcal_lib.book import notebook, style, tables
-from capcal_lib.grading.verdicts import read_verdicts
+from capcal_lib.grading import read_verdicts
 from capcal_lib.manifests import load_dataset
 from capcal_lib.metrics import mean_interval
 from capcal_lib.probes import predict, train, training_data
 from capcal_lib.results import describe_runs, load_results, subjects
-from capcal_lib.runs import find_run
-from capcal_lib.runs.store import read_samples
+from capcal_lib.runs import find_run, read_samples
 
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())

@@ -26,15 +26,19 @@ import pandas as pd
 import seaborn as sns
 from capcal_lib.applications import mixing_gain_terms, route, split_counts
 from capcal_lib.book import notebook, style, tables
-from capcal_lib.confidence.consistency import read_answers, vote_terms
-from capcal_lib.confidence.of_run import TITLES, read_confidence
+from capcal_lib.confidence import (
+    TITLES,
+    read_answers,
+    read_confidence,
+    vote_terms,
+)
 from capcal_lib.manifests import load_dataset, load_model, model_names
 
 # %% tags=["hide-input"]
 from capcal_lib.metrics import mean_interval
 from capcal_lib.probes import nearest_probe, predict
 from capcal_lib.results import describe_runs, load_results, subjects
-from capcal_lib.runs.store import read_samples
+from capcal_lib.runs import read_samples
 
 notebook.check_parameters(globals())
 style.set_style()

@@ -34,7 +34,7 @@ from capcal_lib.metrics import (
 )
 from capcal_lib.probes import nearest_probe, predict
 from capcal_lib.results import describe_runs, load_results, subjects
-from capcal_lib.runs.store import read_samples
+from capcal_lib.runs import read_samples
 
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())

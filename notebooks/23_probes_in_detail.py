@@ -25,11 +25,15 @@ import seaborn as sns
 
 # %% tags=["hide-input"]
 from capcal_lib.book import notebook, style, tables
-from capcal_lib.grading.verdicts import run_questions
+from capcal_lib.grading import run_questions
 from capcal_lib.manifests import load_dataset, load_model, model_names
 from capcal_lib.metrics import mean_interval
-from capcal_lib.probes import LinearProbe, predict, training_data
-from capcal_lib.probes.training import runs_for_probes
+from capcal_lib.probes import (
+    LinearProbe,
+    predict,
+    runs_for_probes,
+    training_data,
+)
 from capcal_lib.results import (
     brier_terms,
     describe_runs,

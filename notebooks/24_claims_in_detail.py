@@ -22,7 +22,7 @@ seed: int = 0  # not used: no number here is drawn
 import pandas as pd
 import seaborn as sns
 from capcal_lib.book import notebook, style, tables
-from capcal_lib.confidence.consistency import read_answers, vote_terms
+from capcal_lib.confidence import read_answers, vote_terms
 from capcal_lib.manifests import load_model, model_names
 from capcal_lib.probes import predict
 from capcal_lib.reported import load_reported

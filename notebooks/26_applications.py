@@ -38,13 +38,18 @@ from capcal_lib.applications import (
 from capcal_lib.book import notebook, style, tables
 
 # %% tags=["hide-input"]
-from capcal_lib.confidence.of_run import TITLES, read_confidence
+from capcal_lib.confidence import TITLES, read_confidence
 from capcal_lib.manifests import load_dataset, load_model, model_names
 from capcal_lib.metrics import correctness_variance_terms
-from capcal_lib.probes import nearest_probe, predict, train, training_data
-from capcal_lib.probes.training import runs_for_probes
+from capcal_lib.probes import (
+    nearest_probe,
+    predict,
+    runs_for_probes,
+    train,
+    training_data,
+)
 from capcal_lib.results import describe_runs, load_results, subjects
-from capcal_lib.runs.store import read_samples
+from capcal_lib.runs import read_samples
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import cross_val_predict
 

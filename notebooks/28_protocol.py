@@ -33,12 +33,16 @@ from capcal_lib.applications import (
 # %% tags=["hide-input"]
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.errors import InputError
-from capcal_lib.grading.agreement import judge_agreement
-from capcal_lib.grading.judgements import judges
+from capcal_lib.grading import judge_agreement, judges
 from capcal_lib.manifests import load_dataset
 from capcal_lib.probes import predict
-from capcal_lib.results import brier_terms, describe_runs, load_results, methods
-from capcal_lib.results.scores import MISSING_AS
+from capcal_lib.results import (
+    MISSING_AS,
+    brier_terms,
+    describe_runs,
+    load_results,
+    methods,
+)
 
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())

@@ -3,6 +3,7 @@
 from capcal_lib.confidence.consistency import (
     Answers,
     majority,
+    paper_consistency,
     read_answers,
     run_consistency,
     vote_terms,
@@ -29,6 +30,7 @@ __all__ = [
     "majority",
     "method_title",
     "methods_of",
+    "paper_consistency",
     "parse_probability",
     "place_confidence",
     "read_answers",

@@ -1,10 +1,12 @@
 """Results: one tidy table of runs, its scores with intervals, and the state of a store."""
 
-from capcal_lib.results.exact import read_exact
+from capcal_lib.results.exact import WIDEST, read_exact
 from capcal_lib.results.results import costs, describe_runs, load_results, subjects
-from capcal_lib.results.scores import best_constant, brier_terms, methods, score
+from capcal_lib.results.scores import MISSING_AS, best_constant, brier_terms, methods, score
 
 __all__ = [
+    "MISSING_AS",
+    "WIDEST",
     "best_constant",
     "brier_terms",
     "costs",
