@@ -62,6 +62,8 @@ def check_parameters(namespace: Mapping[str, Any]) -> None:
             )
         if kind is int and value < 0:
             raise InputError(f"parameter {name} must not be negative; got {value}")
+        if name == "k_eval" and value < 2:
+            raise InputError(f"parameter k_eval must be 2 samples at least to score; got {value}")
         if name == "protocol" and value not in get_args(Protocol):
             raise unknown(name, value, get_args(Protocol))
 

@@ -87,6 +87,7 @@ def test_papermill_prints_the_notebook_when_no_output_is_named() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
+        ("k_eval", "1", "InputError: parameter k_eval must be 2 samples at least to score; got 1"),
         ("modle", "gpt-oss-20b", "InputError: unknown parameter 'modle'; known: "),
         (
             "model",
