@@ -1,7 +1,18 @@
-/* Pages come before terms of the glossary and these before the API, and what a title says before what a text says. */
+/* Pages come before terms of the glossary and these before the API, and what a title says before what a text says. The
+   questions that most readers come with lead to the page that answers them. */
+var asked = (new URLSearchParams(location.search).get("q") ?? "").toLowerCase();
+var answers = [
+  [/how many samples/, "notebooks/02_k_eval_choice"],
+  [/which (method|confidence)/, "notebooks/14_small_models"],
+  [/what holds|claims/, "notebooks/14_small_models"],
+  [/\bhelps?\b/, "notebooks/26_applications"],
+];
 var Scorer = {
-  score: ([page, , anchor, , score]) =>
-    page.startsWith("reference/api") ? score - 1000 : anchor.startsWith("#term-") ? score / 20 : score,
+  score: ([page, , anchor, , score]) => {
+    if (page.startsWith("reference/api")) return score - 1000;
+    if (answers.some(([words, answer]) => words.test(asked) && page === answer)) return score + 100;
+    return anchor.startsWith("#term-") ? score / 20 : score;
+  },
   objNameMatch: 11,
   objPartialMatch: 6,
   objPrio: { 0: 15, 1: 5, 2: -5 },

@@ -14,7 +14,7 @@
     node.append(...children);
     return node;
   };
-  const button = (text, action) => make("button", { type: "button", onclick: action }, text);
+  const button = (text, action, look = false) => make("button", { type: "button", onclick: action, class: look }, text);
   const digits = (value, places = 2) => (Number.isFinite(value) ? value.toFixed(places).replace("-", "−") : "–");
   const percent = (value) => `${Math.min(100, Math.max(0, 100 * value))}%`;
   const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
@@ -84,18 +84,8 @@
     const middle = Math.floor(data.questions.length / 2);
     let question = data.questions[middle];
     let order = [];
-    const bubble = make("span", { class: "cw-box" });
-    const newest = make("span", { class: "cw-newest" });
+    const newest = make("span", { class: "cw-newest", "aria-hidden": "true" });
     const tosses = make("div", { class: "cw-tosses", "aria-hidden": "true" });
-    const scene = make(
-      "div",
-      { class: "cw-scene", "aria-hidden": "true" },
-      bubble,
-      make("i", { class: "cw-arrow" }),
-      make("span", { class: "cw-box" }, data.model),
-      make("i", { class: "cw-arrow" }),
-      newest,
-    );
     const response = make("div");
     const capability = make("div");
     const said = make("p", { role: "status", "aria-live": "polite" });
@@ -106,7 +96,6 @@
       const last = asked ? Number(correct.at(-1)) : NaN;
       const [low, high] = asked ? jeffreys(right, asked) : [0, 1];
       const answer = asked ? question.answers[seen.at(-1)] : "";
-      bubble.textContent = question.text;
       newest.replaceChildren(asked ? make("i", { class: last ? "right" : "wrong" }) : "", answer ? `“${answer}”` : "…");
       tosses.replaceChildren(
         ...correct.map((is, place) =>
@@ -137,16 +126,23 @@
       make(
         "div",
         { class: "cw-buttons" },
-        button("Ask once", () => ask(1)),
+        button("Ask once", () => ask(1), "cw-first"),
         button("Ask 10 times", () => ask(10)),
         button("Ask 100 times", () => ask(100)),
         button("Start again", restart),
+      ),
+      make(
+        "div",
+        { class: "cw-scene" },
         choice("Question", names, (place) => {
           question = data.questions[place];
           restart();
         }, middle),
+        make("i", { class: "cw-arrow", "aria-hidden": "true" }),
+        make("span", { class: "cw-box" }, data.model),
+        make("i", { class: "cw-arrow", "aria-hidden": "true" }),
+        newest,
       ),
-      scene,
       tosses,
       make(
         "div",

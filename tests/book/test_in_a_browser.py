@@ -13,7 +13,7 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import pandas as pd
 import pytest
@@ -21,6 +21,7 @@ import yaml
 from bs4 import BeautifulSoup
 
 from capcal_lib.applications import risk_coverage
+from capcal_lib.book.style import FACE, TEXT_FACE
 from capcal_lib.book.tables import show
 from capcal_lib.book.workshop import class_set
 from capcal_lib.manifests import BOOK, BUILD
@@ -155,6 +156,31 @@ def test_the_widgets_answer_to_the_keyboard(browser: Any) -> None:
     before = said.nth(3).inner_text()
     tab.locator("[data-widget=abstain] input").first.press("ArrowRight")
     assert said.nth(3).inner_text() != before
+    tab.close()
+
+
+def test_the_front_page_answers_above_the_fold_and_few_keys_from_the_coin(browser: Any) -> None:
+    tab = browser.new_page(viewport={"width": DESKTOP, "height": 800})
+    tab.goto((HTML / "index.html").as_uri())
+    for part in (".capcal-answer", "[data-widget=coin] [role=status]"):
+        box = tab.locator(part).bounding_box()
+        assert box["y"] + box["height"] <= 800, part
+    presses = 0
+    while tab.evaluate("document.activeElement.textContent") != "Ask once":
+        tab.keyboard.press("Tab")
+        presses += 1
+        assert presses <= 8
+    tab.close()
+
+
+def test_the_faces_of_the_book_come_with_it(browser: Any) -> None:
+    tab = browser.new_page()
+    tab.goto((HTML / "index.html").as_uri())
+    tab.wait_for_function("document.fonts.status === 'loaded'")
+    for face in (FACE, TEXT_FACE):
+        assert tab.evaluate("face => document.fonts.check(`16px '${face}'`)", face)
+    loaded = "[...document.fonts].filter(each => each.status === 'loaded').map(each => each.family)"
+    assert {FACE, TEXT_FACE} <= {name.strip("'\"") for name in tab.evaluate(loaded)}
     tab.close()
 
 
@@ -303,9 +329,10 @@ def test_the_paths_of_the_front_page_take_the_minutes_of_their_pages() -> None:
     for title, most in (
         ("Learn: 45 minutes", 4),
         ("Use: 25 minutes", 2),
+        ("Check the paper: 30 minutes", 3),
     ):  # then whatever one needs
         links = [link["href"].split("#")[0] for link in cards[title].select("a")][:most]
-        assert sum(map(minutes, links)) == pytest.approx(int(title.split()[1]), rel=0.2)
+        assert sum(map(minutes, links)) == pytest.approx(int(title.split()[-2]), rel=0.2)
 
 
 def test_search_finds_the_page_first(browser: Any) -> None:
@@ -316,11 +343,14 @@ def test_search_finds_the_page_first(browser: Any) -> None:
         "hallucination": "reference/vocabulary",
         "budget": "06_budget_allocation",
         "temperature": "theory/definitions",
+        "how many samples": "02_k_eval_choice",
+        "which method": "14_small_models",
+        "does it help": "26_applications",
     }
     tab = browser.new_page()
     found = {}
     for words in wanted:
-        tab.goto(f"{(HTML / 'search.html').as_uri()}?q={words.replace('@', '%40')}")
+        tab.goto(f"{(HTML / 'search.html').as_uri()}?q={quote(words)}")
         tab.wait_for_selector("#search-results li a", timeout=20_000)
         tab.wait_for_timeout(500)
         found[words] = tab.locator("#search-results li a").first.get_attribute("href")
