@@ -231,8 +231,3 @@ def _table(confidence: Confidence) -> pa.Table:
     values = pa.array(confidence.values, from_pandas=True)  # NaN becomes null
     columns = [confidence.question_ids.tolist(), values, confidence.tokens, confidence.texts]
     return pa.table(columns, schema=CONFIDENCES.schema)
-
-
-def how_to_make(run: Run, command: str) -> str:
-    """Say which command makes what a run lacks."""
-    return f"make them with: capcal {command} {run.options}"

@@ -62,7 +62,7 @@ def load_results(
     without ``held_out``, the first ``k_c`` vote and judge themselves, as in the paper's code.
     ``verdicts`` says whose count: ``rules``, or ``judge:MODEL`` for short and mathematical answers.
     ``choice`` says which of several runs on a split, such as ``"seed=1"``: see
-    ``runs.store.find_run``.
+    ``runs.find_run``.
 
     ``results.attrs["problems"]`` names what of these runs is missing or damaged, such as a file of
     confidences that is on record and gone; empty where all is there.

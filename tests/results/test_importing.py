@@ -106,7 +106,7 @@ def test_a_log_of_inspect_with_epochs(take: Take, file: str) -> None:
     assert (two.kind, two.gold, two.aliases) == ("number", "6", ("six",))
     for row, verdict in zip(samples.itertuples(), read_verdicts_of(done.run.folder), strict=True):
         gold = {"3": "7", "w1": "8", "w2": "6"}[row.question_id]
-        assert (verdict == "correct") == (gold in row.response), row
+        assert (verdict == "correct") == (gold in row.response.replace("seven", "7")), row
     assert verify_run(done.run, deep=True).problems == ()
 
 
