@@ -889,7 +889,7 @@ def status(
     takes.
     """
     from capcal_lib.grading import GRADER_VERSION
-    from capcal_lib.runs.status import as_row, line, survey
+    from capcal_lib.runs.status import as_row, line, next_step, survey
 
     for run in survey(store, model, dataset, grader=GRADER_VERSION):
         if as_json or not out.is_terminal:
@@ -898,6 +898,8 @@ def status(
             name, found = map(printable, line(run).split(": ", 1))
             out.print(name, style="bold", highlight=False)
             out.print(Padding(found, (0, 0, 0, 2)), highlight=False)
+        if not as_json and (step := next_step(run)):
+            _say(f"  next: {step}")
 
 
 RunName = Annotated[str, Argument(metavar="RUN", help="Its key, or its folder.")]

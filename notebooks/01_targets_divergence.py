@@ -52,6 +52,13 @@ if len(results):
     c, n = results["correct"], results["total"]
     share, distance = c / n, 2 * c * (n - c) / (n * (n - 1))
     means = distance.groupby(level="dataset", sort=False).mean()
+
+# %% tags=["hide-input"]
+none = {"numbers": "Neither samples nor printed numbers are there to show."}
+notebook.lack(**({} if len(means) else none))
+
+# %% tags=["remove-cell"]
+# needs numbers
 widest = means.idxmax()
 notebook.glue(
     sets=len(means),
@@ -73,7 +80,7 @@ far = pd.DataFrame(far, ["estimate", "low", "high"]).T.sort_values("estimate")
 far.index = far.index + far["estimate"].map(": {:.2f}".format)
 notebook.glue(strip=tables.strip(far, said))
 
-# %% [markdown]
+# %% [markdown] needs="numbers"
 # Averaged over {glue:text}`sets` data sets, the correctness of one fresh response lies {glue:text}`apart:.2f` away from
 # the expected accuracy of its question, and on {glue:text}`widest` {glue:text}`most:.2f`: one response is a poor
 # stand-in for what the model can do.

@@ -136,6 +136,11 @@ kinds = [
 ]
 gains = scores[kinds].sub(scores[CONSTANT], axis="index")
 
+# %% tags=["hide-input"]
+# needs probes
+none = {"probes": "No scored question has all the probes compared here."}
+notebook.lack(**({} if len(gains) else none))
+
 
 # %% tags=["hide-input"]
 def interval(values, level=0.95):

@@ -556,8 +556,13 @@ notebook.glue(
     verbal_reported=won(said, "reported"),
 )
 
-# %% tags=["remove-cell"]
+# %% tags=["hide-input"]
 here = spread[spread["evidence"] == "measured"]
+none = {"spread": "No run on a public data set has been scored here."}
+notebook.lack(**({} if len(here) else none))
+
+# %% tags=["remove-cell"]
+# needs spread
 widest = here.loc[here["constant"].idxmax()]
 notebook.glue(
     widest=load_model(widest["model"]).title,
@@ -586,10 +591,12 @@ grid.set_titles("{col_name}")
 grid.figure.set(layout_engine="constrained", size_inches=(style.WIDTH, 4.4))
 sns.move_legend(grid, "outside lower center", ncols=3, title="")
 
-# %% [markdown]
+# %% [markdown] needs="spread"
 # The variance of $\mu$ cannot exceed 0.25. Of the runs measured here it is largest, {glue:text}`most:.3f`, for
-# {glue:text}`widest` on {glue:text}`where`, and as small as {glue:text}`least:.4f` elsewhere. An in-distribution probe
-# beats the constant on {glue:text}`home_measured` pairs of a model and a data set measured here and on
+# {glue:text}`widest` on {glue:text}`where`, and as small as {glue:text}`least:.4f` elsewhere.
+
+# %% [markdown]
+# An in-distribution probe beats the constant on {glue:text}`home_measured` pairs of a model and a data set measured here and on
 # {glue:text}`home_reported` of the paper's; verbalized confidence does on {glue:text}`verbal_measured` and on
 # {glue:text}`verbal_reported`. The constant is lent the mean of the very questions that it is scored on, which flatters it
 # a little. For the paper's models the variance follows from two printed numbers, the score of *Uniform random* and the

@@ -132,7 +132,7 @@ for (dataset, method), own in found.groupby(["dataset", "method"], sort=False):
         ranked.append((dataset, method, a, b, sure, right))
 columns = ["dataset", "method", "a", "b", "sure", "right"]
 ranked = pd.DataFrame(ranked, columns=columns)
-sure = ranked[ranked["sure"]]
+sure = ranked[ranked["sure"].astype(bool)]
 
 # %% tags=["remove-cell"]
 # needs runs

@@ -135,6 +135,11 @@ terms = pd.concat(
 )
 terms.index.names = ["model", "dataset", "question_id"]
 
+# %% tags=["hide-input"]
+# needs probes
+none = {"probes": "No scored question has all the probes compared here."}
+notebook.lack(**({} if len(terms) else none))
+
 
 # %% tags=["hide-input"]
 def interval(values):
@@ -217,7 +222,7 @@ sns.move_legend(
 
 # %% tags=["hide-input"]
 def spelt(values):
-    mean, low, high = interval(values)
+    mean, low, high = interval(values)[:3]
     return f"{mean:z.4f} [{low:z.4f}, {high:z.4f}]"
 
 

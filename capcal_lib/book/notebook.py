@@ -137,6 +137,17 @@ def about(
     return Html(box.replace("MODEL", escape(model)))
 
 
+def lack(**what: str) -> Html | None:
+    """Say what turned out not to be there, and pass over the cells that need it.
+
+    Each is a word of ``# needs`` with the sentence that says so; without any, nothing is shown."""
+    if not what:
+        return None
+    _skip(list(what))
+    said = "<br>".join(map(escape, what.values()))
+    return Html(f"<div class='capcal-about' data-lacking='{' '.join(what)}'>{said}</div>")
+
+
 def _skip(lacking: Sequence[str]) -> None:
     """Let the kernel pass over cells whose first line says that they need what is lacking: ``#
     needs samples``.

@@ -124,7 +124,10 @@ def _beside(run: Run, questions: int) -> Iterator[tuple[str, str]]:
     """Yield the name of each other file beside the samples, and how much of them it covers."""
     for artifact in ARTIFACTS:
         for name in run.names(artifact) if artifact is not VERDICTS else ():
-            rows = run.read(artifact, name).num_rows
+            table = run.read(artifact, name)
+            rows = table.num_rows
+            if "confidence" in table.column_names:
+                rows -= table["confidence"].null_count
             covered = f"{rows:,} of {questions:,}" if artifact.whole else f"{rows:,} rows"
             yield run.path(artifact, name).stem, "yes" if rows == questions else covered
 
@@ -171,6 +174,24 @@ def line(status: Status) -> str:
         f"{run.model} on {run.dataset} ({run.split}), run {run.key}: "
         f"{'; '.join(filter(None, parts))}"
     )
+
+
+def next_step(status: Status) -> str:
+    """Say what would be next for a run: the command that makes what it lacks; nothing where it has
+    all that a score needs.
+    """
+    run, graded = status.identity, status.graded
+    named = f"--model {run.model} --dataset {run.dataset} --split {run.split}"
+    if status.writer:
+        return ""
+    if status.lacking or not status.samples:
+        k = status.asked.split(" x ")[-1].split()[0]
+        return f"capcal sample {named} --k {k if k.isdecimal() else 100}"
+    if graded != "yes":
+        return f"capcal grade {named}"
+    if not any(name.startswith("confidence-") for name in status.beside):
+        return f"capcal confidence {named} --method p-true"
+    return ""
 
 
 def duration(seconds: float) -> str:
