@@ -899,7 +899,7 @@ def status(
             out.print(name, style="bold", highlight=False)
             out.print(Padding(found, (0, 0, 0, 2)), highlight=False)
         if not as_json and (step := next_step(run)):
-            _say(f"  next: {step}")
+            out.print(f"  next: {step}", highlight=False, soft_wrap=not out.is_terminal)
 
 
 RunName = Annotated[str, Argument(metavar="RUN", help="Its key, or its folder.")]

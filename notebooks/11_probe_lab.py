@@ -330,7 +330,7 @@ axes = sns.lineplot(
     style="way",
     markers=True,
     errorbar=("pi", 100),
-    palette=[green, style.OWN],
+    palette=[style.SHIFT_COLORS[style.IN_DISTRIBUTION], style.OWN],
 )
 axes.set(title=load_dataset(home).title)
 axes.legend(title="")

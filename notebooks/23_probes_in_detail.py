@@ -138,6 +138,7 @@ terms.index.names = ["model", "dataset", "question_id"]
 # %% tags=["hide-input"]
 # needs probes
 none = {"probes": "No scored question has all the probes compared here."}
+none["texts"] = "So there is no constant to compare the baselines with."
 notebook.lack(**({} if len(terms) else none))
 
 

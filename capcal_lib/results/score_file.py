@@ -179,6 +179,7 @@ def score_confidences(table: pd.DataFrame) -> pd.DataFrame:
         "log loss": _mean(loss, (0, max(1, loss.max())))
         if np.isfinite(loss).all()
         else (float(loss.mean()),),
+        "ECE, ten bins": (metrics.binned_ece(*triple),),
         "smooth ECE": (metrics.smooth_ece(*triple),),
         "AUROC": (metrics.soft_auroc(*triple),),
         "Spearman with mu_hat": (metrics.spearman(*triple),),
@@ -240,7 +241,7 @@ def overview(
             "Brier": value.get(brier),
             "low": known["low"].get(brier),
             "high": known["high"].get(brier),
-            **{each: value.get(each) for each in ("log loss", "smooth ECE", "AUROC")},
+            **{each: value.get(each) for each in ("log loss", "ECE, ten bins", "AUROC")},
         }
     best = may_be_best(pd.DataFrame({name: _terms(table) for name, table in tables.items()}))
     table = pd.DataFrame.from_dict(rows, orient="index").dropna(axis="columns", how="all")

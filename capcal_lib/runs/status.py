@@ -185,11 +185,11 @@ def next_step(status: Status) -> str:
     if status.writer:
         return ""
     if status.lacking or not status.samples:
-        k = status.asked.split(" x ")[-1].split()[0]
-        return f"capcal sample {named} --k {k if k.isdecimal() else 100}"
+        questions, _, k = status.asked.partition(" x ")
+        return f"capcal sample {named} --limit {questions.replace(',', '')} --k {k.split()[0]}"
     if graded != "yes":
         return f"capcal grade {named}"
-    if not any(name.startswith("confidence-") for name in status.beside):
+    if not status.beside:
         return f"capcal confidence {named} --method p-true"
     return ""
 

@@ -182,11 +182,12 @@ def test_one_file_is_compared_with_the_best_constant() -> None:
 def test_a_log_is_counted_as_it_is() -> None:
     table = read_file(LOG).table
     assert table["total"].tolist() == [3, 3, 3]
-    assert table["correct"].tolist() == [1, 1, 1], "by the rules: the log has one score for three"
+    assert table["correct"].tolist() == [1, 1, 2], "by the rules: the log has one score for three"
     scores = score_counts(table)
-    assert scores.loc["accuracy", "value"] == pytest.approx(1 / 3)
-    assert scores.loc["pass@2", "value"] == pytest.approx(2 / 3)  # 1 - C(2, 2) / C(3, 2)
-    assert scores.loc["noise", "value"] == 1, "all questions have the same counts"
+    assert scores.loc["accuracy", "value"] == pytest.approx(4 / 9)
+    # 1 - C(2, 2) / C(3, 2) of one correct sample in three, and 1 of two
+    assert scores.loc["pass@2", "value"] == pytest.approx((2 / 3 + 2 / 3 + 1) / 3)
+    assert scores.loc["noise", "value"] == 1, "no more spread than three samples make"
     assert "a confidence has to beat" in in_words("log", table, scores)
     epochs = read_file(LOG.with_name("counts.eval"))
     assert epochs.table["total"].tolist() == [3, 3, 3]
@@ -195,7 +196,7 @@ def test_a_log_is_counted_as_it_is() -> None:
         compare_files({"a": table, "b": other}, "a")
     better = table.assign(correct=[3, 3, 3])
     found = compare_files({"a": table, "b": better}, "a").loc["b"]
-    assert found["estimate"] == pytest.approx(2 / 3), "by accuracy, positive where it is better"
+    assert found["estimate"] == pytest.approx(5 / 9), "by accuracy, positive where it is better"
 
 
 def test_what_a_log_leaves_out_is_said(tmp_path: Path) -> None:

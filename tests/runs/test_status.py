@@ -4,15 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from capcal_lib.confidence.of_run import estimate
+from capcal_lib.confidence.of_run import estimate, place_confidence
 from capcal_lib.errors import InputError
 from capcal_lib.grading.adaptive_sampling import sample_until
 from capcal_lib.grading.verdicts import FILE, grade_run
 from capcal_lib.manifests import RECORDED_RUNS
 from capcal_lib.probes.features import extract
+from capcal_lib.questions import load_questions
 from capcal_lib.runs import Run
 from capcal_lib.runs.files import remove_file
-from capcal_lib.runs.status import as_row, line, run_status, survey
+from capcal_lib.runs.status import as_row, line, next_step, run_status, survey
+from capcal_lib.runs.store import read_samples
 from capcal_lib.sampling.draw import open_run, sample
 from tests.folders import list_runs
 
@@ -25,6 +27,7 @@ def test_a_finished_run_lacks_nothing_and_says_what_it_took(tmp_path: Path) -> N
     assert (status.samples, status.questions, status.each, status.asked) == (12, 4, (3, 3), "4 x 3")
     assert (status.lacking, status.writer) == (0, None)
     assert (status.graded, status.beside) == ("no", {})
+    assert next_step(status) == "capcal grade --model simulated --dataset mini-exam --split test"
     assert status.seconds > 0
     assert status.samples_per_second == pytest.approx(12 / status.seconds)
     assert status.tokens_per_second == pytest.approx(status.tokens / status.seconds)
@@ -43,6 +46,7 @@ def test_a_stopped_run_lacks_the_rest_of_the_largest_ask(tmp_path: Path) -> None
     assert status.asked == "4 x 5"
     assert status.samples + status.lacking == 20
     assert "lacking of 4 x 5" in line(status)
+    assert next_step(status).endswith("--split test --limit 4 --k 5")
 
 
 def test_a_run_to_a_precision_lacks_nothing_once_its_questions_stopped(tmp_path: Path) -> None:
@@ -67,6 +71,17 @@ def test_what_is_stale_is_said(tmp_path: Path) -> None:
     status = run_status(Run(folder))
     assert status.graded == "stale: 4 of 6"
     assert status.beside == {"confidence-p-true": "2 of 3", "features": "2 of 3"}
+
+
+def test_missing_confidences_are_not_called_all(tmp_path: Path) -> None:
+    run = sample("simulated", SET, k=2, limit=3, store=tmp_path).run
+    grade_run(run)
+    assert "confidence" in next_step(run_status(run))
+    names = sorted({row.id for row in load_questions(SET)} & set(read_samples(run)["question_id"]))
+    place_confidence(run, "mine", [{"question_id": names[0], "confidence": 0.5}])
+    status = run_status(run)
+    assert status.beside == {"confidence-mine": "1 of 3"}
+    assert next_step(status) == ""
 
 
 def test_a_writer_at_work_is_named_with_the_time_to_go(tmp_path: Path) -> None:
