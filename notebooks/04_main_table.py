@@ -24,9 +24,8 @@ seed: int = 0  # of the resampling behind the intervals
 # %% tags=["hide-input"]
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from capcal_lib.book import notebook, style, tables
-from capcal_lib.manifests import DOMAINS, load_dataset
+from capcal_lib.manifests import load_dataset
 from capcal_lib.metrics import (
     capability_brier,
     cross_fitted,
@@ -35,6 +34,7 @@ from capcal_lib.metrics import (
 )
 
 # %% tags=["hide-input"]
+from capcal_lib.plots import ScoreDisplay
 from capcal_lib.probes import predict
 from capcal_lib.reported import load_reported
 from capcal_lib.results import (
@@ -117,46 +117,9 @@ tables.show_scores(
 # The scores are plug-in scores without intervals, on samples that were not published. The same numbers as a figure:
 
 
-# %% tags=["hide-input"]
-def labelled(table):
-    """Name probes by shift and data sets by title; order by domain."""
-    place = {domain: number for number, domain in enumerate(DOMAINS)}
-    known = table["dataset"].map(lambda name: load_dataset(name).domain)
-    table = table.iloc[known.map(place).fillna(9).argsort(kind="stable")]
-    pairs = list(zip(table["method"], table["dataset"], strict=True))
-    shifts = [style.shift(*pair) for pair in pairs]
-    return table.assign(
-        label=[
-            f"Probe, {far}" if far else name
-            for far, (name, _) in zip(shifts, pairs, strict=True)
-        ],
-        color=[style.method_color(*pair) for pair in pairs],
-        title=[load_dataset(name).title for _, name in pairs],
-    ).reset_index(drop=True)
-
-
-# %% tags=["hide-input"]
-def dot_plot(table):
-    """Draw a row a data set and a dot a method; baselines have signs."""
-    signs = {"Uniform random": "|", "Oracle RC": "x", "Oracle CC": "+"}
-    table = labelled(table)
-    fixed, rows = table["method"].isin(signs), table["title"].nunique()
-    look = {"x": "brier", "y": "title", "hue": "label"}
-    look["palette"] = dict(zip(table["label"], table["color"], strict=True))
-    axes = sns.scatterplot(table[~fixed], s=50, **look)
-    look |= {"style": "label", "markers": signs, "s": 110, "linewidth": 2}
-    sns.scatterplot(table[fixed], **look)
-    axes.set(xlabel="capability Brier score (lower is better)", ylabel="")
-    axes.set_ylim(rows - 0.5, -0.5)
-    axes.figure.set_figheight(1.8 + 0.4 * rows)
-    entries = axes.get_legend_handles_labels()
-    axes.get_legend().remove()
-    axes.figure.legend(*entries, loc="outside lower center", ncols=3)
-
-
 # %% tags=["hide-input"] mystnb={"figure": {"caption": "The printed scores. Ticks: Uniform random.", "name": "fig-main-reported"}, "image": {"alt": "Dot plot with a row a data set, a dot a score and a tick for Uniform random. Most dots lie left of their tick, in-distribution probes among the furthest; the dots furthest right are mostly of probes from another domain."}} paper=["table-2"] evidence=["reported"] reads=["main"]
 # needs paper
-dot_plot(printed)
+_ = ScoreDisplay.from_scores(printed)
 
 # %% [markdown] needs="samples"
 # ## Scores from samples
@@ -176,6 +139,7 @@ gains = [
 ]
 
 
+# %% tags=["remove-cell"]
 def judged(gains, level=0.95):
     """Return the mean of each gain with its interval."""
     found = [
@@ -213,7 +177,7 @@ notebook.glue(recipe=recipe)
 # %% tags=["hide-input"] mystnb={"figure": {"caption": "Capability Brier score of every method on every data set. Ticks: Uniform random; crosses: the oracles.", "name": "fig-scores"}, "image": {"alt": "Dot plot with a row a data set and a dot a method. Oracle CC stands at zero and in-distribution probes near the left end of their rows; the tick of Uniform random lies in the midst of the other dots or right of them."}} paper=["table-2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
 scores = score(results, seed=seed, protocol=protocol)
-dot_plot(scores.reset_index())
+_ = ScoreDisplay.from_scores(scores)
 
 # %% [markdown] needs="samples"
 # A score is the mean over questions, with its 95 % interval for questions like these. Probes are linear, by the

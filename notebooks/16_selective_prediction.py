@@ -24,7 +24,7 @@ risk: float = 0.1  # the share of wrong answers that is promised
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from capcal_lib.applications import risk_area_terms, split_counts
+from capcal_lib.applications import risk_area_terms, risk_coverage, split_counts
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.manifests import load_dataset
 from capcal_lib.metrics import compare, mean_interval
@@ -56,18 +56,6 @@ def confidences(dataset):
     if nearest := nearest_probe(own, dataset):
         own, kept = own.rename(columns={nearest: PROBE}), [*kept, PROBE]
     return own[["correct", "total", *kept]].dropna()
-
-
-# %% tags=["hide-input"]
-def risk_coverage(s, c, n):
-    """Return the mean risk of the most confident questions, at each share."""
-    risk = pd.Series(1 - np.divide(c, n)).reset_index(drop=True)
-    order = np.argsort(-np.asarray(s), kind="stable")
-    # Equal confidences come in random order: each stands for their mean.
-    risk = risk.groupby(np.asarray(s)).transform("mean")[order]
-    answered = np.arange(1, len(risk) + 1)
-    risk = risk.cumsum().to_numpy() / answered
-    return pd.DataFrame({"coverage": answered / len(risk), "risk": risk})
 
 
 # %% tags=["remove-cell"]
