@@ -27,7 +27,7 @@ _CHARACTERS = str.maketrans(
         **dict.fromkeys("⁄∕", "/"),
         **dict.fromkeys("“”‘’", "'"),
         **{chr(0xFF10 + digit): str(digit) for digit in range(10)},
-        **{mark: f"^{{{power}}}" for power, mark in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
+        **{mark: f"^{power} " for power, mark in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
         **{mark: rf"\frac{{{n}}}{{{d}}}" for mark, n, d in ("½12", "⅓13", "⅔23", "¼14", "¾34")},
         **{
             mark: rf"\{name} "

@@ -11,8 +11,10 @@ equals ``50`` and ``0.5``; a number up to one is no percentage, so ``0.2%`` is n
 after a number that are no known unit may change it, so that such an answer cannot be compared."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import takewhile
 
 from capcal_lib.grading import units
 from capcal_lib.grading.latex import LONGEST, MOST_DIGITS, clean
@@ -28,44 +30,27 @@ class Number:
     words: str = ""
 
 
-_SMALL = {
-    name: value
-    for value, name in enumerate(
-        re.findall(
-            r"\w+",
-            "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
-            "fifteen sixteen seventeen eighteen nineteen",
-        )
-    )
-}
-_TENS = {
-    name: 10 * value
-    for value, name in enumerate(
-        re.findall(r"\w+", "twenty thirty forty fifty sixty seventy eighty ninety"), 2
-    )
-}
-_SCALES = {
-    "hundred": 100,
-    "thousand": 1_000,
-    "million": 10**6,
-    "billion": 10**9,
-    "trillion": 10**12,
-    "dozen": 12,
+def _numbered(names: str, first: int = 0, step: int = 1) -> dict[str, int]:
+    return {name: step * value for value, name in enumerate(names.split(), first)}
+
+
+_SMALL = _numbered(
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
+    "fifteen sixteen seventeen eighteen nineteen"
+)
+_TENS = _numbered("twenty thirty forty fifty sixty seventy eighty ninety", 2, 10)
+_SCALES = {"hundred": 100, "dozen": 12} | {
+    name: 1_000**power for name, power in _numbered("thousand million billion trillion", 1).items()
 }
 _SHORT_SCALES = {"k": 1_000, "bn": 10**9, "mn": 10**6, "mln": 10**6, "bln": 10**9, "tn": 10**12}
-ORDINALS = {
-    "first": 1,
-    "second": 2,
-    "third": 3,
-    "fifth": 5,
-    "eighth": 8,
-    "ninth": 9,
-    "twelfth": 12,
-} | {
-    name.removesuffix("y") + ("ieth" if name.endswith("y") else "th"): value
-    for name, value in (_SMALL | _TENS | _SCALES).items()
-    if name not in ("one", "two", "three", "five", "eight", "nine", "twelve", "zero", "dozen")
-}
+ORDINALS = (
+    _numbered(
+        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth", 1
+    )
+    | {f"{name}th": value for name, value in _SMALL.items() if value > 12}
+    | {f"{name[:-1]}ieth": value for name, value in _TENS.items()}
+    | {f"{name}th": value for name, value in _SCALES.items() if name != "dozen"}
+)
 _DENOMINATORS = {name: value for name, value in ORDINALS.items() if value > 2} | {
     "half": 2,
     "quarter": 4,
@@ -74,83 +59,51 @@ _DENOMINATORS = {name: value for name, value in ORDINALS.items() if value > 2} |
 _TWO_WORDS = {"ten": 10, "hundred": 100}  # ten thousandths, hundred thousandths
 
 
-@dataclass(slots=True)
-class _Words:
-    """The words of a number, taken from the left."""
-
-    left: list[str]
-
-    def take(self, *options: dict[str, int]) -> int | None:
-        """Take the next word where one of these has it."""
-        for known in options:
-            if self.left and self.left[0] in known:
-                return known[self.left.pop(0)]
-        return None
-
-    def skip(self, *words: str) -> bool:
-        """Take these words where they come next."""
-        there = tuple(self.left[: len(words)]) == words
-        if there:
-            del self.left[: len(words)]
-        return there
-
-
-def _cardinal(words: _Words) -> int | None:
-    """Take a cardinal number; each part must be smaller than the part before leaves room for."""
-    total, part, room, largest = 0, None, 1_000, 10**15
-    while words.left:
-        word = words.left[0]
-        after_and = word == "and" and bool(total or part) and room >= 100 and len(words.left) > 1
-        number = words.left[1] if after_and else word
-        value = (_SMALL | _TENS).get(number)
-        if value is not None and value < room and (value or part is None):
-            del words.left[: 1 + after_and]
-            part = (part or 0) + value
-            room = 10 if number in _TENS else 1
-        elif word == "hundred" and part and part < 100 and room <= 10:
-            words.left.pop(0)
-            part, room = part * 100, 100
-        elif word in _SCALES and word != "hundred" and part and _SCALES[word] < largest:
-            largest = _SCALES[words.left.pop(0)]
-            total, part, room = total + part * largest, 0, min(largest, 1_000)
-        else:
-            break
-    return None if part is None else total + part
-
-
-def cardinal(words: list[str]) -> tuple[int, int] | None:
+def cardinal(words: Sequence[str]) -> tuple[int, int] | None:
     """Read a cardinal number at the start of words; return it, and how many words it takes.
 
-    >>> cardinal(["forty", "two", "apples"]), cardinal(["apples"])
-    ((42, 2), None)
+    Each part must be smaller than the part before leaves room for.
+
+    >>> cardinal(["forty", "two", "apples"]), cardinal(["twenty", "thirty"]), cardinal(["apples"])
+    ((42, 2), (20, 1), None)
     """
-    rest = _Words(list(words))
-    value = _cardinal(rest)
-    return None if value is None else (value, len(words) - len(rest.left))
+    total, part, room, largest, used = 0, 0, 1_000, 10**15, 0
+    for place, word in enumerate(words):
+        value = (_SMALL | _TENS).get(word)
+        scale = _SCALES.get(word, 0)
+        if value is not None and value < room and (value or not place):
+            part += value
+            room = 10 if word in _TENS else 1
+        elif scale == 100 and 0 < part < 100 and room <= 10:
+            part, room = part * 100, 100
+        elif scale != 100 and part and 0 < scale < largest:
+            total, part, room, largest = total + part * scale, 0, min(scale, 1_000), scale
+        elif word == "and" and place and room >= 100:
+            continue  # it counts only where a number follows
+        else:
+            break
+        used = place + 1
+    return (total + part, used) if used else None
 
 
-def _denominator(words: _Words, *, plural: bool) -> int | None:
-    """Take the denominator of a fraction in words: halves, hundredths, ten thousandths."""
-    first = _TWO_WORDS.get(words.left[0], 0) if len(words.left) > 1 else 0
-    name = words.left[bool(first)] if words.left else ""
+def _denominator(words: Sequence[str], *, plural: bool) -> tuple[int, int]:
+    """Read a denominator in words, and how many it takes: halves, hundredths, ten thousandths."""
+    first = _TWO_WORDS.get(words[0], 0) if len(words) > 1 else 0
+    name = words[bool(first)] if words else ""
     value = _DENOMINATORS.get(name.removesuffix("s") if plural else name)
     if value is None or name.endswith("s") != plural or (first and value < 1_000):
-        return None
-    del words.left[: 1 + bool(first)]
-    return value * (first or 1)
+        return 0, 0
+    return value * (first or 1), 1 + bool(first)
 
 
-def _fraction(words: _Words) -> Fraction | None:
-    """Take a fraction below or above one: half, a third, two thirds; or put the words back."""
-    before = list(words.left)
-    if words.skip("half") or words.skip("a", "half"):
-        return Fraction(1, 2)
-    top = 1 if words.skip("a") else _cardinal(words)
-    bottom = _denominator(words, plural=top != 1) if top else None
-    if top and bottom:
-        return Fraction(top, bottom)
-    words.left = before
-    return None
+def _fraction(words: Sequence[str]) -> tuple[Fraction, int]:
+    """Read a fraction, and how many words it takes: half, a third, two thirds."""
+    article = words[:1] == ["a"]
+    if words[article : article + 1] == ["half"]:
+        return Fraction(1, 2), 1 + article
+    top, used = (1, 1) if article else cardinal(words) or (0, 0)
+    bottom, more = _denominator(words[used:], plural=top != 1)
+    return (Fraction(top, bottom), used + more) if top and bottom else (Fraction(), 0)
 
 
 def in_words(text: str) -> tuple[Fraction, str] | None:
@@ -161,36 +114,29 @@ def in_words(text: str) -> tuple[Fraction, str] | None:
     >>> in_words("no one")
     """
     pieces = re.split(r"[\s-]+", text.strip())
-    words = _Words([piece.lower() for piece in pieces])
-    sign = -1 if words.skip("minus") or words.skip("negative") else 1
-    value = _fraction(words)
-    if value is None:
-        before = list(words.left)
-        if words.skip("a") and words.left and words.left[0] in _SCALES:
-            words.left.insert(0, "one")
-        else:
-            words.left = before
-        whole = _cardinal(words)
+    words = [piece.lower() for piece in pieces]
+    negative = words[0] in ("minus", "negative")
+    start = int(negative)
+    value, used = _fraction(words[start:])
+    if not used:
+        if words[start] == "a" and words[start + 1 : start + 2] and words[start + 1] in _SCALES:
+            words[start] = "one"
+        whole = cardinal(words[start:])
         if whole is None:
             return None
-        value = whole + _further(words, digits=False)
-    return sign * value, " ".join(pieces[len(pieces) - len(words.left) :])
+        more, places = _further(words[start + whole[1] :])
+        value, used = whole[0] + more, whole[1] + places
+    return -value if negative else value, " ".join(pieces[start + used :])
 
 
-def _further(words: _Words, *, digits: bool) -> Fraction:
-    """Take what adds to a whole number: and a half, point two five."""
-    before = list(words.left)
-    if words.skip("and") and (more := _fraction(words)) and more < 1:
-        return more
-    words.left = before
-    if digits or not words.skip("point"):
-        return Fraction()
-    places = ""
-    while (
-        digit := words.take({name: value for name, value in _SMALL.items() if value < 10})
-    ) is not None:
-        places += str(digit)
-    return Fraction(f"0.{places}") if places else Fraction()
+def _further(words: Sequence[str]) -> tuple[Fraction, int]:
+    """Read what adds to a whole number, and how many words it takes: and a half, point two five."""
+    if words[:1] == ["and"]:
+        more, used = _fraction(words[1:])
+        return (more, used + 1) if 0 < more < 1 else (Fraction(), 0)
+    digits = [_SMALL.get(word, 10) for word in words[1:]] if words[:1] == ["point"] else []
+    places = "".join(map(str, takewhile(lambda digit: digit < 10, digits)))
+    return (Fraction(f"0.{places}"), 1 + len(places)) if places else (Fraction(), 0)
 
 
 _DECIMAL = r"(?:(?:\d{1,3}(?:,\d{3})+|\d{1,3}(?:\x20\d{3})+|\d+)(?:\.\d*)?|\.\d+)"
@@ -258,20 +204,20 @@ def _scaled(value: Fraction, rest: str, *, currency: bool) -> tuple[Fraction, st
         return value, rest[match.end() :].strip()
     inside = re.fullmatch(r"\\text\{([^{}]*)\}", rest)
     pieces = re.split(r"[\s-]+", inside[1].strip() if inside else rest)
-    words = _Words([piece.lower() for piece in pieces])
-    short = _SHORT_SCALES | ({"m": 10**6, "b": 10**9} if currency else {})
-    taken = False
-    while scale := words.take(_SCALES, {f"{name}s": size for name, size in _SCALES.items()}, short):
+    words = [piece.lower() for piece in pieces]
+    scales = _SCALES | _SHORT_SCALES | ({"m": 10**6, "b": 10**9} if currency else {})
+    used = 0
+    while used < len(words) and (scale := scales.get(words[used].removesuffix("s"))):
         value *= scale
-        taken = True
-    if not taken and value.denominator == 1 and words.left[0] not in ("quarter", "quarters"):
-        if bottom := _denominator(words, plural=value != 1):
+        used += 1
+    if not used and value.denominator == 1 and not words[0].startswith("quarter"):
+        bottom, used = _denominator(words, plural=value != 1)
+        if bottom:
             value /= bottom
-            taken = True
-        elif more := _further(words, digits=True):
+        elif words[0] == "and":
+            more, used = _further(words)
             value += more if value >= 0 else -more
-            taken = True
-    return (value, " ".join(pieces[len(pieces) - len(words.left) :])) if taken else (value, rest)
+    return (value, " ".join(pieces[used:])) if used else (value, rest)
 
 
 def _with_unit(value: Fraction, rest: str, *, variables: bool) -> Number | None:
