@@ -32,6 +32,7 @@ from capcal_lib.applications import (
     attempt_order,
     fit_concentration,
     solved_by_budget,
+    spending_terms,
     split_counts,
     success_rate,
 )
@@ -134,6 +135,19 @@ def honest_oracle(c, n, rng, **ways):
 
 
 # %% tags=["hide-input"]
+def shared(order, c, n):
+    """Return what questions take from each other, whose budget is one."""
+    found = []
+    for budget in budgets:
+        spent, more = (
+            np.bincount(order[: int(b * len(n))], minlength=len(n))
+            for b in (budget, 1.25 * budget)
+        )
+        found.append(spending_terms(spent, more, c, n))
+    return np.column_stack(found)
+
+
+# %% tags=["hide-input"]
 def solved(dataset, **ways):
     """Return each question's chance to be solved, a column a rule."""
     c, n = results.loc[dataset, ["correct", "total"]].to_numpy().T
@@ -142,6 +156,9 @@ def solved(dataset, **ways):
         name: solved_by_budget(order, c, n, budgets, **ways)
         for name, order in orders(dataset, **ways).items()
     }
+    if not ways:
+        for name, order in orders(dataset).items():
+            terms[name] = terms[name] - shared(order, c, n)
     terms[ORACLE] = honest_oracle(c, n, rng, **ways)
     frames = {
         b: pd.DataFrame({name: each[:, i] for name, each in terms.items()})

@@ -30,6 +30,7 @@ from capcal_lib.applications import (
     fit_concentration,
     pass_at_k,
     simulate_pass_at_k,
+    spending_terms,
     success_terms,
 )
 from capcal_lib.book import notebook, style, tables
@@ -156,15 +157,19 @@ def pass_gains(s, nu, c, n, k):
 def budget_gains(s, nu, c, n, each, draws=20):
     """Return questions gained: over even spending, and over Oracle RC."""
     budget = each * len(n)
-    spent = allocate(s, budget, max_per_question=n - 1, concentration=nu)
+    asked = {"max_per_question": n - 1, "concentration": nu}
+    spent, more = (allocate(s, b, **asked) for b in (budget, 5 * budget // 4))
     even = success_terms(np.minimum(each, n), c, n)
-    over_even = success_terms(spent, c, n) - even
+    # The budget is shared: what a question takes, others lack.
+    price = spending_terms(spent, more, c, n)
+    over_even = success_terms(spent, c, n) - even - price
     over_rc = np.zeros(len(n))
     for _ in range(draws):  # of the response that Oracle RC knows
         known = rng.random(len(n)) < c / n
         left = c - known, n - 1
         oracle = allocate(known * 1.0, budget, max_per_question=n - 1)
         gained = success_terms(spent, *left) - success_terms(oracle, *left)
+        gained -= spending_terms(spent, more, *left)
         over_rc += gained / draws
     return pd.Series(over_even, c.index), pd.Series(over_rc, c.index)
 

@@ -33,6 +33,7 @@ from capcal_lib.applications import (
     risk_area_terms,
     route,
     simulate_pass_at_k,
+    spending_terms,
     success_terms,
 )
 from capcal_lib.book import notebook, style, tables
@@ -131,8 +132,12 @@ def predicting(s, nu, c, n, most=16):
 def spending(s, nu, c, n, tokens, each=2):
     """Return questions gained by a budget, and sampling variance saved."""
     even = success_terms(np.minimum(each, n), c, n)
-    plan = allocate(s, each * len(n), max_per_question=n, concentration=nu)
-    yield pd.Series(success_terms(plan, c, n) - even, c.index)
+    budget, asked = each * len(n), {"max_per_question": n, "concentration": nu}
+    plan = allocate(s, budget, **asked)
+    # The budget is shared: what a question takes, others lack.
+    more = allocate(s, 5 * budget // 4, **asked)
+    gain = success_terms(plan, c, n) - even - spending_terms(plan, more, c, n)
+    yield pd.Series(gain, c.index)
     wanted = np.sqrt(s * (1 - s))
     wanted = 0.25 + 0.75 * wanted / max(wanted.mean(), 1e-9)
     dealt = wanted * tokens.sum() / (wanted * tokens).sum()

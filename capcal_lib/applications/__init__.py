@@ -11,13 +11,15 @@ Shared by all functions here:
 - ``correct``, ``total``: correct and scored samples of each question, shape (n_questions,).
 - ``ks``: numbers of attempts, shape (n_ks,), each a whole number of at least 1, in any order.
 
-Lists, arrays and pandas Series will do; Series are put side by side by their index. Bad input
+Lists, arrays and pandas Series will do. Series are put side by side by their index; an array beside
+them stands in the order of the first Series. Bad input
 raises an :class:`~capcal_lib.errors.InputError` that names the first row at fault."""
 
 from capcal_lib.applications.budget import (
     allocate,
     attempt_order,
     solved_by_budget,
+    spending_terms,
     split_counts,
     success_rate,
     success_terms,
@@ -53,6 +55,7 @@ __all__ = [
     "score_components",
     "simulate_pass_at_k",
     "solved_by_budget",
+    "spending_terms",
     "split_counts",
     "success_rate",
     "success_terms",

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capcal_lib.applications import allocate, pass_at_k, split_counts, success_rate
+from capcal_lib.applications import (
+    allocate,
+    pass_at_k,
+    spending_terms,
+    split_counts,
+    success_rate,
+    success_terms,
+)
 from capcal_lib.errors import InputError
 
 # Round confidences, so that gains tie; any at all; and the ends.
@@ -361,3 +368,46 @@ def test_bad_rows_are_refused():
         success_rate([1.5], [1], [4])
     with pytest.raises(InputError, match="row 0: correct is 5, more than its total"):
         success_rate([1], [5], [4])
+
+
+def test_shared_budgets_make_intervals_nominal_and_narrower():
+    rng = np.random.default_rng(0)
+
+    def drawn(n):
+        mu = rng.beta(0.4, 0.6, n)
+        s = np.clip(mu + rng.normal(0, 0.25, n), 0.01, 0.99)
+        plan, more = (
+            allocate(s, int(b * n), max_per_question=32, concentration=4) for b in (1, 1.25)
+        )
+        return mu, plan, more
+
+    mu, plan, _ = drawn(40_000)
+    truth = np.mean((1 - mu) - (1 - mu) ** plan)
+    held = np.zeros(2)
+    widths = np.zeros(2)
+    for _ in range(120):
+        mu, plan, more = drawn(300)
+        counts = rng.binomial(32, mu), np.full(300, 32)
+        gain = success_terms(plan, *counts) - success_terms(np.ones(300), *counts)
+        for at, terms in enumerate((gain, gain - spending_terms(plan, more, *counts))):
+            error = terms.std() / np.sqrt(300)
+            held[at] += abs(terms.mean() - truth) < 1.96 * error
+            widths[at] += error
+    assert held[0] > 0.97 * 120
+    assert held[1] > 0.89 * 120
+    assert widths[1] < 0.75 * widths[0]
+
+
+def test_equal_spending_shares_nothing():
+    assert spending_terms([2, 2], [3, 3], [1, 2], [9, 9]).tolist() == [0, 0]
+    assert spending_terms([1, 3], [1, 3], [1, 2], [9, 9]).tolist() == [0, 0]
+
+
+def test_an_allocation_of_a_series_keeps_its_index():
+    s = pd.Series(np.linspace(0.05, 0.95, 40), [f"q{at}" for at in range(40)])
+    c, n = (20 * s).round().astype(int), pd.Series(20, s.index)
+    plan = allocate(s, 100, max_per_question=n)
+    assert plan.index.equals(s.index)
+    shuffled = allocate(s.sample(frac=1, random_state=1), 100, max_per_question=n)
+    assert success_rate(shuffled, c, n) == pytest.approx(success_rate(plan, c, n), abs=0.01)
+    assert isinstance(allocate(s.to_numpy(), 100), np.ndarray)
