@@ -12,9 +12,13 @@ from numpy.typing import ArrayLike
 
 from capcal_lib.applications.passk import pass_at_k
 from capcal_lib.errors import InputError
+from capcal_lib.metrics.intervals import mean_interval
 from capcal_lib.metrics.validation import Floats, Ints, as_counts, as_whole
 
 CLOUD, RESAMPLES = 600, 400
+FEW = 30  # questions that do not tell the shape of a prior
+STEPS = 60  # of the EM algorithm
+APART = 0.5  # bounds for any prior that say next to nothing
 Prior = Callable[[Floats, Floats], Floats]
 
 
@@ -28,10 +32,11 @@ def extrapolate_pass_at_k(
     and pass@k is the mean over questions of 1 - E[(1 - mu)^k | counts]. How many questions are
     hopeless or nearly so decides it, which n samples hardly tell. So five priors stand side by
     side: Beta and logit-normal, each with and without questions of mu = 0 and of mu = 1, and a
-    mixture of two Betas. The estimate is their mean by Akaike weights. Each has percentile limits
-    from a bootstrap over questions with the prior fitted anew, and the interval reaches from the
-    lowest to the highest limit of all that have a weight of at least 2 %. It speaks of questions
-    like these; for these alone it is too wide.
+    mixture of two Betas. The estimate is their mean by Akaike weights, and the interval holds 95 %
+    of what a bootstrap over questions, with each prior fitted anew, gives by the same weights.
+    Where only the mixture of two fits, no simple shape does, and the interval reaches as far as any
+    prior at all does whose likelihood is near the best one; with fewer than 30 questions none can
+    be told, and it is that of the bounds. It speaks of questions like these.
 
     Beside them stand bounds that hold for any prior at all, from a confidence band of the
     distribution of the counts (Dvoretzky, Kiefer and Wolfowitz): wide, but valid. They are NaN
@@ -39,15 +44,16 @@ def extrapolate_pass_at_k(
 
     The number of samples must be fixed beforehand; at least one question has some correct and some
     not. Returns a row a k: ``k``, ``estimate``, ``low`` and ``high`` of the 95 % interval,
-    ``lowest`` and ``highest``, the bounds. Kazdan et al. (arXiv 2510.05197) fit a Beta-binomial;
-    the doubt about its shape and the bounds are ours.
+    ``lowest`` and ``highest``, the bounds, and ``doubtful``, whether these are 0.5 apart or more or
+    cannot be known: then the estimate rests on the shape of the prior. Kazdan et al. (arXiv
+    2510.05197) fit a Beta-binomial; the doubt about its shape and the bounds are ours.
 
     >>> rng = np.random.default_rng(0)
     >>> mu = rng.beta(0.3, 1.0, 500)
     >>> correct, total = rng.binomial(20, mu), np.full(500, 20)
     >>> table = extrapolate_pass_at_k(correct, total, [10, 100], rng=rng).set_index("k")
     >>> table.loc[100, ["low", "estimate", "high"]].round(2).tolist()
-    [0.66, 0.75, 0.82]
+    [0.68, 0.75, 0.81]
     >>> float((1 - (1 - mu) ** 100).mean().round(3))
     0.796
     """
@@ -56,8 +62,10 @@ def extrapolate_pass_at_k(
     pairs, times = np.unique(np.column_stack([hits, samples]), axis=0, return_counts=True)
     drawn = rng.multinomial(hits.size, times / hits.size, size=RESAMPLES)
     within = np.minimum(attempts, samples.min())
-    measured = pass_at_k(pairs[:, 0], pairs[:, 1], within)
-    estimate, (low, high) = times @ measured / hits.size, _limits(drawn @ measured / hits.size)
+    measured = pass_at_k(hits, samples, within)
+    found = [mean_interval(column, rng=rng, bounds=(0, 1)) for column in measured.T]
+    estimate, low, high = np.array([each[:3] for each in found]).T
+    low, high = np.nan_to_num(low, nan=0.0), np.nan_to_num(high, nan=1.0)  # a single question
     beyond = attempts > samples.min()
     if beyond.any():
         if not ((pairs[:, 0] > 0) & (pairs[:, 0] < pairs[:, 1])).any():
@@ -70,6 +78,9 @@ def extrapolate_pass_at_k(
             pairs, times, drawn, attempts[beyond], rng
         )
     lowest, highest = _bounds(hits, samples, attempts)
+    if hits.size < FEW:
+        low[beyond] = np.nan_to_num(lowest[beyond], nan=0.0)
+        high[beyond] = np.nan_to_num(highest[beyond], nan=1.0)
     columns = {
         "k": attempts,
         "estimate": estimate,
@@ -77,12 +88,9 @@ def extrapolate_pass_at_k(
         "high": high,
         "lowest": lowest,
         "highest": highest,
+        "doubtful": ~(highest - lowest < APART) & beyond,
     }
     return pd.DataFrame(columns)
-
-
-def _limits(values: Floats) -> Floats:
-    return np.quantile(values, [0.025, 0.975], axis=0)
 
 
 def _extrapolated(
@@ -115,18 +123,55 @@ def _extrapolated(
             (
                 2 * len(start) - 2 * likelihood[chosen[0], 0],
                 1 - unsolved[0],
-                _limits(1 - around[1:]),
+                1 - around[1:],
             )
         )
     criterion = np.array([fit[0] for fit in fits])
     weight = np.exp((criterion.min() - criterion) / 2)
     weight /= weight.sum()
-    limits = np.array([fit[2] for fit in fits])[weight >= 0.02]
-    return (
-        weight @ np.array([fit[1] for fit in fits]),
-        limits[:, 0].min(axis=0),
-        limits[:, 1].max(axis=0),
-    )
+    mixed = np.concatenate([fit[2] for fit in fits])
+    each = np.repeat(weight, len(drawn)) / len(drawn)
+    low, high = np.quantile(mixed, [0.025, 0.975], axis=0, weights=each, method="inverted_cdf")
+    if weight[-1] > 0.5:  # no simple shape
+        lower, upper = _any_shape(chances, times, 1 - failing)
+        low, high = np.minimum(low, lower), np.maximum(high, upper)
+    return weight @ np.array([fit[1] for fit in fits]), low, high
+
+
+def _any_shape(chances: Floats, times: Ints, solved: Floats) -> tuple[Floats, Floats]:
+    """Bound the mean of each row of solved over all priors whose likelihood is near the best one.
+
+    Near is within 1.92, half the 95 % quantile of chi-squared: a profile likelihood interval.
+    """
+    start = np.full(len(chances), 1 / len(chances))
+    best, most = _likeliest(chances, times, start, 0 * solved[0])
+    ends = np.empty((2, len(solved)))
+    for column, each in enumerate(solved):
+        for row, sign in enumerate((-1, 1)):
+            prior, low, high = best, -3.0, 6.0  # powers of ten of the pull towards the end
+            for _ in range(12):
+                middle = (low + high) / 2
+                prior, found = _likeliest(chances, times, prior, sign * 10**middle * each)
+                if found < most - 1.92:
+                    high = middle
+                else:
+                    low = middle
+                    ends[row, column] = prior @ each
+    return np.minimum(ends[0], best @ solved.T), np.maximum(ends[1], best @ solved.T)
+
+
+def _likeliest(chances: Floats, times: Ints, prior: Floats, pull: Floats) -> tuple[Floats, float]:
+    """Return the prior with the highest likelihood plus pull, by EM steps, and its likelihood."""
+    for _ in range(STEPS):
+        mass = prior * (chances @ (times / np.maximum(prior @ chances, 1e-300)))
+        # The multiplier at which the masses sum to 1.
+        multiplier = float((pull + mass).max())
+        for _ in range(10):  # Newton's method, from below
+            share = mass / (multiplier - pull)
+            multiplier += (share.sum() - 1) / (share / (multiplier - pull)).sum()
+        prior = mass / (multiplier - pull)
+        prior /= prior.sum()
+    return prior, float(times @ np.log(np.maximum(prior @ chances, 1e-300)))
 
 
 def _grid(samples: int) -> tuple[Floats, Floats]:

@@ -53,7 +53,7 @@ def test_columns_are_in_order_and_curves_rise():
     correct = r.binomial(20, r.beta(0.3, 1.0, 300))
     ks = [500, 1, 20, 21, 100, 40]
     table = extrapolate_pass_at_k(pd.Series(correct), np.full(300, 20), ks, rng=r)
-    assert list(table.columns) == ["k", "estimate", "low", "high", "lowest", "highest"]
+    assert list(table.columns) == ["k", "estimate", "low", "high", "lowest", "highest", "doubtful"]
     assert table["k"].tolist() == ks
     limits = table[["lowest", "low", "estimate", "high", "highest"]].to_numpy()
     assert (np.diff(limits[:, 1:4], axis=1) >= 0).all()
@@ -108,3 +108,24 @@ def test_nothing_to_go_on_is_refused():
 def test_bad_rows_are_refused(arguments, message):
     with pytest.raises(InputError, match=message):
         extrapolate_pass_at_k(*arguments, rng=rng())
+
+
+def test_where_no_simple_shape_fits_the_interval_reaches_as_far_as_any_prior():
+    ks = [40, 100, 400, 10_000]
+    held = []
+    for seed in range(1, 3):
+        r = rng(seed)
+        correct = r.binomial(20, r.choice([0.001, 0.05, 0.6], 300))
+        table = extrapolate_pass_at_k(correct, np.full(300, 20), ks, rng=r)
+        truth = np.mean(1 - (1 - np.array([[0.001], [0.05], [0.6]])) ** ks, axis=0)
+        held.append(table["low"].le(truth) & table["high"].ge(truth))
+    assert np.mean(held) >= 0.9
+
+
+def test_few_questions_never_have_a_narrow_interval():
+    one = extrapolate_pass_at_k([1], [2], [1, 10], rng=rng())
+    assert one["low"].tolist() == [0, 0]
+    assert one["high"].tolist() == [1, 1]
+    assert one["doubtful"].tolist() == [False, True]
+    some = extrapolate_pass_at_k([1, 0, 3, 20, 7], [20] * 5, [200], rng=rng()).iloc[0]
+    assert (some["low"], some["high"]) == (some["lowest"], some["highest"])
