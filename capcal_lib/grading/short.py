@@ -99,7 +99,10 @@ def normal(text: str) -> str:
 @lru_cache(maxsize=8192)
 def _number(text: str) -> number.Number | None:
     """Read a number, bare or with a unit: ``12 Monkeys``, ``1960s`` and ``12th`` are none."""
-    value = number.read(_LEADING_ARTICLE.sub("", text.strip()))
+    bare = _LEADING_ARTICLE.sub("", text.strip())
+    if bare.replace(" ", "").isalpha() and number.in_words(bare) is None:
+        return None  # most names: soon told
+    value = number.read(bare)
     if value is None or value.words or value.unit.nouns or _NUMBER_AND_ENDING.search(text):
         return None
     return value
