@@ -17,6 +17,7 @@ import pytest
 from capcal_lib.book import notebook
 from capcal_lib.book.pipeline import MAIN_TABLE, PAPER_MODEL, notebook_names
 from capcal_lib.manifests import NOTEBOOKS, RECORDED_RUNS, ROOT
+from capcal_lib.reproduce import RECIPES, Order, reproduce
 
 # `make book` executes every page with the model that it opens with; here each is run with another
 # one.
@@ -56,6 +57,18 @@ def run_cells(name: str, **parameters: object) -> dict[str, Any]:
 @pytest.mark.parametrize(("name", "model"), PAIRS, ids=["-".join(pair) for pair in PAIRS])
 def test_it_runs(name: str, model: str) -> None:
     assert run_cells(name, model=model)["model"] == model
+
+
+@pytest.mark.parametrize("recipe", ["lean", "paper"])
+def test_the_page_has_the_numbers_of_the_command(tmp_path: Path, recipe: str) -> None:
+    asked: dict[str, Any] = {"datasets": ["mini-exam"], "limit": 20, "verdicts": "rules"}
+    order = Order(model="simulated", store=tmp_path, recipe=recipe, **asked)
+    expected = reproduce(order).scores
+    protocol = RECIPES[recipe].protocol
+    page = run_cells(MAIN_TABLE, model="simulated", store=str(tmp_path), protocol=protocol)
+    for column in ("low", "high"):
+        assert page["scores"][column].to_dict() == expected[column].to_dict()
+    assert page["scores"]["brier"].to_dict() == expected["measured"].to_dict()
 
 
 @pytest.mark.parametrize("name", [name for name in notebook_names() if name not in SAME.split()])
