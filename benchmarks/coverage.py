@@ -78,12 +78,9 @@ def terms(name: str, rng: np.random.Generator, n: int) -> Floats:
 def coverage(name: str, n: int, repeats: int, seed: int = 0) -> tuple[float, float]:
     """Return how often the interval holds the truth, and its median width."""
     rng, score = np.random.default_rng([n, seed]), truth(name)
-    found = [mean_interval(terms(name, rng, n), rng=rng, **OPTIONS) for _ in range(repeats)]
+    found = [mean_interval(terms(name, rng, n), rng=rng) for _ in range(repeats)]
     held = [each.low <= score <= each.high for each in found]
     return float(np.mean(held)), float(np.median([each.high - each.low for each in found]))
-
-
-OPTIONS: dict = {}
 
 
 def null_terms(rng: np.random.Generator, n: int, solvable: float, rivals: int) -> pd.DataFrame:

@@ -254,14 +254,14 @@ ks = [k for k in (2, 5, 10, 20, 50, 100) if k <= total.max()]
 
 
 # %% tags=["hide-input"]
-def null_std(c, k):
+def null_std(c, n, k):
     """Return the standard deviation of the corrected score of the true mu."""
     # A term is the mean of (mu - z)(mu - z') over pairs of samples z and z';
     # its variance is 2 (mu(1 - mu))^2 / (k (k - 1)).
-    square = (c * (k - c) / (k * (k - 1))) ** 2
-    if k >= 4:  # (mu(1 - mu))^2 without bias
-        ordered = k * (k - 1) * (k - 2) * (k - 3)
-        square = c * (c - 1) * (k - c) * (k - c - 1) / ordered
+    square = (c / n * (1 - c / n)) ** 2
+    if n.min() >= 4:  # (mu(1 - mu))^2 without bias, from all samples
+        ordered = n * (n - 1) * (n - 2) * (n - 3)
+        square = c * (c - 1) * (n - c) * (n - c - 1) / ordered
     return np.sqrt(2 * square.sum() / (k * (k - 1))) / len(c)
 
 
@@ -276,7 +276,7 @@ for k in ks:
     plain, fair = (
         uniform_baseline_brier(c, n, corrected=how) for how in (False, True)
     )
-    rows[k] = plain, fair, noise_floor(c, n), null_std(c[: len(total)], k)
+    rows[k] = plain, fair, noise_floor(c, n), null_std(correct, total, k)
 
 # %% label="k-eval-table" paper=["appendix-b.1"] evidence=["measured"] reads=["verdicts"] tags=["hide-input"]
 # needs samples

@@ -291,6 +291,9 @@ label.mean()
 # %% [markdown]
 # A simulation, with {glue:text}`labels` labels of a thousand questions: the estimate is right on average and its normal interval
 # covers nearly as it says, whatever the confidence; a good confidence makes the error smaller, a useless one hardly larger.
+# That takes right and wrong labels enough. Of 50 labels at a mean accuracy of 0.15 or 0.95 the interval covers the accuracy in
+# about 0.9 of the studies, at 0.03 in 0.7 and at 0.006 in 0.2, where most sets of labels hold no right answer at all: there,
+# count the labels and use an interval of a proportion.
 
 # %% tags=["hide-input"] label="label-free-simulated" paper=["section-5.3"] evidence=["simulated"]
 rng, rows = np.random.default_rng(seed), []
@@ -406,7 +409,8 @@ tables.show(
 #
 # - A mean confidence is an accuracy only where it is calibrated, which takes labels to know.
 # - Ranking models by mean confidence is easier than measuring one, and is not safe either.
-# - Prediction-powered inference keeps its promise with any confidence, and gains as much as the confidence explains.
+# - Prediction-powered inference is right on average with any confidence, and gains as much as the confidence explains; its
+#   interval needs right and wrong answers among the labels.
 #
 # ## Exercises
 #
