@@ -758,7 +758,7 @@ def _score_models(models: list[str], store: Path, counted: dict[str, Any], as_js
             )
         shown = list(results.index.unique("dataset"))
         probed = predict(store, model, **counted | {"datasets": shown})
-        results = results.join(probed)
+        results = results.assign(**probed)  # which keeps how the votes were scored
         tables[model] = scores = score_results(results)
         if as_json:
             _say_rows(scores.reset_index(), model=model)

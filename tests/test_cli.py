@@ -517,6 +517,22 @@ def test_logs_of_others_are_scored_as_they_are(
     assert (tmp_path / "logs.html").read_text().count("<img") == 2
 
 
+def test_one_store_has_one_set_of_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ("--model", "simulated", "--dataset", "mini-exam", "--store", tmp_path)
+    out = run(monkeypatch, capsys, "reproduce", *where, "--limit", 15)[1]
+    made = {
+        cells[1]: float(cells[2])
+        for line in out.splitlines()
+        if (cells := re.split("  +", line.strip()))[0] == "mini-exam" and len(cells) > 2
+    }
+    rows = run(monkeypatch, capsys, "score", *where, "--json")[1].splitlines()
+    scores = {row["method"]: row["brier"] for row in map(json.loads, rows)}
+    assert "Response consistency" in made
+    assert scores == pytest.approx(made, abs=5e-5)
+
+
 def test_several_models_stand_side_by_side(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -563,7 +579,7 @@ def test_scores_from_standard_input_and_from_a_run(
         for line in run(monkeypatch, capsys, "score", *where, "--json")[1].splitlines()
     ]
     results = load_results(RECORDED_RUNS, "simulated", datasets=["mini-exam"])
-    scores = score(results.join(predict(RECORDED_RUNS, "simulated", datasets=["mini-exam"])))
+    scores = score(results.assign(**predict(RECORDED_RUNS, "simulated", datasets=["mini-exam"])))
     assert "Probe (Mini exam)" in scores.index.get_level_values("method")
     assert [row["method"] for row in rows] == scores.loc["mini-exam"].index.tolist()
     assert [row["brier"] for row in rows] == pytest.approx(scores["brier"].tolist())
