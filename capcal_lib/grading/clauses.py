@@ -23,12 +23,14 @@ _OPENING = re.compile(
     | to\ (?:conclude|summari[sz]e|sum\ up)|as\ a\ result|of\ course|on\ second\ thoughts?
     | (?:which|this|that|it|and\ that)\ (?:means|implies|shows|gives|leaves|tells\ us
     |confirms)(?:\ us)?(?:\ that)?
-    | it\ follows\ that|it\ is\ (?:clear|evident|certain|obvious|true)\ that|(?:this|that
+    | it\ (?:follows|seems|appears)\ that|it\ is\ (?:clear|evident|certain|obvious|true)\ that
+    |(?:this|that
     |here)\ is|here's|that's|here
     | (?:we|i)\ (?:(?:can|must|now|also|then|therefore|thus|finally)\ )*
       (?:conclude|find|see|get|obtain|have|know|deduce|say|believe|think|determine|confirm|infer)
       (?:\ that)?
-    | i(?:'m|\ am)\ (?:sure|certain|confident)(?:\ that)?|i'd\ say(?:\ that)?
+    | i(?:'m|\ am)\ (?:(?:pretty|quite|very)\ )?(?:sure|certain|confident)(?:\ that)?
+    |i'd\ say(?:\ that)?
     | (?:final\ )?answer|conclusion|solution|result|explanation|a|step\ \d+|part\ \(?[a-z0-9]\)?
     )(?![\w'])[\s,:—–-]*)*""",
     re.VERBOSE,
@@ -38,13 +40,13 @@ _REASON = re.compile(
     r"|looking at|considering|"
     r"among|amongst|of|for|in|to|out of|we|there|it|adding|subtracting|multiplying|dividing"
     r"|combining|performing|"
-    r"simplifying|solving|putting|substituting|[\d$\\(=+*/-])"
+    r"simplifying|solving|putting|substituting|having)\b|[\d$\\(=+*/-]"
 )
 _CONCLUDES = re.compile(r"(?:\b(?:so|thus|therefore|hence)[,:]?|,\s+and)\s*$")
 _BUT = re.compile(r"\b(?:but|however|yet)\b")
 _GOES_ON = re.compile(r"(?:,|:|\band)\s*$")
 _DOUBT = re.compile(
-    r"\b(?:if|unless|suppose|supposing|imagine|pretend|says?|said|claim\w*|thinks?|thought|believes?|believed|guess\w*|"
+    r"^(?:were|had|should)\b|\b(?:if|unless|suppose|supposing|imagine|pretend|says?|said|claim\w*|thinks?|thought|believes?|believed|guess\w*|"
     r"told|tells me|argues?|argued|suggest\w*|wrong|incorrect|false|would|might|may|according "
     r"to(?! the)|without|ignoring|"
     r"neglecting|forgetting|contrary|unlike|mistake\w*|mistaken\w*|asked|whether|doubt\w*|deny|denies)\b"
@@ -97,6 +99,8 @@ def affirms(text: str, place: int) -> bool:
         return True
     if _DOUBT.search(clause):
         return False
+    if _OPENING.fullmatch(clause.rpartition(",")[2].strip()) and _REASON.match(clause):
+        return True
     return bool(_CONCLUDES.search(clause) or (_REASON.match(clause) and _GOES_ON.search(clause)))
 
 

@@ -105,7 +105,9 @@ def _boxes(text: str) -> list[_Box]:
 
 _PHRASE = re.compile(
     r"""
-      \banswer(?:\s(?:to|for)\s[^.:\n]{1,80}?)?[\s*_]{0,4}(?:\bis\b|\bare\b|\bwas\b|\b(?:would|should|must)\sbe\b|:|=)[\s*_]{0,4}:?
+      \bans(?:wer)?(?:\s(?:to|for)\s[^.:\n]{1,80}?)?[\s*_]{0,4}
+      (?:\bis\b|\bare\b|\bwas\b|\b(?:would|should|must)\sbe\b|:|=)
+      (?:\s(?:thus|therefore|hence|then|simply|just|indeed)\b)?[\s*_]{0,4}:?
     | \b(?:correct|right|best)\s(?:option|choice)[\s*_]{0,4}(?:\bis\b|:)
     | ^[\#*_\ ]{0,8}final\sanswer[*_:\ ]{0,8}$
     | ^\#{4}\ (?=[-\d$.])
