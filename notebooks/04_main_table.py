@@ -22,23 +22,17 @@ verdicts: str = "rules"  # or judge:MODEL, where it has judged
 seed: int = 0  # of the resampling behind the intervals
 
 # %% tags=["hide-input"]
-import numpy as np
 import pandas as pd
 from capcal_lib.book import notebook, style, tables
-from capcal_lib.manifests import load_dataset
-from capcal_lib.metrics import (
-    capability_brier,
-    cross_fitted,
-    isotonic_split,
-    mean_interval,
-)
-
-# %% tags=["hide-input"]
+from capcal_lib.manifests import load_dataset, load_model, model_names
+from capcal_lib.metrics import capability_brier, gains, mean_interval
 from capcal_lib.plots import ScoreDisplay
 from capcal_lib.probes import predict
-from capcal_lib.reported import load_reported
+from capcal_lib.reported import beta_moments, load_reported
 from capcal_lib.results import (
+    best_constant,
     brier_terms,
+    costs,
     describe_runs,
     load_results,
     methods,
@@ -50,165 +44,197 @@ from capcal_lib.results import (
 notebook.check_parameters(globals())
 style.set_style()
 runs = notebook.open_store(store)
-data = describe_runs(runs, model, k_eval=k_eval, verdicts=verdicts)
 asked = {"k_eval": k_eval, "verdicts": verdicts}
-results = load_results(runs, model, held_out=protocol != "paper", **asked)
-recipe = "paper" if protocol == "paper" else "tuned"
-parts = []  # one a split: the paper's recipe trains on five, and no one stands for it
-for split in range(5 if recipe == "paper" else 1):
-    predicted = predict(
-        runs, model, recipe=recipe, split=split, verdicts=verdicts
-    )
-    parts.append(results.assign(**predicted))
-results = parts[0]
-printed = load_reported("main").query("model == @model")
-printed = printed.rename(columns={"value": "brier"})
+data = describe_runs(runs, model, **asked)
 notebook.about(model, data, protocol=protocol, verdicts=verdicts)
 
-# %% [markdown] needs="paper"
-# ## As the paper prints it
-#
-# The lowest printed score is that of a probe on {glue:text}`probe_sets` of {glue:text}`printed_sets` data sets, on
-# {glue:text}`own_sets` of them of one trained in-distribution. *Uniform random*, which knows nothing, is beaten by
-# {glue:text}`beaten` of {glue:text}`cells` scores.
 
-# %% tags=["remove-cell"]
-# needs paper
-upward = printed.iloc[::-1]  # of equal scores the paper marks the lower row
-place = upward.groupby("dataset")["brier"].rank(method="first")
-printed["printed"] = place.map({1: "best", 2: "second"}).reindex(printed.index)
-reasons = model == "gpt-oss-20b"  # L: as many tokens as an answer
-known = {
-    "Uniform random": "N/A",
-    "Verbalized confidence": "L",
-    "P(True)": "L" if reasons else "1",
-}
-printed["cost"] = [
-    known.get(name, "<1" if name.startswith("Probe") else "–")
-    for name in printed["method"]
+# %% tags=["hide-input"]
+recipe = "paper" if protocol == "paper" else "tuned"
+
+
+def load(name):
+    """Load a model's confidences, once for each split of a probe's training."""
+    results = load_results(runs, name, held_out=protocol != "paper", **asked)
+    results["Best constant"] = best_constant(results)
+    said = {"recipe": recipe, "verdicts": verdicts}
+    return [
+        results.assign(**predict(runs, name, split=split, **said))
+        for split in range(5 if recipe == "paper" else 1)
+    ]
+
+
+def mean_terms(parts):
+    """Return the terms of each question, their mean over the splits."""
+    each = [brier_terms(part, protocol=protocol) for part in parts]
+    return sum(each) / len(each)
+
+
+# %% tags=["hide-input"]
+# needs samples
+parts = load(model)  # the paper's recipe trains on five splits
+results = parts[0]
+scores = score(parts, seed=seed, protocol=protocol)
+mu = results["correct"] / results["total"]
+differ = mu.groupby(level="dataset").nunique() > 1  # some questions are solved
+
+# %% tags=["hide-input"]
+# needs samples
+terms = mean_terms(parts).drop(columns=["Oracle RC", "Oracle CC"])
+judged = pd.concat(
+    {
+        name: gains(own, "Best constant", seed=seed, clusters=subjects(own))
+        for name, own in terms.groupby(level="dataset", sort=False)
+        if differ[name]
+    },
+    names=["dataset", "method"],
+)
+judged = judged.dropna().drop("Uniform random", level="method")
+
+# %% tags=["hide-input"]
+# needs samples
+beaten = judged["verdict"].value_counts()
+probe = judged.index.get_level_values("method").str.startswith("Probe")
+home = [
+    style.shift(*pair[::-1]) == style.IN_DISTRIBUTION for pair in judged.index
 ]
+knowing = judged["verdict"] == "better"
+notebook.glue(
+    compared=len(judged),
+    better=int(beaten.get("better", 0)),
+    worse=int(beaten.get("worse", 0)),
+    home=int(knowing[home].sum()),
+    home_all=sum(home),
+    far=int(knowing[probe].sum() - knowing[home].sum()),
+    far_all=int(probe.sum()) - sum(home),
+    other=int(knowing[~probe].sum()),
+    other_all=int((~probe).sum()),
+)
 
-# %% tags=["remove-cell"]
+# %%
+# needs samples
+notebook.say("""
+Of {compared} confidences, each of one method on one data set, {better} are significantly closer to the expected
+accuracy than the best constant, which knows nothing of a question, and {worse} are significantly further from it:
+{home} of {home_all} are closer for probes trained on questions of the same data set, {far} of {far_all} for probes
+trained on others, and {other} of {other_all} for asking the model or counting its votes.
+""")
+
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "Capability Brier score of every method on every data set (lower is better). Tick: Uniform random; crosses: the oracles.", "name": "fig-scores"}, "image": {"alt": "Dot plot with a row a data set and a dot a method. Oracle CC stands at zero and in-distribution probes near the left end of their rows; the tick of Uniform random lies in the midst of the other dots or right of them."}} paper=["table-2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# needs samples
+shown = scores.reset_index()
+shown = shown[shown["dataset"].map(differ)]
+ScoreDisplay.from_scores(shown)
+# %% tags=["hide-input"]
+reported = load_reported("main").rename(columns={"value": "brier"})
+upward = reported.iloc[::-1]  # of equal scores the paper marks the lower row
+place = upward.groupby(["model", "dataset"])["brier"].rank(method="first")
+reported["printed"] = place.map({1: "best", 2: "second"}).reindex(
+    reported.index
+)
+known = {"Uniform random": "N/A", "Verbalized confidence": "L", "P(True)": "1"}
+reported["cost"] = [
+    known.get(name, "<1" if name.startswith("Probe") else "–")
+    for name in reported["method"]
+]
+reasoned = reported["model"] == "gpt-oss-20b"  # before it says Yes or No
+reported.loc[reasoned & (reported["method"] == "P(True)"), "cost"] = "L"
+printed = reported[reported["model"] == model]
+
+# %% tags=["hide-input"]
 # needs paper
 best = printed[printed["printed"] == "best"]
-shifts = [
-    style.shift(*pair)
-    for pair in zip(best["method"], best["dataset"], strict=True)
-]
-uniform = printed[printed["method"] == "Uniform random"].set_index("dataset")[
-    "brier"
-]
-others = printed[printed["method"] != "Uniform random"]
+far = [style.shift(*pair) for pair in best[["method", "dataset"]].to_numpy()]
+wide = printed.pivot(index="dataset", columns="method", values="brier")
+moments = {name: beta_moments(model, name) for name in wide.index}
+constant = pd.Series(
+    {name: m * (1 - m) - v for name, (m, v) in moments.items()}
+)
+rivals = wide.drop(columns="Uniform random")
 notebook.glue(
     printed_sets=len(best),
-    probe_sets=sum(map(bool, shifts)),
-    own_sets=shifts.count(style.IN_DISTRIBUTION),
-)
-notebook.glue(
-    beaten=int((others["brier"] < others["dataset"].map(uniform)).sum()),
-    cells=len(others),
+    probe_sets=sum(map(bool, far)),
+    own_sets=far.count(style.IN_DISTRIBUTION),
+    cells=int(rivals.notna().sum().sum()),
+    beaten=int(rivals.lt(wide["Uniform random"], axis="index").sum().sum()),
+    over_constant=int(rivals.lt(constant, axis="index").sum().sum()),
 )
 
-# %% tags=["hide-input"] label="main-reported" paper=["table-2"] evidence=["reported"] reads=["main"]
+# %%
 # needs paper
-tables.show_scores(
-    printed,
-    "Printed capability Brier score (lower is better), and cost in tokens (L: an answer).",
-    digits=4,
+notebook.say("""
+## As the paper prints it
+
+The lowest printed score is that of a probe on {probe_sets} of {printed_sets} data sets; {own_sets} of these probes were
+trained on questions of the same data set. *Uniform random*, which knows nothing, is beaten by {beaten} of {cells} scores,
+and the best constant, whose score follows from two printed numbers, by {over_constant}:
+""")
+
+# %% tags=["hide-input"]
+# needs paper
+over = rivals.lt(constant, axis="index").sum().rename("closer than a constant")
+tables.show(
+    over.rename_axis("method").reset_index(),
+    f"Data sets, of {len(wide)}, on which a printed score is lower than that of "
+    "the best constant.",
     evidence="reported",
 )
 
-# %% [markdown] needs="paper"
-# The scores are plug-in scores without intervals, on samples that were not published. The same numbers as a figure:
-
-
-# %% tags=["hide-input"] mystnb={"figure": {"caption": "The printed scores. Ticks: Uniform random.", "name": "fig-main-reported"}, "image": {"alt": "Dot plot with a row a data set, a dot a score and a tick for Uniform random. Most dots lie left of their tick, in-distribution probes among the furthest; the dots furthest right are mostly of probes from another domain."}} paper=["table-2"] evidence=["reported"] reads=["main"]
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "The printed scores. Ticks: Uniform random.", "name": "fig-main-reported"}, "image": {"alt": "Dot plot with a row a data set, a dot a score and a tick for Uniform random. Most dots lie left of their tick, in-distribution probes among the furthest; the dots furthest right are mostly of probes from another domain."}}
 # needs paper
 _ = ScoreDisplay.from_scores(printed)
 
-# %% [markdown] needs="samples"
-# ## Scores from samples
-#
-# Of {glue:text}`compared` confidences, each of one method on one data set, {glue:text}`better` score significantly
-# better than *Uniform random* and {glue:text}`worse` significantly worse (95 % intervals of the paired difference,
-# each on its own); judged all together (Bonferroni), {glue:text}`surely_better` and {glue:text}`surely_worse`.
-
-# %% tags=["remove-cell"]
-# needs samples
-terms = brier_terms(results, protocol=protocol)
-gains = [
-    (own["Uniform random"] - own[name]).dropna()
-    for _, own in terms.groupby(level="dataset")
-    for name in methods(results)
-    if own[name].notna().any()
-]
+# %%
+# needs paper
+notebook.say("""
+The printed scores are plug-in scores without intervals, on samples that were not published.
+""")
 
 
-# %% tags=["remove-cell"]
-def judged(gains, level=0.95):
-    """Return the mean of each gain with its interval."""
-    found = [
-        mean_interval(
-            gain,
-            rng=np.random.default_rng(seed),
-            clusters=subjects(gain.to_frame()),
-            level=level,
-            bounds=(-1, 1),
-        )
-        for gain in gains
+# %% tags=["hide-input"]
+def show_printed(name):
+    """Show the printed scores of a model, and its mean accuracies."""
+    accuracies = load_reported("mean_accuracy").query("model == @name")
+    titles = [load_dataset(one).title for one in accuracies["dataset"]]
+    return [
+        tables.show_scores(
+            reported[reported["model"] == name],
+            "Printed capability Brier score (lower is better), and cost in "
+            "tokens (L: an answer).",
+            digits=4,
+            evidence="reported",
+        ),
+        tables.show(
+            pd.DataFrame({"data set": titles, "mean μ": accuracies["value"]}),
+            "Mean expected accuracy as printed.",
+            digits=4,
+            evidence="reported",
+        ),
     ]
-    return pd.DataFrame(found)
 
 
-# %% tags=["remove-cell"]
+# %% tags=["hide-input"]
+# needs paper
+tables.Html("".join(table.html for table in show_printed(model)))
+
+# %%
 # needs samples
-found, sure = judged(gains), judged(gains, 1 - 0.05 / max(1, len(gains)))
-half = judged([gain - 1 / 12 for gain in gains])  # against always one half
-notebook.glue(compared=len(gains))
-notebook.glue(better=int((found["low"] > 0).sum()))
-notebook.glue(worse=int((found["high"] < 0).sum()))
-notebook.glue(surely_better=int((sure["low"] > 0).sum()))
-notebook.glue(surely_worse=int((sure["high"] < 0).sum()))
-notebook.glue(over_half=int((half["low"] > 0).sum()))
-notebook.glue(under_half=int((half["high"] < 0).sum()))
+notebook.say(r"""
+## From samples to scores
 
-# %% tags=["remove-cell"]
+The results are one table: a row a question, its counts of correct and of scored samples, and a column a confidence.
+""")
+
+# %%
 # needs samples
-said = "Right of the line: a better score than always one half."
-half = half.sort_values("estimate", ascending=False, ignore_index=True)
-notebook.glue(half=tables.strip(half, said))
-notebook.glue(recipe=recipe)
+results.groupby(level="dataset").head(1)
 
-# %% tags=["hide-input"] mystnb={"figure": {"caption": "Capability Brier score of every method on every data set. Ticks: Uniform random; crosses: the oracles.", "name": "fig-scores"}, "image": {"alt": "Dot plot with a row a data set and a dot a method. Oracle CC stands at zero and in-distribution probes near the left end of their rows; the tick of Uniform random lies in the midst of the other dots or right of them."}} paper=["table-2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %%
 # needs samples
-scores = score(parts, seed=seed, protocol=protocol)
-_ = ScoreDisplay.from_scores(scores)
-
-# %% [markdown] needs="samples"
-# A score is the mean over questions, with its 95 % interval for questions like these. Probes are linear, by the
-# recipe *{glue:text}`recipe`*; the name says which questions one was trained on. By the paper's recipe the score is the
-# mean over its five splits, and what follows the tables shows the first of them. A dash stands where a probe was
-# trained with prompts of another style, or too few samples are left for a vote.
-
-# %% tags=["hide-input"] label="main-scores" paper=["table-2", "section-4.3.2", "equation-7", "equation-11"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-# needs samples
-evidence = data["evidence"].iloc[0]
-kind = {"corrected": "Corrected", "paper": "Plug-in"}[protocol]
-tables.show_scores(
-    scores,
-    f"{kind} capability Brier score (lower is better).",
-    evidence=evidence,
-)
-if "spread" in scores:
-    spread = scores[["brier", "spread"]].dropna().reset_index()
-    said = "Mean and standard deviation of a probe's score over five splits."
-    tables.show(spread, said, evidence=evidence)
-
-# %% [markdown] needs="samples"
-# ## How a score is computed
-#
-# A confidence $s$ is compared with $\hat\mu = c/n$, the share of correct samples. The mean squared distance is the
-# *plug-in* score, which the paper uses:
+notebook.say(r"""
+A confidence $s$ is compared with $\hat\mu = c/n$, the share of correct samples. The mean squared distance is the
+*plug-in* score, which the paper uses:
+""")
 
 # %%
 # needs samples
@@ -216,45 +242,109 @@ mu = results["correct"] / results["total"]
 distance = results[methods(results)].sub(mu, axis="index") ** 2
 plug_in = distance.groupby(level="dataset", sort=False).mean()
 
-# %% [markdown] needs="samples"
-# But $\hat\mu$ is itself noisy, with variance $\mu(1-\mu)/n$, and the plug-in score adds that variance to every method
-# alike. An unbiased estimate of it, question by question, is $\hat\mu(1-\hat\mu)/(n-1)$; subtracting it gives the
-# *corrected* score.
+# %%
+# needs samples
+notebook.say(r"""
+But $\hat\mu$ is itself noisy, with variance $\mu(1-\mu)/n$, and the plug-in score adds that variance to every method
+alike. An unbiased estimate of it, question by question, is $\hat\mu(1-\hat\mu)/(n-1)$; subtracting it gives the
+*corrected* score.
+""")
 
 # %%
 # needs samples
 noise = (mu * (1 - mu) / (results["total"] - 1)).where(results["total"] > 1)
-unbiased = distance.sub(noise, axis="index")
-corrected = unbiased.groupby(level="dataset", sort=False).mean()
+corrected = distance.sub(noise, axis="index")
+corrected.groupby(level="dataset", sort=False).mean().T.round(3)
 
-# %% tags=["remove-cell"]
+# %%
 # needs samples
-ours = score(results, seed=seed)["brier"].unstack()[methods(results)]
-difference = (ours - corrected).abs().max().max()
-notebook.glue(difference=float(difference))
+notebook.say(r"""
+`brier_terms` computes the same terms with *Uniform random* and the oracles beside them, and `score` takes their means
+with 95 % intervals for questions like these. Response consistency is scored by votes on some samples against the others.
+""")
 
-# %% [markdown] needs="samples"
-# That is all that `score` computes before its intervals: the largest difference from the table above is
-# {glue:text}`difference:.0e`. By the paper's protocol scores are plug-in, and a missing confidence counts as 0.5. By the
-# protocol that the page does not follow:
-
-# %% tags=["hide-input"] label="main-plug-in" paper=["table-2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %%
 # needs samples
-other = {
-    "corrected": (
-        "paper",
-        "Plug-in score, a missing confidence counted as 0.5.",
-    ),
-    "paper": ("corrected", "Corrected score."),
-}[protocol]
-tables.show_scores(
-    score(results, seed=seed, protocol=other[0]), other[1], evidence=evidence
+terms = brier_terms(results, protocol=protocol)
+scores = score(parts, seed=seed, protocol=protocol)
+scores[["brier", "low", "high", "may_be_best"]].round(3).head(4)
+
+# %% tags=["hide-input"]
+kind = {"corrected": "Corrected", "paper": "Plug-in"}[protocol]
+
+
+def show(name, scores):
+    """Show the scores of a model, with the mean tokens of each method."""
+    spent = costs(runs, name, k_eval=k_eval).mean()
+    cost = {"Uniform random": "N/A", "Best constant": "N/A"}
+    cost |= {way: f"{tokens:.0f}" for way, tokens in spent.dropna().items()}
+    table = scores.reset_index()
+    names = table["method"]
+    table["cost"] = names.map(cost).fillna("–")
+    table.loc[names.str.startswith("Probe"), "cost"] = "0"
+    counted = load_results(runs, name, **asked)
+    solved = counted["correct"].groupby(level="dataset").nunique() > 1
+    return tables.show_scores(
+        table.assign(varies=table["dataset"].map(solved)),
+        f"{kind} capability Brier score (lower is better), and cost in tokens.",
+        evidence=describe_runs(runs, name, **asked)["evidence"].iloc[0],
+    )
+
+
+# %% tags=["hide-input"] label="main-scores" paper=["table-2", "section-4.3.2", "equation-7", "equation-11"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# needs samples
+show(model, scores)
+
+# %% tags=["hide-input"]
+# needs samples
+here = load_model(model)
+styles = " and ".join(f"*{style}*" for style in dict.fromkeys(data["prompts"]))
+unlike = [f"prompts are of the styles {styles}, with examples"]
+if any("gguf" in str(way.file) for way in here.weights):
+    unlike.append("weights are quantised")
+if "simpleqa" in data.index:
+    unlike.append("SimpleQA is the whole set and not its Verified part")
+notebook.glue(
+    differences=f"Unlike in the paper, {'; '.join(unlike)}."
+    if not here.paper_name
+    else ""
 )
 
-# %% [markdown] needs="samples"
-# ## Expected accuracy
-#
-# The scores depend on how much $\mu$ differs between questions. Its mean is the accuracy that a benchmark reports.
+# %%
+# needs samples
+notebook.say("""
+The cost is the mean of the tokens that a confidence takes beside the answer. {differences} A dash stands where a probe
+was trained with prompts of another style.
+
+## Does a confidence know anything?
+
+The best constant is the mean of the other questions' $\\hat\\mu$: it knows the data set, and nothing of the question. A
+*gain* is how much lower the terms of a confidence are than those of the constant, on the same questions:
+""")
+
+# %%
+# needs samples
+first = data.index[0]
+own = terms.loc[[first]].drop(columns=["Oracle RC", "Oracle CC"])
+gains(own, "Best constant", seed=seed).round(4)
+
+# %% tags=["hide-input"] label="main-gains" paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# needs samples
+listed = judged.reset_index()
+listed["data set"] = listed["dataset"].map(data["title"])
+tables.show(
+    listed[["data set", "method", "estimate", "low", "high", "verdict"]],
+    "Mean gain over the best constant, 95 % interval, each on its own.",
+    evidence=data["evidence"].iloc[0],
+)
+
+# %%
+# needs samples
+notebook.say(r"""
+## Expected accuracy
+
+The scores depend on how much $\mu$ differs between questions. Its mean is the accuracy that a benchmark reports.
+""")
 
 # %% tags=["hide-input"] label="main-overview" paper=["table-4", "appendix-b.3", "section-4.3", "section-4.3.1"] evidence=["measured"] reads=["verdicts"]
 # needs samples
@@ -264,90 +354,34 @@ means = {
 }
 accuracy = pd.DataFrame(means, index=["mean μ", "low", "high"]).T
 accuracy.insert(0, "questions", data["questions"])
-accuracy = accuracy.rename(index=data["title"]).rename_axis("data set")
 tables.show(
-    accuracy.rename(data["title"]).rename_axis("data set"),
+    accuracy.rename(index=data["title"]).rename_axis("data set"),
     "Mean expected accuracy, 95 % interval.",
-    evidence=evidence,
+    evidence=data["evidence"].iloc[0],
 )
 
-# %% [markdown] needs="paper"
-# ## Expected accuracy as printed
-
-# %% tags=["hide-input"] label="main-accuracy-reported" paper=["table-4", "appendix-b.3"] evidence=["reported"] reads=["mean_accuracy"]
-# needs paper
-accuracies = load_reported("mean_accuracy").query("model == @model")
-titles = [load_dataset(name).title for name in accuracies["dataset"]]
-tables.show(
-    pd.DataFrame({"data set": titles, "mean μ": accuracies["value"]}),
-    "Mean expected accuracy as printed.",
-    digits=4,
-    evidence="reported",
-)
-
-# %% [markdown] needs="samples"
-# ## Brier decomposition
+# %% [markdown]
+# ## All models
 #
-# The best increasing function of a confidence (isotonic regression) splits its score into *miscalibration* less
-# *discrimination* plus *uncertainty*, the variance of $\mu$ over questions. Recalibration fixes miscalibration, not
-# poor discrimination. On the largest data set:
+# A tab a model: measured where it has samples here, as printed where it is one of the paper's.
 
-# %%
-# needs samples
-largest = results.loc[[data.index[0]]].query("total > 1")
-split = {}
-for name in largest[methods(results)].dropna(axis="columns", how="all"):
-    s, c, n = largest[[name, "correct", "total"]].dropna().to_numpy().T
-    split[name] = isotonic_split(s, c, n, corrected=True)
-
-# %% tags=["hide-input"]
-# needs samples
-made_of = pd.DataFrame.from_dict(split, orient="index").rename_axis("method")
-tables.show(
-    made_of,
-    f"Brier decomposition on {data['title'].iloc[0]}.",
-    evidence=evidence,
-)
-
-# %% [markdown] needs="samples"
-# ## Does recalibration help?
-#
-# An increasing map learned on four fifths of the questions is applied to the last fifth, in turn, so that no question
-# is scored by a map that has seen it. On {glue:text}`largest` it lowers the score of {glue:text}`lowered` of
-# {glue:text}`mapped` methods without missing confidences.
-
-# %% tags=["hide-input"]
-# needs samples
-rng = np.random.default_rng(seed)
-counts = largest["correct"], largest["total"]
-recalibrated = {
-    name: cross_fitted(largest[name], *counts, method="isotonic", rng=rng)
-    for name in split
-    if largest[name].notna().all()
-}
-again = largest[["correct", "total"]].assign(**recalibrated)
-change = pd.DataFrame(
-    {
-        "before": score(largest).loc[data.index[0], "brier"],
-        "after": score(again).loc[data.index[0], "brier"],
-    }
-)
-tables.show(
-    change.loc[list(recalibrated)].rename_axis("method"),
-    f"Corrected score on {data['title'].iloc[0]} before and after recalibration.",
-    evidence=evidence,
-)
-
-# %% tags=["remove-cell"]
-# needs samples
-lower = change["after"] < change["before"]
-notebook.glue(largest=data["title"].iloc[0], mapped=len(recalibrated))
-notebook.glue(lowered=int(lower[list(recalibrated)].sum()))
+# %% tags=["hide-input"] label="main-models" paper=["table-2", "table-4", "appendix-b.3"] evidence=["measured", "reported"] reads=["verdicts", "confidences", "features", "main", "mean_accuracy"]
+tabs = {}
+for name in [model, *(other for other in model_names() if other != model)]:
+    shown = []
+    if len(describe_runs(runs, name, **asked)):
+        own = score(load(name), seed=seed, protocol=protocol)
+        shown.append(show(name, own))
+    if name in set(reported["model"]):
+        shown += show_printed(name)
+    if shown:
+        tabs[load_model(name).short_title] = shown
+tables.tabs(tabs)
 
 # %% [markdown]
 # ## Summary
 #
-# - Compare with *Uniform random* before comparing methods with each other: not every method beats it everywhere.
+# - The rival of a confidence is the best constant: *Uniform random* is beaten by nearly anything.
 # - A score without an interval does not rank methods; several are often not significantly worse than the best.
 # - Oracle RC shows what a single graded sample is worth as a confidence.
 #
@@ -370,17 +404,8 @@ for s in ([0.2, 0.9], [0.5, 0.5]):  # the noise of mu_hat has no s in it
 {mu: round(1 / 3 - mu * (1 - mu), 3) for mu in (0, 0.5, 1)}
 
 # %% [markdown]
-# **3 (hard).** The best constant confidence is the mean of $\mu$. What does it score, and which methods beat it?
-# *Hint:* the score of a constant at the mean is the *uncertainty* of the decomposition.
+# **3 (hard).** What does the best constant score, in terms of $\mu$ alone? *Hint:* the mean squared distance from the mean.
 
 # %% tags=["hide-cell", "solution"]
-# needs paper
-mean = load_reported("mean_accuracy").query("model == @model")
-mean = mean.set_index("dataset")["value"]
-constant = mean * (1 - mean) - (1 / 3 - uniform)  # the variance of mu
-wide = printed.pivot(index="dataset", columns="method", values="brier")
-wide.lt(constant, axis="index").sum().rename("data sets where it beats that")
-
-# %% tags=["hide-cell", "solution"]
-# needs samples
-made_of["score"].lt(made_of["uncertainty"]).rename("beats the best constant")
+three = pd.Series([0.1, 0.5, 0.9])  # the variance of mu over questions
+round(((three - three.mean()) ** 2).mean(), 4), round(three.var(ddof=0), 4)

@@ -34,6 +34,8 @@ from capcal_lib.metrics import (
     mean_interval,
     uniform_baseline_brier,
 )
+
+# %% tags=["hide-input"]
 from capcal_lib.probes import (
     TunedProbe,
     predict,

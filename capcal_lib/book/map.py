@@ -12,7 +12,7 @@ of a run or of reported numbers."""
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -109,8 +109,9 @@ def notebook_cells(folder: Path = NOTEBOOKS) -> list[Cell]:
 def _cells(path: Path) -> list[Cell]:
     found, headings = [], [""]
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
-        if cell["cell_type"] == "markdown":
-            headings += re.findall(r"^##? (.+)$", "".join(cell["source"]), flags=re.MULTILINE)
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown" or "notebook.say(" in source:
+            headings += re.findall(r"^##? (.+)$", source, flags=re.MULTILINE)
             continue
         metadata = cell["metadata"]
         if "paper" not in metadata:
@@ -163,12 +164,8 @@ def joined(items: Sequence[Item], cells: Sequence[Cell]) -> dict[str, list[Cell]
     return rows
 
 
-def map_page(pages: Mapping[str, str], reported: Mapping[str, str]) -> str:
-    """Write the reproduction map in MyST.
-
-    ``pages`` has the page of each notebook without its ending, such as
-    ``04_main_table/smollm2-135m``, and ``reported`` that of a model of the paper, where its printed
-    numbers are, for notebooks that have one."""
+def map_page() -> str:
+    """Write the reproduction map in MyST."""
     items = load_items()
     rows = joined(items, notebook_cells())
     lines = [HEAD]
@@ -184,17 +181,14 @@ def map_page(pages: Mapping[str, str], reported: Mapping[str, str]) -> str:
             lines += [*fence, f"## {heading}", "", ":::{list-table}", ":class: fits cards"]
             lines += [":header-rows: 1", ":widths: 26 42 12 20", ""]
             lines += ["* - In the paper", "  - Here", "  - Evidence", "  - Files"]
-        lines += _row(item, rows[item.key], pages, reported)
+        lines += _row(item, rows[item.key])
     return "\n".join([*lines, ":::", ""])
 
 
-def _row(
-    item: Item, cells: Sequence[Cell], pages: Mapping[str, str], reported: Mapping[str, str]
-) -> list[str]:
+def _row(item: Item, cells: Sequence[Cell]) -> list[str]:
     found: dict[str, list[str]] = {}
     for cell in cells:
-        shown = {**pages, **reported} if cell.evidence == ("reported",) else pages
-        target = f"../notebooks/{shown[cell.notebook]}.ipynb"
+        target = f"../notebooks/{cell.notebook}.ipynb"
         sections = found.setdefault(f"[{cell.title}]({target})", [])
         sections += [f"[{cell.section}]({target}#{slug(cell.section)})"] if cell.section else []
     places = [

@@ -11,12 +11,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 from capcal_lib.book.map import check_evidence, map_page
 from capcal_lib.book.notebook import check_outputs, drop_what_is_lacking, set_as_text
@@ -30,17 +28,13 @@ from capcal_lib.manifests import (
     OWN_MANIFESTS,
     RECORDED_RUNS,
     ROOT,
-    Model,
     load_model,
-    model_names,
     own_manifests,
 )
 
 DEFAULT_MODEL = (
     "qwen2.5-coder-1.5b"  # its expected accuracies differ most, of those recorded on public data
 )
-PAPER_MODEL = "gpt-oss-20b"  # whose main table shows reported numbers
-MAIN_TABLE = "04_main_table"
 MAP = "reference/paper_map"
 WORKERS = 2
 CELL_TIMEOUT_S = 600
@@ -94,20 +88,13 @@ def default_model(notebook: str) -> str:
 
 
 def book_pages(models: Sequence[str] = ()) -> list[Page]:
-    """List the pages of a book: each notebook once, for the first of the models, and the main table
-    for each of them.
+    """List the pages of a book: each notebook once, for the first of the models.
 
-    Without models they are those of the book as it is published: each with its default one, and
-    main tables of all."""
-    shown = [load_model(name).name for name in models] or model_names()
+    Without models they are those of the book as it is published: each with its default one."""
+    shown = [load_model(name).name for name in models]
     return [
-        page
+        Page(notebook, shown[0] if shown else default_model(notebook), notebook)
         for notebook in notebook_names()
-        for page in (
-            [Page(notebook, model, f"{notebook}/{model}") for model in shown]
-            if notebook == MAIN_TABLE
-            else [Page(notebook, models[0] if models else default_model(notebook), notebook)]
-        )
     ]
 
 
@@ -221,15 +208,12 @@ def build_book(
             failed[page] = str(error)
         wanted[sources[page]] = Path("notebooks") / f"{page.name}.ipynb"
     where = out / "paper_map.md"
-    shown = {page.notebook: page.name for page in pages} | _names(
-        pages, models[0] if models else DEFAULT_MODEL
-    )
-    where.write_text(map_page(shown, _names(pages, PAPER_MODEL)), encoding="utf-8")
+    where.write_text(map_page(), encoding="utf-8")
     wanted[where] = Path(f"{MAP}.md")
     source = out / "book_source"
     _mirror(wanted, source, _own_text(sources) if models or failed else str)
     toc = out / "_toc.yml"
-    contents = _contents(pages)
+    contents = (BOOK / "_toc.yml").read_text(encoding="utf-8")
     if (
         toc.exists() and toc.read_text(encoding="utf-8") != contents
     ):  # sections that move break what Sphinx remembers
@@ -277,52 +261,19 @@ def check_installed(*modules: str) -> None:
         )
 
 
-def _contents(pages: Sequence[Page]) -> str:
-    """Return the table of contents; main tables other than the published ones stand where the first
-    of those does.
-    """
-    toc = yaml.safe_load((BOOK / "_toc.yml").read_text(encoding="utf-8"))
-    tables = [page for page in pages if page.notebook == MAIN_TABLE]
-    ours = [
-        {"file": f"notebooks/{page.name}", "title": load_model(page.model).title} for page in tables
-    ]
-    published = [
-        one for part in toc["parts"] for one in part["chapters"] if MAIN_TABLE in one["file"]
-    ]
-    if {one["file"] for one in published} != {one["file"] for one in ours}:
-        for part in toc["parts"]:
-            part["chapters"] = [
-                kept
-                for one in part["chapters"]
-                for kept in (ours if one == published[0] else [] if one in published else [one])
-            ]
-    return yaml.safe_dump(toc, sort_keys=False, allow_unicode=True)
-
-
 def _own_text(sources: Mapping[Page, Path]) -> Callable[[str], str]:
     """Fit a text to a book of one's own.
 
-    Links to main tables that the book does not have lead to the first one that it has, and a card
-    or a block with what no page of the book computes is left out."""
-    tables = [page.name for page in sources if page.notebook == MAIN_TABLE]
+    A card or a block with what no page of the book computes is left out."""
     texts = {page.name: path.read_text(encoding="utf-8") for page, path in sources.items()}
     glued = {name: re.findall(r'"name": "(\w+)"', text) for name, text in texts.items()}
-
-    def lead(found: re.Match[str]) -> str:
-        return found[0] if found[0] in tables else tables[0]
 
     def keep(card: re.Match[str]) -> str:
         taken = re.findall(r"\{glue:text\}`notebooks/([^:]+)\.ipynb::(\w+)", card[0])
         taken += [(page, key) for key, page in re.findall(GLUED, card[0])]
         return card[0] if all(key in glued[page] for page, key in taken) else ""
 
-    def fit(text: str) -> str:
-        text = re.sub(
-            rf"{MAIN_TABLE}/[\w.-]+?(?=\.(?:ipynb|html)|$)", lead, text, flags=re.MULTILINE
-        )
-        return re.sub(rf"(?ms)^:::\{{grid-item-card\}}.*?^:::\n|{GLUED}", keep, text)
-
-    return fit
+    return partial(re.sub, rf"(?ms)^:::\{{grid-item-card\}}.*?^:::\n|{GLUED}", keep)
 
 
 def _files(book: Path) -> list[Path]:
@@ -334,11 +285,6 @@ def _files(book: Path) -> list[Path]:
 def _home() -> Path:
     """Return the folder in which pages are executed."""
     return ROOT if IN_CHECKOUT else Path.cwd()
-
-
-def _names(pages: Sequence[Page], model: str) -> dict[str, str]:
-    """Return the page of each notebook that the book has for a model."""
-    return {page.notebook: page.name for page in pages if page.model == model}
 
 
 def _settle(log: Path) -> None:
@@ -384,22 +330,9 @@ def _run(page: Page, notebooks: Path, executed: Path, root: Path, given: dict[st
     for cell in notebook["cells"]:
         if "injected-parameters" in cell["metadata"].get("tags", ()):
             cell["metadata"]["tags"].append("hide-input")
-    if page.notebook == MAIN_TABLE:
-        _name_after_model(notebook, load_model(page.model))
     unfinished.write_text(json.dumps(notebook, indent=1), encoding="utf-8")
     unfinished.replace(executed)
     return time.monotonic() - started
-
-
-def _name_after_model(notebook: dict[str, Any], model: Model) -> None:
-    """Put the model into the heading and the names of figures, which pages of one notebook would
-    share otherwise.
-    """
-    first = notebook["cells"][0]["source"]
-    first[0] = f"{first[0].rstrip()}: {model.title}\n"
-    for cell in notebook["cells"]:
-        if figure := cell["metadata"].get("mystnb", {}).get("figure"):
-            figure["name"] += f"-{model.name}"
 
 
 def _digest(paths: Iterable[Path]) -> str:

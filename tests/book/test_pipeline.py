@@ -6,12 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from capcal_lib.book import pipeline
 from capcal_lib.book.pipeline import Page, book_pages, execute, model_pages
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import BOOK, model_names
 
 NOTEBOOK = {
     "cells": [
@@ -184,51 +182,25 @@ def test_a_failing_notebook_is_named_and_the_others_are_executed(
     assert pipeline._last_key(failing.executed(house / "out")) is None
 
 
-def test_the_book_has_every_notebook_once_and_a_main_table_for_each_model() -> None:
+def test_the_book_has_every_notebook_once() -> None:
     pages = book_pages()
-    assert len({page.name for page in pages}) == len(pages)
-    assert {page.notebook for page in pages} == set(pipeline.notebook_names())
-    assert [page.model for page in pages if page.notebook == pipeline.MAIN_TABLE] == model_names()
+    assert [page.name for page in pages] == pipeline.notebook_names()
+    assert {page.model for page in book_pages(["simulated", "qwen3-8b"])} == {"simulated"}
 
 
-def test_a_book_of_ones_own_models_has_their_pages_and_no_others(tmp_path: Path) -> None:
-    pages = book_pages(["simulated", "qwen3-8b"])
-    assert {page.model for page in pages if page.notebook != pipeline.MAIN_TABLE} == {"simulated"}
-    listed = yaml.safe_load(pipeline._contents(pages))
-    files = [chapter["file"] for part in listed["parts"] for chapter in part["chapters"]]
-    tables = [file for file in files if file.startswith("notebooks/04_main_table/")]
-    assert tables == ["notebooks/04_main_table/simulated", "notebooks/04_main_table/qwen3-8b"]
+def test_a_book_of_ones_own_has_no_card_with_what_no_page_computes(tmp_path: Path) -> None:
+    pages = book_pages(["simulated"])
     for page in pages:
-        page.executed(tmp_path).parent.mkdir(parents=True, exist_ok=True)
         page.executed(tmp_path).write_text(
             json.dumps({"metadata": {"scrapbook": {"name": "better"}}})
         )
     fit = pipeline._own_text({page: page.executed(tmp_path) for page in pages})
-    assert (
-        fit("[a](../notebooks/04_main_table/smollm2-135m.ipynb#x)")
-        == "[a](../notebooks/04_main_table/simulated.ipynb#x)"
-    )
-    assert (
-        fit(":link: notebooks/04_main_table/smollm2-135m\n")
-        == ":link: notebooks/04_main_table/simulated\n"
-    )
-    assert fit("04_main_table/qwen3-8b.ipynb") == "04_main_table/qwen3-8b.ipynb"
-    card = (
-        ":::{grid-item-card}\n{glue:text}`notebooks/04_main_table/smollm2-135m.ipynb::KEY:d`\n:::\n"
-    )
-    assert fit(card.replace("KEY", "better")) == card.replace("KEY", "better").replace(
-        "smollm2-135m", "simulated"
-    )
+    card = ":::{grid-item-card}\n{glue:text}`notebooks/04_main_table.ipynb::KEY:d`\n:::\n"
+    assert fit(card.replace("KEY", "better")) == card.replace("KEY", "better")
     assert fit(card.replace("KEY", "worse")) == ""
     plot = "```{glue:any} KEY\n:doc: notebooks/01_targets_divergence.ipynb\n```\n"
     assert fit(plot.replace("KEY", "better")) == plot.replace("KEY", "better")
     assert fit(f":::{{grid-item-card}}\n{plot}:::\n{plot}Text.\n") == "\nText.\n"
-
-
-def test_the_published_contents_are_the_file() -> None:
-    assert yaml.safe_load(pipeline._contents(book_pages())) == yaml.safe_load(
-        (BOOK / "_toc.yml").read_text()
-    )
 
 
 def test_an_unknown_model_is_refused_before_anything_runs() -> None:
