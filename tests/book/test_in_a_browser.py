@@ -29,7 +29,7 @@ from capcal_lib.metrics import binomial_interval, capability_brier
 
 HTML = BUILD / "book" / "_build" / "html"
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-FEW = ("index.html", "notebooks/29_try_it.html", "notebooks/04_main_table/gpt-oss-20b.html")
+FEW = ("index.html", "notebooks/29_try_it.html", "notebooks/04_main_table.html")
 MADE_BY_SPHINX = ("genindex.html", "search.html", "py-modindex.html")
 DESKTOP, TABLET, TELEPHONE = 1280, 768, 375
 MOST_BYTES = 1_500_000  # of a page with its figures, besides what all pages share
