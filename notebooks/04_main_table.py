@@ -297,6 +297,13 @@ show(model, scores)
 
 # %% tags=["hide-input"]
 # needs samples
+if "spread" in scores:
+    spread = scores[["brier", "spread"]].dropna().reset_index()
+    said = "Mean score of a probe over its five splits, and its spread."
+    display(tables.show(spread, said, evidence=data["evidence"].iloc[0]))
+
+# %% tags=["hide-input"]
+# needs samples
 here = load_model(model)
 styles = " and ".join(f"*{style}*" for style in dict.fromkeys(data["prompts"]))
 unlike = [f"prompts are of the styles {styles}, with examples"]

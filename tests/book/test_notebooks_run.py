@@ -63,7 +63,7 @@ def test_the_page_has_the_numbers_of_the_command(tmp_path: Path, recipe: str) ->
     order = Order(model="simulated", store=tmp_path, recipe=recipe, **asked)
     expected = reproduce(order).scores
     protocol = RECIPES[recipe].protocol
-    page = run_cells(MAIN_TABLE, model="simulated", store=str(tmp_path), protocol=protocol)
+    page = run_cells("04_main_table", model="simulated", store=str(tmp_path), protocol=protocol)
     for column in ("low", "high"):
         assert page["scores"][column].to_dict() == expected[column].to_dict()
     assert page["scores"]["brier"].to_dict() == expected["measured"].to_dict()
