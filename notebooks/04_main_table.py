@@ -39,6 +39,7 @@ from capcal_lib.results import (
     score,
     subjects,
 )
+from IPython.display import display
 
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())

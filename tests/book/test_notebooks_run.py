@@ -64,9 +64,10 @@ def test_the_page_has_the_numbers_of_the_command(tmp_path: Path, recipe: str) ->
     expected = reproduce(order).scores
     protocol = RECIPES[recipe].protocol
     page = run_cells("04_main_table", model="simulated", store=str(tmp_path), protocol=protocol)
+    scores = page["scores"].drop("Best constant", level="method")  # the page's own rival
     for column in ("low", "high"):
-        assert page["scores"][column].to_dict() == expected[column].to_dict()
-    assert page["scores"]["brier"].to_dict() == expected["measured"].to_dict()
+        assert scores[column].to_dict() == expected[column].to_dict()
+    assert scores["brier"].to_dict() == expected["measured"].to_dict()
 
 
 @pytest.mark.parametrize("name", [name for name in notebook_names() if name not in SAME.split()])
