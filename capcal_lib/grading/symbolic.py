@@ -161,9 +161,9 @@ def _digits(value: Any) -> int:
     """
     import sympy
 
-    size = sum(
-        len(str(abs(number.p))) + len(str(number.q)) for number in value.atoms(sympy.Rational)
-    )
+    rationals = value.atoms(sympy.Rational)
+    bits = sum(int(each.p).bit_length() + int(each.q).bit_length() for each in rationals)
+    size = bits // 3 + 2 * len(rationals)
     degree = 1
     for power in value.atoms(sympy.Pow):
         if power.exp.is_Rational:
