@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial, wraps
 from inspect import Parameter, Signature, signature
+from math import isnan
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, cast, get_args
@@ -632,6 +633,47 @@ def coordinates(
     _say(f"coordinates of {dataset} kept with its two runs")
 
 
+@command("probe --model smollm2-135m --recipe stacked")
+@choosing
+def probe(
+    model: ModelName,
+    dataset: Annotated[
+        list[str] | None,
+        Option(
+            help="Predict only its evaluation split; again for more.", autocompletion=dataset_names
+        ),
+    ] = None,
+    recipe: Annotated[str, Option(help="tuned, paper, stacked or kernel.")] = "tuned",
+    verdicts: Verdicts = "rules",
+    store: Store = LOCAL_RUNS,
+    choice: str | None = None,
+) -> None:
+    """Train a probe on each training run of a model, and keep what it predicts of the evaluation
+    splits.
+
+    Needs verdicts and hidden states: capcal grade, capcal features. What is there stays, unless
+    what it was made from has changed.
+    """
+    from capcal_lib.probes import Recipe, keep_predictions
+
+    if recipe not in get_args(Recipe):
+        raise unknown("recipe", recipe, get_args(Recipe))
+    asked: dict[str, Any] = {"datasets": dataset, "verdicts": verdicts, "choice": choice}
+    kept = keep_predictions(store, model, recipe=cast(Recipe, recipe), **asked)
+    if kept.empty:
+        raise InputError(
+            f"{store} has no graded runs of {model} on a training and an evaluation split that "
+            "have the hidden states which this recipe reads; make them with: capcal features "
+            "or, for stacked and kernel, capcal coordinates"
+        )
+    for row in kept.reset_index().to_dict("records"):
+        known = f"concentration {row['concentration']:.3g}"
+        if isnan(row["concentration"]):
+            known = "one sample a question, so no concentration: take it at its word"
+        state = "made" if row["made"] else "was there"
+        _say(f"{row['dataset']}: {row['probe']}, {row['questions']} questions, {known}; {state}")
+
+
 @command("exact --model smollm2-135m --dataset mini-exam")
 @of_a_run
 def exact(
@@ -742,7 +784,6 @@ def _score_models(models: list[str], store: Path, counted: dict[str, Any], as_js
     ``counted`` says which verdicts of which runs count, as in ``load_results``."""
 
     from capcal_lib.confidence.of_run import method_title, methods_of
-    from capcal_lib.probes import predict
     from capcal_lib.results import describe_runs, load_results
     from capcal_lib.results import score as score_results
 
@@ -756,9 +797,6 @@ def _score_models(models: list[str], store: Path, counted: dict[str, Any], as_js
             raise InputError(
                 f"{store} has no graded run; make one with: capcal sample --model {model}"
             )
-        shown = list(results.index.unique("dataset"))
-        probed = predict(store, model, **counted | {"datasets": shown})
-        results = results.assign(**probed)  # which keeps how the votes were scored
         tables[model] = scores = score_results(results)
         if as_json:
             _say_rows(scores.reset_index(), model=model)

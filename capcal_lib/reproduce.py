@@ -34,7 +34,7 @@ from capcal_lib.grading.judgements import PAIR, judge_run, judges, read_judgemen
 from capcal_lib.grading.verdicts import grade_run, read_verdicts
 from capcal_lib.manifests import Dataset, dataset_names, load_dataset, load_model
 from capcal_lib.metrics.validation import check_int
-from capcal_lib.probes import predict
+from capcal_lib.probes import keep_predictions, read_predictions
 from capcal_lib.probes.features import extract
 from capcal_lib.probes.sgd import SPLITS
 from capcal_lib.questions import load_questions, planned_rows
@@ -295,6 +295,14 @@ def reproduce(order: Order, progress: Progress | None = None) -> Reproduced:
     verdicts = "rules" if "judge" in set(rest["step"]) else order.whose
     graded = [name for name in order.names if _is_graded(order, name)]
     asked: dict[str, Any] = {"recipe": order.recipe, "choice": f"seed={order.seed}"}
+    keep_predictions(
+        order.store,
+        order.model,
+        datasets=graded,
+        recipe=RECIPES[order.recipe].probe,
+        verdicts=verdicts,
+        choice=asked["choice"],
+    )
     table = beside_printed(order.store, order.model, datasets=graded, verdicts=verdicts, **asked)
     return Reproduced(table, rest, verdicts)
 
@@ -362,13 +370,13 @@ def beside_printed(
         model,
         datasets=datasets,
         held_out=how.protocol == "corrected",
+        recipe=None,
         **asked,
     )
     names = list(results.index.unique("dataset"))
+    asked |= {"datasets": names, "recipe": how.probe}
     parts = [
-        results.assign(
-            **predict(store, model, datasets=names, recipe=how.probe, split=split, **asked)
-        )
+        results.assign(**read_predictions(store, model, split=split, **asked))
         for split in range(SPLITS if how.probe == "paper" else 1)
     ]
     table = score(parts, protocol=how.protocol).rename(columns={"brier": "measured"})
@@ -468,8 +476,9 @@ def _needed(order: Order, step: Mapping[str, Any]) -> "pd.Series[int] | None":
     if len(there) < step["questions"] or there.min() < first:
         return None
     asked: dict[str, Any] = {"datasets": [step["dataset"]], "choice": f"seed={order.seed}"}
+    keep_predictions(order.store, order.model, **asked)
     results = load_results(order.store, order.model, k_eval=first, **asked)
-    results = results.join(predict(order.store, order.model, **asked)).droplevel("dataset")
+    results = results.droplevel("dataset")
     return samples_needed(results, half_width=order.precision, most=MOST, apart=(CONSISTENCY,))
 
 

@@ -47,7 +47,7 @@ style.set_style()
 rng = np.random.default_rng(seed)
 runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval)
-results = load_results(runs, model, k_eval=k_eval)
+results = load_results(runs, model, k_eval=k_eval, recipe=None)
 
 
 # %% tags=["hide-input"]
@@ -83,9 +83,9 @@ kinds = {
 rows = [
     (name, dataset, kind, " and ".join(names), own["total"].max(), k, each)
     for name in recorded
-    for dataset, own in load_results(runs, name, k_eval=k_eval).groupby(
-        "dataset"
-    )
+    for dataset, own in load_results(
+        runs, name, k_eval=k_eval, recipe=None
+    ).groupby("dataset")
     for kind, (size, split) in kinds.items()
     for names in combinations(methods(own), size)
     for k, each in growths(own, split, *names).items()

@@ -31,8 +31,8 @@ from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.probes import (
     LinearProbe,
     nearest_probe,
-    predict,
     read_features,
+    read_predictions,
     train,
     training_data,
 )
@@ -51,7 +51,7 @@ data = describe_runs(runs, model, k_eval=k_eval, verdicts=verdicts)
 asked = {"k_eval": k_eval, "verdicts": verdicts}
 results = load_results(runs, model, held_out=protocol != "paper", **asked)
 recipe = "paper" if protocol == "paper" else "tuned"
-predicted = predict(runs, model, recipe=recipe, verdicts=verdicts)
+predicted = read_predictions(runs, model, recipe=recipe, verdicts=verdicts)
 results = results.assign(**predicted).query("total > 0")
 evidence = "simulated" if model == "simulated" else "measured"
 enough = {"Verbalized confidence", "P(True)"} <= {*results}
@@ -180,10 +180,11 @@ votes.most_common(1)[0][1] / votes.total()
 from capcal_lib.probes import runs_for_probes
 
 style_of_prompt = data.loc[spread, "prompts"]
-pairs = runs_for_probes(
-    runs, model, lambda dataset: dataset.training_split, style_of_prompt
-)
-training = {dataset.name: run for dataset, run in pairs}
+training = {
+    dataset.name: run
+    for dataset, run in runs_for_probes(runs, model, "training")
+    if run.identity.prompt_style == style_of_prompt
+}
 source = training.get(spread, next(iter(training.values())))
 
 # %%

@@ -27,7 +27,7 @@ from capcal_lib.book import notebook, style, tables
 from capcal_lib.manifests import load_dataset, load_model, model_names
 from capcal_lib.metrics import capability_brier, gains, mean_interval
 from capcal_lib.plots import ScoreDisplay
-from capcal_lib.probes import predict
+from capcal_lib.probes import read_predictions
 from capcal_lib.reported import beta_moments, load_reported
 from capcal_lib.results import (
     best_constant,
@@ -56,11 +56,12 @@ recipe = "paper" if protocol == "paper" else "tuned"
 
 def load(name):
     """Load a model's confidences, once for each split of a probe's training."""
-    results = load_results(runs, name, held_out=protocol != "paper", **asked)
+    own = {"held_out": protocol != "paper", "recipe": None, **asked}
+    results = load_results(runs, name, **own)
     results["Best constant"] = best_constant(results)
     said = {"recipe": recipe, "verdicts": verdicts}
     return [
-        results.assign(**predict(runs, name, split=split, **said))
+        results.assign(**read_predictions(runs, name, split=split, **said))
         for split in range(5 if recipe == "paper" else 1)
     ]
 

@@ -39,7 +39,7 @@ from capcal_lib.manifests import load_dataset, load_model
 
 # %% tags=["hide-input"]
 from capcal_lib.metrics import compare, mean_interval
-from capcal_lib.probes import predict, train, training_data
+from capcal_lib.probes import describe_probes, read_predictions, training_data
 from capcal_lib.reported import beta_from_moments, beta_moments, load_reported
 from capcal_lib.results import describe_runs, load_results, subjects
 from capcal_lib.runs import find_run
@@ -53,7 +53,7 @@ data = describe_runs(runs, model, k_eval=k_eval, verdicts=verdicts)
 asked = {"k_eval": k_eval, "verdicts": verdicts}
 results = load_results(runs, model, held_out=protocol != "paper", **asked)
 recipe = "paper" if protocol == "paper" else "tuned"
-predicted = predict(runs, model, recipe=recipe, verdicts=verdicts)
+predicted = read_predictions(runs, model, recipe=recipe, verdicts=verdicts)
 results = results[results["total"] > 1].assign(**predicted)
 
 # %% tags=["hide-input"]
@@ -88,11 +88,11 @@ def learned(dataset):
     manifest = load_dataset(dataset)
     run = find_run(runs, model, dataset, manifest.training_split)
     seen, _ = training_data(run, verdicts)
-    unaided = train(run, recipe=recipe, verdicts=verdicts).out_of_fold
     mean = np.full(len(seen), seen["correct"].sum() / seen["total"].sum())
-    counts = seen["correct"], seen["total"]
-    nu = fit_concentration(unaided, *counts)
-    return nu, mean[0], fit_concentration(mean, *counts)
+    mean_nu = fit_concentration(mean, seen["correct"], seen["total"])
+    about = describe_probes(runs, model, recipe=recipe, verdicts=verdicts)
+    nu = about.loc[manifest.probe, "concentration"]
+    return nu, mean[0], mean_nu
 
 
 # %% tags=["hide-input"]
@@ -382,10 +382,8 @@ nu = np.inf  # takes confidences at their word; stays where no probe is trained
 # %%
 # needs samples
 if shown in probed:
-    run = find_run(runs, model, shown, load_dataset(shown).training_split)
-    seen, _ = training_data(run, verdicts)
-    unaided = train(run, recipe=recipe, verdicts=verdicts).out_of_fold
-    nu = fit_concentration(unaided, seen["correct"], seen["total"])
+    about = describe_probes(runs, model, recipe=recipe, verdicts=verdicts)
+    nu = about.loc[probes[shown], "concentration"]
 
 # %% tags=["remove-cell"]
 # needs samples

@@ -42,7 +42,7 @@ from capcal_lib.manifests import load_dataset, load_model
 
 # %% tags=["hide-input"]
 from capcal_lib.metrics import mean_interval
-from capcal_lib.probes import predict, read_features, train, training_data
+from capcal_lib.probes import describe_probes, read_features, read_predictions
 from capcal_lib.reported import load_reported
 from capcal_lib.results import describe_runs, load_results, subjects
 from capcal_lib.runs import find_run, read_samples
@@ -59,7 +59,7 @@ data = describe_runs(runs, model, k_eval=k_eval, verdicts=verdicts)
 asked = {"k_eval": k_eval, "verdicts": verdicts}
 results = load_results(runs, model, held_out=protocol != "paper", **asked)
 recipe = "paper" if protocol == "paper" else "tuned"
-predicted = predict(runs, model, recipe=recipe, verdicts=verdicts)
+predicted = read_predictions(runs, model, recipe=recipe, verdicts=verdicts)
 results = results[results["total"] > 1].assign(**predicted)
 
 # %% tags=["hide-input"]
@@ -96,11 +96,8 @@ LENGTH, ORACLE = "Probe, posterior, by length", "Honest oracle"
 
 def concentration(dataset):
     """Fit nu on cross-validated predictions for training questions."""
-    split = load_dataset(dataset).training_split
-    run = find_run(runs, model, dataset, split)
-    seen, _ = training_data(run, verdicts)
-    unaided = train(run, recipe=recipe, verdicts=verdicts).out_of_fold
-    return fit_concentration(unaided, seen["correct"], seen["total"])
+    about = describe_probes(runs, model, recipe=recipe, verdicts=verdicts)
+    return about.loc[load_dataset(dataset).probe, "concentration"]
 
 
 # %% tags=["hide-input"]

@@ -38,7 +38,7 @@ from capcal_lib.metrics import (
 # %% tags=["hide-input"]
 from capcal_lib.probes import (
     TunedProbe,
-    predict,
+    read_predictions,
     runs_for_probes,
     train,
     training_data,
@@ -64,12 +64,12 @@ runs = notebook.open_store(store)
 results = load_results(runs, model, k_eval=k_eval, verdicts=verdicts)
 results = results[["correct", "total"]]
 recipe = "paper" if protocol == "paper" else "tuned"
-predicted = predict(runs, model, recipe=recipe, verdicts=verdicts)
+predicted = read_predictions(runs, model, recipe=recipe, verdicts=verdicts)
 predicted = predicted.dropna(axis="columns", how="all")
 results, probes = results.join(predicted, how="inner"), list(predicted)
 
 # %% tags=["hide-input"]
-found = runs_for_probes(runs, model, lambda each: each.training_split)
+found = runs_for_probes(runs, model, "training")
 training = {dataset.name: run for dataset, run in found}
 
 # %% tags=["hide-input"]

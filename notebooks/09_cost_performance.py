@@ -25,7 +25,7 @@ import seaborn as sns
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.metrics import mean_interval
-from capcal_lib.probes import nearest_probe, predict
+from capcal_lib.probes import nearest_probe
 from capcal_lib.reported import load_reported
 from capcal_lib.results import (
     brier_terms,
@@ -41,7 +41,7 @@ style.set_style()
 runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval)
 results = load_results(runs, model, k_eval=k_eval)
-results = results[results["total"] > 1].assign(**predict(runs, model))
+results = results[results["total"] > 1]
 few = {"samples": "Its runs lack verbalized confidences or P(True)."}
 enough = {"Verbalized confidence", "P(True)"} <= {*results}
 notebook.about(model, data, lacking={} if enough else few)

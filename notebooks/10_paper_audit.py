@@ -39,7 +39,7 @@ notebook.check_parameters(globals())
 style.set_style()
 runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval)
-results = load_results(runs, model, k_eval=k_eval)
+results = load_results(runs, model, k_eval=k_eval, recipe=None)
 few = {"samples": "Its runs lack verbalized confidences."}
 enough = "Verbalized confidence" in results
 notebook.about(model, data, lacking={} if enough else few)

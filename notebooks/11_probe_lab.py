@@ -31,7 +31,7 @@ from capcal_lib.probes import (
     LinearProbe,
     TunedProbe,
     conformal_half_width,
-    predict,
+    read_predictions,
     runs_for_probes,
     training_data,
 )
@@ -58,7 +58,7 @@ models = [model] if simulated else real
 
 # %% tags=["hide-input"]
 def training_runs(name):
-    found = runs_for_probes(runs, name, lambda each: each.training_split)
+    found = runs_for_probes(runs, name, "training")
     return {dataset.name: run for dataset, run in found}
 
 
@@ -81,11 +81,11 @@ def own_probe(table):
 def predictions(name):
     """Predict a model's questions by each kind of probe."""
     said = {
-        kind: own_probe(predict(runs, name, recipe=recipe))
+        kind: own_probe(read_predictions(runs, name, recipe=recipe))
         for kind, recipe in RECIPES.items()
     }
     for split in SPLITS:
-        each = predict(runs, name, recipe="paper", split=split)
+        each = read_predictions(runs, name, recipe="paper", split=split)
         said[f"{PAPER} {split}"] = own_probe(each)
     return pd.DataFrame(said).dropna()
 
@@ -266,8 +266,8 @@ questions, features = training_data(training[home])
 
 # %%
 # needs own
-predicted = predict(runs, model)[load_dataset(home).probe].dropna()
-found = runs_for_probes(runs, model, lambda each: each.evaluation_split)
+predicted = read_predictions(runs, model)[load_dataset(home).probe].dropna()
+found = runs_for_probes(runs, model, "evaluation")
 asked = predicted.index.unique("dataset")
 evaluation = {each.name: run for each, run in found if each.name in asked}
 

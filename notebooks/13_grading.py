@@ -69,7 +69,9 @@ if not known:
     )
 
 # %% tags=["hide-input"]
-results = load_results(runs, model, k_eval=k_eval).query("total > 0")
+results = load_results(runs, model, k_eval=k_eval, recipe=None).query(
+    "total > 0"
+)
 own = results.loc[list(data.index[:1])].dropna(axis="columns", how="all")
 said = methods(own)
 if not said:

@@ -27,7 +27,6 @@ import seaborn as sns
 from capcal_lib import metrics
 from capcal_lib.applications import (
     allocate,
-    fit_concentration,
     pass_at_k,
     simulate_pass_at_k,
     spending_terms,
@@ -40,13 +39,7 @@ from capcal_lib.manifests import load_dataset, load_model, model_names
 from capcal_lib.metrics import capability_brier, mean_interval
 
 # %% tags=["hide-input"]
-from capcal_lib.probes import (
-    nearest_probes,
-    predict,
-    runs_for_probes,
-    train,
-    training_data,
-)
+from capcal_lib.probes import describe_probes, nearest_probes, read_predictions
 from capcal_lib.reported import beta_moments, load_reported
 from capcal_lib.results import (
     best_constant,
@@ -69,7 +62,7 @@ real = [
     name
     for name, data in described.items()
     if "measured" in set(data["evidence"])
-    and predict(runs, name).notna().any(axis=None)
+    and read_predictions(runs, name).notna().any(axis=None)
 ]
 none = {"runs": "No model has measured samples and a probe here."}
 notebook.about(model, described[model], lacking={} if real else none)
@@ -100,19 +93,14 @@ COLUMNS = ["comparison", "method", "rival", "at"]
 def load_recipe(name, recipe):
     """Load a model's results with the predictions of one kind of probe."""
     results = load_results(runs, name, k_eval=k_eval).query("total > 1")
-    probes = predict(runs, name, recipe=recipe)
+    probes = read_predictions(runs, name, recipe=recipe)
     return results.assign(**probes)
 
 
 def concentrations(name, recipe, columns):
     """Fit how sure each probe is, on its own training questions."""
-    fitted = {}
-    for source, run in runs_for_probes(runs, name, lambda d: d.training_split):
-        if source.probe in columns:
-            counts, _ = training_data(run)
-            said = train(run, recipe=recipe).out_of_fold
-            fitted[source.probe] = fit_concentration(said, **counts)
-    return fitted
+    fitted = describe_probes(runs, name, recipe=recipe)["concentration"]
+    return fitted.filter(list(columns)).to_dict()
 
 
 @cache

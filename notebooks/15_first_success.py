@@ -33,7 +33,7 @@ from capcal_lib.book import notebook, style, tables
 from capcal_lib.grading import read_verdicts
 from capcal_lib.manifests import load_dataset
 from capcal_lib.metrics import mean_interval
-from capcal_lib.probes import predict, train, training_data
+from capcal_lib.probes import describe_probes, training_data
 from capcal_lib.results import describe_runs, load_results, subjects
 from capcal_lib.runs import find_run, read_samples
 
@@ -43,7 +43,7 @@ style.set_style()
 runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval)
 results = load_results(runs, model, k_eval=k_eval)
-results = results[results["total"] > 1].assign(**predict(runs, model))
+results = results[results["total"] > 1]
 
 # %% tags=["hide-input"]
 probes = {name: load_dataset(name).probe for name in data.index}
@@ -64,11 +64,11 @@ def learned(dataset):
     """Learn nu, and a constant confidence with its own, from training."""
     manifest = load_dataset(dataset)
     run = find_run(runs, model, dataset, manifest.training_split)
-    (seen, _), unaided = training_data(run), train(run).out_of_fold
+    seen, _ = training_data(run)
     c, n = seen["correct"], seen["total"]
     mean = np.full(len(c), c.sum() / n.sum())
-    nu, mean_nu = (fit_concentration(s, c, n) for s in (unaided, mean))
-    return nu, mean[0], mean_nu
+    nu = describe_probes(runs, model).loc[manifest.probe, "concentration"]
+    return nu, mean[0], fit_concentration(mean, c, n)
 
 
 # %% tags=["hide-input"]

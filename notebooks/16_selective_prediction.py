@@ -28,7 +28,7 @@ from capcal_lib.applications import risk_area_terms, risk_coverage, split_counts
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.manifests import load_dataset
 from capcal_lib.metrics import compare, mean_interval
-from capcal_lib.probes import nearest_probe, predict
+from capcal_lib.probes import nearest_probe
 from capcal_lib.results import costs, describe_runs, load_results, subjects
 
 # %% tags=["hide-input"]
@@ -37,7 +37,7 @@ style.set_style()
 runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval)
 results = load_results(runs, model, k_eval=k_eval)
-results = results[results["total"] > 1].assign(**predict(runs, model))
+results = results[results["total"] > 1]
 notebook.about(model, data)
 
 # %% tags=["hide-input"]

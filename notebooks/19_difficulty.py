@@ -32,7 +32,7 @@ from capcal_lib.metrics import (
     correctness_variance_terms,
     mean_interval,
 )
-from capcal_lib.probes import nearest_probe, predict
+from capcal_lib.probes import nearest_probe
 from capcal_lib.results import describe_runs, load_results, subjects
 from capcal_lib.runs import read_samples
 
@@ -42,7 +42,7 @@ style.set_style()
 runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval)
 results = load_results(runs, model, k_eval=k_eval)
-results = results[results["total"] > 1].assign(**predict(runs, model))
+results = results[results["total"] > 1]
 evidence = data["evidence"].iloc[0] if len(data) else "simulated"
 notebook.about(model, data)
 

@@ -40,7 +40,9 @@ style.set_style()
 rng = np.random.default_rng(seed)
 runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval)
-results = load_results(runs, model, k_eval=k_eval).query("total > 0")
+results = load_results(runs, model, k_eval=k_eval, recipe=None).query(
+    "total > 0"
+)
 notebook.about(model, data)
 
 # %% tags=["hide-input"]

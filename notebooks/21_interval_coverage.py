@@ -38,7 +38,9 @@ style.set_style()
 rng = np.random.default_rng(seed)
 runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval)
-results = load_results(runs, model, k_eval=k_eval).query("total > 0")
+results = load_results(runs, model, k_eval=k_eval, recipe=None).query(
+    "total > 0"
+)
 intervals = ["jeffreys", "wilson", "clopper-pearson", "wald"]
 said = [name for name in methods(results) if results[name].notna().any()]
 none = {"said": "No confidence of this model is recorded."}

@@ -40,7 +40,7 @@ notebook.check_parameters(globals())
 style.set_style()
 runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval)
-results = load_results(runs, model, k_eval=k_eval)
+results = load_results(runs, model, k_eval=k_eval, recipe=None)
 notebook.about(model, data)
 
 # %% tags=["hide-input"]

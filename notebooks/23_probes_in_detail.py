@@ -30,7 +30,7 @@ from capcal_lib.manifests import load_dataset, load_model, model_names
 from capcal_lib.metrics import mean_interval
 from capcal_lib.probes import (
     LinearProbe,
-    predict,
+    read_predictions,
     runs_for_probes,
     training_data,
 )
@@ -61,12 +61,12 @@ models = [model] if simulated else real
 
 # %% tags=["hide-input"]
 def training_runs(name):
-    found = runs_for_probes(runs, name, lambda each: each.training_split)
+    found = runs_for_probes(runs, name, "training")
     return {dataset.name: run for dataset, run in found}
 
 
 def evaluation_runs(name):
-    found = runs_for_probes(runs, name, lambda each: each.evaluation_split)
+    found = runs_for_probes(runs, name, "evaluation")
     return {dataset.name: run for dataset, run in found}
 
 
@@ -117,13 +117,13 @@ def constant(name):
 def all_terms(name):
     terms = {CONSTANT: score_terms(name, constant(name))}
     splits = [
-        own_probe(predict(runs, name, recipe="paper", split=split))
+        own_probe(read_predictions(runs, name, recipe="paper", split=split))
         for split in range(5)
     ]
     each = pd.DataFrame([score_terms(name, said) for said in splits])
     terms[PAPER] = each.mean()
     for kind, recipe in RECIPES.items():
-        said = own_probe(predict(runs, name, recipe=recipe))
+        said = own_probe(read_predictions(runs, name, recipe=recipe))
         terms[kind] = score_terms(name, said)
     return pd.DataFrame(terms).dropna()
 

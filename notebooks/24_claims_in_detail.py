@@ -24,7 +24,6 @@ import seaborn as sns
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.confidence import read_answers, vote_terms
 from capcal_lib.manifests import load_model, model_names
-from capcal_lib.probes import predict
 from capcal_lib.reported import load_reported
 from capcal_lib.results import brier_terms, costs, describe_runs, load_results
 
@@ -71,7 +70,7 @@ def skills(terms, about):
 rows = []
 for name, data in real.items():
     results = load_results(runs, name, k_eval=k_eval).query("total > 1")
-    terms = brier_terms(results.assign(**predict(runs, name)))
+    terms = brier_terms(results)
     for dataset, run in data["run"].items():
         own = terms.loc[dataset].copy()
         own["Response consistency"] = held_out_votes(run)

@@ -32,7 +32,7 @@ from capcal_lib.applications import (
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.manifests import load_dataset, load_model, model_names
 from capcal_lib.metrics import Interval
-from capcal_lib.probes import predict, train, training_data
+from capcal_lib.probes import train, training_data
 from capcal_lib.results import describe_runs, load_results
 from capcal_lib.runs import find_run
 from scipy.optimize import brentq
@@ -44,7 +44,6 @@ style.set_style()
 runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval)
 results = load_results(runs, model, k_eval=k_eval).query("total > 1")
-results = results.assign(**predict(runs, model))
 probes = {name: load_dataset(name).probe for name in data.index}
 probed = [
     name

@@ -27,7 +27,6 @@ import seaborn as sns
 from capcal_lib import metrics
 from capcal_lib.applications import (
     allocate,
-    fit_concentration,
     mixing_gain_terms,
     pass_at_k,
     risk_area_terms,
@@ -42,13 +41,7 @@ from capcal_lib.book import notebook, style, tables
 from capcal_lib.confidence import TITLES, read_confidence
 from capcal_lib.manifests import load_dataset, load_model, model_names
 from capcal_lib.metrics import correctness_variance_terms
-from capcal_lib.probes import (
-    nearest_probe,
-    predict,
-    runs_for_probes,
-    train,
-    training_data,
-)
+from capcal_lib.probes import describe_probes, nearest_probe
 from capcal_lib.results import describe_runs, load_results, subjects
 from capcal_lib.runs import read_samples
 from sklearn.linear_model import LinearRegression
@@ -97,11 +90,10 @@ def load_own(name, dataset, results):
 loaded, concentration = {}, {}
 for name in real:
     results = load_results(runs, name, k_eval=k_eval)
-    results = results[results["total"] > 1].assign(**predict(runs, name))
-    fitted = {}
-    for source, run in runs_for_probes(runs, name, lambda d: d.training_split):
-        (seen, _), unaided = training_data(run), train(run).out_of_fold
-        fitted[source.probe] = fit_concentration(unaided, **seen)
+    results = results[results["total"] > 1].assign(
+        **read_predictions(runs, name)
+    )
+    fitted = describe_probes(runs, name)["concentration"]
     for dataset in results.index.unique("dataset"):
         own, probe = load_own(name, dataset, results)
         loaded[name, dataset] = own

@@ -35,7 +35,7 @@ from capcal_lib.book import notebook, style, tables
 from capcal_lib.errors import InputError
 from capcal_lib.grading import judge_agreement, judges
 from capcal_lib.manifests import load_dataset
-from capcal_lib.probes import predict
+from capcal_lib.probes import read_predictions
 from capcal_lib.results import (
     MISSING_AS,
     brier_terms,
@@ -54,7 +54,6 @@ notebook.about(model, data)
 # %% tags=["hide-input"]
 # needs samples
 ours = load_results(runs, model, k_eval=k_eval, k_c=k_c)
-ours = ours.assign(**predict(runs, model))
 evidence = data["evidence"].iloc[0]
 
 
@@ -103,7 +102,9 @@ switched["missing as 0.5"] = means(brier_terms(filled))
 # %%
 # needs samples
 pooled = {"k_eval": k_eval, "k_c": k_c, "held_out": False}
-pool = load_results(runs, model, **pooled).assign(**predict(runs, model))
+pool = load_results(runs, model, **pooled).assign(
+    **read_predictions(runs, model)
+)
 switched["votes in the pool"] = means(brier_terms(pool))
 
 # %% [markdown] needs="samples"
@@ -113,7 +114,8 @@ switched["votes in the pool"] = means(brier_terms(pool))
 # needs samples
 counts = ours[["correct", "total"]]
 splits = [
-    predict(runs, model, recipe="paper", split=split) for split in range(5)
+    read_predictions(runs, model, recipe="paper", split=split)
+    for split in range(5)
 ]
 splits = [means(brier_terms(counts.assign(**each))) for each in splits]
 switched["paper's probes"] = pd.concat(splits, axis=1).mean(axis=1)
@@ -165,7 +167,7 @@ notebook.glue(judge_said=", ".join(said) or "nothing, as none has judged all")
 # %% tags=["hide-input"]
 # needs samples
 paper = pool.drop(columns=[name for name in ours if name.startswith("Probe")])
-own_probes = predict(runs, model, recipe="paper")
+own_probes = read_predictions(runs, model, recipe="paper")
 whole = brier_terms(paper.join(own_probes), protocol="paper")
 switched["all together"] = means(whole)
 shifts = pd.DataFrame(switched).sub(base, axis="index")

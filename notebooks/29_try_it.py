@@ -28,7 +28,7 @@ from capcal_lib.book.workshop import class_set, evenly, spread, to_guess
 from capcal_lib.grading import read_verdicts
 from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.metrics import binomial_interval, capability_brier
-from capcal_lib.probes import nearest_probe, nearest_probes, predict
+from capcal_lib.probes import nearest_probe, nearest_probes
 from capcal_lib.questions import at_hand, load_questions
 from capcal_lib.results import describe_runs, load_results, methods, score
 
@@ -38,7 +38,6 @@ style.set_style()
 runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval)
 results = load_results(runs, model, k_eval=k_eval).query("total > 1")
-results = results.assign(**predict(runs, model))
 mu = results["correct"] / results["total"]
 notebook.about(model, data)
 

@@ -53,16 +53,16 @@ data = describe_runs(runs, model, k_eval=k_eval)
 
 
 # %% tags=["hide-input"]
-def runs_on(split):
-    """Find the graded runs with hidden states of all layers on a split."""
-    found = runs_for_probes(runs, model, split)
+def runs_on(role):
+    """Find the graded runs with hidden states of all layers."""
+    found = runs_for_probes(runs, model, role)
     return {
         each.name: run for each, run in found if (run.folder / FILE).exists()
     }
 
 
-training = runs_on(lambda each: each.training_split)
-evaluation = runs_on(lambda each: each.evaluation_split)
+training = runs_on("training")
+evaluation = runs_on("evaluation")
 sets = [name for name in training if name in evaluation]
 none = {"layers": "No run keeps hidden states of several layers."}
 notebook.about(model, data, lacking={} if sets else none)

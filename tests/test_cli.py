@@ -18,7 +18,6 @@ from typer.testing import CliRunner
 
 from capcal_lib import cli
 from capcal_lib.manifests import RECORDED_RUNS, ROOT, dataset_names, model_names
-from capcal_lib.probes import predict
 from capcal_lib.questions import load_questions
 from capcal_lib.results import describe_runs, load_results, score
 from capcal_lib.runs import Run, open_runs
@@ -579,7 +578,7 @@ def test_scores_from_standard_input_and_from_a_run(
         for line in run(monkeypatch, capsys, "score", *where, "--json")[1].splitlines()
     ]
     results = load_results(RECORDED_RUNS, "simulated", datasets=["mini-exam"])
-    scores = score(results.assign(**predict(RECORDED_RUNS, "simulated", datasets=["mini-exam"])))
+    scores = score(results)
     assert "Probe (Mini exam)" in scores.index.get_level_values("method")
     assert [row["method"] for row in rows] == scores.loc["mini-exam"].index.tolist()
     assert [row["brier"] for row in rows] == pytest.approx(scores["brier"].tolist())
@@ -750,6 +749,4 @@ def test_plan_prints_designs_from_a_pilot(
     assert costs
     status, _, err = run(monkeypatch, capsys, *options, "--method", "Guess", "--half-width", "0.02")
     assert status == 2
-    assert (
-        "unknown method 'Guess'; known: P(True), Response consistency, Verbalized confidence" in err
-    )
+    assert "unknown method 'Guess'; known: P(True), Probe (Mini arithmetic), Probe (Mini c" in err

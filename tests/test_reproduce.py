@@ -16,7 +16,7 @@ import pytest
 from capcal_lib import reproduce as module
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import load_model
-from capcal_lib.probes import predict
+from capcal_lib.probes import read_predictions
 from capcal_lib.reproduce import (
     Order,
     beside_printed,
@@ -264,8 +264,9 @@ def test_the_papers_probe_is_the_mean_over_its_splits_with_their_spread(tmp_path
     mu = results["correct"] / results["total"]
     name = "Probe (Mini exam)"
     scores = [
-        ((predict(tmp_path, "simulated", recipe="paper", split=split)[name] - mu) ** 2).mean()
+        ((each[name] - mu) ** 2).mean()
         for split in range(5)
+        for each in [read_predictions(tmp_path, "simulated", recipe="paper", split=split)]
     ]
     assert table.loc[name, "measured"] == pytest.approx(np.mean(scores))
     assert table.loc[name, "spread"] == pytest.approx(np.std(scores, ddof=1))

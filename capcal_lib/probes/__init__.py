@@ -1,18 +1,26 @@
 """Probes: read the confidence from the model's hidden states."""
 
+from capcal_lib.probes.adapt import adapt
 from capcal_lib.probes.estimator import Probe
 from capcal_lib.probes.features import extract_features, read_features
 from capcal_lib.probes.kernel import KernelProbe
 from capcal_lib.probes.linear import LinearProbe
+from capcal_lib.probes.predictions import (
+    describe_probes,
+    keep_predictions,
+    predictions_of,
+    probe_titles,
+    read_predictions,
+)
 from capcal_lib.probes.predictor import Predictor, conformal_half_width, load_predictor
 from capcal_lib.probes.sgd import PaperProbe
 from capcal_lib.probes.stacked import BLOCKS, StackedProbe
 from capcal_lib.probes.training import (
+    Recipe,
     TrainedProbe,
     draw_training,
     nearest_probe,
     nearest_probes,
-    predict,
     runs_for_probes,
     stacked_blocks,
     train,
@@ -27,17 +35,23 @@ __all__ = [
     "PaperProbe",
     "Predictor",
     "Probe",
+    "Recipe",
     "StackedProbe",
     "TrainedProbe",
     "TunedProbe",
+    "adapt",
     "conformal_half_width",
+    "describe_probes",
     "draw_training",
     "extract_features",
+    "keep_predictions",
     "load_predictor",
     "nearest_probe",
     "nearest_probes",
-    "predict",
+    "predictions_of",
+    "probe_titles",
     "read_features",
+    "read_predictions",
     "runs_for_probes",
     "stacked_blocks",
     "train",

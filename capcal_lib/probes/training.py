@@ -1,4 +1,4 @@
-"""Train probes on a model's runs, and predict the questions of its evaluation splits.
+"""Train probes on a model's runs.
 
 **Training questions** of a run are those with hidden states and a scored sample; one sample of many
 questions teaches a probe more than ten of a tenth of them. A probe of one style of prompt says
@@ -6,9 +6,8 @@ nothing of another, so that training and evaluation runs go together by their st
 
 from __future__ import annotations  # keeps signatures short in help()
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,9 +17,7 @@ import pandas as pd
 
 from capcal_lib.errors import InputError, unknown
 from capcal_lib.grading.counts import count_run
-from capcal_lib.grading.judge import JUDGED
-from capcal_lib.grading.judgements import judges
-from capcal_lib.manifests import Dataset, PromptStyle, dataset_names, load_dataset, load_model
+from capcal_lib.manifests import Dataset, dataset_names, load_dataset
 from capcal_lib.metrics.validation import check_int
 from capcal_lib.probes.coordinates import read_coordinates
 from capcal_lib.probes.estimator import Probe
@@ -29,10 +26,13 @@ from capcal_lib.probes.kernel import KernelProbe
 from capcal_lib.probes.sgd import PaperProbe
 from capcal_lib.probes.stacked import BLOCKS, StackedProbe
 from capcal_lib.probes.tuned import TunedProbe
-from capcal_lib.runs.artifacts import COORDINATES, FEATURES, JUDGEMENTS, VERDICTS
+from capcal_lib.runs.artifacts import COORDINATES, FEATURES, VERDICTS
 from capcal_lib.runs.run import Run, differences, find_run, list_fitting
 
 Recipe = Literal["tuned", "paper", "kernel", "stacked"]
+Role = Literal["training", "evaluation"]
+ALL_LAYERS: tuple[Recipe, ...] = ("kernel", "stacked")  # recipes that read more than the mean
+SEED = 0  # of every probe that is kept
 _SAME = (
     "weights",
     "dtype",
@@ -131,12 +131,7 @@ def train(run: Run, *, recipe: Recipe = "tuned", verdicts: str = "rules") -> Tra
     """
     if recipe not in RECIPES:
         raise unknown("recipe", recipe, RECIPES)
-    validation = validation_run(run) if recipe == "paper" else None
-    read = [each for each in (run, validation) if each is not None]
-    names = VERDICTS, JUDGEMENTS, FEATURES, COORDINATES
-    files = [each.path(name) for each in read for name in names]
-    written = tuple(file.stat().st_mtime_ns for file in files if file.exists())
-    return _train(run, validation, recipe, verdicts, written)
+    return run.cached(_train, recipe, verdicts, validation_run(run) if recipe == "paper" else None)
 
 
 def validation_run(run: Run) -> Run | None:
@@ -153,14 +148,7 @@ def validation_run(run: Run) -> Run | None:
     return found if whole and goes_with("paper", run, found) else None
 
 
-@cache
-def _train(
-    run: Run,
-    validation: Run | None,
-    recipe: Recipe,
-    verdicts: str,
-    written: tuple[int, ...],  # noqa: ARG001
-) -> TrainedProbe:
+def _train(run: Run, recipe: Recipe, verdicts: str, validation: Run | None) -> TrainedProbe:
     def rows(of: Run) -> tuple[Any, Any, Any]:
         questions, _ = training_data(of, verdicts)
         return READS[recipe](of, questions.index), questions["correct"], questions["total"]
@@ -172,71 +160,6 @@ def _train(
     else:
         probe = PaperProbe().fit(*rows(run), validation=rows(validation))
     return TrainedProbe(run, recipe, probe, pd.Series(probe.out_of_fold_, questions.index))
-
-
-def predict(
-    store: Path | str,
-    model: str,
-    *,
-    datasets: Iterable[str] | None = None,
-    recipe: Recipe = "tuned",
-    split: int = 0,
-    verdicts: str = "rules",
-    choice: str | None = None,
-) -> pd.DataFrame:
-    """Train a probe on each of a model's training runs, and predict its evaluation splits by each
-    of them.
-
-    Returns predictions in [0, 1], indexed by (dataset, question_id), a column a training set, such
-    as ``Probe (TriviaQA)``. NaN where the two runs were asked in another style of prompt, and, for
-    ``kernel`` and ``stacked``, where their coordinates lie along other directions: those of a data
-    set follow its own training split.
-
-    Without ``datasets``, all whose evaluation split has hidden states are predicted. ``recipe`` is
-    that of ``train``, ``split`` which of the five of the paper's recipe, 0 to 4, ``verdicts`` whose
-    the probes learn (a judge's where it has judged the training run; else that probe is left out),
-    and ``choice`` that of ``find_run``. Hidden states of the same style of prompt, but from
-    other weights or another prompt, are refused.
-
-    >>> from capcal_lib.manifests import RECORDED_RUNS
-    >>> predicted = predict(RECORDED_RUNS, "qwen2.5-coder-0.5b", datasets=["gsm8k", "triviaqa"])
-    >>> list(predicted), list(predicted.groupby("dataset").size())
-    (['Probe (GSM8K)', 'Probe (TriviaQA)'], [60, 200])
-    """
-    name, wanted = (
-        load_model(model).name,
-        None if datasets is None else {load_dataset(each).name for each in datasets},
-    )
-    training = [
-        (dataset, folder)
-        for dataset, folder in runs_for_probes(
-            Path(store), name, lambda dataset: dataset.training_split, chosen=choice
-        )
-        if verdicts == "rules"
-        or dataset.kind not in JUDGED
-        or verdicts.removeprefix("judge:") in judges(folder)
-    ]
-    tables = {}
-    for dataset, folder in runs_for_probes(
-        Path(store), name, lambda dataset: dataset.evaluation_split, chosen=choice
-    ):
-        if wanted is not None and dataset.name not in wanted:
-            continue
-        ids, _ = read_features(folder)
-        table = pd.DataFrame(index=ids)
-        for source, trained_on in training:
-            if not goes_with(recipe, trained_on, folder):
-                continue
-            trained = train(trained_on, recipe=recipe, verdicts=verdicts)
-            said = trained.probe.predict_splits(READS[recipe](folder, ids))
-            table[source.probe] = said[split if recipe == "paper" else 0]
-        tables[dataset.name] = table
-    columns = [dataset.probe for dataset, _ in training]
-    if not tables:
-        return pd.DataFrame(
-            columns=columns, index=pd.MultiIndex.from_tuples([], names=["dataset", "question_id"])
-        )
-    return pd.concat(tables, names=["dataset", "question_id"]).reindex(columns=columns)
 
 
 def stacked_blocks(run: Run, question_ids: Iterable[str]) -> dict[str, npt.NDArray[np.float32]]:
@@ -267,7 +190,7 @@ def _all_layers(run: Run, question_ids: Iterable[str]) -> npt.NDArray[np.float32
     return np.hstack([blocks[name] for name in BLOCKS[1:]])
 
 
-def _mean_layer(run: Run, question_ids: Iterable[str]) -> npt.NDArray[np.float32]:
+def _mean_of_layers(run: Run, question_ids: Iterable[str]) -> npt.NDArray[np.float32]:
     """Read the hidden states' mean over layers."""
     names, features = read_features(run)
     return features[pd.Index(names).get_indexer(pd.Index(question_ids))]
@@ -281,37 +204,34 @@ RECIPES: dict[Recipe, type[Probe]] = {
 }
 # What each reads of questions of a run, in their order.
 READS: dict[Recipe, Callable[[Run, Iterable[str]], Any]] = {
-    "tuned": _mean_layer,
-    "paper": _mean_layer,
+    "tuned": _mean_of_layers,
+    "paper": _mean_of_layers,
     "kernel": _all_layers,
     "stacked": stacked_blocks,
 }
 
 
 def runs_for_probes(
-    store: Path,
-    model: str,
-    split: Callable[[Dataset], str | None],
-    style: PromptStyle | None = None,
-    chosen: str | None = None,
-) -> Iterator[tuple[Dataset, Run]]:
-    """Find a model's graded runs with hidden states on one split of every data set, asked in one
-    style or in any.
+    store: Path | str, model: str, role: Role, *, choice: str | None = None
+) -> list[tuple[Dataset, Run]]:
+    """List the graded runs of a model with hidden states on the training, or the evaluation, split
+    of every data set.
 
-    ``chosen`` is the choice among several of ``find_run``.
+    ``choice`` among several runs on a split is that of ``find_run``.
+
+    >>> from capcal_lib.manifests import RECORDED_RUNS
+    >>> [each.name for each, _ in runs_for_probes(RECORDED_RUNS, "qwen2.5-coder-0.5b", "training")]
+    ['gsm8k', 'triviaqa']
     """
+    found = []
     for dataset in map(load_dataset, dataset_names()):
-        name = split(dataset)
-        if name is None or not any(
-            store.joinpath(model, f"{dataset.name}-{name}").glob("*/features.parquet")
-        ):
+        split = dataset.training_split if role == "training" else dataset.evaluation_split
+        if split is None or not list_fitting(store, model, dataset.name, split, choice):
             continue
-        if not list_fitting(store, model, dataset.name, name, chosen):
-            continue
-        run = find_run(store, model, dataset.name, name, chosen)
-        graded = run.has(FEATURES) and run.has(VERDICTS)
-        if graded and style in (None, run.identity.prompt_style):
-            yield dataset, run
+        run = find_run(store, model, dataset.name, split, choice)
+        if run.has(FEATURES) and run.has(VERDICTS):
+            found.append((dataset, run))
+    return found
 
 
 def nearest_probes(methods: Iterable[str], dataset: str) -> list[str]:
@@ -357,7 +277,7 @@ def goes_with(recipe: Recipe, training: Run, run: Run) -> bool:
     """
     if not _same_style(training, run):
         return False
-    if recipe not in ("kernel", "stacked"):
+    if recipe not in ALL_LAYERS:
         return True
     along = _directions(training)
     return along is not None and along == _directions(run)

@@ -2,11 +2,8 @@
 method.
 
 Every table here is indexed by data set, or by (dataset, question_id), and joins by that index.
-Loading reads what is kept in the store and computes nothing else: predictions of probes are joined
-by whoever trains them::
-
-    results = load_results(store, model)
-    results = results.assign(**predict(store, model))
+Loading reads what is kept in the store and computes nothing else: probes have a column where
+``capcal probe`` has trained them and kept what they predict.
 
 **Which samples count.** The samples 0 to k_eval - 1 of a question define its expected accuracy.
 k_c of them vote on response consistency, and are scored against the others, over many splits, so
@@ -27,6 +24,7 @@ from capcal_lib.confidence.consistency import mean_tokens, paper_consistency, ru
 from capcal_lib.confidence.of_run import TITLES, method_title, methods_of, read_confidence
 from capcal_lib.grading.counts import count_run
 from capcal_lib.manifests import load_dataset, load_model
+from capcal_lib.probes import Recipe, predictions_of, probe_titles
 from capcal_lib.questions import subjects_of
 from capcal_lib.runs import find_run
 from capcal_lib.runs.artifacts import VERDICTS
@@ -50,12 +48,13 @@ def load_results(
     verdicts: str = "rules",
     choice: str | None = None,
     held_out: bool = True,
+    recipe: Recipe | None = "tuned",
 ) -> pd.DataFrame:
     """Load the counts and confidences of a model's graded runs on evaluation splits.
 
     Returns a table indexed by (dataset, question_id): ``correct`` and ``total`` (scored samples, at
     most k_eval), then a column a method with its confidences in [0, 1], NaN where a question has
-    none. Empty where nothing is graded.
+    none; the last are those of probes. Empty where nothing is graded.
 
     ``datasets`` are names; None takes all that have a graded run, largest first. The first
     ``k_eval`` samples define mu_hat, and ``k_c`` of them vote, see ``confidence.consistency``; or,
@@ -64,18 +63,23 @@ def load_results(
     ``choice`` says which of several runs on a split, such as ``"seed=1"``: see
     ``runs.find_run``.
 
+    ``recipe`` is that of the probes, see ``probes.keep_predictions``; None leaves them out.
     ``results.attrs["problems"]`` names what of these runs is missing or damaged, such as a file of
-    confidences that is on record and gone; empty where all is there.
+    confidences that is on record and gone, or predictions of a probe that were made from other
+    files than are there now; empty where all is there.
 
     `InputError` for a store that is not there, an unknown model, a named data set without a graded
     run, answers that the judge has not judged, or a corrupt file; with what to do.
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> results = load_results(RECORDED_RUNS, "smollm2-135m", datasets=["mini-exam"])
-    >>> list(results)
-    ['correct', 'total', 'Verbalized confidence', 'P(True)', 'Response consistency']
+    >>> list(results)[:5], list(results)[-2:]
+    (['correct', 'total', 'Verbalized confidence', 'P(True)', 'Response consistency'],
+     ['Probe (Mini exam)', 'Probe (TriviaQA)'])
     """
     tables, splits = {}, {}
+    stale: list[str] = []
+    probes: set[str] = set()
     runs = _runs(store, model, datasets, choice)
     for name, run in runs.items():
         said = run.cached(_confidences)
@@ -91,20 +95,26 @@ def load_results(
             columns[CONSISTENCY] = pd.Series(paper.values, paper.question_ids)
         if columns[CONSISTENCY].empty:
             del columns[CONSISTENCY]
-        tables[name] = run.cached(count_run, k_eval, verdicts)[COUNTS].join(pd.DataFrame(columns))
+        counts = run.cached(count_run, k_eval, verdicts)[COUNTS]
+        tables[name] = counts.join(pd.DataFrame(columns))
+        if recipe is not None:
+            predicted, old = predictions_of(run, recipe=recipe, verdicts=verdicts)
+            tables[name] = tables[name].join(predicted)
+            probes |= set(map(str, predicted))
+            stale += old
     none = pd.MultiIndex.from_tuples([], names=INDEX)
     results = pd.DataFrame(columns=COUNTS, index=none, dtype=np.int64)
     if tables:
         results = pd.concat(tables, names=INDEX)
-    ours = (*COUNTS, *TITLES.values(), CONSISTENCY)
-    ordered = [
-        name for name in (*ours, *sorted(map(str, set(results) - set(ours)))) if name in results
-    ]
+    first = [name for name in (*COUNTS, *TITLES.values(), CONSISTENCY) if name in results]
+    own = sorted(set(map(str, results)) - set(first) - probes)
+    last = [title for title in probe_titles() if title in probes]
     largest_first = sorted(tables, key=lambda name: -len(tables[name]))
-    results = results.loc[largest_first if datasets is None else list(tables), ordered]
+    rows = largest_first if datasets is None else list(tables)
+    results = results.loc[rows, [*first, *own, *last]]
     if held_out:
         results.attrs[SPLITS] = json.dumps(splits)
-    results.attrs["problems"] = _problems(store, model, runs, datasets is None)
+    results.attrs["problems"] = _problems(store, model, runs, datasets is None) + stale
     return results
 
 

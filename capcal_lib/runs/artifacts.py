@@ -3,6 +3,7 @@
 Whatever reads, checks, merges or counts such files walks over these descriptions; a new kind of
 file is one more of them."""
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
@@ -18,7 +19,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.manifests import load_model
 from capcal_lib.questions import Question
 from capcal_lib.questions.prompts import answer_messages, prompt_digest
-from capcal_lib.runs.files import read_table
+from capcal_lib.runs.files import changed_files, read_table
 
 if TYPE_CHECKING:
     from capcal_lib.runs.run import Run
@@ -140,6 +141,17 @@ def _check_confidences(table: pa.Table, sampled: Sampled) -> Iterator[str]:  # n
         yield f"{wrong} confidences out of range; a confidence lies in [0, 1]"
 
 
+def _check_predictions(table: pa.Table, sampled: Sampled) -> Iterator[str]:
+    yield from _check_confidences(table, sampled)
+    for source in json.loads(table.schema.metadata[b"sources"]):
+        changed = changed_files(sampled.run.folder.parents[1], source["digests"])
+        if changed:
+            yield (
+                f"predictions of the probe of {source['training']} are stale, since "
+                f"{some(changed)} changed: capcal probe makes them again"
+            )
+
+
 def _check_states(table: pa.Table, sampled: Sampled) -> Iterator[str]:
     identity, states = sampled.run.identity, matrix(table, "features")
     if bad := sum(not np.isfinite(each).all() for each in states):
@@ -259,4 +271,21 @@ EXACT = Artifact(
     check=_check_exact,
     whole=False,
 )
-ARTIFACTS = (VERDICTS, JUDGEMENTS, CONFIDENCES, FEATURES, COORDINATES, EXACT)
+PREDICTIONS = Artifact(
+    name="predictions-*.parquet",
+    title="predictions of probes",
+    command="probe",
+    key=("question_id", "training", "split"),
+    schema=pa.schema(
+        [
+            QUESTION,
+            ("training", pa.string()),  # the data set
+            ("split", pa.int8()),  # which of the paper's five; 0 elsewhere
+            ("confidence", pa.float32()),
+        ]
+    ),
+    check=_check_predictions,
+    whole=False,
+    made=("sources",),
+)
+ARTIFACTS = (VERDICTS, JUDGEMENTS, CONFIDENCES, FEATURES, COORDINATES, EXACT, PREDICTIONS)

@@ -107,6 +107,25 @@ def _known_digest(path: Path, *state: int) -> str:  # noqa: ARG001
     return file_digest(path)
 
 
+def recorded_digest(path: Path) -> str:
+    """Return the digest of a file of a run as it is on record, or of its bytes where none is; zeros
+    where there is no file.
+    """
+    known = read_sums(path.parent).get(path.name, ())
+    return known[0] if len(known) == 1 else file_digest(path)
+
+
+def changed_files(home: Path, digests: Mapping[str, str]) -> list[str]:
+    """Name the files in runs under a folder that are others than their digests say; what is in a
+    run that is not there is not compared.
+    """
+    return [
+        name
+        for name, digest in digests.items()
+        if (home / name).parent.is_dir() and recorded_digest(home / name) != digest
+    ]
+
+
 def record_digests(folder: Path) -> None:
     """Take down the digests of files that have none on record."""
     with hold(folder):

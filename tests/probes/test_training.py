@@ -14,9 +14,10 @@ from capcal_lib.manifests import RECORDED_RUNS, load_dataset
 from capcal_lib.probes import (
     PaperProbe,
     TunedProbe,
+    keep_predictions,
     nearest_probe,
     nearest_probes,
-    predict,
+    read_predictions,
     train,
     training_data,
 )
@@ -75,7 +76,8 @@ def test_predictions_are_those_of_probes_trained_on_training_splits(
         for name in (SET, "mini-arithmetic")
     }
     ids, features = read_features(Run(with_states(tmp_path)))
-    predicted = predict(tmp_path, MODEL, recipe=recipe)  # type: ignore[arg-type]
+    keep_predictions(tmp_path, MODEL, recipe=recipe)  # type: ignore[arg-type]
+    predicted = read_predictions(tmp_path, MODEL, recipe=recipe)  # type: ignore[arg-type]
     assert predicted.index.tolist() == [(SET, name) for name in ids]
     assert predicted.index.names == ["dataset", "question_id"]
     assert set(predicted) == {load_dataset(name).probe for name in runs}
@@ -84,13 +86,13 @@ def test_predictions_are_those_of_probes_trained_on_training_splits(
         questions, matrix = training_data(Run(run))
         probe = estimator().fit(matrix, questions["correct"], questions["total"])
         np.testing.assert_allclose(
-            predicted[load_dataset(name).probe], probe.predict(features), atol=1e-12
+            predicted[load_dataset(name).probe], probe.predict(features), atol=1e-7
         )
         trained = train(Run(run), recipe=recipe)  # type: ignore[arg-type]
         assert trained.question_ids == questions.index.tolist()
         np.testing.assert_allclose(trained.out_of_fold[trained.question_ids], probe.out_of_fold_)
     if recipe == "paper":
-        other = predict(tmp_path, MODEL, recipe="paper", split=1)
+        other = read_predictions(tmp_path, MODEL, recipe="paper", split=1)
         assert not np.allclose(other, predicted)
 
 
@@ -108,7 +110,8 @@ def test_a_question_without_hidden_states_has_no_prediction(tmp_path: Path) -> N
     with_states(tmp_path, split="train")
     run = with_states(tmp_path, limit=5)
     make(tmp_path, limit=8)
-    predicted = predict(tmp_path, MODEL)
+    keep_predictions(tmp_path, MODEL)
+    predicted = read_predictions(tmp_path, MODEL)
     assert predicted.index.get_level_values("question_id").tolist() == read_features(Run(run))[0]
     graded = pd.MultiIndex.from_product(
         [[SET], read_verdicts(Run(run))["question_id"].unique()], names=predicted.index.names
@@ -117,11 +120,12 @@ def test_a_question_without_hidden_states_has_no_prediction(tmp_path: Path) -> N
     assert everybody.join(predicted)[PROBE].isna().sum() == 3
 
 
-def test_named_data_sets_are_predicted_alone() -> None:
-    assert predict(RECORDED_RUNS, MODEL, datasets=[SET]).index.unique("dataset").tolist() == [SET]
-    assert predict(RECORDED_RUNS, "gpt-oss-20b").empty
+def test_named_data_sets_are_read_alone() -> None:
+    read = read_predictions(RECORDED_RUNS, MODEL, datasets=[SET])
+    assert read.index.unique("dataset").tolist() == [SET]
+    assert read_predictions(RECORDED_RUNS, "gpt-oss-20b").empty
     with pytest.raises(InputError, match="unknown data set"):
-        predict(RECORDED_RUNS, MODEL, datasets=["nothing"])
+        read_predictions(RECORDED_RUNS, MODEL, datasets=["nothing"])
     with pytest.raises(
         InputError, match="unknown recipe 'best'; known: kernel, paper, stacked, tuned"
     ):
@@ -132,28 +136,20 @@ def test_named_data_sets_are_predicted_alone() -> None:
 def test_a_probe_of_all_layers_predicts_its_own_data_set(
     recipe: Literal["kernel", "stacked"],
 ) -> None:
-    predicted = predict(RECORDED_RUNS, MODEL, datasets=[SET], recipe=recipe)
+    predicted = read_predictions(RECORDED_RUNS, MODEL, datasets=[SET], recipe=recipe)
     assert predicted[PROBE].between(0, 1).all()
-    assert predicted.drop(columns=PROBE).isna().all(axis=None)
+    assert list(predicted) == [PROBE]
 
 
 @pytest.mark.parametrize("setting", ["weights", "prompt_template"])
 def test_a_probe_of_other_weights_or_prompts_is_refused(tmp_path: Path, setting: str) -> None:
     with_states(tmp_path)
     run = with_states(tmp_path, split="train")
-    predict(tmp_path, MODEL)
+    keep_predictions(tmp_path, MODEL)
     change(run, **{setting: "another"})
     differ = f"a probe trained on .* cannot predict .*: they differ in {setting}: another / "
     with pytest.raises(InputError, match=differ):
-        predict(tmp_path, MODEL)
-
-
-def test_a_probe_is_not_asked_about_prompts_of_another_style(tmp_path: Path) -> None:
-    with_states(tmp_path)
-    run = with_states(tmp_path, split="train")
-    assert predict(tmp_path, MODEL)[PROBE].notna().all()
-    change(run, prompt_style="steps")
-    assert predict(tmp_path, MODEL)[PROBE].isna().all()
+        keep_predictions(tmp_path, MODEL)
 
 
 def test_the_nearest_probe_is_real_and_chosen_by_its_training_set() -> None:

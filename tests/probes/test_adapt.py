@@ -1,0 +1,67 @@
+"""Adapting confidences by a few labelled questions: against a search, and at its limits."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import expit, logit
+
+from capcal_lib.errors import InputError
+from capcal_lib.probes import adapt
+
+
+def test_it_is_the_largest_posterior_of_a_search() -> None:
+    s, correct, total = np.array([0.2, 0.6, 0.9]), np.array([0, 4, 5]), np.array([10, 10, 5])
+    level, slope = np.meshgrid(np.linspace(-4, 4, 801), np.linspace(-1, 4, 501), indexing="ij")
+    logits = logit(s)
+    moved = logits.mean() + level[..., None] + slope[..., None] * (logits - logits.mean())
+    counts, mu = 3 * total / (total + 2), correct / total
+    likelihood = counts * (mu * np.log(expit(moved)) + (1 - mu) * np.log(1 - expit(moved)))
+    posterior = likelihood.sum(axis=-1) - (level / 3) ** 2 / 2 - (slope - 1) ** 2 / 2
+    best = np.unravel_index(posterior.argmax(), posterior.shape)
+    expected = expit(logits.mean() + level[best] + slope[best] * (logit(0.4) - logits.mean()))
+    assert adapt([0.4], s, correct, total)[0] == pytest.approx(expected, abs=0.01)
+
+
+def test_labels_that_agree_move_nothing() -> None:
+    s = np.linspace(0.1, 0.9, 9)
+    np.testing.assert_allclose(adapt(s, s, np.rint(s * 10), [10] * 9), s, atol=1e-3)
+
+
+def test_a_shifted_set_is_learnt_from_a_few_questions_and_level_from_five() -> None:
+    rng = np.random.default_rng(0)
+    s = rng.beta(2, 2, 400)
+    mu = expit(0.4 * logit(s) - 1.5)
+    correct = rng.binomial(10, mu)
+    before = np.mean((s - mu) ** 2)
+    for labels, share in ((5, 0.4), (50, 0.1)):
+        known = slice(0, labels)
+        after = adapt(s[labels:], s[known], correct[known], [10] * labels)
+        assert np.mean((after - mu[labels:]) ** 2) < share * before
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 1), st.integers(0, 5)), min_size=1, max_size=30),
+    st.lists(st.floats(0, 1), min_size=1, max_size=5),
+)
+def test_what_is_adapted_stays_a_confidence(rows: list[tuple[float, int]], s: list[float]) -> None:
+    labelled, correct = zip(*rows, strict=True)
+    adapted = adapt(s, labelled, correct, [5] * len(rows))
+    assert ((adapted >= 0) & (adapted <= 1)).all()
+
+
+def test_series_join_by_question_and_keep_their_index() -> None:
+    s = pd.Series([0.2, 0.9], ["x", "y"])
+    labelled = pd.Series([0.1, 0.5, 0.8], ["a", "b", "c"])
+    correct, total = pd.Series({"c": 5, "a": 1, "b": 2}), pd.Series({"b": 5, "c": 5, "a": 5})
+    adapted = adapt(s, labelled, correct, total)
+    np.testing.assert_array_equal(adapted, adapt([0.2, 0.9], [0.1, 0.5, 0.8], [1, 2, 5], [5] * 3))
+    assert adapted.index.tolist() == ["x", "y"]
+
+
+def test_bad_input_is_one_clear_line() -> None:
+    with pytest.raises(InputError, match="total is 0"):
+        adapt([0.5], [0.5], [0], [0])
+    with pytest.raises(InputError, match=r"confidence is 1\.5"):
+        adapt([1.5], [0.5], [1], [2])

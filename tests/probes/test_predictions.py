@@ -1,0 +1,195 @@
+"""Predictions that are kept: made once, made again where something changed."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from capcal_lib.errors import InputError
+from capcal_lib.manifests import RECORDED_RUNS, load_dataset
+from capcal_lib.probes import (
+    describe_probes,
+    keep_predictions,
+    predictions,
+    predictions_of,
+    read_features,
+    train,
+)
+from capcal_lib.results import load_results
+from capcal_lib.runs import Run, find_run, open_runs
+from capcal_lib.runs.artifacts import PREDICTIONS
+from capcal_lib.runs.files import SUMS
+from capcal_lib.runs.verify import verify_run
+from tests.probes.test_training import MODEL, PROBE, SET, change, make, with_states
+
+
+def stores(store: Path) -> tuple[Run, Run]:
+    return Run(with_states(store, split="train")), Run(with_states(store))
+
+
+def test_what_is_kept_is_what_the_probe_predicts(tmp_path: Path) -> None:
+    source, run = stores(tmp_path)
+    made = keep_predictions(tmp_path, MODEL)
+    assert made.loc[(SET, PROBE), "made"]
+    predicted, stale = predictions_of(run)
+    names, features = read_features(run)
+    trained = train(source)
+    expected = trained.probe.predict(features)
+    assert stale == []
+    np.testing.assert_allclose(predicted[PROBE][names], expected, atol=1e-7)
+    about = describe_probes(tmp_path, MODEL).loc[PROBE]
+    assert about["concentration"] == trained.probe.concentration_
+    assert about["questions"] == len(trained.question_ids)
+    assert about["run"] == source.identity.key
+    assert verify_run(run).problems == ()
+
+
+def test_results_have_a_column_a_probe_behind_all_others(tmp_path: Path) -> None:
+    stores(tmp_path)
+    before = load_results(tmp_path, MODEL)
+    assert PROBE not in before
+    keep_predictions(tmp_path, MODEL)
+    after = load_results(tmp_path, MODEL)
+    assert list(after) == [*before, PROBE]
+    pd.testing.assert_frame_equal(after[list(before)], before)
+    assert after[PROBE].notna().all()
+
+
+def test_nothing_is_trained_where_nothing_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, run = stores(tmp_path)
+    keep_predictions(tmp_path, MODEL)
+    path = run.path(PREDICTIONS, "tuned")
+    first = path.read_bytes()
+    monkeypatch.setattr(predictions, "train", lambda *_, **__: pytest.fail("trained"))
+    assert not keep_predictions(tmp_path, MODEL)["made"].any()
+    assert path.read_bytes() == first
+
+
+def test_the_splits_of_the_papers_recipe_are_kept(tmp_path: Path) -> None:
+    source, run = stores(tmp_path)
+    keep_predictions(tmp_path, MODEL, recipe="paper")
+    names, features = read_features(run)
+    for split, probe in enumerate(train(source, recipe="paper").probe.probes_):
+        predicted, _ = predictions_of(run, recipe="paper", split=split)
+        np.testing.assert_allclose(predicted[PROBE][names], probe.predict(features), atol=1e-7)
+    with pytest.raises(InputError, match="split is a number from 0 to 4; got 5"):
+        predictions_of(run, recipe="paper", split=5)
+
+
+@pytest.mark.parametrize("changed", ["verdicts", "features", "recipe", "run"])
+def test_what_is_stale_is_named_not_read_and_made_again(
+    tmp_path: Path, changed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, run = stores(tmp_path)
+    keep_predictions(tmp_path, MODEL)
+    training = f"{SET}-train/[0-9a-f]+"
+    why = f"{training}/{changed}.parquet changed"
+    if changed == "verdicts":
+        make(tmp_path, split="train", k=5)
+    elif changed == "features":
+        with_states(tmp_path, split="train", limit=30)
+        why = f"{training}/features.parquet and {training}/verdicts.parquet changed"
+    elif changed == "recipe":
+        monkeypatch.setattr(predictions, "VERSION", predictions.VERSION + 1)
+        why = "the recipe is another"
+    else:
+        with_states(tmp_path, limit=25)
+        why = f"since {SET}-test/[0-9a-f]+/features.parquet changed"
+    predicted, stale = predictions_of(run)
+    assert predicted.empty
+    assert len(stale) == 1
+    assert re.search(why, stale[0])
+    assert "capcal probe --model simulated" in stale[0]
+    said = " ".join(verify_run(run).problems)
+    assert ("are stale, since" in said) == (changed != "recipe")
+    results = load_results(tmp_path, MODEL)
+    assert PROBE not in results
+    assert results.attrs["problems"] == stale
+    assert describe_probes(tmp_path, MODEL).empty
+    assert keep_predictions(tmp_path, MODEL)["made"].all()
+    assert predictions_of(run)[1] == []
+
+
+def test_a_run_that_moved_without_its_training_run_keeps_its_predictions(tmp_path: Path) -> None:
+    source, run = stores(tmp_path)
+    keep_predictions(tmp_path, MODEL)
+    source.folder.rename(tmp_path / "elsewhere")
+    predicted, stale = predictions_of(run)
+    assert list(predicted) == [PROBE]
+    assert stale == []
+
+
+def test_a_probe_is_not_kept_for_prompts_of_another_style(tmp_path: Path) -> None:
+    source, run = stores(tmp_path)
+    change(source.folder, prompt_style="steps")
+    assert keep_predictions(tmp_path, MODEL).empty
+    assert not run.path(PREDICTIONS, "tuned").exists()
+
+
+@pytest.mark.parametrize(
+    ("rows", "sources", "message"),
+    [
+        ([("a", "mini-exam", 0, 0.5)], b"[{}]", "not a record of probes"),
+        ([("a", "mini-exam", 0, 1.5)], None, r"no confidence in \[0, 1\]"),
+        ([("a", "mini-exam", 0, 0.5)] * 2, None, "a question twice"),
+        ([("a", "mini-exam", 0, float("nan"))], None, r"no confidence in \[0, 1\]"),
+    ],
+)
+def test_a_damaged_file_is_refused(
+    tmp_path: Path, rows: list[tuple[str, str, int, float]], sources: bytes | None, message: str
+) -> None:
+    _, run = stores(tmp_path)
+    keep_predictions(tmp_path, MODEL)
+    path = run.path(PREDICTIONS, "tuned")
+    given = sources or pq.read_schema(path).metadata[b"sources"]
+    columns = dict(zip(PREDICTIONS.schema.names, map(list, zip(*rows, strict=True)), strict=True))
+    table = pa.table(columns, schema=PREDICTIONS.schema).replace_schema_metadata(
+        {b"sources": given}
+    )
+    pq.write_table(table, path)
+    (run.folder / SUMS).unlink()
+    with pytest.raises(InputError, match=message):
+        predictions_of(run)
+
+
+def test_other_columns_are_refused(tmp_path: Path) -> None:
+    _, run = stores(tmp_path)
+    path = run.path(PREDICTIONS, "tuned")
+    pq.write_table(pa.table({"question_id": ["a"]}), path)
+    (run.folder / SUMS).unlink()
+    with pytest.raises(InputError, match="not a file of `capcal probe`"):
+        predictions_of(run)
+
+
+def test_named_data_sets_are_predicted_alone(tmp_path: Path) -> None:
+    stores(tmp_path)
+    with_states(tmp_path, dataset="mini-arithmetic")
+    made = keep_predictions(tmp_path, MODEL, datasets=["mini-arithmetic"])
+    assert made.index.tolist() == [("mini-arithmetic", PROBE)]
+    with pytest.raises(InputError, match="unknown data set"):
+        keep_predictions(tmp_path, MODEL, datasets=["nothing"])
+    assert keep_predictions(tmp_path, "gpt-oss-20b").empty
+
+
+def test_every_recorded_run_with_hidden_states_has_fresh_predictions() -> None:
+    found = 0
+    for run in open_runs(RECORDED_RUNS):
+        if load_dataset(run.identity.dataset).evaluation_split != run.identity.split:
+            continue
+        for recipe in ("tuned", "paper", "stacked", "kernel"):
+            predicted, stale = predictions_of(run, recipe=recipe)  # type: ignore[arg-type]
+            assert stale == []
+            found += predicted.shape[1]
+    assert found > 100
+
+
+def test_a_recipe_that_is_unknown_is_refused() -> None:
+    run = find_run(RECORDED_RUNS, MODEL, SET, "test")
+    with pytest.raises(InputError, match="unknown recipe 'best'; known: kernel, paper"):
+        predictions_of(run, recipe="best")  # type: ignore[arg-type]
