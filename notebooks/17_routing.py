@@ -36,7 +36,7 @@ from capcal_lib.manifests import load_dataset, load_model, model_names
 
 # %% tags=["hide-input"]
 from capcal_lib.metrics import mean_interval
-from capcal_lib.probes import nearest_probe, read_predictions
+from capcal_lib.probes import nearest_probe
 from capcal_lib.results import describe_runs, load_results, subjects
 from capcal_lib.runs import read_samples
 
@@ -74,9 +74,7 @@ notebook.about(model, described[model], lacking={} if sets else none)
 def table_of(name, dataset):
     """Return a model's counts, probe and tokens on a data set, by question."""
     own = load_results(runs, name, datasets=[dataset], k_eval=k_eval)
-    own = own[own["total"] > 1].assign(
-        **read_predictions(runs, name, datasets=[dataset])
-    )
+    own = own[own["total"] > 1]
     own = own.dropna(axis="columns", how="all").droplevel("dataset")
     if probe := nearest_probe(own, dataset):
         own = own.rename(columns={probe: "Probe"})

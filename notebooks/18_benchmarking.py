@@ -29,7 +29,7 @@ import seaborn as sns
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.manifests import load_dataset, load_model, model_names
 from capcal_lib.metrics import mean_interval
-from capcal_lib.probes import nearest_probe, read_predictions
+from capcal_lib.probes import nearest_probe
 from capcal_lib.results import describe_runs, load_results, subjects
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import cross_val_predict
@@ -68,9 +68,7 @@ def confidences(name, dataset, results):
 every = []
 for name in real:
     results = load_results(runs, name, k_eval=k_eval)
-    results = results[results["total"] > 1].assign(
-        **read_predictions(runs, name)
-    )
+    results = results[results["total"] > 1]
     for dataset in results.index.unique("dataset"):
         every.append(confidences(name, dataset, results))
 every = pd.concat(every)

@@ -90,9 +90,7 @@ def load_own(name, dataset, results):
 loaded, concentration = {}, {}
 for name in real:
     results = load_results(runs, name, k_eval=k_eval)
-    results = results[results["total"] > 1].assign(
-        **read_predictions(runs, name)
-    )
+    results = results[results["total"] > 1]
     fitted = describe_probes(runs, name)["concentration"]
     for dataset in results.index.unique("dataset"):
         own, probe = load_own(name, dataset, results)

@@ -102,9 +102,7 @@ switched["missing as 0.5"] = means(brier_terms(filled))
 # %%
 # needs samples
 pooled = {"k_eval": k_eval, "k_c": k_c, "held_out": False}
-pool = load_results(runs, model, **pooled).assign(
-    **read_predictions(runs, model)
-)
+pool = load_results(runs, model, **pooled)
 switched["votes in the pool"] = means(brier_terms(pool))
 
 # %% [markdown] needs="samples"
