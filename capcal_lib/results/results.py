@@ -73,9 +73,10 @@ def load_results(
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> results = load_results(RECORDED_RUNS, "smollm2-135m", datasets=["mini-exam"])
-    >>> list(results)[:5], list(results)[-2:]
-    (['correct', 'total', 'Verbalized confidence', 'P(True)', 'Response consistency'],
-     ['Probe (Mini exam)', 'Probe (TriviaQA)'])
+    >>> list(results)[:5]
+    ['correct', 'total', 'Verbalized confidence', 'P(True)', 'Response consistency']
+    >>> list(results)[-2:]
+    ['Probe (Mini exam)', 'Probe (TriviaQA)']
     """
     tables, splits = {}, {}
     stale: list[str] = []
