@@ -245,7 +245,10 @@ sns.move_legend(
 #   cross-validation. It is the probe of all other pages.
 # - The **kernel** probe reads all layers in place of their mean, by kernel ridge regression.
 # - The **stacked** probe is a weighted mean of linear probes, kernel probes and the constant. Its weights are those that
-#   predict left-out training questions best.
+#   predict left-out training questions best. The directions along which it sees the layers are those of all training
+#   questions, without their labels. Taken inside each fold, they change its cross-validated score by at most 0.0004 and its
+#   score on the evaluation split by at most 0.0001, and move no prediction by more than 0.009 (SmolLM2-135M on the four
+#   built-in sets and TriviaQA).
 #
 # The settings of the kernel and of the stacked probe were chosen on training questions of the built-in sets of
 # SmolLM2-135M, but with these test sets at hand, so that their lead may flatter them.
