@@ -228,8 +228,9 @@ notebook.glue(nearest=nearest, farthest=farthest)
 # %%
 # needs samples
 parts = {}
-for name in results.columns.drop(["correct", "total"]):
-    asked = results.loc[[widest]].dropna(subset=[name])
+own = results.loc[[widest]].dropna(axis="columns", how="all")
+for name in own.columns.drop(["correct", "total"]):
+    asked = own.dropna(subset=[name])
     counts = asked["correct"], asked["total"]
     response = expected_response_brier(asked[name], *counts)
     capability = capability_brier(asked[name], *counts)

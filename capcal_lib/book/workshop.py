@@ -30,8 +30,9 @@ def to_guess(results: pd.DataFrame) -> pd.DataFrame:
     """Keep what can be guessed: of the sets for guessing one question a subject, and none that the
     live page asks.
     """
-    live = evenly(results.loc[[LIVE_SET]], LIVE_QUESTIONS)
-    rows = results.loc[list(CLASS_SETS)].drop(live.index)
+    sets = results.index.get_level_values("dataset")
+    live = evenly(results[sets == LIVE_SET], LIVE_QUESTIONS)
+    rows = results[sets.isin(CLASS_SETS)].drop(live.index)
     names = rows.index.get_level_values("question_id")
     subjects = pd.Series(names.str.split("-of-").str[-1])
     return rows[~subjects.duplicated().to_numpy()]

@@ -42,6 +42,7 @@ def sample_until(
     which a question has had enough, and ``k``, at least 2, the samples at which it stops in any
     case.
 
+    >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as store:
     ...     done = sample_until("simulated", "mini-exam", precision=0.1, k=100, store=Path(store),

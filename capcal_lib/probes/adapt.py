@@ -44,9 +44,11 @@ def adapt(
     Level and slope are those of largest posterior: the level is expected near 0 with a deviation
     of 3, the slope near 0.25 with a deviation of 0.2. A question counts as total (nu + 1) /
     (total + nu) samples, with nu = 2, since another sample of a question says less than one of
-    another question. These numbers are the best of 20 settings on training splits of the recorded
-    runs, each predicted by probes of other data sets. What is left of the probe is little: the
-    mean of as many labelled questions scores nearly as well, see ``benchmarks/probe_choices.py``.
+    another question. These numbers are the best of about 20 settings on training splits of the
+    recorded runs, each predicted by probes of other data sets; a first setting had been given up
+    after a look at their evaluation splits, so that these are no clean test of them. What is left
+    of the probe is little: the mean of as many labelled questions scores as well, see
+    ``benchmarks/probe_choices.py``.
 
     >>> adapt([0.2, 0.8], labelled=[0.5] * 9, correct=[1] * 9, total=[10] * 9).round(2)
     array([0.08, 0.15])

@@ -13,8 +13,8 @@ from capcal_lib.applications import difference_components, score_components
 from capcal_lib.errors import InputError
 from capcal_lib.metrics import capability_brier_terms
 from capcal_lib.metrics.intervals import binomial_interval
+from capcal_lib.runs import stopping
 from capcal_lib.runs.stopping import Rule, outcomes, stopped_components, stops
-from capcal_lib.sampling import stopping
 
 RULE = Rule(precision=0.05, k=100)
 
