@@ -126,7 +126,7 @@ trained on others, and {other} of {other_all} for asking the model or counting i
 # needs samples
 shown = scores.reset_index()
 shown = shown[shown["dataset"].map(differ)]
-ScoreDisplay.from_scores(shown)
+_ = ScoreDisplay.from_scores(shown)
 # %% tags=["hide-input"]
 reported = load_reported("main").rename(columns={"value": "brier"})
 upward = reported.iloc[::-1]  # of equal scores the paper marks the lower row

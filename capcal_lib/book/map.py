@@ -109,7 +109,7 @@ def notebook_cells(folder: Path = NOTEBOOKS) -> list[Cell]:
 def _cells(path: Path) -> list[Cell]:
     found, headings = [], [""]
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
-        source = "".join(cell["source"])
+        source = re.sub(r"^# needs \w+\n", "", "".join(cell["source"]))
         if cell["cell_type"] == "markdown" or "notebook.say(" in source:
             headings += re.findall(r"^##? (.+)$", source, flags=re.MULTILINE)
             continue

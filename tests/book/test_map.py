@@ -149,6 +149,10 @@ def test_the_page_has_a_row_an_item_and_only_links_to_pages_of_the_book() -> Non
     assert page.count(":::{list-table}") == page.count("\n:::\n")
 
 
+def test_no_cell_takes_what_it_needs_for_its_section() -> None:
+    assert not [cell.label for cell in CELLS if cell.section.startswith("needs")]
+
+
 def test_an_anchor_is_that_of_the_books_builder() -> None:
     from myst_parser.mdit_to_docutils.base import default_slugify
 
