@@ -9,7 +9,8 @@ from capcal_lib.grading import short
 _LETTER = re.compile(r"(?:(?:option|choice)\s)?[(\[]?\s?([A-Ja-j])\s?[)\]]?\s?[.:]?", re.IGNORECASE)
 _LATER_LETTER = re.compile(r"[(\[]?\s?([K-Zk-z])\s?[)\]]?\s?[.:]?")
 _LETTER_AND_TEXT = re.compile(
-    r"(?:\(([A-J])\)|\[([A-J])\]|([A-J])\s?[).:]|([A-J])\s[-–—]|([A-J]),(?!\W*[A-J]\b)|([A-J])(?=\s\())"
+    r"(?:\(([A-J])\)|\[([A-J])\]|([A-J])\s?[).:]|([A-J])\s[-–—]|([A-J]),(?!\W*[A-J]\b)|"
+    r"([A-J])(?=\s\())"
     r"\s{1,3}(?P<text>\S.*)"
 )
 _LETTER_THEN_TEXT = re.compile(r"([A-J])(?:[,:]?\s|[-–—])(.+)")

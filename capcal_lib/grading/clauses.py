@@ -10,8 +10,10 @@ _CLAUSE_END = re.compile(r"[.!?;][\"')\]*_]{0,3}\s|\n")
 _WINDOW = 300  # characters before a phrase or box that are looked at
 _MARKUP = re.compile(r"[*_#>`|]+|^\s*(?:[-•]|\(?(?:\d{1,2}|[a-z])[.)])\s")
 _SUBJECT = re.compile(
-    r"(?:\b(?:the|my|our|this|an?)\s+)?(?:\b(?:final|correct|right|best|exact|numerical|simplified|short|"
-    r"only|complete|overall|true|actual|most|appropriate|closest|accurate|likely|suitable|more|precise|specific|better|and)\s+)*$"
+    r"(?:\b(?:the|my|our|this|an?)\s+)?(?:\b(?:final|correct|right|best|exact|numerical|"
+    r"simplified|short|"
+    r"only|complete|overall|true|actual|most|appropriate|closest|accurate|likely|suitable|more|"
+    r"precise|specific|better|and)\s+)*$"
 )
 _OPENING = re.compile(
     r"""(?:(?:
@@ -46,10 +48,12 @@ _CONCLUDES = re.compile(r"(?:\b(?:so|thus|therefore|hence)[,:]?|,\s+and)\s*$")
 _BUT = re.compile(r"\b(?:but|however|yet)\b")
 _GOES_ON = re.compile(r"(?:,|:|\band)\s*$")
 _DOUBT = re.compile(
-    r"^(?:were|had|should)\b|\b(?:if|unless|suppose|supposing|imagine|pretend|says?|said|claim\w*|thinks?|thought|believes?|believed|guess\w*|"
+    r"^(?:were|had|should)\b|\b(?:if|unless|suppose|supposing|imagine|pretend|says?|said|claim\w*|"
+    r"thinks?|thought|believes?|believed|guess\w*|"
     r"told|tells me|argues?|argued|suggest\w*|wrong|incorrect|false|would|might|may|according "
     r"to(?! the)|without|ignoring|"
-    r"neglecting|forgetting|contrary|unlike|mistake\w*|mistaken\w*|asked|whether|doubt\w*|deny|denies)\b"
+    r"neglecting|forgetting|contrary|unlike|mistake\w*|mistaken\w*|asked|whether|doubt\w*|deny|"
+    r"denies)\b"
 )
 _REMARK_DENIES = re.compile(
     r"\b(?:wrong|incorrect|false|untrue|mistaken|not (?:true|correct|right)|if|unless|"
@@ -59,13 +63,15 @@ _REMARK_DENIES = re.compile(
 _LINKS = (
     r"(?:\s+(?:be|been|equals?|equal to|to|the|a|an|is|was|are|answer|value|result|option"
     r"|correct|right|final|that|it|"
-    r"think|believe|say|simply|just|exactly|get|gives?|of|number|total|sum|choose|choice|would|should|[a-z]\s?=))"
+    r"think|believe|say|simply|just|exactly|get|gives?|of|number|total|sum|choose|choice|would|"
+    r"should|[a-z]\s?=))"
 )
 _DENIED = re.compile(
     rf"(?:\b(?:not|never|cannot|neither|nor|wrong|incorrect|false|untrue|mistaken|mistake|unlike)|n't|"
     rf"\brather than|\binstead of){_LINKS}{{0,8}}[\s$\\(\[:=]*$"
     r"|^\W*(?:if|suppose|had|were)\b.*\bwould\b"
-    r"|\b(?:some|many|most|others|people|students?|one|you|he|she|they)\s(?:(?:might|may|would|could)\s)?"
+    r"|\b(?:some|many|most|others|people|students?|one|you|he|she|they)\s(?:(?:might|may|would|"
+    r"could)\s)?"
     r"(?:say|think|claim|believe|guess|argue|assume|answer|conclude|says|thinks|claims|believes"
     r"|be tempted)\b"
 )

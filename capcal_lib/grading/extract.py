@@ -213,19 +213,23 @@ def _formula(value: str) -> str:
 _WORD = re.compile(r"[^\W\d_]+")
 _RESULT = re.compile(r"=|\bis\b|\bequals\b")
 _ONE_NUMBER = re.compile(
-    r"(?:\(?[^\W\d_]\S*\s(?<!\d\s)){1,13}(?:is|are|was|were|be|equals|makes|gives|get|costs?|has|have|totals|number|total|"
+    r"(?:\(?[^\W\d_]\S*\s(?<!\d\s)){1,13}(?:is|are|was|were|be|equals|makes|gives|get|costs?|has|"
+    r"have|totals|number|total|"
     r"(?:number|total|sum|to|equal) (?:of|to|is))\s(?:(?:also|just|only|simply|exactly|now|then"
     r"|still)\s)?\\?\$?(\d[\d,.]{0,20})[.!]?"
 )
 _DENIES = re.compile(r"n't\b|\b(?:not|never|cannot)\b", re.IGNORECASE)
 # What makes another number of the one that stands at the end of a sentence, or none.
 _UNSURE = re.compile(
-    r"n't\b|\b(?:not|never|cannot|no|than|least|most|over|under|between|or|from|step|question|if|would|false|wrong)\b",
+    r"n't\b|\b(?:not|never|cannot|no|than|least|most|over|under|between|or|from|step|question|if|"
+    r"would|false|wrong)\b",
     re.IGNORECASE,
 )
 _GOVERNS = re.compile(
-    r"\b(?:half|third|quarter|double|twice|triple|thrice|square|cube|root|power|negative|minus|opposite|inverse|reciprocal|"
-    r"factorial|multiple|fraction|percent|logarithm|log|wrong|incorrect|false|unlike|if|would|than)\b",
+    r"\b(?:half|third|quarter|double|twice|triple|thrice|square|cube|root|power|negative|minus|"
+    r"opposite|inverse|reciprocal|"
+    r"factorial|multiple|fraction|percent|logarithm|log|wrong|incorrect|false|unlike|if|would|"
+    r"than)\b",
     re.IGNORECASE,
 )
 _QUESTION = re.compile(  # the name of a song may be one

@@ -73,7 +73,8 @@ _SPELLINGS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\\mathbb\s*\{?\s*R\s*\}?", r"(-\\infty,\\infty)"),
         (r"\\log\s*_\s*(?:(\d+)\s+|(\d|[A-Za-z]))", r"\\log_{\1\2}"),
         (
-            r"\\(?:text(?:normal|rm|bf|it|sf|tt)?|mbox|hbox|mathrm|mathbf|mathit|mathsf|operatorname|boldsymbol)"
+            r"\\(?:text(?:normal|rm|bf|it|sf|tt)?|mbox|hbox|mathrm|mathbf|mathit|mathsf|"
+            r"operatorname|boldsymbol)"
             r"\*?\s*(?=\{)",
             r"\\text",
         ),
@@ -86,7 +87,8 @@ _SPELLINGS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (_DEGREE, r"\\text{ degrees}"),
         (r"\\text\{([^{}]*)\\text\{([^{}]*)\}([^{}]*)\}", r"\\text{\1\2\3}"),
         (  # 12^{th} and 12\text{th}
-            r"(?<=\d)\s*\^?\s*(?:\{\s*\\text\{\s*(st|nd|rd|th)\s*\}\s*\}|(?:\\text\s*)?\{\s*(st|nd|rd|th)\s*\})",
+            r"(?<=\d)\s*\^?\s*(?:\{\s*\\text\{\s*(st|nd|rd|th)\s*\}\s*\}|(?:\\text\s*)?\{\s*(st|"
+            r"nd|rd|th)\s*\})",
             r"\1\2",
         ),
         (

@@ -50,7 +50,8 @@ _BASE = re.compile(
     r"(?:\\text\{(?=\w+\})|\((?=\w+\)))?([0-9A-F]+)[})]?\s?_\s?(?:\{\s?(\d{1,2})\s?\}|(\d{1,2}))"
 )
 _LABEL = re.compile(
-    r"(?:[A-Za-z]|\\[a-zA-Z]+|\\text\{[^{}]*\}|[A-Z]{2,4})(?:_\s?(?:\w|\{\w+\}))?'*(?:\s?\(\s?[\w,\s]*\))?|\\angle\s?[A-Z]+"
+    r"(?:[A-Za-z]|\\[a-zA-Z]+|\\text\{[^{}]*\}|[A-Z]{2,4})(?:_\s?(?:\w|"
+    r"\{\w+\}))?'*(?:\s?\(\s?[\w,\s]*\))?|\\angle\s?[A-Z]+"
 )
 _EXCLUDED = re.compile(r"(?:[A-Za-z]\s?\\in\s?\(-\\infty,\\infty\),?\s?)?([A-Za-z])\s?\\neq(.+)")
 _INDEX = re.compile(r"_(?:\w|\{\w+\})$")
@@ -348,7 +349,8 @@ def _relation(parts: list[str], levels: list[int]) -> Form | None:
 
 
 _LINEAR = re.compile(
-    r"([+-]?)\s?(\d+(?:\.\d+)?|\\frac\{\d+\}\{\d+\})?\s?([A-Za-z])\s?(?:([+-])\s?(\d+(?:\.\d+)?|\\frac\{\d+\}\{\d+\}))?"
+    r"([+-]?)\s?(\d+(?:\.\d+)?|\\frac\{\d+\}\{\d+\})?\s?([A-Za-z])\s?(?:([+-])\s?(\d+(?:\.\d+)?|"
+    r"\\frac\{\d+\}\{\d+\}))?"
 )
 
 
