@@ -55,8 +55,19 @@ POWERS = (1, 2, 4, 8, 16, 32, 64, 128)
 BAR = 0.2  # height of the highest bar of a histogram
 
 
+class _Drawn:
+    """What a display was drawn on last."""
+
+    ax: Axes
+
+    @property
+    def figure(self) -> Figure:
+        """Return the figure that was drawn on last."""
+        return _figure(self.ax)
+
+
 @dataclass
-class ReliabilityDisplay:
+class ReliabilityDisplay(_Drawn):
     """Expected accuracy against confidence, in ten bins of equal width.
 
     On the dotted line a confidence is right on average. Bars at the foot show how the confidences
@@ -101,11 +112,6 @@ class ReliabilityDisplay:
             )
         return cls(pd.DataFrame(rows), s, name).plot(ax=ax, color=color)
 
-    @property
-    def figure(self) -> Figure:
-        """Return the figure that was drawn on last."""
-        return _figure(self.ax)
-
     def plot(self, *, ax: Axes | None = None, color: str | None = None) -> ReliabilityDisplay:
         """Draw on the axes, or on new ones."""
         self.ax = ax = ax or _new_axes()
@@ -131,7 +137,7 @@ class ReliabilityDisplay:
 
 
 @dataclass
-class RiskCoverageDisplay:
+class RiskCoverageDisplay(_Drawn):
     """The risk of answering only the most confident questions, against their share.
 
     Lower is better. All curves end in the mean risk, where every question is answered; the dotted
@@ -174,11 +180,6 @@ class RiskCoverageDisplay:
         )
         return cls(risk_coverage(confidence, correct, total), band, name).plot(ax=ax, color=color)
 
-    @property
-    def figure(self) -> Figure:
-        """Return the figure that was drawn on last."""
-        return _figure(self.ax)
-
     def plot(self, *, ax: Axes | None = None, color: str | None = None) -> RiskCoverageDisplay:
         """Draw on the axes, or on new ones."""
         self.ax = ax = ax or _new_axes()
@@ -200,7 +201,7 @@ class RiskCoverageDisplay:
 
 
 @dataclass
-class PassAtKDisplay:
+class PassAtKDisplay(_Drawn):
     """The chance that one of k samples is correct: as measured, and as a confidence promises it.
 
     Measured values are without bias, with a band. The dashed line is what confidences s say when
@@ -247,11 +248,6 @@ class PassAtKDisplay:
             curve["promised"] = simulate_pass_at_k(confidence, ks).mean(axis=0)
         return cls(curve, name).plot(ax=ax, color=color)
 
-    @property
-    def figure(self) -> Figure:
-        """Return the figure that was drawn on last."""
-        return _figure(self.ax)
-
     def plot(self, *, ax: Axes | None = None, color: str | None = None) -> PassAtKDisplay:
         """Draw on the axes, or on new ones; what is measured is drawn on axes once."""
         self.ax = ax = ax or _new_axes()
@@ -271,7 +267,7 @@ class PassAtKDisplay:
 
 
 @dataclass
-class ScoreDisplay:
+class ScoreDisplay(_Drawn):
     """Scores as :func:`~capcal_lib.results.score` gives them: the dot plot of the main table.
 
     Several data sets have a row each, and a dot a method; of a single one, methods have a row each,
@@ -290,11 +286,6 @@ class ScoreDisplay:
         """Draw scores, with data set and method in the index or as columns."""
         named = [name for name in ("dataset", "method") if name in scores.index.names]
         return cls(scores.reset_index(named)).plot(ax=ax)
-
-    @property
-    def figure(self) -> Figure:
-        """Return the figure that was drawn on last."""
-        return _figure(self.ax)
 
     def plot(self, *, ax: Axes | None = None) -> ScoreDisplay:
         """Draw on the axes, or on new ones; new ones are as high as the rows need."""

@@ -275,7 +275,7 @@ scores[["brier", "low", "high", "may_be_best"]].round(3).head(4)
 kind = {"corrected": "Corrected", "paper": "Plug-in"}[protocol]
 
 
-def show(name, scores):
+def show(name, results, scores):
     """Show the scores of a model, with the mean tokens of each method."""
     spent = costs(runs, name, k_eval=k_eval).mean()
     cost = {"Uniform random": "N/A", "Best constant": "N/A"}
@@ -284,8 +284,7 @@ def show(name, scores):
     names = table["method"]
     table["cost"] = names.map(cost).fillna("–")
     table.loc[names.str.startswith("Probe"), "cost"] = "0"
-    counted = load_results(runs, name, **asked)
-    solved = counted["correct"].groupby(level="dataset").nunique() > 1
+    solved = results["correct"].groupby(level="dataset").nunique() > 1
     return tables.show_scores(
         table.assign(varies=table["dataset"].map(solved)),
         f"{kind} capability Brier score (lower is better), and cost in tokens.",
@@ -295,7 +294,7 @@ def show(name, scores):
 
 # %% tags=["hide-input"] label="main-scores" paper=["table-2", "section-4.3.2", "equation-7", "equation-11"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
-show(model, scores)
+show(model, results, scores)
 
 # %% tags=["hide-input"]
 # needs samples
@@ -380,8 +379,9 @@ for name in [model, *(other for other in model_names() if other != model)]:
     shown = []
     known = set(describe_runs(runs, name, **asked)["evidence"])
     if "measured" in known or (known and name == model):
-        own = score(load(name), seed=seed, protocol=protocol)
-        shown.append(show(name, own))
+        own = load(name)
+        scored = score(own, seed=seed, protocol=protocol)
+        shown.append(show(name, own[0], scored))
     if name in set(reported["model"]):
         shown += show_printed(name)
     if shown:

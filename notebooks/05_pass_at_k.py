@@ -39,7 +39,7 @@ from capcal_lib.manifests import load_dataset, load_model
 
 # %% tags=["hide-input"]
 from capcal_lib.metrics import compare, mean_interval
-from capcal_lib.probes import describe_probes, read_predictions, training_data
+from capcal_lib.probes import describe_probes, training_data
 from capcal_lib.reported import beta_from_moments, beta_moments, load_reported
 from capcal_lib.results import describe_runs, load_results, subjects
 from capcal_lib.runs import find_run
@@ -51,10 +51,9 @@ style.set_style()
 runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval, verdicts=verdicts)
 asked = {"k_eval": k_eval, "verdicts": verdicts}
-results = load_results(runs, model, held_out=protocol != "paper", **asked)
 recipe = "paper" if protocol == "paper" else "tuned"
-predicted = read_predictions(runs, model, recipe=recipe, verdicts=verdicts)
-results = results[results["total"] > 1].assign(**predicted)
+asked |= {"held_out": protocol != "paper", "recipe": recipe}
+results = load_results(runs, model, **asked).query("total > 1")
 
 # %% tags=["hide-input"]
 probes = {name: load_dataset(name).probe for name in data.index}

@@ -42,7 +42,7 @@ from capcal_lib.manifests import load_dataset, load_model
 
 # %% tags=["hide-input"]
 from capcal_lib.metrics import mean_interval
-from capcal_lib.probes import describe_probes, read_features, read_predictions
+from capcal_lib.probes import describe_probes, read_features
 from capcal_lib.reported import load_reported
 from capcal_lib.results import describe_runs, load_results, subjects
 from capcal_lib.runs import find_run, read_samples
@@ -57,10 +57,9 @@ style.set_style()
 runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval, verdicts=verdicts)
 asked = {"k_eval": k_eval, "verdicts": verdicts}
-results = load_results(runs, model, held_out=protocol != "paper", **asked)
 recipe = "paper" if protocol == "paper" else "tuned"
-predicted = read_predictions(runs, model, recipe=recipe, verdicts=verdicts)
-results = results[results["total"] > 1].assign(**predicted)
+asked |= {"held_out": protocol != "paper", "recipe": recipe}
+results = load_results(runs, model, **asked).query("total > 1")
 
 # %% tags=["hide-input"]
 probes = {name: load_dataset(name).probe for name in data.index}

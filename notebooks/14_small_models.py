@@ -92,9 +92,8 @@ COLUMNS = ["comparison", "method", "rival", "at"]
 # %% tags=["hide-input"]
 def load_recipe(name, recipe):
     """Load a model's results with the predictions of one kind of probe."""
-    results = load_results(runs, name, k_eval=k_eval).query("total > 1")
-    probes = read_predictions(runs, name, recipe=recipe)
-    return results.assign(**probes)
+    results = load_results(runs, name, k_eval=k_eval, recipe=recipe)
+    return results.query("total > 1")
 
 
 def concentrations(name, recipe, columns):
