@@ -1,0 +1,83 @@
+"""The card of the recorded runs says what is there."""
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from capcal_lib.runs.status import survey
+
+ROOT = Path(__file__).parents[2]
+RECORDED = ROOT / "runs" / "recorded"
+CARD = RECORDED / "README.md"
+
+
+def card() -> tuple[dict, str]:
+    _, header, text = CARD.read_text().split("---\n", 2)
+    return yaml.safe_load(header), text
+
+
+def table() -> str:
+    """Return the table of runs in Markdown, from the runs themselves."""
+    rows = []
+    for status in survey(RECORDED):
+        identity = status.identity
+        folder = RECORDED / identity.model / f"{identity.dataset}-{identity.split}"
+        (path,) = folder.glob("*/verdicts.parquet")
+        verdicts = pd.read_parquet(path)
+        scored = verdicts[verdicts["verdict"] != "not_scored"]
+        mu = (scored["verdict"] == "correct").groupby(scored["question_id"]).mean()
+        least, most = status.each
+        rows.append(
+            {
+                "model": identity.model,
+                "data set": f"{identity.dataset} ({identity.split})",
+                "questions": f"{status.questions:,}",
+                "samples each": f"{least}" if least == most else f"{least} to {most}",
+                "mean share correct": f"{mu.mean():.3f}",
+                "between": f"{mu.between(0.1, 0.9, inclusive='neither').mean():.0%}",
+                "tokens": f"{status.tokens:,}",
+                "hours": f"{status.seconds / 3600:.2f}" if status.seconds else "–",
+            }
+        )
+    lines = [list(rows[0]), ["---"] * len(rows[0]), *[list(row.values()) for row in rows]]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def test_the_table_of_the_card_is_that_of_the_runs():
+    _, text = card()
+    written = re.search(r"^\| model .*?(?=\n\n)", text, re.MULTILINE | re.DOTALL)
+    assert written is not None
+    assert written[0] == table()
+
+
+def test_each_configuration_has_files_of_the_columns_that_the_card_lists():
+    header, text = card()
+    for configuration in header["configs"]:
+        pattern = configuration["data_files"]
+        row = rf"^\| `{re.escape(pattern.split('/')[-1])}` .*$"
+        (line,) = re.findall(row, text, re.MULTILINE)
+        listed = set(re.findall(r"`(\w+)`", line.split("|")[3]))
+        names = [set(pq.read_schema(path).names) for path in RECORDED.glob(pattern)]
+        assert names, pattern
+        assert set.union(*names) <= listed, pattern
+
+
+@pytest.mark.parametrize("library", ["pandas", "datasets"])
+def test_the_lines_that_load_the_runs_load_them(library, monkeypatch, tmp_path):
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path))
+    _, text = card()
+    written = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    (lines,) = [lines for lines in written if library in lines]
+    names: dict = {}
+    exec(lines, names)
+    if library == "pandas":
+        assert set(names["verdicts"].index.unique("model")) == {
+            path.name for path in RECORDED.iterdir() if path.is_dir()
+        }
+    else:
+        assert {"question_id", "response"} <= set(names["samples"].column_names)
