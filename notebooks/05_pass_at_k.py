@@ -9,11 +9,12 @@
 # %% [markdown]
 # # Predicting pass@k from a confidence
 #
-# A confidence says how often one attempt succeeds; this page shows what it says of the best of $k$ attempts, and how
-# wrong that is: section 5.1 and appendix D.1 of the paper.
+# A confidence says how often one attempt succeeds; this page shows what it says of the best of $k$ attempts, of the
+# attempts until the first success, and how wrong that is: section 5.1 and appendix D.1 of the paper.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
+dataset: str = ""  # one with samples; empty: where questions differ most
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 protocol: str = "corrected"  # or paper: as the paper did it
@@ -24,86 +25,85 @@ seed: int = 0  # of all that is drawn here
 import numpy as np
 import pandas as pd
 import seaborn as sns
-
-# %% tags=["hide-input"]
 from capcal_lib.applications import (
+    extrapolate_pass_at_k,
     fit_concentration,
     pass_at_k,
     pass_at_k_error_terms,
+    posterior_places,
     simulate_pass_at_k,
     split_counts,
 )
 from capcal_lib.book import notebook, style, tables
-from capcal_lib.confidence import read_answers, vote_terms
-from capcal_lib.manifests import load_dataset, load_model
 
 # %% tags=["hide-input"]
-from capcal_lib.metrics import compare, mean_interval
-from capcal_lib.probes import describe_probes, training_data
+from capcal_lib.grading import read_verdicts
+from capcal_lib.manifests import load_dataset, load_model
+from capcal_lib.metrics import compare, gains, mean_interval
+from capcal_lib.probes import describe_probes, nearest_probe
 from capcal_lib.reported import beta_from_moments, beta_moments, load_reported
-from capcal_lib.results import describe_runs, load_results, subjects
-from capcal_lib.runs import find_run
-from scipy.stats import betabinom
+from capcal_lib.results import (
+    best_constant,
+    describe_runs,
+    load_results,
+    subjects,
+)
+from capcal_lib.runs import read_samples
+from scipy.stats import kstest
 
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())
 style.set_style()
 runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval, verdicts=verdicts)
-asked = {"k_eval": k_eval, "verdicts": verdicts}
-recipe = "paper" if protocol == "paper" else "tuned"
-asked |= {"held_out": protocol != "paper", "recipe": recipe}
-results = load_results(runs, model, **asked).query("total > 1")
+asked = {"verdicts": verdicts}
+asked["recipe"] = "paper" if protocol == "paper" else "tuned"
+results = load_results(
+    runs, model, k_eval=k_eval, held_out=protocol != "paper", **asked
+).query("total > 1")
 
 # %% tags=["hide-input"]
-probes = {name: load_dataset(name).probe for name in data.index}
+own_probe = {name: load_dataset(name).probe for name in data.index}
 probed = [
     name
-    for name, probe in probes.items()
+    for name, probe in own_probe.items()
     if probe in results and results.loc[name, probe].notna().any()
 ]
-deep = data.index[data["fewest"] >= 32]  # samples that pass@16 takes
-probed = [name for name in probed if name in deep] or probed
-lacking = {"probes": "No probe can be trained for these data sets."}
-lacking = {} if probed else lacking
-if not {"Verbalized confidence", "P(True)"} <= {*results}:
-    lacking["samples"] = "Its runs lack verbalized confidences or P(True)."
+lacking = {"probes": "No probe is trained for these data sets."}
 notebook.about(
-    model, data, lacking=lacking, protocol=protocol, verdicts=verdicts
+    model,
+    data,
+    lacking={} if probed else lacking,
+    protocol=protocol,
+    verdicts=verdicts,
 )
 
-# %% tags=["remove-cell"]
+# %% tags=["hide-input"]
 # needs samples
-evidence = data["evidence"].iloc[0]
+results["Best constant"] = best_constant(results)
 share = results["correct"] / results["total"]
 spread = share.groupby(level="dataset").var()
-shown = max(probed or data.index, key=spread.get)
-title = load_dataset(shown).title
+deep = [name for name in probed if data.loc[name, "fewest"] >= 32]
+probed = deep or probed
+widest = max(probed or data.index, key=spread.get)
+shown = notebook.choose_dataset(dataset, data, widest)
+title = data.loc[shown, "title"]
+probe = nearest_probe(results.loc[[shown]].dropna(axis="columns"), shown)
+
+# %%
+# needs samples
+concentration = describe_probes(runs, model, **asked)["concentration"]
 
 
-# %% tags=["hide-input"]
-def learned(dataset):
-    """Learn nu and the mean accuracy from training questions."""
-    manifest = load_dataset(dataset)
-    run = find_run(runs, model, dataset, manifest.training_split)
-    seen, _ = training_data(run, verdicts)
-    mean = np.full(len(seen), seen["correct"].sum() / seen["total"].sum())
-    mean_nu = fit_concentration(mean, seen["correct"], seen["total"])
-    about = describe_probes(runs, model, recipe=recipe, verdicts=verdicts)
-    nu = about.loc[manifest.probe, "concentration"]
-    return nu, mean[0], mean_nu
-
-
-# %% tags=["hide-input"]
-def predictions(dataset, ks):
-    """Predict pass@k: a (questions, ks) array a method."""
-    own, found = results.loc[dataset], {}
-    if dataset in probed:
-        nu, mean, mean_nu = learned(dataset)
-        same, s = np.full(len(own), mean), own[probes[dataset]]
-        found["Constant, posterior"] = simulate_pass_at_k(
-            same, ks, concentration=mean_nu
-        )
+def predict(own, ks, probe=probe):
+    """Predict pass@k by each method: a (questions, ks) array each."""
+    constant = own["Best constant"]
+    nu = fit_concentration(constant, own["correct"], own["total"])
+    found = {
+        "Best constant": simulate_pass_at_k(constant, ks, concentration=nu)
+    }
+    if probe:
+        s, nu = own[probe], concentration[probe]
         found["Probe, plug-in"] = simulate_pass_at_k(s, ks)
         found["Probe, posterior"] = simulate_pass_at_k(s, ks, concentration=nu)
     for name in ("Verbalized confidence", "P(True)"):
@@ -112,127 +112,332 @@ def predictions(dataset, ks):
     return found
 
 
-# %% tags=["remove-cell"]
-# needs samples
-gained = {"Probe, plug-in": [], "Constant, posterior": []}
-for name in probed:
-    own, ks = results.loc[name], [4, 16]
-    terms = {
-        method: pass_at_k_error_terms(
-            predicted, own["correct"], own["total"], ks
-        )
-        for method, predicted in predictions(name, ks).items()
-    }
-    for other in gained:
-        for less in (terms[other] - terms["Probe, posterior"]).T:
-            gained[other] += [less] if np.isfinite(less).all() else []
-
-
-def intervals(gains, level=0.95):
-    """Return the mean of each gain with its interval."""
-    seeds = [np.random.default_rng(seed) for _ in gains]
-    return [
-        mean_interval(gain, rng=rng, level=level, bounds=(-1, 1))
-        for gain, rng in zip(gains, seeds, strict=True)
-    ]
-
-
-# %% tags=["remove-cell"]
-# needs samples
-plug, constant = map(intervals, gained.values())
-together = 1 - 0.05 / max(1, 2 * len(plug))  # Bonferroni
-surely = [
-    sum(g.low > 0 for g in intervals(each, together))
-    for each in gained.values()
-]
-notebook.glue(surely_plug=surely[0], surely_constant=surely[1])
-notebook.glue(pairs=len(plug), shown=title)
-fewest = data.loc[probed or data.index, "fewest"].min()
-notebook.glue(fewest=int(fewest))
-notebook.glue(over_plug=sum(gain.low > 0 for gain in plug))
-notebook.glue(under_plug=sum(gain.high < 0 for gain in plug))
-notebook.glue(over_constant=sum(gain.low > 0 for gain in constant))
-notebook.glue(under_constant=sum(gain.high < 0 for gain in constant))
-
-# %% tags=["remove-cell"]
+# %%
 # needs probes
+def errors(own, k, probe):
+    """Return a question's corrected squared error of each method's pass@k."""
+    counts = own["correct"], own["total"]
+    terms = {
+        name: pass_at_k_error_terms(predicted, *counts, [k])[:, 0]
+        for name, predicted in predict(own, [k], probe).items()
+    }
+    return pd.DataFrame(terms, own.index).dropna()
+
+
+# %%
+# needs probes
+judged = {}
+for name in probed:
+    for k in (4, 16):
+        terms = errors(results.loc[[name]], k, own_probe[name])
+        for rival in ("Best constant", "Probe, plug-in"):
+            if len(terms) > 1:
+                told = {"seed": seed, "clusters": subjects(terms)}
+                judged[name, k, rival] = gains(terms, rival, **told)
+judged = pd.concat(judged, names=["dataset", "k", "rival", "method"])
+
+# %% tags=["hide-input"]
+# needs probes
+posterior = judged.xs("Probe, posterior", level="method")
+over = posterior["verdict"].groupby("rival").value_counts()
+plug = judged.xs("Best constant", level="rival").xs(
+    "Probe, plug-in", level="method"
+)["verdict"]
+notebook.glue(
+    pairs=len(plug),
+    fewest=int(data.loc[probed, "fewest"].min()),
+    over_constant=int(over.get(("Best constant", "better"), 0)),
+    under_constant=int(over.get(("Best constant", "worse"), 0)),
+    over_plug=int(over.get(("Probe, plug-in", "better"), 0)),
+    under_plug=int(over.get(("Probe, plug-in", "worse"), 0)),
+    plug_better=int((plug == "better").sum()),
+    plug_worse=int((plug == "worse").sum()),
+)
+# %% tags=["hide-input"]
+# needs probes
+strip = posterior.xs("Probe, plug-in", level="rival").sort_values("estimate")
 said = (
     "Right of the line: a smaller error as a posterior, for a data set and k."
 )
-heads = ["estimate", "low", "high"]
-gains = pd.DataFrame(plug)[heads]
-gains = gains.sort_values("estimate", ascending=False, ignore_index=True)
-notebook.glue(gains=tables.strip(gains, said))
+notebook.glue(gains=tables.strip(strip[::-1], said))
 
-# %% [markdown] needs="samples"
-# Taken at its word, a confidence promises too much of many attempts. Read as the mean of a {term}`posterior
-# <posterior confidence>`, the same confidence of the tuned linear probe predicts pass@4 and pass@16 significantly
-# better in {glue:text}`over_plug` of {glue:text}`pairs` cases (a $k$, and a data set with at least {glue:text}`fewest` samples of each
-# question) and significantly worse in {glue:text}`under_plug`. Against the same constant for every question, which
-# needs no probe, it is significantly better in {glue:text}`over_constant` and worse in {glue:text}`under_constant`.
-# Judged all together (Bonferroni), {glue:text}`surely_plug` gains over the plug-in and {glue:text}`surely_constant`
-# over the constant stand.
+# %%
+# needs probes
+notebook.say("""
+Used directly, a confidence overestimates pass@k. The tuned linear probe predicts pass@4 and pass@16 significantly better
+than the best constant in {plug_better} of {pairs} cases (a $k$, and a data set with at least {fewest} samples of each
+question) and significantly worse in {plug_worse}. Read as the mean of a {term}`posterior <posterior confidence>`, the
+same probe is better than the constant in {over_constant} and worse in {under_constant}; against its own direct use it is
+better in {over_plug} and worse in {under_plug}.
+""")
 
-# %% tags=["remove-cell"]
+# %%
 # needs samples
 own = results.loc[shown]
+counts = own["correct"], own["total"]
 largest = int(own["total"].min())
-curve = np.unique(np.geomspace(1, largest, 40).round().astype(int))
-actual = pass_at_k(own["correct"], own["total"], curve)
-means = {"Actual": actual.mean(axis=0)} | {
-    name: each.mean(axis=0) for name, each in predictions(shown, curve).items()
-}
+ks = np.unique(np.geomspace(1, largest, 40).round().astype(int))
+curves = {"Actual": pass_at_k(*counts, ks)} | predict(own, ks)
+means = {name: each.mean(axis=0) for name, each in curves.items()}
+lines = pd.DataFrame(means, index=pd.Index(ks, name="k"))
+
+
+# %%
+# needs probes
+def band(s, nu, ks):
+    """Return the limits of a posterior's mean pass@k: 1.96 deviations."""
+    unsolved = 1 - simulate_pass_at_k(s, ks, concentration=nu)
+    square = 1 - simulate_pass_at_k(s, 2 * np.array(ks), concentration=nu)
+    error = np.sqrt((square - unsolved**2).clip(0).sum(axis=0)) / len(s)
+    middle = 1 - unsolved.mean(axis=0)
+    return middle - 1.96 * error, middle + 1.96 * error
 
 
 # %% tags=["hide-input"]
-def band(dataset, ks):
-    """Return the limits of a posterior's mean pass@k: 1.96 deviations."""
-    s, nu = results.loc[dataset, probes[dataset]], learned(dataset)[0]
-    ks = np.asarray(ks)
-    unsolved = 1 - simulate_pass_at_k(s, ks, concentration=nu)
-    square = 1 - simulate_pass_at_k(s, 2 * ks, concentration=nu)
-    spread = np.sqrt(np.maximum(square - unsolved**2, 0).sum(axis=0)) / len(s)
-    middle = 1 - unsolved.mean(axis=0)
-    return middle - 1.96 * spread, middle + 1.96 * spread
-
-
-# %% tags=["remove-cell"]
 # needs probes
 within = []
 for name in probed:
-    each = results.loc[name]
-    ks = [k for k in (1, 4, 16, 64) if k <= each["total"].min()]
-    true = pass_at_k(each["correct"], each["total"], ks).mean(axis=0)
-    low, high = band(name, ks)
+    each, nu = results.loc[name], concentration[own_probe[name]]
+    few = [k for k in (1, 4, 16, 64) if k <= each["total"].min()]
+    true = pass_at_k(each["correct"], each["total"], few).mean(axis=0)
+    low, high = band(each[own_probe[name]], nu, few)
     within += list((low <= true) & (true <= high))
-notebook.glue(within=int(sum(within)), of=len(within))
+inside = {True: "inside the band", False: "outside the band for some $k$"}
+if probe:
+    low, high = band(own[probe], concentration[probe], ks)
+    actual = lines["Actual"]
+    notebook.glue(inside=inside[bool(actual.between(low, high).all())])
+notebook.glue(within=int(sum(within)), of=len(within), title=title)
 
-# %% tags=["remove-cell"]
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "pass@k from the samples, and as confidences predict it: the probe used directly (plug-in) or as the mean of a posterior with its 95 % band, the best constant as a posterior, and what the model says of itself.", "name": "fig-pass-at-k"}, "image": {"alt": "Line plot of pass@k against k on a logarithmic axis. The plug-in prediction of the probe rises well above the actual curve as k grows; the posterior one stays closer."}} paper=["figure-9", "appendix-d.1", "appendix-d.1.1", "appendix-d.1.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
-drawn = {"Actual": style.INK, "Probe, posterior": "#46a281"}
-drawn |= {"Probe, plug-in": "#2b6450", "P(True)": "#9b7cd2"}
-drawn |= {"Verbalized confidence": "#bc3e0b"}
-lines = pd.DataFrame(means, index=pd.Index(curve, name="k"))
-lines = lines[[name for name in drawn if name in lines]]
-
-# %% tags=["hide-input"] mystnb={"figure": {"caption": "pass@k of the data set whose questions differ most, from its samples and as confidences predict it: by the tuned linear probe, taken at its word (plug-in) or as the mean of a posterior with its 95 % band, and by what the model says of itself.", "name": "fig-pass-at-k"}, "image": {"alt": "Line plot of pass@k against k on a logarithmic axis. The plug-in prediction of the probe rises well above the actual curve as k grows; the posterior one stays closer."}} paper=["figure-9", "appendix-d.1", "appendix-d.1.1", "appendix-d.1.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-# needs samples
-axes = sns.lineplot(lines, palette=drawn, dashes=False)
-if shown in probed:
-    ends = band(shown, curve)
-    axes.fill_between(curve, *ends, color="#46a281", alpha=0.15, linewidth=0)
+colors = {"Actual": style.INK, "Best constant": "#8a8a8a"}
+colors |= {"Probe, posterior": "#46a281", "Probe, plug-in": "#2b6450"}
+colors |= {"P(True)": "#9b7cd2", "Verbalized confidence": "#bc3e0b"}
+axes = sns.lineplot(lines, palette=colors, dashes=False)
+if probe:
+    axes.fill_between(ks, low, high, color="#46a281", alpha=0.15, linewidth=0)
 axes.set(xscale="log", xlabel="k", ylabel="pass@k", title=title)
 axes.set_xticks(ticks := [k for k in (1, 4, 16, 64) if k <= largest], ticks)
 axes.minorticks_off()
 style.label_lines(axes)
 
+# %%
+# needs probes
+notebook.say("""
+On {title} the actual curve is {inside}; over all data sets with a probe it is inside in {within} of {of} cases (data set
+and $k$ of 1, 4, 16, 64).
+""")
+
+# %% [markdown]
+# ## From counts to pass@k
+#
+# Of $n$ samples $c$ are correct. Drawn without replacement, $k$ of them all fail with probability
+# $\binom{n-c}{k} / \binom{n}{k}$, and one minus this is an unbiased estimate of pass@$k$. With 20 samples nothing is known
+# of $k = 64$: there are no 64 samples to draw.
+
+# %%
+from scipy.special import comb
+
+c, n, few = np.array([1, 5, 20]), 20, np.array([1, 4, 16, 64])
+with np.errstate(invalid="ignore"):  # 0/0 where k > n
+    solved = 1 - comb(n - c[:, None], few) / comb(n, few)
+assert np.allclose(solved, pass_at_k(c, [n] * 3, few), equal_nan=True)
+pd.DataFrame(solved, pd.Index(c, name="correct"), few).round(3)
+
+# %% [markdown]
+# ## From a confidence to pass@k
+#
+# If each attempt succeeds with probability $s$, at least one of $k$ does with probability $1-(1-s)^k$. This *plug-in*
+# prediction is the paper's. It is concave in $s$, so that being wrong in both directions does not cancel: of two
+# questions with $\mu = 0$ and $\mu = 1$, both given $s = 1/2$, exactly one is solved however often one tries, and the
+# plug-in says nearly two.
+#
+# A *posterior* prediction takes $s$ as the mean of what is believed of $\mu$, a Beta distribution with parameters
+# $s\nu$ and $(1-s)\nu$. The *concentration* $\nu$ says how sure the confidence is.
+
+# %%
+believed = {
+    nu: simulate_pass_at_k([0.5], few, concentration=nu)[0]
+    for nu in (np.inf, 10, 1)
+}
+pd.DataFrame(believed, few).rename_axis("k").rename_axis(columns="ν").round(3)
+
+# %% [markdown] needs="probes"
+# $\nu$ of a probe is learned from its training questions by the likelihood of their counts, with predictions of
+# cross-validation, each made without its own question. That of the constant is fitted on the questions shown, which
+# favours it. A posterior also says how far the curve may lie from what it expects: the variance of $(1-\mu)^k$ is
+# $\mathbb{E}(1-\mu)^{2k} - (\mathbb{E}(1-\mu)^k)^2$, which pass@$2k$ and pass@$k$ give. The band takes the posterior as
+# right, and $\nu$ as known.
+
+# %%
+# needs probes
+concentration[sorted({own_probe[name] for name in probed})].round(2)
+
+# %% [markdown] needs="probes"
+# ## Is the posterior calibrated?
+#
+# A posterior predicts a distribution of the count $c$ of $n$ samples. If it is right, the place of $c$ in that
+# distribution, drawn at random between $P(C < c)$ and $P(C \le c)$, is uniform on $[0, 1]$ {cite:p}`czado2009predictive`.
+# A U shape says too sure, a hump not sure enough. A single draw may mislead, so the p value is the median over 101.
+
+
+# %%
+# needs probes
+def calibration(own, probe, nu, draws=101):
+    """Return the places of the counts, and the p value of their evenness."""
+    rng = np.random.default_rng(seed)
+    triple = own[probe], own["correct"], own["total"]
+    places = [
+        posterior_places(*triple, concentration=nu, rng=rng)
+        for _ in range(draws)
+    ]
+    p = [kstest(each, "uniform").pvalue for each in places]
+    return places[0], np.median(p)
+
+
+# %%
+# needs probes
+places, p = [], {}
+for name in probed:
+    for kind, nu in {
+        "plug-in": np.inf,
+        "posterior": concentration[own_probe[name]],
+    }.items():
+        drawn, p[name, kind] = calibration(
+            results.loc[name], own_probe[name], nu
+        )
+        places.append(pd.DataFrame({"place": drawn, "kind": kind}))
+places, p = pd.concat(places, ignore_index=True), pd.Series(p).unstack()
+
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "Where the count of each evaluation question lies within its predicted distribution (probability integral transform), over all data sets with a probe. Calibrated predictions are flat, at the dotted line.", "name": "fig-pit"}, "image": {"alt": "Two histograms. Under the plug-in prediction nearly all questions stand in the two outermost bars; under the posterior the bars are of similar height."}} label="posterior-calibration" paper=["section-5.1"] evidence=["measured"] reads=["verdicts", "features"]
+# needs probes
+grid = sns.displot(
+    places,
+    x="place",
+    col="kind",
+    bins=np.linspace(0, 1, 21),
+    stat="density",
+    common_norm=False,
+    color="#46a281",
+    height=3,
+    aspect=1.3,
+)
+grid.refline(y=1, color=style.INK, linestyle=":")
+_ = grid.set_titles("{col_name}").set_axis_labels(
+    "place of the count", "density"
+)
+
+# %% tags=["hide-input"]
+# needs probes
+refused = (p * len(p) < 0.05).sum()
+outer = 1 - places["place"].between(0.05, 0.95).groupby(places["kind"]).mean()
+notebook.glue(
+    sets=len(p),
+    refused_plug=int(refused["plug-in"]),
+    refused=int(refused["posterior"]),
+    ends_plug=outer["plug-in"],
+    ends=outer["posterior"],
+)
+
+# %%
+# needs probes
+notebook.say("""
+With the chance of a single false rejection held to 5 %, the test rejects the direct use of the probe on {refused_plug}
+of {sets} data sets, and the posterior on {refused}. A calibrated prediction finds one count in ten in its outer tenth: the
+plug-in has {ends_plug:.0%} of the counts there, the posterior {ends:.0%}.
+""")
+
+# %% [markdown] needs="samples"
+# ## Question by question
+#
+# Against the measured pass@$k$ even a perfect prediction has an error, because the measurement is noisy. With $f$ the
+# predicted chance that all $k$ attempts fail and $Q_j = \binom{n-c}{j}/\binom{n}{j}$, the term
+# $f^2 - 2 f Q_k + Q_{2k}$ has the true squared error for its expectation. It needs $2k$ samples of a question. Oracles are
+# scored honestly: they know one half of a question's samples, and are scored on the other half. Oracle RC takes one
+# sample at its word, which is correct with probability $\hat\mu$.
+
+# %%
+# needs samples
+few = [1, 4, 16, 64]
+terms = {
+    name: pass_at_k_error_terms(predicted, *counts, few)
+    for name, predicted in predict(own, few).items()
+}
+known, held_out = split_counts(*counts, rng=np.random.default_rng(seed))
+half = known[0] / known[1]
+
+# %%
+# needs samples
+oracle = simulate_pass_at_k(half, few)
+terms["Oracle CC"] = pass_at_k_error_terms(oracle, *held_out, few)
+right = pass_at_k_error_terms(np.ones_like(oracle), *held_out, few)
+wrong = pass_at_k_error_terms(np.zeros_like(oracle), *held_out, few)
+terms["Oracle RC"] = half[:, None] * right + (1 - half)[:, None] * wrong
+
+# %% tags=["hide-input"] label="passk-errors" paper=["table-3", "table-8", "section-5.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# needs samples
+evidence, scored = data["evidence"].iloc[0], {}
+for column, k in enumerate(k for k in few if 2 * k <= largest):
+    of_k = pd.DataFrame({name: each[:, column] for name, each in terms.items()})
+    competing = of_k.drop(columns=["Oracle CC", "Oracle RC"])
+    best = compare(competing, rng=np.random.default_rng(seed))["may_be_best"]
+    table = compare(of_k, rng=np.random.default_rng(seed))
+    table["may_be_best"] = best.reindex(table.index, fill_value=False)
+    scored[f"pass@{k}"] = table.rename(columns={"estimate": "brier"})
+tables.show_scores(
+    pd.concat(scored, names=["dataset", "method"]),
+    f"Corrected squared error on {title} (lower is better).",
+    evidence=evidence,
+)
+
+# %% tags=["hide-input"]
+# needs samples
+notebook.glue(largest=largest, halves=largest // 2, quarters=largest // 4)
+
+# %%
+# needs samples
+notebook.say("""
+Scoring pass@$k$ without bias takes $2k$ samples, and of an oracle $4k$: with {largest} of them $k$ reaches {halves}, for
+oracles {quarters}, and a dash stands beyond. The paper's own protocol compares plug-in predictions with the measured
+pass@$k$, for $k$ up to the number of samples, and takes the oracles from the very samples on which they are scored (*in
+sample*), so that Oracle CC can hardly fail:
+""")
+
+# %%
+# needs samples
+measured = pass_at_k(*counts, few)
+mu = (counts[0] / counts[1]).to_numpy()[:, None]
+predicted = {"Oracle CC (in sample)": simulate_pass_at_k(mu[:, 0], few)}
+predicted |= predict(own, few)
+squared = {
+    name: (each - measured) ** 2
+    for name, each in predicted.items()
+    if name not in ("Probe, posterior", "Best constant")
+}
+squared["Oracle RC (in sample)"] = (
+    mu * (1 - measured) ** 2 + (1 - mu) * measured**2
+)
+
+# %% tags=["hide-input"] label="passk-errors-paper" paper=["table-3", "table-8"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# needs samples
+table = pd.DataFrame(
+    {name: each.mean(axis=0) for name, each in squared.items()}
+)
+table.index = [f"pass@{k}" for k in few]
+of_probe = {"Probe, plug-in": probe or ""}
+tables.show(
+    table.T.rename(index=of_probe).rename_axis("method"),
+    f"Squared error on {title} by the paper's protocol (lower is better).",
+    digits=4,
+    evidence=evidence,
+)
+
 # %% [markdown]
 # ## As the paper prints it
 #
-# The paper prints the squared error of three predictions, question by question, for three models. *Oracle RC* takes the
-# correctness of one sample for the confidence. *Oracle CC* is $\hat\mu$ of the very samples that it is scored on (*in
-# sample*), so that it cannot fail. *Probe (MATH)* has a lower error than Oracle RC in {glue:text}`printed_lower` of
-# {glue:text}`printed_pairs` printed cells.
+# The paper prints the squared error of three predictions, question by question, for three models. Oracle CC is *in
+# sample*, so that it cannot fail.
 
 
 # %% tags=["hide-input"]
@@ -248,13 +453,19 @@ def as_printed(table):
 
 math, aime = as_printed("passk_math500"), as_printed("passk_aime25")
 
-# %% tags=["remove-cell"]
+# %%
 both = pd.concat({"math500": math, "aime25": aime})
-probe = both.xs("Probe (MATH)", level="method")
-better = probe < both.xs("Oracle RC", level="method")
-notebook.glue(
-    printed_lower=int(better.to_numpy().sum()), printed_pairs=better.size
+lower = both.xs("Probe (MATH)", level="method") < both.xs(
+    "Oracle RC", level="method"
 )
+notebook.glue(
+    printed_lower=int(lower.to_numpy().sum()), printed_pairs=lower.size
+)
+
+# %%
+notebook.say("""
+*Probe (MATH)* has a lower error than Oracle RC in {printed_lower} of {printed_pairs} printed cells.
+""")
 
 # %% tags=["hide-input"] label="passk-reported" paper=["table-3", "section-5.1"] evidence=["reported"] reads=["passk_math500"]
 tables.show(
@@ -273,23 +484,22 @@ tables.show(
 )
 
 # %% [markdown]
-# The paper also draws pass@$k$ of each data set. Its numbers are not printed, but two that are give most of it away: the
-# mean accuracy and the score of *Uniform random* fix a Beta distribution of $\mu$ over questions, and that has its own
-# pass@$k$. The curve of Oracle RC needs no computing at all: it is flat, at the mean accuracy.
+# The curves that the paper draws are not printed, but two printed numbers give most of them away: the mean accuracy and
+# the score of *Uniform random* fix a Beta distribution of $\mu$ over questions, and that has its own pass@$k$.
 
-# %% tags=["hide-input"]
-ks, rows = [1, 2, 4, 8, 16, 32, 64], []
+# %%
+few, rows = [1, 2, 4, 8, 16, 32, 64], []
 printed = load_reported()
 pairs = printed[printed["table"].isin(["passk_math500", "passk_aime25"])]
-for name, dataset in pairs[["model", "dataset"]].drop_duplicates().to_numpy():
-    a, b = beta_from_moments(*beta_moments(name, dataset))
-    solved = simulate_pass_at_k([a / (a + b)], ks, concentration=a + b)
-    curve = pd.DataFrame({"k": ks, "pass@k": solved[0]})
+for name, of in pairs[["model", "dataset"]].drop_duplicates().to_numpy():
+    a, b = beta_from_moments(*beta_moments(name, of))
+    solved = simulate_pass_at_k([a / (a + b)], few, concentration=a + b)
+    curve = pd.DataFrame({"k": few, "pass@k": solved[0]})
     curve["model"] = load_model(name).paper_name
-    rows.append(curve.assign(dataset=load_dataset(dataset).title))
+    rows.append(curve.assign(dataset=load_dataset(of).title))
+expected = pd.concat(rows, ignore_index=True)
 
 # %% tags=["hide-input"] mystnb={"figure": {"caption": "pass@k of the paper's models, expected from two printed numbers (lines; simulated), and what the authors' code repository says of one of them (crosses; read off).", "name": "fig-pass-at-k-paper"}, "image": {"alt": "Two panels, MATH-500 and AIME25, each with a rising line for each of three models. On MATH-500 all lie above 0.9 from k = 4 on; the crosses of gpt-oss-20b lie on its line. On AIME25 the lines rise further and lie further apart."}} paper=["figure-9", "appendix-d.1.2"] evidence=["simulated", "read off"] reads=["main", "mean_accuracy", "passk_actual"]
-expected = pd.concat(rows, ignore_index=True)
 look = {"x": "k", "y": "pass@k"}
 grid = sns.relplot(
     expected,
@@ -310,277 +520,193 @@ grid.set(xscale="log", xticks=[1, 4, 16, 64], xticklabels=[1, 4, 16, 64])
 grid.set_titles("{col_name}").set_axis_labels("k", "pass@k")
 sns.move_legend(grid, "lower left", bbox_to_anchor=(0.12, 0.2), title="")
 
-# %% tags=["remove-cell"]
+# %% tags=["hide-input"]
 beta = expected.query("model == 'gpt-oss-20b' and dataset == 'MATH-500'")
 apart = beta.merge(published, on="k", suffixes=("", " published"))
 notebook.glue(
     beta_apart=(apart["pass@k"] - apart["pass@k published"]).abs().max()
 )
 
-# %% [markdown]
-# Where both are known, for gpt-oss-20b on MATH-500, they differ by at most {glue:text}`beta_apart:.3f`.
-#
-# ## From counts to pass@k
-#
-# Of $n$ samples $c$ are correct. Drawn without replacement, $k$ of them all fail with probability
-# $\binom{n-c}{k} / \binom{n}{k}$, and one minus this is an unbiased estimate of pass@$k$.
-
 # %%
-from scipy.special import comb
-
-c, n, ks = np.array([1, 5, 20]), 20, np.array([1, 4, 16, 64])
-with np.errstate(invalid="ignore"):  # 0/0 where k > n
-    solved = 1 - comb(n - c[:, None], ks) / comb(n, ks)
-
-# %%
-k_columns = pd.Index(ks, name="k")
-pd.DataFrame(solved, pd.Index(c, name="correct"), columns=k_columns).round(3)
+notebook.say("""
+Where both are known, for gpt-oss-20b on MATH-500, they differ by at most {beta_apart:.3f}.
+""")
 
 # %% [markdown]
-# With 20 samples nothing is known of $k = 64$: there are no 64 samples to draw. `pass_at_k` says the same, for any
-# counts and without overflow, and says NaN where $n$ does not suffice.
-
-# %%
-estimated = pass_at_k(c, [n] * 3, ks)
-assert np.allclose(estimated, solved, equal_nan=True)
-estimated.round(3)
-
-# %% [markdown]
-# ## From a confidence to pass@k
+# ## Beyond the samples at hand
 #
-# If each attempt succeeds with probability $s$, at least one of $k$ does with probability $1-(1-s)^k$. This *plug-in*
-# prediction is the paper's. It is concave in $s$, so that being wrong in both directions does not cancel: of two
-# questions with $\mu = 0$ and $\mu = 1$, both given $s = 1/2$, exactly one is solved however often one tries, and the
-# plug-in says nearly two.
-#
-# A *posterior* prediction takes $s$ as the mean of what is believed of $\mu$, a Beta distribution with parameters
-# $s\nu$ and $(1-s)\nu$. The *concentration* $\nu$ says how sure the confidence is.
+# pass@$k$ for $k$ beyond the samples depends on questions that were never solved. The plug-in $1 - (1 - c/n)^k$ gives up
+# every one of them; a line through $\log(-\log \text{pass@}k)$ against $\log k$, carried on, is the *power law* of
+# {cite:t}`schaeffer2025monkeys`; one Beta distribution of $\mu$ is the choice of {cite:t}`kazdan2025efficient`, with
+# extensions by {cite:t}`verine2026estimating`. `extrapolate_pass_at_k` weighs five priors by how well they explain the
+# counts. Its interval covers the uncertainty among them, and beside it stand the bounds for *any* prior that explains
+# the counts about as well. Where the two lie far apart, the shape of the prior decides and not the data.
 
 # %%
-believed = {
-    nu: simulate_pass_at_k([0.5], ks, concentration=nu)[0]
-    for nu in (np.inf, 10, 1)
-}
-believed = pd.DataFrame(believed, pd.Index(ks, name="k"))
-believed.rename_axis(columns="ν").round(3)
-
-# %% [markdown] needs="probes"
-# $\nu$ is learned from training questions by the likelihood of their counts. A probe has seen its training questions,
-# so the predictions that enter are those of cross-validation, each made without its own question. On
-# {glue:text}`shown`, $\nu$ is {glue:text}`nu:.2f`.
-
-# %% [markdown] needs="probes"
-# A posterior also says how far the curve may lie from what it expects: the variance of $(1-\mu)^k$ is
-# $\mathbb{E}(1-\mu)^{2k} - (\mathbb{E}(1-\mu)^k)^2$, which pass@$2k$ and pass@$k$ give. With a band of 1.96 standard
-# deviations of the mean over questions, the samples lie inside in {glue:text}`within` of {glue:text}`of` cases (data set
-# and $k$ of 1, 4, 16, 64). The band takes the posterior as right, and $\nu$ as known.
-
-# %% tags=["remove-cell"]
-nu = np.inf  # takes confidences at their word; stays where no probe is trained
-
-# %%
-# needs samples
-if shown in probed:
-    about = describe_probes(runs, model, recipe=recipe, verdicts=verdicts)
-    nu = about.loc[probes[shown], "concentration"]
-
-# %% tags=["remove-cell"]
-# needs samples
-notebook.glue(nu=nu)
-ks = [1, 4, 16, 64]
-own = results.loc[shown]
-counts = own["correct"], own["total"]
+rng, c = np.random.default_rng(seed), [0, 0, 1, 3, 12, 20] * 20
+extrapolate_pass_at_k(c, [20] * 120, [100, 10_000], rng=rng).round(3)
 
 # %% [markdown] needs="samples"
-# ## Question by question
+# To try it on recorded samples, ten of each question predict pass@$k$ of all of them. What all say is the truth to be met,
+# up to its own error.
+
+
+# %%
+# needs samples
+def meet(own, few=10):
+    """Predict pass@k of all samples from a few, beside what all say."""
+    correct, total = own["correct"].to_numpy(), own["total"].to_numpy()
+    rng, most = np.random.default_rng(seed), total.min()
+    if most < 5 * few or ((correct == 0) | (correct == total)).all():
+        return None  # nothing to go on
+    drawn = rng.hypergeometric(correct, total - correct, few)
+    size = np.full(len(own), few)
+    row = extrapolate_pass_at_k(drawn, size, [most], rng=rng).iloc[0]
+    row["plug-in"] = simulate_pass_at_k(drawn / few, [most]).mean()
+    row["actual"] = pass_at_k(correct, total, [most]).mean()
+    return row
+
+
+# %%
+# needs samples
+met = {name: meet(own) for name, own in results.groupby(level="dataset")}
+met = pd.DataFrame({name: row for name, row in met.items() if row is not None})
+met = met.astype(float)
+
+# %% tags=["hide-input"] label="passk-beyond-recorded" paper=["appendix-d.1"] evidence=["measured"] reads=["verdicts"]
+# needs samples
+if len(met):
+    table = met.T.rename(index=data["title"]).rename_axis("data set")
+    notebook.glue(
+        held=int(table.eval("low <= actual <= high").sum()), runs=len(table)
+    )
+    notebook.glue(bound=int(table.eval("lowest <= actual <= highest").sum()))
+    names = {"low": "95 % from", "high": "to", "estimate": "predicted"}
+    names |= {"lowest": "any prior from", "highest": "up to"}
+    columns = ["k", "actual", *names.values(), "plug-in"]
+    beyond = tables.show(
+        table.astype({"k": int}).rename(columns=names)[columns],
+        "pass@k of all samples, as ten of each question predict it.",
+        digits=2,
+        evidence=evidence,
+    )
+beyond if len(met) else notebook.lack(reach="No data set has 50 samples.")
+
+# %%
+# needs reach
+notebook.say("""
+The interval covers the actual value on {held} of {runs} data sets, the bounds on {bound}.
+""")
+
+# %% [markdown]
+# ## What a first success costs
 #
-# Against the measured pass@$k$ even a perfect prediction has an error, because the measurement is noisy. With $f$ the
-# predicted chance that all $k$ attempts fail and $Q_j = \binom{n-c}{j}/\binom{n}{j}$, the term
-# $f^2 - 2 f Q_k + Q_{2k}$ has the true squared error for its expectation. It needs $2k$ samples of a question.
+# Whoever asks until an answer is right pays for every failure. Attempt $k+1$ is made if $k$ have failed, so that the
+# mean number of attempts, giving up after some number, is the sum of the chances to be unsolved, one minus pass@$k$. Never
+# giving up, a question takes $1/\mu$ attempts on average, and under a posterior that mean is
+#
+# $$
+# \mathbb{E}\left[\frac{1}{\mu}\right] = \frac{\nu - 1}{s\nu - 1} \quad \text{if } s\nu > 1,
+# \text{ and infinite otherwise:}
+# $$
+#
+# a small chance that the question is next to hopeless outweighs all the rest. So plan with a limit.
 
 # %%
 # needs samples
-terms = {
-    name: pass_at_k_error_terms(predicted, *counts, ks)
-    for name, predicted in predictions(shown, ks).items()
-}
+limits = np.arange(1, largest + 1)
+solved = {"Actual": pass_at_k(*counts, limits)} | predict(own, limits)
+solved = pd.DataFrame(
+    {name: each.mean(axis=0) for name, each in solved.items()},
+    index=pd.Index(limits, name="giving up after"),
+)
+attempts = (1 - solved.shift(fill_value=0)).cumsum()
+price = attempts / solved  # attempts paid for each solved question
 
-# %% [markdown] needs="samples"
-# Oracles are scored honestly: they know one half of a question's samples, and are scored on the other half. Oracle RC
-# takes a sample of the first half at its word, which is correct with probability $\hat\mu$.
-
-# %%
-# needs samples
-known, held_out = split_counts(*counts, rng=np.random.default_rng(seed))
-half = known[0] / known[1]
-oracle = simulate_pass_at_k(half, ks)
-terms["Oracle CC"] = pass_at_k_error_terms(oracle, *held_out, ks)
-
-# %%
-# needs samples
-right = pass_at_k_error_terms(np.ones_like(oracle), *held_out, ks)
-wrong = pass_at_k_error_terms(np.zeros_like(oracle), *held_out, ks)
-terms["Oracle RC"] = half[:, None] * right + (1 - half)[:, None] * wrong
-
-# %% tags=["hide-input"] label="passk-errors" paper=["table-3", "table-8", "section-5.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-# needs samples
-scored = {}
-for column, k in enumerate(k for k in ks if 2 * k <= largest):
-    of_k = pd.DataFrame({name: each[:, column] for name, each in terms.items()})
-    competing = of_k.drop(columns=["Oracle CC", "Oracle RC"])
-    best = compare(competing, rng=np.random.default_rng(seed))["may_be_best"]
-    table = compare(of_k, rng=np.random.default_rng(seed))
-    table["may_be_best"] = best.reindex(table.index, fill_value=False)
-    scored[f"pass@{k}"] = table.rename(columns={"estimate": "brier"})
-tables.show_scores(
-    pd.concat(scored, names=["dataset", "method"]),
-    f"Corrected squared error on {title} (lower is better).",
-    evidence=evidence,
+# %% tags=["hide-input"]
+# needs probes
+notebook.glue(
+    price=price["Actual"].iloc[-1],
+    price_plug=price["Probe, plug-in"].iloc[-1] if probe else np.nan,
+    price_posterior=price["Probe, posterior"].iloc[-1] if probe else np.nan,
+    endless=(own[probe] * concentration[probe] <= 1).mean()
+    if probe
+    else np.nan,
 )
 
-# %% [markdown] needs="samples"
-# Scoring pass@$k$ without bias takes $2k$ samples, and of an oracle $4k$: with {glue:text}`largest` of them $k$
-# reaches {glue:text}`halves`, for oracles {glue:text}`quarters`, and a dash stands beyond. For comparison with the
-# paper, its own protocol: plug-in predictions against the measured pass@$k$, oracles *in sample*, and $k$ up to the
-# number of samples.
+# %%
+# needs probes
+notebook.say("""
+On {title}, giving up after {largest}, {price:.1f} attempts are paid for each solved question; the posterior expects
+{price_posterior:.1f} and direct use of the probe {price_plug:.1f}. Without a limit the posterior's mean would be infinite
+for {endless:.0%} of the questions.
+""")
 
-# %% tags=["hide-input"] label="passk-errors-paper" paper=["table-3", "table-8"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "Attempts paid for each solved question, against the number of attempts after which one gives up: from the samples, and as confidences expect it.", "name": "fig-first-success"}, "image": {"alt": "Line plot of attempts a solved question against the limit of attempts, both logarithmic. The posterior stays near the measured curve; the plug-in falls below it as the limit grows."}} evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
-notebook.glue(largest=largest, halves=largest // 2, quarters=largest // 4)
-measured, mu = pass_at_k(*counts, ks), (counts[0] / counts[1]).to_numpy()
-predicted = {"Oracle CC (in sample)": simulate_pass_at_k(mu, ks)}
-predicted |= predictions(shown, ks)
-errors = {
-    name: ((each - measured) ** 2).mean(axis=0)
-    for name, each in predicted.items()
-    if "posterior" not in name
-}
-missed = mu[:, None] * (1 - measured) ** 2 + (1 - mu[:, None]) * measured**2
-errors = {"Oracle RC (in sample)": missed.mean(axis=0)} | errors
-table = pd.DataFrame(errors, index=[f"pass@{k}" for k in ks]).T
+drawn = price.loc[ks].replace(np.inf, np.nan)
+axes = sns.lineplot(drawn, palette=colors, dashes=False)
+axes.set(xscale="log", yscale="log", title=title)
+axes.set(ylabel="attempts a solved question")
+axes.set_xticks(ticks := [k for k in (1, 4, 16, 64) if k <= largest], ticks)
+marks = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
+ends = drawn.min(axis=None), drawn.max(axis=None)
+axes.set_yticks(marks := [k for k in marks if ends[0] <= k <= ends[1]], marks)
+axes.minorticks_off()
+style.label_lines(axes)
+
+# %% [markdown] needs="samples"
+# In tokens: the samples in the order in which they were drawn, up to the first correct one, and no further. What is paid
+# for the questions that stay unsolved counts too. A dash stands where none is solved.
+
+
+# %%
+# needs samples
+def to_first_success(run):
+    """Return each question's tokens up to a success, and whether it came."""
+    names = ["question_id", "sample_index"]
+    samples = read_samples(run, ["completion_tokens"]).set_index(names)
+    right = read_verdicts(run).set_index(names)["verdict"] == "correct"
+    samples["solved"] = right.reindex(samples.index, fill_value=False)
+    earlier = samples["solved"].groupby("question_id").cumsum()
+    made = samples[earlier - samples["solved"] == 0].groupby("question_id")
+    return made[["completion_tokens", "solved"]].sum()
+
+
+# %%
+# needs samples
+rows = {}
+for name, run in data["run"].items():
+    tokens, success = to_first_success(run).to_numpy().T
+    row = rows[data.loc[name, "title"]] = {"solved": success.mean()}
+    if success.any():
+        ratio = tokens.sum() / success.sum()
+        terms = ratio + (tokens - ratio * success) / success.mean()
+        ends = mean_interval(terms, seed=seed)
+        row |= {"tokens": ratio, "low": ends.low, "high": ends.high}
+
+# %% tags=["hide-input"] label="first-success-tokens" evidence=["measured"] reads=["samples", "verdicts"]
+# needs samples
+table = pd.DataFrame(rows).T.reindex(
+    columns=["solved", "tokens", "low", "high"]
+)
 tables.show(
-    table.rename_axis("method"),
-    f"Squared error on {title} by the paper's protocol (lower is better).",
-    digits=4,
-    evidence=evidence,
-)
-
-# %% tags=["remove-cell"]
-# needs probes
-rows, simple = [], ("Constant, posterior", "Verbalized confidence", "P(True)")
-for name in probed:
-    each, groups = results.loc[[name]], subjects(results.loc[[name]])
-    error = {
-        method: pass_at_k_error_terms(
-            predicted, each["correct"], each["total"], [4, 16]
-        ).mean(axis=1)
-        for method, predicted in predictions(name, [4, 16]).items()
-    }
-    best = min(set(simple) & set(error), key=lambda rule: error[rule].mean())
-    for method in ("Probe, plug-in", "Probe, posterior"):
-        rng, gain = np.random.default_rng(seed), error[best] - error[method]
-        ends = mean_interval(
-            gain, rng=rng, clusters=groups.to_numpy(), bounds=(-1, 1)
-        )
-        rows.append(["pass@k", method, name, best, *ends[:3]])
-
-# %% [markdown] needs="probes"
-# The simple rules need no probe: the constant as a posterior, verbalized confidence and P(True). Against the best of them
-# on each data set, which is chosen by these very results and so favoured:
-
-# %% tags=["hide-input"] label="passk-comparison" paper=["section-5.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-# needs probes
-heads = ["application", "method", "dataset", "against"]
-comparison = pd.DataFrame(rows, columns=[*heads, "estimate", "low", "high"])
-wide = comparison.assign(dataset=comparison["dataset"].map(data["title"]))
-heads = {"dataset": "data set", "estimate": "gain"}
-tables.show(
-    wide.drop(columns="application").rename(columns=heads),
-    "By how much less the squared error of pass@4 and pass@16 is (higher is better), "
-    "with its 95 % interval.",
+    table.rename_axis("data set"),
+    "Questions solved, and tokens a solved question, giving up where the "
+    "recorded samples end.",
+    solved="{:.1%}",
+    digits=0,
     evidence=evidence,
 )
 
 # %% [markdown]
-# ## Any, most, or all of $k$
-#
-# What $k$ attempts are worth depends on how they are used. *pass@$k$*: someone can tell whether any is correct.
-# *majority@$k$*: nobody can, and the most frequent answer counts. *pass^$k$*: all must be correct, as where every step
-# of a chain has to hold. For a posterior with parameters $a$ and $b$ all three have a closed form; the majority's takes
-# two answers, so that a majority is more than $k/2$.
-
-# %%
-odd = np.arange(1, 16, 2)
-
-
-def uses(s, nu):
-    """Expect the best, the majority and all of k attempts, by question."""
-    s, nu = np.clip(np.asarray(s), 0.005, 0.995)[:, None], min(nu, 1e6)
-    best = simulate_pass_at_k(s[:, 0], odd, concentration=nu)
-    every = 1 - simulate_pass_at_k(1 - s[:, 0], odd, concentration=nu)
-    most = betabinom.sf(odd // 2, odd, s * nu, (1 - s) * nu)
-    return {"pass@k": best, "majority@k": most, "pass^k": every}
-
-
-# %%
-unsure = {name: each[0] for name, each in uses([0.6], 5).items()}
-pd.DataFrame(unsure, pd.Index(odd, name="k")).T.round(3)
-
-# %% [markdown] needs="probes"
-# On the recorded samples the majority is taken over blocks of $k$ samples. With more than two answers it may be right
-# more often than two answers let expect, as wrong answers split: on {glue:text}`shown`, at $k$ = {glue:text}`votes`,
-# majority@$k$ is {glue:text}`majority:.2f`, expected {glue:text}`expected_majority:.2f`, and pass^$k$
-# {glue:text}`every:.2f`, expected {glue:text}`expected_every:.2f`.
-
-# %% tags=["remove-cell"]
-# needs probes
-answers = read_answers(data.loc[shown, "run"], k=k_eval)
-odd = odd[odd <= largest]
-notebook.glue(votes=int(odd[-1]))
-blocks = [vote_terms(answers, k).fillna({"right": 0}) for k in odd[1:]]
-votes = [each.groupby("row")["right"].mean().mean() for each in blocks]
-c, n = results.loc[shown, "correct"], results.loc[shown, "total"]
-seen = {
-    "pass@k": pass_at_k(c, n, odd).mean(axis=0),
-    "majority@k": [(c / n).mean(), *votes],
-    "pass^k": 1 - pass_at_k(n - c, n, odd).mean(axis=0),
-}
-promised = uses(results.loc[shown, probes[shown]], learned(shown)[0])
-promised = {name: each.mean(axis=0) for name, each in promised.items()}
-
-# %% tags=["remove-cell"]
-# needs probes
-kinds = {"measured": seen, "posterior": promised}
-tidy = pd.concat(
-    {
-        kind: pd.DataFrame(each, pd.Index(odd, name="k"))
-        for kind, each in kinds.items()
-    },
-    names=["kind"],
-)
-tidy = tidy.rename_axis(columns="use").stack().rename("chance").reset_index()
-notebook.glue(majority=seen["majority@k"][-1], every=seen["pass^k"][-1])
-notebook.glue(expected_majority=promised["majority@k"][-1])
-notebook.glue(expected_every=promised["pass^k"][-1])
-
-# %% tags=["hide-input"] mystnb={"figure": {"caption": "The best, the majority and all of k attempts: measured, and as the posterior of the tuned linear probe expects them (with two answers, for the majority).", "name": "fig-uses-of-k"}, "image": {"alt": "Line plot against k. From a common start pass@k rises, pass^k falls and majority@k stays between them; the dashed lines are the expected ones."}} evidence=["measured"] reads=["verdicts", "features"]
-# needs probes
-colors = {"pass@k": "#3866bd", "majority@k": "#be8a1d", "pass^k": "#bc3e0b"}
-look = {"hue": "use", "style": "kind", "palette": colors}
-axes = sns.lineplot(tidy, x="k", y="chance", **look)
-axes.set(xlabel="k", ylabel="share of questions", title=title)
-axes.set_xticks(odd, odd)
-sns.move_legend(axes, "center left", bbox_to_anchor=(1, 0.5), title="")
-
-# %% [markdown]
-# [pass@k in detail](25_pass_at_k_in_detail.ipynb) tests whether the posterior is calibrated, and predicts pass@$k$ beyond
-# the samples at hand, up to 10,000 attempts.
-#
 # ## Summary
 #
 # - pass@k needs the expected accuracy of every question, not its mean: this is what capability calibration estimates.
-# - A confidence that is right on average still promises too much of many attempts, unless it says how sure it is.
+# - A confidence that is right on average still promises too much of many attempts, unless it says how sure it is; as a
+#   posterior it can be tested.
 # - Score an oracle on samples that it has not seen, and a prediction without the noise of the counts.
+# - Beyond the samples the shape of the distribution of $\mu$ decides, and an interval has to say so.
 #
 # ## Exercises
 #
@@ -603,11 +729,10 @@ c, n = np.array([5, 19]), np.array([20, 20])
 1 - pass_at_k(n - c, n, [1, 4, 16])
 
 # %% [markdown]
-# **3 (hard).** Which confidences decide pass@64? Let half of the questions have $\mu = 0$ and half $\mu = 0.1$, and
-# change the confidence of the first half from 0 to 0.01. *Hint:* compare the errors at $k = 1$ and $k = 64$.
+# **3 (hard).** A solved question is worth as much as 25 attempts. After how many failures should one give up on a
+# question with $s = 0.3$ and $\nu = 2.5$? *Hint:* after $k$ failures the next attempt succeeds with probability
+# $s\nu/(\nu + k)$.
 
 # %% tags=["hide-cell", "solution"]
-mu = np.repeat([0, 0.1], 50)
-s = np.maximum(mu, 0.01)
-error = (simulate_pass_at_k(s, [1, 64]) - simulate_pass_at_k(mu, [1, 64])) ** 2
-error.mean(axis=0)  # 0.00005, and 0.11: what is never solved decides
+chance = 0.75 / (2.5 + np.arange(50))
+int(np.argmax(25 * chance < 1))  # worth less than it costs

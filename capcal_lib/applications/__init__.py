@@ -33,7 +33,7 @@ from capcal_lib.applications.planning import (
     questions_needed,
     score_components,
 )
-from capcal_lib.applications.posterior import fit_concentration
+from capcal_lib.applications.posterior import fit_concentration, posterior_places
 from capcal_lib.applications.routing import mixing_gain_terms, route
 from capcal_lib.applications.selective import risk_area_terms, risk_coverage
 
@@ -48,6 +48,7 @@ __all__ = [
     "pass_at_k",
     "pass_at_k_error_terms",
     "plan_study",
+    "posterior_places",
     "questions_needed",
     "risk_area_terms",
     "risk_coverage",

@@ -17,7 +17,7 @@ import pandas as pd
 
 from capcal_lib.book.tables import Html, badge
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.manifests import IN_CHECKOUT, ROOT, load_model
+from capcal_lib.manifests import IN_CHECKOUT, ROOT, dataset_names, load_model
 from capcal_lib.reported import load_reported
 from capcal_lib.results.scores import Protocol
 
@@ -83,6 +83,22 @@ def open_store(path: str | Path) -> Path:
         "one by -p store DIR: "
         "what `capcal sample` or `capcal import` made, or runs/recorded of a checkout"
     )
+
+
+def choose_dataset(asked: str, runs: pd.DataFrame, default: str) -> str:
+    """Return the data set that a page shows: the one asked for, where the model has samples of it.
+
+    ``runs`` are as for `about`; without any, the page shows no samples, and what was asked for is
+    only looked up. `InputError` lists what there is.
+
+    >>> runs = pd.DataFrame(index=["gsm8k", "mmlu"])
+    >>> choose_dataset("", runs, "mmlu")
+    'mmlu'
+    """
+    known = list(runs.index) or dataset_names()
+    if asked and asked not in known:
+        raise unknown("dataset with samples", asked, known)
+    return asked or default
 
 
 def about(
