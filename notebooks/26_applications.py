@@ -350,7 +350,7 @@ tables.show(
 # | application | gain | best simple rule |
 # |---|---|---|
 # | [pass@k](05_pass_at_k.ipynb) | squared error of the predicted pass@16 | the other questions' mean |
-# | [First success](15_first_success.ipynb) | squared error of the tries, at most 16 | the other questions' mean |
+# | [First success](05_pass_at_k.ipynb) | squared error of the tries, at most 16 | the other questions' mean |
 # | [Budget](06_budget_allocation.ipynb) | questions solved by two samples each in the mean | even spending |
 # | [Abstaining](16_selective_prediction.ipynb) | area under the risk-coverage curve | at random |
 # | [Routing](17_routing.ipynb) | questions solved at equal cost, over nine budgets | random mixing, or shortest prompts to the large model |
