@@ -9,52 +9,41 @@
 # %% [markdown]
 # # Do the paper's four claims hold on small models?
 #
-# This page puts the conclusions of the paper's sections 4.3.2, 5.1 and 5.2 to every model with recorded runs, all far
-# smaller than the paper's, and to the paper's own printed numbers, and counts what is supported.
+# The conclusions of the paper's sections 4.3.2, 5.1 and 5.2, put to every model with recorded runs, all far smaller than
+# the paper's, and to the paper's own printed numbers.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`; all are shown
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
+recipe: str = "tuned"  # of the probes; or stacked, kernel, paper
 seed: int = 0  # of the intervals and of the drawn responses
 
 # %% tags=["hide-input"]
-from functools import cache
-
-import numpy as np
 import pandas as pd
 import seaborn as sns
-from capcal_lib import metrics
-from capcal_lib.applications import (
-    allocate,
-    pass_at_k,
-    simulate_pass_at_k,
-    spending_terms,
-    success_terms,
-)
+from capcal_lib.applications import pass_at_k, simulate_pass_at_k
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.book.widgets import MARKS, verdict_grid
-from capcal_lib.confidence import read_answers, vote_terms
 from capcal_lib.manifests import load_dataset, load_model, model_names
-from capcal_lib.metrics import capability_brier, mean_interval
-
-# %% tags=["hide-input"]
+from capcal_lib.metrics import adjusted, gains, mean_interval
 from capcal_lib.probes import describe_probes, nearest_probes, read_predictions
 from capcal_lib.reported import beta_moments, load_reported
 from capcal_lib.results import (
+    CLAIMS,
     best_constant,
     brier_terms,
     describe_runs,
     load_results,
+    measured_claims,
+    printed_claims,
     subjects,
 )
 
+# %% tags=["hide-input"]
 notebook.check_parameters(globals())
 style.set_style()
-rng = np.random.default_rng(seed)
 runs = notebook.open_store(store)
-
-# %% tags=["hide-input"]
 described = {
     name: describe_runs(runs, name, k_eval=k_eval) for name in model_names()
 }
@@ -62,537 +51,253 @@ real = [
     name
     for name, data in described.items()
     if "measured" in set(data["evidence"])
-    and read_predictions(runs, name).notna().any(axis=None)
+    and read_predictions(runs, name, recipe=recipe).notna().any(axis=None)
 ]
+real.sort(key=lambda name: load_model(name).parameters)
 none = {"runs": "No model has measured samples and a probe here."}
 notebook.about(model, described[model], lacking={} if real else none)
 
-# %% tags=["hide-input"]
-OWN = "In-distribution probe > Uniform random"
-OTHER = "Other probe > Uniform random"
-ASKING = "Probe > asking"
-VOTES = "Probe > response consistency"
-ASKED = {
-    "Verbalized confidence": "Verbalized > Uniform random",
-    "P(True)": "P(True) > Uniform random",
-}
-PASS = {who: f"pass@k: {who} > constant" for who in ("probe", "asked")}
-PASS["RC"] = "pass@k: probe > Oracle RC"
-BUDGET = {who: f"Budget: {who} > even" for who in ("probe", "asked")}
-BUDGET["RC"] = "Budget: probe > Oracle RC"
-ROWS = [OWN, OTHER, ASKING, *ASKED.values(), VOTES]  # of claims 1, 1, 1, 2, ...
-ROWS += [*(PASS[who] for who in ("probe", "RC", "asked"))]
-ROWS += [*(BUDGET[who] for who in ("probe", "RC", "asked"))]
-CLAIMS = dict(zip(ROWS, (1, 1, 1, 2, 2, 3, *[4] * 6), strict=True))
-VERDICTS = ["supported", "inconclusive", "reversed"]
-PRINTED = "printed"
-COLUMNS = ["comparison", "method", "rival", "at"]
+# %% [markdown] needs="runs"
+# A claim about methods is many comparisons: of a method and a rival, on one model and one data set, on the same questions
+# and samples. A comparison is *supported* where the interval of the method's mean gain lies above zero, *reversed* where
+# it lies below, and else *inconclusive*.
 
 
-# %% tags=["hide-input"]
-def load_recipe(name, recipe):
-    """Load a model's results with the predictions of one kind of probe."""
+# %%
+# needs runs
+def judge(name):
+    """Make every comparison on one model."""
     results = load_results(runs, name, k_eval=k_eval, recipe=recipe)
-    return results.query("total > 1")
+    sure = describe_probes(runs, name, recipe=recipe)["concentration"]
+    found = measured_claims(results, sure.to_dict(), seed=seed)
+    return found.assign(model=name)
 
 
-def concentrations(name, recipe, columns):
-    """Fit how sure each probe is, on its own training questions."""
-    fitted = describe_probes(runs, name, recipe=recipe)["concentration"]
-    return fitted.filter(list(columns)).to_dict()
+# %%
+# needs runs
+measured = pd.concat([judge(name) for name in real])
+measured["p (Holm)"] = adjusted(measured["p"].to_numpy(), "holm")
+sure = measured["p (Holm)"] < 0.05
+measured["after Holm"] = measured["verdict"].where(sure, "inconclusive")
 
-
-@cache
-def held_out_votes(run):
-    """Score response consistency by votes of ten held-out samples."""
-    answers = read_answers(run, k=k_eval)
-    votes = vote_terms(answers, 10).groupby("row")["disjoint"].mean()
-    return votes.set_axis(answers.question_ids[votes.index])
-
-
-# %% tags=["hide-input"]
-def score_pairs(names, dataset):
-    """List what claims 1 to 3 compare on a data set: method and rival."""
-    near = nearest_probes(names, dataset)
-    for name in names:
-        if far := style.shift(name, dataset):
-            row = OWN if far == style.IN_DISTRIBUTION else OTHER
-            yield row, name, "Uniform random"
-        if name in ASKED:
-            yield ASKED[name], name, "Uniform random"
-        if name in (*ASKED, "Response consistency"):
-            row = ASKING if name in ASKED else VOTES
-            yield from ((row, probe, name) for probe in near)
-
+# %%
+# needs runs
+VERDICTS = ["supported", "inconclusive", "reversed"]
+verdicts = measured.groupby("comparison")["verdict"]
+counts = verdicts.value_counts().unstack(fill_value=0)
+counts = counts.reindex(list(CLAIMS), columns=VERDICTS, fill_value=0)
 
 # %% tags=["hide-input"]
-def pass_gains(s, nu, c, n, k):
-    """Return squared errors saved: over a constant, and over Oracle RC."""
-    said = simulate_pass_at_k(s, [k], concentration=nu)[:, 0]
-    actual = pd.Series(pass_at_k(c, n, [k])[:, 0], c.index)
-    constant = (actual.sum() - actual) / (actual.count() - 1)  # the others'
-    saved = (constant - actual) ** 2 - (said - actual) ** 2
-    # Oracle RC knows one response; both are judged by the n - 1 others.
-    right = pass_at_k(np.maximum(c - 1, 0), n - 1, [k])[:, 0]
-    wrong = pass_at_k(np.minimum(c, n - 1), n - 1, [k])[:, 0]
-    if_right = (1 - right) ** 2 - (said - right) ** 2
-    if_wrong = wrong**2 - (said - wrong) ** 2
-    return saved, c / n * if_right + (1 - c / n) * if_wrong
-
-
-# %% tags=["hide-input"]
-def budget_gains(s, nu, c, n, each, draws=20):
-    """Return questions gained: over even spending, and over Oracle RC."""
-    budget = each * len(n)
-    asked = {"max_per_question": n - 1, "concentration": nu}
-    spent, more = (allocate(s, b, **asked) for b in (budget, 5 * budget // 4))
-    even = success_terms(np.minimum(each, n), c, n)
-    # The budget is shared: what a question takes, others lack.
-    price = spending_terms(spent, more, c, n)
-    over_even = success_terms(spent, c, n) - even - price
-    over_rc = np.zeros(len(n))
-    for _ in range(draws):  # of the response that Oracle RC knows
-        known = rng.random(len(n)) < c / n
-        left = c - known, n - 1
-        oracle = allocate(known * 1.0, budget, max_per_question=n - 1)
-        gained = success_terms(spent, *left) - success_terms(oracle, *left)
-        gained -= spending_terms(spent, more, *left)
-        over_rc += gained / draws
-    return pd.Series(over_even, c.index), pd.Series(over_rc, c.index)
-
-
-# %% tags=["hide-input"]
-def applied_gains(own, name, nu):
-    """Make the comparisons of claim 4 for one confidence on a data set."""
-    own = own.dropna(subset=[name])
-    who = "probe" if name.startswith("Probe") else "asked"
-    s, c, n = own[name], own["correct"], own["total"]
-    for k in (4, 16, 64):
-        if k < n.max():
-            saved = pass_gains(s, nu, c, n, k)
-            yield PASS[who], name, "constant", f"k = {k}", saved[0]
-            if who == "probe":
-                yield PASS["RC"], name, "Oracle RC", f"k = {k}", saved[1]
-    left = n.min() - 1  # beside the one that Oracle RC knows
-    for each in [each for each in (1, 2, 4) if each < left]:
-        gained = budget_gains(s, nu, c, n, each)
-        yield BUDGET[who], name, "even", f"B = {each}", gained[0]
-        if who == "probe":
-            yield BUDGET["RC"], name, "Oracle RC", f"B = {each}", gained[1]
-
-
-# %% tags=["hide-input"]
-def judge(gain, clusters):
-    """Give a mean gain its interval, p-value and verdict."""
-    gain = gain.dropna()
-    terms = pd.DataFrame({"rival": gain, "own": 0.0})
-    groups = clusters[gain.index]
-    found = metrics.gains(terms, "rival", seed=seed, clusters=groups)
-    row = found.loc["own"]
-    names = {"better": 0, "inconclusive": 1, "worse": 2}
-    return {**row, "verdict": VERDICTS[names[row["verdict"]]]}
-
-
-# %% tags=["hide-input"]
-def all_gains(dataset, own, votes, nu):
-    """Make every comparison on one data set: what is compared, and gains."""
-    terms = brier_terms(own).droplevel("dataset")
-    terms["Response consistency"] = votes
-    terms = terms.dropna(axis="columns", how="all").set_axis(own.index)
-    for row, name, rival in score_pairs(list(terms), dataset):
-        yield row, name, rival, "", terms[rival] - terms[name]
-    asked = [name for name in ASKED if name in terms]
-    for name in [*nearest_probes(list(terms), dataset), *asked]:
-        yield from applied_gains(own, name, nu.get(name))
-
-
-# %% tags=["hide-input"]
-loaded = {
-    (name, recipe): load_recipe(name, recipe)
-    for name in real
-    for recipe in ("tuned", "stacked")
-}
-found = []
-for (name, recipe), results in loaded.items():
-    nu = concentrations(name, recipe, results.dropna(axis=1, how="all"))
-    groups = subjects(results)
-    for dataset, run in described[name]["run"].items():
-        own, votes = results.loc[[dataset]], held_out_votes(run)
-        for *what, gain in all_gains(dataset, own, votes, nu):
-            if recipe == "tuned" or what[1].startswith("Probe"):
-                about = dict(zip(COLUMNS, what, strict=True))
-                about |= {"model": name, "dataset": dataset}
-                about |= {"source": f"{recipe} probe"}
-                found.append(about | judge(gain, groups))
-
-
-# %% tags=["hide-input"]
-scores = load_reported("main"), load_reported("consistency").query("k == 10")
-printed = []
-for (name, dataset), own in pd.concat(scores).groupby(["model", "dataset"]):
-    value = own.set_index("method")["value"]
-    for row, method, rival in score_pairs(list(value.index), dataset):
-        gain = value[rival] - value[method]
-        printed.append((row, method, rival, "", name, dataset, gain))
-
-# %% tags=["hide-input"]
-probe, even = "Probe (MATH)", "Uniform allocation"
-said = next(iter(ASKED))
-applied = {
-    "k": [(PASS["RC"], probe, "Oracle RC")],
-    "B": [(BUDGET["probe"], probe, even), (BUDGET["asked"], said, even)],
-}
-applied["B"].append((BUDGET["RC"], probe, "Oracle RC"))
-errors = [load_reported(f"passk_{name}") for name in ("math500", "aime25")]
-errors = pd.concat(errors).query("k > 1")
-solved = load_reported("budget", source="reference code").query("k <= 4")
-both = {"k": errors.assign(value=-errors["value"]), "B": solved}
-
-# %% tags=["hide-input"]
-for letter, table in both.items():
-    keys = ["k", "model", "dataset"]
-    wide = table.pivot(index=keys, columns="method", values="value")
-    for (k, *about), value in wide.iterrows():
-        for row, method, rival in applied[letter]:
-            gain = value[method] - value[rival]
-            printed.append(
-                (row, method, rival, f"{letter} = {k}", *about, gain)
-            )
-names = [*COLUMNS, "model", "dataset", "estimate"]
-reported = pd.DataFrame(printed, columns=names).round({"estimate": 4})
-sign = np.sign(reported["estimate"]).astype(int)
-reported["verdict"] = [VERDICTS[1 - each] for each in sign]
-names += ["low", "high", "p", "verdict", "source"]
-rows = [pd.DataFrame(found, columns=names), reported.assign(source=PRINTED)]
-every = pd.concat(rows, ignore_index=True)
-
-
-# %% tags=["hide-input"]
-def holm(p):
-    """Adjust p-values for how many there are: from the smallest upwards."""
-    adjusted = p.sort_values() * np.arange(len(p), 0, -1)
-    return adjusted.cummax().clip(upper=1)
-
-
-def spell(verdicts):
-    """Count verdicts: supported / inconclusive / reversed."""
-    counts = " / ".join(str((verdicts == each).sum()) for each in VERDICTS)
-    return counts.replace(" ", "\N{NO-BREAK SPACE}")
-
-
-# %% tags=["remove-cell"]
-measured = every[every["source"] != PRINTED].copy()
-measured["adjusted"] = holm(measured["p"])
-sure = measured["verdict"].where(measured["adjusted"] < 0.05, VERDICTS[1])
+# needs runs
 notebook.glue(
     made=len(measured),
-    runs=len(measured[["model", "dataset"]].drop_duplicates()),
+    pairs=len(measured[["model", "dataset"]].drop_duplicates()),
+    supported=int(counts["supported"].sum()),
+    reversed=int(counts["reversed"].sum()),
     by_chance=len(measured) / 20,
-)
-notebook.glue(
-    supported=int((measured["verdict"] == "supported").sum()),
-    reversed=int((measured["verdict"] == "reversed").sum()),
-    sure=int((sure == "supported").sum()),
-    sure_reversed=int((sure == "reversed").sum()),
+    sure=int((measured["after Holm"] == "supported").sum()),
+    sure_reversed=int((measured["after Holm"] == "reversed").sum()),
 )
 
-# %% [markdown]
-# Of {glue:text}`made` comparisons on {glue:text}`runs` pairs of a model and a data set, {glue:text}`supported` support the
-# paper and {glue:text}`reversed` contradict it, each by its own 95 % interval. Without any difference anywhere about
-# {glue:text}`by_chance:.0f` would seem to do one or the other. With the chance of a single false verdict among all of them
-# held to 5 %, {glue:text}`sure` still support it and {glue:text}`sure_reversed` contradict it.
+# %%
+# needs runs
+notebook.say("""
+Of {made} comparisons on {pairs} pairs of a model and a data set, {supported} support the paper and {reversed}
+contradict it, each by its own 95 % interval; without any difference anywhere about {by_chance:.0f} would seem to do one
+or the other. With the chance of a single false verdict among all of them held to 5 %, {sure} still support it and
+{sure_reversed} contradict it.
+""")
 
-# %% mystnb={"figure": {"caption": "Share of the comparisons of each row that support the paper, are inconclusive, or are reversed. Measured: by 95 % intervals, with two kinds of probe; right: by the sign of the difference of printed numbers (budgets: read off a figure).", "name": "fig-four-claims"}, "image": {"alt": "Three panels of horizontal bars with a row for each of twelve comparisons. The rows of claims 1 and 3 are nearly all supported; those of claim 2 are mixed; those of claim 4 are mostly supported or inconclusive for the probe and reversed where the model was asked."}} paper=["section-4.3.2", "section-5.1", "section-5.2"] evidence=["measured", "reported", "read off"] reads=["verdicts", "samples", "confidences", "features", "main", "consistency", "passk_math500", "passk_aime25", "budget"] tags=["hide-input"]
-drawn = every.assign(
-    row=pd.Categorical(every["comparison"], ROWS, ordered=True)
-)
-colors = ["#be123c", style.GRID, "#0f766e"]
+# %%
+printed = printed_claims().assign(source="printed")
+shown = [measured.assign(source="measured")] if real else []
+every = pd.concat([*shown, printed], ignore_index=True)
+every["row"] = pd.Categorical(every["comparison"], list(CLAIMS), ordered=True)
+
+# %% mystnb={"figure": {"caption": "Share of the comparisons of each row that support the paper, are inconclusive, or are reversed. Measured: by 95 % intervals; printed: by the sign of the difference of printed numbers (budgets: read off a figure).", "name": "fig-four-claims"}, "image": {"alt": "Two panels of horizontal bars with a row for each of twelve comparisons. The rows of claims 1 and 3 are nearly all supported where measured; those of claim 2 are mixed; those of claim 4 are mostly supported or inconclusive for the probe and reversed where the model was asked. In print, votes beat the probe more often than not."}} paper=["section-4.3.2", "section-5.1", "section-5.2"] evidence=["measured", "reported", "read off"] reads=["verdicts", "samples", "confidences", "features", "main", "consistency", "passk_math500", "passk_aime25", "budget"]
 grid = sns.displot(
-    drawn,
+    every,
     y="row",
     hue="verdict",
     hue_order=VERDICTS[::-1],
-    palette=colors,
+    palette=style.VERDICT_COLORS,
     col="source",
     multiple="fill",
     shrink=0.8,
     alpha=1,
 )
-grid.set(xlabel="share", ylabel="", xticks=[0, 0.5, 1], xticklabels=[0, 0.5, 1])
-grid.set_titles("{col_name}")
+grid.set(xlabel="share of the comparisons", ylabel="").set_titles("{col_name}")
 grid.figure.set(layout_engine="constrained", size_inches=(style.WIDTH, 4.6))
 sns.move_legend(grid, "outside lower center", ncols=3, title="")
 
+
+# %% tags=["hide-input"]
+def spell(verdicts):
+    """Count verdicts: supported / inconclusive / reversed."""
+    found = " / ".join(str((verdicts == each).sum()) for each in VERDICTS)
+    return found.replace(" ", "\N{NO-BREAK SPACE}")
+
+
+def counted(found, column="verdict"):
+    """Count the verdicts of each comparison."""
+    return found.groupby("comparison")[column].agg(spell)
+
+
 # %% label="findings-claims" paper=["section-4.3.2", "section-5.1", "section-5.2"] evidence=["measured", "reported", "read off"] reads=["verdicts", "samples", "confidences", "features", "main", "consistency", "passk_math500", "passk_aime25", "budget"] tags=["hide-input"]
-counted = every.pivot_table(
-    index="comparison", columns="source", values="verdict", aggfunc=spell
-).reindex(index=ROWS)
-counted = counted.reindex(columns=["tuned probe", "stacked probe", PRINTED])
-counted["after Holm"] = sure.groupby(measured["comparison"]).agg(spell)
-counted.insert(0, "claim", counted.index.map(CLAIMS))
+columns = {"claim": pd.Series(CLAIMS)}
+if real:
+    columns["measured"] = counted(measured)
+    columns["after Holm"] = counted(measured, "after Holm")
+columns["printed"] = counted(printed)
+table = pd.DataFrame(columns).reindex(list(CLAIMS)).rename_axis("comparison")
 tables.show(
-    counted,
-    "Comparisons that are supported / inconclusive / reversed.",
+    table,
+    "Comparisons that are supported / inconclusive / reversed: measured, with "
+    "false verdicts excluded by Holm's method, and in the paper's print.",
     evidence=["measured", "reported", "read off"],
 )
 
-
-# %% tags=["remove-cell"]
-def count(row, verdict=None, own=None):
-    """Count measured comparisons of a row, in-distribution or not."""
-    of = measured[measured["comparison"] == row]
-    if own is not None:
-        far = map(style.shift, of["method"], of["dataset"])
-        of = of[(pd.Series(far, of.index) == style.IN_DISTRIBUTION) == own]
-    return int((of["verdict"] == verdict).sum()) if verdict else len(of)
+# %% [markdown]
+# ## The four claims
+#
+# A claim is called supported or reversed where more than half of its comparisons are. The second is supported where
+# asking is better in some comparisons and worse in others.
 
 
-def most(row, own=None):
-    """Say which verdict more than half of a row's comparisons have."""
-    half = count(row, own=own) / 2
-    ends = [name for name in VERDICTS if count(row, name, own) > half]
-    return ends[0] if ends else "inconclusive"
-
-
-# %% tags=["remove-cell"]
-notebook.glue(
-    claim_1=most(OWN),
-    claim_3=most(VOTES),
-    claim_4=most(PASS["RC"], own=True),
-    claim_budget=most(BUDGET["probe"]),
-)
-ways = [count(row, each) for row in ASKED.values() for each in VERDICTS[::2]]
-notebook.glue(claim_2="supported" if all(ways) else "inconclusive")
-
-# %% tags=["remove-cell"]
-notebook.glue(
-    own=count(OWN, "supported"),
-    own_all=count(OWN),
-    other=count(OTHER, "supported"),
-    other_not=count(OTHER, "reversed"),
-    other_all=count(OTHER),
-    asking=count(ASKING, "supported"),
-    asking_all=count(ASKING),
-    votes=count(VOTES, "supported"),
-    votes_not=count(VOTES, "reversed"),
-    votes_all=count(VOTES),
-)
-said, yes = ASKED.values()
-notebook.glue(
-    said=count(said, "supported"),
-    said_not=count(said, "reversed"),
-    yes=count(yes, "supported"),
-    yes_not=count(yes, "reversed"),
-    asked_all=count(said),
-)
-
-# %% tags=["remove-cell"]
-near, rc = PASS["probe"], PASS["RC"]
-notebook.glue(
-    near=count(near, "supported", own=True),
-    near_not=count(near, "reversed", own=True),
-    near_all=count(near, own=True),
-    rc=count(rc, "supported", own=True),
-    rc_not=count(rc, "reversed", own=True),
-)
-notebook.glue(
-    far=count(near, "supported", own=False),
-    far_not=count(near, "reversed", own=False),
-    far_all=count(near, own=False),
-    told=count(PASS["asked"], "supported"),
-    told_not=count(PASS["asked"], "reversed"),
-    told_all=count(PASS["asked"]),
-)
-
-# %% tags=["remove-cell"]
-notebook.glue(
-    spent=count(BUDGET["probe"], "supported"),
-    spent_not=count(BUDGET["probe"], "reversed"),
-    spent_all=count(BUDGET["probe"]),
-    paid_not=count(BUDGET["asked"], "reversed"),
-    paid_all=count(BUDGET["asked"]),
-)
-
-
-# %% tags=["hide-input"]
+# %%
 def majority(verdicts):
-    """Name the verdict that more than half of them have, and count all."""
-    half = len(verdicts) / 2
-    ends = [each for each in VERDICTS if (verdicts == each).sum() > half]
-    return f"{ends[0] if ends else VERDICTS[1]}: {spell(verdicts)}"
+    """Name the verdict that more than half of the comparisons have."""
+    share = verdicts.value_counts(normalize=True)
+    return share.index[0] if share.iloc[0] > 0.5 else "inconclusive"
 
 
-def both_ways(verdicts):
-    """Call claim 2 supported where asking is better here and worse there."""
-    some = [(verdicts == each).any() for each in VERDICTS[::2]]
-    return f"{VERDICTS[0] if all(some) else VERDICTS[1]}: {spell(verdicts)}"
+def depends(verdicts):
+    """Call a claim supported where both better and worse occur."""
+    both = {"supported", "reversed"} <= set(verdicts)
+    return "supported" if both else "inconclusive"
 
 
-def claim(words, rows, name=majority):
-    """Make the row of a claim: its verdict as measured and as printed."""
-    of = every[every["comparison"].isin(rows)]
-    print_ = of["source"] == PRINTED
-    about = {"claim": words, "measured": name(of["verdict"][~print_])}
-    return about | {"printed in the paper": name(of["verdict"][print_])}
+# %% tags=["hide-input"]
+ASKED = ["Verbalized > Uniform random", "P(True) > Uniform random"]
+OWN = "In-distribution probe > Uniform random"
+VOTES = "Probe > response consistency"
+PASS = "pass@k: probe > Oracle RC"
+BUDGET = "Budget: probe > even"
+FOUR = {
+    "1. A probe trained on such questions beats a random number": [OWN],
+    "2. Whether asking beats it depends on the model": ASKED,
+    "3. A probe beats ten votes, which cost far more": [VOTES],
+    "4. It predicts pass@k better than one known answer": [PASS],
+    "4. It spends a budget better than evenly": [BUDGET],
+}
 
 
-# %% tags=["remove-cell"]
+# %% tags=["hide-input"]
+def verdict(found, comparisons):
+    """Say what becomes of a claim, and the counts behind it."""
+    own = found[found["comparison"].isin(comparisons)]["verdict"]
+    name = depends(own) if comparisons == ASKED else majority(own)
+    return f"{name}: {spell(own)}"
+
+
+# %% label="findings-four" tags=["hide-input"] paper=["section-4.3.2", "section-5.1", "section-5.2"] evidence=["measured", "reported", "read off"] reads=["verdicts", "samples", "confidences", "features", "main", "consistency", "passk_math500", "passk_aime25", "budget"]
 # needs runs
-four = [
-    claim("1. A probe trained on such questions beats a random number", [OWN]),
-    claim(
-        "2. Whether asking beats it depends on the model",
-        [*ASKED.values()],
-        both_ways,
-    ),
-    claim("3. A probe beats ten votes, which cost far more", [VOTES]),
-    claim("4. It predicts pass@k better than one known answer", [PASS["RC"]]),
-    claim("4. It spends a budget better than evenly", [BUDGET["probe"]]),
-]
+both = {"measured": measured, "printed in the paper": printed}
+four = pd.DataFrame(
+    {
+        column: {words: verdict(found, rows) for words, rows in FOUR.items()}
+        for column, found in both.items()
+    }
+)
+shown = tables.show(
+    four.rename_axis("claim"),
+    "The paper's four claims: comparisons that are supported / inconclusive / "
+    "reversed.",
+    evidence=["measured", "reported", "read off"],
+)
+notebook.glue(four_claims=shown)
+shown
+
+
+# %% tags=["hide-input"]
+# needs runs
+def number(comparison, verdict=None):
+    """Count the measured comparisons of a row, or those with a verdict."""
+    row = counts.loc[comparison]
+    return int(row[verdict] if verdict else row.sum())
+
+
+OTHER, ASKING = "Other probe > Uniform random", "Probe > asking"
 notebook.glue(
-    four_claims=tables.show(
-        pd.DataFrame(four).set_index("claim"),
-        "The paper's four claims: comparisons that are supported / "
-        "inconclusive / reversed.",
-        evidence=["measured", "reported", "read off"],
-    )
+    own=number(OWN, "supported"),
+    own_all=number(OWN),
+    other=number(OTHER, "supported"),
+    other_not=number(OTHER, "reversed"),
+    other_all=number(OTHER),
+    asking=number(ASKING, "supported"),
+    asking_all=number(ASKING),
 )
 
-# %% [markdown]
-# A claim is called *supported* or *reversed* where more than half of its comparisons are, and else *inconclusive*.
-#
-# **Claim 1, a probe has the best cost-performance: {glue:text}`claim_1` in-distribution.** A probe writes no token.
-# Trained on the data set's own training split, it is better than *Uniform random* in {glue:text}`own` of
-# {glue:text}`own_all` comparisons; trained on another data set in {glue:text}`other` of {glue:text}`other_all`, and
-# worse in {glue:text}`other_not`. The nearest probe is better than asking the model, for a verbalized confidence or
-# P(True), in {glue:text}`asking` of {glue:text}`asking_all`. But *Uniform random* is easily beaten: where a model
-# mostly fails, a constant near its mean accuracy does it.
-#
-# **Claim 2, what asking is worth depends on the model: {glue:text}`claim_2`.** Verbalized confidence is better than
-# *Uniform random* in {glue:text}`said` of {glue:text}`asked_all` comparisons and worse in {glue:text}`said_not`;
-# P(True) is better in {glue:text}`yes` and worse in {glue:text}`yes_not`. This claim is supported where both ways to
-# ask are better in some comparisons and worse in others.
-#
-# **Claim 3, response consistency is costly: {glue:text}`claim_3`.** For ten times the tokens of a response it is better
-# than the nearest probe in {glue:text}`votes_not` of {glue:text}`votes_all` comparisons, and worse in
-# {glue:text}`votes`.
-#
-# **Claim 4, a confidence helps to predict pass@k and to spend a budget: {glue:text}`claim_4` for pass@k by
-# in-distribution probes against Oracle RC; {glue:text}`claim_budget` for budgets.** In-distribution probes predict
-# pass@k better than Oracle RC in {glue:text}`rc` of {glue:text}`near_all` comparisons and worse in {glue:text}`rc_not`,
-# and better than a constant in {glue:text}`near`, worse in {glue:text}`near_not`. Other probes do better than a
-# constant in {glue:text}`far` of {glue:text}`far_all` and worse in {glue:text}`far_not`; confidences that the model was
-# asked for do better in {glue:text}`told` of {glue:text}`told_all` and worse in {glue:text}`told_not`. A budget divided
-# by a probe solves more questions than an even one in {glue:text}`spent` of {glue:text}`spent_all` comparisons and
-# fewer in {glue:text}`spent_not`; one divided by asking solves fewer in {glue:text}`paid_not` of {glue:text}`paid_all`.
-
-# %% [markdown]
-# ## How much there is to predict
-#
-# A constant at the mean accuracy of a data set scores the variance of $\mu$ there. Where nearly all questions are equally
-# difficult that is close to 0, and no confidence can be much better; where $\mu$ spreads, a method shows what it is worth.
-
-
 # %% tags=["hide-input"]
-def kind(method, dataset):
-    """Name a probe by its shift, and any other method by itself."""
-    far = style.shift(method, dataset)
-    return f"Probe, {far}" if far else method
-
-
-def place(scores, constant, about):
-    """List the scores of a data set's methods beside the constant's."""
-    scores = scores.drop(["Oracle RC", "Oracle CC"], errors="ignore")
-    kinds = [kind(name, about["dataset"]) for name in scores.index]
-    for method, score in scores.groupby(kinds).mean().dropna().items():
-        yield {**about, "method": method, "score": score, "constant": constant}
-
-
-# %% tags=["hide-input"]
-spread = []
-for name in real:
-    results = loaded[name, "tuned"]
-    terms = brier_terms(results)
-    for dataset, run in described[name]["run"].items():
-        c, n = results.loc[dataset, "correct"], results.loc[dataset, "total"]
-        mean = np.full(len(c), (c / n).mean())
-        constant = capability_brier(mean, c, n, corrected=True)
-        scores = terms.loc[dataset].mean()
-        scores["Response consistency"] = held_out_votes(run).mean()
-        about = {"model": name, "dataset": dataset, "evidence": "measured"}
-        spread += place(scores, constant, about)
-
-# %% tags=["hide-input"]
-main = load_reported("main").groupby(["model", "dataset"])
-for (name, dataset), own in main:
-    mean, within = beta_moments(name, dataset)
-    about = {"model": name, "dataset": dataset, "evidence": "reported"}
-    scores = own.set_index("method")["value"]
-    spread += place(scores, mean * (1 - mean) - within, about)
-spread = pd.DataFrame(spread)
-
-
-# %% tags=["remove-cell"]
-def won(method, evidence):
-    """Count the pairs on which a method beats the constant, of how many."""
-    own = spread[spread["method"] == method]
-    own = own[own["evidence"] == evidence]
-    return f"{(own['score'] < own['constant']).sum()} of {len(own)}"
-
-
-home, said = f"Probe, {style.IN_DISTRIBUTION}", "Verbalized confidence"
+# needs runs
+said, yes = ASKED
+votes = printed[printed["comparison"] == VOTES]["verdict"]
 notebook.glue(
-    home_measured=won(home, "measured"),
-    home_reported=won(home, "reported"),
-    verbal_measured=won(said, "measured"),
-    verbal_reported=won(said, "reported"),
+    said=number(said, "supported"),
+    said_not=number(said, "reversed"),
+    said_all=number(said),
+    yes=number(yes, "supported"),
+    yes_not=number(yes, "reversed"),
+    votes=number(VOTES, "supported"),
+    votes_not=number(VOTES, "reversed"),
+    votes_all=number(VOTES),
+    votes_print=int((votes == "reversed").sum()),
+    votes_print_all=len(votes),
 )
 
 # %% tags=["hide-input"]
-here = spread[spread["evidence"] == "measured"]
-none = {"spread": "No run on a public data set has been scored here."}
-notebook.lack(**({} if len(here) else none))
-
-# %% tags=["remove-cell"]
-# needs spread
-widest = here.loc[here["constant"].idxmax()]
+# needs runs
+CONSTANT = "pass@k: probe > constant"
+TOLD, PAID = "pass@k: asked > constant", "Budget: asked > even"
 notebook.glue(
-    widest=load_model(widest["model"]).title,
-    where=load_dataset(widest["dataset"]).title,
-    most=widest["constant"],
-    least=here["constant"].min(),
+    known=number(PASS, "supported"),
+    known_not=number(PASS, "reversed"),
+    known_all=number(PASS),
+    constant=number(CONSTANT, "supported"),
+    constant_not=number(CONSTANT, "reversed"),
+    told=number(TOLD, "supported"),
+    told_not=number(TOLD, "reversed"),
+    told_all=number(TOLD),
+    spent=number(BUDGET, "supported"),
+    spent_not=number(BUDGET, "reversed"),
+    spent_all=number(BUDGET),
+    paid_not=number(PAID, "reversed"),
+    paid_all=number(PAID),
 )
 
-# %% mystnb={"figure": {"caption": "Capability Brier score of each method (lower is better) against that of the constant, which is the variance of expected accuracy. Points above one another are one model on one data set; those below the line beat the constant. Measured: corrected scores, tuned probes; reported: plug-in scores as printed.", "name": "fig-spread"}, "image": {"alt": "Two panels of points, one column of points for each model and data set, and a diagonal line that is the constant. Uniform random lies far above the line everywhere; in-distribution probes lie at or below it; asked confidences lie on both sides, mostly above it for the measured models."}} paper=["table-2", "appendix-b.3"] evidence=["measured", "reported"] reads=["verdicts", "samples", "confidences", "features", "main", "mean_accuracy"] tags=["hide-input"]
-probes = [f"Probe, {far}" for far in style.SHIFTS]
-shifts = dict(zip(probes, style.SHIFT_COLORS.values(), strict=True))
-colors = style.COLORS | shifts
-grid = sns.relplot(
-    spread,
-    x="constant",
-    y="score",
-    hue="method",
-    hue_order=[name for name in colors if name in set(spread["method"])],
-    palette=colors,
-    col="evidence",
-)
-for axes in grid.axes.flat:
-    axes.axline((0, 0), slope=1, color=style.MUTED)
-grid.set(xlabel="score of the constant", ylim=(-0.02, None))
-grid.set_titles("{col_name}")
-grid.figure.set(layout_engine="constrained", size_inches=(style.WIDTH, 4.4))
-sns.move_legend(grid, "outside lower center", ncols=3, title="")
+# %%
+# needs runs
+notebook.say("""
+**Claim 1, a probe has the best cost-performance.** A probe writes no token. Trained on the data set's own training
+split, it is better than *Uniform random* in {own} of {own_all} comparisons; trained on another data set in {other} of
+{other_all}, and worse in {other_not}. The nearest probe is better than asking the model, for a verbalized confidence or
+P(True), in {asking} of {asking_all}. But *Uniform random* is easily beaten: where a model mostly fails, a constant near
+its mean accuracy does it.
 
-# %% [markdown] needs="spread"
-# The variance of $\mu$ cannot exceed 0.25. Of the runs measured here it is largest, {glue:text}`most:.3f`, for
-# {glue:text}`widest` on {glue:text}`where`, and as small as {glue:text}`least:.4f` elsewhere.
+**Claim 2, what asking is worth depends on the model.** Verbalized confidence is better than *Uniform random* in {said} of
+{said_all} comparisons and worse in {said_not}; P(True) is better in {yes} and worse in {yes_not}.
 
-# %% [markdown]
-# An in-distribution probe beats the constant on {glue:text}`home_measured` pairs of a model and a data set measured here and on
-# {glue:text}`home_reported` of the paper's; verbalized confidence does on {glue:text}`verbal_measured` and on
-# {glue:text}`verbal_reported`. The constant is lent the mean of the very questions that it is scored on, which flatters it
-# a little. For the paper's models the variance follows from two printed numbers, the score of *Uniform random* and the
-# mean accuracy. [The appendix](24_claims_in_detail.ipynb) lists the spread of every run.
+**Claim 3, response consistency is costly.** Ten votes cost ten responses. They are further from the expected accuracy
+than the nearest probe in {votes} of {votes_all} comparisons, and closer in {votes_not}. In the paper's print they are
+closer in {votes_print} of {votes_print_all}: its models answer more consistently than these.
+
+**Claim 4, a confidence helps to predict pass@k and to spend a budget.** The nearest probe predicts pass@k better than
+*Oracle RC*, which knows whether one response is right, in {known} of {known_all} comparisons and worse in {known_not};
+better than a constant in {constant}, worse in {constant_not}. Confidences that the model was asked for are better than a
+constant in {told} of {told_all} and worse in {told_not}. A budget divided by a probe solves more questions than an even
+one in {spent} of {spent_all} comparisons and fewer in {spent_not}; one divided by asking solves fewer in {paid_not} of
+{paid_all}.
+""")
 
 # %% [markdown] needs="runs"
 # ## Who knows more than a constant
@@ -601,42 +306,43 @@ sns.move_legend(grid, "outside lower center", ncols=3, title="")
 # question, so that what beats it knows something of the question. Data sets without any solved question are left out.
 
 
-# %% tags=["hide-input"]
-def over_constant(own, dataset, votes):
-    """Return what each method saves over the best constant."""
+# %%
+# needs runs
+def over_constant(own, dataset):
+    """Judge each method's gain over the best constant on one data set."""
     terms = brier_terms(own.assign(constant=best_constant(own)))
-    names = own.index.get_level_values("question_id")
-    terms["Response consistency"] = votes.reindex(names).to_numpy()
+    methods = ["Verbalized confidence", "P(True)", "Response consistency"]
+    methods += nearest_probes(list(own), dataset)[:1]
+    terms = terms.reindex(columns=[*methods, "constant"])
     terms = terms.dropna(axis="columns", how="all")
-    near = nearest_probes(list(terms), dataset)[:1]
-    for name in [*ASKED, "Response consistency", *near]:
-        if name in terms:
-            yield kind(name, dataset), terms["constant"] - terms[name]
+    return gains(terms, "constant", seed=seed, clusters=subjects(own))
+
+
+# %%
+# needs runs
+known = {}
+for name in real:
+    results = load_results(runs, name, k_eval=k_eval, recipe=recipe)
+    for dataset, own in results.groupby(level="dataset", sort=False):
+        if own["correct"].any() and (own["total"] > 1).all():
+            known[name, dataset] = over_constant(own, dataset)
+known = pd.concat(known, names=["model", "dataset", "method"]).reset_index()
 
 
 # %% tags=["hide-input"]
 # needs runs
-PROBES = [f"Probe, {far}" for far in style.SHIFTS]
-known = []
-for name in real:
-    results = loaded[name, "tuned"]
-    for dataset, run in described[name]["run"].items():
-        own = results.loc[[dataset]]
-        if own["correct"].any():
-            votes = held_out_votes(run)
-            for method, gain in over_constant(own, dataset, votes):
-                verdict = judge(gain, subjects(results))["verdict"]
-                known.append((method, name, dataset, verdict))
-known = pd.DataFrame(known, columns=["method", "model", "dataset", "verdict"])
-words = dict(zip(VERDICTS, MARKS, strict=True))
-known["verdict"] = known["verdict"].map(words)
+HOME = f"Probe, {style.IN_DISTRIBUTION}"
+far = [style.shift(*pair) for pair in known[["method", "dataset"]].to_numpy()]
+probe = known["method"].str.startswith("Probe")
+known["method"] = known["method"].mask(
+    probe, [f"Probe, {each}" for each in far]
+)
 
 
-# %% tags=["hide-input"]
-def wins(names):
-    """Count how often methods beat the constant, lose to it, and of all."""
-    of = known[known["method"].isin(names)]["verdict"]
-    return [int((of == each).sum()) for each in (MARKS[0], MARKS[2])], len(of)
+def wins(method):
+    """Count how often a method beats the constant, loses to it, and of all."""
+    of = known[known["method"] == method]["verdict"]
+    return (of == MARKS[0]).sum(), (of == MARKS[2]).sum(), len(of)
 
 
 def often(won, of):
@@ -645,11 +351,12 @@ def often(won, of):
     return next(word for least, word in ends.items() if won >= least * of)
 
 
-# %% tags=["remove-cell"]
+# %% tags=["hide-input"]
 # needs runs
-(home_won, home_lost), home_of = wins([home])
-(said_won, said_lost), said_of = wins(ASKED)
-(vote_won, vote_lost), vote_of = wins(["Response consistency"])
+home_won, home_lost, home_of = wins(HOME)
+vote_won, _, vote_of = wins("Response consistency")
+pairs = zip(wins("Verbalized confidence"), wins("P(True)"), strict=True)
+said_won, said_lost, said_of = map(sum, pairs)
 answer = (
     f"<p class='capcal-answer'><strong>Its hidden states "
     f"{often(home_won, home_of)} know; what it says of itself "
@@ -663,13 +370,12 @@ notebook.glue(answer=tables.Html(answer))
 
 # %% tags=["hide-input"] label="findings-constant" paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 # needs runs
-order = [*ASKED, "Response consistency", *PROBES]
-sizes = sorted(real, key=lambda name: load_model(name).parameters)
-titles = {name: load_model(name).short_title for name in sizes}
+order = ["Verbalized confidence", "P(True)", "Response consistency"]
+order += [f"Probe, {each}" for each in style.SHIFTS]
+titles = {name: load_model(name).short_title for name in real}
 sets = {name: load_dataset(name).title for name in known["dataset"].unique()}
-shown = known.replace({"model": titles, "dataset": sets})
 grid = verdict_grid(
-    shown,
+    known.replace({"model": titles, "dataset": sets}),
     rows=[name for name in order if name in set(known["method"])],
     columns=[*titles.values()],
     caption="Each method against the best constant, a mark for each data set: "
@@ -680,6 +386,44 @@ notebook.glue(known=grid)
 grid
 
 # %% [markdown]
+# The paper prints no constant, but two of its numbers give one: from the score of *Uniform random* and the mean accuracy
+# follows the variance of $\mu$, which is what a constant at the mean scores.
+
+
+# %%
+def constant(pair):
+    """Return what a constant scores, by what the paper prints."""
+    mean, within = beta_moments(*pair.name)
+    return mean * (1 - mean) - within
+
+
+main = load_reported("main").set_index(["model", "dataset"])
+paper = main.groupby(level=["model", "dataset"])[["value"]].apply(constant)
+main["constant"] = paper.reindex(main.index)
+better = (main["value"] < main["constant"]).groupby(main["method"])
+
+# %% tags=["hide-input"]
+said = better.get_group("Verbalized confidence").groupby(level="model")
+won = said.agg(["sum", "count"])
+home = [style.shift(m, d) for (_, d), m in main["method"].items()]
+home = main[[each == style.IN_DISTRIBUTION for each in home]]
+notebook.glue(
+    verbal_print=", ".join(
+        f"{row['sum']} of {row['count']} for {load_model(str(name)).title}"
+        for name, row in won.iterrows()
+    ),
+    home_print=int((home["value"] < home["constant"]).sum()),
+    home_print_all=len(home),
+)
+
+# %%
+notebook.say("""
+Verbalized confidence beats this constant on these numbers of data sets in the paper's print: {verbal_print}. An
+in-distribution probe does on {home_print} of {home_print_all} pairs of a model and a data set. What asking is worth
+indeed depends on the model.
+""")
+
+# %% [markdown]
 # ## How a comparison is judged
 #
 # Every comparison stays within one model, one data set, the same questions and the same samples. A question's *gain* is
@@ -687,27 +431,24 @@ grid
 
 # %%
 # needs runs
-one = measured[measured["comparison"] == OWN].iloc[0]
-own = loaded[one["model"], "tuned"].loc[[one["dataset"]]]
+results = load_results(runs, real[-1], k_eval=k_eval, recipe=recipe)
+dataset = results.index.get_level_values("dataset")[0]
+own = results.loc[[dataset]]
+probe = nearest_probes(list(own), dataset)[0]
 terms = brier_terms(own)
-gain = terms["Uniform random"] - terms[one["method"]]
+gain = terms["Uniform random"] - terms[probe]
+mean_interval(gain, clusters=subjects(own), seed=seed)
 
 # %% [markdown]
 # The interval of the mean gain is one *for questions like these*: subjects of MMLU are drawn whole. The comparison is
-# *supported* where the whole interval lies above zero, *reversed* where it lies below zero, and else *inconclusive*.
-
-# %%
-# needs runs
-mean_interval(gain, rng=np.random.default_rng(seed))
-
-# %% [markdown]
-# The paper's printed numbers have no intervals, so any difference in print counts.
+# *supported* where the whole interval lies above zero, *reversed* where it lies below zero, and else *inconclusive*. The
+# paper's printed numbers have no intervals, so any difference in print counts.
 #
 # Rivals know different things. *Uniform random* and the constant know nothing of the question; the constant, the mean
-# pass@k of the other questions, knows the data set. *Oracle RC* knows whether one response to the question was right, and
-# is judged, as is the probe beside it, by the other samples. Votes of response consistency are blocks of ten samples,
-# each scored by the samples outside the block. Probes are those whose training questions are nearest: the data set's
-# own, else all of its domain, else all; never chosen by a score.
+# of the other questions, knows the data set. *Oracle RC* knows whether one response to the question was right, and is
+# judged, as is the probe beside it, by the other samples. Votes of response consistency are of ten samples, scored by the
+# samples that did not vote. Probes are those whose training questions are nearest: the data set's own, else all of its
+# domain, else all; never chosen by a score.
 #
 # ## A confidence that knows how sure it is
 #
@@ -718,17 +459,15 @@ mean_interval(gain, rng=np.random.default_rng(seed))
 
 # %%
 # needs runs
-nu = concentrations(one["model"], "tuned", own)[one["method"]]
-s, counts = own[one["method"]], (own["correct"], own["total"])
-
-# %%
-# needs runs
-said = {
-    "plug-in": simulate_pass_at_k(s, [16]),
-    "posterior": simulate_pass_at_k(s, [16], concentration=nu),
-    "measured": pass_at_k(*counts, [16]),
+nu = describe_probes(runs, real[-1], recipe=recipe)["concentration"][probe]
+counts_own = own["correct"], own["total"]
+posterior = simulate_pass_at_k(own[probe], [16], concentration=nu)
+means = {
+    "plug-in": simulate_pass_at_k(own[probe], [16]).mean(),
+    "posterior": posterior.mean(),
+    "measured": pass_at_k(*counts_own, [16]).mean(),
 }
-pd.Series({name: np.nanmean(each) for name, each in said.items()}).round(3)
+pd.Series(means).round(3)
 
 # %% [markdown]
 # `allocate` divides a budget by the same posterior. Asking has no training questions, so that its confidences are
@@ -742,26 +481,64 @@ pd.Series({name: np.nanmean(each) for name, each in said.items()}).round(3)
 # the comparisons depend on each other.
 
 # %%
-holm(pd.Series([0.001, 0.02, 0.04, 0.3]))
+adjusted(pd.Series([0.001, 0.02, 0.04, 0.3]).to_numpy(), "holm")
 
 # %% [markdown]
 # A p-value here is the level at which the interval of the mean gain, over questions or over subjects, just leaves out
-# zero; so it holds what unseen questions may do, as the interval does. Several $k$, budgets and probes on one run are not independent of each other: read the
-# pattern, and not a single cell. All comparisons, with a CSV of them:
+# zero; so it holds what unseen questions may do, as the interval does. Several $k$, budgets and probes on one run are not
+# independent of each other: read the pattern, and not a single cell. All comparisons, with a CSV of them:
 
 # %% tags=["hide-input", "hide-output"] label="findings-all" paper=["section-4.3.2", "section-5.1", "section-5.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 # needs runs
-listed = measured.rename(columns={"estimate": "gain", "adjusted": "p (Holm)"})
-listed["model"] = [load_model(name).title for name in listed["model"]]
-listed["data set"] = [load_dataset(name).title for name in listed["dataset"]]
-stacked = listed["source"].eq("stacked probe")
-listed.loc[stacked, "method"] += ", stacked"
-columns = ["model", "data set", "method", "rival", "at", "gain"]
+names = {"dataset": "data set", "estimate": "gain"}
+listed = measured.rename(columns=names)
+listed["model"] = listed["model"].map(titles)
+listed["data set"] = [load_dataset(name).title for name in listed["data set"]]
+about = ["model", "data set", "method", "rival", "at"]
 tables.show(
-    listed[[*columns, "low", "high", "p (Holm)", "verdict"]],
+    listed[[*about, "gain", "low", "high", "p (Holm)", "verdict"]],
     "All measured comparisons: mean gain with its 95 % interval.",
     evidence="measured",
     **{"p (Holm)": "{:.2g}"},
+)
+
+# %% [markdown]
+# ## The runs behind it
+#
+# How much there is to predict is the variance of $\mu$, the score of the constant: where it is small, nearly all questions
+# are equally difficult for the model, and no confidence can be much better than another.
+
+# %%
+# needs runs
+spread = {}
+for name in real:
+    results = load_results(runs, name, k_eval=k_eval).query("total > 1")
+    mu = results["correct"] / results["total"]
+    noise = mu * (1 - mu) / (results["total"] - 1)
+    by = mu.groupby(level="dataset")
+    spread[name] = pd.DataFrame(
+        {
+            "mean mu": by.mean(),
+            "variance of mu": by.var() - noise.groupby(level="dataset").mean(),
+            "in 0.1 to 0.9": mu.between(0.1, 0.9).groupby("dataset").mean(),
+        }
+    )
+
+# %% label="findings-runs" paper=["section-4.3.1"] evidence=["measured"] reads=["verdicts"] tags=["hide-input"]
+# needs runs
+rows = [described[name].join(spread[name]).assign(model=name) for name in real]
+names = {"title": "data set", "most": "samples each"}
+table = pd.concat(rows).rename(columns=names).set_index("model")
+table = table.rename(index=titles)
+tables.show(
+    table[
+        ["data set", "prompts", "questions", "samples each", *spread[real[0]]]
+    ],
+    "The measured runs on evaluation splits, and how much mu spreads. A model "
+    "that is asked for steps reasons before it answers.",
+    evidence="measured",
+    **{"mean mu": "{:.3f}", "variance of mu": "{:.4f}"},
+    **{"in 0.1 to 0.9": "{:.0%}"},
 )
 
 # %% [markdown]
@@ -771,34 +548,31 @@ tables.show(
 # - In-distribution a probe is the best of what is cheap; on other data sets that has to be measured again.
 # - A better score is not yet a better decision: pass@k and budgets ask how sure a confidence is.
 #
-# [The appendix](24_claims_in_detail.ipynb) has the runs, what each method costs, and skill by the size of the model.
-#
 # ## Exercises
 #
 # **1 (easy).** Which rows have no reversed comparison left once the family-wise error is controlled? *Hint:* the column
 # *after Holm*.
 
 # %% tags=["hide-cell", "solution"]
-list(counted.index[counted["after Holm"].str.endswith(" 0").fillna(False)])
+# needs runs
+left = counted(measured, "after Holm")
+list(left.index[left.str.endswith("0") & ~left.str.endswith("10")])
 
 # %% [markdown]
 # **2 (medium).** Which rows change if only the data sets of the paper are counted? *Hint:* the built-in sets' names begin
 # with `mini-`.
 
 # %% tags=["hide-cell", "solution"]
-paper = measured[~measured["dataset"].str.startswith("mini-")]
-paper["verdict"].groupby(paper["comparison"]).agg(spell).reindex(ROWS)
+# needs runs
+public = measured[~measured["dataset"].str.startswith("mini-")]
+counted(public).reindex(list(CLAIMS)).rename("public data sets")
 
 # %% [markdown]
-# **3 (hard).** Judge the tuned probes' pass@16 with plug-in confidences. What is left of claim 4? *Hint:* no
-# concentration.
+# **3 (hard).** Judge the probe's pass@k on the data set shown above with a plug-in confidence. What is left of claim 4?
+# *Hint:* leave the concentrations out.
 
 # %% tags=["hide-cell", "solution"]
-probes = measured.query("comparison == @near and at == 'k = 16'")
-verdicts = []
-for one in probes[probes["source"].str.contains("tuned")].itertuples():
-    own = loaded[one.model, "tuned"].loc[[one.dataset]]
-    s, c, n = own[one.method], own["correct"], own["total"]
-    gain, _ = pass_gains(s, None, c, n, 16)
-    verdicts.append(judge(gain, subjects(own))["verdict"])
-spell(pd.Series(verdicts, dtype=object))
+# needs runs
+plain = measured_claims(own, {})
+plain = plain[plain["comparison"].isin([PASS, CONSTANT])]
+plain.set_index(["comparison", "at"])[["estimate", "verdict"]].round(3)

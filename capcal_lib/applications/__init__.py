@@ -25,6 +25,17 @@ from capcal_lib.applications.budget import (
     success_terms,
 )
 from capcal_lib.applications.extrapolation import extrapolate_pass_at_k
+from capcal_lib.applications.gains import (
+    abstaining_gains,
+    attempts_gains,
+    budget_gains,
+    budget_gains_over_answer,
+    evaluation_gains,
+    label_gains,
+    others_mean,
+    pass_at_k_gains,
+    pass_at_k_gains_over_answer,
+)
 from capcal_lib.applications.passk import pass_at_k, pass_at_k_error_terms, simulate_pass_at_k
 from capcal_lib.applications.planning import (
     Components,
@@ -39,14 +50,23 @@ from capcal_lib.applications.selective import risk_area_terms, risk_coverage
 
 __all__ = [
     "Components",
+    "abstaining_gains",
     "allocate",
     "attempt_order",
+    "attempts_gains",
+    "budget_gains",
+    "budget_gains_over_answer",
     "difference_components",
+    "evaluation_gains",
     "extrapolate_pass_at_k",
     "fit_concentration",
+    "label_gains",
     "mixing_gain_terms",
+    "others_mean",
     "pass_at_k",
     "pass_at_k_error_terms",
+    "pass_at_k_gains",
+    "pass_at_k_gains_over_answer",
     "plan_study",
     "posterior_places",
     "questions_needed",

@@ -1,10 +1,12 @@
 """Results: one tidy table of runs, its scores with intervals, and the state of a store."""
 
+from capcal_lib.results.claims import CLAIMS, measured_claims, printed_claims
 from capcal_lib.results.exact import WIDEST, read_exact
 from capcal_lib.results.results import costs, describe_runs, load_results, subjects
 from capcal_lib.results.scores import MISSING_AS, best_constant, brier_terms, methods, score
 
 __all__ = [
+    "CLAIMS",
     "MISSING_AS",
     "WIDEST",
     "best_constant",
@@ -12,7 +14,9 @@ __all__ = [
     "costs",
     "describe_runs",
     "load_results",
+    "measured_claims",
     "methods",
+    "printed_claims",
     "read_exact",
     "score",
     "subjects",

@@ -1,0 +1,179 @@
+"""What a confidence gains over a rule without one, question by question.
+
+Each function returns a Series under the index of ``confidence``, higher being better, whose mean is
+the gain and whose interval is that of :func:`~capcal_lib.metrics.mean_interval`. Arguments and
+errors as at the head of :mod:`capcal_lib.applications`; Series, of one index. The rule that knows
+no question expects of each the mean of the *other* questions, so that none helps to predict itself.
+"""
+
+from __future__ import annotations  # keeps the type aliases short in help()
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from capcal_lib.applications.budget import allocate, spending_terms, success_terms
+from capcal_lib.applications.passk import pass_at_k, simulate_pass_at_k
+from capcal_lib.applications.selective import risk_area_terms
+from capcal_lib.metrics import correctness_variance_terms
+
+Column = pd.Series  # of one number a question
+
+
+def others_mean(values: Column) -> Column:
+    """Return, for each question, the mean of the others; NaN is left out.
+
+    >>> others_mean(pd.Series([0.0, 0.5, 1.0])).tolist()
+    [0.75, 0.5, 0.25]
+    """
+    return (values.sum() - values) / (values.count() - 1)
+
+
+def pass_at_k_gains(
+    confidence: Column,
+    correct: Column,
+    total: Column,
+    k: int,
+    *,
+    concentration: float | None = None,
+) -> Column:
+    """Return by how much less the squared error of the predicted pass@k is than that of the other
+    questions' mean. NaN where a question has fewer than k samples.
+
+    >>> counts = pd.Series([0, 5, 10]), pd.Series([10, 10, 10])
+    >>> pass_at_k_gains(counts[0] / 10, *counts, 1).round(4).tolist()
+    [0.5625, 0.0, 0.5625]
+    """
+    actual = _by_question(pass_at_k(correct, total, [k])[:, 0], confidence)
+    said = simulate_pass_at_k(confidence, [k], concentration=concentration)[:, 0]
+    return (others_mean(actual) - actual) ** 2 - (said - actual) ** 2
+
+
+def pass_at_k_gains_over_answer(
+    confidence: Column,
+    correct: Column,
+    total: Column,
+    k: int,
+    *,
+    concentration: float | None = None,
+) -> Column:
+    """Return by how much less the squared error of the predicted pass@k is than that of *Oracle
+    RC*, which knows whether one answer is right and takes that for the confidence.
+
+    Both are judged by the other ``total - 1`` samples; the answer known is each in turn.
+    """
+    said = simulate_pass_at_k(confidence, [k], concentration=concentration)[:, 0]
+    after_right = pass_at_k(np.maximum(correct - 1, 0), total - 1, [k])[:, 0]
+    after_wrong = pass_at_k(np.minimum(correct, total - 1), total - 1, [k])[:, 0]
+    if_right = (1 - after_right) ** 2 - (said - after_right) ** 2
+    if_wrong = after_wrong**2 - (said - after_wrong) ** 2
+    mu = correct / total
+    return _by_question(mu * if_right + (1 - mu) * if_wrong, confidence)
+
+
+def attempts_gains(
+    confidence: Column,
+    correct: Column,
+    total: Column,
+    limit: int = 16,
+    *,
+    concentration: float | None = None,
+) -> Column:
+    """Return by how much less the squared error of the predicted attempts to a first success is
+    than that of the other questions' mean. Attempts are a share of the ``limit`` where one gives
+    up.
+    """
+    ks = np.arange(1, limit)
+    said = simulate_pass_at_k(confidence, ks, concentration=concentration)
+    expected = 1 - said.sum(axis=1) / limit
+    actual = _by_question(1 - pass_at_k(correct, total, ks).sum(axis=1) / limit, confidence)
+    return (others_mean(actual) - actual) ** 2 - (expected - actual) ** 2
+
+
+def budget_gains(
+    confidence: Column,
+    correct: Column,
+    total: Column,
+    each: int,
+    *,
+    concentration: float | None = None,
+    most: Column | None = None,
+) -> Column:
+    """Return the questions solved by dividing a budget of ``each`` samples a question in the mean,
+    beyond those of even spending. ``most`` bounds the samples of a question (default: ``total``).
+
+    The budget is shared, so that each question's spending counts at its price
+    (:func:`spending_terms`).
+    """
+    most = total if most is None else most
+    budget = each * len(total)
+    asked: dict[str, Any] = {"max_per_question": most, "concentration": concentration}
+    spent = allocate(confidence, budget, **asked)
+    more = allocate(confidence, 5 * budget // 4, **asked)
+    even = success_terms(np.minimum(each, total), correct, total)
+    gained = success_terms(spent, correct, total) - even
+    return _by_question(gained - spending_terms(spent, more, correct, total), confidence)
+
+
+def budget_gains_over_answer(
+    confidence: Column,
+    correct: Column,
+    total: Column,
+    each: int,
+    *,
+    concentration: float | None = None,
+    rng: np.random.Generator,
+    draws: int = 20,
+) -> Column:
+    """Return the questions solved by dividing a budget, beyond those that *Oracle RC* solves, which
+    divides it by whether one drawn answer is right. Both spend the other samples; a mean over
+    ``draws`` of the answers known.
+    """
+    budget, left = each * len(total), total - 1
+    asked: dict[str, Any] = {"max_per_question": left, "concentration": concentration}
+    spent = allocate(confidence, budget, **asked)
+    more = allocate(confidence, 5 * budget // 4, **asked)
+    gained = np.zeros(len(total))
+    for _ in range(draws):
+        known = rng.random(len(total)) < correct / total
+        counts = correct - known, left
+        oracle = allocate(known.astype(float), budget, max_per_question=left)
+        gained += success_terms(spent, *counts) - success_terms(oracle, *counts)
+        gained -= spending_terms(spent, more, *counts)
+    return _by_question(gained / draws, confidence)
+
+
+def evaluation_gains(confidence: Column, correct: Column, total: Column, tokens: Column) -> Column:
+    """Return the sampling variance of a measured accuracy that is saved by asking more of the
+    questions where the confidence expects answers to differ, at equal ``tokens`` in all.
+
+    Samples go by the standard deviation sqrt(s (1 - s)), and a quarter of them evenly.
+    """
+    wanted = np.sqrt(confidence * (1 - confidence))
+    wanted = 0.25 + 0.75 * wanted / max(wanted.mean(), 1e-9)
+    dealt = wanted * tokens.sum() / (wanted * tokens).sum()
+    variance = correctness_variance_terms(correct, total, corrected=True)
+    return _by_question(variance * (1 - 1 / dealt), confidence)
+
+
+def abstaining_gains(confidence: Column, correct: Column, total: Column) -> Column:
+    """Return how much smaller the area under the risk-coverage curve is than at random."""
+    area = risk_area_terms(confidence, correct, total)
+    return _by_question(1 - correct / total - area, confidence)
+
+
+def label_gains(confidence: Column, correct: Column, total: Column) -> Column:
+    """Return the variance of a question's share of correct samples that a line through the
+    confidence explains, cross-validated: what it saves of labels for the mean accuracy.
+    """
+    from sklearn.linear_model import LinearRegression
+    from sklearn.model_selection import cross_val_predict
+
+    mu = correct / total
+    line = cross_val_predict(LinearRegression(), confidence.to_frame(), mu, cv=min(10, len(mu)))
+    return (mu - others_mean(mu)) ** 2 - (mu - line) ** 2
+
+
+def _by_question(values: Any, confidence: Column) -> Column:
+    return pd.Series(np.asarray(values, np.float64), confidence.index)

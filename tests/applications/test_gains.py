@@ -1,0 +1,118 @@
+"""Gains of a confidence over a rule without one, by their definitions."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from capcal_lib.applications import (
+    abstaining_gains,
+    attempts_gains,
+    budget_gains,
+    budget_gains_over_answer,
+    evaluation_gains,
+    label_gains,
+    others_mean,
+    pass_at_k,
+    pass_at_k_gains,
+    pass_at_k_gains_over_answer,
+)
+
+INDEX = pd.Index(list("abcd"), name="question_id")
+CONFIDENCE = pd.Series([0.1, 0.4, 0.5, 0.9], INDEX)
+CORRECT = pd.Series([0, 3, 6, 10], INDEX)
+TOTAL = pd.Series([10, 10, 10, 10], INDEX)
+GIVEN = (CONFIDENCE, CORRECT, TOTAL)
+OUR_OWN = (CORRECT / TOTAL, CORRECT, TOTAL)
+
+
+def test_the_mean_of_the_others_leaves_out_the_question_and_what_is_missing():
+    values = pd.Series([1.0, np.nan, 3.0, 5.0])
+    assert others_mean(values).tolist()[:1] == [4.0]
+    assert others_mean(values)[3] == 2.0
+
+
+def test_pass_at_k_gains_are_differences_of_squared_errors():
+    k = 3
+    actual = [float(pass_at_k([c], [10], [k])[0, 0]) for c in CORRECT]
+    expected = []
+    for place, s in enumerate(CONFIDENCE):
+        rest = [each for at, each in enumerate(actual) if at != place]
+        constant = (np.mean(rest) - actual[place]) ** 2
+        expected.append(constant - (1 - (1 - s) ** k - actual[place]) ** 2)
+    gain = pass_at_k_gains(*GIVEN, k)
+    assert gain.index.equals(INDEX)
+    assert gain.tolist() == pytest.approx(expected)
+
+
+def test_a_known_answer_is_each_sample_in_turn():
+    k = 2
+    expected = []
+    for s, c in zip(CONFIDENCE, CORRECT, strict=True):
+        samples = [1] * c + [0] * (10 - c)
+        saved = []
+        for place, known in enumerate(samples):
+            left = sum(samples) - samples[place]
+            actual = float(pass_at_k([left], [9], [k])[0, 0])
+            saved.append((known - actual) ** 2 - (1 - (1 - s) ** k - actual) ** 2)
+        expected.append(np.mean(saved))
+    assert pass_at_k_gains_over_answer(*GIVEN, k).tolist() == pytest.approx(expected)
+
+
+def test_too_few_samples_are_not_scored():
+    total = TOTAL.where(INDEX != "b", 3)
+    gain = pass_at_k_gains(CONFIDENCE, CORRECT, total, 5)
+    assert gain.isna().tolist() == [False, True, False, False]
+
+
+def test_attempts_are_those_up_to_a_success_or_the_limit():
+    limit, s = 3, CONFIDENCE
+    expected_attempts = 1 + (1 - s) + (1 - s) ** 2
+    nothing_yet = [1 - pass_at_k(CORRECT, TOTAL, [k])[:, 0] for k in (1, 2)]
+    actual = (1 + nothing_yet[0] + nothing_yet[1]) / limit
+    constant = others_mean(pd.Series(actual, INDEX))
+    expected = (constant - actual) ** 2 - (expected_attempts / limit - actual) ** 2
+    assert attempts_gains(*GIVEN, limit).tolist() == pytest.approx(expected.tolist())
+
+
+def test_one_confidence_for_all_gains_nothing_on_an_even_budget():
+    same = pd.Series(0.5, INDEX)
+    assert budget_gains(same, CORRECT, TOTAL, 2).abs().max() < 1e-12
+
+
+def test_knowing_mu_gains_on_a_budget():
+    hard = pd.Series([0, 0, 1, 2, 5, 9, 10, 10] * 6)
+    total = pd.Series(10, hard.index)
+    knowing = budget_gains(hard / 10, hard, total, 2)
+    assert knowing.mean() > 0.02
+    backwards = budget_gains(1 - hard / 10, hard, total, 2)
+    assert backwards.mean() < 0
+
+
+def test_knowing_mu_gains_over_one_known_answer():
+    hard = pd.Series([0, 0, 1, 2, 5, 9, 10, 10] * 6)
+    total = pd.Series(10, hard.index)
+    rng = np.random.default_rng(0)
+    assert budget_gains_over_answer(hard / 10, hard, total, 2, rng=rng).mean() > 0
+
+
+def test_an_even_evaluation_is_the_rule_without_a_confidence():
+    tokens = pd.Series(5.0, INDEX)
+    even = evaluation_gains(pd.Series(0.5, INDEX), CORRECT, TOTAL, tokens)
+    assert even.abs().max() < 1e-12
+    assert evaluation_gains(*OUR_OWN, tokens).sum() > 0
+
+
+def test_abstaining_by_mu_is_better_than_at_random_and_backwards_worse():
+    assert abstaining_gains(*OUR_OWN).mean() > 0
+    assert abstaining_gains(1 - CORRECT / TOTAL, CORRECT, TOTAL).mean() < 0
+
+
+def test_labels_are_saved_where_a_line_explains_mu():
+    mu = np.linspace(0, 1, 41)
+    correct = pd.Series((20 * mu).round().astype(int))
+    total = pd.Series(20, correct.index)
+    knowing = label_gains(pd.Series(mu / 2), correct, total)
+    variance = ((correct / total - others_mean(correct / total)) ** 2).mean()
+    assert knowing.mean() > 0.9 * variance
+    shuffled = pd.Series(np.random.default_rng(1).permutation(mu))
+    assert label_gains(shuffled, correct, total).mean() < 0.1 * variance
