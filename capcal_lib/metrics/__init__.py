@@ -7,12 +7,14 @@ from capcal_lib.metrics.brier import (
     correctness_variance_terms,
     expected_response_brier,
     noise_floor,
+    null_deviation,
     soft_auroc,
     spearman,
     uniform_baseline_brier,
     uniform_baseline_brier_terms,
 )
 from capcal_lib.metrics.comparisons import adjusted, compare, gains
+from capcal_lib.metrics.few_labels import accuracy_from_labels
 from capcal_lib.metrics.intervals import (
     Interval,
     binomial_interval,
@@ -27,6 +29,7 @@ __all__ = [
     "Calibrator",
     "Interval",
     "IsotonicSplit",
+    "accuracy_from_labels",
     "adjusted",
     "binned_ece",
     "binomial_interval",
@@ -45,6 +48,7 @@ __all__ = [
     "log_loss",
     "mean_interval",
     "noise_floor",
+    "null_deviation",
     "smooth_ece",
     "soft_auroc",
     "spearman",
