@@ -36,6 +36,7 @@ from capcal_lib.applications.gains import (
     pass_at_k_gains,
     pass_at_k_gains_over_answer,
 )
+from capcal_lib.applications.labels import accuracy_from_labels
 from capcal_lib.applications.passk import pass_at_k, pass_at_k_error_terms, simulate_pass_at_k
 from capcal_lib.applications.planning import (
     Components,
@@ -51,6 +52,7 @@ from capcal_lib.applications.selective import risk_area_terms, risk_coverage
 __all__ = [
     "Components",
     "abstaining_gains",
+    "accuracy_from_labels",
     "allocate",
     "attempt_order",
     "attempts_gains",

@@ -30,9 +30,16 @@ class Components(NamedTuple):
     estimate: float  # the score, or the first method's score less the second's
     between: float  # variance over questions, were every mu known
     within: float  # variance over samples, for a single one
-    pairs: float = (
-        0.0  # variance that comes from the correction for finite k, for a single pair of samples
-    )
+    pairs: float = 0.0  # variance from the correction for finite k, for a single pair of samples
+
+    def variance(self, k: int) -> float:
+        """Return the variance of a question's term with k samples; k is 2 or more where there are
+        ``pairs``.
+
+        >>> round(Components(0.08, between=0.01, within=0.04, pairs=0.02).variance(5), 3)
+        0.019
+        """
+        return self.between + self.within / k + self.pairs / max(k * (k - 1), 1)
 
 
 def score_components(
@@ -137,11 +144,7 @@ def questions_needed(
     [3925.0, 1099.0, 817.0]
     """
     samples = check.check_int("k", k, least=2 if components.pairs > 0 else 1)
-    variance = (
-        components.between
-        + components.within / samples
-        + components.pairs / max(samples * (samples - 1), 1)
-    )
+    variance = components.variance(samples)
     allowed = _allowed(components, half_width, power, level)
     return float(max(2, np.ceil(variance / allowed))) if allowed > 0 else float("inf")
 

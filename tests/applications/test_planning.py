@@ -225,3 +225,14 @@ def test_groups_of_alike_questions_take_more_of_them():
     assert needed[1] > 5 * needed[0]
     apart = difference_components(s, np.full(1000, 0.4), correct, total, clusters=np.arange(1000))
     assert apart == pytest.approx(difference_components(s, np.full(1000, 0.4), correct, total))
+
+
+@pytest.mark.parametrize("k", [2, 3, 10])
+def test_the_noise_of_a_perfect_score_is_that_of_the_pairs(k):
+    """With s = mu nothing else is left; the pairs come from counts of another study."""
+    mu = rng(0).beta(0.5, 0.5, 400)
+    counts = rng(1).binomial(100, mu), np.full(400, 100)
+    pairs = score_components(counts[0] / 100, *counts).pairs
+    drawn = rng(2).binomial(k, mu, (4000, 400))
+    terms = (mu - drawn / k) ** 2 - drawn * (k - drawn) / (k * k * (k - 1))
+    assert np.sqrt(pairs / (k * (k - 1)) / 400) == pytest.approx(terms.mean(axis=1).std(), rel=0.05)
