@@ -57,6 +57,6 @@ def accuracy_from_labels(
     error = np.sqrt(weight**2 * spread / others.size + more.var(ddof=1) / more.size)
     reach = ndtri((1 + check_share("level", level)) / 2) * error
     centre = weight * others.mean() + more.mean()
-    limits = np.clip([centre - reach, centre + reach], 0, 1)
-    estimate = np.clip(weight * others.mean() + missed.mean(), 0, 1)
-    return Interval(float(estimate), *map(float, limits))
+    ends = weight * others.mean() + missed.mean(), centre - reach, centre + reach
+    estimate, low, high = np.clip(ends, 0, 1).tolist()
+    return Interval(estimate, low, high)
