@@ -137,7 +137,7 @@ def null_deviation(correct: ArrayLike, total: ArrayLike, k: int) -> float:
     mu))^2/(k(k - 1)), which is estimated without bias from four samples or more of each question.
 
     >>> round(null_deviation([2, 4, 9], [4, 8, 10], 2), 4)
-    0.102
+    0.1675
     """
     hits, samples = as_counts(correct, total, scored=4)
     pairs = check_int("k", k, least=2) * (k - 1)
