@@ -277,7 +277,7 @@ notebook.glue(best_kappa=max(row["κ"] for row in rows))
 # \mu = \frac{m + \mathrm{Sp} - 1}{\mathrm{Se} + \mathrm{Sp} - 1}.
 # $$ (eq-rogan-gladen)
 #
-# [The page on the error of the grader](../theory/grader_error.md) says how the uncertainty of $\mathrm{Se}$, $\mathrm{Sp}$ and $m$ becomes one
+# [The page on the error of the grader](../reference/grading.md#the-graders-own-error) says how the uncertainty of $\mathrm{Se}$, $\mathrm{Sp}$ and $m$ becomes one
 # interval. What would it take here? Suppose a grader with $\mathrm{Se} = 0.98$ and $\mathrm{Sp} = 0.99$.
 
 

@@ -160,6 +160,18 @@ def show_scores(
     return Html(shown.html.replace("</figure>", f"{_legend(table, cells.values())}</figure>"))
 
 
+def csv_link(table: pd.DataFrame, name: str, text: str = "CSV") -> str:
+    """Write a link under which a browser saves a table, without its index.
+
+    >>> csv_link(pd.DataFrame({"k": [1]}), "All of them.").split(" href")[0]
+    "<a class='capcal-csv' download='all-of-them.csv'"
+    """
+    file = re.sub(r"\W+", "-", name.lower()).strip("-")[:48] or "table"
+    data = b64encode(table.to_csv(index=False).encode()).decode()
+    href = f"data:text/csv;base64,{data}"
+    return f"<a class='capcal-csv' download='{file}.csv' href='{href}'>{escape(text)}</a>"
+
+
 def tabs(parts: Mapping[str, Sequence[Html]]) -> Html:
     """Put what is shown under the name of its tab; the first tab is open.
 
@@ -386,9 +398,7 @@ def _figure(
     """Put rows under their heads: the first ones open, the others folded; caption, evidence and CSV
     above.
     """
-    name = re.sub(r"\W+", "-", caption.lower()).strip("-")[:48] or "table"
-    data = b64encode(table.to_csv(index=False).encode()).decode()
-    link = f"<a class='capcal-csv' download='{name}.csv' href='data:text/csv;base64,{data}'>CSV</a>"
+    link = csv_link(table, caption)
     label, css = escape(caption), f"capcal {kind}".strip()
 
     def body(part: Sequence[str]) -> str:

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 import typer
 import yaml
+from bs4 import BeautifulSoup
 
 from capcal_lib.book.pipeline import GLUED, MAP, book_pages
+from capcal_lib.book.web import minutes, redirect
 from capcal_lib.cli import app
 from capcal_lib.grading import grade
 from capcal_lib.manifests import BOOK, NOTEBOOKS, ROOT, load_model, manifest_problems
@@ -19,6 +21,7 @@ from capcal_lib.questions import Answer, load_questions
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
 CSS = (BOOK / "static" / "capcal.css").read_text(encoding="utf-8")
 PAGES = sorted(BOOK.rglob("*.md"))
+WRITTEN = [*PAGES, *sorted((ROOT / "docs").glob("*.md"))]  # with what is beside the book
 SOURCES = [*PAGES, *sorted(NOTEBOOKS.glob("[0-9]*.py"))]
 FENCE = re.compile(r"^```.*?^```$", flags=re.DOTALL | re.MULTILINE)
 
@@ -36,15 +39,15 @@ def listed() -> list[str]:
 
 
 def fenced(page: str, language: str) -> list[str]:
-    text = (BOOK / page).read_text(encoding="utf-8")
+    text = (BOOK / page).read_text(encoding="utf-8")  # an absolute path stands for itself
     return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
 
 
 def console_lines() -> list[tuple[str, str]]:
     return [
         (name(page), line.removeprefix("$ ").split("#")[0].strip())
-        for page in PAGES
-        for block in fenced(page.relative_to(BOOK).as_posix(), "console")
+        for page in WRITTEN
+        for block in fenced(str(page), "console")
         for line in block.splitlines()
         if line.startswith("$ ")
     ]
@@ -56,6 +59,34 @@ def test_the_contents_are_the_written_pages_and_the_executed_notebooks():
     written = {page.relative_to(BOOK).with_suffix("").as_posix() for page in pages}
     executed = {f"notebooks/{page.name}" for page in book_pages()}
     assert sorted(listed()) == sorted(written | executed | {MAP})
+
+
+def test_every_address_that_a_page_had_leads_to_one(tmp_path):
+    moved = CONFIG["sphinx"]["config"]["redirects"]
+    assert set(moved.values()) <= set(listed())
+    assert not set(moved) & set(listed())
+    gone = {"15_first_success", "22_audit_in_detail", "24_claims_in_detail", "27_later_numbers"}
+    assert {f"notebooks/{name}" for name in gone} <= set(moved)
+    redirect(tmp_path, moved)
+    for old, new in moved.items():
+        page = BeautifulSoup((tmp_path / f"{old}.html").read_text(encoding="utf-8"), "html.parser")
+        there = page.select_one("a")["href"]
+        assert page.select_one("meta[http-equiv=refresh]")["content"] == f"0; url={there}"
+        assert (tmp_path / f"{old}.html").parent.joinpath(there).resolve() == (
+            tmp_path / f"{new}.html"
+        )
+
+
+def test_a_page_takes_the_minutes_of_its_words_and_of_what_it_shows():
+    from docutils import nodes
+
+    page = nodes.section()
+    assert minutes(page) == 1
+    page += [nodes.paragraph(text="word " * 1000), nodes.image(), nodes.image()]
+    page += nodes.raw(text="<figure class='capcal-table'>a</figure>" * 2)
+    page += [nodes.container(classes=["cell"]) for _ in range(4)]
+    page += nodes.container(classes=["cell", "tag_hide-input"])
+    assert minutes(page) == 1000 / 200 + (2 + 2 + 4) / 4
 
 
 def test_every_work_cited_is_in_the_references_and_every_reference_is_cited():
