@@ -203,22 +203,21 @@ def may_be_best(
     >>> sorted(may_be_best(terms))
     ['few', 'good']
     """
-    there = terms.notna()
-    scored = there.any(axis="columns")
-    whole = [name for name in terms if there[name].equals(scored)]
-    partial = [name for name in terms if name not in whole and there[name].any()]
+    terms = terms.dropna(axis="columns", how="all").dropna(how="all")
+    gaps = terms.isna().any()
+    whole = list(terms.columns[~gaps])
+    partial = list(terms.columns[gaps])
     allowed = 0.025 if partial else 0.05  # of error, for each of the two ways to compare
+    labels = None if clusters is None else clusters[terms.index]
     worse: set[Any] = set()
     if len(whole) > 1:
-        known = terms.loc[scored, whole]
-        labels = None if clusters is None else clusters[known.index]
-        table = metrics.compare(known, clusters=labels, seed=seed, level=1 - allowed)
+        table = metrics.compare(terms[whole], clusters=labels, seed=seed, level=1 - allowed)
         worse = set(table.index[~table["may_be_best"]])
     for place, name in enumerate(partial):
         rivals = [*whole, *partial[place + 1 :]]
-        found = metrics.gains(terms[[*rivals, name]], str(name), clusters=clusters, seed=seed)
+        found = metrics.gains(terms[[*rivals, name]], str(name), clusters=labels, seed=seed)
         sure = found[found["p"] * (len(whole) + len(partial) - 1) < allowed]
         worse |= set(sure.index[sure["estimate"] < 0])
         if (sure["estimate"] > 0).any():
             worse.add(name)
-    return {str(name) for name in (*whole, *partial) if name not in worse}
+    return {str(name) for name in terms if name not in worse}

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from capcal_lib.errors import InputError
 from capcal_lib.results import best_constant, brier_terms, methods, score
+from capcal_lib.results.scores import may_be_best
 
 NAN = np.nan
 
@@ -39,6 +40,25 @@ def test_terms_by_hand() -> None:
     )
     np.testing.assert_allclose(terms["Oracle RC"], [3 * 1 / (4 * 3), 0, 0, NAN])
     np.testing.assert_allclose(terms["Uniform random"], [1 / 3 - 3 / 12, 1 / 3, 1 / 3, NAN])
+
+
+def test_two_scored_samples_are_enough_and_one_is_not() -> None:
+    table = results({"a": [1, 2, 0.5, 1], "b": [1, 1, 0.5, 1], "c": [0, 0, 0.5, 1]})
+    terms = brier_terms(table).loc["mini-exam"]
+    np.testing.assert_allclose(terms["P(True)"], [-1 / 4, NAN, NAN])
+    np.testing.assert_allclose(terms["Oracle RC"], [1 / 2, NAN, NAN])
+    np.testing.assert_allclose(terms["Oracle CC"], [0, NAN, NAN])
+
+
+def test_where_nothing_can_be_compared_all_that_is_there_may_be_best() -> None:
+    empty = pd.DataFrame({"a": [NAN, NAN], "b": [NAN, NAN]})
+    assert may_be_best(empty) == may_be_best(pd.DataFrame()) == set()
+    assert may_be_best(empty.assign(a=[0.1, 0.2])) == {"a"}
+    apart = pd.DataFrame({"a": [0.1, NAN], "b": [NAN, 0.9]})
+    assert may_be_best(apart) == {"a", "b"}
+    clusters = pd.Series(["x", "y", "z"])
+    assert may_be_best(apart.reindex(range(3)), clusters) == {"a", "b"}
+    assert may_be_best(pd.DataFrame({"good": [0.1, 0.2] * 20, "bad": [0.6, 0.5] * 20})) == {"good"}
 
 
 def test_the_papers_protocol_is_plug_in_and_fills_gaps_with_one_half() -> None:

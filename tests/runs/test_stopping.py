@@ -157,6 +157,15 @@ def test_looks_go_as_far_as_the_samples() -> None:
     assert stopped.tolist() == [True, True, False, False, False, True]
 
 
+def test_outcomes_have_a_code_each() -> None:
+    names, table = outcomes(frame({"b": "+-o?", "a": "? +"}), 5)
+    assert names == ["a", "b"]
+    assert table.tolist() == [[-1, -2, 1, -2, -2], [1, 0, 0, -1, -2]]
+    # Samples that are not scored are there, and count for no interval.
+    at, stopped = stops(RULE, outcomes(frame({"c": "?" * 10 + "-" * 30}), RULE.k)[1])
+    assert (at.tolist(), stopped.tolist()) == ([40], [True])
+
+
 @pytest.mark.parametrize(("precision", "k", "message"), [
     (0.0, 100, "precision is the half-width of an interval, in"),
     (0.5, 100, "got 0.5"),
