@@ -11,17 +11,26 @@ from capcal_lib.errors import InputError
 from capcal_lib.probes import adapt
 
 
-def test_it_is_the_largest_posterior_of_a_search() -> None:
+def test_it_is_the_mean_of_draws_from_the_prior_weighed_by_their_likelihood() -> None:
     s, correct, total = np.array([0.2, 0.6, 0.9]), np.array([0, 4, 5]), np.array([10, 10, 5])
-    level, slope = np.meshgrid(np.linspace(-4, 4, 801), np.linspace(-1, 4, 501), indexing="ij")
-    logits = logit(s)
-    moved = logits.mean() + level[..., None] + slope[..., None] * (logits - logits.mean())
-    counts, mu = 3 * total / (total + 2), correct / total
-    likelihood = counts * (mu * np.log(expit(moved)) + (1 - mu) * np.log(1 - expit(moved)))
-    posterior = likelihood.sum(axis=-1) - (level / 3) ** 2 / 2 - ((slope - 0.25) / 0.2) ** 2 / 2
-    best = np.unravel_index(posterior.argmax(), posterior.shape)
-    expected = expit(logits.mean() + level[best] + slope[best] * (logit(0.4) - logits.mean()))
-    assert adapt([0.4], s, correct, total)[0] == pytest.approx(expected, abs=0.01)
+    rng = np.random.default_rng(0)
+    level, slope = 3 * rng.normal(size=200_000), rng.random(200_000)
+    likelihood = np.ones(200_000)
+    for confidence, hits, samples in zip(s, correct, total, strict=True):
+        mu = expit(level + slope * logit(confidence))
+        weight = 3 / (samples + 2)
+        likelihood *= mu ** (weight * hits) * (1 - mu) ** (weight * (samples - hits))
+    expected = np.average(expit(level + slope * logit(0.4)), weights=likelihood)
+    assert adapt([0.4], s, correct, total)[0] == pytest.approx(expected, abs=0.005)
+
+
+def test_what_does_not_order_the_labelled_is_given_up_and_what_does_is_kept() -> None:
+    s = np.tile([0.1, 0.9], 25)
+    correct = np.tile([1, 9], 25)
+    low, high = adapt([0.1, 0.9], s, correct, [10] * 50)
+    assert high - low > 0.6
+    low, high = adapt([0.1, 0.9], s, 10 - correct, [10] * 50)
+    assert high - low < 0.15
 
 
 def test_many_labels_that_agree_move_nothing() -> None:
