@@ -1,6 +1,6 @@
 """Probes: read the confidence from the model's hidden states."""
 
-from capcal_lib.probes.adapt import adapt
+from capcal_lib.probes.adapt import adapt, score_few_labels
 from capcal_lib.probes.estimator import Probe
 from capcal_lib.probes.features import extract_features, read_features
 from capcal_lib.probes.kernel import KernelProbe
@@ -53,6 +53,7 @@ __all__ = [
     "read_features",
     "read_predictions",
     "runs_for_probes",
+    "score_few_labels",
     "stacked_blocks",
     "train",
     "training_data",

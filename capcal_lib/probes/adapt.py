@@ -5,9 +5,13 @@ from __future__ import annotations  # keeps ArrayLike short in help()
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
-from capcal_lib.metrics.validation import Floats, align, as_confidence, as_scored, like
+from capcal_lib.metrics import capability_brier
+from capcal_lib.metrics.validation import Floats, align, as_confidence, as_each, as_scored, like
+from capcal_lib.probes.linear import LinearProbe
+from capcal_lib.probes.training import draw_training
 
 EDGE = 1e-3  # confidences of 0 and 1 have no logit
 DEVIATION = 3.0  # of the level that is expected
@@ -15,6 +19,7 @@ LEVELS = np.linspace(-10, 10, 81)
 SLOPES = np.linspace(0, 1, 11)  # from a constant to all of the confidence, all as likely
 # Of Beta(s nu, (1 - s) nu): however many samples a question has, it counts as at most nu + 1
 CONCENTRATION = 2.0
+DECAY = 0.4  # of all labelled questions together, where a probe is trained on them
 
 
 def adapt(confidence: ArrayLike, labelled: ArrayLike, correct: ArrayLike, total: ArrayLike) -> Any:
@@ -47,6 +52,67 @@ def adapt(confidence: ArrayLike, labelled: ArrayLike, correct: ArrayLike, total:
     posterior = likelihood - (level[:, 0] / DEVIATION) ** 2 / 2
     weights = np.exp(posterior - posterior.max())
     return like(confidence, weights @ expit(level + slope * rows) / weights.sum())
+
+
+def score_few_labels(
+    questions: pd.DataFrame,
+    features: Floats,
+    confidence: ArrayLike,
+    *,
+    labels: int = 20,
+    samples: int = 10,
+    draws: int = 50,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Score what a few labelled questions of a set can make of a probe that is trained elsewhere.
+
+    Takes the ``correct`` and ``total`` of questions, their hidden states (n_questions, n_features)
+    and what the probe says of each, (n_questions,). Each draw labels some questions by some of
+    their samples, and scores the others. Returns a row a draw with the corrected capability Brier
+    score, lower is better, of five ways: the probe ``as it is``; ``recalibrated`` by `adapt`; the
+    ``constant``, the mean of the labelled; a linear probe ``trained on the labels``; and a linear
+    probe ``started from the probe``: trained on them with the recalibrated confidence's logit
+    as one more feature, so that little is left to learn where that says all.
+
+    >>> rng = np.random.default_rng(0)
+    >>> mu = rng.random(200)
+    >>> questions = pd.DataFrame({"correct": rng.binomial(20, mu), "total": 20})
+    >>> scores = score_few_labels(questions, rng.normal(size=(200, 3)), mu**4, draws=10)
+    >>> scores.mean().idxmin()
+    'recalibrated'
+    """
+    from sklearn.preprocessing import StandardScaler
+
+    said = as_each("confidence", confidence, len(questions))
+    states = StandardScaler().fit_transform(np.asarray(features, np.float64))
+    states /= np.sqrt(states.shape[1])  # so that a question's states have a length of about 1
+    rng = np.random.default_rng(seed)
+    numbered = questions[["correct", "total"]].reset_index(drop=True)
+    rows = []
+    for _ in range(draws):
+        known = draw_training(numbered, labels, samples, rng=rng)
+        counts = known["correct"].to_numpy(), known["total"].to_numpy()
+        asked = numbered.drop(known.index)
+        adapted = adapt(said, said[known.index], *counts)
+        together = np.column_stack([_logit(adapted), states])
+        ways = {
+            "as it is": said,
+            "recalibrated": adapted,
+            "constant": np.full(len(said), counts[0].sum() / counts[1].sum()),
+        }
+        for way, rows_of in (
+            ("trained on the labels", states),
+            ("started from the probe", together),
+        ):
+            probe = LinearProbe(weight_decay=DECAY / labels).fit(rows_of[known.index], *counts)
+            ways[way] = probe.predict(rows_of)
+        rows.append(
+            {
+                way: capability_brier(predicted[asked.index], *asked.to_numpy().T, corrected=True)
+                for way, predicted in ways.items()
+            }
+        )
+    return pd.DataFrame(rows)
 
 
 def _logit(confidence: Floats) -> Floats:

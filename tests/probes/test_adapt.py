@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.special import expit, logit
 
 from capcal_lib.errors import InputError
-from capcal_lib.probes import adapt
+from capcal_lib.probes import adapt, score_few_labels
 
 
 def test_it_is_the_mean_of_draws_from_the_prior_weighed_by_their_likelihood() -> None:
@@ -74,3 +74,37 @@ def test_bad_input_is_one_clear_line() -> None:
         adapt([0.5], [0.5], [0], [0])
     with pytest.raises(InputError, match=r"confidence is 1\.5"):
         adapt([1.5], [0.5], [1], [2])
+
+
+def test_each_way_to_use_labels_is_scored_on_the_questions_without_them() -> None:
+    rng = np.random.default_rng(0)
+    said = rng.beta(1, 1, 120)
+    counts = pd.DataFrame({"correct": rng.binomial(20, said), "total": 20}, index=range(7, 127))
+    states = rng.normal(size=(120, 4))
+    scores = score_few_labels(counts, states, said, labels=118, samples=20, draws=30)
+    assert list(scores)[:3] == ["as it is", "recalibrated", "constant"]
+    rows = np.arange(120)
+    terms = (said - counts["correct"] / 20) ** 2
+    terms -= counts["correct"] / 20 * (1 - counts["correct"] / 20) / 19
+    pairs = [(terms.iloc[one] + terms.iloc[other]) / 2 for one in rows for other in rows[:one]]
+    assert all(np.isclose(score, pairs, atol=1e-12).any() for score in scores["as it is"])
+    again = score_few_labels(counts, states, said, labels=118, samples=20, draws=30)
+    pd.testing.assert_frame_equal(again, scores)
+
+
+def test_states_that_tell_mu_teach_a_new_probe_what_the_other_does_not_know() -> None:
+    rng = np.random.default_rng(0)
+    states = rng.normal(size=(300, 3))
+    mu = expit(3 * states[:, 0])
+    counts = pd.DataFrame({"correct": rng.binomial(20, mu), "total": 20})
+    scores = score_few_labels(counts, states, rng.random(300), labels=50, draws=10).mean()
+    assert scores["trained on the labels"] < scores["constant"] / 2
+    assert scores["recalibrated"] > scores["constant"] * 0.9
+    known = score_few_labels(counts, np.ones((300, 1)), mu, labels=50, draws=10).mean()
+    assert known["started from the probe"] < known["constant"] / 2
+
+
+def test_more_labels_than_questions_are_refused() -> None:
+    counts = pd.DataFrame({"correct": [1] * 5, "total": [2] * 5})
+    with pytest.raises(InputError, match="asked for 9"):
+        score_few_labels(counts, np.ones((5, 1)), [0.5] * 5, labels=9, samples=2)
