@@ -260,9 +260,9 @@ notebook.glue(
 CONSTANT = "pass@k: probe > constant"
 TOLD, PAID = "pass@k: asked > constant", "Budget: asked > even"
 notebook.glue(
-    known=number(PASS, "supported"),
-    known_not=number(PASS, "reversed"),
-    known_all=number(PASS),
+    passes=number(PASS, "supported"),
+    passes_not=number(PASS, "reversed"),
+    passes_all=number(PASS),
     constant=number(CONSTANT, "supported"),
     constant_not=number(CONSTANT, "reversed"),
     told=number(TOLD, "supported"),
@@ -292,7 +292,7 @@ than the nearest probe in {votes} of {votes_all} comparisons, and closer in {vot
 closer in {votes_print} of {votes_print_all}: its models answer more consistently than these.
 
 **Claim 4, a confidence helps to predict pass@k and to spend a budget.** The nearest probe predicts pass@k better than
-*Oracle RC*, which knows whether one response is right, in {known} of {known_all} comparisons and worse in {known_not};
+*Oracle RC*, which knows whether one response is right, in {passes} of {passes_all} comparisons and worse in {passes_not};
 better than a constant in {constant}, worse in {constant_not}. Confidences that the model was asked for are better than a
 constant in {told} of {told_all} and worse in {told_not}. A budget divided by a probe solves more questions than an even
 one in {spent} of {spent_all} comparisons and fewer in {spent_not}; one divided by asking solves fewer in {paid_not} of

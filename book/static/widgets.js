@@ -122,6 +122,7 @@
     };
     const names = data.questions.map(({ text }, place) => [place, text]);
     restart();
+    ask(10); // a drawing from the start
     return [
       make(
         "div",

@@ -47,6 +47,7 @@ def minutes(doctree: Any) -> int:
     return max(1, round(words / 200 + shown / 4))
 
 
+TIMED = ("guide/", "notebooks/", "theory/")  # pages that say how long they take
 SUM = '<span class="capcal-sum">0</span>'  # stands for the minutes of a path on the front page
 
 
@@ -57,8 +58,8 @@ def _sums(app: Any, body: str) -> Iterator[int]:
     for card in BeautifulSoup(body, "html.parser").select(".sd-card:has(.capcal-sum)"):
         links = {str(link["href"]) for link in card.select("a[href]")}
         pages = {link.partition("#")[0].removesuffix(".html") for link in links}
-        known = sorted(pages & app.env.found_docs)
-        trees = [app.env.get_and_resolve_doctree(page, app.builder) for page in known]
+        timed = [page for page in sorted(pages & app.env.found_docs) if page.startswith(TIMED)]
+        trees = [app.env.get_and_resolve_doctree(page, app.builder) for page in timed]
         yield sum(map(minutes, trees))
 
 
@@ -69,7 +70,7 @@ def _head(app: Any, name: str, template: str, context: dict[str, Any], doctree: 
     from docutils import nodes
 
     paragraphs = list(doctree.findall(nodes.paragraph)) if doctree else []
-    if paragraphs and name.startswith(("guide/", "notebooks/", "theory/")):
+    if paragraphs and name.startswith(TIMED):
         read = minutes(doctree)
         said = f'</h1><p class="capcal-minutes">{read} minute{"s" * (read > 1)}</p>'
         context["body"] = context["body"].replace("</h1>", said, 1)

@@ -24,7 +24,7 @@ from capcal_lib.applications import risk_coverage
 from capcal_lib.book.style import FACE, TEXT_FACE
 from capcal_lib.book.tables import show
 from capcal_lib.book.workshop import class_set
-from capcal_lib.manifests import BOOK, BUILD
+from capcal_lib.manifests import BOOK, BUILD, ROOT
 from capcal_lib.metrics import binomial_interval, capability_brier
 
 HTML = BUILD / "book" / "_build" / "html"
@@ -35,6 +35,8 @@ DESKTOP, TABLET, TELEPHONE = 1280, 768, 375
 MOST_BYTES = 1_500_000  # of a page with its figures, besides what all pages share
 CONTENTS = yaml.safe_load((BOOK / "_toc.yml").read_text(encoding="utf-8"))["parts"]
 MAIN_LINE = [page["file"] for part in CONTENTS if "numbered" in part for page in part["chapters"]]
+SETTINGS = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
+MOVED = SETTINGS["sphinx"]["config"]["redirects"]
 RULES = ["wcag2a", "wcag2aa", "best-practice"]
 
 pytestmark = [
@@ -49,7 +51,8 @@ def pages() -> list[str]:
     if not os.environ.get("CAPCAL_EVERY_PAGE"):
         return list(FEW)
     found = [path.relative_to(HTML).as_posix() for path in sorted(HTML.rglob("*.html"))]
-    return [path for path in found if path not in MADE_BY_SPHINX and not path.startswith("_")]
+    other = {*MADE_BY_SPHINX, *(f"{old}.html" for old in MOVED)}
+    return [path for path in found if path not in other and not path.startswith("_")]
 
 
 @pytest.fixture(scope="module")
@@ -144,6 +147,8 @@ def test_the_widgets_answer_to_the_keyboard(browser: Any) -> None:
     tab.goto((HTML / "notebooks" / "29_try_it.html").as_uri())
     said = tab.locator("figure.capcal-widget [role=status]")
     assert said.count() == 4
+    assert "of 10 answers are correct" in said.nth(0).inner_text()  # drawn at each visit
+    tab.get_by_role("button", name="Start again").click()
     assert "Not asked yet" in said.nth(0).inner_text()
     tab.get_by_role("button", name="Ask 10 times").focus()
     tab.keyboard.press("Enter")
@@ -322,17 +327,21 @@ def test_the_paths_of_the_front_page_take_the_minutes_of_their_pages() -> None:
     def minutes(page: str) -> int:
         return int(soup(page).select_one(".capcal-minutes").text.split()[0])
 
-    cards = {
-        card.select_one(".sd-card-title").text.strip(): card
-        for card in soup("index.html").select(".sd-card")
-    }
-    for title, most in (
-        ("Learn: 45 minutes", 4),
-        ("Use: 25 minutes", 2),
-        ("Check the paper: 30 minutes", 3),
-    ):  # then whatever one needs
-        links = [link["href"].split("#")[0] for link in cards[title].select("a")][:most]
-        assert sum(map(minutes, links)) == pytest.approx(int(title.split()[-2]), rel=0.2)
+    cards = [card for card in soup("index.html").select(".sd-card") if card.select(".capcal-sum")]
+    assert len(cards) == 3
+    for card in cards:
+        pages = {link["href"].partition("#")[0] for link in card.select("a")}
+        timed = [page for page in pages if not page.startswith("reference/")]
+        assert int(card.select_one(".capcal-sum").text) == sum(map(minutes, timed)) > 0
+
+
+def test_an_old_address_leads_to_its_page(browser: Any) -> None:
+    tab = browser.new_page()
+    for old, new in MOVED.items():
+        tab.goto((HTML / f"{old}.html").as_uri())
+        tab.wait_for_url((HTML / f"{new}.html").as_uri())
+        assert tab.locator("h1").first.inner_text()
+    tab.close()
 
 
 def test_search_finds_the_page_first(browser: Any) -> None:

@@ -103,6 +103,18 @@ def test_every_number_in_the_text_is_handed_to_it() -> None:
         assert keys <= glued, name
 
 
+def test_a_key_is_handed_on_once() -> None:
+    for name in SOURCES:
+        keys = [
+            keyword.arg
+            for cell in cells(name, "code")
+            for node in ast.walk(ast.parse(cell.source))
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "notebook.glue"
+            for keyword in node.keywords
+        ]
+        assert [key for key in set(keys) if keys.count(key) > 1] == [], name
+
+
 def test_figures_in_the_books_style_say_what_is_seen() -> None:
     for name in SOURCES:
         code = cells(name, "code")
