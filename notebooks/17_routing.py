@@ -9,8 +9,8 @@
 # %% [markdown]
 # # Routing questions to a small or a large model
 #
-# Where a small model will do, a large one need not be paid for; this page measures whether a confidence can tell, at
-# equal cost and with the cost of the confidence itself counted. The paper names routing in section 5.3 and does not try it.
+# Where a small model will do, a large one need not be paid for: can a confidence tell, at equal cost and with the cost of
+# the confidence itself counted? The paper names routing in section 5.3 and does not try it.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`; all are shown
@@ -24,284 +24,197 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from capcal_lib.applications import mixing_gain_terms, route, split_counts
-from capcal_lib.book import notebook, style, tables
-from capcal_lib.confidence import (
-    TITLES,
-    read_answers,
-    read_confidence,
-    vote_terms,
+from capcal_lib.applications import (
+    frontier,
+    frontier_gains,
+    mixing_gain_terms,
+    route,
+    split_counts,
 )
+from capcal_lib.book import notebook, style, tables
 from capcal_lib.manifests import load_dataset, load_model, model_names
+from capcal_lib.metrics import mean_interval
+from capcal_lib.results import (
+    cascade,
+    describe_runs,
+    load_pair,
+    routers,
+    subjects,
+)
 
 # %% tags=["hide-input"]
-from capcal_lib.metrics import mean_interval
-from capcal_lib.probes import nearest_probe
-from capcal_lib.results import describe_runs, load_results, subjects
-from capcal_lib.runs import read_samples
-
 notebook.check_parameters(globals())
 style.set_style()
 runs = notebook.open_store(store)
-
-# %% tags=["hide-input"]
 described = {
     name: describe_runs(runs, name, k_eval=k_eval) for name in model_names()
 }
+size = {name: load_model(name).parameters for name in described}
 real = {
-    name: data[data["evidence"] == "measured"]
-    for name, data in described.items()
-    if load_model(name).parameters and len(data)
+    name: set(described[name].query("evidence == 'measured'").index)
+    for name in sorted(described, key=lambda name: size[name] or 0)
+    if size[name] and len(described[name])
 }
-real = dict(sorted(real.items(), key=lambda one: load_model(one[0]).parameters))
 
 # %% tags=["hide-input"]
-titles = {name: f"{load_model(name).parameters / 1e9:.2g}B" for name in real}
-sets = {
-    dataset: [name for name, data in real.items() if dataset in data.index]
-    for dataset in dict.fromkeys(
-        d for data in real.values() for d in data.index
-    )
-}
-sets = {dataset: names for dataset, names in sets.items() if len(names) > 1}
+shared = [
+    (small, large, dataset)
+    for small, large in combinations(real, 2)
+    for dataset in described[small].index
+    if dataset in real[small] & real[large]
+]
 none = {
     "runs": "No two models of this store have measured samples of one data set."
 }
-notebook.about(model, described[model], lacking={} if sets else none)
+notebook.about(model, described[model], lacking={} if shared else none)
+titles = {name: f"{size[name] / 1e9:.2g}B" for name in real}
 
+# %% [markdown] needs="runs"
+# A router sends each question to one of two models within a budget. It is worth what it solves beyond *random mixing*: a
+# random share of the questions sent to the large model, at the same cost.
 
-# %% tags=["hide-input"]
-def table_of(name, dataset):
-    """Return a model's counts, probe and tokens on a data set, by question."""
-    own = load_results(runs, name, datasets=[dataset], k_eval=k_eval)
-    own = own[own["total"] > 1]
-    own = own.dropna(axis="columns", how="all").droplevel("dataset")
-    if probe := nearest_probe(own, dataset):
-        own = own.rename(columns={probe: "Probe"})
-    samples = read_samples(real[name].loc[dataset, "run"])
-    tokens = samples.groupby("question_id")[
-        ["prompt_tokens", "completion_tokens"]
-    ]
-    return own.join(tokens.mean())
+# %%
+# needs runs
+pairs = {case: load_pair(runs, *case, k_eval=k_eval) for case in shared}
+fronts = {}
+for case, pair in pairs.items():
+    for name, predicted, asking in routers(pair):
+        known = pair.reading + pair.writing.mean()  # before the answer is there
+        expected, paid = known + asking, pair.cost + asking
+        own = frontier(predicted, expected, pair.rates, paid)
+        fronts[*case, name] = own
 
-
-loaded = {
-    (name, dataset): table_of(name, dataset)
-    for dataset, names in sets.items()
-    for name in names
+# %%
+# needs runs
+gains = {
+    case: frontier_gains(*own, pairs[case[:3]].rates, pairs[case[:3]].cost)
+    for case, own in fronts.items()
 }
 
 
-# %% tags=["hide-input"]
-def side_by_side(dataset, names):
-    """Return tables with a column a model: rates, costs, costs of reading."""
-    names = list(names)
-    own = pd.concat({name: loaded[name, dataset] for name in names}, axis=1)
-    own = own.dropna(subset=[(name, "total") for name in names]).swaplevel(
-        axis=1
-    )
-    size = pd.Series(
-        {name: load_model(name).parameters / 1e9 for name in names}
-    )
-    reading = own["prompt_tokens"] * size
-    writing = own["completion_tokens"] * size
-    rates = own["correct"] / own["total"]
-    return rates[names], (reading + writing)[names], reading[names]
+# %% [markdown] needs="runs"
+# Two more routers show what is possible. A *cascade* lets ten answers of the small model vote, and asks the large model
+# where they disagree. An *honest oracle* knows one half of each question's samples for free, and is scored on the other
+# half.
 
 
-# %% tags=["hide-input"]
-def asked(dataset, pair, rates, reading):
-    """Return, for each way to ask the small model, confidence and cost."""
-    small, large = pair
-    own = loaded[small, dataset].loc[rates.index]
-    size = load_model(small).parameters / 1e9
-    for method, name in TITLES.items():
-        if name in own:
-            spent = read_confidence(real[small].loc[dataset, "run"], method)
-            tokens = pd.Series(spent.tokens, spent.question_ids)[rates.index]
-            asking = reading[small] + size * tokens
-            asking = pd.DataFrame({small: asking, large: asking})
-            yield name, own[name].fillna(0.5), asking
-
-
-# %% tags=["hide-input"]
-def predictions(dataset, pair):
-    """Return, for each router, predicted accuracies and what asking costs."""
-    small, large = pair
-    rates, _, reading = side_by_side(dataset, pair)
-    own = loaded[small, dataset].loc[rates.index]
-    same = pd.DataFrame({small: 0.0, large: 1.0}, rates.index)
-    yield "Prompt length", same, 0 * reading
-    if "Probe" in own:  # the small model's prompt is read in any case
-        asking = pd.DataFrame({small: 0.0, large: reading[small]})
-        yield "Probe", same.assign(**{small: own["Probe"]}), asking
-        other = loaded[large, dataset].get("Probe")
-        if other is not None:
-            both = {small: own["Probe"], large: other[rates.index]}
-            asking = reading[[large, small]].set_axis([small, large], axis=1)
-            yield "Both probes", pd.DataFrame(both), asking
-    for name, s, asking in asked(dataset, pair, rates, reading):
-        yield name, same.assign(**{small: s}), asking
-
-
-# %% tags=["hide-input"]
-def oracle(dataset, pair):
-    """Predict by one half of the samples, and return rates of the other."""
-    rng, known, rest = np.random.default_rng(seed), {}, {}
-    rates, *_ = side_by_side(dataset, pair)
-    for name in pair:
-        own = loaded[name, dataset].loc[rates.index]
-        counts = own["correct"], own["total"]
+# %%
+# needs runs
+def split_rates(pair):
+    """Return the rates of two random halves of each question's samples."""
+    rng = np.random.default_rng(seed)
+    known, rest = {}, {}
+    for name in pair.rates:
+        counts = pair.correct[name], pair.total[name]
         (c, n), (d, m) = split_counts(*counts, rng=rng)
         known[name], rest[name] = c / n, d / m
-    return pd.DataFrame(known, rates.index), pd.DataFrame(rest, rates.index)
+    index = pair.rates.index
+    return pd.DataFrame(known, index), pd.DataFrame(rest, index)
 
 
-# %% tags=["hide-input"]
-def frontier(predicted, rates, cost, reading, asking, steps=9):
-    """Route within budgets; return accuracy and cost, a column a budget."""
-    writing = cost - reading  # not known ahead, but for its mean
-    expected = (reading + asking + writing.mean())[rates.columns]
-    ends = expected.min(axis=1).mean(), expected.max(axis=1).mean()
-    rows, solved, spent = np.arange(len(rates)), {}, {}
-    for budget in np.linspace(*ends, steps + 2)[1:-1]:
-        choice = route(predicted, expected, budget)
-        paid = (cost + asking)[rates.columns]
-        solved[budget] = rates.to_numpy()[rows, choice]
-        spent[budget] = paid.to_numpy()[rows, choice]
-    return pd.DataFrame(solved, rates.index), pd.DataFrame(spent, rates.index)
+for case, pair in pairs.items():
+    known, rest = split_rates(pair)
+    expected = pair.reading + pair.writing.mean()
+    own = frontier(known, expected, rest, pair.cost)
+    fronts[*case, "Honest oracle"] = own
+    gains[*case, "Honest oracle"] = frontier_gains(*own, rest, pair.cost)
 
-
-def gain_terms(solved, spent, rates, cost):
-    """Return the mean gain over budgets, over mixing, a term a question."""
-    each = [mixing_gain_terms(solved[b], spent[b], rates, cost) for b in solved]
-    return pd.Series(np.mean(each, axis=0), rates.index)
-
-
-# %% tags=["hide-input"]
-def cascade(dataset, pair, k_c=10):
-    """Let k_c answers of the small model vote; ask the large one in doubt."""
-    small, large = pair
-    rates, cost, reading = side_by_side(dataset, pair)
-    answers = read_answers(real[small].loc[dataset, "run"], k=k_eval)
-    votes = vote_terms(answers, k_c).set_index("row").fillna(0)
-    votes.index = answers.question_ids[votes.index]
-    votes = votes[votes.index.isin(rates.index)]
-    asked = (reading[small] + k_c * (cost - reading)[small])[votes.index]
-    solved, spent = {}, {}
-    for share in (0.3, 0.5, 0.7, 0.9):
-        sure = votes["confidence"] >= share
-        right = votes["right"].where(sure, rates[large][votes.index])
-        paid = asked + cost[large][votes.index].where(~sure, 0)
-        solved[share] = right.groupby(level=0).mean().reindex(rates.index)
-        spent[share] = paid.groupby(level=0).mean().reindex(rates.index)
-    return pd.DataFrame(solved), pd.DataFrame(spent)
-
-
-# %% tags=["hide-input"]
-def routers(dataset, pair):
-    """Return, for each router, its frontier and its gains over mixing."""
-    rates, cost, reading = side_by_side(dataset, pair)
-    for name, predicted, asking in predictions(dataset, pair):
-        own = frontier(predicted, rates, cost, reading, asking)
-        yield name, own, gain_terms(*own, rates, cost)
-    own = cascade(dataset, pair)
+# %%
+# needs runs
+for case, pair in pairs.items():
+    own = cascade(pair, [0.3, 0.5, 0.7, 0.9], k_eval=k_eval)
     if own[0].notna().all(axis=None):  # enough samples to vote
-        yield "Consistency cascade", own, gain_terms(*own, rates, cost)
-    known, rest = oracle(dataset, pair)
-    own = frontier(known, rest, cost, reading, 0 * cost)
-    yield "Honest oracle", own, gain_terms(*own, rest, cost)
+        fronts[*case, "Consistency cascade"] = own
+        gain = frontier_gains(*own, pair.rates, pair.cost)
+        gains[*case, "Consistency cascade"] = gain
 
 
-# %% tags=["hide-input"]
-def interval(terms, dataset):
-    """Return a mean with its interval; subjects of a data set stay together."""
-    groups = subjects(pd.concat({dataset: terms}, names=["dataset"]))
-    rng = np.random.default_rng(seed)
-    return mean_interval(terms, rng=rng, clusters=groups.to_numpy())
+# %%
+# needs runs
+def judge(gain, dataset, scale=100):
+    """Give a mean gain its interval, in points; subjects stay together."""
+    groups = subjects(pd.concat({dataset: gain}, names=["dataset"]))
+    mean = mean_interval(gain, seed=seed, clusters=groups.to_numpy())
+    limits = np.array(mean[:3]) * scale
+    return dict(zip(["gain", "low", "high"], limits, strict=True))
 
+
+found = pd.DataFrame(
+    {case: judge(gain, case[2]) for case, gain in gains.items()}
+)
+found = found.T.rename_axis(["small", "large", "dataset", "router"])
 
 # %% tags=["hide-input"]
 # needs runs
-found, fronts, gains = [], {}, {}
-for dataset, names in sets.items():
-    for pair in combinations(names, 2):
-        for name, own, terms in routers(dataset, pair):
-            mean = interval(terms, dataset)
-            fronts[dataset, *pair, name] = own
-            gains[dataset, *pair, name] = terms
-            found.append((dataset, *pair, name, *(100 * x for x in mean[:3])))
-columns = ["dataset", "small", "large", "router", "gain", "low", "high"]
-found = pd.DataFrame(found, columns=columns)
-
-# %% tags=["remove-cell"]
-# needs runs
-probe = found[found["router"] == "Probe"]
-upper = found[found["router"] == "Honest oracle"]
-over_length = [
-    interval(terms - gains[*key, "Prompt length"], key[0])
-    for (*key, name), terms in gains.items()
-    if name == "Probe"
-]
+probe = found.xs("Probe", level="router")
+oracle = found.xs("Honest oracle", level="router")["gain"]
+over = pd.DataFrame(
+    {
+        case: judge(
+            gains[*case, "Probe"] - gains[*case, "Prompt length"], case[2]
+        )
+        for case in probe.index
+    }
+).T
 notebook.glue(
     cases=len(probe),
     better=int((probe["low"] > 0).sum()),
     worse=int((probe["high"] < 0).sum()),
-    longer=sum(gain.low > 0 for gain in over_length),
-    shorter=sum(gain.high < 0 for gain in over_length),
-    oracle_least=upper["gain"].min(),
-    oracle_most=upper["gain"].max(),
+    longer=int((over["low"] > 0).sum()),
+    shorter=int((over["high"] < 0).sum()),
+    oracle_least=oracle.min(),
+    oracle_most=oracle.max(),
+)
+
+# %%
+# needs runs
+notebook.say("""
+Routing by a probe of the small model solves significantly more questions than random mixing at equal cost in {better} of
+{cases} cases (a data set and a pair of models) and fewer in {worse}. Compared with a rule that needs no confidence, to
+send the shortest prompts to the large model, it is more in {longer} and fewer in {shorter}. There is something to gain:
+the honest oracle gains {oracle_least:z.1f} to {oracle_most:z.1f} points.
+""")
+
+# %% tags=["hide-input"]
+# needs runs
+colors = {"Both probes": "#3866bd", "Consistency cascade": "#860282"}
+colors |= {"Honest oracle": style.MUTED, "Prompt length": "#8a5a44"}
+names = list(dict.fromkeys(found.index.get_level_values("router")))
+colors = style.palette(set(names) - set(colors)) | colors
+shown = found.reset_index()
+shown["data set"] = [load_dataset(name).title for name in shown["dataset"]]
+shown["pair"] = shown["small"].map(titles) + " to " + shown["large"].map(titles)
+shown["case"] = shown["data set"] + ", " + shown["pair"]
+
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "Gain of each router over random mixing at equal cost, a dot a router and a row a data set and a pair of models. Grey: the honest oracle. Confidences of the model itself lie at zero or left of it.", "name": "fig-routing"}, "image": {"alt": "Dot plot with a row a case and a dot a router. The honest oracle lies to the right of zero; the probe lies near zero; verbalized confidence, P(True) and both probes lie left of it, most where answers are short."}} paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
+# needs runs
+grid = sns.relplot(
+    shown,
+    x="gain",
+    y="case",
+    hue="router",
+    palette=colors,
+    height=0.32 * shown["case"].nunique() + 1.2,
+    s=45,
+)
+grid.refline(x=0, color=style.INK)
+grid.set(xlabel="points gained at equal cost", ylabel="")
+grid.figure.set(layout_engine="constrained")
+grid.figure.set_figwidth(style.WIDTH)
+sns.move_legend(grid, "outside lower center", ncols=3, title="")
+
+# %% label="routing-gains" tags=["hide-input"] paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
+# needs runs
+limits = "{0[gain]:z.1f} [{0[low]:z.1f}, {0[high]:z.1f}]".format
+shown["text"] = shown.apply(limits, axis=1)
+wide = shown.pivot(index=["data set", "pair"], columns="router", values="text")
+tables.show(
+    wide[names].rename_axis(columns=None).fillna("–"),
+    "Gain over random mixing at equal cost, in points, with 95 % intervals.",
+    evidence="measured",
 )
 
 # %% [markdown] needs="runs"
-# Routing by a probe of the small model solves significantly more questions than random mixing at equal cost in
-# {glue:text}`better` of {glue:text}`cases` cases (data set and pair of models) and fewer in {glue:text}`worse`; compared with
-# sending the shortest prompts to the large model, which needs no confidence, more in {glue:text}`longer` and fewer in
-# {glue:text}`shorter`. There is something to gain: an *honest oracle*, which knows one half of each question's samples for
-# free and is scored on the other half, gains {glue:text}`oracle_least:z.1f` to {glue:text}`oracle_most:z.1f` points.
-
-# %% tags=["remove-cell"]
-# needs runs
-dataset = max(sets, key=lambda name: len(sets[name]))
-small, large = sets[dataset][0], sets[dataset][-1]
-rates, cost, reading = side_by_side(dataset, sets[dataset])
-lines = [
-    pd.DataFrame(
-        {"spent": spent.mean(), "solved": solved.mean(), "router": name}
-    )
-    for (d, a, b, name), (solved, spent) in fronts.items()
-    if (d, a, b) == (dataset, small, large)
-]
-lines = pd.concat(lines)
-points = pd.DataFrame({"spent": cost.mean(), "solved": rates.mean()})
-points.index = points.index.map(titles)
-ours = {"Both probes": "#3866bd", "Consistency cascade": "#860282"}
-ours |= {"Honest oracle": style.MUTED, "Prompt length": "#8a5a44"}
-palette = style.palette(set(lines["router"]) - set(ours)) | ours
-
-# %% tags=["hide-input"] mystnb={"figure": {"caption": "Accuracy against mean cost, in billions of parameters times tokens read and written, for routers between the smallest and the largest model; what a router asks is paid for. Dotted: random mixing. Points: always one model.", "name": "fig-routing"}, "image": {"alt": "Line plot of accuracy against cost. A dotted line joins the smallest and the largest model; the honest oracle lies above it, routers by confidences near it or, where asking is dear, below and to the right of it."}} paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
-# needs runs
-axes = sns.lineplot(
-    lines,
-    x="spent",
-    y="solved",
-    hue="router",
-    palette=palette,
-    estimator=None,
-    marker=".",
-    markeredgewidth=0,
-)
-sns.scatterplot(points, x="spent", y="solved", color=style.INK, s=40, ax=axes)
-ends = points.iloc[[0, -1]]
-axes.plot(ends["spent"], ends["solved"], ":", color=style.INK)
-for name, row in points.iterrows():
-    at = (-32, 3) if name == points.index[-1] else (8, -4)
-    axes.annotate(name, row, at, textcoords="offset points")
-axes.set(title=load_dataset(dataset).title, ylabel="share solved")
-axes.set(xlabel="cost a question: billions of parameters × tokens")
-sns.move_legend(axes, "center left", bbox_to_anchor=(1, 0.5), title="")
-
-# %% [markdown]
 # ## Choosing a model for each question
 #
 # A question goes to the model with the highest predicted accuracy less a price times its cost. Each price is a point of the
@@ -314,13 +227,44 @@ each_cost = [[1, 3], [1, 3], [1, 3]]
 route(predicted, each_cost, budget=1.7)
 
 # %% [markdown]
-# A rule without any confidence reaches every cost in between too: it sends a random share of the questions to
-# the large model. A router is worth what it solves beyond the best such mixture *of the same cost*. Another simple rule
-# predicts the same for all questions: it sends the shortest prompts to the large model, where they cost least.
+# The rival of the same cost is the best mixture of the two models: above the cost of the large one, the large one alone.
 
 # %%
 solved, spent = [0.9, 0.8, 0.2], [1, 3, 1]
 mixing_gain_terms(solved, spent, predicted, each_cost).mean().round(3)
+
+# %% [markdown] needs="runs"
+# A router's gain is the mean over nine budgets, evenly between its least and greatest cost. For one case:
+
+# %%
+# needs runs
+case = max(pairs, key=lambda case: size[case[1]] / size[case[0]])
+pair = pairs[case]
+lines = pd.concat(
+    {
+        name: pd.DataFrame({"spent": own[1].mean(), "solved": own[0].mean()})
+        for (*of, name), own in fronts.items()
+        if tuple(of) == case
+    },
+    names=["router"],
+).reset_index()
+ends = pd.DataFrame({"spent": pair.cost.mean(), "solved": pair.rates.mean()})
+
+# %% mystnb={"figure": {"caption": "Accuracy against mean cost, in billions of parameters times tokens read and written, for routers between the smallest and the largest model; what a router asks is paid for. Dotted: random mixing.", "name": "fig-frontier"}, "image": {"alt": "Line plot of accuracy against cost. A dotted line joins the smallest and the largest model; the honest oracle lies above it, routers by confidences near it or, where asking is dear, below and to the right of it."}} paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
+# needs runs
+axes = sns.lineplot(
+    lines,
+    x="spent",
+    y="solved",
+    hue="router",
+    palette=colors,
+    estimator=None,
+    marker=".",
+)
+axes.plot(ends["spent"], ends["solved"], "o:", color=style.INK)
+axes.set(title=load_dataset(case[2]).title, ylabel="share solved")
+axes.set(xlabel="cost a question: billions of parameters × tokens")
+sns.move_legend(axes, "center left", bbox_to_anchor=(1, 0.5), title="")
 
 # %% [markdown] needs="runs"
 # ## What it costs to ask
@@ -330,22 +274,21 @@ mixing_gain_terms(solved, spent, predicted, each_cost).mean().round(3)
 # model that is asked for its confidence reads the prompt once more, taken to be as long as the question's, and
 # writes. Lengths of answers are not known ahead: a router expects their mean, and pays what they are.
 
-# %% tags=["hide-input"] label="routing-costs" paper=["section-5.3"] evidence=["measured"] reads=["samples"]
+# %% label="routing-costs" paper=["section-5.3"] evidence=["measured"] reads=["samples"]
 # needs runs
-rows = []
-for name, dataset in loaded:
-    tokens = loaded[name, dataset][
-        ["prompt_tokens", "completion_tokens"]
-    ].mean()
-    share = loaded[name, dataset].eval("correct / total").mean()
-    rows.append(
-        (load_dataset(dataset).title, load_model(name).title, *tokens, share)
-    )
-columns = ["data set", "model", "read", "written", "accuracy"]
-price = pd.DataFrame(rows, columns=columns)
+facts = {}
+for (_, _, dataset), pair in pairs.items():
+    for name, share in pair.rates.mean().items():
+        title = load_dataset(dataset).title, load_model(name).short_title
+        billions = size[name] / 1e9
+        read = pair.reading[name].mean() / billions
+        written = pair.writing[name].mean() / billions
+        facts[title] = {"read": read, "written": written, "accuracy": share}
+price = pd.DataFrame(facts).T.rename_axis(["data set", "model"])
 tables.show(
     price,
-    "Tokens of a question, and accuracy of always asking one model.",
+    "Tokens of a question, and accuracy of always asking one model, on the "
+    "questions that two models were asked.",
     evidence="measured",
     read="{:.0f}",
     written="{:.0f}",
@@ -355,93 +298,62 @@ tables.show(
 # Where answers are short, reading is nearly all of the cost. Then asking the large model for anything, even for its
 # hidden state, costs as much as its answer: it can make the answers better, and not cheaper.
 #
-# ## At equal cost
-#
-# The mean gain over nine budgets, evenly between a router's least and greatest cost, is the area between its frontier and
-# random mixing. Above the cost of the large model the rival is the large model.
-
-# %% tags=["hide-input"] label="routing-gains" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
-# needs runs
-text = found.assign(
-    gain=found.apply(
-        "{0[gain]:z.1f} [{0[low]:z.1f}, {0[high]:z.1f}]".format, axis=1
-    ),
-    pair=[
-        f"{titles[a]} → {titles[b]}"
-        for a, b in zip(found["small"], found["large"], strict=True)
-    ],
-    dataset=[load_dataset(name).title for name in found["dataset"]],
-)
-keys = ["dataset", "pair"]
-wide = text.pivot(index=keys, columns="router", values="gain")
-wide = wide[list(dict.fromkeys(found["router"]))]
-tables.show(
-    wide.rename_axis(["data set", "pair"]).rename_axis(columns=None),
-    "Gain over random mixing at equal cost, in points, with 95 % intervals.",
-    evidence="measured",
-)
-
-# %% [markdown] needs="runs"
 # ## The share of the gap that is recovered
 #
 # The field counts calls of the large model, not costs: the *performance gap recovered*, averaged over all shares of
 # calls, is one half for random choice. Asking is free in this count, and long prompts cost no more than short ones; it is
 # given where the large model is significantly better.
 
-
-# %% tags=["hide-input"]
-def recovered(dataset, pair):
-    """Return the share of the gap that each router recovers, asking free."""
-    rates, cost, _ = side_by_side(dataset, pair)
-    gap, calls = rates[pair[1]] - rates[pair[0]], 0 * cost + [1, 2]
-    if interval(gap, dataset).low <= 0:
-        return
-    for name, predicted, _ in list(predictions(dataset, pair))[1:]:
-        own = frontier(predicted, rates, calls, calls, 0 * calls, 19)
-        gain = gain_terms(*own, rates, calls)
-        share = gain.mean() / gap.mean()
-        terms = 0.5 + share + (gain - share * gap) / gap.mean()
-        yield name, interval(terms, dataset)[:3]
-
-
-# %% tags=["hide-input"]
+# %%
 # needs runs
-pairs = found[["dataset", "small", "large"]].drop_duplicates()
-shares = {
-    (load_dataset(dataset).title, f"{titles[a]} → {titles[b]}", name): mean
-    for dataset, a, b in pairs.itertuples(index=False)
-    for name, mean in recovered(dataset, (a, b))
-}
-shares = pd.DataFrame(shares, index=["share", "low", "high"]).T
+recovered = {}
+for case, pair in pairs.items():
+    gap = pair.rates[case[1]] - pair.rates[case[0]]
+    calls = 0 * pair.cost + [1, 2]
+    for name, predicted, _ in list(routers(pair))[1:]:
+        if judge(gap, case[2])["low"] > 0:
+            own = frontier(predicted, calls, pair.rates, calls, budgets=19)
+            gain = frontier_gains(*own, pair.rates, calls)
+            share = gain.mean() / gap.mean()
+            terms = 0.5 + share + (gain - share * gap) / gap.mean()
+            recovered[*case, name] = judge(terms, case[2], scale=1)
+shares = pd.DataFrame(recovered).T.rename_axis(found.index.names)
+shares = shares.rename(columns={"gain": "share"})
 
-# %% tags=["hide-input"] label="routing-recovered" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% label="routing-recovered" tags=["hide-input"] paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs runs
 text = shares.apply(
     "{0[share]:.2f} [{0[low]:.2f}, {0[high]:.2f}]".format, axis=1
-)
-wide = text.unstack()[list(dict.fromkeys(shares.index.get_level_values(2)))]
+).rename("text")
+text = shown.set_index(found.index.names)[["data set", "pair"]].join(text)
+text = text.dropna().reset_index()
+wide = text.pivot(index=["data set", "pair"], columns="router", values="text")
 tables.show(
-    wide.rename_axis(["data set", "pair"]),
+    wide[[name for name in names if name in wide]].rename_axis(columns=None),
     "Average share of the gap recovered (random: 0.5), with 95 % intervals.",
     evidence="measured",
 )
 
-# %% tags=["remove-cell"]
+# %% tags=["hide-input"]
 # needs runs
-both = shares.xs("Both probes", level=2)
+both = shares.xs("Both probes", level="router")
+paid = found.xs("Both probes", level="router")
 notebook.glue(
     gaps=len(both),
     recovering=int((both["low"] > 0.5).sum()),
     recovered=both["share"].median(),
+    paid=len(paid),
+    losing=int((paid["high"] < 0).sum()),
+    winning=int((paid["low"] > 0).sum()),
 )
-paid = found[found["router"] == "Both probes"]
-notebook.glue(losing=int((paid["high"] < 0).sum()), paid=len(paid))
-notebook.glue(winning=int((paid["low"] > 0).sum()))
 
-# %% [markdown] needs="runs"
-# Counted in calls, probes of both models recover significantly more than random choice in {glue:text}`recovering` of
-# {glue:text}`gaps` cases (median share {glue:text}`recovered:.2f`). Counted in cost, where the large model has read every
-# prompt, they gain significantly in {glue:text}`winning` of {glue:text}`paid` and lose in {glue:text}`losing`.
+# %%
+# needs runs
+notebook.say("""
+Counted in calls, probes of both models recover significantly more than random choice in {recovering} of {gaps} cases
+(median share {recovered:.2f}). Counted in cost, where the large model has read every prompt, they gain significantly in
+{winning} of {paid} and lose in {losing}.
+""")
 
 # %% [markdown]
 # ## Summary
@@ -455,27 +367,27 @@ notebook.glue(winning=int((paid["low"] > 0).sum()))
 # **1 (easy).** Which budget sends every question to the model with the highest prediction? *Hint:* the price is zero.
 
 # %% tags=["hide-cell", "solution"]
-route(predicted, each_cost, budget=3)
+route([[0.9, 0.9], [0.1, 0.8], [0.2, 0.3]], each_cost, budget=3)
 
 # %% [markdown]
 # **2 (medium).** Let the first model predict 0.5 for every question. Which questions does a router send on, at half the
 # calls? *Hint:* all gains are equal.
 
 # %% tags=["hide-cell", "solution"]
-route(
-    [[0.5, 1.0]] * 4, [[1, 2]] * 4, budget=1.5
-)  # none: all or nothing at one price
+even = [[0.5, 1.0]] * 4
+route(even, [[1, 2]] * 4, budget=1.5)  # none: all or nothing at one price
 
 # %% [markdown]
 # **3 (hard).** A router asks for a confidence that costs half a small answer, and is always right. How much better must the
 # large model be on the questions that need it? *Hint:* simulate, with `mixing_gain_terms`.
 
 # %% tags=["hide-cell", "solution"]
-gains = {}
+simulated = {}
 hard = np.arange(100) < 30
 for better in (0.05, 0.1, 0.2, 0.4):
-    both = np.column_stack([np.full(100, 0.5), 0.5 + better * hard])
-    paid = np.where(hard, 3, 1) + 0.5
-    right = np.where(hard, both[:, 1], both[:, 0])
-    gains[better] = mixing_gain_terms(right, paid, both, [[1, 3]] * 100).mean()
-pd.Series(gains).round(3)
+    rates = np.column_stack([np.full(100, 0.5), 0.5 + better * hard])
+    paid_each = np.where(hard, 3, 1) + 0.5
+    right = np.where(hard, rates[:, 1], rates[:, 0])
+    terms = mixing_gain_terms(right, paid_each, rates, [[1, 3]] * 100)
+    simulated[better] = terms.mean()
+pd.Series(simulated).round(3)

@@ -46,7 +46,7 @@ from capcal_lib.applications.planning import (
     score_components,
 )
 from capcal_lib.applications.posterior import fit_concentration, posterior_places
-from capcal_lib.applications.routing import mixing_gain_terms, route
+from capcal_lib.applications.routing import frontier, frontier_gains, mixing_gain_terms, route
 from capcal_lib.applications.selective import risk_area_terms, risk_coverage
 
 __all__ = [
@@ -62,6 +62,8 @@ __all__ = [
     "evaluation_gains",
     "extrapolate_pass_at_k",
     "fit_concentration",
+    "frontier",
+    "frontier_gains",
     "label_gains",
     "mixing_gain_terms",
     "others_mean",

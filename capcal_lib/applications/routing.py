@@ -89,6 +89,47 @@ def mixing_gain_terms(
     return terms
 
 
+def frontier(
+    predicted: pd.DataFrame,
+    expected: pd.DataFrame,
+    rates: pd.DataFrame,
+    paid: pd.DataFrame,
+    *,
+    budgets: int = 9,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Route within budgets spaced evenly between the cheapest and the dearest way to ask; return
+    what is solved and what it costs: a row a question, a column a budget.
+
+    All tables have a row a question and a column a model: ``predicted`` accuracies and ``expected``
+    costs, by which a router chooses (`route`), and the ``rates`` and ``paid`` costs that it then
+    meets.
+
+    >>> predicted = pd.DataFrame({"small": [0.9, 0.1], "large": [0.9, 0.8]})
+    >>> cost = pd.DataFrame({"small": [1.0, 1.0], "large": [3.0, 3.0]})
+    >>> solved, spent = frontier(predicted, cost, predicted, cost, budgets=1)
+    >>> float(solved.mean().iloc[0].round(2)), spent.mean().tolist()
+    (0.85, [2.0])
+    """
+    cheapest, dearest = expected.min(axis=1).mean(), expected.max(axis=1).mean()
+    rows = np.arange(len(predicted))
+    solved, spent = {}, {}
+    for budget in np.linspace(cheapest, dearest, budgets + 2)[1:-1]:
+        chosen = route(predicted, expected, budget)
+        solved[budget] = rates[predicted.columns].to_numpy()[rows, chosen]
+        spent[budget] = paid[predicted.columns].to_numpy()[rows, chosen]
+    return pd.DataFrame(solved, predicted.index), pd.DataFrame(spent, predicted.index)
+
+
+def frontier_gains(
+    solved: pd.DataFrame, spent: pd.DataFrame, rates: pd.DataFrame, cost: pd.DataFrame
+) -> pd.Series[float]:
+    """Return the gain of a frontier over random mixing at equal cost, the mean over its budgets, a
+    question (:func:`mixing_gain_terms`).
+    """
+    each = {at: mixing_gain_terms(solved[at], spent[at], rates, cost) for at in solved}
+    return pd.DataFrame(each, rates.index).mean(axis="columns")
+
+
 def _tables(rates: ArrayLike, cost: ArrayLike) -> tuple[Floats, Floats]:
     if isinstance(rates, pd.DataFrame) and isinstance(cost, pd.DataFrame):
         cost = cost.reindex(index=rates.index, columns=rates.columns)

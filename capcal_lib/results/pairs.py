@@ -1,0 +1,147 @@
+"""A small and a large model on the same questions: what routing between the two needs."""
+
+from __future__ import annotations  # keeps the type aliases short in help()
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from capcal_lib.confidence import TITLES, read_answers, read_confidence, vote_terms
+from capcal_lib.manifests import load_model
+from capcal_lib.probes import nearest_probe
+from capcal_lib.results.results import describe_runs, load_results
+from capcal_lib.runs import Run, read_samples
+
+PROBE, BOTH_PROBES, PROMPT_LENGTH = "Probe", "Both probes", "Prompt length"
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Two models on the questions that both were asked, by their question_id.
+
+    Tables have a column a model, the smaller one first. Costs are in billions of parameters times
+    tokens, read or written, the mean over a question's samples.
+    """
+
+    small: str
+    large: str
+    correct: pd.DataFrame
+    total: pd.DataFrame
+    reading: pd.DataFrame
+    writing: pd.DataFrame
+    confidences: dict[str, pd.DataFrame]  # of each model: a column a method, `Probe` the nearest
+    asking: pd.DataFrame  # what it costs to ask the small model, a column a method
+    answers: Run  # of the small model
+
+    @property
+    def rates(self) -> pd.DataFrame:
+        """Return the share of correct samples."""
+        return self.correct / self.total
+
+    @property
+    def cost(self) -> pd.DataFrame:
+        """Return what an answer costs."""
+        return self.reading + self.writing
+
+
+def load_pair(runs: str | Path, small: str, large: str, dataset: str, *, k_eval: int = 100) -> Pair:
+    """Load two models' counts, confidences and costs on the questions that both were asked.
+
+    >>> from capcal_lib.manifests import RECORDED_RUNS
+    >>> models = "smollm2-135m", "qwen2.5-coder-0.5b"
+    >>> pair = load_pair(RECORDED_RUNS, *models, "simpleqa")
+    >>> pair.cost.mean().round(1).to_dict()
+    {'smollm2-135m': 37.9, 'qwen2.5-coder-0.5b': 136.2}
+    """
+    of = {name: describe_runs(runs, name, k_eval=k_eval)["run"][dataset] for name in (small, large)}
+    both = {name: run.cached(_load_one, runs, k_eval) for name, run in of.items()}
+    questions = both[small].index.intersection(both[large].index)
+
+    def side_by_side(column: str) -> pd.DataFrame:
+        return pd.DataFrame({name: own[column].reindex(questions) for name, own in both.items()})
+
+    billions = {name: (load_model(name).parameters or 0) / 1e9 for name in both}
+    reading = side_by_side("prompt_tokens") * pd.Series(billions)
+    tokens = {
+        title: _tokens(of[small], method)
+        for method, title in TITLES.items()
+        if title in both[small]
+    }
+    asking = pd.DataFrame(tokens, questions) * billions[small]
+    methods = [*TITLES.values(), PROBE]
+    return Pair(
+        small=small,
+        large=large,
+        correct=side_by_side("correct"),
+        total=side_by_side("total"),
+        reading=reading,
+        writing=side_by_side("completion_tokens") * pd.Series(billions),
+        confidences={name: own.reindex(questions, columns=methods) for name, own in both.items()},
+        asking=asking.add(reading[small], axis="index"),
+        answers=of[small],
+    )
+
+
+def _load_one(run: Run, runs: str | Path, k_eval: int) -> pd.DataFrame:
+    name, dataset = run.identity.model, run.identity.dataset
+    own = load_results(runs, name, datasets=[dataset], k_eval=k_eval)
+    own = own[own["total"] > 1].dropna(axis="columns", how="all").droplevel("dataset")
+    if probe := nearest_probe(map(str, own), dataset):
+        own = own.rename(columns={probe: PROBE})
+    counted = ["prompt_tokens", "completion_tokens"]
+    samples = read_samples(run, ["question_id", *counted])
+    return own.join(samples.groupby("question_id")[counted].mean())
+
+
+def _tokens(run: Run, method: str) -> pd.Series[float]:
+    asked = read_confidence(run, method)
+    return pd.Series(asked.tokens, asked.question_ids)
+
+
+def routers(pair: Pair) -> Iterator[tuple[str, pd.DataFrame, pd.DataFrame]]:
+    """Yield routers: a name, the accuracy predicted of each model, and what asking for it costs
+    beside the answer of either.
+
+    Without a confidence, the shortest prompts go to the large model. A probe of the small model
+    costs its reading of the prompt where the large one answers; both probes cost both readings; a
+    model that is asked reads the prompt once more, and writes. A missing confidence is one half.
+    """
+    small, large = pair.small, pair.large
+    own, other = pair.confidences[small], pair.confidences[large]
+    even = pd.DataFrame({small: 0.0, large: 1.0}, own.index)
+    yield PROMPT_LENGTH, even, 0 * pair.reading
+    if own[PROBE].notna().all():
+        asking = pd.DataFrame({small: 0.0, large: pair.reading[small]})
+        yield PROBE, even.assign(**{small: own[PROBE]}), asking
+        if other[PROBE].notna().all():
+            asking = pd.DataFrame({small: pair.reading[large], large: pair.reading[small]})
+            yield BOTH_PROBES, pd.DataFrame({small: own[PROBE], large: other[PROBE]}), asking
+    for method in pair.asking:
+        asking = pd.DataFrame(dict.fromkeys((small, large), pair.asking[method]))
+        yield str(method), even.assign(**{small: own[method].fillna(0.5)}), asking
+
+
+def cascade(
+    pair: Pair, shares: Sequence[float], *, k_c: int = 10, k_eval: int = 100
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Take the small model's answer where at least a share of ``k_c`` votes agree, and else ask the
+    large one; return what is solved, and what it costs: a row a question, a column a share. NaN
+    where samples are too few.
+    """
+    answers = read_answers(pair.answers, k=k_eval)
+    votes = vote_terms(answers, k_c).set_index("row").fillna(0)
+    votes.index = answers.question_ids[votes.index]
+    votes = votes[votes.index.isin(pair.rates.index)]
+    voting = pair.reading[pair.small] + k_c * pair.writing[pair.small]
+    rate, cost = (table[pair.large].reindex(votes.index) for table in (pair.rates, pair.cost))
+    solved, spent = {}, {}
+    for share in shares:
+        sure = votes["confidence"] >= share
+        right = votes["right"].where(sure, rate)
+        beside = cost.where(~sure, 0)
+        solved[share] = right.groupby(level=0).mean()
+        spent[share] = voting + beside.groupby(level=0).mean()
+    index = pair.rates.index
+    return pd.DataFrame(solved).reindex(index), pd.DataFrame(spent).reindex(index)
