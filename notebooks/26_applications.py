@@ -21,31 +21,31 @@ seed: int = 0  # of the intervals
 # %% tags=["hide-input"]
 from itertools import combinations
 
-import numpy as np
 import pandas as pd
 import seaborn as sns
-from capcal_lib import metrics
 from capcal_lib.applications import (
-    allocate,
-    mixing_gain_terms,
-    pass_at_k,
-    risk_area_terms,
-    route,
-    simulate_pass_at_k,
-    spending_terms,
-    success_terms,
+    abstaining_gains,
+    attempts_gains,
+    budget_gains,
+    evaluation_gains,
+    frontier,
+    frontier_gains,
+    label_gains,
+    pass_at_k_gains,
 )
 from capcal_lib.book import notebook, style, tables
-
-# %% tags=["hide-input"]
-from capcal_lib.confidence import TITLES, read_confidence
+from capcal_lib.confidence import TITLES
 from capcal_lib.manifests import load_dataset, load_model, model_names
-from capcal_lib.metrics import correctness_variance_terms
+from capcal_lib.metrics import adjusted, gains
 from capcal_lib.probes import describe_probes, nearest_probe
-from capcal_lib.results import describe_runs, load_results, subjects
+from capcal_lib.results import (
+    describe_runs,
+    load_pair,
+    load_results,
+    routers,
+    subjects,
+)
 from capcal_lib.runs import read_samples
-from sklearn.linear_model import LinearRegression
-from sklearn.model_selection import cross_val_predict
 
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())
@@ -59,6 +59,7 @@ real = [
     for name, data in described.items()
     if "measured" in set(data["evidence"])
 ]
+real.sort(key=lambda name: load_model(name).parameters or 0)
 none = {"runs": "No model of this store has measured samples."}
 notebook.about(model, described[model], lacking={} if real else none)
 
@@ -67,239 +68,162 @@ ASKED, VOTES, PROBE = [*TITLES.values()], "Response consistency", "Probe"
 METHODS = [*ASKED, VOTES, PROBE]
 USES = ["pass@k", "First success", "Budget", "Abstaining", "Routing"]
 USES += ["Labels saved", "Evaluation"]
-VERDICTS = ["significantly better", "inconclusive", "significantly worse"]
+SPENT = ["Budget", "Routing", "Evaluation"]  # less than ten votes cost
+VERDICTS = ["better", "inconclusive", "worse"]
 SIGNS = dict(zip(VERDICTS, "+·−", strict=True))
 
+# %% [markdown] needs="runs"
+# A question's *gain* is what a confidence adds to the simple rule on it. Each function below takes confidences and counts
+# of correct and of all samples, and returns a gain a question; [what each is](#what-is-compared) stands further down.
 
-# %% tags=["hide-input"]
-def load_own(name, dataset, results):
-    """Return counts, tokens and confidences on a data set, and the probe."""
-    own = results.loc[[dataset]].dropna(axis="columns", how="all")
-    if probe := nearest_probe(own, dataset):
-        own = own.rename(columns={probe: PROBE})
-    own = own[["correct", "total", *(m for m in METHODS if m in own)]]
-    path = described[name].loc[dataset, "run"]
-    columns = ["prompt_tokens", "completion_tokens"]
-    samples = read_samples(path, ["question_id", *columns])
-    tokens = samples.groupby("question_id")[columns].mean()
-    return own.join(tokens, on="question_id"), probe
+
+# %%
+def gains_of(s, correct, total, tokens, nu):
+    """Return what a confidence gains in each use, question by question."""
+    given = s, correct, total
+    return {
+        "pass@k": pass_at_k_gains(*given, 16, concentration=nu),
+        "First success": attempts_gains(*given, 16, concentration=nu),
+        "Budget": budget_gains(*given, 2, concentration=nu),
+        "Evaluation": evaluation_gains(*given, tokens),
+        "Abstaining": abstaining_gains(*given),
+        "Labels saved": label_gains(*given),
+    }
 
 
 # %% tags=["hide-input"]
 # needs runs
-loaded, concentration = {}, {}
+def load_sets(name):
+    """Yield each data set of a model: its results, tokens, and its probe."""
+    results = load_results(runs, name, k_eval=k_eval).query("total > 1")
+    for dataset, own in results.groupby(level="dataset", sort=False):
+        own = own.droplevel("dataset").dropna(axis="columns", how="all")
+        own = own.fillna({m: 0.5 for m in ASKED if m in own})
+        samples = read_samples(described[name]["run"][dataset])
+        tokens = samples.groupby("question_id")["completion_tokens"].mean()
+        probe = nearest_probe(own, dataset)
+        yield dataset, own.assign(tokens=tokens), probe
+
+
+# %%
+# needs runs
+gained = {}
 for name in real:
-    results = load_results(runs, name, k_eval=k_eval)
-    results = results[results["total"] > 1]
-    fitted = describe_probes(runs, name)["concentration"]
-    for dataset in results.index.unique("dataset"):
-        own, probe = load_own(name, dataset, results)
-        loaded[name, dataset] = own
-        concentration[name, dataset] = fitted.get(probe)
+    sure = describe_probes(runs, name)["concentration"]
+    for dataset, own, probe in load_sets(name):
+        for method in [*ASKED, VOTES, probe]:
+            if method in own:
+                known = own.dropna(subset=[method])
+                counts = known["correct"], known["total"], known["tokens"]
+                kind = PROBE if method == probe else method
+                found = gains_of(known[method], *counts, sure.get(method))
+                for use, gain in found.items():
+                    if kind != VOTES or use not in SPENT:
+                        gained[use, kind, name, "", dataset] = gain
 
-
-# %% tags=["hide-input"]
-def others(values):
-    """Return the mean of the other questions' values."""
-    return (values.sum() - values) / (values.count() - 1)
-
-
-def predicting(s, nu, c, n, most=16):
-    """Return squared errors saved in pass@k, and in tries to a success."""
-    ks = np.arange(1, most + 1)
-    said = simulate_pass_at_k(s, ks, concentration=nu)
-    actual = pass_at_k(c, n, ks)
-    pairs = (
-        (said[:, -1], actual[:, -1]),
-        (1 - said[:, :-1].mean(axis=1), 1 - actual[:, :-1].mean(axis=1)),
-    )
-    for guess, truth in pairs:
-        truth = pd.Series(truth, c.index)
-        yield (others(truth) - truth) ** 2 - (guess - truth) ** 2
-
-
-# %% tags=["hide-input"]
-def spending(s, nu, c, n, tokens, each=2):
-    """Return questions gained by a budget, and sampling variance saved."""
-    even = success_terms(np.minimum(each, n), c, n)
-    budget, asked = each * len(n), {"max_per_question": n, "concentration": nu}
-    plan = allocate(s, budget, **asked)
-    # The budget is shared: what a question takes, others lack.
-    more = allocate(s, 5 * budget // 4, **asked)
-    gain = success_terms(plan, c, n) - even - spending_terms(plan, more, c, n)
-    yield pd.Series(gain, c.index)
-    wanted = np.sqrt(s * (1 - s))
-    wanted = 0.25 + 0.75 * wanted / max(wanted.mean(), 1e-9)
-    dealt = wanted * tokens.sum() / (wanted * tokens).sum()
-    v = correctness_variance_terms(c, n, corrected=True)
-    yield v * (1 - 1 / dealt)
-
-
-# %% tags=["hide-input"]
-def explaining(s, mu):
-    """Return the variance of a label that a line through s explains."""
-    line = cross_val_predict(LinearRegression(), s.to_frame(), mu, cv=10)
-    return (mu - others(mu)) ** 2 - (mu - line) ** 2
-
-
-def gains(own, method, nu):
-    """Yield, for each application, what a confidence gains a question."""
-    own = own.fillna({name: 0.5 for name in ASKED if name in own})
-    own = own.dropna(subset=[method])
-    s, c, n = own[method], own["correct"], own["total"]
-    if n.max() >= 16:
-        yield from zip(USES, predicting(s, nu, c, n), strict=False)
-    if method != VOTES:  # it costs ten times what is spent here
-        both = spending(s, nu, c, n, own["completion_tokens"])
-        yield from zip(("Budget", "Evaluation"), both, strict=True)
-    area = risk_area_terms(s, c, n)
-    yield "Abstaining", 1 - c / n - area
-    yield "Labels saved", explaining(s, c / n)
-
-
-# %% tags=["hide-input"]
-def routed(name, other, dataset):
-    """Yield what routing from a model to a larger one gains a question."""
-    both = {each: loaded[each, dataset] for each in (name, other)}
-    own = pd.concat(both, axis=1, join="inner").swaplevel(axis=1)
-    size = {each: load_model(each).parameters / 1e9 for each in both}
-    reading = own["prompt_tokens"] * pd.Series(size)
-    writing = own["completion_tokens"] * pd.Series(size)
-    rates, cost = own["correct"] / own["total"], reading + writing
-
-    def over_mixing(predicted, asking):
-        expected, terms = reading + asking + writing.mean(), []
-        ends = expected.min(axis=1).mean(), expected.max(axis=1).mean()
-        for budget in np.linspace(*ends, 11)[1:-1]:
-            chosen = route(predicted, expected[rates.columns], budget)
-            at = np.arange(len(chosen)), chosen
-            paid = (cost + asking)[rates.columns].to_numpy()[at]
-            right = rates.to_numpy()[at]
-            terms.append(mixing_gain_terms(right, paid, rates, cost))
-        return pd.Series(np.mean(terms, axis=0), rates.index)
-
-    path = described[name].loc[dataset, "run"]
-    yield from routers(both[name], path, name, other, reading, over_mixing)
-
-
-# %% tags=["hide-input"]
-def routers(own, path, name, other, reading, over_mixing):
-    """Yield the gains of each router over the best simple rule."""
-    own = own.loc[reading.index]
-    same = pd.DataFrame({name: 0.0, other: 1.0}, reading.index)
-    simple = over_mixing(same, 0 * reading)
-    simple = simple * (simple.mean() > 0)  # otherwise mixing itself
-    for key, method in TITLES.items():
-        if method in own:
-            spent = read_confidence(path, key)
-            tokens = pd.Series(spent.tokens, spent.question_ids)
-            tokens = tokens[own.index.get_level_values("question_id")]
-            size = load_model(name).parameters / 1e9
-            asking = reading[name] + size * tokens.to_numpy()
-            asking = pd.DataFrame({name: asking, other: asking})
-            predicted = same.assign(**{name: own[method].fillna(0.5)})
-            yield method, over_mixing(predicted, asking) - simple
-    if PROBE in own:
-        asking = pd.DataFrame({name: 0.0, other: reading[name]})
-        predicted = same.assign(**{name: own[PROBE]})
-        yield PROBE, over_mixing(predicted, asking) - simple
-
-
-# %% tags=["hide-input"]
-def judge(gain):
-    """Give a mean gain its interval, p-value and verdict."""
-    gain = gain.dropna()
-    terms = pd.DataFrame({"rival": gain, "own": 0.0})
-    groups = subjects(gain)
-    found = metrics.gains(terms, "rival", seed=seed, clusters=groups)
-    row = found.loc["own"]
-    names = {"better": 0, "inconclusive": 1, "worse": 2}
-    return {**row, "verdict": VERDICTS[names[row["verdict"]]]}
-
-
-# %% tags=["hide-input"]
-# needs runs
-found = []
-for (name, dataset), own in loaded.items():
-    about = {"model": name, "dataset": dataset}
-    for method in (m for m in METHODS if m in own):
-        nu = concentration[name, dataset] if method == PROBE else None
-        for use, gain in gains(own, method, nu):
-            verdict = judge(gain)
-            found.append({**about, "use": use, "method": method} | verdict)
-for (a, one), (b, two) in combinations(loaded, 2):
-    if one == two:
-        small, large = sorted((a, b), key=lambda m: load_model(m).parameters)
-        about = {"model": small, "dataset": one, "use": "Routing"}
-        for method, gain in routed(small, large, one):
-            found.append(
-                {**about, "to": large, "method": method, **judge(gain)}
-            )
-found = pd.DataFrame(found)
-
-
-# %% tags=["hide-input"]
-def holm(p):
-    """Adjust p-values for how many there are: from the smallest upwards."""
-    adjusted = p.sort_values() * np.arange(len(p), 0, -1)
-    return adjusted.cummax().clip(upper=1)
-
-
-# %% tags=["remove-cell"]
-# needs runs
-found["adjusted"] = holm(found["p"])
-sure = found["verdict"].where(found["adjusted"] < 0.05, VERDICTS[1])
-counts = found["verdict"].value_counts().reindex(VERDICTS, fill_value=0)
-probed = found[found["method"] == PROBE]["verdict"].value_counts()
-asked = found[found["method"].isin(ASKED)]["verdict"].value_counts()
-notebook.glue(
-    made=len(found),
-    better=int(counts.iloc[0]),
-    open=int(counts.iloc[1]),
-    worse=int(counts.iloc[2]),
-    sure_better=int((sure == VERDICTS[0]).sum()),
-    sure_worse=int((sure == VERDICTS[2]).sum()),
-)
-
-# %% tags=["remove-cell"]
-# needs runs
-notebook.glue(
-    probes=int(probed.sum()),
-    probe_better=int(probed.get(VERDICTS[0], 0)),
-    probe_worse=int(probed.get(VERDICTS[2], 0)),
-    asks=int(asked.sum()),
-    asked_better=int(asked.get(VERDICTS[0], 0)),
-    asked_worse=int(asked.get(VERDICTS[2], 0)),
-)
-
-# %% tags=["remove-cell"]
-# needs runs
-own = found[found["method"] == PROBE].groupby("use")["verdict"]
-shares = own.agg(lambda verdicts: (verdicts == VERDICTS[0]).mean())
-counts = own.agg(lambda each: f"{(each == VERDICTS[0]).sum()} of {len(each)}")
-said = {
-    use: f"{use.lower().replace('budget', 'spending a budget')} ({counts[use]})"
-    for use in counts.index
-}
-ends = {"helps": (0.5, 1.01), "partly": (0.2, 0.5), "hardly": (0.0, 0.2)}
-groups = {
-    key: [
-        said[use] for use in USES if use in said and low <= shares[use] < high
-    ]
-    for key, (low, high) in ends.items()
-}
-notebook.glue(
-    **{key: ", ".join(group) or "nothing" for key, group in groups.items()}
-)
 
 # %% [markdown] needs="runs"
-# Of {glue:text}`made` comparisons with the best simple rule, a confidence is significantly better in {glue:text}`better` and
-# significantly worse in {glue:text}`worse`. For probes it is {glue:text}`probe_better` and {glue:text}`probe_worse` of
-# {glue:text}`probes`, for confidences that the model was asked for {glue:text}`asked_better` and {glue:text}`asked_worse` of
-# {glue:text}`asks`. With the chance of a single false verdict among all held to 5 % (Holm), {glue:text}`sure_better` are
-# better and {glue:text}`sure_worse` worse.
+# A router has two models, and its rival is the better of two rules that know nothing of a question: random mixing, and the
+# shortest prompts to the large model. [The page on routing](17_routing.ipynb) has the details.
 
-# %% tags=["hide-input"] mystnb={"figure": {"caption": "Share of the comparisons of each application, over models and data sets, in which a confidence is significantly better than the best simple rule, inconclusive, or significantly worse.", "name": "fig-applications"}, "image": {"alt": "Four panels of horizontal stacked bars, one for each method, with a row for each application. Asked confidences are mostly worse than a simple rule; probes and response consistency are better in a part of the applications and inconclusive in most others."}} paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
+
+# %%
+# needs runs
+def routing_gains(pair):
+    """Return each router's gain over random mixing at equal cost."""
+    known = pair.reading + pair.writing.mean()  # before the answer is there
+    found = {}
+    for name, predicted, asking in routers(pair):
+        paid = pair.cost + asking
+        own = frontier(predicted, known + asking, pair.rates, paid)
+        found[name] = frontier_gains(*own, pair.rates, pair.cost)
+    return found
+
+
+for small, large in combinations(real, 2):
+    for dataset in described[small].index.intersection(described[large].index):
+        pair = load_pair(runs, small, large, dataset, k_eval=k_eval)
+        found = routing_gains(pair)
+        simple = found["Prompt length"]
+        simple = simple if simple.mean() > 0 else 0 * simple
+        for method in {*ASKED, PROBE} & set(found):
+            key = "Routing", method, small, large, dataset
+            gained[key] = found[method] - simple
+
+
+# %%
+# needs runs
+def judge(gain, dataset):
+    """Judge a mean gain: with its interval, over questions or subjects."""
+    gain = gain.dropna()
+    groups = subjects(pd.concat({dataset: gain}, names=["dataset"]))
+    terms = pd.DataFrame({"rival": gain, "own": 0.0})
+    clusters = groups.to_numpy()
+    return gains(terms, "rival", seed=seed, clusters=clusters).loc["own"]
+
+
+keys = ["use", "method", "model", "to", "dataset"]
+found = {
+    key: judge(gain, key[-1])
+    for key, gain in gained.items()
+    if gain.notna().sum() > 1
+}
+found = pd.DataFrame(found).T.rename_axis(keys).reset_index()
+numbers = ["estimate", "low", "high", "p"]
+found[numbers] = found[numbers].astype(float)
+
+# %%
+# needs runs
+found["p (Holm)"] = adjusted(found["p"].to_numpy(), "holm")
+sure = found["verdict"].where(found["p (Holm)"] < 0.05, "inconclusive")
+counts = found.groupby("method")["verdict"].value_counts()
+counts = counts.unstack(fill_value=0).reindex(columns=VERDICTS, fill_value=0)
+counts = counts.reindex(METHODS, fill_value=0)
+
+# %% tags=["hide-input"]
+# needs runs
+probed, asked = counts.loc[PROBE], counts.loc[ASKED].sum()
+notebook.glue(
+    made=len(found),
+    better=int(counts["better"].sum()),
+    worse=int(counts["worse"].sum()),
+    sure_better=int((sure == "better").sum()),
+    sure_worse=int((sure == "worse").sum()),
+    probes=int(probed.sum()),
+    probe_better=int(probed["better"]),
+    probe_worse=int(probed["worse"]),
+    asks=int(asked.sum()),
+    asked_better=int(asked["better"]),
+    asked_worse=int(asked["worse"]),
+)
+
+# %% tags=["hide-input"]
+# needs runs
+by_use = found[found["method"] == PROBE].groupby("use")["verdict"]
+won = by_use.agg(lambda verdicts: (verdicts == "better").sum())
+share = won / by_use.size()
+spoken = {
+    use: use.lower().replace("budget", "spending a budget")
+    + f" ({won[use]} of {by_use.size()[use]})"
+    for use in USES
+    if use in won
+}
+ends = {"helps": (0.5, 1.01), "partly": (0.2, 0.5), "hardly": (0.0, 0.2)}
+for key, (low, high) in ends.items():
+    named = [spoken[use] for use in spoken if low <= share[use] < high]
+    notebook.glue(**{key: ", ".join(named) or "nothing"})
+
+# %%
+# needs runs
+notebook.say("""
+A probe is significantly better than the best simple rule in most cases for {helps}; in some for {partly}; and hardly ever
+for {hardly}. In all {made} comparisons a confidence is better in {better} and worse in {worse}: probes in {probe_better}
+and {probe_worse} of {probes}, confidences that the model was asked for in {asked_better} and {asked_worse} of {asks}. With
+the chance of a single false verdict among all held to 5 % (Holm's method), {sure_better} are better and {sure_worse}
+worse.
+""")
+
+# %% mystnb={"figure": {"caption": "Share of the comparisons of each application, over models and data sets, in which a confidence is significantly better than the best simple rule, inconclusive, or significantly worse.", "name": "fig-applications"}, "image": {"alt": "Four panels of horizontal stacked bars, one for each method, with a row for each application. Asked confidences are mostly worse than a simple rule; probes and response consistency are better in a part of the applications and inconclusive in most others."}} paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 # needs runs
 drawn = found.assign(use=pd.Categorical(found["use"], USES, ordered=True))
 grid = sns.displot(
@@ -307,15 +231,14 @@ grid = sns.displot(
     y="use",
     hue="verdict",
     hue_order=VERDICTS[::-1],
-    palette=["#be123c", style.GRID, "#0f766e"],
+    palette=[*style.VERDICT_COLORS.values()][::-1],
     col="method",
     col_order=[m for m in METHODS if m in set(found["method"])],
     multiple="fill",
     shrink=0.8,
     alpha=1,
 )
-grid.set(xlabel="share", ylabel="", xticks=[0, 0.5, 1], xticklabels=[0, 0.5, 1])
-grid.set_titles("{col_name}")
+grid.set(xlabel="share", ylabel="").set_titles("{col_name}")
 grid.figure.set(layout_engine="constrained", size_inches=(style.WIDTH, 3.4))
 sns.move_legend(grid, "outside lower center", ncols=3, title="")
 
@@ -323,8 +246,8 @@ sns.move_legend(grid, "outside lower center", ncols=3, title="")
 # %% tags=["hide-input"]
 def spell(verdicts):
     """Count verdicts: better / inconclusive / worse."""
-    counts = " / ".join(str((verdicts == each).sum()) for each in VERDICTS)
-    return counts.replace(" ", "\N{NO-BREAK SPACE}")
+    of = " / ".join(str((verdicts == each).sum()) for each in VERDICTS)
+    return of.replace(" ", "\N{NO-BREAK SPACE}")
 
 
 # %% tags=["hide-input"] label="applications-summary" paper=["section-5.1", "section-5.2", "section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
@@ -344,8 +267,8 @@ tables.show(
 # %% [markdown]
 # ## What is compared
 #
-# Every comparison stays within one model, one data set and the same questions. A question's *gain* is what the confidence
-# adds to the simple rule on it; a verdict is that of the 95 % interval of the mean gain over questions, or over subjects.
+# Every comparison stays within one model, one data set and the same questions. A verdict is that of the 95 % interval of
+# the mean gain over questions, or over subjects.
 #
 # | application | gain | best simple rule |
 # |---|---|---|
@@ -359,22 +282,13 @@ tables.show(
 #
 # A probe is the one whose training set is nearest, never chosen by a score, and is taken as the mean of a posterior whose
 # concentration is fitted on its training questions. A model that is asked, or votes, has no training questions, so
-# its confidences are taken at their word; a missing one counts as one half. Ten votes cost more than what a budget spends, so
-# that response consistency has no place there; elsewhere its cost is not counted.
+# its confidences are taken at their word; a missing one counts as one half. Ten votes cost more than what a budget spends,
+# so that response consistency has no place there; elsewhere its cost is not counted.
 
 # %%
 # needs runs
 one = found[(found["use"] == "Abstaining") & (found["method"] == PROBE)]
 one[["model", "dataset", "estimate", "low", "high"]].round(3).head(3)
-
-# %% [markdown]
-# ## Many comparisons
-#
-# Among many comparisons some intervals exclude zero by chance. Holm's method multiplies the smallest of $m$ p-values
-# by $m$, the next by $m-1$, and so on.
-
-# %%
-holm(pd.Series([0.001, 0.02, 0.04, 0.3]))
 
 # %% [markdown] needs="runs"
 # Comparisons on one run are not independent of each other: read the pattern, and not a single cell. By data set, a sign
@@ -401,23 +315,16 @@ tables.show(
     evidence="measured",
 )
 
-# %% tags=["hide-input"]
-# needs runs
-names = {"use": "application", "estimate": "gain", "adjusted": "p (Holm)"}
-listed = found.rename(columns=names).assign(
-    model=[
-        " → ".join(load_model(name).title for name in pair if pd.notna(name))
-        for pair in found.reindex(columns=["model", "to"]).to_numpy()
-    ],
-    verdict=found["verdict"].str.removeprefix("significantly "),
-)
-listed["data set"] = [load_dataset(name).title for name in found["dataset"]]
-columns = ["application", "method", "model", "data set", "gain", "low", "high"]
-
 # %% tags=["hide-input", "hide-output"] label="applications-all" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 # needs runs
+listed = found.rename(columns={"use": "application", "estimate": "gain"})
+for place in ("model", "to"):
+    titles_of = {each: load_model(each).short_title for each in real}
+    listed[place] = listed[place].replace(titles_of)
+listed["data set"] = [load_dataset(name).title for name in found["dataset"]]
+about = ["application", "method", "model", "to", "data set"]
 tables.show(
-    listed[[*columns, "p (Holm)", "verdict"]],
+    listed[[*about, "gain", "low", "high", "p (Holm)", "verdict"]],
     "All comparisons: mean gain with its 95 % interval, by which a confidence "
     "is significantly better or worse.",
     evidence="measured",
@@ -439,21 +346,20 @@ tables.show(
 # %% tags=["hide-cell", "solution"]
 # needs runs
 probes = found[found["method"] == PROBE]
-lost = probes[probes["verdict"] == VERDICTS[2]]["use"]
+lost = probes[probes["verdict"] == "worse"]["use"]
 sorted(set(probes["use"]) - set(lost))
 
 # %% [markdown]
-# **2 (medium).** Judge probes at their word, without a posterior. What changes in pass@k and budgets? *Hint:* no concentration.
+# **2 (medium).** Judge a probe at its word, without a posterior. What changes in pass@k and budgets on one data set? *Hint:*
+# no concentration.
 
 # %% tags=["hide-cell", "solution"]
 # needs runs
-verdicts = []
-for own in loaded.values():
-    if PROBE in own:
-        for use, gain in list(gains(own, PROBE, None))[:3]:
-            verdicts.append((use, judge(gain)["verdict"]))
-verdicts = pd.DataFrame(verdicts, columns=["use", "verdict"])
-verdicts.groupby("use")["verdict"].agg(spell)
+dataset, own, probe = next(load_sets(real[-1]))
+known = own.dropna(subset=[probe]) if probe else own[:0]
+counted = known["correct"], known["total"], known["tokens"]
+plain = gains_of(known[probe], *counted, None) if probe else {}
+pd.Series({use: judge(gain, dataset)["verdict"] for use, gain in plain.items()})
 
 # %% [markdown]
 # **3 (hard).** How many significant verdicts would there be by chance, were no confidence better or worse than its rule?
@@ -461,4 +367,4 @@ verdicts.groupby("use")["verdict"].agg(spell)
 
 # %% tags=["hide-cell", "solution"]
 # needs runs
-round(len(found) / 20), int((found["verdict"] != VERDICTS[1]).sum())
+round(len(found) / 20), int((found["verdict"] != "inconclusive").sum())

@@ -20,7 +20,7 @@ def test_a_router_that_knows_all_solves_what_a_search_over_choices_solves():
     own = rates()
     solved, spent = frontier(own, COST, own, COST, budgets=3)
     for budget in solved:
-        calls = int(round((budget - 1) / 2 * 40))  # of the large model
+        calls = round((budget - 1) / 2 * 40)  # of the large model
         best = own["small"].sum() + (own["large"] - own["small"]).nlargest(calls).sum()
         assert spent[budget].mean() <= budget + 1e-9
         assert solved[budget].sum() == pytest.approx(best)

@@ -45,4 +45,5 @@ def test_routers_have_a_frontier(pair):
     for _, predicted, asking in routers(pair):
         own = frontier(predicted, pair.cost + asking, pair.rates, pair.cost + asking)
         gain = frontier_gains(*own, pair.rates, pair.cost)
-        assert gain.notna().all() and gain.index.equals(pair.rates.index)
+        assert gain.notna().all()
+        assert gain.index.equals(pair.rates.index)
