@@ -79,7 +79,13 @@ if not said:
 notebook.about(model, data, lacking=lacking)
 
 
-# %% tags=["hide-input"]
+# %% [markdown]
+# Three rules that are easy to write. *Identical text* asks the extracted answer to equal an accepted one, letter by letter.
+# *One contains the other* is what many evaluation scripts do after lower-casing. *Mentioned anywhere* looks for an accepted
+# answer in the whole response and extracts nothing:
+
+
+# %%
 def identical(answer, extracted, _response):
     return extracted in (answer.gold, *answer.aliases)
 
@@ -102,7 +108,12 @@ rules = {
 }
 
 
-# %% tags=["hide-input"]
+# %% [markdown] needs="answers"
+# The same samples under each rule:
+
+
+# %%
+# needs answers
 def regrade(run):
     """Grade the extracted answers of a run by every rule: a column each."""
     rows = read_verdicts(run).query("sample_index < @k_eval")
@@ -119,36 +130,37 @@ def regrade(run):
     return pd.DataFrame(right).groupby(rows["question_id"]).mean()
 
 
-# %% tags=["hide-input"]
+# %%
 # needs answers
 here = {name: regrade(data["run"][name]) for name in known}
 mu = pd.concat(here, names=["dataset", "question_id"])
+moves = mu[list(rules)].sub(mu["this book's rules"], axis="index")
 
 # %% tags=["hide-input"]
 # needs answers
-moves = mu[list(rules)].sub(mu["this book's rules"], axis="index")
 found = {
     (name, rule): mean_interval(
         own[rule], seed=seed, clusters=subjects(own), bounds=(-1, 1)
-    )
+    )[:3]
     for name, own in moves.groupby(level="dataset", sort=False)
     for rule in rules
 }
-change = pd.DataFrame(found, index=["move", "low", "high", "few"]).T
-change = change.drop(columns="few").astype(float)
-change = change.rename_axis(["dataset", "rule"])
+change = pd.DataFrame(found, index=["move", "low", "high"]).T
+change = change.astype(float).rename_axis(["dataset", "rule"])
+notebook.glue(
+    largest_move=100 * change["move"].abs().max(),
+    which=str(change["move"].abs().idxmax()[1]),
+    sets=len(here),
+)
 
-# %% tags=["remove-cell"]
+# %%
 # needs answers
-notebook.glue(largest_move=100 * change["move"].abs().max())
-notebook.glue(which=str(change["move"].abs().idxmax()[1]), sets=len(here))
+notebook.say("""
+On {sets} data sets whose right answers are on this machine, mean expected accuracy moves by up to {largest_move:.0f}
+points when the samples are graded by another rule; the rule that moves it most is *{which}*.
+""")
 
-# %% [markdown] needs="answers"
-# On {glue:text}`sets` data sets whose right answers are on this machine, mean expected accuracy moves by up to
-# {glue:text}`largest_move:.0f` points when the samples are graded by another rule; the rule that moves it most is
-# *{glue:text}`which`*.
-
-# %% mystnb={"figure": {"caption": "How far each rule moves mean expected accuracy from this book's rules, with 95 % intervals of the paired difference over questions.", "name": "fig-strictness"}, "image": {"alt": "Dot plot with a row for each data set and a dot for each rule. Most dots lie at zero or slightly right of it; on Mini elements one contains the other lies far to the right, and identical text and mentioned anywhere far to the left."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "How far each rule moves mean expected accuracy from this book's rules, with 95 % intervals of the paired difference over questions.", "name": "fig-strictness"}, "image": {"alt": "Dot plot with a row for each data set and a dot for each rule. Most dots lie at zero or slightly right of it; on Mini elements one contains the other lies far to the right, and identical text and mentioned anywhere far to the left."}}
 # needs answers
 shown = change.reset_index()
 shown["data set"] = shown["dataset"].map(data["title"])
@@ -162,47 +174,6 @@ sns.move_legend(
     axes, "upper center", bbox_to_anchor=(0.4, -0.15), ncols=3, title=""
 )
 
-# %% [markdown]
-# ## Four verdicts
-#
-# A sample is correct, incorrect, without an answer, or not scored. The middle two count as wrong, and are told apart:
-# many samples without an answer ask for a better prompt or a better extraction. What is not scored counts as nothing.
-
-# %%
-# needs samples
-verdicts = {
-    name: read_verdicts(run).query("sample_index < @k_eval")["verdict"]
-    for name, run in data["run"].items()
-}
-
-# %% tags=["hide-input"]
-# needs samples
-names = ["correct", "incorrect", "no_answer", "not_scored"]
-shares = pd.DataFrame(
-    {
-        data["title"][name]: own.value_counts(normalize=True)
-        for name, own in verdicts.items()
-    }
-)
-shares = shares.reindex(names).fillna(0.0).T.rename_axis("data set")
-tables.show(
-    shares.rename(columns=lambda name: name.replace("_", " ")),
-    "Verdicts by this book's rules, as shares of the samples.",
-    evidence=data["evidence"].iloc[0],
-)
-
-# %% [markdown]
-# ## The same answers, other rules
-#
-# Here are three rules that are easy to write. *Identical text* asks the extracted answer to equal an accepted one,
-# letter by letter. *One contains the other* is what many evaluation scripts do after lower-casing. *Mentioned anywhere*
-# looks for an accepted answer in the whole response and extracts nothing. Each is one line in the folded cell at the
-# top, and needs the right answers, the extracted one and the response. The same samples under each rule:
-
-# %%
-# needs answers
-mu.groupby(level="dataset", sort=False).mean()
-
 # %% tags=["hide-input"]
 # needs answers
 spelt = change.apply(
@@ -212,57 +183,71 @@ means = mu.groupby(level="dataset", sort=False)["this book's rules"].mean()
 spelt.insert(0, "this book's rules", means)
 tables.show(
     spelt.loc[list(here)].rename(index=data["title"]).rename_axis("data set"),
-    "Mean expected accuracy, and its move under other rules.",
+    "Mean expected accuracy, and its move under other rules with its 95 % "
+    "interval.",
     evidence=data["evidence"].iloc[0],
 )
 
 # %% [markdown]
 # A rule that is too strict misses right answers in another form; one that is too lenient finds 4 in 14, and A in any
 # sentence that has one. No interval over questions or samples shows this error: it is the same in every resample.
+# [What this book counts as an answer](../reference/grading.md) stands with cases.
 #
+# ## Four verdicts
+#
+# A sample is correct, incorrect, without an answer, or not scored. The middle two count as wrong, and are told apart:
+# many samples without an answer ask for a better prompt or a better extraction. What is not scored counts as nothing.
+
+# %%
+# needs samples
+shares = {}
+for name, run in data["run"].items():
+    verdicts = read_verdicts(run).query("sample_index < @k_eval")["verdict"]
+    shares[data["title"][name]] = verdicts.value_counts(normalize=True)
+
+# %% tags=["hide-input"]
+# needs samples
+names = ["correct", "incorrect", "no_answer", "not_scored"]
+shares = pd.DataFrame(shares).reindex(names).fillna(0.0).T
+tables.show(
+    shares.rename(columns=lambda name: name.replace("_", " ")).rename_axis(
+        "data set"
+    ),
+    "Verdicts by this book's rules, as shares of the samples.",
+    evidence=data["evidence"].iloc[0],
+)
+
+# %% [markdown]
 # ## A model as the judge
 #
 # A judge reads meaning where rules read form, and makes errors of its own. Here it sees the question, the right answers
 # and the extracted answer, at temperature 0, and each distinct answer is judged once. Its verdicts are kept beside those
-# of the rules and never mixed with them. Whether a judge is valid is an empirical question: agreement with the rules is
-# where to begin. Cohen's $\kappa$ subtracts the agreement that chance alone would give {cite:p}`cohen1960coefficient`; a
-# judge that says the same of every answer has $\kappa = 0$, however often it agrees.
+# of the rules and never mixed with them. Cohen's $\kappa$ subtracts the agreement that chance alone would give
+# {cite:p}`cohen1960coefficient`; a judge that says the same of every answer has $\kappa = 0$, however often it agrees.
+
+# %%
+# needs judge
+agreement = pd.Series(
+    {pair: said["samples"].kappa for pair, said in judged.items()}
+)
+agreement.rename("κ").rename_axis(["dataset", "judge"]).round(2)
 
 # %% tags=["hide-input"]
 # needs judge
-rows = [
-    {
-        "data set": data["title"][name],
-        "judge": judge,
-        "unit": what,
-        "compared": int(each.table.to_numpy().sum()) - each.left_out,
-        "not scored": each.left_out,
-        "agreement": each.rate.estimate,
-        "low": each.rate.low,
-        "high": each.rate.high,
-        "κ": each.kappa,
-    }
-    for (name, judge), said in judged.items()
-    for what, each in said.items()
-]
-
-# %% tags=["hide-input"]
-# needs judge
-tables.show(
-    pd.DataFrame(rows),
-    "Agreement of judges with the rules, with its 95 % interval, and Cohen's "
-    "κ.",
-    evidence=data["evidence"].iloc[0],
+first = judged[agreement.idxmax()]["samples"]
+notebook.glue(
+    best_kappa=agreement.max(),
+    best_judge=agreement.idxmax()[1],
+    best_rate=first.rate.estimate,
 )
 
-# %% tags=["remove-cell"]
+# %%
 # needs judge
-notebook.glue(best_kappa=max(row["κ"] for row in rows))
-
-# %% [markdown] needs="judge"
-# The best $\kappa$ of the table is {glue:text}`best_kappa:.2f`. Judging goes from the answer given most often to the
-# rarest, and *compared* says how far it has come. A model that can answer the questions need not be able to judge
-# answers: look at what a judge says of answers that are letter by letter the right one before you use it.
+notebook.say("""
+The best judge here, {best_judge}, agrees with the rules on {best_rate:.0%} of the samples; its κ is {best_kappa:.2f},
+where 0 is chance and 1 perfect. A model that can answer questions need not be able to judge answers: look at what a
+judge says of answers that are letter by letter the right one before you use it.
+""")
 
 # %% [markdown]
 # Two graders that agree can both be wrong. Only a person settles that, and a person settles few.
@@ -288,36 +273,38 @@ def supposed(labels, right=0.98, wrong=0.99):
     return grader_error([*says, *also], [1] * labels + [0] * labels)
 
 
-# %% tags=["hide-input"]
+# %%
 # needs samples
 c, n = results.loc[data.index[0], ["correct", "total"]].to_numpy().T
-plain = mean_interval(c / n, rng=np.random.default_rng(seed))
-width = np.median(np.ptp(binomial_interval(c, n), axis=1))
-rows = {"none": (*plain[:3], width)}
+plain = mean_interval(c / n, seed=seed)
+rows = {
+    "none": [*plain[:3], np.median(np.ptp(binomial_interval(c, n), axis=1))]
+}
 for labels in (50, 100, 200, 500):
     error = supposed(labels)
-    mean, each = corrected_mean(c, n, error), corrected_mu(c, n, error)
-    rows[f"{labels} + {labels}"] = *mean[:3], np.median(each[:, 2] - each[:, 1])
-columns = ["mean μ", "low", "high", "width, one question"]
-by_labels = pd.DataFrame(rows, index=columns).T.rename_axis("labels")
-marks = [data["evidence"].iloc[0], *["simulated"] * (len(by_labels) - 1)]
+    each = corrected_mu(c, n, error)
+    width = np.median(each[:, 2] - each[:, 1])
+    rows[f"{labels} + {labels}"] = [*corrected_mean(c, n, error)[:3], width]
 
 # %% tags=["hide-input"]
 # needs samples
+columns = ["mean μ", "low", "high", "width, one question"]
+by_labels = pd.DataFrame(rows, index=columns).T.rename_axis("labels")
+marks = [data["evidence"].iloc[0], *["simulated"] * (len(by_labels) - 1)]
+widths = by_labels["width, one question"]
+notebook.glue(wider=float(widths.iloc[1] / widths.iloc[0]))
 tables.show(
     by_labels.assign(evidence=marks),
     f"{data['title'].iloc[0]}: intervals with so many labelled right and "
     "wrong answers (labels supposed).",
 )
 
-# %% tags=["remove-cell"]
+# %%
 # needs samples
-widths = by_labels["width, one question"]
-notebook.glue(wider=float(widths.iloc[1] / widths.iloc[0]))
-
-# %% [markdown] needs="samples"
-# With the fewest labels of the table, the interval of a single question's $\mu$ is {glue:text}`wider:.2f` times as wide
-# as the one that assumes an error-free grader. That is the honest width for what is known of the grader.
+notebook.say(r"""
+With the fewest labels of the table, the interval of a single question's $\mu$ is {wider:.2f} times as wide as the one
+that assumes an error-free grader. That is the honest width for what is known of the grader.
+""")
 
 # %% [markdown] needs="said"
 # ## Into scores, pass@k and budgets
@@ -344,10 +331,10 @@ rng = np.random.default_rng(seed)
 propagate(numbers["pass@4"], c, n, supposed(100), rng=rng)
 
 # %% [markdown] needs="said"
-# The budget is two samples a question, divided by {glue:text}`said`, and the gain is that over spending evenly. A
-# grader that is known to be right, on ten thousand labels of either kind, leaves the error of samples and questions alone:
+# The budget is two samples a question, divided by the confidence, and the gain is that over spending evenly. A grader that
+# is known to be right, on ten thousand labels of either kind, leaves the error of samples and questions alone:
 
-# %% tags=["hide-input"]
+# %%
 # needs said
 graders = {"none": supposed(10_000, 1, 1)}
 graders |= {f"{each} + {each}": supposed(each) for each in (50, 200)}
@@ -359,34 +346,35 @@ joint = {
         error,
         rng=np.random.default_rng(seed),
         clusters=subjects(own),
-    )
+    )[:3]
     for number, terms in numbers.items()
     for labels, error in graders.items()
 }
-joint = pd.DataFrame({key: found[:3] for key, found in joint.items()})
-joint = joint.set_axis(["estimate", "low", "high"]).T
-joint["width"] = joint["high"] - joint["low"]
 
 # %% tags=["hide-input"] label="grader-propagated" paper=["section-5.1", "section-5.2"] evidence=["measured", "simulated"] reads=["verdicts", "confidences"]
 # needs said
+joint = pd.DataFrame(joint, index=["estimate", "low", "high"]).T
+joint["width"] = joint["high"] - joint["low"]
 tables.show(
     joint.rename_axis(["number", "labels"]),
-    f"{data['title'].iloc[0]}: without and with the grader's error (labels "
-    "supposed).",
+    f"{data['title'].iloc[0]}, {said[0]}: without and with the grader's "
+    "error (labels supposed).",
     evidence=[data["evidence"].iloc[0], "simulated"],
 )
 
-# %% tags=["remove-cell"]
+# %% tags=["hide-input"]
 # needs said
 wider = joint["width"].unstack()
 wider = wider["50 + 50"] / wider["none"]
-notebook.glue(said=said[0], least=wider.min(), most=wider.max())
-notebook.glue(widest=str(wider.idxmax()))
+notebook.glue(least=wider.min(), most=wider.max(), widest=str(wider.idxmax()))
 
-# %% [markdown] needs="said"
-# With the fewest labels the intervals are {glue:text}`least:.2f` to {glue:text}`most:.2f` times as wide, most for
-# *{glue:text}`widest`*. Estimates move as well: where wrong answers pass as right now and then, a question that is never
-# solved looks like one that is solved sooner or later.
+# %%
+# needs said
+notebook.say("""
+With the fewest labels the intervals are {least:.2f} to {most:.2f} times as wide, most for *{widest}*. Estimates move as
+well: where wrong answers pass as right now and then, a question that is never solved looks like one that is solved sooner
+or later.
+""")
 
 # %% [markdown]
 # ## Summary
