@@ -46,7 +46,21 @@ SIZES: dict[str, Any] = {
     "tie_word_embeddings": False,
 }
 TINY = {"name": "tiny", "weights": (), "layers": None, "hidden_size": None}
-ARCHITECTURES = ["llama", "qwen2", "qwen3", "olmo2"]
+LAYERS = ["sliding_attention", "full_attention", "sliding_attention"]
+ARCHITECTURES: dict[str, dict[str, Any]] = {
+    "llama": {},
+    "qwen2": {},
+    "qwen3": {},
+    "olmo2": {},
+    "olmo3": {"layer_types": LAYERS, "sliding_window": 5},
+    "mistral": {"sliding_window": 7},
+    "gpt_oss": {
+        "layer_types": LAYERS,
+        "sliding_window": 4,
+        "num_local_experts": 4,
+        "num_experts_per_tok": 2,
+    },
+}
 
 
 def prompt_of(engine: TransformersEngine, asked: Request) -> list[int]:
@@ -87,7 +101,8 @@ def engines(
 
     def engine(architecture: str) -> TransformersEngine:
         if architecture not in made:
-            folder = make_weights(tmp_path_factory.mktemp(architecture), architecture)
+            folder = tmp_path_factory.mktemp(architecture)
+            make_weights(folder, architecture, **ARCHITECTURES[architecture])
             made[architecture] = TransformersEngine(manifest(), folder)
             # AutoTokenizer would make the words into a tokenizer of the architecture's own kind.
             made[architecture].tokenizer = transformers.PreTrainedTokenizerFast.from_pretrained(
@@ -540,30 +555,9 @@ def test_nothing_asked_gives_empty_arrays(engines: Callable[[str], TransformersE
     assert draw(engines("llama"), [request("one")], settings()) == set()
 
 
-def test_a_sliding_window_is_refused_only_where_it_would_matter(tmp_path: Path) -> None:
-    layers = ["full_attention", "sliding_attention", "full_attention"]
-    folder = make_weights(
-        tmp_path, "qwen3", layer_types=layers, use_sliding_window=True, sliding_window=12
-    )
-    engine = TransformersEngine(manifest(), folder)
-    assert len(draw(engine, [request("one", 4)], settings())) == 4
-    with pytest.raises(
-        InputError,
-        match="question 'one': 13 tokens are more than the sliding window of 12 of 'tiny'",
-    ):
-        draw(engine, [request("one", 4)], settings(max_tokens=10))
-    with pytest.raises(InputError, match="sliding window"):
-        engine.hidden_states([request("one two " * 9)])
-
-
 def test_attention_that_cannot_be_shared_is_refused(tmp_path: Path) -> None:
-    config = {
-        "num_local_experts": 2,
-        "layer_types": ["full_attention"] * 3,
-        "num_experts_per_tok": 1,
-    }
-    engine = TransformersEngine(manifest(), make_weights(tmp_path, "gpt_oss", **config))
-    with pytest.raises(InputError, match=r"cannot do this model's attention \(s_aux\); use vllm"):
+    engine = TransformersEngine(manifest(), make_weights(tmp_path, "gemma2"))
+    with pytest.raises(InputError, match=r"cannot do this model's attention \(softcap\); use vllm"):
         draw(engine, [request("one", 1)], settings())
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from capcal_lib.errors import InputError
 
@@ -19,6 +20,16 @@ KeysValues = tuple[Tensor, Tensor]  # of one layer, each (kv_heads, tokens, head
 Stream = tuple[
     int, np.random.Generator
 ]  # a sample in flight: its index, and its own uniform numbers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layer:
+    """How one layer attends."""
+
+    module: Any
+    scaling: float | None
+    window: int | None  # tokens that are seen, the own one included; None: all
+    sinks: Tensor | None  # (heads,), what the softmax counts beside the scores; None: nothing
 
 
 @dataclass(slots=True, eq=False)
@@ -73,19 +84,15 @@ class Reader:
         stops = list(accumulate((len(prompt) - known for prompt in prompts), initial=0))
         before, prefix = self.prefix, []
 
-        def attend(
-            module: Any, query: Tensor, key: Tensor, value: Tensor, scaling: float | None
-        ) -> Tensor:
+        def attend(layer: Layer, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
             results = []
             for start, stop in pairwise(stops):
                 own_key, own_value = key[:, :, start:stop], value[:, :, start:stop]
                 if known:
-                    keys, values = before[module.layer_idx]
+                    keys, values = before[layer.module.layer_idx]
                     own_key = torch.cat([keys[None, :, :known], own_key], dim=2)
                     own_value = torch.cat([values[None, :, :known], own_value], dim=2)
-                results.append(
-                    _causal(module, query[:, :, start:stop], own_key, own_value, scaling)
-                )
+                results.append(_causal(layer, query[:, :, start:stop], own_key, own_value))
             prefix.append((own_key[0].clone(), own_value[0].clone()))  # of the last prompt alone
             return torch.cat(results, dim=1)
 
@@ -162,10 +169,7 @@ class SharedPrefixAttention:
         self.branches = self.rows.argsort()  # branch in row i of the tails
         self.ends = torch.tensor([len(branch.tokens) - 1 for branch in branches], device=device)
         self.tail = max(len(branch.tokens) for branch in branches)
-        behind = torch.arange(self.tail, device=device) > self.ends[:, None]
-        self.mask = torch.zeros(behind.shape, device=device).masked_fill_(behind, float("-inf"))[
-            :, None, None
-        ]
+        self.masks: dict[int | None, Tensor] = {}  # by the window
         runs = [
             (group, len(list(run)))
             for group, run in groupby(branches, key=lambda branch: branch.group)
@@ -177,10 +181,8 @@ class SharedPrefixAttention:
         self.prompt = max(len(group.prompt) for group, _ in runs)
         self.scores: Tensor | None = None
 
-    def __call__(
-        self, module: Any, query: Tensor, key: Tensor, value: Tensor, scaling: float | None
-    ) -> Tensor:
-        layer = module.layer_idx
+    def __call__(self, how: Layer, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        layer = how.module.layer_idx
         n, heads, _, width = query.shape
         kv_heads, tail = key.shape[1], self.tail
         share = heads // kv_heads  # query heads that share a key head
@@ -191,20 +193,26 @@ class SharedPrefixAttention:
 
         query = (
             query[:, :, 0]
-            .mul(width**-0.5 if scaling is None else scaling)
+            .mul(width**-0.5 if how.scaling is None else how.scaling)
             .view(n, kv_heads, share, width)
         )
         by_head = query.transpose(0, 1).reshape(kv_heads, n * share, width)
-        if (
-            self.scores is None
-        ):  # columns behind a short prompt's end keep their -inf through all layers
-            self.scores = query.new_full((kv_heads, n * share, self.prompt + tail), float("-inf"))
+        if self.scores is None:
+            # Prompt, tail and sink. Columns behind a short prompt's end keep their -inf.
+            shape = kv_heads, n * share, self.prompt + tail + 1
+            self.scores = query.new_full(shape, float("-inf"))
         for group, start, stop in self.segments:
             here = slice(start * share, stop * share)
             self.scores[:, here, : len(group.prompt)] = by_head[:, here] @ group.prefix[layer][0].mT
+            if how.window is not None:  # the branches of a group are equally long
+                passed = len(group.prompt) + int(self.ends[start]) + 1 - how.window
+                self.scores[:, here, : min(max(passed, 0), len(group.prompt))] = float("-inf")
         own = torch.bmm(query[self.branches].flatten(0, 1), keys.mT).view(n, kv_heads, share, tail)
-        own = own[self.rows] + self.mask
-        self.scores[:, :, self.prompt :] = own.transpose(0, 1).reshape(kv_heads, n * share, tail)
+        own = own[self.rows] + self._mask(how.window)
+        own = own.transpose(0, 1).reshape(kv_heads, n * share, tail)
+        self.scores[:, :, self.prompt : -1] = own
+        if how.sinks is not None:
+            self.scores[:, :, -1] = how.sinks.view(kv_heads, share).repeat(1, n)
 
         weights = self.scores.softmax(-1, dtype=torch.float32).to(query.dtype)
         result = value.new_empty(kv_heads, n * share, value.shape[-1])
@@ -212,12 +220,23 @@ class SharedPrefixAttention:
             here = slice(start * share, stop * share)
             result[:, here] = weights[:, here, : len(group.prompt)] @ group.prefix[layer][1]
         own = (
-            weights[:, :, self.prompt :]
+            weights[:, :, self.prompt : -1]
             .view(kv_heads, n, share, tail)
             .transpose(0, 1)[self.branches]
         )
         own = torch.bmm(own.flatten(0, 1), values).view(n, kv_heads, share, -1)[self.rows]
         return (result.view(kv_heads, n, share, -1).transpose(0, 1) + own).reshape(n, 1, heads, -1)
+
+    def _mask(self, window: int | None) -> Tensor:
+        """Return -inf for what lies behind a branch's end in its tail or before the window."""
+        if window not in self.masks:
+            places = torch.arange(self.tail, device=self.ends.device)
+            hidden = places > self.ends[:, None]
+            if window is not None:
+                hidden |= places <= self.ends[:, None] - window
+            zeros = torch.zeros(hidden.shape, device=hidden.device)
+            self.masks[window] = zeros.masked_fill_(hidden, float("-inf"))[:, None, None]
+        return self.masks[window]
 
 
 def attention(
@@ -227,36 +246,42 @@ def attention(
     value: Tensor,
     attention_mask: Tensor | None,  # noqa: ARG001 -- always None, since nothing is padded
     scaling: float | None = None,
+    sliding_window: int | None = None,
+    s_aux: Tensor | None = None,
     *,
-    attend: Callable[..., Tensor],
+    attend: Callable[[Layer, Tensor, Tensor, Tensor], Tensor],
     **others: Any,
 ) -> tuple[Tensor, None]:
     """Attend as the caller of the network asks with ``attend``; transformers calls this in every
     layer.
     """
-    extras = [
-        name for name in ("s_aux", "softcap", "position_bias") if others.get(name) is not None
-    ]
+    extras = [name for name in ("softcap", "position_bias") if others.get(name) is not None]
     if extras:
         raise InputError(
             f"the transformers engine cannot do this model's attention ({', '.join(extras)}); use "
             "vllm"
         )
-    return attend(module, query, key, value, scaling), None
+    return attend(Layer(module, scaling, sliding_window, s_aux), query, key, value), None
 
 
-def _causal(
-    module: Any, query: Tensor, key: Tensor, value: Tensor, scaling: float | None
-) -> Tensor:
+def _causal(layer: Layer, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     """Attend causally; the queries are the last of the keys' positions."""
     from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
     new, total = query.shape[2], key.shape[2]
+    places = torch.arange(total, device=query.device)
+    hidden = places > places[-new:, None]
+    if layer.window is not None:
+        hidden |= places <= places[-new:, None] - layer.window
     mask = None
-    if total > new:
-        mask = torch.ones(new, total, dtype=torch.bool, device=query.device).tril(total - new)[
-            None, None
-        ]
+    if layer.sinks is not None:
+        # A sink is the score of one more key, which has no value.
+        seen = query.new_zeros(new, total).masked_fill_(hidden, float("-inf"))
+        sinks = layer.sinks[:, None, None].expand(-1, new, 1)
+        mask = torch.cat([seen.expand(len(sinks), -1, -1), sinks], dim=-1)[None]
+        key, value = (pad(each, (0, 0, 0, 1)) for each in (key, value))
+    elif total > min(new, layer.window or total):
+        mask = ~hidden[None, None]
     return sdpa_attention_forward(
-        module, query, key, value, mask, scaling=scaling, is_causal=mask is None
+        layer.module, query, key, value, mask, scaling=layer.scaling, is_causal=mask is None
     )[0]

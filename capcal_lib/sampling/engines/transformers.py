@@ -49,8 +49,7 @@ class TransformersEngine:
     manifest's ``dtype``.
 
     For decoder-only models whose attention goes through transformers' attention interface, as most
-    do. Attention sinks and soft caps, linear attention, and a sliding window shorter than prompt
-    and answer are refused.
+    do, sliding windows and attention sinks among them. Soft caps and linear attention are refused.
 
     Rounding: sums of another batch size differ by about 1e-6, in bfloat16 by 1e-2, and a draw
     inside it changes.
@@ -94,7 +93,6 @@ class TransformersEngine:
             raise InputError(
                 f"the transformers engine cannot do the attention of a {kind!r} model; use vllm"
             )
-        self.window = config.sliding_window if "sliding_attention" in layer_types else None
         ends = self.network.generation_config.eos_token_id
         self.ends = {*(ends if isinstance(ends, list) else [ends]), self.tokenizer.eos_token_id} - {
             None
@@ -227,8 +225,6 @@ class TransformersEngine:
         that begin alike.
         """
         prompts = [encode(self.tokenizer, self.model, request) for request in requests]
-        for request, prompt in zip(requests, prompts, strict=True):
-            self._check_window(len(prompt), request)
         reader = Reader(self.device)
         waiting = sorted(range(len(prompts)), key=lambda index: prompts[index], reverse=True)
         while waiting:
@@ -261,20 +257,10 @@ class TransformersEngine:
     def _group(self, request: Request, sampling: Sampling, seed: int) -> Group:
         prompt = encode(self.tokenizer, self.model, request)
         limit = answer_limit(prompt, request, sampling)
-        self._check_window(len(prompt) + limit, request)
         name = request.question.id
         return Group(
             name, prompt, limit, [_stream(seed, name, index) for index in request.sample_indices]
         )
-
-    def _check_window(self, tokens: int, request: Request) -> None:
-        if self.window is not None and tokens > self.window:
-            raise InputError(
-                f"question {request.question.id!r}: {tokens} tokens are more than the sliding "
-                f"window of {self.window} "
-                f"of {self.model.name!r}, which the transformers engine cannot do; use vllm or "
-                "lower max_tokens"
-            )
 
     def _token_bytes(self) -> int:
         """Size of the keys and values of one token in all layers."""
