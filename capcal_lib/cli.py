@@ -643,7 +643,9 @@ def probe(
             help="Predict only its evaluation split; again for more.", autocompletion=dataset_names
         ),
     ] = None,
-    recipe: Annotated[str, Option(help="tuned, paper, stacked or kernel.")] = "tuned",
+    recipe: Annotated[
+        str, Option(help="tuned, paper, stacked, kernel; of the text alone: length, words.")
+    ] = "tuned",
     verdicts: Verdicts = "rules",
     store: Store = LOCAL_RUNS,
     choice: str | None = None,

@@ -15,6 +15,7 @@ from capcal_lib.probes.predictions import (
 from capcal_lib.probes.predictor import Predictor, conformal_half_width, load_predictor
 from capcal_lib.probes.sgd import PaperProbe
 from capcal_lib.probes.stacked import BLOCKS, StackedProbe
+from capcal_lib.probes.text import TextProbe
 from capcal_lib.probes.training import (
     Recipe,
     TrainedProbe,
@@ -37,6 +38,7 @@ __all__ = [
     "Probe",
     "Recipe",
     "StackedProbe",
+    "TextProbe",
     "TrainedProbe",
     "TunedProbe",
     "adapt",

@@ -8,6 +8,7 @@ from __future__ import annotations  # keeps signatures short in help()
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +18,7 @@ import pandas as pd
 
 from capcal_lib.errors import InputError, unknown
 from capcal_lib.grading.counts import count_run
+from capcal_lib.grading.verdicts import run_questions
 from capcal_lib.manifests import Dataset, dataset_names, load_dataset
 from capcal_lib.metrics.validation import check_int
 from capcal_lib.probes.coordinates import read_coordinates
@@ -25,11 +27,12 @@ from capcal_lib.probes.features import read_features
 from capcal_lib.probes.kernel import KernelProbe
 from capcal_lib.probes.sgd import PaperProbe
 from capcal_lib.probes.stacked import BLOCKS, StackedProbe
+from capcal_lib.probes.text import TextProbe, length, words
 from capcal_lib.probes.tuned import TunedProbe
 from capcal_lib.runs.artifacts import COORDINATES, FEATURES, VERDICTS
 from capcal_lib.runs.run import Run, differences, find_run, list_fitting
 
-Recipe = Literal["tuned", "paper", "kernel", "stacked"]
+Recipe = Literal["tuned", "paper", "kernel", "stacked", "length", "words"]
 Role = Literal["training", "evaluation"]
 ALL_LAYERS: tuple[Recipe, ...] = ("kernel", "stacked")  # recipes that read more than the mean
 SEED = 0  # of every probe that is kept
@@ -120,8 +123,8 @@ def train(run: Run, *, recipe: Recipe = "tuned", verdicts: str = "rules") -> Tra
 
     ``tuned``: linear, its decay chosen by cross-validation; ``paper``: linear, as the paper trains
     it, on five splits; ``kernel``: kernel ridge regression on all layers; ``stacked``: linear and
-    kernel probes on all layers, weighed by cross-validation. The last two need the run's
-    coordinates.
+    kernel probes on all layers, weighed by cross-validation. These two need the run's coordinates.
+    ``length`` and ``words`` read the questions' text alone, which the data set has to be here for.
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> from capcal_lib.runs import find_run
@@ -196,11 +199,19 @@ def _mean_of_layers(run: Run, question_ids: Iterable[str]) -> npt.NDArray[np.flo
     return features[pd.Index(names).get_indexer(pd.Index(question_ids))]
 
 
-RECIPES: dict[Recipe, type[Probe]] = {
+def _texts(run: Run, question_ids: Iterable[str]) -> list[str]:
+    """Read the questions' text."""
+    questions = run_questions(run)
+    return [questions[question_id].text for question_id in question_ids]
+
+
+RECIPES: dict[Recipe, Callable[[], Probe]] = {
     "tuned": TunedProbe,
     "paper": PaperProbe,
     "kernel": KernelProbe,
     "stacked": StackedProbe,
+    "length": partial(TextProbe, length),
+    "words": partial(TextProbe, words),
 }
 # What each reads of questions of a run, in their order.
 READS: dict[Recipe, Callable[[Run, Iterable[str]], Any]] = {
@@ -208,6 +219,8 @@ READS: dict[Recipe, Callable[[Run, Iterable[str]], Any]] = {
     "paper": _mean_of_layers,
     "kernel": _all_layers,
     "stacked": stacked_blocks,
+    "length": _texts,
+    "words": _texts,
 }
 
 
