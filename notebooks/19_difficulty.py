@@ -9,9 +9,9 @@
 # %% [markdown]
 # # How difficult is a question?
 #
-# Expected accuracy is difficulty for one model; this page asks whether models agree on it, whether a confidence orders questions
-# by it without a sample, and what that is good for: a curriculum, a cheaper evaluation, questions to rewrite. The paper
-# names these in section 5.3 and does not try them.
+# Expected accuracy is difficulty for one model; this page asks whether models agree on it, whether people do, whether a
+# confidence orders questions by it without a sample, and what that is good for: a curriculum, a cheaper evaluation,
+# questions to rewrite. The paper names these in section 5.3 and does not try them.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
@@ -25,15 +25,24 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from capcal_lib.applications import level_slope
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.manifests import load_dataset, load_model, model_names
 from capcal_lib.metrics import (
     binomial_interval,
+    capability_brier_terms,
     correctness_variance_terms,
+    gains,
     mean_interval,
 )
-from capcal_lib.probes import nearest_probe
-from capcal_lib.results import describe_runs, load_results, subjects
+from capcal_lib.probes import nearest_probe, read_predictions
+from capcal_lib.questions import human_levels
+from capcal_lib.results import (
+    best_constant,
+    describe_runs,
+    load_results,
+    subjects,
+)
 from capcal_lib.runs import read_samples
 
 # %% tags=["hide-input"]
@@ -238,6 +247,138 @@ if len(agreed):
 shown if len(agreed) else None
 
 # %% [markdown]
+# ## Is it difficult for people, too?
+#
+# Two data sets say what people find difficult: a problem of MATH has a level from 1 to 5, and half of the subjects of MMLU
+# have in their name for whom they are, from elementary school (1) to professionals (4). Lugoloobi et al.
+# {cite:p}`lugoloobi2026encode` find that models which reason encode another difficulty than people's. Here the slope of
+# $\hat\mu$ on the level tells by how much expected accuracy changes from a level to the next; a subject of MMLU stays
+# whole in its interval.
+
+# %%
+rows = []
+for name, counts in every.items():
+    for dataset, each in counts.groupby(level="dataset", sort=False):
+        each = each.assign(
+            level=human_levels(dataset, each.index.unique("question_id"))
+        ).dropna()
+        if each["level"].nunique() > 1:
+            found = level_slope(
+                each["level"],
+                each["correct"],
+                each["total"],
+                clusters=subjects(each),
+                seed=seed,
+            )
+            rows.append((dataset, name, len(each), *found[:3]))
+
+# %% tags=["hide-input"]
+people = pd.DataFrame(
+    rows, columns=["dataset", "model", "questions", "slope", "low", "high"]
+)
+notebook.glue(
+    asked_people=len(people),
+    with_people=int((people["high"] < 0).sum()),
+    against_people=int((people["low"] > 0).sum()),
+    steepest=-100 * people["slope"].min() if len(people) else 0,
+)
+
+# %% tags=["hide-input"]
+notebook.say("""
+Of {asked_people} pairs of a recorded model and a data set with levels, accuracy falls significantly with the level on
+{with_people}, and rises on {against_people}; the steepest fall is {steepest:.0f} points a level.
+""")
+
+# %% tags=["hide-input"] label="difficulty-people" paper=["section-5.3"] evidence=["measured"] reads=["verdicts"]
+shown = None
+if len(people):
+    points = 100 * people[["slope", "low", "high"]]
+    spelt = points.apply(
+        "{0[slope]:.1f} [{0[low]:.1f}, {0[high]:.1f}]".format, axis=1
+    )
+    shown = tables.show(
+        pd.DataFrame(
+            {
+                "data set": [load_dataset(d).title for d in people["dataset"]],
+                "model": [load_model(m).short_title for m in people["model"]],
+                "questions": people["questions"],
+                "points a level": spelt,
+            }
+        ),
+        "Change of expected accuracy from a level of difficulty for people to "
+        "the next, in points, with 95 % intervals over questions or subjects.",
+        evidence="measured",
+    )
+shown
+
+# %% [markdown]
+# ## What the text alone tells
+#
+# A probe that reads hidden states may have learnt only that long questions are hard, or which words go with success. Two
+# rivals see nothing else: ridge regression of $\hat\mu$ on the length of a question, and on its words and pairs of words
+# (TF-IDF), each on the training questions of the probe. They are made by `capcal probe --recipe length` and `--recipe
+# words`.
+
+# %%
+RECIPES = {"hidden states": "tuned", "words": "words", "length": "length"}
+texts = results[["correct", "total"]].copy()
+for reads, recipe in RECIPES.items():
+    for name, said in read_predictions(runs, model, recipe=recipe).groupby(
+        level="dataset"
+    ):
+        probe = nearest_probe(said.dropna(axis="columns"), name)
+        texts.loc[texts.index.isin(said.index), reads] = said[probe]
+texts["best constant"] = best_constant(results)
+texts = texts.dropna().groupby(level="dataset", sort=False)
+texts = texts.filter(lambda each: each["correct"].any())  # something is solved
+
+# %%
+rows = {}
+for name, each in texts.groupby(level="dataset", sort=False):
+    counts = each["correct"], each["total"]
+    terms = each.drop(columns=["correct", "total"]).apply(
+        capability_brier_terms, args=counts, corrected=True
+    )
+    gain = gains(terms, "words", seed=seed, clusters=subjects(each))
+    rows[name] = {**terms.mean(), **gain.loc["hidden states"]}
+
+# %% tags=["hide-input"]
+beyond = pd.DataFrame.from_dict(rows, orient="index")
+verdicts = list(beyond["verdict"]) if len(beyond) else []
+notebook.glue(
+    text_sets=len(beyond),
+    text_better=verdicts.count("better"),
+    text_worse=verdicts.count("worse"),
+)
+lacking = "What the text alone tells is not recorded for this model."
+notebook.lack(**({} if len(beyond) else {"texts": lacking}))
+
+# %% tags=["hide-input"]
+# needs texts
+notebook.say("""
+On {text_better} of {text_sets} data sets the probe of hidden states is significantly better than the one of words, on
+{text_worse} worse.
+""")
+
+# %% tags=["hide-input"] label="difficulty-text" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "features"]
+# needs texts
+spelt = beyond.apply(
+    "{0[estimate]:.3f} [{0[low]:.3f}, {0[high]:.3f}]".format, axis=1
+)
+shown = beyond[[*RECIPES, "best constant"]].assign(
+    **{"gain over words": spelt, "verdict": beyond["verdict"]}
+)
+tables.show(
+    shown.rename(index=lambda name: load_dataset(name).title).rename_axis(
+        "data set"
+    ),
+    "Capability Brier score (corrected) of probes that read hidden states, "
+    "words, or the length of a question, and of the best constant; and the "
+    "gain of the first over the second, with 95 % intervals.",
+    evidence=evidence,
+)
+
+# %% [markdown]
 # ## A cheaper evaluation
 #
 # A question that is always or never solved tells nothing more with another sample; the variance of the accuracy is the sum of
@@ -348,6 +489,8 @@ tables.show(
 # ## Summary
 #
 # - Difficulty is a property of a question and a model; take the sampling noise out before asking whether models agree.
+# - What people find difficult need not be what a model does; levels and subjects let one look.
+# - A probe is worth its hidden states where it beats what the words of a question tell.
 # - A confidence deals questions into bins without a sample; whether the bins rise is to be measured.
 # - Samples belong where $\mu(1-\mu)$ is large, and a part of them everywhere.
 #

@@ -24,7 +24,7 @@ from capcal_lib.applications.budget import (
     success_rate,
     success_terms,
 )
-from capcal_lib.applications.difficulty import level_slope_terms
+from capcal_lib.applications.difficulty import level_slope
 from capcal_lib.applications.extrapolation import extrapolate_pass_at_k
 from capcal_lib.applications.gains import (
     abstaining_gains,
@@ -66,7 +66,7 @@ __all__ = [
     "frontier",
     "frontier_gains",
     "label_gains",
-    "level_slope_terms",
+    "level_slope",
     "mixing_gain_terms",
     "others_mean",
     "pass_at_k",
