@@ -18,6 +18,7 @@ raises an :class:`~capcal_lib.errors.InputError` that names the first row at fau
 from capcal_lib.applications.budget import (
     allocate,
     attempt_order,
+    honest_oracle,
     solved_by_budget,
     spending_terms,
     split_counts,
@@ -65,6 +66,7 @@ __all__ = [
     "fit_concentration",
     "frontier",
     "frontier_gains",
+    "honest_oracle",
     "label_gains",
     "level_slope",
     "mixing_gain_terms",

@@ -7,12 +7,14 @@ from __future__ import annotations  # keeps ArrayLike short in help()
 
 from bisect import bisect_right
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
 from capcal_lib.applications.passk import as_concentration, log_rising_ratio, pass_at_k
+from capcal_lib.applications.posterior import fit_concentration
 from capcal_lib.metrics import validation as check
 from capcal_lib.metrics.validation import Floats, Ints
 
@@ -445,3 +447,32 @@ def split_counts(
     half = samples // 2
     first = rng.hypergeometric(hits, samples - hits, half)
     return (first, half), (hits - first, samples - half)
+
+
+class HonestOracle(NamedTuple):
+    """What one half of each question's samples says, and the counts of the other half."""
+
+    confidence: Floats  # in [0, 1]
+    concentration: Floats  # above 0; of the posterior whose mean is the confidence
+    correct: Ints
+    total: Ints
+
+
+def honest_oracle(
+    correct: ArrayLike, total: ArrayLike, *, rng: np.random.Generator
+) -> HonestOracle:
+    """Let an oracle know a random half of each question's samples; it is scored on the other half.
+
+    An oracle that knows the very samples it is scored on looks better than any confidence can be.
+    The known counts are taken with what the data set says of a question, as a Beta prior.
+
+    >>> honest_oracle([10, 0], [10, 10], rng=np.random.default_rng(0)).confidence.round(2)
+    array([1., 0.])
+    """
+    (known, seen), (left, drawn) = split_counts(correct, total, rng=rng)
+    mean: Floats = np.full(len(known), known.sum() / seen.sum(), np.float64)
+    prior = fit_concentration(mean, known, seen)
+    if not np.isfinite(prior):  # the questions do not differ
+        return HonestOracle(mean, np.full(len(known), np.inf), left, drawn)
+    both: Floats = np.asarray(prior + seen, np.float64)
+    return HonestOracle((mean * prior + known) / both, both, left, drawn)
