@@ -1,5 +1,6 @@
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,10 @@ ROOT = Path(__file__).resolve().parents[1]
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+
+# jsonschema, which every reader of notebooks imports, does without it; its grammar of addresses
+# takes seconds to build.
+sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
 
 # Whether a test passes does not depend on how busy the machine is.
 settings.register_profile("capcal", deadline=None, suppress_health_check=[HealthCheck.too_slow])

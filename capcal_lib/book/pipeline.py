@@ -293,6 +293,8 @@ def _settle(log: Path) -> None:
     """
     file = log.open("ab")
     os.dup2(file.fileno(), sys.stderr.fileno())
+    # jsonschema does without it, and its grammar of addresses takes seconds to build.
+    sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
     # More threads than cores wait for each other.
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // WORKERS)))
 

@@ -2,6 +2,7 @@
 reported one.
 """
 
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 
 from capcal_lib.book import notebook
 from capcal_lib.book.pipeline import notebook_names
+from capcal_lib.errors import InputError
 from capcal_lib.manifests import NOTEBOOKS, RECORDED_RUNS, ROOT
 from capcal_lib.reproduce import RECIPES, Order, reproduce
 
@@ -29,6 +31,12 @@ PAIRS += [
     ("03_confidence_estimators", "simulated"),
     ("05_pass_at_k", "smollm2-135m"),
 ]
+
+
+@pytest.fixture(autouse=True)
+def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages take less time where nobody reads their intervals."""
+    monkeypatch.setattr("capcal_lib.metrics.intervals.RESAMPLES", 500)
 
 
 def run_cells(name: str, **parameters: object) -> dict[str, Any]:
@@ -96,21 +104,20 @@ def test_papermill_prints_the_notebook_when_no_output_is_named() -> None:
     assert "gpt-oss-20b" in done.stdout
 
 
+def test_papermill_ends_with_one_clear_line(tmp_path: Path) -> None:
+    done = papermill(str(tmp_path / "out.ipynb"), "-p", "model", "3")
+    assert done.returncode != 0
+    message = "parameter model must be of type str; got 3, which is of type int"
+    assert f"InputError: {message}" in done.stderr
+
+
 @pytest.mark.parametrize(
-    ("name", "value", "message"),
+    ("given", "message"),
     [
-        ("k_eval", "1", "InputError: parameter k_eval must be 2 samples at least to score; got 1"),
-        ("modle", "gpt-oss-20b", "InputError: unknown parameter 'modle'; known: "),
-        (
-            "model",
-            "3",
-            "InputError: parameter model must be of type str; got 3, which is of type int",
-        ),
+        ({"k_eval": 1}, "parameter k_eval must be 2 samples at least to score; got 1"),
+        ({"modle": "gpt-oss-20b"}, "unknown parameter 'modle'; known: "),
     ],
 )
-def test_papermill_ends_with_one_clear_line(
-    name: str, value: str, message: str, tmp_path: Path
-) -> None:
-    done = papermill(str(tmp_path / "out.ipynb"), "-p", name, value)
-    assert done.returncode != 0
-    assert message in done.stderr
+def test_a_page_refuses_its_parameters_in_one_line(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        run_cells("06_budget_allocation", **given)

@@ -132,17 +132,20 @@ def test_another_store_is_read_and_makes_another_page(house: Path) -> None:
 
 
 def test_whose_verdicts_count_reaches_the_pages_that_let_one_choose(house: Path) -> None:
-    out, path = house / "out", house / "notebooks/00_say.ipynb"
-    with without_kernels():
-        say_of(out)
-    assert "1 of 1" in say_of(out, verdicts="judge:simulated")[0]
-    assert "judge:simulated" not in PAGE.executed(out).read_text()
+    out, choosing = house / "out", Page("01_choose", "simulated", "01_choose")
     lines = NOTEBOOK["cells"][0] | {
         "source": ['model: str = "simulated"\n', 'verdicts: str = "rules"']
     }
+    path = house / "notebooks/01_choose.ipynb"
     path.write_text(json.dumps(NOTEBOOK | {"cells": [lines, *NOTEBOOK["cells"][1:]]}))
-    say_of(out, verdicts="judge:simulated")
-    assert "judge:simulated" in PAGE.executed(out).read_text()
+    said: list[str] = []
+    with without_kernels():
+        execute([PAGE, choosing], out, say=said.append)
+    execute([PAGE, choosing], out, verdicts="judge:simulated", say=said.append)
+    assert len(said) == 4
+    assert not [line for line in said if "unchanged" in line]
+    assert "judge:simulated" not in PAGE.executed(out).read_text()
+    assert "judge:simulated" in choosing.executed(out).read_text()
 
 
 def test_a_notebook_finds_ones_own_manifests(house: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,29 +160,27 @@ def test_a_notebook_finds_ones_own_manifests(house: Path, monkeypatch: pytest.Mo
     assert f"['{house}/elsewhere/capcal.d']" in page
 
 
-@pytest.mark.parametrize(
-    ("code", "reason"),
-    {
-        "1 / 0": "cell 3: ZeroDivisionError: division by zero",
-        "import os; os._exit(1)": "Kernel died",
-    }.items(),
-)
-def test_a_failing_notebook_is_named_and_the_others_are_executed(
-    house: Path, code: str, reason: str
-) -> None:
-    cells = [NOTEBOOK["cells"][0], NOTEBOOK["cells"][1] | {"source": code}]  # type: ignore[index, operator]
-    (house / "notebooks/01_fail.ipynb").write_text(json.dumps(NOTEBOOK | {"cells": cells}))
+def test_failing_notebooks_are_named_and_the_others_are_executed(house: Path) -> None:
+    reasons = {}
+    for name, code, reason in (
+        ("01_fail", "1 / 0", "cell 3: ZeroDivisionError: division by zero"),
+        ("02_die", "import os; os._exit(1)", "Kernel died"),
+    ):
+        cells = [NOTEBOOK["cells"][0], NOTEBOOK["cells"][1] | {"source": code}]  # type: ignore[index, operator]
+        path = house / f"notebooks/{name}.ipynb"
+        path.write_text(json.dumps(NOTEBOOK | {"cells": cells}))
+        reasons[Page(name, "simulated", name)] = reason
     said: list[str] = []
-    failing = Page("01_fail", "simulated", "01_fail")
-    failed = execute([failing, PAGE], house / "out", say=said.append)
-    assert failed == {failing: reason}
+    assert execute([*reasons, PAGE], house / "out", say=said.append) == reasons
     assert sorted(" ".join(line.split()[3:5]).split(",")[0] for line in said) == [
         "00_say",
         "01_fail failed",
+        "02_die failed",
     ]
     assert PAGE.executed(house / "out").exists()
-    assert failing.unfinished(house / "out").exists()
-    assert pipeline._last_key(failing.executed(house / "out")) is None
+    for failing in reasons:
+        assert failing.unfinished(house / "out").exists()
+        assert pipeline._last_key(failing.executed(house / "out")) is None
 
 
 def test_the_book_has_every_notebook_once() -> None:
