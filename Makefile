@@ -8,25 +8,30 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Most modules are never imported, and Python compiles the others when they are.
 export PIP_COMPILE := 0
 
-.PHONY: book here quick test coverage test-book test-vllm workshop check recorded recorded-real notebooks lock clean
+.PHONY: book here quick test test-slow coverage test-book test-vllm workshop check recorded recorded-real notebooks lock clean
 
 book: $(READY)
 	$(BIN)/capcal book
 
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile
+
 test: check
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile
+	$(PYTEST) -m "not slow"
+
+# Faults, kills, wheels and recorded runs whole: what changes seldom, and every release has to pass.
+test-slow: $(READY)
+	$(PYTEST) -m slow
 
 # The checks, and the tests that need no model, no notebook and no process beside them.
 QUICK := tests/applications tests/metrics tests/questions/test_prompts.py tests/questions/test_reasoning.py \
   tests/test_environment.py tests/test_imports.py tests/test_manifests.py tests/test_reported.py
 
 quick: check
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile $(QUICK)
+	$(PYTEST) $(QUICK)
 
 # Lines and branches that no test reaches. Pages run in processes of their own, which are not counted.
 coverage: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --ignore tests/book --cov \
-	  --cov-report term-missing:skip-covered
+	$(PYTEST) -m "not slow" --ignore tests/book --cov --cov-report term-missing:skip-covered
 
 # Every page of the book in a real browser; needs Chromium.
 test-book: book

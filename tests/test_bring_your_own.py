@@ -32,6 +32,7 @@ GUIDE = (BOOK / "guide" / "bring_your_own.md").read_text(encoding="utf-8")
 RECIPES = re.findall(r"```bash\n(.*?)```", GUIDE, re.DOTALL)
 
 
+@pytest.mark.slow
 def test_the_recipes_of_the_guide_work_one_after_the_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,8 @@ import pytest
 
 from benchmarks.faults import CLASSES, Bench
 
+pytestmark = pytest.mark.slow
+
 TRIES = {"flips": 20, "server modes": 4, "hostile files": 40}
 
 

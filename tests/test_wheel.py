@@ -14,6 +14,8 @@ import pytest
 from capcal_lib.manifests import ROOT, dataset_names, model_names
 from capcal_lib.reported import load_reported
 
+pytestmark = pytest.mark.slow
+
 CODE = """
 import json
 from capcal_lib import manifests

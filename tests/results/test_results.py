@@ -181,6 +181,7 @@ def test_subjects_group_the_questions_of_clustered_sets_alone() -> None:
     assert groups[SET].is_unique
 
 
+@pytest.mark.slow
 def test_a_run_that_stopped_by_its_outcomes_counts_up_to_the_first_possible_stop(
     tmp_path: Path,
 ) -> None:

@@ -28,6 +28,7 @@ FEATURES = "features.parquet"
 SET = "mini-exam"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "folder", list_runs(RECORDED_RUNS), ids=lambda run: "-".join(run.parts[-3:-1])
 )
