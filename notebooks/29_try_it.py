@@ -88,7 +88,8 @@ def recorded(name):
 title = load_model(model).title
 questions = [recorded(name) for _, name in shown.index]
 coin_data = {"model": title, "questions": questions}
-notebook.glue(asked=questions[len(questions) // 2]["text"])
+unsure = (shown["correct"] / shown["total"] - 0.5).abs().to_numpy()
+notebook.glue(asked=questions[unsure.argmin()]["text"])
 after = pd.DataFrame(
     {
         f"correct of {n}": {

@@ -81,8 +81,9 @@
      come in an order drawn anew at each visit and each start. */
   const coin = (data) => {
     let asked = 0;
-    const middle = Math.floor(data.questions.length / 2);
-    let question = data.questions[middle];
+    const unsure = data.questions.map(({ verdicts }) => Math.abs(mean([...verdicts].map(Number)) - 0.5));
+    const first = unsure.indexOf(Math.min(...unsure)); // where answers vary most
+    let question = data.questions[first];
     let order = [];
     const newest = make("span", { class: "cw-newest", "aria-hidden": "true" });
     const tosses = make("div", { class: "cw-tosses", "aria-hidden": "true" });
@@ -138,7 +139,7 @@
         choice("Question", names, (place) => {
           question = data.questions[place];
           restart();
-        }, middle),
+        }, first),
         make("i", { class: "cw-arrow", "aria-hidden": "true" }),
         make("span", { class: "cw-box" }, data.model),
         make("i", { class: "cw-arrow", "aria-hidden": "true" }),
