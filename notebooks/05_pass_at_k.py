@@ -153,14 +153,6 @@ notebook.glue(
     plug_better=int((plug == "better").sum()),
     plug_worse=int((plug == "worse").sum()),
 )
-# %% tags=["hide-input"]
-# needs probes
-strip = posterior.xs("Probe, plug-in", level="rival").sort_values("estimate")
-said = (
-    "Right of the line: a smaller error as a posterior, for a data set and k."
-)
-notebook.glue(gains=tables.strip(strip[::-1], said))
-
 # %%
 # needs probes
 notebook.say("""

@@ -43,8 +43,8 @@ Everything in the paper {cite:p}`yang2026capability` that has a number or a head
 and the page that has it here: notebook cells by their section, written pages by theirs. This page
 is made from the notebooks themselves, so it cannot fall behind them. The mark is that of the page
 of the default model, from recorded runs; for a model without samples the same cells show simulated
-numbers. Files are relative to `runs/recorded/MODEL` or to the repository. What is marked *partly*
-is not all here, and what lacks is said; everything else is.
+numbers. Files are relative to `runs/recorded/MODEL` or to the repository. *Partly*: some of the
+item is missing, as stated.
 """
 
 

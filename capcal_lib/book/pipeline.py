@@ -134,14 +134,18 @@ def execute(
     data = [path for place in places for path in place.rglob("*") if path.is_file()]
     code = [*(ROOT / "capcal_lib").rglob("*.py"), *ROOT.glob("requirements.lock")]
     shared = _digest([*code, *(path for path in data if path.name != "lock")])
-    given = ({"store": str(store)} if store else {}) | (
-        {"verdicts": verdicts} if verdicts != "rules" else {}
-    )
+    given = {}
+    if store:
+        given["store"] = str(store)
+    if verdicts != "rules":
+        given["verdicts"] = verdicts
     keys = {page: _page_key(page, shared, given) for page in pages}
-    stale = [page for page, key in keys.items() if _last_key(page.executed(folder)) != key]
-    for page in keys:
-        if page not in stale:
+    stale = []
+    for page, key in keys.items():
+        if _last_key(page.executed(folder)) == key:
             say(f"unchanged  {page.name}")
+        else:
+            stale.append(page)
     log = folder / "kernels.log"
     failed: dict[Page, str] = {}
     with ProcessPoolExecutor(
@@ -161,9 +165,7 @@ def execute(
                     failed[page] = str(error)
                     say(f"{place} failed")
                     continue
-                _key_file(page.executed(folder)).write_text(
-                    json.dumps({"key": keys[page]}), encoding="utf-8"
-                )
+                _key_file(page.executed(folder)).write_text(keys[page], encoding="utf-8")
                 say(f"{place}, {seconds:.0f} s")
         except BaseException:
             pool.shutdown(cancel_futures=True)
@@ -219,25 +221,14 @@ def build_book(
     ):  # sections that move break what Sphinx remembers
         shutil.rmtree(out / "book" / "_build" / ".doctrees", ignore_errors=True)
     toc.write_text(contents, encoding="utf-8")
-    command = [
-        str(Path(sys.executable).with_name("jupyter-book")),
-        "build",
-        str(source),
-        "-n",
-        "--keep-going",
-        *([] if failed else ["-W"]),
-    ]
     config = out / "_config.yml"
     settings = (CONFIG / "_config.yml").read_text(encoding="utf-8")
     config.write_text(settings.replace("book/static/", f"{BOOK}/static/"), encoding="utf-8")
-    command += [
-        "--config",
-        str(config),
-        "--toc",
-        str(toc),
-        "--path-output",
-        str(out / "book"),
-    ]
+    tool = Path(sys.executable).with_name("jupyter-book")
+    command: list[str | Path] = [tool, "build", source, "-n"]
+    command += ["--config", config, "--toc", toc, "--path-output", out / "book", "--keep-going"]
+    if not failed:
+        command.append("-W")
     log = out / "book.log"
     with log.open("w", encoding="utf-8") as file:
         plain = os.environ | {"NO_COLOR": "1"}
@@ -346,24 +337,18 @@ def _digest(paths: Iterable[Path]) -> str:
 
 
 def _page_key(page: Page, shared: str, given: dict[str, str]) -> str:
-    notebook = NOTEBOOKS / f"{page.notebook}.ipynb"
-    parts = shared, _digest([notebook]), page.model, str(given)
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    notebook = (NOTEBOOKS / f"{page.notebook}.ipynb").read_text(encoding="utf-8")
+    return hashlib.sha256(f"{shared}\n{notebook}\n{page.model}\n{given}".encode()).hexdigest()
 
 
 def _key_file(executed: Path) -> Path:
-    return executed.with_suffix(".key.json")
+    return executed.with_suffix(".key")
 
 
 def _last_key(executed: Path) -> str | None:
     """Return the key by which a page was last executed; None where it is not."""
-    if not executed.exists():
-        return None
-    try:
-        key = json.loads(_key_file(executed).read_text(encoding="utf-8"))["key"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return key if isinstance(key, str) else None
+    kept = _key_file(executed)
+    return kept.read_text(encoding="utf-8") if executed.exists() and kept.exists() else None
 
 
 def _mirror(files: dict[Path, Path], target: Path, change: Callable[[str], str] = str) -> None:

@@ -30,6 +30,23 @@ METHOD_REM, COST_REM = (
 )  # widths of columns, for a page's column of 42 rem at 1280: it holds
 SCORE_REM, BARE_REM = 5.65, 4.5  # six scores with their intervals, or seven without
 NOT_COMPETING = ("Oracle RC", "Oracle CC")
+OTHER = "other"  # domain of a data set that is not known
+WRAPS = {  # how a cell of this class is marked
+    "best": "<strong>{}</strong>",
+    "may-be-best": "≈ {}",
+    "second": "<u>{}</u>",
+    "beats-uniform": "<strong>{}</strong>",
+}
+LEGEND = {  # what each mark means, in the order of the legend
+    "interval": "in brackets: 95 % interval",
+    "few": "†: a few questions carry it, and it may be too narrow",
+    "best": "<strong>bold</strong>: significantly lower than every other method",
+    "may-be-best": "≈: not significantly worse than the lowest",
+    "second": "<u>underlined</u>: second lowest",
+    "alike": "grey: all questions are alike, so nothing is compared",
+    "printed": "<strong>bold</strong>: lowest printed, <u>underlined</u>: second lowest",
+    "beats-uniform": "<strong>bold</strong>: significantly lower than Uniform random",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,48 +133,64 @@ def show_scores(
     ``beats_uniform`` says what is to be bold in place of the best."""
     table = scores.reset_index() if any(scores.index.names) else scores
     marks = _marks(table, caption, evidence)
-    methods = sorted(
-        dict.fromkeys(table["method"]), key=lambda name: str(name).startswith("Oracle")
-    )  # last
-    order = {domain: place for place, domain in enumerate(DOMAINS)}
-    known = {
-        name: load_dataset(name)
-        for name in dict.fromkeys(table["dataset"])
-        if name in dataset_names()
-    }
-    datasets = sorted(
-        dict.fromkeys(table["dataset"]),
-        key=lambda name: order.get(known[name].domain, 9) if name in known else 9,
-    )
-    alone = _best_alone(table)
-    if "may_be_best" in table:
-        table = table.assign(second=_second(table))
-    if "missing" in table:  # of all questions: the most that a method scored
-        table = table.assign(asked=table.groupby("dataset")["questions"].transform("max"))
-    cells = {
-        (row["method"], row["dataset"]): _score(
-            row, digits, row["dataset"] in alone, row["dataset"] in known
-        )
-        for row in table.to_dict("records")
-    }
+    datasets = _by_domain(table["dataset"])
+    compared = _compared(table).to_dict("records")
+    cells = {(row["method"], row["dataset"]): _score(row, digits) for row in compared}
     costs = dict(zip(table["method"], table["cost"], strict=True)) if "cost" in table else {}
-    heads = [_head("Method", False), *([_head("Cost", True)] if costs else [])]
-    above = _domains(
-        [known[name].domain if name in known else "" for name in datasets],
-        [METHOD_REM, COST_REM][: len(heads)],
-    )
-    heads += [_head(known[name].title if name in known else str(name), True) for name in datasets]
+    heads = [_head("Method", False)]
+    widths = [METHOD_REM]
+    if costs:
+        heads.append(_head("Cost", True))
+        widths.append(COST_REM)
+    above = _domains([domain for domain, _ in datasets.values()], widths)
+    heads += [_head(title, True) for _, title in datasets.values()]
+    names = dict.fromkeys(table["method"])
     rows = []
-    for method in methods:
-        cost = [("number", escape(str(costs[method])))] if costs else []
-        scored = [cells.get((method, name), ("number", "–")) for name in datasets]
-        rows.append(_row([("", escape(str(method))), *cost, *scored]))
+    for method in sorted(names, key=lambda name: str(name).startswith("Oracle")):  # last
+        row = [("", escape(str(method)))]
+        if costs:
+            row.append(("number", escape(str(costs[method]))))
+        row += [cells.get((method, name), ("number", "–")) for name in datasets]
+        rows.append(_row(row))
     bare = "low" not in table or bool(table["low"].isna().all())
-    width = METHOD_REM + COST_REM * bool(costs) + (BARE_REM if bare else SCORE_REM) * len(datasets)
-    shown = _figure(
-        [*above, *heads], rows, caption, marks, table, "scores", f" style='width:{width:.1f}rem'"
-    )
-    return Html(shown.html.replace("</figure>", f"{_legend(table, cells.values())}</figure>"))
+    width = sum(widths) + (BARE_REM if bare else SCORE_REM) * len(datasets)
+    style = f" style='width:{width:.1f}rem'"
+    shown = _figure([*above, *heads], rows, caption, marks, table, "scores", style)
+    legend = _legend(list(cells.values()), printed="printed" in table)
+    return Html(shown.html.replace("</figure>", f"{legend}</figure>"))
+
+
+def _by_domain(names: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Return the domain and the title of each data set, those of one domain side by side."""
+    known = dataset_names()
+    found = {}
+    for name in dict.fromkeys(names):
+        found[name] = (OTHER, str(name))
+        if name in known:
+            dataset = load_dataset(name)
+            found[name] = (dataset.domain, dataset.title)
+    order = {domain: place for place, domain in enumerate(DOMAINS)}
+    return dict(sorted(found.items(), key=lambda item: order.get(item[1][0], len(order))))
+
+
+def _compared(table: pd.DataFrame) -> pd.DataFrame:
+    """Say of each score how it stands among those of its data set: ``mark``, ``second`` lowest, and
+    of how many questions that were ``asked`` it was taken.
+    """
+    table = table.copy()
+    datasets = table["dataset"]
+    if "missing" in table:
+        table["asked"] = table.groupby("dataset")["questions"].transform("max")
+    if "may_be_best" in table:
+        competing = ~table["method"].isin(NOT_COMPETING)
+        best = table["may_be_best"].astype(bool)
+        alone = best.groupby(datasets).transform("sum") == 1
+        table["mark"] = ""
+        table.loc[best & competing, "mark"] = "may-be-best"
+        table.loc[best & competing & alone, "mark"] = "best"
+        place = table["brier"].where(competing).groupby(datasets).rank(method="first")
+        table["second"] = place == 2
+    return table
 
 
 def csv_link(table: pd.DataFrame, name: str, text: str = "CSV") -> str:
@@ -188,40 +221,6 @@ def tabs(parts: Mapping[str, Sequence[Html]]) -> Html:
         content = "".join(part.html for part in shown)
         html += f"<div class='sd-tab-content docutils'>{content}</div>"
     return Html(f"<div class='sd-tab-set docutils'>{html}</div>")
-
-
-def strip(intervals: pd.DataFrame, label: str) -> Html:
-    """Draw intervals (``estimate``, ``low``, ``high``) as a small plot for a card: a row each, with
-    a line at zero.
-
-    Names in the index stand before the rows; a plain one has none. The ``label`` is a sentence that
-    says what is seen.
-
-    >>> strip(pd.DataFrame({"estimate": [0.1], "low": [-0.1], "high": [0.3]}),
-    ...     "A gain.").html.count("<circle")
-    1
-    """
-    named = not isinstance(intervals.index, pd.RangeIndex)
-    intervals = intervals[["estimate", "low", "high"]].dropna()
-    step, left = (20.0, 148) if named else (min(6.0, 180 / max(1, len(intervals))), 6)
-    least, most = min(0.0, intervals["low"].min()), max(0.0, intervals["high"].max())
-    height = round(step * len(intervals) + 6)
-
-    def at(value: float) -> str:
-        return f"{left + (354 - left) * (value - least) / ((most - least) or 1):.1f}"
-
-    marks = f"<line class='zero' x1='{at(0)}' x2='{at(0)}' y1='0' y2='{height}'/>"
-    for place, (name, mean, low, high) in enumerate(intervals.itertuples()):
-        kind, y = (
-            "up" if low > 0 else "down" if high < 0 else "even",
-            round(step * (place + 0.5) + 3, 1),
-        )
-        marks += f"<g class='{kind}'><line x1='{at(low)}' x2='{at(high)}' y1='{y}' y2='{y}'/>"
-        marks += f"<circle cx='{at(mean)}' cy='{y}' r='2.5'/></g>"
-        marks += f"<text x='0' y='{y + 5}'>{escape(str(name))}</text>" if named else ""
-    said = escape(label)
-    svg = f"<svg viewBox='0 0 360 {height}' role='img' aria-label='{said}'>{marks}</svg>"
-    return Html(f"<figure class='capcal-strip'>{svg}<figcaption>{said}</figcaption></figure>")
 
 
 def _domains(domains: Sequence[str], before: Sequence[float]) -> list[str]:
@@ -304,86 +303,51 @@ def _css(names: str) -> str:
     return f" class='{names}'" if names else ""
 
 
-def _best_alone(table: pd.DataFrame) -> set[str]:
-    """Return the data sets on which one method alone may be the best."""
-    if "may_be_best" not in table:
-        return set()
-    number = table[table["may_be_best"].astype(bool)].groupby("dataset")["method"].nunique()
-    return set(number.index[number == 1])
-
-
-def _second(table: pd.DataFrame) -> "pd.Series[bool]":
-    """Say of each row whether its score is the second lowest of its data set, oracles aside."""
-    competing = table[~table["method"].isin(NOT_COMPETING)]
-    place = competing.groupby("dataset")["brier"].rank(method="first")
-    return place.eq(2).reindex(table.index, fill_value=False)
-
-
-def _score(row: Mapping[Hashable, Any], digits: int, alone: bool, known: bool) -> tuple[str, str]:
+def _score(row: Mapping[Hashable, Any], digits: int) -> tuple[str, str]:
     """Return the class and the HTML of a score: the number, its interval, and the share of
     confidences missing.
     """
     if _missing(row["brier"]):
         return "number", "–"
-    text, css = f"{row['brier']:z.{digits}f}", ["number"]
+    text = f"{row['brier']:z.{digits}f}"
     if not row.get("varies", True):
         return "number alike", text
-    if row.get("second"):
-        css.append("second")
-        text = f"<u>{text}</u>"
-    if row.get("may_be_best") and row["method"] not in NOT_COMPETING:
-        css.append("best" if alone else "may-be-best")
-        text = f"<strong>{text}</strong>" if alone else f"≈ {text}"
-    if row.get("printed") in ("best", "second"):
-        tag = "strong" if row["printed"] == "best" else "u"
-        text = f"<{tag}>{text}</{tag}>"
+    css = ["second"] if row.get("second") else []
+    if row.get("mark"):
+        css.append(row["mark"])
     if row.get("beats_uniform"):
-        text = f"<strong>{text}</strong>"
         css.append("beats-uniform")
-    if (far := shift(str(row["method"]), str(row["dataset"])) if known else None) is not None:
+    for name in css:
+        text = WRAPS[name].format(text)
+    if row.get("printed") in ("best", "second"):
+        text = WRAPS[row["printed"]].format(text)
+    if far := shift(str(row["method"]), str(row["dataset"])):
         css.append(far.replace(" ", "-"))
     if not _missing(row.get("low")):
         few = "†" if row.get("few") else ""
         text += f"<small>[{row['low']:z.{digits}f}, {row['high']:z.{digits}f}]{few}</small>"
     if row.get("missing"):
         text += f"<small>{row['missing'] / row['asked']:.1%} missing</small>"
-    return " ".join(css), text
+    return " ".join(["number", *css]), text
 
 
-def _legend(table: pd.DataFrame, cells: Iterable[tuple[str, str]]) -> str:
-    css = " ".join(names for names, _ in cells).split()
-    said = ["in brackets: 95 % interval"] if "low" in table and table["low"].notna().any() else []
-    said += (
-        ["†: a few questions carry it, and it may be too narrow"]
-        if "few" in table and table["few"].any()
-        else []
-    )
-    said += (
-        ["<strong>bold</strong>: significantly lower than every other method"]
-        if "best" in css
-        else []
-    )
-    said += ["≈: not significantly worse than the lowest"] if "may-be-best" in css else []
-    said += ["<u>underlined</u>: second lowest"] if "second" in css else []
-    said += ["grey: all questions are alike, so nothing is compared"] if "alike" in css else []
-    said += (
-        ["<strong>bold</strong>: lowest printed, <u>underlined</u>: second lowest"]
-        if "printed" in table
-        else []
-    )
-    said += (
-        ["<strong>bold</strong>: significantly lower than Uniform random"]
-        if "beats-uniform" in css
-        else []
-    )
-    shifts = [
-        f"<span class='{name}'>{far}</span>"
-        for far in SHIFTS
-        if (name := far.replace(" ", "-")) in css
-    ]
-    said += [f"probes: {', '.join(shifts)}"] if shifts else []
-    text = "; ".join(said)
-    return f"<p class='capcal-legend'>{text[0].upper()}{text[1:]}.</p>" if text else ""
+def _legend(cells: Sequence[tuple[str, str]], *, printed: bool) -> str:
+    """Say what the marks of a table mean, of those that it has."""
+    names = {name for css, _ in cells for name in css.split()}
+    text = "".join(html for _, html in cells)
+    if "<small>[" in text:
+        names.add("interval")
+    if "]†" in text:
+        names.add("few")
+    if printed:
+        names.add("printed")
+    said = [meaning for name, meaning in LEGEND.items() if name in names]
+    tints = {far.replace(" ", "-"): far for far in SHIFTS}
+    shifts = [f"<span class='{css}'>{far}</span>" for css, far in tints.items() if css in names]
+    if shifts:
+        said.append(f"probes: {', '.join(shifts)}")
+    legend = "; ".join(said)
+    return f"<p class='capcal-legend'>{legend[:1].upper()}{legend[1:]}.</p>" if said else ""
 
 
 def _figure(

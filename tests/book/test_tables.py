@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from capcal_lib.book.tables import Html, badge, show, show_scores, strip, tabs
+from capcal_lib.book.tables import Html, badge, show, show_scores, tabs
 from capcal_lib.errors import InputError
 
 TABLE = pd.DataFrame(
@@ -226,31 +226,3 @@ def test_printed_scores_stand_under_their_domains_with_costs_and_marks() -> None
     assert "<u>underlined</u>: second lowest" in html
     one = show_scores(table[table["dataset"] == "mmlu"], "One domain.", evidence="reported").html
     assert "colgroup" not in one
-
-
-def test_a_strip_says_which_intervals_leave_zero_and_skips_what_is_not_known() -> None:
-    rows = [
-        (0.2, 0.1, 0.3),
-        (-0.2, -0.3, -0.1),
-        (0.0, -0.1, 0.1),
-        (0.5, float("nan"), float("nan")),
-    ]
-    intervals = pd.DataFrame(rows, columns=["estimate", "low", "high"])
-    html = strip(intervals, "A <b>gain</b>.").html
-    assert re.findall("<g class='(\\w+)'", html) == ["up", "down", "even"]
-    assert "<b>" not in html
-    assert "<text" not in html
-    low, high, dot, zero = (
-        [float(value) for value in re.findall(pattern, html)]
-        for pattern in (
-            "<g class='\\w+'><line x1='(.+?)'",
-            "<g class='\\w+'><line .*?x2='(.+?)'",
-            "cx='(.+?)'",
-            "zero' x1='(.+?)'",
-        )
-    )
-    assert [high[0], low[1], zero[0]] == [354, 6, 180]
-    assert dot == pytest.approx([296, 64, 180])
-    named = strip(intervals.set_axis(list("<bcd")), "Gains.").html
-    assert re.findall("<text.*?>(.*?)</text>", named) == ["&lt;", "b", "c"]
-    assert strip(intervals[3:], "None.").html.count("<circle") == 0
