@@ -133,22 +133,15 @@ judged = pd.concat(judged, names=["dataset", "B", "rule"])
 judged["surely"] = judged["p"] < 0.05 / judged.groupby("rule").transform("size")
 rule = POSTERIOR if POSTERIOR in judged.index.levels[2] else judged.index[0][2]
 own = judged.xs(rule, level="rule")
-better, worse = (
-    (own["verdict"] == "better").sum(),
-    (own["verdict"] == "worse").sum(),
-)
+better, worse = (own[own["verdict"] == each] for each in ("better", "worse"))
 said = "does not measurably help"
-if better > worse:
-    said = (
-        "helps"
-        if (own["surely"] & (own["estimate"] > 0)).any()
-        else "helps in places"
-    )
-if worse > better:
+if len(better) > len(worse):
+    said = "helps" if better["surely"].any() else "helps in places"
+if len(worse) > len(better) and worse["surely"].any():
     said = "does more harm than good"
-notebook.glue(verdict=said, judged=rule, pairs=len(own), better=int(better))
-notebook.glue(worse=int(worse), mean=100 * own["estimate"].mean())
-notebook.glue(surely=int((own["surely"] & (own["estimate"] > 0)).sum()))
+notebook.glue(verdict=said, judged=rule, pairs=len(own), better=len(better))
+notebook.glue(worse=len(worse), mean=100 * own["estimate"].mean())
+notebook.glue(surely=int(better["surely"].sum()))
 notebook.glue(fewest=int(data.loc[sets, "fewest"].min()))
 
 # %%
@@ -173,7 +166,9 @@ grid.refline(y=0, color=style.INK)
 grid.set(xscale="log", xticks=[1, 2, 4, 8], xticklabels=[1, 2, 4, 8])
 grid.set_titles("{col_name}")
 grid.set_axis_labels("B, samples a question", "points gained")
-grid.figure.set(layout_engine="constrained", size_inches=(style.WIDTH, 2.6))
+rows = -(-cases["dataset"].nunique() // 4)
+size = style.WIDTH, 2 * rows + 0.5
+grid.figure.set(layout_engine="constrained", size_inches=size)
 
 # %% [markdown] needs="samples"
 # On one data set, over all budgets that its samples allow:
