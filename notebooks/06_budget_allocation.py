@@ -159,16 +159,14 @@ cases = 100 * judged.xs(rule, level="rule")[["estimate", "low", "high"]]
 cases = cases.reset_index()
 cases["dataset"] = [load_dataset(name).title for name in cases["dataset"]]
 color = style.palette([rule])[rule] if rule in TITLES.values() else "#46a281"
-grid = sns.FacetGrid(cases, col="dataset", col_wrap=4, height=2.2)
+grid = sns.FacetGrid(cases, col="dataset", col_wrap=4, height=2, aspect=0.9)
 grid.map(plt.vlines, "B", "low", "high", color=color)
 grid.map(plt.scatter, "B", "estimate", color=color)
 grid.refline(y=0, color=style.INK)
 grid.set(xscale="log", xticks=[1, 2, 4, 8], xticklabels=[1, 2, 4, 8])
 grid.set_titles("{col_name}")
 grid.set_axis_labels("B, samples a question", "points gained")
-rows = -(-cases["dataset"].nunique() // 4)
-size = style.WIDTH, 2 * rows + 0.5
-grid.figure.set(layout_engine="constrained", size_inches=size)
+grid.tight_layout()
 
 # %% [markdown] needs="samples"
 # On one data set, over all budgets that its samples allow:
