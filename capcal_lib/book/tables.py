@@ -58,6 +58,10 @@ class Html:
     def _repr_html_(self) -> str:
         return self.html
 
+    def __str__(self) -> str:
+        """Return its text, as in a CSV."""
+        return re.sub("<[^>]*>", "", self.html)
+
 
 def badge(evidence: str) -> str:
     """Mark where a number comes from, as HTML; evidence that is not known is refused.
@@ -78,7 +82,7 @@ def show(
     evidence: str | Sequence[str] | None = None,
     **formats: Format,
 ) -> Html:
-    """Draw a table of one row or more.
+    """Draw a table of one row or more; a cell that is `Html` is shown as it is.
 
     Its first column heads the rows; a named index comes before it as columns. Text that is numbers
     throughout, such as printed values or ``0.1 [0.0, 0.2]``, is aligned as numbers and not rounded.
@@ -257,14 +261,10 @@ def _marks(table: pd.DataFrame, caption: str, evidence: str | Sequence[str] | No
 def _is_number(column: "pd.Series[Any]") -> bool:
     if is_numeric_dtype(column) and not is_bool_dtype(column):
         return True
-    there = [value for value in column if not _missing(value) and value not in ("", "–")]
+    there = [value for value in column if not pd.isna(value) and value not in ("", "–")]
     return bool(there) and all(
         isinstance(value, str) and NUMBER.fullmatch(value) for value in there
     )
-
-
-def _missing(value: Any) -> bool:
-    return value is None or value is pd.NA or value != value
 
 
 def _cells(column: "pd.Series[Any]", digits: int, form: Format | None) -> list[tuple[str, str]]:
@@ -281,7 +281,12 @@ def _cells(column: "pd.Series[Any]", digits: int, form: Format | None) -> list[t
             else "{}"
         )
     write = form.format if isinstance(form, str) else form
-    cells = ["–" if _missing(value) else escape(write(value)) for value in column]
+    cells = []
+    for value in column:
+        if isinstance(value, Html):
+            cells.append(value.html)
+        else:
+            cells.append("–" if pd.isna(value) else escape(write(value)))
     return [
         (css, re.sub(r" (\[.*\])$", r"<small>\1</small>", cell) if css else cell) for cell in cells
     ]
@@ -307,7 +312,7 @@ def _score(row: Mapping[Hashable, Any], digits: int) -> tuple[str, str]:
     """Return the class and the HTML of a score: the number, its interval, and the share of
     confidences missing.
     """
-    if _missing(row["brier"]):
+    if pd.isna(row["brier"]):
         return "number", "–"
     text = f"{row['brier']:z.{digits}f}"
     if not row.get("varies", True):
@@ -323,7 +328,7 @@ def _score(row: Mapping[Hashable, Any], digits: int) -> tuple[str, str]:
         text = WRAPS[row["printed"]].format(text)
     if far := shift(str(row["method"]), str(row["dataset"])):
         css.append(far.replace(" ", "-"))
-    if not _missing(row.get("low")):
+    if not pd.isna(row.get("low")):
         few = "†" if row.get("few") else ""
         text += f"<small>[{row['low']:z.{digits}f}, {row['high']:z.{digits}f}]{few}</small>"
     if row.get("missing"):

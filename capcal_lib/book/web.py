@@ -7,27 +7,12 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from pathlib import Path
 from posixpath import dirname, relpath
+from textwrap import shorten
 from typing import Any
 
 from capcal_lib.book.style import font_files
 
 DESCRIPTION = 155  # characters, about what search engines show
-
-
-def describe(text: str, characters: int = DESCRIPTION) -> str:
-    """Cut a text to a description: whole words, whole sentences where one fits.
-
-    >>> describe("One sentence. Another  one.", 20)
-    'One sentence.'
-    >>> describe("many words without an end", 15)
-    'many words…'
-    """
-    words = " ".join(text.split())
-    if len(words) <= characters:
-        return words
-    cut = words[: characters - 1]
-    sentence = cut.rpartition(". ")[0]
-    return f"{sentence}." if sentence else f"{cut.rpartition(' ')[0]}…"
 
 
 def minutes(doctree: Any) -> int:
@@ -80,7 +65,10 @@ def _head(app: Any, name: str, template: str, context: dict[str, Any], doctree: 
     text = next((one.astext() for one in paragraphs if isinstance(one.parent, nodes.section)), "")
     if not text:
         text = f"{context.get('title', name)}: {app.config.html_title or app.config.project}"
-    found, title = escape(describe(text)), escape(str(context.get("title", "")))
+    found, title = (
+        escape(shorten(text, DESCRIPTION, placeholder="…")),
+        escape(str(context.get("title", ""))),
+    )
     tags = (
         f'<meta name="description" content="{found}">\n'
         f'<meta property="og:description" content="{found}">\n'

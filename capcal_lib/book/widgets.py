@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 import pandas as pd
 
-from capcal_lib.book.tables import Html, badge
+from capcal_lib.book.tables import Html, badge, show
 from capcal_lib.errors import InputError, unknown
 
 Kind = Literal["coin", "theorem", "guess", "explorer", "abstain"]
@@ -63,35 +63,29 @@ def verdict_grid(
     >>> drawn.html.count("title='MMLU: better'"), "1 of 1 better" in drawn.html
     (1, True)
     """
-    head = "".join(f"<th scope='col'>{escape(name)}</th>" for name in columns)
-    body = ""
-    for row in rows:
-        body += f"<tr><th scope='row'>{escape(row)}</th>"
-        for column in columns:
-            cell = found[(found["method"] == row) & (found["model"] == column)]
-            body += f"<td>{_marks(cell)}</td>"
-        body += "</tr>"
-    legend = "".join(
-        f"<span class='verdicts'><i class='{each}'></i></span> {each} " for each in MARKS
-    )
+    cells = {}
+    for column in columns:
+        own = found[found["model"] == column]
+        cells[column] = [_marks(own[own["method"] == row]) for row in rows]
+    table = pd.DataFrame(cells, index=pd.Index(rows, name=""))
+    legend = ""
+    for each in MARKS:
+        legend += f"<span class='verdicts'><i class='{each}'></i></span> {each} "
+    html = show(table, caption, evidence=evidence).html
     return Html(
-        "<figure class='capcal-table verdict-grid'><div class='capcal-scroll' tabindex='0' "
-        f"role='group' aria-label='{escape(caption)}'><table class='capcal' "
-        f"aria-label='{escape(caption)}'><thead><tr><td></td>{head}</tr></thead>"
-        f"<tbody>{body}</tbody></table></div><figcaption>{escape(caption)} {badge(evidence)}"
-        f"<br>{legend}</figcaption></figure>"
+        "<div class='verdict-grid'>"
+        f"{html.replace('</figure>', f'<p class=capcal-legend>{legend}</p></figure>')}</div>"
     )
 
 
-def _marks(cell: pd.DataFrame) -> str:
+def _marks(cell: pd.DataFrame) -> Html:
     """Draw the marks of a cell, the better ones first, and count them in words."""
     if cell.empty:
-        return "–"
-    counts = {each: int((cell["verdict"] == each).sum()) for each in MARKS}
+        return Html("–")
     marks = ""
     for each in MARKS:
         for name in cell.loc[cell["verdict"] == each, "dataset"]:
             marks += f"<i class='{each}' title='{escape(name)}: {each}'></i>"
-    said = f"{counts['better']} of {len(cell)} better"
-    said += f", {counts['worse']} worse" if counts["worse"] else ""
-    return f"<span class='verdicts' aria-hidden='true'>{marks}</span><small>{said}</small>"
+    better, _, worse = ((cell["verdict"] == each).sum() for each in MARKS)
+    said = f"{better} of {len(cell)} better" + (f", {worse} worse" if worse else "")
+    return Html(f"<span class='verdicts' aria-hidden='true'>{marks}</span><small>{said}</small>")
