@@ -44,7 +44,8 @@ LOCAL_RUNS = (ROOT if IN_CHECKOUT else Path()) / "runs" / "local"
 BUILD = (ROOT if IN_CHECKOUT else Path()) / "build"
 
 OWN_MANIFESTS = "CAPCAL_MANIFESTS"  # the environment variable that names the user's folder
-YAML_BYTES, YAML_DEPTH = 1 << 18, 16
+YAML_BYTES = 1 << 18
+YAML_DEPTH = 16
 
 Name = Annotated[str, Field(pattern=r"^[\w-][\w.-]*$", max_length=100)]  # becomes a part of a path
 Kind = Literal["math", "number", "choice", "short"]
@@ -322,7 +323,8 @@ def own_manifests() -> Path | None:
     """Return the user's folder of manifests: ``CAPCAL_MANIFESTS``, else ``capcal.d`` where one
     stands, else None.
     """
-    named, here = os.environ.get(OWN_MANIFESTS), Path("capcal.d").absolute()
+    named = os.environ.get(OWN_MANIFESTS)
+    here = Path("capcal.d").absolute()
     if not named:
         return here if here.is_dir() else None
     if not Path(named).is_dir():
@@ -490,7 +492,8 @@ def _names(kind: type[_Kind]) -> tuple[list[str], list[str]]:
     """Return the names of all of a kind that can be loaded, and what is wrong with each of the
     others.
     """
-    sound, problems = [], []
+    sound = []
+    problems = []
     for name in sorted({path.stem for path in _paths(kind, "*")}):
         try:
             sound.append(_load(kind, name).name)

@@ -49,7 +49,8 @@ from capcal_lib.sampling.draw import Progress, open_run, sample
 from capcal_lib.sampling.engines import check_engine, engine_name, engines_stay_open, open_engine
 from capcal_lib.sampling.engines.simulated import true_mu
 
-STATES, TOP_UP = "hidden states", "top up"
+STATES = "hidden states"
+TOP_UP = "top up"
 STEPS = ("samples", "verbalized", "p-true", "judge", STATES, TOP_UP)  # that need a model
 MOST = 100  # samples of a question that is topped up
 CALIBRATION = 16, 24  # questions, and at most so many samples of each
@@ -178,7 +179,8 @@ def make_plan(order: Order) -> pd.DataFrame:
             length, basis = _tokens(order, dataset.name, run, step["step"])
             if step["step"] == TOP_UP and _needed(order, step) is None:
                 basis = "expected"
-            step["tokens"], step["basis"] = round(step["requests"] * length), basis
+            step["tokens"] = round(step["requests"] * length)
+            step["basis"] = basis
             step["reads"] = round(step["requests"] * _prompt(run)) if step["step"] == STATES else 0
             rows.append(step)
     # Hidden states last, for vLLM is opened anew for them and slower then, or a server gives none;
@@ -193,7 +195,8 @@ def _steps(order: Order, dataset: Dataset) -> Iterator[dict[str, Any]]:
     """Yield the steps on a data set, each with its split, questions, first sample, and how many."""
     recipe = RECIPES[order.recipe]
     judged = ["judge"] if order.judge and dataset.kind in JUDGED else []
-    evaluation, training = dataset.evaluation_split, dataset.training_split
+    evaluation = dataset.evaluation_split
+    training = dataset.training_split
 
     def on(split: str, steps: Iterable[str], most: int | None, first: int, each: int) -> Any:
         there = planned_rows(dataset.name, split)
@@ -239,7 +242,9 @@ def time_requests(order: Order, plan: pd.DataFrame) -> pd.DataFrame:
     Returns the plan with ``tokens`` as measured, ``bytes`` of disk, and ``seconds``, the first
     step's with those that loading the model takes."""
     _check_engines(order, plan)
-    timed, (questions, most), kept = plan.assign(bytes=0.0, seconds=0.0), CALIBRATION, 0
+    timed = plan.assign(bytes=0.0, seconds=0.0)
+    (questions, most) = CALIBRATION
+    kept = 0
     with TemporaryDirectory() as folder, engines_stay_open():
         trial = Order(**vars(order) | {"store": Path(folder)})
         started = time.monotonic()
@@ -275,7 +280,9 @@ def reproduce(order: Order, progress: Progress | None = None) -> Reproduced:
     _check_engines(order, plan)
     for dataset, split in dict.fromkeys(zip(plan["dataset"], plan["split"], strict=True)):
         load_questions(dataset, split)
-    total, done, left = int(plan["requests"].sum()), 0, []
+    total = int(plan["requests"].sum())
+    done = 0
+    left = []
     gone: dict[tuple[str, bool], str] = {}  # engines, the model's or the judge's, and why
     with engines_stay_open():
         for row in plan.to_dict("records"):
@@ -407,7 +414,9 @@ def _do(order: Order, row: Mapping[Any, Any]) -> int:
     """Carry out a step of a plan, as far as it is not done; return how many requests were answered.
 
     `Unanswered` where none was, `InputError` where some were not."""
-    dataset, split, step = row["dataset"], row["split"], row["step"]
+    dataset = row["dataset"]
+    split = row["split"]
+    step = row["step"]
     if step == "samples":
         return _draw(order, row)
     run = find_run(order.store, order.model, dataset, split, f"seed={order.seed}")
@@ -417,17 +426,20 @@ def _do(order: Order, row: Mapping[Any, Any]) -> int:
         return len(extract(run, engine=row["engine"]))
     if step == "judge":
         judged = judge_run(run, str(order.judge), engine=row["engine"])
-        new, failed = judged.new, judged.failed
+        new = judged.new
+        failed = judged.failed
     else:
         tokens = estimate(run, step, engine=row["engine"]).tokens
-        new, failed = int((tokens > 0).sum()), int((tokens == 0).sum())
+        new = int((tokens > 0).sum())
+        failed = int((tokens == 0).sum())
     if failed:
         raise (InputError if new else Unanswered)(f"{failed} requests got no answer")
     return new
 
 
 def _draw(order: Order, row: Mapping[Any, Any]) -> int:
-    dataset, split = row["dataset"], row["split"]
+    dataset = row["dataset"]
+    split = row["split"]
     drawn = sample(
         order.model,
         dataset,
@@ -456,7 +468,8 @@ def _top_up(order: Order, row: Mapping[Any, Any]) -> int:
     asked |= {"store": order.store, "engine": order.engine, "seed": order.seed}
     with open_run(order.model, row["dataset"], k=RECIPES[order.recipe].samples, **asked) as drawing:
         new = drawing.draw({str(name): int(k) for name, k in needed.items()})
-        run, failed = drawing.writer.run, drawing.failed
+        run = drawing.writer.run
+        failed = drawing.failed
     if new:
         grade_run(run)
         if order.judge and load_dataset(row["dataset"]).kind in JUDGED:
@@ -469,7 +482,8 @@ def _top_up(order: Order, row: Mapping[Any, Any]) -> int:
 def _needed(order: Order, step: Mapping[str, Any]) -> "pd.Series[int] | None":
     """Return how many samples each question needs, by the first of all of them; None before these
     are there."""
-    run, first = order.run(step["dataset"], step["split"]), RECIPES[order.recipe].samples
+    run = order.run(step["dataset"], step["split"])
+    first = RECIPES[order.recipe].samples
     if run is None or not run.has(VERDICTS) or order.precision is None:
         return None
     there = read_verdicts(run).groupby("question_id")["sample_index"].agg(_first_of)

@@ -142,6 +142,23 @@ def _known(cell: Cell) -> None:
             raise unknown(f"file read by cell {cell.label!r}", file, [*RUN_FILES, *REPORTED_FILES])
 
 
+def shown(folder: Path) -> dict[str, set[str]]:
+    """Return the marks of what executed notebooks show of each item of the paper, by its key.
+
+    An output without marks, such as a figure, has those that its cell declares; an item of which
+    nothing is shown has no key."""
+    found: dict[str, set[str]] = {}
+    for path in sorted(folder.glob("*.ipynb")):
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            outputs = cell.get("outputs")
+            if not outputs:
+                continue
+            marks = _marks(outputs) or set(cell["metadata"].get("evidence", ()))
+            for key in cell["metadata"].get("paper", ()):
+                found.setdefault(key, set()).update(marks)
+    return found
+
+
 def joined(items: Sequence[Item], cells: Sequence[Cell]) -> dict[str, list[Cell]]:
     """Return the cells of each item, by its key, in the paper's order.
 

@@ -52,7 +52,8 @@ __all__ = [
 LETTERS: Final = ascii_uppercase  # of options
 GPQA_SEED = 42
 SUBSET_SEED = 42
-LINE, FILE = 1 << 26, 1 << 32  # characters of a file of rows
+LINE = 1 << 26
+FILE = 1 << 32  # characters of a file of rows
 FORMATS = (".jsonl", ".jsonl.gz", ".csv", ".csv.gz", ".parquet")
 
 
@@ -206,7 +207,8 @@ def _gpqa(row: Row, split: str, position: int) -> Question:  # noqa: ARG001
     ]
     order = list(range(4))
     random.Random(GPQA_SEED + position).shuffle(order)
-    shuffled, letter = [options[index] for index in order], LETTERS[order.index(0)]
+    shuffled = [options[index] for index in order]
+    letter = LETTERS[order.index(0)]
     return _choice(f"gpqa/{row['Record ID']}", row["Question"], shuffled, letter, row["Subdomain"])
 
 
@@ -225,19 +227,16 @@ _READERS: dict[str, Reader] = {
 
 
 def _by_columns(manifest: Dataset, row: Row, split: str, position: int) -> Question:
-    columns, kind = (
-        manifest.columns or Columns(),
-        row["kind"] if manifest.builtin else manifest.kind,
-    )
+    columns = manifest.columns or Columns()
+    kind = row["kind"] if manifest.builtin else manifest.kind
     question_id = _optional(row, columns.id, "id")
     question_id = (
         f"{manifest.name}/{split}/{position}" if question_id is None else _text(question_id)
     )
-    text, subject = (
-        _text(field_of(row, columns.question)),
-        _text(_optional(row, columns.subject, "subject") or ""),
-    )
-    answer, options = field_of(row, columns.answer), _options(row, columns)
+    text = _text(field_of(row, columns.question))
+    subject = _text(_optional(row, columns.subject, "subject") or "")
+    answer = field_of(row, columns.answer)
+    options = _options(row, columns)
     if kind == "choice" and options:
         return _choice(question_id, text, options, _letter(answer, options), subject)
     if options:
@@ -332,10 +331,8 @@ def load_split(dataset: str, split: str | None = None) -> tuple[tuple[Question, 
     subjects: Counter[str] = Counter()
     read: Reader = _READERS.get(dataset, partial(_by_columns, manifest))
     for number, row in enumerate(rows if entry.select is None else _selected(rows, entry.select)):
-        where, subject = (
-            f"{source}, row {number}",
-            row.get("subject", "") if dataset == "mmlu" else "",
-        )
+        where = f"{source}, row {number}"
+        subject = row.get("subject", "") if dataset == "mmlu" else ""
         try:
             question = read(
                 row, split, subjects[subject]
@@ -451,7 +448,8 @@ def check_questions(dataset: str, split: str, questions: Sequence[Question]) -> 
     >>> check_questions("mini-capitals", "test", load_questions("mini-capitals", "test"))
     'matches'
     """
-    entry, number = _entry(load_dataset(dataset), split), len(questions)
+    entry = _entry(load_dataset(dataset), split)
+    number = len(questions)
     if difference := _difference(entry, questions):
         return difference
     if number == entry.hub_rows != entry.rows:
@@ -512,7 +510,8 @@ def _rows(manifest: Dataset, split: str) -> tuple[str, str, Iterable[Row]]:
     """Return where the rows come from, for messages and in words that hold on any machine, and the
     rows.
     """
-    entry, path = manifest.splits[split], _path(manifest.splits[split])
+    entry = manifest.splits[split]
+    path = _path(manifest.splits[split])
     if path is None:
         if entry.hub is None:
             raise InputError(f"{manifest.name} {split}: {_ways(manifest, entry)}")
@@ -556,7 +555,8 @@ def stream_rows(path: Path) -> Iterator[Row]:
     """Yield the rows of a JSONL or CSV file, plain or gzipped, or of a parquet file; an error names
     the row.
     """
-    name, number = path.name.lower(), 0
+    name = path.name.lower()
+    number = 0
     if not name.endswith(FORMATS):
         raise InputError(f"{path}: not a file of rows; the formats are {', '.join(FORMATS)}")
     try:

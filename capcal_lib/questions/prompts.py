@@ -13,7 +13,8 @@ from capcal_lib.questions import LETTERS, Question
 Messages = tuple[dict[str, str], ...]  # chat messages, each with a role and a content
 
 _FOUR_LETTERS = "A, B, C or D"  # as the instructions have it
-_USER, _ASSISTANT = "Q: {}\nA:", " {}\n\n"  # the turns of a completion prompt
+_USER = "Q: {}\nA:"
+_ASSISTANT = " {}\n\n"  # the turns of a completion prompt
 
 
 def answer_messages(question: Question, style: PromptStyle) -> Messages:
@@ -24,7 +25,8 @@ def answer_messages(question: Question, style: PromptStyle) -> Messages:
     >>> answer_messages(question, "short")[-2:]
     ({'role': 'assistant', 'content': '4 × 2 = 8'}, {'role': 'user', 'content': 'What is 6 × 7?'})
     """
-    prompts, kind = load_prompts(style), question.answer.kind
+    prompts = load_prompts(style)
+    kind = question.answer.kind
     instruction = prompts.instructions.get(kind)
     if instruction and question.options not in (0, 4):
         *letters, last = list(LETTERS[: question.options])

@@ -112,7 +112,8 @@ class Drawing:
         missing = self.writer.missing(ks)
         if not missing:
             return 0
-        wanted, new = sum(map(len, missing.values())), 0
+        wanted = sum(map(len, missing.values()))
+        new = 0
         source, meter = self.start()
         if progress:
             progress(0, wanted)

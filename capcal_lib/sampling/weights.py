@@ -97,7 +97,8 @@ def damaged_weights(model: Model, *, thorough: bool = True) -> list[str]:
         ]
     except (OSError, ValueError, AttributeError, TypeError):
         return [f"the weights of {model.name!r} were damaged: {folder / PROVENANCE}"]
-    damaged, changed = [], "files" not in provenance  # as in folders of earlier versions
+    damaged = []
+    changed = "files" not in provenance  # as in folders of earlier versions
     for name, size, written, digest in known:
         path = folder / name
         state = (path.stat().st_size, path.stat().st_mtime_ns) if path.exists() else None

@@ -9,7 +9,11 @@ from typing import Any
 import pytest
 
 from capcal_lib.manifests import Model, load_model
+from capcal_lib.questions import load_questions
+from capcal_lib.sampling.engines import Request
 from capcal_lib.sampling.weights import weights_folder
+
+LONG = 160  # words: longer than every window
 
 SIZES: dict[str, Any] = {
     "hidden_size": 128,
@@ -56,3 +60,13 @@ def manifest() -> Model:
     """Return the manifest of such a checkpoint: the embedded model's, with other weights."""
     changes = {"name": "tiny", "weights": (), "layers": None, "hidden_size": None}
     return load_model("smollm2-135m").model_copy(update=changes)
+
+
+def asked(samples: int = 0) -> list[Request]:
+    """A short question, and one whose prompt is longer than the window of every architecture."""
+    questions = load_questions("mini-capitals")[:2]
+    texts = questions[0].text, " ".join(["why"] * LONG) + questions[1].text
+    return [
+        Request(one, ({"role": "user", "content": text},), tuple(range(samples)))
+        for one, text in zip(questions, texts, strict=True)
+    ]

@@ -12,7 +12,7 @@ from capcal_lib.questions import load_questions
 from capcal_lib.questions.prompts import p_true_messages
 from capcal_lib.sampling.engines import Request
 from capcal_lib.sampling.engines.chat import encode, single_tokens
-from tests.sampling.architectures import ARCHITECTURES, checkpoint, manifest
+from tests.sampling.architectures import ARCHITECTURES, LONG, asked, checkpoint, manifest
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -21,16 +21,6 @@ from capcal_lib.sampling.engines.transformers import TransformersEngine  # noqa:
 
 QUESTIONS = load_questions("mini-capitals")
 SAMPLING = Sampling(temperature=0.8, max_tokens=8, context_tokens=2048)
-LONG = 160  # words: longer than every window
-
-
-def asked(samples: int = 0) -> list[Request]:
-    """A short question, and one whose prompt is longer than the window of every architecture."""
-    texts = QUESTIONS[0].text, " ".join(["why"] * LONG) + QUESTIONS[1].text
-    return [
-        Request(one, ({"role": "user", "content": text},), tuple(range(samples)))
-        for one, text in zip(QUESTIONS, texts, strict=False)
-    ]
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)

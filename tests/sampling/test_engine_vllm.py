@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx2
 import numpy as np
@@ -25,6 +26,7 @@ from capcal_lib.sampling.engines import Engine, Failure, Request
 from capcal_lib.sampling.engines.chat import encode
 from capcal_lib.sampling.engines.openai import OpenAIEngine
 from capcal_lib.sampling.weights import ensure_weights
+from tests.sampling import architectures
 
 pytest.importorskip("vllm")
 pytestmark = [pytest.mark.vllm, pytest.mark.filterwarnings("default")]
@@ -174,6 +176,35 @@ def test_prompts_and_first_token_probabilities_are_those_of_transformers(engine:
     )
     assert np.isnan(ours[:, -1]).all()
     np.testing.assert_allclose(ours, theirs, atol=2e-3)
+
+
+@pytest.mark.parametrize("architecture", architectures.ARCHITECTURES)
+def test_the_architectures_of_the_paper_are_those_of_transformers(
+    architecture: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from capcal_lib.sampling.engines import vllm
+    from capcal_lib.sampling.engines.transformers import TransformersEngine
+
+    monkeypatch.setattr(vllm, "CPU_CACHE_BYTES", 1 << 28)
+    folder, model = architectures.checkpoint(tmp_path, architecture), architectures.manifest()
+    ours, theirs = vllm.VllmEngine(model, folder), TransformersEngine(model, folder)
+    asked = architectures.asked
+    try:
+        greedy = SAMPLING.model_copy(update={"temperature": 0.0})
+        assert draw(ours, asked(1), greedy) == draw(theirs, asked(1), greedy)
+        rows = draw(ours, asked(20))
+        assert draw(ours, asked(20)[::-1]) == rows
+        states, expected = (one.hidden_states(asked(), "all") for one in (ours, theirs))
+        size = np.abs(expected).max(axis=(0, 2), keepdims=True)
+        assert (np.abs(states - expected) / size).max() < 1e-3
+        true = [Request(one, p_true_messages(one, model.prompt_style)) for one in QUESTIONS[:3]]
+        said, known = (
+            np.exp(one.next_token_logprobs(true, [*YES, *NO], SAMPLING, 0)[0])
+            for one in (ours, theirs)
+        )
+        np.testing.assert_allclose(said, known, atol=1e-5)
+    finally:
+        ours.engines[0].engine_core.shutdown()
 
 
 def test_a_prompt_that_fills_the_context_is_refused(engine: Engine) -> None:

@@ -208,7 +208,8 @@ def engine_name(model: Model, name: str | None = None) -> str:
     """Return the name of the engine to use: ``name``, or the one in the model's manifest;
     `InputError` if unknown.
     """
-    name, known = name or model.engine, engine_sources()
+    name = name or model.engine
+    known = engine_sources()
     if name not in known:
         raise InputError(f"{unknown('engine', name, known)}; choose one with --engine")
     return name
@@ -254,7 +255,8 @@ def open_engine(model: Model, name: str | None = None) -> Engine:
     'simulated'
     """
     check_engine(model, name)
-    name, kept = engine_name(model, name), _OPEN.get()
+    name = engine_name(model, name)
+    kept = _OPEN.get()
     key = name, model.name, load_prompts(model.prompt_style).completion, model.dtype
     if kept is not None and key in kept:
         return kept[key]

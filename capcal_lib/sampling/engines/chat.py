@@ -77,7 +77,9 @@ def begin_answers(
     reply came to none; and, (n_requests,), the tokens up to the first one of the answer."""
     known = f"{tokenizer.chat_template} {tokenizer.get_added_vocab()}"
     marked = _has_mark(known) and not load_prompts(model.prompt_style).completion
-    begun, tokens, opened = dict(enumerate(requests)), np.ones(len(requests), dtype=np.int64), {}
+    begun = dict(enumerate(requests))
+    tokens = np.ones(len(requests), dtype=np.int64)
+    opened = {}
     for place, request in enumerate(requests):
         prompt = encode(tokenizer, model, request)
         inside = _opened(tokenizer, prompt) if marked else False

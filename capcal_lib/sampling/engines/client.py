@@ -159,7 +159,9 @@ class Client:
     nobody in (401, 403) ends everything with an `InputError`."""
 
     def __init__(self, server: Server, *, patience: float, at_once: int) -> None:
-        self.server, self.patience, self.at_once = server, patience, at_once
+        self.server = server
+        self.patience = patience
+        self.at_once = at_once
         self._gone: str | None = None
         self._heard = -math.inf  # when the server last answered, however
         self._free = asyncio.Semaphore(at_once)
@@ -299,15 +301,14 @@ class Client:
         """Return a body as it was sent, or the beginning of a refusal, holding a large place where
         it is large.
         """
-        coding, refused = (
-            answer.headers.get("Content-Encoding", "identity"),
-            answer.status_code != 200,
-        )
+        coding = answer.headers.get("Content-Encoding", "identity")
+        refused = answer.status_code != 200
         if coding != "identity" and not refused:  # a few bytes can stand for gigabytes
             raise Bad(
                 f"an answer with the encoding {self.server.show(coding)!r}, which was not asked for"
             )
-        data, pieces = bytearray(), answer.aiter_raw()
+        data = bytearray()
+        pieces = answer.aiter_raw()
         while piece := await self._next(pieces):
             if len(data) <= self._share < len(data) + len(piece):
                 await place.enter_async_context(self._large)

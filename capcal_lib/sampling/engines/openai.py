@@ -29,7 +29,8 @@ ANSWER_BYTES, TOKEN_BYTES = (
     1 << 20,
     512,
 )  # at most of an answer, and more for every token that is asked for
-LISTING_BYTES, LISTING_SECONDS = 4 << 20, 30.0
+LISTING_BYTES = 4 << 20
+LISTING_SECONDS = 30.0
 
 # Servers that fill in what a request leaves open from the model's own settings, and take it where
 # it is said.
@@ -68,7 +69,9 @@ class OpenAIEngine:
     ) -> None:
         if base_url is None:
             engines.check_engine(model, self.family)
-        self.model, self.patience, self.requests_in_flight = model, patience, requests_in_flight
+        self.model = model
+        self.patience = patience
+        self.requests_in_flight = requests_in_flight
         key = api_key or os.environ.get("OPENAI_API_KEY", "")
         self.server = Server.locate(base_url or os.environ["OPENAI_BASE_URL"], key)
         hubs = dict.fromkeys(way.hub for way in model.weights if way.hub)
@@ -101,11 +104,10 @@ class OpenAIEngine:
         where what it gives the probabilities of is not the answer that it gives, the row is NaN. So
         is that of a question that was not answered, and why is logged. vLLM gives probabilities at
         temperature 1, whatever the settings."""
-        result, tokens = (
-            np.full((len(requests), len(words)), np.nan),
-            np.zeros(len(requests), dtype=np.int64),
-        )
-        drawing, read = _Drawing(self, sampling, seed), list[int]()
+        result = np.full((len(requests), len(words)), np.nan)
+        tokens = np.zeros(len(requests), dtype=np.int64)
+        drawing = _Drawing(self, sampling, seed)
+        read = list[int]()
 
         async def ask(row: int, emit: Callable[[str], None]) -> None:
             try:
@@ -119,10 +121,8 @@ class OpenAIEngine:
             if given is None or not given.content:
                 emit("the server gives no log-probabilities")
                 return
-            pieces, response = (
-                [place.token for place in given.content],
-                answer.choices[0].message.parts()[1].strip(),
-            )
+            pieces = [place.token for place in given.content]
+            response = answer.choices[0].message.parts()[1].strip()
             start = answer_start(pieces)
             answered, ends, rest = "".join(pieces[start or 0 :]).lstrip().partition(response or " ")
             if (
@@ -155,7 +155,8 @@ class OpenAIEngine:
         """Return the name under which the server lists the model, and the software that it says it
         is.
         """
-        url, client = self.server.url, self.client()
+        url = self.server.url
+        client = self.client()
 
         async def ask(path: str, emit: Callable[[_Listing], None]) -> None:
             emit(
@@ -212,7 +213,9 @@ class _Drawing:
     """One call to an engine."""
 
     def __init__(self, engine: OpenAIEngine, sampling: Sampling, seed: int) -> None:
-        self.engine, self.sampling, self.seed = engine, sampling, seed
+        self.engine = engine
+        self.sampling = sampling
+        self.seed = seed
         self.client = engine.client()
         self.trial = asyncio.Lock()
         self.prompts: dict[str, int] = {}  # tokens, by question id
@@ -223,17 +226,17 @@ class _Drawing:
         or one.
         """
         body = self.engine.body(request, self.sampling) | options
-        body["seed"], choices = (
-            engines.question_seed(self.seed, request.question.id) + first,
-            options.get("n", 1),
-        )
+        body["seed"] = engines.question_seed(self.seed, request.question.id) + first
+        choices = options.get("n", 1)
         most = math.inf  # tokens of the prompt, where one only wants to know them
         if "max_tokens" not in options:
-            body["max_tokens"], most = await self._limit(request), self.sampling.context_tokens
+            body["max_tokens"] = await self._limit(request)
+            most = self.sampling.context_tokens
 
         def read(content: bytes) -> _Answer:
             answer = _read(content, choices)
-            said, usage = choices * body["max_tokens"], answer.usage
+            said = choices * body["max_tokens"]
+            usage = answer.usage
             if not (0 < usage.prompt_tokens <= most and choices <= usage.completion_tokens <= said):
                 raise ValueError(
                     f"{usage.prompt_tokens} tokens read and {usage.completion_tokens} written, "
@@ -289,7 +292,8 @@ class _Drawing:
         """Return how many tokens an answer may have: ``max_tokens``, or what the prompt leaves of
         the context.
         """
-        most, context = self.sampling.max_tokens, self.sampling.context_tokens
+        most = self.sampling.max_tokens
+        context = self.sampling.context_tokens
         longest = TEMPLATE_TOKENS + sum(
             len(message["content"].encode()) for message in request.messages
         )
@@ -314,7 +318,8 @@ class _Drawing:
         answer: "_Answer",
         emit: Callable[[Group], None],
     ) -> None:
-        name, samples = request.question.id, []
+        name = request.question.id
+        samples = []
         for index, choice, tokens in zip(indices, answer.choices, _tokens(answer), strict=True):
             if choice.finish_reason not in ("stop", "length"):
                 how = self.client.server.show(choice.finish_reason)

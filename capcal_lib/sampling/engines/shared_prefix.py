@@ -82,12 +82,14 @@ class Reader:
         Each attends to itself and to what is known.
         """
         stops = list(accumulate((len(prompt) - known for prompt in prompts), initial=0))
-        before, prefix = self.prefix, []
+        before = self.prefix
+        prefix = []
 
         def attend(layer: Layer, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
             results = []
             for start, stop in pairwise(stops):
-                own_key, own_value = key[:, :, start:stop], value[:, :, start:stop]
+                own_key = key[:, :, start:stop]
+                own_value = value[:, :, start:stop]
                 if known:
                     keys, values = before[layer.module.layer_idx]
                     own_key = torch.cat([keys[None, :, :known], own_key], dim=2)
@@ -102,7 +104,8 @@ class Reader:
         places = chain.from_iterable(range(known, len(prompt)) for prompt in prompts)
         positions = torch.tensor([list(places)], device=self.device)
         result = network(ids, position_ids=positions, use_cache=False, attend=attend, **options)
-        self.prompt, self.prefix = prompts[-1], prefix
+        self.prompt = prompts[-1]
+        self.prefix = prefix
         return result
 
 
@@ -141,7 +144,9 @@ class Tails:
             else:
                 movers.append(branch)
         free = (row for row in range(len(branches)) if row not in kept)
-        sources, targets, length = [], [], 0
+        sources = []
+        targets = []
+        length = 0
         for branch, target in zip(movers, free, strict=True):
             if branch.row is not None:
                 sources.append(branch.row)
@@ -184,12 +189,14 @@ class SharedPrefixAttention:
     def __call__(self, how: Layer, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         layer = how.module.layer_idx
         n, heads, _, width = query.shape
-        kv_heads, tail = key.shape[1], self.tail
+        kv_heads = key.shape[1]
+        tail = self.tail
         share = heads // kv_heads  # query heads that share a key head
         keys, values = self.tails.layer(layer, key, value)
         keys[self.rows, :, self.ends] = key[:, :, 0]
         values[self.rows, :, self.ends] = value[:, :, 0]
-        keys, values = keys[:n, :, :tail].flatten(0, 1), values[:n, :, :tail].flatten(0, 1)
+        keys = keys[:n, :, :tail].flatten(0, 1)
+        values = values[:n, :, :tail].flatten(0, 1)
 
         query = (
             query[:, :, 0]
@@ -268,7 +275,8 @@ def _causal(layer: Layer, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     """Attend causally; the queries are the last of the keys' positions."""
     from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-    new, total = query.shape[2], key.shape[2]
+    new = query.shape[2]
+    total = key.shape[2]
     places = torch.arange(total, device=query.device)
     hidden = places > places[-new:, None]
     if layer.window is not None:

@@ -177,7 +177,8 @@ class TransformersEngine:
             )
 
         begun, tokens = begin_answers(self.tokenizer, self.model, requests, draw)
-        single, places = single_tokens(self.tokenizer, words), list(begun)
+        single = single_tokens(self.tokenizer, words)
+        places = list(begun)
         result = np.full((len(requests), len(words)), np.nan)
         with torch.inference_mode():
             for rows, ends, read in self._packs(list(begun.values())):
@@ -191,7 +192,8 @@ class TransformersEngine:
 
         Only the last position of each prompt is ever kept, and the head over the vocabulary is left
         out."""
-        decoder, config = self.network.get_decoder(), self.network.config
+        decoder = self.network.get_decoder()
+        config = self.network.config
         shape = (
             (config.num_hidden_layers + 1, config.hidden_size)
             if layers == "all"
@@ -315,11 +317,10 @@ class TransformersEngine:
         """Follow the likely beginnings of an answer, all that are equally long at once."""
         tails = Tails(BEGINNINGS, group.limit)
         ended: list[tuple[str, float]] = []
-        passes, parents = 1, [Branch(group, (), [])]
-        masses, logits = (
-            torch.ones(1, dtype=torch.float64, device=self.device),
-            self._read(group, reader),
-        )
+        passes = 1
+        parents = [Branch(group, (), [])]
+        masses = torch.ones(1, dtype=torch.float64, device=self.device)
+        logits = self._read(group, reader)
         while True:
             joint = masses[:, None] * token_probabilities(logits, sampling)
             likely = torch.nonzero(joint >= epsilon)
@@ -338,11 +339,10 @@ class TransformersEngine:
             if not branches:
                 break
             tails.place(branches)
-            masses, logits = (
-                torch.tensor(kept, dtype=torch.float64, device=self.device),
-                self._step(branches, tails),
-            )
-            passes, parents = passes + len(branches), branches
+            masses = torch.tensor(kept, dtype=torch.float64, device=self.device)
+            logits = self._step(branches, tails)
+            passes = passes + len(branches)
+            parents = branches
         responses, probabilities = zip(*ended, strict=True) if ended else ((), ())
         return LikelyAnswers(group.question_id, responses, probabilities, passes)
 

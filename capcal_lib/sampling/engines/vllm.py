@@ -98,7 +98,8 @@ class VllmEngine:
 
         wanted = [request for request in requests if request.sample_indices]
         most = 1 if sampling.temperature == 0 else SAMPLES_A_REQUEST
-        parts, jobs = [], []
+        parts = []
+        jobs = []
         for request, prompt in zip(wanted, self._prompts(wanted, sampling), strict=True):
             for indices in consecutive(request.sample_indices, most):
                 parameters = SamplingParams(
@@ -129,7 +130,8 @@ class VllmEngine:
             )
 
         begun, tokens = begin_answers(self.tokenizer, self.model, requests, draw)
-        single, places = single_tokens(self.tokenizer, words), list(begun)
+        single = single_tokens(self.tokenizer, words)
+        places = list(begun)
         result = np.full((len(requests), len(words)), np.nan)
         if not single:
             return result, tokens
@@ -234,7 +236,8 @@ class VllmEngine:
                 while True:
                     loads = [sum(own.values()) for own in flying]
                     while min(loads) < SAMPLES_IN_FLIGHT and (entry := next(waiting, None)):
-                        (number, (prompt, parameters)), idlest = entry, loads.index(min(loads))
+                        (number, (prompt, parameters)) = entry
+                        idlest = loads.index(min(loads))
                         parameters.output_kind = RequestOutputKind.FINAL_ONLY
                         self.engines[idlest].add_request(
                             str(number), {"prompt_token_ids": prompt}, parameters
@@ -285,7 +288,8 @@ class PositionWatcher:
         """Keep the states at this position from now on."""
         network = self.get_model()
         decoder = getattr(network, "model", None)
-        layers, norm = getattr(decoder, "layers", ()), getattr(decoder, "norm", None)
+        layers = getattr(decoder, "layers", ())
+        norm = getattr(decoder, "norm", None)
         self.watched_states: list[Tensor] = []
         here: Tensor
 
