@@ -19,7 +19,8 @@ import pandas as pd
 import pytest
 import yaml
 
-from capcal_lib.manifests import MANIFESTS, ROOT
+from capcal_lib.book.map import load_items, shown
+from capcal_lib.manifests import MANIFESTS, NOTEBOOKS, ROOT
 from capcal_lib.reported import load_reported
 from capcal_lib.sampling.engines.simulated import true_mu
 from tests.sampling.chat_server import ChatServer, Fault, cut, status
@@ -248,3 +249,39 @@ def test_the_experiment_comes_out_of_one_command(
     again = reproduce(laboratory, model, *options, "--features-engine", "simulated")
     assert again.stdout == done.stdout
     assert len(model.asked) == asked
+
+
+PAGES: list[tuple[str, dict[str, str]]] = [
+    (path.stem, {}) for path in sorted(NOTEBOOKS.glob("0[1-46-9]_*.ipynb"))
+]
+PAGES += [("05_pass_at_k", {"dataset": name}) for name in ("math500", "aime25")]
+
+
+@pytest.mark.slow
+def test_pages_measure_all_that_the_map_says_can_be_measured(
+    laboratory: Path, model: Model, tmp_path: Path
+) -> None:
+    store = laboratory / "lean"
+    done = reproduce(laboratory, model, "--store", str(store), "--features-engine", "simulated")
+    assert done.returncode == 0, done.stderr
+    papermill = Path(sys.executable).with_name("papermill")
+    for number, (page, parameters) in enumerate(PAGES):
+        given = {"model": MODEL, "store": str(store), **parameters}
+        words = [word for name, value in given.items() for word in ("-p", name, value)]
+        executed = tmp_path / f"{number}.ipynb"
+        source = NOTEBOOKS / f"{page}.ipynb"
+        done = subprocess.run(
+            [papermill, "--no-progress-bar", source, executed, *words],
+            env=environment(laboratory, model),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert "has no samples of this model" not in executed.read_text(encoding="utf-8")
+    measured = {key for key, marks in shown(tmp_path).items() if "measured" in marks}
+    can_be = {item.key for item in load_items() if item.measurable}
+    assert {key for key in measured if key.startswith(("table", "figure"))} == can_be
+    for number, title in enumerate(["MATH-500", "AIME25"], len(PAGES) - 2):
+        text = (tmp_path / f"{number}.ipynb").read_text(encoding="utf-8")
+        assert f"on {title} by the paper" in text

@@ -42,17 +42,19 @@ HEAD = """# What is where in the paper
 Everything in the paper {cite:p}`yang2026capability` that has a number or a heading, in its order,
 and the page that has it here: notebook cells by their section, written pages by theirs. This page
 is made from the notebooks themselves, so it cannot fall behind them. The mark is that of the page
-of the default model, from recorded runs; for a model without samples the same cells show simulated
-numbers. Files are relative to `runs/recorded/MODEL` or to the repository. *Partly*: some of the
-item is missing, as stated.
+of the default model, from recorded runs. Files are relative to `runs/recorded/MODEL` or to the
+repository. *Partly*: some of the item is missing, as stated. *Given samples*: measured in a
+rehearsal of the whole experiment, in which a stand-in takes the place of a model of the paper.
 """
+UNSAMPLED = "of the paper's models there are no samples here; *given samples*, it is measured"
 
 
 class Item(BaseModel):
     """Something in the paper.
 
     ``pages`` are written pages that treat it; ``why`` says why nothing is computed, ``lacking``
-    what of it is not here."""
+    what of it is not here. What is ``measurable`` is measured given samples of the paper's models.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -64,6 +66,7 @@ class Item(BaseModel):
     pages: tuple[str, ...] = ()
     why: str | None = None
     lacking: str | None = None
+    measurable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +217,8 @@ def _row(item: Item, cells: Sequence[Cell]) -> list[str]:
     ]
     places += [_link(page) for page in item.pages]
     places += [item.why] if item.why else []
-    places += [f"*partly*: {item.lacking}"] if item.lacking else []
+    lacking = [UNSAMPLED] * item.measurable + [item.lacking] * bool(item.lacking)
+    places += [f"*partly*: {'; '.join(map(str, lacking))}"] if lacking else []
     marks = dict.fromkeys(mark for cell in cells for mark in cell.evidence)
     badges = [f"[{mark}]{{.evidence .{mark.replace(' ', '-')}}}" for mark in marks]
     files = dict.fromkeys(file for cell in cells for file in cell.reads)

@@ -16,6 +16,7 @@ from capcal_lib.book.map import (
     load_items,
     map_page,
     notebook_cells,
+    shown,
     slug,
 )
 from capcal_lib.book.pipeline import DEFAULT_MODEL, notebook_names
@@ -140,7 +141,7 @@ def test_the_page_has_a_row_an_item_and_only_links_to_pages_of_the_book() -> Non
     page = map_page()
     for item in ITEMS:
         row = page.split(f"* - **{item.number}** {item.title}\n")[1].split("\n")[0]
-        assert ("*partly*" in row) == bool(item.lacking)
+        assert ("*partly*" in row) == bool(item.lacking or item.measurable)
     for item in ITEMS:
         assert page.count(f"* - **{item.number}** ") == 1
     for target in re.findall(r"\]\(\.\./notebooks/([^)#]*)\.ipynb", page):
@@ -246,6 +247,14 @@ def test_a_cell_that_says_too_little_is_an_error(
     write(tmp_path / "01_one.ipynb", GOOD | change)
     with pytest.raises(InputError, match=re.escape(message)):
         notebook_cells(tmp_path)
+
+
+def test_what_executed_pages_show_is_read_from_their_outputs(tmp_path: Path) -> None:
+    mark = '<span class="evidence measured">measured</span>'
+    write(tmp_path / "01_one.ipynb", GOOD | {"evidence": ["measured", "reported"]}, mark)
+    write(tmp_path / "02_figure.ipynb", GOOD | {"paper": ["figure-1"]}, "<img>")
+    write(tmp_path / "03_gated.ipynb", GOOD | {"paper": ["figure-2"]})
+    assert shown(tmp_path) == {"table-2": {"measured"}, "figure-1": {"measured"}}
 
 
 def test_a_label_that_stands_twice_is_an_error(tmp_path: Path) -> None:
