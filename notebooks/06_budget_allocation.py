@@ -156,16 +156,15 @@ gain is {mean:.1f} points.
 # %% mystnb={"figure": {"caption": "Questions solved beyond those of even spending, in points, with 95 % intervals, by budget and data set.", "name": "fig-budget-gains"}, "image": {"alt": "A panel for each data set, with a point and an interval for each budget from 1 to 8 samples a question. Most intervals hold zero; some lie wholly above it by one to four points."}} paper=["section-5.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs rules
 cases = 100 * judged.xs(rule, level="rule")[["estimate", "low", "high"]]
-cases = cases.reset_index()
+cases = cases.reset_index().astype({"B": str})
 cases["dataset"] = [load_dataset(name).title for name in cases["dataset"]]
 color = style.palette([rule])[rule] if rule in TITLES.values() else "#46a281"
 grid = sns.FacetGrid(cases, col="dataset", col_wrap=4, height=2, aspect=0.9)
 grid.map(plt.vlines, "B", "low", "high", color=color)
 grid.map(plt.scatter, "B", "estimate", color=color)
 grid.refline(y=0, color=style.INK)
-grid.set(xscale="log", xticks=[1, 2, 4, 8], xticklabels=[1, 2, 4, 8])
 grid.set_titles("{col_name}")
-grid.set_axis_labels("B, samples a question", "points gained")
+grid.set_axis_labels("B", "points gained")
 grid.tight_layout()
 
 # %% [markdown] needs="samples"
@@ -229,7 +228,7 @@ axes.set(xscale="log", xlabel="B, samples a question", title=title)
 axes.set(ylabel="questions solved")
 axes.set_xticks(budgets, budgets)
 axes.minorticks_off()
-style.label_lines(axes)
+sns.move_legend(axes, "center left", bbox_to_anchor=(1, 0.5))
 
 # %% label="budget-success" paper=["figure-10", "equation-19"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
@@ -447,7 +446,7 @@ axes.set(xscale="log", xlabel="B, expected samples a question", title=title)
 axes.set(ylabel="questions solved")
 axes.set_xticks(budgets, budgets)
 axes.minorticks_off()
-style.label_lines(axes)
+sns.move_legend(axes, "center left", bbox_to_anchor=(1, 0.5))
 
 # %% tags=["hide-input"]
 # needs probes

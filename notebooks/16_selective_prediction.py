@@ -9,13 +9,13 @@
 # %% [markdown]
 # # Answering only where the confidence is high
 #
-# A model that may abstain answers fewer questions and is wrong less often; this page measures how much a
-# confidence is worth for that, and how to promise a {term}`risk`. The paper names selective prediction in section
-# 5.3 and does not try it. Barkan et al. {cite:p}`barkan2025capable` let models decide themselves where failure is
-# costly, and find their decisions rational, given confidences that are too high.
+# A model that may abstain answers fewer questions and is wrong less often; this page measures how much a confidence is
+# worth for that, and how to promise a {term}`risk`. The paper names selective prediction in section 5.3 and does not try
+# it.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
+dataset: str = ""  # one with samples; empty: where the gain is largest
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 seed: int = 0  # of all that is drawn here
@@ -27,127 +27,130 @@ import pandas as pd
 import seaborn as sns
 from capcal_lib.applications import risk_area_terms, risk_coverage, split_counts
 from capcal_lib.book import notebook, style, tables
+from capcal_lib.confidence import TITLES
 from capcal_lib.manifests import load_dataset
-from capcal_lib.metrics import compare, mean_interval
+from capcal_lib.metrics import compare, gains
 from capcal_lib.probes import nearest_probe
 from capcal_lib.results import costs, describe_runs, load_results, subjects
+from IPython.display import display
 
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())
 style.set_style()
 runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval)
-results = load_results(runs, model, k_eval=k_eval)
-results = results[results["total"] > 1]
+results = load_results(runs, model, k_eval=k_eval).query("total > 1")
 notebook.about(model, data)
-
-# %% tags=["hide-input"]
-RANDOM, PROBE = "At random", "Probe"
-ASKED, VOTES = ["Verbalized confidence", "P(True)"], "Response consistency"
 evidence = data["evidence"].iloc[0] if len(data) else "simulated"
 
-
-def confidences(dataset):
-    """Return counts and confidences on a data set: the nearest probe's too."""
-    own = results.loc[[dataset]].dropna(axis="columns", how="all")
-    kept = [name for name in (*ASKED, VOTES) if name in own]
-    own = own.assign(
-        **{name: own[name].fillna(0.5) for name in ASKED if name in own}
-    )
-    if nearest := nearest_probe(own, dataset):
-        own, kept = own.rename(columns={nearest: PROBE}), [*kept, PROBE]
-    return own[["correct", "total", *kept]].dropna()
-
-
-# %% tags=["remove-cell"]
-# needs samples
-own = {name: confidences(name) for name in data.index}
-areas = pd.concat(
-    pd.DataFrame(
-        {
-            name: risk_area_terms(each[name], each["correct"], each["total"])
-            for name in each.columns[2:]
-        },
-        index=each.index,
-    ).assign(**{RANDOM: 1 - each["correct"] / each["total"]})
-    for each in own.values()
-)
-areas = areas[
-    [RANDOM, *(name for name in (*ASKED, VOTES, PROBE) if name in areas)]
-]
-groups = subjects(areas)
-
-# %% tags=["remove-cell"]
-# needs samples
-found = []
-for dataset, terms in areas.groupby(level="dataset", sort=False):
-    clusters = groups[terms.index]
-    simple = [name for name in (RANDOM, *ASKED) if name in terms]
-    best = terms[simple].mean().idxmin()
-    for name in terms.columns.difference([RANDOM]):
-        for rival in dict.fromkeys((RANDOM, best)):
-            if rival != name and terms[name].notna().any():
-                gain = terms[rival] - terms[name]
-                ends = mean_interval(
-                    gain, seed=seed, clusters=clusters, bounds=(-1, 1)
-                )
-                found.append((dataset, name, rival, *ends[:3]))
-columns = ["dataset", "method", "rival", "gain", "low", "high"]
-found = pd.DataFrame(found, columns=columns)
-
-# %% tags=["remove-cell"]
-# needs samples
-over = found[found["rival"] == RANDOM].set_index(["dataset", "method"])
-last = found.groupby(["dataset", "method"]).last()  # the best simple rule
-judged = PROBE if PROBE in areas else next(iter(areas.columns[1:]))
-mine = last.xs(judged, level="method")
-notebook.glue(judged=judged, sets=len(mine))
-notebook.glue(
-    better=int((over.xs(judged, level="method")["low"] > 0).sum()),
-    worse=int((over.xs(judged, level="method")["high"] < 0).sum()),
-    beats=int((mine["low"] > 0).sum()),
-    loses=int((mine["high"] < 0).sum()),
-)
-
 # %% [markdown] needs="samples"
-# Answering by *{glue:text}`judged`* risks significantly less than answering at random on {glue:text}`better` of
-# {glue:text}`sets` data sets and more on {glue:text}`worse`; compared with the best simple rule of each data set (at random,
-# or by asking the model), less on {glue:text}`beats` and more on {glue:text}`loses`.
+# Questions are answered from the most confident on. The *risk* of a question is the chance $1-\mu$ that a fresh answer to
+# it is wrong; the mean risk over all coverages is the area under the risk-coverage curve, and a confidence that knows
+# nothing, such as a constant, has the mean risk.
 
-# %% tags=["remove-cell"]
+
+# %%
 # needs samples
-spread = {name: (e["correct"] / e["total"]).var() for name, e in own.items()}
-shown = max(own, key=lambda name: (PROBE in own[name], spread[name]))
+RANDOM, PROBE, VOTES = "At random", "Probe", "Response consistency"
+
+
+def risk_areas(own):
+    """Return the terms of each confidence's area, a row a question."""
+    c, n = own["correct"], own["total"]
+    areas = {RANDOM: 1 - c / n}
+    for name in own.columns.drop(["correct", "total"]):
+        known = own[name].notna()
+        terms = risk_area_terms(own[name][known], c[known], n[known])
+        areas[name] = pd.Series(terms, own.index[known])
+    return pd.DataFrame(areas, own.index)
+
+
+# %%
+# needs samples
+own = {}
+for name, each in results.groupby(level="dataset", sort=False):
+    methods = [
+        *TITLES.values(),
+        VOTES,
+        nearest_probe(each.dropna(axis=1), name),
+    ]
+    each = each[["correct", "total", *(m for m in methods if m in each)]]
+    each = each.dropna(axis="columns", how="all")
+    each = each.fillna({m: 0.5 for m in TITLES.values() if m in each})
+    own[name] = each.rename(columns={methods[-1]: PROBE})
+areas = {name: risk_areas(each) for name, each in own.items()}
+
+# %%
+# needs samples
+judged = {
+    name: gains(terms, RANDOM, seed=seed, clusters=subjects(terms))
+    for name, terms in areas.items()
+    if own[name]["correct"].any() and len(terms.columns) > 1
+}
+if judged:
+    judged = pd.concat(judged, names=["dataset", "method"]).dropna()
+else:
+    none = "No confidence of a data set with a solved question is known."
+    display(notebook.lack(confidences=none))
+
+# %% tags=["hide-input"]
+# needs confidences
+verdicts = judged["verdict"].groupby("method").value_counts()
+verdicts = verdicts.unstack(fill_value=0)
+verdicts = verdicts.reindex(columns=["better", "inconclusive", "worse"])
+verdicts = verdicts.fillna(0).astype(int)
+order = [*TITLES.values(), VOTES, PROBE]
+verdicts = verdicts.reindex([name for name in order if name in verdicts.index])
+counted = [
+    f"{row['better']} of {row.sum()} data sets by *{name}* (more on "
+    f"{row['worse']})"
+    for name, row in verdicts.iterrows()
+]
+notebook.glue(counted=", ".join(counted[::-1]))
+
+# %%
+# needs confidences
+notebook.say("""
+Answering only where the confidence is high risks significantly less than answering at random on {counted}. Data sets
+without a solved question are left out.
+""")
+
+# %%
+# needs confidences
+known = PROBE if PROBE in judged.index.levels[1] else judged.index[0][1]
+gained = judged.xs(known, level="method")["estimate"]
+shown = notebook.choose_dataset(dataset, data, gained.idxmax())
 each = own[shown]
 c, n = each["correct"], each["total"]
-(known, seen), rest = split_counts(c, n, rng=np.random.default_rng(seed))
 curves = {
-    name: risk_coverage(each[name], c, n) for name in each.columns[2:]
-} | {"Oracle CC": risk_coverage(known / seen, *rest)}
-nearest = nearest_probe(results.loc[[shown]].dropna(axis=1, how="all"), shown)
-palette = style.palette(curves)
-if nearest:
-    palette[PROBE] = style.method_color(nearest, shown)
-drawn = pd.concat(curves, names=["method", None]).reset_index("method")
+    name: risk_coverage(each[name][seen], c[seen], n[seen])
+    for name, seen in each.drop(columns=["correct", "total"]).notna().items()
+}
+(first, drawn), rest = split_counts(c, n, rng=np.random.default_rng(seed))
+curves["Honest oracle"] = risk_coverage(first / drawn, *rest)
+lines = pd.concat(curves, names=["method", None]).reset_index("method")
 
-# %% tags=["hide-input"] mystnb={"figure": {"caption": "Risk of the most confident questions against the share of questions answered, on the data set whose questions differ most, of those with a probe where there is one. The oracle orders questions by one half of their samples and is scored on the other.", "name": "fig-risk-coverage"}, "image": {"alt": "Line plot of risk, the expected share of wrong answers, against coverage. All curves meet at full coverage; the oracle is lowest, and the better a confidence orders questions, the lower its curve."}} paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-# needs samples
+# %% tags=["hide-input"]
+# needs confidences
+palette = style.palette(set(curves) - {PROBE, "Honest oracle"})
+nearest = nearest_probe(results.loc[[shown]].dropna(axis=1, how="all"), shown)
+palette |= {"Honest oracle": style.MUTED}
+palette |= {PROBE: style.method_color(nearest, shown)} if nearest else {}
+
+# %% mystnb={"figure": {"caption": "Risk of the most confident questions against the share of questions answered, on the data set where the probe gains most, or the one asked for. Dotted: at random. The honest oracle orders questions by one half of their samples and is scored on the other.", "name": "fig-risk-coverage"}, "image": {"alt": "Line plot of risk, the expected share of wrong answers, against coverage. All curves meet at full coverage; the oracle is lowest, and the better a confidence orders questions, the lower its curve."}} paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# needs confidences
 axes = sns.lineplot(
-    drawn, x="coverage", y="risk", hue="method", palette=palette
-)
-axes.set(xlim=(0, 1), ylim=(0, 1), title=load_dataset(shown).title)
-axes.set(
-    xlabel="coverage: questions answered", ylabel="risk: fresh answers wrong"
+    lines, x="coverage", y="risk", hue="method", palette=palette
 )
 axes.axhline(1 - (c / n).mean(), color=style.MUTED, linestyle=":")
-sns.move_legend(axes, "lower right", title="")
+axes.set(xlim=(0, 1), ylim=(0, 1), title=load_dataset(shown).title)
+axes.set(xlabel="coverage: questions answered", ylabel="risk: answers wrong")
+sns.move_legend(axes, "center left", bbox_to_anchor=(1, 0.5), title="")
 
 # %% [markdown]
 # ## The area under the curve
 #
-# The risk of a question is the chance $1-\mu$ that a *fresh* answer to it is wrong: the capability target, and not
-# whether one given answer is. Questions are answered from the most confident on; the mean risk over all coverages is
-# the area under the risk-coverage curve. A confidence that says nothing has the mean risk.
+# Only the order of the questions counts:
 
 # %%
 correct, total = [9, 1, 8, 2], [10] * 4
@@ -161,15 +164,16 @@ risk_coverage([0.9, 0.2, 0.5, 0.5], correct, total)
 terms = risk_area_terms([0.9, 0.2, 0.5, 0.5], correct, total)
 terms.mean().round(3), (1 - np.divide(correct, total)).mean()
 
-# %% tags=["hide-input"] label="selective-areas" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% label="selective-areas" tags=["hide-input"] paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
 spent = costs(runs, model, k_eval=k_eval).mean().round()
 rows = []
-for dataset, terms in areas.groupby(level="dataset", sort=False):
-    rng, there = np.random.default_rng(seed), terms.dropna(axis=1, how="all")
-    table = compare(there, rng=rng, clusters=groups[terms.index])
-    table = table.rename_axis("method").reset_index()
-    rows.append(table.assign(dataset=dataset, questions=len(terms)))
+for name, terms in areas.items():
+    there = terms.dropna(axis="columns", how="all").dropna()
+    if len(there):
+        table = compare(there, seed=seed, clusters=subjects(there))
+        table = table.rename_axis("method").reset_index()
+        rows.append(table.assign(dataset=name, questions=len(there)))
 scores = pd.concat(rows).rename(columns={"estimate": "brier"})
 scores["cost"] = scores["method"].map(spent).fillna(0).map("{:.0f}".format)
 tables.show_scores(
@@ -179,27 +183,16 @@ tables.show_scores(
     evidence=evidence,
 )
 
-# %% [markdown] needs="samples"
+# %% [markdown] needs="confidences"
 # Response consistency asks for ten more answers to each question; a probe reads the hidden states of the prompt and
-# costs no token. The table below counts comparisons with answering at random and, where asking the model beats that, with
-# the better way to ask.
+# costs no token.
 
-# %% tags=["hide-input"] label="selective-verdicts" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-# needs samples
-rival = found["rival"].where(found["rival"] == RANDOM, "asking the model")
-sign = (found["low"] > 0) * 1 - (found["high"] < 0)
-words = {
-    1: "significantly better",
-    0: "inconclusive",
-    -1: "significantly worse",
-}
-counted = pd.crosstab([found["method"], rival], sign.map(words))
-counted = counted.reindex(columns=words.values(), fill_value=0).rename_axis(
-    columns=None
-)
+# %% label="selective-verdicts" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# needs confidences
 tables.show(
-    counted,
-    "Data sets by the paired comparison of areas (95 % intervals).",
+    verdicts.rename_axis("confidence").rename_axis(columns=None),
+    "Data sets by the paired comparison of areas with answering at random "
+    "(95 % intervals).",
     evidence=evidence,
 )
 
@@ -231,7 +224,7 @@ def promise_risk(s, c, n, risk):
 promise_risk([0.9, 0.8, 0.5, 0.2], [10, 9, 5, 0], [10] * 4, risk=0.3)
 
 
-# %% tags=["hide-input"]
+# %%
 def keep_promise(s, mu, rng, n=50, k=20):
     """Set a threshold on n new questions; return answers and wrong ones."""
     first = rng.permutation(len(s))
@@ -246,7 +239,7 @@ def keep_promise(s, mu, rng, n=50, k=20):
 # A simulation, with thresholds set on 50 questions: a good, a poor and a useless confidence all keep the promise. What they
 # differ in is how much they answer.
 
-# %% tags=["hide-input"]
+# %%
 rng = np.random.default_rng(seed)
 mu, noise = rng.beta(0.5, 0.5, 2000), rng.normal(size=2000)
 blur = {"good": 0.1, "poor": 0.5, "useless": 50}
@@ -259,7 +252,7 @@ kept = {
     for name, s in said.items()
 }
 
-# %% tags=["hide-input"] label="selective-simulated" paper=["section-5.3"] evidence=["simulated"]
+# %% label="selective-simulated" paper=["section-5.3"] evidence=["simulated"]
 simulated = pd.DataFrame(kept, index=["answered", "answered wrongly"]).T
 tables.show(
     simulated.rename_axis("confidence"),
@@ -271,14 +264,10 @@ tables.show(
 # On the recorded samples, thresholds are set on a random half of the questions and used on the other half, over and over.
 
 
-# %% tags=["hide-input"]
-def halves(each, name, rng, times=100):
+# %%
+# needs samples
+def halves(s, c, n, rng, times=100):
     """Promise the risk on one half of the questions, and look at the other."""
-    s, c, n = (
-        each[name].to_numpy(),
-        each["correct"].to_numpy(),
-        each["total"].to_numpy(),
-    )
     shares = []
     for _ in range(times):
         seen = rng.permutation(len(s)) < len(s) // 2
@@ -288,32 +277,42 @@ def halves(each, name, rng, times=100):
     return np.mean(shares, axis=0)
 
 
-# %% tags=["hide-input"] label="selective-promise" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-# needs samples
-rng = np.random.default_rng(seed)
-kept = {}
+kept, rng = {}, np.random.default_rng(seed)
 for name, each in own.items():
     each = each.assign(**{RANDOM: rng.random(len(each))})
-    for method in each.columns[2:]:
-        kept[load_dataset(name).title, method] = halves(each, method, rng)
+    for method in each.columns.drop(["correct", "total"]):
+        columns = each[[method, "correct", "total"]].dropna().to_numpy().T
+        kept[load_dataset(name).title, method] = halves(*columns, rng)
 kept = pd.DataFrame(kept, index=["answered", "wrong"]).T
+
+# %% label="selective-promise" tags=["hide-input"] paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# needs samples
 wide = kept["answered"].unstack(0)[[load_dataset(name).title for name in own]]
+rows = [
+    name
+    for name in (RANDOM, *TITLES.values(), VOTES, PROBE)
+    if name in wide.index
+]
 tables.show(
-    wide.reindex(list(areas)).rename_axis("confidence"),
+    wide.loc[rows].rename_axis("confidence"),
     f"Share of questions answered under a promise of {risk:.0%} wrong answers.",
     digits=2,
     evidence=evidence,
 )
 
-# %% tags=["remove-cell"]
+# %% tags=["hide-input"]
 # needs samples
 notebook.glue(promised=100 * risk, highest=100 * kept["wrong"].max())
 
-# %% [markdown] needs="samples"
-# The mean share of wrong answers is at most {glue:text}`highest:.1f` % of questions, with {glue:text}`promised:.0f` %
-# promised, to within what drawing a hundred halves leaves open. The promise holds on average over the questions that set the
-# threshold, and for questions like them; a confidence decides only how many answers it leaves.
-#
+# %%
+# needs samples
+notebook.say("""
+The mean share of wrong answers is at most {highest:.1f} % of questions, with {promised:.0f} % promised, to within what
+drawing a hundred halves leaves open. The promise holds on average over the questions that set the threshold, and for
+questions like them; a confidence decides only how many answers it leaves.
+""")
+
+# %% [markdown]
 # ## Summary
 #
 # - For abstaining only the order of the questions counts, and the area under the risk-coverage curve measures it.
