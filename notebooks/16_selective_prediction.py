@@ -32,7 +32,6 @@ from capcal_lib.manifests import load_dataset
 from capcal_lib.metrics import compare, gains
 from capcal_lib.probes import nearest_probe
 from capcal_lib.results import costs, describe_runs, load_results, subjects
-from IPython.display import display
 
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())
@@ -40,7 +39,10 @@ style.set_style()
 runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval)
 results = load_results(runs, model, k_eval=k_eval).query("total > 1")
-notebook.about(model, data)
+solved = results[results.groupby(level="dataset")["correct"].transform("any")]
+there = [solved[name].any() for name in solved.columns.drop("total")[1:]]
+none = {"confidences": "No confidence of a question that is ever solved."}
+notebook.about(model, data, lacking={} if any(there) else none)
 evidence = data["evidence"].iloc[0] if len(data) else "simulated"
 
 # %% [markdown] needs="samples"
@@ -81,17 +83,13 @@ for name, each in results.groupby(level="dataset", sort=False):
 areas = {name: risk_areas(each) for name, each in own.items()}
 
 # %%
-# needs samples
+# needs confidences
 judged = {
     name: gains(terms, RANDOM, seed=seed, clusters=subjects(terms))
     for name, terms in areas.items()
     if own[name]["correct"].any() and len(terms.columns) > 1
 }
-if judged:
-    judged = pd.concat(judged, names=["dataset", "method"]).dropna()
-else:
-    none = "No confidence of a data set with a solved question is known."
-    display(notebook.lack(confidences=none))
+judged = pd.concat(judged, names=["dataset", "method"]).dropna()
 
 # %% tags=["hide-input"]
 # needs confidences
