@@ -11,7 +11,8 @@
 #
 # A model that may abstain answers fewer questions and is wrong less often; this page measures how much a confidence is
 # worth for that, and how to promise a {term}`risk`. The paper names selective prediction in section 5.3 and does not try
-# it.
+# it. Barkan et al. {cite:p}`barkan2025capable` let models decide themselves where failure is costly, and find their
+# decisions rational, given confidences that are too high.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`

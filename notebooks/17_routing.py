@@ -24,13 +24,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from capcal_lib.applications import (
-    frontier,
-    frontier_gains,
-    mixing_gain_terms,
-    route,
-    split_counts,
-)
+from capcal_lib.applications import frontier, frontier_gains, split_counts
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.manifests import load_dataset, load_model, model_names
 from capcal_lib.metrics import mean_interval
@@ -112,6 +106,8 @@ def split_rates(pair):
     return pd.DataFrame(known, index), pd.DataFrame(rest, index)
 
 
+# %%
+# needs runs
 for case, pair in pairs.items():
     known, rest = split_rates(pair)
     expected = pair.reading + pair.writing.mean()
@@ -139,6 +135,8 @@ def judge(gain, dataset, scale=100):
     return dict(zip(["gain", "low", "high"], limits, strict=True))
 
 
+# %%
+# needs runs
 found = pd.DataFrame(
     {case: judge(gain, case[2]) for case, gain in gains.items()}
 )
@@ -225,6 +223,8 @@ tables.show(
 # for one question, the one where it helps most.
 
 # %%
+from capcal_lib.applications import mixing_gain_terms, route
+
 predicted = [[0.9, 0.9], [0.1, 0.8], [0.2, 0.3]]
 each_cost = [[1, 3], [1, 3], [1, 3]]
 route(predicted, each_cost, budget=1.7)
@@ -277,7 +277,7 @@ sns.move_legend(axes, "center left", bbox_to_anchor=(1, 0.5), title="")
 # model that is asked for its confidence reads the prompt once more, taken to be as long as the question's, and
 # writes. Lengths of answers are not known ahead: a router expects their mean, and pays what they are.
 
-# %% label="routing-costs" paper=["section-5.3"] evidence=["measured"] reads=["samples"]
+# %%
 # needs runs
 facts = {}
 for (_, _, dataset), pair in pairs.items():
@@ -288,6 +288,9 @@ for (_, _, dataset), pair in pairs.items():
         written = pair.writing[name].mean() / billions
         facts[title] = {"read": read, "written": written, "accuracy": share}
 price = pd.DataFrame(facts).T.rename_axis(["data set", "model"])
+
+# %% label="routing-costs" paper=["section-5.3"] evidence=["measured"] reads=["samples"]
+# needs runs
 tables.show(
     price,
     "Tokens of a question, and accuracy of always asking one model, on the "

@@ -329,6 +329,7 @@ for reads, recipe in RECIPES.items():
         probe = nearest_probe(said.dropna(axis="columns"), name)
         texts.loc[texts.index.isin(said.index), reads] = said[probe]
 texts["best constant"] = best_constant(results)
+texts = texts.reindex(columns=["correct", "total", *RECIPES, "best constant"])
 texts = texts.dropna().groupby(level="dataset", sort=False)
 texts = texts.filter(lambda each: each["correct"].any())  # something is solved
 

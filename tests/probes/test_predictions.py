@@ -191,5 +191,5 @@ def test_every_recorded_run_with_hidden_states_has_fresh_predictions() -> None:
 
 def test_a_recipe_that_is_unknown_is_refused() -> None:
     run = find_run(RECORDED_RUNS, MODEL, SET, "test")
-    with pytest.raises(InputError, match="unknown recipe 'best'; known: kernel, paper"):
+    with pytest.raises(InputError, match="unknown recipe 'best'; known: kernel, length, paper"):
         predictions_of(run, recipe="best")  # type: ignore[arg-type]

@@ -126,9 +126,8 @@ def test_named_data_sets_are_read_alone() -> None:
     assert read_predictions(RECORDED_RUNS, "gpt-oss-20b").empty
     with pytest.raises(InputError, match="unknown data set"):
         read_predictions(RECORDED_RUNS, MODEL, datasets=["nothing"])
-    with pytest.raises(
-        InputError, match="unknown recipe 'best'; known: kernel, paper, stacked, tuned"
-    ):
+    known = "known: kernel, length, paper, stacked, tuned, words"
+    with pytest.raises(InputError, match=f"unknown recipe 'best'; {known}"):
         train(find_run(RECORDED_RUNS, MODEL, SET, "train"), recipe="best")  # type: ignore[arg-type]
 
 
