@@ -69,6 +69,9 @@ for place, own in cells.items():
         miss = mean_interval(error, seed=seed, clusters=subjects(error))
         points = (100 * end for end in miss[:3])
         rows.append((*place, method, accuracy, *points))
+
+# %%
+# needs runs
 columns = ["model", "dataset", "method", "accuracy", "miss", "low", "high"]
 misses = pd.DataFrame(rows, columns=columns)
 
@@ -122,7 +125,7 @@ _ = axes.set(xlabel="mean confidence less accuracy, points", ylabel="")
 # The mean of a confidence is the accuracy if the confidence is calibrated on average, and that is just what is not known
 # without labels. A probe is calibrated on its training questions; on others it may miss by any amount.
 
-# %% label="label-free-misses" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %%
 # needs runs
 star = misses["wrong"].map({True: "*", False: ""})
 text = misses.assign(said=misses["miss"].map("{:+z.0f}".format) + star)
@@ -130,6 +133,9 @@ text["model"] = [load_model(name).short_title for name in text["model"]]
 text["data set"] = [load_dataset(name).title for name in text["dataset"]]
 keys = ["model", "data set", "accuracy"]
 wide = text.pivot(index=keys, columns="method", values="said")
+
+# %% label="label-free-misses" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# needs runs
 tables.show(
     wide.reindex(columns=METHODS).fillna("–").rename_axis(columns=None),
     "Accuracy in per cent, and mean confidence less accuracy in points (*: the 95 % interval leaves out 0).",
@@ -215,6 +221,8 @@ for mean in (0.006, 0.03, 0.15, 0.5, 0.85, 0.95):
             found = accuracy_from_labels(label, s[:labels], s[labels:])
             held = found.low <= mean <= found.high
             studies.append((mean, kind, held, found.high - found.low))
+
+# %%
 columns = ["mean accuracy", "confidence", "covered", "width"]
 studies = pd.DataFrame(studies, columns=columns)
 
@@ -286,10 +294,13 @@ for place, own in cells.items():
             saved = found.estimate / (mu.mean() * (1 - mu.mean()))
             helps = found.low > 0
             few.append((*place, method, *relabel(mu, s, rng), saved, helps))
+
+# %%
+# needs runs
 columns = ["labels alone", "with both", "covered", "labels saved", "helps"]
 few = pd.DataFrame(few, columns=["model", "dataset", "method", *columns])
 
-# %% label="label-free-few" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %%
 # needs runs
 each = few.groupby("method")
 mean = each[columns[:2]].median()
@@ -298,6 +309,9 @@ mean["labels saved"] = each["labels saved"].mean()
 mean["significantly"] = [
     f"{own.sum()} of {len(own)}" for _, own in each["helps"]
 ]
+
+# %% label="label-free-few" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# needs runs
 tables.show(
     mean.reindex([name for name in METHODS if name in mean.index]),
     f"Median error in points with {labels} labels, alone and with a confidence; coverage; labels saved.",

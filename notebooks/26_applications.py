@@ -140,6 +140,8 @@ def routing_gains(pair):
     return found
 
 
+# %%
+# needs runs
 for small, large in combinations(real, 2):
     for dataset in described[small].index.intersection(described[large].index):
         pair = load_pair(runs, small, large, dataset, k_eval=k_eval)
@@ -162,6 +164,8 @@ def judge(gain, dataset):
     return gains(terms, "rival", seed=seed, clusters=clusters).loc["own"]
 
 
+# %%
+# needs runs
 keys = ["use", "method", "model", "to", "dataset"]
 found = {
     key: judge(gain, key[-1])
@@ -169,6 +173,9 @@ found = {
     if gain.notna().sum() > 1
 }
 found = pd.DataFrame(found).T.rename_axis(keys).reset_index()
+
+# %%
+# needs runs
 numbers = ["estimate", "low", "high", "p"]
 found[numbers] = found[numbers].astype(float)
 

@@ -123,10 +123,13 @@ With {few} labelled questions of a data set and a probe of another one, {finding
 on {sure} of {pairs} pairs of a data set and a probe, and a new probe that starts from it on {sure_started}.
 """)
 
-# %% tags=["hide-input"] mystnb={"figure": {"caption": "Corrected capability Brier score (lower is better) of five ways to use labelled questions, on the questions without labels; mean, and 95 % of the draws of the labelled ones.", "name": "fig-few-labels"}, "image": {"alt": "Dot plot with a row for each pair of a data set and a probe of another one. Within a domain the recalibrated probe lies furthest left; across domains the probe as it is lies far right of the constant, and the probes that are trained on the labels lie left of it."}} evidence=["measured"] reads=["verdicts", "features"]
+# %% tags=["hide-input"]
 # needs pairs
 green, blue, orange = style.SHIFT_COLORS.values()
 long = scores.melt(["domain", "pair"], var_name="way", value_name="score")
+
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "Corrected capability Brier score (lower is better) of five ways to use labelled questions, on the questions without labels; mean, and 95 % of the draws of the labelled ones.", "name": "fig-few-labels"}, "image": {"alt": "Dot plot with a row for each pair of a data set and a probe of another one. Within a domain the recalibrated probe lies furthest left; across domains the probe as it is lies far right of the constant, and the probes that are trained on the labels lie left of it."}} evidence=["measured"] reads=["verdicts", "features"]
+# needs pairs
 axes = sns.pointplot(
     long.sort_values("domain", ascending=False, kind="stable"),
     x="score",

@@ -13,11 +13,15 @@ from capcal_lib.book.pipeline import DEFAULT_MODEL, default_model, notebook_name
 from capcal_lib.manifests import NOTEBOOKS
 
 SOURCES = {path.stem: jupytext.read(path) for path in sorted(NOTEBOOKS.glob("[0-9]*.py"))}
-LONGEST_CELL, MEDIAN_CELL = 20, 10
+LONGEST_CELL, MEDIAN_CELL = 20, 12
 
 
 def cells(name: str, kind: str) -> list[nbformat.NotebookNode]:
     return [cell for cell in SOURCES[name].cells if cell.cell_type == kind]
+
+
+def only_imports(source: str) -> bool:
+    return all(isinstance(each, ast.Import | ast.ImportFrom) for each in ast.parse(source).body)
 
 
 def words(name: str) -> str:
@@ -79,6 +83,7 @@ def test_cells_are_short() -> None:
     folded = {"parameters", "hide-input", "hide-cell", "remove-cell"}
     for name in SOURCES:
         code = cells(name, "code")
+        code = [cell for cell in code if not only_imports(cell.source)]
         lengths = {cell.source: sum(map(bool, cell.source.splitlines())) for cell in code}
         assert max(lengths.values()) <= LONGEST_CELL, name
         shown = [
