@@ -127,15 +127,17 @@ on {sure} of {pairs} pairs of a data set and a probe, and a new probe that start
 # needs pairs
 green, blue, orange = style.SHIFT_COLORS.values()
 long = scores.melt(["domain", "pair"], var_name="way", value_name="score")
+long = long.sort_values("domain", ascending=False, kind="stable")
+colors = [orange, blue, style.MUTED, green, style.OWN]
 
 # %% tags=["hide-input"] mystnb={"figure": {"caption": "Corrected capability Brier score (lower is better) of five ways to use labelled questions, on the questions without labels; mean, and 95 % of the draws of the labelled ones.", "name": "fig-few-labels"}, "image": {"alt": "Dot plot with a row for each pair of a data set and a probe of another one. Within a domain the recalibrated probe lies furthest left; across domains the probe as it is lies far right of the constant, and the probes that are trained on the labels lie left of it."}} evidence=["measured"] reads=["verdicts", "features"]
 # needs pairs
 axes = sns.pointplot(
-    long.sort_values("domain", ascending=False, kind="stable"),
+    long,
     x="score",
     y="pair",
     hue="way",
-    palette=[orange, blue, style.MUTED, green, style.OWN],
+    palette=colors,
     markers=["X", "o", "s", "^", "D"],
     linestyle="none",
     dodge=0.5,
@@ -144,9 +146,7 @@ axes = sns.pointplot(
 )
 axes.figure.set_size_inches(style.WIDTH, 1.2 + 0.8 * len(pairs))
 axes.set(xscale="log", xlabel="capability Brier score", ylabel="")
-low, high = axes.get_xlim()
-ticks = [tick for tick in (0.02, 0.05, 0.1, 0.2, 0.5) if low < tick < high]
-axes.set_xticks(ticks, ticks)
+axes.xaxis.set_major_formatter("{x:g}")
 axes.minorticks_off()
 sns.move_legend(
     axes, "lower center", bbox_to_anchor=(0.4, 1), ncols=3, title=""
