@@ -146,12 +146,11 @@ axes = sns.pointplot(
 )
 axes.figure.set_size_inches(style.WIDTH, 1.2 + 0.8 * len(pairs))
 axes.set(xscale="log", xlabel="capability Brier score", ylabel="")
-axes.minorticks_off()
 ticks = [0.02, 0.05, 0.1, 0.2, 0.5]
 axes.set_xticks(ticks, ticks)
-sns.move_legend(
-    axes, "lower center", bbox_to_anchor=(0.4, 1), ncols=3, title=""
-)
+axes.minorticks_off()
+sns.move_legend(axes, "lower center", bbox_to_anchor=(0.4, 1), ncols=3)
+axes.legend_.set_title("")
 
 # %%
 # needs pairs
