@@ -198,7 +198,7 @@ def options(
         os.environ[OWN_MANIFESTS] = str(manifests.absolute())
 
 
-@command("sample --model smollm2-135m --dataset mini-capitals --k 110")
+@command("sample --model smollm2-135m --dataset mini-capitals --k 100")
 @setting_options
 def sample(
     model: ModelName,

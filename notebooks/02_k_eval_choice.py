@@ -165,7 +165,7 @@ _ = axes.set(
 # $$
 #
 # `score_components` estimates the three parts without bias. Where a confidence is right everywhere, or equally wrong
-# everywhere, there is little between questions, and samples matter. Here they are for one that is always 0.5:
+# everywhere, questions differ little, and samples matter. The three parts for a confidence that is always 0.5:
 
 # %%
 # needs samples

@@ -695,8 +695,8 @@ tables.show(
 # ## Summary
 #
 # - pass@k needs the expected accuracy of every question, not its mean: this is what capability calibration estimates.
-# - A confidence that is right on average still promises too much of many attempts, unless it says how sure it is; as a
-#   posterior it can be tested.
+# - A confidence that is right on average still overestimates pass@k, unless it says how sure it is; as a posterior it can be
+#   tested.
 # - Score an oracle on samples that it has not seen, and a prediction without the noise of the counts.
 # - Beyond the samples the shape of the distribution of $\mu$ decides, and an interval has to say so.
 #

@@ -87,7 +87,7 @@ title = load_dataset(shown).title
 
 # %% [markdown] needs="samples"
 # A rule is a confidence for each question. The budget goes where a confidence expects most, no question getting more
-# samples than were recorded. A probe is taken at its word (*plug-in*) or as the mean of a posterior, whose concentration
+# samples than were recorded. A probe is used directly (*plug-in*) or as the mean of a posterior, whose concentration
 # was fitted on its training questions.
 
 
@@ -399,7 +399,7 @@ plans = {
 #
 # All of that decides before the first sample is drawn. Whoever can tell a correct answer when it comes can stop there,
 # and spend the rest elsewhere. Then what counts is the chance that the next sample succeeds after $k$ failures, $s$ for
-# a confidence taken at its word and $s\nu/(\nu+k)$ for a posterior, which learns from each failure. To take the
+# a confidence used directly and $s\nu/(\nu+k)$ for a posterior, which learns from each failure. To take the
 # question with the highest chance is optimal: no other rule solves more with as many samples.
 
 # %%

@@ -9,8 +9,8 @@
 # %% [markdown]
 # # Does a confidence help?
 #
-# Each use of a confidence that the paper names, judged alike on every recorded run: against the best simple rule, one that
-# knows no confidence, at equal cost.
+# This page compares each use of a confidence that the paper names with the best simple rule that uses none, at equal cost,
+# on every recorded run.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`; all are shown
@@ -73,7 +73,7 @@ VERDICTS = ["better", "inconclusive", "worse"]
 SIGNS = dict(zip(VERDICTS, "+·−", strict=True))
 
 # %% [markdown] needs="runs"
-# A question's *gain* is what a confidence adds to the simple rule on it. Each function below takes confidences and counts
+# The *gain* on a question is what a confidence adds there to the simple rule. Each function below takes confidences and counts
 # of correct and of all samples, and returns a gain a question; [what each is](#what-is-compared) stands further down.
 
 
@@ -288,9 +288,9 @@ tables.show(
 # | [Evaluation](19_difficulty.ipynb) | sampling variance of the accuracy at equal tokens | even spending |
 #
 # A probe is the one whose training set is nearest, never chosen by a score, and is taken as the mean of a posterior whose
-# concentration is fitted on its training questions. A model that is asked, or votes, has no training questions, so
-# its confidences are taken at their word; a missing one counts as one half. Ten votes cost more than what a budget spends,
-# so that response consistency has no place there; elsewhere its cost is not counted.
+# concentration is fitted on its training questions. Confidences that the model was asked for, and votes, have no training
+# questions and are used directly; a missing one counts as one half. Ten votes cost more than a budget spends, so response
+# consistency is left out there; elsewhere its cost is not counted.
 
 # %%
 # needs runs
@@ -344,7 +344,7 @@ tables.show(
 #
 # - The rival of a confidence is the best rule without one, at the same cost, and not doing nothing.
 # - A use that needs the order of questions is easier to serve than one that needs the number.
-# - What is asked for has to be paid for: a probe nearly nothing, a question to the model as much as a short answer.
+# - Count the cost of the confidence too: a probe is nearly free, and asking the model costs about as much as a short answer.
 #
 # ## Exercises
 #
@@ -357,7 +357,7 @@ lost = probes[probes["verdict"] == "worse"]["use"]
 sorted(set(probes["use"]) - set(lost))
 
 # %% [markdown]
-# **2 (medium).** Judge a probe at its word, without a posterior. What changes in pass@k and budgets on one data set? *Hint:*
+# **2 (medium).** Use a probe's confidence directly, without a posterior. What changes in pass@k and budgets on one data set? *Hint:*
 # no concentration.
 
 # %% tags=["hide-cell", "solution"]

@@ -56,10 +56,10 @@ def test_the_recipes_of_the_guide_work_one_after_the_other(
         assert done.returncode == 0, done.stderr
         said.append(done.stdout)
     assert len(said) == 5
-    assert "12 samples drawn" in said[0]
-    assert "12 samples graded" in said[1]
-    assert "4 samples imported" in said[2]
-    assert "length" in said[3]
+    assert "12 samples drawn" in said[1]
+    assert "12 samples graded" in said[2]
+    assert "4 samples imported" in said[3]
+    assert "length" in said[4]
     assert (work / "report.html").read_text().startswith("<!")
     monkeypatch.chdir(work)
     results = load_results("runs", "their-model")
