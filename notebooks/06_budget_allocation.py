@@ -165,7 +165,7 @@ grid.map(plt.scatter, "B", "estimate", color=color)
 grid.refline(y=0, color=style.INK)
 grid.set_titles("{col_name}")
 grid.set_axis_labels("B", "points gained")
-grid.tight_layout()
+_ = grid.tight_layout()
 
 # %% [markdown] needs="samples"
 # On one data set, over all budgets that its samples allow:
