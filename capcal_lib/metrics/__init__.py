@@ -14,7 +14,6 @@ from capcal_lib.metrics.brier import (
     uniform_baseline_brier_terms,
 )
 from capcal_lib.metrics.comparisons import adjusted, compare, gains
-from capcal_lib.metrics.few_labels import accuracy_from_labels
 from capcal_lib.metrics.intervals import (
     Interval,
     binomial_interval,
@@ -29,7 +28,6 @@ __all__ = [
     "Calibrator",
     "Interval",
     "IsotonicSplit",
-    "accuracy_from_labels",
     "adjusted",
     "binned_ece",
     "binomial_interval",

@@ -18,9 +18,9 @@ from capcal_lib.metrics.intervals import (
     Draws,
     Means,
     finite,
-    generator_of,
     range_of,
     ratio,
+    source_of,
     units_of,
 )
 from capcal_lib.metrics.validation import Floats, align_index, check_share
@@ -137,7 +137,7 @@ def compare(
     """
     import pandas as pd  # slow to import
 
-    generator = generator_of(rng, seed)
+    source = source_of(rng, seed)
     check_share("level", level)
     values, labels = _columns(terms, clusters)
     result = pd.DataFrame(
@@ -148,7 +148,7 @@ def compare(
     if not there.any() or not len(sums):
         return result
     means = Means(sums, sizes)
-    draws = means.resample(generator) if len(sums) > 1 else None
+    draws = means.resample(source) if len(sums) > 1 else None
     of_limits = draws if len(sums) < MANY else None
     common = values[~np.isnan(values[:, there]).any(axis=1)][:, there]
     limits = [
@@ -179,7 +179,7 @@ def _column(difference: Floats, labels: list[Any], seed: int) -> Column | None:
     if not len(sizes):
         return None
     means = Means(sums, sizes)
-    draws = means.resample(generator_of(None, seed)) if 1 < len(sizes) < MANY else None
+    draws = means.resample(source_of(None, seed)) if 1 < len(sizes) < MANY else None
     return means.column(0, draws, (-1.0, 1.0))
 
 

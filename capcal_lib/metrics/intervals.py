@@ -11,12 +11,13 @@ range, of unequal length or infinite is refused with an :class:`~capcal_lib.erro
 from __future__ import annotations  # keeps ArrayLike short in help()
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from capcal_lib.errors import InputError, unknown
 from capcal_lib.metrics.validation import (
@@ -33,10 +34,13 @@ from capcal_lib.metrics.validation import (
 )
 
 BinomialMethod = Literal["jeffreys", "wilson", "clopper-pearson", "wald"]
+Source = np.random.Generator | int  # of what is drawn: a generator, or a seed
+Counts = NDArray[np.uint16]
 RESAMPLES = 10_000
 MANY = 1_000  # questions or clusters from which closed forms are as good as resampling
 CARRIED_BY = 6  # fewer questions than these that carry the variance are few
 NO_RESAMPLING = 3  # fewer than these are too few to resample
+KEPT = 8  # draws that are kept for the next mean over as many units
 FILLED = 0.04  # gross misses that the spread of the terms amounts to, from which none is added
 RESOLVED = 0.996  # a level above which 10,000 resamples do not tell the limits
 
@@ -165,7 +169,7 @@ def mean_interval(
     >>> [round(value, 2) for value in interval[:3]]
     [0.14, 0.1, 0.17]
     """
-    generator = generator_of(rng, seed)
+    source = source_of(rng, seed)
     check_share("level", level)
     given = {} if clusters is None else {"clusters": clusters}
     terms, *labels = align_index(terms=terms, **given)
@@ -174,7 +178,7 @@ def mean_interval(
     if not len(sizes):
         return Interval(math.nan, math.nan, math.nan)
     means = Means(sums, sizes)
-    draws = means.resample(generator) if 1 < len(sizes) < MANY else None
+    draws = means.resample(source) if 1 < len(sizes) < MANY else None
     return means.column(0, draws, range_of(values, bounds)).interval(level)
 
 
@@ -284,12 +288,8 @@ class Column:
     @cached_property
     def _furthest(self) -> tuple[Floats, Floats]:
         """Return means of resamples with a share of unseen units at either bound, in order."""
-        from scipy.special import betaincinv  # slow to import
-
-        # Spread evenly over the resamples, which come in no order.
         means = self.estimate + np.asarray(self.shift)
-        ranks = (np.arange(len(means)) + 0.5) / len(means)
-        share = betaincinv(0.5, len(self.residuals) + 0.5, ranks)
+        share = _unseen_shares(len(self.residuals), len(means))
         bottom, top = self.bounds
         low = (1 - share) * means + share * min(bottom, means.min())
         high = (1 - share) * means + share * max(top, means.max())
@@ -342,19 +342,19 @@ class Means:
         )
         self.covariance = covariance_of(self.residuals.T @ self.residuals, len(sizes), sizes.sum())
 
-    def resample(self, rng: np.random.Generator) -> Draws:
+    def resample(self, source: Source) -> Draws:
         """Draw as many units as there are, with replacement; from many units, draw from the normal
         limit.
         """
         units, columns = self.residuals.shape
         if units >= MANY:
-            shift = rng.multivariate_normal(
+            shift = np.random.default_rng(source).multivariate_normal(
                 np.zeros(columns), self.covariance, RESAMPLES, method="eigh"
             )
             return Draws(shift, np.broadcast_to(self.covariance, (RESAMPLES, columns, columns)))
         e, m = self.residuals, self.sizes[:, None]
         products = (e[:, :, None] * e[:, None, :]).reshape(units, -1)
-        drawn = resampled(np.hstack([m, m**2, e, e * m, products]), rng, RESAMPLES)
+        drawn = _sums(_draw(units, source), np.hstack([m, m**2, e, e * m, products]))
         size, squares, total, cross, products = np.split(
             drawn, [1, 2, 2 + columns, 2 + 2 * columns], axis=1
         )
@@ -423,22 +423,48 @@ def _cluster_codes(clusters: ArrayLike, questions: int) -> Ints:
     return codes.astype(np.int64)
 
 
-def resampled(columns: Floats, rng: np.random.Generator, resamples: int) -> Floats:
-    """Draw as many rows as there are, with replacement, often; return the sums, (resamples,
-    n_columns).
-    """
-    units = len(columns)
-    sums = np.empty((resamples, columns.shape[1]))
-    rows = max(1, 300_000 // units)  # a block of draws that stays in cache
-    for start in range(0, resamples, rows):
-        block = sums[start : start + rows]
-        drawn = (
-            rng.integers(units, size=(len(block), units)) + units * np.arange(len(block))[:, None]
-        )
-        block[:] = (
-            np.bincount(drawn.ravel(), minlength=units * len(block)).reshape(-1, units) @ columns
-        )
-    return sums
+def _draw(units: int, source: Source) -> Counts:
+    """Draw as many units as there are, with replacement, often; see :func:`_draw_anew`."""
+    if isinstance(source, np.random.Generator):
+        return _draw_anew(units, source, RESAMPLES)
+    return _draw_of_seed(units, source, RESAMPLES)
+
+
+@lru_cache(KEPT)
+def _draw_of_seed(units: int, seed: int, resamples: int) -> Counts:
+    return _draw_anew(units, np.random.default_rng(seed), resamples)
+
+
+def _draw_anew(units: int, rng: np.random.Generator, resamples: int) -> Counts:
+    """Return how often each resample has each unit, (resamples, units)."""
+    counts = np.empty((resamples, units), np.uint16)
+    for block in _blocks(counts):
+        first = units * np.arange(len(block))  # of each resample
+        drawn = rng.integers(units, size=block.shape) + first[:, None]
+        block[:] = np.bincount(drawn.ravel(), minlength=block.size).reshape(block.shape)
+    return counts
+
+
+def _sums(counts: Counts, columns: Floats) -> Floats:
+    """Return the sums of each resample, (resamples, n_columns)."""
+    return np.concatenate([block.astype(np.float64) @ columns for block in _blocks(counts)])
+
+
+def _blocks(counts: Counts) -> Iterator[Counts]:
+    """Yield parts that stay in cache."""
+    rows = max(1, 300_000 // counts.shape[1])
+    for start in range(0, len(counts), rows):
+        yield counts[start : start + rows]
+
+
+@lru_cache(KEPT)
+def _unseen_shares(units: int, resamples: int) -> Floats:
+    """Return shares of unseen units, spread evenly over the resamples, which come in no order."""
+    from scipy.special import betaincinv  # slow to import
+
+    ranks = (np.arange(resamples) + 0.5) / resamples
+    shares: Floats = betaincinv(0.5, units + 0.5, ranks)
+    return shares
 
 
 def finite(name: str, values: ArrayLike) -> Floats:
@@ -454,10 +480,10 @@ def _z(level: float) -> float:
     return float(ndtri((1 + check_share("level", level)) / 2))
 
 
-def generator_of(rng: np.random.Generator | None, seed: int) -> np.random.Generator:
-    """Return the generator that was given, or one of the seed."""
+def source_of(rng: np.random.Generator | None, seed: int) -> Source:
+    """Return the generator that was given, or else the seed."""
     if rng is None:
-        return np.random.default_rng(check_int("seed", seed, least=0))
+        return check_int("seed", seed, least=0)
     if not isinstance(rng, np.random.Generator):
         raise InputError(
             "rng must be a numpy random generator, such as np.random.default_rng(0); got "

@@ -280,6 +280,15 @@ def test_the_interval_mirrors_follows_the_seed_and_does_not_see_order_or_labels(
     )
 
 
+def test_a_seed_draws_what_its_generator_draws_whatever_was_drawn_before():
+    terms = rng(4).random(50)
+    by_generator = mean_interval(terms, rng=rng(3))
+    assert mean_interval(terms, seed=3) == by_generator
+    assert mean_interval(terms, seed=4) != by_generator
+    assert mean_interval(terms[:49], seed=3) == mean_interval(terms[:49], rng=rng(3))
+    assert mean_interval(terms, seed=3) == by_generator
+
+
 def test_clusters_that_agree_within_widen_the_interval():
     terms, labels = np.repeat(rng(4).random(20), 10), np.repeat(np.arange(20), 10)
     alone, together = (
