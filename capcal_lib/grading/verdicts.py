@@ -64,17 +64,15 @@ def grade_run(run: Run) -> Graded:
     both = old.merge(fresh, on=runs.KEY, suffixes=("_old", "_new"))
     changed = both[both["verdict_old"] != both["verdict_new"]]
     if len(fresh) > len(both) or len(changed) or (len(both) and len(current) == 0):
-        _write(run, pd.concat([current, fresh]), GRADER_VERSION, pd.concat(digests))
+        write_verdicts(run, pd.concat([current, fresh]), GRADER_VERSION, pd.concat(digests))
     flipped = Counter(zip(changed["verdict_old"], changed["verdict_new"], strict=True))
     return Graded(new=len(fresh) - len(both), again=len(both), flipped=dict(flipped))
 
 
-def write_verdicts(run: Run, verdicts: pd.DataFrame, grader: str) -> None:
-    """Write the verdicts of all samples, whose ``response`` is in the same table."""
-    _write(run, verdicts, grader, runs.row_digests(verdicts))
-
-
-def _write(run: Run, verdicts: pd.DataFrame, grader: str, digests: "pd.Series[int]") -> None:
+def write_verdicts(
+    run: Run, verdicts: pd.DataFrame, grader: str, digests: "pd.Series[int]"
+) -> None:
+    """Write the verdicts of all samples, of which there are these ``row_digests``."""
     table = pa.Table.from_pandas(verdicts, schema=SCHEMA, preserve_index=False).sort_by(runs.ORDER)
     metadata = {"grader": grader, "rows": runs.digest_of_rows(digests)}
     run.write(VERDICTS, table.replace_schema_metadata(metadata))

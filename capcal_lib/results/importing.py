@@ -9,7 +9,7 @@ import json
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -17,7 +17,7 @@ from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 import pyarrow as pa
@@ -41,10 +41,11 @@ from capcal_lib.runs.files import file_digest
 from capcal_lib.runs.merge import merge
 from capcal_lib.runs.run import Identity, Record, Run
 from capcal_lib.runs.samples import IMPORTED
-from capcal_lib.runs.store import KEY, open_writer
+from capcal_lib.runs.store import KEY, open_writer, row_digests
 
 Row = dict[str, Any]
 MEMBER_BYTES, LOG_BYTES = 1 << 26, 1 << 30  # of one sample of a log, of a log
+BATCH_ROWS, BATCH_SIZE = 10_000, 1 << 26  # samples, or characters of them, that are held at once
 NO_LIMIT = 1 << 20  # of tokens, where a log has none
 NUMBERS = ("sample", "prompt_tokens", "completion_tokens")
 LENGTH = ("length", "max_tokens", "model_length")  # what reaching the limit is called
@@ -63,6 +64,15 @@ COLUMNS = {  # what may be mapped, and the names that are found without
     "prompt_tokens": ("prompt_tokens",),
     "completion_tokens": ("completion_tokens",),
 }
+UNEXPECTED = (
+    KeyError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    IndexError,
+    RecursionError,
+    OSError,
+)
 SAID = {
     "c": "correct",
     "i": "incorrect",
@@ -114,21 +124,20 @@ def import_samples(
     `InputError` for a file that cannot be read or has no samples, a question that the data set does
     not have or answers otherwise, an unknown temperature, and a sample that is there with other
     content. Nothing is written then."""
-    read = read_samples(files, columns)
-    rows, found = read.rows, read.settings
-    with manifests.new_manifests() as made:
+    log = Log(files, columns or {})
+    asked = list(dict.fromkeys(map(_asked, log)))
+    told = log.settings | dict(settings)
+    with manifests.new_manifests() as made, TemporaryDirectory() as scratch:
         if dataset not in manifests.dataset_names():
-            _new_dataset(dataset, rows, kind, made)
+            _new_dataset(dataset, _by_id(asked).values(), kind, made)
         if model not in manifests.model_names():
-            _new_model(model, found | dict(settings), made)
+            _new_model(model, told, made)
         split = split or manifests.load_dataset(dataset).evaluation_split
         questions = load_questions(dataset, split)
-        frame = _frame(rows, _places(rows, questions, dataset))
-        asked = (
-            manifests.load_model(model).for_dataset(dataset).with_settings(**found | dict(settings))
-        )
+        names = _places(asked, questions, dataset)
+        sampled = manifests.load_model(model).for_dataset(dataset).with_settings(**told)
         identity = Identity(
-            model=asked.name,
+            model=sampled.name,
             weights=IMPORTED,
             dataset=dataset,
             split=split,
@@ -136,78 +145,82 @@ def import_samples(
             prompt_style=IMPORTED,
             prompt_template=IMPORTED,
             chat_template={},
-            sampling=asked.sampling,
+            sampling=sampled.sampling,
             engine=IMPORTED,
             seed=0,
         )
+        sources = (f"{sanitize(file.name)} (sha256 {file_digest(file)[:16]})" for file in files)
         made_with = {
-            "imported_from": ", ".join(
-                f"{sanitize(file.name)} (sha256 {file_digest(file)[:16]})" for file in files
-            ),
+            "imported_from": ", ".join(sources),
             "started": datetime.now(UTC).isoformat(timespec="seconds"),
             "capcal": version("capcal"),
             "questions": check_questions(dataset, split, questions),
         }
-        with TemporaryDirectory() as scratch:
-            with open_writer(
-                Path(scratch), Record(identity=identity, made_with=made_with)
-            ) as writer:
-                writer.adopt(frame)
-            if verdicts or any(one.answer.gold == NOT_STATED for one in questions):
-                if (frame["verdict"] == "not_scored").all():
-                    raise InputError(
-                        "the files have neither answers nor verdicts; map a column: --column "
-                        "gold=NAME or verdict=NAME"
-                    )
-                write_verdicts(writer.run, frame.assign(reason="given with the samples"), GIVEN)
-            [merged] = merge(store, [Path(scratch)])
-    return Imported(
-        merged.target,
-        merged.rows,
-        merged.present,
-        read.left_out,
-        tuple(path for path in made if path.is_file()),
-    )
+        given = verdicts or any(one.answer.gold == NOT_STATED for one in questions)
+        record = Record(identity=identity, made_with=made_with)
+        _write_run(Path(scratch), record, _tables(log, names), with_verdicts=given)
+        [merged] = merge(store, [Path(scratch)])
+        written = tuple(path for path in made if path.is_file())
+    return Imported(merged.target, merged.rows, merged.present, log.left_out, written)
 
 
-@dataclass(frozen=True, slots=True)
-class Samples:
-    """What files hold."""
-
-    rows: list[Row]  # one a sample, under the names of `COLUMNS`
-    left_out: int  # rows without a response: requests that failed
-    settings: dict[str, Any]  # of the sampling, where the files say them
-
-
-def read_samples(files: Sequence[Path], columns: Mapping[str, str] | None = None) -> Samples:
-    """Read the samples of files; `InputError` for one that cannot be read or has none."""
-    found: dict[str, Any] = {}
-    rows, left_out = [], 0
-    for file in files:
-        try:
-            for row in _rows(file, columns or {}, found):
-                if isinstance(row.get("response"), str):
-                    rows.append(row)
-                else:
-                    left_out += 1
-        except (
-            KeyError,
-            TypeError,
-            ValueError,
-            AttributeError,
-            IndexError,
-            RecursionError,
-            OSError,
-        ) as error:
-            if isinstance(error, InputError):
-                raise
-            what = f"no {error}" if isinstance(error, KeyError) else str(error)
+def _write_run(
+    store: Path, record: Record, tables: Iterable[pd.DataFrame], *, with_verdicts: bool
+) -> None:
+    """Write samples, and the verdicts beside them where they are wanted."""
+    keys, verdicts, digests = [], [], []
+    with open_writer(store, record) as writer:
+        for table in tables:
+            writer.adopt(table)
+            keys.append(table[KEY])
+            if with_verdicts:
+                verdicts.append(table[[*KEY, "verdict", "extracted"]])
+                digests.append(row_digests(table))
+    _check_numbers(pd.concat(keys, ignore_index=True))
+    if with_verdicts:
+        said = pd.concat(verdicts, ignore_index=True).assign(reason="given with the samples")
+        if (said["verdict"] == "not_scored").all():
             raise InputError(
-                f"{file}: sample {len(rows) + left_out}: not as expected: {sanitize(what)}"
-            ) from None
-    if not rows:
-        raise InputError(f"{', '.join(map(str, files))}: no samples with a response in it")
-    return Samples(rows, left_out, found)
+                "the files have neither answers nor verdicts; map a column: --column "
+                "gold=NAME or verdict=NAME"
+            )
+        write_verdicts(writer.run, said, GIVEN, pd.concat(digests))
+
+
+class Log:
+    """The samples of files, a row each under the names of `COLUMNS`; read anew each time.
+
+    What the files say beside them is known when they have been read: the ``settings`` of the
+    sampling, and how many rows were ``left_out``, being without a response, of requests that
+    failed. `InputError` for a file that cannot be read, and where there are no samples."""
+
+    def __init__(
+        self, files: Sequence[Path], columns: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        if wrong := columns.keys() - COLUMNS.keys():
+            raise InputError(f"{min(wrong)!r} is no column; known: {', '.join(COLUMNS)}")
+        self.files, self.columns = files, columns
+        self.settings: dict[str, Any] = {}
+        self.left_out = 0
+
+    def __iter__(self) -> Iterator[Row]:
+        samples = self.left_out = 0
+        for file in self.files:
+            try:
+                for row in _rows(file, self.columns, self.settings):
+                    if isinstance(row.get("response"), str):
+                        samples += 1
+                        yield row
+                    else:
+                        self.left_out += 1
+            except InputError:
+                raise
+            except UNEXPECTED as error:
+                what = f"no {error}" if isinstance(error, KeyError) else str(error)
+                place = f"sample {samples + self.left_out}"
+                raise InputError(f"{file}: {place}: not as expected: {sanitize(what)}") from None
+        if not samples:
+            raise InputError(f"{', '.join(map(str, self.files))}: no samples with a response in it")
 
 
 def judged_samples(rows: Sequence[Row]) -> pd.DataFrame:
@@ -215,20 +228,20 @@ def judged_samples(rows: Sequence[Row]) -> pd.DataFrame:
 
     Verdicts are those of the log where it has one for every sample; else all samples are graded
     by the rules. `InputError` where the log has neither verdicts nor answers."""
-    questions = _questions(rows)
+    questions = _by_id(map(_asked, rows))
     said = [SAID.get(str(row.get("verdict")).lower()) for row in rows]
     if None in said:
-        if any(one["answer"] == NOT_STATED for one in questions.values()):
+        if any(one.answer == NOT_STATED for one in questions.values()):
             raise InputError("the samples have neither answers nor a verdict each")
         kind = _kind(questions.values())
         answers = {
-            name: Answer(kind=kind, gold=one["answer"], aliases=tuple(one["aliases"]))
+            name: Answer(kind=kind, gold=one.answer, aliases=one.aliases)
             for name, one in questions.items()
         }
         cases = [(row["response"], answers[str(row["question_id"])]) for row in rows]
         said = [verdict.verdict for verdict in grade_many(cases)]
     names = [str(row["question_id"]) for row in rows]
-    gold = [questions[name]["answer"] for name in names]
+    gold = [questions[name].answer for name in names]
     return pd.DataFrame({"question_id": names, "gold": gold, "verdict": said})
 
 
@@ -236,18 +249,10 @@ def _rows(path: Path, columns: Mapping[str, str], found: dict[str, Any]) -> Iter
     """Yield a row a sample, under the names of ``COLUMNS``; put settings that a log names into
     ``found``.
     """
-    if wrong := columns.keys() - COLUMNS.keys():
-        raise InputError(f"{min(wrong)!r} is no column; known: {', '.join(COLUMNS)}")
-    name = path.name.lower()
-    rows = (
-        _eval(path)
-        if name.endswith(".eval")
-        else _log(path)
-        if name.endswith(".json")
-        else stream_rows(path)
-    )
+    readers = {".eval": _eval, ".json": _log}
+    read = readers.get(path.suffix.lower(), stream_rows)
     first_filter = None
-    for row in rows:
+    for row in read(path):
         if "plan" in row and "eval" in row:
             config = row["plan"].get("config") or {}
             _note(found, config.get("temperature"), config.get("max_tokens"), config.get("top_p"))
@@ -416,51 +421,74 @@ def _member(archive: zipfile.ZipFile, file: io.BufferedReader, member: zipfile.Z
     return bytes(text)
 
 
-def _new_dataset(name: str, rows: list[Row], kind: manifests.Kind | None, made: list[Path]) -> None:
-    """Write down the questions of a log as a data set of its own."""
-    every = _questions(rows).values()
-    kind = kind or _kind(every)
-    lines = "".join(json.dumps(one) + "\n" for one in every)
-    manifests.write_manifest("datasets", f"{name}.jsonl", lines, made)
-    facts = {
-        "name": name,
-        "domain": "imported",
-        "kind": kind,
-        "source": "Questions of an imported log.",
-    }
-    facts["splits"] = {"test": {"file": f"{name}.jsonl", "rows": len(every)}}  # type: ignore[assignment]
-    manifests.write_manifest(
-        "datasets", f"{name}.yaml", yaml.safe_dump(facts, sort_keys=False), made
+class Asked(NamedTuple):
+    """A question as a file has it, with its right answer."""
+
+    id: str
+    text: str
+    answer: str
+    aliases: tuple[str, ...]
+    choices: tuple[str, ...]
+
+
+def _asked(row: Row) -> Asked:
+    gold = [str(each).rpartition("####")[2].strip() for each in _list(row.get("gold"))]
+    name = str(row["question_id"])
+    return Asked(
+        id=name,
+        text=str(row.get("question") or name),
+        answer=gold[0] if gold else NOT_STATED,
+        aliases=(*gold[1:], *map(str, _list(row.get("aliases")))),
+        choices=tuple(map(str, _list(row.get("choices")))) if gold else (),
     )
 
 
-def _questions(rows: Sequence[Row]) -> dict[str, Row]:
-    """Gather the questions of samples, by their id, as a file of a data set has them."""
-    questions: dict[str, Row] = {}
-    for row in rows:
-        gold = [str(each).rpartition("####")[2].strip() for each in _list(row.get("gold"))]
-        question: Row = {
-            "id": str(row["question_id"]),
-            "question": str(row.get("question") or row["question_id"]),
-            "answer": gold[0] if gold else NOT_STATED,
-            "aliases": [*gold[1:], *map(str, _list(row.get("aliases")))],
-            "choices": list(map(str, _list(row.get("choices")))) if gold else [],
-        }
-        if questions.setdefault(question["id"], question) != question:
+def _by_id(asked: Iterable[Asked]) -> dict[str, Asked]:
+    """Return questions by their id; `InputError` where one is not the same everywhere."""
+    questions: dict[str, Asked] = {}
+    for one in asked:
+        if questions.setdefault(one.id, one) != one:
             raise InputError(
-                f"question {sanitize(question['id'], 80)!r} has two answers or texts; import the "
+                f"question {sanitize(one.id, 80)!r} has two answers or texts; import the "
                 "files apart"
             )
     return questions
 
 
-def _kind(questions: Iterable[Row]) -> manifests.Kind:
+def _new_dataset(
+    name: str, asked: Collection[Asked], kind: manifests.Kind | None, made: list[Path]
+) -> None:
+    """Write down the questions of a log as a data set of its own."""
+    rows = (
+        {
+            "id": one.id,
+            "question": one.text,
+            "answer": one.answer,
+            "aliases": one.aliases,
+            "choices": one.choices,
+        }
+        for one in asked
+    )
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    manifests.write_manifest("datasets", f"{name}.jsonl", lines, made)
+    facts = {
+        "name": name,
+        "domain": "imported",
+        "kind": kind or _kind(asked),
+        "source": "Questions of an imported log.",
+        "splits": {"test": {"file": f"{name}.jsonl", "rows": len(asked)}},
+    }
+    text = yaml.safe_dump(facts, sort_keys=False)
+    manifests.write_manifest("datasets", f"{name}.yaml", text, made)
+
+
+def _kind(questions: Iterable[Asked]) -> manifests.Kind:
     """Tell of which kind the answers of a log are: choices where all have them, numbers, or short
     answers.
     """
-    if all(one["choices"] for one in questions):
+    if all(one.choices for one in questions):
         return "choice"
-    numbers = all(re.fullmatch(r"[-+]?[\d,]*\.?\d+", one["answer"]) for one in questions)
+    numbers = all(re.fullmatch(r"[-+]?[\d,]*\.?\d+", one.answer) for one in questions)
     return "number" if numbers else "short"
 
 
@@ -476,81 +504,94 @@ def _new_model(name: str, settings: Mapping[str, Any], made: list[Path]) -> None
         "engine": "openai",
         "prompt_style": "paper",
         "sampling": limits | dict(settings),
+        "notes": "Known from an imported log. A limit of 1048576 tokens stands for one that is "
+        "not stated.",
     }
-    facts["notes"] = (
-        "Known from an imported log. A limit of 1048576 tokens stands for one that is not stated."
-    )
-    manifests.write_manifest("models", f"{name}.yaml", yaml.safe_dump(facts, sort_keys=False), made)
+    text = yaml.safe_dump(facts, sort_keys=False)
+    manifests.write_manifest("models", f"{name}.yaml", text, made)
 
 
 def _list(value: Any) -> list[Any]:
-    return (
-        [] if value in (None, "") else list(value) if isinstance(value, list | tuple) else [value]
-    )
+    if value in (None, ""):
+        return []
+    return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def _places(rows: list[Row], questions: Sequence[Question], dataset: str) -> list[str]:
-    """Find the question of each row, by its id or else by its text, and compare their answers."""
-    known, texts = {one.id: one for one in questions}, {one.text: one.id for one in questions}
-    found: dict[tuple[str, str], str] = {}
-    for row in rows:
-        asked = str(row["question_id"]), str(row.get("question") or "").strip()
-        if asked in found:
-            continue
-        name = asked[0] if asked[0] in known else texts.get(asked[1])
-        if name is None:
+def _places(
+    asked: Iterable[Asked], questions: Sequence[Question], dataset: str
+) -> dict[Asked, str]:
+    """Find each question of a file by its id or else by its text, and compare their answers."""
+    known = {one.id: one for one in questions}
+    by_text = {one.text: one for one in questions}
+    places = {}
+    for one in asked:
+        found = known.get(one.id) or by_text.get(one.text.strip())
+        if found is None:
             raise InputError(
-                f"{dataset} has no question {sanitize(asked[0], 80)!r}, by its id or its text; "
-                "its ids look like "
-                f"{questions[0].id!r}; give the log's own questions another --dataset"
+                f"{dataset} has no question {sanitize(one.id, 80)!r}, by its id or its text; "
+                f"its ids look like {questions[0].id!r}; give the log's own questions another "
+                "--dataset"
             )
-        gold = str((_list(row.get("gold")) or [""])[0])
-        if (
-            gold
-            and grade(gold, known[name].answer).verdict == "incorrect"
-            and gold not in known[name].answer.aliases
-        ):
+        if one.answer != NOT_STATED and not _is_answer(one.answer, found.answer):
             raise InputError(
-                f"question {sanitize(name, 80)!r} of {dataset} has the answer "
-                f"{known[name].answer.gold!r}, in the file "
-                f"{sanitize(gold, 80)!r}; give the log's own questions another --dataset"
+                f"question {sanitize(found.id, 80)!r} of {dataset} has the answer "
+                f"{found.answer.gold!r}, in the file {sanitize(one.answer, 80)!r}; give the log's "
+                "own questions another --dataset"
             )
-        found[asked] = name
-    return [found[str(row["question_id"]), str(row.get("question") or "").strip()] for row in rows]
+        places[one] = found.id
+    return places
 
 
-def _frame(rows: list[Row], names: list[str]) -> pd.DataFrame:
-    """Lay samples out as a run has them, with their verdicts beside them."""
-    count, samples = Counter[str](), []
-    for row, name in zip(rows, names, strict=True):
-        given = row.get("sample")
-        samples.append(
-            {
-                "question_id": name,
-                "sample_index": count[name] if given in (None, "") else given,
-                "response": row["response"].encode("utf-8", "replace").decode(),
-                "reasoning": row.get("reasoning") or None,
-                "finish_reason": "length" if row.get("finish_reason") in LENGTH else "stop",
-                "prompt_tokens": row.get("prompt_tokens") or 0,
-                "completion_tokens": row.get("completion_tokens") or 0,
-                "verdict": SAID.get(str(row.get("verdict")).lower(), "not_scored"),
-                "extracted": None if row.get("extracted") is None else str(row["extracted"]),
-            }
-        )
-        count[name] += 1
-    frame = pd.DataFrame(samples)
-    if (twice := frame[frame.duplicated(KEY)]).size:
-        question, index = twice.iloc[0][KEY]
+def _is_answer(text: str, answer: Answer) -> bool:
+    return text in answer.aliases or grade(text, answer).verdict != "incorrect"
+
+
+def _tables(log: Log, names: Mapping[Asked, str]) -> Iterator[pd.DataFrame]:
+    """Lay samples out as a run has them, with their verdicts beside them, some at a time."""
+    counts = Counter[str]()
+    batch, size = [], 0
+    for row in log:
+        name = names[_asked(row)]
+        batch.append(_sample(row, name, counts[name]))
+        counts[name] += 1
+        size += len(row["response"])
+        if len(batch) == BATCH_ROWS or size > BATCH_SIZE:
+            yield pd.DataFrame(batch)
+            batch, size = [], 0
+    if batch:
+        yield pd.DataFrame(batch)
+
+
+def _sample(row: Row, name: str, number: int) -> Row:
+    """Return a sample as a run has it; ``number`` is its own where the file gives none."""
+    given = row.get("sample")
+    extracted = row.get("extracted")
+    return {
+        "question_id": name,
+        "sample_index": number if given in (None, "") else given,
+        "response": row["response"].encode("utf-8", "replace").decode(),
+        "reasoning": row.get("reasoning") or None,
+        "finish_reason": "length" if row.get("finish_reason") in LENGTH else "stop",
+        "prompt_tokens": row.get("prompt_tokens") or 0,
+        "completion_tokens": row.get("completion_tokens") or 0,
+        "verdict": SAID.get(str(row.get("verdict")).lower(), "not_scored"),
+        "extracted": None if extracted is None else str(extracted),
+    }
+
+
+def _check_numbers(keys: pd.DataFrame) -> None:
+    """Refuse samples that are there twice, or not numbered from 0 on."""
+    twice = keys[keys.duplicated()]
+    if len(twice):
+        question, index = twice.iloc[0]
         raise InputError(
             f"sample {index} of question {sanitize(question, 80)!r} is there twice; number them "
             "apart"
         )
-    gaps = frame.groupby("question_id")["sample_index"].agg(
-        lambda kept: kept.max() + 1 - len(kept) or kept.min()
-    )
+    indices = keys.groupby("question_id")["sample_index"]
+    gaps = indices.max() + 1 > indices.size()
     if gaps.any():
         raise InputError(
             f"the samples of question {sanitize(gaps.idxmax(), 80)!r} are not numbered from 0, "
             "without gaps"
         )
-    return frame

@@ -20,7 +20,7 @@ from capcal_lib.errors import InputError, sanitize
 from capcal_lib.metrics.intervals import MANY, variance_of_mean
 from capcal_lib.metrics.validation import Floats
 from capcal_lib.questions import stream_rows
-from capcal_lib.results.importing import judged_samples, read_samples
+from capcal_lib.results.importing import Log, judged_samples
 from capcal_lib.results.scores import may_be_best
 
 NUMBERS = ["confidence", "correct", "total"]
@@ -60,8 +60,8 @@ def read_log(path: Path) -> Counted:
     """Count the verdicts of a log, or those of the rules where it has none for every sample.
 
     `InputError` where no sample of it has a verdict."""
-    read = read_samples([path])
-    samples = judged_samples(read.rows)
+    log = Log([path])
+    samples = judged_samples(list(log))
     scored = samples[samples["verdict"] != "not_scored"]
     if scored.empty:
         raise InputError(f"{path}: no sample has a verdict, nor an answer that could be graded")
@@ -70,13 +70,13 @@ def read_log(path: Path) -> Counted:
         correct=("right", "sum"), total=("right", "size"), gold=("gold", "first")
     )
     lost = samples["question_id"].nunique() - len(table)
-    notes = {
-        f"{read.left_out} requests without a response left out": read.left_out,
-        f"{len(samples) - len(scored)} samples that could not be graded left out": len(samples)
-        - len(scored),
-        f"{lost} questions without a scored sample left out": lost,
+    left_out = {
+        "requests without a response": log.left_out,
+        "samples that could not be graded": len(samples) - len(scored),
+        "questions without a scored sample": lost,
     }
-    return Counted(table, tuple(note for note, number in notes.items() if number))
+    notes = (f"{number} {what} left out" for what, number in left_out.items() if number)
+    return Counted(table, tuple(notes))
 
 
 def read_confidences(path: Path) -> pd.DataFrame:

@@ -380,3 +380,26 @@ def test_odd_names_and_texts_survive(take: Take, tmp_path: Path) -> None:
     assert "\x1b" not in str(verify_run(done.run))
     shutil.rmtree(folder)
     assert done.run.record.identity.sampling.temperature == 0
+
+
+@pytest.mark.parametrize("bound", ["BATCH_ROWS", "BATCH_SIZE"])
+def test_samples_are_numbered_and_checked_across_batches(
+    take: Take, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    monkeypatch.setattr(importing, bound, 2)
+    rows = [
+        {"question_id": name, "response": f"{name} {number}", "verdict": number % 2, "t": 0}
+        for number in range(5)
+        for name in "ba"
+    ]
+    done = take(lines(tmp_path / "a.jsonl", *rows), settings={"temperature": 1.0})
+    assert done.new == 10
+    samples = read_samples(done.run)
+    assert samples["response"].tolist() == [f"{name} {n}" for name in "ab" for n in range(5)]
+    verdicts = read_verdicts(done.run)
+    of_five = [*["incorrect", "correct"] * 2, "incorrect"]
+    assert verdicts["verdict"].tolist() == of_five * 2
+    assert verify_run(done.run, deep=True).problems == ()
+    twice = [*rows[:4], rows[1] | {"sample": 0}]
+    with pytest.raises(InputError, match="sample 0 of question 'a' is there twice"):
+        take(lines(tmp_path / "b.jsonl", *twice), model="other", settings={"temperature": 1.0})
