@@ -48,7 +48,12 @@ COLORS = {
     "Oracle CC": "#494949",
 }
 OWN = "#8a5a44"  # of a method that is not the paper's
-SIGNS = {"Uniform random": "|", "Oracle RC": "x", "Oracle CC": "+"}  # of baselines, among dots
+SIGNS = {  # of baselines, among dots
+    "Uniform random": "|",
+    "Best constant": "|",
+    "Oracle RC": "x",
+    "Oracle CC": "+",
+}
 BINS = 10
 BANDED = 12  # coverages at most whose risk has an interval
 POWERS = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -271,7 +276,7 @@ class ScoreDisplay(_Drawn):
     """Scores as :func:`~capcal_lib.results.score` gives them: the dot plot of the main table.
 
     Several data sets have a row each, and a dot a method; of a single one, methods have a row each,
-    with their intervals. Lower is better. Uniform random and the oracles have signs of their own.
+    with their intervals. Lower is better. Constants, Uniform random and oracles have own signs.
 
     >>> scores = pd.DataFrame({"method": ["mine", "P(True)"], "brier": [0.1, 0.2]})
     >>> ScoreDisplay.from_scores(scores).ax.get_xlabel()
@@ -307,6 +312,7 @@ class ScoreDisplay(_Drawn):
                 SIGNS.get(method, "o"),
                 color=method_color(method, dataset or None),
                 ms=10 if method in SIGNS else 7,
+                mew=2 if method in SIGNS else 1,
                 label=label,
             )
         if len(sets) == 1 and "low" in table:

@@ -55,6 +55,7 @@ LATER_COLUMNS = (
     "source",
     "precision",
 )
+COSTS = {"Uniform random": "N/A", "Verbalized confidence": "L", "P(True)": "1"}
 K_EVAL = 100
 ATTEMPTS = (1, 4, 16, 64)  # the k of the printed pass@k
 QUESTIONS = {
@@ -100,6 +101,27 @@ def load_reported(table: str | None = None, *, source: Source = "paper") -> pd.D
     return _read(folder / f"{table}.csv").copy()
 
 
+def printed_scores() -> pd.DataFrame:
+    """Return the paper's main table, with what it prints beside a score.
+
+    Returns columns ``model``, ``dataset``, ``method``, ``brier`` (plug-in, lower is better),
+    ``printed`` (``best`` for a score in bold, ``second`` for an underlined one) and ``cost``: the
+    completion tokens of a confidence as the paper counts them, where L is the length of an answer.
+
+    >>> table = printed_scores().query("model == 'gpt-oss-20b' and dataset == 'gsm8k'")
+    >>> table.loc[table["printed"] == "best", ["method", "brier", "cost"]].to_numpy().tolist()
+    [['Verbalized confidence', 0.0268, 'L']]
+    """
+    table = load_reported("main").rename(columns={"value": "brier"})
+    upward = table[::-1]  # of equal scores the paper marks the lower row
+    place = upward.groupby(["model", "dataset"])["brier"].rank(method="first")
+    table["printed"] = place.map({1: "best", 2: "second"})
+    table["cost"] = table["method"].map(COSTS).fillna("<1")  # that of a probe
+    reasoned = (table["model"] == "gpt-oss-20b") & (table["method"] == "P(True)")
+    table.loc[reasoned, "cost"] = "L"  # before it says Yes or No
+    return table[["model", "dataset", "method", "brier", "printed", "cost"]]
+
+
 def beta_from_moments(mean: float, mean_mu_one_minus_mu: float) -> tuple[float, float]:
     """Return the shapes a and b of the Beta distribution with the given E[mu] in (0, 1) and E[mu(1
     - mu)].
@@ -142,6 +164,20 @@ def beta_moments(model: str, dataset: str) -> tuple[float, float]:
     baseline = load_reported("main").set_index(["method", "model", "dataset"])["value"]
     printed = 1 / 3 - float(baseline["Uniform random", model, dataset])
     return float(accuracy[model, dataset]), printed / (1 - 1 / K_EVAL)
+
+
+def constant_score(model: str, dataset: str) -> float:
+    """Return what the best constant would score, by what the paper prints, in [0, 1/4]; lower is
+    better.
+
+    It is plug-in, as the printed scores are: the variance of mu_hat over the questions of a data
+    set.
+
+    >>> round(constant_score("gpt-oss-20b", "gsm8k"), 4)
+    0.0273
+    """
+    mean, within = beta_moments(model, dataset)
+    return mean * (1 - mean) - within * (1 - 1 / K_EVAL)
 
 
 def expected_from_reported() -> pd.DataFrame:

@@ -34,7 +34,7 @@ from capcal_lib.grading.judgements import PAIR, judge_run, judges, read_judgemen
 from capcal_lib.grading.verdicts import grade_run, read_verdicts
 from capcal_lib.manifests import Dataset, dataset_names, load_dataset, load_model
 from capcal_lib.metrics.validation import check_int
-from capcal_lib.probes import keep_predictions, read_predictions
+from capcal_lib.probes import keep_predictions
 from capcal_lib.probes.features import extract
 from capcal_lib.probes.sgd import SPLITS
 from capcal_lib.questions import load_questions, planned_rows
@@ -371,19 +371,17 @@ def beside_printed(
     ``corrected`` score is compared with what is left without the noise of these. NaN and missing
     where the paper prints nothing."""
     how = RECIPES[recipe]
-    asked: dict[str, Any] = {"verdicts": verdicts, "choice": choice}
-    results = load_results(
-        store,
-        model,
-        datasets=datasets,
-        held_out=how.protocol == "corrected",
-        recipe=None,
-        **asked,
-    )
-    names = list(results.index.unique("dataset"))
-    asked |= {"datasets": names, "recipe": how.probe}
     parts = [
-        results.assign(**read_predictions(store, model, split=split, **asked))
+        load_results(
+            store,
+            model,
+            datasets=datasets,
+            verdicts=verdicts,
+            choice=choice,
+            held_out=how.protocol == "corrected",
+            recipe=how.probe,
+            split=split,
+        )
         for split in range(SPLITS if how.probe == "paper" else 1)
     ]
     table = score(parts, protocol=how.protocol).rename(columns={"brier": "measured"})

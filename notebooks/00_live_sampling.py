@@ -31,7 +31,7 @@ from capcal_lib.book import notebook, style, tables
 from capcal_lib.errors import InputError
 from capcal_lib.grading import grade, grade_many
 from capcal_lib.manifests import load_dataset, load_model
-from capcal_lib.metrics import binomial_interval
+from capcal_lib.metrics import adjusted, binomial_interval
 from capcal_lib.metrics.validation import check_int
 from capcal_lib.questions import at_hand, load_questions
 from capcal_lib.results import describe_runs, load_results
@@ -63,28 +63,31 @@ notebook.about(
     lacking={} if here else {"sampling": reason},
 )
 
-# %% tags=["hide-input"]
+# %% [markdown] needs="sampling"
+# ## Ask
+#
+# The questions are taken from the whole range of recorded difficulty. Each is put to the model exactly as in the recorded
+# run, and every answer is drawn token by token at the model's temperature.
+
+# %%
 # needs sampling
-results = load_results(runs, model, datasets=[manifest.name], k_eval=k_eval)
-recorded = results.loc[manifest.name].query("total > 0")
+asked_of = {"datasets": [manifest.name], "k_eval": k_eval, "recipe": None}
+recorded = load_results(runs, model, **asked_of).loc[manifest.name]
+recorded = recorded.query("total > 0")
+difficulty = recorded["correct"] / recorded["total"]
+easiest_last = difficulty.sort_values(kind="stable").index
+number = min(n_questions, len(easiest_last))
+places = (np.arange(number) + 0.5) / number * len(easiest_last)
 questions = {each.id: each for each in load_questions(manifest.name)}
-difficulty = (recorded["correct"] / recorded["total"]).sort_values(
-    kind="stable"
-)
-number = min(n_questions, len(difficulty))
-places = (np.arange(number) + 0.5) / number * len(difficulty)
-asked = [questions[name] for name in difficulty.index[places.astype(int)]]
-started = time.monotonic()
-engine = open_engine(known)
+asked = [questions[name] for name in easiest_last[places.astype(int)]]
 
 
-# %% tags=["hide-input"]
+# %%
 # needs sampling
 def sample(asked, k, seed):
     """Draw and grade k fresh samples of each question: a row a sample."""
-    requests = answer_requests(
-        known, asked, {each.id: tuple(range(k)) for each in asked}
-    )
+    indices = {each.id: tuple(range(k)) for each in asked}
+    requests = answer_requests(known, asked, indices)
     drawn = []
     for group in engine.sample(requests, known.sampling, seed):
         if isinstance(group, Failure):
@@ -96,78 +99,42 @@ def sample(asked, k, seed):
     return samples.join(pd.DataFrame(grade_many(pairs)))
 
 
+# %%
+# needs sampling
+started = time.monotonic()
+engine = open_engine(known)
 samples = sample(asked, k_eval, seed)
-
-
-# %% tags=["hide-input"]
-# needs sampling
-def count(samples):
-    """Count correct and scored samples of each question."""
-    scored = samples[samples["verdict"] != "not_scored"]
-    right = (scored["verdict"] == "correct").groupby(scored["question_id"])
-    return right.agg(["sum", "size"]).set_axis(
-        ["live correct", "live total"], axis=1
-    )
-
-
-# %% tags=["hide-input"]
-# needs sampling
-both = recorded.join(count(samples), how="inner")
-both["p"] = [
-    fisher_exact([[a, n - a], [b, m - b]]).pvalue
-    for a, n, b, m in both[
-        ["correct", "total", "live correct", "live total"]
-    ].to_numpy()
-]
-both = both.sort_values("p")
-holm = both["p"] * np.arange(len(both), 0, -1)
-both["adjusted p"] = holm.cummax().clip(upper=1)
-words = ["".join(questions[name].text.splitlines()[:1]) for name in both.index]
-both["question"] = [
-    text if len(text) <= 48 else text[:47] + "…" for text in words
-]
-
-# %% tags=["remove-cell"]
-# needs sampling
-unlike = int((both["adjusted p"] < 0.05).sum())
 seconds = time.monotonic() - started  # of sampling and grading
-notebook.glue(asked=len(both), unlike=unlike, samples=len(samples))
-notebook.glue(seconds=seconds)
-notebook.glue(title=known.title, alike=len(both) - unlike)
-
-# %% [markdown] needs="sampling"
-# {glue:text}`title` has just answered {glue:text}`asked` questions, {glue:text}`samples:,d` times in all. Fresh and
-# recorded counts agree up to chance for {glue:text}`alike` of them, and differ significantly for {glue:text}`unlike`
-# (Fisher's exact test, Holm's correction, 5 % level).
-
-# %% mystnb={"figure": {"caption": "Two independent estimates of the same expected accuracies, with 95 % Jeffreys intervals. Where model, prompt and sampling settings are the same, points lie on the line up to chance.", "name": "fig-live"}, "image": {"alt": "Scatter plot of live against recorded expected accuracy with a cross of two intervals at each point. The points follow the diagonal from 0 to 1, and the crosses of nearly all touch it."}} paper=["section-4.1", "equation-16"] evidence=["measured"] reads=["samples", "verdicts"] tags=["hide-input"]
-# needs sampling
-x, y = (
-    both["correct"] / both["total"],
-    both["live correct"] / both["live total"],
-)
-differs = np.where(
-    both["adjusted p"] < 0.05, "significantly", "not significantly"
-)
-colors = {"significantly": "#bc3e0b", "not significantly": style.INK}
-axes = sns.scatterplot(x=x, y=y, hue=differs, palette=colors, s=50, zorder=3)
-across = binomial_interval(both["correct"], both["total"]).T
-upward = binomial_interval(both["live correct"], both["live total"]).T
-axes.hlines(y, *across, color=style.MUTED, linewidth=1)
-axes.vlines(x, *upward, color=style.MUTED, linewidth=1)
-axes.axline((0, 0), slope=1, color=style.MUTED, linestyle=":")
-axes.legend(title="different", loc="upper left")
-_ = axes.set(xlabel="recorded μ̂", ylabel="live μ̂")
-
-# %% [markdown] needs="sampling"
-# ## Ask
-#
-# The questions are taken from the whole range of recorded difficulty. Each is put to the model exactly as in the recorded
-# run, and the answer is drawn token by token at the model's temperature:
 
 # %%
 # needs sampling
 question = asked[len(asked) // 2]
+responses = samples[samples["question_id"] == question.id]
+scored = responses[responses["verdict"] != "not_scored"]
+correct = (scored["verdict"] == "correct").sum()
+mu_hat = correct / len(scored)
+
+# %% tags=["hide-input"]
+# needs sampling
+notebook.glue(
+    title=known.title,
+    asked=len(asked),
+    samples=len(samples),
+    seconds=seconds,
+    text=question.text.splitlines()[0],
+    distinct=int(responses["extracted"].nunique()),
+    right=100 * float(mu_hat),
+)
+
+# %%
+# needs sampling
+notebook.say("""
+{title} has just answered {asked} questions, {samples:,d} times in all. To the same question it gives different answers:
+"{text}" got {distinct} of them, and {right:.0f} % of its responses are correct.
+""")
+
+# %%
+# needs sampling
 (request,) = answer_requests(known, [question], {question.id: (0, 1, 2)})
 print(request.messages[-1]["content"])
 
@@ -180,66 +147,94 @@ print(request.messages[-1]["content"])
 
 # %%
 # needs sampling
-responses = samples[samples["question_id"] == question.id]
 grade(responses["response"].iloc[0], question.answer)
 
-# %% label="live-answers" paper=["section-4.1"] evidence=["measured"] reads=["samples"] tags=["hide-input"]
+# %% label="live-answers" paper=["section-4.1"] evidence=["measured"] reads=["samples"]
 # needs sampling
 columns = ["response", "extracted", "verdict", "reason"]
 short = responses.assign(response=responses["response"].str.slice(0, 160))
 frequent = short.value_counts(columns, dropna=False).rename("samples")
+evidence = "measured" if known.engine != "simulated" else "simulated"
 tables.show(
     frequent.head(5),
     f"The most frequent responses to: {question.text}",
-    evidence="measured" if known.engine != "simulated" else "simulated",
+    evidence=evidence,
 )
 
 # %% [markdown] needs="sampling"
 # ## Count
 #
-# The expected accuracy $\mu$ of a question is the chance that one response is correct; its estimate is the share of
-# correct samples. A verdict of `not_scored`, where a sample or its grading failed, is not counted as wrong.
+# The expected accuracy $\mu$ of a question is the chance that one response is correct; its estimate $\hat\mu$ is the share
+# of correct samples. A verdict of `not_scored`, where a sample or its grading failed, is not counted as wrong. The interval
+# tells how far $\mu$ may be from it: at a hundred samples it is up to 0.2 wide.
 
 # %%
 # needs sampling
-scored = responses[responses["verdict"] != "not_scored"]
-correct = (scored["verdict"] == "correct").sum()
-mu_hat = correct / len(scored)
-int(correct), len(scored), float(mu_hat)
-
-# %% [markdown] needs="sampling"
-# The interval tells how far $\mu$ may be from it: at a hundred samples it is up to 0.2 wide.
-
-# %%
-# needs sampling
-binomial_interval([correct], [len(scored)], method="jeffreys").round(3)
+interval = binomial_interval([correct], [len(scored)], method="jeffreys")
+int(correct), len(scored), float(mu_hat), interval.round(3)
 
 # %% [markdown] needs="sampling"
 # ## Compare
 #
 # Recorded and live samples are independent draws from one distribution, if nothing has changed. Fisher's exact test asks
-# how likely counts at least as far apart would then be:
+# how likely counts at least as far apart would then be. Many questions are many chances to be unlucky: Holm's correction
+# multiplies the smallest p-value by the number of questions, the next by one fewer, and so on, so that the chance of *any*
+# false rejection on the page is at most 5 %.
+
 
 # %%
 # needs sampling
-row = both.loc[question.id]
-a, n, b, m = row[["correct", "total", "live correct", "live total"]].astype(int)
-float(fisher_exact([[a, n - a], [b, m - b]]).pvalue)
+def count(samples):
+    """Count correct and scored samples of each question."""
+    scored = samples[samples["verdict"] != "not_scored"]
+    right = (scored["verdict"] == "correct").groupby(scored["question_id"])
+    return right.agg(["sum", "size"]).set_axis(["live correct", "live"], axis=1)
 
-# %% [markdown] needs="sampling"
-# Many questions are many chances to be unlucky. Holm's correction multiplies the smallest p-value by the number of
-# questions, the next by one fewer, and so on, so that the chance of *any* false rejection on the page is at most 5 %.
 
-# %% label="live-comparison" paper=["section-4.1"] evidence=["measured"] reads=["samples", "verdicts"] tags=["hide-input"]
+# %%
 # needs sampling
-columns = ["question", "correct", "live correct", "total", "p", "adjusted p"]
+both = recorded[["correct", "total"]].join(count(samples), how="inner")
+both["p"] = [
+    fisher_exact([[a, n - a], [b, m - b]]).pvalue
+    for a, n, b, m in both.to_numpy()
+]
+both["adjusted p"] = adjusted(both["p"].to_numpy(), "holm")
+both = both.sort_values("p")
+unlike = both["adjusted p"] < 0.05
+
+# %% tags=["hide-input"]
+# needs sampling
+notebook.glue(unlike=int(unlike.sum()), alike=int((~unlike).sum()))
+
+# %%
+# needs sampling
+notebook.say("""
+Fresh and recorded counts agree up to chance for {alike} of the questions, and differ significantly for {unlike} (5 % level).
+""")
+
+# %% mystnb={"figure": {"caption": "Two independent estimates of the same expected accuracies, with 95 % Jeffreys intervals. Where model, prompt and sampling settings are the same, points lie on the line up to chance.", "name": "fig-live"}, "image": {"alt": "Scatter plot of live against recorded expected accuracy with a cross of two intervals at each point. The points follow the diagonal from 0 to 1, and the crosses of nearly all touch it."}} paper=["section-4.1", "equation-16"] evidence=["measured"] reads=["samples", "verdicts"]
+# needs sampling
+x, y = both["correct"] / both["total"], both["live correct"] / both["live"]
+differs = unlike.map({True: "significantly", False: "not significantly"})
+colors = {"significantly": "#bc3e0b", "not significantly": style.INK}
+axes = sns.scatterplot(x=x, y=y, hue=differs, palette=colors, s=50, zorder=3)
+across = binomial_interval(both["correct"], both["total"]).T
+upward = binomial_interval(both["live correct"], both["live"]).T
+axes.hlines(y, *across, color=style.MUTED, linewidth=1)
+axes.vlines(x, *upward, color=style.MUTED, linewidth=1)
+axes.axline((0, 0), slope=1, color=style.MUTED, linestyle=":")
+axes.legend(title="different", loc="upper left")
+_ = axes.set(xlabel="recorded μ̂", ylabel="live μ̂")
+
+# %% label="live-comparison" paper=["section-4.1"] evidence=["measured"] reads=["samples", "verdicts"]
+# needs sampling
+words = [questions[name].text.splitlines()[0][:48] for name in both.index]
+names = {"correct": "recorded correct", "total": "samples"}
+shown = both.rename(columns=names).drop(columns="live")
 tables.show(
-    both[columns]
-    .head(5)
-    .reset_index(drop=True)
-    .rename(columns={"correct": "recorded correct", "total": "samples"}),
+    shown.set_axis(pd.Index(words, name="question")).head(5),
     "The five questions whose counts are furthest apart.",
-    evidence="measured" if known.engine != "simulated" else "simulated",
+    evidence=evidence,
 )
 
 # %% [markdown] needs="sampling"
@@ -251,45 +246,36 @@ tables.show(
 # %%
 # needs sampling
 name = both.index[0]
-others = pd.concat(
-    [sample([questions[name]], k_eval, seed + step) for step in range(1, 6)]
-)
-again = count(others).iloc[0]
-
-# %% tags=["remove-cell"]
-# needs sampling
-a, n, b, m = both.loc[name, ["correct", "total", "live correct", "live total"]]
-c, k = again
-rest = both.drop(name)
+others = [sample([questions[name]], k_eval, seed + i) for i in range(1, 6)]
+c, k = count(pd.concat(others)).iloc[0]
+a, n, b, m = both.loc[name, ["correct", "total", "live correct", "live"]]
 pooled = fisher_exact([[a, n - a], [c, k - c]]).pvalue
-others_p = int((rest["p"] < 0.05).sum())
-said = "rejects" if both.loc[name, "adjusted p"] < 0.05 else "does not reject"
 
-# %% tags=["remove-cell"]
+# %% tags=["hide-input"]
 # needs sampling
 notebook.glue(
-    said=said,
-    first=both.loc[name, "question"],
+    said="rejects" if unlike[name] else "does not reject",
+    first=words[0],
     first_p=both.loc[name, "adjusted p"],
     old=a / n,
     new=b / m,
-)
-notebook.glue(
     again=c / k,
     fresh=int(k),
     again_p=pooled,
     again_holm=min(1.0, pooled * len(both)),
-    rest=len(rest),
-    others_p=others_p,
+    rest=len(both) - 1,
+    others_p=int((both["p"][1:] < 0.05).sum()),
 )
 
-# %% [markdown] needs="sampling"
-# For "{glue:text}`first`" the page's own test {glue:text}`said` (adjusted p = {glue:text}`first_p:.3f`): the recorded share
-# is {glue:text}`old:.2f`, the live one {glue:text}`new:.2f`, and {glue:text}`fresh` samples with other seeds give
-# {glue:text}`again:.2f`. Against these, the recorded count has p = {glue:text}`again_p:.3f`, to be multiplied by the number of
-# questions, {glue:text}`asked`, since it was picked as the most unlike of them: {glue:text}`again_holm:.2f`. Of the
-# {glue:text}`rest` other questions, {glue:text}`others_p` have a p-value below 0.05 before correction, where one in twenty is
-# expected. A prompt, a model or a grader that had changed would show on more than one question.
+# %%
+# needs sampling
+notebook.say("""
+For "{first}" the page's own test {said} (adjusted p = {first_p:.3f}): the recorded share is {old:.2f}, the live one
+{new:.2f}, and {fresh} samples with other seeds give {again:.2f}. Against these, the recorded count has p = {again_p:.3f}, to be
+multiplied by the number of questions, {asked}, since it was picked as the most unlike of them: {again_holm:.2f}. Of the
+{rest} other questions, {others_p} have a p-value below 0.05 before correction, where one in twenty is expected. A prompt, a
+model or a grader that had changed would show on more than one question.
+""")
 
 # %% [markdown]
 # ## Summary

@@ -28,7 +28,7 @@ from capcal_lib.book.widgets import MARKS, verdict_grid
 from capcal_lib.manifests import load_dataset, load_model, model_names
 from capcal_lib.metrics import adjusted, gains, mean_interval
 from capcal_lib.probes import describe_probes, nearest_probes, read_predictions
-from capcal_lib.reported import beta_moments, load_reported
+from capcal_lib.reported import constant_score, load_reported
 from capcal_lib.results import (
     CLAIMS,
     best_constant,
@@ -131,7 +131,7 @@ grid.figure.set(layout_engine="constrained", size_inches=(style.WIDTH, 4.6))
 sns.move_legend(grid, "outside lower center", ncols=3, title="")
 
 
-# %% tags=["hide-input"]
+# %%
 def spell(verdicts):
     """Count verdicts: supported / inconclusive / reversed."""
     found = " / ".join(str((verdicts == each).sum()) for each in VERDICTS)
@@ -177,7 +177,7 @@ def depends(verdicts):
     return "supported" if both else "inconclusive"
 
 
-# %% tags=["hide-input"]
+# %%
 ASKED = ["Verbalized > Uniform random", "P(True) > Uniform random"]
 OWN = "In-distribution probe > Uniform random"
 VOTES = "Probe > response consistency"
@@ -192,7 +192,7 @@ FOUR = {
 }
 
 
-# %% tags=["hide-input"]
+# %%
 def verdict(found, comparisons):
     """Say what becomes of a claim, and the counts behind it."""
     own = found[found["comparison"].isin(comparisons)]["verdict"]
@@ -200,7 +200,7 @@ def verdict(found, comparisons):
     return f"{name}: {spell(own)}"
 
 
-# %% label="findings-four" tags=["hide-input"] paper=["section-4.3.2", "section-5.1", "section-5.2"] evidence=["measured", "reported", "read off"] reads=["verdicts", "samples", "confidences", "features", "main", "consistency", "passk_math500", "passk_aime25", "budget"]
+# %% label="findings-four" paper=["section-4.3.2", "section-5.1", "section-5.2"] evidence=["measured", "reported", "read off"] reads=["verdicts", "samples", "confidences", "features", "main", "consistency", "passk_math500", "passk_aime25", "budget"]
 # needs runs
 both = {"measured": measured, "printed in the paper": printed}
 four = pd.DataFrame(
@@ -218,61 +218,31 @@ shown = tables.show(
 notebook.glue(four_claims=shown)
 shown
 
-
 # %% tags=["hide-input"]
 # needs runs
-def number(comparison, verdict=None):
-    """Count the measured comparisons of a row, or those with a verdict."""
+KEYS = {
+    "own": OWN,
+    "other": "Other probe > Uniform random",
+    "asking": "Probe > asking",
+    "said": ASKED[0],
+    "yes": ASKED[1],
+    "votes": VOTES,
+    "passes": PASS,
+    "constant": "pass@k: probe > constant",
+    "told": "pass@k: asked > constant",
+    "spent": BUDGET,
+    "paid": "Budget: asked > even",
+}
+for key, comparison in KEYS.items():
     row = counts.loc[comparison]
-    return int(row[verdict] if verdict else row.sum())
-
-
-OTHER, ASKING = "Other probe > Uniform random", "Probe > asking"
-notebook.glue(
-    own=number(OWN, "supported"),
-    own_all=number(OWN),
-    other=number(OTHER, "supported"),
-    other_not=number(OTHER, "reversed"),
-    other_all=number(OTHER),
-    asking=number(ASKING, "supported"),
-    asking_all=number(ASKING),
-)
+    won, lost, made = map(int, (row["supported"], row["reversed"], row.sum()))
+    notebook.glue(**{key: won, f"{key}_not": lost, f"{key}_all": made})
 
 # %% tags=["hide-input"]
 # needs runs
-said, yes = ASKED
 votes = printed[printed["comparison"] == VOTES]["verdict"]
 notebook.glue(
-    said=number(said, "supported"),
-    said_not=number(said, "reversed"),
-    said_all=number(said),
-    yes=number(yes, "supported"),
-    yes_not=number(yes, "reversed"),
-    votes=number(VOTES, "supported"),
-    votes_not=number(VOTES, "reversed"),
-    votes_all=number(VOTES),
-    votes_print=int((votes == "reversed").sum()),
-    votes_print_all=len(votes),
-)
-
-# %% tags=["hide-input"]
-# needs runs
-CONSTANT = "pass@k: probe > constant"
-TOLD, PAID = "pass@k: asked > constant", "Budget: asked > even"
-notebook.glue(
-    passes=number(PASS, "supported"),
-    passes_not=number(PASS, "reversed"),
-    passes_all=number(PASS),
-    constant=number(CONSTANT, "supported"),
-    constant_not=number(CONSTANT, "reversed"),
-    told=number(TOLD, "supported"),
-    told_not=number(TOLD, "reversed"),
-    told_all=number(TOLD),
-    spent=number(BUDGET, "supported"),
-    spent_not=number(BUDGET, "reversed"),
-    spent_all=number(BUDGET),
-    paid_not=number(PAID, "reversed"),
-    paid_all=number(PAID),
+    votes_print=int((votes == "reversed").sum()), votes_print_all=len(votes)
 )
 
 # %%
@@ -368,7 +338,7 @@ answer = (
 )
 notebook.glue(answer=tables.Html(answer))
 
-# %% tags=["hide-input"] label="findings-constant" paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
+# %% label="findings-constant" paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 # needs runs
 order = ["Verbalized confidence", "P(True)", "Response consistency"]
 order += [f"Probe, {each}" for each in style.SHIFTS]
@@ -391,15 +361,8 @@ grid
 
 
 # %%
-def constant(pair):
-    """Return what a constant scores, by what the paper prints."""
-    mean, within = beta_moments(*pair.name)
-    return mean * (1 - mean) - within
-
-
 main = load_reported("main").set_index(["model", "dataset"])
-paper = main.groupby(level=["model", "dataset"])[["value"]].apply(constant)
-main["constant"] = paper.reindex(main.index)
+main["constant"] = [constant_score(*pair) for pair in main.index]
 better = (main["value"] < main["constant"]).groupby(main["method"])
 
 # %% tags=["hide-input"]
@@ -574,5 +537,5 @@ counted(public).reindex(list(CLAIMS)).rename("public data sets")
 # %% tags=["hide-cell", "solution"]
 # needs runs
 plain = measured_claims(own, {})
-plain = plain[plain["comparison"].isin([PASS, CONSTANT])]
+plain = plain[plain["comparison"].isin([PASS, KEYS["constant"]])]
 plain.set_index(["comparison", "at"])[["estimate", "verdict"]].round(3)

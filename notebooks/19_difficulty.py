@@ -10,8 +10,8 @@
 # # How difficult is a question?
 #
 # Expected accuracy is difficulty for one model; this page asks whether models agree on it, whether people do, whether a
-# confidence orders questions by it without a sample, and what that is good for: a curriculum, a cheaper evaluation,
-# questions to rewrite. The paper names these in section 5.3 and does not try them.
+# confidence orders questions by it without a sample, and what that is good for: a curriculum, or a cheaper evaluation. The
+# paper names these in section 5.3 and does not try them.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
@@ -29,7 +29,6 @@ from capcal_lib.applications import level_slope
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.manifests import load_dataset, load_model, model_names
 from capcal_lib.metrics import (
-    binomial_interval,
     capability_brier_terms,
     correctness_variance_terms,
     gains,
@@ -50,109 +49,79 @@ notebook.check_parameters(globals())
 style.set_style()
 runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval)
-results = load_results(runs, model, k_eval=k_eval)
-results = results[results["total"] > 1]
+results = load_results(runs, model, k_eval=k_eval).query("total > 1")
+solved = results["correct"].groupby(level="dataset").transform("any")
+results = results[solved.astype(bool)]
+none = {"samples": "It solves no question of its data sets."}
+notebook.about(model, data, lacking={} if len(results) else none)
 evidence = data["evidence"].iloc[0] if len(data) else "simulated"
-notebook.about(model, data)
 
-# %% tags=["hide-input"]
-METHODS = ["Verbalized confidence", "P(True)", "Probe"]
+# %% [markdown] needs="samples"
+# Before anything is sampled, the questions of each data set are dealt into four bins by a confidence, that of the probe
+# trained on the nearest questions. Data sets without a solved question are left out.
 
-
-def confidences(dataset):
-    """Return counts, tokens and confidences on a data set, by question."""
-    own = results.loc[[dataset]].dropna(axis="columns", how="all")
-    if probe := nearest_probe(own, dataset):
-        own = own.rename(columns={probe: "Probe"})
-    samples = read_samples(
-        data.loc[dataset, "run"], ["question_id", "completion_tokens"]
-    )
-    own["tokens"] = (
-        samples.groupby("question_id")
-        .mean()["completion_tokens"]
-        .reindex(own.index, level="question_id")
-    )
-    own["mu"] = own["correct"] / own["total"]
-    return own[
-        ["correct", "total", "mu", "tokens", *(m for m in METHODS if m in own)]
-    ]
-
-
-# %% tags=["hide-input"]
-def interval(terms):
-    """Return a mean with its interval; subjects of a data set stay together."""
-    groups = subjects(terms)
-    return mean_interval(terms, seed=seed, clusters=groups, bounds=(-1, 1))
-
-
-# %% tags=["hide-input"]
+# %%
 # needs samples
-own = {name: confidences(name) for name in data.index}
+METHODS = ["Verbalized confidence", "P(True)", "Probe"]
+own = {}
+for name, each in results.groupby(level="dataset", sort=False):
+    each = each.dropna(axis="columns", how="all")
+    probe = nearest_probe(each, name)
+    each = each.assign(mu=each["correct"] / each["total"])
+    own[name] = each.rename(columns={probe: "Probe"})
 asked = "Probe" if any("Probe" in each for each in own.values()) else METHODS[0]
 own = {name: each for name, each in own.items() if asked in each}
 
 
+# %%
+def deal(each):
+    """Deal questions into bins 1 to 4 by the confidence; ties at random."""
+    mixed = each.sample(frac=1, random_state=seed)
+    rank = mixed[asked].fillna(0.5).rank(method="first") - 1
+    return 1 + (4 * rank // len(each)).astype(int)
+
+
+# %%
+# needs samples
+rows = {}
+for name, each in own.items():
+    own[name] = each = each.assign(bin=deal(each))
+    counts = each[["bin", "correct", "total"]].to_numpy().T
+    rows[name] = level_slope(*counts, clusters=subjects(each), seed=seed)
+steps = pd.DataFrame(rows, index=["slope", "low", "high", "few"]).T
+
 # %% tags=["hide-input"]
-def bins(each):
-    """Deal questions into four bins by the confidence; equal ones at random."""
-    rng = np.random.default_rng(seed)
-    order = np.lexsort([rng.random(len(each)), each[asked].fillna(0.5)])
-    rank = np.empty(len(each))
-    rank[order] = np.arange(len(each))
-    return (4 * rank // len(each)).astype(int)
-
-
-# %% tags=["remove-cell"]
 # needs samples
-dealt = pd.concat(each.assign(bin=1 + bins(each)) for each in own.values())
-steps = []
-for name, each in dealt.groupby(level="dataset", sort=False):
-    top, low = each[each["bin"] == 4]["mu"], each[each["bin"] == 1]["mu"]
-    weight = (each["bin"] == 4) / (len(top) / len(each)) - (
-        each["bin"] == 1
-    ) / (len(low) / len(each))
-    centred = (
-        each["mu"]
-        - (each["bin"] == 4) * top.mean()
-        - (each["bin"] == 1) * low.mean()
-    )
-    step = interval(weight * centred + top.mean() - low.mean())
-    steps.append((name, *step[:3]))
-
-# %% tags=["remove-cell"]
-# needs samples
-steps = pd.DataFrame(steps, columns=["dataset", "step", "low", "high"])
 notebook.glue(
     asked=asked,
     sets=len(steps),
     rising=int((steps["low"] > 0).sum()),
     falling=int((steps["high"] < 0).sum()),
-    step=100 * steps["step"].median(),
+    step=100 * steps["slope"].median(),
 )
 
-# %% [markdown] needs="samples"
-# Dealt into four bins by *{glue:text}`asked`*, before anything is sampled, the questions of the easiest bin have a
-# significantly higher expected accuracy than those of the hardest on {glue:text}`rising` of {glue:text}`sets` data sets, and a
-# lower one on {glue:text}`falling`; the median difference is {glue:text}`step:.0f` points.
-
-# %% tags=["hide-input"] mystnb={"figure": {"caption": "Expected accuracy of the questions of each bin, from those of the lowest confidence (bin 1) to those of the highest, with 95 % intervals over questions.", "name": "fig-difficulty-bins"}, "image": {"alt": "Panels, one for each data set, of mean expected accuracy in four bins by confidence. Where the confidence knows the difficulty the points rise from left to right; elsewhere they are flat."}} paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %%
 # needs samples
-drawn = dealt.reset_index("dataset")
-drawn["dataset"] = [load_dataset(name).title for name in drawn["dataset"]]
+notebook.say("""
+Expected accuracy rises significantly from bin to bin of *{asked}* on {rising} of {sets} data sets, and falls on {falling};
+in the median it rises by {step:.0f} points a bin.
+""")
+
+# %% mystnb={"figure": {"caption": "Expected accuracy of the questions of each bin, from those of the lowest confidence (bin 1) to those of the highest, with 95 % intervals over questions.", "name": "fig-difficulty-bins"}, "image": {"alt": "Panels, one for each data set, of mean expected accuracy in four bins by confidence. Where the confidence knows the difficulty the points rise from left to right; elsewhere they are flat."}} paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# needs samples
+drawn = pd.concat(own.values()).rename(data["title"], level="dataset")
+look = {"height": 2.2, "aspect": 1, "color": style.method_color(asked)}
 grid = sns.catplot(
-    drawn,
+    drawn.reset_index(),
     x="bin",
     y="mu",
     col="dataset",
-    col_wrap=min(4, drawn["dataset"].nunique()),
+    col_wrap=3,
     kind="point",
     seed=seed,
     n_boot=500,
-    color=style.method_color(asked),
+    **look,
 )
-rows = -(-drawn["dataset"].nunique() // 4)
-look = {"layout_engine": "constrained"}
-grid.figure.set(size_inches=(style.WIDTH, 0.5 + 2.2 * rows), **look)
 grid.set_titles("{col_name}").set_axis_labels("bin", "mean μ̂")
 _ = grid.set(ylim=(0, 1))
 
@@ -174,7 +143,7 @@ def agreement(c_a, n_a, c_b, n_b):
     return np.clip(ratio, -1, 1)
 
 
-# %% tags=["hide-input"] label="difficulty-noise" paper=["section-5.3"] evidence=["simulated"]
+# %% label="difficulty-noise" paper=["section-5.3"] evidence=["simulated"]
 rng, rows = np.random.default_rng(seed), {}
 for k in (4, 10, 100):
     mu = rng.beta(1, 1, 20_000)
@@ -192,15 +161,15 @@ tables.show(
     evidence="simulated",
 )
 
-# %% tags=["hide-input"]
+# %%
 every = {}
 for name in model_names():
-    described = describe_runs(runs, name, k_eval=k_eval)
-    if "measured" in set(described["evidence"]):
-        counts = load_results(runs, name, k_eval=k_eval)
+    if "measured" in set(describe_runs(runs, name, k_eval=k_eval)["evidence"]):
+        counts = load_results(runs, name, k_eval=k_eval, recipe=None)
         every[name] = counts.loc[counts["total"] > 1, ["correct", "total"]]
 
 
+# %%
 def resampled(pair, times=500):
     """Return the agreement of two models with a percentile interval."""
     columns = pair.to_numpy(float).T
@@ -210,41 +179,55 @@ def resampled(pair, times=500):
     return [agreement(*columns), *np.quantile(found, [0.025, 0.975])]
 
 
-# %% tags=["remove-cell"]
-agreed = []
+# %%
+rows = []
 for a, b in combinations(every, 2):
     both = every[a].join(every[b].add_suffix(" other"), how="inner")
     for name, pair in both.groupby(level="dataset", sort=False):
         if (pair.filter(like="correct").nunique() > 1).all():
-            agreed.append((name, a, b, len(pair), *resampled(pair)))
-columns = ["dataset", "a", "b", "questions", "agreement", "low", "high"]
-agreed = pd.DataFrame(agreed, columns=columns)
+            rows.append((name, a, b, len(pair), *resampled(pair)))
+columns = ["dataset", "model", "other", "questions", "agreement", "low", "high"]
+agreed = pd.DataFrame(rows, columns=columns)
+
+# %% tags=["hide-input"]
 notebook.glue(
     pairs=len(agreed),
     agree=int((agreed["low"] > 0).sum()),
     disagree=int((agreed["high"] < 0).sum()),
 )
 
-# %% [markdown]
-# Of {glue:text}`pairs` pairs of recorded models on common questions, {glue:text}`agree` agree significantly on which are
-# difficult, and {glue:text}`disagree` disagree. An interval is wide where hardly any question is ever solved; pairs of
-# which one model solves none are left out.
+# %%
+notebook.say("""
+Of {pairs} pairs of recorded models on common questions, {agree} agree significantly on which are difficult, and {disagree}
+disagree. An interval is wide where hardly any question is ever solved; pairs of which one model solves none are left
+out.
+""")
 
-# %% tags=["hide-input"] label="difficulty-agreement" paper=["section-5.3"] evidence=["measured"] reads=["verdicts"]
-if len(agreed):
-    text = agreed.assign(
-        dataset=[load_dataset(name).title for name in agreed["dataset"]],
-        a=[load_model(name).short_title for name in agreed["a"]],
-        b=[load_model(name).short_title for name in agreed["b"]],
-    ).rename(columns={"dataset": "data set", "a": "model", "b": "other model"})
-    shown = tables.show(
-        text,
-        "Correlation of expected accuracy between models, without sampling "
-        "noise, with 95 % intervals over questions.",
-        digits=2,
-        evidence="measured",
+# %% tags=["hide-input"]
+TITLES = {name: load_model(name).short_title for name in model_names()}
+SETS = {
+    name: load_dataset(name).title
+    for each in every.values()
+    for name in each.index.unique("dataset")
+}
+notebook.lack(
+    **(
+        {}
+        if len(agreed)
+        else {"pairs": "No two models here have common questions."}
     )
-shown if len(agreed) else None
+)
+
+# %% label="difficulty-agreement" paper=["section-5.3"] evidence=["measured"] reads=["verdicts"]
+# needs pairs
+titled = agreed.replace({"dataset": SETS, "model": TITLES, "other": TITLES})
+tables.show(
+    titled.rename(columns={"dataset": "data set", "other": "other model"}),
+    "Correlation of expected accuracy between models, without sampling noise, "
+    "with 95 % intervals over questions.",
+    digits=2,
+    evidence="measured",
+)
 
 # %% [markdown]
 # ## Is it difficult for people, too?
@@ -259,57 +242,46 @@ shown if len(agreed) else None
 rows = []
 for name, counts in every.items():
     for dataset, each in counts.groupby(level="dataset", sort=False):
-        each = each.assign(
-            level=human_levels(dataset, each.index.unique("question_id"))
-        ).dropna()
+        levels = human_levels(dataset, each.index.unique("question_id"))
+        each = each.assign(level=levels).dropna()
         if each["level"].nunique() > 1:
-            found = level_slope(
-                each["level"],
-                each["correct"],
-                each["total"],
-                clusters=subjects(each),
-                seed=seed,
-            )
+            triple = each[["level", "correct", "total"]].to_numpy().T
+            found = level_slope(*triple, clusters=subjects(each), seed=seed)
             rows.append((dataset, name, len(each), *found[:3]))
+columns = ["data set", "model", "questions", "slope", "low", "high"]
+people = pd.DataFrame(rows, columns=columns)
 
 # %% tags=["hide-input"]
-people = pd.DataFrame(
-    rows, columns=["dataset", "model", "questions", "slope", "low", "high"]
-)
 notebook.glue(
     asked_people=len(people),
     with_people=int((people["high"] < 0).sum()),
     against_people=int((people["low"] > 0).sum()),
     steepest=-100 * people["slope"].min() if len(people) else 0,
 )
+none = "No data set here says what people find difficult."
+notebook.lack(**({} if len(people) else {"levels": none}))
 
-# %% tags=["hide-input"]
+# %%
+# needs levels
 notebook.say("""
 Of {asked_people} pairs of a recorded model and a data set with levels, accuracy falls significantly with the level on
 {with_people}, and rises on {against_people}; the steepest fall is {steepest:.0f} points a level.
 """)
 
-# %% tags=["hide-input"] label="difficulty-people" paper=["section-5.3"] evidence=["measured"] reads=["verdicts"]
-shown = None
-if len(people):
-    points = 100 * people[["slope", "low", "high"]]
-    spelt = points.apply(
-        "{0[slope]:.1f} [{0[low]:.1f}, {0[high]:.1f}]".format, axis=1
-    )
-    shown = tables.show(
-        pd.DataFrame(
-            {
-                "data set": [load_dataset(d).title for d in people["dataset"]],
-                "model": [load_model(m).short_title for m in people["model"]],
-                "questions": people["questions"],
-                "points a level": spelt,
-            }
-        ),
-        "Change of expected accuracy from a level of difficulty for people to "
-        "the next, in points, with 95 % intervals over questions or subjects.",
-        evidence="measured",
-    )
-shown
+# %% label="difficulty-people" paper=["section-5.3"] evidence=["measured"] reads=["verdicts"]
+# needs levels
+points = 100 * people[["slope", "low", "high"]]
+spelt = points.agg(
+    "{0[slope]:.1f} [{0[low]:.1f}, {0[high]:.1f}]".format, axis=1
+)
+shown = people.replace({"data set": SETS, "model": TITLES})
+shown = shown[["data set", "model", "questions"]]
+tables.show(
+    shown.assign(**{"points a level": spelt}),
+    "Change of expected accuracy from a level of difficulty for people to the "
+    "next, in points, with 95 % intervals over questions or subjects.",
+    evidence="measured",
+)
 
 # %% [markdown]
 # ## What the text alone tells
@@ -323,56 +295,53 @@ shown
 RECIPES = {"hidden states": "tuned", "words": "words", "length": "length"}
 texts = results[["correct", "total"]].copy()
 for reads, recipe in RECIPES.items():
-    for name, said in read_predictions(runs, model, recipe=recipe).groupby(
-        level="dataset"
-    ):
-        probe = nearest_probe(said.dropna(axis="columns"), name)
-        texts.loc[texts.index.isin(said.index), reads] = said[probe]
+    predicted = read_predictions(runs, model, recipe=recipe)
+    for name, said in predicted.reindex(texts.index).groupby("dataset"):
+        there = said.dropna(axis="columns", how="all")
+        if probe := nearest_probe(there, name):
+            texts.loc[said.index, reads] = said[probe]
 texts["best constant"] = best_constant(results)
 texts = texts.reindex(columns=["correct", "total", *RECIPES, "best constant"])
-texts = texts.dropna().groupby(level="dataset", sort=False)
-texts = texts.filter(lambda each: each["correct"].any())  # something is solved
 
 # %%
 rows = {}
-for name, each in texts.groupby(level="dataset", sort=False):
+for name, each in texts.dropna().groupby(level="dataset", sort=False):
     counts = each["correct"], each["total"]
     terms = each.drop(columns=["correct", "total"]).apply(
         capability_brier_terms, args=counts, corrected=True
     )
     gain = gains(terms, "words", seed=seed, clusters=subjects(each))
     rows[name] = {**terms.mean(), **gain.loc["hidden states"]}
+beyond = pd.DataFrame.from_dict(rows, orient="index")
 
 # %% tags=["hide-input"]
-beyond = pd.DataFrame.from_dict(rows, orient="index")
 verdicts = list(beyond["verdict"]) if len(beyond) else []
 notebook.glue(
     text_sets=len(beyond),
     text_better=verdicts.count("better"),
     text_worse=verdicts.count("worse"),
+    text_constant=int(beyond.eval("`hidden states` < `best constant`").sum())
+    if len(beyond)
+    else 0,
 )
 lacking = "What the text alone tells is not recorded for this model."
 notebook.lack(**({} if len(beyond) else {"texts": lacking}))
 
-# %% tags=["hide-input"]
+# %%
 # needs texts
 notebook.say("""
 On {text_better} of {text_sets} data sets the probe of hidden states is significantly better than the one of words, on
-{text_worse} worse.
+{text_worse} worse; it scores lower than the best constant on {text_constant}.
 """)
 
-# %% tags=["hide-input"] label="difficulty-text" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "features"]
+# %% label="difficulty-text" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "features"]
 # needs texts
-spelt = beyond.apply(
-    "{0[estimate]:.3f} [{0[low]:.3f}, {0[high]:.3f}]".format, axis=1
-)
-shown = beyond[[*RECIPES, "best constant"]].assign(
-    **{"gain over words": spelt, "verdict": beyond["verdict"]}
-)
+spelt = "{0[estimate]:.3f} [{0[low]:.3f}, {0[high]:.3f}]".format
+shown = beyond[[*RECIPES, "best constant"]]
+shown = shown.assign(**{"gain over words": beyond.agg(spelt, axis=1)})
+shown = shown.join(beyond["verdict"]).rename(index=data["title"])
 tables.show(
-    shown.rename(index=lambda name: load_dataset(name).title).rename_axis(
-        "data set"
-    ),
+    shown.rename_axis("data set"),
     "Capability Brier score (corrected) of probes that read hidden states, "
     "words, or the length of a question, and of the best constant; and the "
     "gain of the first over the second, with 95 % intervals.",
@@ -399,92 +368,61 @@ def samples_for(s, tokens, each):
 # %%
 samples_for(np.array([0.0, 0.5, 0.9]), np.array([10, 10, 10]), each=8).round(1)
 
-# %% tags=["remove-cell"]
+# %%
 # needs samples
-cheaper = []
+names = ["question_id", "completion_tokens"]
+rows = []
 for name, each in own.items():
+    samples = read_samples(data.loc[name, "run"], names)
+    tokens = samples.groupby("question_id")["completion_tokens"].mean()
+    tokens = tokens.reindex(each.index, level="question_id")
     v = correctness_variance_terms(
         each["correct"], each["total"], corrected=True
     )
-    if v.mean() < 0.01:  # hardly ever solved: nothing to save
-        continue
-    for method in (m for m in METHODS if m in each):
-        n = samples_for(each[method].fillna(0.5), each["tokens"], 1.0)
+    for method in each.columns.intersection(METHODS, sort=False):
+        n = samples_for(each[method].fillna(0.5), tokens, 1.0)
         saved = pd.Series(v, each.index) * (1 - 1 / n)
-        cheaper.append(
-            (name, method, *(x / v.mean() for x in interval(saved)[:3]))
+        found = mean_interval(
+            saved, seed=seed, clusters=subjects(each), bounds=(-1, 1)
         )
+        if v.mean() >= 0.01:  # else hardly ever solved: nothing to save
+            rows.append(
+                (name, method, *(100 * x / v.mean() for x in found[:3]))
+            )
 
-# %% tags=["remove-cell"]
+# %%
 # needs samples
-columns = ["dataset", "method", "saved", "low", "high"]
-cheaper = pd.DataFrame(cheaper, columns=columns)
+columns = ["data set", "method", "saved", "low", "high"]
+cheaper = pd.DataFrame(rows, columns=columns)
 mine = cheaper[cheaper["method"] == asked]
+
+# %% tags=["hide-input"]
+# needs samples
 notebook.glue(
     cheap=int((mine["low"] > 0).sum()),
     dear=int((mine["high"] < 0).sum()),
     of=len(mine),
-    saved=100 * mine["saved"].median(),
+    saved=mine["saved"].median(),
 )
 
-# %% [markdown] needs="samples"
-# On the recorded runs, dealing out samples by *{glue:text}`asked`* gives a significantly smaller sampling variance than
-# as many tokens spent evenly on {glue:text}`cheap` of {glue:text}`of` data sets, and a larger one on {glue:text}`dear`; it
-# saves {glue:text}`saved:.0f` % in the median. Data sets of which the model solves hardly anything are left out.
-
-# %% tags=["hide-input"] label="difficulty-evaluation" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
+# %%
 # needs samples
-text = cheaper.assign(
-    saved=(100 * cheaper[["saved", "low", "high"]]).apply(
-        "{0[saved]:z.0f} [{0[low]:z.0f}, {0[high]:z.0f}]".format, axis=1
-    ),
-    dataset=[load_dataset(name).title for name in cheaper["dataset"]],
-)
-wide = text.pivot(index="dataset", columns="method", values="saved")
-wide = wide.reindex([*dict.fromkeys(text["dataset"])])
+notebook.say("""
+On the recorded runs, dealing out samples by *{asked}* gives a significantly smaller sampling variance than as many tokens
+spent evenly on {cheap} of {of} data sets, and a larger one on {dear}; it saves {saved:.0f} % in the median. Data sets of
+which the model solves hardly anything are left out.
+""")
+
+# %% label="difficulty-evaluation" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
+# needs samples
+spelt = "{0[saved]:z.0f} [{0[low]:z.0f}, {0[high]:z.0f}]".format
+text = cheaper.assign(saved=cheaper.agg(spelt, axis=1))
+wide = text.set_index(["data set", "method"])["saved"].unstack(sort=False)
 tables.show(
-    wide[[m for m in METHODS if m in wide]]
-    .rename_axis("data set")
-    .rename_axis(columns=None),
+    wide.rename(data["title"]).rename_axis(columns=None),
     "Sampling variance saved at equal tokens, in %, with 95 % intervals.",
     evidence=evidence,
 )
-
-# %% [markdown]
-# ## Questions to rewrite
-#
-# A question that a model should know, and hardly ever solves, may be misread, or graded wrongly. Such questions have a
-# high confidence and a low $\hat\mu$: the upper limit of $\mu$ lies below the confidence, all questions judged together
-# (Bonferroni).
-
-# %% tags=["remove-cell"]
-# needs samples
-pool = pd.concat(own.values()).dropna(subset=[asked])
-level = 1 - 0.05 / len(pool)
-limits = binomial_interval(pool["correct"], pool["total"], level=level)
-pool["upper"] = limits[:, 1]
-pool["excess"] = pool[asked] - pool["upper"]
-suspects = pool[pool["excess"] > 0].sort_values("excess", ascending=False)
-notebook.glue(suspects=len(suspects), questions=len(pool))
-
-# %% [markdown] needs="samples"
-# Of {glue:text}`questions` questions, {glue:text}`suspects` have a confidence significantly above their expected accuracy. The
-# first ones to look at:
-
-# %% tags=["hide-input"] label="difficulty-suspects" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-# needs samples
-first = (
-    suspects[[asked, "mu", "upper"]]
-    .head(8)
-    .rename(columns={"mu": "mu_hat", "upper": "upper limit"})
-)
-tables.show(
-    first.rename(index=data["title"]).rename_axis(["data set", "question"]),
-    "Questions with the largest excess of confidence over the upper limit of "
-    "mu.",
-    digits=2,
-    evidence=evidence,
-) if len(first) else None
 
 # %% [markdown]
 # ## Summary

@@ -43,11 +43,11 @@ data = describe_runs(runs, model, k_eval=k_eval)
 results = load_results(runs, model, k_eval=k_eval, recipe=None).query(
     "total > 0"
 )
+evidence = data["evidence"].iloc[0] if len(data) else "simulated"
 notebook.about(model, data)
 
-# %% tags=["hide-input"]
+# %%
 # needs samples
-evidence = data["evidence"].iloc[0]
 rows = []
 for dataset, own in results.groupby(level="dataset", sort=False):
     for method in methods(own):
@@ -62,13 +62,19 @@ for dataset, own in results.groupby(level="dataset", sort=False):
 columns = ["dataset", "method", "response Brier", "variance"]
 both = pd.DataFrame(rows, columns=[*columns, "capability Brier"])
 gap = both["capability Brier"] - both["response Brier"] + both["variance"]
+
+# %% tags=["hide-input"]
+# needs samples
 notebook.glue(scores=len(both), worst=gap.abs().max())
 
-# %% [markdown] needs="samples"
-# Over {glue:text}`scores` pairs of a data set and a method, the capability Brier score and the expected response Brier
-# score less the correctness variance differ by at most {glue:text}`worst:.1e`: rounding, and nothing else.
+# %%
+# needs samples
+notebook.say("""
+Over {scores} pairs of a data set and a method, the capability Brier score and the expected response Brier score less the
+correctness variance differ by at most {worst:.1e}: rounding, and nothing else.
+""")
 
-# %% mystnb={"figure": {"caption": "Capability against expected response Brier score, one point per method. On each data set the points lie on one line of slope 1, below the dotted diagonal by the correctness variance.", "name": "fig-theorem-2"}, "image": {"alt": "Scatter plot: all points lie below the diagonal, and the points of each data set at one distance from it, which differs between data sets."}} label="theorem-2-gaps" paper=["theorem-2", "equation-9", "equation-10", "equation-3", "equation-7"] evidence=["measured"] reads=["verdicts", "confidences"] tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Capability against expected response Brier score, one point per method. On each data set the points lie on one line of slope 1, below the dotted diagonal by the correctness variance.", "name": "fig-theorem-2"}, "image": {"alt": "Scatter plot: all points lie below the diagonal, and the points of each data set at one distance from it, which differs between data sets."}} label="theorem-2-gaps" paper=["theorem-2", "equation-9", "equation-10", "equation-3", "equation-7"] evidence=["measured"] reads=["verdicts", "confidences"]
 # needs samples
 widest = both.groupby("dataset")["variance"].max().nlargest(4)
 shown = both[both["dataset"].isin(widest.index)].assign(
@@ -105,7 +111,7 @@ for c, n in chosen[["correct", "total"]].astype(int).to_numpy():
     share = verdicts.cumsum() / np.arange(1, n + 1)
     lines.append(pd.Series(share, np.arange(1, n + 1), name=f"{c} of {n}"))
 
-# %% mystnb={"figure": {"caption": "Share of correct samples of three questions as samples come in.", "name": "fig-running-means"}, "image": {"alt": "Three lines that jump between 0 and 1 over the first samples and settle as more come in, each at the question's share of correct samples."}} paper=["equation-5", "equation-4", "section-3.1"] evidence=["measured"] reads=["verdicts"] tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Share of correct samples of three questions as samples come in.", "name": "fig-running-means"}, "image": {"alt": "Three lines that jump between 0 and 1 over the first samples and settle as more come in, each at the question's share of correct samples."}} paper=["equation-5", "equation-4", "section-3.1"] evidence=["measured"] reads=["verdicts"]
 # needs samples
 axes = sns.lineplot(pd.concat(lines, axis=1), dashes=False)
 axes.legend(title="correct in all")
@@ -136,7 +142,7 @@ float(by_response), float(by_capability), int(drawn), float(c / n)
 # The same for all questions of the largest data set, by three proper scores:
 
 
-# %% tags=["hide-input"]
+# %%
 # needs samples
 def best(targets, totals, score):
     """Search the best confidence for each target on a grid."""
@@ -148,7 +154,7 @@ def best(targets, totals, score):
     return np.array(found)
 
 
-# %% tags=["hide-input"]
+# %%
 # needs samples
 largest = results.loc[data.index[0]]
 share, totals = largest["correct"] / largest["total"], largest["total"]
@@ -162,7 +168,7 @@ for score in ("brier", "log", "spherical"):
         np.mean(response != capability),
     )
 
-# %% label="theorem-1-optima" paper=["theorem-1", "equation-8", "equation-6"] evidence=["measured"] reads=["verdicts"] tags=["hide-input"]
+# %% label="theorem-1-optima" paper=["theorem-1", "equation-8", "equation-6"] evidence=["measured"] reads=["verdicts"]
 # needs samples
 heads = ["|best by response − C|", "|best by capability − μ̂|", "optima differ"]
 tables.show(
@@ -175,13 +181,16 @@ tables.show(
     **{"optima differ": "{:.0%}"},
 )
 
-# %% tags=["remove-cell"]
+# %% tags=["hide-input"]
 # needs samples
 notebook.glue(apart=100 * float(optima["brier"][2]))
 
-# %% [markdown] needs="samples"
-# {glue:text}`apart:.0f` % of the questions have two different best confidences. On any others $\hat\mu$ is 0 or 1, and the
-# theorem allows the two to agree.
+# %%
+# needs samples
+notebook.say(r"""
+{apart:.0f} % of the questions have two different best confidences. The theorem allows the two to agree only where $\hat\mu$
+is 0 or 1.
+""")
 
 # %% [markdown]
 # ## Beyond the Brier score
@@ -205,7 +214,7 @@ notebook.glue(apart=100 * float(optima["brier"][2]))
 # Both sides on the largest data set, with confidences moved into $[0.001, 0.999]$, since the log score of a wrong 0 or 1
 # is infinite:
 
-# %% tags=["hide-input"]
+# %%
 # needs samples
 rows = {}
 for method in methods(results):
@@ -220,7 +229,7 @@ for method in methods(results):
         gap = capability - (response - information)
         rows[score, method] = response, information, capability, gap
 
-# %% label="proper-scores" paper=["appendix-a.3", "equation-15"] evidence=["measured"] reads=["verdicts", "confidences"] tags=["hide-input"]
+# %% label="proper-scores" paper=["appendix-a.3", "equation-15"] evidence=["measured"] reads=["verdicts", "confidences"]
 # needs samples
 heads = [
     "expected response loss",
@@ -268,7 +277,7 @@ float(np.abs(integral - (1 / 3 - grid + grid**2)).max())
 # So the baseline of a data set is one third less the correctness variance. A single draw of the confidences scatters
 # around it:
 
-# %% tags=["hide-input"]
+# %%
 # needs samples
 draws = {}
 for title, own in results.rename(data["title"], level=0).groupby(
@@ -279,7 +288,7 @@ for title, own in results.rename(data["title"], level=0).groupby(
     exact = uniform_baseline_brier(own["correct"], own["total"])
     draws[title] = exact, single.mean(), single.std(ddof=1)
 
-# %% label="uniform-draws" paper=["equation-11"] evidence=["measured"] reads=["verdicts"] tags=["hide-input"]
+# %% label="uniform-draws" paper=["equation-11"] evidence=["measured"] reads=["verdicts"]
 # needs samples
 heads = ["exact", "mean of 1,000 draws", "sd of one draw"]
 tables.show(

@@ -46,27 +46,32 @@ said = [name for name in methods(results) if results[name].notna().any()]
 none = {"said": "No confidence of this model is recorded."}
 notebook.about(model, data, lacking={} if said else none)
 
-# %% tags=["remove-cell"]
-mus = np.linspace(0.002, 0.998, 499)
-exact = pd.DataFrame(
-    {
-        name: coverage_probability(mus, k_eval, method=name)
-        for name in intervals
-    },
-    index=pd.Index(mus, name="mu"),
-)
-least = exact.min()
-notebook.glue(wald=least["wald"], exact_least=least["clopper-pearson"])
-notebook.glue(jeffreys=exact["jeffreys"].mean())
-
 # %% [markdown]
-# A 95 % Wald interval, which the paper plans with, covers $\mu$ with a probability of {glue:text}`wald:.2f` at its worst
-# $\mu$, and Clopper–Pearson with {glue:text}`exact_least:.3f`; Jeffreys' interval covers with {glue:text}`jeffreys:.3f`
-# on average over $\mu$.
+# With $k$ samples there are only $k + 1$ possible counts, so the probability that an interval covers $\mu$ is a finite sum,
+# $\sum_c \binom kc \mu^c (1-\mu)^{k-c}\,[\text{low}_c \le \mu \le \text{high}_c]$, with no draws and no error.
 
-# %% mystnb={"figure": {"caption": "Probability that a 95 % interval covers the expected accuracy, for four intervals, summed exactly; Wald's falls out of the panel at both ends. The teeth come from the counts being whole numbers.", "name": "fig-exact-coverage"}, "image": {"alt": "Four panels, one for each interval, with a toothed curve of coverage against expected accuracy. Clopper-Pearson stays above 0.95, Wilson and Jeffreys swing around it, and Wald falls steeply towards both ends."}} paper=["appendix-b.1", "equation-16"] evidence=["simulated"] tags=["hide-input"]
-drawn = exact.rename(columns=str.title)
-drawn = drawn.melt(ignore_index=False, var_name="interval").reset_index()
+# %%
+mus = np.linspace(0.002, 0.998, 499)
+exact = pd.DataFrame(index=pd.Index(mus, name="mu"))
+for name in intervals:
+    exact[name.title()] = coverage_probability(mus, k_eval, method=name)
+exact.agg(["mean", "min"]).round(3)
+
+# %% tags=["hide-input"]
+notebook.glue(
+    wald=exact["Wald"].min(),
+    exact_least=exact["Clopper-Pearson"].min(),
+    jeffreys=exact["Jeffreys"].mean(),
+)
+
+# %%
+notebook.say(r"""
+A 95 % Wald interval, which the paper plans with, covers $\mu$ with a probability of {wald:.2f} at its worst $\mu$, and
+Clopper–Pearson with {exact_least:.3f}; Jeffreys' interval covers with {jeffreys:.3f} on average over $\mu$.
+""")
+
+# %% mystnb={"figure": {"caption": "Probability that a 95 % interval covers the expected accuracy, for four intervals, summed exactly; Wald's falls out of the panel at both ends. The teeth come from the counts being whole numbers.", "name": "fig-exact-coverage"}, "image": {"alt": "Four panels, one for each interval, with a toothed curve of coverage against expected accuracy. Clopper-Pearson stays above 0.95, Wilson and Jeffreys swing around it, and Wald falls steeply towards both ends."}} paper=["appendix-b.1", "equation-16"] evidence=["simulated"]
+drawn = exact.melt(ignore_index=False, var_name="interval").reset_index()
 grid = sns.relplot(
     drawn,
     x="mu",
@@ -87,8 +92,7 @@ _ = grid.figure.set(**look)
 # %% [markdown]
 # ## Coverage is a sum
 #
-# With $k$ samples there are only $k + 1$ possible counts. So the probability that an interval covers $\mu$ is a finite sum,
-# $\sum_c \binom kc \mu^c (1-\mu)^{k-c}\,[\text{low}_c \le \mu \le \text{high}_c]$, with no draws and no error:
+# The sum for one $\mu$, with the Wald interval:
 
 # %%
 counts = np.arange(k_eval + 1)
@@ -105,7 +109,7 @@ low, high = binomial_interval(c, k_eval, method="wald").T
 float(np.mean((low <= 0.01) & (high >= 0.01)))
 
 
-# %% tags=["hide-input"] label="coverage-summary" paper=["appendix-b.1"] evidence=["simulated"]
+# %% label="coverage-summary" paper=["appendix-b.1"] evidence=["simulated"]
 def summary(k):
     """Reduce coverage to its mean and least, beside the expected width."""
     counts, rows = np.arange(k + 1), {}
@@ -132,7 +136,7 @@ tables.show(both, "Coverage and width over all mu.", evidence="simulated")
 # language model. With the mean of a question's Jeffreys posterior in the place of its $\mu$, this is the mean coverage over
 # the questions of each data set:
 
-# %% tags=["hide-input"] label="wald-points" paper=["appendix-b.1"] evidence=["measured", "simulated"] reads=["verdicts"]
+# %% label="wald-points" paper=["appendix-b.1"] evidence=["measured", "simulated"] reads=["verdicts"]
 # needs samples
 ends = pd.DataFrame(
     {
@@ -168,13 +172,16 @@ by_wilson = next(k for k in range(1, 1000) if wilson_half_width(k) <= 0.1)
 by_wald = int(np.ceil((norm.ppf(0.975) / 0.1) ** 2 / 4))
 by_wilson, by_wald
 
-# %% tags=["remove-cell"]
+# %% tags=["hide-input"]
 notebook.glue(by_wilson=by_wilson, by_wald=by_wald)
 
+# %%
+notebook.say("""
+For a half-width of 0.1, Wilson asks for {by_wilson} samples and Wald for {by_wald}. In the middle the two hardly differ;
+the paper's 100 is enough by either.
+""")
+
 # %% [markdown]
-# For a half-width of 0.1, Wilson asks for {glue:text}`by_wilson` samples and Wald for {glue:text}`by_wald`. In the middle the
-# two hardly differ; the paper's 100 is enough by either.
-#
 # ## A mean over few questions: two intervals
 #
 # A score is a mean of one term a question. Its interval *for these questions* covers the error of sampling alone: what
@@ -183,7 +190,7 @@ notebook.glue(by_wilson=by_wilson, by_wald=by_wald)
 # bootstrap below 1,000 questions, and reaches as far as unseen questions may take it. Every score of this book has the second one. Both, for one confidence of this model:
 
 
-# %% tags=["hide-input"]
+# %%
 def sampling_interval(s, c, n):
     """Return the corrected score with its interval for these questions."""
     score = capability_brier_terms(s, c, n, corrected=True).mean()
@@ -195,7 +202,7 @@ def sampling_interval(s, c, n):
     return float(score), float(score - width), float(score + width)
 
 
-# %% tags=["hide-input"] label="two-intervals" evidence=["measured"] reads=["verdicts", "confidences"]
+# %% label="two-intervals" evidence=["measured"] reads=["verdicts", "confidences"]
 # needs said
 rows = {}
 for name, own in results.query("total > 1").groupby(
@@ -242,7 +249,7 @@ def draw(case, n):
     return (s - mu) ** 2, (s, rng.binomial(k_eval, mu), np.full(n, k_eval))
 
 
-# %% tags=["hide-input"]
+# %%
 def study(case, n, draws=60):
     """Count how often both intervals cover their true score, and warn."""
     truth, counts = draw(case, 100_000)[0].mean(), np.zeros(3)
@@ -261,7 +268,7 @@ def study(case, n, draws=60):
     return counts / draws
 
 
-# %% tags=["hide-input"] label="mean-coverage" evidence=["simulated"]
+# %% label="mean-coverage" evidence=["simulated"]
 rows = {(case, n): study(case, n) for case in cases for n in (30, 60, 200)}
 heads = ["questions like these", "these questions", "few"]
 means = pd.DataFrame(rows, index=heads).T
@@ -274,22 +281,24 @@ tables.show(
     evidence="simulated",
 )
 
-# %% tags=["remove-cell"]
-shaped, gross = means.loc["U-shaped"], means.loc["gross misses"]
-like = "questions like these"
-notebook.glue(shaped=shaped[like].min(), gross=gross[like].min())
-notebook.glue(warned=gross["few"].iloc[0])
-notebook.glue(sparse=means.loc["sparse", like].min())
-notebook.glue(these=means["these questions"].min())
+# %% tags=["hide-input"]
+like = means["questions like these"].groupby(level="population", sort=False)
+notebook.glue(
+    **like.min().set_axis(["shaped", "sparse", "gross"]),
+    these=means["these questions"].min(),
+    warned=means.loc[("gross misses", 30), "few"],
+)
+
+# %%
+notebook.say("""
+For questions like these, the least coverage is {shaped:.2f} over U-shaped and {sparse:.2f} over sparse questions, each known
+from sixty studies to about ±0.06. For these questions alone it is {these:.2f}. Rare gross misses are the hard case: with 30
+questions one study in five sees none of them, and no interval knows what was not seen; so it reaches as far as unseen
+questions may take the mean. The least coverage there is {gross:.2f}. With 30 questions `few` is set in a share of
+{warned:.2f} of the studies: look at the few questions that carry the score.
+""")
 
 # %% [markdown]
-# For questions like these, the least coverage is {glue:text}`shaped:.2f` over U-shaped and {glue:text}`sparse:.2f` over
-# sparse questions, each known from sixty studies to about ±0.06. For these questions alone it is {glue:text}`these:.2f`. Rare gross
-# misses are the hard case: with 30 questions one study in five sees none of them, and no interval knows what was
-# not seen; so it reaches as far as unseen questions may take the mean. The least coverage there is {glue:text}`gross:.2f`.
-# With 30 questions `few` is set in a share of {glue:text}`warned:.2f` of the studies: look at the few questions that carry
-# the score.
-#
 # ## Summary
 #
 # - The Wald interval covers too seldom near 0 and 1, where language models often are. The paper says so too, and uses it as
@@ -311,7 +320,7 @@ round((1 - 0.002) ** k_eval, 2), binomial_interval([0], k_eval, method="wald")
 
 # %% tags=["hide-cell", "solution"]
 doubled = coverage_probability(mus, 2 * k_eval, method="jeffreys")
-pd.DataFrame({k_eval: exact["jeffreys"], 2 * k_eval: doubled}).loc[
+pd.DataFrame({k_eval: exact["Jeffreys"], 2 * k_eval: doubled}).loc[
     :0.5
 ].idxmin()
 

@@ -191,13 +191,14 @@ widget(
 )
 
 # %% [markdown] needs="samples"
-# The saved CSV is what `capcal score` reads. In Python, for somebody who says one half of every question:
+# The saved CSV is what `capcal score` reads. In Python, for the methods, and for somebody who says one half of every
+# question:
 
 # %%
 # needs samples
-capability_brier(
-    0.5 + 0 * ten["correct"], ten["correct"], ten["total"], corrected=True
-)
+counts = ten["correct"], ten["total"]
+guesses = said.assign(half=0.5)
+guesses.apply(capability_brier, args=counts, corrected=True).round(3)
 
 # %% [markdown] needs="samples"
 # ## Explore a score
@@ -223,9 +224,12 @@ def columns(name):
     }
 
 
-# %% tags=["hide-input"] label="try-explorer" paper=["section-4.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %%
 # needs samples
 brier = score(results)["brier"].unstack("dataset")[list(data.index)]
+
+# %% tags=["hide-input"] label="try-explorer" paper=["section-4.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# needs samples
 explored = {"sets": [columns(name) for name in data.index], "colors": colors}
 widget(
     "explorer",
@@ -247,7 +251,7 @@ widget(
 # which a method is most confident, and compare the accuracy there with that of answering all. Questions of equal confidence
 # count as their mean; the interval is that of a mean over the answered questions.
 
-# %% tags=["remove-cell"]
+# %%
 # needs samples
 fair = [name for name in data.index if results.loc[[name], "correct"].any()]
 first = max(fair or sets, key=variance.get)

@@ -19,8 +19,10 @@ from capcal_lib.reported import (
     TABLES,
     beta_from_moments,
     beta_moments,
+    constant_score,
     expected_from_reported,
     load_reported,
+    printed_scores,
 )
 
 PAPER = ROOT.parent / "shared" / "paper" / "paper.tex"
@@ -241,6 +243,30 @@ def test_beta_moments_are_those_of_some_distribution_on_the_unit_interval():
     ):
         mean, spread = beta_moments(model, dataset)
         assert 0 < spread < mean * (1 - mean)
+
+
+def test_a_constant_scores_the_variance_that_two_printed_numbers_leave():
+    baseline = load_reported("main").query("method == 'Uniform random'")
+    for row in load_reported("mean_accuracy").itertuples():
+        of = (baseline["model"] == row.model) & (baseline["dataset"] == row.dataset)
+        second = row.value - 1 / 3 + float(baseline.loc[of, "value"].iloc[0])  # E[mu_hat^2]
+        assert constant_score(row.model, row.dataset) == pytest.approx(second - row.value**2)
+
+
+def test_the_printed_table_has_one_best_and_one_second_in_each_column():
+    table = printed_scores()
+    for _, column in table.groupby(["model", "dataset"]):
+        ranked = column.sort_values("brier", kind="stable")
+        assert column["printed"].value_counts().to_dict() == {"best": 1, "second": 1}
+        assert ranked["printed"].notna().iloc[:2].sum() >= 1
+        best = column.set_index("printed").loc["best", "brier"]
+        assert best == column["brier"].min()
+    yes = table[table["method"] == "P(True)"].groupby("model")["cost"].unique()
+    assert {model: list(cost) for model, cost in yes.items()} == {
+        "gpt-oss-20b": ["L"],
+        "olmo-3-7b-instruct": ["1"],
+        "qwen3-8b": ["1"],
+    }
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,7 @@ def load_results(
     choice: str | None = None,
     held_out: bool = True,
     recipe: Recipe | None = "tuned",
+    split: int = 0,
 ) -> pd.DataFrame:
     """Load the counts and confidences of a model's graded runs on evaluation splits.
 
@@ -64,6 +65,7 @@ def load_results(
     ``runs.find_run``.
 
     ``recipe`` is that of the probes, see ``probes.keep_predictions``; None leaves them out.
+    ``split`` says which of the five of the paper's recipe, 0 to 4.
     ``results.attrs["problems"]`` names what of these runs is missing or damaged, such as a file of
     confidences that is on record and gone, or predictions of a probe that were made from other
     files than are there now; empty where all is there.
@@ -99,7 +101,7 @@ def load_results(
         counts = run.cached(count_run, k_eval, verdicts)[COUNTS]
         tables[name] = counts.join(pd.DataFrame(columns))
         if recipe is not None:
-            predicted, old = predictions_of(run, recipe=recipe, verdicts=verdicts)
+            predicted, old = predictions_of(run, recipe=recipe, split=split, verdicts=verdicts)
             tables[name] = tables[name].join(predicted)
             probes |= set(map(str, predicted))
             stale += old
