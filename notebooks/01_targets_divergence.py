@@ -65,7 +65,7 @@ title = load_dataset(widest).title
 notebook.glue(sets=len(means), apart=means.mean(), most=means.max())
 notebook.glue(widest=title)
 
-# %%
+# %% tags=["finding"]
 # needs numbers
 notebook.say("""
 One response is a poor stand-in for what the model can do. Averaged over {sets} data sets, the correctness of a fresh
@@ -205,7 +205,7 @@ for name in methods(own):
 # %% label="targets-theorem-2" paper=["theorem-2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
 columns = ["response Brier", "correctness variance", "capability Brier", "gap"]
-pd.DataFrame(parts, index=columns).T.round(4)
+pd.DataFrame(parts, index=columns).T.round(4) + 0.0  # no -0.0
 
 # %% [markdown]
 # ## Summary

@@ -127,7 +127,7 @@ notebook.glue(
     probe_narrow=int((probes <= 10).sum()),
 )
 
-# %%
+# %% tags=["finding"]
 # needs runs
 notebook.say("""
 Ten samples of each question cost most scores little precision, and a good probe more. With ten samples in place of all
@@ -135,7 +135,7 @@ that were recorded (usually {usual}), the standard error of a corrected score gr
 scores, and by at most a tenth for {narrow:.0f} % of them. It grows most, by {most:.0f} %, for {worst}.
 """)
 
-# %%
+# %% tags=["finding"]
 # needs probes
 notebook.say("""
 For the {probes} probes among them that were trained on questions of the same data set it grows by {probe:.0f} % in the
@@ -171,7 +171,8 @@ _ = axes.set(
 # needs samples
 largest = load_results(runs, model, k_eval=k_eval).loc[data.index[0]]
 correct, total = largest["correct"], largest["total"]
-score_components(0.5, correct, total)
+parts = score_components(0.5, correct, total)
+pd.Series(parts._asdict()).round(4)
 
 # %% [markdown]
 # Response consistency is left out above, because its votes are drawn from the same samples. All this is for questions

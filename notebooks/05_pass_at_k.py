@@ -153,7 +153,7 @@ notebook.glue(
     plug_better=int((plug == "better").sum()),
     plug_worse=int((plug == "worse").sum()),
 )
-# %%
+# %% tags=["finding"]
 # needs probes
 notebook.say("""
 Used directly, a confidence overestimates pass@k. The tuned linear probe predicts pass@4 and pass@16 significantly better
@@ -346,8 +346,8 @@ plug-in has {ends_plug:.0%} of the counts there, the posterior {ends:.0%}.
 # Against the measured pass@$k$ even a perfect prediction has an error, because the measurement is noisy. With $f$ the
 # predicted chance that all $k$ attempts fail and $Q_j = \binom{n-c}{j}/\binom{n}{j}$, the term
 # $f^2 - 2 f Q_k + Q_{2k}$ has the true squared error for its expectation. It needs $2k$ samples of a question. Oracles are
-# scored honestly: they know one half of a question's samples, and are scored on the other half. Oracle RC takes one
-# sample at its word, which is correct with probability $\hat\mu$.
+# scored honestly: they know one half of a question's samples, and are scored on the other half. Oracle RC reports the
+# verdict of one sample, which is correct with probability $\hat\mu$.
 
 # %%
 # needs samples
@@ -641,7 +641,7 @@ axes = sns.lineplot(drawn, palette=colors, dashes=False)
 axes.set(xscale="log", yscale="log", title=title)
 axes.set(ylabel="attempts a solved question")
 axes.set_xticks(ticks := [k for k in (1, 4, 16, 64) if k <= largest], ticks)
-marks = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
+marks = [1, 2, 3, 5, 7, 10, 20, 30, 50, 100, 200, 500, 1000]
 ends = drawn.min(axis=None), drawn.max(axis=None)
 axes.set_yticks(marks := [k for k in marks if ends[0] <= k <= ends[1]], marks)
 axes.minorticks_off()

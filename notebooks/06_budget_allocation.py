@@ -144,7 +144,7 @@ notebook.glue(worse=len(worse), mean=100 * own["estimate"].mean())
 notebook.glue(surely=int(better["surely"].sum()))
 notebook.glue(fewest=int(data.loc[sets, "fewest"].min()))
 
-# %%
+# %% tags=["finding"]
 # needs rules
 notebook.say("""
 On this model, dividing a budget by a confidence {verdict}: by *{judged}*, significantly more questions are solved than by

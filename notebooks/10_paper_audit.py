@@ -150,7 +150,7 @@ notebook.glue(
     oracles=len(oracle),
 )
 
-# %%
+# %% tags=["finding"]
 notebook.say("""
 Of {claims} statements that the paper makes about its results, the printed numbers support {supported}, support
 {excepted} with exceptions, and reverse {reversed}; {open} are inconclusive, because no number bears on them. The

@@ -80,7 +80,7 @@ notebook.glue(
     beyond=(z.abs() > 1.96).mean(),
 )
 
-# %%
+# %% tags=["finding"]
 # needs exact
 notebook.say(r"""
 For short answers the expected accuracy can be computed, and samples agree with it. On {sets} data sets with {questions}

@@ -11,7 +11,7 @@
 #
 # A model that may abstain answers fewer questions and is wrong less often; this page measures how much a confidence is
 # worth for that, and how to promise a {term}`risk`. The paper names selective prediction in section 5.3 and does not try
-# it. Barkan et al. {cite:p}`barkan2025capable` let models decide themselves where failure is costly, and find their
+# it. {cite:t}`barkan2025capable` let models decide themselves where failure is costly, and find their
 # decisions rational, given confidences that are too high.
 
 # %% tags=["parameters", "hide-input"]
@@ -43,8 +43,8 @@ results = load_results(runs, model, k_eval=k_eval).query("total > 1")
 solved = results[results.groupby(level="dataset")["correct"].transform("any")]
 there = [solved[name].any() for name in solved.columns.drop("total")[1:]]
 none = {"confidences": "No confidence of a question that is ever solved."}
-notebook.about(model, data, lacking={} if any(there) else none)
 evidence = data["evidence"].iloc[0] if len(data) else "simulated"
+notebook.about(model, data, lacking={} if any(there) else none)
 
 # %% [markdown] needs="samples"
 # Questions are answered from the most confident on. The *risk* of a question is the chance $1-\mu$ that a fresh answer to
@@ -107,7 +107,7 @@ counted = [
 ]
 notebook.glue(counted=", ".join(counted[::-1]))
 
-# %%
+# %% tags=["finding"]
 # needs confidences
 notebook.say("""
 Answering only where the confidence is high risks significantly less than answering at random on {counted}. Data sets

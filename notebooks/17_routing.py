@@ -60,8 +60,8 @@ shared = [
 none = {
     "runs": "No two models of this store have measured samples of one data set."
 }
-notebook.about(model, described[model], lacking={} if shared else none)
 titles = {name: f"{size[name] / 1e9:.2g}B" for name in real}
+notebook.about(model, described[model], lacking={} if shared else none)
 
 # %% [markdown] needs="runs"
 # A router sends each question to one of two models within a budget. It is worth what it solves beyond *random mixing*: a
@@ -164,7 +164,7 @@ notebook.glue(
     oracle_most=oracle.max(),
 )
 
-# %%
+# %% tags=["finding"]
 # needs runs
 notebook.say("""
 Routing by a probe of the small model solves significantly more questions than random mixing at equal cost in {better} of
@@ -205,7 +205,7 @@ sns.move_legend(grid, "outside lower center", ncols=3, title="")
 # needs runs
 limits = "{0[gain]:z.1f} [{0[low]:z.1f}, {0[high]:z.1f}]".format
 shown["text"] = shown.apply(limits, axis=1)
-wide = shown.pivot(index=["data set", "pair"], columns="router", values="text")
+wide = shown.pivot(index="case", columns="router", values="text")
 tables.show(
     wide[names].rename_axis(columns=None).fillna("–"),
     "Gain over random mixing at equal cost, in points, with 95 % intervals.",
@@ -215,7 +215,7 @@ tables.show(
 # %% [markdown] needs="runs"
 # ## Choosing a model for each question
 #
-# Lugoloobi et al. {cite:p}`lugoloobi2026encode` route among reasoning models by such probes, and report the accuracy of
+# {cite:t}`lugoloobi2026encode` route among reasoning models by such probes, and report the accuracy of
 # the best one for up to 70 % less on MATH, without an interval.
 #
 # A question goes to the model with the highest predicted accuracy less a price times its cost. Each price is a point of the

@@ -93,7 +93,7 @@ notebook.glue(
     asked_all=len(asked),
 )
 
-# %%
+# %% tags=["finding"]
 # needs runs
 notebook.say("""
 A probe's mean confidence is usually near the accuracy, and what a model says of itself is not. Over {places} cases (a model
@@ -138,7 +138,8 @@ wide = text.pivot(index=keys, columns="method", values="said")
 # needs runs
 tables.show(
     wide.reindex(columns=METHODS).fillna("–").rename_axis(columns=None),
-    "Accuracy in per cent, and mean confidence less accuracy in points (*: the 95 % interval leaves out 0).",
+    "Accuracy in per cent, and mean confidence less accuracy in points "
+    "(*: the 95 % interval leaves out 0).",
     evidence="measured",
     accuracy="{:.1f}",
 )
@@ -181,7 +182,8 @@ pairs = pd.concat(ranked).groupby(level="method").agg(["sum", "size"])
 pairs = pairs.reindex(METHODS).dropna().astype(int)
 tables.show(
     pairs.set_axis(["ranked rightly", "of"], axis="columns"),
-    "Pairs of models, of those whose accuracies differ significantly, that the mean confidence ranks rightly.",
+    "Pairs of models, of those whose accuracies differ significantly, that "
+    "the mean confidence ranks rightly.",
     evidence="measured",
 )
 
@@ -233,7 +235,8 @@ kept = studies.pivot_table(
 kept.columns = [f"{kind}: {what}" for what, kind in kept.columns]
 tables.show(
     kept,
-    f"Share of 95 % intervals that cover the accuracy, and their mean width, with {labels} labels and a good, poor or useless confidence.",
+    "Share of 95 % intervals that cover the accuracy, and their mean width, "
+    f"with {labels} labels and a good, poor or useless confidence.",
     digits=2,
     evidence="simulated",
     **{"mean accuracy": "{:.3f}"},
@@ -314,7 +317,8 @@ mean["significantly"] = [
 # needs runs
 tables.show(
     mean.reindex([name for name in METHODS if name in mean.index]),
-    f"Median error in points with {labels} labels, alone and with a confidence; coverage; labels saved.",
+    f"Median error in points with {labels} labels, alone and with a "
+    "confidence; coverage; labels saved.",
     digits=1,
     evidence="measured",
     covered="{:.2f}",

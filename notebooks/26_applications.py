@@ -70,7 +70,6 @@ USES = ["pass@k", "First success", "Budget", "Abstaining", "Routing"]
 USES += ["Labels saved", "Evaluation"]
 SPENT = ["Budget", "Routing", "Evaluation"]  # less than ten votes cost
 VERDICTS = ["better", "inconclusive", "worse"]
-SIGNS = dict(zip(VERDICTS, "+·−", strict=True))
 
 # %% [markdown] needs="runs"
 # The *gain* on a question is what a confidence adds there to the simple rule. Each function below takes confidences and counts
@@ -220,7 +219,7 @@ for key, (low, high) in ends.items():
     named = [spoken[use] for use in spoken if low <= share[use] < high]
     notebook.glue(**{key: ", ".join(named) or "nothing"})
 
-# %%
+# %% tags=["finding"]
 # needs runs
 notebook.say("""
 A probe is significantly better than the best simple rule in most cases for {helps}; in some for {partly}; and hardly ever
@@ -298,29 +297,46 @@ one = found[(found["use"] == "Abstaining") & (found["method"] == PROBE)]
 one[["model", "dataset", "estimate", "low", "high"]].round(3).head(3)
 
 # %% [markdown] needs="runs"
-# Comparisons on one run are not independent of each other: read the pattern, and not a single cell. By data set, a sign
-# for each model, or pair of models, from small to large, and of the built-in sets for each set: + significantly better, · inconclusive, − significantly worse.
+# Comparisons on one run are not independent of each other: read the pattern, and not a single cell. Each cell counts, over
+# models or pairs of models, the significantly better (+) and the significantly worse (−) comparisons; an empty one of a
+# colour has neither.
 
-# %% tags=["hide-input"] label="applications-runs" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
+
+# %%
 # needs runs
-sizes = found["model"].map(lambda name: load_model(name).parameters)
+def count_signs(verdicts):
+    """Count what is better and worse: +2 −1."""
+    often = {"+": sum(verdicts == "better"), "−": sum(verdicts == "worse")}
+    return " ".join(f"{sign}{count}" for sign, count in often.items() if count)
+
+
 titles = {
     name: "Built-in sets" if known.builtin else known.title
     for name, known in ((d, load_dataset(d)) for d in found["dataset"].unique())
 }
-signs = found.assign(sign=found["verdict"].map(SIGNS), size=sizes)
-signs["dataset"] = signs["dataset"].map(titles)
-wide = signs.sort_values("size", kind="stable").pivot_table(
-    index=["method", "use"], columns="dataset", values="sign", aggfunc="".join
+signs = found.assign(
+    sign=found["verdict"].map({"better": 1, "inconclusive": 0, "worse": -1}),
+    dataset=found["dataset"].map(titles),
+    row=found["method"] + ": " + found["use"],
 )
-order = [(method, use) for method in METHODS[::-1] for use in USES]
-wide = wide.reindex([row for row in order if row in wide.index]).fillna("")
-wide = wide[list(dict.fromkeys(titles.values()))]
-tables.show(
-    wide.rename_axis(["method", "application"]),
-    "Verdicts by method, application and data set.",
-    evidence="measured",
-)
+order = [f"{method}: {use}" for method in METHODS[::-1] for use in USES]
+
+# %% mystnb={"figure": {"caption": "Verdicts by method, application and data set: how many comparisons are significantly better (+) and worse (−). Green where more are better, red where more are worse, grey where none is or both are alike, white where there are none.", "name": "fig-applications-sets"}, "image": {"alt": "Heat map with a row for each method and application and a column for each data set. Rows of the probe are green or grey, but for pass@k on SimpleQA and routing; rows of asked confidences are red or grey."}} label="applications-runs" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
+# needs runs
+cells = {"index": "row", "columns": "dataset"}
+net = signs.pivot_table(values="sign", aggfunc="mean", **cells)
+told = signs.pivot_table(values="verdict", aggfunc=count_signs, **cells)
+rows = [row for row in order if row in net.index]
+places = {"index": rows, "columns": list(dict.fromkeys(titles.values()))}
+net, told = net.reindex(**places), told.reindex(**places).fillna("")
+tints = sns.blend_palette(["#e8899c", "#ececec", "#74beb4"], as_cmap=True)
+look = {"cmap": tints, "vmin": -1, "vmax": 1, "cbar": False, "linewidths": 1}
+look["annot_kws"] = {"size": 9.5, "color": style.INK}
+look["yticklabels"] = True  # of every row
+axes = sns.heatmap(net, annot=told, fmt="", **look)
+axes.figure.set_size_inches(style.WIDTH, 1 + 0.26 * len(rows))
+axes.grid(visible=False)
+_ = axes.set(xlabel="", ylabel="")
 
 # %% tags=["hide-input", "hide-output"] label="applications-all" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 # needs runs

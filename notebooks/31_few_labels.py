@@ -116,7 +116,7 @@ notebook.glue(
     sure_started=int(sure["started from the probe"]),
 )
 
-# %%
+# %% tags=["finding"]
 # needs pairs
 notebook.say("""
 With {few} labelled questions of a data set and a probe of another one, {finding}. In at least 95 % of the draws of these questions the recalibrated probe beats the constant

@@ -117,7 +117,7 @@ def speaker_notes(filled: str) -> str:
     for part in SLIDE.split(filled):
         shown, note, said = _with_note(part)
         title = shown.strip().splitlines()[0].lstrip("# ")
-        head = f"<h2>{escape(title)}: minute {minutes} to {minutes + note}</h2>"
+        head = f"<h2>Minute {minutes} to {minutes + note}: {escape(title)}</h2>"
         sections += f"<section>{head}{_html(said)}</section>\n"
         minutes += note
     return _page("page.html", filled, f"<h1>Notes for the speaker</h1>{sections}")

@@ -256,24 +256,33 @@ def say(text: str) -> Text:
 def set_as_text(notebook: dict[str, Any]) -> None:
     """Turn the cells of an executed page that only :func:`say` something into text cells.
 
+    Those tagged ``finding`` come below the title: what was found, before how.
+
     >>> said = {"output_type": "execute_result", "data": {"text/markdown": ["Two of three."]}}
-    >>> page = {"cells": [{"cell_type": "code", "source": "notebook.say(...)", "outputs": [said]}]}
+    >>> cell = {"cell_type": "code", "source": "notebook.say(...)", "outputs": [said]}
+    >>> page = {"cells": [cell | {"metadata": {}}]}
     >>> set_as_text(page)
     >>> page["cells"]
     [{'cell_type': 'markdown', 'metadata': {}, 'source': 'Two of three.'}]
     """
-    for place, cell in enumerate(notebook["cells"]):
+    cells: list[dict[str, Any]] = []
+    findings: list[dict[str, Any]] = []
+    for cell in notebook["cells"]:
         source = "".join(cell["source"])
-        if cell["cell_type"] == "code" and re.match(r"(# needs \w+\n)?notebook\.say\(", source):
-            (said,) = cell["outputs"]
-            text = "".join(said["data"]["text/markdown"])
-            known = {"id": cell["id"]} if "id" in cell else {}
-            notebook["cells"][place] = {
-                "cell_type": "markdown",
-                "metadata": {},
-                "source": text,
-                **known,
-            }
+        if cell["cell_type"] != "code" or not re.match(r"(# needs \w+\n)?notebook\.say\(", source):
+            cells.append(cell)
+            continue
+        (said,) = cell["outputs"]
+        text = {
+            "cell_type": "markdown",
+            "metadata": {},
+            "source": "".join(said["data"]["text/markdown"]),
+        }
+        if "id" in cell:
+            text["id"] = cell["id"]
+        is_finding = "finding" in cell["metadata"].get("tags", ())
+        (findings if is_finding else cells).append(text)
+    notebook["cells"] = [*cells[:1], *findings, *cells[1:]]
 
 
 def check_outputs(executed: Path) -> None:

@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from capcal_lib.book.notebook import about, check_outputs, check_parameters, glue, open_store
+from capcal_lib.book.notebook import (
+    about,
+    check_outputs,
+    check_parameters,
+    glue,
+    open_store,
+    set_as_text,
+)
 from capcal_lib.book.tables import Html, badge
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import RECORDED_RUNS, ROOT
@@ -113,6 +120,26 @@ def test_a_page_says_whose_protocol_and_verdicts_it_follows() -> None:
     asked = {"__annotations__": {"protocol": str}, "protocol": "papers", "In": []}
     with pytest.raises(InputError, match="unknown protocol 'papers'"):
         check_parameters(asked)
+
+
+def test_a_finding_stands_below_the_title_and_other_texts_where_they_are() -> None:
+    def say(text: str, *tags: str) -> dict[str, Any]:
+        shown = {"data": {"text/markdown": [text]}}
+        told = {"source": 'notebook.say("…")', "outputs": [shown], "metadata": {"tags": [*tags]}}
+        return {"cell_type": "code", "id": text, **told}
+
+    title = {"cell_type": "markdown", "source": "# Title", "metadata": {}}
+    code = {"cell_type": "code", "source": "1 + 1", "outputs": [], "metadata": {}}
+    page = {"cells": [title, code, say("later"), say("first", "finding"), say("next", "finding")]}
+    set_as_text(page)
+    assert [cell["source"] for cell in page["cells"]] == [
+        "# Title",
+        "first",
+        "next",
+        "1 + 1",
+        "later",
+    ]
+    assert [cell["cell_type"] for cell in page["cells"]].count("markdown") == 4
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def test_a_slide_keeps_its_note_for_the_speaker_and_the_time():
     assert "<aside class='notes'><p>say b</p>" in html
     assert "<p class='minutes'>3 to 7 min</p>" in html
     notes = speaker_notes(text)
-    assert "<h2>Two: minute 3 to 7</h2><p>say b</p>" in notes
+    assert "<h2>Minute 3 to 7: Two</h2><p>say b</p>" in notes
     assert "<p>B</p>" not in notes
 
 
