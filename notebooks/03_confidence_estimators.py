@@ -33,6 +33,7 @@ from capcal_lib.probes import (
     nearest_probe,
     read_features,
     read_predictions,
+    runs_for_probes,
     train,
     training_data,
 )
@@ -65,46 +66,49 @@ notebook.about(
     lacking={} if enough else few,
 )
 
-# %% tags=["remove-cell"]
+# %% [markdown] needs="samples"
+# Of the data sets that a probe predicts, this page takes the one whose questions differ most in $\hat\mu$, and asks how well
+# each method orders its questions.
+
+# %%
 # needs samples
 mu = results["correct"] / results["total"]
-probed = [*predicted.dropna(how="all").index.unique("dataset")]
-spread = mu.loc[probed].groupby(level="dataset").std().idxmax()
+probed = predicted.dropna(how="all").index.unique("dataset")
+spread = mu.loc[[*probed]].groupby("dataset").std().idxmax()
 here = results.loc[spread].dropna(axis="columns", how="all")
 own = nearest_probe(here, spread)
-ranks = (
-    here[methods(here)]
-    .corrwith(mu.loc[spread], method="spearman")
-    .sort_values()
-)
-notebook.glue(
-    dataset=load_dataset(spread).title,
-    best=ranks.index[-1],
-    rank=ranks.iloc[-1],
-)
-
-# %% [markdown] needs="samples"
-# On {glue:text}`dataset`, the data set with a probe whose questions differ most, *{glue:text}`best`* orders the
-# questions best (Spearman correlation with $\hat\mu$ {glue:text}`rank:.2f`). A good method's points lie along the
-# diagonal; one that says nearly the same of every question draws a vertical line.
+others = [name for name in here if name.startswith("Probe") and name != own]
+here = here.drop(columns=others)
+ranks = here[methods(here)].corrwith(mu.loc[spread], method="spearman")
 
 # %% tags=["hide-input"]
 # needs samples
-others = [
-    name for name in methods(here) if name.startswith("Probe") and name != own
-]
-long = here.drop(columns=[*others, "total"]).assign(correct=mu.loc[spread])
-long = long.melt("correct", var_name="method", value_name="confidence")
-look = {
-    "palette": style.palette(long["method"], spread),
-    "height": 2.6,
-    "aspect": 1.35,
-}
+notebook.glue(
+    dataset=load_dataset(spread).title, best=ranks.idxmax(), rank=ranks.max()
+)
 
-# %% tags=["hide-input"] mystnb={"figure": {"caption": "Expected accuracy against confidence: a point for each question, a panel for each method.", "name": "fig-confidences"}, "image": {"alt": "Scatter plots, one a method, each with a diagonal. Verbalized confidence gathers at a few values, P(True) and the probe in a band each; response consistency spreads from left to right."}} paper=["section-4.2", "appendix-c"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% [markdown] needs="samples"
+# On {glue:text}`dataset` *{glue:text}`best`* orders the questions best (Spearman correlation with $\hat\mu$
+# {glue:text}`rank:.2f`). A good method's points lie along the diagonal; one that says nearly the same of every question
+# draws a vertical line.
+
+# %% mystnb={"figure": {"caption": "Expected accuracy against confidence: a point for each question, a panel for each method.", "name": "fig-confidences"}, "image": {"alt": "Scatter plots, one a method, each with a diagonal. Verbalized confidence gathers at a few values, P(True) and the probe in a band each; response consistency spreads from left to right."}} paper=["section-4.2", "appendix-c"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
-look |= {"hue": "method", "col": "method", "col_wrap": 2, "legend": False}
-grid = sns.relplot(long, x="confidence", y="correct", alpha=0.6, **look)
+long = here[methods(here)].assign(mu=mu.loc[spread])
+long = long.melt("mu", var_name="method", value_name="confidence")
+grid = sns.relplot(
+    long,
+    x="confidence",
+    y="mu",
+    hue="method",
+    col="method",
+    col_wrap=2,
+    palette=style.palette(long["method"], spread),
+    alpha=0.6,
+    height=2.6,
+    aspect=1.35,
+    legend=False,
+)
 for axes in grid.axes:
     axes.axline((0, 0), slope=1, color=style.MUTED, linewidth=1)
 grid.set_axis_labels("confidence", "μ̂").set(xlim=(-0.03, 1.03))
@@ -124,11 +128,11 @@ _ = grid.set_titles("{col_name}")
 # All are about the *question*, before an answer is written. Two oracles stand beside them: Oracle RC knows whether
 # one sample is correct, Oracle CC knows $\hat\mu$. What each costs here, in completion tokens a question:
 
-# %% tags=["hide-input"] label="estimator-costs" paper=["section-4.2"] evidence=["measured"] reads=["confidences"]
+# %% label="estimator-costs" paper=["section-4.2"] evidence=["measured"] reads=["confidences"]
 # needs samples
-cost = costs(runs, model, k_eval=k_eval).assign(Probe=0.0)
+cost = costs(runs, model, k_eval=k_eval).reindex(data.index).assign(Probe=0.0)
 order = ["Verbalized confidence", "P(True)", "Response consistency", "Probe"]
-cost = cost.reindex(data.index)[[name for name in order if name in cost]]
+cost = cost[[name for name in order if name in cost]]
 tables.show(
     cost.rename(index=data["title"]).rename_axis("data set"),
     "Mean completion tokens of a confidence.",
@@ -175,20 +179,14 @@ votes.most_common(1)[0][1] / votes.total()
 # A probe is a logistic regression from the hidden state of the prompt's last token (the mean over layers) to $\mu$. It is
 # trained on other questions, whose share of correct samples is known.
 
-# %% tags=["hide-input"]
+# %%
 # needs samples
-from capcal_lib.probes import runs_for_probes
-
-style_of_prompt = data.loc[spread, "prompts"]
 training = {
     dataset.name: run
     for dataset, run in runs_for_probes(runs, model, "training")
-    if run.identity.prompt_style == style_of_prompt
+    if run.identity.prompt_style == data.loc[spread, "prompts"]
 }
 source = training.get(spread, next(iter(training.values())))
-
-# %%
-# needs samples
 questions, features = training_data(source)
 share = questions["correct"] / questions["total"]
 questions.shape, features.shape
@@ -232,16 +230,17 @@ notebook.glue(same=same, decay=decay)
 # the same $\hat\mu$ there is nothing to rank, so that such a data set has no column; a method that says the same of every
 # question has no rank.
 
-# %% tags=["hide-input"] label="estimator-ranks" paper=["section-4.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% label="estimator-ranks" paper=["section-4.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
 by_set = {}
 for name, rows in results.groupby(level="dataset", sort=False):
-    said = rows[[*methods(results)]]
+    said = rows[methods(results)]
     varied = said.loc[:, said.nunique() > 1]
     if mu.loc[name].nunique() > 1:
-        ranks = varied.corrwith(mu.loc[[name]], method="spearman")
-        by_set[load_dataset(name).title] = ranks
-order = pd.DataFrame(by_set).reindex([*methods(results)]).rename_axis("method")
+        by_set[load_dataset(name).title] = varied.corrwith(
+            mu.loc[[name]], method="spearman"
+        )
+order = pd.DataFrame(by_set).reindex(methods(results)).rename_axis("method")
 tables.show(
     order,
     "Spearman correlation with expected accuracy (higher is better).",

@@ -9,9 +9,8 @@
 # %% [markdown]
 # # Where does a probe still work?
 #
-# This page trains {term}`probes <probe>` on one data set and scores them on others, and shows
-# how far from its training questions a probe is still better than a random guess: section 4.3.2 of the paper, its
-# appendix C.4 and its table 7.
+# This page trains {term}`probes <probe>` on one data set, scores them on others, and asks what of them transfers: the
+# level of their confidences, or their order (section 4.3.2 of the paper, its appendix C.4 and its table 7).
 
 # %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
@@ -25,33 +24,30 @@ seed: int = 0  # of the intervals
 import numpy as np
 import pandas as pd
 import seaborn as sns
-
-# %% tags=["hide-input"]
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.metrics import (
     capability_brier,
+    gains,
     mean_interval,
     uniform_baseline_brier,
 )
-
-# %% tags=["hide-input"]
 from capcal_lib.probes import (
     TunedProbe,
+    draw_training,
     read_predictions,
     runs_for_probes,
-    train,
     training_data,
 )
 from capcal_lib.reported import load_reported
 from capcal_lib.results import (
+    best_constant,
     brier_terms,
     describe_runs,
     load_results,
     score,
     subjects,
 )
-from capcal_lib.runs import find_run
 from IPython.display import display
 
 # %% tags=["hide-input"]
@@ -59,114 +55,258 @@ notebook.check_parameters(globals())
 style.set_style()
 rng = np.random.default_rng(seed)
 runs = notebook.open_store(store)
-
-# %% tags=["hide-input"]
 results = load_results(runs, model, k_eval=k_eval, verdicts=verdicts)
 results = results[["correct", "total"]]
 recipe = "paper" if protocol == "paper" else "tuned"
 predicted = read_predictions(runs, model, recipe=recipe, verdicts=verdicts)
 predicted = predicted.dropna(axis="columns", how="all")
 results, probes = results.join(predicted, how="inner"), list(predicted)
+results = results[results["total"] > 1]
+data = describe_runs(runs, model, k_eval=k_eval, verdicts=verdicts)
 
 # %% tags=["hide-input"]
-found = runs_for_probes(runs, model, "training")
-training = {dataset.name: run for dataset, run in found}
+mu = results["correct"] / results["total"]
+varied = [name for name, own in mu.groupby("dataset") if own.var() > 0.01]
+training = {
+    dataset.name: run
+    for dataset, run in runs_for_probes(runs, model, "training")
+}
+evaluation = {
+    dataset.name: run
+    for dataset, run in runs_for_probes(runs, model, "evaluation")
+}
+both = [name for name in varied if name in training and name in evaluation]
+alike = data["prompts"].reindex(both)
+mixes = [
+    tuple(names[:2])
+    for names in alike.groupby(alike).groups.values()
+    if len(names) > 1
+]
 
 # %% tags=["hide-input"]
-mean = results["correct"] / results["total"]
-spread = mean.groupby("dataset").var().filter(list(training)).sort_values()
-home = spread.index[-1] if probes else ""
-known = results.dropna(subset=[load_dataset(home).probe]) if home else results
-others = [name for name in known.index.unique("dataset") if name != home]
-away = next((name for name in others if name in training), [*others, home][0])
-
-# %% tags=["hide-input"]
-lacking = {"mixture": ""} if away not in training or away == home else {}
-if not probes:
+lacking = {} if mixes else {"mixture": ""}
+if not probes or not varied:
     lacking["probes"] = (
-        "No training split of this model has samples and hidden states, so no "
-        "probe can be trained: capcal sample, grade and features make them."
+        "No probe of this model predicts questions whose accuracy varies. "
+        "capcal sample, grade, features and probe make them."
     )
-described = describe_runs(runs, model, k_eval=k_eval, verdicts=verdicts)
+if not both:
+    lacking["own"] = ""
 notebook.about(
-    model, described, lacking=lacking, protocol=protocol, verdicts=verdicts
+    model, data, lacking=lacking, protocol=protocol, verdicts=verdicts
 )
 
+# %% tags=["hide-input"]
+# needs probes
+UNIFORM, BEST = "Uniform random", "best constant"
+PARTS = ["level", "order"]
+asked = results.loc[varied].dropna(axis="columns", how="all")
+probes = [name for name in probes if name in asked]
+terms = brier_terms(asked.assign(**{BEST: best_constant(asked)}))
+
 
 # %% tags=["hide-input"]
-def interval(values, level=0.95):
-    """Draw whole subjects, where the questions come in subjects."""
-    clusters = subjects(values.to_frame()).to_numpy()
-    found = mean_interval(
-        values.to_numpy(),
-        rng=rng,
-        clusters=clusters,
-        level=level,
-        bounds=(-1, 1),
-    )
+# needs probes
+def interval(values):
+    """Return a mean with its interval; draw whole subjects."""
+    clusters = subjects(values.droplevel("probe").to_frame()).to_numpy()
+    found = mean_interval(values, rng=rng, clusters=clusters, bounds=(-1, 1))
     return pd.Series(found._asdict())
 
 
+def long(columns):
+    """Return a row a question and probe, where the probe says something."""
+    table = columns[probes].rename_axis(columns="probe")
+    return table.stack().dropna()
+
+
 # %% tags=["hide-input"]
 # needs probes
-terms = brier_terms(results, protocol=protocol)
-against = terms[probes].sub(terms["Uniform random"], axis="index")
-against = against.rename_axis(columns="method").stack().dropna()
-cells = against.groupby(["dataset", "method"], sort=False)
-
-
-def judged(level):
-    """Return the interval of each cell."""
-    each = cells.apply(lambda own: interval(own.droplevel("method"), level))
-    return each.unstack()
-
-
-matrix = judged(0.95)
-matrix["shift"] = [style.shift(method, name) for name, method in matrix.index]
-matrix["significant"] = matrix["high"] < 0
-
-# %% tags=["remove-cell"]
-# needs probes
-better = matrix.groupby("shift")["significant"].agg(["sum", "size"])
-better = better.reindex(style.SHIFTS, fill_value=0)
-notebook.glue(
-    own=int(better["sum"].iloc[0]),
-    own_cells=int(better["size"].iloc[0]),
-    away=int(better["sum"].iloc[1:].sum()),
-    away_cells=int(better["size"].iloc[1:].sum()),
-    worse=int((matrix["low"] > 0).sum()),
+flat = asked[probes].groupby("dataset").transform("mean")
+flat_terms = brier_terms(asked[["correct", "total"]].join(flat))
+level = flat_terms[probes].rsub(terms[UNIFORM], axis="index")
+order = flat_terms[probes] - terms[probes]
+in_all = terms[probes].rsub(terms[BEST], axis="index")
+parts = {"level": long(level), "order": long(order), "in all": long(in_all)}
+cells = pd.concat(
+    {
+        part: each.groupby(["dataset", "probe"], sort=False)
+        .apply(interval)
+        .unstack()
+        for part, each in parts.items()
+    },
+    names=["part"],
 )
-sure = judged(1 - 0.05 / max(1, len(matrix)))  # Bonferroni
+cells["shift"] = [style.shift(probe, name) for _, name, probe in cells.index]
+
+# %% tags=["hide-input"]
+# needs probes
+clear = cells.assign(sure=cells["low"] > 0, size=1)
+clear = clear.groupby(["part", "shift"])[["sure", "size"]].sum()
+near, far, out = style.SHIFTS
+
+
+def count(part, shift):
+    """Say in how many cells a part is significantly positive."""
+    if (part, shift) not in clear.index:
+        return "none of 0"
+    sure, size = clear.loc[(part, shift)]
+    return f"{sure:.0f} of {size:.0f}"
+
+
 notebook.glue(
-    surely=int((sure["high"] < 0).sum()),
-    surely_worse=int((sure["low"] > 0).sum()),
+    home_order=count("order", near),
+    far_order=count("order", far),
+    out_order=count("order", out),
+    home_best=count("in all", near),
+    far_best=count("in all", far),
+    out_best=count("in all", out),
+    out_level=count("level", out),
 )
 
-# %% [markdown] needs="probes"
-# A probe is significantly better than a uniform random guess on {glue:text}`own` of {glue:text}`own_cells` data sets that
-# it was trained for, and on {glue:text}`away` of {glue:text}`away_cells` pairs of a probe and another data set; it is
-# significantly worse in {glue:text}`worse` of all cases. Judged all together (Bonferroni), {glue:text}`surely` are better
-# and {glue:text}`surely_worse` worse.
-
-# %% mystnb={"figure": {"caption": "Score of each probe on each data set less that of Uniform random, by how far the training questions are from the data set. Left of the line a probe is better than a random guess; crosses are not significantly better.", "name": "fig-transfer"}, "image": {"alt": "Dot plot with three rows, one a shift. In-domain nearly all dots lie left of zero; out-of-domain they spread to both sides."}} paper=["table-7", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"] tags=["hide-input"]
+# %%
 # needs probes
-axes = sns.scatterplot(
-    matrix,
-    x="estimate",
-    y=pd.Categorical(matrix["shift"], style.SHIFTS).codes
-    + rng.uniform(-0.2, 0.2, len(matrix)),
+notebook.say("""
+A probe that says different things of different questions is significantly better than its own mean on {home_order} data sets that
+it was trained for, on {far_order} others of the same domain, and in {out_order} cases out of domain. Better than the best constant
+of the data set it is in {home_best}, {far_best} and {out_best}; its mean alone beats Uniform random out of domain in {out_level}.
+""")
+
+# %% tags=["hide-input"]
+# needs probes
+TITLES = {
+    "level": "level: its mean\nagainst Uniform random",
+    "order": "order: its differences\nagainst its mean",
+    "in all": "in all: against\nthe best constant",
+}
+drawn = cells.melt(
+    "shift", ["estimate", "low", "high"], "end", "gain", ignore_index=False
+).reset_index()
+drawn["place"] = drawn["shift"].map(style.SHIFTS.index)
+drawn = drawn.sort_values(["place", "probe"], kind="stable")
+drawn["part"] = drawn["part"].map(TITLES)
+drawn["pair"] = [
+    f"{probe} on {load_dataset(name).title}"
+    for name, probe in zip(drawn["dataset"], drawn["probe"], strict=True)
+]
+high = 1.5 + 0.3 * drawn["pair"].nunique()
+
+# %% mystnb={"figure": {"caption": "Gains in capability Brier score of each probe on each data set, with 95 % intervals: of the probe's mean over Uniform random, of the probe over its mean, and of the probe over the best constant. Right of the line is better.", "name": "fig-transfer"}, "image": {"alt": "Three panels of dots with intervals, a row for each probe and data set, coloured by shift. In the first nearly all dots lie right of zero. In the second those of the probe's own data set do, and out of domain they lie near zero or left of it. In the third the dots out of domain lie left of zero."}} paper=["table-7", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"] tags=["hide-input"]
+# needs probes
+grid = sns.catplot(
+    drawn,
+    kind="point",
+    x="gain",
+    y="pair",
+    col="part",
     hue="shift",
     palette=style.SHIFT_COLORS,
-    style="significant",
-    style_order=[True, False],
-    markers=["o", "X"],
-    s=60,
-    legend=False,
+    linestyle="none",
+    estimator="median",  # of a mean and its two limits
+    errorbar=("pi", 100),
+    sharex=False,
+    legend_out=False,
 )
-axes.axvline(0, color=style.INK)
-axes.set_yticks(range(3), style.SHIFTS)
-axes.set(ylim=(2.5, -0.5), ylabel="")
-_ = axes.set(xlabel="capability Brier score less that of Uniform random")
+grid.figure.set_size_inches(style.WIDTH + 1, high)
+grid.refline(x=0, linestyle="-", color=style.INK)
+grid.set_titles("{col_name}").set_axis_labels("gain", "")
+sns.move_legend(grid, "lower center", ncols=3, title="")
+grid.tight_layout(rect=(0, 0.08, 1, 1))
+
+# %% [markdown] needs="probes"
+# ## Level and order
+#
+# Between Uniform random, which says $s \sim U(0, 1)$, and a probe stands the probe's own mean on the data set, said of every
+# question. What the mean gains over Uniform random is the *level*; what the probe gains over its mean is the *order*, which
+# is $2\,\mathrm{cov}(s, \mu) - \mathrm{var}(s)$. The noise of $\hat\mu$ is in none of these gains: it adds the same to
+# both scores.
+
+
+# %%
+# needs probes
+def parts_of(own):
+    """Divide a probe's gain over Uniform random."""
+    said, counts = own["said"], (own["correct"], own["total"])
+    mean = np.full(len(own), said.mean())
+    scores = {
+        "uniform": uniform_baseline_brier(*counts, corrected=True),
+        "mean": capability_brier(mean, *counts, corrected=True),
+        "probe": capability_brier(said, *counts, corrected=True),
+    }
+    return pd.Series(
+        {
+            "mean μ̂": (counts[0] / counts[1]).mean(),
+            "mean said": said.mean(),
+            "level": scores["uniform"] - scores["mean"],
+            "order": scores["mean"] - scores["probe"],
+        }
+    )
+
+
+# %% [markdown] needs="probes"
+# An order may be right where the confidences are not. The soft AUROC is the chance that of two questions, one with a correct
+# sample and another with an incorrect one, the first has the higher confidence. Over pairs of *different* questions the noise
+# of $\hat\mu$ cancels; 0.5 is no order. Its interval draws questions with replacement.
+
+
+# %%
+# needs probes
+def auroc(own, resamples=500):
+    """Return the soft AUROC over pairs of different questions, and its ends."""
+    said, mu = own["said"].to_numpy(), own["correct"] / own["total"]
+    higher = (1 + np.sign(np.subtract.outer(said, said))) / 2
+    pairs = np.outer(mu, 1 - mu)
+    np.fill_diagonal(pairs, 0)
+    size = len(own)
+    drawn = rng.multinomial(size, np.full(size, 1 / size), resamples)
+    drawn = np.concatenate([np.ones((1, size)), drawn])
+    won = ((drawn @ (higher * pairs)) * drawn).sum(axis=1)
+    values = won / ((drawn @ pairs) * drawn).sum(axis=1)
+    low, high = np.nanquantile(values[1:], [0.025, 0.975])
+    return f"{values[0]:.2f} [{low:.2f}, {high:.2f}]"
+
+
+# %% label="probe-parts" paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
+# needs probes
+each = long(asked).rename("said").reset_index("probe")
+each = asked[["correct", "total"]].join(each).groupby(["dataset", "probe"])
+table = each.apply(parts_of).assign(**{"soft AUROC": each.apply(auroc)})
+table = table.rename(lambda name: load_dataset(name).title, level="dataset")
+tables.show(
+    table.rename_axis(["data set", "probe"]),
+    "What each probe says of each data set whose questions differ, what its "
+    "mean gains over Uniform random, and what its order gains beyond.",
+    evidence=data["evidence"].iloc[0],
+)
+
+# %% tags=["hide-input"]
+# needs probes
+shifts = [style.shift(probe, name) for name, probe in each.groups]
+ranked = table.assign(shift=shifts)
+ranked["ordered"] = ranked["soft AUROC"].str.extract(r"\[(.*),")[0] > "0.50"
+ordered = ranked.groupby("shift")["ordered"].agg(["sum", "size"])
+ordered = ordered.reindex(style.SHIFTS, fill_value=0)
+total = table[PARTS].groupby(shifts).mean()
+total = total.reindex(style.SHIFTS).clip(lower=0)
+share = total["order"] / total.sum(axis=1)
+said = [f"{sure} of {size}" for sure, size in ordered.to_numpy()]
+notebook.glue(
+    own_rank=said[0],
+    near_rank=said[1],
+    away_rank=said[2],
+    shares=", ".join(
+        f"{value:.0%} {shift}" for shift, value in share.dropna().items()
+    ),
+)
+
+# %%
+# needs probes
+notebook.say("""
+Of the mean gain over Uniform random the order is {shares}. The AUROC lies significantly above 0.5 on {own_rank} data sets of
+the probe's own, on {near_rank} of its domain, and on {away_rank} out of domain. A probe whose AUROC is above 0.5 and
+whose order gains nothing knows the order and has the wrong spread or level; a few labels mend that, see
+[the page on few labels](31_few_labels.ipynb).
+""")
 
 # %% [markdown]
 # ## What the paper reports
@@ -178,114 +318,124 @@ _ = axes.set(xlabel="capability Brier score less that of Uniform random")
 printed = load_reported("mixing")
 if model in set(printed["model"]):
     printed = printed.query("model == @model")
-
-# %% tags=["hide-input"]
 printed = printed.rename(columns={"value": "brier"})
 place = printed.groupby(["model", "dataset"])["brier"].rank(method="dense")
 printed["printed"] = place.map({1: "best", 2: "second"}).fillna("")
 
-# %% label="mixing-reported" paper=["table-7", "appendix-c.4"] evidence=["reported"] reads=["mixing"]
+# %% label="mixing-reported" paper=["table-7", "appendix-c.4"] evidence=["reported"] reads=["mixing"] tags=["hide-input"]
 for name, rows in printed.groupby("model", sort=False):
     caption = f"{load_model(name).title}, as printed (lower is better)."
     one = rows[["method", "dataset", "brier", "printed"]]
     display(tables.show_scores(one, caption, digits=4, evidence="reported"))
 
-# %% tags=["hide-input"]
-uniform = load_reported("main").query("method == 'Uniform random'")
-label = "capability Brier score less that of Uniform random"
-pairs = printed.merge(uniform, on=["model", "dataset"], suffixes=("", "_main"))
-pairs["gain"] = pairs["brier"] - pairs["value"]
-pairs["shift"] = [*map(style.shift, pairs["method"], pairs["dataset"])]
+# %% [markdown]
+# The best constant of a data set follows from what the paper prints. It scores the variance of $\mu$, which is
+# $m(1-m) - \mathbb{E}[\mu(1-\mu)]$ with the mean accuracy $m$; and Uniform random scores $1/3 - \mathbb{E}[\mu(1-\mu)]$.
 
-# %% mystnb={"figure": {"caption": "The paper's scores less those of Uniform random, by how far the training questions are from the data set. Left of the line a probe is better than a random guess.", "name": "fig-transfer-reported"}, "image": {"alt": "Dot plot with three rows. All in-distribution dots lie left of zero; out-of-domain some lie far to the right, where a probe is worse than a random guess."}} paper=["table-7", "appendix-c.4", "section-4.3.2"] evidence=["reported"] reads=["mixing", "main"] tags=["hide-input"]
-axes = sns.stripplot(
-    pairs,
+# %%
+keys = ["model", "dataset"]
+uniform = load_reported("main").query("method == 'Uniform random'")
+uniform = uniform.set_index(keys)["value"]
+accuracy = load_reported("mean_accuracy").set_index(keys)["value"]
+rivals = pd.DataFrame({"Uniform random": uniform})
+rivals["best constant"] = accuracy * (1 - accuracy) - 1 / 3 + uniform
+pairs = printed.join(rivals, on=keys)
+pairs["shift"] = [*map(style.shift, pairs["method"], pairs["dataset"])]
+lead = pairs.melt(["shift", "brier"], list(rivals), "rival", "score")
+lead["gain"] = lead["score"] - lead["brier"]
+worse = lead["gain"].lt(0).groupby([lead["rival"], lead["shift"]], sort=False)
+counted = worse.agg(["sum", "size"]).unstack(0)["sum"].reindex(style.SHIFTS)
+counted.assign(cells=worse.size().unstack(0).iloc[:, 0])
+
+# %% mystnb={"figure": {"caption": "The score of Uniform random, and that of the best constant, less the paper's scores of probes, by how far the training questions are from the data set. Right of the line a probe is better.", "name": "fig-transfer-reported"}, "image": {"alt": "Two panels of dots with three rows. Against Uniform random nearly all dots within the domain lie right of zero; against the best constant those of other data sets of the domain lie around zero or left of it, and those out of domain spread far to the left."}} paper=["table-7", "appendix-c.4", "section-4.3.2"] evidence=["reported"] reads=["mixing", "main", "mean_accuracy"]
+grid = sns.catplot(
+    lead,
     x="gain",
     y="shift",
+    col="rival",
     order=style.SHIFTS,
     hue="shift",
     palette=style.SHIFT_COLORS,
-    size=7,
     jitter=0.2,
+    height=3,
+    aspect=1.25,
 )
-axes.axvline(0, color=style.INK)
-_ = axes.set(xlabel=label, ylabel="")
-
-# %% tags=["remove-cell"]
-far = pairs["shift"] == style.OUT_OF_DOMAIN
-notebook.glue(
-    reported_far=int(far.sum()),
-    reported_worse=int((pairs["gain"][far] > 0).sum()),
-    reported_near=int((~far).sum()),
-    reported_near_worse=int((pairs["gain"][~far] > 0).sum()),
-)
-
-# %% [markdown]
-# In the paper's table a probe scores worse than Uniform random in {glue:text}`reported_worse` of
-# {glue:text}`reported_far` cells out of domain, and in {glue:text}`reported_near_worse` of {glue:text}`reported_near`
-# cells within the domain of its training questions.
-
-# %% [markdown] needs="probes"
-# ## Train here, test there
-#
-# What a probe learns from are the hidden states of questions and their counts of correct samples.
-
-# %%
-# needs probes
-questions, features = training_data(training[home])
-home, questions.shape, features.shape
-
-# %% [markdown] needs="probes"
-# The *tuned* linear probe is a logistic regression on $\hat\mu$ whose weight decay is chosen by cross-validation on
-# these questions. All probes of this page are of this kind; [How good is a probe?](11_probe_lab.ipynb) has the recipe
-# of the paper.
-
-# %%
-# needs probes
-probe = TunedProbe().fit(features, questions["correct"], questions["total"])
-probe.weight_decay_
-
-# %% [markdown] needs="probes"
-# It predicts the questions of any split that has hidden states: first those of the evaluation split of its own data set,
-# then those of another one. Beside each score stands that of Uniform random, which says $s \sim U(0, 1)$.
-
-
-# %%
-# needs probes
-def score_on(name, probe):
-    split = load_dataset(name).evaluation_split
-    unseen, features = training_data(find_run(runs, model, name, split))
-    counts = results.loc[name].loc[unseen.index, ["correct", "total"]].T
-    confidence = probe.predict(features)
-    return (
-        capability_brier(confidence, *counts.to_numpy(), corrected=True),
-        uniform_baseline_brier(*counts.to_numpy(), corrected=True),
-    )
-
-
-# %%
-# needs probes
-transfer = {name: score_on(name, probe) for name in (home, away)}
-pd.DataFrame(transfer, index=["probe", "Uniform random"]).T.round(3)
-
-# %% [markdown] needs="probes"
-# ## Every training set on every data set
-#
-# `predict` trains the same probe on each training split, and `score` scores it everywhere. Cells are tinted by shift, as
-# in the paper; **bold** is what is significantly better than Uniform random on the same questions. That is little where
-# nearly every answer is wrong: a probe that always says nearly 0 does it there, too. A dash stands where the two splits
-# were asked in different styles of prompt, whose hidden states do not compare.
+grid.refline(x=0, linestyle="-", color=style.INK)
+grid.set_titles("against {col_name}").set_axis_labels("gain", "")
+grid.tight_layout()
 
 # %% tags=["hide-input"]
-# needs probes
-scores = (
-    score(results, seed=seed, protocol=protocol)
-    .query("method in @probes")
-    .reset_index()
+near, far, out = style.SHIFTS
+cell_count = worse.size().unstack(0).iloc[:, 0]
+notebook.glue(
+    reported_near=int(cell_count[far]),
+    reported_near_uniform=int(counted.loc[far, "Uniform random"]),
+    reported_near_constant=int(counted.loc[far, "best constant"]),
+    reported_out=int(cell_count[out]),
+    reported_out_uniform=int(counted.loc[out, "Uniform random"]),
+    reported_out_constant=int(counted.loc[out, "best constant"]),
+    reported_own=int(cell_count[near]),
+    reported_own_constant=int(counted.loc[near, "best constant"]),
 )
-scores = scores.merge(
-    matrix["significant"].rename("beats_uniform").reset_index()
-).drop(columns="may_be_best")
+
+# %%
+notebook.say("""
+The paper says that probes generalise reasonably well to other data sets of their domain, and not consistently out of it. Against
+Uniform random, its rival, that is what its table shows: worse in {reported_near_uniform} of {reported_near} cells within the
+domain, and in {reported_out_uniform} of {reported_out} out of it. Against the best constant a probe is worse in
+{reported_near_constant} of {reported_near}, and in {reported_out_constant} of {reported_out}; on its own data set in
+{reported_own_constant} of {reported_own}. The constant has seen samples of the data set, which such a probe has not, so the two
+comparisons ask different things: whether a probe is better than nothing, and whether it tells questions apart so well that it
+makes up for a level that nobody told it.
+""")
+
+# %% [markdown] needs="own"
+# ## Train here, test there
+#
+# What a probe learns from are the hidden states of questions and their counts of correct samples. The *tuned* linear probe is
+# a logistic regression on $\hat\mu$ whose weight decay is chosen by cross-validation on these questions.
+# [How good is a probe?](11_probe_lab.ipynb) has the recipe of the paper.
+
+# %%
+# needs own
+home = max(both, key=lambda name: mu[name].var())
+questions, features = training_data(training[home])
+probe = TunedProbe().fit(features, questions["correct"], questions["total"])
+home, features.shape, probe.weight_decay_
+
+# %% [markdown] needs="own"
+# It predicts the questions of any split that has hidden states and was asked in the same style of prompt.
+
+# %%
+# needs own
+transfer = {}
+for name in alike[alike == alike[home]].index:
+    unseen, states = training_data(evaluation[name])
+    counts = unseen["correct"], unseen["total"]
+    transfer[name] = {
+        "probe": capability_brier(
+            probe.predict(states), *counts, corrected=True
+        ),
+        "Uniform random": uniform_baseline_brier(*counts, corrected=True),
+    }
+pd.DataFrame(transfer).T.round(3)
+
+# %% [markdown] needs="probes"
+# `capcal probe` trains the same probe on each training split, and `score` scores what it kept everywhere. Cells are tinted by
+# shift, as in the paper; **bold** is what is significantly better than Uniform random on the same questions. That is little
+# where nearly every answer is wrong: a probe that always says nearly 0 does it there, too. A dash stands where the two splits
+# were asked in different styles of prompt, whose hidden states do not compare.
+
+# %%
+# needs probes
+scores = score(results, seed=seed, protocol=protocol)
+scores = scores.query("method in @predicted.columns").reset_index()
+every = brier_terms(results, protocol=protocol)
+beaten = every.groupby("dataset").apply(gains, UNIFORM, seed=seed)
+beaten = beaten["verdict"].eq("better").rename("significant")
+scores = scores.drop(columns="may_be_best").merge(
+    beaten.rename_axis(["dataset", "method"]).reset_index()
+)
 
 # %% label="probe-transfer" paper=["section-4.3.2", "table-7", "appendix-c.4"] evidence=["measured"] reads=["verdicts", "features"]
 # needs probes
@@ -293,38 +443,121 @@ kinds = {False: "Real data sets", True: "Built-in data sets"}
 built_in = scores["dataset"].map(lambda name: load_dataset(name).builtin)
 for kind, rows in scores.groupby(built_in):
     caption = f"{kinds[kind]}: {protocol} score of probes (lower is better)."
-    evidence = described["evidence"].iloc[0]
+    evidence = data["evidence"].iloc[0]
     display(tables.show_scores(rows, caption, evidence=evidence))
 
 # %% [markdown] needs="mixture"
 # ## Mixed training sets
 #
-# The paper also trains on two sets together. Here are the training questions of the two data sets above in one probe.
+# The paper merges two training sets into one, and so trains its mixed probe on twice as many questions. A fair comparison
+# gives each probe as many samples: all of one set, all of the other, or half of each. Where the runs have them, the pairs
+# here are two sets that were asked in the same style of prompt.
+
 
 # %%
 # needs mixture
-more, more_features = training_data(training[away])
-both = pd.concat([questions, more])
-together = np.concatenate([features, more_features])
-mixed = TunedProbe().fit(together, both["correct"], both["total"])
+def draw_mixes(pair):
+    """Draw as many questions, with as many samples, of either set and of both."""
+    known = {name: training_data(training[name])[0] for name in pair}
+    samples = min(each["total"].max() for each in known.values())
+    size = min((each["total"] >= samples).sum() for each in known.values())
+    drawn = {
+        name: draw_training(each, size, samples, rng=rng)
+        for name, each in known.items()
+    }
+    half = pd.concat([each.head(size // 2) for each in drawn.values()])
+    return drawn | {"both": half}
+
 
 # %%
 # needs mixture
-alone = train(training[away]).probe
-kinds = {home: probe, away: alone, "both": mixed}
-mixing = {
-    f"trained on {kind}": [score_on(name, each)[0] for name in (home, away)]
-    for kind, each in kinds.items()
-}
-heads = [f"scored on {name}" for name in (home, away)]
-pd.DataFrame(mixing, index=heads).T.round(3)
+def train_on(drawn, pair):
+    """Fit a tuned probe to questions of a pair of sets."""
+    states = {}
+    for name in pair:
+        known, features = training_data(training[name])
+        states |= dict(zip(known.index, features, strict=True))
+    rows = np.array([states[name] for name in drawn.index])
+    return TunedProbe().fit(rows, drawn["correct"], drawn["total"])
+
+
+# %%
+# needs mixture
+def mixed_terms(pair, draws=3):
+    """Score probes of one set and of both, by question: the mean of draws."""
+    every = []
+    for _ in range(draws):
+        probes = {
+            kind: train_on(drawn, pair)
+            for kind, drawn in draw_mixes(pair).items()
+        }
+        for name in pair:
+            unseen, features = training_data(evaluation[name])
+            said = {
+                kind: probe.predict(features) for kind, probe in probes.items()
+            }
+            table = unseen.assign(**said)
+            every.append(
+                brier_terms(pd.concat({name: table}, names=["dataset"]))
+            )
+    return pd.concat(every).groupby(["dataset", "question_id"]).mean()
+
+
+# %%
+# needs mixture
+mixed = {}
+for pair in mixes:
+    terms_of = mixed_terms(pair)
+    for name, own in terms_of.groupby("dataset", sort=False):
+        other = next(each for each in pair if each != name)
+        kinds = {name: "own set", other: "other set", "both": "half of each"}
+        own = own.rename(columns=kinds)[list(kinds.values())]
+        groups = subjects(own).to_numpy()
+        against = gains(own, "own set", clusters=groups).loc["half of each"]
+        columns = {"gain": against["estimate"], "verdict": against["verdict"]}
+        mixed[load_dataset(name).title] = {**own.mean(), **columns}
+
+# %% label="settings-mixing" paper=["table-7", "appendix-c.4"] evidence=["measured"] reads=["verdicts", "features"]
+# needs mixture
+mixing = pd.DataFrame(mixed).T.rename_axis("scored on").infer_objects()
+tables.show(
+    mixing,
+    "Corrected score of tuned probes trained on as many samples of the data "
+    "set itself, of the other one of its pair, or of both, and the gain by "
+    "mixing (mean of three draws).",
+    evidence=data["evidence"].iloc[0],
+)
+
+# %% tags=["hide-input"]
+# needs mixture
+cost = mixing["half of each"] - mixing["own set"]
+saved = mixing["other set"] - mixing["half of each"]
+notebook.glue(
+    mixing_sets=len(mixing),
+    mixing_worse=int(mixing["verdict"].eq("worse").sum()),
+    mixing_cost=cost.mean(),
+    mixing_saved=saved.mean(),
+    mixing_between=int((cost.gt(0) & saved.gt(0)).sum()),
+    mixing_pairs=" and ".join(
+        " with ".join(load_dataset(name).title for name in pair)
+        for pair in mixes
+    ),
+)
+
+# %%
+# needs mixture
+notebook.say("""
+Mixing {mixing_pairs} at equal numbers of samples costs {mixing_cost:.3f} on average against a probe of the data set's own samples
+(significantly worse on {mixing_worse} of {mixing_sets}), and saves {mixing_saved:.3f} against a probe of the other one's. The mixed
+probe lies {mixing_between} of {mixing_sets} times between the two.
+""")
 
 # %% [markdown]
 # ## Summary
 #
-# - A low score in the distribution of the training questions says little about another domain.
-# - Compare every score with Uniform random: away from its training set a probe can be worse than no probe.
-# - Mixing training sets buys breadth for little where a probe was good already; it says nothing of sets left out.
+# - Away from its own data set, what a probe gains over Uniform random is mostly its level; look at its order by itself.
+# - The best constant of a data set is the rival that asks for order; Uniform random is beaten by almost anything.
+# - Mixed training sets are compared at equal cost: a mixture of twice as many samples should win.
 #
 # ## Exercises
 #

@@ -24,7 +24,7 @@ from capcal_lib.reproduce import RECIPES, Order, reproduce
 # `make book` executes every page with the model that it opens with; here each is run with another
 # one.
 # for any model
-SAME = "11_probe_lab 14_small_models 17_routing 18_benchmarking 26_applications"
+SAME = "14_small_models 17_routing 18_benchmarking 26_applications"
 PAIRS = [(name, "gpt-oss-20b") for name in notebook_names() if name not in SAME.split()]
 PAIRS += [
     ("04_main_table", "simulated"),
