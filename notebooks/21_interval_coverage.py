@@ -250,10 +250,13 @@ def draw(case, n):
 
 
 # %%
-def study(case, n, draws=60):
+STUDIES = 60
+
+
+def study(case, n):
     """Count how often both intervals cover their true score, and warn."""
     truth, counts = draw(case, 100_000)[0].mean(), np.zeros(3)
-    for _ in range(draws):
+    for _ in range(STUDIES):
         exact, triple = draw(case, n)
         terms = capability_brier_terms(*triple, corrected=True)
         these = sampling_interval(*triple)
@@ -265,7 +268,7 @@ def study(case, n, draws=60):
             )
         ]
         counts += [*covered, like.few]
-    return counts / draws
+    return counts / STUDIES
 
 
 # %% label="mean-coverage" evidence=["simulated"]
@@ -275,8 +278,8 @@ means = pd.DataFrame(rows, index=heads).T
 means = means.rename_axis(["population", "questions"])
 tables.show(
     means,
-    "Share of 60 studies whose 95 % intervals cover their true scores, and "
-    "share in which few questions carry it.",
+    f"Share of {STUDIES} studies of each row whose 95 % intervals cover their "
+    "true scores, and share in which few questions carry it.",
     digits=2,
     evidence="simulated",
 )
@@ -286,13 +289,15 @@ like = means["questions like these"].groupby(level="population", sort=False)
 notebook.glue(
     **like.min().set_axis(["shaped", "sparse", "gross"]),
     these=means["these questions"].min(),
+    studies=STUDIES,
+    known=1.96 * np.sqrt(0.95 * 0.05 / STUDIES),
     warned=means.loc[("gross misses", 30), "few"],
 )
 
 # %%
 notebook.say("""
 For questions like these, the least coverage is {shaped:.2f} over U-shaped and {sparse:.2f} over sparse questions, each known
-from sixty studies to about ±0.06. For these questions alone it is {these:.2f}. Rare gross misses are the hard case: with 30
+from {studies} studies to about ±{known:.2f}. For these questions alone it is {these:.2f}. Rare gross misses are the hard case: with 30
 questions one study in five sees none of them, and no interval knows what was not seen; so it reaches as far as unseen
 questions may take the mean. The least coverage there is {gross:.2f}. With 30 questions `few` is set in a share of
 {warned:.2f} of the studies: look at the few questions that carry the score.

@@ -10,14 +10,15 @@
 # # What each correction changes
 #
 # This book scores confidences differently from the paper in five ways. Here each is switched back alone, on the same
-# recorded samples.
+# recorded samples; and the sizes of its samples are set beside the leaner ones of `capcal reproduce`.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "smollm2-135m"  # one of `capcal models`; it has most data sets
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 k_c: int = 10  # samples that vote
-seed: int = 0  # of the intervals
+learning_from: str = ""  # training data set; empty: that with most questions
+seed: int = 0  # of the intervals and of what is drawn
 
 # %% tags=["hide-input"]
 import numpy as np
@@ -29,19 +30,70 @@ from capcal_lib.applications import (
     simulate_pass_at_k,
     split_counts,
 )
+
+# %% tags=["hide-input"]
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.errors import InputError
 from capcal_lib.grading import judge_agreement, judges
-from capcal_lib.manifests import load_dataset
-from capcal_lib.probes import read_predictions
-from capcal_lib.results import brier_terms, describe_runs, load_results
+from capcal_lib.manifests import load_dataset, load_model, model_names
+from capcal_lib.metrics import capability_brier_terms, gains
+from capcal_lib.probes import (
+    TunedProbe,
+    draw_training,
+    read_predictions,
+    runs_for_probes,
+    training_data,
+)
+from capcal_lib.results import (
+    brier_terms,
+    describe_runs,
+    load_results,
+    score,
+    subjects,
+)
+from capcal_lib.runs import read_samples
 
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())
 style.set_style()
 runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval)
-notebook.about(model, data)
+
+
+# %% tags=["hide-input"]
+def with_training(name):
+    """List a model's data sets with a training run: a row each."""
+    found = runs_for_probes(runs, name, "evaluation")
+    asked = {each.name: run for each, run in found}
+    found = runs_for_probes(runs, name, "training")
+    return [
+        {"model": name, "dataset": each.name, "run": run, "asked": test}
+        for each, run in found
+        if (test := asked.get(each.name))
+    ]
+
+
+# %% tags=["hide-input"]
+simulated = load_model(model).engine == "simulated"
+real = [
+    name for name in model_names() if load_model(name).engine != "simulated"
+]
+models = [model] if simulated else real
+rows = [row for name in models for row in with_training(name)]
+pairs = pd.DataFrame(rows, columns=["model", "dataset", "run", "asked"])
+pairs["questions"] = [len(training_data(run)[0]) for run in pairs["run"]]
+
+# %% tags=["hide-input"]
+taught = pairs.query("model == @model").set_index("dataset")
+most = pairs.groupby("dataset")["questions"].sum().sort_values()
+home = learning_from or next(iter(most.index[::-1]), "")
+learners = pairs.query("dataset == @home").set_index("model")
+lacking = {}
+if taught.empty:
+    lacking["trained"] = "No training samples of this model are recorded."
+if learners.empty:
+    lacking["curve"] = "No training samples of any model are recorded."
+notebook.about(model, data, lacking=lacking)
 
 # %% [markdown] needs="samples"
 # *Plug-in* leaves the noise of $\hat\mu$ in the score. *Missing as 0.5* gives a question without a confidence one half,
@@ -219,6 +271,236 @@ tables.show(
     evidence=data["evidence"].iloc[0],
 )
 
+# %% [markdown] needs="curve"
+# ## One sample of many questions
+#
+# One sample is a noisy label of its question. But a probe averages over questions, and a new question also teaches what
+# another sample of an old one cannot. How much, the recorded training samples say. Probes are trained on $n$ questions with
+# $k$ samples each, drawn from those that there are, and scored on all evaluation questions.
+
+
+# %%
+# needs curve
+def fit_probe(run, n, k):
+    """Train a probe on k samples of n questions, drawn from a run."""
+    questions, features = training_data(run)
+    drawn = draw_training(questions, n, k, rng=rng)
+    rows = questions.index.get_indexer(drawn.index)
+    return TunedProbe().fit(features[rows], drawn["correct"], drawn["total"])
+
+
+# %%
+# needs curve
+def tokens(run):
+    """Return the mean tokens of a sample."""
+    return read_samples(run, ["completion_tokens"])["completion_tokens"].mean()
+
+
+# %%
+# needs curve
+def learn(run, asked, n, k, draws=3):
+    """Return the mean terms of probes trained on k samples of n questions."""
+    unseen, states = training_data(asked)
+    counts = unseen["correct"], unseen["total"]
+    terms = [
+        capability_brier_terms(
+            fit_probe(run, n, k).predict(states), *counts, corrected=True
+        )
+        for _ in range(1 if n * k >= 1_000 else draws)
+    ]
+    return np.mean(terms, axis=0)
+
+
+# %%
+# needs curve
+SIZES, SAMPLES = (100, 300, 1_000, 3_000, 10_000), (1, 3, 10)
+rng, learned = np.random.default_rng(seed), {}
+for name, row in learners.iterrows():
+    total = training_data(row["run"])[0]["total"]
+    for k in SAMPLES:
+        for n in [n for n in SIZES if n <= (total >= k).sum()]:
+            learned[name, n, k] = learn(row["run"], row["asked"], n, k)
+learned = pd.Series(learned).rename_axis(["name", "questions", "samples"])
+
+# %%
+# needs curve
+curve = learned.map(np.nanmean).rename("score").reset_index()
+curve["model"] = [load_model(name).title for name in curve["name"]]
+each = curve["name"].map(learners["run"].map(tokens))
+curve["tokens"] = curve["questions"] * curve["samples"] * each
+
+# %%
+# needs curve
+constants = {}
+for name, row in learners.iterrows():
+    known, asked = (training_data(row[of])[0] for of in ("run", "asked"))
+    mean = np.full(len(asked), known.eval("correct / total").mean())
+    triple = mean, asked["correct"], asked["total"]
+    terms = capability_brier_terms(*triple, corrected=True)
+    constants[load_model(name).title] = np.nanmean(terms)
+
+# %% [markdown] needs="curve"
+# Where as many samples were drawn of more and of fewer questions, the scores are compared question by question:
+
+# %%
+# needs curve
+judged, found = {}, learned.reset_index(name="terms")
+found["drawn"] = found["questions"] * found["samples"]
+for (name, drawn), same in found.groupby(["name", "drawn"]):
+    if len(same) > 1:
+        terms = same.set_index(same["samples"].astype(str))["terms"]
+        index = training_data(learners.loc[name, "asked"])[0].index
+        terms = pd.DataFrame(terms.to_dict(), index)
+        terms = pd.concat({home: terms}).dropna()
+        terms.index.names = ["dataset", "question_id"]
+        rival = str(same["samples"].max())
+        told = {"seed": seed, "clusters": subjects(terms)}
+        judged[name, drawn] = gains(terms, rival, **told).loc["1"]
+
+# %% tags=["hide-input"]
+# needs curve
+judged = pd.DataFrame(judged, index=["estimate", "verdict"]).T
+notebook.glue(
+    home=load_dataset(home).title,
+    equal=len(judged),
+    lower=int((judged["estimate"] > 0).sum()),
+    surely=int((judged["verdict"] == "better").sum()),
+    surely_worse=int((judged["verdict"] == "worse").sum()),
+)
+
+# %%
+# needs curve
+notebook.say("""
+On {home}, one sample each of more questions gives the lower score in {lower} of {equal} comparisons at the same number
+of samples, significantly so in {surely}; it is significantly higher in {surely_worse}.
+""")
+
+# %% tags=["hide-input"]
+# needs curve
+drawn = curve.astype({"samples": str})
+drawn["thousands"] = drawn["tokens"] / 1_000
+look = {"x": "thousands", "y": "score", "hue": "samples", "style": "samples"}
+look["palette"] = ["#46a281", "#d08a3c", style.OWN]
+look["palette"] = look["palette"][: drawn["samples"].nunique()]
+look |= {"markers": True, "dashes": False, "facet_kws": {"sharey": False}}
+
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "Score of the tuned probe against the tokens of its training samples, for designs of more questions (along a line) or more samples of each (from line to line); dotted, the best constant. Lower is better.", "name": "fig-learning-design"}, "image": {"alt": "A panel for each model, with lines for one, three and ten samples a question over the tokens of the training samples on a logarithmic axis. The lines fall to the right; at the same tokens the line of one sample mostly lies lowest."}} paper=["appendix-c.2"] evidence=["measured"] reads=["verdicts", "features", "samples"]
+# needs curve
+grid = sns.relplot(drawn, kind="line", col="model", height=2.8, **look)
+for title, axes in grid.axes_dict.items():
+    axes.axhline(constants[title], color=style.INK, linestyle=":")
+    axes.set_xscale("log")
+    axes.set_xticks(ticks := [1, 3, 10, 30, 100, 300], ticks)
+    axes.minorticks_off()
+grid.set(xlim=(0.7, 1.3 * drawn["thousands"].max())).set_titles("{col_name}")
+grid.set_axis_labels("thousands of training tokens", "score")
+grid.legend.set_title("samples each")
+_ = grid.tight_layout()
+
+# %% tags=["hide-input"] label="protocol-learning" paper=["appendix-c.2"] evidence=["measured"] reads=["verdicts", "features", "samples"]
+# needs curve
+curve["cell"] = [
+    f"{row.score:z.4f} ({row.tokens / 1_000:,.1f})"
+    for row in curve.itertuples()
+]
+shown = curve.pivot(
+    index=["questions", "samples"], columns="model", values="cell"
+)
+last = {title: f"{score:z.4f} (0)" for title, score in constants.items()}
+shown.loc[("any", "constant"), :] = last
+tables.show(
+    shown.fillna("–").rename_axis(columns=None),
+    f"Score on {load_dataset(home).title} of a probe trained on so many "
+    "questions and samples of each, and in brackets thousands of tokens.",
+    evidence="simulated" if simulated else "measured",
+)
+
+# %% [markdown] needs="trained"
+# ## The same row for fewer tokens
+#
+# `capcal reproduce --recipe lean` draws 20 samples of each evaluation question, which define $\hat\mu$ and vote, where the
+# paper draws 100. It trains on one sample of each training question, where the paper draws ten; three more of at most 500
+# questions tell the concentration $\nu$. Here both sizes are cut from the same recorded samples, on the data sets where
+# questions differ most. Scores are corrected and probes tuned in both, so that nothing but the size differs.
+
+
+# %%
+# needs trained
+def score_sizes(name, k_eval, n, k):
+    """Score what is said of a data set, its own probe too, by such sizes."""
+    sizes = {"k_eval": k_eval, "k_c": k_c, "recipe": None}
+    found = load_results(runs, model, datasets=[name], **sizes)
+    unseen, states = training_data(taught.loc[name, "asked"])
+    said = fit_probe(taught.loc[name, "run"], n, k).predict(states)
+    asked = found.index.get_level_values("question_id")
+    found["Own probe"] = pd.Series(said, unseen.index).reindex(asked).array
+    return score(found, seed=seed).loc[name]
+
+
+# %%
+# needs trained
+LEAN, PAPER = "lean", "the paper's"
+scores, costs = {}, {}
+for name in spread.reindex(taught.index).nlargest(4).index:
+    total = training_data(taught.loc[name, "run"])[0]["total"]
+    most = min(10, total.max())
+    whole = (total >= most).sum()
+    scores[name, LEAN] = score_sizes(name, 20, len(total), 1)
+    scores[name, PAPER] = score_sizes(name, 100, whole, most)
+    drawn = {LEAN: len(total) + 3 * min(500, whole), PAPER: whole * most}
+    each = tokens(taught.loc[name, "run"]), tokens(taught.loc[name, "asked"])
+    for sizes, k in ((LEAN, 20), (PAPER, 100)):
+        asked = len(ours.loc[name]) * k
+        costs[name, sizes] = drawn[sizes] * each[0] + asked * each[1]
+
+# %% tags=["hide-input"]
+# needs trained
+scores = pd.concat(scores, names=["dataset", "sizes", "method"])
+names = scores.index.get_level_values("method")
+scores = scores[~names.str.startswith(("Uniform", "Oracle"))].copy()
+scores["width"] = scores["high"] - scores["low"]
+costs = pd.Series(costs).unstack()[[LEAN, PAPER]] / 1_000
+apart = scores[["brier", "width"]].unstack("sizes")
+moved = (apart["brier", LEAN] - apart["brier", PAPER]).abs()
+notebook.glue(
+    share=costs[LEAN].sum() / costs[PAPER].sum(),
+    wider=(apart["width", LEAN] / apart["width", PAPER]).median(),
+    moved=moved.mean(),
+    most_moved=moved.max(),
+)
+
+# %%
+# needs trained
+notebook.say("""
+The lean sizes take {share:.0%} of the tokens. Their intervals are {wider:.2f} times as wide in the median, and the scores
+differ by {moved:.3f} on average and by {most_moved:.3f} at most.
+""")
+
+# %% tags=["hide-input"] label="protocol-lean" paper=["section-4.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# needs trained
+cells = scores.apply(
+    lambda row: f"{row.brier:z.3f} [{row.low:z.3f}, {row.high:z.3f}]", axis=1
+)
+cells = cells.unstack("sizes")[[LEAN, PAPER]].reset_index()
+cells["dataset"] = cells["dataset"].map(data["title"])
+tables.show(
+    cells.rename(columns={"dataset": "data set"}),
+    "Corrected scores with 95 % intervals, by the sizes of either recipe.",
+    evidence=data["evidence"].iloc[0],
+)
+
+# %% tags=["hide-input"] label="protocol-lean-tokens" evidence=["measured"] reads=["samples"]
+# needs trained
+costs["share"] = costs[LEAN] / costs[PAPER]
+tables.show(
+    costs.rename(index=data["title"]).rename_axis("data set"),
+    "Thousands of tokens that the samples of either size take.",
+    digits=1,
+    share="{:.0%}",
+    evidence=data["evidence"].iloc[0],
+)
+
+
 # %% [markdown]
 # ## Where we differ
 #
@@ -278,6 +560,7 @@ tables.show(
 # - Corrections are switches: each can be taken back, and its effect is a number.
 # - A correction that adds the same to every method changes no comparison; one that touches a method alone can.
 # - An oracle that has seen its own target is no bound for what a confidence can reach.
+# - Samples teach a probe most on questions that it has not seen, and a score hardly needs a hundred of each question.
 #
 # ## Exercises
 #

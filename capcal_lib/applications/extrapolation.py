@@ -135,7 +135,7 @@ def _extrapolated(
     if weight[-1] > 0.5:  # no simple shape
         lower, upper = _any_shape(chances, times, 1 - failing)
         low, high = np.minimum(low, lower), np.maximum(high, upper)
-    return weight @ np.array([fit[1] for fit in fits]), low, high
+    return weight @ np.array([fit[1] for fit in fits]), low, np.minimum(high, 1.0)
 
 
 def _any_shape(chances: Floats, times: Ints, solved: Floats) -> tuple[Floats, Floats]:
@@ -162,14 +162,16 @@ def _any_shape(chances: Floats, times: Ints, solved: Floats) -> tuple[Floats, Fl
 
 def _likeliest(chances: Floats, times: Ints, prior: Floats, pull: Floats) -> tuple[Floats, float]:
     """Return the prior with the highest likelihood plus pull, by EM steps, and its likelihood."""
+    behind = pull.max() - pull  # how far each point is pulled less than the first
     for _ in range(STEPS):
         mass = prior * (chances @ (times / np.maximum(prior @ chances, 1e-300)))
-        # The multiplier at which the masses sum to 1.
-        multiplier = float((pull + mass).max())
+        mass = np.maximum(mass, 1e-300)  # a point without mass would divide 0 by 0
+        # The multiplier at which the masses sum to 1, less the strongest pull.
+        multiplier = (mass - behind).max()
         for _ in range(10):  # Newton's method, from below
-            share = mass / (multiplier - pull)
-            multiplier += (share.sum() - 1) / (share / (multiplier - pull)).sum()
-        prior = mass / (multiplier - pull)
+            share = mass / (multiplier + behind)
+            multiplier += (share.sum() - 1) / (share / (multiplier + behind)).sum()
+        prior = mass / (multiplier + behind)
         prior /= prior.sum()
     return prior, float(times @ np.log(np.maximum(prior @ chances, 1e-300)))
 

@@ -20,7 +20,7 @@ WORLDS = {
 
 @pytest.mark.parametrize("name", WORLDS)
 def test_twenty_samples_tell_of_many_more(name):
-    ks, held, misses, plug_in = [40, 110, 10_000], [], [], []
+    ks, held, misses, plug_in = [40, 110, 400, 2_000, 10_000], [], [], []
     for seed in range(8):
         r = rng(seed)
         mu = WORLDS[name](r, 400)
@@ -113,7 +113,7 @@ def test_bad_rows_are_refused(arguments, message):
 def test_where_no_simple_shape_fits_the_interval_reaches_as_far_as_any_prior():
     ks = [40, 100, 400, 10_000]
     held = []
-    for seed in range(1, 3):
+    for seed in range(5):
         r = rng(seed)
         correct = r.binomial(20, r.choice([0.001, 0.05, 0.6], 300))
         table = extrapolate_pass_at_k(correct, np.full(300, 20), ks, rng=r)
@@ -129,3 +129,12 @@ def test_few_questions_never_have_a_narrow_interval():
     assert one["doubtful"].tolist() == [False, True]
     some = extrapolate_pass_at_k([1, 0, 3, 20, 7], [20] * 5, [200], rng=rng()).iloc[0]
     assert (some["low"], some["high"]) == (some["lowest"], some["highest"])
+
+
+def test_where_every_question_is_solved_at_times_the_limits_are_known():
+    correct = [3, 8, 30, 60, 90, 100] * 20  # no prior puts mass where the pull to one end is strong
+    table = extrapolate_pass_at_k(correct, [100] * 120, [400, 2_000], rng=rng())
+    assert (table["low"] > 0.8).all()
+    assert (table["low"] <= table["estimate"]).all()
+    assert (table["estimate"] <= table["high"]).all()
+    assert (table["high"] <= 1).all()
