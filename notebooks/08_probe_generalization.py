@@ -287,22 +287,22 @@ ranked["ordered"] = ranked["soft AUROC"].str.extract(r"\[(.*),")[0] > "0.50"
 ordered = ranked.groupby("shift")["ordered"].agg(["sum", "size"])
 ordered = ordered.reindex(style.SHIFTS, fill_value=0)
 total = table[PARTS].groupby(shifts).mean()
-total = total.reindex(style.SHIFTS).clip(lower=0)
-share = total["order"] / total.sum(axis=1)
+total = total.reindex(style.SHIFTS).dropna()
 said = [f"{sure} of {size}" for sure, size in ordered.to_numpy()]
 notebook.glue(
     own_rank=said[0],
     near_rank=said[1],
     away_rank=said[2],
-    shares=", ".join(
-        f"{value:.0%} {shift}" for shift, value in share.dropna().items()
+    shares="; ".join(
+        f"{row.level:.3f} by level and {row.order:.3f} by order {shift}"
+        for shift, row in total.iterrows()
     ),
 )
 
 # %%
 # needs probes
 notebook.say("""
-Of the mean gain over Uniform random the order is {shares}. The AUROC lies significantly above 0.5 on {own_rank} data sets of
+On average a probe gains over Uniform random {shares}. The AUROC lies significantly above 0.5 on {own_rank} data sets of
 the probe's own, on {near_rank} of its domain, and on {away_rank} out of domain. A probe whose AUROC is above 0.5 and
 whose order gains nothing knows the order and has the wrong spread or level; a few labels mend that, see
 [the page on few labels](31_few_labels.ipynb).
