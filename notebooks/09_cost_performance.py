@@ -117,7 +117,7 @@ notebook.glue(
 notebook.say("""
 A probe, which writes no token, stands on the Pareto front of {probe_sets} of {sets} data sets; response consistency, which
 costs ten answers, on {vote_sets}; verbalized confidence and P(True) on {asked_sets}. On {constant_sets} the best constant, which
-is free as well, scores lower than the probe.
+is free as well, takes the place of the probe.
 """)
 
 # %% mystnb={"figure": {"caption": "Corrected capability Brier score, with its 95 % interval, against mean completion tokens a question. Lower left is better. Dashed: the best constant. The probe is a tuned linear one.", "name": "fig-cost"}, "image": {"alt": "A panel a data set with score against tokens on a logarithmic axis that begins at 0. The probe stands at no tokens and mostly below the dashed line; verbalized confidence and P(True) in the middle and above it; response consistency far to the right, in some panels lowest."}} paper=["figure-3", "figure-4", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
@@ -206,7 +206,8 @@ notebook.glue(
 # %%
 notebook.say("""
 On average over the data sets the probe, the cheapest method, stands on the Pareto front of {free} of {models} models,
-response consistency on that of {votes}, and the best constant on that of {constants}. From one token to the longest ten
+response consistency on that of {votes}, and the best constant on that of {constants}; the print has no intervals that
+would say whether such differences are more than chance. From one token to the longest ten
 answers, the cost spans {orders:.1f} orders of magnitude, while the mean scores of the methods differ by a factor of
 {ratio:.1f}: on a logarithmic axis the fronts are flat.
 """)
