@@ -68,24 +68,35 @@ class Rule:
         stops before; of those, the ones that begin with a correct sample; and the ones that begin
         with two."""
         share = np.zeros((3, self.k + 1, self.k + 1))
-        share[0, 1, :2], share[1, 1, 1] = 1, 1
+        every, one, two = share
+        every[1, :2] = 1
+        one[1, 1] = 1
         for n in range(1, self.k):
             c = np.arange(n + 1)
-            stops = self.enough(c, np.full(n + 1, n)) & (n in self.looks)
-            going = np.where(stops, 0, share[:, n, : n + 1])
-            share[:, n + 1, : n + 1] += going * (n + 1 - c) / (n + 1)
-            share[:, n + 1, 1 : n + 2] += going * (c + 1) / (n + 1)
+            going = share[:, n, : n + 1].copy()
+            if n in self.looks:
+                going[:, self.enough(c, n)] = 0
+            last_wrong = (n + 1 - c) / (n + 1)
+            last_right = (c + 1) / (n + 1)
+            share[:, n + 1, : n + 1] += going * last_wrong
+            share[:, n + 1, 1 : n + 2] += going * last_right
             if n == 1:
-                share[2, 2, 2] = 1
+                two[2, 2] = 1
         return share
 
     @cached_property
     def ends(self) -> tuple[Ints, Ints]:
         """Return all counts at which the rule may stop, (correct, total)."""
-        looks = [(c, n) for n in self.looks for c in range(n + 1) if self._orders[0, n, c] > 0]
-        correct, total = np.array(looks).T
-        stop = self.enough(correct, total) | (total == self.k)
+        reached = self._orders[0] > 0
+        total, correct = np.nonzero(reached)
+        stop = self._stops(correct, total)
         return correct[stop], total[stop]
+
+    def _stops(self, correct: Ints, total: Ints) -> NDArray[np.bool_]:
+        """Tell at which counts the rule looks and stops."""
+        looks = np.isin(total, self.looks)
+        done = self.enough(correct, total) | (total == self.k)
+        return np.asarray(looks & done)
 
     def unbiased(self, correct: ArrayLike, total: ArrayLike) -> tuple[Floats, Floats]:
         """Estimate mu and mu^2 without bias from the counts at which questions stopped, each of
@@ -102,10 +113,12 @@ class Rule:
         array([0.    , 0.0473, 0.5   ])
         """
         hits, samples = as_counts(correct, total)
-        inside = np.isin(samples, self.looks)
-        c, n = np.where(inside, hits, 0), np.where(inside, samples, self.looks[0])
-        ended = inside & (self.enough(c, n) | (n == self.k)) & (self._orders[0, n, c] > 0)
-        every, one, two = (np.where(ended, share[n, c], np.nan) for share in self._orders)
+        inside = samples <= self.k
+        n = np.where(inside, samples, 0)
+        c = np.where(inside, hits, 0)
+        every, one, two = self._orders[:, n, c]
+        ended = self._stops(hits, samples) & (every > 0)
+        every = np.where(ended, every, np.nan)
         return one / every, two / every
 
     def probabilities(self, mu: ArrayLike) -> Floats:
@@ -121,11 +134,11 @@ class Rule:
         """
         from scipy.stats import binom  # slow to import
 
-        (correct, total), p = self.ends, as_confidence(mu)
+        correct, total = self.ends
+        p = as_confidence(mu)
         normal = np.where(p < 1e-300, 0, p)  # scipy overflows at the smallest floats
-        return np.asarray(
-            binom.pmf(correct, total, normal[:, None]) * self._orders[0, total, correct]
-        )
+        of_counts = binom.pmf(correct, total, normal[:, None])
+        return np.asarray(of_counts * self._orders[0, total, correct])
 
 
 def stopped_components(
@@ -148,26 +161,31 @@ def stopped_components(
     from scipy.stats import beta  # slow to import
 
     hits, samples = as_counts(correct, total, scored=1)
+    pairs, row = np.unique(np.column_stack([hits, samples]), axis=0, return_inverse=True)
+    c, n = pairs.T
     mean = hits.sum() / samples.sum()
     nu = min(fit_concentration(np.full(hits.size, mean), hits, samples), 1e6)
-    pairs, row = np.unique(np.column_stack([hits, samples]), axis=0, return_inverse=True)
-    a, b = pairs[:, 0] + nu * mean, pairs[:, 1] - pairs[:, 0] + nu * (1 - mean)
-    mu = beta.ppf((np.arange(QUANTILES) + 0.5) / QUANTILES, a[:, None], b[:, None])
-    chance, ends = rule.probabilities(mu.ravel()), rule.ends
-    first, second = rule.unbiased(*ends)
-    # Expectations of products of the estimates, less products of their expectations mu and mu^2.
-    of = [
-        (chance @ (x * y)).reshape(mu.shape)
-        for x, y in ((first, first), (first, second), (second, second))
-    ]
-    known = (mu**2, mu**3, mu**4)
-    one, cross, two = (
-        (each - less).mean(axis=1)[row] for each, less in zip(of, known, strict=True)
-    )
-    drawn = float((chance @ ends[1]).reshape(mu.shape).mean(axis=1)[row].mean())
+    a = c + nu * mean
+    b = n - c + nu * (1 - mean)
+    middles = (np.arange(QUANTILES) + 0.5) / QUANTILES
+    mu = beta.ppf(middles, a[:, None], b[:, None])
+    chance = rule.probabilities(mu.ravel())
+
+    def expected(of_ends: Floats) -> Floats:
+        return (chance @ of_ends).reshape(mu.shape)
+
+    first, second = rule.unbiased(*rule.ends)
+    # Variances and covariance of the estimates of mu and mu^2, each question's in the mean.
+    of_first = (expected(first * first) - mu**2).mean(axis=1)[row]
+    of_both = (expected(first * second) - mu**3).mean(axis=1)[row]
+    of_second = (expected(second * second) - mu**4).mean(axis=1)[row]
+    drawn = expected(rule.ends[1].astype(float)).mean(axis=1)[row].mean()
     s, *other = (as_confidence(each) for each in confidences)
-    within = 4 * (s - other[0]) ** 2 * one if other else 4 * s**2 * one - 4 * s * cross + two
-    return pilot._replace(within=float(within.mean()), pairs=0.0), drawn
+    if other:
+        within = 4 * (s - other[0]) ** 2 * of_first
+    else:
+        within = 4 * s**2 * of_first - 4 * s * of_both + of_second
+    return pilot._replace(within=float(within.mean()), pairs=0.0), float(drawn)
 
 
 def outcomes(verdicts: pd.DataFrame, k: int) -> tuple[list[str], NDArray[np.int8]]:
@@ -195,7 +213,9 @@ def stops(rule: Rule, table: NDArray[np.int8]) -> tuple[Ints, NDArray[np.bool_]]
     there = np.logical_and.accumulate(table > -2, axis=1)
     for look in rule.looks:
         now = ~stopped & (at == look) & there[:, look - 1]
-        correct, total = (table[:, :look] == 1).sum(axis=1), (table[:, :look] >= 0).sum(axis=1)
+        seen = table[:, :look]
+        correct = (seen == 1).sum(axis=1)
+        total = (seen >= 0).sum(axis=1)
         done = now & (rule.enough(correct, total) | (look == rule.k))
         stopped |= done
         at[now & ~done] = min(look + EVERY, rule.k)
@@ -206,4 +226,6 @@ def ends_of(run: Run, rule: Rule) -> tuple[dict[str, int], set[str]]:
     """Return up to where a rule lets each graded question of a run go, and which have got there."""
     names, table = outcomes(run.read(VERDICTS).to_pandas(), rule.k)
     at, stopped = stops(rule, table)
-    return dict(zip(names, at.tolist(), strict=True)), set(np.array(names)[stopped].tolist())
+    reach = dict(zip(names, at.tolist(), strict=True))
+    ended = {name for name, is_done in zip(names, stopped, strict=True) if is_done}
+    return reach, ended
