@@ -66,9 +66,8 @@ def allocate(
         most = np.minimum(most, check.as_whole("max_per_question", maxima, least=0))
     nu = as_concentration(concentration, p.size)
     between = (p > 0) & (p < 1)
-    worth = np.where(
-        between, most, np.minimum(most, p)
-    )  # p itself is the one useful sample at p = 1, none at p = 0
+    useful = p  # one sample at p = 1, none at p = 0
+    worth = np.where(between, most, np.minimum(most, useful))
     gains = _Gains(np.where(between, p, 1.0), np.where(between, nu, np.inf), price)
     taken = _take_largest(gains, worth, spend)
     if cost is not None:
@@ -84,7 +83,8 @@ class _Gains:
     """
 
     def __init__(self, p: Floats, nu: Floats, cost: Floats) -> None:
-        self.cost, self.first = cost, np.log(p) - np.log(cost)
+        self.cost = cost
+        self.first = np.log(p) - np.log(cost)
         self.posterior = nu < 1e12  # beyond, no digit of the gain differs from plug-in
         self.step = np.where(p < 1, np.log1p(-np.where(p < 1, p, 0.0)), -1.0)
         self.nu = np.where(self.posterior, nu, 2.0)
@@ -118,16 +118,18 @@ class _Gains:
         first = self.first
         if not self.posterior.any():
             return lambda price: np.clip(np.ceil((price - first) / self.step), 0, most)
-        near = np.maximum(
-            near, 1
-        )  # the first gain may be far above the others, and is looked at by itself
-        gain, step, power = self.after(near), self.fall(near), self.a + 1
+        # The first gain may be far above the others, and is looked at by itself.
+        near = np.maximum(near, 1)
+        least = np.minimum(1, most)
+        gain = self.after(near)
+        step = self.fall(near)
+        power = self.a + 1
 
         def above(price: float) -> Floats:
-            drop = np.where(self.posterior, power * np.expm1((gain - price) / power), gain - price)
-            return np.where(
-                first > price, np.clip(np.ceil(near - drop / step), np.minimum(1, most), most), 0
-            )
+            drop = gain - price
+            drop = np.where(self.posterior, power * np.expm1(drop / power), drop)
+            counted = np.clip(np.ceil(near - drop / step), least, most)
+            return np.where(first > price, counted, 0)
 
         return above
 
@@ -152,17 +154,18 @@ def _take_largest(gains: _Gains, most: Floats, amount: float) -> Floats:
         tied = many > few
         rounds = np.floor((amount - cost @ few) / cost[tied].sum()) if tied.any() else 0.0
         return np.minimum(few + rounds * tied, many)
+    slack = cost.sum() / 30
     for _ in range(50):
-        before, (near, _) = (
-            near,
-            _bisect(gains.counts(most, near), cost, bracket, amount, slack=cost.sum() / 30),
-        )
+        before = near
+        near, _ = _bisect(gains.counts(most, near), cost, bracket, amount, slack=slack)
         if np.abs(near - before).max() <= 2:
             break
     for _ in range(1000):  # each time for the better, until nothing outside the window could be
         low, high = np.maximum(near - 2, 0), np.minimum(near + 2, most)
         near = _best_between(gains, low, high, amount - float(cost @ low))
-        if not ((near == low) & (low > 0) | (near == high) & (high < most)).any():
+        at_bottom = (near == low) & (low > 0)
+        at_top = (near == high) & (high < most)
+        if not (at_bottom | at_top).any():
             break
     return near
 
@@ -208,9 +211,8 @@ def _best_between(gains: _Gains, low: Floats, high: Floats, amount: float) -> Fl
     dearest = -gains.ladder(low, width)[offered]
     if (gains.cost == 1).all():
         paid = int(np.clip(amount, 0, rows.size))
-        last = (
-            np.partition(dearest, paid - 1)[paid - 1] if paid else -np.inf
-        )  # three times as fast as a sort
+        # Three times as fast as a sort.
+        last = np.partition(dearest, paid - 1)[paid - 1] if paid else -np.inf
         order = np.concatenate([np.flatnonzero(dearest < last), np.flatnonzero(dearest == last)])
     else:
         order = np.argsort(dearest, kind="stable")
@@ -219,36 +221,30 @@ def _best_between(gains: _Gains, low: Floats, high: Floats, amount: float) -> Fl
 
 
 def _fill_up(gains: _Gains, taken: Floats, most: Floats, amount: float) -> Floats:
-    """Spend what the largest gains per cost leave over, exactly.
+    """Spend what the largest gains per cost leave over, exactly: a greedy rule may leave more than
+    a sample's worth unspent where costs differ.
 
     However it is spent, no more can be gained than at the price of the next sample. A sample whose
     distance from that price costs more than what the greedy way falls short of this bound is
     settled; the few others are a small knapsack."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
-    cost, left = gains.cost, amount - gains.cost @ taken
+    left = float(amount - gains.cost @ taken)
     price = float(np.exp(np.where(taken < most, gains.after(taken), -np.inf).max()))
-    greedy = taken.copy()
-    for row in np.argsort(-gains.after(taken), kind="stable"):  # one more of each that still fits
-        if greedy[row] < most[row] and cost[row] <= left:
-            greedy[row] += 1
-            left -= cost[row]
-    gained = float((np.exp(gains.after(taken)) * cost) @ (greedy - taken))
-    short = (price * (amount - cost @ taken) - gained) * (1 + 1e-9)
-    low, high = taken.copy(), taken.copy()
-    while (move := (high < most) & ((price - np.exp(gains.after(high))) * cost <= short)).any():
-        high += move
-    while (move := (low > 0) & ((np.exp(gains.after(low - 1)) - price) * cost <= short)).any():
-        low -= move
+    greedy = _add_what_fits(gains, taken, most, left)
+    gained = float((np.exp(gains.after(taken)) * gains.cost) @ (greedy - taken))
+    short = (price * left - gained) * (1 + 1e-9)
+    low, high = _open_range(gains, taken, most, price, short)
     rows = np.repeat(np.arange(low.size), (high - low).astype(np.int64))
     if not 0 < rows.size <= 200 or price == 0:  # a gain below the smallest float is none
         return greedy
-    tries = np.concatenate([np.arange(a, b) for a, b in zip(low, high, strict=True) if a < b])
-    worth = np.array([np.exp(gains.after(np.full(low.size, k))) for k in np.unique(tries)])
-    worth = worth[np.searchsorted(np.unique(tries), tries), rows] * cost[rows]
+    failures = np.concatenate([np.arange(*ends) for ends in zip(low, high, strict=True)])
+    ladder = np.exp(gains.ladder(low, int((high - low).max())))
+    cost = gains.cost[rows]
+    worth = ladder[rows, (failures - low[rows]).astype(np.int64)] * cost
     found = milp(
         -1e3 * worth / worth.max(),  # HiGHS stops at an absolute gap of 1e-6
-        constraints=LinearConstraint(cost[rows], ub=amount - cost @ low),
+        constraints=LinearConstraint(cost, ub=amount - gains.cost @ low),
         integrality=np.ones(rows.size),
         bounds=Bounds(0, 1),
         options={"mip_rel_gap": 0.0, "node_limit": 1000},
@@ -256,7 +252,39 @@ def _fill_up(gains: _Gains, taken: Floats, most: Floats, amount: float) -> Float
     if found.x is None:
         return greedy
     chosen = low + np.bincount(rows, weights=np.round(found.x), minlength=low.size)
-    return chosen if cost @ chosen <= amount else greedy
+    return chosen if gains.cost @ chosen <= amount else greedy
+
+
+def _add_what_fits(gains: _Gains, taken: Floats, most: Floats, left: float) -> Floats:
+    """Take one more of each row that still fits, the largest gains first."""
+    more = taken.copy()
+    for row in np.argsort(-gains.after(taken), kind="stable"):
+        if more[row] < most[row] and gains.cost[row] <= left:
+            more[row] += 1
+            left -= gains.cost[row]
+    return more
+
+
+def _open_range(
+    gains: _Gains, taken: Floats, most: Floats, price: float, short: float
+) -> tuple[Floats, Floats]:
+    """Return the counts between which the best division lies: a sample outside would lose more by
+    its distance from the price than ``short``.
+    """
+    low, high = taken.copy(), taken.copy()
+    while True:
+        distance = (price - np.exp(gains.after(high))) * gains.cost
+        further = (high < most) & (distance <= short)
+        if not further.any():
+            break
+        high += further
+    while True:
+        distance = (np.exp(gains.after(low - 1)) - price) * gains.cost
+        further = (low > 0) & (distance <= short)
+        if not further.any():
+            break
+        low -= further
+    return low, high
 
 
 def _take_in_turns(most: Floats, amount: float) -> Floats:

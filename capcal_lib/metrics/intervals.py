@@ -87,23 +87,28 @@ def binomial_interval(
     if method not in get_args(BinomialMethod):
         raise unknown("interval method", method, get_args(BinomialMethod))
     hits, samples = as_counts(correct, total)
-    z, tail = _z(level), (1 - level) / 2
-    c, n = hits.astype(np.float64), np.where(samples > 0, samples, np.nan)
+    z = _z(level)
+    tail = (1 - level) / 2
+    c = hits.astype(np.float64)
+    n = np.where(samples > 0, samples, np.nan)
     mu = c / n
+    variance = mu * (1 - mu) / n
     if method == "wald":
-        half_width = z * np.sqrt(mu * (1 - mu) / n)
+        half_width = z * np.sqrt(variance)
         return np.column_stack([mu - half_width, mu + half_width])
     if method == "wilson":
-        centre = (mu + z**2 / (2 * n)) / (1 + z**2 / n)
-        half_width = z * np.sqrt(mu * (1 - mu) / n + (z / (2 * n)) ** 2) / (1 + z**2 / n)
-        low, high = centre - half_width, centre + half_width
+        shrinkage = 1 + z**2 / n
+        centre = (mu + z**2 / (2 * n)) / shrinkage
+        half_width = z * np.sqrt(variance + (z / (2 * n)) ** 2) / shrinkage
+        low = centre - half_width
+        high = centre + half_width
     else:  # beta quantiles: both of one posterior, or of two that are a success apart
         apart = 0.5 if method == "jeffreys" else 1.0
-        low, high = (
-            beta.ppf(tail, c + 1 - apart, n - c + apart),
-            beta.ppf(1 - tail, c + apart, n - c + 1 - apart),
-        )
-    return np.column_stack([np.where(c == 0, 0 * n, low), np.where(c == n, 1.0, high)])
+        low = beta.ppf(tail, c + 1 - apart, n - c + apart)
+        high = beta.ppf(1 - tail, c + apart, n - c + 1 - apart)
+    low = np.where(c == 0, 0 * n, low)
+    high = np.where(c == n, 1.0, high)
+    return np.column_stack([low, high])
 
 
 def coverage_probability(
@@ -126,10 +131,10 @@ def coverage_probability(
     mu = as_confidence(expected_accuracy)[:, None]
     correct = np.arange(check_int("k_eval", k_eval, least=1) + 1)
     low, high = binomial_interval(correct, k_eval, method=method, level=level).T
-    chance = binom.pmf(
-        correct, k_eval, np.where(mu < 1e-300, 0, mu)
-    )  # scipy overflows at the smallest floats
-    return (chance * ((low <= mu) & (mu <= high))).sum(axis=1)
+    normal = np.where(mu < 1e-300, 0, mu)  # scipy overflows at the smallest floats
+    chance = binom.pmf(correct, k_eval, normal)
+    holds = (low <= mu) & (mu <= high)
+    return (chance * holds).sum(axis=1)
 
 
 def mean_interval(
@@ -337,9 +342,8 @@ class Means:
         self.sizes = sizes
         self.estimate = sums.sum(axis=0) / sizes.sum()
         self.residuals = sums - sizes[:, None] * self.estimate
-        self.residuals[np.abs(self.residuals) < 1e-12 * np.maximum(1, np.abs(self.estimate))] = (
-            0  # rounding
-        )
+        rounding = 1e-12 * np.maximum(1, np.abs(self.estimate))
+        self.residuals[np.abs(self.residuals) < rounding] = 0
         self.covariance = covariance_of(self.residuals.T @ self.residuals, len(sizes), sizes.sum())
 
     def resample(self, source: Source) -> Draws:
