@@ -5,6 +5,7 @@ of the prior.
 from __future__ import annotations  # keeps ArrayLike short in help()
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -65,10 +66,12 @@ def extrapolate_pass_at_k(
     measured = pass_at_k(hits, samples, within)
     found = [mean_interval(column, rng=rng, bounds=(0, 1)) for column in measured.T]
     estimate, low, high = np.array([each[:3] for each in found]).T
-    low, high = np.nan_to_num(low, nan=0.0), np.nan_to_num(high, nan=1.0)  # a single question
+    low = np.nan_to_num(low, nan=0.0)  # of a single question
+    high = np.nan_to_num(high, nan=1.0)
     beyond = attempts > samples.min()
     if beyond.any():
-        if not ((pairs[:, 0] > 0) & (pairs[:, 0] < pairs[:, 1])).any():
+        is_mixed = (pairs[:, 0] > 0) & (pairs[:, 0] < pairs[:, 1])
+        if not is_mixed.any():
             raise InputError(
                 "no question has both correct and incorrect samples, so nothing says how pass@k "
                 "goes on beyond "
@@ -100,42 +103,64 @@ def _extrapolated(
     edges, mu = _grid(int(pairs[:, 1].max()))
     chances = _chances(pairs, mu)
     failing = np.exp(attempts[:, None] * np.log1p(-np.minimum(mu, 1 - 1e-16)))
-    shares = np.vstack([times, drawn]) / times.sum()
     fits = []
     for family, start in PRIORS:
         points = _cloud(family, np.array(start), edges, chances, times, rng)
-        prior = np.array([family(edges, point) for point in points])
-        seen = np.maximum(prior @ chances, 1e-300)  # of each pair of counts, by point
-        likelihood = np.log(seen) @ np.column_stack([times, drawn.T])
-        chosen = likelihood.argmax(axis=0)  # the best fit to the data, then to every resample
-        unsolved, variance = np.empty((2, 1 + len(drawn), attempts.size))
-        for point in np.unique(chosen):
-            mean, square = (
-                (prior[point] * power) @ chances / seen[point] for power in (failing, failing**2)
-            )
-            unsolved[chosen == point] = shares[chosen == point] @ mean.T
-            variance[chosen == point] = shares[chosen == point] @ (square - mean**2).T / times.sum()
-        # What the questions' mu differ from their expectation; few failures are left where k is
-        # large, hence a Gamma.
-        spread = np.maximum(variance, 1e-18) / np.maximum(unsolved, 1e-9)
-        around = np.minimum(rng.gamma(np.maximum(unsolved, 1e-9) / spread, spread), 1)
-        fits.append(
-            (
-                2 * len(start) - 2 * likelihood[chosen[0], 0],
-                1 - unsolved[0],
-                1 - around[1:],
-            )
-        )
-    criterion = np.array([fit[0] for fit in fits])
+        priors = np.array([family(edges, point) for point in points])
+        fits.append(_fit(priors, len(start), chances, failing, np.vstack([times, drawn]), rng))
+    criterion = np.array([fit.criterion for fit in fits])
     weight = np.exp((criterion.min() - criterion) / 2)
     weight /= weight.sum()
-    mixed = np.concatenate([fit[2] for fit in fits])
+    estimate = weight @ np.array([fit.solved for fit in fits])
+    mixed = np.concatenate([fit.drawn for fit in fits])
     each = np.repeat(weight, len(drawn)) / len(drawn)
     low, high = np.quantile(mixed, [0.025, 0.975], axis=0, weights=each, method="inverted_cdf")
     if weight[-1] > 0.5:  # no simple shape
         lower, upper = _any_shape(chances, times, 1 - failing)
-        low, high = np.minimum(low, lower), np.maximum(high, upper)
-    return weight @ np.array([fit[1] for fit in fits]), low, np.minimum(high, 1.0)
+        low = np.minimum(low, lower)
+        high = np.maximum(high, upper)
+    return estimate, low, np.minimum(high, 1.0)
+
+
+class _Fit(NamedTuple):
+    """What a family of priors makes of the counts."""
+
+    criterion: float  # Akaike's; lower is better
+    solved: Floats  # pass@k of the data, (n_ks,)
+    drawn: Floats  # pass@k of the resamples, (n_resamples, n_ks)
+
+
+def _fit(
+    priors: Floats,
+    parameters: int,
+    chances: Floats,
+    failing: Floats,
+    counts: Ints,
+    rng: np.random.Generator,
+) -> _Fit:
+    """Choose the best of some priors for the data and for every resample, the rows of counts, and
+    draw what is then left unsolved.
+    """
+    questions = counts[0].sum()
+    shares = counts / questions
+    seen = np.maximum(priors @ chances, 1e-300)  # of each pair of counts, by prior
+    likelihood = np.log(seen) @ counts.T
+    chosen = likelihood.argmax(axis=0)
+    unsolved = np.empty((len(counts), len(failing)))
+    variance = np.empty_like(unsolved)
+    for place in np.unique(chosen):
+        mean = (priors[place] * failing) @ chances / seen[place]
+        square = (priors[place] * failing**2) @ chances / seen[place]
+        own = chosen == place
+        unsolved[own] = shares[own] @ mean.T
+        variance[own] = shares[own] @ (square - mean**2).T / questions
+    # What the questions' mu differ from their expectation; few failures are left where k is
+    # large, hence a Gamma.
+    expected = np.maximum(unsolved, 1e-9)
+    spread = np.maximum(variance, 1e-18) / expected
+    around = np.minimum(rng.gamma(expected / spread, spread), 1)
+    criterion = 2 * parameters - 2 * likelihood[chosen[0], 0]
+    return _Fit(float(criterion), 1 - unsolved[0], 1 - around[1:])
 
 
 def _any_shape(chances: Floats, times: Ints, solved: Floats) -> tuple[Floats, Floats]:
@@ -148,7 +173,8 @@ def _any_shape(chances: Floats, times: Ints, solved: Floats) -> tuple[Floats, Fl
     ends = np.empty((2, len(solved)))
     for column, each in enumerate(solved):
         for row, sign in enumerate((-1, 1)):
-            prior, low, high = best, -3.0, 6.0  # powers of ten of the pull towards the end
+            prior = best
+            low, high = -3.0, 6.0  # powers of ten of the pull towards the end
             for _ in range(12):
                 middle = (low + high) / 2
                 prior, found = _likeliest(chances, times, prior, sign * 10**middle * each)
@@ -157,7 +183,8 @@ def _any_shape(chances: Floats, times: Ints, solved: Floats) -> tuple[Floats, Fl
                 else:
                     low = middle
                     ends[row, column] = prior @ each
-    return np.minimum(ends[0], best @ solved.T), np.maximum(ends[1], best @ solved.T)
+    likeliest = best @ solved.T
+    return np.minimum(ends[0], likeliest), np.maximum(ends[1], likeliest)
 
 
 def _likeliest(chances: Floats, times: Ints, prior: Floats, pull: Floats) -> tuple[Floats, float]:
@@ -254,7 +281,9 @@ def _cloud(
 
     def loss(point: Floats) -> float:
         seen = family(edges, np.clip(point, -12, 12)) @ chances
-        return float(-times @ np.log(np.maximum(seen, 1e-300)) + 0.5 * (point / 5) @ (point / 5))
+        likelihood = times @ np.log(np.maximum(seen, 1e-300))
+        penalty = 0.5 * (point / 5) @ (point / 5)
+        return float(penalty - likelihood)
 
     found = minimize(loss, start, method="BFGS", options={"gtol": 1e-2})
     values, axes = np.linalg.eigh(found.hess_inv)
