@@ -52,10 +52,16 @@ def isotonic_split(
     weights = samples / samples.sum()
     # Rounded: the fit is NaN at confidences that differ in their last bit.
     fitted = IsotonicRegression().fit_transform(s.round(12), mu, sample_weight=samples)
-    best, flat = weights @ (fitted - mu) ** 2, weights @ (mu - weights @ mu) ** 2
     score = weights @ (s - mu) ** 2
+    best = weights @ (fitted - mu) ** 2
+    flat = weights @ (mu - weights @ mu) ** 2
     noise = weights @ (mu * (1 - mu) / (samples - 1)) if corrected else 0.0
-    return IsotonicSplit(*map(float, (score - noise, score - best, flat - best, flat - noise)))
+    return IsotonicSplit(
+        score=float(score - noise),
+        miscalibration=float(score - best),
+        discrimination=float(flat - best),
+        uncertainty=float(flat - noise),
+    )
 
 
 def smooth_ece(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> float:
@@ -118,7 +124,8 @@ def binned_ece(
 
     s, mu, _ = as_scored(confidence, correct, total)
     count = check_int("bins", bins, least=1)
-    place = np.unique(np.minimum((s * count).astype(np.int64), count - 1), return_inverse=True)[1]
+    bin_of = np.minimum((s * count).astype(np.int64), count - 1)
+    place = np.unique(bin_of, return_inverse=True)[1]  # empty bins left out
     size = np.bincount(place)
     gap = np.bincount(place, mu - s) / size
     if not corrected:
@@ -127,10 +134,12 @@ def binned_ece(
     pooled = squares.sum() / max(1, len(s) - len(size))
     spread = np.bincount(place, squares) / np.maximum(size - 1, 1)
     error = np.sqrt(np.where(size > 1, spread, pooled) / size)
-    z = np.divide(np.abs(gap), error, out=np.full(len(gap), np.inf), where=error > 0)
+    distance = np.abs(gap)
+    z = np.divide(distance, error, out=np.full(len(gap), np.inf), where=error > 0)
     # The mean distance of a normal variable around the gap, less the gap.
-    added = error * np.sqrt(2 / np.pi) * np.exp(-(z**2) / 2) - 2 * np.abs(gap) * ndtr(-z)
-    return max(0.0, float(size @ (np.abs(gap) - added) / len(s)))
+    density = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
+    added = 2 * error * density - 2 * distance * ndtr(-z)
+    return max(0.0, float(size @ (distance - added) / len(s)))
 
 
 def _on_mesh(places: Floats, values: Floats) -> Floats:

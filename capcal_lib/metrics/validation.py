@@ -148,18 +148,15 @@ def align_index(**columns: Any) -> list[Any]:
     first = next(iter(series), "")
     for name, column in series.items():
         here, there = column.index, series[first].index
-        if not here.equals(there):
-            if not (
-                here.is_unique
-                and there.is_unique
-                and len(here) == len(there)
-                and here.isin(there).all()
-            ):
-                raise InputError(
-                    f"the index of {name} is not that of {first}; join them by question, or give "
-                    "arrays in one order"
-                )
-            columns[name] = column.reindex(there)
+        if here.equals(there):
+            continue
+        unique = here.is_unique and there.is_unique
+        if not unique or len(here) != len(there) or not here.isin(there).all():
+            raise InputError(
+                f"the index of {name} is not that of {first}; join them by question, or give "
+                "arrays in one order"
+            )
+        columns[name] = column.reindex(there)
     return list(columns.values())
 
 
