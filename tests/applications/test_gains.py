@@ -6,6 +6,7 @@ import pytest
 
 from capcal_lib.applications import (
     abstaining_gains,
+    allocate,
     attempts_gains,
     budget_gains,
     budget_gains_over_answer,
@@ -15,6 +16,7 @@ from capcal_lib.applications import (
     pass_at_k,
     pass_at_k_gains,
     pass_at_k_gains_over_answer,
+    success_terms,
 )
 
 INDEX = pd.Index(list("abcd"), name="question_id")
@@ -86,6 +88,19 @@ def test_knowing_mu_gains_on_a_budget():
     assert knowing.mean() > 0.02
     backwards = budget_gains(1 - hard / 10, hard, total, 2)
     assert backwards.mean() < 0
+
+
+def test_a_question_that_takes_more_of_the_budget_pays_for_it():
+    correct = pd.Series([0, 1, 2, 5, 9, 10] * 4)
+    total = pd.Series(10, correct.index)
+    confidence = correct / 10
+    spent = allocate(confidence, 48, max_per_question=total).to_numpy()
+    solved = success_terms(spent, correct, total) - success_terms([2] * 24, correct, total)
+    paid = solved - budget_gains(confidence, correct, total, 2).to_numpy()
+    assert paid.sum() == pytest.approx(0)  # the price moves no mean
+    price = np.ptp(paid) / np.ptp(spent)
+    assert price > 0.01
+    assert paid == pytest.approx(price * (spent - 2))
 
 
 def test_knowing_mu_gains_over_one_known_answer():

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from capcal_lib.errors import InputError
-from capcal_lib.metrics import capability_brier
+from capcal_lib.metrics import binned_ece, capability_brier
 from capcal_lib.results.score_file import (
     compare_files,
     in_words,
@@ -140,6 +140,17 @@ def test_from_a_thousand_questions_on_intervals_have_a_closed_form() -> None:
     terms = (table["confidence"] - table["correct"] / 9) ** 2
     terms -= table["correct"] / 9 * (1 - table["correct"] / 9) / 8
     assert row["high"] - row["low"] == pytest.approx(2 * 1.96 * terms.sem(), rel=0.02)
+
+
+def test_log_loss_and_binned_error_by_hand() -> None:
+    said, mu = np.array([0.2, 0.2, 0.9]), np.array([0.25, 0.5, 1.0])
+    table = pd.DataFrame({"confidence": said, "correct": 4 * mu, "total": 4}).astype(
+        {"correct": int}
+    )
+    scores = score_confidences(table)
+    loss = -(mu * np.log(said) + (1 - mu) * np.log(1 - said))
+    assert scores.loc["log loss", "value"] == pytest.approx(loss.mean())
+    assert scores.loc["ECE, ten bins", "value"] == pytest.approx(binned_ece(said, 4 * mu, 4))
 
 
 def table_of(mu: np.ndarray, noise: float, rng: np.random.Generator) -> pd.DataFrame:
