@@ -25,6 +25,7 @@ from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from typer import Argument, Option
+from typer.exceptions import TyperException
 
 from capcal_lib.errors import InputError, printable, sanitize, unknown
 from capcal_lib.manifests import LOCAL_RUNS, OWN_MANIFESTS, dataset_names, model_names
@@ -665,8 +666,8 @@ def probe(
     if kept.empty:
         raise InputError(
             f"{store} has no graded runs of {model} on a training and an evaluation split that "
-            "have the hidden states which this recipe reads; make them with: capcal features "
-            "or, for stacked and kernel, capcal coordinates"
+            "have the hidden states which this recipe reads; make them with: capcal features; "
+            "for the recipes stacked and kernel with: capcal coordinates"
         )
     for row in kept.reset_index().to_dict("records"):
         known = f"concentration {row['concentration']:.3g}"
@@ -929,9 +930,10 @@ def status(
     takes.
     """
     from capcal_lib.grading import GRADER_VERSION
+    from capcal_lib.grading.judgements import judge_progress
     from capcal_lib.runs.status import as_row, line, next_step, survey
 
-    for run in survey(store, model, dataset, grader=GRADER_VERSION):
+    for run in survey(store, model, dataset, grader=GRADER_VERSION, judged=judge_progress):
         if as_json or not out.is_terminal:
             _say(as_row(run) if as_json else line(run))
         else:
@@ -976,13 +978,14 @@ def rm(
     store: Store = LOCAL_RUNS,
 ) -> None:
     """Show a run, and with --yes remove it with all that was made from it."""
+    from capcal_lib.grading.judgements import judge_progress
     from capcal_lib.results.look import named_run
     from capcal_lib.runs.status import line, run_status
     from capcal_lib.runs.store import remove_run
 
     found = named_run(store, run)
     try:
-        _say(line(run_status(found)))
+        _say(line(run_status(found, judged=judge_progress(found))))
     except InputError as damage:
         _say(f"{found}: {damage}")
     if not yes:
@@ -1176,7 +1179,12 @@ def _folder(store: Path | None, choice: str | None) -> Path | None:
 def main() -> None:
     """Run the command; bad input ends it with one line and exit status 2."""
     try:
-        app()
+        sys.exit(app(standalone_mode=False))
+    except TyperException as error:  # an option that is unknown, lacking, or no number
+        if sys.argv[1:]:  # else its help was asked for, and is printed
+            said = sanitize(error.format_message()).rstrip(".")
+            _warn(f"capcal: {said}; --help lists what is known")
+        sys.exit(2)
     except InputError as error:
         _warn(f"capcal: {_with_options(str(error), sys.argv)}")
         sys.exit(2)

@@ -750,3 +750,28 @@ def test_plan_prints_designs_from_a_pilot(
     status, _, err = run(monkeypatch, capsys, *options, "--method", "Guess", "--half-width", "0.02")
     assert status == 2
     assert "unknown method 'Guess'; known: P(True), Probe (Mini arithmetic), Probe (Mini c" in err
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (["sample", "--dataset", "mini-exam", "--k", "2"], "Missing option '--model'"),
+        (["status", "--nope"], "No such option: --nope"),
+        (["nope"], "No such command 'nope'"),
+        (
+            ["sample", "--model", "simulated", "--dataset", "mini-exam", "--k", "two"],
+            "Invalid value for '--k'",
+        ),
+    ],
+)
+def test_a_command_that_is_typed_wrong_is_refused_in_one_line(
+    typed: list[str],
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    status, out, err = run(monkeypatch, capsys, *typed)
+    (line,) = err.splitlines()
+    assert (status, out) == (2, "")
+    assert line.startswith(f"capcal: {said}")
+    assert line.endswith("; --help lists what is known")

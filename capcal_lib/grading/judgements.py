@@ -14,7 +14,7 @@ from capcal_lib.errors import InputError, unknown
 from capcal_lib.grading.judge import JUDGED, judge, judge_prompt_digest
 from capcal_lib.grading.verdicts import answered_questions, kinds_of, read_verdicts
 from capcal_lib.manifests import load_model
-from capcal_lib.runs.artifacts import JUDGEMENTS
+from capcal_lib.runs.artifacts import JUDGEMENTS, VERDICTS
 from capcal_lib.runs.files import hold
 from capcal_lib.runs.run import Run
 from capcal_lib.sampling.draw import Progress
@@ -90,6 +90,21 @@ def judge_run(
 def judges(run: Run) -> list[str]:
     """List the judges that a run has judgements of."""
     return sorted(_read(run)["judge"].unique())
+
+
+def judge_progress(run: Run) -> dict[str, tuple[int, int]]:
+    """Count of each judge of a run the distinct answers that it has judged, and those to judge."""
+    if not run.has(VERDICTS):
+        return {}
+    told = _read(run)
+    if told.empty:
+        return {}
+    answers = _judged(run, read_verdicts(run)).dropna(subset="extracted")
+    wanted = pd.MultiIndex.from_frame(answers[PAIR].drop_duplicates())
+    return {
+        str(name): (len(wanted.intersection(pd.MultiIndex.from_frame(rows[PAIR]))), len(wanted))
+        for name, rows in told.groupby("judge")
+    }
 
 
 def read_judgements(run: Run, judge_name: str) -> pd.DataFrame:

@@ -3,16 +3,18 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from capcal_lib.runs import store as runs
-from capcal_lib.runs.artifacts import ARTIFACTS, GIVEN, VERDICTS
+from capcal_lib.runs.artifacts import ARTIFACTS, GIVEN, JUDGEMENTS, VERDICTS
 from capcal_lib.runs.run import Identity, Run, open_runs
 from capcal_lib.runs.samples import IMPORTED
 from capcal_lib.runs.sessions import Session, rates, read_sessions, wanted
 from capcal_lib.runs.stopping import Rule, ends_of
+
+Judged = dict[str, tuple[int, int]]  # of each judge: distinct answers judged, and to judge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +36,7 @@ class Status:
     graded: str
     problems: tuple[str, ...]  # what is missing or damaged
     beside: dict[str, str]  # whether a file beside the samples covers them, by its name
+    judged: Judged
 
 
 def survey(
@@ -42,17 +45,20 @@ def survey(
     dataset: str | None = None,
     *,
     grader: str | None = None,
+    judged: Callable[[Run], Judged] = lambda _: {},
 ) -> Iterator[Status]:
     """Yield the state of each run of a store, or of those of a model or data set, as
     ``run_status``.
 
+    ``judged`` counts how far the judges of a run are.
+
     `InputError` for a store that is no folder, or a corrupt run.
     """
     for run in open_runs(store, model=model, dataset=dataset):
-        yield run_status(run, grader)
+        yield run_status(run, grader, judged(run))
 
 
-def run_status(run: Run, grader: str | None = None) -> Status:
+def run_status(run: Run, grader: str | None = None, judged: Judged | None = None) -> Status:
     """Return the state of one run; verdicts by another version of the grader are called stale."""
     identity, sessions = run.identity, read_sessions(run)
     each: Counter[str] = Counter()
@@ -81,6 +87,7 @@ def run_status(run: Run, grader: str | None = None) -> Status:
         graded=_graded(run, each.total(), grader),
         problems=runs.problems_of(run),
         beside=dict(_beside(run, len(each))),
+        judged=judged or {},
     )
 
 
@@ -123,7 +130,7 @@ def _graded(run: Run, samples: int, grader: str | None) -> str:
 def _beside(run: Run, questions: int) -> Iterator[tuple[str, str]]:
     """Yield the name of each other file beside the samples, and how much of them it covers."""
     for artifact in ARTIFACTS:
-        for name in run.names(artifact) if artifact is not VERDICTS else ():
+        for name in run.names(artifact) if artifact not in (VERDICTS, JUDGEMENTS) else ():
             table = run.read(artifact, name)
             rows = table.num_rows
             if "confidence" in table.column_names:
@@ -169,6 +176,10 @@ def line(status: Status) -> str:
         *status.problems,
         f"verdicts: {status.graded}",
         *(f"{name}: {covered}" for name, covered in status.beside.items()),
+        *(
+            f"judge {name}: {done:,} of {all_of_them:,} answers"
+            for name, (done, all_of_them) in status.judged.items()
+        ),
     ]
     return (
         f"{run.model} on {run.dataset} ({run.split}), run {run.key}: "
@@ -189,6 +200,9 @@ def next_step(status: Status) -> str:
         return f"capcal sample {named} --limit {questions.replace(',', '')} --k {k.split()[0]}"
     if graded != "yes":
         return f"capcal grade {named}"
+    for judge, (done, all_of_them) in status.judged.items():
+        if done < all_of_them:
+            return f"capcal judge {named} --judge {judge}"
     if not status.beside:
         return f"capcal confidence {named} --method p-true"
     return ""
