@@ -28,7 +28,7 @@ from typer import Argument, Option
 from typer.exceptions import TyperException
 
 from capcal_lib.errors import InputError, printable, sanitize, unknown
-from capcal_lib.manifests import LOCAL_RUNS, OWN_MANIFESTS, dataset_names, model_names
+from capcal_lib.manifests import LOCAL_RUNS, NOTEBOOKS, OWN_MANIFESTS, dataset_names, model_names
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -199,7 +199,7 @@ def options(
         os.environ[OWN_MANIFESTS] = str(manifests.absolute())
 
 
-@command("sample --model smollm2-135m --dataset mini-capitals --k 100")
+@command("sample --model smollm2-135m --dataset mini-capitals --k 20 --limit 40")
 @setting_options
 def sample(
     model: ModelName,
@@ -331,7 +331,8 @@ def reproduce(
     with _progress(f"reproducing {model}", "requests") as progress:
         done = recipes.reproduce(order, progress)
     _print_table(done.scores.reset_index())
-    page = ["papermill", "notebooks/04_main_table.ipynb", "page.ipynb", "-p", "model", model]
+    page = ["papermill", _from_here(NOTEBOOKS / "04_main_table.ipynb"), "page.ipynb"]
+    page += ["-p", "model", model]
     page += ["-p", "store", str(store)]
     if (protocol := recipes.RECIPES[recipe].protocol) != "corrected":
         page += ["-p", "protocol", protocol]
@@ -353,6 +354,12 @@ def reproduce(
     if done.left["failed"].any():
         _warn(f"capcal: what failed is tried again by: {again}")
         raise typer.Exit(1)
+
+
+def _from_here(path: Path) -> str:
+    """Write a path as seen from the working folder where it lies in it, and else whole."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def _show_plan(order: Any, rate: float | None) -> None:

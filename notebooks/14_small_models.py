@@ -54,6 +54,7 @@ real = [
     and read_predictions(runs, name, recipe=recipe).notna().any(axis=None)
 ]
 real.sort(key=lambda name: load_model(name).parameters)
+VERDICTS = ["supported", "inconclusive", "reversed"]
 none = {"runs": "No model has measured samples and a probe here."}
 notebook.about(model, described[model], lacking={} if real else none)
 
@@ -82,7 +83,6 @@ measured["after Holm"] = measured["verdict"].where(sure, "inconclusive")
 
 # %%
 # needs runs
-VERDICTS = ["supported", "inconclusive", "reversed"]
 verdicts = measured.groupby("comparison")["verdict"]
 counts = verdicts.value_counts().unstack(fill_value=0)
 counts = counts.reindex(list(CLAIMS), columns=VERDICTS, fill_value=0)

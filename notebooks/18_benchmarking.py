@@ -41,7 +41,7 @@ known = {
     each: describe_runs(runs, each, k_eval=k_eval) for each in model_names()
 }
 real = [each for each in known if "measured" in set(known[each]["evidence"])]
-none = {"runs": "No model of this store has measured samples."}
+none = {"runs": "No model of this store has measured samples.", "ranks": ""}
 notebook.about(model, known[model], lacking={} if real else none)
 
 # %%

@@ -53,8 +53,8 @@ results = load_results(runs, model, k_eval=k_eval).query("total > 1")
 solved = results["correct"].groupby(level="dataset").transform("any")
 results = results[solved.astype(bool)]
 none = {"samples": "It solves no question of its data sets."}
-notebook.about(model, data, lacking={} if len(results) else none)
 evidence = data["evidence"].iloc[0] if len(data) else "simulated"
+notebook.about(model, data, lacking={} if len(results) else none)
 
 # %% [markdown] needs="samples"
 # Before anything is sampled, the questions of each data set are dealt into four bins by a confidence, that of the probe

@@ -775,3 +775,15 @@ def test_a_command_that_is_typed_wrong_is_refused_in_one_line(
     assert (status, out) == (2, "")
     assert line.startswith(f"capcal: {said}")
     assert line.endswith("; --help lists what is known")
+
+
+def test_the_page_that_reproduce_proposes_is_there_from_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked = ["--model", "simulated", "--dataset", "mini-exam", "--limit", "6", "--store", "runs"]
+    status, out, _ = run(monkeypatch, capsys, "reproduce", *asked)
+    (proposed,) = [line for line in out.splitlines() if line.startswith("the page with")]
+    _, page, *_ = shlex.split(proposed.partition(": ")[2])
+    assert status == 0
+    assert Path(page).is_file()

@@ -16,7 +16,7 @@ from typing import Any, get_args
 import pandas as pd
 
 from capcal_lib.book.tables import Html, badge
-from capcal_lib.errors import InputError, unknown
+from capcal_lib.errors import InputError, sanitize, unknown
 from capcal_lib.manifests import IN_CHECKOUT, ROOT, dataset_names, load_model
 from capcal_lib.reported import load_reported
 from capcal_lib.results.scores import Protocol
@@ -272,6 +272,11 @@ def set_as_text(notebook: dict[str, Any]) -> None:
         if cell["cell_type"] != "code" or not re.match(r"(# needs \w+\n)?notebook\.say\(", source):
             cells.append(cell)
             continue
+        if len(cell["outputs"]) != 1:
+            raise InputError(
+                f"a cell says nothing, and none shows what it lacks: {sanitize(source, 80)}; "
+                "notebook.about or notebook.lack has to be the last line of a cell"
+            )
         (said,) = cell["outputs"]
         text = {
             "cell_type": "markdown",

@@ -149,3 +149,14 @@ def test_pages_open_and_close_alike() -> None:
         assert text[0].startswith("# "), name
         assert "## Summary" in words(name), name
         assert "## Exercises" in words(name), name
+
+
+def test_what_is_lacking_is_shown_by_its_cell() -> None:
+    """The book drops cells by what the output of this one says."""
+    for name in SOURCES:
+        for cell in cells(name, "code"):
+            if "notebook.about(" in cell.source or "notebook.lack(" in cell.source:
+                *_, last = ast.parse(cell.source).body
+                shown = ast.get_source_segment(cell.source, last) or ""
+                assert isinstance(last, ast.Expr | ast.If), name
+                assert "notebook.about(" in shown or "notebook.lack(" in shown, name

@@ -78,7 +78,7 @@ def test_the_page_has_the_numbers_of_the_command(tmp_path: Path, recipe: str) ->
     assert scores["brier"].to_dict() == expected["measured"].to_dict()
 
 
-@pytest.mark.parametrize("name", [name for name in notebook_names() if name not in SAME.split()])
+@pytest.mark.parametrize("name", notebook_names())
 def test_it_runs_on_a_store_with_one_built_in_set(name: str, tmp_path: Path) -> None:
     for split in ("test", "train"):
         recorded = RECORDED_RUNS / f"simulated/mini-elements-{split}"
