@@ -126,7 +126,7 @@ notebook.glue(
     right=100 * float(mu_hat),
 )
 
-# %%
+# %% tags=["finding"]
 # needs sampling
 notebook.say("""
 {title} has just answered {asked} questions, {samples:,d} times in all. To the same question it gives different answers:

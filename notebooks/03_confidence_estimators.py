@@ -87,10 +87,14 @@ notebook.glue(
     dataset=load_dataset(spread).title, best=ranks.idxmax(), rank=ranks.max()
 )
 
+# %% tags=["finding"]
+# needs samples
+notebook.say(r"""
+On {dataset} *{best}* orders the questions best (Spearman correlation with $\hat\mu$ {rank:.2f}).
+""")
+
 # %% [markdown] needs="samples"
-# On {glue:text}`dataset` *{glue:text}`best`* orders the questions best (Spearman correlation with $\hat\mu$
-# {glue:text}`rank:.2f`). A good method's points lie along the diagonal; one that says nearly the same of every question
-# draws a vertical line.
+# A good method's points lie along the diagonal; one that says nearly the same of every question draws a vertical line.
 
 # %% mystnb={"figure": {"caption": "Expected accuracy against confidence: a point for each question, a panel for each method.", "name": "fig-confidences"}, "image": {"alt": "Scatter plots, one a method, each with a diagonal. Verbalized confidence gathers at a few values, P(True) and the probe in a band each; response consistency spreads from left to right."}} paper=["section-4.2", "appendix-c"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
@@ -219,11 +223,14 @@ probe.fit(features, questions["correct"], questions["total"])
 same = float(np.abs(mine - probe.predict(states)).max())
 notebook.glue(same=same, decay=decay)
 
+# %%
+# needs samples
+notebook.say("""
+The two differ by {same:.0e} at most. The weight decay, {decay}, was chosen by cross-validation on the training questions;
+this *tuned* probe is ours, and [the page on how good a probe is](11_probe_lab.ipynb) sets the paper's recipe beside it.
+""")
+
 # %% [markdown] needs="samples"
-# The two differ by {glue:text}`same:.0e` at most. The weight decay, {glue:text}`decay`, was chosen by cross-validation on
-# the training questions; this *tuned* probe is ours, and [the page on how good a probe is](11_probe_lab.ipynb) sets the
-# paper's recipe beside it.
-#
 # ## Which method ranks the questions best?
 #
 # Telling questions apart (rank) and being right on average (calibration) are different virtues. Where all questions have

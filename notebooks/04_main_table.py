@@ -107,7 +107,7 @@ notebook.glue(
     **pd.concat([closer["sum"], made]).astype(int).to_dict(),
 )
 
-# %%
+# %% tags=["finding"]
 # needs samples
 notebook.say("""
 Of {compared} confidences, each of one method on one data set, {better} are significantly closer to the expected

@@ -154,7 +154,7 @@ notebook.glue(
     surely=int((flattered & sure).sum()),
 )
 
-# %%
+# %% tags=["finding"]
 # needs samples
 notebook.say("""
 The share of {usual} votes is significantly closer to the expected accuracy than the best constant on {better} of {all_sets}

@@ -164,7 +164,7 @@ notebook.glue(
     out_level=count("level", out),
 )
 
-# %%
+# %% tags=["finding"]
 # needs probes
 notebook.say("""
 A probe that says different things of different questions is significantly better than its own mean on {home_order} data sets that

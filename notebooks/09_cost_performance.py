@@ -112,7 +112,7 @@ notebook.glue(
     constant_sets=int(stand[CONSTANT]),
 )
 
-# %%
+# %% tags=["finding"]
 # needs samples
 notebook.say("""
 A probe, which writes no token, stands on the Pareto front of {probe_sets} of {sets} data sets; response consistency, which

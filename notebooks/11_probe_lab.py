@@ -206,7 +206,7 @@ notebook.glue(
     lead_verdict=whole["verdict"][lead],
 )
 
-# %%
+# %% tags=["finding"]
 # needs probes
 notebook.say("""
 On {pairs} pairs of a model and a data set whose questions differ, a linear probe with a tuned weight decay is significantly
@@ -530,7 +530,7 @@ a prompt, and the distribution of the first answer token beside the states, were
 # ## The search for a learning rate
 #
 # The paper tries 13 learning rates, with features raw and standardised, and keeps the best on validation questions. Here is
-# what each scores on {glue:text}`searched`, on average over five choices of the validation fifth.
+# what each scores on one data set, on average over five choices of the validation fifth.
 
 # %%
 # needs own
@@ -539,7 +539,6 @@ widest = max(sets, key=lambda name: mu[name].var())
 few = known[widest].head(300)
 searched = PaperProbe().fit(learn[widest][BLOCKS[0]][:300], *few.to_numpy().T)
 by_rate = searched.search_.groupby(["rate", "standardize"])["brier"].mean()
-notebook.glue(searched=load_dataset(widest).title)
 
 # %% label="settings-search" paper=["table-5", "appendix-c.2"] evidence=["measured"] reads=["verdicts", "features"]
 # needs own
@@ -549,8 +548,8 @@ tables.show(
     .rename(columns=names, index="{:g}".format)
     .rename_axis("learning rate")
     .rename_axis(columns=None),
-    "Plug-in score on validation questions, by learning rate and features "
-    "(lower is better).",
+    f"Plug-in score on validation questions of {load_dataset(widest).title}, by "
+    "learning rate and features (lower is better).",
     evidence=evidence,
 )
 

@@ -153,7 +153,7 @@ notebook.glue(
     sets=len(here),
 )
 
-# %%
+# %% tags=["finding"]
 # needs answers
 notebook.say("""
 On {sets} data sets whose right answers are on this machine, mean expected accuracy moves by up to {largest_move:.0f}

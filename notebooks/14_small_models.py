@@ -99,7 +99,7 @@ notebook.glue(
     sure_reversed=int((measured["after Holm"] == "reversed").sum()),
 )
 
-# %%
+# %% tags=["finding"]
 # needs runs
 notebook.say("""
 Of {made} comparisons on {pairs} pairs of a model and a data set, {supported} support the paper and {reversed}

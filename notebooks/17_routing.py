@@ -70,6 +70,9 @@ notebook.about(model, described[model], lacking={} if shared else none)
 # %%
 # needs runs
 pairs = {case: load_pair(runs, *case, k_eval=k_eval) for case in shared}
+pairs = {
+    case: pair for case, pair in pairs.items() if pair.rates.any(axis=None)
+}
 fronts = {}
 for case, pair in pairs.items():
     for name, predicted, asking in routers(pair):

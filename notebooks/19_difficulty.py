@@ -100,7 +100,7 @@ notebook.glue(
     step=100 * steps["slope"].median(),
 )
 
-# %%
+# %% tags=["finding"]
 # needs samples
 notebook.say("""
 Expected accuracy rises significantly from bin to bin of *{asked}* on {rising} of {sets} data sets, and falls on {falling};

@@ -67,7 +67,7 @@ gap = both["capability Brier"] - both["response Brier"] + both["variance"]
 # needs samples
 notebook.glue(scores=len(both), worst=gap.abs().max())
 
-# %%
+# %% tags=["finding"]
 # needs samples
 notebook.say("""
 Over {scores} pairs of a data set and a method, the capability Brier score and the expected response Brier score less the

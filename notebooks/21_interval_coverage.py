@@ -64,7 +64,7 @@ notebook.glue(
     jeffreys=exact["Jeffreys"].mean(),
 )
 
-# %%
+# %% tags=["finding"]
 notebook.say(r"""
 A 95 % Wald interval, which the paper plans with, covers $\mu$ with a probability of {wald:.2f} at its worst $\mu$, and
 Clopper–Pearson with {exact_least:.3f}; Jeffreys' interval covers with {jeffreys:.3f} on average over $\mu$.

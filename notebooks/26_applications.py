@@ -96,6 +96,8 @@ def load_sets(name):
     """Yield each data set of a model: its results, tokens, and its probe."""
     results = load_results(runs, name, k_eval=k_eval).query("total > 1")
     for dataset, own in results.groupby(level="dataset", sort=False):
+        if not own["correct"].any():
+            continue  # no question is ever solved, so there is nothing to gain
         own = own.droplevel("dataset").dropna(axis="columns", how="all")
         own = own.fillna({m: 0.5 for m in ASKED if m in own})
         samples = read_samples(described[name]["run"][dataset])
@@ -144,6 +146,8 @@ def routing_gains(pair):
 for small, large in combinations(real, 2):
     for dataset in described[small].index.intersection(described[large].index):
         pair = load_pair(runs, small, large, dataset, k_eval=k_eval)
+        if not pair.rates.any(axis=None):
+            continue
         found = routing_gains(pair)
         simple = found["Prompt length"]
         simple = simple if simple.mean() > 0 else 0 * simple

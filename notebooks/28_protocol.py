@@ -199,7 +199,7 @@ notebook.glue(
     judge_said=", ".join(said) or "nothing, as none has judged all",
 )
 
-# %%
+# %% tags=["finding"]
 # needs samples
 notebook.say("""
 The switch to *{most}* shifts the scores that it touches most, by {most_points:.3f} on average, up or down. All

@@ -102,9 +102,9 @@ after = pd.DataFrame(
 # %% [markdown] needs="samples"
 # ## Ask again and again
 #
-# Pick a question and ask it once, ten times, a hundred times. The answers are {glue:text}`title`'s, recorded one by one, and
-# come in an order that is drawn anew at each start. The *response target* jumps between 0 and 1 with every answer; the
-# *capability target* $\hat\mu$ settles, and its 95 % Jeffreys interval shrinks.
+# Pick a question and ask it once, ten times, a hundred times. The answers are a model's, recorded one by one, and come in an
+# order that is drawn anew at each start. The *response target* jumps between 0 and 1 with every answer; the *capability
+# target* $\hat\mu$ settles, and its 95 % Jeffreys interval shrinks.
 
 # %% tags=["hide-input"] label="try-coin" paper=["section-3.2", "section-4.1"] evidence=["measured"] reads=["verdicts"]
 # needs samples
@@ -121,7 +121,7 @@ coin = widget(
     ),
     evidence=evidence,
 )
-notebook.glue(title=title, coin=coin)
+notebook.glue(coin=coin)
 coin
 
 # %% [markdown] needs="samples"
@@ -134,7 +134,7 @@ binomial_interval([37], [100])
 # %% [markdown] needs="samples"
 # ## Guess the confidence
 #
-# How often out of {glue:text}`k` does {glue:text}`title` answer each of these ten questions correctly? Guess, then compare
+# How often does the same model answer each of these ten questions correctly? Guess, then compare
 # yourself with its own confidences. The score is the capability Brier score without the noise of the samples: zero is
 # perfect.
 
@@ -171,7 +171,6 @@ guess_data = {
     "methods": said.round(3).to_dict("list"),
     "colors": colors,
 }
-notebook.glue(k=int(ten["total"].max()))
 
 # %% tags=["hide-input"] label="try-guess" paper=["section-4.1", "section-4.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
