@@ -58,7 +58,7 @@ shared = [
     if dataset in real[small] & real[large]
 ]
 none = {
-    "runs": "No two models of this store have measured samples of one data set."
+    "runs": "No two models of this store have solved a question of one data set."
 }
 titles = {name: f"{size[name] / 1e9:.2g}B" for name in real}
 notebook.about(model, described[model], lacking={} if shared else none)
@@ -87,6 +87,10 @@ gains = {
     case: frontier_gains(*own, pairs[case[:3]].rates, pairs[case[:3]].cost)
     for case, own in fronts.items()
 }
+
+# %% tags=["hide-input"]
+# needs runs
+notebook.lack(**({} if pairs else none))
 
 
 # %% [markdown] needs="runs"

@@ -60,7 +60,7 @@ real = [
     if "measured" in set(data["evidence"])
 ]
 real.sort(key=lambda name: load_model(name).parameters or 0)
-none = {"runs": "No model of this store has measured samples."}
+none = {"runs": "No model of this store has a solved question."}
 notebook.about(model, described[model], lacking={} if real else none)
 
 # %% tags=["hide-input"]
@@ -154,6 +154,10 @@ for small, large in combinations(real, 2):
         for method in {*ASKED, PROBE} & set(found):
             key = "Routing", method, small, large, dataset
             gained[key] = found[method] - simple
+
+# %% tags=["hide-input"]
+# needs runs
+notebook.lack(**({} if gained else none))
 
 
 # %%
