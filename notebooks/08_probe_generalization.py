@@ -211,7 +211,7 @@ grid.figure.set_size_inches(style.WIDTH + 1, high)
 grid.refline(x=0, linestyle="-", color=style.INK)
 grid.set_titles("{col_name}").set_axis_labels("gain", "")
 sns.move_legend(grid, "lower center", ncols=3, title="")
-grid.tight_layout(rect=(0, 0.08, 1, 1))
+_ = grid.tight_layout(rect=(0, 0.08, 1, 1))
 
 # %% [markdown] needs="probes"
 # ## Level and order
@@ -362,7 +362,7 @@ grid = sns.catplot(
 )
 grid.refline(x=0, linestyle="-", color=style.INK)
 grid.set_titles("against {col_name}").set_axis_labels("gain", "")
-grid.tight_layout()
+_ = grid.tight_layout()
 
 # %% tags=["hide-input"]
 near, far, out = style.SHIFTS

@@ -4,6 +4,7 @@ are described.
 
 import ast
 import json
+import re
 from pathlib import Path
 
 import jupytext
@@ -130,6 +131,16 @@ def test_figures_in_the_books_style_say_what_is_seen() -> None:
             if figure := settings.get("figure"):
                 assert figure.get("caption"), (name, figure)
                 assert len(settings.get("image", {}).get("alt", "")) >= 20, (name, figure)
+
+
+def test_a_figure_is_not_followed_by_the_name_of_its_grid() -> None:
+    """A method of seaborn's grids returns the grid, which the last line of a cell would show."""
+    for name in SOURCES:
+        for cell in cells(name, "code"):
+            if "figure" in cell.metadata.get("mystnb", {}):
+                last = ast.parse(cell.source).body[-1]
+                shown = ast.unparse(last) if isinstance(last, ast.Expr) else ""
+                assert not re.match(r"grid\.(?!figure)", shown), (name, shown)
 
 
 def test_no_line_of_prose_is_taken_for_a_comment() -> None:
