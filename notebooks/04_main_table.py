@@ -65,7 +65,9 @@ def load(name):
         for split in range(splits)
     ]
     constant = {"Best constant": best_constant(parts[0])}
-    return [part.assign(**constant) for part in parts]
+    first = ["correct", "total", *constant]  # the rival, then its challengers
+    columns = [*first, *methods(parts[0])]
+    return [part.assign(**constant)[columns] for part in parts]
 
 
 # %%

@@ -179,7 +179,7 @@ sns.move_legend(axes, "upper left", bbox_to_anchor=(1, 1))
 # ## What the paper reports
 #
 # The paper prints scores for 5, 10 and 20 votes, without intervals. They are plug-in scores: the noise of $\hat\mu$ is
-# not subtracted. Where this page is not opened for one of its models, all three are shown.
+# not subtracted. For one of its three models this page shows that model's scores, for any other all of them.
 
 # %% label="consistency-reported" paper=["table-6", "appendix-c.3"] evidence=["reported"] reads=["consistency"]
 printed = load_reported("consistency")
