@@ -10,7 +10,7 @@
 # # How good is a probe?
 #
 # This page trains {term}`probes <probe>` in many ways (section 4.2 and appendix C.2 of the paper) and scores each once on
-# questions that none has seen: which layers to read, by which recipe, from how many questions.
+# questions that none has seen: which layers to read, and by which recipe.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
@@ -31,14 +31,13 @@ from capcal_lib.manifests import (
     load_model,
     model_names,
 )
-from capcal_lib.metrics import capability_brier, gains
+from capcal_lib.metrics import gains
 from capcal_lib.probes import (
     BLOCKS,
     KernelProbe,
     LinearProbe,
     PaperProbe,
     TunedProbe,
-    draw_training,
     read_predictions,
     runs_for_probes,
     stacked_blocks,
@@ -553,86 +552,13 @@ tables.show(
     evidence=evidence,
 )
 
-# %% [markdown] needs="own"
-# ## More questions, or more samples of each?
-#
-# A training set costs questions times samples. `draw_training` draws questions, and of each some of the recorded samples
-# without replacement, which is what a cheaper training set would have given.
-
-# %%
-# needs own
-home = max(sets, key=lambda name: known[name]["total"].sum())
-questions = known[home]
-features = pd.DataFrame(learn[home][BLOCKS[0]], questions.index)
-unseen, truth = ask[home][BLOCKS[0]], asked[home]
-
-
-def score_training(drawn):
-    rows = features.loc[drawn.index]
-    probe = TunedProbe().fit(rows, drawn["correct"], drawn["total"])
-    return capability_brier(
-        probe.predict(unseen), truth["correct"], truth["total"], corrected=True
-    )
-
-
-# %%
-# needs own
-curve = []
-for samples in (1, 3, 10):
-    enough = (questions["total"] >= samples).sum()
-    for cost in (150, 300, 600, 1200, 2400):
-        if 15 <= cost // samples <= enough:
-            for _ in range(3 if cost < 1200 else 2):
-                drawn = draw_training(
-                    questions, cost // samples, samples, rng=rng
-                )
-                score = score_training(drawn)
-                curve.append((samples, cost, score))
-curve = pd.DataFrame(curve, columns=["samples of each", "cost", "score"])
-
-# %% mystnb={"figure": {"caption": "Score of the tuned probe against the samples that its training set costs, by the samples of each question; mean of two or three draws, and their range. Lower is better.", "name": "fig-learning"}, "image": {"alt": "Curves over the number of training samples, one for each number of samples of a question. At the same cost the curve with one sample of each question lies lowest, and curves fall to the right."}} paper=["appendix-c.2"] evidence=["measured"] reads=["verdicts", "features"]
-# needs own
-axes = sns.lineplot(
-    curve.astype({"samples of each": str}),
-    x="cost",
-    y="score",
-    hue="samples of each",
-    style="samples of each",
-    markers=True,
-    errorbar=("pi", 100),
-)
-axes.set(xscale="log", title=load_dataset(home).title)
-axes.set_xticks(curve["cost"].unique(), curve["cost"].unique())
-axes.minorticks_off()
-_ = axes.set(xlabel="training samples", ylabel="capability Brier score")
-
-# %% tags=["hide-input"]
-# needs own
-means = curve.pivot_table("score", "cost", "samples of each")
-curves = means.count(axis="columns")
-shared = means[curves == curves.max()].iloc[-1].dropna()
-notebook.glue(
-    home=load_dataset(home).title,
-    cost=int(shared.name),
-    one=int(shared.index[0]),
-    one_score=shared.iloc[0],
-    many=int(shared.index[-1]),
-    many_score=shared.iloc[-1],
-    most=len(questions),
-)
-
-# %%
-# needs own
-notebook.say("""
-On {home}, {cost} samples score {one_score:.3f} where they are {one} of each question, and {many_score:.3f} where they are {many} of
-each. There are {most} questions to draw from.
-""")
-
 # %% [markdown]
 # ## Summary
 #
 # - A probe is only as good as the constant that it beats; where nothing can be predicted, the mean is the best probe.
 # - With a few hundred questions the weight decay matters more than the kind of probe, and than the layers that it reads.
+# - One sample of many questions teaches more than many of few: the
+#   [learning curves](28_protocol.ipynb#one-sample-of-many-questions) have the price of each point in tokens.
 # - A report lists all that was tried, and tests with that number in mind.
 #
 # ## Exercises

@@ -225,7 +225,8 @@ def test_the_experiment_comes_out_of_one_command(
     laboratory: Path, model: Model, recipe: str
 ) -> None:
     options = ["--recipe", recipe, "--store", str(laboratory / recipe)]
-    kill_on_the_way(laboratory, model, {"lean": 60, "paper": 200}[recipe], *options)
+    for requests in {"lean": (20, 60), "paper": (40, 200)}[recipe]:
+        kill_on_the_way(laboratory, model, requests, *options)
     sampled = reproduce(laboratory, model, *options)
     assert (sampled.returncode, "Traceback" in sampled.stderr) == (0, False), sampled.stderr
     left = [line for line in sampled.stderr.splitlines() if line.startswith("capcal: left:")]
@@ -258,11 +259,13 @@ PAGES += [("05_pass_at_k", {"dataset": name}) for name in ("math500", "aime25")]
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("recipe", ["lean", "paper"])
 def test_pages_measure_all_that_the_map_says_can_be_measured(
-    laboratory: Path, model: Model, tmp_path: Path
+    laboratory: Path, model: Model, tmp_path: Path, recipe: str
 ) -> None:
-    store = laboratory / "lean"
-    done = reproduce(laboratory, model, "--store", str(store), "--features-engine", "simulated")
+    store = laboratory / recipe
+    options = ["--recipe", recipe, "--store", str(store), "--features-engine", "simulated"]
+    done = reproduce(laboratory, model, *options)
     assert done.returncode == 0, done.stderr
     papermill = Path(sys.executable).with_name("papermill")
     for number, (page, parameters) in enumerate(PAGES):
