@@ -82,6 +82,7 @@ models = [model] if simulated else real
 rows = [row for name in models for row in with_training(name)]
 pairs = pd.DataFrame(rows, columns=["model", "dataset", "run", "asked"])
 pairs["questions"] = [len(training_data(run)[0]) for run in pairs["run"]]
+pairs = pairs.query("questions >= 100")  # fewer teach a probe nothing
 
 # %% tags=["hide-input"]
 taught = pairs.query("model == @model").set_index("dataset")
@@ -90,9 +91,11 @@ home = learning_from or next(iter(most.index[::-1]), "")
 learners = pairs.query("dataset == @home").set_index("model")
 lacking = {}
 if taught.empty:
-    lacking["trained"] = "No training samples of this model are recorded."
+    lacking["trained"] = (
+        "No training run of this model with 100 questions or more is recorded."
+    )
 if learners.empty:
-    lacking["curve"] = "No training samples of any model are recorded."
+    lacking["curve"] = "No training run of 100 questions or more is recorded."
 notebook.about(model, data, lacking=lacking)
 
 # %% [markdown] needs="samples"

@@ -156,12 +156,12 @@ colors |= {"You": style.ACCENT}
 # %% tags=["remove-cell"]
 # needs samples
 full = guessed.dropna(axis="columns", how="all").dropna()
-full = full.drop(shown.index, errors="ignore")
+fresh = full.drop(shown.index, errors="ignore")
 if public:  # no question of another page, and none of the class's
-    full = to_guess(full)
+    fresh = to_guess(fresh)
     taken = class_set()["question_id"]
-    full = full[~full.index.isin(taken, level="question_id")]
-ten = spread(full, seed=seed)
+    fresh = fresh[~fresh.index.isin(taken, level="question_id")]
+ten = spread(fresh if len(fresh) > 9 else full, seed=seed)
 said = ten.drop(columns=["correct", "total"])
 guess_data = {
     "questions": [

@@ -49,7 +49,7 @@ def spread(results: pd.DataFrame, number: int = 10, *, seed: int = 2026) -> pd.D
     mixed = results.sample(frac=1, random_state=np.random.default_rng(seed))
     mu = mixed["correct"] / mixed["total"]
     chosen: list[Any] = []
-    for share in np.linspace(0, 1, number):  # the nearest question that is left
+    for share in np.linspace(0, 1, min(number, len(results))):  # the nearest question that is left
         chosen.append((mu.drop(chosen) - share).abs().idxmin())
     return results.loc[chosen].sample(frac=1, random_state=np.random.default_rng(seed))
 

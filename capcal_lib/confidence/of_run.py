@@ -19,6 +19,7 @@ from capcal_lib.questions.prompts import template_digest
 from capcal_lib.runs.artifacts import CONFIDENCES
 from capcal_lib.runs.files import write_table
 from capcal_lib.runs.run import Run
+from capcal_lib.runs.samples import IMPORTED
 from capcal_lib.runs.store import KEY, read_samples
 from capcal_lib.sampling.engines import open_engine
 
@@ -210,6 +211,11 @@ def asked_model(run: Run) -> Model:
     was sampled with.
     """
     identity = run.identity
+    if identity.engine == IMPORTED:
+        raise InputError(
+            f"{run}: its samples were imported, so weights and prompts are not known and the model "
+            "is not asked; keep confidences that you have with: capcal confidence --from FILE"
+        )
     settings = {"prompt_style": identity.prompt_style, "sampling": identity.sampling}
     model = load_model(identity.model).model_copy(update=settings)
     refuse_other(

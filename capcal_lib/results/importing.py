@@ -301,8 +301,10 @@ def _note(found: dict[str, Any], temperature: Any, max_tokens: Any, top_p: Any) 
 
 
 def _of_lm_eval(row: Row, found: dict[str, Any]) -> Iterator[Row]:
-    doc, asked = row["doc"], next(iter(row["arguments"].values()))
-    how = asked["arg_1"] if isinstance(asked.get("arg_1"), dict) else {}
+    doc = row["doc"]
+    requests = row["arguments"]
+    first = next(iter(requests.values())) if isinstance(requests, dict) else requests[0]
+    prompt, how = _of_request(first)
     greedy = how.get("do_sample") is False
     _note(
         found, 0.0 if greedy else how.get("temperature"), how.get("max_gen_toks"), how.get("top_p")
@@ -315,7 +317,7 @@ def _of_lm_eval(row: Row, found: dict[str, Any]) -> Iterator[Row]:
         )
     words = doc if isinstance(doc, dict) else {}
     names = ("question", "problem", "query", "input")
-    question = next((words[name] for name in names if name in words), asked["arg_0"])
+    question = next((words[name] for name in names if name in words), prompt)
     score = row.get(next(iter(row.get("metrics") or ()), ""))
     for text in texts:
         yield {
@@ -325,6 +327,13 @@ def _of_lm_eval(row: Row, found: dict[str, Any]) -> Iterator[Row]:
             "response": text,
             "verdict": score if len(texts) == 1 else None,
         }
+
+
+def _of_request(request: Any) -> tuple[Any, Row]:
+    """Return the prompt and the settings of a request; before 0.4.4 the log has them in a list."""
+    parts = list(request.values()) if isinstance(request, dict) else request
+    settings = parts[1] if len(parts) > 1 else None
+    return parts[0], settings if isinstance(settings, dict) else {}
 
 
 def _of_inspect(row: Row) -> Iterator[Row]:

@@ -227,7 +227,8 @@ def _gains(terms: pd.DataFrame, against: str) -> pd.DataFrame:
 def overview(
     tables: Mapping[str, pd.DataFrame], scores: Mapping[str, pd.DataFrame]
 ) -> pd.DataFrame:
-    """Put the scores of files side by side, a row a file.
+    """Put the scores of files side by side, a row a file, with the interval of the Brier score, or
+    of the accuracy of logs.
 
     ``may be best`` says that no other file is significantly better on the questions that both
     have."""
@@ -235,12 +236,13 @@ def overview(
     for name, known in scores.items():
         value = known["value"]
         brier = next((each for each in BRIER if each in known.index), None)
+        shown = brier or "accuracy"  # a log has no Brier score
         rows[name] = {
             "questions": value["questions"],
             "accuracy": value["accuracy"],
             "Brier": value.get(brier),
-            "low": known["low"].get(brier),
-            "high": known["high"].get(brier),
+            "low": known["low"][shown],
+            "high": known["high"][shown],
             **{each: value.get(each) for each in ("log loss", "ECE, ten bins", "AUROC")},
         }
     best = may_be_best(pd.DataFrame({name: _terms(table) for name, table in tables.items()}))

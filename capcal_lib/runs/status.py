@@ -203,7 +203,7 @@ def next_step(status: Status) -> str:
     for judge, (done, all_of_them) in status.judged.items():
         if done < all_of_them:
             return f"capcal judge {named} --judge {judge}"
-    if not status.beside:
+    if not status.beside and run.engine != IMPORTED:
         return f"capcal confidence {named} --method p-true"
     return ""
 

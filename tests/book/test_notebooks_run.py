@@ -86,6 +86,12 @@ def test_it_runs_on_a_store_with_one_built_in_set(name: str, tmp_path: Path) -> 
     run_cells(name, model="simulated", store=str(tmp_path))
 
 
+@pytest.mark.parametrize("name", ["28_protocol", "29_try_it"])
+def test_it_runs_on_fifteen_questions(name: str, tmp_path: Path) -> None:
+    reproduce(Order(model="simulated", store=tmp_path, datasets=["mini-elements"], limit=15))
+    run_cells(name, model="simulated", store=str(tmp_path))
+
+
 def papermill(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [
         str(Path(sys.executable).with_name("papermill")),

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 from capcal_lib import questions
 from capcal_lib.cli import app
+from capcal_lib.confidence.of_run import estimate
 from capcal_lib.errors import InputError
 from capcal_lib.grading.cross_check import cross_check
 from capcal_lib.grading.judgements import judge_run
@@ -28,7 +29,7 @@ from capcal_lib.results import costs, importing, load_results
 from capcal_lib.results.importing import import_samples
 from capcal_lib.runs import Run
 from capcal_lib.runs.merge import merge
-from capcal_lib.runs.status import run_status
+from capcal_lib.runs.status import next_step, run_status
 from capcal_lib.runs.store import read_samples
 from tests.folders import list_runs, verify_run
 
@@ -88,6 +89,24 @@ def test_a_log_of_lm_evaluation_harness(take: Take, tmp_path: Path) -> None:
     )
     again = take(LOGS / "samples_counts.jsonl")
     assert (again.new, again.present, again.made, again.run.folder) == (0, 9, (), done.run.folder)
+
+
+def test_a_log_of_an_older_harness_has_its_requests_in_lists(take: Take, tmp_path: Path) -> None:
+    rows = [json.loads(line) for line in (LOGS / "samples_counts.jsonl").read_text().splitlines()]
+    for row in rows:
+        row["arguments"] = [list(request.values()) for request in row["arguments"].values()]
+    older = take(lines(tmp_path / "samples_older.jsonl", *rows))
+    newer = take(LOGS / "samples_counts.jsonl")
+    assert (older.new, newer.new, newer.present) == (9, 0, 9)
+    assert load_model("toy").sampling.temperature == 0.7
+
+
+def test_a_model_of_imported_samples_is_not_asked(take: Take) -> None:
+    run = take(LOGS / "samples_counts.jsonl").run
+    with pytest.raises(InputError, match=r"imported.*confidence --from FILE"):
+        estimate(run, "p-true")
+    grade_run(run)
+    assert next_step(run_status(run)) == ""
 
 
 @pytest.mark.parametrize("file", ["counts.eval", "counts.json"])
