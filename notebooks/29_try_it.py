@@ -26,7 +26,7 @@ from capcal_lib.book import notebook, style, tables
 from capcal_lib.book.widgets import widget
 from capcal_lib.book.workshop import class_set, evenly, spread, to_guess
 from capcal_lib.grading import read_verdicts
-from capcal_lib.manifests import load_dataset, load_model
+from capcal_lib.manifests import RECORDED_RUNS, load_dataset, load_model
 from capcal_lib.metrics import binomial_interval, capability_brier
 from capcal_lib.probes import nearest_probe, nearest_probes
 from capcal_lib.questions import at_hand, load_questions
@@ -157,7 +157,9 @@ colors |= {"You": style.ACCENT}
 # needs samples
 full = guessed.dropna(axis="columns", how="all").dropna()
 fresh = full.drop(shown.index, errors="ignore")
-if public:  # no question of another page, and none of the class's
+if (
+    public and RECORDED_RUNS.is_dir()
+):  # no question of another page, and none of the class's
     fresh = to_guess(fresh)
     taken = class_set()["question_id"]
     fresh = fresh[~fresh.index.isin(taken, level="question_id")]
