@@ -147,8 +147,10 @@ median, and by at most a tenth for {probe_narrow}.
 look = {"x": "k", "y": "percent", "hue": "confidence"}
 axes = sns.stripplot(growth, dodge=True, alpha=0.5, **look)
 bars = {"estimator": "median", "errorbar": None, "linestyle": "none"}
-bars |= {"marker": "_", "markersize": 24, "dodge": 0.4, "legend": False}
-sns.pointplot(growth, palette=[style.INK, style.INK], **bars, **look)
+bars |= {"marker": "_", "markersize": 24, "legend": False}
+kinds = growth["confidence"].nunique()  # with or without probes
+bars |= {"dodge": 0.4 * (kinds > 1), "palette": [style.INK] * kinds}
+sns.pointplot(growth, **bars, **look)
 axes.legend(title="")
 _ = axes.set(
     xlabel="samples a question, k", ylabel="growth of standard error, %"

@@ -267,9 +267,14 @@ def test_pages_measure_all_that_the_map_says_can_be_measured(
     options = ["--recipe", recipe, "--store", str(store), "--features-engine", "simulated"]
     done = reproduce(laboratory, model, *options)
     assert done.returncode == 0, done.stderr
+    said = dict(re.findall(r"-p (\w+) (\S+)", done.stdout))  # how the command opens its page
+    assert said["model"] == MODEL
+    assert said["store"] == str(store)
     papermill = Path(sys.executable).with_name("papermill")
     for number, (page, parameters) in enumerate(PAGES):
-        given = {"model": MODEL, "store": str(store), **parameters}
+        declared = (NOTEBOOKS / f"{page}.py").read_text(encoding="utf-8")
+        given = {name: value for name, value in said.items() if f"\n{name}: str" in declared}
+        given |= parameters
         words = [word for name, value in given.items() for word in ("-p", name, value)]
         executed = tmp_path / f"{number}.ipynb"
         source = NOTEBOOKS / f"{page}.ipynb"
