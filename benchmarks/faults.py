@@ -122,10 +122,21 @@ def contents(folder: Path) -> dict[str, str]:
 def _seen(path: Path) -> str:
     if path.suffix != ".parquet":
         return hashlib.sha256(read_bytes(path)).hexdigest()
-    sink, table = io.BytesIO(), read_table(path)
+    sink, table = io.BytesIO(), _without_digests(read_table(path))
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table.combine_chunks())
     return hashlib.sha256(sink.getvalue()).hexdigest()
+
+
+def _without_digests(table: pa.Table) -> pa.Table:
+    """Drop the digests of what predictions were made from: a run that went on has the same rows in
+    other row groups.
+    """
+    metadata = dict(table.schema.metadata or {})
+    if b"sources" in metadata:
+        sources = [each | {"digests": None} for each in json.loads(metadata[b"sources"])]
+        metadata[b"sources"] = json.dumps(sources).encode()
+    return table.replace_schema_metadata(metadata)
 
 
 def state(store: Path) -> dict[Path, dict[str, str]]:
