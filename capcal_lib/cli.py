@@ -948,6 +948,7 @@ def status(
             out.print(name, style="bold", highlight=False)
             out.print(Padding(found, (0, 0, 0, 2)), highlight=False)
         if not as_json and (step := next_step(run)):
+            step = _with_options(step, sys.argv)
             out.print(f"  next: {step}", highlight=False, soft_wrap=not out.is_terminal)
 
 

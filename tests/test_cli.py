@@ -53,6 +53,10 @@ def test_a_run_from_sample_to_confidence(
     assert "15 of 15 samples" in err
     status, out, _ = run(monkeypatch, capsys, "sample", *where, "--k", 4, "--limit", 5)
     assert "5 samples drawn, 15 were there" in out
+    status, out, _ = run(monkeypatch, capsys, "status", "--store", tmp_path)
+    (step,) = re.findall(r"next: (.*)", out)
+    assert step.startswith("capcal grade --model simulated")
+    assert step.endswith(f"--store {tmp_path}")
     status, out, _ = run(monkeypatch, capsys, "grade", *where)
     assert "20 samples graded, 0 graded again" in out
     status, out, _ = run(monkeypatch, capsys, "grade", *where)
