@@ -32,7 +32,7 @@ def isotonic_split(
     Miscalibration is what the best increasing recalibration would subtract, discrimination what
     that recalibration gains over the mean for all; uncertainty is the variance of mu over
     questions. Questions weigh by their scored samples, so that ``score`` is
-    :func:`capcal_lib.metrics.capability_brier` where all totals are equal. ``corrected`` subtracts
+    :func:`~capcal_lib.metrics.capability_brier` where all totals are equal. ``corrected`` subtracts
     mu_hat(1 - mu_hat)/(total - 1) from score and uncertainty. For the response target only the
     uncertainty differs, by the correctness variance of theorem 2.
 
