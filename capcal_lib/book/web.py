@@ -33,7 +33,7 @@ def minutes(doctree: Any) -> int:
 
 
 TIMED = ("guide/", "notebooks/", "theory/")  # pages that say how long they take
-SUM = '<span class="capcal-sum">0</span>'  # stands for the minutes of a path on the front page
+SUM = '<span class="capcal-sum">0</span>'  # is given the minutes of a path on the front page
 
 
 def _sums(app: Any, body: str) -> Iterator[int]:
@@ -61,7 +61,7 @@ def _head(app: Any, name: str, template: str, context: dict[str, Any], doctree: 
         context["body"] = context["body"].replace("</h1>", said, 1)
     if name == app.config.root_doc:
         for read in _sums(app, context["body"]):
-            context["body"] = context["body"].replace(SUM, str(read), 1)
+            context["body"] = context["body"].replace(SUM, SUM.replace("0", str(read)), 1)
     text = next((one.astext() for one in paragraphs if isinstance(one.parent, nodes.section)), "")
     if not text:
         text = f"{context.get('title', name)}: {app.config.html_title or app.config.project}"
