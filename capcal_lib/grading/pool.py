@@ -14,7 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -84,19 +84,29 @@ _opening = threading.Lock()
 
 
 def _pool(workers: int) -> Any:
-    from loky.backend import (
-        get_context,
-    )  # unlike multiprocessing's, its processes do not run the caller's script
     from pebble import ProcessPool
 
     with _opening:  # one for all threads
         if workers not in _pools:
-            pool = ProcessPool(max_workers=workers, context=get_context("loky"))
+            pool = ProcessPool(max_workers=workers, context=_context())
             pool.schedule(_prepare).result(
                 CLOCK_LIMIT
             )  # or no worker can start, and none would ever answer
             _pools[workers] = pool
         return _pools[workers]
+
+
+def _context() -> Any:
+    """Return how workers are started: with one seed for the order of sets, by which SymPy's way to
+    a result, and whether it arrives, would differ from worker to worker.
+    """
+    from loky.backend.context import LokyContext
+    from loky.backend.process import LokyProcess
+
+    # Unlike those of multiprocessing, its processes do not run the caller's script.
+    context = LokyContext()
+    context.Process = partial(LokyProcess, env={"PYTHONHASHSEED": "0"})
+    return context
 
 
 def close() -> None:

@@ -52,6 +52,13 @@ def test_a_comparison_that_takes_too_long_is_not_scored_and_the_rest_is() -> Non
     assert (verdicts[1].reason, verdicts[1].extracted) == ("grader time limit", ENDLESS)
 
 
+def test_all_workers_take_sets_in_the_same_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By another order, this comparison ends within a second and cannot tell."""
+    monkeypatch.setenv("PYTHONHASHSEED", "1")
+    pool.close()
+    assert settle((r"\frac{x}{2}", ENDLESS), limit=2.0) == ["grader time limit"]
+
+
 def test_a_killed_worker_is_replaced_and_only_its_comparison_lost() -> None:
     assert settle(("x", "0.5x+0.5x")) == [True]
     [first] = workers_of(os.getpid())
