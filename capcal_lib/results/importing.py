@@ -46,6 +46,7 @@ from capcal_lib.runs.store import KEY, open_writer, row_digests
 Row = dict[str, Any]
 MEMBER_BYTES, LOG_BYTES = 1 << 26, 1 << 30  # of one sample of a log, of a log
 BATCH_ROWS, BATCH_SIZE = 10_000, 1 << 26  # samples, or characters of them, that are held at once
+CHANGED = "the files changed while they were read; give them again when they are whole"
 NO_LIMIT = 1 << 20  # of tokens, where a log has none
 NUMBERS = ("sample", "prompt_tokens", "completion_tokens")
 LENGTH = ("length", "max_tokens", "model_length")  # what reaching the limit is called
@@ -192,7 +193,8 @@ class Log:
 
     What the files say beside them is known when they have been read: the ``settings`` of the
     sampling, and how many rows were ``left_out``, being without a response, of requests that
-    failed. `InputError` for a file that cannot be read, and where there are no samples."""
+    failed. `InputError` for a file that cannot be read, or is no longer as it was when it was read
+    before, and where there are no samples."""
 
     def __init__(
         self, files: Sequence[Path], columns: Mapping[str, str] = MappingProxyType({})
@@ -202,6 +204,7 @@ class Log:
         self.files, self.columns = files, columns
         self.settings: dict[str, Any] = {}
         self.left_out = 0
+        self._as_read: dict[Path, tuple[int, int]] = {}
 
     def __iter__(self) -> Iterator[Row]:
         samples = self.left_out = 0
@@ -219,6 +222,10 @@ class Log:
                 what = f"no {error}" if isinstance(error, KeyError) else str(error)
                 place = f"sample {samples + self.left_out}"
                 raise InputError(f"{file}: {place}: not as expected: {sanitize(what)}") from None
+            state = file.stat()
+            as_now = (state.st_size, state.st_mtime_ns)
+            if self._as_read.setdefault(file, as_now) != as_now:
+                raise InputError(CHANGED)
         if not samples:
             raise InputError(f"{', '.join(map(str, self.files))}: no samples with a response in it")
 
@@ -560,7 +567,10 @@ def _tables(log: Log, names: Mapping[Asked, str]) -> Iterator[pd.DataFrame]:
     counts = Counter[str]()
     batch, size = [], 0
     for row in log:
-        name = names[_asked(row)]
+        asked = _asked(row)
+        if asked not in names:
+            raise InputError(CHANGED)
+        name = names[asked]
         batch.append(_sample(row, name, counts[name]))
         counts[name] += 1
         size += len(row["response"])

@@ -388,6 +388,25 @@ def test_other_content_under_the_number_of_a_sample_is_refused(take: Take, tmp_p
     assert read_samples(Run(list_runs(tmp_path / "store")[0]))["response"].tolist() == ["1"]
 
 
+@pytest.mark.parametrize("question", ["q", "another"])
+def test_a_log_that_grows_while_it_is_read_is_refused(
+    take: Take, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, question: str
+) -> None:
+    log = lines(tmp_path / "a.jsonl", good())
+    find = importing.load_questions
+
+    def find_while_it_grows(*arguments: Any) -> Any:
+        with log.open("a") as file:
+            file.write(json.dumps(good(question_id=question)) + "\n")
+        return find(*arguments)
+
+    monkeypatch.setattr(importing, "load_questions", find_while_it_grows)
+    with pytest.raises(InputError, match="the files changed while they were read"):
+        take(log, settings={"temperature": 1.0})
+    assert list_runs(tmp_path / "store") == []
+    assert not list((tmp_path / "own").rglob("*.*"))
+
+
 def test_odd_names_and_texts_survive(take: Take, tmp_path: Path) -> None:
     odd = "ä/../\x1b[2J\n𝕏"
     folder = tmp_path / "a b\udcff"
