@@ -2,6 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks.extrapolation import WORLDS
 from capcal_lib.applications import extrapolate_pass_at_k, pass_at_k
 from capcal_lib.errors import InputError
 
@@ -10,15 +11,7 @@ def rng(seed=0):
     return np.random.default_rng(seed)
 
 
-WORLDS = {
-    "Beta": lambda r, n: r.beta(0.3, 1.0, n),
-    "some hopeless": lambda r, n: np.where(r.random(n) < 0.3, 0.0, r.beta(0.5, 0.7, n)),
-    "logit-normal": lambda r, n: 1 / (1 + np.exp(1 - 3 * r.standard_normal(n))),
-    "two kinds": lambda r, n: np.where(r.random(n) < 0.5, r.beta(2, 60, n), r.beta(5, 2, n)),
-}
-
-
-@pytest.mark.parametrize("name", WORLDS)
+@pytest.mark.parametrize("name", ["Beta", "some hopeless", "logit-normal", "two kinds"])
 def test_twenty_samples_tell_of_many_more(name):
     ks, held, misses, plug_in = [40, 110, 400, 2_000, 10_000], [], [], []
     for seed in range(8):
@@ -115,7 +108,7 @@ def test_where_no_simple_shape_fits_the_interval_reaches_as_far_as_any_prior():
     held = []
     for seed in range(5):
         r = rng(seed)
-        correct = r.binomial(20, r.choice([0.001, 0.05, 0.6], 300))
+        correct = r.binomial(20, WORLDS["three kinds"](r, 300))
         table = extrapolate_pass_at_k(correct, np.full(300, 20), ks, rng=r)
         truth = np.mean(1 - (1 - np.array([[0.001], [0.05], [0.6]])) ** ks, axis=0)
         held.append(table["low"].le(truth) & table["high"].ge(truth))
