@@ -33,6 +33,7 @@ from capcal_lib.applications import (
 
 # %% tags=["hide-input"]
 from capcal_lib.book import notebook, style, tables
+from capcal_lib.confidence import mean_tokens
 from capcal_lib.errors import InputError
 from capcal_lib.grading import judge_agreement, judges
 from capcal_lib.manifests import load_dataset, load_model, model_names
@@ -51,7 +52,6 @@ from capcal_lib.results import (
     score,
     subjects,
 )
-from capcal_lib.runs import read_samples
 
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())
@@ -294,13 +294,6 @@ def fit_probe(run, n, k):
 
 # %%
 # needs curve
-def tokens(run):
-    """Return the mean tokens of a sample."""
-    return read_samples(run, ["completion_tokens"])["completion_tokens"].mean()
-
-
-# %%
-# needs curve
 def learn(run, asked, n, k, draws=3):
     """Return the mean terms of probes trained on k samples of n questions."""
     unseen, states = training_data(asked)
@@ -329,7 +322,7 @@ learned = pd.Series(learned).rename_axis(["name", "questions", "samples"])
 # needs curve
 curve = learned.map(np.nanmean).rename("score").reset_index()
 curve["model"] = [load_model(name).title for name in curve["name"]]
-each = curve["name"].map(learners["run"].map(tokens))
+each = curve["name"].map(learners["run"].map(mean_tokens))
 curve["tokens"] = curve["questions"] * curve["samples"] * each
 
 # %%
@@ -451,7 +444,7 @@ for name in spread.reindex(taught.index).nlargest(4).index:
     scores[name, LEAN] = score_sizes(name, 20, len(total), 1)
     scores[name, PAPER] = score_sizes(name, 100, whole, most)
     drawn = {LEAN: len(total) + 3 * min(500, whole), PAPER: whole * most}
-    each = tokens(taught.loc[name, "run"]), tokens(taught.loc[name, "asked"])
+    each = [mean_tokens(taught.loc[name, of]) for of in ("run", "asked")]
     for sizes, k in ((LEAN, 20), (PAPER, 100)):
         asked = len(ours.loc[name]) * k
         costs[name, sizes] = drawn[sizes] * each[0] + asked * each[1]

@@ -3,6 +3,7 @@
 from capcal_lib.confidence.consistency import (
     Answers,
     majority,
+    mean_tokens,
     paper_consistency,
     read_answers,
     run_consistency,
@@ -28,6 +29,7 @@ __all__ = [
     "estimate",
     "estimated",
     "majority",
+    "mean_tokens",
     "method_title",
     "methods_of",
     "paper_consistency",
