@@ -134,6 +134,11 @@ _SPELLINGS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\s+", " "),
     )
 )
+# Every spelling above but the last has one of these in it.
+_MARKS = re.compile(
+    r"[\\$~%<>*_^{(]|real|"
+    r"(?<![A-Za-z])(?:sqrt|pi|infinity|sin|cos|tan|cot|sec|csc|log|ln|theta)(?![A-Za-z])"
+)
 
 
 def clean(text: str) -> str:
@@ -145,7 +150,8 @@ def clean(text: str) -> str:
     text = text.translate(_CHARACTERS)
     if _OF_AN_ANGLE.search(text):
         text = _ANGLE.sub(r"\\frac{\1\\pi}{180}", text)
-    for pattern, replacement in _SPELLINGS:
+    spellings = _SPELLINGS if _MARKS.search(text) else _SPELLINGS[-1:]
+    for pattern, replacement in spellings:
         text = pattern.sub(replacement, text)
     return text.strip().rstrip(".,;").strip()
 

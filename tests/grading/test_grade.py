@@ -159,6 +159,26 @@ def test_aliases_are_right_answers_too() -> None:
     ]
 
 
+# --- one spelling
+
+SPELT = re.findall(
+    r"\S+",
+    r"a C US sqrt pi spider theta \text \frac \circ \mathbb{R} \ $ % ~ < = * ** _ ^ { } ( ) [ ] | , . - "
+    r"1 12 345 .5 C(5,2) ½ ² ° − × 12th",
+)
+
+
+@settings(deadline=None, max_examples=500)
+@given(st.lists(st.sampled_from([*SPELT, "real except", " ", "\n"]), max_size=4).map("".join))
+def test_plain_text_is_cleaned_as_every_text(text: str) -> None:
+    slowly = text.translate(latex._CHARACTERS)
+    if latex._OF_AN_ANGLE.search(slowly):
+        slowly = latex._ANGLE.sub(r"\\frac{\1\\pi}{180}", slowly)
+    for pattern, replacement in latex._SPELLINGS:
+        slowly = pattern.sub(replacement, slowly)
+    assert latex.clean(text) == slowly.strip().rstrip(".,;").strip()
+
+
 # --- independent definitions
 
 
