@@ -5,8 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-# Most modules are never imported, and Python compiles the others when they are.
+# Most modules are never imported, and Python compiles the others once, when they are: also in images that ask it not to
+# keep what it compiled, where each of a hundred processes would compile them anew.
 export PIP_COMPILE := 0
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: book here quick test test-slow coverage test-book test-vllm workshop check recorded recorded-real notebooks lock clean
 
