@@ -163,7 +163,8 @@ def test_aliases_are_right_answers_too() -> None:
 
 SPELT = re.findall(
     r"\S+",
-    r"a C US sqrt pi spider theta \text \frac \circ \mathbb{R} \ $ % ~ < = * ** _ ^ { } ( ) [ ] | , . - "
+    r"a C US sqrt pi spider theta \text \frac \circ \mathbb{R} \ $ % ~ < = * ** _ ^ "
+    r"{ } ( ) [ ] | , . - "
     r"1 12 345 .5 C(5,2) ½ ² ° − × 12th",
 )
 
