@@ -455,8 +455,8 @@ def _sums(counts: Counts, columns: Floats) -> Floats:
 
 
 def _blocks(counts: Counts) -> Iterator[Counts]:
-    """Yield parts that stay in cache."""
-    rows = max(1, 300_000 // counts.shape[1])
+    """Yield parts that stay in cache, and for which a BLAS starts no threads."""
+    rows = max(1, 50_000 // counts.shape[1])
     for start in range(0, len(counts), rows):
         yield counts[start : start + rows]
 
