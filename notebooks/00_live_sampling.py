@@ -224,7 +224,7 @@ axes.hlines(y, *across, color=style.MUTED, linewidth=1)
 axes.vlines(x, *upward, color=style.MUTED, linewidth=1)
 axes.axline((0, 0), slope=1, color=style.MUTED, linestyle=":")
 axes.legend(title="different", loc="upper left")
-_ = axes.set(xlabel="recorded μ̂", ylabel="live μ̂")
+_ = axes.set(xlabel="share correct, recorded", ylabel="share correct, live")
 
 # %% label="live-comparison" paper=["section-4.1"] evidence=["measured"] reads=["samples", "verdicts"]
 # needs sampling

@@ -82,7 +82,7 @@ axes = sns.scatterplot(
     shown, x="mu", y=jitter, hue="response", palette=colors, alpha=0.7
 )
 axes.set_yticks([0, 1], ["incorrect", "correct"])
-axes.set(xlabel="expected accuracy, μ̂", ylabel="one drawn response")
+axes.set(xlabel="expected accuracy, estimated", ylabel="one drawn response")
 _ = axes.set(ylim=(-0.4, 1.4), title=title), axes.get_legend().remove()
 
 # %%

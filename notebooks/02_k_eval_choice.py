@@ -7,7 +7,7 @@
 # ---
 
 # %% [markdown]
-# # How many samples? The choice of k_eval
+# # How many samples?
 #
 # How many samples of each question does a score need? This page answers it for a score over many questions, for one
 # question, and for a mean accuracy: appendix B.1 and figure 6 of the paper.

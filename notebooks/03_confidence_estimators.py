@@ -115,7 +115,7 @@ grid = sns.relplot(
 )
 for axes in grid.axes:
     axes.axline((0, 0), slope=1, color=style.MUTED, linewidth=1)
-grid.set_axis_labels("confidence", "μ̂").set(xlim=(-0.03, 1.03))
+grid.set_axis_labels("confidence", "share correct").set(xlim=(-0.03, 1.03))
 _ = grid.set_titles("{col_name}")
 
 # %% [markdown]
@@ -162,10 +162,8 @@ print(p_true_messages(asked, "paper")[-1]["content"])
 
 # %%
 # needs samples
-missing = (
-    results[methods(results)].isna().groupby(level="dataset", sort=False).mean()
-)
-missing.filter(regex="Verbalized|True").round(3)
+stated = results.filter(regex="Verbalized|True")
+stated.isna().mean().rename("share missing").to_frame().round(3)
 
 # %% [markdown]
 # ## Let samples vote
@@ -226,7 +224,7 @@ notebook.glue(same=same, decay=decay)
 # %%
 # needs samples
 notebook.say("""
-The two differ by {same:.0e} at most. The weight decay, {decay}, was chosen by cross-validation on the training questions;
+The two differ by {same:.5f} at most. The weight decay, {decay}, was chosen by cross-validation on the training questions;
 this *tuned* probe is ours, and [the page on how good a probe is](11_probe_lab.ipynb) sets the paper's recipe beside it.
 """)
 

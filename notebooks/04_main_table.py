@@ -205,7 +205,8 @@ tables.Html("".join(table.html for table in show_printed(model)))
 # %% [markdown] needs="samples"
 # ## From samples to scores
 #
-# The results are one table: a row a question, its counts of correct and of scored samples, and a column a confidence.
+# The results are one table: a row a question, its counts of correct and of scored samples, and a column a confidence; NaN
+# stands where a method says nothing.
 
 # %%
 # needs samples

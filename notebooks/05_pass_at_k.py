@@ -113,57 +113,6 @@ def predict(own, ks, probe=probe):
 
 
 # %%
-# needs probes
-def errors(own, k, probe):
-    """Return a question's corrected squared error of each method's pass@k."""
-    counts = own["correct"], own["total"]
-    terms = {
-        name: pass_at_k_error_terms(predicted, *counts, [k])[:, 0]
-        for name, predicted in predict(own, [k], probe).items()
-    }
-    return pd.DataFrame(terms, own.index).dropna()
-
-
-# %%
-# needs probes
-judged = {}
-for name in probed:
-    for k in (4, 16):
-        terms = errors(results.loc[[name]], k, own_probe[name])
-        for rival in ("Best constant", "Probe, plug-in"):
-            if len(terms) > 1:
-                told = {"seed": seed, "clusters": subjects(terms)}
-                judged[name, k, rival] = gains(terms, rival, **told)
-judged = pd.concat(judged, names=["dataset", "k", "rival", "method"])
-
-# %% tags=["hide-input"]
-# needs probes
-posterior = judged.xs("Probe, posterior", level="method")
-over = posterior["verdict"].groupby("rival").value_counts()
-plug = judged.xs("Best constant", level="rival").xs(
-    "Probe, plug-in", level="method"
-)["verdict"]
-notebook.glue(
-    pairs=len(plug),
-    fewest=int(data.loc[probed, "fewest"].min()),
-    over_constant=int(over.get(("Best constant", "better"), 0)),
-    under_constant=int(over.get(("Best constant", "worse"), 0)),
-    over_plug=int(over.get(("Probe, plug-in", "better"), 0)),
-    under_plug=int(over.get(("Probe, plug-in", "worse"), 0)),
-    plug_better=int((plug == "better").sum()),
-    plug_worse=int((plug == "worse").sum()),
-)
-# %% tags=["finding"]
-# needs probes
-notebook.say("""
-Used directly, a confidence overestimates pass@k. The tuned linear probe predicts pass@4 and pass@16 significantly better
-than the best constant in {plug_better} of {pairs} cases (a $k$, and a data set with at least {fewest} samples of each
-question) and significantly worse in {plug_worse}. Read as the mean of a {term}`posterior <posterior confidence>`, the
-same probe is better than the constant in {over_constant} and worse in {under_constant}; against its own direct use it is
-better in {over_plug} and worse in {under_plug}.
-""")
-
-# %%
 # needs samples
 own = results.loc[shown]
 counts = own["correct"], own["total"]
@@ -221,11 +170,67 @@ On {title} the actual curve is {inside}; over all data sets with a probe it is i
 and $k$ of 1, 4, 16, 64).
 """)
 
+# %% [markdown] needs="probes"
+# Is the posterior better than a constant, and than the direct use of the probe? That is judged question by question, on
+# every data set:
+
+
+# %%
+# needs probes
+def errors(own, k, probe):
+    """Return a question's corrected squared error of each method's pass@k."""
+    counts = own["correct"], own["total"]
+    terms = {
+        name: pass_at_k_error_terms(predicted, *counts, [k])[:, 0]
+        for name, predicted in predict(own, [k], probe).items()
+    }
+    return pd.DataFrame(terms, own.index).dropna()
+
+
+# %%
+# needs probes
+judged = {}
+for name in probed:
+    for k in (4, 16):
+        terms = errors(results.loc[[name]], k, own_probe[name])
+        for rival in ("Best constant", "Probe, plug-in"):
+            if len(terms) > 1:
+                told = {"seed": seed, "clusters": subjects(terms)}
+                judged[name, k, rival] = gains(terms, rival, **told)
+judged = pd.concat(judged, names=["dataset", "k", "rival", "method"])
+
+# %% tags=["hide-input"]
+# needs probes
+posterior = judged.xs("Probe, posterior", level="method")
+over = posterior["verdict"].groupby("rival").value_counts()
+plug = judged.xs("Best constant", level="rival").xs(
+    "Probe, plug-in", level="method"
+)["verdict"]
+notebook.glue(
+    pairs=len(plug),
+    fewest=int(data.loc[probed, "fewest"].min()),
+    over_constant=int(over.get(("Best constant", "better"), 0)),
+    under_constant=int(over.get(("Best constant", "worse"), 0)),
+    over_plug=int(over.get(("Probe, plug-in", "better"), 0)),
+    under_plug=int(over.get(("Probe, plug-in", "worse"), 0)),
+    plug_better=int((plug == "better").sum()),
+    plug_worse=int((plug == "worse").sum()),
+)
+# %% tags=["finding"]
+# needs probes
+notebook.say("""
+Used directly, a confidence overestimates pass@k. The tuned linear probe predicts pass@4 and pass@16 significantly better
+than the best constant in {plug_better} of {pairs} cases (a $k$, and a data set with at least {fewest} samples of each
+question) and significantly worse in {plug_worse}. Read as the mean of a {term}`posterior <posterior confidence>`, the
+same probe is better than the constant in {over_constant} and worse in {under_constant}; against its own direct use it is
+better in {over_plug} and worse in {under_plug}.
+""")
+
 # %% [markdown]
 # ## From counts to pass@k
 #
 # Of $n$ samples $c$ are correct. Drawn without replacement, $k$ of them all fail with probability
-# $\binom{n-c}{k} / \binom{n}{k}$, and one minus this is an unbiased estimate of pass@$k$. With 20 samples nothing is known
+# $\binom{n-c}{k} / \binom{n}{k}$, and one minus this is an unbiased estimate of pass@k. With 20 samples nothing is known
 # of $k = 64$: there are no 64 samples to draw.
 
 # %%
@@ -259,7 +264,7 @@ pd.DataFrame(believed, few).rename_axis("k").rename_axis(columns="ν").round(3)
 # $\nu$ of a probe is learned from its training questions by the likelihood of their counts, with predictions of
 # cross-validation, each made without its own question. That of the constant is fitted on the questions shown, which
 # favours it. A posterior also says how far the curve may lie from what it expects: the variance of $(1-\mu)^k$ is
-# $\mathbb{E}(1-\mu)^{2k} - (\mathbb{E}(1-\mu)^k)^2$, which pass@$2k$ and pass@$k$ give. The band takes the posterior as
+# $\mathbb{E}(1-\mu)^{2k} - (\mathbb{E}(1-\mu)^k)^2$, which pass@$2k$ and pass@k give. The band takes the posterior as
 # right, and $\nu$ as known.
 
 # %%
@@ -343,7 +348,7 @@ plug-in has {ends_plug:.0%} of the counts there, the posterior {ends:.0%}.
 # %% [markdown] needs="samples"
 # ## Question by question
 #
-# Against the measured pass@$k$ even a perfect prediction has an error, because the measurement is noisy. With $f$ the
+# Against the measured pass@k even a perfect prediction has an error, because the measurement is noisy. With $f$ the
 # predicted chance that all $k$ attempts fail and $Q_j = \binom{n-c}{j}/\binom{n}{j}$, the term
 # $f^2 - 2 f Q_k + Q_{2k}$ has the true squared error for its expectation. It needs $2k$ samples of a question. Oracles are
 # scored honestly: they know one half of a question's samples, and are scored on the other half. Oracle RC reports the
@@ -390,9 +395,9 @@ notebook.glue(largest=largest, halves=largest // 2, quarters=largest // 4)
 # %%
 # needs samples
 notebook.say("""
-Scoring pass@$k$ without bias takes $2k$ samples, and of an oracle $4k$: with {largest} of them $k$ reaches {halves}, for
+Scoring pass@k without bias takes $2k$ samples, and of an oracle $4k$: with {largest} of them $k$ reaches {halves}, for
 oracles {quarters}, and a dash stands beyond. The paper's own protocol compares plug-in predictions with the measured
-pass@$k$, for $k$ up to the number of samples, and takes the oracles from the very samples on which they are scored (*in
+pass@k, for $k$ up to the number of samples, and takes the oracles from the very samples on which they are scored (*in
 sample*), so that Oracle CC can hardly fail:
 """)
 
@@ -477,7 +482,7 @@ tables.show(
 
 # %% [markdown]
 # The curves that the paper draws are not printed, but two printed numbers give most of them away: the mean accuracy and
-# the score of *Uniform random* fix a Beta distribution of $\mu$ over questions, and that has its own pass@$k$.
+# the score of *Uniform random* fix a Beta distribution of $\mu$ over questions, and that has its own pass@k.
 
 # %%
 few, rows = [1, 2, 4, 8, 16, 32, 64], []
@@ -527,7 +532,7 @@ Where both are known, for gpt-oss-20b on MATH-500, they differ by at most {beta_
 # %% [markdown]
 # ## Beyond the samples at hand
 #
-# pass@$k$ for $k$ beyond the samples depends on questions that were never solved. The plug-in $1 - (1 - c/n)^k$ gives up
+# pass@k for $k$ beyond the samples depends on questions that were never solved. The plug-in $1 - (1 - c/n)^k$ gives up
 # every one of them; a line through $\log(-\log \text{pass@}k)$ against $\log k$, carried on, is the *power law* of
 # {cite:t}`schaeffer2025monkeys`; one Beta distribution of $\mu$ is the choice of {cite:t}`kazdan2025efficient`, with
 # extensions by {cite:t}`verine2026estimating`. `extrapolate_pass_at_k` weighs five priors by how well they explain the
@@ -539,7 +544,7 @@ rng, c = np.random.default_rng(seed), [0, 0, 1, 3, 12, 20] * 20
 extrapolate_pass_at_k(c, [20] * 120, [100, 10_000], rng=rng).round(3)
 
 # %% [markdown] needs="samples"
-# To try it on recorded samples, ten of each question predict pass@$k$ of all of them. What all say is the truth to be met,
+# To try it on recorded samples, ten of each question predict pass@k of all of them. What all say is the truth to be met,
 # up to its own error.
 
 
@@ -594,7 +599,7 @@ The interval covers the actual value on {held} of {runs} data sets, the bounds o
 # ## What a first success costs
 #
 # Whoever asks until an answer is right pays for every failure. Attempt $k+1$ is made if $k$ have failed, so that the
-# mean number of attempts, giving up after some number, is the sum of the chances to be unsolved, one minus pass@$k$. Never
+# mean number of attempts, giving up after some number, is the sum of the chances to be unsolved, one minus pass@k. Never
 # giving up, a question takes $1/\mu$ attempts on average, and under a posterior that mean is
 #
 # $$

@@ -298,7 +298,7 @@ notebook.say("""
 *Probe (MATH)* lies above the uniform allocation at {above_probe} of {points} points, verbalized confidence at
 {above_verbalized}. The authors' code draws the samples at the same ten sets of positions for every question. That alone
 moves its curve of the uniform allocation for gpt-oss-20b on MATH-500 by up to {apart:.1f} points (at $B$ = {apart_at})
-from the same authors' pass@$k$, which it should equal. Here the success rate is an exact expectation.
+from the same authors' pass@k, which it should equal. Here the success rate is an exact expectation.
 """)
 
 # %% tags=["hide-input"]
@@ -380,7 +380,7 @@ order[:12], np.bincount(order[:12], minlength=4)
 # ## The success rate of an allocation
 #
 # The success rate of an allocation is the share of questions solved at least once, when each question's samples are
-# drawn from those at hand: pass@$k$ at each question's own $k$.
+# drawn from those at hand: pass@k at each question's own $k$.
 
 # %% label="budget-success-rate" paper=["equation-19"] evidence=["simulated"]
 correct, total = [90, 60, 5, 0], [100] * 4

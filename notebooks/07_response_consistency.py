@@ -161,7 +161,7 @@ The share of {usual} votes is significantly closer to the expected accuracy than
 data sets, and further from it on {worse}. More votes help: averaged over the {sets} data sets with samples enough for it,
 the score is {few_votes:.3f} with 5 votes and {many_votes:.3f} with {most_votes}. Voting with the samples that also define
 $\\hat\\mu$ would flatter the method significantly in {flattered} of {cells} cases, each a data set and a number of votes
-({surely} when all are judged together, by Bonferroni), by up to {largest:.4f}.
+({surely} when all are judged together, by Bonferroni); the largest difference is {largest:.4f}.
 """)
 
 # %% mystnb={"figure": {"caption": "Capability Brier score of response consistency (lower is better) with 5, 10 and 20 votes, as far as the samples go. Votes have no part in the expected accuracy unless the page follows the paper. Ticks: the best constant.", "name": "fig-consistency"}, "image": {"alt": "Dot plot with one row for each data set and up to three dots in it. The dots move left, to lower scores, from 5 to 10 and to 20 votes, by less at each step; on some rows they stay right of the tick of the best constant."}} paper=["table-6", "appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
@@ -179,7 +179,7 @@ sns.move_legend(axes, "upper left", bbox_to_anchor=(1, 1))
 # ## What the paper reports
 #
 # The paper prints scores for 5, 10 and 20 votes, without intervals. They are plug-in scores: the noise of $\hat\mu$ is
-# not subtracted. For one of its three models this page shows that model's scores, for any other all of them.
+# not subtracted.
 
 # %% label="consistency-reported" paper=["table-6", "appendix-c.3"] evidence=["reported"] reads=["consistency"]
 printed = load_reported("consistency")

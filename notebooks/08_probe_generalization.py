@@ -311,8 +311,7 @@ whose order gains nothing knows the order and has the wrong spread or level; a f
 # %% [markdown]
 # ## What the paper reports
 #
-# The paper trains probes on TriviaQA, on GSM8K, and on both together. The scores are plug-in and have no intervals. Where
-# this page is not opened for one of its models, all three are shown.
+# The paper trains probes on TriviaQA, on GSM8K, and on both together. The scores are plug-in and have no intervals.
 
 # %% tags=["hide-input"]
 printed = load_reported("mixing")

@@ -181,7 +181,7 @@ axes = sns.histplot(
 axes.figure.set_figheight(6.6)
 axes.set(xlabel="share of comparisons", ylabel="")
 sns.move_legend(
-    axes, "upper center", bbox_to_anchor=(0.2, -0.07), ncols=3, title=""
+    axes, "upper center", bbox_to_anchor=(0.1, -0.07), ncols=4, title=""
 )
 
 # %% [markdown]
@@ -218,7 +218,7 @@ notebook.glue(
 notebook.say("""
 Exceptions weigh differently. On MATH-500, Probe (MATH) fails to beat Oracle RC once: {probe_error:.4f} against
 {oracle_error:.4f}. But Oracle RC is one random draw, whose expectation is {oracle_expected:.4f}, and in studies of 500
-such questions it lies between {oracle_low:.4f} and {oracle_high:.4f} 95 % of the time, so that this exception is no
+such questions it lies, 95 times of 100, between {oracle_low:.4f} and {oracle_high:.4f}, so that this exception is no
 evidence against the statement. On AIME25, with 30 questions, the bands are several times as wide. What does weigh: not
 every probe beats a baseline that knows nothing, and a budget that is spent evenly is hard to beat.
 """)

@@ -196,7 +196,6 @@ whole = gains(terms, PAPER, clusters=clusters, adjust="holm")
 lead = whole["estimate"].idxmax()
 notebook.glue(
     pairs=len(pairs),
-    tried=len(terms.columns),
     tuned_better=int(better["tuned linear"]),
     paper_better=int(better[PAPER]),
     paper_worse=int(worse[PAPER]),
@@ -270,6 +269,7 @@ sns.move_legend(
 # needs probes
 scores = terms.groupby(["dataset", "model"], sort=False).mean()
 scores = scores.rename(lambda name: load_dataset(name).title, level="dataset")
+scores = scores.rename(lambda title: title.removesuffix("-Instruct"), level=1)
 tables.show(
     scores.rename_axis(["data set", "model"]),
     "Corrected capability Brier score (lower is better).",
@@ -280,13 +280,14 @@ tables.show(
 # needs probes
 notebook.say("""
 Differences of probes are small beside the noise of a few hundred questions, so each is taken question by question. `gains`
-draws whole subjects where questions come in subjects, and with `holm` holds the chance of any false verdict among the
-{tried} ways at 5 %.
+draws whole subjects where questions come in subjects, and with `holm` holds the chance of any false verdict among
+them at 5 %.
 """)
 
 # %% label="probes-against-paper" paper=["appendix-c.2"] evidence=["measured"] reads=["verdicts", "features"]
 # needs probes
 whole = gains(terms, PAPER, clusters=clusters, adjust="holm")
+whole["p"] = whole["p"].map("{:.4f}".format).replace("0.0000", "< 0.0001")
 tables.show(
     whole.rename_axis("probe")[["estimate", "low", "high", "p", "verdict"]],
     "Score of the paper's recipe less that of each probe, over the questions "
@@ -508,7 +509,7 @@ notebook.glue(
     tenth=int(tenth.max()),
     nearest=nearest,
     nearest_gains=", ".join(
-        f"{1 - ratio:.1%} on {name}"
+        f"{100 - 100 * ratio:.0f} % on {name}"
         for name, ratio in ratios.loc[nearest].items()
     ),
     surely=int(whole["verdict"].eq("better").sum()),

@@ -40,7 +40,7 @@ none = {
 }
 notebook.about(model, data, lacking={} if data["exact"].any() else none)
 
-# %%
+# %% tags=["hide-input"]
 # needs exact
 data = data[data["exact"]]
 found = {name: read_exact(run) for name, run in data["run"].items()}
@@ -51,6 +51,9 @@ mu_hat = questions["correct"] / questions["total"]
 width = questions["upper"] - questions["lower"]
 by_set = questions.groupby("dataset", sort=False)
 
+# %% [markdown] needs="exact"
+# Probabilities bound $\mu$ from both sides. Between the bounds it is placed by what samples of the other questions add:
+
 # %%
 # needs exact
 beyond = mu_hat - questions["lower"]  # what samples outside the tree add
@@ -59,7 +62,7 @@ others_width = width.groupby("dataset").transform("sum") - width
 accuracy = (others_beyond / others_width).clip(0, 1)
 questions["point"] = questions["lower"] + width * accuracy
 
-# %%
+# %% tags=["hide-input"]
 # needs exact
 variance = questions["point"] * (1 - questions["point"]) / questions["total"]
 usable = variance * questions["total"] ** 2 > 1  # about one right and one wrong
@@ -96,7 +99,7 @@ axes = sns.scatterplot(x=questions["point"], y=mu_hat, hue=titles, zorder=3)
 ends = questions["lower"], questions["upper"]
 axes.hlines(mu_hat, *ends, color=style.MUTED, linewidth=0.6)
 axes.axline((0, 0), slope=1, color=style.INK, linewidth=0.8)
-axes.set(xlabel="exact μ: bounds and point", ylabel="sampled μ̂")
+axes.set(xlabel="exact μ: bounds and point", ylabel="share of samples correct")
 _ = axes.legend(title="")
 
 # %% [markdown]

@@ -37,7 +37,7 @@ from capcal_lib.grading import (
 )
 
 # %% tags=["hide-input"]
-from capcal_lib.manifests import load_dataset
+from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.metrics import binomial_interval, mean_interval
 from capcal_lib.questions import at_hand
 from capcal_lib.results import describe_runs, load_results, methods, subjects
@@ -156,7 +156,7 @@ notebook.glue(
 # %% tags=["finding"]
 # needs answers
 notebook.say("""
-On {sets} data sets whose right answers are on this machine, mean expected accuracy moves by up to {largest_move:.0f}
+On {sets} data sets whose right answers come with the book or were at hand when it was built, mean expected accuracy moves by up to {largest_move:.0f}
 points when the samples are graded by another rule; the rule that moves it most is *{which}*.
 """)
 
@@ -237,7 +237,7 @@ agreement.rename("κ").rename_axis(["dataset", "judge"]).round(2)
 first = judged[agreement.idxmax()]["samples"]
 notebook.glue(
     best_kappa=agreement.max(),
-    best_judge=agreement.idxmax()[1],
+    best_judge=load_model(agreement.idxmax()[1]).title,
     best_rate=first.rate.estimate,
 )
 
@@ -309,7 +309,7 @@ that assumes an error-free grader. That is the honest width for what is known of
 # %% [markdown] needs="said"
 # ## Into scores, pass@k and budgets
 #
-# A grader's error does not stop at accuracy. A capability Brier score, pass@$k$ and the gain of a budget are all means of
+# A grader's error does not stop at accuracy. A capability Brier score, pass@k and the gain of a budget are all means of
 # powers of $1-\mu$. With $q = (1-\mu)\,\mathrm{Sp} + \mu\,(1-\mathrm{Se})$ the chance that a verdict is not
 # correct, $(1-\mu)^k$ is a polynomial in $q$, whose powers the counts estimate without bias. `propagate` puts the
 # noise of samples, of questions and of labels into one interval. It takes each number as a function of these powers:

@@ -449,7 +449,7 @@ adjusted(pd.Series([0.001, 0.02, 0.04, 0.3]).to_numpy(), "holm")
 # %% [markdown]
 # A p-value here is the level at which the interval of the mean gain, over questions or over subjects, just leaves out
 # zero; so it holds what unseen questions may do, as the interval does. Several $k$, budgets and probes on one run are not
-# independent of each other: read the pattern, and not a single cell. All comparisons, with a CSV of them:
+# independent of each other: read the pattern, and not a single cell. All comparisons, folded, with a CSV of them:
 
 # %% tags=["hide-input", "hide-output"] label="findings-all" paper=["section-4.3.2", "section-5.1", "section-5.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 # needs runs
@@ -481,8 +481,8 @@ for name in real:
     by = mu.groupby(level="dataset")
     spread[name] = pd.DataFrame(
         {
-            "mean mu": by.mean(),
-            "variance of mu": by.var() - noise.groupby(level="dataset").mean(),
+            "mean μ": by.mean(),
+            "variance of μ": by.var() - noise.groupby(level="dataset").mean(),
             "in 0.1 to 0.9": mu.between(0.1, 0.9).groupby("dataset").mean(),
         }
     )
@@ -497,10 +497,10 @@ tables.show(
     table[
         ["data set", "prompts", "questions", "samples each", *spread[real[0]]]
     ],
-    "The measured runs on evaluation splits, and how much mu spreads. A model "
+    "The measured runs on evaluation splits, and how much μ spreads. A model "
     "that is asked for steps reasons before it answers.",
     evidence="measured",
-    **{"mean mu": "{:.3f}", "variance of mu": "{:.4f}"},
+    **{"mean μ": "{:.3f}", "variance of μ": "{:.4f}"},
     **{"in 0.1 to 0.9": "{:.0%}"},
 )
 

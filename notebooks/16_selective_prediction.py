@@ -175,6 +175,7 @@ for name, terms in areas.items():
         rows.append(table.assign(dataset=name, questions=len(there)))
 scores = pd.concat(rows).rename(columns={"estimate": "brier"})
 scores["cost"] = scores["method"].map(spent).fillna(0).map("{:.0f}".format)
+scores["varies"] = scores["dataset"].isin(judged.index.unique("dataset"))
 tables.show_scores(
     scores,
     "Area under the risk-coverage curve (lower is better); cost: tokens a "
@@ -255,7 +256,7 @@ kept = {
 simulated = pd.DataFrame(kept, index=["answered", "answered wrongly"]).T
 tables.show(
     simulated.rename_axis("confidence"),
-    f"Shares of all questions, for a promise of {risk:.0%}.",
+    f"Shares of all questions, for a promise of {100 * risk:.0f} %.",
     evidence="simulated",
 )
 
@@ -294,7 +295,8 @@ rows = [
 ]
 tables.show(
     wide.loc[rows].rename_axis("confidence"),
-    f"Share of questions answered under a promise of {risk:.0%} wrong answers.",
+    f"Share of questions answered under a promise of {100 * risk:.0f} % "
+    "wrong answers.",
     digits=2,
     evidence=evidence,
 )

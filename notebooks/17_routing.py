@@ -191,7 +191,7 @@ shown["data set"] = [load_dataset(name).title for name in shown["dataset"]]
 shown["pair"] = shown["small"].map(titles) + " to " + shown["large"].map(titles)
 shown["case"] = shown["data set"] + ", " + shown["pair"]
 
-# %% tags=["hide-input"] mystnb={"figure": {"caption": "Gain of each router over random mixing at equal cost, a dot a router and a row a data set and a pair of models. Grey: the honest oracle. Confidences of the model itself lie at zero or left of it.", "name": "fig-routing"}, "image": {"alt": "Dot plot with a row a case and a dot a router. The honest oracle lies to the right of zero; the probe lies near zero; verbalized confidence, P(True) and both probes lie left of it, most where answers are short."}} paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "Gain of each router over random mixing at equal cost, a dot a router and a row a data set and a pair of models. Grey: the honest oracle.", "name": "fig-routing"}, "image": {"alt": "Dot plot with a row a case and a dot a router. The honest oracle lies to the right of zero; the probe lies near zero; verbalized confidence, P(True) and both probes lie left of it, most where answers are short."}} paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 # needs runs
 grid = sns.relplot(
     shown,

@@ -122,8 +122,8 @@ grid = sns.catplot(
     n_boot=500,
     **look,
 )
-grid.set_titles("{col_name}").set_axis_labels("bin", "mean μ̂")
-_ = grid.set(ylim=(0, 1))
+grid.set_titles("{col_name}").set_axis_labels("bin", "mean accuracy")
+_ = grid.set(ylim=(-0.05, 1))
 
 # %% [markdown]
 # ## Do models agree?
@@ -150,9 +150,9 @@ for k in (4, 10, 100):
     other = np.where(rng.random(mu.size) < 0.6, mu, rng.permutation(mu))
     c, d = rng.binomial(k, mu), rng.binomial(k, other)
     rows[k] = {
-        "correlation of mu_hat": np.corrcoef(c, d)[0, 1],
+        "correlation of μ̂": np.corrcoef(c, d)[0, 1],
         "without noise": agreement(c, k, d, k),
-        "correlation of mu": np.corrcoef(mu, other)[0, 1],
+        "correlation of μ": np.corrcoef(mu, other)[0, 1],
     }
 tables.show(
     pd.DataFrame(rows).T.rename_axis("samples a question"),
@@ -336,7 +336,7 @@ On {text_better} of {text_sets} data sets the probe of hidden states is signific
 
 # %% label="difficulty-text" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "features"]
 # needs texts
-spelt = "{0[estimate]:.3f} [{0[low]:.3f}, {0[high]:.3f}]".format
+spelt = "{0[estimate]:z.3f} [{0[low]:z.3f}, {0[high]:z.3f}]".format
 shown = beyond[[*RECIPES, "best constant"]]
 shown = shown.assign(**{"gain over words": beyond.agg(spelt, axis=1)})
 shown = shown.join(beyond["verdict"]).rename(index=data["title"])

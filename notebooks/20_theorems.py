@@ -65,13 +65,14 @@ gap = both["capability Brier"] - both["response Brier"] + both["variance"]
 
 # %% tags=["hide-input"]
 # needs samples
-notebook.glue(scores=len(both), worst=gap.abs().max())
+power = np.ceil(np.log10(gap.abs().max() + 1e-17))
+notebook.glue(scores=len(both), above=f"$10^{{{power:.0f}}}$")
 
 # %% tags=["finding"]
 # needs samples
 notebook.say("""
 Over {scores} pairs of a data set and a method, the capability Brier score and the expected response Brier score less the
-correctness variance differ by at most {worst:.1e}: rounding, and nothing else.
+correctness variance differ by less than {above}: rounding, and nothing else.
 """)
 
 # %% mystnb={"figure": {"caption": "Capability against expected response Brier score, one point per method. On each data set the points lie on one line of slope 1, below the dotted diagonal by the correctness variance.", "name": "fig-theorem-2"}, "image": {"alt": "Scatter plot: all points lie below the diagonal, and the points of each data set at one distance from it, which differs between data sets."}} label="theorem-2-gaps" paper=["theorem-2", "equation-9", "equation-10", "equation-3", "equation-7"] evidence=["measured"] reads=["verdicts", "confidences"]
@@ -201,7 +202,8 @@ is 0 or 1.
 #
 # $$
 # \begin{aligned}
-# \mathcal D_g(t, s) &= g(t) - g(s) - g'(s)\,(t - s), \\
+# \mathcal D_g(t, s) &= g(t) - g(s) \\
+# &\quad - g'(s)\,(t - s), \\
 # \mathbb E\bigl[\mathcal D_g(\mathcal C, s)\bigr] - \mathcal D_g(\mu, s) &= \mathbb E\bigl[g(\mathcal C)\bigr] - g(\mu).
 # \end{aligned}
 # $$ (eq-bregman)
@@ -242,7 +244,7 @@ tables.show(
     sides.sort_index(level=0, sort_remaining=False).rename({"brier": "Brier"}),
     f"Three proper scores on {data['title'].iloc[0]}.",
     evidence=evidence,
-    gap="{:.0e}",
+    gap="{:.1g}",
 )
 
 # %% [markdown]

@@ -124,7 +124,7 @@ def summary(k):
 
 
 both = pd.concat({k_eval: summary(k_eval), 10: summary(10)}, names=["samples"])
-tables.show(both, "Coverage and width over all mu.", evidence="simulated")
+tables.show(both, "Coverage and width over all μ.", evidence="simulated")
 
 # %% [markdown]
 # Clopper–Pearson never falls below 0.95 and pays for it in width. Wilson and Jeffreys miss a little at some $\mu$ and are
@@ -151,7 +151,7 @@ where = ends.groupby(level="dataset", sort=False).mean()
 tables.show(
     where.rename(index=data["title"]).rename_axis("data set"),
     "Share of questions whose Wald interval is a point, and mean coverage as "
-    "if the posterior mean were mu.",
+    "if the posterior mean were μ.",
     evidence=[data["evidence"].iloc[0], "simulated"],
 )
 

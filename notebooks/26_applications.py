@@ -225,7 +225,9 @@ spoken = {
 ends = {"helps": (0.5, 1.01), "partly": (0.2, 0.5), "hardly": (0.0, 0.2)}
 for key, (low, high) in ends.items():
     named = [spoken[use] for use in spoken if low <= share[use] < high]
-    notebook.glue(**{key: ", ".join(named) or "nothing"})
+    *others, last = named or ["nothing"]
+    all_named = f"{', '.join(others)} and {last}" if others else last
+    notebook.glue(**{key: all_named})
 
 # %% tags=["finding"]
 # needs runs
@@ -252,7 +254,8 @@ grid = sns.displot(
     shrink=0.8,
     alpha=1,
 )
-grid.set(xlabel="share", ylabel="").set_titles("{col_name}")
+grid.set(xlabel="share", ylabel="", xticks=[0, 0.5, 1])
+grid.set(xticklabels=["0", "0.5", "1"]).set_titles("{col_name}")
 grid.figure.set(layout_engine="constrained", size_inches=(style.WIDTH, 3.4))
 sns.move_legend(grid, "outside lower center", ncols=3, title="")
 
@@ -329,7 +332,7 @@ signs = found.assign(
 )
 order = [f"{method}: {use}" for method in METHODS[::-1] for use in USES]
 
-# %% mystnb={"figure": {"caption": "Verdicts by method, application and data set: how many comparisons are significantly better (+) and worse (−). Green where more are better, red where more are worse, grey where none is or both are alike, white where there are none.", "name": "fig-applications-sets"}, "image": {"alt": "Heat map with a row for each method and application and a column for each data set. Rows of the probe are green or grey, but for pass@k on SimpleQA and routing; rows of asked confidences are red or grey."}} label="applications-runs" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
+# %% mystnb={"figure": {"caption": "Verdicts by method, application and data set: how many comparisons are significantly better (+) and worse (−). Green where more are better, red where more are worse, grey where none is or both are alike, empty where nothing was compared.", "name": "fig-applications-sets"}, "image": {"alt": "Heat map with a row for each method and application and a column for each data set. Rows of the probe are green or grey, but for pass@k on SimpleQA and routing; rows of asked confidences are red or grey."}} label="applications-runs" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 # needs runs
 cells = {"index": "row", "columns": "dataset"}
 net = signs.pivot_table(values="sign", aggfunc="mean", **cells)
@@ -337,7 +340,7 @@ told = signs.pivot_table(values="verdict", aggfunc=count_signs, **cells)
 rows = [row for row in order if row in net.index]
 places = {"index": rows, "columns": list(dict.fromkeys(titles.values()))}
 net, told = net.reindex(**places), told.reindex(**places).fillna("")
-tints = sns.blend_palette(["#e8899c", "#ececec", "#74beb4"], as_cmap=True)
+tints = sns.blend_palette(["#e8899c", "#d9d9d9", "#74beb4"], as_cmap=True)
 look = {"cmap": tints, "vmin": -1, "vmax": 1, "cbar": False, "linewidths": 1}
 look["annot_kws"] = {"size": 9.5, "color": style.INK}
 look["yticklabels"] = True  # of every row

@@ -166,8 +166,9 @@ for name, judge in judged:
     rng = np.random.default_rng(seed)
     both = judge_agreement(data["run"][name], judge, rng=rng)["samples"]
     said.append(
-        f"{both.rate.estimate:.0%} of the samples of {data['title'][name]} "
-        f"(κ = {both.kappa:.2f}, judged by {judge})"
+        f"{100 * both.rate.estimate:.0f} % of the samples of "
+        f"{data['title'][name]} "
+        f"(κ = {both.kappa:.2f}, judged by {load_model(judge).title})"
     )
 if judged:
     every = pd.concat(judged.values())
@@ -198,8 +199,9 @@ notebook.glue(
     farthest=abs(farthest["shift"]),
     farthest_at=farthest["method"],
     farthest_on=load_dataset(farthest["dataset"]).title,
-    judged=len(judged),
-    judge_said=", ".join(said) or "nothing, as none has judged all",
+    judge_said=f"Rules and judge agree on {', '.join(said)}."
+    if said
+    else "No judge has done so here.",
 )
 
 # %% tags=["finding"]
@@ -233,8 +235,7 @@ tables.show(
 # needs samples
 notebook.say("""
 The noise that *plug-in* leaves in is the same for every confidence, so it changes no order among them; the other
-switches can. A judge's verdicts can be switched on where a judge has judged every answer, which is so on {judged} of
-these data sets: rules and judge agree on {judge_said}. The lower Cohen's κ, the more of that shift is the judge's own
+switches can. A judge's verdicts can be switched on where it has judged every answer to a data set. {judge_said} The lower Cohen's κ, the more of that shift is the judge's own
 error; [Grading](13_grading.ipynb) compares the two.
 
 The notebooks 03 to 08 take the paper's protocol at once with `-p protocol paper`, and a judge's verdicts with `-p verdicts
@@ -245,7 +246,7 @@ judge:MODEL`; in Python, `score(results, protocol="paper")`.
 # ## An oracle that has seen its target
 #
 # Oracle CC predicts [pass@k](05_pass_at_k.ipynb) from $\hat\mu$. In the paper it knows the very samples that it is scored
-# on, and $k$ goes up to their number, where the measured pass@$k$ is itself noisy. An honest oracle knows one half of the
+# on, and $k$ goes up to their number, where the measured pass@k is itself noisy. An honest oracle knows one half of the
 # samples and is scored on the other:
 
 # %%
@@ -382,7 +383,7 @@ look |= {"markers": True, "dashes": False, "facet_kws": {"sharey": False}}
 
 # %% tags=["hide-input"] mystnb={"figure": {"caption": "Score of the tuned probe against the tokens of its training samples, for designs of more questions (along a line) or more samples of each (from line to line); dotted, the best constant. Lower is better.", "name": "fig-learning-design"}, "image": {"alt": "A panel for each model, with lines for one, three and ten samples a question over the tokens of the training samples on a logarithmic axis. The lines fall to the right; at the same tokens the line of one sample mostly lies lowest."}} paper=["appendix-c.2"] evidence=["measured"] reads=["verdicts", "features", "samples"]
 # needs curve
-grid = sns.relplot(drawn, kind="line", col="model", height=2.8, **look)
+grid = sns.relplot(drawn, kind="line", col="model", **look)
 for title, axes in grid.axes_dict.items():
     axes.axhline(constants[title], color=style.INK, linestyle=":")
     axes.set_xscale("log")
@@ -391,7 +392,9 @@ for title, axes in grid.axes_dict.items():
 grid.set(xlim=(0.7, 1.3 * drawn["thousands"].max())).set_titles("{col_name}")
 grid.set_axis_labels("thousands of training tokens", "score")
 grid.legend.set_title("samples each")
-_ = grid.tight_layout()
+sns.move_legend(grid, "lower center", ncols=3)
+grid.figure.set_size_inches(style.WIDTH, 3.2)
+_ = grid.tight_layout(rect=(0, 0.16, 1, 1))
 
 # %% tags=["hide-input"] label="protocol-learning" paper=["appendix-c.2"] evidence=["measured"] reads=["verdicts", "features", "samples"]
 # needs curve

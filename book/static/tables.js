@@ -1,5 +1,6 @@
-/* What is wider than the page says so. Tables of more than three rows can be sorted: the last row of their head has a
-   button for each column. Rows that are folded away are sorted with the others. */
+/* What is wider than the page says so, and pages are printed in the light theme. Tables of more than three rows can be
+   sorted: the last row of their head has a button for each column. Rows that are folded away are sorted with the
+   others. */
 (() => {
   "use strict";
 
@@ -37,12 +38,25 @@
   };
 
   /* What has to be scrolled says so. */
-  const watched = document.querySelectorAll(".capcal-scroll, .cell_output figure");
+  const watched = document.querySelectorAll(
+    ".capcal-scroll, .cell_output figure, .pst-scrollable-table-container, .cell_output .output.text_html",
+  );
   const mark = () => {
     for (const each of watched) each.classList.toggle("capcal-wide", each.scrollWidth > each.clientWidth + 1);
   };
   addEventListener("load", mark);
   addEventListener("resize", mark);
+
+  /* Paper is white. */
+  const { dataset } = document.documentElement;
+  let theme = "light";
+  addEventListener("beforeprint", () => {
+    theme = dataset.theme;
+    dataset.theme = "light";
+  });
+  addEventListener("afterprint", () => {
+    dataset.theme = theme;
+  });
 
   for (const figure of document.querySelectorAll("figure.capcal-table"))
     if (figure.querySelector("tbody").rows.length > 3) sortable(figure);

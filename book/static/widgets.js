@@ -106,7 +106,7 @@
       response.replaceChildren(track("target", last, { text: asked ? String(last) : "–", ticks: [0, 1] }));
       capability.replaceChildren(track("target μ̂", asked ? right / asked : NaN, { low, high, ticks: [0, 1] }));
       said.textContent = asked
-        ? `Answer ${asked}: “${answer}” is ${last ? "correct" : "not correct"}, so the response target is ${last}. ` +
+        ? `Answer ${asked}: “${answer}” is ${last ? "correct" : "not correct"}, so its response target is ${last}; ` +
           `${right} of ${asked} answers ${asked === 1 ? "is" : "are"} correct: μ̂ = ${digits(right / asked)}, ` +
           `95 % interval ${digits(low)} to ${digits(high)}.`
         : "Not asked yet: any expected accuracy from 0 to 1 is possible.";

@@ -244,11 +244,14 @@ def say(text: str) -> Text:
 
     >>> _kept["share"] = 0.256
     >>> say(r"A share of {share:.0%} has $\\hat{\\mu} > 0$.").markdown
-    'A share of 26% has $\\\\hat{\\\\mu} > 0$.'
+    'A share of 26 % has $\\\\hat{\\\\mu} > 0$.'
     """
 
     def spell(found: re.Match[str]) -> str:
-        return format(_kept[found[1]], found[2] or "") if found[1] in _kept else found[0]
+        if found[1] not in _kept:
+            return found[0]
+        spelt = format(_kept[found[1]], found[2] or "")
+        return re.sub(r"(?<=\d)%", " %", spelt)
 
     return Text(re.sub(r"\{(\w+)(?::([^{}]*))?\}", spell, text.strip()))
 

@@ -77,6 +77,16 @@ def _head(app: Any, name: str, template: str, context: dict[str, Any], doctree: 
     context["metatags"] = context.get("metatags", "") + tags
 
 
+def _keep_percent(app: Any, doctree: Any, name: str) -> None:  # noqa: ARG001
+    """Keep a number and its per cent sign on one line, in all text that is not code."""
+    from docutils import nodes
+
+    for text in list(doctree.findall(nodes.Text)):
+        if not isinstance(text.parent, nodes.literal | nodes.literal_block | nodes.raw):
+            kept = re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", text)
+            text.parent.replace(text, nodes.Text(kept))
+
+
 REWRITES = {
     '<div role="list" class="citation-list">': '<div class="citation-list">',
     ' role="doc-biblioentry"': "",  # no longer a role of its own
@@ -91,6 +101,13 @@ REWRITES = {
     r"<details [^>]*above-input[^>]*>\n<summary[\s\S]*?</summary>\n": "",
     r"(tag_solution[\s\S]{,200}?Show the) code"
     r"(</p>\s*<p[^>]*>Hide the) code": r"\1 solution\2 solution",
+    # a fold of what a cell shows
+    r'(<details class="admonition hide below-input">\s*<summary[^>]*>\s*<p[^>]*>Show the) code'
+    r"(</p>\s*<p[^>]*>Hide the) code": r"\1 output\2 output",
+    # A formula keeps its comma.
+    r'(?<!together">)(<span class="math notranslate nohighlight">[^<]*</span>[,.;:?!)]+)': (
+        r'<span class="capcal-together">\1</span>'
+    ),
     # what a kernel has to know, and no reader
     r'(<span></span>)?<span class="c1"># needs \w+</span>\n': r"\1",
     '<div id="pst-primary-sidebar"': (
@@ -157,6 +174,7 @@ def setup(app: Any) -> dict[str, bool]:
         "autodoc-skip-member", lambda *event: "Alias for field" in str(event[3].__doc__) or None
     )
     app.connect("config-inited", _launch)
+    app.connect("doctree-resolved", _keep_percent)
     app.connect("html-page-context", _head)
     app.connect("build-finished", _rewrite)
     app.connect("build-finished", _fonts)

@@ -138,7 +138,8 @@ def test_everybody_can_read_it(page: Any, theme: str) -> None:
         "= name }",
         theme,
     )
-    page.wait_for_timeout(300)  # colours fade
+    faded = "() => Promise.all(document.getAnimations().map(colour => colour.finished))"
+    page.evaluate(faded)
     assert violations(page) == []
 
 
