@@ -62,13 +62,10 @@ def allocate(
     price = _as_cost(cost, p.size)
     most = np.floor(spend / price)
     if max_per_question is not None:
-        maxima = check.as_each("max_per_question", max_per_question, p.size)
-        most = np.minimum(most, check.as_whole("max_per_question", maxima, least=0))
-    nu = as_concentration(concentration, p.size)
-    between = (p > 0) & (p < 1)
-    useful = p  # one sample at p = 1, none at p = 0
-    worth = np.where(between, most, np.minimum(most, useful))
-    gains = _Gains(np.where(between, p, 1.0), np.where(between, nu, np.inf), price)
+        most = np.minimum(most, _as_maxima(max_per_question, p.size))
+    gains = _Gains(p, as_concentration(concentration, p.size), price)
+    of_use = p  # one sample at p = 1, none at p = 0
+    worth = np.where(gains.uncertain, most, np.minimum(most, of_use))
     taken = _take_largest(gains, worth, spend)
     if cost is not None:
         found = _fill_up(gains, taken, worth, spend)
@@ -79,14 +76,17 @@ def allocate(
 
 class _Gains:
     """The gain per cost of each question's sample after k failures, in logarithms, and where it
-    falls to a price.
+    falls to a price. At confidences of 0 and 1, those of a sample that surely solves.
     """
 
     def __init__(self, p: Floats, nu: Floats, cost: Floats) -> None:
         self.cost = cost
-        self.first = np.log(p) - np.log(cost)
-        self.posterior = nu < 1e12  # beyond, no digit of the gain differs from plug-in
-        self.step = np.where(p < 1, np.log1p(-np.where(p < 1, p, 0.0)), -1.0)
+        self.uncertain = (p > 0) & (p < 1)
+        # Beyond, no digit of the gain differs from plug-in.
+        self.posterior = self.uncertain & (nu < 1e12)
+        self.first = np.log(np.where(self.uncertain, p, 1.0)) - np.log(cost)
+        missed = np.log1p(-np.where(self.uncertain, p, 0.0))
+        self.step = np.where(self.uncertain, missed, -1.0)
         self.nu = np.where(self.posterior, nu, 2.0)
         self.a = np.where(self.posterior, p, 0.5) * self.nu
         self.b = self.nu - self.a
@@ -99,7 +99,8 @@ class _Gains:
 
     def fall(self, k: Floats) -> Floats:
         """Return how the gain falls from the sample after k failures to the next one."""
-        return np.where(self.posterior, np.log((self.b + k) / (self.nu + 1 + k)), self.step)
+        by_posterior = np.log((self.b + k) / (self.nu + 1 + k))
+        return np.where(self.posterior, by_posterior, self.step)
 
     def ladder(self, low: Floats, width: int) -> Floats:
         """Return the gains after ``low`` failures and the next ones, shape (n_questions, width)."""
@@ -127,8 +128,9 @@ class _Gains:
 
         def above(price: float) -> Floats:
             drop = gain - price
-            drop = np.where(self.posterior, power * np.expm1(drop / power), drop)
-            counted = np.clip(np.ceil(near - drop / step), least, most)
+            by_power = power * np.expm1(drop / power)
+            steps = np.where(self.posterior, by_power, drop) / step
+            counted = np.clip(np.ceil(near - steps), least, most)
             return np.where(first > price, counted, 0)
 
         return above
@@ -144,16 +146,11 @@ def _take_largest(gains: _Gains, most: Floats, amount: float) -> Floats:
     if cost @ most <= amount:
         return most
     near = np.minimum(most, np.ceil(amount / cost.sum()))
-    bracket = 2 * min(float(gains.after(most).min()), 0.0) - 1, float(gains.first.max())
+    least_gain = min(float(gains.after(most).min()), 0.0)
+    bracket = 2 * least_gain - 1, float(gains.first.max())
     if not gains.posterior.any():
-        few, many = _bisect(
-            gains.counts(most, near), cost, bracket, amount, slack=0.0
-        )  # equal gains lie between them
-        if (cost == 1).all():
-            return few + _take_in_turns(many - few, amount - few.sum())
-        tied = many > few
-        rounds = np.floor((amount - cost @ few) / cost[tied].sum()) if tied.any() else 0.0
-        return np.minimum(few + rounds * tied, many)
+        few, many = _bisect(gains.counts(most, near), cost, bracket, amount, slack=0.0)
+        return _share_ties(few, many, cost, amount)
     slack = cost.sum() / 30
     for _ in range(50):
         before = near
@@ -161,13 +158,28 @@ def _take_largest(gains: _Gains, most: Floats, amount: float) -> Floats:
         if np.abs(near - before).max() <= 2:
             break
     for _ in range(1000):  # each time for the better, until nothing outside the window could be
-        low, high = np.maximum(near - 2, 0), np.minimum(near + 2, most)
+        low = np.maximum(near - 2, 0)
+        high = np.minimum(near + 2, most)
         near = _best_between(gains, low, high, amount - float(cost @ low))
         at_bottom = (near == low) & (low > 0)
         at_top = (near == high) & (high < most)
         if not (at_bottom | at_top).any():
             break
     return near
+
+
+def _share_ties(few: Floats, many: Floats, cost: Floats, amount: float) -> Floats:
+    """Spend what ``few`` leaves on the equal gains between ``few`` and ``many``: in turns, or where
+    costs differ, in whole rounds.
+    """
+    left = amount - float(cost @ few)
+    if (cost == 1).all():
+        return few + _take_in_turns(many - few, left)
+    tied = many > few
+    if not tied.any():
+        return few
+    rounds = np.floor(left / cost[tied].sum())
+    return np.minimum(few + rounds * tied, many)
 
 
 @np.errstate(over="ignore")
@@ -185,7 +197,8 @@ def _bisect(
     Both are the same where they cost all of the amount, to within ``slack``.
     """
     low, high = bracket
-    few, many = above(high), above(low)
+    few = above(high)
+    many = above(low)
     for _ in range(128):
         price = (low + high) / 2
         if not low < price < high:
@@ -195,9 +208,11 @@ def _bisect(
         if abs(total - amount) <= slack:
             return count, count
         if total <= amount:
-            high, few = price, count
+            high = price
+            few = count
         else:
-            low, many = price, count
+            low = price
+            many = count
     return few, many
 
 
@@ -208,16 +223,18 @@ def _best_between(gains: _Gains, low: Floats, high: Floats, amount: float) -> Fl
     width = max(1, int((high - low).max()))
     offered = np.arange(width) < (high - low)[:, None]
     rows, _ = np.nonzero(offered)
-    dearest = -gains.ladder(low, width)[offered]
+    losses = -gains.ladder(low, width)[offered]
     if (gains.cost == 1).all():
         paid = int(np.clip(amount, 0, rows.size))
         # Three times as fast as a sort.
-        last = np.partition(dearest, paid - 1)[paid - 1] if paid else -np.inf
-        order = np.concatenate([np.flatnonzero(dearest < last), np.flatnonzero(dearest == last)])
+        last = np.partition(losses, paid - 1)[paid - 1] if paid else -np.inf
+        order = np.concatenate([np.flatnonzero(losses < last), np.flatnonzero(losses == last)])
     else:
-        order = np.argsort(dearest, kind="stable")
-        paid = int(np.searchsorted(np.cumsum(gains.cost[rows[order]]), amount, side="right"))
-    return low + np.bincount(rows[order[:paid]], minlength=low.size)
+        order = np.argsort(losses, kind="stable")
+        spent = np.cumsum(gains.cost[rows[order]])
+        paid = int(np.searchsorted(spent, amount, side="right"))
+    taken = rows[order[:paid]]
+    return low + np.bincount(taken, minlength=low.size)
 
 
 def _fill_up(gains: _Gains, taken: Floats, most: Floats, amount: float) -> Floats:
@@ -230,18 +247,18 @@ def _fill_up(gains: _Gains, taken: Floats, most: Floats, amount: float) -> Float
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     left = float(amount - gains.cost @ taken)
-    price = float(np.exp(np.where(taken < most, gains.after(taken), -np.inf).max()))
+    after = gains.after(taken)
+    price = float(np.exp(np.where(taken < most, after, -np.inf).max()))
     greedy = _add_what_fits(gains, taken, most, left)
-    gained = float((np.exp(gains.after(taken)) * gains.cost) @ (greedy - taken))
+    gained = float((np.exp(after) * gains.cost) @ (greedy - taken))
     short = (price * left - gained) * (1 + 1e-9)
     low, high = _open_range(gains, taken, most, price, short)
-    rows = np.repeat(np.arange(low.size), (high - low).astype(np.int64))
-    if not 0 < rows.size <= 200 or price == 0:  # a gain below the smallest float is none
+    width = (high - low).astype(np.int64)
+    if not 0 < width.sum() <= 200 or price == 0:  # a gain below the smallest float is none
         return greedy
-    failures = np.concatenate([np.arange(*ends) for ends in zip(low, high, strict=True)])
-    ladder = np.exp(gains.ladder(low, int((high - low).max())))
+    rows, further = np.nonzero(np.arange(width.max()) < width[:, None])
     cost = gains.cost[rows]
-    worth = ladder[rows, (failures - low[rows]).astype(np.int64)] * cost
+    worth = np.exp(gains.ladder(low, int(width.max())))[rows, further] * cost
     found = milp(
         -1e3 * worth / worth.max(),  # HiGHS stops at an absolute gap of 1e-6
         constraints=LinearConstraint(cost, ub=amount - gains.cost @ low),
@@ -259,9 +276,10 @@ def _add_what_fits(gains: _Gains, taken: Floats, most: Floats, left: float) -> F
     """Take one more of each row that still fits, the largest gains first."""
     more = taken.copy()
     for row in np.argsort(-gains.after(taken), kind="stable"):
-        if more[row] < most[row] and gains.cost[row] <= left:
+        cost = gains.cost[row]
+        if more[row] < most[row] and cost <= left:
             more[row] += 1
-            left -= gains.cost[row]
+            left -= cost
     return more
 
 
@@ -271,7 +289,8 @@ def _open_range(
     """Return the counts between which the best division lies: a sample outside would lose more by
     its distance from the price than ``short``.
     """
-    low, high = taken.copy(), taken.copy()
+    low = taken.copy()
+    high = taken.copy()
     while True:
         distance = (price - np.exp(gains.after(high))) * gains.cost
         further = (high < most) & (distance <= short)
@@ -296,7 +315,9 @@ def _take_in_turns(most: Floats, amount: float) -> Floats:
         range(int(most.max())), amount, key=lambda rounds: np.minimum(most, rounds).sum()
     )
     dealt = np.minimum(most, over - 1)
-    dealt[np.flatnonzero(most > over - 1)[: int(amount - dealt.sum())]] += 1
+    left = int(amount - dealt.sum())
+    further = np.flatnonzero(dealt < most)[:left]
+    dealt[further] += 1
     return dealt
 
 
@@ -318,7 +339,8 @@ def success_rate(allocation: ArrayLike, correct: ArrayLike, total: ArrayLike) ->
 def success_terms(allocation: ArrayLike, correct: ArrayLike, total: ArrayLike) -> Floats:
     """Return the terms, shape (n_questions,), whose mean is :func:`success_rate`."""
     drawn, c, n = check.align(allocation=allocation, correct=correct, total=total)
-    spent, (hits, samples) = check.as_whole("allocation", drawn, least=0), check.as_counts(c, n)
+    spent = check.as_whole("allocation", drawn, least=0)
+    hits, samples = check.as_counts(c, n)
     rule = "more than its total of scored samples; pass max_per_question=total to allocate"
     check.check_rows("allocation", spent, spent > samples, rule)
     ks, column = np.unique(spent, return_inverse=True)
@@ -381,23 +403,19 @@ def attempt_order(
         cost=cost,
     )
     s = check.as_confidence(confidence)
-    most = check.as_whole(
-        "max_per_question", check.as_each("max_per_question", max_per_question, s.size), least=0
-    )
-    nu, price = as_concentration(concentration, s.size), _as_cost(cost, s.size)
+    most = _as_maxima(max_per_question, s.size)
+    nu = as_concentration(concentration, s.size)
+    price = _as_cost(cost, s.size)
     tries = np.arange(max(most.max(), 1))
     if sequential:
-        worth = (np.log(np.maximum(s, 5e-324)) - np.log(price))[:, None] - np.log1p(
-            tries / nu[:, None]
-        )
+        first = np.log(np.maximum(s, 5e-324)) - np.log(price)
+        worth = first[:, None] - np.log1p(tries / nu[:, None])
     else:
-        between = (s > 0) & (s < 1)
-        gains = _Gains(np.where(between, s, 1.0), np.where(between, nu, np.inf), price)
-        worth = gains.ladder(np.zeros(s.size), tries.size)
+        worth = _Gains(s, nu, price).ladder(np.zeros(s.size), tries.size)
         worth[s == 1, 1:] = -1e100 * tries[1:]
     worth[s == 0] = -1e100 * (1 + tries)
-    offered = np.flatnonzero(tries < most[:, None])
-    order: Ints = offered[np.argsort(-worth.ravel()[offered], kind="stable")] // tries.size
+    rows, tried = np.nonzero(tries < most[:, None])
+    order: Ints = rows[np.argsort(-worth[rows, tried], kind="stable")]
     return order
 
 
@@ -423,42 +441,45 @@ def solved_by_budget(
     array([[0.8  , 0.978],
            [0.2  , 0.378]])
     """
-    c, n = check.as_counts(*check.align(correct=correct, total=total))
-    rows, mean = check.as_whole("order", order, least=0), check.as_numbers("budgets", budgets)
+    c, n = check.as_counts(correct, total)
+    rows = check.as_whole("order", order, least=0)
     check.check_rows("order", rows, rows >= c.size, f"but there are {c.size} questions")
-    check.check_rows(
-        "budgets", mean, ~((mean >= 0) & (mean < np.inf)), "but must be at least 0 and finite"
-    )
+    mean = check.as_numbers("budgets", budgets)
+    allowed = (mean >= 0) & (mean < np.inf)
+    check.check_rows("budgets", mean, ~allowed, "but must be at least 0 and finite")
     made = np.bincount(rows, minlength=c.size)
     check.check_rows("attempts", made, made > n, "more than the total of scored samples")
     attempt = pd.Series(rows).groupby(rows).cumcount().to_numpy()
     pairs, kind = np.unique(np.column_stack([c, n]), axis=0, return_inverse=True)
     solved = np.nan_to_num(pass_at_k(pairs[:, 0], pairs[:, 1], np.arange(1, made.max() + 1)))
     before = np.column_stack([np.zeros(len(pairs)), solved[:, :-1]])
-    at = kind[rows], attempt
-    gain, paid = (solved - before)[at], _as_cost(cost, c.size)[rows]
+    gain = (solved - before)[kind[rows], attempt]
+    paid = _as_cost(cost, c.size)[rows]
     if sequential:
-        paid = paid * (1 - before)[at]
-    spent = np.concatenate([[0.0], np.cumsum(paid)])
+        paid = paid * (1 - before)[kind[rows], attempt]
+    spent = np.append(0.0, np.cumsum(paid))
     budget, column = np.unique(mean * c.size, return_inverse=True)
     whole = np.searchsorted(spent, budget * (1 + 1e-12), side="right") - 1
-    first = np.repeat(
-        np.arange(whole.size + 1), np.diff(whole, prepend=0, append=rows.size)
-    )  # that pays for it
-    shape = c.size, whole.size + 1
-    each = np.bincount(rows * shape[1] + first, gain, minlength=c.size * shape[1]).reshape(shape)
+    each = np.zeros((c.size, budget.size + 1))
+    first = np.repeat(np.arange(budget.size + 1), np.diff(whole, prepend=0, append=rows.size))
+    np.add.at(each, (rows, first), gain)  # at the first budget that pays for it
     result: Floats = np.cumsum(each[:, :-1], axis=1)
     part = np.flatnonzero(whole < rows.size)
     last = whole[part]
-    result[rows[last], part] += gain[last] * (budget[part] - spent[last]) / paid[last]
+    share = (budget[part] - spent[last]) / paid[last]
+    result[rows[last], part] += gain[last] * share
     return result[:, column]
+
+
+def _as_maxima(most: ArrayLike, n_questions: int) -> Ints:
+    each = check.as_each("max_per_question", most, n_questions)
+    return check.as_whole("max_per_question", each, least=0)
 
 
 def _as_cost(cost: ArrayLike | None, n_questions: int) -> Floats:
     price = check.as_each("cost", 1.0 if cost is None else cost, n_questions)
-    check.check_rows(
-        "cost", price, ~((price > 0) & (price < np.inf)), "but must be above 0 and finite"
-    )
+    allowed = (price > 0) & (price < np.inf)
+    check.check_rows("cost", price, ~allowed, "but must be above 0 and finite")
     return price
 
 
@@ -502,5 +523,6 @@ def honest_oracle(
     prior = fit_concentration(mean, known, seen)
     if not np.isfinite(prior):  # the questions do not differ
         return HonestOracle(mean, np.full(len(known), np.inf), left, drawn)
-    both: Floats = np.asarray(prior + seen, np.float64)
-    return HonestOracle((mean * prior + known) / both, both, left, drawn)
+    concentration: Floats = np.asarray(prior + seen, np.float64)
+    confidence = (mean * prior + known) / concentration
+    return HonestOracle(confidence, concentration, left, drawn)

@@ -16,7 +16,8 @@ from capcal_lib.errors import InputError
 from capcal_lib.metrics.intervals import mean_interval
 from capcal_lib.metrics.validation import Floats, Ints, as_counts, as_whole
 
-CLOUD, RESAMPLES = 600, 400
+CLOUD = 600  # points around the best fit of a family
+RESAMPLES = 400
 FEW = 30  # questions that do not tell the shape of a prior
 STEPS = 60  # of the EM algorithm
 APART = 0.5  # bounds for any prior that say next to nothing
@@ -64,26 +65,26 @@ def extrapolate_pass_at_k(
     drawn = rng.multinomial(hits.size, times / hits.size, size=RESAMPLES)
     within = np.minimum(attempts, samples.min())
     measured = pass_at_k(hits, samples, within)
-    found = [mean_interval(column, rng=rng, bounds=(0, 1)) for column in measured.T]
-    estimate, low, high = np.array([each[:3] for each in found]).T
+    intervals = [mean_interval(column, rng=rng, bounds=(0, 1))[:3] for column in measured.T]
+    estimate, low, high = np.array(intervals).T
     low = np.nan_to_num(low, nan=0.0)  # of a single question
     high = np.nan_to_num(high, nan=1.0)
     beyond = attempts > samples.min()
     if beyond.any():
-        is_mixed = (pairs[:, 0] > 0) & (pairs[:, 0] < pairs[:, 1])
+        is_mixed = (hits > 0) & (hits < samples)
         if not is_mixed.any():
             raise InputError(
                 "no question has both correct and incorrect samples, so nothing says how pass@k "
                 "goes on beyond "
                 f"{samples.min()} samples; draw more samples, or ask for smaller k"
             )
-        estimate[beyond], low[beyond], high[beyond] = _extrapolated(
-            pairs, times, drawn, attempts[beyond], rng
-        )
+        found = _extrapolated(pairs, times, drawn, attempts[beyond], rng)
+        estimate[beyond], low[beyond], high[beyond] = found
     lowest, highest = _bounds(hits, samples, attempts)
     if hits.size < FEW:
         low[beyond] = np.nan_to_num(lowest[beyond], nan=0.0)
         high[beyond] = np.nan_to_num(highest[beyond], nan=1.0)
+    close = highest - lowest < APART  # not where they are NaN
     columns = {
         "k": attempts,
         "estimate": estimate,
@@ -91,7 +92,7 @@ def extrapolate_pass_at_k(
         "high": high,
         "lowest": lowest,
         "highest": highest,
-        "doubtful": ~(highest - lowest < APART) & beyond,
+        "doubtful": beyond & ~close,
     }
     return pd.DataFrame(columns)
 
@@ -102,12 +103,13 @@ def _extrapolated(
     """Fit the priors, weigh them, and return estimates and limits, each of shape (n_ks,)."""
     edges, mu = _grid(int(pairs[:, 1].max()))
     chances = _chances(pairs, mu)
-    failing = np.exp(attempts[:, None] * np.log1p(-np.minimum(mu, 1 - 1e-16)))
+    failing = np.exp(_log_failing(attempts, mu))
+    counts = np.vstack([times, drawn])
     fits = []
     for family, start in PRIORS:
         points = _cloud(family, np.array(start), edges, chances, times, rng)
         priors = np.array([family(edges, point) for point in points])
-        fits.append(_fit(priors, len(start), chances, failing, np.vstack([times, drawn]), rng))
+        fits.append(_fit(priors, len(start), chances, failing, counts, rng))
     criterion = np.array([fit.criterion for fit in fits])
     weight = np.exp((criterion.min() - criterion) / 2)
     weight /= weight.sum()
@@ -149,8 +151,9 @@ def _fit(
     unsolved = np.empty((len(counts), len(failing)))
     variance = np.empty_like(unsolved)
     for place in np.unique(chosen):
-        mean = (priors[place] * failing) @ chances / seen[place]
-        square = (priors[place] * failing**2) @ chances / seen[place]
+        prior = priors[place]
+        mean = (prior * failing) @ chances / seen[place]
+        square = (prior * failing**2) @ chances / seen[place]
         own = chosen == place
         unsolved[own] = shares[own] @ mean.T
         variance[own] = shares[own] @ (square - mean**2).T / questions
@@ -168,23 +171,28 @@ def _any_shape(chances: Floats, times: Ints, solved: Floats) -> tuple[Floats, Fl
 
     Near is within 1.92, half the 95 % quantile of chi-squared: a profile likelihood interval.
     """
-    start = np.full(len(chances), 1 / len(chances))
-    best, most = _likeliest(chances, times, start, 0 * solved[0])
-    ends = np.empty((2, len(solved)))
-    for column, each in enumerate(solved):
-        for row, sign in enumerate((-1, 1)):
-            prior = best
-            low, high = -3.0, 6.0  # powers of ten of the pull towards the end
-            for _ in range(12):
-                middle = (low + high) / 2
-                prior, found = _likeliest(chances, times, prior, sign * 10**middle * each)
-                if found < most - 1.92:
-                    high = middle
-                else:
-                    low = middle
-                    ends[row, column] = prior @ each
-    likeliest = best @ solved.T
-    return np.minimum(ends[0], likeliest), np.maximum(ends[1], likeliest)
+    even = np.full(len(chances), 1 / len(chances))
+    best, most = _likeliest(chances, times, even, np.zeros(len(chances)))
+
+    def furthest(direction: Floats) -> float:
+        """Return the mean of direction over the last prior that is pulled there and is likely."""
+        prior = best
+        reached = likeliest = float(best @ direction)
+        low = -3.0  # powers of ten of the pull
+        high = 6.0
+        for _ in range(12):
+            middle = (low + high) / 2
+            prior, likelihood = _likeliest(chances, times, prior, 10**middle * direction)
+            if likelihood < most - 1.92:
+                high = middle
+            else:
+                low = middle
+                reached = float(prior @ direction)
+        return max(reached, likeliest)
+
+    lower = np.array([-furthest(-each) for each in solved])
+    upper = np.array([furthest(each) for each in solved])
+    return lower, upper
 
 
 def _likeliest(chances: Floats, times: Ints, prior: Floats, pull: Floats) -> tuple[Floats, float]:
@@ -210,9 +218,16 @@ def _grid(samples: int) -> tuple[Floats, Floats]:
     from scipy.special import expit
 
     inner = np.linspace(-16, 12, max(200, int(28 * np.sqrt(samples))))
-    edges = expit(inner)
-    mu = expit((inner[1:] + inner[:-1]) / 2)
-    return np.concatenate([[0.0], edges, [1.0]]), np.concatenate([[0.0], mu, [1.0]])
+    middles = (inner[1:] + inner[:-1]) / 2
+    edges = np.concatenate([[0.0], expit(inner), [1.0]])
+    mu = np.concatenate([[0.0], expit(middles), [1.0]])
+    return edges, mu
+
+
+def _log_failing(attempts: Ints, mu: Floats) -> Floats:
+    """Return the logarithm of (1 - mu)^k, shape (n_ks, n_mu); finite at mu = 1 too."""
+    below_one = np.minimum(mu, 1 - 1e-16)
+    return np.asarray(np.outer(attempts, np.log1p(-below_one)))
 
 
 def _chances(pairs: Ints, mu: Floats) -> Floats:
@@ -222,7 +237,8 @@ def _chances(pairs: Ints, mu: Floats) -> Floats:
     from scipy.special import xlog1py, xlogy
 
     c, n = pairs.T
-    logs = xlogy(c, mu[:, None]) + xlog1py(n - c, -mu[:, None])
+    p = mu[:, None]
+    logs = xlogy(c, p) + xlog1py(n - c, -p)
     return np.exp(logs - logs.max(axis=0))
 
 
@@ -239,7 +255,9 @@ def _beta(edges: Floats, point: Floats) -> Floats:
 
 def _two_betas(edges: Floats, point: Floats) -> Floats:
     share = 1 / (1 + np.exp(-point[4]))
-    return share * _beta(edges, point[:2]) + (1 - share) * _beta(edges, point[2:4])
+    first = _beta(edges, point[:2])
+    second = _beta(edges, point[2:4])
+    return share * first + (1 - share) * second
 
 
 def _logit_normal(edges: Floats, point: Floats) -> Floats:
@@ -252,7 +270,8 @@ def _inflated(family: Prior) -> Prior:
     """Add masses at mu = 0 and mu = 1; their odds, in logarithms, are the last two parameters."""
 
     def cells(edges: Floats, point: Floats) -> Floats:
-        odds, mass = np.exp(point[-2:]), family(edges, point[:-2])
+        odds = np.exp(point[-2:])
+        mass = family(edges, point[:-2])
         mass[[0, -1]] += odds
         return mass / (1 + odds.sum())
 
@@ -282,7 +301,8 @@ def _cloud(
     def loss(point: Floats) -> float:
         seen = family(edges, np.clip(point, -12, 12)) @ chances
         likelihood = times @ np.log(np.maximum(seen, 1e-300))
-        penalty = 0.5 * (point / 5) @ (point / 5)
+        scaled = point / 5
+        penalty = 0.5 * scaled @ scaled
         return float(penalty - likelihood)
 
     found = minimize(loss, start, method="BFGS", options={"gtol": 1e-2})
@@ -303,21 +323,24 @@ def _bounds(hits: Ints, samples: Ints, attempts: Ints) -> tuple[Floats, Floats]:
     _, mu = _grid(n)
     counts = np.arange(n)
     pairs, times = np.unique(np.column_stack([hits, samples]), axis=0, return_counts=True)
-    seen = (
-        times @ hypergeom.cdf(counts, *pairs[:, ::-1].T[..., None], n) / hits.size
-    )  # of n samples each
+    c, total = pairs.T[..., None]
+    seen = times @ hypergeom.cdf(counts, total, c, n) / hits.size  # of n samples each
     band = np.sqrt(np.log(2 / 0.05) / (2 * hits.size))
     below = binom.cdf(counts[:, None], n, mu)
-    limits = np.concatenate([seen + band, band - seen])
-    mass, whole = np.vstack([below, -below]), np.ones((1, mu.size))
-    found = []
-    for k in attempts:
-        solved = -np.expm1(k * np.log1p(-np.minimum(mu, 1 - 1e-16)))
-        ends = [
-            linprog(sign * solved, A_ub=mass, b_ub=limits, A_eq=whole, b_eq=[1.0])
-            for sign in (1, -1)
-        ]
-        found.append([ends[0].fun, -ends[1].fun] if ends[0].success else [np.nan, np.nan])
-    return tuple(
-        np.clip(np.array(found).T + np.array([[-1e-6], [1e-6]]), 0, 1)
-    )  # the solver's tolerance
+    constraints = {
+        "A_ub": np.vstack([below, -below]),
+        "b_ub": np.concatenate([seen + band, band - seen]),
+        "A_eq": np.ones((1, mu.size)),
+        "b_eq": [1.0],
+    }
+    tolerance = 1e-6  # of the solver
+    lowest = np.full(attempts.size, np.nan)
+    highest = np.full(attempts.size, np.nan)
+    for place, failing in enumerate(_log_failing(attempts, mu)):
+        solved = -np.expm1(failing)
+        least = linprog(solved, **constraints)
+        most = linprog(-solved, **constraints)
+        if least.success:
+            lowest[place] = least.fun - tolerance
+            highest[place] = -most.fun + tolerance
+    return np.clip(lowest, 0, 1), np.clip(highest, 0, 1)
