@@ -902,10 +902,8 @@ def plan(
         if name not in methods(results):
             raise unknown("method", name, methods(results))
     pilot = results.dropna(subset=[name for name in (method, against) if name])
-    counts, said = (
-        (pilot["correct"], pilot["total"]),
-        [pilot[name] for name in (method, against) if name],
-    )
+    counts = (pilot["correct"], pilot["total"])
+    said = [pilot[name] for name in (method, against) if name]
     groups = subjects(pilot)
     components = (
         difference_components(said[0], said[1], *counts, clusters=groups)
@@ -1046,7 +1044,8 @@ def verify(
     from capcal_lib.runs.verify import verify_store
     from capcal_lib.sampling.weights import check_weights
 
-    wrong, checks = False, [check_weights, *[verdicts_follow] * deep]
+    wrong = False
+    checks = [check_weights, *[verdicts_follow] * deep]
     given: dict[str, Any] = {"grader": GRADER_VERSION, "checks": checks, "record": record}
     for checked in verify_store(store, model, dataset, **given):
         wrong |= bool(checked.problems)
@@ -1103,7 +1102,9 @@ def _list(found: Iterable[Any], heads: dict[str, str], as_json: bool) -> None:
             return ", ".join(
                 f"{name} {split.rows:,}" if split.rows else name for name, split in cell.items()
             )
-        return f"{cell:g}" if isinstance(cell, float) else cell or "–"
+        if isinstance(cell, float):
+            return f"{cell:g}"
+        return cell or "–"
 
     table = Table(*heads, box=None, pad_edge=False)
     for one in found:
@@ -1234,7 +1235,8 @@ def _with_options(message: str, typed: list[str]) -> str:
     }
 
     def complete(found: re.Match[str]) -> str:
-        name, rest = found[1], found[2]
+        name = found[1]
+        rest = found[2]
         if name not in known.commands:  # type: ignore[attr-defined]
             return found[0]
         takes = {option for each in known.commands[name].params for option in each.opts}  # type: ignore[attr-defined]
@@ -1259,7 +1261,8 @@ def _progress(what: str, units: str = "samples") -> Iterator[Callable[[int, int]
     """
     from capcal_lib.runs.status import duration
 
-    said, first = time.monotonic(), None
+    said = time.monotonic()
+    first = None
     pace = TextColumn("{task.fields[pace]}")
     columns = TextColumn("{task.description}"), BarColumn(None), MofNCompleteColumn(), pace
     with Progress(*columns, console=err, expand=True, disable=not err.is_terminal) as bar:

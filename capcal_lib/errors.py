@@ -30,7 +30,9 @@ def sanitize(text: object, characters: int = 300) -> str:
     'out of memory\\\\x1b[2J'
     """
     safe = printable(" ".join(str(text)[: 4 * characters].split()))
-    return safe if len(safe) <= characters else f"{safe[: characters - 1]}…"
+    if len(safe) <= characters:
+        return safe
+    return f"{safe[: characters - 1]}…"
 
 
 def printable(text: object) -> str:

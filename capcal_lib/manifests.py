@@ -77,7 +77,9 @@ class Manifest(BaseModel):
 def _beside(path: str | None, fields: ValidationInfo) -> str | None:
     """Read a path as seen from the folder that the manifest lies in."""
     folder = (fields.context or {}).get("folder")
-    return str(folder / Path(path).expanduser()) if path and folder else path
+    if path and folder:
+        return str(folder / Path(path).expanduser())
+    return path
 
 
 class Sampling(Manifest):

@@ -172,7 +172,8 @@ class RiskCoverageDisplay(_Drawn):
         """Draw what it risks to answer where a confidence is high."""
         s, mu, _ = as_scored(confidence, correct, total)
         order = np.argsort(-s, kind="stable")
-        losses, falls = (1 - mu)[order], np.diff(s[order], append=-1) < 0
+        losses = (1 - mu)[order]
+        falls = np.diff(s[order], append=-1) < 0
         ends = np.flatnonzero(falls) + 1  # equal confidences are answered together
         shown = ends[np.unique(np.linspace(0, len(ends) - 1, BANDED).round().astype(int))]
         limits = [_share(losses[:end]) for end in shown]
@@ -301,11 +302,13 @@ class ScoreDisplay(_Drawn):
             for pair in zip(table["method"], table["dataset"], strict=True)
         ]
         rows = sets if len(sets) > 1 else list(table["method"])
-        given, self.ax = ax, ax or _new_axes()
+        given = ax
+        self.ax = ax or _new_axes()
         ax = self.ax
         for label, own in table.groupby("label", sort=False):
             places = own["dataset"] if len(sets) > 1 else own["method"]
-            method, dataset = own["method"].iloc[0], own["dataset"].iloc[0]
+            method = own["method"].iloc[0]
+            dataset = own["dataset"].iloc[0]
             ax.plot(
                 own["brier"],
                 [rows.index(place) for place in places],
@@ -350,7 +353,9 @@ def shift(method: str, dataset: str) -> str | None:
     trained = [one for one in map(load_dataset, dataset_names()) if one.probe in probes]
     if asked in trained:
         return IN_DISTRIBUTION
-    return OUT_OF_DISTRIBUTION if asked.domain in {one.domain for one in trained} else OUT_OF_DOMAIN
+    if asked.domain in {one.domain for one in trained}:
+        return OUT_OF_DISTRIBUTION
+    return OUT_OF_DOMAIN
 
 
 def method_color(method: str, dataset: str | None = None) -> str:

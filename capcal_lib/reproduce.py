@@ -130,7 +130,9 @@ class Order:
     @property
     def names(self) -> list[str]:
         """List the data sets."""
-        return paper_datasets() if self.datasets is None else list(self.datasets)
+        if self.datasets is None:
+            return paper_datasets()
+        return list(self.datasets)
 
     def engine_of(self, step: str) -> str:
         """Return the engine that does a step; an empty name where the one that is named cannot."""
@@ -243,7 +245,7 @@ def time_requests(order: Order, plan: pd.DataFrame) -> pd.DataFrame:
     step's with those that loading the model takes."""
     _check_engines(order, plan)
     timed = plan.assign(bytes=0.0, seconds=0.0)
-    (questions, most) = CALIBRATION
+    questions, most = CALIBRATION
     kept = 0
     with TemporaryDirectory() as folder, engines_stay_open():
         trial = Order(**vars(order) | {"store": Path(folder)})

@@ -269,7 +269,9 @@ def _fill_up(gains: _Gains, taken: Floats, most: Floats, amount: float) -> Float
     if found.x is None:
         return greedy
     chosen = low + np.bincount(rows, weights=np.round(found.x), minlength=low.size)
-    return chosen if gains.cost @ chosen <= amount else greedy
+    if gains.cost @ chosen <= amount:
+        return chosen
+    return greedy
 
 
 def _add_what_fits(gains: _Gains, taken: Floats, most: Floats, left: float) -> Floats:

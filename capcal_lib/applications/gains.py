@@ -130,7 +130,8 @@ def budget_gains_over_answer(
     divides it by whether one drawn answer is right. Both spend the other samples; a mean over
     ``draws`` of the answers known.
     """
-    budget, left = each * len(total), total - 1
+    budget = each * len(total)
+    left = total - 1
     asked: dict[str, Any] = {"max_per_question": left, "concentration": concentration}
     spent = allocate(confidence, budget, **asked)
     more = allocate(confidence, 5 * budget // 4, **asked)

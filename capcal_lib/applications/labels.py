@@ -41,7 +41,8 @@ def accuracy_from_labels(
     from scipy.special import ndtri  # slow to import
 
     right, own = align(label=label, confidence=confidence)
-    own, others = as_confidence(own), as_confidence(unlabelled)
+    own = as_confidence(own)
+    others = as_confidence(unlabelled)
     if min(right.size, others.size) < 2:
         raise InputError(
             "an accuracy takes two labels and two other questions at least; got "

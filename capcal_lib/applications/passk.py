@@ -34,7 +34,8 @@ def pass_at_k(correct: ArrayLike, total: ArrayLike, ks: ArrayLike) -> Floats:
     # Questions share few distinct counts, so one row each is worked out and then looked up. A pair
     # as one complex number is the fast way to have numpy sort it.
     pairs, question = np.unique(hits + 1j * samples, return_inverse=True)
-    c, n = pairs.real[:, None], pairs.imag[:, None]
+    c = pairs.real[:, None]
+    n = pairs.imag[:, None]
     known = np.minimum(attempts, n.max()).astype(np.int64)
     drawn = np.arange(known.max())
     # The chance that draw number `drawn` fails too, after that many failures without replacement.
@@ -61,7 +62,8 @@ def simulate_pass_at_k(
     confidence, concentration = check.align_index(
         confidence=confidence, concentration=concentration
     )
-    s, attempts = check.as_confidence(confidence)[:, None], check.as_whole("k", ks, least=1)
+    s = check.as_confidence(confidence)[:, None]
+    attempts = check.as_whole("k", ks, least=1)
     nu = as_concentration(concentration, s.size)[:, None]
     with np.errstate(divide="ignore"):  # log(0) = -inf at s = 1 is right
         log_unsolved = np.log1p(-s) * attempts
@@ -134,7 +136,8 @@ def log_rising_ratio(z: ArrayLike, gap: ArrayLike, k: ArrayLike) -> Floats:
     head = np.zeros(np.broadcast_shapes(low.shape, apart.shape, factors.shape))
     for i in range(8):  # the product of 1 + gap/(z + i), less 1
         head += np.where(factors > i, (1 + head) * (apart / (low + i)), 0.0)
-    start, rest = low + 8, np.maximum(factors - 8, 0.0)
+    start = low + 8
+    rest = np.maximum(factors - 8, 0.0)
     other = start + apart
     tail: Floats = (
         (start - 0.5) * np.log1p(rest / start * apart / (other + rest))

@@ -64,7 +64,8 @@ def score_components(
         confidence=confidence, correct=correct, total=total, clusters=clusters
     )
     s, correct, total = check.align(confidence=s, correct=correct, total=total)
-    s, (c, n) = check.as_confidence(s), _pilot(correct, total, scored=4)
+    s = check.as_confidence(s)
+    c, n = _pilot(correct, total, scored=4)
     # Powers of mu without bias, by falling factorials.
     mu, mu2, mu3, mu4 = np.cumprod([(c - i) / (n - i) for i in range(4)], axis=0)
     v = mu - mu2
@@ -101,7 +102,9 @@ def difference_components(
     }
     *aligned, clusters = check.align_index(**columns, clusters=clusters)
     a, b, correct, total = check.align(**dict(zip(columns, aligned, strict=True)))
-    a, b, (c, n) = check.as_confidence(a), check.as_confidence(b), _pilot(correct, total, scored=2)
+    a = check.as_confidence(a)
+    b = check.as_confidence(b)
+    c, n = _pilot(correct, total, scored=2)
     within = 4 * (a - b) ** 2 * c * (n - c) / (n * (n - 1))
     return _components((a - b) * (a + b - 2 * c / n), within, np.zeros(n.size), n, clusters)
 
@@ -146,7 +149,9 @@ def questions_needed(
     samples = check.check_int("k", k, least=2 if components.pairs > 0 else 1)
     variance = components.variance(samples)
     allowed = _allowed(components, half_width, power, level)
-    return float(max(2, np.ceil(variance / allowed))) if allowed > 0 else float("inf")
+    if allowed > 0:
+        return float(max(2, np.ceil(variance / allowed)))
+    return float("inf")
 
 
 def plan_study(
@@ -204,10 +209,8 @@ def _allowed(components: Components, half_width: float | None, power: float, lev
     """Return the variance that the mean may have."""
     from scipy.special import ndtri  # slow to import
 
-    z, reach = (
-        ndtri((1 + check.check_share("level", level)) / 2),
-        ndtri(check.check_share("power", power)),
-    )
+    z = ndtri((1 + check.check_share("level", level)) / 2)
+    reach = ndtri(check.check_share("power", power))
     if half_width is None:
         return float((components.estimate / (z + reach)) ** 2)
     if not 0 < half_width < np.inf:

@@ -49,7 +49,8 @@ def fit_concentration(confidence: ArrayLike, correct: ArrayLike, total: ArrayLik
     pairs, times = np.unique(
         np.column_stack(rows), axis=0, return_counts=True
     )  # equal rows are worked out once
-    s, (c, n) = pairs[:, 0].astype(np.float64), pairs[:, 1:].T.astype(np.int64)
+    s = pairs[:, 0].astype(np.float64)
+    c, n = pairs[:, 1:].T.astype(np.int64)
     choices = gammaln(n + 1.0) - gammaln(c + 1.0) - gammaln(n - c + 1.0)
 
     def likelihood(nu: float) -> float:
@@ -67,7 +68,9 @@ def fit_concentration(confidence: ArrayLike, correct: ArrayLike, total: ArrayLik
         lambda log_nu: -likelihood(float(np.exp(log_nu))), bounds=bounds, method="bounded"
     )
     spread_helps = -found.fun > likelihood(np.inf) + 1e-9
-    return float(np.exp(found.x)) if spread_helps and start < grid.size - 1 else float("inf")
+    if spread_helps and start < grid.size - 1:
+        return float(np.exp(found.x))
+    return float("inf")
 
 
 def posterior_places(

@@ -40,9 +40,11 @@ def route(rates: ArrayLike, cost: ArrayLike, budget: float) -> Ints:
 
     if affordable(0.0):
         return chosen(0.0)
-    low, high = 0.0, 1 / least
+    low = 0.0
+    high = 1 / least
     while not affordable(high) and high < 1e300:
-        low, high = high, 2 * high
+        low = high
+        high = 2 * high
     while low < (middle := (low + high) / 2) < high:
         if affordable(middle):
             high = middle
@@ -71,21 +73,21 @@ def mixing_gain_terms(
     mu, c = _tables(rates, cost)
     right, paid = align(solved=solved, spent=spent)
     same_length(solved=right, rates=mu)
-    accuracy, price = mu.mean(axis=0), c.mean(axis=0)
+    accuracy = mu.mean(axis=0)
+    price = c.mean(axis=0)
     mean = max(float(paid.mean()), float(price.min()))
     cheaper = np.flatnonzero(price <= mean)
     best = int(cheaper[np.argmax(accuracy[cheaper])])
-    found, terms = accuracy[best], right - mu[:, best]
+    found = accuracy[best]
+    terms = right - mu[:, best]
     for a in cheaper:
         for b in np.flatnonzero(price > mean):
             rate = (accuracy[b] - accuracy[a]) / (price[b] - price[a])
             share = (mean - price[a]) / (price[b] - price[a])
             if (mixed := (1 - share) * accuracy[a] + share * accuracy[b]) > found:
                 rest = paid - (1 - share) * c[:, a] - share * c[:, b]
-                found, terms = (
-                    mixed,
-                    right - (1 - share) * mu[:, a] - share * mu[:, b] - rate * rest,
-                )
+                found = mixed
+                terms = right - (1 - share) * mu[:, a] - share * mu[:, b] - rate * rest
     return terms
 
 
@@ -110,9 +112,11 @@ def frontier(
     >>> float(solved.mean().iloc[0].round(2)), spent.mean().tolist()
     (0.85, [2.0])
     """
-    cheapest, dearest = expected.min(axis=1).mean(), expected.max(axis=1).mean()
+    cheapest = expected.min(axis=1).mean()
+    dearest = expected.max(axis=1).mean()
     rows = np.arange(len(predicted))
-    solved, spent = {}, {}
+    solved = {}
+    spent = {}
     for budget in np.linspace(cheapest, dearest, budgets + 2)[1:-1]:
         chosen = route(predicted, expected, budget)
         solved[budget] = rates[predicted.columns].to_numpy()[rows, chosen]

@@ -110,7 +110,8 @@ def notebook_cells(folder: Path = NOTEBOOKS) -> list[Cell]:
 
 
 def _cells(path: Path) -> list[Cell]:
-    found, headings = [], [""]
+    found = []
+    headings = [""]
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
         source = re.sub(r"^# needs \w+\n", "", "".join(cell["source"]))
         if cell["cell_type"] == "markdown" or "notebook.say(" in source:
@@ -260,8 +261,10 @@ def check_evidence(notebook: Path, *, marks: bool = True) -> None:
     without, such as a figure, is not looked at. The first cell of which that is not true is
     refused."""
     for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
-        declared, outputs = cell["metadata"].get("evidence", ()), cell.get("outputs", [])
-        label, shown = cell["metadata"].get("label", "without a label"), _marks(outputs)
+        declared = cell["metadata"].get("evidence", ())
+        outputs = cell.get("outputs", [])
+        label = cell["metadata"].get("label", "without a label")
+        shown = _marks(outputs)
         kinds = {
             kind.partition("/")[0]
             for each in outputs

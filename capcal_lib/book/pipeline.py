@@ -193,7 +193,8 @@ def build_book(
             "the book as published is made from recorded runs, which the repository holds; for one "
             "of your own say: capcal book --model M --store DIR"
         )
-    out, pages = (out or BUILD).resolve(), book_pages(models)
+    out = (out or BUILD).resolve()
+    pages = book_pages(models)
     folder = out / "notebooks"
     failed = execute(pages, folder, store=store, verdicts=verdicts, say=say)
     sources = {
@@ -262,7 +263,9 @@ def _own_text(sources: Mapping[Page, Path]) -> Callable[[str], str]:
     def keep(card: re.Match[str]) -> str:
         taken = re.findall(r"\{glue:text\}`notebooks/([^:]+)\.ipynb::(\w+)", card[0])
         taken += [(page, key) for key, page in re.findall(GLUED, card[0])]
-        return card[0] if all(key in glued[page] for page, key in taken) else ""
+        if all(key in glued[page] for page, key in taken):
+            return card[0]
+        return ""
 
     return partial(re.sub, rf"(?ms)^:::\{{grid-item-card\}}.*?^:::\n|{GLUED}", keep)
 
@@ -298,10 +301,8 @@ def _run(page: Page, notebooks: Path, executed: Path, root: Path, given: dict[st
 
     started = time.monotonic()
     executed.parent.mkdir(parents=True, exist_ok=True)
-    source, unfinished = (
-        notebooks / f"{page.notebook}.ipynb",
-        executed.with_suffix(".unfinished.ipynb"),
-    )
+    source = notebooks / f"{page.notebook}.ipynb"
+    unfinished = executed.with_suffix(".unfinished.ipynb")
     if '"verdicts: str' not in source.read_text(encoding="utf-8"):  # the page has no such parameter
         given = {name: value for name, value in given.items() if name != "verdicts"}
     try:
@@ -348,7 +349,9 @@ def _key_file(executed: Path) -> Path:
 def _last_key(executed: Path) -> str | None:
     """Return the key by which a page was last executed; None where it is not."""
     kept = _key_file(executed)
-    return kept.read_text(encoding="utf-8") if executed.exists() and kept.exists() else None
+    if executed.exists() and kept.exists():
+        return kept.read_text(encoding="utf-8")
+    return None
 
 
 def _mirror(files: dict[Path, Path], target: Path, change: Callable[[str], str] = str) -> None:
@@ -362,7 +365,8 @@ def _mirror(files: dict[Path, Path], target: Path, change: Callable[[str], str] 
         if path.is_file() and path not in wanted:
             path.unlink()
     for source, relative in files.items():
-        copy, content = target / relative, source.read_bytes()
+        copy = target / relative
+        content = source.read_bytes()
         if source.suffix in (".md", ".ipynb"):
             content = change(content.decode()).encode()
         if not copy.exists() or copy.read_bytes() != content:

@@ -352,7 +352,9 @@ def _legend(cells: Sequence[tuple[str, str]], *, printed: bool) -> str:
     if shifts:
         said.append(f"probes: {', '.join(shifts)}")
     legend = "; ".join(said)
-    return f"<p class='capcal-legend'>{legend[:1].upper()}{legend[1:]}.</p>" if said else ""
+    if said:
+        return f"<p class='capcal-legend'>{legend[:1].upper()}{legend[1:]}.</p>"
+    return ""
 
 
 def _figure(
@@ -368,7 +370,8 @@ def _figure(
     above.
     """
     link = csv_link(table, caption)
-    label, css = escape(caption), f"capcal {kind}".strip()
+    label = escape(caption)
+    css = f"capcal {kind}".strip()
 
     def body(part: Sequence[str]) -> str:
         head = f"<thead><tr>{''.join(heads)}</tr></thead>"

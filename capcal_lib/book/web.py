@@ -65,10 +65,8 @@ def _head(app: Any, name: str, template: str, context: dict[str, Any], doctree: 
     text = next((one.astext() for one in paragraphs if isinstance(one.parent, nodes.section)), "")
     if not text:
         text = f"{context.get('title', name)}: {app.config.html_title or app.config.project}"
-    found, title = (
-        escape(shorten(text, DESCRIPTION, placeholder="…")),
-        escape(str(context.get("title", ""))),
-    )
+    found = escape(shorten(text, DESCRIPTION, placeholder="…"))
+    title = escape(str(context.get("title", "")))
     tags = (
         f'<meta name="description" content="{found}">\n'
         f'<meta property="og:description" content="{found}">\n'

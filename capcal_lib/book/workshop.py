@@ -10,7 +10,8 @@ from capcal_lib.manifests import RECORDED_RUNS
 from capcal_lib.questions import load_questions
 from capcal_lib.results import load_results
 
-CLASS_MODEL, CLASS_SETS = "smollm2-135m", ("mini-capitals", "mini-elements")
+CLASS_MODEL = "smollm2-135m"
+CLASS_SETS = ("mini-capitals", "mini-elements")
 LIVE_SET, LIVE_QUESTIONS = "mini-capitals", 16  # what the live page asks
 
 

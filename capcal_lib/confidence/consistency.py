@@ -127,15 +127,18 @@ def split_votes(answers: Answers, k_c: int, *, splits: int = SPLITS, seed: int =
             continue
         name = str(answers.question_ids[row])
         rng = np.random.default_rng([seed, crc32(name.encode())])
-        texts, correct = answers.canonical[row][drawn], answers.correct[row][drawn]
+        texts = answers.canonical[row][drawn]
+        correct = answers.correct[row][drawn]
         order = rng.permuted(np.tile(np.arange(len(texts)), (splits, 1)), axis=1)
         share = _majority_shares(texts, order[:, :k_c])
         outcomes = correct[order[:, k_c:]]
-        hits, scored = np.nansum(outcomes, axis=1), (~np.isnan(outcomes)).sum(axis=1)
+        hits = np.nansum(outcomes, axis=1)
+        scored = (~np.isnan(outcomes)).sum(axis=1)
         known = (share > 0) & (scored > 1)
         rows[name] = dict.fromkeys(COLUMNS, np.nan)
         if known.any():
-            s, n = share[known], scored[known]
+            s = share[known]
+            n = scored[known]
             mu = hits[known] / n
             loss = (s - mu) ** 2
             noise = mu * (1 - mu) / (n - 1)
@@ -170,11 +173,9 @@ def read_answers(run: Run, *, k: int, verdicts: str = "rules") -> Answers:
     ids, row = np.unique(names, return_inverse=True)
     at = row, rows["sample_index"].to_numpy()
     shape = len(ids), int(at[1].max()) + 1
-    texts, correct, drawn = (
-        np.full(shape, None, object),
-        np.full(shape, np.nan),
-        np.zeros(shape, bool),
-    )
+    texts = np.full(shape, None, object)
+    correct = np.full(shape, np.nan)
+    drawn = np.zeros(shape, bool)
     texts[at] = canonical(run, rows)
     correct[at] = np.where(rows["verdict"] == "not_scored", np.nan, rows["verdict"] == "correct")
     drawn[at] = True
@@ -215,13 +216,16 @@ def vote_terms(answers: Answers, k_c: int) -> pd.DataFrame:
     check_int("k_c", k_c, least=1)
     rows = []
     for row, drawn in enumerate(answers.drawn):
-        texts, correct = answers.canonical[row][drawn].tolist(), answers.correct[row][drawn]
+        texts = answers.canonical[row][drawn].tolist()
+        correct = answers.correct[row][drawn]
         if len(texts) < k_c + 2:
             continue
         graded = correct.tolist()
-        hits, total = int((correct == 1).sum()), int((~np.isnan(correct)).sum())
+        hits = int((correct == 1).sum())
+        total = int((~np.isnan(correct)).sum())
         for start in range(0, len(texts) // k_c * k_c, k_c):
-            votes, outcomes = texts[start : start + k_c], graded[start : start + k_c]
+            votes = texts[start : start + k_c]
+            outcomes = graded[start : start + k_c]
             winner, share = majority(votes)
             scored = [outcome for outcome in outcomes if outcome == outcome]
             won = [

@@ -66,7 +66,8 @@ def estimate(run: Run, method: str, *, engine: str | None = None) -> Confidence:
     known = set(kept["question_id"].to_pylist())
     lacking = [question for name, question in sampled_questions(run).items() if name not in known]
     if lacking:
-        model, seed = asked_model(run), run.identity.seed
+        model = asked_model(run)
+        seed = run.identity.seed
         source = open_engine(model, engine)
         for start in range(0, len(lacking), CHUNK):
             part = lacking[start : start + CHUNK]
@@ -124,11 +125,9 @@ def place_confidence(run: Run, name: str, rows: Iterable[Mapping[str, Any]]) -> 
     found: dict[str, tuple[float, int]] = {}
     for number, row in enumerate(rows):
         try:
-            question, cell, spent = (
-                str(row["question_id"]),
-                row["confidence"],
-                row.get("tokens") or 0,
-            )
+            question = str(row["question_id"])
+            cell = row["confidence"]
+            spent = row.get("tokens") or 0
             read = float("nan") if cell in (None, "") else float(cell), int(spent)
         except KeyError as error:
             raise InputError(

@@ -49,7 +49,8 @@ def yes_share(yes: Floats, no: Floats) -> Floats:
     """
     from scipy.special import expit  # slow to import
 
-    log_yes, log_no = _log_sum(yes), _log_sum(no)
+    log_yes = _log_sum(yes)
+    log_no = _log_sum(no)
     with np.errstate(invalid="ignore"):  # two probabilities of zero have no ratio
         return np.asarray(expit(log_yes - log_no))
 

@@ -52,7 +52,8 @@ def verbalized(
     the last only); where the engine answered at none, they are 0, and why is logged. ``sampling``
     replaces the model's own settings, such as by more tokens for the reasoning."""
     ids = [question.id for question in questions]
-    values, tokens = dict.fromkeys(ids, np.nan), dict.fromkeys(ids, 0)
+    values = dict.fromkeys(ids, np.nan)
+    tokens = dict.fromkeys(ids, 0)
     texts: dict[str, str | None] = dict.fromkeys(ids)
     failed: dict[str, str] = {}
     for attempt in range(ATTEMPTS):

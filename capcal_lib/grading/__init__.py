@@ -119,7 +119,9 @@ def _readable(answer: Answer) -> tuple[str, ...]:
     K on.
     """
     later = answer.kind == "choice" and choice.later(answer.gold)
-    return (*answer.aliases, answer.gold) if later else answer.aliases
+    if later:
+        return *answer.aliases, answer.gold
+    return answer.aliases
 
 
 def _compare(answer: Answer, extracted: str) -> _Equal:
@@ -148,7 +150,9 @@ def _compare_numbers(golds: Sequence[str], extracted: str) -> _Equal:
     results = [number.equal(right, value) for gold in golds if (right := number.read(gold))]
     if True in results:
         return True, ""
-    return (None, f"unknown unit {value.words!r:.60}") if None in results else (False, "")
+    if None in results:
+        return None, f"unknown unit {value.words!r:.60}"
+    return False, ""
 
 
 def _compare_slowly(cases: list[tuple[Answer, str]]) -> dict[tuple[Answer, str], _Equal]:
@@ -163,7 +167,9 @@ def _compare_slowly(cases: list[tuple[Answer, str]]) -> dict[tuple[Answer, str],
 
     def told(results: list[bool | str]) -> _Equal:
         failed = [result for result in results if isinstance(result, str)]
-        return (None, failed[0]) if failed and True not in results else (True in results, "")
+        if failed and True not in results:
+            return None, failed[0]
+        return True in results, ""
 
     return {case: told([replies[pair] for pair in pairs]) for case, pairs in golds.items()}
 
@@ -194,7 +200,8 @@ def grade_file(in_path: str | Path, out_path: str | Path) -> int:
     >>> print(rows.with_name("verdicts.jsonl").read_text(), end="")
     {"verdict": "correct", "extracted": "4", "reason": "phrase"}
     """
-    source, target = Path(in_path), Path(out_path)
+    source = Path(in_path)
+    target = Path(out_path)
     if target.exists() and (not target.is_file() or target.resolve() == source.resolve()):
         raise InputError(
             f"cannot write {target}: it is the input or no regular file; give another name after "

@@ -52,7 +52,8 @@ def sample_until(
     """
     rule = Rule(precision, k)
     with open_run(model, dataset, k=k, precision=precision, **options) as drawing:
-        run, new = drawing.writer.run, 0
+        run = drawing.writer.run
+        new = 0
         left: set[str] = set()  # questions that lack a sample after all, left for another run
         while True:
             if drawing.writer.rows:

@@ -60,4 +60,6 @@ def countable_samples(run: Run, k_eval: int) -> int:
     first = [
         int(Rule(ask.precision, ask.k).ends[1].min()) for ask in asked if ask.precision is not None
     ]
-    return min(k_eval, max(whole, min(first))) if first else k_eval
+    if first:
+        return min(k_eval, max(whole, min(first)))
+    return k_eval

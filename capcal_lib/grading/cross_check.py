@@ -66,4 +66,6 @@ def write_disputed(table: pd.DataFrame, path: Path) -> None:
 
 
 def _as_text(cell: object) -> object:
-    return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
+    if isinstance(cell, str) and _FORMULA.match(cell):
+        return f"'{cell}"
+    return cell

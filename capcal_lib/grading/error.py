@@ -92,7 +92,8 @@ def grader_error(
     >>> error.sensitivity.estimate, error.specificity.estimate, round(error.right, 6)
     (0.75, 0.75, 4.0)
     """
-    said, truth = as_numbers("says_correct", says_correct), as_numbers("is_correct", is_correct)
+    said = as_numbers("says_correct", says_correct)
+    truth = as_numbers("is_correct", is_correct)
     weight = np.ones(len(said)) if weights is None else as_numbers("weight", weights)
     cluster = np.arange(len(said)) if clusters is None else np.asarray(clusters)
     stratum = np.zeros(len(said)) if strata is None else np.asarray(strata)
@@ -126,7 +127,8 @@ def _rate(
     rate = variance = 0.0
     for label in np.unique(stratum):
         rows = stratum == label
-        w, share = weight[rows], weight[rows].sum() / weight.sum()
+        w = weight[rows]
+        share = weight[rows].sum() / weight.sum()
         p = w @ hits[rows] / w.sum()
         _, question = np.unique(cluster[rows], return_inverse=True)
         apart = w * (hits[rows] - p) if 0 < hits[rows].mean() < 1 else w
@@ -145,7 +147,9 @@ def _jeffreys(share: float, size: float, level: float) -> Interval:
     from scipy.special import betaincinv  # slow to import
 
     check_share("level", level)
-    a, b, tail = size * share + 0.5, size * (1 - share) + 0.5, (1 - level) / 2
+    a = size * share + 0.5
+    b = size * (1 - share) + 0.5
+    tail = (1 - level) / 2
     low = 0.0 if share == 0 else float(betaincinv(a, b, tail))
     high = 1.0 if share == 1 else float(betaincinv(a, b, (1 + level) / 2))
     return Interval(share, low, high)
@@ -299,7 +303,8 @@ def unmix_powers(powers: Floats, rates: Rates) -> Floats:
     """
     from scipy.special import comb  # slow to import
 
-    youden, errs = rates.sensitivity + rates.specificity - 1, 1 - rates.sensitivity
+    youden = rates.sensitivity + rates.specificity - 1
+    errs = 1 - rates.sensitivity
     k = np.arange(powers.shape[1])
     shares = comb(k, k[:, None]) * (-errs) ** np.maximum(k - k[:, None], 0)
     return np.asarray(powers @ (shares / youden**k))
@@ -339,7 +344,8 @@ def _scored(correct: ArrayLike, total: ArrayLike) -> tuple[np.ndarray, Floats, F
 
 def _effective_samples(mu: Floats, samples: float) -> float:
     """Return how many independent samples would give the mean over questions as precisely."""
-    mean, variance = mu.mean(), mu.var(ddof=1) / len(mu)
+    mean = mu.mean()
+    variance = mu.var(ddof=1) / len(mu)
     if mean in (0, 1):
         return float(len(mu))
     return float(min(samples, mean * (1 - mean) / variance if variance > 0 else samples))
@@ -363,7 +369,9 @@ def _limits(mean: Floats, size: Floats, error: GraderError, level: float) -> tup
     from scipy.special import ndtri  # slow to import
 
     z = ndtri((1 + check_share("level", level)) / 2)
-    right, wrong, size = error.right + 2, error.wrong + 2, size + z**2
+    right = error.right + 2
+    wrong = error.wrong + 2
+    size = size + z**2
     sensitivity = (error.sensitivity.estimate * error.right + 1) / right
     specificity = (error.specificity.estimate * error.wrong + 1) / wrong
     mean = (mean * (size - z**2) + z**2 / 2) / size

@@ -18,7 +18,8 @@ from capcal_lib.manifests import Kind
 from capcal_lib.questions.reasoning import answer_text
 
 SEARCHED = 20_000  # characters at the end of a response
-BARE_WORDS, BARE_CHARACTERS = 8, 60
+BARE_WORDS = 8
+BARE_CHARACTERS = 60
 
 _END_MARKS = ("<|return|>", "<|end|>", "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "</s>")
 # Control, format and surrogate characters can hide text and break files.
@@ -156,7 +157,9 @@ def _phrases(text: str, kind: Kind, aliases: tuple[str, ...]) -> str | None:
     matches = list(_PHRASE.finditer(text))
     if kind == "choice":
         matches = sorted([*matches, *_CHOSEN.finditer(text)], key=lambda match: match.start())
-    answer, concluded, end = None, False, 0
+    answer = None
+    concluded = False
+    end = 0
     for match in matches[:_MOST_PHRASES]:
         if not clauses.affirms(text, match.start()):
             continue
@@ -166,7 +169,8 @@ def _phrases(text: str, kind: Kind, aliases: tuple[str, ...]) -> str | None:
         clause = clauses.clause_before(text, match.start()) + match[0].lower()
         concludes = bool(_CONCLUSION.search(clause))
         if answer is None or clauses.corrects(text[end : match.start()]) or concludes > concluded:
-            answer, concluded = value, concludes
+            answer = value
+            concluded = concludes
         end = match.end()
     return answer
 
@@ -177,7 +181,8 @@ def _value(text: str, match: re.Match[str], kind: Kind) -> str | None:
         return next(group for group in match.groups() if group)
     rest = text[match.end() : match.end() + 2 * LONGEST]
     if display := _DISPLAY.match(rest):
-        value, remark = display[1] or display[2], ""
+        value = display[1] or display[2]
+        remark = ""
     else:
         line = next(iter(rest.strip(" \t\n*_:").splitlines()), "")
         value = _first_sentence(line)
@@ -259,11 +264,9 @@ def _bare_line(text: str) -> str | None:
     if "\n" in line or _A_BOX.search(line) or len(line) > BARE_CHARACTERS + 4:  # four asterisks
         return None
     line = _unbold(line).strip("*_` ")
-    return (
-        line
-        if 0 < len(line) <= BARE_CHARACTERS and len(_WORD.findall(line)) <= BARE_WORDS
-        else None
-    )
+    if 0 < len(line) <= BARE_CHARACTERS and len(_WORD.findall(line)) <= BARE_WORDS:
+        return line
+    return None
 
 
 def extract(response: str, kind: Kind, aliases: tuple[str, ...] = ()) -> tuple[str | None, str]:
@@ -310,10 +313,14 @@ def _number_stated(text: str, line: str | None) -> str:
     if phrase and not clauses.affirms(text, phrase.start()):
         return ""
     if sentence := _ONE_NUMBER.fullmatch(text):
-        return "" if _UNSURE.search(text) or _GOVERNS.search(text) else sentence[1]
+        if _UNSURE.search(text) or _GOVERNS.search(text):
+            return ""
+        return sentence[1]
     *before, last = _RESULT.split(line or "")
     clause = re.split(r"[.!?;]\s", " ".join(before))[-1]
-    return "" if _DENIES.search(line or "") or _GOVERNS.search(clause) else last.strip()
+    if _DENIES.search(line or "") or _GOVERNS.search(clause):
+        return ""
+    return last.strip()
 
 
 def _reads(value: str, kind: Kind, aliases: tuple[str, ...]) -> bool:

@@ -75,7 +75,9 @@ def judge_messages(question: Question, extracted: str) -> Messages:
     <BLANKLINE>
     Reply CORRECT, INCORRECT or NOT ATTEMPTED.
     """
-    turns, kind, words = [], question.answer.kind, _words()
+    turns = []
+    kind = question.answer.kind
+    words = _words()
     for text, golds, proposed, grade in words["shown"][kind]:
         turns += [("user", _case(text, golds, proposed)), ("assistant", grade)]
     turns.append(

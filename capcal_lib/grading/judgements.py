@@ -21,7 +21,8 @@ from capcal_lib.sampling.draw import Progress
 from capcal_lib.sampling.engines import engine_name, open_engine
 from capcal_lib.sampling.weights import weights_digest
 
-FILE, SCHEMA = JUDGEMENTS.name, JUDGEMENTS.schema
+FILE = JUDGEMENTS.name
+SCHEMA = JUDGEMENTS.schema
 PAIR = ["question_id", "extracted"]
 MADE_WITH = ["judge", "weights", "engine", "prompt"]
 CHUNK = 200  # answers judged between two writes of the file
@@ -50,7 +51,8 @@ def judge_run(
     unknown model or engine, a run without verdicts, without such answers or without answers to
     compare with, or a corrupt file."""
     model = load_model(judge_name)
-    questions, rows = answered_questions(run), _judged(run, read_verdicts(run))
+    questions = answered_questions(run)
+    rows = _judged(run, read_verdicts(run))
     if rows.empty:
         dataset = run.identity.dataset
         raise InputError(f"a judge is for short and mathematical answers, and {dataset} has none")
@@ -68,9 +70,11 @@ def judge_run(
     if lacking.empty:
         return Judged(0, len(pairs), 0)
     cases = [(questions[name], extracted) for name, extracted in lacking.itertuples(index=False)]
-    source, new = open_engine(model, engine), 0
+    source = open_engine(model, engine)
+    new = 0
     for start in range(0, len(cases), CHUNK):
-        chunk, fresh = cases[start : start + CHUNK], []
+        chunk = cases[start : start + CHUNK]
+        fresh = []
         for place, judgement in judge(source, model, chunk):
             question, extracted = chunk[place]
             found = {"verdict": judgement.verdict, "words": judgement.words}

@@ -177,7 +177,8 @@ def depths(parts: list[str]) -> list[int] | None:
 
     A round bracket may close a square one, as in a half-open interval.
     """
-    level, levels = 0, []
+    level = 0
+    levels = []
     for part in parts:
         if part in _OPEN or part.startswith(r"\begin"):
             level += 1
@@ -238,7 +239,8 @@ def _operand(parts: list[str], start: int) -> list[str]:
     """Return the tokens of the exponent that begins at ``start``: a group or single token, with its
     own exponents.
     """
-    level, operand = 0, []
+    level = 0
+    operand = []
     for part, after in itertools.pairwise([*parts[start:], ""]):
         operand.append(part)
         level += (part in _OPEN) - (part in _CLOSE)

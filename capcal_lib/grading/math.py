@@ -159,7 +159,9 @@ def _joined(match: re.Match[str]) -> str:
     closed = sum(part in (")", "]", r"\}") for part in before) >= sum(
         part in ("(", "[", r"\{") for part in before
     )
-    return match[0].replace(",", "") if closed else match[0]
+    if closed:
+        return match[0].replace(",", "")
+    return match[0]
 
 
 def _split(parts: Sequence[str], levels: Sequence[int], separators: Sequence[str]) -> list[str]:
@@ -314,7 +316,8 @@ def _relation(parts: list[str], levels: list[int]) -> Form | None:
     ):
         sides = sides[::-1] if sides[0] else sides  # 2 = x
     if all(sign in ("=", r"\approx", r"\in") for sign in signs):
-        value, names = _read(sides[-1], nested=False), _NAMES.fullmatch(sides[0])
+        value = _read(sides[-1], nested=False)
+        names = _NAMES.fullmatch(sides[0])
         if not sides[0] or _ARITHMETIC.fullmatch(sides[0]):
             return value
         if names and value.shape == "()":
@@ -367,7 +370,8 @@ def _solved(sides: Sequence[str], signs: Sequence[str]) -> Form | None:
         assert found is not None
         return -found.value if minus == "-" else found.value
 
-    slope, shift = value(factor, sign, "1"), value(constant, added, "0")
+    slope = value(factor, sign, "1")
+    shift = value(constant, added, "0")
     moved = [
         letter if isinstance(bound, str) else str((bound.value - shift) / slope)
         for bound in bounds
@@ -392,7 +396,9 @@ def _interval(label: str, lower: str, left: str, upper: str, right: str) -> Form
 def _bracketed(parts: list[str], levels: list[int]) -> Form | None:
     if len(parts) < 2 or 0 in levels[:-1] or levels[0] != 1:
         return None
-    first, last, inside = parts[0], parts[-1], parts[1:-1]
+    first = parts[0]
+    last = parts[-1]
+    inside = parts[1:-1]
     if first.startswith(r"\begin"):
         return _matrix(first, inside)
     if first in _FLOORS or not inside:
@@ -510,7 +516,8 @@ def compare(gold: Form, other: Form, scalars: Compare) -> bool | None:
     if gold.label and other.label and gold.label != other.label:
         return False
     if (gold.shape == "set") != (other.shape == "set"):
-        gold, other = _only_element(gold), _only_element(other)
+        gold = _only_element(gold)
+        other = _only_element(other)
     match sorted({gold.shape, other.shape}):
         case ["scalar"]:
             return scalars(gold, other)
@@ -519,10 +526,15 @@ def compare(gold: Form, other: Form, scalars: Compare) -> bool | None:
         case ["list"] | ["set"] | ["union"] | ["list", "set"]:
             return _unordered(gold, other, scalars)
         case ["="] | ["<"] | [r"\le"] | [r"\neq"]:
-            return True if gold.parts == other.parts else scalars(gold, other)
+            if gold.parts == other.parts:
+                return True
+            return scalars(gold, other)
         case ["=", "scalar"]:
-            one, two = _as_equation(gold), _as_equation(other)
-            return False if one is None or two is None else compare(one, two, scalars)
+            one = _as_equation(gold)
+            two = _as_equation(other)
+            if one is None or two is None:
+                return False
+            return compare(one, two, scalars)
         case [_] | ["()", "list"]:
             return _in_order(gold, other, scalars)
     return False
@@ -553,7 +565,8 @@ def _unordered(gold: Form, other: Form, scalars: Compare) -> bool | None:
     """Match every part with one of the other's: the first, for equality is transitive."""
     if len(gold.parts) != len(other.parts) or len(gold.parts) > MOST_ELEMENTS:
         return False
-    left, unsettled = list(other.parts), 0
+    left = list(other.parts)
+    unsettled = 0
     for part in gold.parts:
         results = [compare(part, candidate, scalars) for candidate in left]
         if True in results:
@@ -568,28 +581,28 @@ def _unordered(gold: Form, other: Form, scalars: Compare) -> bool | None:
 def settle_quickly(gold: Form, other: Form) -> bool | None:
     """Compare two scalars by text and as exact numbers; None where that does not settle it."""
     if gold.shape != "scalar":
-        return (
-            None
-            if all(_readable(part.text) for form in (gold, other) for part in form.parts)
-            else False
-        )
+        if all(_readable(part.text) for form in (gold, other) for part in form.parts):
+            return None
+        return False
     if gold.value and other.value:
         return number.equal(gold.value, other.value)
     if other.words and other.words != gold.words:
         return None
     if gold.unit.powers and other.unit.powers and gold.unit != other.unit:
-        return None if gold.unit.powers == other.unit.powers else False
+        if gold.unit.powers == other.unit.powers:
+            return None
+        return False
     if gold.text == other.text:
         return True
-    return None if _readable(_latex(gold)) and _readable(_latex(other)) else False
+    if _readable(_latex(gold)) and _readable(_latex(other)):
+        return None
+    return False
 
 
 def _latex(form: Form) -> str:
-    return (
-        rf"\frac{{{form.value.value.numerator}}}{{{form.value.value.denominator}}}"
-        if form.value
-        else form.text
-    )
+    if form.value:
+        return rf"\frac{{{form.value.value.numerator}}}{{{form.value.value.denominator}}}"
+    return form.text
 
 
 @lru_cache(maxsize=4096)
@@ -619,8 +632,11 @@ def equal(gold: str, extracted: str) -> bool | None:
     """
     if clean(gold) == clean(extracted):
         return True
-    form, other = read(gold), read(extracted)
-    return None if form is None or other is None else compare(form, other, settle_quickly)
+    form = read(gold)
+    other = read(extracted)
+    if form is None or other is None:
+        return None
+    return compare(form, other, settle_quickly)
 
 
 def equal_slowly(gold: str, extracted: str) -> bool | None:
@@ -628,8 +644,11 @@ def equal_slowly(gold: str, extracted: str) -> bool | None:
 
     This may take long, so only the worker processes call it.
     """
-    form, other = read(gold), read(extracted)
-    return None if form is None or other is None else compare(form, other, _settle)
+    form = read(gold)
+    other = read(extracted)
+    if form is None or other is None:
+        return None
+    return compare(form, other, _settle)
 
 
 def _settle(gold: Form, other: Form) -> bool | None:
@@ -661,7 +680,9 @@ def normal(text: str) -> str:
     ('1/2', True, False)
     """
     form = read(text)
-    return _render(form) if form else " ".join(text.split())
+    if form:
+        return _render(form)
+    return " ".join(text.split())
 
 
 def _render(form: Form) -> str:

@@ -67,7 +67,11 @@ def cardinal(words: Sequence[str]) -> tuple[int, int] | None:
     >>> cardinal(["forty", "two", "apples"]), cardinal(["twenty", "thirty"]), cardinal(["apples"])
     ((42, 2), (20, 1), None)
     """
-    total, part, room, largest, used = 0, 0, 1_000, 10**15, 0
+    total = 0
+    part = 0
+    room = 1_000
+    largest = 10**15
+    used = 0
     for place, word in enumerate(words):
         value = (_SMALL | _TENS).get(word)
         scale = _SCALES.get(word, 0)
@@ -75,9 +79,13 @@ def cardinal(words: Sequence[str]) -> tuple[int, int] | None:
             part += value
             room = 10 if word in _TENS else 1
         elif scale == 100 and 0 < part < 100 and room <= 10:
-            part, room = part * 100, 100
+            part *= 100
+            room = 100
         elif scale != 100 and part and 0 < scale < largest:
-            total, part, room, largest = total + part * scale, 0, min(scale, 1_000), scale
+            total += part * scale
+            part = 0
+            room = min(scale, 1_000)
+            largest = scale
         elif word == "and" and place and room >= 100:
             continue  # it counts only where a number follows
         else:
@@ -103,7 +111,9 @@ def _fraction(words: Sequence[str]) -> tuple[Fraction, int]:
         return Fraction(1, 2), 1 + article
     top, used = (1, 1) if article else cardinal(words) or (0, 0)
     bottom, more = _denominator(words[used:], plural=top != 1)
-    return (Fraction(top, bottom), used + more) if top and bottom else (Fraction(), 0)
+    if top and bottom:
+        return Fraction(top, bottom), used + more
+    return Fraction(), 0
 
 
 def in_words(text: str) -> tuple[Fraction, str] | None:
@@ -125,7 +135,8 @@ def in_words(text: str) -> tuple[Fraction, str] | None:
         if whole is None:
             return None
         more, places = _further(words[start + whole[1] :])
-        value, used = whole[0] + more, whole[1] + places
+        value = whole[0] + more
+        used = whole[1] + places
     return -value if negative else value, " ".join(pieces[start + used :])
 
 
@@ -133,10 +144,14 @@ def _further(words: Sequence[str]) -> tuple[Fraction, int]:
     """Read what adds to a whole number, and how many words it takes: and a half, point two five."""
     if words[:1] == ["and"]:
         more, used = _fraction(words[1:])
-        return (more, used + 1) if 0 < more < 1 else (Fraction(), 0)
+        if 0 < more < 1:
+            return more, used + 1
+        return Fraction(), 0
     digits = [_SMALL.get(word, 10) for word in words[1:]] if words[:1] == ["point"] else []
     places = "".join(map(str, takewhile(lambda digit: digit < 10, digits)))
-    return (Fraction(f"0.{places}"), 1 + len(places)) if places else (Fraction(), 0)
+    if places:
+        return Fraction(f"0.{places}"), 1 + len(places)
+    return Fraction(), 0
 
 
 _DECIMAL = r"(?:(?:\d{1,3}(?:,\d{3})+|\d{1,3}(?:\x20\d{3})+|\d+)(?:\.\d*)?|\.\d+)"
@@ -185,7 +200,8 @@ def literal(text: str, *, variables: bool = False) -> Number | None:
     text = _NEGATIVE.sub("-", inside[1].strip() if inside else text, count=1)
     if match := _NUMBER.fullmatch(text):
         parts = {name.partition("_")[0]: text for name, text in match.groupdict().items() if text}
-        value, rest = _value(parts), parts.get("rest", "").strip()
+        value = _value(parts)
+        rest = parts.get("rest", "").strip()
         if value is None:
             return None
         value, rest = _scaled(value, rest, currency="currency" in parts)
@@ -217,7 +233,9 @@ def _scaled(value: Fraction, rest: str, *, currency: bool) -> tuple[Fraction, st
         elif words[0] == "and":
             more, used = _further(words)
             value += more if value >= 0 else -more
-    return (value, " ".join(pieces[used:])) if used else (value, rest)
+    if used:
+        return value, " ".join(pieces[used:])
+    return value, rest
 
 
 def _with_unit(value: Fraction, rest: str, *, variables: bool) -> Number | None:
@@ -254,12 +272,17 @@ def _value(parts: dict[str, str]) -> Fraction | None:
         if scale := parts.get("exponent") or parts.get("scale"):
             value *= Fraction(10) ** int(scale.replace(" ", ""))
     else:
-        top, bottom = parts["top"], parts["bottom"]
+        top = parts["top"]
+        bottom = parts["bottom"]
         if exact(bottom) == 0 or ("whole" in parts and (top + bottom).strip("0123456789")):
             return None
         value = exact(top) / exact(bottom) + int(parts.get("whole", 0))
     signs = parts.get("sign", "") + parts.get("inner", "")
-    return None if len(signs) > 1 else -value if signs == "-" else value
+    if len(signs) > 1:
+        return None
+    if signs == "-":
+        return -value
+    return value
 
 
 _RELATION = re.compile(r"(?<![<>!:])=|\\approx(?![A-Za-z])")
@@ -293,7 +316,8 @@ def equal(gold: Number, other: Number) -> bool | None:
     alike = gold.value == other.value
     if other.words:
         return alike if other.words == gold.words else None
-    one, two = gold.unit, other.unit
+    one = gold.unit
+    two = other.unit
     if one.powers and two.powers:
         return _same_quantity(gold, other)
     nouns_differ = bool(one.nouns and two.nouns) and not one.nouns & two.nouns
@@ -324,4 +348,6 @@ def normal(text: str) -> str:
     ('1/2', '1/2', 'about five', '5')
     """
     number = read(text)
-    return f"{number.value} {number.words}".strip() if number else " ".join(text.split()).lower()
+    if number:
+        return f"{number.value} {number.words}".strip()
+    return " ".join(text.split()).lower()

@@ -130,7 +130,8 @@ def _words(text: str) -> str:
 
 def _counted(text: str) -> str:
     """Write numbers in words as digits: twelve as 12, and first as 1st as 1th."""
-    words, counted = text.split(), []
+    words = text.split()
+    counted = []
     while words:
         found = number.cardinal(words)
         value, used = found or (0, 0)
@@ -169,7 +170,8 @@ def equal(golds: tuple[str, ...], extracted: str) -> bool:
     >>> equal(("Norway",), "no"), equal(("Norway", "Kingdom of Norway"), "the Kingdom of Norway")
     (False, True)
     """
-    words, value = _words(extracted), _number(extracted)
+    words = _words(extracted)
+    value = _number(extracted)
 
     def alike(gold: str) -> bool:
         right = _number(gold)

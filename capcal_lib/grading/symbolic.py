@@ -222,7 +222,8 @@ def same(gold: str, other: str) -> bool | None:
     >>> same(r"\sqrt[3]{-8}", "-2")
     True
     """
-    left, right = parse(gold), parse(other)
+    left = parse(gold)
+    right = parse(other)
     if left is None or right is None:
         return False
     signs = []

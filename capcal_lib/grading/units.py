@@ -222,7 +222,9 @@ def read(text: str) -> Unit | None:
 def _product(text: str, units: dict[str, Unit]) -> Unit | None:
     """Multiply the units of a text; a stroke divides by the next one, or by all in brackets."""
     parts: list[tuple[Unit, int]] = []
-    side, shape, bracketed = 1, 1, False
+    side = 1
+    shape = 1
+    bracketed = False
     for token in _TOKEN.findall(text):
         if token == "/":
             side = -1
@@ -237,7 +239,9 @@ def _product(text: str, units: dict[str, Unit]) -> Unit | None:
             parts.append((unit, power * (_RAISED.get(token) or int(re.sub(r"[^\d-]", "", token)))))
         elif found := _named(token, units):
             parts.append((found, side * shape))
-            side, shape = side if bracketed else 1, 1
+            if not bracketed:
+                side = 1
+            shape = 1
         else:
             return None
     if bool(parts) != bool(text.strip()) or text.count("(") != text.count(")"):

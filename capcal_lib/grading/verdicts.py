@@ -19,7 +19,8 @@ from capcal_lib.runs import store as runs
 from capcal_lib.runs.artifacts import GIVEN, VERDICTS, Sampled, some_keys
 from capcal_lib.runs.run import Run
 
-FILE, SCHEMA = VERDICTS.name, VERDICTS.schema
+FILE = VERDICTS.name
+SCHEMA = VERDICTS.schema
 REGRADED = 1_000  # samples of a run, to see whether its verdicts follow
 NOT_STATED = "(not stated)"  # the answer to an imported question, where verdicts came instead
 
@@ -52,7 +53,8 @@ def grade_run(run: Run) -> Graded:
     old = table.to_pandas()
     stands = follows and made.get(b"grader") == GRADER_VERSION.encode()
     current = old[(old["verdict"] != "not_scored") & stands]
-    known, questions = pd.MultiIndex.from_frame(current[runs.KEY]), run_questions(run)
+    known = pd.MultiIndex.from_frame(current[runs.KEY])
+    questions = run_questions(run)
     digests = []
 
     def grade_rest(samples: pd.DataFrame) -> pd.DataFrame:
@@ -105,7 +107,8 @@ def read_verdicts(run: Run) -> pd.DataFrame:
 
 def verdicts_follow(sampled: Sampled) -> Iterator[str]:
     """Grade some of the responses of a run again, and yield what does not follow from them."""
-    run, questions = sampled.run, sampled.questions
+    run = sampled.run
+    questions = sampled.questions
     if not questions or not run.has(VERDICTS):
         return
     table = run.read(VERDICTS)

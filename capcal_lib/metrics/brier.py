@@ -50,7 +50,9 @@ def capability_brier_terms(
     """Return the terms whose mean is :func:`capability_brier`."""
     s, mu, samples = as_scored(confidence, correct, total, scored=2 if corrected else 1)
     terms = (s - mu) ** 2
-    return terms - mu * (1 - mu) / (samples - 1) if corrected else terms
+    if corrected:
+        return terms - mu * (1 - mu) / (samples - 1)
+    return terms
 
 
 def expected_response_brier(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> float:

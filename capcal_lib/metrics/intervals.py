@@ -197,7 +197,9 @@ def range_of(terms: Floats, bounds: tuple[float, float] | None) -> tuple[float, 
     known = terms[~np.isnan(terms)]
     if (np.abs(known) > 1).any():
         return float(known.min()), float(known.max())
-    return (0.0, 1.0) if (known >= 0).all() else (-1.0, 1.0)
+    if (known >= 0).all():
+        return 0.0, 1.0
+    return -1.0, 1.0
 
 
 def variance_of_mean(terms: Floats, clusters: ArrayLike | None = None) -> float:
@@ -356,7 +358,8 @@ class Means:
                 np.zeros(columns), self.covariance, RESAMPLES, method="eigh"
             )
             return Draws(shift, np.broadcast_to(self.covariance, (RESAMPLES, columns, columns)))
-        e, m = self.residuals, self.sizes[:, None]
+        e = self.residuals
+        m = self.sizes[:, None]
         products = (e[:, :, None] * e[:, None, :]).reshape(units, -1)
         drawn = _sums(_draw(units, source), np.hstack([m, m**2, e, e * m, products]))
         size, squares, total, cross, products = np.split(

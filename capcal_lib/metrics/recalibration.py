@@ -75,7 +75,8 @@ class Calibrator:
 
     def _features(self, s: Floats) -> Floats:
         inside = np.clip(s, EDGE, 1 - EDGE)
-        below, above = np.log(inside), -np.log1p(-inside)
+        below = np.log(inside)
+        above = -np.log1p(-inside)
         columns = [below, above] if self.method == "beta" else [below + above]
         return np.column_stack([*columns, np.ones(len(s))])
 
@@ -132,7 +133,8 @@ def cross_fitted(
     hits, samples = as_counts(correct, total)
     labels = np.arange(len(s)) if groups is None else factorize(np.asarray(groups))[0]
     same_length(confidence=s, groups=labels)
-    at_most, there = len(np.unique(labels)), ~np.isnan(s)
+    at_most = len(np.unique(labels))
+    there = ~np.isnan(s)
     if at_most < 2:
         raise InputError(f"recalibration needs two groups of questions at least; got {at_most}")
     folds = min(check_int("folds", folds, least=2), at_most)
@@ -141,7 +143,8 @@ def cross_fitted(
         s, groups=labels
     )
     for learn, apply in splits:
-        learn, apply = learn[there[learn] & (samples[learn] > 0)], apply[there[apply]]
+        learn = learn[there[learn] & (samples[learn] > 0)]
+        apply = apply[there[apply]]
         if not len(apply):
             continue
         if not len(learn):

@@ -110,7 +110,8 @@ def as_counts(correct: ArrayLike, total: ArrayLike, *, scored: int = 0) -> tuple
     question.
     """
     correct, total = align(correct=correct, total=total)
-    hits, samples = as_whole("correct", correct, least=0), as_whole("total", total, least=0)
+    hits = as_whole("correct", correct, least=0)
+    samples = as_whole("total", total, least=0)
     check_rows("correct", hits, hits > samples, "more than its total")
     needed = (
         f"but {scored} scored sample{'s are' if scored > 1 else ' is'} needed; leave this "
@@ -147,7 +148,8 @@ def align_index(**columns: Any) -> list[Any]:
     series = {name: column for name, column in columns.items() if hasattr(column, "reindex")}
     first = next(iter(series), "")
     for name, column in series.items():
-        here, there = column.index, series[first].index
+        here = column.index
+        there = series[first].index
         if here.equals(there):
             continue
         unique = here.is_unique and there.is_unique

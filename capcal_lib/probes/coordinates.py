@@ -43,10 +43,8 @@ def keep_coordinates(training: Run, evaluation: Run, *, engine: str | None = Non
             f"{training} and {evaluation} are runs of different models or prompts; name two of one"
         )
     model = asked_model(training)
-    source, questions = (
-        open_engine(model, engine),
-        [sampled_questions(run) for run in (training, evaluation)],
-    )
+    source = open_engine(model, engine)
+    questions = [sampled_questions(run) for run in (training, evaluation)]
     states = [
         extract_features(source, model, list(each.values()), layers="all") for each in questions
     ]

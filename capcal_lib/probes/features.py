@@ -77,7 +77,8 @@ def extract(
     Refused are a number beyond float16's 65,504, a corrupt file, rows that were read from another
     prompt, a run whose questions have changed, and a model that is asked in another way since."""
     path = features_file(run, layers)
-    model, questions = asked_model(run), sampled_questions(run)
+    model = asked_model(run)
+    questions = sampled_questions(run)
     refuse_other(run, "weights", run.identity.weights, weights_digest(model))
     prompts = {
         name: prompt_digest(answer_messages(one, model.prompt_style))

@@ -173,15 +173,19 @@ def minimise(
     from scipy.linalg import blas
 
     columns = np.ascontiguousarray(columns)
-    precision, blocks = columns.dtype, _blocks(columns)
+    precision = columns.dtype
+    blocks = _blocks(columns)
     (gemv,) = blas.get_blas_funcs(("gemv",), (columns,))
     if tolerance is None:
         tolerance = _SINGLE if precision == np.float32 else _DOUBLE
 
     def objective(point: Floats) -> tuple[float, Floats]:
-        weights, bias = point[:-1].astype(precision), np.float64(point[-1])
+        weights = point[:-1].astype(precision)
+        bias = np.float64(point[-1])
         shrink = penalty * point[:-1]
-        value, pull, gradient = shrink @ point[:-1] / 2, 0.0, shrink
+        value = shrink @ point[:-1] / 2
+        pull = 0.0
+        gradient = shrink
         for rows in blocks:
             part = columns[rows].T
             logits = gemv(1, part, weights, trans=True) + bias
@@ -199,7 +203,8 @@ def minimise(
         start = np.zeros(columns.shape[1]), float(np.log(mean / (1 - mean)))
     point = np.append(*start)
     value, gradient = objective(point)
-    scale, memory = 1.0, deque[tuple[Floats, Floats]](maxlen=_MEMORY)
+    scale = 1.0
+    memory = deque[tuple[Floats, Floats]](maxlen=_MEMORY)
     for _ in range(_ITERATIONS):
         step = -_two_loops(gradient, memory, newton)
         fall = -(gradient @ step)  # twice what the step promises
@@ -213,12 +218,15 @@ def minimise(
                 break
         else:
             break
-        moved, change = there - point, gradient_there - gradient
+        moved = there - point
+        change = gradient_there - gradient
         if moved @ change > 0:
             if not memory:  # midway from the bound of the curvature to what the first step met
                 scale = float(np.sqrt(moved @ change / (change @ newton(change))))
             memory.append((moved, change))
-        point, value, gradient = there, value_there, gradient_there
+        point = there
+        value = value_there
+        gradient = gradient_there
     if (
         precision == np.float32 and not 0 <= fall <= 2 * tolerance
     ):  # too coarse for features that cancel one another

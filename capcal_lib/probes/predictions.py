@@ -285,7 +285,9 @@ def _name(recipe: Recipe, verdicts: str) -> str:
 
 def _kept(run: Run, recipe: Recipe, verdicts: str) -> Predicted:
     name = _name(recipe, verdicts)
-    return run.cached(_read, name) if run.has(PREDICTIONS, name) else {}
+    if run.has(PREDICTIONS, name):
+        return run.cached(_read, name)
+    return {}
 
 
 def _write(run: Run, name: str, predicted: Predicted) -> None:

@@ -82,7 +82,8 @@ def load_predictor(
     run = find_run(store, model, dataset, split)
     asked = asked_model(run)
     refuse_other(run, "weights", run.identity.weights, weights_digest(asked))
-    probe, (questions, _) = train(run), training_data(run)
+    probe = train(run)
+    questions, _ = training_data(run)
     width = conformal_half_width(
         probe.out_of_fold, questions["correct"] / questions["total"], level=level
     )
@@ -108,4 +109,6 @@ def conformal_half_width(
     """
     s, mu = align(predicted=predicted, observed=observed)
     rank = int(np.ceil((len(s) + 1) * check_share("level", level)))
-    return 1.0 if rank > len(s) else round(float(np.sort(np.abs(s - mu))[rank - 1]), 12)
+    if rank > len(s):
+        return 1.0
+    return round(float(np.sort(np.abs(s - mu))[rank - 1]), 12)

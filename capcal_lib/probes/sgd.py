@@ -141,12 +141,11 @@ def _train(
     """Train one probe a learning rate, all on the same batches; leave out those that diverge at
     once.
     """
-    centre, scale = np.zeros(matrix.shape[1]), np.ones(matrix.shape[1])
+    centre = np.zeros(matrix.shape[1])
+    scale = np.ones(matrix.shape[1])
     if standardize:
-        centre, scale = (
-            matrix.mean(axis=0, dtype=np.float64),
-            matrix.std(axis=0, dtype=np.float64) + 1e-8,
-        )
+        centre = matrix.mean(axis=0, dtype=np.float64)
+        scale = matrix.std(axis=0, dtype=np.float64) + 1e-8
     # A column of ones carries the bias.
     inputs, held_inputs = (
         np.column_stack([(part - centre) / scale, np.ones(len(part))]).astype(np.float32)
@@ -157,7 +156,8 @@ def _train(
     start = np.append(rng.uniform(-limit, limit, matrix.shape[1]), 0).astype(np.float32)
     weights = np.repeat(start[:, None], len(rates), axis=1)
     velocity = np.zeros_like(weights)
-    best, lowest = weights.copy(), np.full(len(rates), np.inf)
+    best = weights.copy()
+    lowest = np.full(len(rates), np.inf)
     for _ in range(EPOCHS):
         order = rng.permutation(len(inputs))
         with np.errstate(

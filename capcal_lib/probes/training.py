@@ -309,7 +309,8 @@ def _same_style(training: Run, run: Run) -> bool:
     """Say whether two runs share a style of prompt; refuse those that do, but with other weights or
     another prompt.
     """
-    one, other = training.identity, run.identity
+    one = training.identity
+    other = run.identity
     if one.prompt_style != other.prompt_style:
         return False
     differing = [line for line in differences(one, other) if line.split(":")[0] in _SAME]

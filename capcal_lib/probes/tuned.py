@@ -94,16 +94,21 @@ def _path(training: Matrix, mu: Floats, unseen: Matrix) -> Floats:
     from sklearn.preprocessing import StandardScaler
 
     scaler = StandardScaler().fit(training.astype(np.float64))
-    rows, others = scaler.transform(training), scaler.transform(unseen)
+    rows = scaler.transform(training)
+    others = scaler.transform(unseen)
     wide = rows.shape[1] > len(rows)
     squares, vectors = np.linalg.eigh(rows @ rows.T if wide else rows.T @ rows)
     kept = squares >= squares[-1] * 1e-10
     squares = np.maximum(squares, 1e-300)  # where no feature varies
-    squares, vectors = squares[kept], vectors[:, kept]
+    squares = squares[kept]
+    vectors = vectors[:, kept]
     directions = rows.T @ (vectors / np.sqrt(squares)) if wide else vectors
-    columns, unseen_columns = rows @ directions, others @ directions
-    shares, curvature = np.full(len(rows), 1 / len(rows)), CURVATURE["bce"] * squares / len(rows)
-    predicted, start = np.empty((len(DECAYS), len(others))), None
+    columns = rows @ directions
+    unseen_columns = others @ directions
+    shares = np.full(len(rows), 1 / len(rows))
+    curvature = CURVATURE["bce"] * squares / len(rows)
+    predicted = np.empty((len(DECAYS), len(others)))
+    start = None
     for row, decay in reversed(
         list(enumerate(DECAYS))
     ):  # from the flattest, each from the one before

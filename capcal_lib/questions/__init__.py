@@ -255,7 +255,9 @@ def field_of(row: Row, name: str) -> Any:
 
 
 def _optional(row: Row, named: str | None, usual: str) -> Any:
-    return row.get(usual) if named is None else field_of(row, named)
+    if named is None:
+        return row.get(usual)
+    return field_of(row, named)
 
 
 def _text(value: Any) -> str:
@@ -268,7 +270,11 @@ def _listed(value: Any) -> list[Any]:
     """Take a list as it is, as JSON in a text, or a single value; nothing where there is none."""
     if isinstance(value, str) and value.lstrip().startswith("["):
         value = json.loads(value)
-    return [] if value in (None, "") else value if isinstance(value, list) else [value]
+    if value in (None, ""):
+        return []
+    if isinstance(value, list):
+        return value
+    return [value]
 
 
 def _options(row: Row, columns: Columns) -> list[str]:
@@ -503,7 +509,9 @@ def _path(entry: Split) -> Path | None:
     if entry.file:
         return Path(entry.file)
     folder = data_dir()
-    return folder / entry.local if folder and entry.local else None
+    if folder and entry.local:
+        return folder / entry.local
+    return None
 
 
 def _rows(manifest: Dataset, split: str) -> tuple[str, str, Iterable[Row]]:

@@ -32,7 +32,9 @@ def human_levels(dataset: str, question_ids: Iterable[str]) -> list[float]:
 
 def _school(question_id: str) -> float:
     found = re.match(rf"mmlu/\w+/({'|'.join(SCHOOLS)})_", question_id)
-    return float(SCHOOLS[found[1]]) if found else nan
+    if found:
+        return float(SCHOOLS[found[1]])
+    return nan
 
 
 @cache

@@ -186,7 +186,9 @@ def _printed_scores() -> Iterator[dict[str, object]]:
 
 
 def _printed_uses() -> Iterator[dict[str, object]]:
-    probe, even, asked = "Probe (MATH)", "Uniform allocation", "Verbalized confidence"
+    probe = "Probe (MATH)"
+    even = "Uniform allocation"
+    asked = "Verbalized confidence"
     tables = [load_reported(f"passk_{name}") for name in ("math500", "aime25")]
     errors = pd.concat(tables).query("k > 1")
     pass_at_k = errors.assign(value=-errors["value"])  # higher is better, as in budgets

@@ -22,7 +22,8 @@ from capcal_lib.runs.run import Run
 from capcal_lib.sampling.draw import answer_requests
 from capcal_lib.sampling.engines import Engine, EnumeratingEngine, open_engine
 
-FILE, SCHEMA = EXACT.name, EXACT.schema
+FILE = EXACT.name
+SCHEMA = EXACT.schema
 EPSILON = 1e-3
 WIDEST = 0.05  # bounds further apart say less than a hundred samples do
 

@@ -169,7 +169,9 @@ def _write_run(
     store: Path, record: Record, tables: Iterable[pd.DataFrame], *, with_verdicts: bool
 ) -> None:
     """Write samples, and the verdicts beside them where they are wanted."""
-    keys, verdicts, digests = [], [], []
+    keys = []
+    verdicts = []
+    digests = []
     with open_writer(store, record) as writer:
         for table in tables:
             writer.adopt(table)
@@ -201,7 +203,8 @@ class Log:
     ) -> None:
         if wrong := columns.keys() - COLUMNS.keys():
             raise InputError(f"{min(wrong)!r} is no column; known: {', '.join(COLUMNS)}")
-        self.files, self.columns = files, columns
+        self.files = files
+        self.columns = columns
         self.settings: dict[str, Any] = {}
         self.left_out = 0
         self._as_read: dict[Path, tuple[int, int]] = {}
@@ -344,7 +347,8 @@ def _of_request(request: Any) -> tuple[Any, Row]:
 
 
 def _of_inspect(row: Row) -> Iterator[Row]:
-    usage, output = (row["output"].get("usage") or {}), row["output"]["choices"]
+    usage = row["output"].get("usage") or {}
+    output = row["output"]["choices"]
     asked = row["input"]
     if not isinstance(asked, str):
         asked = _said([turn for turn in asked if turn["role"] == "user"][-1]["content"])[0]
@@ -368,7 +372,8 @@ def _of_inspect(row: Row) -> Iterator[Row]:
 
 def _of_batch(row: Row) -> Iterator[Row]:
     body = (row["response"] or {}).get("body") or {}
-    usage, choices = body.get("usage") or {}, body.get("choices") or [{}]
+    usage = body.get("usage") or {}
+    choices = body.get("choices") or [{}]
     for choice in choices:
         message = choice.get("message") or {"content": choice.get("text")}
         yield {
@@ -530,7 +535,9 @@ def _new_model(name: str, settings: Mapping[str, Any], made: list[Path]) -> None
 def _list(value: Any) -> list[Any]:
     if value in (None, ""):
         return []
-    return list(value) if isinstance(value, list | tuple) else [value]
+    if isinstance(value, list | tuple):
+        return list(value)
+    return [value]
 
 
 def _places(
@@ -565,7 +572,8 @@ def _is_answer(text: str, answer: Answer) -> bool:
 def _tables(log: Log, names: Mapping[Asked, str]) -> Iterator[pd.DataFrame]:
     """Lay samples out as a run has them, with their verdicts beside them, some at a time."""
     counts = Counter[str]()
-    batch, size = [], 0
+    batch = []
+    size = 0
     for row in log:
         asked = _asked(row)
         if asked not in names:
@@ -576,7 +584,8 @@ def _tables(log: Log, names: Mapping[Asked, str]) -> Iterator[pd.DataFrame]:
         size += len(row["response"])
         if len(batch) == BATCH_ROWS or size > BATCH_SIZE:
             yield pd.DataFrame(batch)
-            batch, size = [], 0
+            batch = []
+            size = 0
     if batch:
         yield pd.DataFrame(batch)
 

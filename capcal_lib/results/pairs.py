@@ -14,7 +14,9 @@ from capcal_lib.probes import nearest_probe
 from capcal_lib.results.results import describe_runs, load_results
 from capcal_lib.runs import Run, read_samples
 
-PROBE, BOTH_PROBES, PROMPT_LENGTH = "Probe", "Both probes", "Prompt length"
+PROBE = "Probe"
+BOTH_PROBES = "Both probes"
+PROMPT_LENGTH = "Prompt length"
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +87,8 @@ def load_pair(runs: str | Path, small: str, large: str, dataset: str, *, k_eval:
 
 
 def _load_one(run: Run, runs: str | Path, k_eval: int) -> pd.DataFrame:
-    name, dataset = run.identity.model, run.identity.dataset
+    name = run.identity.model
+    dataset = run.identity.dataset
     own = load_results(runs, name, datasets=[dataset], k_eval=k_eval)
     own = own[own["total"] > 1].dropna(axis="columns", how="all").droplevel("dataset")
     if probe := nearest_probe(map(str, own), dataset):
@@ -108,8 +111,10 @@ def routers(pair: Pair) -> Iterator[tuple[str, pd.DataFrame, pd.DataFrame]]:
     costs its reading of the prompt where the large one answers; both probes cost both readings; a
     model that is asked reads the prompt once more, and writes. A missing confidence is one half.
     """
-    small, large = pair.small, pair.large
-    own, other = pair.confidences[small], pair.confidences[large]
+    small = pair.small
+    large = pair.large
+    own = pair.confidences[small]
+    other = pair.confidences[large]
     even = pd.DataFrame({small: 0.0, large: 1.0}, own.index)
     yield PROMPT_LENGTH, even, 0 * pair.reading
     if own[PROBE].notna().all():
@@ -136,7 +141,8 @@ def cascade(
     votes = votes[votes.index.isin(pair.rates.index)]
     voting = pair.reading[pair.small] + k_c * pair.writing[pair.small]
     rate, cost = (table[pair.large].reindex(votes.index) for table in (pair.rates, pair.cost))
-    solved, spent = {}, {}
+    solved = {}
+    spent = {}
     for share in shares:
         sure = votes["confidence"] >= share
         right = votes["right"].where(sure, rate)

@@ -33,7 +33,9 @@ from capcal_lib.runs.store import problems_of
 
 INDEX = ["dataset", "question_id"]
 COUNTS = ["correct", "total"]
-UNIFORM, ORACLE_RC, ORACLE_CC = "Uniform random", "Oracle RC", "Oracle CC"
+UNIFORM = "Uniform random"
+ORACLE_RC = "Oracle RC"
+ORACLE_CC = "Oracle CC"
 CONSISTENCY = "Response consistency"
 SPLITS = "votes by dataset and question"  # in attrs, as JSON: confidence, term and plug-in term
 
@@ -80,7 +82,8 @@ def load_results(
     >>> list(results)[-2:]
     ['Probe (Mini exam)', 'Probe (TriviaQA)']
     """
-    tables, splits = {}, {}
+    tables = {}
+    splits = {}
     stale: list[str] = []
     probes: set[str] = set()
     runs = _runs(store, model, datasets, choice)
@@ -137,11 +140,14 @@ def describe_runs(
     ``questions``; scored samples a question, ``fewest`` to ``most``; all ``samples`` counted, and
     the shares of them with ``no answer`` and ``not scored``; mean completion ``tokens`` of a
     sample; ``evidence``, measured or simulated; and the ``run``. ``attrs["problems"]`` as there."""
-    rows, runs = [], _runs(store, model, datasets, choice)
+    rows = []
+    runs = _runs(store, model, datasets, choice)
     for name, run in runs.items():
-        identity, manifest = run.identity, load_dataset(name)
+        identity = run.identity
+        manifest = load_dataset(name)
         counts = run.cached(count_run, k_eval, verdicts)
-        total, samples = counts["total"], int(counts[["total", "not_scored"]].to_numpy().sum())
+        total = counts["total"]
+        samples = int(counts[["total", "not_scored"]].to_numpy().sum())
         shares = counts[["no_answer", "not_scored"]].sum() / max(1, samples)
         said = (
             mean_tokens(run),

@@ -275,7 +275,8 @@ def in_short(table: pd.DataFrame) -> list[str]:
         if name == "accuracy" or str(name).startswith("pass@")
     ]
     shown = [parts[0], *parts[1:][-1:]]
-    fewest, most = scored["total"].min(), scored["total"].max()
+    fewest = scored["total"].min()
+    most = scored["total"].max()
     each = str(most) if fewest == most else f"{fewest} to {most}"
     lines = [f"{', '.join(shown)}", f"{len(scored):,} questions, {each} scored samples each"]
     if single := int((scored["total"] == 1).sum()):
@@ -331,7 +332,8 @@ def _check_pair(
     common = tables[name].index.intersection(tables[against].index)
     if common.empty:
         raise InputError(f"{sanitize(name)} and {sanitize(against)} have no question_id in common")
-    first, second = tables[name].loc[common], tables[against].loc[common]
+    first = tables[name].loc[common]
+    second = tables[against].loc[common]
     unlike = (first[same] != second[same]).any(axis="columns")
     what = "another right answer" if same == ["gold"] else "other counts"
     if unlike.any():

@@ -60,7 +60,8 @@ class Artifact:
 
     def fits(self, table: pa.Table) -> bool:
         """Tell whether a table has the columns of this kind of file."""
-        there, known = set(table.column_names), set(self.schema.names)
+        there = set(table.column_names)
+        known = set(self.schema.names)
         if not known - {*self.optional} <= there <= known:
             return False
         made = table.schema.metadata or {}
@@ -86,7 +87,9 @@ class Artifact:
         """Say what is in one of several files of a kind."""
         before, _, after = self.name.partition("*")
         inside = file.removeprefix(before).removesuffix(after).strip("-") if after else ""
-        return f"{inside} {self.title}" if inside else self.title
+        if inside:
+            return f"{inside} {self.title}"
+        return self.title
 
 
 def artifact_of(file: str) -> Artifact | None:
@@ -96,7 +99,8 @@ def artifact_of(file: str) -> Artifact | None:
 
 def matrix(table: pa.Table, column: str) -> npt.NDArray[np.float16]:
     """Return a column of lists of one size as a matrix, (n_rows, size), or (n_rows, n, size)."""
-    values, shape = table[column].combine_chunks(), [len(table)]
+    values = table[column].combine_chunks()
+    shape = [len(table)]
     while pa.types.is_fixed_size_list(values.type):
         shape.append(values.type.list_size)
         values = values.flatten()
@@ -153,7 +157,8 @@ def _check_predictions(table: pa.Table, sampled: Sampled) -> Iterator[str]:
 
 
 def _check_states(table: pa.Table, sampled: Sampled) -> Iterator[str]:
-    identity, states = sampled.run.identity, matrix(table, "features")
+    identity = sampled.run.identity
+    states = matrix(table, "features")
     if bad := sum(not np.isfinite(each).all() for each in states):
         yield f"hidden states of {bad} questions are not finite"
     size = load_model(identity.model).hidden_size

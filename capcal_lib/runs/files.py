@@ -74,7 +74,8 @@ def files_of(folder: Path) -> list[Path]:
 
 def read_sums(folder: Path) -> Sums:
     """Read the digests on record; `InputError` for a line that is no digest and name."""
-    path, sums = folder / SUMS, Sums()
+    path = folder / SUMS
+    sums = Sums()
     text = path.read_bytes().decode(errors="surrogateescape") if path.exists() else ""
     for number, line in enumerate(text.removesuffix("\n").split("\n") if text else (), 1):
         match = _LINE.fullmatch(line)
@@ -112,7 +113,9 @@ def recorded_digest(path: Path) -> str:
     where there is no file.
     """
     known = read_sums(path.parent).get(path.name, ())
-    return known[0] if len(known) == 1 else file_digest(path)
+    if len(known) == 1:
+        return known[0]
+    return file_digest(path)
 
 
 def changed_files(home: Path, digests: Mapping[str, str]) -> list[str]:
@@ -244,7 +247,8 @@ def _read(path: Path, read: Callable[[pa.BufferReader], _Content]) -> _Content:
 
 def _change(path: Path, digest: str, change: Callable[[], object]) -> None:
     """Do what gives a file another digest, so that at any moment its digest is on record."""
-    folder, name = path.parent, path.name
+    folder = path.parent
+    name = path.name
     there = (folder / SUMS).exists()
     sums = (
         read_sums(folder)

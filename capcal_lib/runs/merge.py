@@ -123,12 +123,14 @@ def _take(writer: store.Writer, run: Run) -> Merged:
 
 def _take_facts(source: Path, artifact: Artifact, run: Run, digests: pd.DataFrame) -> str | None:
     """Take over the rows of a file that a run lacks; return what is to be said."""
-    target, key = run.folder / source.name, list(artifact.key)
+    target = run.folder / source.name
+    key = list(artifact.key)
     try:
         theirs = artifact.read(source)
     except InputError as error:
         return f"left out: {error}"
-    made, rows = _made(theirs), theirs.select(key).to_pandas()
+    made = _made(theirs)
+    rows = theirs.select(key).to_pandas()
     if artifact is VERDICTS:
         rows = rows.merge(digests, on=key, how="left")
         said = (theirs.schema.metadata or {}).get(b"rows")

@@ -135,7 +135,9 @@ class Run:
     def count(self, artifact: Artifact, name: str = "") -> int:
         """Count the rows of a file that may be there, as far as its footer tells."""
         path = self.path(artifact, name)
-        return int(pq.read_metadata(path).num_rows) if path.exists() else 0
+        if path.exists():
+            return int(pq.read_metadata(path).num_rows)
+        return 0
 
     def write(self, artifact: Artifact, table: pa.Table, name: str = "") -> None:
         """Write a file that is kept beside the samples."""
@@ -145,7 +147,8 @@ class Run:
         """Return ``make(run, *given)``, made once while no file of the folder changes.
 
         Who gets it must not change it."""
-        key, state = (self, make, given), files.state_of(self.folder)
+        key = (self, make, given)
+        state = files.state_of(self.folder)
         known = _cache.get(key)
         if known is None or known[0] != state:
             known = state, make(self, *given)
@@ -295,7 +298,8 @@ def _fits(identity: Identity, said: str) -> bool:
 
 def differences(one: Identity, other: Identity) -> list[str]:
     """Name the settings in which two runs differ, ``setting: one / other``."""
-    left, right = one.settings, other.settings
+    left = one.settings
+    right = other.settings
     return [f"{name}: {left[name]} / {right[name]}" for name in left if left[name] != right[name]]
 
 

@@ -98,7 +98,9 @@ class Meter:
 
     def __init__(self, run: Run, ask: Ask, made_with: dict[str, str]) -> None:
         self.rows = self.tokens = 0
-        self._run, self._clock, self._next = run, time.monotonic(), FIRST_BEAT
+        self._run = run
+        self._clock = time.monotonic()
+        self._next = FIRST_BEAT
         self._facts: dict[str, Any] = {
             "started": datetime.now(UTC).isoformat(),
             "ask": ask,
@@ -152,11 +154,9 @@ def rates(sessions: Iterable[Session]) -> tuple[float, float, float]:
 
 def _lines(run: Run) -> list[str]:
     path = run.folder / FILE
-    return (
-        read_bytes(path).decode(errors="replace").splitlines()
-        if path.exists() or FILE in read_sums(run.folder)
-        else []
-    )
+    if path.exists() or FILE in read_sums(run.folder):
+        return read_bytes(path).decode(errors="replace").splitlines()
+    return []
 
 
 def _parsed(lines: Iterable[str]) -> list[Session]:

@@ -60,7 +60,8 @@ def survey(
 
 def run_status(run: Run, grader: str | None = None, judged: Judged | None = None) -> Status:
     """Return the state of one run; verdicts by another version of the grader are called stale."""
-    identity, sessions = run.identity, read_sessions(run)
+    identity = run.identity
+    sessions = read_sessions(run)
     each: Counter[str] = Counter()
     tokens = 0
     for rows in runs.stream_samples(run, ["completion_tokens"]):
@@ -69,7 +70,8 @@ def run_status(run: Run, grader: str | None = None, judged: Judged | None = None
     lacking, asked = _lacking(run, each, sessions)
     lacking *= identity.engine != IMPORTED
     seconds, samples_per_second, tokens_per_second = rates(sessions)
-    writer, now = runs.writer_at_work(run), sessions[-1] if sessions else None
+    writer = runs.writer_at_work(run)
+    now = sessions[-1] if sessions else None
     at_work = writer and now and now.state == "drawing" and now.rows
     return Status(
         identity=identity,
@@ -124,7 +126,9 @@ def _graded(run: Run, samples: int, grader: str | None) -> str:
     version = table.schema.metadata[b"grader"].decode()
     if grader and version not in (grader, GIVEN):
         return f"stale: grader {version}, now {grader}"
-    return "yes" if len(table) == samples else f"stale: {len(table):,} of {samples:,}"
+    if len(table) == samples:
+        return "yes"
+    return f"stale: {len(table):,} of {samples:,}"
 
 
 def _beside(run: Run, questions: int) -> Iterator[tuple[str, str]]:
@@ -159,10 +163,8 @@ def line(status: Status) -> str:
     >>> print(line(next(survey(RECORDED_RUNS, "simulated", "mini-exam"))))  # doctest: +ELLIPSIS
     simulated on mini-exam (test), run ...: ... samples of ... questions, none lacking ...
     """
-    run, lacking = (
-        status.identity,
-        f"{status.lacking:,} lacking" if status.lacking else "none lacking",
-    )
+    run = status.identity
+    lacking = f"{status.lacking:,} lacking" if status.lacking else "none lacking"
     if status.lacking and status.writer:
         left = "" if math.isnan(status.seconds_left) else f", {duration(status.seconds_left)} to go"
         lacking += f" ({status.writer} is at work{left})"
@@ -191,7 +193,8 @@ def next_step(status: Status) -> str:
     """Say what would be next for a run: the command that makes what it lacks; nothing where it has
     all that a score needs.
     """
-    run, graded = status.identity, status.graded
+    run = status.identity
+    graded = status.graded
     named = f"--model {run.model} --dataset {run.dataset} --split {run.split}"
     if status.writer:
         return ""

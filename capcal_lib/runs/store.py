@@ -220,7 +220,9 @@ class Writer:
     it."""
 
     def __init__(self, run: Run, notes: list[str]) -> None:
-        self.run, self.folder, self.notes = run, run.folder, notes
+        self.run = run
+        self.folder = run.folder
+        self.notes = notes
         self._path = run.folder / "journal"
         journal = read_journal(run)
         if journal.torn:
@@ -451,7 +453,8 @@ def _hold(lock: IO[str], run: Run, how: int = fcntl.LOCK_EX) -> None:
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
     """Put off a Ctrl-C until a step that must be whole is done."""
-    before, pressed = signal.getsignal(signal.SIGINT), list[object]()
+    before = signal.getsignal(signal.SIGINT)
+    pressed = list[object]()
     if threading.current_thread() is not threading.main_thread() or not callable(before):
         yield
         return

@@ -91,7 +91,8 @@ def verify_run(
         samples = _samples(run, problems)
     except InputError as error:
         return Checked(run, (str(error).removeprefix(f"{run}: "),), ())
-    identity, graded = made.identity, run.has(VERDICTS)
+    identity = made.identity
+    graded = run.has(VERDICTS)
     versions = [f"{name} {made.made_with[name]}" for name in VERSIONS if name in made.made_with]
     facts = [
         f"{len(samples):,} samples of {samples['question_id'].nunique():,} questions",
@@ -167,7 +168,8 @@ def _on_record(run: Run, record: bool) -> Iterator[str]:
     """
     if record:
         record_digests(run.folder)
-    sums, there = read_sums(run.folder), {path.name for path in files_of(run.folder)}
+    sums = read_sums(run.folder)
+    there = {path.name for path in files_of(run.folder)}
     expected = {
         name for name, known in sums.items() if NO_FILE not in known
     }  # a removal may have been stopped
@@ -196,13 +198,15 @@ def _questions(run: Identity, facts: list[str]) -> dict[str, Question] | None:
 
 
 def _digests(sampled: Sampled) -> Iterator[str]:
-    record, questions = sampled.run.record, sampled.questions
+    record = sampled.run.record
+    questions = sampled.questions
     identity = record.identity
     split = load_dataset(identity.dataset).splits.get(identity.split)
     if split is None:
         yield f"the manifest has no split {identity.split!r}"
     elif split.digest is not None and split.digest != identity.questions:
-        made, pinned = identity.questions[:16], split.digest[:16]
+        made = identity.questions[:16]
+        pinned = split.digest[:16]
         yield f"made with the questions {made}, the manifest has {pinned}"
     if questions is not None and questions_digest(questions.values()) != identity.questions:
         yield "the questions at hand are not those that were sampled"
@@ -228,7 +232,8 @@ def _completeness(sampled: Sampled) -> Iterator[str]:
         for name, k in _asked_for(sampled, ask, list(there)).items():
             ks[name] = max(ks.get(name, 0), k)
     # Gaps count also below what was asked for: a question has the first of its samples, or none.
-    missing, named = 0, list[str]()
+    missing = 0
+    named = list[str]()
     for name, k in ks.items():
         have = there.get(name, set())
         until = max(k, 1 + max(have, default=-1))

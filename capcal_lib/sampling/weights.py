@@ -179,7 +179,9 @@ def _pin(way: Weights) -> str | None:
     if way.sha256:
         return way.sha256
     is_commit = way.revision and re.fullmatch(r"[0-9a-f]{40}", way.revision)
-    return f"{way.hub}@{way.revision}" if way.hub and is_commit and not way.file else None
+    if way.hub and is_commit and not way.file:
+        return f"{way.hub}@{way.revision}"
+    return None
 
 
 def _fetch(way: Weights, folder: Path) -> str:

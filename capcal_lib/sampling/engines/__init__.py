@@ -192,7 +192,11 @@ def check_shape(model: Model, layers: int, hidden_size: int) -> None:
 
 def pooled(states: Any, layers: Layers) -> Any:
     """Pool hidden states, a tensor of shape (..., layers + 1, hidden_size), number by number."""
-    return states if layers == "all" else states.mean(-2) if layers == "mean" else states.amax(-2)
+    if layers == "all":
+        return states
+    if layers == "mean":
+        return states.mean(-2)
+    return states.amax(-2)
 
 
 def question_seed(seed: int, question_id: str) -> int:

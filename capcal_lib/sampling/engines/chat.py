@@ -113,7 +113,9 @@ def answer_start(pieces: Sequence[str]) -> int | None:
         return None
     for place, (piece, stop) in enumerate(zip(pieces, accumulate(map(len, pieces)), strict=True)):
         if stop > begin and piece.strip():
-            return place if stop - len(piece) >= begin else None
+            if stop - len(piece) >= begin:
+                return place
+            return None
     return None
 
 

@@ -347,4 +347,6 @@ def _seconds(retry_after: str) -> float:
             seconds = parsedate_to_datetime(retry_after).timestamp() - time()
         except (ValueError, TypeError, OverflowError):
             return 0.0
-    return min(seconds, LONGEST_RETRY_AFTER) if 0 < seconds < math.inf else 0.0
+    if 0 < seconds < math.inf:
+        return min(seconds, LONGEST_RETRY_AFTER)
+    return 0.0
