@@ -230,26 +230,35 @@ def expected_from_reported() -> pd.DataFrame:
             "Correctness variance": variance,
             "Mean |C - mu|": 2 * variance,
         }
-        moments = {
-            (name, 1): (chance @ term, chance @ term**2) for name, term in terms.items()
-        }  # mean, mean square
+        # Of each, by the number of attempts: mean and mean square.
+        moments = {(name, 1): (chance @ term, chance @ term**2) for name, term in terms.items()}
         for k, passed in zip(ATTEMPTS, solved, strict=True):
-            error, square = (
-                mu * (1 - passed) ** power + (1 - mu) * passed**power for power in (2, 4)
-            )
+            missed = 1 - passed
+            error = mu * missed**2 + (1 - mu) * passed**2
+            square = mu * missed**4 + (1 - mu) * passed**4
             moments["Oracle RC", k] = chance @ error, chance @ square
         # The second and fourth central moments of mu_hat, from E[mu(1 - mu)] and E[mu^2 (1 -
         # mu)^2].
-        once = a * b / ((a + b) * (a + b + 1))
-        twice = once * (a + 1) * (b + 1) / ((a + b + 2) * (a + b + 3))
-        moments["Plug-in floor", 1] = once / K_EVAL, (once + 3 * (K_EVAL - 2) * twice) / K_EVAL**3
+        nu = a + b
+        once = a * b / (nu * (nu + 1))
+        twice = once * (a + 1) * (b + 1) / ((nu + 2) * (nu + 3))
+        fourth = (once + 3 * (K_EVAL - 2) * twice) / K_EVAL**3
+        moments["Plug-in floor", 1] = once / K_EVAL, fourth
         for (name, k), (mean, square) in moments.items():
             band = 1.96 * np.sqrt((square - mean**2) / questions)
-            rows.append((model, dataset, name, k, questions, mean, mean - band, mean + band))
-    table = pd.DataFrame(rows, columns=[*key, "questions", "expected", "low", "high"])
-    return table.merge(
-        printed[[*key, "value"]].rename(columns={"value": "reported"}), how="left", on=key
-    )
+            row = {
+                "model": model,
+                "dataset": dataset,
+                "quantity": name,
+                "k": k,
+                "questions": questions,
+                "expected": mean,
+                "low": mean - band,
+                "high": mean + band,
+            }
+            rows.append(row)
+    reported = printed[[*key, "value"]].rename(columns={"value": "reported"})
+    return pd.DataFrame(rows).merge(reported, how="left", on=key)
 
 
 @cache

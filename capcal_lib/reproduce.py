@@ -73,8 +73,22 @@ class Recipe:
 
 
 RECIPES = {
-    "lean": Recipe("corrected", "tuned", "rules", 20, ((20_000, 1), (500, 4)), 0),
-    "paper": Recipe("paper", "paper", "judge:gpt-oss-20b", 100, ((None, 10),), 100),
+    "lean": Recipe(
+        protocol="corrected",
+        probe="tuned",
+        verdicts="rules",
+        samples=20,
+        training=((20_000, 1), (500, 4)),
+        validation=0,
+    ),
+    "paper": Recipe(
+        protocol="paper",
+        probe="paper",
+        verdicts="judge:gpt-oss-20b",
+        samples=100,
+        training=((None, 10),),
+        validation=100,
+    ),
 }
 
 

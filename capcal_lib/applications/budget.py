@@ -524,7 +524,17 @@ def honest_oracle(
     mean: Floats = np.full(len(known), known.sum() / seen.sum(), np.float64)
     prior = fit_concentration(mean, known, seen)
     if not np.isfinite(prior):  # the questions do not differ
-        return HonestOracle(mean, np.full(len(known), np.inf), left, drawn)
+        return HonestOracle(
+            confidence=mean,
+            concentration=np.full(len(known), np.inf),
+            correct=left,
+            total=drawn,
+        )
     concentration: Floats = np.asarray(prior + seen, np.float64)
     confidence = (mean * prior + known) / concentration
-    return HonestOracle(confidence, concentration, left, drawn)
+    return HonestOracle(
+        confidence=confidence,
+        concentration=concentration,
+        correct=left,
+        total=drawn,
+    )

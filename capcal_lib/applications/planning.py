@@ -71,7 +71,8 @@ def score_components(
     v = mu - mu2
     within = 4 * (s**2 * v - 2 * s * (mu2 - mu3) + mu3 - mu4)
     pairs = 2 * (mu2 - 2 * mu3 + mu4)
-    return _components(s**2 - 2 * s * mu + mu2, within, pairs, n, clusters)
+    terms = s**2 - 2 * s * mu + mu2
+    return _components(terms, within, pairs, n, clusters)
 
 
 def difference_components(
@@ -106,7 +107,8 @@ def difference_components(
     b = check.as_confidence(b)
     c, n = _pilot(correct, total, scored=2)
     within = 4 * (a - b) ** 2 * c * (n - c) / (n * (n - 1))
-    return _components((a - b) * (a + b - 2 * c / n), within, np.zeros(n.size), n, clusters)
+    terms = (a - b) * (a + b - 2 * c / n)
+    return _components(terms, within, np.zeros(n.size), n, clusters)
 
 
 def _pilot(correct: ArrayLike, total: ArrayLike, *, scored: int) -> tuple[Ints, Ints]:
@@ -120,11 +122,14 @@ def _components(
     terms: Floats, within: Floats, pairs: Floats, n: Ints, clusters: ArrayLike | None
 ) -> Components:
     """Take the variance over samples from that of the terms; a negative part is 0."""
-    between = len(terms) * variance_of_mean(terms, clusters) - np.mean(
-        within / n + pairs / (n * (n - 1))
+    over_samples = within / n + pairs / (n * (n - 1))
+    between = len(terms) * variance_of_mean(terms, clusters) - over_samples.mean()
+    return Components(
+        estimate=float(terms.mean()),
+        between=max(0.0, float(between)),
+        within=max(0.0, float(within.mean())),
+        pairs=max(0.0, float(pairs.mean())),
     )
-    parts = (max(0.0, float(part)) for part in (between, within.mean(), pairs.mean()))
-    return Components(float(terms.mean()), *parts)
 
 
 def questions_needed(
@@ -186,22 +191,18 @@ def plan_study(
         )
     least = 2 if components.pairs > 0 else 1
     samples = np.arange(least, check.check_int("max_samples", max_samples, least=least) + 1)
-    most = (
-        np.inf
-        if max_questions is None
-        else check.check_int("max_questions", max_questions, least=2)
-    )
+    most = np.inf
+    if max_questions is not None:
+        most = check.check_int("max_questions", max_questions, least=2)
     needed = [
         questions_needed(components, int(k), half_width=half_width, power=power, level=level)
         for k in samples
     ]
     plans = pd.DataFrame({"samples": samples, "questions": needed})
-    plans = plans[np.isfinite(plans["questions"]) & (plans["questions"] <= most)].astype(
-        {"questions": np.int64}
-    )
-    plans["tokens"] = plans["questions"] * (
-        plans["samples"] * tokens_per_sample + tokens_per_question
-    )
+    will_do = np.isfinite(plans["questions"]) & (plans["questions"] <= most)
+    plans = plans[will_do].astype({"questions": np.int64})
+    of_each = plans["samples"] * tokens_per_sample + tokens_per_question
+    plans["tokens"] = plans["questions"] * of_each
     return plans.sort_values("tokens", kind="stable", ignore_index=True)
 
 

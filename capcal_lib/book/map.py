@@ -126,8 +126,15 @@ def _cells(path: Path) -> list[Cell]:
                 f"{path.name}: a cell for {', '.join(metadata['paper'])} has no label; give it one"
             )
         section = headings[-1] if len(headings) > 2 else ""
-        details = [tuple(metadata.get(name, ())) for name in ("paper", "evidence", "reads")]
-        one = Cell(path.stem, headings[1], section, label, *details)
+        one = Cell(
+            notebook=path.stem,
+            title=headings[1],
+            section=section,
+            label=label,
+            paper=tuple(metadata["paper"]),
+            evidence=tuple(metadata.get("evidence", ())),
+            reads=tuple(metadata.get("reads", ())),
+        )
         _known(one)
         found.append(one)
     return found

@@ -159,7 +159,7 @@ def show_scores(
     bare = "low" not in table or bool(table["low"].isna().all())
     width = sum(widths) + (BARE_REM if bare else SCORE_REM) * len(datasets)
     style = f" style='width:{width:.1f}rem'"
-    shown = _figure([*above, *heads], rows, caption, marks, table, "scores", style)
+    shown = _figure([*above, *heads], rows, caption, marks, table, kind="scores", style=style)
     legend = _legend(list(cells.values()), printed="printed" in table)
     return Html(shown.html.replace("</figure>", f"{legend}</figure>"))
 

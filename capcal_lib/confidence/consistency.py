@@ -31,9 +31,8 @@ from capcal_lib.runs.store import read_samples
 
 COLUMNS = ["confidence", "term", "plug_in"]
 SPLITS = 100  # of a question's samples into votes and others
-Votes = Sequence[
-    str | None
-]  # answers in canonical form, so that equal answers are equal texts; None for no answer
+# Answers in canonical form, so that equal answers are equal texts; None for no answer.
+Votes = Sequence[str | None]
 
 
 def majority(votes: Votes) -> tuple[str | None, float]:
@@ -45,8 +44,10 @@ def majority(votes: Votes) -> tuple[str | None, float]:
     """
     groups = Counter(votes)
     groups.pop(None, None)
-    winner = max(groups, key=groups.__getitem__, default=None)
-    return winner, groups[winner] / len(votes) if winner is not None else np.nan
+    if not groups:
+        return None, np.nan
+    [(winner, number)] = groups.most_common(1)
+    return winner, number / len(votes)
 
 
 def consistency(answers: Sequence[Votes]) -> Floats:
@@ -68,9 +69,8 @@ class Answers:
     """
 
     question_ids: npt.NDArray[np.str_]
-    canonical: npt.NDArray[
-        np.object_
-    ]  # equal answers are equal texts; None where there is no answer, or no sample
+    # equal answers are equal texts; None where there is no answer, or no sample
+    canonical: npt.NDArray[np.object_]
     correct: Floats  # 1 or 0; NaN where not scored, or no sample
     drawn: npt.NDArray[np.bool_]  # whether there is a sample
     tokens: float  # mean completion tokens of a sample
@@ -142,8 +142,11 @@ def split_votes(answers: Answers, k_c: int, *, splits: int = SPLITS, seed: int =
             mu = hits[known] / n
             loss = (s - mu) ** 2
             noise = mu * (1 - mu) / (n - 1)
-            means = s.mean(), (loss - noise).mean(), loss.mean()
-            rows[name] = dict(zip(COLUMNS, means, strict=True))
+            rows[name] = {
+                "confidence": s.mean(),
+                "term": (loss - noise).mean(),
+                "plug_in": loss.mean(),
+            }
     table = pd.DataFrame.from_dict(rows, orient="index", columns=COLUMNS)
     return table.rename_axis("question_id")
 
@@ -179,16 +182,21 @@ def read_answers(run: Run, *, k: int, verdicts: str = "rules") -> Answers:
     texts[at] = canonical(run, rows)
     correct[at] = np.where(rows["verdict"] == "not_scored", np.nan, rows["verdict"] == "correct")
     drawn[at] = True
-    return Answers(ids, texts, correct, drawn, mean_tokens(run))
+    return Answers(
+        question_ids=ids,
+        canonical=texts,
+        correct=correct,
+        drawn=drawn,
+        tokens=mean_tokens(run),
+    )
 
 
 def canonical(run: Run, verdicts: pd.DataFrame) -> list[str | None]:
     """Return the answer of each verdict of a run, in a form that is the same for equal answers;
     None for no answer.
     """
-    pairs = list(
-        zip(verdicts["extracted"], kinds_of(run, verdicts["question_id"].tolist()), strict=True)
-    )
+    kinds = kinds_of(run, verdicts["question_id"].tolist())
+    pairs = list(zip(verdicts["extracted"], kinds, strict=True))
     known = {
         (answer, kind): normalize(answer, kind)
         for answer, kind in set(pairs)
@@ -220,32 +228,34 @@ def vote_terms(answers: Answers, k_c: int) -> pd.DataFrame:
         correct = answers.correct[row][drawn]
         if len(texts) < k_c + 2:
             continue
-        graded = correct.tolist()
         hits = int((correct == 1).sum())
         total = int((~np.isnan(correct)).sum())
         for start in range(0, len(texts) // k_c * k_c, k_c):
             votes = texts[start : start + k_c]
-            outcomes = graded[start : start + k_c]
+            outcomes = correct[start : start + k_c]
             winner, share = majority(votes)
-            scored = [outcome for outcome in outcomes if outcome == outcome]
-            won = [
-                z
-                for vote, z in zip(votes, outcomes, strict=True)
-                if vote == winner is not None and z == z
-            ]
-            right = sum(won) / len(won) if won else np.nan
-            rows.append(
-                (row, share, right, hits - int(sum(scored)), total - len(scored), hits, total)
-            )
-    names = ["row", "confidence", "right", "correct outside", "outside", "correct", "scored"]
+            is_scored = ~np.isnan(outcomes)
+            agree = np.array([winner is not None and vote == winner for vote in votes])
+            won = outcomes[agree & is_scored]
+            found = {
+                "row": row,
+                "confidence": share,
+                "right": won.mean() if len(won) else np.nan,
+                "correct": hits,
+                "scored": total,
+                "correct outside": hits - int(outcomes[is_scored].sum()),
+                "outside": total - int(is_scored.sum()),
+            }
+            rows.append(found)
+    names = ["row", "confidence", "right", "correct", "scored", "correct outside", "outside"]
     table = pd.DataFrame(rows, columns=names)
     known = table["confidence"].notna() & (table["outside"] > 1)
-    for name, counts in (
-        ("disjoint", ["correct outside", "outside"]),
-        ("same pool", ["correct", "scored"]),
-    ):
+    votes_of = {"disjoint": ["correct outside", "outside"], "same pool": ["correct", "scored"]}
+    for name, counts in votes_of.items():
         table[name] = np.nan
         if known.any():
-            found = table.loc[known, "confidence"], *(table.loc[known, count] for count in counts)
-            table.loc[known, name] = capability_brier_terms(*found, corrected=True)
+            correct, scored = table.loc[known, counts].to_numpy().T
+            confidence = table.loc[known, "confidence"].to_numpy()
+            terms = capability_brier_terms(confidence, correct, scored, corrected=True)
+            table.loc[known, name] = terms
     return table[["row", "confidence", "right", "disjoint", "same pool"]]

@@ -59,10 +59,10 @@ def verbalized(
     for attempt in range(ATTEMPTS):
         requests = [
             Request(
-                question,
-                verbalized_messages(question, model.prompt_style),
-                (attempt,),
-                "verbalized",
+                question=question,
+                messages=verbalized_messages(question, model.prompt_style),
+                sample_indices=(attempt,),
+                purpose="verbalized",
             )
             for question in questions
             if np.isnan(values[question.id])

@@ -117,7 +117,12 @@ def grader_error(
         rate, size = _rate(said[rows] == value, weight[rows], cluster[rows], stratum[rows])
         found.append((_jeffreys(rate, size, level), size))
     (sensitivity, right), (specificity, wrong) = found
-    return GraderError(sensitivity, specificity, right, wrong)
+    return GraderError(
+        sensitivity=sensitivity,
+        specificity=specificity,
+        right=right,
+        wrong=wrong,
+    )
 
 
 def _rate(
@@ -205,11 +210,21 @@ def corrected_mean(
     estimate = float(_rogan_gladen(mean, error.sensitivity.estimate, error.specificity.estimate)[0])
     clipped = float(np.clip(estimate, 0, 1))
     if len(mu) == 1:
-        return CorrectedMean(clipped, np.nan, np.nan, clipped != estimate)
+        return CorrectedMean(
+            estimate=clipped,
+            low=np.nan,
+            high=np.nan,
+            clipped=clipped != estimate,
+        )
     low, high = np.clip(
         _limits(mean, np.array([_effective_samples(mu, samples.sum())]), error, level), 0, 1
     )
-    return CorrectedMean(clipped, float(low[0]), float(high[0]), clipped != estimate)
+    return CorrectedMean(
+        estimate=clipped,
+        low=float(low[0]),
+        high=float(high[0]),
+        clipped=clipped != estimate,
+    )
 
 
 def propagate(

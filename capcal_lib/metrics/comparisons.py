@@ -213,5 +213,13 @@ def _sure(means: Means, level: float) -> Floats:
     for i, j in np.ndindex(columns, columns):
         residuals = (means.residuals[:, i] - means.residuals[:, j]) / size
         difference = float(means.estimate[i] - means.estimate[j])
-        sure[i, j] = Column(difference, 0.0, residuals, (-1.0, 1.0)).unseen(one_sided)[0] > 0
+        sure[i, j] = (
+            Column(
+                estimate=difference,
+                error=0.0,
+                residuals=residuals,
+                bounds=(-1.0, 1.0),
+            ).unseen(one_sided)[0]
+            > 0
+        )
     return sure

@@ -246,7 +246,12 @@ class Column:
     def interval(self, level: float) -> Interval:
         """Return the estimate with its limits."""
         low, high = self.limits(level)
-        return Interval(self.estimate, low, high, self.error > 0 and self.carriers < CARRIED_BY)
+        return Interval(
+            estimate=self.estimate,
+            low=low,
+            high=high,
+            few=self.error > 0 and self.carriers < CARRIED_BY,
+        )
 
     def limits(self, level: float) -> tuple[float, float]:
         """Return limits that reach as far as the seen and the unseen units may take the mean."""
@@ -376,7 +381,12 @@ class Means:
         """Return what the limits of a column's mean are taken from; without draws, closed form."""
         size = self.sizes.sum() / len(self.sizes)
         error = float(np.sqrt(self.covariance[at, at]))
-        column = Column(float(self.estimate[at]), error, self.residuals[:, at] / size, bounds)
+        column = Column(
+            estimate=float(self.estimate[at]),
+            error=error,
+            residuals=self.residuals[:, at] / size,
+            bounds=bounds,
+        )
         if draws is None or error == 0:
             return column
         own = np.sqrt(np.maximum(draws.covariance[:, at, at], 0))

@@ -113,8 +113,14 @@ def keep_predictions(
         if now and (made or list(kept) != list(now)):
             _write(run, _name(recipe, verdicts), now)
         for title, (about, _) in now.items():
-            learnt = about.questions, about.concentration
-            rows.append((dataset.name, title, *learnt, title in made))
+            row = {
+                "dataset": dataset.name,
+                "probe": title,
+                "questions": about.questions,
+                "concentration": about.concentration,
+                "made": title in made,
+            }
+            rows.append(row)
     columns = ["dataset", "probe", "questions", "concentration", "made"]
     return pd.DataFrame(rows, columns=columns).set_index(["dataset", "probe"])
 

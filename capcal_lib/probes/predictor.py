@@ -87,7 +87,13 @@ def load_predictor(
     width = conformal_half_width(
         probe.out_of_fold, questions["correct"] / questions["total"], level=level
     )
-    return Predictor(open_engine(asked, engine), asked, probe, width, level)
+    return Predictor(
+        engine=open_engine(asked, engine),
+        model=asked,
+        probe=probe,
+        half_width=width,
+        level=level,
+    )
 
 
 def conformal_half_width(

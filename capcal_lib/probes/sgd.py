@@ -91,7 +91,7 @@ class PaperProbe(Probe):
             rows, right, drawn = training_rows(*validation, least=1, needs="the paper's recipe")
             judging = rows, right / drawn
         probes = []
-        search: list[tuple[int, bool, float, float]] = []
+        search: list[dict[str, float]] = []
         out_of_fold = np.empty(len(matrix))
         folds = KFold(SPLITS, shuffle=True, random_state=self.seed).split(matrix)
         for split, (train, held_out) in enumerate(folds):
@@ -102,16 +102,22 @@ class PaperProbe(Probe):
                 *_train(*known, standardize=False, rng=rng),
                 *_train(*known, standardize=True, rng=rng),
             ]
-            scores = [
-                float(np.mean((probe.predict(chosen_by) - target) ** 2)) for _, probe in trained
-            ]
-            for (rate, probe), brier in zip(trained, scores, strict=True):
-                search.append((split, probe.standardize, rate, brier))
-            best = int(np.argmin(scores))
-            probes.append(trained[best][1])
-            out_of_fold[held_out] = trained[best][1].predict(matrix[held_out])
+            scores = []
+            for rate, probe in trained:
+                brier = float(np.mean((probe.predict(chosen_by) - target) ** 2))
+                scores.append(brier)
+                row = {
+                    "split": split,
+                    "standardize": probe.standardize,
+                    "rate": rate,
+                    "brier": brier,
+                }
+                search.append(row)
+            _, best = trained[int(np.argmin(scores))]
+            probes.append(best)
+            out_of_fold[held_out] = best.predict(matrix[held_out])
         self.probes_ = tuple(probes)
-        self.search_ = pd.DataFrame(search, columns=["split", "standardize", "rate", "brier"])
+        self.search_ = pd.DataFrame(search)
         self._keep(out_of_fold, hits, samples)
         return self
 
@@ -160,20 +166,20 @@ def _train(
     lowest = np.full(len(rates), np.inf)
     for _ in range(EPOCHS):
         order = rng.permutation(len(inputs))
-        with np.errstate(
-            over="ignore", invalid="ignore"
-        ):  # a rate that is too large ends in numbers that are none
+        # A rate that is too large ends in numbers that are none.
+        with np.errstate(over="ignore", invalid="ignore"):
             for begin in range(0, len(order), BATCH_SIZE):
-                batch = inputs[order[begin : begin + BATCH_SIZE]]
-                _, slope = _cross_entropy(
-                    batch @ weights, target[order[begin : begin + BATCH_SIZE]]
-                )
+                rows = order[begin : begin + BATCH_SIZE]
+                batch = inputs[rows]
+                _, slope = _cross_entropy(batch @ weights, target[rows])
+                gradient = batch.T @ slope.astype(np.float32)
                 velocity *= MOMENTUM
-                velocity += batch.T @ slope.astype(np.float32) + np.float32(WEIGHT_DECAY) * weights
+                velocity += gradient + np.float32(WEIGHT_DECAY) * weights
                 weights -= rates * velocity
             score, _ = _cross_entropy(held_inputs @ weights, held_target)
         better = score < lowest
-        best[:, better], lowest[better] = weights[:, better], score[better]
+        best[:, better] = weights[:, better]
+        lowest[better] = score[better]
     for place in np.flatnonzero(np.isfinite(lowest)):
         column = best[:, place].astype(np.float64)
         probe = LinearProbe(weight_decay=WEIGHT_DECAY, standardize=standardize)

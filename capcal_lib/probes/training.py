@@ -167,7 +167,12 @@ def _train(run: Run, recipe: Recipe, verdicts: str, validation: Run | None) -> T
         probe = RECIPES[recipe]().fit(*rows(run))
     else:
         probe = PaperProbe().fit(*rows(run), validation=rows(validation))
-    return TrainedProbe(run, recipe, probe, pd.Series(probe.out_of_fold_, questions.index))
+    return TrainedProbe(
+        run=run,
+        recipe=recipe,
+        probe=probe,
+        out_of_fold=pd.Series(probe.out_of_fold_, questions.index),
+    )
 
 
 def stacked_blocks(run: Run, question_ids: Iterable[str]) -> dict[str, npt.NDArray[np.float32]]:

@@ -110,11 +110,11 @@ def _choice(
 ) -> Question:
     right = options[LETTERS[: len(options)].index(letter)]
     return Question(
-        question_id,
-        with_options(text, options),
-        Answer("choice", letter, (right,)),
-        subject,
-        len(options),
+        id=question_id,
+        text=with_options(text, options),
+        answer=Answer("choice", letter, (right,)),
+        subject=subject,
+        options=len(options),
     )
 
 
@@ -151,11 +151,19 @@ def _triviaqa(row: Row, split: str, position: int) -> Question:
 def _simpleqa(row: Row, split: str, position: int) -> Question:  # noqa: ARG001
     answer = Answer("short", row["answer"].strip())
     if "problem" not in row:
-        return Question(row["id"], row["question"].strip(), answer, row["topic"])
+        return Question(
+            id=row["id"],
+            text=row["question"].strip(),
+            answer=answer,
+            subject=row["topic"],
+        )
     # On the hub the topic stands in a text that looks like a Python dictionary.
     topic = re.search(r"'topic': '([^']*)'", str(row["metadata"]))
     return Question(
-        f"simpleqa/{position}", row["problem"].strip(), answer, topic[1] if topic else ""
+        id=f"simpleqa/{position}",
+        text=row["problem"].strip(),
+        answer=answer,
+        subject=topic[1] if topic else "",
     )
 
 
@@ -175,7 +183,10 @@ def _math(row: Row, split: str, position: int) -> Question | None:
     # The hub's training questions carry no id.
     question_id = f"math/{row.get('unique_id') or f'{split}/row-{position}'}"
     return Question(
-        question_id, row["problem"].strip(), Answer("math", row["answer"].strip()), row["subject"]
+        id=question_id,
+        text=row["problem"].strip(),
+        answer=Answer("math", row["answer"].strip()),
+        subject=row["subject"],
     )
 
 
@@ -243,7 +254,12 @@ def _by_columns(manifest: Dataset, row: Row, split: str, position: int) -> Quest
         raise ValueError(f"it has choices, but the manifest says kind: {kind}")
     also = _listed(_optional(row, columns.aliases, "aliases"))
     gold, *aliases = dict.fromkeys(filter(None, map(_text, [*_listed(answer), *also]))) or [""]
-    return Question(question_id, text, Answer(kind, gold, tuple(aliases)), subject)
+    return Question(
+        id=question_id,
+        text=text,
+        answer=Answer(kind, gold, tuple(aliases)),
+        subject=subject,
+    )
 
 
 def field_of(row: Row, name: str) -> Any:

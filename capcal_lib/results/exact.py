@@ -74,13 +74,15 @@ def exact_accuracy(
     verdicts = iter(grade_many(pairs))
     rows = []
     for question in questions:
+        answers = found[question.id]
         right = wrong = 0.0
-        for probability in found[question.id].probabilities:
+        for probability in answers.probabilities:
             verdict = next(verdicts).verdict
             right += probability * (verdict == "correct")
             wrong += probability * (verdict in ("incorrect", "no_answer"))
         right = min(right, 1.0)
-        rows.append((question.id, right, max(1 - wrong, right), found[question.id].passes))
+        bounds = {"lower": right, "upper": max(1 - wrong, right)}
+        rows.append({"question_id": question.id, **bounds, "passes": answers.passes})
     return pd.DataFrame(rows, columns=SCHEMA.names).set_index("question_id")
 
 

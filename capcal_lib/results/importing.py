@@ -162,7 +162,13 @@ def import_samples(
         _write_run(Path(scratch), record, _tables(log, names), with_verdicts=given)
         [merged] = merge(store, [Path(scratch)])
         written = tuple(path for path in made if path.is_file())
-    return Imported(merged.target, merged.rows, merged.present, log.left_out, written)
+    return Imported(
+        run=merged.target,
+        new=merged.rows,
+        present=merged.present,
+        left_out=log.left_out,
+        made=written,
+    )
 
 
 def _write_run(

@@ -33,6 +33,8 @@ from capcal_lib.runs.store import problems_of
 
 INDEX = ["dataset", "question_id"]
 COUNTS = ["correct", "total"]
+DESCRIBED = ["dataset", "title", "domain", "prompts", "questions", "fewest", "most", "samples"]
+DESCRIBED += ["no answer", "not scored", "tokens", "evidence", "run"]
 UNIFORM = "Uniform random"
 ORACLE_RC = "Oracle RC"
 ORACLE_CC = "Oracle CC"
@@ -149,16 +151,23 @@ def describe_runs(
         total = counts["total"]
         samples = int(counts[["total", "not_scored"]].to_numpy().sum())
         shares = counts[["no_answer", "not_scored"]].sum() / max(1, samples)
-        said = (
-            mean_tokens(run),
-            "simulated" if identity.engine == "simulated" else "measured",
-            run,
-        )
-        asked = name, manifest.title, manifest.domain, identity.prompt_style
-        rows.append((*asked, len(counts), total.min(), total.max(), samples, *shares, *said))
-    columns = ["dataset", "title", "domain", "prompts", "questions", "fewest", "most", "samples"]
-    columns += ["no answer", "not scored", "tokens", "evidence", "run"]
-    table = pd.DataFrame(rows, columns=columns).set_index("dataset")
+        row = {
+            "dataset": name,
+            "title": manifest.title,
+            "domain": manifest.domain,
+            "prompts": identity.prompt_style,
+            "questions": len(counts),
+            "fewest": total.min(),
+            "most": total.max(),
+            "samples": samples,
+            "no answer": shares["no_answer"],
+            "not scored": shares["not_scored"],
+            "tokens": mean_tokens(run),
+            "evidence": "simulated" if identity.engine == "simulated" else "measured",
+            "run": run,
+        }
+        rows.append(row)
+    table = pd.DataFrame(rows, columns=DESCRIBED).set_index("dataset")
     if datasets is None:
         table = table.sort_values("questions", ascending=False, kind="stable")
     table.attrs["problems"] = _problems(store, model, runs, datasets is None)

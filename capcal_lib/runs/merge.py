@@ -118,7 +118,13 @@ def _take(writer: store.Writer, run: Run) -> Merged:
         for path in beside
         if (artifact := artifact_of(path.name))
     ]
-    return Merged(run, writer.run, taken, len(digests) - taken, tuple(filter(None, notes)))
+    return Merged(
+        source=run,
+        target=writer.run,
+        rows=taken,
+        present=len(digests) - taken,
+        notes=tuple(filter(None, notes)),
+    )
 
 
 def _take_facts(source: Path, artifact: Artifact, run: Run, digests: pd.DataFrame) -> str | None:

@@ -104,7 +104,13 @@ def verify_run(
         facts.append(f"imported from {source}, so its weights and prompts are not known")
     if not graded:
         facts.append("not graded")
-    sampled = Sampled(run, samples, questions, grader, facts)
+    sampled = Sampled(
+        run=run,
+        samples=samples,
+        questions=questions,
+        grader=grader,
+        facts=facts,
+    )
     found = [
         _digests(sampled),
         _completeness(sampled),

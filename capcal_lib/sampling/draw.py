@@ -91,7 +91,12 @@ def sample(
         ks = dict.fromkeys(drawing.asked, k)
         lacking = sum(map(len, drawing.writer.missing(ks).values()))
         new = drawing.draw(ks, progress)
-        return Drawn(drawing.writer.run, new, len(ks) * k - lacking, dict(drawing.failed))
+        return Drawn(
+            run=drawing.writer.run,
+            new=new,
+            present=len(ks) * k - lacking,
+            failed=dict(drawing.failed),
+        )
 
 
 @dataclass
@@ -176,7 +181,13 @@ def open_run(
             opened = open_engine(manifest, engine)
             return opened, stack.enter_context(session(writer.run, ask, _circumstances()))
 
-        yield Drawing(writer, asked, manifest, seed, start)
+        yield Drawing(
+            writer=writer,
+            asked=asked,
+            model=manifest,
+            seed=seed,
+            start=start,
+        )
 
 
 def _difference(run: Run) -> list[str]:

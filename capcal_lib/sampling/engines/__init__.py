@@ -42,18 +42,18 @@ ENGINES = {
         "yes: the same seed gives the same rows",
     ),
     "transformers": Source(
-        "capcal_lib.sampling.engines.transformers:TransformersEngine",
-        "up to rounding, coarse in bfloat16: the same seed gives the same rows, whatever else is "
-        "drawn",
-        ("torch", "transformers"),
-        "local",
+        place="capcal_lib.sampling.engines.transformers:TransformersEngine",
+        reproducible="up to rounding, coarse in bfloat16: the same seed gives the same rows, "
+        "whatever else is drawn",
+        modules=("torch", "transformers"),
+        extra="local",
     ),
     "vllm": Source(
-        "capcal_lib.sampling.engines.vllm:VllmEngine",
-        "up to rounding: the same seed gives the same rows, but sums depend on the batch, much so "
-        "in bfloat16",
-        ("vllm",),
-        "vllm",
+        place="capcal_lib.sampling.engines.vllm:VllmEngine",
+        reproducible="up to rounding: the same seed gives the same rows, but sums depend on the "
+        "batch, much so in bfloat16",
+        modules=("vllm",),
+        extra="vllm",
     ),
     "openai": Source(
         "capcal_lib.sampling.engines.openai:OpenAIEngine",

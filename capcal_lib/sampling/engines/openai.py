@@ -328,7 +328,15 @@ class _Drawing:
             finish: FinishReason = "stop" if choice.finish_reason == "stop" else "length"
             reasoning, response = choice.message.parts()
             samples.append(
-                Sample(name, index, response, reasoning, finish, answer.usage.prompt_tokens, tokens)
+                Sample(
+                    question_id=name,
+                    sample_index=index,
+                    response=response,
+                    reasoning=reasoning,
+                    finish_reason=finish,
+                    prompt_tokens=answer.usage.prompt_tokens,
+                    completion_tokens=tokens,
+                )
             )
         if samples:
             emit(samples)

@@ -268,7 +268,17 @@ def attention(
             f"the transformers engine cannot do this model's attention ({', '.join(extras)}); use "
             "vllm"
         )
-    return attend(Layer(module, scaling, sliding_window, s_aux), query, key, value), None
+    return attend(
+        Layer(
+            module=module,
+            scaling=scaling,
+            window=sliding_window,
+            sinks=s_aux,
+        ),
+        query,
+        key,
+        value,
+    ), None
 
 
 def _causal(layer: Layer, query: Tensor, key: Tensor, value: Tensor) -> Tensor:

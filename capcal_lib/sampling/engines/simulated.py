@@ -168,7 +168,15 @@ def _draw(request: Request, index: int, sampling: Sampling, seed: int) -> Sample
         8 + 4 * sum(len(message["content"].split()) for message in request.messages) // 3
     )
     tokens = min(sampling.max_tokens, 4 + 4 * len(said.split()) // 3 + int(rng.poisson(6)))
-    return Sample(question.id, index, said, None, "stop", prompt_tokens, tokens)
+    return Sample(
+        question_id=question.id,
+        sample_index=index,
+        response=said,
+        reasoning=None,
+        finish_reason="stop",
+        prompt_tokens=prompt_tokens,
+        completion_tokens=tokens,
+    )
 
 
 def _answered(question: Question, rng: np.random.Generator) -> str:

@@ -120,7 +120,12 @@ class TransformersEngine:
         budget = CACHE_BYTES // self._token_bytes()
         cap = max(1, min(SAMPLES_IN_FLIGHT, budget // longest))
         waiting = [
-            Group(group.question_id, group.prompt, group.limit, group.streams[start : start + cap])
+            Group(
+                question_id=group.question_id,
+                prompt=group.prompt,
+                limit=group.limit,
+                streams=group.streams[start : start + cap],
+            )
             for group in sorted(groups, key=lambda group: group.prompt)
             for start in range(0, len(group.streams), cap)
         ]
@@ -261,7 +266,10 @@ class TransformersEngine:
         limit = answer_limit(prompt, request, sampling)
         name = request.question.id
         return Group(
-            name, prompt, limit, [_stream(seed, name, index) for index in request.sample_indices]
+            question_id=name,
+            prompt=prompt,
+            limit=limit,
+            streams=[_stream(seed, name, index) for index in request.sample_indices],
         )
 
     def _token_bytes(self) -> int:
@@ -302,7 +310,12 @@ class TransformersEngine:
             for stream in parent.streams:
                 by_token.setdefault(next(tokens), []).append(stream)
             for token, streams in by_token.items():
-                child = Branch(parent.group, (*parent.tokens, token), streams, parent.row)
+                child = Branch(
+                    group=parent.group,
+                    tokens=(*parent.tokens, token),
+                    streams=streams,
+                    row=parent.row,
+                )
                 if token in self.ends or len(child.tokens) == child.group.limit:
                     child.group.done.append((child.tokens, child.streams))
                 else:
@@ -330,7 +343,12 @@ class TransformersEngine:
             for (row, token), mass in zip(
                 likely.tolist(), joint[tuple(likely.T)].tolist(), strict=True
             ):
-                child = Branch(group, (*parents[row].tokens, token), [], parents[row].row)
+                child = Branch(
+                    group=group,
+                    tokens=(*parents[row].tokens, token),
+                    streams=[],
+                    row=parents[row].row,
+                )
                 if token in self.ends or len(child.tokens) == group.limit:
                     ended.append((self._said(group, child.tokens)[0], mass))
                 elif len(kept) < BEGINNINGS:
@@ -344,7 +362,12 @@ class TransformersEngine:
             passes = passes + len(branches)
             parents = branches
         responses, probabilities = zip(*ended, strict=True) if ended else ((), ())
-        return LikelyAnswers(group.question_id, responses, probabilities, passes)
+        return LikelyAnswers(
+            question_id=group.question_id,
+            responses=responses,
+            probabilities=probabilities,
+            passes=passes,
+        )
 
     def _read(self, group: Group, reader: Reader) -> Tensor:
         """Read a prompt, keep its keys and values, and return the logits of the first token, (1,

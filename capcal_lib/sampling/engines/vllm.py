@@ -270,7 +270,13 @@ class VllmEngine:
             self.tokenizer, self.model, prompt, said[:-1] if finish == "stop" else said
         )
         return Sample(
-            request.question.id, index, response, reasoning, finish, len(prompt), len(said)
+            question_id=request.question.id,
+            sample_index=index,
+            response=response,
+            reasoning=reasoning,
+            finish_reason=finish,
+            prompt_tokens=len(prompt),
+            completion_tokens=len(said),
         )
 
 
