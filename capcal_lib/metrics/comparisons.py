@@ -77,12 +77,13 @@ def gains(
     for name, own in zip(terms, values.T, strict=True):
         if name == rival:
             continue
+        rows[name] = {"estimate": np.nan, "low": np.nan, "high": np.nan, "few": False, "p": np.nan}
         column = _column(against - own, labels, seed)
-        found = column.interval(level) if column else (np.nan, np.nan, np.nan, False)
-        rows[name] = (*found, column.p_value() if column else np.nan)
-    table = pd.DataFrame.from_dict(
-        rows, orient="index", columns=["estimate", "low", "high", "few", "p"]
-    )
+        if column:
+            interval = column.interval(level)._asdict()
+            rows[name] = {**interval, "p": column.p_value()}
+    columns = ["estimate", "low", "high", "few", "p"]
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
     table["p"] = adjusted(table["p"].to_numpy(), adjust)
     sign = np.where(table["estimate"] > 0, "better", "worse")
     table["verdict"] = np.where(table["p"] < 1 - level, sign, "inconclusive")
@@ -97,11 +98,13 @@ def adjusted(p: Floats, adjust: Adjustment) -> Floats:
     """
     if adjust == "none":
         return p
+    tests = np.count_nonzero(~np.isnan(p))
+    if adjust == "bonferroni":
+        return np.minimum(p * tests, 1)
     order = np.argsort(p)  # NaN comes last
-    left = np.count_nonzero(~np.isnan(p)) - np.arange(len(p))
-    factor = np.maximum(left, 1) if adjust == "holm" else max(left.max(initial=1), 1)
+    left = np.maximum(tests - np.arange(len(p)), 1)
     result = np.empty(len(p))
-    result[order] = np.minimum(np.maximum.accumulate(p[order] * factor), 1)
+    result[order] = np.minimum(np.maximum.accumulate(p[order] * left), 1)
     return result
 
 
@@ -140,9 +143,8 @@ def compare(
     source = source_of(rng, seed)
     check_share("level", level)
     values, labels = _columns(terms, clusters)
-    result = pd.DataFrame(
-        {"estimate": np.nan, "low": np.nan, "high": np.nan, "may_be_best": False}, terms.columns
-    )
+    unknown_row = {"estimate": np.nan, "low": np.nan, "high": np.nan, "may_be_best": False}
+    result = pd.DataFrame(unknown_row, terms.columns)
     there = ~np.isnan(values).all(axis=0)
     sums, sizes = units_of(values[:, there], *labels)
     if not there.any() or not len(sums):
@@ -150,7 +152,8 @@ def compare(
     means = Means(sums, sizes)
     draws = means.resample(source) if len(sums) > 1 else None
     of_limits = draws if len(sums) < MANY else None
-    common = values[~np.isnan(values[:, there]).any(axis=1)][:, there]
+    shown = values[:, there]
+    common = shown[~np.isnan(shown).any(axis=1)]
     limits = [
         means.column(at, of_limits, range_of(own, None)).limits(level)
         for at, own in enumerate(common.T)
@@ -192,7 +195,8 @@ def _may_be_best(means: Means, draws: Draws, level: float) -> Floats:
     known = np.isfinite(observed)
     drawn = np.where(known, _studentised(draws.shift, draws.covariance), 0).max(axis=2)
     critical = np.quantile(drawn, level, axis=0, method="closest_observation")
-    return ~((observed > critical[:, None]) & _sure(means, level)).any(axis=1)
+    is_worse = (observed > critical[:, None]) & _sure(means, level)
+    return ~is_worse.any(axis=1)
 
 
 def _studentised(mean: Floats, covariance: Floats) -> Floats:
@@ -201,7 +205,8 @@ def _studentised(mean: Floats, covariance: Floats) -> Floats:
     either = variance[..., :, None] + variance[..., None, :]
     of_difference = either - 2 * covariance
     error = np.sqrt(np.where(of_difference > 1e-12 * either, of_difference, 0))  # rounding
-    return ratio(mean[..., :, None] - mean[..., None, :], error)
+    difference = mean[..., :, None] - mean[..., None, :]
+    return ratio(difference, error)
 
 
 def _sure(means: Means, level: float) -> Floats:
@@ -211,15 +216,12 @@ def _sure(means: Means, level: float) -> Floats:
     size = means.sizes.sum() / len(means.sizes)
     sure = np.zeros((columns, columns), dtype=bool)
     for i, j in np.ndindex(columns, columns):
-        residuals = (means.residuals[:, i] - means.residuals[:, j]) / size
-        difference = float(means.estimate[i] - means.estimate[j])
-        sure[i, j] = (
-            Column(
-                estimate=difference,
-                error=0.0,
-                residuals=residuals,
-                bounds=(-1.0, 1.0),
-            ).unseen(one_sided)[0]
-            > 0
+        difference = Column(
+            estimate=float(means.estimate[i] - means.estimate[j]),
+            error=0.0,
+            residuals=(means.residuals[:, i] - means.residuals[:, j]) / size,
+            bounds=(-1.0, 1.0),
         )
+        below, _ = difference.unseen(one_sided)
+        sure[i, j] = below > 0
     return sure

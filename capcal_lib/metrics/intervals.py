@@ -184,7 +184,8 @@ def mean_interval(
         return Interval(math.nan, math.nan, math.nan)
     means = Means(sums, sizes)
     draws = means.resample(source) if 1 < len(sizes) < MANY else None
-    return means.column(0, draws, range_of(values, bounds)).interval(level)
+    column = means.column(0, draws, range_of(values, bounds))
+    return column.interval(level)
 
 
 def range_of(terms: Floats, bounds: tuple[float, float] | None) -> tuple[float, float]:
@@ -217,7 +218,8 @@ def _between(ordered: Floats, place: float) -> float:
     """Return the value at a place between two."""
     below = int(place)
     above = min(below + 1, len(ordered) - 1)
-    return float(ordered[below] + (place - below) * (ordered[above] - ordered[below]))
+    step = ordered[above] - ordered[below]
+    return float(ordered[below] + (place - below) * step)
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,7 +237,8 @@ class Column:
     def carriers(self) -> float:
         """Count the units that carry the variance."""
         squares = self.residuals**2
-        return float(squares.sum() ** 2 / max((squares**2).sum(), 1e-300))
+        fourth = (squares**2).sum()
+        return float(squares.sum() ** 2 / max(fourth, 1e-300))
 
     @cached_property
     def skewness(self) -> float:
@@ -257,7 +260,9 @@ class Column:
         """Return limits that reach as far as the seen and the unseen units may take the mean."""
         if len(self.residuals) < 2:
             return math.nan, math.nan
-        low, high = self.seen(level) if self.error > 0 else (self.estimate, self.estimate)
+        low = high = self.estimate
+        if self.error > 0:
+            low, high = self.seen(level)
         below, above = self.unseen(level)
         bottom, top = self.bounds
         low = max(min(low, below), min(bottom, self.estimate))
@@ -282,16 +287,18 @@ class Column:
         tail = (1 - level) / 2
         last = len(self._sorted) - 1
         # The closest observations, and percentiles between two.
-        nearest = np.round(np.array([1 - tail, tail]) * (last + 1)).astype(int) - 1
-        low, high = self.estimate - self.error * self._sorted[np.maximum(nearest, 0)]
-        lowest = _between(self._furthest[0], tail * last)
-        highest = _between(self._furthest[1], (1 - tail) * last)
-        few_above = self.carriers < NO_RESAMPLING and self.skewness >= 0
-        few_below = self.carriers < NO_RESAMPLING and self.skewness < 0
-        return (
-            float(lowest if few_below or low <= lowest else low),
-            float(highest if few_above or high >= highest else high),
-        )
+        places = np.array([1 - tail, tail]) * (last + 1)
+        nearest = np.maximum(np.round(places).astype(int) - 1, 0)
+        low, high = self.estimate - self.error * self._sorted[nearest]
+        with_low, with_high = self._furthest
+        lowest = _between(with_low, tail * last)
+        highest = _between(with_high, (1 - tail) * last)
+        if self.carriers < NO_RESAMPLING:
+            if self.skewness < 0:
+                low = lowest
+            else:
+                high = highest
+        return float(max(low, lowest)), float(min(high, highest))
 
     @cached_property
     def _sorted(self) -> Floats:
@@ -324,11 +331,15 @@ class Column:
         """Return the least 1 - level at which the limits leave out 0, down to 1e-12."""
         if not np.isfinite(self.limits(0.5)[0]):
             return math.nan
-        least, most = -12.0, 0.0  # powers of ten
+        least = -12.0  # powers of ten
+        most = 0.0
         for _ in range(30):
             middle = (least + most) / 2
             low, high = self.limits(1 - 10**middle)
-            least, most = (least, middle) if low > 0 or high < 0 else (middle, most)
+            if low > 0 or high < 0:
+                most = middle
+            else:
+                least = middle
         return float(10**most)
 
 
@@ -359,17 +370,19 @@ class Means:
         """
         units, columns = self.residuals.shape
         if units >= MANY:
-            shift = np.random.default_rng(source).multivariate_normal(
+            rng = np.random.default_rng(source)
+            shift = rng.multivariate_normal(
                 np.zeros(columns), self.covariance, RESAMPLES, method="eigh"
             )
-            return Draws(shift, np.broadcast_to(self.covariance, (RESAMPLES, columns, columns)))
+            covariance = np.broadcast_to(self.covariance, (RESAMPLES, columns, columns))
+            return Draws(shift, covariance)
         e = self.residuals
         m = self.sizes[:, None]
         products = (e[:, :, None] * e[:, None, :]).reshape(units, -1)
-        drawn = _sums(_draw(units, source), np.hstack([m, m**2, e, e * m, products]))
-        size, squares, total, cross, products = np.split(
-            drawn, [1, 2, 2 + columns, 2 + 2 * columns], axis=1
-        )
+        summed = np.hstack([m, m**2, e, e * m, products])
+        drawn = _sums(_draw(units, source), summed)
+        ends = [1, 2, 2 + columns, 2 + 2 * columns]
+        size, squares, total, cross, products = np.split(drawn, ends, axis=1)
         shift = total / size
         # Products of residuals about the means of the resample.
         twice = shift[:, :, None] * cross[:, None, :]
@@ -391,7 +404,8 @@ class Means:
             return column
         own = np.sqrt(np.maximum(draws.covariance[:, at, at], 0))
         shift = draws.shift[:, at]
-        return replace(column, t=ratio(shift, np.where(own > 1e-6 * error, own, 0)), shift=shift)
+        t = ratio(shift, np.where(own > 1e-6 * error, own, 0))
+        return replace(column, t=t, shift=shift)
 
 
 def covariance_of(products: Floats, units: int, questions: Floats) -> Floats:
@@ -414,11 +428,10 @@ def units_of(values: Floats, clusters: ArrayLike | None = None) -> tuple[Floats,
     scored = ~np.isnan(values).any(axis=1)
     if clusters is None:
         return values[scored], np.ones(scored.sum())
-    codes = np.unique(_cluster_codes(clusters, len(values))[scored], return_inverse=True)[1]
+    labels = _cluster_codes(clusters, len(values))
+    _, codes = np.unique(labels[scored], return_inverse=True)
     sizes = np.bincount(codes)
-    columns = [
-        np.bincount(codes, weights=column, minlength=len(sizes)) for column in values[scored].T
-    ]
+    columns = [np.bincount(codes, weights=column) for column in values[scored].T]
     return np.column_stack(columns), sizes.astype(np.float64)
 
 

@@ -117,8 +117,8 @@ class Rule:
         n = np.where(inside, samples, 0)
         c = np.where(inside, hits, 0)
         every, one, two = self._orders[:, n, c]
-        ended = self._stops(hits, samples) & (every > 0)
-        every = np.where(ended, every, np.nan)
+        is_end = self._stops(hits, samples) & (every > 0)
+        every = np.where(is_end, every, np.nan)
         return one / every, two / every
 
     def probabilities(self, mu: ArrayLike) -> Floats:
@@ -171,15 +171,18 @@ def stopped_components(
     mu = beta.ppf(middles, a[:, None], b[:, None])
     chance = rule.probabilities(mu.ravel())
 
-    def expected(of_ends: Floats) -> Floats:
-        return (chance @ of_ends).reshape(mu.shape)
+    def of_questions(of_ends: Floats, known: Floats | float = 0.0) -> Floats:
+        """Return each question's expected value beyond what is known at its mu."""
+        expected = (chance @ of_ends).reshape(mu.shape)
+        return (expected - known).mean(axis=1)[row]
 
     first, second = rule.unbiased(*rule.ends)
-    # Variances and covariance of the estimates of mu and mu^2, each question's in the mean.
-    of_first = (expected(first * first) - mu**2).mean(axis=1)[row]
-    of_both = (expected(first * second) - mu**3).mean(axis=1)[row]
-    of_second = (expected(second * second) - mu**4).mean(axis=1)[row]
-    drawn = expected(rule.ends[1].astype(float)).mean(axis=1)[row].mean()
+    _, end = rule.ends
+    # Variances and covariance of the estimates of mu and mu^2.
+    of_first = of_questions(first * first, mu**2)
+    of_both = of_questions(first * second, mu**3)
+    of_second = of_questions(second * second, mu**4)
+    drawn = of_questions(end.astype(float)).mean()
     s, *other = (as_confidence(each) for each in confidences)
     if other:
         within = 4 * (s - other[0]) ** 2 * of_first
@@ -196,9 +199,10 @@ def outcomes(verdicts: pd.DataFrame, k: int) -> tuple[list[str], NDArray[np.int8
     scored, -2 for one that is not there."""
     rows = verdicts[verdicts["sample_index"] < k]
     ids, row = np.unique(rows["question_id"].to_numpy(str), return_inverse=True)
-    value = rows["verdict"].map({"correct": 1, "incorrect": 0, "no_answer": 0, "not_scored": -1})
+    column = rows["sample_index"].to_numpy()
+    codes = {"correct": 1, "incorrect": 0, "no_answer": 0, "not_scored": -1}
     table = np.full((len(ids), k), -2, dtype=np.int8)
-    table[row, rows["sample_index"].to_numpy()] = value.to_numpy()
+    table[row, column] = rows["verdict"].map(codes).to_numpy()
     return ids.tolist(), table
 
 
@@ -227,5 +231,5 @@ def ends_of(run: Run, rule: Rule) -> tuple[dict[str, int], set[str]]:
     names, table = outcomes(run.read(VERDICTS).to_pandas(), rule.k)
     at, stopped = stops(rule, table)
     reach = dict(zip(names, at.tolist(), strict=True))
-    ended = {name for name, is_done in zip(names, stopped, strict=True) if is_done}
+    ended = set(np.array(names, dtype=str)[stopped].tolist())
     return reach, ended

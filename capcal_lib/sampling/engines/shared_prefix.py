@@ -6,7 +6,7 @@ by all samples of its question, and samples that have said the same so far are o
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import accumulate, chain, groupby, pairwise
+from itertools import accumulate, groupby, pairwise
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,7 @@ from torch.nn.functional import pad
 from capcal_lib.errors import InputError
 
 KeysValues = tuple[Tensor, Tensor]  # of one layer, each (kv_heads, tokens, head_dim)
-Stream = tuple[
-    int, np.random.Generator
-]  # a sample in flight: its index, and its own uniform numbers
+Stream = tuple[int, np.random.Generator]  # a sample's index, and its own uniform numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,9 +39,8 @@ class Group:
     limit: int  # new tokens of a sample
     streams: list[Stream]
     prefix: list[KeysValues] = field(default_factory=list)  # of the prompt, a pair a layer
-    done: list[tuple[tuple[int, ...], list[Stream]]] = field(
-        default_factory=list
-    )  # tokens, and whose they are
+    # tokens, and whose they are
+    done: list[tuple[tuple[int, ...], list[Stream]]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -58,10 +55,12 @@ class Branch:
 
 def common_length(prompt: list[int], other: list[int]) -> int:
     """Count the tokens at the beginning that two prompts share."""
-    pairs = enumerate(zip(prompt, other, strict=False))
-    return next(
-        (place for place, (token, its) in pairs if token != its), min(len(prompt), len(other))
-    )
+    length = 0
+    for token, its in zip(prompt, other, strict=False):
+        if token != its:
+            break
+        length += 1
+    return length
 
 
 class Reader:
@@ -98,11 +97,10 @@ class Reader:
             prefix.append((own_key[0].clone(), own_value[0].clone()))  # of the last prompt alone
             return torch.cat(results, dim=1)
 
-        ids = torch.tensor(
-            [[token for prompt in prompts for token in prompt[known:]]], device=self.device
-        )
-        places = chain.from_iterable(range(known, len(prompt)) for prompt in prompts)
-        positions = torch.tensor([list(places)], device=self.device)
+        tokens = [token for prompt in prompts for token in prompt[known:]]
+        places = [place for prompt in prompts for place in range(known, len(prompt))]
+        ids = torch.tensor([tokens], device=self.device)
+        positions = torch.tensor([places], device=self.device)
         result = network(ids, position_ids=positions, use_cache=False, attend=attend, **options)
         self.prompt = prompts[-1]
         self.prefix = prefix
@@ -123,12 +121,13 @@ class Tails:
         must not be NaN.
         """
         if index not in self.layers:
-            rows, length = self.shape
-            empty = [
-                new.new_zeros(rows, new.shape[1], length, new.shape[3]) for new in (key, value)
-            ]
-            self.layers[index] = (empty[0], empty[1])
+            self.layers[index] = (self._empty(key), self._empty(value))
         return self.layers[index]
+
+    def _empty(self, like: Tensor) -> Tensor:
+        rows, length = self.shape
+        _, heads, _, width = like.shape
+        return like.new_zeros(rows, heads, length, width)
 
     def place(self, branches: list[Branch]) -> None:
         """Give every branch a row of its own, copying what it has from its parent's row.
@@ -159,6 +158,28 @@ class Tails:
                 values[targets, :, :length] = values[sources, :, :length]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Segment:
+    """The branches of one group, which lie side by side."""
+
+    group: Group
+    branches: slice
+
+    def of_rows(self, each: int) -> slice:
+        """Return the rows of these branches where each of them has so many."""
+        return slice(self.branches.start * each, self.branches.stop * each)
+
+
+def _segments(branches: list[Branch]) -> list[Segment]:
+    segments = []
+    start = 0
+    for group, run in groupby(branches, key=lambda branch: branch.group):
+        stop = start + len(list(run))
+        segments.append(Segment(group, slice(start, stop)))
+        start = stop
+    return segments
+
+
 class SharedPrefixAttention:
     """Attention of one new token a branch to its prompt, shared with its neighbours, and to its own
     tail.
@@ -168,22 +189,14 @@ class SharedPrefixAttention:
 
     def __init__(self, branches: list[Branch], tails: Tails, device: Any) -> None:
         self.tails = tails
-        self.rows = torch.tensor(
-            [branch.row for branch in branches], device=device
-        )  # of branch i in the tails
+        rows = [branch.row for branch in branches]
+        self.rows = torch.tensor(rows, device=device)  # of branch i in the tails
         self.branches = self.rows.argsort()  # branch in row i of the tails
         self.ends = torch.tensor([len(branch.tokens) - 1 for branch in branches], device=device)
         self.tail = max(len(branch.tokens) for branch in branches)
         self.masks: dict[int | None, Tensor] = {}  # by the window
-        runs = [
-            (group, len(list(run)))
-            for group, run in groupby(branches, key=lambda branch: branch.group)
-        ]
-        stops = accumulate((size for _, size in runs), initial=0)
-        self.segments = [
-            (group, *ends) for (group, _), ends in zip(runs, pairwise(stops), strict=True)
-        ]
-        self.prompt = max(len(group.prompt) for group, _ in runs)
+        self.segments = _segments(branches)
+        self.prompt = max(len(segment.group.prompt) for segment in self.segments)
         self.scores: Tensor | None = None
 
     def __call__(self, how: Layer, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -198,22 +211,22 @@ class SharedPrefixAttention:
         keys = keys[:n, :, :tail].flatten(0, 1)
         values = values[:n, :, :tail].flatten(0, 1)
 
-        query = (
-            query[:, :, 0]
-            .mul(width**-0.5 if how.scaling is None else how.scaling)
-            .view(n, kv_heads, share, width)
-        )
+        scaling = width**-0.5 if how.scaling is None else how.scaling
+        query = query[:, :, 0].mul(scaling).view(n, kv_heads, share, width)
         by_head = query.transpose(0, 1).reshape(kv_heads, n * share, width)
         if self.scores is None:
             # Prompt, tail and sink. Columns behind a short prompt's end keep their -inf.
             shape = kv_heads, n * share, self.prompt + tail + 1
             self.scores = query.new_full(shape, float("-inf"))
-        for group, start, stop in self.segments:
-            here = slice(start * share, stop * share)
-            self.scores[:, here, : len(group.prompt)] = by_head[:, here] @ group.prefix[layer][0].mT
+        for segment in self.segments:
+            here = segment.of_rows(share)
+            of_prompt = self.scores[:, here, : len(segment.group.prompt)]
+            prompt_keys, _ = segment.group.prefix[layer]
+            of_prompt[:] = by_head[:, here] @ prompt_keys.mT
             if how.window is not None:  # the branches of a group are equally long
-                passed = len(group.prompt) + int(self.ends[start]) + 1 - how.window
-                self.scores[:, here, : min(max(passed, 0), len(group.prompt))] = float("-inf")
+                own_end = int(self.ends[segment.branches.start]) + 1
+                passed = len(segment.group.prompt) + own_end - how.window
+                of_prompt[:, :, : max(passed, 0)] = float("-inf")
         own = torch.bmm(query[self.branches].flatten(0, 1), keys.mT).view(n, kv_heads, share, tail)
         own = own[self.rows] + self._mask(how.window)
         own = own.transpose(0, 1).reshape(kv_heads, n * share, tail)
@@ -223,16 +236,15 @@ class SharedPrefixAttention:
 
         weights = self.scores.softmax(-1, dtype=torch.float32).to(query.dtype)
         result = value.new_empty(kv_heads, n * share, value.shape[-1])
-        for group, start, stop in self.segments:
-            here = slice(start * share, stop * share)
-            result[:, here] = weights[:, here, : len(group.prompt)] @ group.prefix[layer][1]
-        own = (
-            weights[:, :, self.prompt : -1]
-            .view(kv_heads, n, share, tail)
-            .transpose(0, 1)[self.branches]
-        )
+        for segment in self.segments:
+            here = segment.of_rows(share)
+            _, prompt_values = segment.group.prefix[layer]
+            result[:, here] = weights[:, here, : len(segment.group.prompt)] @ prompt_values
+        result = result.view(kv_heads, n, share, -1).transpose(0, 1)
+        own = weights[:, :, self.prompt : -1].view(kv_heads, n, share, tail)
+        own = own.transpose(0, 1)[self.branches]
         own = torch.bmm(own.flatten(0, 1), values).view(n, kv_heads, share, -1)[self.rows]
-        return (result.view(kv_heads, n, share, -1).transpose(0, 1) + own).reshape(n, 1, heads, -1)
+        return (result + own).reshape(n, 1, heads, -1)
 
     def _mask(self, window: int | None) -> Tensor:
         """Return -inf for what lies behind a branch's end in its tail or before the window."""
@@ -268,17 +280,13 @@ def attention(
             f"the transformers engine cannot do this model's attention ({', '.join(extras)}); use "
             "vllm"
         )
-    return attend(
-        Layer(
-            module=module,
-            scaling=scaling,
-            window=sliding_window,
-            sinks=s_aux,
-        ),
-        query,
-        key,
-        value,
-    ), None
+    layer = Layer(
+        module=module,
+        scaling=scaling,
+        window=sliding_window,
+        sinks=s_aux,
+    )
+    return attend(layer, query, key, value), None
 
 
 def _causal(layer: Layer, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
