@@ -54,7 +54,9 @@ def _head(app: Any, name: str, template: str, context: dict[str, Any], doctree: 
     """
     from docutils import nodes
 
-    paragraphs = list(doctree.findall(nodes.paragraph)) if doctree else []
+    paragraphs = []
+    if doctree:
+        paragraphs = list(doctree.findall(nodes.paragraph))
     if paragraphs and name.startswith(TIMED):
         read = minutes(doctree)
         said = f'</h1><p class="capcal-minutes">{read} minute{"s" * (read > 1)}</p>'

@@ -136,7 +136,9 @@ def _rate(
         share = weight[rows].sum() / weight.sum()
         p = w @ hits[rows] / w.sum()
         _, question = np.unique(cluster[rows], return_inverse=True)
-        apart = w * (hits[rows] - p) if 0 < hits[rows].mean() < 1 else w
+        apart = w
+        if 0 < hits[rows].mean() < 1:
+            apart = w * (hits[rows] - p)
         together = np.bincount(question, apart)
         size = w.sum() ** 2 / (w @ w) / max(1.0, (together @ together) / (apart @ apart))
         p = (size * p + 1) / (size + 2)
@@ -155,8 +157,12 @@ def _jeffreys(share: float, size: float, level: float) -> Interval:
     a = size * share + 0.5
     b = size * (1 - share) + 0.5
     tail = (1 - level) / 2
-    low = 0.0 if share == 0 else float(betaincinv(a, b, tail))
-    high = 1.0 if share == 1 else float(betaincinv(a, b, (1 + level) / 2))
+    low = 0.0
+    if share != 0:
+        low = float(betaincinv(a, b, tail))
+    high = 1.0
+    if share != 1:
+        high = float(betaincinv(a, b, (1 + level) / 2))
     return Interval(share, low, high)
 
 

@@ -214,7 +214,9 @@ _ENDLESS = {r"\infty": inf, r"-\infty": -inf}
 
 def _real_set(form: Form) -> Form:
     """Write a union or difference of sets of numbers in one way; what is of anything else stays."""
-    segments = _segments(form) if form.shape in ("union", "minus") else None
+    segments = None
+    if form.shape in ("union", "minus"):
+        segments = _segments(form)
     if segments is None:
         return form
     points = tuple(_number(low[0]) for low, high in segments if low[0] == high[0])
@@ -377,7 +379,9 @@ def _solved(sides: Sequence[str], signs: Sequence[str]) -> Form | None:
         for bound in bounds
         if bound
     ]
-    turned = [_FLIPPED[each] for each in signs] if slope < 0 else signs
+    turned = signs
+    if slope < 0:
+        turned = [_FLIPPED[each] for each in signs]
     pieces = [moved[0]]
     for each, side in zip(turned, moved[1:], strict=True):
         pieces += [each, side]
@@ -611,7 +615,9 @@ def _readable(text: str) -> bool:
     parts = tokens(text)
     letters = 0
     for index, part in enumerate(parts):
-        after = parts[index + 1] if index + 1 < len(parts) else ""
+        after = ""
+        if index + 1 < len(parts):
+            after = parts[index + 1]
         if part[0] == "\\" and part not in _KNOWN:
             return False
         letters = letters + 1 if part.isalpha() else 0

@@ -135,7 +135,9 @@ def _counted(text: str) -> str:
     while words:
         found = number.cardinal(words)
         value, used = found or (0, 0)
-        after = words[used] if used < len(words) else ""
+        after = ""
+        if used < len(words):
+            after = words[used]
         if (
             used
             and 10 < value <= 20

@@ -183,7 +183,9 @@ def mean_interval(
     if not len(sizes):
         return Interval(math.nan, math.nan, math.nan)
     means = Means(sums, sizes)
-    draws = means.resample(source) if 1 < len(sizes) < MANY else None
+    draws = None
+    if 1 < len(sizes) < MANY:
+        draws = means.resample(source)
     column = means.column(0, draws, range_of(values, bounds))
     return column.interval(level)
 

@@ -55,7 +55,9 @@ def isotonic_split(
     score = weights @ (s - mu) ** 2
     best = weights @ (fitted - mu) ** 2
     flat = weights @ (mu - weights @ mu) ** 2
-    noise = weights @ (mu * (1 - mu) / (samples - 1)) if corrected else 0.0
+    noise = 0.0
+    if corrected:
+        noise = weights @ (mu * (1 - mu) / (samples - 1))
     return IsotonicSplit(
         score=float(score - noise),
         miscalibration=float(score - best),

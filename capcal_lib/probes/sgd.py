@@ -66,7 +66,9 @@ class PaperProbe(Probe):
         self.search_: pd.DataFrame | None = None
 
     def __repr__(self) -> str:
-        fitted = f"{len(self.probes_)} splits" if self.probes_ else "not fitted"
+        fitted = "not fitted"
+        if self.probes_:
+            fitted = f"{len(self.probes_)} splits"
         return f"<PaperProbe(seed={self.seed}), {fitted}>"
 
     def fit(

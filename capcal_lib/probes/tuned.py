@@ -102,7 +102,9 @@ def _path(training: Matrix, mu: Floats, unseen: Matrix) -> Floats:
     squares = np.maximum(squares, 1e-300)  # where no feature varies
     squares = squares[kept]
     vectors = vectors[:, kept]
-    directions = rows.T @ (vectors / np.sqrt(squares)) if wide else vectors
+    directions = vectors
+    if wide:
+        directions = rows.T @ (vectors / np.sqrt(squares))
     columns = rows @ directions
     unseen_columns = others @ directions
     shares = np.full(len(rows), 1 / len(rows))

@@ -156,7 +156,9 @@ def score(
     rows = {}
     for dataset in map(str, dict.fromkeys(results.index.get_level_values("dataset"))):
         own = terms.loc[[dataset]].dropna(axis="columns", how="all")
-        clusters = groups[own.index] if load_dataset(dataset).clustered else None
+        clusters = None
+        if load_dataset(dataset).clustered:
+            clusters = groups[own.index]
         rated = own.drop(columns=[ORACLE_RC, ORACLE_CC], errors="ignore")
         best = may_be_best(rated, clusters, seed)
         # So that no number depends on which other sets are there.

@@ -86,7 +86,9 @@ class Artifact:
     def label(self, file: str) -> str:
         """Say what is in one of several files of a kind."""
         before, _, after = self.name.partition("*")
-        inside = file.removeprefix(before).removesuffix(after).strip("-") if after else ""
+        inside = ""
+        if after:
+            inside = file.removeprefix(before).removesuffix(after).strip("-")
         if inside:
             return f"{inside} {self.title}"
         return self.title

@@ -99,7 +99,9 @@ class Run:
     def options(self) -> str:
         """Return the options that name the run to a command."""
         run = self.identity
-        key = f" --run {run.key}" if len(list(self.folder.parent.glob("*/run.json"))) > 1 else ""
+        key = ""
+        if len(list(self.folder.parent.glob("*/run.json"))) > 1:
+            key = f" --run {run.key}"
         return f"--model {run.model} --dataset {run.dataset} --split {run.split}{key}"
 
     def path(self, artifact: Artifact, name: str = "") -> Path:
@@ -253,7 +255,9 @@ def list_fitting(
 ) -> list[Run]:
     """List a model's runs on a split that fit a choice of ``find_run``, sorted."""
     parent = Path(store) / model / f"{dataset}-{split}"
-    there = sorted(parent.glob("*/run.json")) if is_folder(parent) else []
+    there = []
+    if is_folder(parent):
+        there = sorted(parent.glob("*/run.json"))
     runs = [Run(path.parent) for path in there]
     return [run for run in runs if not choice or _fits(run.identity, choice)]
 

@@ -249,7 +249,9 @@ def _completeness(sampled: Sampled) -> Iterator[str]:
             named += [f"{name} {index}" for index in islice(gaps, NAMED)]
     if missing:
         yield f"{missing} samples missing: {some(named)}"
-    strangers = sorted(there.keys() - sampled.questions.keys()) if sampled.questions else []
+    strangers = []
+    if sampled.questions:
+        strangers = sorted(there.keys() - sampled.questions.keys())
     if strangers:
         yield f"{len(strangers)} questions that the data set does not have: {some(strangers)}"
 
