@@ -13,14 +13,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain
 from math import inf
+from typing import NamedTuple
 
 from capcal_lib.grading import number, units
 from capcal_lib.grading.latex import clean, depths, tokens, too_large
 from capcal_lib.grading.units import Unit
 
 MOST_ELEMENTS = 50
+_INEQUALITY = "inequality"  # the text of an interval that was written as one
+_SEPARATORS = {"union": (r"\cup",), "list": (",", ";")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,8 @@ _ARITHMETIC = re.compile(
 )
 _THOUSANDS = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})+(?![\d,])")
 _AND = re.compile(r",?\s?(?:\\text\{\s?,?\s?(?:and|or)\s?\}|(?<![A-Za-z])(?:and|or)(?![A-Za-z]))")
-_SENSES = ({"<", r"\le"}, {">", r"\ge"})
+_LESS = {"<", r"\le"}
+_GREATER = {">", r"\ge"}
 _FLIPPED = {">": "<", r"\ge": r"\le", "<": ">", r"\le": r"\ge"}
 _RELATIONS = {"=", *_FLIPPED, r"\neq", r"\in", r"\approx"}
 _FUNCTIONS = {
@@ -122,16 +126,11 @@ def _read(text: str, *, nested: bool) -> Form:
     levels = depths(parts)
     if levels is None:
         return _scalar(text)
-    for separators, shape in (
-        ((r"\setminus",), "minus"),
-        ((r"\cup",), "union"),
-        ((",", ";"), "list"),
-    ):
+    sets = _split(parts, levels, (r"\setminus",))
+    if len(sets) > 1:
+        return _real_set(Form("minus", parts=_read_all(sets)))
+    for shape, separators in _SEPARATORS.items():
         pieces = _split(parts, levels, separators)
-        if len(pieces) > 1 and shape == "minus":
-            return _real_set(
-                Form("minus", parts=tuple(_read(piece, nested=True) for piece in pieces))
-            )
         if len(pieces) > 1 and any(pieces):
             return _list(shape, [piece for piece in pieces if piece])
     return (
@@ -143,25 +142,32 @@ def _read(text: str, *, nested: bool) -> Form:
     )
 
 
+def _read_all(pieces: Iterable[str]) -> tuple[Form, ...]:
+    return tuple(_read(piece, nested=True) for piece in pieces)
+
+
 def _word(text: str) -> Form:
     text = text.lower()
     spelled = number.in_words(text)
     if spelled and not spelled[1]:
         return _scalar(text, number.Number(spelled[0]))
     if text in _ALL_REALS:
-        return Form("()", parts=(_scalar(r"-\infty"), _scalar(r"\infty")))
+        return _all_reals()
     return Form("word", text)
+
+
+def _all_reals() -> Form:
+    return Form("()", parts=(_scalar(r"-\infty"), _scalar(r"\infty")))
 
 
 def _joined(match: re.Match[str]) -> str:
     """Join thousands, outside brackets only."""
     before = tokens(match.string[: match.start()])
-    closed = sum(part in (")", "]", r"\}") for part in before) >= sum(
-        part in ("(", "[", r"\{") for part in before
-    )
-    if closed:
-        return match[0].replace(",", "")
-    return match[0]
+    opened = sum(part in ("(", "[", r"\{") for part in before)
+    closed = sum(part in (")", "]", r"\}") for part in before)
+    if opened > closed:
+        return match[0]
+    return match[0].replace(",", "")
 
 
 def _split(parts: Sequence[str], levels: Sequence[int], separators: Sequence[str]) -> list[str]:
@@ -183,13 +189,16 @@ def _join(parts: Sequence[str]) -> str:
     for part in parts:
         command_runs_on = part[0].isalpha() and re.search(r"\\[A-Za-z]+$", text)
         numbers_meet = text[-1:].isdigit() and part[0].isdigit()
-        text += (" " if command_runs_on or numbers_meet else "") + part
+        if command_runs_on or numbers_meet:
+            text += " "
+        text += part
     return text
 
 
 def _list(shape: str, pieces: list[str]) -> Form:
-    flat = [*_flat(shape, (_read(piece, nested=True) for piece in pieces))]
-    if shape == "list" and len({form.label for form in flat} - {""}) == len(flat) > 1:
+    flat = [*_flat(shape, _read_all(pieces))]
+    labels = {form.label for form in flat} - {""}
+    if shape == "list" and len(labels) == len(flat) > 1:
         named = _named([form.label for form in flat], flat)
         if named:
             return named
@@ -200,15 +209,42 @@ def _list(shape: str, pieces: list[str]) -> Form:
         flat = [replace(form, label="") for form in flat]
     else:
         label = ""
-    if shape == "list" and all(len(form.shape) == 2 and form.text == "inequality" for form in flat):
+    if shape == "list" and all(_is_inequality(form) for form in flat):
         shape = "union"  # x < 2 or x > 3
     if len(flat) == 1 and shape == "list":
         return replace(flat[0], label=label)
     return _real_set(Form(shape, parts=tuple(flat), label=label))
 
 
-# A set of reals as intervals between cuts: (v, 0) cuts just below v, (v, 1) just above it.
-Cut = tuple[Fraction | float, int]
+def _is_inequality(form: Form) -> bool:
+    return form.text == _INEQUALITY and form.shape != "word"
+
+
+class Cut(NamedTuple):
+    """A place between reals: just below a value, or just above it."""
+
+    value: Fraction | float
+    above: bool
+
+
+class Segment(NamedTuple):
+    """The reals between two cuts; a single one where both are at one value."""
+
+    low: Cut
+    high: Cut
+
+    @property
+    def is_point(self) -> bool:
+        return self.low.value == self.high.value
+
+    def form(self) -> Form:
+        """Write it as an interval."""
+        opening = "(" if self.low.above else "["
+        closing = "]" if self.high.above else ")"
+        ends = (_number(self.low.value), _number(self.high.value))
+        return Form(opening + closing, parts=ends)
+
+
 _ENDLESS = {r"\infty": inf, r"-\infty": -inf}
 
 
@@ -219,21 +255,15 @@ def _real_set(form: Form) -> Form:
         segments = _segments(form)
     if segments is None:
         return form
-    points = tuple(_number(low[0]) for low, high in segments if low[0] == high[0])
-    parts = [
-        Form(
-            ("(" if low[1] else "[") + ("]" if high[1] else ")"),
-            parts=(_number(low[0]), _number(high[0])),
-        )
-        for low, high in segments
-        if low[0] != high[0]
-    ]
-    parts += [Form("set", parts=points)] if points else []
+    parts = [each.form() for each in segments if not each.is_point]
+    points = tuple(_number(each.low.value) for each in segments if each.is_point)
+    if points:
+        parts.append(Form("set", parts=points))
     if not parts:
         return _scalar(r"\emptyset")
-    return replace(
-        parts[0] if len(parts) == 1 else Form("union", parts=tuple(parts)), label=form.label
-    )
+    if len(parts) == 1:
+        return replace(parts[0], label=form.label)
+    return Form("union", parts=tuple(parts), label=form.label)
 
 
 def _number(value: Fraction | float) -> Form:
@@ -242,39 +272,59 @@ def _number(value: Fraction | float) -> Form:
     return _scalar(r"\infty" if value > 0 else r"-\infty")
 
 
-def _segments(form: Form) -> list[tuple[Cut, Cut]] | None:
+def _segments(form: Form) -> list[Segment] | None:
     """Return a set of numbers as disjoint intervals from low to high; None where it is none."""
     if form.shape in ("union", "minus"):
-        removed = [_as_set(part) for part in form.parts[1:]]
-        known = [each for each in map(_segments, (form.parts[0], *removed)) if each is not None]
-        if len(known) < len(form.parts):
-            return None
-        cuts = sorted({cut for each in known for segment in each for cut in segment})
-        kept: list[tuple[Cut, Cut]] = []
-        for low, high in pairwise(cuts):
-            first, *others = (any(start <= low < end for start, end in each) for each in known)
-            if (first and not any(others)) if form.shape == "minus" else (first or any(others)):
-                kept = (
-                    [*kept[:-1], (kept[-1][0], high)]
-                    if kept and kept[-1][1] == low
-                    else [*kept, (low, high)]
-                )
-        return kept
+        return _combined(form)
     ends: list[Fraction | float] = []
     for part in form.parts:
-        value = (
-            part.value.value
-            if part.value and not part.unit.powers
-            else _ENDLESS.get(part.text.replace(" ", ""))
-        )
+        value = _end(part)
         if value is None:
             return None
         ends.append(value)
     if form.shape == "set" and ends:
-        return [((value, 0), (value, 1)) for value in ends]
+        return [Segment(Cut(value, above=False), Cut(value, above=True)) for value in ends]
     if form.shape in ("()", "[]", "[)", "(]") and len(ends) == 2 and ends[0] < ends[1]:
-        return [((ends[0], int(form.shape[0] == "(")), (ends[1], int(form.shape[1] == "]")))]
+        low = Cut(ends[0], above=form.shape.startswith("("))
+        high = Cut(ends[1], above=form.shape.endswith("]"))
+        return [Segment(low, high)]
     return None
+
+
+def _end(form: Form) -> Fraction | float | None:
+    """Return the number, or infinity, that ends an interval."""
+    if form.value and not form.unit.powers:
+        return form.value.value
+    return _ENDLESS.get(form.text.replace(" ", ""))
+
+
+def _combined(form: Form) -> list[Segment] | None:
+    """Return the segments of a union, or of a set without others."""
+    first, *others = form.parts
+    known = []
+    for part in (first, *map(_as_set, others)):
+        segments = _segments(part)
+        if segments is None:
+            return None
+        known.append(segments)
+    cuts = sorted({cut for segments in known for segment in segments for cut in segment})
+    kept: list[Segment] = []
+    for piece in map(Segment, cuts, cuts[1:]):
+        in_first, *in_others = (_covers(segments, piece) for segments in known)
+        if form.shape == "minus":
+            is_in = in_first and not any(in_others)
+        else:
+            is_in = in_first or any(in_others)
+        if is_in and kept and kept[-1].high == piece.low:
+            kept[-1] = Segment(kept[-1].low, piece.high)
+        elif is_in:
+            kept.append(piece)
+    return kept
+
+
+def _covers(segments: Iterable[Segment], piece: Segment) -> bool:
+    """Say whether a piece that no end of a segment divides lies in one of them."""
+    return any(segment.low <= piece.low < segment.high for segment in segments)
 
 
 def _as_set(form: Form) -> Form:
@@ -283,74 +333,98 @@ def _as_set(form: Form) -> Form:
 
 def _without(label: str, points: Sequence[Form]) -> Form:
     """Return the reals without these points."""
-    line = Form("()", parts=(_scalar(r"-\infty"), _scalar(r"\infty")))
-    return _real_set(Form("minus", parts=(line, Form("set", parts=tuple(points))), label=label))
+    removed = Form("set", parts=tuple(points))
+    return _real_set(Form("minus", parts=(_all_reals(), removed), label=label))
 
 
 def _named(labels: list[str], values: Sequence[Form]) -> Form | None:
     """Return the tuple, by name, that x = 1, y = 2 stands for; None for x_1 = 1, x_2 = 2, which is
     a list.
     """
-    if len(labels) != len(values) or len({_INDEX.sub("", label) for label in labels}) != len(
-        labels
-    ):
+    letters = {_INDEX.sub("", label) for label in labels}
+    if len(labels) != len(values) or len(letters) != len(labels):
         return None
-    pairs = sorted(zip(labels, values, strict=True), key=lambda pair: pair[0])
-    return Form(
-        "()",
-        parts=tuple(replace(form, label="") for _, form in pairs),
-        label=",".join(sorted(labels)),
-    )
+    by_label = dict(zip(labels, values, strict=True))
+    ordered = sorted(labels)
+    parts = tuple(replace(by_label[label], label="") for label in ordered)
+    return Form("()", parts=parts, label=",".join(ordered))
 
 
 def _relation(parts: list[str], levels: list[int]) -> Form | None:
-    signs = [
-        part for part, level in zip(parts, levels, strict=True) if level == 0 and part in _RELATIONS
-    ]
+    outside = [part for part, level in zip(parts, levels, strict=True) if level == 0]
+    signs = [part for part in outside if part in _RELATIONS]
     if not signs:
         return None
     sides = _split(parts, levels, tuple(_RELATIONS))
-    name_last = signs == ["="] and _LABEL.fullmatch(sides[1]) and sides[1][0].isalpha()
-    if (
-        name_last
-        and not any(part.isalpha() for part in tokens(sides[0]))
-        and not _LABEL.fullmatch(sides[0])
-    ):
-        sides = sides[::-1] if sides[0] else sides  # 2 = x
+    if signs == ["="] and _is_turned(*sides):
+        sides.reverse()
+    found = None
     if all(sign in ("=", r"\approx", r"\in") for sign in signs):
-        value = _read(sides[-1], nested=False)
-        names = _NAMES.fullmatch(sides[0])
-        if not sides[0] or _ARITHMETIC.fullmatch(sides[0]):
-            return value
-        if names and value.shape == "()":
-            return _named(names[1].replace(" ", "").split(","), value.parts) or value
-        if _LABEL.fullmatch(sides[0]):
-            return replace(value, label=sides[0].replace(" ", ""))
-    elif (
-        len(sides) == 3 and any(set(signs) <= way for way in _SENSES) and _LABEL.fullmatch(sides[1])
-    ):
-        ends = [*zip(sides[::2], signs, strict=True)]
-        (lower, left), (upper, right) = ends if signs[0] in _SENSES[0] else ends[::-1]
-        return _interval(sides[1], lower, left, upper, right)
-    elif all(sign in _FLIPPED for sign in signs) and (solved := _solved(sides, signs)):
-        return solved
+        found = _labelled(sides)
+    elif len(sides) == 3 and _one_way(signs) and _LABEL.fullmatch(sides[1]):
+        found = _between(sides, signs)
+    elif all(sign in _FLIPPED for sign in signs):
+        found = _solved(sides, signs) or _one_sided(sides, signs)
     elif len(sides) == 2 and signs[0] in _FLIPPED:
-        for label, sign, bound in (
-            (sides[0], signs[0], sides[1]),
-            (sides[1], _FLIPPED[signs[0]], sides[0]),
-        ):
-            if _LABEL.fullmatch(label) and label != bound:
-                below = sign in ("<", r"\le")
-                lower, upper = (r"-\infty", bound) if below else (bound, r"\infty")
-                return _interval(
-                    label, lower, "<" if below else sign, upper, sign if below else "<"
-                )
+        found = _one_sided(sides, signs)
+    if found:
+        return found
     if len(sides) != 2 or not all(sides):
         return _scalar(_join(parts))
     values = tuple(_scalar(side) for side in sides)
-    if signs[0] in _SENSES[1]:
+    if signs[0] in _GREATER:
         return Form(_FLIPPED[signs[0]], parts=values[::-1])
     return Form(signs[0], parts=values)
+
+
+def _is_turned(value: str, name: str) -> bool:
+    """Say whether a name stands behind its value: 2 = x."""
+    if not value or not _LABEL.fullmatch(name) or not name[0].isalpha():
+        return False
+    has_letters = any(part.isalpha() for part in tokens(value))
+    return not has_letters and not _LABEL.fullmatch(value)
+
+
+def _one_way(signs: Sequence[str]) -> bool:
+    return set(signs) <= _LESS or set(signs) <= _GREATER
+
+
+def _labelled(sides: Sequence[str]) -> Form | None:
+    """Read what stands last, by the name that stands first: x = 2, or (x, y) = (1, 2)."""
+    value = _read(sides[-1], nested=False)
+    name = sides[0]
+    if not name or _ARITHMETIC.fullmatch(name):
+        return value
+    names = _NAMES.fullmatch(name)
+    if names and value.shape == "()":
+        return _named(names[1].replace(" ", "").split(","), value.parts) or value
+    if _LABEL.fullmatch(name):
+        return replace(value, label=name.replace(" ", ""))
+    return None
+
+
+def _between(sides: Sequence[str], signs: Sequence[str]) -> Form:
+    """Read a double inequality: 1 < x < 2, or 2 > x > 1."""
+    first, name, last = sides
+    left, right = signs
+    if left in _LESS:
+        return _interval(name, first, left, last, right)
+    return _interval(name, last, right, first, left)
+
+
+def _one_sided(sides: Sequence[str], signs: Sequence[str]) -> Form | None:
+    """Read an inequality between a name and its bound: x < 2, or 2 > x."""
+    if len(sides) != 2:
+        return None
+    left, right = sides
+    sign = signs[0]
+    for label, sense, bound in ((left, sign, right), (right, _FLIPPED[sign], left)):
+        if not _LABEL.fullmatch(label) or label == bound:
+            continue
+        if sense in _LESS:
+            return _interval(label, r"-\infty", "<", bound, sense)
+        return _interval(label, bound, sense, r"\infty", "<")
+    return None
 
 
 _LINEAR = re.compile(
@@ -362,39 +436,39 @@ _LINEAR = re.compile(
 def _solved(sides: Sequence[str], signs: Sequence[str]) -> Form | None:
     """Solve inequalities that are linear in one side and numbers in the others: 2x - 1 < 5."""
     linear = [match for side in sides if (match := _LINEAR.fullmatch(side))]
-    bounds = [side if _LINEAR.fullmatch(side) else number.literal(side) for side in sides]
-    if len(linear) != 1 or None in bounds or linear[0][0] == linear[0][3]:
+    if len(linear) != 1 or linear[0][0] == linear[0][3]:
         return None
     sign, factor, letter, added, constant = linear[0].groups()
-
-    def value(text: str | None, minus: str | None, default: str) -> Fraction:
-        found = number.literal(text or default)
-        assert found is not None
-        return -found.value if minus == "-" else found.value
-
-    slope = value(factor, sign, "1")
-    shift = value(constant, added, "0")
-    moved = [
-        letter if isinstance(bound, str) else str((bound.value - shift) / slope)
-        for bound in bounds
-        if bound
-    ]
-    turned = signs
-    if slope < 0:
-        turned = [_FLIPPED[each] for each in signs]
-    pieces = [moved[0]]
-    for each, side in zip(turned, moved[1:], strict=True):
-        pieces += [each, side]
+    slope = _signed(sign, factor or "1")
+    shift = _signed(added, constant or "0")
+    pieces = []
+    for side, after in zip(sides, [*signs, ""], strict=True):
+        if _LINEAR.fullmatch(side):
+            pieces.append(letter)
+        elif bound := number.literal(side):
+            pieces.append(str((bound.value - shift) / slope))
+        else:
+            return None
+        pieces.append(_FLIPPED[after] if after and slope < 0 else after)
     parts = tokens(" ".join(pieces))
     return _relation(parts, [0] * len(parts))
 
 
+def _signed(sign: str | None, digits: str) -> Fraction:
+    found = number.literal(digits)
+    assert found is not None
+    return -found.value if sign == "-" else found.value
+
+
 def _interval(label: str, lower: str, left: str, upper: str, right: str) -> Form:
-    brackets = ("[" if left in (r"\le", r"\ge") else "(") + (
-        "]" if right in (r"\le", r"\ge") else ")"
+    opening = "[" if left in (r"\le", r"\ge") else "("
+    closing = "]" if right in (r"\le", r"\ge") else ")"
+    return Form(
+        shape=opening + closing,
+        text=_INEQUALITY,
+        parts=_read_all((lower, upper)),
+        label=label.replace(" ", ""),
     )
-    ends = tuple(_read(end, nested=True) for end in (lower, upper))
-    return Form(brackets, text="inequality", parts=ends, label=label.replace(" ", ""))
 
 
 def _bracketed(parts: list[str], levels: list[int]) -> Form | None:
@@ -408,19 +482,27 @@ def _bracketed(parts: list[str], levels: list[int]) -> Form | None:
     if first in _FLOORS or not inside:
         return None
     if first == r"\{" and len(inside) > 2 and inside[0].isalpha() and inside[1] in ("|", ":"):
-        first, inside = "{", inside[2:]  # {x | x > 2}
-    enclosed = levels[1:-2] and min(levels[1:-2]) > 1 and inside[0].startswith(r"\begin")
-    if first == "{" or (enclosed and first + last in ("[]", "()")):
+        return _read(_join(inside[2:]), nested=False)  # {x | x > 2}
+    brackets = first + last
+    if first == "{" or (brackets in ("[]", "()") and _is_environment(inside, levels)):
         return _read(_join(inside), nested=False)
     pieces = _split(inside, [level - 1 for level in levels[1:-1]], (",", ";"))
     if not all(pieces):
         return None
-    if first == "(" and last == ")" and len(pieces) == 1:
+    if brackets == "()" and len(pieces) == 1:
         return _read(pieces[0], nested=False)
-    elements = tuple(_read(piece, nested=True) for piece in pieces)
+    elements = _read_all(pieces)
     if first == r"\{":  # {1 ± √5, -2} has three elements
         return Form("set", parts=_flat("list", elements))
-    return Form("()" if first == r"\langle" else first + last, parts=elements)
+    if first == r"\langle":
+        return Form("()", parts=elements)
+    return Form(brackets, parts=elements)
+
+
+def _is_environment(inside: Sequence[str], levels: Sequence[int]) -> bool:
+    """Say whether all that is in brackets is one environment, such as a matrix."""
+    own = levels[1:-2]
+    return bool(own) and min(own) > 1 and inside[0].startswith(r"\begin")
 
 
 def _flat(shape: str, forms: Iterable[Form]) -> tuple[Form, ...]:
@@ -436,14 +518,21 @@ def _matrix(opening: str, inside: list[str]) -> Form | None:
     levels = depths(inside)
     if levels is None:
         return None
-    rows = [row for row in _split(inside, levels, (r"\\",)) if row]
-    cells = [_split(row := tokens(text), depths(row) or [0] * len(row), ("&",)) for text in rows]
-    if not cells or any(len(row) != len(cells[0]) or not all(row) for row in cells):
+    rows = [_cells(row) for row in _split(inside, levels, (r"\\",)) if row]
+    if not rows:
         return None
-    shape = (
-        "()" if len(cells[0]) == 1 and len(cells) > 1 else f"matrix {len(cells)}x{len(cells[0])}"
-    )
-    return Form(shape, parts=tuple(_read(cell, nested=True) for row in cells for cell in row))
+    width = len(rows[0])
+    if any(len(row) != width or not all(row) for row in rows):
+        return None
+    is_column = width == 1 and len(rows) > 1
+    shape = "()" if is_column else f"matrix {len(rows)}x{width}"
+    return Form(shape, parts=_read_all(chain.from_iterable(rows)))
+
+
+def _cells(row: str) -> list[str]:
+    parts = tokens(row)
+    levels = depths(parts) or [0] * len(parts)
+    return _split(parts, levels, ("&",))
 
 
 def _scaled_matrix(parts: list[str], levels: list[int]) -> Form | None:
@@ -482,18 +571,19 @@ def _scalar_product(scalar: str, part: Form) -> Form:
 def _plus_minus(parts: list[str]) -> Form | None:
     if r"\pm" not in parts:
         return None
-    flip = {r"\pm": ("+", "-"), r"\mp": ("-", "+")}
-    both = ([flip[part][sign] if part in flip else part for part in parts] for sign in (0, 1))
-    return Form(
-        "list", parts=tuple(_scalar_with_unit(_join(variant).lstrip("+")) for variant in both)
-    )
+    both = []
+    for signs in ({r"\pm": "+", r"\mp": "-"}, {r"\pm": "-", r"\mp": "+"}):
+        variant = _join([signs.get(part, part) for part in parts])
+        both.append(_scalar_with_unit(variant.lstrip("+")))
+    return Form("list", parts=tuple(both))
 
 
 def _scalar_with_unit(text: str) -> Form:
     after: list[str] = []
     while found := _TRAILING_UNIT.fullmatch(text):
-        text = found[1].strip()
-        after.insert(0, found[2] + (f"^{found[3]}" if found[3] else ""))
+        before, unit_text, power = found.groups()
+        text = before.strip()
+        after.insert(0, f"{unit_text}^{power}" if power else unit_text)
     words = " ".join(after)
     unit = units.read(words)
     for sign in (r"\%", r"\$"):
@@ -561,8 +651,11 @@ def _as_equation(form: Form) -> Form | None:
 def _in_order(gold: Form, other: Form, scalars: Compare) -> bool | None:
     if len(gold.parts) != len(other.parts):
         return False
-    results = [compare(one, two, scalars) for one, two in zip(gold.parts, other.parts, strict=True)]
-    return False if False in results else None if None in results else True
+    pairs = zip(gold.parts, other.parts, strict=True)
+    results = [compare(one, two, scalars) for one, two in pairs]
+    if False in results:
+        return False
+    return None if None in results else True
 
 
 def _unordered(gold: Form, other: Form, scalars: Compare) -> bool | None:
@@ -585,7 +678,7 @@ def _unordered(gold: Form, other: Form, scalars: Compare) -> bool | None:
 def settle_quickly(gold: Form, other: Form) -> bool | None:
     """Compare two scalars by text and as exact numbers; None where that does not settle it."""
     if gold.shape != "scalar":
-        if all(_readable(part.text) for form in (gold, other) for part in form.parts):
+        if all(_readable(part.text) for part in (*gold.parts, *other.parts)):
             return None
         return False
     if gold.value and other.value:
@@ -605,8 +698,12 @@ def settle_quickly(gold: Form, other: Form) -> bool | None:
 
 def _latex(form: Form) -> str:
     if form.value:
-        return rf"\frac{{{form.value.value.numerator}}}{{{form.value.value.denominator}}}"
+        return _fraction(form.value.value)
     return form.text
+
+
+def _fraction(value: Fraction) -> str:
+    return rf"\frac{{{value.numerator}}}{{{value.denominator}}}"
 
 
 @lru_cache(maxsize=4096)
@@ -664,8 +761,9 @@ def _settle(gold: Form, other: Form) -> bool | None:
     if quick is not None or (gold.value and other.value):
         return quick
     if gold.shape != "scalar":
-        sides = [[_latex(part) for part in form.parts] for form in (gold, other)]
-        return symbolic.same_relation(sides[0], sides[1], signed=gold.shape in ("<", r"\le"))
+        sides = [_latex(part) for part in gold.parts]
+        others = [_latex(part) for part in other.parts]
+        return symbolic.same_relation(sides, others, signed=gold.shape in _LESS)
     if other.words and other.words != gold.words:
         return None
     if gold.unit.powers == other.unit.powers != ():
@@ -674,8 +772,7 @@ def _settle(gold: Form, other: Form) -> bool | None:
 
 
 def _in_base_units(form: Form) -> str:
-    factor = form.unit.factor
-    return rf"\frac{{{factor.numerator}}}{{{factor.denominator}}}\cdot ({_latex(form)})"
+    return rf"{_fraction(form.unit.factor)}\cdot ({_latex(form)})"
 
 
 def normal(text: str) -> str:
@@ -695,6 +792,9 @@ def _render(form: Form) -> str:
     if not form.parts:
         return form.text
     parts = [_render(part) for part in form.parts]
+    if form.shape in ("list", "set", "union"):
+        parts.sort()
+    inside = ",".join(parts)
     if form.shape in ("list", "set"):
-        return "{" + ",".join(sorted(parts)) + "}"
-    return f"{form.shape}:" + ",".join(sorted(parts) if form.shape == "union" else parts)
+        return "{" + inside + "}"
+    return f"{form.shape}:{inside}"
