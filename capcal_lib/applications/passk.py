@@ -70,7 +70,8 @@ def simulate_pass_at_k(
     finite = np.isfinite(nu) & (s < 1)
     if finite.any():
         weight = np.where(finite, nu, 1.0)
-        posterior = log_rising_ratio(np.where(finite, (1 - s) * weight, 1.0), s * weight, attempts)
+        b = np.where(finite, (1 - s) * weight, 1.0)
+        posterior = log_rising_ratio(b, s * weight, attempts)
         log_unsolved = np.where(finite, posterior, log_unsolved)
     return -np.expm1(log_unsolved)
 
@@ -95,9 +96,8 @@ def pass_at_k_error_terms(
     """
     attempts = check.as_whole("k", ks, least=1)
     promised = np.asarray(predicted, dtype=np.float64)
-    failing = 1 - pass_at_k(
-        correct, total, np.concatenate([attempts, np.minimum(2 * attempts, 2**53 - 1)])
-    )
+    doubled = np.minimum(2 * attempts, check.LARGEST)
+    failing = 1 - pass_at_k(correct, total, np.concatenate([attempts, doubled]))
     if promised.shape != (len(failing), attempts.size):
         raise InputError(
             "predicted must have one row a question and one column a k, shape "
@@ -113,12 +113,11 @@ def pass_at_k_error_terms(
 
 def as_concentration(concentration: ArrayLike | None, n_questions: int) -> Floats:
     """Return a concentration for each question, above 0; infinity, as None, stands for plug-in."""
-    nu = check.as_each(
-        "concentration", np.inf if concentration is None else concentration, n_questions
-    )
-    check.check_rows(
-        "concentration", nu, ~(nu > 0), "but must be above 0; None takes confidences at their word"
-    )
+    if concentration is None:
+        return np.full(n_questions, np.inf)
+    nu = check.as_each("concentration", concentration, n_questions)
+    rule = "but must be above 0; None takes confidences at their word"
+    check.check_rows("concentration", nu, ~(nu > 0), rule)
     return nu
 
 
@@ -138,16 +137,15 @@ def log_rising_ratio(z: ArrayLike, gap: ArrayLike, k: ArrayLike) -> Floats:
         head += np.where(factors > i, (1 + head) * (apart / (low + i)), 0.0)
     start = low + 8
     rest = np.maximum(factors - 8, 0.0)
+    end = start + rest
     other = start + apart
+    other_end = other + rest
+    correction = _stirling(end) - _stirling(other_end) + (_stirling(other) - _stirling(start))
     tail: Floats = (
-        (start - 0.5) * np.log1p(rest / start * apart / (other + rest))
+        (start - 0.5) * np.log1p(rest / start * apart / other_end)
         - apart * np.log1p(rest / other)
-        - rest * np.log1p(apart / (start + rest))
-        + (
-            _stirling(start + rest)
-            - _stirling(other + rest)
-            + (_stirling(other) - _stirling(start))
-        )
+        - rest * np.log1p(apart / end)
+        + correction
     )
     return np.minimum(tail - np.log1p(head), 0.0)
 

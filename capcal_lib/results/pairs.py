@@ -57,20 +57,22 @@ def load_pair(runs: str | Path, small: str, large: str, dataset: str, *, k_eval:
     >>> pair.cost.mean().round(1).to_dict()
     {'smollm2-135m': 37.9, 'qwen2.5-coder-0.5b': 136.2}
     """
-    of = {name: describe_runs(runs, name, k_eval=k_eval)["run"][dataset] for name in (small, large)}
-    both = {name: run.cached(_load_one, runs, k_eval) for name, run in of.items()}
+    both = {}
+    billions = {}
+    answers = {}
+    for name in (small, large):
+        run = describe_runs(runs, name, k_eval=k_eval)["run"][dataset]
+        answers[name] = run
+        both[name] = run.cached(_load_one, runs, k_eval)
+        billions[name] = (load_model(name).parameters or 0) / 1e9
     questions = both[small].index.intersection(both[large].index)
 
     def side_by_side(column: str) -> pd.DataFrame:
         return pd.DataFrame({name: own[column].reindex(questions) for name, own in both.items()})
 
-    billions = {name: (load_model(name).parameters or 0) / 1e9 for name in both}
     reading = side_by_side("prompt_tokens") * pd.Series(billions)
-    tokens = {
-        title: _tokens(of[small], method)
-        for method, title in TITLES.items()
-        if title in both[small]
-    }
+    known = {method: title for method, title in TITLES.items() if title in both[small]}
+    tokens = {title: _tokens(answers[small], method) for method, title in known.items()}
     asking = pd.DataFrame(tokens, questions) * billions[small]
     methods = [*TITLES.values(), PROBE]
     return Pair(
@@ -82,7 +84,7 @@ def load_pair(runs: str | Path, small: str, large: str, dataset: str, *, k_eval:
         writing=side_by_side("completion_tokens") * pd.Series(billions),
         confidences={name: own.reindex(questions, columns=methods) for name, own in both.items()},
         asking=asking.add(reading[small], axis="index"),
-        answers=of[small],
+        answers=answers[small],
     )
 
 
@@ -90,12 +92,14 @@ def _load_one(run: Run, runs: str | Path, k_eval: int) -> pd.DataFrame:
     name = run.identity.model
     dataset = run.identity.dataset
     own = load_results(runs, name, datasets=[dataset], k_eval=k_eval)
-    own = own[own["total"] > 1].dropna(axis="columns", how="all").droplevel("dataset")
+    own = own[own["total"] > 1].droplevel("dataset")
+    own = own.dropna(axis="columns", how="all")
     if probe := nearest_probe(map(str, own), dataset):
         own = own.rename(columns={probe: PROBE})
     counted = ["prompt_tokens", "completion_tokens"]
     samples = read_samples(run, ["question_id", *counted])
-    return own.join(samples.groupby("question_id")[counted].mean())
+    tokens = samples.groupby("question_id")[counted].mean()
+    return own.join(tokens)
 
 
 def _tokens(run: Run, method: str) -> pd.Series[float]:
@@ -118,14 +122,17 @@ def routers(pair: Pair) -> Iterator[tuple[str, pd.DataFrame, pd.DataFrame]]:
     even = pd.DataFrame({small: 0.0, large: 1.0}, own.index)
     yield PROMPT_LENGTH, even, 0 * pair.reading
     if own[PROBE].notna().all():
+        predicted = even.assign(**{small: own[PROBE]})
         asking = pd.DataFrame({small: 0.0, large: pair.reading[small]})
-        yield PROBE, even.assign(**{small: own[PROBE]}), asking
+        yield PROBE, predicted, asking
         if other[PROBE].notna().all():
+            predicted = pd.DataFrame({small: own[PROBE], large: other[PROBE]})
             asking = pd.DataFrame({small: pair.reading[large], large: pair.reading[small]})
-            yield BOTH_PROBES, pd.DataFrame({small: own[PROBE], large: other[PROBE]}), asking
+            yield BOTH_PROBES, predicted, asking
     for method in pair.asking:
-        asking = pd.DataFrame(dict.fromkeys((small, large), pair.asking[method]))
-        yield str(method), even.assign(**{small: own[method].fillna(0.5)}), asking
+        predicted = even.assign(**{small: own[method].fillna(0.5)})
+        asking = pd.DataFrame({small: pair.asking[method], large: pair.asking[method]})
+        yield str(method), predicted, asking
 
 
 def cascade(
@@ -140,7 +147,8 @@ def cascade(
     votes.index = answers.question_ids[votes.index]
     votes = votes[votes.index.isin(pair.rates.index)]
     voting = pair.reading[pair.small] + k_c * pair.writing[pair.small]
-    rate, cost = (table[pair.large].reindex(votes.index) for table in (pair.rates, pair.cost))
+    rate = pair.rates[pair.large].reindex(votes.index)
+    cost = pair.cost[pair.large].reindex(votes.index)
     solved = {}
     spent = {}
     for share in shares:

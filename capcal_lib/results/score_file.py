@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -26,7 +26,8 @@ from capcal_lib.results.scores import may_be_best
 NUMBERS = ["confidence", "correct", "total"]
 POWERS = (2, 4, 8, 16, 32, 64)  # the k of pass@k, as far as every question has samples
 MOST = 1_000_000  # questions; where it takes more, no number is said
-BRIER = ("capability Brier, corrected", "capability Brier, plug-in")  # the first that is known
+CORRECTED = "capability Brier, corrected"
+PLUG_IN = "capability Brier, plug-in"
 CONSTANT = "the best constant"
 Z = 1.96 + 0.84  # a difference is found by a 95 % interval in four of five studies
 
@@ -66,8 +67,12 @@ def read_log(path: Path) -> Counted:
     if scored.empty:
         raise InputError(f"{path}: no sample has a verdict, nor an answer that could be graded")
     by_question = scored.assign(right=scored["verdict"] == "correct").groupby("question_id")
-    table = by_question.agg(
-        correct=("right", "sum"), total=("right", "size"), gold=("gold", "first")
+    table = pd.DataFrame(
+        {
+            "correct": by_question["right"].sum(),
+            "total": by_question["right"].size(),
+            "gold": by_question["gold"].first(),
+        }
     )
     lost = samples["question_id"].nunique() - len(table)
     left_out = {
@@ -88,25 +93,7 @@ def read_confidences(path: Path) -> pd.DataFrame:
     `InputError` for a file that cannot be read, columns that are missing (those found are listed),
     rows with too many fields, or a value that is not allowed; the row is named by its place and id.
     """
-    is_csv = not path.name.endswith((".jsonl", ".jsonl.gz", ".parquet"))
-    try:
-        if is_csv:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error", pd.errors.ParserWarning)
-                source = sys.stdin if str(path) == "-" else path
-                table = pd.read_csv(source, dtype=str, keep_default_na=False, index_col=False)
-        else:
-            table = pd.DataFrame(stream_rows(path), dtype=object).fillna("").astype(str)
-    except pd.errors.ParserWarning:
-        raise InputError(
-            f"{path}: rows have more fields than the header; quote fields that hold a comma"
-        ) from None
-    except InputError:
-        raise
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"{path}: cannot be read as CSV: {sanitize(str(error).splitlines()[0])}"
-        ) from None
+    table = _read_texts(path)
     missing = [name for name in ("question_id", *NUMBERS) if name not in table]
     if missing:
         found = sanitize(", ".join(map(str, table)))
@@ -117,28 +104,60 @@ def read_confidences(path: Path) -> pd.DataFrame:
     if table.empty:
         raise InputError(f"{path}: there are no rows")
     numbers = table[NUMBERS].apply(pd.to_numeric, errors="coerce")
-    whole = (numbers[["correct", "total"]] % 1 == 0).all(axis="columns")
-    rules = {
-        "has no question_id": table["question_id"] == "",
-        "stands in two rows; keep one": table["question_id"].duplicated(),
-        "has something else than numbers": numbers.isna().any(axis="columns"),
-        "has a confidence outside [0, 1]": ~numbers["confidence"].between(0, 1),
-        "has counts that are not whole numbers": ~whole | ~np.isfinite(numbers["total"]),
-        "needs a scored sample (total of 1 or more)": numbers["total"] < 1,
-        "has more correct samples than scored ones, or fewer than 0": ~numbers["correct"].between(
-            0, numbers["total"]
-        ),
-    }
-    for rule, wrong in rules.items():
+    for rule, wrong in _rules(table["question_id"], numbers).items():
         if wrong.any():
-            row = int(wrong.to_numpy().argmax())
-            values = ", ".join(
-                f"{name} {sanitize(table[name].iloc[row], 40)!r}" for name in NUMBERS
-            )
-            name = sanitize(table["question_id"].iloc[row], 80)
-            place = f"line {row + 2}" if is_csv else f"row {row}"
-            raise InputError(f"{path}, {place}: question {name!r} {rule}: {values}")
+            raise _row_error(path, table, int(wrong.to_numpy().argmax()), rule)
     return numbers.astype({"correct": np.int64, "total": np.int64}).set_index(table["question_id"])
+
+
+def _is_csv(path: Path) -> bool:
+    return not path.name.endswith((".jsonl", ".jsonl.gz", ".parquet"))
+
+
+def _read_texts(path: Path) -> pd.DataFrame:
+    """Read a table as it is written, every cell a text."""
+    try:
+        if not _is_csv(path):
+            return pd.DataFrame(stream_rows(path), dtype=object).fillna("").astype(str)
+        source = sys.stdin if str(path) == "-" else path
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            return pd.read_csv(source, dtype=str, keep_default_na=False, index_col=False)
+    except pd.errors.ParserWarning:
+        raise InputError(
+            f"{path}: rows have more fields than the header; quote fields that hold a comma"
+        ) from None
+    except InputError:
+        raise
+    except (OSError, ValueError) as error:
+        reason = sanitize(str(error).splitlines()[0])
+        raise InputError(f"{path}: cannot be read as CSV: {reason}") from None
+
+
+def _rules(ids: "pd.Series[str]", numbers: pd.DataFrame) -> dict[str, "pd.Series[bool]"]:
+    """Return, by what is wrong with them, the rows that are not as they must be."""
+    confidence = numbers["confidence"]
+    correct = numbers["correct"]
+    total = numbers["total"]
+    whole = (numbers[["correct", "total"]] % 1 == 0).all(axis="columns")
+    return {
+        "has no question_id": ids == "",
+        "stands in two rows; keep one": ids.duplicated(),
+        "has something else than numbers": numbers.isna().any(axis="columns"),
+        "has a confidence outside [0, 1]": ~confidence.between(0, 1),
+        "has counts that are not whole numbers": ~whole | ~np.isfinite(total),
+        "needs a scored sample (total of 1 or more)": total < 1,
+        "has more correct samples than scored ones, or fewer than 0": ~correct.between(0, total),
+    }
+
+
+def _row_error(path: Path, table: pd.DataFrame, row: int, rule: str) -> InputError:
+    """Build the error for a row: its place, its question, the rule, and what it says."""
+    cells = table.iloc[row]
+    values = ", ".join(f"{name} {sanitize(cells[name], 40)!r}" for name in NUMBERS)
+    name = sanitize(cells["question_id"], 80)
+    place = f"line {row + 2}" if _is_csv(path) else f"row {row}"
+    return InputError(f"{path}, {place}: question {name!r} {rule}: {values}")
 
 
 def score_counts(table: pd.DataFrame) -> pd.DataFrame:
@@ -159,32 +178,30 @@ def score_confidences(table: pd.DataFrame) -> pd.DataFrame:
     1,000 questions on in ``closed form``. The corrected scores are those of the questions with two
     scored samples or more."""
     triple = [table[name].to_numpy() for name in NUMBERS]
-    rows = _of_counts(table)
+    scores = _of_counts(table)
     twice = table[table["total"] > 1]
     corrected = len(twice) > 0
-    rows["capability Brier, plug-in"] = _mean(metrics.capability_brier_terms(*triple))
+    scores[PLUG_IN] = _mean(metrics.capability_brier_terms(*triple))
     if corrected:
         terms = _brier(twice)
-        rows["capability Brier, corrected"] = _mean(terms)
-        rows["gain over the best constant"] = _mean(_constant(twice) - terms, (-1, 1))
-        rows["noise floor of the plug-in"] = (metrics.noise_floor(*_counts(twice)),)
+        scores[CORRECTED] = _mean(terms)
+        scores["gain over the best constant"] = _mean(_constant(twice) - terms, (-1, 1))
+        scores["noise floor of the plug-in"] = metrics.noise_floor(*_counts(twice))
     known = twice if corrected else table
     split = metrics.isotonic_split(*(known[name] for name in NUMBERS), corrected=corrected)
     loss = metrics.expected_response_loss(*triple, score="log")
-    rows |= {
-        "miscalibration": (split.miscalibration,),
-        "discrimination": (split.discrimination,),
-        "expected response Brier": (metrics.expected_response_brier(*triple),),
-        "correctness variance": (metrics.correctness_variance(*triple[1:]),),
-        "log loss": _mean(loss, (0, max(1, loss.max())))
-        if np.isfinite(loss).all()
-        else (float(loss.mean()),),
-        "ECE, ten bins": (metrics.binned_ece(*triple),),
-        "smooth ECE": (metrics.smooth_ece(*triple),),
-        "AUROC": (metrics.soft_auroc(*triple),),
-        "Spearman with mu_hat": (metrics.spearman(*triple),),
-    }
-    return _as_table(rows)
+    scores["miscalibration"] = split.miscalibration
+    scores["discrimination"] = split.discrimination
+    scores["expected response Brier"] = metrics.expected_response_brier(*triple)
+    scores["correctness variance"] = metrics.correctness_variance(*triple[1:])
+    scores["log loss"] = float(loss.mean())
+    if np.isfinite(loss).all():
+        scores["log loss"] = _mean(loss, (0, max(1, loss.max())))
+    scores["ECE, ten bins"] = metrics.binned_ece(*triple)
+    scores["smooth ECE"] = metrics.smooth_ece(*triple)
+    scores["AUROC"] = metrics.soft_auroc(*triple)
+    scores["Spearman with mu_hat"] = metrics.spearman(*triple)
+    return _as_table(scores)
 
 
 def score_table(table: pd.DataFrame) -> pd.DataFrame:
@@ -235,15 +252,17 @@ def overview(
     rows = {}
     for name, known in scores.items():
         value = known["value"]
-        brier = next((each for each in BRIER if each in known.index), None)
-        shown = brier or "accuracy"  # a log has no Brier score
+        brier = CORRECTED if CORRECTED in known.index else PLUG_IN
+        shown = brier if brier in known.index else "accuracy"  # a log has no Brier score
         rows[name] = {
             "questions": value["questions"],
             "accuracy": value["accuracy"],
             "Brier": value.get(brier),
             "low": known["low"][shown],
             "high": known["high"][shown],
-            **{each: value.get(each) for each in ("log loss", "ECE, ten bins", "AUROC")},
+            "log loss": value.get("log loss"),
+            "ECE, ten bins": value.get("ECE, ten bins"),
+            "AUROC": value.get("AUROC"),
         }
     best = may_be_best(pd.DataFrame({name: _terms(table) for name, table in tables.items()}))
     table = pd.DataFrame.from_dict(rows, orient="index").dropna(axis="columns", how="all")
@@ -269,12 +288,11 @@ def in_short(table: pd.DataFrame) -> list[str]:
     """Say what counts say: accuracy and pass@k with their intervals, and how many they are."""
     scored = table[table["total"] > 0]
     known = score_counts(scored)
-    parts = [
-        f"{name} {_spell(*row[['value', 'low', 'high']])}"
-        for name, row in known.iterrows()
-        if name == "accuracy" or str(name).startswith("pass@")
-    ]
-    shown = [parts[0], *parts[1:][-1:]]
+    passed = [str(name) for name in known.index if str(name).startswith("pass@")]
+    shown = []
+    for name in ("accuracy", *passed[-1:]):
+        found = known.loc[name, ["value", "low", "high"]]
+        shown.append(f"{name} {_spell(*found)}")
     fewest = scored["total"].min()
     most = scored["total"].max()
     each = str(most) if fewest == most else f"{fewest} to {most}"
@@ -361,28 +379,26 @@ def _needed(difference: Floats) -> float:
     return float(np.ceil(variance * (Z / difference.mean()) ** 2))
 
 
-def _of_counts(table: pd.DataFrame) -> dict[str, tuple[object, ...]]:
+def _of_counts(table: pd.DataFrame) -> dict[str, "Score"]:
     correct, total = _counts(table)
     mu = correct / total
-    rows: dict[str, tuple[object, ...]] = {
-        "questions": (float(len(table)),),
-        "scored samples": (float(total.sum()),),
+    scores: dict[str, Score] = {
+        "questions": float(len(table)),
+        "scored samples": float(total.sum()),
         "accuracy": _mean(mu),
     }
     for k in POWERS:
         if k <= total.min():
-            rows[f"pass@{k}"] = _mean(pass_at_k(correct, total, k)[:, 0])
+            scores[f"pass@{k}"] = _mean(pass_at_k(correct, total, k)[:, 0])
     twice = table[table["total"] > 1]
     if len(twice) > 1:
         spread = float((twice["correct"] / twice["total"]).var())
         floor = metrics.noise_floor(*_counts(twice))
         uniform = metrics.uniform_baseline_brier_terms(*_counts(twice), corrected=True)
-        rows |= {
-            "noise": (floor / spread if floor < spread else 1.0,),
-            "best constant": _mean(_constant(twice)),
-            "uniform random": _mean(uniform, (1 / 12, 1 / 3)),
-        }
-    return rows
+        scores["noise"] = floor / spread if floor < spread else 1.0
+        scores["best constant"] = _mean(_constant(twice))
+        scores["uniform random"] = _mean(uniform, (1 / 12, 1 / 3))
+    return scores
 
 
 def _counts(table: pd.DataFrame) -> tuple[Floats, Floats]:
@@ -402,15 +418,32 @@ def _constant(table: pd.DataFrame) -> Floats:
     return metrics.capability_brier_terms(others, *_counts(table), corrected=True)
 
 
-def _mean(terms: Floats, bounds: tuple[float, float] = (0, 1)) -> tuple[object, ...]:
+class Mean(NamedTuple):
+    """A mean over questions with its interval, and how that was found."""
+
+    value: float
+    low: float
+    high: float
+    interval: str
+
+
+Score = Mean | float
+
+
+def _mean(terms: Floats, bounds: tuple[float, float] = (0, 1)) -> Mean:
     found = metrics.mean_interval(terms, bounds=bounds)
-    how = "closed form" if len(terms) >= MANY else "bootstrap"
-    return found.estimate, found.low, found.high, how
+    return Mean(
+        value=found.estimate,
+        low=found.low,
+        high=found.high,
+        interval="closed form" if len(terms) >= MANY else "bootstrap",
+    )
 
 
-def _as_table(rows: Mapping[str, tuple[object, ...]]) -> pd.DataFrame:
-    columns = ["value", "low", "high", "interval"]
-    full = {
-        name: (*row, np.nan, np.nan, "")[:4] if len(row) == 1 else row for name, row in rows.items()
-    }
-    return pd.DataFrame.from_dict(full, orient="index", columns=columns).rename_axis("metric")
+def _as_table(scores: Mapping[str, Score]) -> pd.DataFrame:
+    rows = {}
+    for name, known in scores.items():
+        if not isinstance(known, Mean):
+            known = Mean(known, low=np.nan, high=np.nan, interval="")
+        rows[name] = known._asdict()
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("metric")

@@ -96,7 +96,10 @@ def best_constant(results: pd.DataFrame) -> "pd.Series[float]":
 def _split_terms(results: pd.DataFrame) -> pd.DataFrame:
     """Return the terms of votes that were scored against other samples, where they are known."""
     kept = json.loads(results.attrs.get(SPLITS, "{}"))
-    rows = {(dataset, name): row for dataset, own in kept.items() for name, row in own.items()}
+    rows = {}
+    for dataset, own in kept.items():
+        for name, row in own.items():
+            rows[dataset, name] = row
     columns = ["confidence", "term", "plug_in"]
     voted = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
     if CONSISTENCY not in results or voted.empty:
@@ -110,9 +113,8 @@ def _filled(confidence: "pd.Series[float]") -> "pd.Series[float]":
     """Fill missing confidences as the paper's code does, on the data sets where the method was
     asked at all.
     """
-    return confidence.mask(
-        confidence.isna() & (confidence.groupby(level="dataset").transform("count") > 0), MISSING_AS
-    )
+    was_asked = confidence.groupby(level="dataset").transform("count") > 0
+    return confidence.mask(confidence.isna() & was_asked, MISSING_AS)
 
 
 def score(
@@ -165,10 +167,12 @@ def score(
         rng_seed = (seed, crc32(dataset.encode()))
         for method in map(str, own):
             scored = own[method].dropna().index
+            missing = 0
+            if method in results:
+                missing = int(results[method][own.index].isna().sum())
             rng = np.random.default_rng(rng_seed)
-            found = metrics.mean_interval(
-                own[method], rng=rng, clusters=clusters, bounds=BOUNDS.get(method, (0, 1))
-            )
+            bounds = BOUNDS.get(method, (0, 1))
+            found = metrics.mean_interval(own[method], rng=rng, clusters=clusters, bounds=bounds)
             if method == ORACLE_CC:
                 found = metrics.Interval(0.0, 0.0, 0.0)  # by definition
             rows[dataset, method] = {
@@ -177,7 +181,7 @@ def score(
                 "high": found.high,
                 "plug_in": plug_in[method][scored].mean(),
                 "may_be_best": method in best,
-                "missing": int(results[method][own.index].isna().sum()) if method in results else 0,
+                "missing": missing,
                 "questions": len(scored),
                 "few": found.few,
             }
@@ -218,7 +222,8 @@ def may_be_best(
     for place, name in enumerate(partial):
         rivals = [*whole, *partial[place + 1 :]]
         found = metrics.gains(terms[[*rivals, name]], str(name), clusters=labels, seed=seed)
-        sure = found[found["p"] * (len(whole) + len(partial) - 1) < allowed]
+        others = len(whole) + len(partial) - 1
+        sure = found[found["p"] * others < allowed]
         worse |= set(sure.index[sure["estimate"] < 0])
         if (sure["estimate"] > 0).any():
             worse.add(name)

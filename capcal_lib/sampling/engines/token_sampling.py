@@ -1,5 +1,7 @@
 """Draw tokens from next-token logits by inverse CDF, one uniform number a token."""
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -34,8 +36,10 @@ def draw_tokens(logits: Tensor, rows: Tensor, uniforms: Tensor, sampling: Sampli
     inside = blocks[rows, block].double().cumsum(-1)
     # The block's sum is rounded in another order here, so a target near its end could come to lie
     # behind it.
-    rest = torch.minimum(target - before, torch.nextafter(inside[:, -1], torch.zeros_like(before)))
-    return block * BLOCK + (inside <= rest[:, None]).sum(-1)
+    largest = torch.nextafter(inside[:, -1], torch.zeros_like(before))
+    rest = torch.minimum(target - before, largest)
+    place = (inside <= rest[:, None]).sum(-1)
+    return block * BLOCK + place
 
 
 def token_probabilities(logits: Tensor, sampling: Sampling) -> Tensor:
@@ -58,14 +62,18 @@ def _masses(logits: Tensor, sampling: Sampling) -> Tensor:
     tokens.
     """
     n_rows, vocabulary = logits.shape
-    mass = logits.new_zeros(n_rows, -(-vocabulary // BLOCK) * BLOCK, dtype=torch.float32)
+    width = math.ceil(vocabulary / BLOCK) * BLOCK
+    mass = logits.new_zeros(n_rows, width, dtype=torch.float32)
     scaled = mass[:, :vocabulary]
-    torch.sub(logits.float(), logits.amax(-1, keepdim=True).float(), out=scaled)
+    highest = logits.amax(-1, keepdim=True)
+    torch.sub(logits.float(), highest.float(), out=scaled)
     scaled.div_(sampling.temperature).exp_()
     if sampling.top_k is not None and sampling.top_k < vocabulary:
-        mass.masked_fill_(mass < scaled.topk(sampling.top_k).values[:, -1:], 0)
+        limit = scaled.topk(sampling.top_k).values[:, -1:]
+        mass.masked_fill_(mass < limit, 0)
     if sampling.top_p < 1:
-        mass.masked_fill_(mass < _nucleus_limit(scaled, sampling.top_p)[:, None], 0)
+        limit = _nucleus_limit(scaled, sampling.top_p)[:, None]
+        mass.masked_fill_(mass < limit, 0)
     return mass
 
 
@@ -76,12 +84,16 @@ def _nucleus_limit(mass: Tensor, top_p: float) -> Tensor:
     wanted = top_p * mass.sum(-1, dtype=torch.float64)
     limit = torch.empty_like(mass[:, 0])
     todo = torch.arange(len(mass), device=mass.device)
-    for size in (min(NUCLEUS, mass.shape[1]), mass.shape[1]):
+    vocabulary = mass.shape[1]
+    for size in (min(NUCLEUS, vocabulary), vocabulary):
         largest = mass[todo].topk(size).values
         upto = largest.double().cumsum(-1)
         last = (upto < wanted[todo, None]).sum(-1)
-        found = last < size if size < mass.shape[1] else torch.ones_like(last, dtype=torch.bool)
-        limit[todo[found]] = largest[found, last[found].clamp(max=size - 1)]
+        found = last < size
+        if size == vocabulary:
+            found[:] = True
+        place = last[found].clamp(max=size - 1)
+        limit[todo[found]] = largest[found, place]
         todo = todo[~found]
         if not len(todo):
             break
