@@ -76,18 +76,22 @@ def mixing_gain_terms(
     accuracy = mu.mean(axis=0)
     price = c.mean(axis=0)
     mean = max(float(paid.mean()), float(price.min()))
-    cheaper = np.flatnonzero(price <= mean)
+    is_cheaper = price <= mean
+    cheaper = np.flatnonzero(is_cheaper)
     best = int(cheaper[np.argmax(accuracy[cheaper])])
     found = accuracy[best]
     terms = right - mu[:, best]
     for a in cheaper:
-        for b in np.flatnonzero(price > mean):
-            rate = (accuracy[b] - accuracy[a]) / (price[b] - price[a])
-            share = (mean - price[a]) / (price[b] - price[a])
-            if (mixed := (1 - share) * accuracy[a] + share * accuracy[b]) > found:
-                rest = paid - (1 - share) * c[:, a] - share * c[:, b]
+        for b in np.flatnonzero(~is_cheaper):
+            apart = price[b] - price[a]
+            rate = (accuracy[b] - accuracy[a]) / apart
+            share = (mean - price[a]) / apart
+            mixed = (1 - share) * accuracy[a] + share * accuracy[b]
+            if mixed > found:
                 found = mixed
-                terms = right - (1 - share) * mu[:, a] - share * mu[:, b] - rate * rest
+                rest = paid - (1 - share) * c[:, a] - share * c[:, b]
+                beyond = right - (1 - share) * mu[:, a] - share * mu[:, b]
+                terms = beyond - rate * rest
     return terms
 
 
@@ -115,12 +119,14 @@ def frontier(
     cheapest = expected.min(axis=1).mean()
     dearest = expected.max(axis=1).mean()
     rows = np.arange(len(predicted))
+    right = rates[predicted.columns].to_numpy()
+    cost = paid[predicted.columns].to_numpy()
     solved = {}
     spent = {}
     for budget in np.linspace(cheapest, dearest, budgets + 2)[1:-1]:
         chosen = route(predicted, expected, budget)
-        solved[budget] = rates[predicted.columns].to_numpy()[rows, chosen]
-        spent[budget] = paid[predicted.columns].to_numpy()[rows, chosen]
+        solved[budget] = right[rows, chosen]
+        spent[budget] = cost[rows, chosen]
     return pd.DataFrame(solved, predicted.index), pd.DataFrame(spent, predicted.index)
 
 
@@ -137,20 +143,22 @@ def frontier_gains(
 def _tables(rates: ArrayLike, cost: ArrayLike) -> tuple[Floats, Floats]:
     if isinstance(rates, pd.DataFrame) and isinstance(cost, pd.DataFrame):
         cost = cost.reindex(index=rates.index, columns=rates.columns)
-    tables = np.asarray(rates, np.float64), np.asarray(cost, np.float64)
-    for name, table in zip(("rates", "cost"), tables, strict=True):
+    mu = np.asarray(rates, np.float64)
+    c = np.asarray(cost, np.float64)
+    for name, table in {"rates": mu, "cost": c}.items():
         if table.ndim != 2 or not table.size:
             raise InputError(
                 f"{name} must have a row a question and a column a model; got shape {table.shape}"
             )
-    mu, c = tables
     if mu.shape != c.shape:
         raise InputError(
             f"rates and cost must have the same rows and columns; got {mu.shape} and {c.shape}"
         )
-    if not (((mu >= 0) & (mu <= 1)).all() and ((c > 0) & (c < np.inf)).all()):
+    is_rate = (mu >= 0) & (mu <= 1)
+    is_cost = (c > 0) & (c < np.inf)
+    if not (is_rate.all() and is_cost.all()):
         raise InputError(
             "rates must lie in [0, 1] and cost be above 0 and finite; leave out questions without "
             "them"
         )
-    return tables
+    return mu, c

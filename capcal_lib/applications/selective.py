@@ -25,14 +25,22 @@ def risk_area_terms(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike)
     0.3167
     """
     s, mu, _ = as_scored(confidence, correct, total)
-    block = np.unique(-s, return_inverse=True)[1]  # of equal s, highest first
-    losses = _mean_within(block, (1 - mu)[np.argsort(block)])[
-        np.sort(block)
-    ]  # in order of rank, ties in expectation
+    block, losses = _by_rank(s, 1 - mu)
     ranks = np.arange(1, s.size + 1)
-    weight = _mean_within(block, np.cumsum(1 / ranks[::-1])[::-1])
-    place = _mean_within(block, np.cumsum((losses / ranks)[::-1])[::-1])
+    after = np.cumsum(1 / ranks[::-1])[::-1]
+    losses_after = np.cumsum((losses / ranks)[::-1])[::-1]
+    weight = _mean_within(block, after)
+    place = _mean_within(block, losses_after)
     return losses.mean() + ((1 - mu) * weight[block] - place[block])
+
+
+def _by_rank(s: Floats, loss: Floats) -> tuple[Ints, Floats]:
+    """Return each question's block of equal s, the highest first, and the losses in order of rank,
+    ties in expectation.
+    """
+    _, block = np.unique(-s, return_inverse=True)
+    mean_loss = _mean_within(block, loss[np.argsort(block)])
+    return block, mean_loss[np.sort(block)]
 
 
 def _mean_within(block: Ints, values: Floats) -> Floats:
@@ -51,7 +59,8 @@ def risk_coverage(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -
     [0.1, 0.3, 0.367, 0.5]
     """
     s, mu, _ = as_scored(confidence, correct, total)
-    block = np.unique(-s, return_inverse=True)[1]  # of equal s, highest first
-    losses = _mean_within(block, (1 - mu)[np.argsort(block)])[np.sort(block)]
+    _, losses = _by_rank(s, 1 - mu)
     answered = np.arange(1, s.size + 1)
-    return pd.DataFrame({"coverage": answered / s.size, "risk": losses.cumsum() / answered})
+    coverage = answered / s.size
+    risk = losses.cumsum() / answered
+    return pd.DataFrame({"coverage": coverage, "risk": risk})

@@ -13,6 +13,7 @@ aimed at, by as much as one half differs from the other: ``MARGIN`` allows for t
 comes out wider all the same, a smaller half-width buys more."""
 
 import hashlib
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -56,7 +57,7 @@ def samples_needed(
     for own in (0, 1):
         pilot = results[(half != own) & (results["total"] >= 4)]
         shares = strata.value_counts(normalize=True).sort_index()
-        parts = [_parts(pilot, name, strata[pilot.index], shares) for name in methods]
+        parts = [_varies(pilot, name, strata[pilot.index], shares) for name in methods]
         bought = _buy(
             [part for part in parts if part is not None],
             np.asarray(shares, dtype=np.float64),
@@ -70,10 +71,17 @@ def samples_needed(
     return needed
 
 
-def _parts(
+@dataclass(frozen=True)
+class Varies:
+    """What the score of a method varies by."""
+
+    between: float  # questions
+    strata: list[Components]  # within and pairs of each stratum
+
+
+def _varies(
     pilot: pd.DataFrame, method: str, strata: "pd.Series[int]", shares: "pd.Series[float]"
-) -> tuple[float, list[Components]] | None:
-    """Return what the score of a method varies by: between questions, and in each stratum."""
+) -> Varies | None:
     scored = pilot.dropna(subset=[method])
     if len(scored) < 2:
         return None
@@ -86,11 +94,11 @@ def _parts(
     for stratum in shares.index:
         rows = scored[strata[scored.index] == stratum]
         found.append(components(rows) if len(rows) > 1 else whole)
-    return whole.between, found
+    return Varies(whole.between, found)
 
 
 def _buy(
-    parts: list[tuple[float, list[Components]]],
+    methods: list[Varies],
     shares: Floats,
     *,
     questions: int,
@@ -102,9 +110,11 @@ def _buy(
     until every method that can be is precise enough; return them by stratum."""
     ks = np.full(len(shares), start)
     aim = (half_width / NORMAL) ** 2 * questions
-    within = np.array([[part.within for part in each] for _, each in parts]).reshape(-1, len(ks))
-    pairs = np.array([[part.pairs for part in each] for _, each in parts]).reshape(-1, len(ks))
-    between = np.array([between for between, _ in parts])
+    shape = len(methods), len(shares)
+    strata = [part for method in methods for part in method.strata]
+    within = np.array([part.within for part in strata]).reshape(shape)
+    pairs = np.array([part.pairs for part in strata]).reshape(shape)
+    between = np.array([method.between for method in methods])
 
     def variance(k: np.ndarray) -> np.ndarray:
         return shares * (within / k + pairs / (k * (k - 1)))
@@ -117,7 +127,8 @@ def _buy(
         if not (lacking > 0).any() or (more == ks).all():
             return [int(k) for k in ks]
         worst = int(lacking.argmax())
-        gain = (now - variance(more))[worst] / (shares * np.maximum(more - ks, 1e-9))
+        price = shares * np.maximum(more - ks, 1e-9)
+        gain = (now - variance(more))[worst] / price
         best = int(gain.argmax())
         if gain[best] <= 0:
             return [int(k) for k in ks]

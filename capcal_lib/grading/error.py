@@ -101,11 +101,10 @@ def grader_error(
         says_correct=said, is_correct=truth, weights=weight, clusters=cluster, strata=stratum
     )
     told = ~np.isnan(truth)
+    counts = (weight >= 0) & (weight < np.inf)
     check_rows("says_correct", said, ~np.isin(said, (0, 1)), "but must be 0 or 1")
     check_rows("is_correct", truth, told & ~np.isin(truth, (0, 1)), "but must be 0, 1 or NaN")
-    check_rows(
-        "weight", weight, ~((weight >= 0) & (weight < np.inf)), "but must be a number from 0"
-    )
+    check_rows("weight", weight, ~counts, "but must be a number from 0")
     found = []
     for name, value in (("right", 1), ("wrong", 0)):
         rows = told & (truth == value) & (weight > 0)
@@ -133,18 +132,21 @@ def _rate(
     for label in np.unique(stratum):
         rows = stratum == label
         w = weight[rows]
-        share = weight[rows].sum() / weight.sum()
-        p = w @ hits[rows] / w.sum()
+        own = hits[rows]
+        share = w.sum() / weight.sum()
+        p = w @ own / w.sum()
         _, question = np.unique(cluster[rows], return_inverse=True)
         apart = w
-        if 0 < hits[rows].mean() < 1:
-            apart = w * (hits[rows] - p)
+        if 0 < own.mean() < 1:
+            apart = w * (own - p)
         together = np.bincount(question, apart)
-        size = w.sum() ** 2 / (w @ w) / max(1.0, (together @ together) / (apart @ apart))
+        inflation = max(1.0, (together @ together) / (apart @ apart))
+        size = w.sum() ** 2 / (w @ w) / inflation
         p = (size * p + 1) / (size + 2)
         rate += share * p
         variance += share**2 * p * (1 - p) / (size + 2)
-    return float(np.average(hits, weights=weight)), float(rate * (1 - rate) / variance - 2)
+    observed = float(np.average(hits, weights=weight))
+    return observed, float(rate * (1 - rate) / variance - 2)
 
 
 def _jeffreys(share: float, size: float, level: float) -> Interval:
@@ -183,13 +185,10 @@ def corrected_mu(
     [[0.2, 0.121, 0.291], [1.0, 0.989, 1.0]]
     """
     seen, mu, samples = _scored(correct, total)
+    estimate = _rogan_gladen(mu, error.sensitivity.estimate, error.specificity.estimate)
+    low, high = _limits(mu, samples, error, level)
     result = np.full((len(seen), 3), np.nan)
-    result[seen] = np.column_stack(
-        [
-            _rogan_gladen(mu, error.sensitivity.estimate, error.specificity.estimate),
-            *_limits(mu, samples, error, level),
-        ]
-    )
+    result[seen] = np.column_stack([estimate, low, high])
     return np.asarray(np.clip(result, 0, 1))
 
 
@@ -222,9 +221,8 @@ def corrected_mean(
             high=np.nan,
             clipped=clipped != estimate,
         )
-    low, high = np.clip(
-        _limits(mean, np.array([_effective_samples(mu, samples.sum())]), error, level), 0, 1
-    )
+    size = np.array([_effective_samples(mu, samples.sum())])
+    low, high = np.clip(_limits(mean, size, error, level), 0, 1)
     return CorrectedMean(
         estimate=clipped,
         low=float(low[0]),
@@ -327,20 +325,20 @@ def unmix_powers(powers: Floats, rates: Rates) -> Floats:
     youden = rates.sensitivity + rates.specificity - 1
     errs = 1 - rates.sensitivity
     k = np.arange(powers.shape[1])
-    shares = comb(k, k[:, None]) * (-errs) ** np.maximum(k - k[:, None], 0)
+    others = np.maximum(k - k[:, None], 0)
+    shares = comb(k, k[:, None]) * (-errs) ** others
     return np.asarray(powers @ (shares / youden**k))
 
 
 def label_draws(error: GraderError, rng: np.random.Generator) -> list[Rates]:
     """Draw rates from the posteriors of the labels that measured them."""
-    drawn = [
-        rng.beta(n * rate.estimate + 0.5, n * (1 - rate.estimate) + 0.5, DRAWS)
-        for n, rate in (
-            (error.right, error.sensitivity),
-            (error.wrong, error.specificity),
-        )
-    ]
-    return [Rates(*pair) for pair in zip(*drawn, strict=True)]
+
+    def posterior(rate: float, labels: float) -> list[float]:
+        return rng.beta(labels * rate + 0.5, labels * (1 - rate) + 0.5, DRAWS).tolist()
+
+    sensitivity = posterior(error.sensitivity.estimate, error.right)
+    specificity = posterior(error.specificity.estimate, error.wrong)
+    return [Rates(*pair) for pair in zip(sensitivity, specificity, strict=True)]
 
 
 def combine_intervals(interval: Interval, low: float, high: float) -> Interval:
@@ -349,11 +347,10 @@ def combine_intervals(interval: Interval, low: float, high: float) -> Interval:
     >>> combine_intervals(Interval(0.5, 0.2, 0.8, False), 0.1, 0.9)
     Interval(estimate=0.5, low=0.0, high=1.0, few=False)
     """
-    below = np.hypot(interval.low - interval.estimate, max(0.0, interval.estimate - low))
-    above = np.hypot(interval.high - interval.estimate, max(0.0, high - interval.estimate))
-    return interval._replace(
-        low=float(interval.estimate - below), high=float(interval.estimate + above)
-    )
+    centre = interval.estimate
+    below = np.hypot(interval.low - centre, max(0.0, centre - low))
+    above = np.hypot(interval.high - centre, max(0.0, high - centre))
+    return interval._replace(low=float(centre - below), high=float(centre + above))
 
 
 def _scored(correct: ArrayLike, total: ArrayLike) -> tuple[np.ndarray, Floats, Floats]:

@@ -24,7 +24,7 @@ from __future__ import annotations  # keeps ArrayLike short in help()
 import numpy as np
 from numpy.typing import ArrayLike
 
-from capcal_lib.metrics.validation import Floats, as_counts, as_scored, check_int
+from capcal_lib.metrics.validation import Floats, as_counts, as_scored
 
 
 def capability_brier(
@@ -128,25 +128,6 @@ def noise_floor(correct: ArrayLike, total: ArrayLike) -> float:
     """
     _, samples = as_counts(correct, total)
     return float((correctness_variance_terms(correct, total, corrected=True) / samples).mean())
-
-
-def null_deviation(correct: ArrayLike, total: ArrayLike, k: int) -> float:
-    """Return the standard deviation that the corrected score of the true mu has by sampling alone,
-    from k samples of each of these questions.
-
-    Its mean is 0, so a corrected score within two of these of 0 is indistinguishable from perfect.
-    A term is the mean of (mu - z)(mu - z') over pairs of samples, with the variance 2 (mu(1 -
-    mu))^2/(k(k - 1)), which is estimated without bias from four samples or more of each question.
-
-    >>> round(null_deviation([2, 4, 9], [4, 8, 10], 2), 4)
-    0.1675
-    """
-    hits, samples = as_counts(correct, total, scored=4)
-    pairs = check_int("k", k, least=2) * (k - 1)
-    misses = samples - hits
-    chosen = hits * (hits - 1.0) * misses * (misses - 1.0)
-    ordered = samples * (samples - 1.0) * (samples - 2.0) * (samples - 3.0)
-    return float(np.sqrt(2 / pairs * (chosen / ordered).sum()) / len(hits))
 
 
 def soft_auroc(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> float:

@@ -21,22 +21,21 @@ Solve = Callable[[Floats], Floats]
 
 # The largest second derivative of each loss in the logit (for mse, of its Gauss-Newton part).
 CURVATURE: dict[Loss, float] = {"bce": 1 / 4, "binomial": 1 / 4, "mse": 1 / 8}
-_SINGLE, _DOUBLE = (
-    1e-10,
-    1e-13,
-)  # what a last step may still promise to lower the objective by, in either precision
+# What a last step may still promise to lower the objective by, in either precision.
+_SINGLE = 1e-10
+_DOUBLE = 1e-13
 _ROUNDING = 1e-7  # what rounding may add to it in double precision
 _ITERATIONS = 2_000
-_LARGEST, _SMALLEST = 1e30, 1e-30  # sizes whose squares stay numbers
+_LARGEST = 1e30  # sizes whose squares stay numbers
+_SMALLEST = 1e-30
 _MEMORY = 30  # steps
 # features up to which the curvature is computed in full, and questions that stand for it beyond
 _SKETCH = 1_024
 # share of the curvature that is spread over all features where few of the questions stand for it
 _MISSED = 0.5
 _FLOOR = 1e-3  # the same where all do
-_HUGE = (
-    100.0  # times the median of the features' curvatures; single precision does not bear much more
-)
+# times the median of the features' curvatures; single precision does not bear much more
+_HUGE = 100.0
 _BLOCK = 2**19  # numbers
 
 
@@ -97,16 +96,13 @@ class LinearProbe:
         probe.
         """
         matrix, hits, samples = training_rows(features, correct, total)
-        # Every question has the same share of the loss, or every sample.
-        shares = (
-            samples / samples.sum()
-            if self.loss == "binomial"
-            else np.full(len(samples), 1 / len(samples))
-        )
+        shares = np.full(len(samples), 1 / len(samples))  # of the loss: every question the same
+        if self.loss == "binomial":
+            shares = samples / samples.sum()  # every sample
         centre, deviation, columns = centred(matrix)
-        penalty = self.weight_decay * (
-            deviation**2 if self.standardize else np.ones_like(deviation)
-        )
+        penalty = np.full_like(deviation, self.weight_decay)
+        if self.standardize:
+            penalty *= deviation**2
         curvature = CURVATURE[self.loss]
         spread = curvature * deviation**2
         if matrix.shape[1] > _SKETCH:
@@ -211,12 +207,14 @@ def minimise(
         step = -_two_loops(gradient, memory, newton)
         fall = -(gradient @ step)  # twice what the step promises
         if fall <= 2 * tolerance:
-            point = point + step if fall > 0 else point
+            if fall > 0:
+                point = point + step
             break
+        rounding = np.finfo(precision).eps * abs(value)
         for size in 0.5 ** np.arange(30):
             there = point + size * step
             value_there, gradient_there = objective(there)
-            if value_there <= value - 1e-4 * size * fall + np.finfo(precision).eps * abs(value):
+            if value_there <= value - 1e-4 * size * fall + rounding:
                 break
         else:
             break
@@ -229,9 +227,8 @@ def minimise(
         point = there
         value = value_there
         gradient = gradient_there
-    if (
-        precision == np.float32 and not 0 <= fall <= 2 * tolerance
-    ):  # too coarse for features that cancel one another
+    is_done = 0 <= fall <= 2 * tolerance
+    if precision == np.float32 and not is_done:  # too coarse for features that cancel one another
         start = point[:-1], float(point[-1])
         return minimise(
             loss, columns.astype(np.float64), target, shares, penalty, solve, start=start
@@ -267,15 +264,17 @@ def _factor(columns: Matrix, curvature: float, spread: Floats, penalty: Floats) 
     bound = np.zeros((len(units), len(units)), dtype=columns.dtype, order="F")
     for rows in _blocks(columns):
         part = (columns[rows] * units).astype(columns.dtype)
-        bound = syrk(
-            curvature / len(columns), part.T, beta=1, c=bound, overwrite_c=True
-        )  # upper triangle
+        share = curvature / len(columns)
+        bound = syrk(share, part.T, beta=1, c=bound, overwrite_c=True)  # upper triangle
     ridge = penalty * units**2 + np.sqrt(np.finfo(bound.dtype).eps)
     bound[np.diag_indices_from(bound)] += ridge.astype(bound.dtype)
     factor = cho_factor(bound, overwrite_a=True, check_finite=False)
-    return lambda gradient: (
-        units * cho_solve(factor, (units * gradient).astype(bound.dtype), check_finite=False)
-    )
+
+    def solve(gradient: Floats) -> Floats:
+        scaled = (units * gradient).astype(bound.dtype)
+        return units * cho_solve(factor, scaled, check_finite=False)
+
+    return solve
 
 
 def _sketch(
@@ -290,9 +289,13 @@ def _sketch(
 
     size = min(len(columns), _SKETCH)
     missed = max(_MISSED * (1 - size / len(columns)), _FLOOR)
-    diagonal = penalty + missed * (spread if own else np.maximum(np.median(spread), spread / _HUGE))
+    left_out = spread
+    if not own:
+        left_out = np.maximum(np.median(spread), spread / _HUGE)
+    diagonal = penalty + missed * left_out
     units = np.divide(1, np.sqrt(diagonal), out=np.zeros_like(spread), where=spread > 0)
-    rows = columns[np.linspace(0, len(columns) - 1, size).round().astype(int)]
+    chosen = np.linspace(0, len(columns) - 1, size).round().astype(int)
+    rows = columns[chosen]
     rows *= (units * np.sqrt((1 - missed) * curvature / size)).astype(rows.dtype)
     syrk, gemv, trmv = blas.get_blas_funcs(("syrk", "gemv", "trmv"), (rows,))
     (trtri,) = lapack.get_lapack_funcs(("trtri",), (rows,))
@@ -303,7 +306,8 @@ def _sketch(
 
     def solve(gradient: Floats) -> Floats:
         scaled = (units * gradient).astype(rows.dtype)
-        explained = trmv(root, trmv(root, gemv(1, rows.T, scaled, trans=True), trans=True))
+        met = gemv(1, rows.T, scaled, trans=True)
+        explained = trmv(root, trmv(root, met, trans=True))
         return units * (scaled - gemv(1, rows.T, explained))
 
     return solve
@@ -315,9 +319,9 @@ def _bce(logits: Floats, target: Floats, shares: Floats) -> tuple[Any, Floats]:
     """
     from scipy.special import expit
 
-    return shares @ (np.logaddexp(0, logits) - target * logits), (
-        shares * (expit(logits) - target).T
-    ).T
+    loss = np.logaddexp(0, logits) - target * logits
+    slope = expit(logits) - target
+    return shares @ loss, (shares * slope.T).T
 
 
 def _mse(logits: Floats, target: Floats, shares: Floats) -> tuple[Any, Floats]:
@@ -328,7 +332,8 @@ def _mse(logits: Floats, target: Floats, shares: Floats) -> tuple[Any, Floats]:
 
     predicted = expit(logits)
     error = predicted - target
-    return shares @ error**2, (2 * shares * (error * predicted * (1 - predicted)).T).T
+    slope = error * predicted * (1 - predicted)
+    return shares @ error**2, (2 * shares * slope.T).T
 
 
 LOSSES: dict[Loss, Callable[[Floats, Floats, Floats], tuple[Any, Floats]]] = {

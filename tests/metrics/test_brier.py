@@ -70,7 +70,7 @@ def test_every_metric_is_classified():
         if function.__module__ == "capcal_lib.metrics.brier"
     }
     with_terms = {f"{name}_terms" for name in WITH_TERMS}
-    assert public == set(SCORES) | with_terms | {"null_deviation"}
+    assert public == set(SCORES) | with_terms
     assert set(SCORES) >= WITHOUT_CONFIDENCE | NEEDS_TWO_SAMPLES | WITH_TERMS
 
 
@@ -345,27 +345,3 @@ def test_series_in_another_order_score_the_same():
     )
     with pytest.raises(InputError, match="the index of correct is not that of confidence"):
         metrics.capability_brier(frame["s"], frame["c"].reset_index(drop=True), frame["n"])
-
-
-def test_the_null_deviation_is_the_spread_of_a_perfect_confidences_score():
-    """At k = 2 as at k = 20, from whatever samples it is estimated."""
-    generator = np.random.default_rng(1)
-    mu = generator.beta(0.5, 0.5, 200)
-    for k in (2, 20):
-        counts = generator.binomial(k, mu, (4000, 200))
-        scores = [metrics.capability_brier(mu, own, k, corrected=True) for own in counts]
-        for total in (4, 100):
-            found = [
-                metrics.null_deviation(generator.binomial(total, mu), total, k) for _ in range(200)
-            ]
-            assert np.sqrt(np.mean(np.square(found))) == pytest.approx(np.std(scores), rel=0.05)
-
-
-def test_the_null_deviation_counts_pairs_by_hand():
-    # Of 4 samples with 2 right, (mu(1 - mu))^2 is 2*1*2*1/(4*3*2*1) = 1/6.
-    assert metrics.null_deviation([2], [4], 2) == pytest.approx(np.sqrt(2 / 2 / 6))
-    assert metrics.null_deviation([2, 0, 4, 1], 4, 3) == pytest.approx(np.sqrt(2 / 6 / 6) / 4)
-    with pytest.raises(InputError, match="row 0: total is 3, but 4 scored samples are needed"):
-        metrics.null_deviation([2], [3], 2)
-    with pytest.raises(InputError, match="k must be a whole number from 2"):
-        metrics.null_deviation([2], [4], 1)
