@@ -116,7 +116,8 @@ recorded: $(READY)
 # model:data set:split:questions:samples a question; a training split after the split that it is for
 REAL := smollm2-135m:mmlu:validation:300:110 qwen2.5-coder-0.5b:mmlu:validation:300:110 \
 	smollm2-135m:triviaqa:validation:200:110 qwen2.5-coder-0.5b:triviaqa:validation:200:110 \
-	smollm2-135m:triviaqa:train:600:10 smollm2-135m:triviaqa:train:3000:1 qwen2.5-coder-0.5b:triviaqa:train:600:10 \
+	smollm2-135m:triviaqa:train:600:10 smollm2-135m:triviaqa:train:3000:1 \
+	qwen2.5-coder-0.5b:triviaqa:train:600:10 qwen2.5-coder-0.5b:triviaqa:train:3000:1 \
 	smollm2-135m:gsm8k:test:60:32 qwen2.5-coder-0.5b:gsm8k:test:60:32 \
 	smollm2-135m:gsm8k:train:300:4 qwen2.5-coder-0.5b:gsm8k:train:300:4 \
 	qwen2.5-coder-1.5b:mmlu:validation:300:110 qwen2.5-coder-1.5b:triviaqa:validation:200:110 \
