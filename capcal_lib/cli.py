@@ -377,9 +377,7 @@ def _show_plan(order: Any, rate: float | None) -> None:
     shown = steps.drop(columns="first").rename(columns={"seconds": "time"})
     _print_table(shown.assign(time=steps["seconds"].map(duration)))
     total = steps[["requests", "tokens", "seconds"]].sum()
-    disk = ""
-    if rate is None:
-        disk = f"{steps['bytes'].sum() / 1e6:,.1f} MB, "
+    disk = f"{steps['bytes'].sum() / 1e6:,.1f} MB, " if rate is None else ""
     took = duration(total["seconds"])
     _say(f"{total['requests']:,.0f} requests, {total['tokens']:,.0f} tokens, {disk}{took}")
     if lacking := int(steps.loc[steps["engine"] == "", "requests"].sum()):
@@ -1247,9 +1245,7 @@ def _with_options(message: str, typed: list[str]) -> str:
             for option, value in given.items()
             if option in takes and option not in rest
         }
-        own = []
-        if "--manifests" in given:
-            own = ["--manifests", given["--manifests"]]
+        own = ["--manifests", given["--manifests"]] if "--manifests" in given else []
         extra = [word for pair in missing.items() for word in pair]
         return " ".join(
             filter(None, (shlex.join(["capcal", *own, name]) + rest, shlex.join(extra)))
@@ -1277,9 +1273,7 @@ def _progress(what: str, units: str = "samples") -> Iterator[Callable[[int, int]
             now = time.monotonic()
             first = first or (done, now)
             rate = (done - first[0]) / max(now - first[1], 1e-9)
-            pace = ""
-            if rate:
-                pace = f"{rate:,.1f}/s, {duration((total - done) / rate)} to go"
+            pace = f"{rate:,.1f}/s, {duration((total - done) / rate)} to go" if rate else ""
             bar.update(task, completed=done, total=total, pace=pace)
             if (
                 not err.is_terminal

@@ -479,9 +479,7 @@ def _paths(kind: type[Manifest], name: str) -> list[Path]:
 
 def _load(kind: type[_Kind], name: str) -> _Kind:
     what = _WORDS[kind]
-    found = []
-    if re.fullmatch(r"[\w.-]+", name):
-        found = _paths(kind, name)
+    found = _paths(kind, name) if re.fullmatch(r"[\w.-]+", name) else []
     if not found:
         raise unknown(what, name, {path.stem for path in _paths(kind, "*")})
     path, *others = found

@@ -210,9 +210,7 @@ def make_plan(order: Order) -> pd.DataFrame:
 def _steps(order: Order, dataset: Dataset) -> Iterator[dict[str, Any]]:
     """Yield the steps on a data set, each with its split, questions, first sample, and how many."""
     recipe = RECIPES[order.recipe]
-    judged = []
-    if order.judge and dataset.kind in JUDGED:
-        judged = ["judge"]
+    judged = ["judge"] if order.judge and dataset.kind in JUDGED else []
     evaluation = dataset.evaluation_split
     training = dataset.training_split
 
@@ -221,18 +219,14 @@ def _steps(order: Order, dataset: Dataset) -> Iterator[dict[str, Any]]:
         questions = min(filter(None, (there, order.limit, most)))
         for step in steps:
             row = {"dataset": dataset.name, "split": split, "step": step, "questions": questions}
-            asked = {}
-            if step in ("samples", "judge"):
-                asked = {"first": first, "each": each}
+            asked = {"first": first, "each": each} if step in ("samples", "judge") else {}
             yield row | {"first": 0, "each": 1} | asked
 
     asked = ["samples", "verbalized", "p-true", *judged, STATES]
     yield from on(
         evaluation, [*asked, TOP_UP] if order.precision else asked, None, 0, recipe.samples
     )
-    own = None
-    if order.recipe == "paper" and dataset.reported_as:
-        own = dataset.paper_training
+    own = dataset.paper_training if order.recipe == "paper" and dataset.reported_as else None
     has_probe = own or order.recipe != "paper" or not dataset.reported_as
     if training in (None, evaluation) or not has_probe:
         return
@@ -321,9 +315,7 @@ def reproduce(order: Order, progress: Progress | None = None) -> Reproduced:
             if progress:
                 progress(done, total)
     rest = pd.DataFrame(left, columns=["dataset", "split", "step", "reason", "failed"])
-    verdicts = order.whose
-    if "judge" in set(rest["step"]):
-        verdicts = "rules"
+    verdicts = "rules" if "judge" in set(rest["step"]) else order.whose
     graded = [name for name in order.names if _is_graded(order, name)]
     asked: dict[str, Any] = {"recipe": order.recipe, "choice": f"seed={order.seed}"}
     keep_predictions(

@@ -52,9 +52,7 @@ def accuracy_from_labels(
         raise InputError("a label is 1 for a correct answer and 0 for any other")
     spread = np.var(np.concatenate([own, others]), ddof=1)
     together = np.cov(right, own)[0, 1] / (1 + right.size / others.size)
-    weight = 0.0
-    if spread > 0:
-        weight = float(np.clip(together / spread, 0, 1))
+    weight = float(np.clip(together / spread, 0, 1)) if spread > 0 else 0.0
     missed = right - weight * own
     more = np.concatenate([missed, SUPPOSED - weight * own.mean()])
     error = np.sqrt(weight**2 * spread / others.size + more.var(ddof=1) / more.size)

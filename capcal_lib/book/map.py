@@ -125,9 +125,7 @@ def _cells(path: Path) -> list[Cell]:
             raise InputError(
                 f"{path.name}: a cell for {', '.join(metadata['paper'])} has no label; give it one"
             )
-        section = ""
-        if len(headings) > 2:
-            section = headings[-1]
+        section = headings[-1] if len(headings) > 2 else ""
         one = Cell(
             notebook=path.stem,
             title=headings[1],
@@ -207,9 +205,7 @@ def map_page() -> str:
         ):
             fence = [":::", ""] if len(lines) > 1 else []
             alone = item.title in (item.number, "What the paper is about")
-            heading = item.number
-            if not alone:
-                heading = f"{item.number}: {item.title}"
+            heading = item.number if alone else f"{item.number}: {item.title}"
             lines += [*fence, f"## {heading}", "", ":::{list-table}", ":class: fits cards"]
             lines += [":header-rows: 1", ":widths: 26 42 12 20", ""]
             lines += ["* - In the paper", "  - Here", "  - Evidence", "  - Files"]

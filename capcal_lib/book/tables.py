@@ -135,16 +135,12 @@ def show_scores(
     and ``evidence``. A column ``cost`` stands beside the
     methods; ``printed``, "best" or "second", is shown as papers print it, bold or underlined;
     ``beats_uniform`` says what is to be bold in place of the best."""
-    table = scores
-    if any(scores.index.names):
-        table = scores.reset_index()
+    table = scores.reset_index() if any(scores.index.names) else scores
     marks = _marks(table, caption, evidence)
     datasets = _by_domain(table["dataset"])
     compared = _compared(table).to_dict("records")
     cells = {(row["method"], row["dataset"]): _score(row, digits) for row in compared}
-    costs = {}
-    if "cost" in table:
-        costs = dict(zip(table["method"], table["cost"], strict=True))
+    costs = dict(zip(table["method"], table["cost"], strict=True)) if "cost" in table else {}
     heads = [_head("Method", False)]
     widths = [METHOD_REM]
     if costs:
@@ -251,9 +247,7 @@ def _marks(table: pd.DataFrame, caption: str, evidence: str | Sequence[str] | No
     if not len(table):
         raise InputError(f"there is nothing to show under {caption!r}; leave the table out")
     if evidence is None:
-        marks = []
-        if "evidence" in table:
-            marks = list(dict.fromkeys(table["evidence"]))
+        marks = list(dict.fromkeys(table["evidence"])) if "evidence" in table else []
     else:
         marks = [evidence] if isinstance(evidence, str) else list(evidence)
     if not marks and any(map(is_numeric_dtype, table.dtypes)):

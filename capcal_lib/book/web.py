@@ -54,9 +54,7 @@ def _head(app: Any, name: str, template: str, context: dict[str, Any], doctree: 
     """
     from docutils import nodes
 
-    paragraphs = []
-    if doctree:
-        paragraphs = list(doctree.findall(nodes.paragraph))
+    paragraphs = list(doctree.findall(nodes.paragraph)) if doctree else []
     if paragraphs and name.startswith(TIMED):
         read = minutes(doctree)
         said = f'</h1><p class="capcal-minutes">{read} minute{"s" * (read > 1)}</p>'

@@ -91,9 +91,7 @@ def why_missing(method: str, found: Confidence) -> str:
         for text, status in zip(found.texts, found.status, strict=True)
         if text and status == "missing"
     ]
-    example = ""
-    if missing:
-        example = f", such as {sanitize(missing[0], 80)!r}"
+    example = f", such as {sanitize(missing[0], 80)!r}" if missing else ""
     return f"the reply states no probability{example}"
 
 
@@ -145,9 +143,11 @@ def place_confidence(run: Run, name: str, rows: Iterable[Mapping[str, Any]]) -> 
     names = sorted(read_samples(run, KEY)["question_id"].unique())
     strangers = sorted(found.keys() - set(names))
     if strangers or not found:
-        known = "give some"
-        if strangers and names:
-            known = f"such as {strangers[0]!r}; its ids look like {names[0]!r}"
+        known = (
+            f"such as {strangers[0]!r}; its ids look like {names[0]!r}"
+            if strangers and names
+            else "give some"
+        )
         raise InputError(
             f"{run} has not sampled {len(strangers)} of the {len(found)} questions, {known}"
         )

@@ -159,9 +159,11 @@ def _compare_slowly(cases: list[tuple[Answer, str]]) -> dict[tuple[Answer, str],
     """Compare by algebra in worker processes, each pair of texts once."""
     golds = {case: [(gold, case[1]) for gold in (case[0].gold, *case[0].aliases)] for case in cases}
     distinct = list(dict.fromkeys(chain(*golds.values())))
-    replies = {}
-    if distinct:
-        replies = dict(zip(distinct, pool.settle(math.equal_slowly, distinct), strict=True))
+    replies = (
+        dict(zip(distinct, pool.settle(math.equal_slowly, distinct), strict=True))
+        if distinct
+        else {}
+    )
 
     def told(results: list[bool | str]) -> _Equal:
         failed = [result for result in results if isinstance(result, str)]

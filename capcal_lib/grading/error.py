@@ -136,9 +136,7 @@ def _rate(
         share = w.sum() / weight.sum()
         p = w @ own / w.sum()
         _, question = np.unique(cluster[rows], return_inverse=True)
-        apart = w
-        if 0 < own.mean() < 1:
-            apart = w * (own - p)
+        apart = w * (own - p) if 0 < own.mean() < 1 else w
         together = np.bincount(question, apart)
         inflation = max(1.0, (together @ together) / (apart @ apart))
         size = w.sum() ** 2 / (w @ w) / inflation
@@ -159,12 +157,8 @@ def _jeffreys(share: float, size: float, level: float) -> Interval:
     a = size * share + 0.5
     b = size * (1 - share) + 0.5
     tail = (1 - level) / 2
-    low = 0.0
-    if share != 0:
-        low = float(betaincinv(a, b, tail))
-    high = 1.0
-    if share != 1:
-        high = float(betaincinv(a, b, (1 + level) / 2))
+    low = 0.0 if share == 0 else float(betaincinv(a, b, tail))
+    high = 1.0 if share == 1 else float(betaincinv(a, b, (1 + level) / 2))
     return Interval(share, low, high)
 
 

@@ -73,9 +73,7 @@ def boxed(text: str) -> str | None:
     for box in reversed(_boxes(text)):
         if clauses.denied_box(text, box.start, box.end):
             continue
-        joint = None
-        if after:
-            joint = _JOINT.fullmatch(text[box.end : after.start])
+        joint = _JOINT.fullmatch(text[box.end : after.start]) if after else None
         if after and not joint:
             break
         answer = box.content + (rf" \text{{ {joint[1]} }} " if joint else "") + answer

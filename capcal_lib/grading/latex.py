@@ -150,9 +150,7 @@ def clean(text: str) -> str:
     text = text.translate(_CHARACTERS)
     if _OF_AN_ANGLE.search(text):
         text = _ANGLE.sub(r"\\frac{\1\\pi}{180}", text)
-    spellings = _SPELLINGS
-    if not _MARKS.search(text):
-        spellings = _SPELLINGS[-1:]
+    spellings = _SPELLINGS if _MARKS.search(text) else _SPELLINGS[-1:]
     for pattern, replacement in spellings:
         text = pattern.sub(replacement, text)
     return text.strip().rstrip(".,;").strip()

@@ -250,9 +250,7 @@ _ENDLESS = {r"\infty": inf, r"-\infty": -inf}
 
 def _real_set(form: Form) -> Form:
     """Write a union or difference of sets of numbers in one way; what is of anything else stays."""
-    segments = None
-    if form.shape in ("union", "minus"):
-        segments = _segments(form)
+    segments = _segments(form) if form.shape in ("union", "minus") else None
     if segments is None:
         return form
     parts = [each.form() for each in segments if not each.is_point]
@@ -712,9 +710,7 @@ def _readable(text: str) -> bool:
     parts = tokens(text)
     letters = 0
     for index, part in enumerate(parts):
-        after = ""
-        if index + 1 < len(parts):
-            after = parts[index + 1]
+        after = parts[index + 1] if index + 1 < len(parts) else ""
         if part[0] == "\\" and part not in _KNOWN:
             return False
         letters = letters + 1 if part.isalpha() else 0

@@ -96,9 +96,7 @@ def cardinal(words: Sequence[str]) -> tuple[int, int] | None:
 
 def _denominator(words: Sequence[str], *, plural: bool) -> tuple[int, int]:
     """Read a denominator in words, and how many it takes: halves, hundredths, ten thousandths."""
-    first = 0
-    if len(words) > 1:
-        first = _TWO_WORDS.get(words[0], 0)
+    first = _TWO_WORDS.get(words[0], 0) if len(words) > 1 else 0
     name = words[bool(first)] if words else ""
     value = _DENOMINATORS.get(name.removesuffix("s") if plural else name)
     if value is None or name.endswith("s") != plural or (first and value < 1_000):
@@ -149,9 +147,7 @@ def _further(words: Sequence[str]) -> tuple[Fraction, int]:
         if 0 < more < 1:
             return more, used + 1
         return Fraction(), 0
-    digits = []
-    if words[:1] == ["point"]:
-        digits = [_SMALL.get(word, 10) for word in words[1:]]
+    digits = [_SMALL.get(word, 10) for word in words[1:]] if words[:1] == ["point"] else []
     places = "".join(map(str, takewhile(lambda digit: digit < 10, digits)))
     if places:
         return Fraction(f"0.{places}"), 1 + len(places)

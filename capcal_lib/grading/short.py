@@ -135,9 +135,7 @@ def _counted(text: str) -> str:
     while words:
         found = number.cardinal(words)
         value, used = found or (0, 0)
-        after = ""
-        if used < len(words):
-            after = words[used]
+        after = words[used] if used < len(words) else ""
         if (
             used
             and 10 < value <= 20

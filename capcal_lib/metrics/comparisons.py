@@ -150,9 +150,7 @@ def compare(
     if not there.any() or not len(sums):
         return result
     means = Means(sums, sizes)
-    draws = None
-    if len(sums) > 1:
-        draws = means.resample(source)
+    draws = means.resample(source) if len(sums) > 1 else None
     of_limits = draws if len(sums) < MANY else None
     shown = values[:, there]
     common = shown[~np.isnan(shown).any(axis=1)]
@@ -184,9 +182,7 @@ def _column(difference: Floats, labels: list[Any], seed: int) -> Column | None:
     if not len(sizes):
         return None
     means = Means(sums, sizes)
-    draws = None
-    if 1 < len(sizes) < MANY:
-        draws = means.resample(source_of(None, seed))
+    draws = means.resample(source_of(None, seed)) if 1 < len(sizes) < MANY else None
     return means.column(0, draws, (-1.0, 1.0))
 
 

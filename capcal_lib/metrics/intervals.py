@@ -183,9 +183,7 @@ def mean_interval(
     if not len(sizes):
         return Interval(math.nan, math.nan, math.nan)
     means = Means(sums, sizes)
-    draws = None
-    if 1 < len(sizes) < MANY:
-        draws = means.resample(source)
+    draws = means.resample(source) if 1 < len(sizes) < MANY else None
     column = means.column(0, draws, range_of(values, bounds))
     return column.interval(level)
 

@@ -55,9 +55,7 @@ def isotonic_split(
     score = weights @ (s - mu) ** 2
     best = weights @ (fitted - mu) ** 2
     flat = weights @ (mu - weights @ mu) ** 2
-    noise = 0.0
-    if corrected:
-        noise = weights @ (mu * (1 - mu) / (samples - 1))
+    noise = weights @ (mu * (1 - mu) / (samples - 1)) if corrected else 0.0
     return IsotonicSplit(
         score=float(score - noise),
         miscalibration=float(score - best),

@@ -80,9 +80,7 @@ class LinearProbe:
         self.intercept_: float | None = None
 
     def __repr__(self) -> str:
-        fitted = "not fitted"
-        if self.coef_ is not None:
-            fitted = f"fitted to {len(self.coef_)} features"
+        fitted = "not fitted" if self.coef_ is None else f"fitted to {len(self.coef_)} features"
         settings = (
             f"loss={self.loss!r}, weight_decay={self.weight_decay:g}, "
             f"standardize={self.standardize}"

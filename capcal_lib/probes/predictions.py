@@ -86,9 +86,7 @@ def keep_predictions(
     of the same style of prompt, but from other weights or another prompt, are refused.
     """
     name = load_model(model).name
-    wanted = None
-    if datasets is not None:
-        wanted = {load_dataset(each).name for each in datasets}
+    wanted = None if datasets is None else {load_dataset(each).name for each in datasets}
     training = [
         (dataset, run)
         for dataset, run in runs_for_probes(store, name, "training", choice=choice)
@@ -151,9 +149,7 @@ def read_predictions(
     (['Probe (GSM8K)', 'Probe (TriviaQA)'], [60, 200])
     """
     name = load_model(model).name
-    wanted = None
-    if datasets is not None:
-        wanted = {load_dataset(each).name for each in datasets}
+    wanted = None if datasets is None else {load_dataset(each).name for each in datasets}
     tables = {}
     stale = []
     for dataset, run in runs_for_probes(store, name, "evaluation", choice=choice):
@@ -289,9 +285,7 @@ def _name(recipe: Recipe, verdicts: str) -> str:
     """Return what tells files of predictions apart."""
     if recipe not in RECIPES:
         raise unknown("recipe", recipe, RECIPES)
-    judged = ""
-    if verdicts != "rules":
-        judged = "-" + re.sub(r"[^\w.-]", "-", verdicts)
+    judged = "" if verdicts == "rules" else "-" + re.sub(r"[^\w.-]", "-", verdicts)
     return recipe + judged
 
 

@@ -66,9 +66,7 @@ class PaperProbe(Probe):
         self.search_: pd.DataFrame | None = None
 
     def __repr__(self) -> str:
-        fitted = "not fitted"
-        if self.probes_:
-            fitted = f"{len(self.probes_)} splits"
+        fitted = f"{len(self.probes_)} splits" if self.probes_ else "not fitted"
         return f"<PaperProbe(seed={self.seed}), {fitted}>"
 
     def fit(

@@ -102,9 +102,7 @@ def _path(training: Matrix, mu: Floats, unseen: Matrix) -> Floats:
     squares = np.maximum(squares, 1e-300)  # where no feature varies
     squares = squares[kept]
     vectors = vectors[:, kept]
-    directions = vectors
-    if wide:
-        directions = rows.T @ (vectors / np.sqrt(squares))
+    directions = rows.T @ (vectors / np.sqrt(squares)) if wide else vectors
     columns = rows @ directions
     unseen_columns = others @ directions
     shares = np.full(len(rows), 1 / len(rows))

@@ -306,9 +306,7 @@ def _options(row: Row, columns: Columns) -> list[str]:
 def _letter(answer: Any, options: Sequence[str]) -> str:
     """Read the right option: its text, its letter, or its number from 0."""
     said = _text(answer)
-    letter = None
-    if len(said) == 1 and said.upper() in LETTERS[: len(options)]:
-        letter = said.upper()
+    letter = said.upper() if len(said) == 1 and said.upper() in LETTERS[: len(options)] else None
     if isinstance(answer, str) and options.count(said) == 1:
         if letter not in (None, LETTERS[options.index(said)]):
             raise ValueError(
@@ -431,9 +429,7 @@ def planned_rows(dataset: str, split: str) -> int:
     (76523, 102)
     """
     entry = _entry(load_dataset(dataset), split)
-    rows = entry.rows
-    if not _path(entry):
-        rows = entry.hub_rows or entry.rows
+    rows = entry.rows if _path(entry) else entry.hub_rows or entry.rows
     return rows or len(load_questions(dataset, split))
 
 
@@ -547,9 +543,7 @@ def _rows(manifest: Dataset, split: str) -> tuple[str, str, Iterable[Row]]:
         # The library names the folder of its cache after the commit that was loaded, or by a hash
         # for a local folder.
         files = getattr(rows, "cache_files", [])
-        found = "unknown"
-        if files:
-            found = Path(files[0]["filename"]).parent.name
+        found = Path(files[0]["filename"]).parent.name if files else "unknown"
         return (
             f"{entry.hub}, {entry.hub_split}",
             f"{entry.hub}, revision {entry.revision or found}",
@@ -559,9 +553,13 @@ def _rows(manifest: Dataset, split: str) -> tuple[str, str, Iterable[Row]]:
         raise InputError(
             f"{manifest.name} {split}: {path} does not exist; {_ways(manifest, entry)}"
         )
-    place = "built in"
-    if not manifest.builtin:
-        place = path.name if entry.file else f"CAPCAL_DATA_DIR/{entry.local}"
+    place = (
+        "built in"
+        if manifest.builtin
+        else path.name
+        if entry.file
+        else f"CAPCAL_DATA_DIR/{entry.local}"
+    )
     return str(path), place, list(stream_rows(path))  # a corrupt file is told before a bad row
 
 

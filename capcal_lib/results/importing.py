@@ -347,9 +347,7 @@ def _of_lm_eval(row: Row, found: dict[str, Any]) -> Iterator[Row]:
 
 def _of_request(request: Any) -> tuple[Any, Row]:
     """Return the prompt and the settings of a request; before 0.4.4 the log has them in a list."""
-    parts = request
-    if isinstance(request, dict):
-        parts = list(request.values())
+    parts = list(request.values()) if isinstance(request, dict) else request
     settings = parts[1] if len(parts) > 1 else None
     return parts[0], settings if isinstance(settings, dict) else {}
 

@@ -158,9 +158,7 @@ def score(
     rows = {}
     for dataset in map(str, dict.fromkeys(results.index.get_level_values("dataset"))):
         own = terms.loc[[dataset]].dropna(axis="columns", how="all")
-        clusters = None
-        if load_dataset(dataset).clustered:
-            clusters = groups[own.index]
+        clusters = groups[own.index] if load_dataset(dataset).clustered else None
         rated = own.drop(columns=[ORACLE_RC, ORACLE_CC], errors="ignore")
         best = may_be_best(rated, clusters, seed)
         # So that no number depends on which other sets are there.

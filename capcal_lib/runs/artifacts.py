@@ -86,9 +86,7 @@ class Artifact:
     def label(self, file: str) -> str:
         """Say what is in one of several files of a kind."""
         before, _, after = self.name.partition("*")
-        inside = ""
-        if after:
-            inside = file.removeprefix(before).removesuffix(after).strip("-")
+        inside = file.removeprefix(before).removesuffix(after).strip("-") if after else ""
         if inside:
             return f"{inside} {self.title}"
         return self.title

@@ -76,9 +76,7 @@ def read_sums(folder: Path) -> Sums:
     """Read the digests on record; `InputError` for a line that is no digest and name."""
     path = folder / SUMS
     sums = Sums()
-    text = ""
-    if path.exists():
-        text = path.read_bytes().decode(errors="surrogateescape")
+    text = path.read_bytes().decode(errors="surrogateescape") if path.exists() else ""
     for number, line in enumerate(text.removesuffix("\n").split("\n") if text else (), 1):
         match = _LINE.fullmatch(line)
         if match is None:
@@ -264,9 +262,7 @@ def _change(path: Path, digest: str, change: Callable[[], object]) -> None:
     _write_sums(folder, sums | {name: (*sums.get(name, (NO_FILE,)), digest)})
     change()
     _sync(folder)
-    done: Sums = {}
-    if digest != NO_FILE:
-        done = {name: (digest,)}
+    done: Sums = {name: (digest,)} if digest != NO_FILE else {}
     _write_sums(
         folder,
         {other: known for other, known in sums.items() if other != name} | done,

@@ -99,9 +99,7 @@ class Run:
     def options(self) -> str:
         """Return the options that name the run to a command."""
         run = self.identity
-        key = ""
-        if len(list(self.folder.parent.glob("*/run.json"))) > 1:
-            key = f" --run {run.key}"
+        key = f" --run {run.key}" if len(list(self.folder.parent.glob("*/run.json"))) > 1 else ""
         return f"--model {run.model} --dataset {run.dataset} --split {run.split}{key}"
 
     def path(self, artifact: Artifact, name: str = "") -> Path:
@@ -255,9 +253,7 @@ def list_fitting(
 ) -> list[Run]:
     """List a model's runs on a split that fit a choice of ``find_run``, sorted."""
     parent = Path(store) / model / f"{dataset}-{split}"
-    there = []
-    if is_folder(parent):
-        there = sorted(parent.glob("*/run.json"))
+    there = sorted(parent.glob("*/run.json")) if is_folder(parent) else []
     runs = [Run(path.parent) for path in there]
     return [run for run in runs if not choice or _fits(run.identity, choice)]
 

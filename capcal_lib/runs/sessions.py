@@ -86,9 +86,9 @@ def mend_sessions(run: Run, notes: list[str]) -> None:
     try:
         _lines(run)
     except InputError:
-        lines = []
-        if path.exists():
-            lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = (
+            path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
+        )
         _write(path, (line for line in lines if _parsed([line])))
         notes.append(f"{FILE} was damaged: kept what can be read of it")
 

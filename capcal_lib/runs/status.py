@@ -112,9 +112,7 @@ def _lacking(run: Run, each: dict[str, int], sessions: list[Session]) -> tuple[i
         ask = max(adaptive, key=lambda ask: (ask.questions, -(ask.precision or 0), ask.k))
         asked += f" to ±{ask.precision}" if ask == largest else ""
         graded = run.has(VERDICTS)
-        stopped = set[str]()
-        if graded:
-            _, stopped = ends_of(run, Rule(ask.precision or 0, ask.k))
+        stopped = ends_of(run, Rule(ask.precision or 0, ask.k))[1] if graded else ()
         going = [number for name, number in each.items() if name not in stopped]
         going += [0] * max(0, ask.questions - len(each))
         lacking = max(lacking, sum(max(0, ask.k - number) for number in going))
@@ -168,9 +166,7 @@ def line(status: Status) -> str:
     run = status.identity
     lacking = f"{status.lacking:,} lacking" if status.lacking else "none lacking"
     if status.lacking and status.writer:
-        left = ""
-        if not math.isnan(status.seconds_left):
-            left = f", {duration(status.seconds_left)} to go"
+        left = "" if math.isnan(status.seconds_left) else f", {duration(status.seconds_left)} to go"
         lacking += f" ({status.writer} is at work{left})"
     pace = f"{status.samples_per_second:,.1f} samples/s, {status.tokens_per_second:,.0f} tokens/s"
     parts = [

@@ -489,9 +489,7 @@ def _read_shard(path: Path, names: Sequence[str]) -> pa.Table:
             f"{path}: not a shard of samples; its columns are {', '.join(table.column_names)}"
         )
     for name in names:
-        within = None
-        if name in MOST:
-            within = pc.min_max(table[name]).as_py()
+        within = pc.min_max(table[name]).as_py() if name in MOST else None
         if len(table) and within and not _in_range(name, within["min"], within["max"]):
             raise InputError(
                 f"{path}: {name} from {within['min']} to {within['max']}, which must lie in 0 to "

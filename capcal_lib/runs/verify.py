@@ -249,9 +249,7 @@ def _completeness(sampled: Sampled) -> Iterator[str]:
             named += [f"{name} {index}" for index in islice(gaps, NAMED)]
     if missing:
         yield f"{missing} samples missing: {some(named)}"
-    strangers = []
-    if sampled.questions:
-        strangers = sorted(there.keys() - sampled.questions.keys())
+    strangers = sorted(there.keys() - sampled.questions.keys()) if sampled.questions else []
     if strangers:
         yield f"{len(strangers)} questions that the data set does not have: {some(strangers)}"
 

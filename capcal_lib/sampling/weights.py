@@ -101,9 +101,7 @@ def damaged_weights(model: Model, *, thorough: bool = True) -> list[str]:
     changed = "files" not in provenance  # as in folders of earlier versions
     for name, size, written, digest in known:
         path = folder / name
-        state = None
-        if path.exists():
-            state = (path.stat().st_size, path.stat().st_mtime_ns)
+        state = (path.stat().st_size, path.stat().st_mtime_ns) if path.exists() else None
         changed |= state != (size, written)
         if (thorough or state != (size, written)) and file_digest(path) != digest:
             damaged.append(f"the weights of {model.name!r} were damaged: {path}")

@@ -292,9 +292,7 @@ class TransformersEngine:
     ) -> list[Branch]:
         """Draw the next token of every sample in flight and return the branches that go on."""
         parents = [*branches, *roots]
-        logits = []
-        if branches:
-            logits = [self._step(branches, tails)]
+        logits = [self._step(branches, tails)] if branches else []
         logits += [self._read(root.group, reader) for root in roots]
         counts = torch.tensor([len(parent.streams) for parent in parents])
         rows = torch.arange(len(parents)).repeat_interleave(counts)
