@@ -217,7 +217,7 @@ def describe_probes(
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> describe_probes(RECORDED_RUNS, "qwen2.5-coder-0.5b")["questions"].to_dict()
-    {'Probe (GSM8K)': 300, 'Probe (TriviaQA)': 600}
+    {'Probe (GSM8K)': 300, 'Probe (TriviaQA)': 3000}
     """
     rows = {}
     for _, run in runs_for_probes(store, load_model(model).name, "evaluation", choice=choice):
