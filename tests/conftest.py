@@ -19,8 +19,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # takes seconds to build.
 sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
 
-# Whether a test passes does not depend on how busy the machine is.
-settings.register_profile("capcal", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# Whether a test passes depends neither on how busy the machine is nor on the day's inputs. Other
+# inputs than those of every day come with: pytest --hypothesis-profile=search
+always = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("search", **always)
+settings.register_profile("capcal", derandomize=True, **always)
 settings.load_profile("capcal")
 
 
