@@ -363,8 +363,6 @@ def _relation(parts: list[str], levels: list[int]) -> Form | None:
         found = _between(sides, signs)
     elif all(sign in _FLIPPED for sign in signs):
         found = _solved(sides, signs) or _one_sided(sides, signs)
-    elif len(sides) == 2 and signs[0] in _FLIPPED:
-        found = _one_sided(sides, signs)
     if found:
         return found
     if len(sides) != 2 or not all(sides):
