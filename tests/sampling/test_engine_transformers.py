@@ -258,9 +258,9 @@ def test_every_step_has_the_logits_of_plain_transformers(
         )
         return logits
 
-    def recording_read(group: Any, reader: Any) -> Any:
-        logits = read(group, reader)
-        seen[tuple(group.prompt)] = logits[0].clone()
+    def recording_read(groups: Any, reader: Any) -> Any:
+        logits = read(groups, reader)
+        seen.update({tuple(g.prompt): row.clone() for g, row in zip(groups, logits, strict=True)})
         return logits
 
     monkeypatch.setattr(engine, "_step", recording_step)

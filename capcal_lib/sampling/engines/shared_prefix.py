@@ -4,7 +4,7 @@ A prompt is read from where it parts from the one before. The keys and values of
 by all samples of its question, and samples that have said the same so far are one row of the batch.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, groupby, pairwise
 from typing import Any
@@ -75,17 +75,26 @@ class Reader:
         """Count the first tokens of a prompt that need not be read; its last one always is."""
         return min(len(prompt) - 1, common_length(prompt, self.prompt))
 
-    def read(self, prompts: list[list[int]], known: int, network: Any, **options: Any) -> Any:
+    def read(
+        self,
+        prompts: list[list[int]],
+        known: int,
+        network: Any,
+        prefixes: Sequence[list[KeysValues]] = (),
+        **options: Any,
+    ) -> Any:
         """Return what the network puts out for all but the first ``known`` tokens of each prompt.
 
-        Each attends to itself and to what is known.
+        Each attends to itself and to what is known. ``prefixes``, an empty list for each prompt,
+        take their keys and values; without them those of the last prompt alone are kept.
         """
         stops = list(accumulate((len(prompt) - known for prompt in prompts), initial=0))
         before = self.prefix
-        prefix = []
+        prefixes = prefixes or ([],)
 
         def attend(layer: Layer, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
             results = []
+            read: list[KeysValues] = []
             for start, stop in pairwise(stops):
                 own_key = key[:, :, start:stop]
                 own_value = value[:, :, start:stop]
@@ -94,7 +103,9 @@ class Reader:
                     own_key = torch.cat([keys[None, :, :known], own_key], dim=2)
                     own_value = torch.cat([values[None, :, :known], own_value], dim=2)
                 results.append(_causal(layer, query[:, :, start:stop], own_key, own_value))
-            prefix.append((own_key[0].clone(), own_value[0].clone()))  # of the last prompt alone
+                read.append((own_key[0], own_value[0]))
+            for prefix, (keys, values) in zip(prefixes, read[-len(prefixes) :], strict=True):
+                prefix.append((keys.clone(), values.clone()))
             return torch.cat(results, dim=1)
 
         tokens = [token for prompt in prompts for token in prompt[known:]]
@@ -103,7 +114,7 @@ class Reader:
         positions = torch.tensor([places], device=self.device)
         result = network(ids, position_ids=positions, use_cache=False, attend=attend, **options)
         self.prompt = prompts[-1]
-        self.prefix = prefix
+        self.prefix = prefixes[-1]
         return result
 
 

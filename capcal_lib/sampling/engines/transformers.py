@@ -186,7 +186,8 @@ class TransformersEngine:
         places = list(begun)
         result = np.full((len(requests), len(words)), np.nan)
         with torch.inference_mode():
-            for rows, ends, read in self._packs(list(begun.values())):
+            prompts = [self._encoded(request) for request in begun.values()]
+            for rows, ends, read in self._packs(prompts, Reader(self.device)):
                 logits = read(self.network, logits_to_keep=ends).logits[0]
                 logprobs = logits.double().log_softmax(-1)[:, list(single.values())]
                 result[np.ix_([places[row] for row in rows], list(single))] = logprobs.cpu().numpy()
@@ -215,7 +216,8 @@ class TransformersEngine:
         hooks = [layer.register_forward_pre_hook(keep) for layer in decoder.layers]
         try:
             with torch.inference_mode():
-                for rows, ends, read in self._packs(requests):
+                prompts = [self._encoded(request) for request in requests]
+                for rows, ends, read in self._packs(prompts, Reader(self.device)):
                     last = read(decoder).last_hidden_state[0, ends].float()
                     stack = torch.stack([*states, last], dim=1)
                     result[rows] = pooled(stack, layers).cpu().numpy()
@@ -226,13 +228,11 @@ class TransformersEngine:
         return result
 
     def _packs(
-        self, requests: Sequence[Request]
+        self, prompts: Sequence[list[int]], reader: Reader
     ) -> Iterator[tuple[list[int], Tensor, Callable[..., Any]]]:
-        """Yield (indices of the requests, places of their last tokens, what reads them) in packs
+        """Yield (indices of the prompts, places of their last tokens, what reads them) in packs
         that begin alike.
         """
-        prompts = [encode(self.tokenizer, self.model, request) for request in requests]
-        reader = Reader(self.device)
         waiting = sorted(range(len(prompts)), key=lambda index: prompts[index], reverse=True)
         while waiting:
             rows = [waiting.pop()]
@@ -262,7 +262,7 @@ class TransformersEngine:
             yield rows, ends, partial(reader.read, pack, known)
 
     def _group(self, request: Request, sampling: Sampling, seed: int) -> Group:
-        prompt = encode(self.tokenizer, self.model, request)
+        prompt = self._encoded(request)
         limit = answer_limit(prompt, request, sampling)
         name = request.question.id
         return Group(
@@ -293,7 +293,7 @@ class TransformersEngine:
         """Draw the next token of every sample in flight and return the branches that go on."""
         parents = [*branches, *roots]
         logits = [self._step(branches, tails)] if branches else []
-        logits += [self._read(root.group, reader) for root in roots]
+        logits += [self._read([root.group for root in roots], reader)] if roots else []
         counts = torch.tensor([len(parent.streams) for parent in parents])
         rows = torch.arange(len(parents)).repeat_interleave(counts)
         uniforms = [numbers.random() for parent in parents for _, numbers in parent.streams]
@@ -333,7 +333,7 @@ class TransformersEngine:
         passes = 1
         parents = [Branch(group, (), [])]
         masses = torch.ones(1, dtype=torch.float64, device=self.device)
-        logits = self._read(group, reader)
+        logits = self._read([group], reader)
         while True:
             joint = masses[:, None] * token_probabilities(logits, sampling)
             likely = torch.nonzero(joint >= epsilon)
@@ -369,16 +369,19 @@ class TransformersEngine:
             passes=passes,
         )
 
-    def _read(self, group: Group, reader: Reader) -> Tensor:
-        """Read a prompt, keep its keys and values, and return the logits of the first token, (1,
-        vocabulary).
+    def _encoded(self, request: Request) -> list[int]:
+        return encode(self.tokenizer, self.model, request)
+
+    def _read(self, groups: list[Group], reader: Reader) -> Tensor:
+        """Read prompts, keep their keys and values, and return the logits of their first tokens,
+        (n_groups, vocabulary).
         """
-        read = reader.read(
-            [group.prompt], reader.known(group.prompt), self.network, logits_to_keep=1
-        )
-        group.prefix = reader.prefix
-        logits: Tensor = read.logits[0]
-        return logits
+        logits: dict[int, Tensor] = {}
+        for rows, ends, read in self._packs([group.prompt for group in groups], reader):
+            prefixes = [groups[row].prefix for row in rows]
+            result = read(self.network, prefixes, logits_to_keep=ends)
+            logits.update(zip(rows, result.logits[0], strict=True))
+        return torch.stack([logits[row] for row in range(len(groups))])
 
     def _step(self, branches: list[Branch], tails: Tails) -> Tensor:
         """Return the next-token logits of every branch, (n_branches, vocabulary)."""
