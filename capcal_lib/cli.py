@@ -1272,8 +1272,11 @@ def _progress(what: str, units: str = "samples") -> Iterator[Callable[[int, int]
             nonlocal said, first
             now = time.monotonic()
             first = first or (done, now)
-            rate = (done - first[0]) / max(now - first[1], 1e-9)
-            pace = f"{rate:,.1f}/s, {duration((total - done) / rate)} to go" if rate else ""
+            new = done - first[0]
+            pace = ""
+            if new and 100 * new >= total - first[0]:  # before that, most of the time went into beginning
+                rate = new / max(now - first[1], 1e-9)
+                pace = f"{rate:,.1f}/s, {duration((total - done) / rate)} to go"
             bar.update(task, completed=done, total=total, pace=pace)
             if (
                 not err.is_terminal
