@@ -1274,7 +1274,9 @@ def _progress(what: str, units: str = "samples") -> Iterator[Callable[[int, int]
             first = first or (done, now)
             new = done - first[0]
             pace = ""
-            if new and 100 * new >= total - first[0]:  # before that, most of the time went into beginning
+            # Of the first samples' time, most went into reading prompts.
+            enough = 100 * new >= total - first[0]
+            if new and enough:
                 rate = new / max(now - first[1], 1e-9)
                 pace = f"{rate:,.1f}/s, {duration((total - done) / rate)} to go"
             bar.update(task, completed=done, total=total, pace=pace)

@@ -55,8 +55,8 @@ distance = 2 * c * (n - c) / (n * (n - 1))  # of a fresh response from mu
 means = distance.groupby("dataset", sort=False).mean()
 
 # %% tags=["hide-input"]
-none = {"numbers": "Neither samples nor printed numbers are there to show."}
-notebook.lack(**({} if len(means) else none))
+none = "Neither samples nor printed numbers are there to show."
+notebook.lack(means.empty, numbers=none)
 
 # %% tags=["hide-input"]
 # needs numbers

@@ -83,8 +83,7 @@ growth = growth[growth["method"] != "Response consistency"]
 
 # %% tags=["hide-input"]
 missing = "No model has recorded runs of more than ten samples a question."
-lacking = {"runs": missing, "probes": ""}
-notebook.lack(**({} if len(growth) else lacking))
+notebook.lack(growth.empty, runs=missing, probes="")
 
 # %% tags=["hide-input"]
 # needs runs
@@ -116,8 +115,8 @@ notebook.glue(
 
 # %% tags=["hide-input"]
 # needs runs
-none = {"probes": "No probe is trained for these data sets."}
-notebook.lack(**({} if len(probes) else none))
+none = "No probe is trained for these data sets."
+notebook.lack(probes.empty, probes=none)
 
 # %% tags=["hide-input"]
 # needs probes

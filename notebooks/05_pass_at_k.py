@@ -587,7 +587,7 @@ if len(met):
         digits=2,
         evidence=evidence,
     )
-beyond if len(met) else notebook.lack(reach="No data set has 50 samples.")
+beyond if len(met) else notebook.lack(True, reach="No data set has 50 samples.")
 
 # %%
 # needs reach

@@ -261,8 +261,8 @@ tables.show(
 # %% label="budget-gains" tags=["hide-input"] paper=["section-5.2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs rules
 points = 100 * judged[["estimate", "low", "high"]]
-limits = "{0[estimate]:z.1f} [{0[low]:z.1f}, {0[high]:z.1f}]".format
-text = points.apply(limits, axis="columns").xs(rule, level="rule").unstack("B")
+text = tables.intervals(points, "estimate", digits=1)
+text = text.xs(rule, level="rule").unstack("B")
 text.index = [load_dataset(name).title for name in text.index]
 tables.show(
     text.rename(columns="B = {}".format).rename_axis("data set").fillna("–"),

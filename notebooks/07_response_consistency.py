@@ -297,9 +297,7 @@ tables.show(
 
 # %% label="consistency-optimism" paper=["appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
 # needs samples
-spelt = optimism.agg(
-    "{0[estimate]:z.4f} [{0[low]:z.4f}, {0[high]:z.4f}]".format, axis=1
-)
+spelt = tables.intervals(optimism, "estimate", digits=4)
 wide = spelt.unstack().reindex(by_votes.index).add_suffix(" votes")
 tables.show(
     wide.rename(runs["title"]).rename_axis("data set"),

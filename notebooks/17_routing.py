@@ -90,7 +90,7 @@ gains = {
 
 # %% tags=["hide-input"]
 # needs runs
-notebook.lack(**({} if pairs else none))
+notebook.lack(not pairs, **none)
 
 
 # %% [markdown] needs="runs"
@@ -210,8 +210,7 @@ sns.move_legend(grid, "outside lower center", ncols=3, title="")
 
 # %% label="routing-gains" tags=["hide-input"] paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 # needs runs
-limits = "{0[gain]:z.1f} [{0[low]:z.1f}, {0[high]:z.1f}]".format
-shown["text"] = shown.apply(limits, axis=1)
+shown["text"] = tables.intervals(shown, "gain", digits=1)
 wide = shown.pivot(index="case", columns="router", values="text")
 tables.show(
     wide[names].rename_axis(columns=None).fillna("–"),
@@ -335,9 +334,7 @@ shares = shares.rename(columns={"gain": "share"})
 
 # %% label="routing-recovered" tags=["hide-input"] paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs runs
-text = shares.apply(
-    "{0[share]:.2f} [{0[low]:.2f}, {0[high]:.2f}]".format, axis=1
-).rename("text")
+text = tables.intervals(shares, "share", digits=2).rename("text")
 text = shown.set_index(found.index.names)[["data set", "pair"]].join(text)
 text = text.dropna().reset_index()
 wide = text.pivot(index=["data set", "pair"], columns="router", values="text")

@@ -173,8 +173,8 @@ for dataset in sorted({dataset for _, dataset in cells}):
 
 # %% tags=["hide-input"]
 # needs runs
-none = {"ranks": "No two models differ significantly, so none are ranked."}
-notebook.lack(**({} if ranked else none))
+none = "No two models differ significantly, so none are ranked."
+notebook.lack(not ranked, ranks=none)
 
 # %% label="label-free-ranking" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs ranks

@@ -210,13 +210,8 @@ SETS = {
     for each in every.values()
     for name in each.index.unique("dataset")
 }
-notebook.lack(
-    **(
-        {}
-        if len(agreed)
-        else {"pairs": "No two models here have common questions."}
-    )
-)
+none = "No two models here have common questions."
+notebook.lack(agreed.empty, pairs=none)
 
 # %% label="difficulty-agreement" paper=["section-5.3"] evidence=["measured"] reads=["verdicts"]
 # needs pairs
@@ -259,7 +254,7 @@ notebook.glue(
     steepest=-100 * people["slope"].min() if len(people) else 0,
 )
 none = "No data set here says what people find difficult."
-notebook.lack(**({} if len(people) else {"levels": none}))
+notebook.lack(people.empty, levels=none)
 
 # %%
 # needs levels
@@ -271,9 +266,7 @@ Of {asked_people} pairs of a recorded model and a data set with levels, accuracy
 # %% label="difficulty-people" paper=["section-5.3"] evidence=["measured"] reads=["verdicts"]
 # needs levels
 points = 100 * people[["slope", "low", "high"]]
-spelt = points.agg(
-    "{0[slope]:.1f} [{0[low]:.1f}, {0[high]:.1f}]".format, axis=1
-)
+spelt = tables.intervals(points, "slope", digits=1)
 shown = people.replace({"data set": SETS, "model": TITLES})
 shown = shown[["data set", "model", "questions"]]
 tables.show(
@@ -324,8 +317,8 @@ notebook.glue(
     if len(beyond)
     else 0,
 )
-lacking = "What the text alone tells is not recorded for this model."
-notebook.lack(**({} if len(beyond) else {"texts": lacking}))
+none = "What the text alone tells is not recorded for this model."
+notebook.lack(beyond.empty, texts=none)
 
 # %%
 # needs texts
@@ -336,9 +329,9 @@ On {text_better} of {text_sets} data sets the probe of hidden states is signific
 
 # %% label="difficulty-text" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "features"]
 # needs texts
-spelt = "{0[estimate]:z.3f} [{0[low]:z.3f}, {0[high]:z.3f}]".format
+spelt = tables.intervals(beyond, "estimate", digits=3)
 shown = beyond[[*RECIPES, "best constant"]]
-shown = shown.assign(**{"gain over words": beyond.agg(spelt, axis=1)})
+shown = shown.assign(**{"gain over words": spelt})
 shown = shown.join(beyond["verdict"]).rename(index=data["title"])
 tables.show(
     shown.rename_axis("data set"),
@@ -415,8 +408,8 @@ which the model solves hardly anything are left out.
 
 # %% label="difficulty-evaluation" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 # needs samples
-spelt = "{0[saved]:z.0f} [{0[low]:z.0f}, {0[high]:z.0f}]".format
-text = cheaper.assign(saved=cheaper.agg(spelt, axis=1))
+spelt = tables.intervals(cheaper, "saved", digits=0)
+text = cheaper.assign(saved=spelt)
 wide = text.set_index(["data set", "method"])["saved"].unstack(sort=False)
 tables.show(
     wide.rename(data["title"]).rename_axis(columns=None),

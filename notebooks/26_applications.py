@@ -157,7 +157,7 @@ for small, large in combinations(real, 2):
 
 # %% tags=["hide-input"]
 # needs runs
-notebook.lack(**({} if gained else none))
+notebook.lack(not gained, **none)
 
 
 # %%

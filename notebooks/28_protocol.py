@@ -477,9 +477,7 @@ differ by {moved:.3f} on average and by {most_moved:.3f} at most.
 
 # %% tags=["hide-input"] label="protocol-lean" paper=["section-4.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs trained
-cells = scores.apply(
-    lambda row: f"{row.brier:z.3f} [{row.low:z.3f}, {row.high:z.3f}]", axis=1
-)
+cells = tables.intervals(scores, "brier", digits=3)
 cells = cells.unstack("sizes")[[LEAN, PAPER]].reset_index()
 cells["dataset"] = cells["dataset"].map(data["title"])
 tables.show(

@@ -153,11 +153,12 @@ def about(
     return Html(box.replace("MODEL", escape(model)))
 
 
-def lack(**what: str) -> Html | None:
+def lack(missing: bool, /, **what: str) -> Html | None:
     """Say what turned out not to be there, and pass over the cells that need it.
 
-    Each is a word of ``# needs`` with the sentence that says so; without any, nothing is shown."""
-    if not what:
+    ``what`` has a sentence for each word of ``# needs``. Where nothing is ``missing``, nothing is
+    said and every cell is executed."""
+    if not missing:
         return None
     _skip(list(what))
     said = "<br>".join(map(escape, what.values()))

@@ -197,6 +197,18 @@ def _compared(table: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
+def intervals(table: pd.DataFrame, estimate: str, digits: int) -> "pd.Series[str]":
+    """Spell a column of estimates with its interval, from the columns ``low`` and ``high``.
+
+    >>> gains = pd.DataFrame({"gain": [1.25], "low": [-0.5], "high": [3.0]})
+    >>> intervals(gains, "gain", 1).tolist()
+    ['1.2 [-0.5, 3.0]']
+    """
+    number = f"{{:z.{digits}f}}"
+    spelt = table[[estimate, "low", "high"]].map(number.format)
+    return spelt[estimate] + " [" + spelt["low"] + ", " + spelt["high"] + "]"
+
+
 def csv_link(table: pd.DataFrame, name: str, text: str = "CSV") -> str:
     """Write a link under which a browser saves a table, without its index.
 
