@@ -151,7 +151,7 @@ for small, large in combinations(real, 2):
         found = routing_gains(pair)
         simple = found["Prompt length"]
         simple = simple if simple.mean() > 0 else 0 * simple
-        for method in {*ASKED, PROBE} & set(found):
+        for method in [name for name in (*ASKED, PROBE) if name in found]:
             key = "Routing", method, small, large, dataset
             gained[key] = found[method] - simple
 
