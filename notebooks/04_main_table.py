@@ -118,7 +118,7 @@ accuracy than the best constant, and {worse} are significantly further from it:
 trained on others, and {other} of {other_all} for asking the model or counting its votes.
 """)
 
-# %% mystnb={"figure": {"caption": "Capability Brier score of every method on every data set (lower is better). A dot left of the brown tick, the best constant, knows something of the questions. Black tick: Uniform random; crosses: the oracles.", "name": "fig-scores"}, "image": {"alt": "Dot plot with a row a data set and a dot a method. Oracle CC stands at zero and in-distribution probes near the left end of their rows, left of the brown tick of the best constant; most other dots lie right of it, some beyond the black tick of Uniform random."}} paper=["table-2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% mystnb={"figure": {"caption": "Capability Brier score of every method on every data set (lower is better). A dot left of the best constant's tick knows something of the questions. Crosses: the oracles.", "name": "fig-scores"}, "image": {"alt": "Dot plot with a row a data set and a dot a method. Oracle CC stands at zero and in-distribution probes near the left end of their rows, left of the brown tick of the best constant; most other dots lie right of it, some beyond the black tick of Uniform random."}} paper=["table-2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
 shown = scores.reset_index()
 _ = ScoreDisplay.from_scores(shown[shown["dataset"].map(differ)])
@@ -174,7 +174,7 @@ tables.show(
     evidence="reported",
 )
 
-# %% mystnb={"figure": {"caption": "The printed scores. Brown ticks: the best constant; black ones: Uniform random.", "name": "fig-main-reported"}, "image": {"alt": "Dot plot with a row a data set, a dot a score, and ticks for the best constant and Uniform random. Most dots lie left of the black tick, and few left of the brown one; the dots furthest right are mostly of probes from another domain."}}
+# %% mystnb={"figure": {"caption": "The printed scores. Ticks: the best constant and Uniform random, as in the figure above.", "name": "fig-main-reported"}, "image": {"alt": "Dot plot with a row a data set, a dot a score, and ticks for the best constant and Uniform random. Most dots lie left of the black tick, and few left of the brown one; the dots furthest right are mostly of probes from another domain."}}
 # needs paper
 rivals = constant.reset_index().assign(method="Best constant")
 _ = ScoreDisplay.from_scores(pd.concat([printed, rivals]))

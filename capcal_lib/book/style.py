@@ -30,7 +30,7 @@ from capcal_lib.plots import (  # noqa: F401, for pages, whose figures use the s
 WIDTH, HEIGHT = 7.2, 4.0  # inches; the browser shows 96 px an inch
 GRID = "#d9d9d9"
 ACCENT = "#17616b"  # of links, of what a reader does, and of a correct answer
-VERDICT_COLORS = {"supported": "#0f766e", "inconclusive": GRID, "reversed": "#be123c"}
+VERDICT_COLORS = {"supported": "#0f766e", "inconclusive": "#adadad", "reversed": "#be123c"}
 
 FACE, TEXT_FACE = "Source Sans Pro", "Source Serif Pro"  # of figures and tables, and of the text
 
