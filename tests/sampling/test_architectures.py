@@ -8,18 +8,26 @@ import pytest
 
 from capcal_lib.confidence.p_true import NO, YES
 from capcal_lib.manifests import Sampling
-from capcal_lib.questions import load_questions
 from capcal_lib.questions.prompts import p_true_messages
 from capcal_lib.sampling.engines import Request
 from capcal_lib.sampling.engines.chat import encode, single_tokens
-from tests.sampling.architectures import ARCHITECTURES, LONG, asked, checkpoint, manifest
+from tests.sampling.architectures import (
+    ARCHITECTURES,
+    LONG,
+    QUESTIONS,
+    REASONERS,
+    asked,
+    check_reasoning,
+    checkpoint,
+    manifest,
+    reasoning_checkpoint,
+)
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from capcal_lib.sampling.engines.transformers import TransformersEngine  # noqa: E402 -- needs torch
 
-QUESTIONS = load_questions("mini-capitals")
 SAMPLING = Sampling(temperature=0.8, max_tokens=8, context_tokens=2048)
 
 
@@ -64,3 +72,11 @@ def test_it_says_what_plain_transformers_says(architecture: str, tmp_path: Path)
             logprobs = plain(torch.tensor([prompt])).logits[0, -1].log_softmax(-1)
         expected = logprobs[list(single.values())].numpy()
         np.testing.assert_allclose(got[place, list(single)], expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("architecture", REASONERS)
+def test_its_answers_are_told_from_the_reasoning_before_them(
+    architecture: str, tmp_path: Path
+) -> None:
+    folder = reasoning_checkpoint(tmp_path, architecture)
+    check_reasoning(TransformersEngine(manifest(), folder), architecture)

@@ -186,14 +186,30 @@ def test_the_architectures_of_the_paper_are_those_of_transformers(
     from capcal_lib.sampling.engines.transformers import TransformersEngine
 
     monkeypatch.setattr(vllm, "CPU_CACHE_BYTES", 1 << 28)
+    monkeypatch.setattr(vllm, "CPU_REPLICAS", 2)
     folder, model = architectures.checkpoint(tmp_path, architecture), architectures.manifest()
     ours, theirs = vllm.VllmEngine(model, folder), TransformersEngine(model, folder)
+    replicas = ours.engines
     asked = architectures.asked
     try:
-        greedy = SAMPLING.model_copy(update={"temperature": 0.0})
+        # So many tokens that every window leaves the beginning of the shorter prompt behind, too.
+        greedy = SAMPLING.model_copy(update={"temperature": 0.0, "max_tokens": 100})
         assert draw(ours, asked(1), greedy) == draw(theirs, asked(1), greedy)
+
         rows = draw(ours, asked(20))
-        assert draw(ours, asked(20)[::-1]) == rows
+        assert len({row.response for row in rows}) > 20
+        assert draw(ours, asked(20), seed=1) != rows
+        pieces = [
+            row
+            for start in range(0, 20, 7)
+            for row in draw(ours, part(asked(20)[::-1], start, start + 7))
+        ]
+        assert sorted(pieces, key=lambda row: (row.question_id, row.sample_index)) == rows
+        for replica in replicas:
+            ours.engines = [replica]
+            assert draw(ours, asked(20)) == rows
+        ours.engines = replicas
+
         states, expected = (one.hidden_states(asked(), "all") for one in (ours, theirs))
         size = np.abs(expected).max(axis=(0, 2), keepdims=True)
         assert (np.abs(states - expected) / size).max() < 1e-3
@@ -204,7 +220,23 @@ def test_the_architectures_of_the_paper_are_those_of_transformers(
         )
         np.testing.assert_allclose(said, known, atol=1e-5)
     finally:
-        ours.engines[0].engine_core.shutdown()
+        for replica in replicas:
+            replica.engine_core.shutdown()
+
+
+@pytest.mark.parametrize("architecture", architectures.REASONERS)
+def test_answers_are_told_from_the_reasoning_before_them(
+    architecture: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from capcal_lib.sampling.engines import vllm
+
+    monkeypatch.setattr(vllm, "CPU_CACHE_BYTES", 1 << 28)
+    folder = architectures.reasoning_checkpoint(tmp_path, architecture)
+    engine = vllm.VllmEngine(architectures.manifest(), folder)
+    try:
+        architectures.check_reasoning(engine, architecture)
+    finally:
+        engine.engines[0].engine_core.shutdown()
 
 
 def test_a_prompt_that_fills_the_context_is_refused(engine: Engine) -> None:
