@@ -534,7 +534,8 @@ def confidence(
         found = run_consistency(run)
         if not len(found):
             raise InputError(
-                "no question has 12 samples, of which 10 vote; draw them with: capcal sample --k 12"
+                "no question has 12 samples, of which 10 vote; draw them with: capcal sample --k "
+                "12, or import a log that has them"
             )
     else:
         found = estimate(run, str(method), engine=engine)

@@ -67,8 +67,9 @@ def run_status(run: Run, grader: str | None = None, judged: Judged | None = None
     for rows in runs.stream_samples(run, ["completion_tokens"]):
         each.update(rows["question_id"].tolist())
         tokens += int(rows["completion_tokens"].sum())
-    lacking, asked = _lacking(run, each, sessions)
-    lacking *= identity.engine != IMPORTED
+    lacking, asked = 0, "those imported"
+    if identity.engine != IMPORTED:
+        lacking, asked = _lacking(run, each, sessions)
     seconds, samples_per_second, tokens_per_second = rates(sessions)
     writer = runs.writer_at_work(run)
     now = sessions[-1] if sessions else None
