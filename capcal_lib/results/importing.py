@@ -243,10 +243,12 @@ def judged_samples(rows: Sequence[Row]) -> pd.DataFrame:
     """Return a row a sample: its ``question_id``, the right answer ``gold`` and the ``verdict``.
 
     Verdicts are those of the log where it has one for every sample; else all samples are graded
-    by the rules. `InputError` where the log has neither verdicts nor answers."""
+    by the rules, and ``attrs["verdicts"]`` is ``"rules"`` in place of ``"log"``. `InputError` where
+    the log has neither verdicts nor answers."""
     questions = _by_id(map(_asked, rows))
     said = [SAID.get(str(row.get("verdict")).lower()) for row in rows]
-    if None in said:
+    source = "rules" if None in said else "log"
+    if source == "rules":
         if any(one.answer == NOT_STATED for one in questions.values()):
             raise InputError("the samples have neither answers nor a verdict each")
         kind = _kind(questions.values())
@@ -258,7 +260,9 @@ def judged_samples(rows: Sequence[Row]) -> pd.DataFrame:
         said = [verdict.verdict for verdict in grade_many(cases)]
     names = [str(row["question_id"]) for row in rows]
     gold = [questions[name].answer for name in names]
-    return pd.DataFrame({"question_id": names, "gold": gold, "verdict": said})
+    samples = pd.DataFrame({"question_id": names, "gold": gold, "verdict": said})
+    samples.attrs["verdicts"] = source
+    return samples
 
 
 def _rows(path: Path, columns: Mapping[str, str], found: dict[str, Any]) -> Iterator[Row]:

@@ -80,7 +80,9 @@ def read_log(path: Path) -> Counted:
         "samples that could not be graded": len(samples) - len(scored),
         "questions without a scored sample": lost,
     }
-    notes = (f"{number} {what} left out" for what, number in left_out.items() if number)
+    notes = [f"{number} {what} left out" for what, number in left_out.items() if number]
+    if samples.attrs["verdicts"] == "rules":
+        notes.append("graded by the rules, since not every sample of the log has a verdict")
     return Counted(table, tuple(notes))
 
 

@@ -200,7 +200,10 @@ def test_a_log_is_counted_as_it_is() -> None:
     assert scores.loc["pass@2", "value"] == pytest.approx((2 / 3 + 2 / 3 + 1) / 3)
     assert scores.loc["noise", "value"] == 1, "no more spread than three samples make"
     assert "a confidence has to beat" in in_words("log", table, scores)
+    by_rules = "graded by the rules, since not every sample of the log has a verdict"
+    assert read_file(LOG).notes == (by_rules,)
     epochs = read_file(LOG.with_name("counts.eval"))
+    assert epochs.notes == (), "each epoch has its verdict"
     assert epochs.table["total"].tolist() == [3, 3, 3]
     other = table.assign(gold=["8", "6", "9"])
     with pytest.raises(InputError, match="question '2' has another right answer in b than in a"):
@@ -220,7 +223,7 @@ def test_what_a_log_leaves_out_is_said(tmp_path: Path) -> None:
         )
     )
     found = read_file(path)
-    assert found.notes == ("1 requests without a response left out",)
+    assert found.notes[0] == "1 requests without a response left out"
     assert found.table["total"].tolist() == [1, 1]
 
 
