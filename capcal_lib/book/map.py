@@ -42,10 +42,12 @@ HEAD = """# What is where in the paper
 Everything in the paper {cite:p}`yang2026capability` that has a number or a heading, in its order,
 and the page that has it here: notebook cells by their section, written pages by theirs. This page
 is made from the notebooks themselves, so it cannot fall behind them. The mark is that of the page
-of the default model, from recorded runs. Files are relative to `runs/recorded/MODEL` or to the
-repository. *Partly*: some of the item is missing, as stated. *Given samples*: measured in a
-rehearsal of the whole experiment, in which a stand-in takes the place of a model of the paper.
+of the default model, from recorded runs. Files are those of `runs/recorded/MODEL`, and tables
+those of `data_manifests/reported`. *Partly*: some of the item is missing, as stated. *Given
+samples*: measured in a rehearsal of the whole experiment, in which a stand-in takes the place of a
+model of the paper.
 """
+MANY = 4  # tables that a cell names
 UNSAMPLED = "of the paper's models there are no samples here; *given samples*, it is measured"
 
 
@@ -230,14 +232,15 @@ def _row(item: Item, cells: Sequence[Cell]) -> list[str]:
     marks = dict.fromkeys(mark for cell in cells for mark in cell.evidence)
     badges = [f"[{mark}]{{.evidence .{mark.replace(' ', '-')}}}" for mark in marks]
     files = dict.fromkeys(file for cell in cells for file in cell.reads)
-    named = [
-        file if file in RUN_FILES else f"`{Path(REPORTED_FILES[file]).name}`" for file in files
-    ]
+    named = [file for file in files if file in RUN_FILES]
+    printed = [f"`{Path(REPORTED_FILES[file]).name}`" for file in files if file not in RUN_FILES]
+    if len(printed) > MANY:
+        printed = [f"{len(printed)} printed tables"]
     return [
         f"* - **{item.number}** {item.title}",
         f"  - {'; '.join(places)}",
         f"  - {' '.join(badges)}",
-        f"  - {', '.join(named)}",
+        f"  - {', '.join(named + printed)}",
     ]
 
 

@@ -106,6 +106,8 @@ REWRITES = {
     r'(?<!together">)(<span class="math notranslate nohighlight">[^<]*</span>[,.;:?!)]+)': (
         r'<span class="capcal-together">\1</span>'
     ),
+    # An option keeps its hyphens.
+    r'<span class="pre">(--[\w-]+)</span>': r'<span class="pre capcal-together">\1</span>',
     # what a kernel has to know, and no reader
     r'(<span></span>)?<span class="c1"># needs \w+</span>\n': r"\1",
     '<div id="pst-primary-sidebar"': (
