@@ -137,6 +137,13 @@ def test_measured_cells_read_runs_and_reported_ones_read_what_is_reported() -> N
             assert {"reported", "read off", "simulated"} & set(cell.evidence), cell.label
 
 
+def test_tables_are_named_where_they_are_few_and_counted_where_they_are_many() -> None:
+    rows = map_page().splitlines()
+    assert max(row.count(".csv`") for row in rows) == 4
+    counted = [int(found[1]) for row in rows if (found := re.search(r"(\d+) printed tables$", row))]
+    assert min(counted) > 4
+
+
 def test_the_page_has_a_row_an_item_and_only_links_to_pages_of_the_book() -> None:
     page = map_page()
     for item in ITEMS:
