@@ -232,10 +232,11 @@ def _completeness(sampled: Sampled) -> Iterator[str]:
     imported = sampled.run.identity.engine == IMPORTED
     most = 0 if asks or imported else max(sampled.samples["sample_index"], default=-1) + 1
     ks = dict.fromkeys(there, most)
+    most_first = sorted(there, key=lambda name: len(there[name]), reverse=True)
     for ask in asks:
         if sampled.questions is None and len(there) < ask.questions:
             yield f"{ask.questions} questions were asked, {len(there)} are there"
-        for name, k in _asked_for(sampled, ask, list(there)).items():
+        for name, k in _asked_for(sampled, ask, most_first).items():
             ks[name] = max(ks.get(name, 0), k)
     # Gaps count also below what was asked for: a question has the first of its samples, or none.
     missing = 0
@@ -254,9 +255,11 @@ def _completeness(sampled: Sampled) -> Iterator[str]:
         yield f"{len(strangers)} questions that the data set does not have: {some(strangers)}"
 
 
-def _asked_for(sampled: Sampled, ask: Ask, there: list[str]) -> dict[str, int]:
-    """Return how many samples a session asked for, by question."""
-    names = there
+def _asked_for(sampled: Sampled, ask: Ask, most_first: list[str]) -> dict[str, int]:
+    """Return how many samples a session asked for, by question.
+
+    Where the questions are not at hand, they are taken to be those with most samples."""
+    names = most_first[: ask.questions]
     if sampled.questions:
         names = [each.id for each in subset(tuple(sampled.questions.values()), ask.questions)]
     if ask.precision is None:

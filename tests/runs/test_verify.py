@@ -269,6 +269,19 @@ def test_a_run_that_was_stopped_lacks_what_was_asked(tmp_path: Path) -> None:
     assert "9 samples missing" in str(verify_run(Run(folder)))
 
 
+def test_two_asks_are_told_apart_where_the_questions_are_not_at_hand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sample("simulated", SET, k=4, limit=2, store=tmp_path)
+    folder = sample("simulated", SET, k=1, limit=5, store=tmp_path).run.folder
+    monkeypatch.setattr("capcal_lib.runs.verify.at_hand", lambda *_: False)
+    checked = verify_run(Run(folder))
+    assert "questions not looked at, for they are not on this machine" in checked.facts
+    assert checked.problems == ()
+    rewrite(shard(folder), lambda rows: rows.slice(0, len(rows) - 1))
+    assert "1 samples missing" in str(verify_run(Run(folder)))
+
+
 def test_a_run_to_a_precision_is_whole_where_its_questions_stopped(tmp_path: Path) -> None:
     folder = sample_until("simulated", SET, precision=0.1, k=60, limit=6, store=tmp_path).run.folder
     assert verify_run(Run(folder)).problems == ()
