@@ -22,6 +22,7 @@ from capcal_lib.results.score_file import (
 from capcal_lib.results.scores import may_be_best
 
 LOG = Path(__file__).parent / "logs" / "samples_counts.jsonl"
+BY_RULES = "graded by the rules, since not every sample of the log has a verdict"
 CSV = "question_id,confidence,correct,total\na,0.5,1,2\nb,1.0,2,2\n"
 BAD = {
     "no confidence": (
@@ -200,8 +201,7 @@ def test_a_log_is_counted_as_it_is() -> None:
     assert scores.loc["pass@2", "value"] == pytest.approx((2 / 3 + 2 / 3 + 1) / 3)
     assert scores.loc["noise", "value"] == 1, "no more spread than three samples make"
     assert "a confidence has to beat" in in_words("log", table, scores)
-    by_rules = "graded by the rules, since not every sample of the log has a verdict"
-    assert read_file(LOG).notes == (by_rules,)
+    assert read_file(LOG).notes == (BY_RULES,)
     epochs = read_file(LOG.with_name("counts.eval"))
     assert epochs.notes == (), "each epoch has its verdict"
     assert epochs.table["total"].tolist() == [3, 3, 3]
@@ -223,7 +223,7 @@ def test_what_a_log_leaves_out_is_said(tmp_path: Path) -> None:
         )
     )
     found = read_file(path)
-    assert found.notes[0] == "1 requests without a response left out"
+    assert found.notes == ("1 requests without a response left out", BY_RULES)
     assert found.table["total"].tolist() == [1, 1]
 
 
