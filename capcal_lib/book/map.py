@@ -209,7 +209,7 @@ def map_page() -> str:
             alone = item.title in (item.number, "What the paper is about")
             heading = item.number if alone else f"{item.number}: {item.title}"
             lines += [*fence, f"## {heading}", "", ":::{list-table}", ":class: fits cards"]
-            lines += [":header-rows: 1", ":widths: 26 42 12 20", ""]
+            lines += [":header-rows: 1", ":widths: 24 38 12 26", ""]
             lines += ["* - In the paper", "  - Here", "  - Evidence", "  - Files"]
         lines += _row(item, rows[item.key])
     return "\n".join([*lines, ":::", ""])
