@@ -629,7 +629,7 @@ def coordinates(
     choice: str | None = None,
 ) -> None:
     """Keep where the questions of a data set's two splits lie in all layers: what the kernel probe
-    reads.
+    reads. Stopped, it goes on from there.
     """
     from capcal_lib.manifests import load_dataset
     from capcal_lib.probes.coordinates import keep_coordinates

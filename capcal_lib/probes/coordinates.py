@@ -5,18 +5,18 @@ coordinates along the 64 strongest directions of each third of the layers, over 
 questions, take 384 bytes. The test split of a data set is described along the directions of its
 training split; labels play no part."""
 
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from capcal_lib.confidence.of_run import asked_model, sampled_questions
 from capcal_lib.errors import InputError
-from capcal_lib.probes.features import extract_features
+from capcal_lib.probes.features import read_states
 from capcal_lib.runs.artifacts import COORDINATES, matrix
+from capcal_lib.runs.files import remove_file
 from capcal_lib.runs.run import Run
-from capcal_lib.sampling.engines import open_engine
 
 FILE = COORDINATES.name
 PARTS = 3  # of the layers: lower, middle, upper
@@ -35,26 +35,28 @@ def keep_coordinates(training: Run, evaluation: Run, *, engine: str | None = Non
     """Read the hidden states of two runs of a model, and keep their coordinates in the first one's
     directions.
 
-    Runs of different models or prompts, corrupt ones, and questions that have changed are refused.
+    The states of all layers are kept batch by batch until the coordinates are, so a stop loses at
+    most one batch; a file of them that is there stays. Runs of different models or prompts, corrupt
+    ones, and questions that have changed are refused.
     """
     one, other = (run.identity for run in (training, evaluation))
     if (one.model, one.prompt_style) != (other.model, other.prompt_style):
         raise InputError(
             f"{training} and {evaluation} are runs of different models or prompts; name two of one"
         )
-    model = asked_model(training)
-    source = open_engine(model, engine)
-    questions = [sampled_questions(run) for run in (training, evaluation)]
-    states = [
-        extract_features(source, model, list(each.values()), layers="all") for each in questions
-    ]
-    for run, ids, points in zip(
-        (training, evaluation), questions, layer_thirds(*states), strict=True
+    tables, parts = zip(
+        *(read_states(run, "all", engine) for run in (training, evaluation)), strict=True
+    )
+    states = [matrix(table, "features").astype(np.float32) for table in tables]
+    for run, table, points in zip(
+        (training, evaluation), tables, layer_thirds(*states), strict=True
     ):
         flat = pa.array(points.astype(np.float16).ravel())
         rows = pa.FixedSizeListArray.from_arrays(flat, points[0].size)
-        table = pa.table({"question_id": list(ids), "coordinates": rows})
-        run.write(COORDINATES, table.replace_schema_metadata({"directions": training.folder.name}))
+        kept = pa.table({"question_id": table["question_id"], "coordinates": rows})
+        run.write(COORDINATES, kept.replace_schema_metadata({"directions": training.folder.name}))
+    for file in chain(*parts):
+        remove_file(file)
 
 
 def layer_thirds(

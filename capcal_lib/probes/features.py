@@ -2,8 +2,7 @@
 run's samples.
 """
 
-from collections.abc import Sequence
-from functools import cache, partial
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import get_args
 
@@ -17,7 +16,7 @@ from capcal_lib.errors import InputError, unknown
 from capcal_lib.manifests import Model
 from capcal_lib.questions import Question
 from capcal_lib.questions.prompts import answer_messages, prompt_digest
-from capcal_lib.runs.artifacts import FEATURES, matrix
+from capcal_lib.runs.artifacts import FEATURES, PART, matrix
 from capcal_lib.runs.files import remove_file, write_table
 from capcal_lib.runs.run import Run
 from capcal_lib.sampling.draw import answer_requests
@@ -70,12 +69,28 @@ def extract(
     """Extract the hidden states of a run's questions, once, and keep them as float16, each with its
     prompt's digest.
 
-    Only questions that were sampled since are read again, and those whose row has no digest. What
-    is read is kept batch by batch, so a stop loses at most one batch. Returns the matrix of
-    ``read_features``; about three decimal digits are kept.
+    Only questions that were sampled since are read again, and those whose row has no digest; where
+    the states of all layers are kept, these are pooled. What is read is kept batch by batch, so a
+    stop loses at most one batch. Returns the matrix of ``read_features``; about three decimal
+    digits are kept.
 
     Refused are a number beyond float16's 65,504, a corrupt file, rows that were read from another
     prompt, a run whose questions have changed, and a model that is asked in another way since."""
+    table, parts = read_states(run, layers, engine)
+    if parts:
+        write_table(features_file(run, layers), table)
+        for part in parts:
+            remove_file(part)
+    return read_features(run, layers)[1]
+
+
+def read_states(
+    run: Run, layers: Layers = "mean", engine: str | None = None
+) -> tuple[pa.Table, list[Path]]:
+    """Read what ``extract`` keeps: a row of each question, sorted by id, and the files of the
+    batches that were read since the finished file.
+
+    Whoever asks removes these files when what was made of them is written."""
     path = features_file(run, layers)
     model = asked_model(run)
     questions = sampled_questions(run)
@@ -84,47 +99,20 @@ def extract(
         name: prompt_digest(answer_messages(one, model.prompt_style))
         for name, one in questions.items()
     }
-    parts = sorted(
-        run.folder.glob(f"{path.stem}.part-*.parquet")
-    )  # what an extraction that was stopped has left
-    tables: list[pa.Table] = []
-    known: set[str] = set()
-    for file in filter(Path.exists, [path, *parts]):
-        table = FEATURES.read(file)
-        if (
-            "prompt" not in table.column_names
-        ):  # nobody knows what was read: all of it is read again
-            continue
-        table = table.filter(
-            pc.invert(pc.is_in(table["question_id"], pa.array(known, pa.string())))
-        )
-        names = table["question_id"].to_pylist()
-        for name, prompt in zip(names, table["prompt"].to_pylist(), strict=True):
-            if prompts.get(name) != prompt:
-                raise InputError(
-                    f"{file}: {name!r} was read from another prompt; delete the file and make it "
-                    "again"
-                )
-        known.update(names)
-        tables.append(table)
-    lacking = [question for name, question in questions.items() if name not in known]
-    opened = cache(partial(open_engine, model, engine))  # at the first batch, if there is one
-    for start in range(0, len(lacking), BATCH):
-        batch = lacking[start : start + BATCH]
-        features = extract_features(opened(), model, batch, layers=layers)
-        table = _feature_table(path, [(one.id, prompts[one.id]) for one in batch], features)
+    parts = _parts(path)
+    tables = _kept([path, *parts], prompts)
+    known = {name for table in tables for name in table["question_id"].to_pylist()}
+    lacking = {name: one for name, one in questions.items() if name not in known}
+    for names, features in _batches(run, model, lacking, prompts, layers, engine):
+        table = _feature_table(path, [(name, prompts[name]) for name in names], features)
         if tables and not table.schema.equals(tables[0].schema, check_metadata=False):
             raise InputError(
                 f"{path}: made by another engine or model; delete it and make it again"
             )
-        parts.append(path.with_name(f"{path.stem}.part-{len(parts):05d}.parquet"))
+        parts.append(path.with_name(f"{path.stem}{PART}{len(parts):05d}.parquet"))
         write_table(parts[-1], table)
         tables.append(table)
-    if parts:
-        write_table(path, pa.concat_tables(tables).sort_by("question_id"))
-        for part in parts:
-            remove_file(part)
-    return read_features(run, layers)[1]
+    return pa.concat_tables(tables).sort_by("question_id"), parts
 
 
 def read_features(run: Run, layers: Layers = "mean") -> tuple[list[str], npt.NDArray[np.float32]]:
@@ -165,3 +153,64 @@ def _feature_table(
         values = pa.FixedSizeListArray.from_arrays(values, size)
     names, prompts = zip(*rows, strict=True)
     return pa.table({"question_id": names, "prompt": prompts, "features": values})
+
+
+def _parts(path: Path) -> list[Path]:
+    """List what an extraction that was stopped has left."""
+    return sorted(path.parent.glob(f"{path.stem}{PART}*.parquet"))
+
+
+def _kept(files: list[Path], prompts: Mapping[str, str]) -> list[pa.Table]:
+    """Return the rows that files hold, each question once; those of another prompt are refused."""
+    tables: list[pa.Table] = []
+    known: set[str] = set()
+    for file in filter(Path.exists, files):
+        table = FEATURES.read(file)
+        if (
+            "prompt" not in table.column_names
+        ):  # nobody knows what was read: all of it is read again
+            continue
+        table = table.filter(
+            pc.invert(pc.is_in(table["question_id"], pa.array(known, pa.string())))
+        )
+        names = table["question_id"].to_pylist()
+        for name, prompt in zip(names, table["prompt"].to_pylist(), strict=True):
+            if prompts.get(name) != prompt:
+                raise InputError(
+                    f"{file}: {name!r} was read from another prompt; delete the file and make it "
+                    "again"
+                )
+        known.update(names)
+        tables.append(table)
+    return tables
+
+
+def _batches(
+    run: Run,
+    model: Model,
+    questions: Mapping[str, Question],
+    prompts: Mapping[str, str],
+    layers: Layers,
+    engine: str | None,
+) -> Iterator[tuple[list[str], npt.NDArray[np.float32]]]:
+    """Yield question ids and their hidden states: pooled where those of all layers are kept, and
+    read of the others.
+    """
+    lacking = dict(questions)
+    every = features_file(run, "all")
+    for table in _kept([every, *_parts(every)], prompts) if layers != "all" else []:
+        table = table.filter(pc.is_in(table["question_id"], pa.array(lacking, pa.string())))
+        states = matrix(table, "features").astype(np.float32)
+        names = table["question_id"].to_pylist()
+        if names:
+            yield names, states.mean(axis=1) if layers == "mean" else states.max(axis=1)
+        for name in names:
+            del lacking[name]
+    if not lacking:
+        return
+    source = open_engine(model, engine)
+    ids = list(lacking)
+    for start in range(0, len(ids), BATCH):
+        names = ids[start : start + BATCH]
+        batch = [lacking[name] for name in names]
+        yield names, extract_features(source, model, batch, layers=layers)

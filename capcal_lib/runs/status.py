@@ -11,7 +11,7 @@ from capcal_lib.runs import store as runs
 from capcal_lib.runs.artifacts import ARTIFACTS, GIVEN, JUDGEMENTS, VERDICTS
 from capcal_lib.runs.run import Identity, Run, open_runs
 from capcal_lib.runs.samples import IMPORTED
-from capcal_lib.runs.sessions import Session, rates, read_sessions, wanted
+from capcal_lib.runs.sessions import Ask, Session, rates, read_sessions, wanted
 from capcal_lib.runs.stopping import Rule, ends_of
 
 Judged = dict[str, tuple[int, int]]  # of each judge: distinct answers judged, and to judge
@@ -24,7 +24,8 @@ class Status:
     identity: Identity
     samples: int
     each: tuple[int, int]  # least and most samples a question
-    asked: str  # the largest that was asked for: questions x k
+    asked: str  # what most is lacking of, or the largest that was asked for: questions x k
+    options: str  # of `capcal sample`, that ask for it again
     questions: int  # sampled
     lacking: int  # samples that were asked for and are not there
     tokens: int  # completion tokens
@@ -67,9 +68,7 @@ def run_status(run: Run, grader: str | None = None, judged: Judged | None = None
     for rows in runs.stream_samples(run, ["completion_tokens"]):
         each.update(rows["question_id"].tolist())
         tokens += int(rows["completion_tokens"].sum())
-    lacking, asked = 0, "those imported"
-    if identity.engine != IMPORTED:
-        lacking, asked = _lacking(run, each, sessions)
+    lacking, ask = (0, None) if identity.engine == IMPORTED else _lacking(run, each, sessions)
     seconds, samples_per_second, tokens_per_second = rates(sessions)
     writer = runs.writer_at_work(run)
     now = sessions[-1] if sessions else None
@@ -78,7 +77,8 @@ def run_status(run: Run, grader: str | None = None, judged: Judged | None = None
         identity=identity,
         samples=each.total(),
         each=(min(each.values(), default=0), max(each.values(), default=0)),
-        asked=asked,
+        asked=_asked(ask) if ask else "those imported",
+        options=_options(ask) if ask else "",
         questions=len(each),
         lacking=lacking,
         tokens=tokens,
@@ -94,30 +94,47 @@ def run_status(run: Run, grader: str | None = None, judged: Judged | None = None
     )
 
 
-def _lacking(run: Run, each: dict[str, int], sessions: list[Session]) -> tuple[int, str]:
-    """Count the samples that were asked for and are not there; without recorded sessions, up to the
-    largest k there.
+def _lacking(run: Run, each: dict[str, int], sessions: list[Session]) -> tuple[int, Ask]:
+    """Count the samples that were asked for and are not there, and return what most is lacking of,
+    or the largest that was asked for; without recorded sessions, up to the largest k there.
     """
+    there = sorted(each.values(), reverse=True)
     if not sessions:
-        most = max(each.values(), default=0)
-        return sum(most - number for number in each.values()), f"{len(each):,} x {most}"
+        ask = Ask(questions=len(there), k=max(there, default=1))
+        return _short(there, [ask]), ask
     asks = [session.ask for session in sessions]
-    largest = max(asks, key=lambda ask: (ask.k, ask.questions))
-    asked = f"{largest.questions:,} x {largest.k}"
-    fixed = wanted(ask for ask in asks if ask.precision is None)
-    there = sorted(each.values(), reverse=True) + [0] * len(fixed)
-    lacking = sum(max(0, k - number) for k, number in zip(fixed, there, strict=False))
+    fixed = [ask for ask in asks if ask.precision is None]
+    lacking = _short(there, fixed)
+    short = [(_short(there, [ask]), ask) for ask in fixed]
     adaptive = [ask for ask in asks if ask.precision is not None]
     if adaptive:
         # The narrowest is the last word; what a question may still take is counted up to k.
         ask = max(adaptive, key=lambda ask: (ask.questions, -(ask.precision or 0), ask.k))
-        asked += f" to ±{ask.precision}" if ask == largest else ""
         graded = run.has(VERDICTS)
         stopped = ends_of(run, Rule(ask.precision or 0, ask.k))[1] if graded else ()
         going = [number for name, number in each.items() if name not in stopped]
         going += [0] * max(0, ask.questions - len(each))
-        lacking = max(lacking, sum(max(0, ask.k - number) for number in going))
-    return lacking, asked
+        missing = sum(max(0, ask.k - number) for number in going)
+        lacking = max(lacking, missing)
+        short.append((missing, ask))
+    return lacking, max(short, key=lambda one: (one[0], one[1].k, one[1].questions))[1]
+
+
+def _asked(ask: Ask) -> str:
+    asked = f"{ask.questions:,} x {ask.k}"
+    return f"{asked} to ±{ask.precision}" if ask.precision else asked
+
+
+def _options(ask: Ask) -> str:
+    options = f"--limit {ask.questions} --k {ask.k}"
+    return f"{options} --precision {ask.precision}" if ask.precision else options
+
+
+def _short(there: list[int], asks: list[Ask]) -> int:
+    """Count what lacks of what was asked for; ``there``: samples of each question, most first."""
+    every = wanted(asks)
+    padded = there + [0] * len(every)
+    return sum(max(0, k - number) for k, number in zip(every, padded, strict=False))
 
 
 def _graded(run: Run, samples: int, grader: str | None) -> str:
@@ -200,8 +217,7 @@ def next_step(status: Status) -> str:
     if status.writer:
         return ""
     if status.lacking or not status.samples:
-        questions, _, k = status.asked.partition(" x ")
-        return f"capcal sample {named} --limit {questions.replace(',', '')} --k {k.split()[0]}"
+        return f"capcal sample {named} {status.options}"
     if graded != "yes":
         return f"capcal grade {named}"
     for judge, (done, all_of_them) in status.judged.items():

@@ -7,11 +7,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from capcal_lib.errors import InputError
+from capcal_lib.probes import features
 from capcal_lib.probes.coordinates import FILE, keep_coordinates, layer_thirds, read_coordinates
-from capcal_lib.probes.features import extract
+from capcal_lib.probes.features import extract, read_features
 from capcal_lib.runs import Run
 from capcal_lib.runs.files import write_table
 from capcal_lib.sampling.draw import sample
+from capcal_lib.sampling.engines.simulated import SimulatedEngine
 from tests.probes.probe_sets import MODEL, rng
 
 
@@ -46,6 +48,53 @@ def test_coordinates_are_kept_beside_the_samples(tmp_path: Path) -> None:
     write_table(one / FILE, pq.read_table(one / FILE).drop_columns("coordinates"))
     with pytest.raises(InputError, match="not a file of `capcal coordinates`"):
         read_coordinates(Run(one))
+
+
+def test_what_was_read_before_a_stop_is_not_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+
+    class Stopping(SimulatedEngine):
+        def hidden_states(self, requests, layers="mean"):  # type: ignore[no-untyped-def]
+            if len(read) == 9:
+                raise KeyboardInterrupt
+            read.extend(request.question.id for request in requests)
+            return super().hidden_states(requests, layers)
+
+    one, other = (
+        sample(MODEL, "mini-capitals", k=1, limit=6, store=tmp_path, split=split).run
+        for split in ("train", "test")
+    )
+    keep_coordinates(one, other)
+    points = [read_coordinates(run).points for run in (one, other)]
+    for run in (one, other):
+        (run.folder / FILE).unlink()
+    monkeypatch.setattr(features, "BATCH", 3)
+    monkeypatch.setattr(features, "open_engine", lambda model, name=None: Stopping(model))
+    with pytest.raises(KeyboardInterrupt):
+        keep_coordinates(one, other)
+    assert not any((run.folder / FILE).exists() for run in (one, other))
+    assert [len(list(run.folder.glob("features-all.part-*"))) for run in (one, other)] == [2, 1]
+    seen = {*read}
+    read.clear()
+    keep_coordinates(one, other)
+    assert len(read) == 3
+    assert not seen & {*read}
+    for run, before in zip((one, other), points, strict=True):
+        np.testing.assert_array_equal(read_coordinates(run).points, before)
+        assert not list(run.folder.glob("features*"))
+
+
+def test_a_file_of_all_layers_that_was_there_stays(tmp_path: Path) -> None:
+    one, other = (
+        sample(MODEL, "mini-capitals", k=1, limit=6, store=tmp_path, split=split).run
+        for split in ("train", "test")
+    )
+    extract(one, layers="all")
+    keep_coordinates(one, other)
+    assert len(read_features(one, "all")[0]) == 6
+    assert not list(other.folder.glob("features*"))
 
 
 def test_each_third_of_the_layers_has_its_own_coordinates() -> None:

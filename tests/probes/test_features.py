@@ -109,6 +109,30 @@ def test_a_stopped_extraction_loses_the_batch_in_flight_and_no_more(
     assert not list(run.glob("features.part-*.parquet"))
 
 
+@pytest.mark.parametrize("layers", ["mean", "max"])
+def test_states_of_all_layers_that_are_kept_are_pooled_and_the_others_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layers: Layers
+) -> None:
+    folder = sample("simulated", SET, k=1, limit=3, store=tmp_path / "grown").run.folder
+    whole = sample("simulated", SET, k=1, limit=8, store=tmp_path / "whole").run.folder
+    extract(Run(folder), layers="all")
+    first = set(read_features(Run(folder), "all")[0])
+    sample("simulated", SET, k=1, limit=8, store=tmp_path / "grown")
+    read: list[str] = []
+
+    class Counting(SimulatedEngine):
+        def hidden_states(self, requests, layers="mean"):  # type: ignore[no-untyped-def]
+            read.extend(request.question.id for request in requests)
+            return super().hidden_states(requests, layers)
+
+    exact = extract(Run(whole), layers=layers)
+    use(monkeypatch, Counting)
+    np.testing.assert_allclose(extract(Run(folder), layers=layers), exact, rtol=2e-3, atol=2e-3)
+    assert {*read} == {question.id for question in sampled(whole)} - first
+    assert len(read) == 5
+    assert len(read_features(Run(folder), "all")[0]) == 3
+
+
 def test_parts_that_are_in_the_file_already_are_read_once(run: Path) -> None:
     whole = extract(Run(run))
     (run / "features.part-00000.parquet").write_bytes((run / FEATURES).read_bytes())

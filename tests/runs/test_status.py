@@ -49,12 +49,32 @@ def test_a_stopped_run_lacks_the_rest_of_the_largest_ask(tmp_path: Path) -> None
     assert next_step(status).endswith("--split test --limit 4 --k 5")
 
 
+def test_of_two_asks_the_next_step_draws_the_one_that_is_not_met(tmp_path: Path) -> None:
+    def stop(done: int, total: int) -> None:
+        if done >= 3:
+            raise KeyboardInterrupt
+
+    sample("simulated", SET, k=4, limit=2, store=tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        sample("simulated", SET, k=1, limit=9, store=tmp_path, progress=stop)
+    (folder,) = list_runs(tmp_path)
+    status = run_status(Run(folder))
+    assert status.asked == "9 x 1"
+    assert status.samples + status.lacking == 2 * 4 + 7
+    assert next_step(status).endswith("--split test --limit 9 --k 1")
+    sample("simulated", SET, k=1, limit=9, store=tmp_path)
+    status = run_status(Run(folder))
+    assert (status.asked, status.lacking) == ("2 x 4", 0)
+
+
 def test_a_run_to_a_precision_lacks_nothing_once_its_questions_stopped(tmp_path: Path) -> None:
     folder = sample_until("simulated", SET, precision=0.1, k=60, limit=6, store=tmp_path).run.folder
     status = run_status(Run(folder))
     assert (status.asked, status.lacking, status.graded) == ("6 x 60 to ±0.1", 0, "yes")
     remove_file(folder / FILE)
-    assert run_status(Run(folder)).lacking > 0  # nobody knows where they stop
+    unknown = run_status(Run(folder))
+    assert unknown.lacking > 0  # nobody knows where they stop
+    assert next_step(unknown).endswith("--split test --limit 6 --k 60 --precision 0.1")
 
 
 def test_what_is_stale_is_said(tmp_path: Path) -> None:
