@@ -144,9 +144,10 @@ recorded-real: $(READY)
 	$(BIN)/capcal judge --model smollm2-135m --dataset mini-capitals --judge qwen2.5-coder-0.5b --store $(RECORDED)
 	$(BIN)/capcal verify --record --store $(RECORDED)
 
-# Derive the .ipynb files from their py:percent sources.
+# Derive the .ipynb files from their py:percent sources; cells that stay keep their ids, so a diff shows what changed.
 notebooks: $(READY)
-	$(BIN)/jupytext --to ipynb notebooks/[0-9]*.py
+	$(BIN)/jupytext --update --to ipynb notebooks/[0-9]*.py
+	$(BIN)/jupyter nbconvert --clear-output --inplace notebooks/[0-9]*.ipynb
 
 $(READY): requirements.lock requirements-torch.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "capcal needs Python 3.11 or newer; name one with: make PYTHON=python3.11")'
