@@ -125,7 +125,8 @@ REAL := smollm2-135m:mmlu:validation:300:110 qwen2.5-coder-0.5b:mmlu:validation:
 	smollm2-135m:simpleqa:test:100:110 \
 	qwen2.5-coder-1.5b:gsm8k:test:100:32 qwen2.5-coder-1.5b:gsm8k:train:300:4 \
 	qwen2.5-coder-0.5b:simpleqa:test:100:110 qwen2.5-coder-1.5b:simpleqa:test:100:110 \
-	qwen2.5-coder-1.5b:math500:test:60:32 qwen2.5-coder-1.5b:math500:train:300:2 qwen2.5-coder-1.5b:mmlu:dev:285:10 \
+	qwen2.5-coder-1.5b:math500:test:60:32 qwen2.5-coder-1.5b:math500:train:300:2 \
+	qwen2.5-coder-1.5b:mmlu:test:100:4 qwen2.5-coder-1.5b:mmlu:test:3000:1 \
 	qwen2.5-coder-0.5b:math500:test:60:4 qwen2.5-coder-1.5b:aime25:test:30:4 qwen2.5-coder-0.5b:aime25:test:30:4
 
 recorded-real: $(READY)
@@ -134,8 +135,8 @@ recorded-real: $(READY)
 	  $(BIN)/capcal sample --model $$1 --dataset $$2 --split $$3 --limit $$4 --k $$5 --store $(RECORDED); \
 	  $(BIN)/capcal grade --model $$1 --dataset $$2 --split $$3 --store $(RECORDED); \
 	  $(BIN)/capcal features --model $$1 --dataset $$2 --split $$3 --store $(RECORDED); \
-	  case $$3 in \
-	    train|dev) $(BIN)/capcal coordinates --model $$1 --dataset $$2 --store $(RECORDED);; \
+	  case $$2:$$3 in \
+	    *:train|mmlu:test) $(BIN)/capcal coordinates --model $$1 --dataset $$2 --store $(RECORDED);; \
 	    *) for method in p-true verbalized; do \
 	      $(BIN)/capcal confidence --model $$1 --dataset $$2 --method $$method --store $(RECORDED); \
 	    done;; \

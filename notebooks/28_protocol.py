@@ -17,7 +17,7 @@ model: str = "smollm2-135m"  # one of `capcal models`; it has most data sets
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 k_c: int = 10  # samples that vote
-learning_from: str = ""  # training data set; empty: that with most questions
+learning_from: str = ""  # training data set; empty: those with most questions
 seed: int = 0  # of the intervals and of what is drawn
 
 # %% tags=["hide-input"]
@@ -86,9 +86,15 @@ pairs = pairs.query("questions >= 100")  # fewer teach a probe nothing
 
 # %% tags=["hide-input"]
 taught = pairs.query("model == @model").set_index("dataset")
-most = pairs.groupby("dataset")["questions"].sum().sort_values()
-home = learning_from or next(iter(most.index[::-1]), "")
-learners = pairs.query("dataset == @home").set_index("model")
+most = pairs["questions"].clip(upper=1_000).max()
+many = pairs.query("questions >= @most")["dataset"]
+homes = [learning_from] if learning_from else list(many.unique())
+learners = pairs.set_index("dataset").loc[homes].reset_index()
+learners["case"] = [
+    f"{load_dataset(row.dataset).title}, {load_model(row.model).short_title}"
+    for row in learners.itertuples()
+]
+learners = learners.set_index("case")
 lacking = {}
 if taught.empty:
     lacking["trained"] = (
@@ -312,29 +318,28 @@ def learn(run, asked, n, k, draws=3):
 # needs curve
 SIZES, SAMPLES = (100, 300, 1_000, 3_000, 10_000), (1, 3, 10)
 rng, learned = np.random.default_rng(seed), {}
-for name, row in learners.iterrows():
+for case, row in learners.iterrows():
     total = training_data(row["run"])[0]["total"]
     for k in SAMPLES:
         for n in [n for n in SIZES if n <= (total >= k).sum()]:
-            learned[name, n, k] = learn(row["run"], row["asked"], n, k)
-learned = pd.Series(learned).rename_axis(["name", "questions", "samples"])
+            learned[case, n, k] = learn(row["run"], row["asked"], n, k)
+learned = pd.Series(learned).rename_axis(["case", "questions", "samples"])
 
 # %%
 # needs curve
 curve = learned.map(np.nanmean).rename("score").reset_index()
-curve["model"] = [load_model(name).title for name in curve["name"]]
-each = curve["name"].map(learners["run"].map(mean_tokens))
+each = curve["case"].map(learners["run"].map(mean_tokens))
 curve["tokens"] = curve["questions"] * curve["samples"] * each
 
 # %%
 # needs curve
 constants = {}
-for name, row in learners.iterrows():
+for case, row in learners.iterrows():
     known, asked = (training_data(row[of])[0] for of in ("run", "asked"))
     mean = np.full(len(asked), known.eval("correct / total").mean())
     triple = mean, asked["correct"], asked["total"]
     terms = capability_brier_terms(*triple, corrected=True)
-    constants[load_model(name).title] = np.nanmean(terms)
+    constants[case] = np.nanmean(terms)
 
 # %% [markdown] needs="curve"
 # Where as many samples were drawn of more and of fewer questions, the scores are compared question by question:
@@ -343,22 +348,21 @@ for name, row in learners.iterrows():
 # needs curve
 judged, found = {}, learned.reset_index(name="terms")
 found["drawn"] = found["questions"] * found["samples"]
-for (name, drawn), same in found.groupby(["name", "drawn"]):
+for (case, drawn), same in found.groupby(["case", "drawn"]):
     if len(same) > 1:
         terms = same.set_index(same["samples"].astype(str))["terms"]
-        index = training_data(learners.loc[name, "asked"])[0].index
-        terms = pd.DataFrame(terms.to_dict(), index)
+        home, asked = learners.loc[case, ["dataset", "asked"]]
+        terms = pd.DataFrame(terms.to_dict(), training_data(asked)[0].index)
         terms = pd.concat({home: terms}).dropna()
         terms.index.names = ["dataset", "question_id"]
         rival = str(same["samples"].max())
         told = {"seed": seed, "clusters": subjects(terms)}
-        judged[name, drawn] = gains(terms, rival, **told).loc["1"]
+        judged[case, drawn] = gains(terms, rival, **told).loc["1"]
 
 # %% tags=["hide-input"]
 # needs curve
 judged = pd.DataFrame(judged, index=["estimate", "verdict"]).T
 notebook.glue(
-    home=load_dataset(home).title,
     equal=len(judged),
     lower=int((judged["estimate"] > 0).sum()),
     surely=int((judged["verdict"] == "better").sum()),
@@ -368,8 +372,8 @@ notebook.glue(
 # %%
 # needs curve
 notebook.say("""
-On {home}, one sample each of more questions gives the lower score in {lower} of {equal} comparisons at the same number
-of samples, significantly so in {surely}; it is significantly higher in {surely_worse}.
+One sample each of more questions gives the lower score in {lower} of {equal} comparisons at the same number of samples,
+significantly so in {surely}; it is significantly higher in {surely_worse}.
 """)
 
 # %% tags=["hide-input"]
@@ -379,13 +383,14 @@ drawn["thousands"] = drawn["tokens"] / 1_000
 look = {"x": "thousands", "y": "score", "hue": "samples", "style": "samples"}
 look["palette"] = ["#46a281", "#d08a3c", style.OWN]
 look["palette"] = look["palette"][: drawn["samples"].nunique()]
-look |= {"markers": True, "dashes": False, "facet_kws": {"sharey": False}}
+look |= {"markers": True, "dashes": False, "col_wrap": 3}
+look["facet_kws"] = {"sharey": False}
 
-# %% tags=["hide-input"] mystnb={"figure": {"caption": "Score of the tuned probe against the tokens of its training samples, for designs of more questions (along a line) or more samples of each (from line to line); dotted, the best constant. Lower is better.", "name": "fig-learning-design"}, "image": {"alt": "A panel for each model, with lines for one, three and ten samples a question over the tokens of the training samples on a logarithmic axis. The lines fall to the right; at the same tokens the line of one sample mostly lies lowest."}} paper=["appendix-c.2"] evidence=["measured"] reads=["verdicts", "features", "samples"]
+# %% tags=["hide-input"] mystnb={"figure": {"caption": "Score of the tuned probe against the tokens of its training samples, for designs of more questions (along a line) or more samples of each (from line to line); dotted, the best constant. Lower is better.", "name": "fig-learning-design"}, "image": {"alt": "A panel for each data set and model, with lines for one, three and ten samples a question over the tokens of the training samples on a logarithmic axis. The lines fall to the right; at the same tokens the line of one sample mostly lies lowest."}} paper=["appendix-c.2"] evidence=["measured"] reads=["verdicts", "features", "samples"]
 # needs curve
-grid = sns.relplot(drawn, kind="line", col="model", **look)
-for title, axes in grid.axes_dict.items():
-    axes.axhline(constants[title], color=style.INK, linestyle=":")
+grid = sns.relplot(drawn, kind="line", col="case", **look)
+for case, axes in grid.axes_dict.items():
+    axes.axhline(constants[case], color=style.INK, linestyle=":")
     axes.set_xscale("log")
     axes.set_xticks(ticks := [1, 3, 10, 30, 100, 300], ticks)
     axes.minorticks_off()
@@ -393,8 +398,9 @@ grid.set(xlim=(0.7, 1.3 * drawn["thousands"].max())).set_titles("{col_name}")
 grid.set_axis_labels("thousands of training tokens", "score")
 grid.legend.set_title("samples each")
 sns.move_legend(grid, "lower center", ncols=3)
-grid.figure.set_size_inches(style.WIDTH, 3.2)
-_ = grid.tight_layout(rect=(0, 0.16, 1, 1))
+height = 0.5 + 2.6 * -(-len(learners) // 3)
+grid.figure.set_size_inches(style.WIDTH, height)
+_ = grid.tight_layout(rect=(0, 0.5 / height, 1, 1))
 
 # %% tags=["hide-input"] label="protocol-learning" paper=["appendix-c.2"] evidence=["measured"] reads=["verdicts", "features", "samples"]
 # needs curve
@@ -403,14 +409,14 @@ curve["cell"] = [
     for row in curve.itertuples()
 ]
 shown = curve.pivot(
-    index=["questions", "samples"], columns="model", values="cell"
+    index=["questions", "samples"], columns="case", values="cell"
 )
-last = {title: f"{score:z.4f} (0)" for title, score in constants.items()}
+last = {case: f"{score:z.4f} (0)" for case, score in constants.items()}
 shown.loc[("any", "constant"), :] = last
 tables.show(
     shown.fillna("–").rename_axis(columns=None),
-    f"Score on {load_dataset(home).title} of a probe trained on so many "
-    "questions and samples of each, and in brackets thousands of tokens.",
+    "Score of a probe trained on so many questions and samples of each, and "
+    "in brackets thousands of tokens.",
     evidence="simulated" if simulated else "measured",
 )
 

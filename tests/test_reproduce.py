@@ -118,7 +118,7 @@ def test_the_papers_recipe_has_its_training_and_validation_sets_and_its_judge(
 def test_the_lean_plan_of_the_papers_model_is_a_seventh_of_the_papers(tmp_path: Path) -> None:
     lean = make_plan(Order(model="gpt-oss-20b", store=tmp_path))
     paper = make_plan(Order(model="gpt-oss-20b", store=tmp_path, recipe="paper"))
-    assert lean["tokens"].sum() < 170e6 < paper["tokens"].sum() / 6
+    assert lean["tokens"].sum() < 175e6 < paper["tokens"].sum() / 6
 
 
 def test_hidden_states_take_time_by_parameters_and_prompts(tmp_path: Path) -> None:
