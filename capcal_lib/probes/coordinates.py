@@ -17,6 +17,7 @@ from capcal_lib.probes.features import read_states
 from capcal_lib.runs.artifacts import COORDINATES, matrix
 from capcal_lib.runs.files import remove_file
 from capcal_lib.runs.run import Run
+from capcal_lib.sampling.engines import engines_stay_open
 
 FILE = COORDINATES.name
 PARTS = 3  # of the layers: lower, middle, upper
@@ -44,9 +45,9 @@ def keep_coordinates(training: Run, evaluation: Run, *, engine: str | None = Non
         raise InputError(
             f"{training} and {evaluation} are runs of different models or prompts; name two of one"
         )
-    tables, parts = zip(
-        *(read_states(run, "all", engine) for run in (training, evaluation)), strict=True
-    )
+    with engines_stay_open():
+        read = [read_states(run, "all", engine) for run in (training, evaluation)]
+    tables, parts = zip(*read, strict=True)
     states = [matrix(table, "features").astype(np.float32) for table in tables]
     for run, table, points in zip(
         (training, evaluation), tables, layer_thirds(*states), strict=True

@@ -7,12 +7,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from capcal_lib.errors import InputError
+from capcal_lib.manifests import Model
 from capcal_lib.probes import features
 from capcal_lib.probes.coordinates import FILE, keep_coordinates, layer_thirds, read_coordinates
 from capcal_lib.probes.features import extract, read_features
 from capcal_lib.runs import Run
 from capcal_lib.runs.files import write_table
 from capcal_lib.sampling.draw import sample
+from capcal_lib.sampling.engines import simulated
 from capcal_lib.sampling.engines.simulated import SimulatedEngine
 from tests.probes.probe_sets import MODEL, rng
 
@@ -84,6 +86,25 @@ def test_what_was_read_before_a_stop_is_not_read_again(
     for run, before in zip((one, other), points, strict=True):
         np.testing.assert_array_equal(read_coordinates(run).points, before)
         assert not list(run.folder.glob("features*"))
+
+
+def test_the_model_is_loaded_once_for_both_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[str] = []
+
+    class Counting(SimulatedEngine):
+        def __init__(self, model: Model) -> None:
+            loaded.append(model.name)
+            super().__init__(model)
+
+    one, other = (
+        sample(MODEL, "mini-capitals", k=1, limit=3, store=tmp_path, split=split).run
+        for split in ("train", "test")
+    )
+    monkeypatch.setattr(simulated, "SimulatedEngine", Counting)
+    keep_coordinates(one, other)
+    assert loaded == [MODEL]
 
 
 def test_a_file_of_all_layers_that_was_there_stays(tmp_path: Path) -> None:
