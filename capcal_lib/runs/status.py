@@ -117,7 +117,7 @@ def _lacking(run: Run, each: dict[str, int], sessions: list[Session]) -> tuple[i
         missing = sum(max(0, ask.k - number) for number in going)
         lacking = max(lacking, missing)
         short.append((missing, ask))
-    return lacking, max(short, key=lambda one: (one[0], one[1].k, one[1].questions))[1]
+    return lacking, max(short, key=lambda one: (one[0], one[1].k * one[1].questions))[1]
 
 
 def _asked(ask: Ask) -> str:

@@ -64,7 +64,7 @@ def test_of_two_asks_the_next_step_draws_the_one_that_is_not_met(tmp_path: Path)
     assert next_step(status).endswith("--split test --limit 9 --k 1")
     sample("simulated", SET, k=1, limit=9, store=tmp_path)
     status = run_status(Run(folder))
-    assert (status.asked, status.lacking) == ("2 x 4", 0)
+    assert (status.asked, status.lacking) == ("9 x 1", 0)
 
 
 def test_a_run_to_a_precision_lacks_nothing_once_its_questions_stopped(tmp_path: Path) -> None:
