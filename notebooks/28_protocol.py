@@ -417,8 +417,9 @@ shown = (
 shown["constant"] = shown.index.get_level_values("case").map(constants)
 tables.show(
     shown,
-    "Score of a probe trained on 100 questions and more, by the samples of "
-    "each, with thousands of tokens in brackets; and of the best constant.",
+    "Score of a probe by the number of its training questions (columns) and "
+    "the samples of each, with thousands of tokens in brackets; and of the "
+    "best constant.",
     digits=4,
     evidence="simulated" if simulated else "measured",
 )
