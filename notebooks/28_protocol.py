@@ -307,7 +307,7 @@ def learn(run, asked, n, k):
     counts = unseen["correct"], unseen["total"]
     rng = np.random.default_rng([seed, n, k])
     terms = []
-    for _ in range(5 if n < 1_000 else 1):  # few questions teach what they are
+    for _ in range(5 if n < 1_000 else 1):  # few questions differ by chance
         said = fit_probe(run, n, k, rng).predict(states)
         terms.append(capability_brier_terms(said, *counts, corrected=True))
     return np.mean(terms, axis=0)
@@ -411,9 +411,8 @@ curve["cell"] = [
 shown = curve.pivot(
     index=["case", "samples"], columns="questions", values="cell"
 )
-shown = (
-    shown.rename(columns="{:,}".format).rename_axis(columns=None).fillna("–")
-)
+shown = shown.fillna("–")
+shown.columns = [f"{questions:,}" for questions in shown.columns]
 shown["constant"] = shown.index.get_level_values("case").map(constants)
 tables.show(
     shown,
