@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -525,6 +526,23 @@ def test_one_column_is_read_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     samples = read_samples(Run(folder), ["completion_tokens"])
     assert list(samples) == ["question_id", "sample_index", "completion_tokens"]
     assert len(samples) == 6
+
+
+def test_vectors_come_back_exactly_and_their_alike_bytes_compress(tmp_path: Path) -> None:
+    states = np.random.default_rng(0).normal(size=(400, 4, 64)).astype(np.float16)
+    states[0, 0, :3] = [np.nan, np.inf, -0.0]
+    rows = pa.FixedSizeListArray.from_arrays(states.ravel(), 64)
+    table = pa.table(
+        {
+            "question_id": ["the same long name of a question"] * 400,
+            "layers": pa.FixedSizeListArray.from_arrays(rows, 4),
+        }
+    )
+    path = tmp_path / "features.parquet"
+    write_table(path, table)
+    columns = pq.read_table(path).column("layers").combine_chunks()
+    assert columns.flatten().flatten().to_numpy().tobytes() == states.tobytes()
+    assert path.stat().st_size < 0.95 * states.nbytes
 
 
 def test_the_writer_is_known_while_it_writes(tmp_path: Path) -> None:
