@@ -101,7 +101,6 @@ recorded: $(READY)
 	  $(BIN)/capcal sample --model $$model --dataset $$dataset --split train --k 10 --store $(RECORDED); \
 	  for split in test train; do \
 	    $(BIN)/capcal grade --model $$model --dataset $$dataset --split $$split --store $(RECORDED); \
-	    $(BIN)/capcal features --model $$model --dataset $$dataset --split $$split --store $(RECORDED); \
 	  done; \
 	  for method in p-true verbalized; do \
 	    $(BIN)/capcal confidence --model $$model --dataset $$dataset --method $$method --store $(RECORDED); \
@@ -118,8 +117,10 @@ REAL := smollm2-135m:mmlu:validation:300:110 qwen2.5-coder-0.5b:mmlu:validation:
 	smollm2-135m:triviaqa:validation:200:110 qwen2.5-coder-0.5b:triviaqa:validation:200:110 \
 	smollm2-135m:triviaqa:train:600:10 smollm2-135m:triviaqa:train:3000:1 \
 	qwen2.5-coder-0.5b:triviaqa:train:600:10 qwen2.5-coder-0.5b:triviaqa:train:3000:1 \
-	smollm2-135m:gsm8k:test:60:32 qwen2.5-coder-0.5b:gsm8k:test:60:32 \
-	smollm2-135m:gsm8k:train:300:4 qwen2.5-coder-0.5b:gsm8k:train:300:4 \
+	smollm2-135m:gsm8k:test:60:32 qwen2.5-coder-0.5b:gsm8k:test:100:32 \
+	smollm2-135m:gsm8k:train:300:4 \
+	qwen2.5-coder-0.5b:gsm8k:train:300:4 qwen2.5-coder-0.5b:gsm8k:train:1200:1 \
+	qwen2.5-coder-0.5b:mmlu:test:100:4 qwen2.5-coder-0.5b:mmlu:test:3000:1 \
 	qwen2.5-coder-1.5b:mmlu:validation:300:110 qwen2.5-coder-1.5b:triviaqa:validation:200:110 \
 	qwen2.5-coder-1.5b:triviaqa:train:300:10 qwen2.5-coder-1.5b:triviaqa:train:3000:1 \
 	smollm2-135m:simpleqa:test:100:110 \
@@ -135,10 +136,10 @@ recorded-real: $(READY)
 	  set -- $$(echo $$run | tr : ' '); \
 	  $(BIN)/capcal sample --model $$1 --dataset $$2 --split $$3 --limit $$4 --k $$5 --store $(RECORDED); \
 	  $(BIN)/capcal grade --model $$1 --dataset $$2 --split $$3 --store $(RECORDED); \
-	  $(BIN)/capcal features --model $$1 --dataset $$2 --split $$3 --store $(RECORDED); \
 	  case $$2:$$3 in \
 	    *:train|mmlu:test) $(BIN)/capcal coordinates --model $$1 --dataset $$2 --store $(RECORDED);; \
-	    *) for method in p-true verbalized; do \
+	    *) $(BIN)/capcal features --model $$1 --dataset $$2 --split $$3 --store $(RECORDED); \
+	    for method in p-true verbalized; do \
 	      $(BIN)/capcal confidence --model $$1 --dataset $$2 --method $$method --store $(RECORDED); \
 	    done;; \
 	  esac; \

@@ -628,8 +628,8 @@ def coordinates(
     store: Store = LOCAL_RUNS,
     choice: str | None = None,
 ) -> None:
-    """Keep where the questions of a data set's two splits lie in all layers: what the kernel probe
-    reads. Stopped, it goes on from there.
+    """Keep where the questions of a data set's two splits lie in all layers, which the kernel probe
+    reads, and the features of both, from one reading. Stopped, it goes on from there.
     """
     from capcal_lib.manifests import load_dataset
     from capcal_lib.probes.coordinates import keep_coordinates

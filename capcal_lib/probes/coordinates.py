@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from capcal_lib.errors import InputError
-from capcal_lib.probes.features import read_states
+from capcal_lib.probes.features import extract, read_states
 from capcal_lib.runs.artifacts import COORDINATES, matrix
 from capcal_lib.runs.files import remove_file
 from capcal_lib.runs.run import Run
@@ -34,11 +34,12 @@ class Coordinates(NamedTuple):
 
 def keep_coordinates(training: Run, evaluation: Run, *, engine: str | None = None) -> None:
     """Read the hidden states of two runs of a model, and keep their coordinates in the first one's
-    directions.
+    directions, and their features.
 
     The states of all layers are kept batch by batch until the coordinates are, so a stop loses at
-    most one batch; a file of them that is there stays. Runs of different models or prompts, corrupt
-    ones, and questions that have changed are refused.
+    most one batch; a file of them that is there stays. The features that other probes read are
+    pooled from the same reading. Runs of different models or prompts, corrupt ones, and questions
+    that have changed are refused.
     """
     one, other = (run.identity for run in (training, evaluation))
     if (one.model, one.prompt_style) != (other.model, other.prompt_style):
@@ -56,6 +57,8 @@ def keep_coordinates(training: Run, evaluation: Run, *, engine: str | None = Non
         rows = pa.FixedSizeListArray.from_arrays(flat, points[0].size)
         kept = pa.table({"question_id": table["question_id"], "coordinates": rows})
         run.write(COORDINATES, kept.replace_schema_metadata({"directions": training.folder.name}))
+    for run in (training, evaluation):
+        extract(run, engine=engine)
     for file in chain(*parts):
         remove_file(file)
 

@@ -85,7 +85,23 @@ def test_what_was_read_before_a_stop_is_not_read_again(
     assert not seen & {*read}
     for run, before in zip((one, other), points, strict=True):
         np.testing.assert_array_equal(read_coordinates(run).points, before)
-        assert not list(run.folder.glob("features*"))
+        assert [file.name for file in run.folder.glob("features*")] == ["features.parquet"]
+
+
+def test_the_features_of_both_runs_come_from_the_same_reading(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = (
+        sample(MODEL, "mini-capitals", k=1, limit=6, store=tmp_path, split=split).run
+        for split in ("train", "test")
+    )
+    alone = [extract(run) for run in (one, other)]
+    for run in (one, other):
+        features.features_file(run).unlink()
+    keep_coordinates(one, other)
+    monkeypatch.delattr(features, "open_engine")
+    for run, before in zip((one, other), alone, strict=True):
+        np.testing.assert_allclose(extract(run), before, rtol=2e-3, atol=2e-3)
 
 
 def test_the_model_is_loaded_once_for_both_runs(
@@ -115,7 +131,7 @@ def test_a_file_of_all_layers_that_was_there_stays(tmp_path: Path) -> None:
     extract(one, layers="all")
     keep_coordinates(one, other)
     assert len(read_features(one, "all")[0]) == 6
-    assert not list(other.folder.glob("features*"))
+    assert not list(other.folder.glob("features-all*"))
 
 
 def test_each_third_of_the_layers_has_its_own_coordinates() -> None:
