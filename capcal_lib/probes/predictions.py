@@ -146,7 +146,7 @@ def read_predictions(
     >>> asked = ["gsm8k", "triviaqa"]
     >>> predicted = read_predictions(RECORDED_RUNS, "qwen2.5-coder-0.5b", datasets=asked)
     >>> list(predicted), list(predicted.groupby("dataset").size())
-    (['Probe (GSM8K)', 'Probe (TriviaQA)'], [60, 200])
+    (['Probe (GSM8K)', 'Probe (MMLU)', 'Probe (TriviaQA)'], [60, 200])
     """
     name = load_model(model).name
     wanted = None if datasets is None else {load_dataset(each).name for each in datasets}
@@ -217,7 +217,7 @@ def describe_probes(
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> describe_probes(RECORDED_RUNS, "qwen2.5-coder-0.5b")["questions"].to_dict()
-    {'Probe (GSM8K)': 300, 'Probe (TriviaQA)': 3000}
+    {'Probe (GSM8K)': 1200, 'Probe (MMLU)': 3000, 'Probe (TriviaQA)': 3000}
     """
     rows = {}
     for _, run in runs_for_probes(store, load_model(model).name, "evaluation", choice=choice):

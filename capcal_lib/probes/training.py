@@ -244,7 +244,7 @@ def runs_for_probes(
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> [each.name for each, _ in runs_for_probes(RECORDED_RUNS, "qwen2.5-coder-0.5b", "training")]
-    ['gsm8k', 'triviaqa']
+    ['gsm8k', 'mmlu', 'triviaqa']
     """
     found = []
     for dataset in map(load_dataset, dataset_names()):
