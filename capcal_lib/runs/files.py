@@ -149,14 +149,14 @@ def write_table(path: Path, table: pa.Table) -> None:
     named = table.replace_schema_metadata(
         (table.schema.metadata or {}) | {b"run": path.parent.name.encode()}
     )
-    words = [field.name for field in named.schema if not pa.types.is_nested(field.type)]
+    scalars = [field.name for field in named.schema if not pa.types.is_nested(field.type)]
     write_file(
         path,
         lambda file: pq.write_table(
             named,
             file,
             compression="zstd",
-            use_dictionary=words,
+            use_dictionary=scalars,
             use_byte_stream_split=True,
             write_page_checksum=True,
         ),
