@@ -48,6 +48,8 @@ def keep_coordinates(training: Run, evaluation: Run, *, engine: str | None = Non
         )
     with engines_stay_open():
         read = [read_states(run, "all", engine) for run in (training, evaluation)]
+    for run in (training, evaluation):
+        extract(run, engine=engine)
     tables, parts = zip(*read, strict=True)
     states = [matrix(table, "features").astype(np.float32) for table in tables]
     for run, table, points in zip(
@@ -57,8 +59,6 @@ def keep_coordinates(training: Run, evaluation: Run, *, engine: str | None = Non
         rows = pa.FixedSizeListArray.from_arrays(flat, points[0].size)
         kept = pa.table({"question_id": table["question_id"], "coordinates": rows})
         run.write(COORDINATES, kept.replace_schema_metadata({"directions": training.folder.name}))
-    for run in (training, evaluation):
-        extract(run, engine=engine)
     for file in chain(*parts):
         remove_file(file)
 

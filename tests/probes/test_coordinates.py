@@ -104,6 +104,22 @@ def test_the_features_of_both_runs_come_from_the_same_reading(
         np.testing.assert_allclose(extract(run), before, rtol=2e-3, atol=2e-3)
 
 
+def test_corrupt_features_stop_it_before_anything_is_written(tmp_path: Path) -> None:
+    one, other = (
+        sample(MODEL, "mini-capitals", k=1, limit=6, store=tmp_path, split=split).run
+        for split in ("train", "test")
+    )
+    extract(one)
+    path = features.features_file(one)
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(InputError, match="missing or corrupt"):
+        keep_coordinates(one, other)
+    assert not any((run.folder / FILE).exists() for run in (one, other))
+    path.unlink()
+    keep_coordinates(one, other)
+    assert not any(list(run.folder.glob("features-all*")) for run in (one, other))
+
+
 def test_the_model_is_loaded_once_for_both_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
