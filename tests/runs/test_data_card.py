@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from capcal_lib.runs.status import survey
+from capcal_lib.runs.status import Status, survey
 
 ROOT = Path(__file__).parents[2]
 RECORDED = ROOT / "runs" / "recorded"
@@ -40,11 +40,19 @@ def table() -> str:
                 "mean share correct": f"{mu.mean():.3f}",
                 "between": f"{mu.between(0.1, 0.9, inclusive='neither').mean():.0%}",
                 "tokens": f"{status.tokens:,}",
-                "hours": f"{status.seconds / 3600:.2f}" if status.seconds else "–",
+                "hours": hours(status),
             }
         )
     lines = [list(rows[0]), ["---"] * len(rows[0]), *[list(row.values()) for row in rows]]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def hours(status: Status) -> str:
+    """Return the wall time on record, with > where that of some samples is not."""
+    if not status.seconds:
+        return "–"
+    timed = round(status.samples_per_second * status.seconds)
+    return f"{'> ' if timed < status.samples else ''}{status.seconds / 3600:.2f}"
 
 
 def test_the_table_of_the_card_is_that_of_the_runs():
