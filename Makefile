@@ -117,7 +117,7 @@ REAL := smollm2-135m:mmlu:validation:300:110 qwen2.5-coder-0.5b:mmlu:validation:
 	smollm2-135m:triviaqa:validation:200:110 qwen2.5-coder-0.5b:triviaqa:validation:200:110 \
 	smollm2-135m:triviaqa:train:600:10 smollm2-135m:triviaqa:train:3000:1 \
 	qwen2.5-coder-0.5b:triviaqa:train:600:10 qwen2.5-coder-0.5b:triviaqa:train:3000:1 \
-	smollm2-135m:gsm8k:test:60:32 qwen2.5-coder-0.5b:gsm8k:test:60:32 \
+	smollm2-135m:gsm8k:test:60:32 qwen2.5-coder-0.5b:gsm8k:test:100:32 \
 	smollm2-135m:gsm8k:train:300:4 \
 	qwen2.5-coder-0.5b:gsm8k:train:300:4 qwen2.5-coder-0.5b:gsm8k:train:1200:1 \
 	qwen2.5-coder-0.5b:mmlu:test:100:4 qwen2.5-coder-0.5b:mmlu:test:3000:1 \

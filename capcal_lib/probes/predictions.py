@@ -146,7 +146,7 @@ def read_predictions(
     >>> asked = ["gsm8k", "triviaqa"]
     >>> predicted = read_predictions(RECORDED_RUNS, "qwen2.5-coder-0.5b", datasets=asked)
     >>> list(predicted), list(predicted.groupby("dataset").size())
-    (['Probe (GSM8K)', 'Probe (MMLU)', 'Probe (TriviaQA)'], [60, 200])
+    (['Probe (GSM8K)', 'Probe (MMLU)', 'Probe (TriviaQA)'], [100, 200])
     """
     name = load_model(model).name
     wanted = None if datasets is None else {load_dataset(each).name for each in datasets}
@@ -181,7 +181,7 @@ def predictions_of(
     >>> run = find_run(RECORDED_RUNS, "qwen2.5-coder-0.5b", "gsm8k", "test")
     >>> predicted, stale = predictions_of(run)
     >>> predicted.shape, list(predicted), stale
-    ((60, 1), ['Probe (GSM8K)'], [])
+    ((100, 1), ['Probe (GSM8K)'], [])
     """
     check_int("split", split, least=0)
     columns = {}
