@@ -8,7 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from capcal_lib.runs.status import Status, survey
+from capcal_lib.runs.run import Run, open_runs
+from capcal_lib.runs.sessions import read_sessions
+from capcal_lib.runs.status import run_status
 
 ROOT = Path(__file__).parents[2]
 RECORDED = ROOT / "runs" / "recorded"
@@ -23,11 +25,10 @@ def card() -> tuple[dict, str]:
 def table() -> str:
     """Return the table of runs in Markdown, from the runs themselves."""
     rows = []
-    for status in survey(RECORDED):
-        identity = status.identity
-        folder = RECORDED / identity.model / f"{identity.dataset}-{identity.split}"
-        (path,) = folder.glob("*/verdicts.parquet")
-        verdicts = pd.read_parquet(path)
+    for run in open_runs(RECORDED):
+        status = run_status(run)
+        identity = run.identity
+        verdicts = pd.read_parquet(run.folder / "verdicts.parquet")
         scored = verdicts[verdicts["verdict"] != "not_scored"]
         mu = (scored["verdict"] == "correct").groupby(scored["question_id"]).mean()
         least, most = status.each
@@ -40,19 +41,21 @@ def table() -> str:
                 "mean share correct": f"{mu.mean():.3f}",
                 "between": f"{mu.between(0.1, 0.9, inclusive='neither').mean():.0%}",
                 "tokens": f"{status.tokens:,}",
-                "hours": hours(status),
+                "hours": hours(run, status.samples),
             }
         )
     lines = [list(rows[0]), ["---"] * len(rows[0]), *[list(row.values()) for row in rows]]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def hours(status: Status) -> str:
+def hours(run: Run, samples: int) -> str:
     """Return the wall time on record, with > where that of some samples is not."""
-    if not status.seconds:
+    sessions = read_sessions(run)
+    if not sessions:
         return "–"
-    timed = round(status.samples_per_second * status.seconds)
-    return f"{'> ' if timed < status.samples else ''}{status.seconds / 3600:.2f}"
+    timed = sum(session.rows for session in sessions)
+    seconds = sum(session.seconds for session in sessions)
+    return f"{'> ' if timed < samples else ''}{seconds / 3600:.2f}"
 
 
 def test_the_table_of_the_card_is_that_of_the_runs():
