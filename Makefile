@@ -122,12 +122,14 @@ REAL := smollm2-135m:mmlu:validation:300:110 qwen2.5-coder-0.5b:mmlu:validation:
 	qwen2.5-coder-0.5b:gsm8k:train:300:4 qwen2.5-coder-0.5b:gsm8k:train:1200:1 \
 	qwen2.5-coder-0.5b:mmlu:test:100:4 qwen2.5-coder-0.5b:mmlu:test:3000:1 \
 	qwen2.5-coder-1.5b:mmlu:validation:300:110 qwen2.5-coder-1.5b:triviaqa:validation:200:110 \
+	qwen2.5-coder-1.5b:triviaqa:validation:300:40 \
 	qwen2.5-coder-1.5b:triviaqa:train:300:10 qwen2.5-coder-1.5b:triviaqa:train:3000:1 \
 	smollm2-135m:simpleqa:test:100:110 \
 	qwen2.5-coder-1.5b:gsm8k:test:100:32 \
 	qwen2.5-coder-1.5b:gsm8k:train:300:4 qwen2.5-coder-1.5b:gsm8k:train:1200:1 \
 	qwen2.5-coder-0.5b:simpleqa:test:100:110 qwen2.5-coder-1.5b:simpleqa:test:100:110 \
 	qwen2.5-coder-1.5b:math500:test:100:32 qwen2.5-coder-1.5b:math500:train:300:2 \
+	qwen2.5-coder-1.5b:math500:train:600:1 \
 	qwen2.5-coder-1.5b:mmlu:test:100:4 qwen2.5-coder-1.5b:mmlu:test:3000:1 \
 	qwen2.5-coder-0.5b:math500:test:60:4 qwen2.5-coder-1.5b:aime25:test:30:4 qwen2.5-coder-0.5b:aime25:test:30:4
 
