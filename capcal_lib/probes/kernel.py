@@ -7,7 +7,7 @@ from __future__ import annotations  # keeps ArrayLike short in help()
 import numpy as np
 import numpy.typing as npt
 
-from capcal_lib.metrics.validation import Floats
+from capcal_lib.metrics.validation import Floats, Ints
 from capcal_lib.probes.estimator import Probe
 from capcal_lib.probes.linear import as_fitted, training_rows
 
@@ -15,6 +15,7 @@ BANDWIDTHS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)  # of exp(-bandwidth · squared dis
 PENALTIES = tuple(
     10.0 ** np.arange(-6, 0.1, 0.5)
 )  # a question, on a kernel that is 1 on its diagonal
+MOST_QUESTIONS = 3_000  # that a kernel compares: half a minute, and 70 MB a matrix
 
 
 class KernelProbe(Probe):
@@ -24,10 +25,11 @@ class KernelProbe(Probe):
     its total, since the variance of mu_hat falls with it. ``bandwidth_`` and ``penalty_`` are those
     with the smallest leave-one-out error on the training questions, which needs no refit: one
     eigendecomposition gives it for every penalty, and ``out_of_fold_``, what is predicted for each
-    training question from all others. Nothing is drawn, so the same questions give the same probe.
-    Time grows with the cube of the number of training questions: a second for 1,000, minutes for
-    7,000. ``components`` is how many of the features' principal directions to read, taken without
-    the labels; None reads all.
+    training question from all others. ``components`` is how many of the features' principal
+    directions to read, taken without the labels; None reads all.
+
+    Time grows with the cube of the number of training questions. Of more than 3,000, so many are
+    drawn by ``seed`` and teach the probe; ``out_of_fold_`` of the others is what it predicts.
 
     >>> features = np.linspace(-1, 1, 40)[:, None]
     >>> correct = np.where(abs(features[:, 0]) < 0.5, 9, 1)
@@ -36,8 +38,9 @@ class KernelProbe(Probe):
     [0.9, 0.1]
     """
 
-    def __init__(self, *, components: int | None = None) -> None:
+    def __init__(self, *, components: int | None = None, seed: int = 0) -> None:
         self.components = components
+        self.seed = seed
         self.bandwidth_: float | None = None
         self.penalty_: float | None = None
         self._features: int | None = None
@@ -46,7 +49,7 @@ class KernelProbe(Probe):
         fitted = "not fitted"
         if self.bandwidth_ is not None:
             fitted = f"bandwidth {self.bandwidth_:g}, penalty {self.penalty_:g}"
-        return f"<KernelProbe(components={self.components}), {fitted}>"
+        return f"<KernelProbe(components={self.components}, seed={self.seed}), {fitted}>"
 
     def fit(
         self, features: npt.ArrayLike, correct: npt.ArrayLike, total: npt.ArrayLike
@@ -55,17 +58,37 @@ class KernelProbe(Probe):
         more.
         """
         from sklearn.decomposition import PCA
-        from sklearn.metrics.pairwise import euclidean_distances
 
-        points, hits, samples = training_rows(
+        rows, hits, samples = training_rows(
             features, correct, total, least=3, needs="a kernel probe"
         )
-        points = points.astype(np.float64)
+        points: Floats = rows.astype(np.float64)
         self._features = points.shape[1]
         if self.components:
             kept = min(self.components, *points.shape)
             self._directions = PCA(kept, svd_solver="full").fit(points)
             points = self._directions.transform(points)
+        drawn = np.arange(len(points))
+        if len(points) > MOST_QUESTIONS:
+            rng = np.random.default_rng(self.seed)
+            drawn = rng.choice(len(points), MOST_QUESTIONS, replace=False)
+        left_out = self._learn(points[drawn], hits[drawn], samples[drawn])
+        out_of_fold = self._smooth(points)
+        out_of_fold[drawn] = left_out
+        self._keep(out_of_fold, hits, samples)
+        return self
+
+    def predict(self, features: npt.ArrayLike) -> Floats:
+        """Predict mu, (n_questions,) in [0, 1], from features (n_questions, n_features)."""
+        points: Floats = as_fitted(features, self._features).astype(np.float64)
+        if self.components:
+            points = self._directions.transform(points)
+        return self._smooth(points)
+
+    def _learn(self, points: Floats, hits: Ints, samples: Ints) -> Floats:
+        """Choose the settings, and return what is predicted of each question without its help."""
+        from sklearn.metrics.pairwise import euclidean_distances
+
         mu = hits / samples
         weight = np.sqrt(samples / samples.mean())
         self._points = points
@@ -74,6 +97,7 @@ class KernelProbe(Probe):
         self._scale = float(np.median(distances)) or 1.0
         target = weight * (mu - self._mean)
         lowest = np.inf
+        best = np.empty_like(mu)
         for bandwidth in BANDWIDTHS:
             kernel = self._kernel(distances, bandwidth)
             values, vectors = np.linalg.eigh(weight[:, None] * kernel * weight)
@@ -92,16 +116,13 @@ class KernelProbe(Probe):
                     self.bandwidth_ = bandwidth
                     self.penalty_ = penalty
                     self._dual = weight * solved
-                    self._keep(left_out, hits, samples)
-        return self
+                    best = left_out
+        return best
 
-    def predict(self, features: npt.ArrayLike) -> Floats:
-        """Predict mu, (n_questions,) in [0, 1], from features (n_questions, n_features)."""
+    def _smooth(self, points: Floats) -> Floats:
+        """Predict mu at points, (n_questions, n_directions)."""
         from sklearn.metrics.pairwise import euclidean_distances
 
-        points = as_fitted(features, self._features).astype(np.float64)
-        if self.components:
-            points = self._directions.transform(points)
         distances = euclidean_distances(points, self._points, squared=True)
         kernel = self._kernel(distances, self.bandwidth_ or 0.0)
         return np.clip(self._mean + kernel @ self._dual, 0, 1)

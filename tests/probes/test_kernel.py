@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from capcal_lib.errors import InputError
-from capcal_lib.probes import KernelProbe, LinearProbe
+from capcal_lib.probes import KernelProbe, LinearProbe, kernel
 from tests.probes.probe_sets import rng
 
 
@@ -88,4 +88,27 @@ def test_components_are_the_principal_directions_of_the_training_questions() -> 
     everything = KernelProbe().fit(features, correct, total).predict(unseen)
     np.testing.assert_allclose(
         KernelProbe(components=99).fit(features, correct, total).predict(unseen), everything
+    )
+
+
+@pytest.mark.parametrize("n", [29, 30, 31])
+def test_of_many_questions_some_are_drawn_and_the_others_predicted(
+    monkeypatch: pytest.MonkeyPatch, n: int
+) -> None:
+    features, correct, total = data(n=n)
+    whole = KernelProbe().fit(features, correct, total)
+    monkeypatch.setattr(kernel, "MOST_QUESTIONS", 30)
+    probe = KernelProbe().fit(features, correct, total)
+    again = KernelProbe().fit(features, correct, total)
+    np.testing.assert_array_equal(probe.out_of_fold_, again.out_of_fold_)
+    if n <= 30:
+        np.testing.assert_array_equal(probe.out_of_fold_, whole.out_of_fold_)
+        return
+    drawn = np.zeros(n, bool)
+    drawn[rng(0).choice(n, 30, replace=False)] = True
+    small = KernelProbe().fit(features[drawn], correct[drawn], total[drawn])
+    np.testing.assert_allclose(probe.predict(features), small.predict(features), atol=1e-10)
+    np.testing.assert_allclose(probe.out_of_fold_[drawn], small.out_of_fold_, atol=1e-10)
+    np.testing.assert_allclose(
+        probe.out_of_fold_[~drawn], small.predict(features[~drawn]), atol=1e-10
     )
