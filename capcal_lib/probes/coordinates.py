@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from capcal_lib.errors import InputError
 from capcal_lib.probes.features import extract, read_states
-from capcal_lib.runs.artifacts import COORDINATES, matrix
+from capcal_lib.runs.artifacts import COORDINATES, matrix, vectors
 from capcal_lib.runs.files import remove_file
 from capcal_lib.runs.run import Run
 from capcal_lib.sampling.engines import engines_stay_open
@@ -55,8 +55,7 @@ def keep_coordinates(training: Run, evaluation: Run, *, engine: str | None = Non
     for run, table, points in zip(
         (training, evaluation), tables, layer_thirds(*states), strict=True
     ):
-        flat = pa.array(points.astype(np.float16).ravel())
-        rows = pa.FixedSizeListArray.from_arrays(flat, points[0].size)
+        rows = vectors(points.reshape(len(points), -1))
         kept = pa.table({"question_id": table["question_id"], "coordinates": rows})
         run.write(COORDINATES, kept.replace_schema_metadata({"directions": training.folder.name}))
     for file in chain(*parts):

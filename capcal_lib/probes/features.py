@@ -16,7 +16,7 @@ from capcal_lib.errors import InputError, unknown
 from capcal_lib.manifests import Model
 from capcal_lib.questions import Question
 from capcal_lib.questions.prompts import answer_messages, prompt_digest
-from capcal_lib.runs.artifacts import FEATURES, PART, matrix
+from capcal_lib.runs.artifacts import FEATURES, PART, matrix, vectors
 from capcal_lib.runs.files import remove_file, write_table
 from capcal_lib.runs.run import Run
 from capcal_lib.sampling.draw import answer_requests
@@ -148,11 +148,8 @@ def _feature_table(
             "float16; "
             f"they cannot be kept in {path}"
         )
-    values = pa.array(features.astype(np.float16).ravel())
-    for size in reversed(features.shape[1:]):
-        values = pa.FixedSizeListArray.from_arrays(values, size)
     names, prompts = zip(*rows, strict=True)
-    return pa.table({"question_id": names, "prompt": prompts, "features": values})
+    return pa.table({"question_id": names, "prompt": prompts, "features": vectors(features)})
 
 
 def _parts(path: Path) -> list[Path]:

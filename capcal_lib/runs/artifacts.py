@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -105,6 +105,18 @@ def matrix(table: pa.Table, column: str) -> npt.NDArray[np.float16]:
         shape.append(values.type.list_size)
         values = values.flatten()
     return np.asarray(values.to_numpy(zero_copy_only=False)).reshape(shape)
+
+
+def vectors(states: npt.NDArray[Any]) -> pa.Array:
+    """Return a matrix as a column of lists of one size, in float16; `matrix` gives it back.
+
+    >>> vectors(np.eye(2)).to_pylist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    values = pa.array(states.astype(np.float16).ravel())
+    for size in reversed(states.shape[1:]):
+        values = pa.FixedSizeListArray.from_arrays(values, size)
+    return values
 
 
 def some(names: Iterable[str]) -> str:
