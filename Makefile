@@ -95,6 +95,13 @@ check: $(READY)
 RECORDED ?= runs/recorded
 SMALL := mini-capitals mini-elements mini-arithmetic mini-exam
 
+# What probes predict, models by recipes.
+define probes
+	set -e; for model in $(1); do for recipe in $(2); do \
+	  $(BIN)/capcal probe --model $$model --recipe $$recipe --store $(RECORDED); \
+	done; done
+endef
+
 recorded: $(READY)
 	set -e; for model in simulated smollm2-135m; do for dataset in $(SMALL); do \
 	  $(BIN)/capcal sample --model $$model --dataset $$dataset --split test --k 120 --store $(RECORDED); \
@@ -109,6 +116,7 @@ recorded: $(READY)
 	done; \
 	$(BIN)/capcal exact --model $$model --dataset mini-exam --store $(RECORDED); \
 	$(BIN)/capcal exact --model $$model --dataset mini-capitals --epsilon 0.02 --store $(RECORDED); done
+	$(call probes,simulated smollm2-135m,tuned paper stacked kernel)
 	$(BIN)/capcal verify --record --store $(RECORDED)
 
 # The same for the real data sets, whose questions come from the hub or from CAPCAL_DATA_DIR: hours without a GPU.
@@ -121,15 +129,14 @@ REAL := smollm2-135m:mmlu:validation:300:110 qwen2.5-coder-0.5b:mmlu:validation:
 	smollm2-135m:gsm8k:train:300:4 \
 	qwen2.5-coder-0.5b:gsm8k:train:300:4 qwen2.5-coder-0.5b:gsm8k:train:1200:1 \
 	qwen2.5-coder-0.5b:mmlu:test:100:4 qwen2.5-coder-0.5b:mmlu:test:3000:1 \
-	qwen2.5-coder-1.5b:mmlu:validation:300:110 qwen2.5-coder-1.5b:triviaqa:validation:200:110 \
-	qwen2.5-coder-1.5b:triviaqa:validation:300:40 \
+	qwen2.5-coder-1.5b:mmlu:validation:300:110 qwen2.5-coder-1.5b:triviaqa:validation:300:110 \
 	qwen2.5-coder-1.5b:triviaqa:train:300:10 qwen2.5-coder-1.5b:triviaqa:train:3000:1 \
 	smollm2-135m:simpleqa:test:100:110 \
 	qwen2.5-coder-1.5b:gsm8k:test:100:32 \
 	qwen2.5-coder-1.5b:gsm8k:train:300:4 qwen2.5-coder-1.5b:gsm8k:train:1200:1 \
 	qwen2.5-coder-0.5b:simpleqa:test:100:110 qwen2.5-coder-1.5b:simpleqa:test:100:110 \
 	qwen2.5-coder-1.5b:math500:test:100:32 qwen2.5-coder-1.5b:math500:train:300:2 \
-	qwen2.5-coder-1.5b:math500:train:600:1 \
+	qwen2.5-coder-1.5b:math500:train:1200:1 \
 	qwen2.5-coder-1.5b:mmlu:test:100:4 qwen2.5-coder-1.5b:mmlu:test:3000:1 \
 	qwen2.5-coder-0.5b:math500:test:60:4 qwen2.5-coder-1.5b:aime25:test:30:4 qwen2.5-coder-0.5b:aime25:test:30:4
 
@@ -147,6 +154,7 @@ recorded-real: $(READY)
 	  esac; \
 	done
 	$(BIN)/capcal judge --model smollm2-135m --dataset mini-capitals --judge qwen2.5-coder-0.5b --store $(RECORDED)
+	$(call probes,smollm2-135m qwen2.5-coder-0.5b qwen2.5-coder-1.5b,tuned paper stacked kernel length words)
 	$(BIN)/capcal verify --record --store $(RECORDED)
 
 # Derive the .ipynb files from their py:percent sources; cells that stay keep their ids, so a diff shows what changed.
