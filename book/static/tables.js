@@ -37,12 +37,16 @@
     }
   };
 
-  /* What has to be scrolled says so. */
+  /* What has to be scrolled says so, and a figure then takes the keyboard's focus; the theme sees to the others. */
   const watched = document.querySelectorAll(
     ".capcal-scroll, .cell_output figure, .pst-scrollable-table-container, .cell_output .output.text_html",
   );
   const mark = () => {
-    for (const each of watched) each.classList.toggle("capcal-wide", each.scrollWidth > each.clientWidth + 1);
+    for (const each of watched) {
+      const wide = each.scrollWidth > each.clientWidth + 1;
+      each.classList.toggle("capcal-wide", wide);
+      if (each.matches("figure")) each.tabIndex = wide ? 0 : -1;
+    }
   };
   addEventListener("load", mark);
   addEventListener("resize", mark);

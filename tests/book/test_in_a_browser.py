@@ -132,7 +132,10 @@ def test_nothing_is_wider_than_the_window(page: Any) -> None:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_everybody_can_read_it(page: Any, theme: str) -> None:
+@pytest.mark.parametrize("width", [DESKTOP, TELEPHONE])
+def test_everybody_can_read_it(page: Any, theme: str, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.reload(wait_until="networkidle")  # what has to be scrolled is another at each width
     page.evaluate(
         "name => { document.documentElement.dataset.theme = document.documentElement.dataset.mode "
         "= name }",
