@@ -413,12 +413,7 @@ def _print_table(table: "DataFrame") -> None:
 
 @command("grade --model smollm2-135m --dataset mini-capitals")
 @of_a_run
-def grade(
-    run: "Run",
-    audit: Annotated[
-        Path | None, Option(metavar="OUT", help="CSV or JSONL of what a second grader disputes.")
-    ] = None,
-) -> None:
+def grade(run: "Run") -> None:
     """Grade the samples that have no verdict by the current grader."""
     from capcal_lib.grading.verdicts import grade_run
 
@@ -426,16 +421,6 @@ def grade(
     _say(f"{graded.new} samples graded, {graded.again} graded again")
     for (old, new), number in sorted(graded.flipped.items()):
         _say(f"{number} flipped from {old} to {new}")
-    if audit:
-        from capcal_lib.grading.cross_check import cross_check, write_disputed
-
-        disputed, share = cross_check(run)
-        write_disputed(disputed, audit)
-        _say(
-            f"two graders disagree on {share.estimate:.2%} [{share.low:.2%}, {share.high:.2%}] of "
-            "samples; "
-            f"{audit} lists {len(disputed)} disputed answers"
-        )
 
 
 @command("judge --model smollm2-135m --dataset triviaqa --judge gpt-oss-20b")
