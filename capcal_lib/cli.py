@@ -210,18 +210,12 @@ def sample(
     ids: Annotated[
         Path | None, Option(metavar="FILE", help="Only these questions: an id a line.")
     ] = None,
-    precision: Annotated[
-        float | None,
-        Option(help="Stop a question once its 95 % interval reaches this far to either side."),
-    ] = None,
     engine: Engine = None,
     store: Store = LOCAL_RUNS,
     seed: Seed = 0,
     settings: dict[str, Any] = {},  # noqa: B006
 ) -> None:
     """Draw the samples that the store lacks. Stop it at any time; the same command goes on."""
-    from capcal_lib.grading.adaptive_sampling import Stopped, sample_until
-    from capcal_lib.sampling.draw import Drawn
     from capcal_lib.sampling.draw import sample as draw
 
     asked: dict[str, Any] = {
@@ -235,18 +229,8 @@ def sample(
     }
     with _progress(f"{model} on {dataset}") as progress:
         asked |= {"settings": settings, "progress": progress, "say": _say}
-        done: Drawn | Stopped
-        if precision is None:
-            done = drawn = draw(model, dataset, **asked)
-            rest = f", {drawn.present} were there"
-        else:
-            done = stopped = sample_until(model, dataset, precision=precision, **asked)
-            most = stopped.questions * k
-            rest = (
-                f"; {stopped.early} of {stopped.questions} questions stopped before {k}, "
-                f"which saved {stopped.saved} of {most} samples ({stopped.saved / most:.0%})"
-            )
-    _say(f"{done.new} samples drawn{rest}; {done.run}")
+        done = draw(model, dataset, **asked)
+    _say(f"{done.new} samples drawn, {done.present} were there; {done.run}")
     if done.failed:
         _warn(
             f"capcal: {sum(done.failed.values())} samples failed; the same command tries them again"
@@ -852,62 +836,6 @@ def _say_rows(table: "DataFrame", **named: str) -> None:
     text = rows.to_json(orient="records", lines=True, double_precision=15)
     for row in text.replace("\\/", "/").splitlines():
         _say(row)
-
-
-@command('plan --model smollm2-135m --dataset triviaqa --method "P(True)" --half-width 0.02')
-@choosing
-def plan(
-    model: ModelName,
-    dataset: DatasetName,
-    method: Annotated[str, Option(help="A column of the results, such as P(True).")],
-    half_width: Annotated[float, Option(help="Of the score's 95 % interval.")],
-    against: Annotated[str | None, Option(help="Plan for the difference from this method.")] = None,
-    verdicts: Verdicts = "rules",
-    store: Store = LOCAL_RUNS,
-    choice: str | None = None,
-) -> None:
-    """Say how many questions and samples each a score needs, by a pilot run; the cheapest designs
-    first.
-
-    Where sampling stops early, samples are a mean; questions of one subject count as drawn
-    together."""
-    import pandas as pd
-
-    from capcal_lib.applications import (
-        difference_components,
-        plan_study,
-        questions_needed,
-        score_components,
-    )
-    from capcal_lib.results import describe_runs, load_results, methods, subjects
-    from capcal_lib.runs.stopping import Rule, stopped_components
-
-    results = load_results(store, model, datasets=[dataset], verdicts=verdicts, choice=choice)
-    results = results.query("total > 3")
-    for name in filter(None, (method, against)):
-        if name not in methods(results):
-            raise unknown("method", name, methods(results))
-    pilot = results.dropna(subset=[name for name in (method, against) if name])
-    counts = (pilot["correct"], pilot["total"])
-    said = [pilot[name] for name in (method, against) if name]
-    groups = subjects(pilot)
-    components = (
-        difference_components(said[0], said[1], *counts, clusters=groups)
-        if against
-        else score_components(said[0], *counts, clusters=groups)
-    )
-    tokens = float(describe_runs(store, model, datasets=[dataset], choice=choice)["tokens"].iloc[0])
-    designs = [plan_study(components, half_width=half_width, tokens_per_sample=tokens).head(10)]
-    for precision in (0.05, 0.1, 0.15):
-        stopped, samples = stopped_components(Rule(precision, 100), components, *counts, *said)
-        questions = questions_needed(stopped, 1, half_width=half_width)
-        row = {"samples": samples, "questions": questions, "tokens": questions * samples * tokens}
-        designs.append(pd.DataFrame([row | {"stop early": f"--precision {precision}"}]))
-    table = (
-        pd.concat(designs).sort_values("tokens", kind="stable").round({"samples": 1, "tokens": 0})
-    )
-    shown = table.assign(samples=table["samples"].map("{:g}".format))
-    _print_table(shown.astype({"questions": int, "tokens": int}))
 
 
 @command("status --store runs/recorded --model smollm2-135m")

@@ -16,7 +16,6 @@
 model: str = "smollm2-135m"  # one of `capcal models`; it has most data sets
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
-precision: float = 0.05  # half-width at which a question has had enough
 seed: int = 0  # of the study that an exercise simulates
 
 # %% tags=["hide-input"]
@@ -27,14 +26,12 @@ from capcal_lib.applications import score_components
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.manifests import load_dataset, load_model, model_names
 from capcal_lib.metrics import (
-    binomial_interval,
     capability_brier,
     correctness_variance,
     coverage_probability,
 )
 from capcal_lib.reported import load_reported
 from capcal_lib.results import describe_runs, load_results, methods
-from capcal_lib.runs import Rule
 from scipy.stats import beta, norm
 
 # %% tags=["hide-input"]
@@ -177,8 +174,7 @@ pd.Series(parts._asdict()).round(4)
 
 # %% [markdown]
 # Response consistency is left out above, because its votes are drawn from the same samples. All this is for questions
-# *like these*. For these questions alone the width falls as $1/\sqrt k$. `capcal plan` weighs questions, samples and tokens
-# for a score of your own.
+# *like these*. For these questions alone the width falls as $1/\sqrt k$.
 #
 # ## One question
 #
@@ -282,47 +278,12 @@ within two of these standard deviations of 0 cannot be told from a perfect one.
 """)
 
 # %% [markdown]
-# ## Stopping early
-#
-# Questions near 0 or 1 need fewer samples. `capcal sample --precision 0.05 --k 100` looks at a question after every ten
-# samples, and stops once half the width of its Jeffreys interval is at most 0.05. A rule that looks at outcomes chooses
-# among them, so $c/n$ is biased. By how much follows exactly, from the chance of each count at which it may stop:
-
-# %%
-rule, mu = Rule(precision=precision, k=k_eval), np.linspace(0, 1, 101)
-correct, total = rule.ends  # all counts at which it may stop
-chance = rule.probabilities(mu)  # of each of them: a row a mu
-low, high = binomial_interval(correct, total).T
-held = (low <= mu[:, None]) & (mu[:, None] <= high)
-stopped = pd.DataFrame({"samples": chance @ total}, pd.Index(mu, name="mu"))
-stopped["bias"] = chance @ (correct / total) - mu
-stopped["coverage"] = (chance * held).sum(axis=1)
-stopped.iloc[:51:10].round({"samples": 1, "bias": 4, "coverage": 3}) + 0.0
-
-# %% tags=["hide-input"]
-notebook.glue(
-    stop_mu=float(stopped["bias"][:0.5].abs().idxmax()),
-    stop_bias=float(stopped["bias"].abs().max()),
-    stop_covers=float(stopped["coverage"].mean()),
-    fixed_covers=float(coverage_probability(mu, k_eval).mean()),
-)
-
-# %%
-notebook.say(r"""
-$c/n$ is pulled to the side where questions stop, by up to {stop_bias:.4f} near $\mu$ = {stop_mu:.2f} and its mirror image.
-The interval covers $\mu$ in {stop_covers:.3f} of cases on average over $\mu$, against {fixed_covers:.3f} with a fixed
-number of samples. There is an estimate without bias {cite:p}`girshick1946unbiased`: of all orders of outcomes that lead to
-the same end, the share that begins with a correct sample (`Rule.unbiased`).
-""")
-
-# %% [markdown]
 # ## Summary
 #
 # - The number of questions sets the precision of most scores; about ten samples of each do. A good probe's score
 #   is the exception: it needs more samples.
 # - $k_\text{eval}$ sets the precision of one question's $\hat\mu$, and the bias of the plug-in score. Correct it, rather
 #   than sampling more.
-# - Stopping early saves samples where $\mu$ is near 0 or 1; its bias is small, known, and can be subtracted.
 #
 # ## Exercises
 #

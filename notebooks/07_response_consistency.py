@@ -29,7 +29,6 @@ import seaborn as sns
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.confidence import majority, read_answers
 from capcal_lib.confidence.consistency import consistency
-from capcal_lib.grading import countable_samples
 from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.metrics import adjusted, gains
 from capcal_lib.reported import load_reported
@@ -68,8 +67,7 @@ notebook.about(
 # needs samples
 answers = {}
 for dataset, run in runs["run"].items():
-    k = countable_samples(run, k_eval)
-    answers[dataset] = read_answers(run, k=k, verdicts=verdicts)
+    answers[dataset] = read_answers(run, k=k_eval, verdicts=verdicts)
 
 
 # %%

@@ -537,8 +537,7 @@ tables.show(
 # - *Uncertainty.* The paper gives none. Here every measured score has a 95 % interval (studentised bootstrap over
 #   questions, or over subjects), differences are tested on the same questions, and all methods that may be the best are
 #   marked.
-# - *Samples.* A hundred of each question in both; here `--precision` may stop a question earlier, and an unbiased estimate
-#   is kept.
+# - *Samples.* A hundred of each question in both.
 #
 # **Confidences**
 #

@@ -375,20 +375,6 @@ def test_merge_status_and_verify(
     assert "samples missing: mini-exam/" in out
 
 
-def test_a_precision_saves_samples(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    where = ("--model", "simulated", "--dataset", "mini-exam", "--store", tmp_path)
-    status, out, _ = run(
-        monkeypatch, capsys, "sample", *where, "--k", 40, "--precision", 0.1, "--limit", 4
-    )
-    assert status == 0
-    assert "of 4 questions stopped before 40, which saved " in out
-    status, _, err = run(monkeypatch, capsys, "sample", *where, "--k", 40, "--precision", 2)
-    assert status == 2
-    assert "precision is the half-width" in err
-
-
 def test_a_run_is_looked_at_and_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -729,32 +715,6 @@ def test_the_pace_counts_only_what_is_new(
     assert first == "drawing: 90000 of 100000 samples"
     assert second == "drawing: 90099 of 100000 samples"  # too few to tell
     assert third.startswith("drawing: 90100 of 100000 samples, 5.0/s, 33 min")
-
-
-def test_plan_prints_designs_from_a_pilot(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    options = [
-        "plan",
-        "--model",
-        "smollm2-135m",
-        "--dataset",
-        "mini-exam",
-        "--store",
-        RECORDED_RUNS,
-    ]
-    status, out, _ = run(
-        monkeypatch, capsys, *options, "--method", "P(True)", "--half-width", "0.02"
-    )
-    assert status == 0
-    assert out.split()[:3] == ["samples", "questions", "tokens"]
-    costs = [int(line.split()[2].replace(",", "")) for line in out.splitlines()[1:] if line.strip()]
-    assert out.count("--precision") == 3  # designs that stop early
-    assert costs == sorted(costs)
-    assert costs
-    status, _, err = run(monkeypatch, capsys, *options, "--method", "Guess", "--half-width", "0.02")
-    assert status == 2
-    assert "unknown method 'Guess'; known: P(True), Probe (Mini arithmetic), Probe (Mini c" in err
 
 
 @pytest.mark.parametrize(

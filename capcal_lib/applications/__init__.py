@@ -40,16 +40,10 @@ from capcal_lib.applications.gains import (
 )
 from capcal_lib.applications.labels import accuracy_from_labels
 from capcal_lib.applications.passk import pass_at_k, pass_at_k_error_terms, simulate_pass_at_k
-from capcal_lib.applications.planning import (
-    Components,
-    difference_components,
-    plan_study,
-    questions_needed,
-    score_components,
-)
 from capcal_lib.applications.posterior import fit_concentration, posterior_places
 from capcal_lib.applications.routing import frontier, frontier_gains, mixing_gain_terms, route
 from capcal_lib.applications.selective import risk_area_terms, risk_coverage
+from capcal_lib.applications.topping_up import Components, score_components
 
 __all__ = [
     "Components",
@@ -60,7 +54,6 @@ __all__ = [
     "attempts_gains",
     "budget_gains",
     "budget_gains_over_answer",
-    "difference_components",
     "evaluation_gains",
     "extrapolate_pass_at_k",
     "fit_concentration",
@@ -75,9 +68,7 @@ __all__ = [
     "pass_at_k_error_terms",
     "pass_at_k_gains",
     "pass_at_k_gains_over_answer",
-    "plan_study",
     "posterior_places",
-    "questions_needed",
     "risk_area_terms",
     "risk_coverage",
     "route",

@@ -21,7 +21,6 @@ import pandas as pd
 from capcal_lib.confidence.estimates import Confidence, estimated
 from capcal_lib.errors import InputError
 from capcal_lib.grading import normalize
-from capcal_lib.grading.counts import countable_samples
 from capcal_lib.grading.judgements import verdicts_by
 from capcal_lib.grading.verdicts import kinds_of, read_verdicts
 from capcal_lib.metrics import capability_brier_terms
@@ -100,7 +99,7 @@ def paper_consistency(run: Run, k_c: int = 10) -> Confidence:
 
 def run_votes(run: Run, k_eval: int, k_c: int, verdicts: str = "rules") -> pd.DataFrame:
     """Return :func:`split_votes` of the samples of a run that count, indexed by question_id."""
-    answers = read_answers(run, k=countable_samples(run, k_eval), verdicts=verdicts)
+    answers = read_answers(run, k=k_eval, verdicts=verdicts)
     return split_votes(answers, k_c)
 
 
@@ -167,7 +166,7 @@ def read_answers(run: Run, *, k: int, verdicts: str = "rules") -> Answers:
     any is refused.
     """
     rows = verdicts_by(run, verdicts)
-    rows = rows[rows["sample_index"] < check_int("k", k, least=1)]
+    rows = rows[rows["sample_index"] < check_int("k_eval", k, least=1)]
     if rows.empty:
         raise InputError(
             f"{run}: no samples with index 0 to {k - 1}; draw them with: capcal sample"

@@ -7,10 +7,7 @@ import pandas as pd
 from capcal_lib.errors import InputError
 from capcal_lib.grading import Outcome
 from capcal_lib.grading.judgements import verdicts_by
-from capcal_lib.metrics.validation import check_int
 from capcal_lib.runs.run import Run
-from capcal_lib.runs.sessions import read_sessions
-from capcal_lib.runs.stopping import Rule
 
 
 def count_verdicts(verdicts: pd.DataFrame, *, first: int = 0, k: int) -> pd.DataFrame:
@@ -42,24 +39,7 @@ def count_verdicts(verdicts: pd.DataFrame, *, first: int = 0, k: int) -> pd.Data
 def count_run(run: Run, k_eval: int | None = None, verdicts: str = "rules") -> pd.DataFrame:
     """Count the verdicts, by the rules or a judge, of the first k_eval samples of a run's
     questions; of all for None.
-
-    Where outcomes decided how many samples there are, fewer may count: see ``countable_samples``.
     """
     rows = verdicts_by(run, verdicts)
     most = int(rows["sample_index"].max()) + 1 if k_eval is None else k_eval
-    return count_verdicts(rows, k=countable_samples(run, most))
-
-
-def countable_samples(run: Run, k_eval: int) -> int:
-    """Return how many of a question's samples may count: k_eval, or fewer where outcomes decided
-    how many there are.
-    """
-    check_int("k_eval", k_eval, least=1)
-    asked = [session.ask for session in read_sessions(run)]
-    whole = max((ask.k for ask in asked if ask.precision is None), default=0 if asked else k_eval)
-    first = [
-        int(Rule(ask.precision, ask.k).ends[1].min()) for ask in asked if ask.precision is not None
-    ]
-    if first:
-        return min(k_eval, max(whole, min(first)))
-    return k_eval
+    return count_verdicts(rows, k=most)

@@ -8,9 +8,7 @@ Loading reads what is kept in the store and computes nothing else: probes have a
 **Which samples count.** The samples 0 to k_eval - 1 of a question define its expected accuracy.
 k_c of them vote on response consistency, and are scored against the others, over many splits, so
 that no sample judges itself and none is set aside; ``score`` finds these terms in the ``attrs`` of
-the table, which ``join`` drops and ``assign`` keeps. Where a run was
-drawn with ``--precision``, the samples up to the rule's first possible stop count, and no others:
-how many there are beyond depends on their outcomes."""
+the table, which ``join`` drops and ``assign`` keeps."""
 
 import json
 from collections.abc import Iterable

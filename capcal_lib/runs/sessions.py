@@ -33,7 +33,7 @@ class Ask(Manifest):
     # how many of the split; ``questions.subset`` says which
     questions: Annotated[int, Field(ge=0, le=1 << 20)]
     k: Annotated[int, Field(ge=1, le=1 << 20)]  # samples a question, at most
-    precision: float | None = None  # stop a question earlier, once its interval is this narrow
+    precision: None = None  # as earlier versions wrote it
 
 
 class Session(Manifest):

@@ -12,7 +12,6 @@ from capcal_lib.runs.artifacts import ARTIFACTS, GIVEN, JUDGEMENTS, VERDICTS
 from capcal_lib.runs.run import Identity, Run, open_runs
 from capcal_lib.runs.samples import IMPORTED
 from capcal_lib.runs.sessions import Ask, Session, rates, read_sessions, wanted
-from capcal_lib.runs.stopping import Rule, ends_of
 
 Judged = dict[str, tuple[int, int]]  # of each judge: distinct answers judged, and to judge
 
@@ -68,7 +67,7 @@ def run_status(run: Run, grader: str | None = None, judged: Judged | None = None
     for rows in runs.stream_samples(run, ["completion_tokens"]):
         each.update(rows["question_id"].tolist())
         tokens += int(rows["completion_tokens"].sum())
-    lacking, ask = (0, None) if identity.engine == IMPORTED else _lacking(run, each, sessions)
+    lacking, ask = (0, None) if identity.engine == IMPORTED else _lacking(each, sessions)
     seconds, samples_per_second, tokens_per_second = rates(sessions)
     writer = runs.writer_at_work(run)
     now = sessions[-1] if sessions else None
@@ -94,7 +93,7 @@ def run_status(run: Run, grader: str | None = None, judged: Judged | None = None
     )
 
 
-def _lacking(run: Run, each: dict[str, int], sessions: list[Session]) -> tuple[int, Ask]:
+def _lacking(each: dict[str, int], sessions: list[Session]) -> tuple[int, Ask]:
     """Count the samples that were asked for and are not there, and return what most is lacking of,
     or the largest that was asked for; without recorded sessions, up to the largest k there.
     """
@@ -103,31 +102,17 @@ def _lacking(run: Run, each: dict[str, int], sessions: list[Session]) -> tuple[i
         ask = Ask(questions=len(there), k=max(there, default=1))
         return _short(there, [ask]), ask
     asks = [session.ask for session in sessions]
-    fixed = [ask for ask in asks if ask.precision is None]
-    lacking = _short(there, fixed)
-    short = [(_short(there, [ask]), ask) for ask in fixed]
-    adaptive = [ask for ask in asks if ask.precision is not None]
-    if adaptive:
-        # The narrowest is the last word; what a question may still take is counted up to k.
-        ask = max(adaptive, key=lambda ask: (ask.questions, -(ask.precision or 0), ask.k))
-        graded = run.has(VERDICTS)
-        stopped = ends_of(run, Rule(ask.precision or 0, ask.k))[1] if graded else ()
-        going = [number for name, number in each.items() if name not in stopped]
-        going += [0] * max(0, ask.questions - len(each))
-        missing = sum(max(0, ask.k - number) for number in going)
-        lacking = max(lacking, missing)
-        short.append((missing, ask))
+    lacking = _short(there, asks)
+    short = [(_short(there, [ask]), ask) for ask in asks]
     return lacking, max(short, key=lambda one: (one[0], one[1].k * one[1].questions))[1]
 
 
 def _asked(ask: Ask) -> str:
-    asked = f"{ask.questions:,} x {ask.k}"
-    return f"{asked} to ±{ask.precision}" if ask.precision else asked
+    return f"{ask.questions:,} x {ask.k}"
 
 
 def _options(ask: Ask) -> str:
-    options = f"--limit {ask.questions} --k {ask.k}"
-    return f"{options} --precision {ask.precision}" if ask.precision else options
+    return f"--limit {ask.questions} --k {ask.k}"
 
 
 def _short(there: list[int], asks: list[Ask]) -> int:

@@ -25,7 +25,6 @@ from capcal_lib.runs.files import NO_FILE, SUMS, files_of, read_bytes, read_sums
 from capcal_lib.runs.run import Identity, Run, is_folder
 from capcal_lib.runs.samples import IMPORTED
 from capcal_lib.runs.sessions import Ask, read_sessions
-from capcal_lib.runs.stopping import Rule, ends_of
 
 VERSIONS = ("capcal", "torch", "transformers", "vllm")
 Check = Callable[[Sampled], Iterator[str]]  # yields what is wrong with a run
@@ -262,11 +261,7 @@ def _asked_for(sampled: Sampled, ask: Ask, most_first: list[str]) -> dict[str, i
     names = most_first[: ask.questions]
     if sampled.questions:
         names = [each.id for each in subset(tuple(sampled.questions.values()), ask.questions)]
-    if ask.precision is None:
-        return dict.fromkeys(names, ask.k)
-    rule = Rule(ask.precision, ask.k)
-    ends, _ = ends_of(sampled.run, rule)
-    return {name: ends.get(name, rule.looks[0]) for name in names}
+    return dict.fromkeys(names, ask.k)
 
 
 def _file(path: Path, sampled: Sampled) -> Iterator[str]:

@@ -141,7 +141,6 @@ def open_run(
     dataset: str,
     *,
     k: int,
-    precision: float | None = None,
     store: Path,
     split: str | None = None,
     limit: int | None = None,
@@ -177,7 +176,7 @@ def open_run(
 
         @cache
         def start() -> tuple[Engine, Meter]:
-            ask = Ask(questions=len(asked), k=k, precision=precision)
+            ask = Ask(questions=len(asked), k=k)
             opened = open_engine(manifest, engine)
             return opened, stack.enter_context(session(writer.run, ask, _circumstances()))
 

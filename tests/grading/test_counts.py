@@ -1,14 +1,10 @@
-from pathlib import Path
-
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from capcal_lib.errors import InputError
-from capcal_lib.grading.counts import count_verdicts, countable_samples
-from capcal_lib.runs import Run
-from capcal_lib.runs.sessions import Ask, session
+from capcal_lib.grading.counts import count_verdicts
 
 VERDICTS = ("correct", "incorrect", "no_answer", "not_scored")
 
@@ -70,31 +66,3 @@ def test_refuses_no_samples() -> None:
 def test_the_samples_that_are_not_there_are_named(first: int, k: int, said: str) -> None:
     with pytest.raises(InputError, match=f"no samples with index {said}; draw more"):
         count_verdicts(frame([("a", 0, "correct")]), first=first, k=k)
-
-
-@pytest.mark.parametrize(
-    ("asks", "k_eval", "countable"),
-    [
-        ([], 1, 1),
-        ([], 100, 100),
-        ([Ask(questions=4, k=60)], 100, 100),
-        # Of ten equal outcomes the interval is at most 0.12 to either side.
-        ([Ask(questions=4, k=60, precision=0.12)], 100, 10),
-        ([Ask(questions=4, k=60, precision=0.12)], 7, 7),
-        ([Ask(questions=4, k=60, precision=0.12), Ask(questions=4, k=40)], 100, 40),
-        ([Ask(questions=4, k=60, precision=0.12), Ask(questions=4, k=3)], 100, 10),
-    ],
-)
-def test_outcomes_that_decided_how_many_there_are_limit_what_counts(
-    tmp_path: Path, asks: list[Ask], k_eval: int, countable: int
-) -> None:
-    run = Run(tmp_path)
-    for ask in asks:
-        with session(run, ask, {}):
-            pass
-    assert countable_samples(run, k_eval) == countable
-
-
-def test_no_sample_at_all_cannot_count(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="k_eval must be a whole number from 1"):
-        countable_samples(Run(tmp_path), 0)

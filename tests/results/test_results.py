@@ -7,12 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from capcal_lib.applications import pass_at_k, success_rate
 from capcal_lib.confidence.of_run import confidence_file, estimate, read_confidence
 from capcal_lib.errors import InputError
 from capcal_lib.grading import GRADER_VERSION
-from capcal_lib.grading.adaptive_sampling import sample_until
-from capcal_lib.grading.counts import countable_samples
 from capcal_lib.grading.verdicts import FILE, SCHEMA, grade_run, read_verdicts
 from capcal_lib.manifests import RECORDED_RUNS, load_dataset
 from capcal_lib.questions import load_questions
@@ -22,7 +19,6 @@ from capcal_lib.runs import Run
 from capcal_lib.runs.files import write_table
 from capcal_lib.runs.store import read_samples
 from capcal_lib.sampling.draw import sample
-from capcal_lib.sampling.engines.simulated import true_mu
 
 SET = "mini-exam"
 Vote = tuple[str | None, str]  # extracted, verdict
@@ -179,48 +175,3 @@ def test_subjects_group_the_questions_of_clustered_sets_alone() -> None:
     assert load_dataset("mmlu").clustered
     assert 1 < groups["mmlu"].nunique() < len(groups["mmlu"])
     assert groups[SET].is_unique
-
-
-@pytest.mark.slow
-def test_a_run_that_stopped_by_its_outcomes_counts_up_to_the_first_possible_stop(
-    tmp_path: Path,
-) -> None:
-    ks, errors = [1, 4, 16], []
-    for seed in range(20):
-        done = sample_until(
-            "simulated", SET, precision=0.1, k=60, store=tmp_path / str(seed), limit=40, seed=seed
-        )
-        results = load_results(tmp_path / str(seed), "simulated")
-        assert set(results["total"]) == {countable_samples(done.run, 100)} == {20}
-        mu = np.array([true_mu(question) for _, question in results.index])
-        s = results["P(True)"] = np.random.default_rng(seed).random(len(mu))
-        scores = brier_terms(results).mean()
-        solved = pass_at_k(results["correct"], results["total"], [*ks, 32]).mean(axis=0)
-        assert np.isnan(solved[-1])  # beyond the first possible stop
-        plan = np.where(s > 0.5, 3, 1)
-        found = {
-            "accuracy": ((results["correct"] / results["total"]).mean(), mu.mean()),
-            "Uniform random": (scores["Uniform random"], np.mean(1 / 3 - mu + mu**2)),
-            "P(True)": (scores["P(True)"], np.mean((s - mu) ** 2)),
-            "Oracle RC": (scores["Oracle RC"], np.mean(mu * (1 - mu))),
-            "budget": (
-                success_rate(plan, results["correct"], results["total"]),
-                np.mean(1 - (1 - mu) ** plan),
-            ),
-        } | {
-            f"pass@{k}": (each, np.mean(1 - (1 - mu) ** k))
-            for k, each in zip(ks, solved, strict=False)
-        }
-        errors.append([shown - truth for shown, truth in found.values()])
-    # c/n at the stop is off by several standard errors here, unless right and wrong balance
-    assert (
-        np.abs(np.mean(errors, axis=0)) < 3 * np.std(errors, axis=0, ddof=1) / np.sqrt(len(errors))
-    ).all()
-
-
-def test_a_run_that_was_completed_later_counts_in_full(tmp_path: Path) -> None:
-    sample_until("simulated", SET, precision=0.1, k=40, store=tmp_path, limit=4)
-    folder = make(tmp_path, k=40, limit=4)
-    assert countable_samples(Run(folder), 100) == 40
-    assert countable_samples(Run(folder), 30) == 30
-    assert set(load_results(tmp_path, "simulated")["total"]) == {40}

@@ -6,13 +6,11 @@ import pytest
 
 from capcal_lib.confidence.of_run import estimate, place_confidence
 from capcal_lib.errors import InputError
-from capcal_lib.grading.adaptive_sampling import sample_until
-from capcal_lib.grading.verdicts import FILE, grade_run
+from capcal_lib.grading.verdicts import grade_run
 from capcal_lib.manifests import RECORDED_RUNS
 from capcal_lib.probes.features import extract
 from capcal_lib.questions import load_questions
 from capcal_lib.runs import Run
-from capcal_lib.runs.files import remove_file
 from capcal_lib.runs.status import as_row, line, next_step, run_status, survey
 from capcal_lib.runs.store import read_samples
 from capcal_lib.sampling.draw import open_run, sample
@@ -65,16 +63,6 @@ def test_of_two_asks_the_next_step_draws_the_one_that_is_not_met(tmp_path: Path)
     sample("simulated", SET, k=1, limit=9, store=tmp_path)
     status = run_status(Run(folder))
     assert (status.asked, status.lacking) == ("9 x 1", 0)
-
-
-def test_a_run_to_a_precision_lacks_nothing_once_its_questions_stopped(tmp_path: Path) -> None:
-    folder = sample_until("simulated", SET, precision=0.1, k=60, limit=6, store=tmp_path).run.folder
-    status = run_status(Run(folder))
-    assert (status.asked, status.lacking, status.graded) == ("6 x 60 to ±0.1", 0, "yes")
-    remove_file(folder / FILE)
-    unknown = run_status(Run(folder))
-    assert unknown.lacking > 0  # nobody knows where they stop
-    assert next_step(unknown).endswith("--split test --limit 6 --k 60 --precision 0.1")
 
 
 def test_what_is_stale_is_said(tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capcal_lib.errors import InputError
-from capcal_lib.grading.adaptive_sampling import sample_until
 from capcal_lib.grading.verdicts import grade_run, read_verdicts
 from capcal_lib.runs import Run
 from capcal_lib.runs import store as store_module
@@ -63,13 +62,6 @@ def test_a_run_may_end_anywhere_about_a_shard(tmp_path: Path, first: int, more: 
     check(run, first, tmp_path / "once")
     sample("simulated", SET, k=first + more, **where)  # type: ignore[arg-type]
     check(run, first + more, tmp_path / "again")
-
-
-@pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("k", [LIMIT - 1, LIMIT, LIMIT + 1, 21])
-def test_sampling_to_a_precision_may_stop_anywhere_about_a_shard(tmp_path: Path, k: int) -> None:
-    done = sample_until("simulated", SET, precision=0.2, k=k, store=tmp_path / "store", limit=3)
-    check(done.run.folder, done.new, tmp_path / "into")
 
 
 @pytest.mark.usefixtures("small")
