@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 
 from capcal_lib.applications import pass_at_k, risk_coverage, simulate_pass_at_k
 from capcal_lib.manifests import dataset_names, load_dataset
-from capcal_lib.metrics import Interval, mean_interval
+from capcal_lib.metrics import mean_interval
 from capcal_lib.metrics.validation import Floats, align, align_index, as_scored
 
 if TYPE_CHECKING:
@@ -48,11 +48,16 @@ COLORS = {
     "Oracle CC": "#494949",
 }
 OWN = "#8a5a44"  # of a method that is not the paper's
-SIGNS = {  # of baselines, among dots
+MARKERS = {  # a method that is not here has a dot
     "Uniform random": "|",
     "Best constant": "|",
+    "Verbalized confidence": "s",
+    "P(True)": "^",
+    "Response consistency": "D",
     "Oracle RC": "x",
     "Oracle CC": "+",
+    OUT_OF_DISTRIBUTION: "P",
+    OUT_OF_DOMAIN: "v",
 }
 BINS = 10
 BANDED = 12  # coverages at most whose risk has an interval
@@ -60,7 +65,7 @@ POWERS = (1, 2, 4, 8, 16, 32, 64, 128)
 BAR = 0.2  # height of the highest bar of a histogram
 
 
-class _Drawn:
+class _Display:
     """What a display was drawn on last."""
 
     ax: Axes
@@ -68,11 +73,21 @@ class _Drawn:
     @property
     def figure(self) -> Figure:
         """Return the figure that was drawn on last."""
-        return _figure(self.ax)
+        figure: Any = self.ax.get_figure(root=True)
+        return figure
+
+    def _start(self, ax: Axes | None) -> Axes:
+        """Take the axes that are given, or new ones."""
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            ax = plt.subplots(layout="constrained")[1]
+        self.ax = ax
+        return ax
 
 
 @dataclass
-class ReliabilityDisplay(_Drawn):
+class ReliabilityDisplay(_Display):
     """Expected accuracy against confidence, in ten bins of equal width.
 
     On the dotted line a confidence is right on average. Bars at the foot show how the confidences
@@ -102,32 +117,22 @@ class ReliabilityDisplay(_Drawn):
     ) -> ReliabilityDisplay:
         """Draw how expected accuracy goes with a confidence."""
         s, mu, _ = as_scored(confidence, correct, total)
-        table = pd.DataFrame({"confidence": s, "mu": mu})
-        rows = []
-        for _, own in table.groupby(np.minimum((s * BINS).astype(int), BINS - 1)):
-            found = _share(own["mu"])
-            rows.append(
-                {
-                    "confidence": own["confidence"].mean(),
-                    "estimate": found.estimate,
-                    "low": found.low,
-                    "high": found.high,
-                    "questions": len(own),
-                }
-            )
-        return cls(pd.DataFrame(rows), s, name).plot(ax=ax, color=color)
+        bin_of = np.minimum((s * BINS).astype(int), BINS - 1)
+        numbers = np.unique(bin_of)
+        bins = _shares([mu[bin_of == number] for number in numbers])
+        bins.insert(0, "confidence", [s[bin_of == number].mean() for number in numbers])
+        bins["questions"] = [np.count_nonzero(bin_of == number) for number in numbers]
+        return cls(bins, s, name).plot(ax=ax, color=color)
 
     def plot(self, *, ax: Axes | None = None, color: str | None = None) -> ReliabilityDisplay:
         """Draw on the axes, or on new ones."""
-        self.ax = ax = ax or _new_axes()
+        ax = self._start(ax)
         ax.axline((0, 0), slope=1, color=MUTED, lw=1, ls=":")
-        below = self.bins["estimate"] - self.bins["low"]
-        above = self.bins["high"] - self.bins["estimate"]
         drawn = ax.errorbar(
             self.bins["confidence"],
             self.bins["estimate"],
-            np.clip([below, above], 0, None),
-            color=color or own_color(self.name),
+            _arms(self.bins),
+            color=color or known_color(self.name),
             marker="o",
             ms=4,
             lw=1.2,
@@ -142,7 +147,7 @@ class ReliabilityDisplay(_Drawn):
 
 
 @dataclass
-class RiskCoverageDisplay(_Drawn):
+class RiskCoverageDisplay(_Display):
     """The risk of answering only the most confident questions, against their share.
 
     Lower is better. All curves end in the mean risk, where every question is answered; the dotted
@@ -154,7 +159,7 @@ class RiskCoverageDisplay(_Drawn):
     """
 
     curve: pd.DataFrame  # a row a question, the most confident first: coverage, risk
-    band: pd.DataFrame  # coverage, low, high
+    band: pd.DataFrame  # coverage, estimate, low, high
     name: str | None = None
     ax: Axes = field(init=False, repr=False)
 
@@ -176,29 +181,22 @@ class RiskCoverageDisplay(_Drawn):
         falls = np.diff(s[order], append=-1) < 0
         ends = np.flatnonzero(falls) + 1  # equal confidences are answered together
         shown = ends[np.unique(np.linspace(0, len(ends) - 1, BANDED).round().astype(int))]
-        limits = [_share(losses[:end]) for end in shown]
-        band = pd.DataFrame(
-            {
-                "coverage": shown / len(s),
-                "low": [found.low for found in limits],
-                "high": [found.high for found in limits],
-            }
-        )
+        band = _shares([losses[:end] for end in shown])
+        band.insert(0, "coverage", shown / len(s))
         return cls(risk_coverage(confidence, correct, total), band, name).plot(ax=ax, color=color)
 
     def plot(self, *, ax: Axes | None = None, color: str | None = None) -> RiskCoverageDisplay:
         """Draw on the axes, or on new ones."""
-        self.ax = ax = ax or _new_axes()
+        ax = self._start(ax)
         (line,) = ax.plot(
             self.curve["coverage"],
             self.curve["risk"],
-            color=color or own_color(self.name),
+            color=color or known_color(self.name),
             label=self.name,
         )
-        ends = self.band.dropna()  # the risk of a single question has no interval
-        ax.fill_between(
-            ends["coverage"], ends["low"], ends["high"], color=line.get_color(), alpha=0.15, lw=0
-        )
+        known = self.band.dropna()  # the risk of a single question has no interval
+        limits = known["coverage"], known["low"], known["high"]
+        ax.fill_between(*limits, color=line.get_color(), alpha=0.15, lw=0)
         ax.axhline(self.curve["risk"].iloc[-1], color=MUTED, lw=1, ls=":")
         ax.set(xlim=(0, 1), ylim=(0, 1))
         ax.set(xlabel="coverage: questions answered", ylabel="risk: fresh answers wrong")
@@ -207,7 +205,7 @@ class RiskCoverageDisplay(_Drawn):
 
 
 @dataclass
-class PassAtKDisplay(_Drawn):
+class PassAtKDisplay(_Display):
     """The chance that one of k samples is correct: as measured, and as a confidence promises it.
 
     Measured values are without bias, with a band. The dashed line is what confidences s say when
@@ -241,30 +239,23 @@ class PassAtKDisplay(_Drawn):
                 confidence=confidence, correct=correct, total=total
             )
         ks = [k for k in POWERS if k <= np.min(total)]
-        measured = [_share(column) for column in pass_at_k(correct, total, ks).T]
-        curve = pd.DataFrame(
-            {
-                "k": ks,
-                "measured": [found.estimate for found in measured],
-                "low": [found.low for found in measured],
-                "high": [found.high for found in measured],
-            }
-        )
+        curve = _shares(pass_at_k(correct, total, ks).T).rename(columns={"estimate": "measured"})
+        curve.insert(0, "k", ks)
         if confidence is not None:
             curve["promised"] = simulate_pass_at_k(confidence, ks).mean(axis=0)
         return cls(curve, name).plot(ax=ax, color=color)
 
     def plot(self, *, ax: Axes | None = None, color: str | None = None) -> PassAtKDisplay:
         """Draw on the axes, or on new ones; what is measured is drawn on axes once."""
-        self.ax = ax = ax or _new_axes()
+        ax = self._start(ax)
         ks = self.curve["k"]
         if "measured" not in [line.get_label() for line in ax.get_lines()]:
             ax.plot(ks, self.curve["measured"], color=INK, marker="o", ms=4, label="measured")
             ax.fill_between(ks, self.curve["low"], self.curve["high"], color=INK, alpha=0.12, lw=0)
         if "promised" in self.curve:
             label = self.name or "as the confidence says"
-            drawn = color or own_color(self.name)
-            ax.plot(ks, self.curve["promised"], color=drawn, ls="--", label=label)
+            color = color or known_color(self.name)
+            ax.plot(ks, self.curve["promised"], color=color, ls="--", label=label)
         ax.set_xscale("log", base=2)
         ax.set_xticks(ks, ks)
         ax.set(ylim=(0, 1.02), xlabel="k", ylabel="pass@k")
@@ -273,11 +264,11 @@ class PassAtKDisplay(_Drawn):
 
 
 @dataclass
-class ScoreDisplay(_Drawn):
+class ScoreDisplay(_Display):
     """Scores as :func:`~capcal_lib.results.score` gives them: the dot plot of the main table.
 
-    Several data sets have a row each, and a dot a method; of a single one, methods have a row each,
-    with their intervals. Lower is better. Constants, Uniform random and oracles have own signs.
+    Several data sets have a row each, and a mark a method; of a single one, methods have a row
+    each. Lower is better; where scores have low and high, bars are their intervals.
 
     >>> scores = pd.DataFrame({"method": ["mine", "P(True)"], "brier": [0.1, 0.2]})
     >>> ScoreDisplay.from_scores(scores).ax.get_xlabel()
@@ -296,37 +287,40 @@ class ScoreDisplay(_Drawn):
     def plot(self, *, ax: Axes | None = None) -> ScoreDisplay:
         """Draw on the axes, or on new ones; new ones are as high as the rows need."""
         table = self.scores.assign(dataset=self.scores.get("dataset", ""))
-        sets = list(table["dataset"].unique())
         table["label"] = [
-            f"Probe, {far}" if (far := shift(*pair)) else pair[0]
+            f"Probe, {distance}" if (distance := shift(*pair)) else pair[0]
             for pair in zip(table["method"], table["dataset"], strict=True)
         ]
-        rows = sets if len(sets) > 1 else list(table["method"])
-        given = ax
-        self.ax = ax or _new_axes()
-        ax = self.ax
-        for label, own in table.groupby("label", sort=False):
-            places = own["dataset"] if len(sets) > 1 else own["method"]
-            method = own["method"].iloc[0]
-            dataset = own["dataset"].iloc[0]
-            ax.plot(
-                own["brier"],
-                [rows.index(place) for place in places],
-                SIGNS.get(method, "o"),
-                color=method_color(method, dataset or None),
-                ms=10 if method in SIGNS else 7,
-                mew=2 if method in SIGNS else 1,
+        by = "dataset" if table["dataset"].nunique() > 1 else "method"
+        rows = list(table[by].unique())
+        labels = list(table["label"].unique())
+        spread = 0.7 / len(labels) if by == "dataset" else 0
+        given, ax = ax, self._start(ax)
+        for number, label in enumerate(labels):
+            group = table[table["label"] == label]
+            first = group.iloc[0]
+            aside = spread * (number + 0.5 - len(labels) / 2)
+            ax.errorbar(
+                group["brier"],
+                [rows.index(row) + aside for row in group[by]],
+                xerr=_arms(group.rename(columns={"brier": "estimate"})) if "low" in group else None,
+                fmt=MARKERS.get(label.removeprefix("Probe, "), "o"),
+                color=method_color(first["method"], first["dataset"] or None),
+                ms=6,
+                mew=1.5,
+                lw=1,
                 label=label,
             )
-        if len(sets) == 1 and "low" in table:
-            ax.hlines(range(len(rows)), table["low"], table["high"], colors=MUTED, lw=1, zorder=0)
-        titles = [load_dataset(row).title if row in dataset_names() else row for row in rows]
-        ax.set_yticks(range(len(rows)), titles)
+        ax.set_yticks(
+            range(len(rows)),
+            [load_dataset(row).title if row in dataset_names() else row for row in rows],
+        )
         ax.set_ylim(len(rows) - 0.5, -0.5)
         ax.set_xlabel("capability Brier score (lower is better)")
         if given is None:
-            self.figure.set_figheight(1.8 + 0.4 * len(rows))
-        if len(sets) > 1:
+            height = max(0.4, 0.11 * len(labels)) if spread else 0.4
+            self.figure.set_figheight(1.8 + height * len(rows))
+        if spread:
             entries = ax.get_legend_handles_labels()
             legend = self.figure.legend(*entries, loc="outside lower center", ncols=3)
             _as_they_are(legend.get_texts())
@@ -391,26 +385,23 @@ def palette(methods: Iterable[str], dataset: str | None = None) -> dict[str, str
     return chosen
 
 
-def own_color(name: str | None) -> str | None:
+def known_color(name: str | None) -> str | None:
     """Return the colour of a method of the paper; None, the next of the cycle, for another."""
     known = name is not None and (name in COLORS or name.startswith("Probe"))
     return method_color(str(name)) if known else None
 
 
-def _share(terms: ArrayLike) -> Interval:
-    """Return the mean of shares; no end of its interval lies outside [0, 1]."""
-    return mean_interval(terms, bounds=(0, 1))
+def _shares(samples: Iterable[ArrayLike]) -> pd.DataFrame:
+    """Return the mean of each sample of shares, with an interval within [0, 1]."""
+    means = [mean_interval(terms, bounds=(0, 1)) for terms in samples]
+    rows = [(mean.estimate, mean.low, mean.high) for mean in means]
+    return pd.DataFrame(rows, columns=["estimate", "low", "high"])
 
 
-def _new_axes() -> Axes:
-    import matplotlib.pyplot as plt
-
-    return plt.subplots(layout="constrained")[1]
-
-
-def _figure(ax: Axes) -> Figure:
-    figure: Any = ax.get_figure(root=True)
-    return figure
+def _arms(table: pd.DataFrame) -> Floats:
+    """Return how far intervals reach to either side, for matplotlib's error bars."""
+    arms = [table["estimate"] - table["low"], table["high"] - table["estimate"]]
+    return np.clip(np.array(arms, float), 0, None)
 
 
 def _name_lines(ax: Axes, name: str | None) -> None:

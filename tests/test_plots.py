@@ -6,6 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.axes import Axes
 
 from capcal_lib.errors import InputError
 from capcal_lib.plots import (
@@ -102,7 +103,20 @@ def test_scores_have_a_row_a_data_set_or_a_row_a_method() -> None:
     scores = pd.DataFrame(columns, index)
     both = ScoreDisplay.from_scores(scores).ax
     assert [label.get_text() for label in both.get_yticklabels()] == ["Mini exam", "law"]
-    assert [list(line.get_xdata()) for line in both.get_lines()] == [[0.1, 0.2], [0.3, 0.4]]
+    assert marks(both) == {"P(True)": ("^", [0.1, 0.2]), "mine": ("o", [0.3, 0.4])}
+    heights = [list(line.get_ydata()) for line in both.get_lines()]
+    assert heights[0] == [pytest.approx(row - 0.175) for row in (0, 1)], "side by side in a row"
+    assert heights[1] == [pytest.approx(row + 0.175) for row in (0, 1)]
+    ends = [bar.get_segments()[0][:, 0].tolist() for bar in both.collections]
+    assert np.array(ends) == pytest.approx(np.array([[0.05, 0.5]] * 2))
     one = ScoreDisplay.from_scores(scores.loc[["law"]]).ax
     assert [label.get_text() for label in one.get_yticklabels()] == ["P(True)", "mine"]
-    assert len(one.collections) == 1
+    assert marks(one) == {"P(True)": ("^", [0.2]), "mine": ("o", [0.4])}
+    bare = ScoreDisplay.from_scores(scores[["brier"]]).ax
+    assert not bare.collections, "no interval is drawn where none is known"
+
+
+def marks(ax: Axes) -> dict[str, tuple[str, list[float]]]:
+    """Return what each method was drawn with, and where."""
+    drawn = {str(box.get_label()): box.lines[0] for box in ax.containers}
+    return {name: (line.get_marker(), list(line.get_xdata())) for name, line in drawn.items()}
