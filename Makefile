@@ -159,8 +159,7 @@ recorded-real: $(READY)
 
 # Derive the .ipynb files from their py:percent sources; cells that stay keep their ids, so a diff shows what changed.
 notebooks: $(READY)
-	$(BIN)/jupytext --update --to ipynb notebooks/[0-9]*.py
-	$(BIN)/jupyter nbconvert --clear-output --inplace notebooks/[0-9]*.ipynb
+	$(BIN)/python book/tools/derive_notebooks.py
 
 $(READY): requirements.lock requirements-torch.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "capcal needs Python 3.11 or newer; name one with: make PYTHON=python3.11")'

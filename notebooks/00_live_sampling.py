@@ -9,7 +9,7 @@
 # %% [markdown]
 # # Sampling, live
 #
-# From a question to its {term}`expected accuracy`, before your
+# From a question to its expected accuracy, before your
 # eyes: a language model answers the same questions many times, each answer is graded, and the counts are compared with
 # recorded ones. This is the evaluation framework of the paper's section 4.1.
 
@@ -128,7 +128,7 @@ notebook.glue(
 
 # %% tags=["finding"]
 # needs sampling
-notebook.say("""
+notebook.finding("""
 {title} has just answered {asked} questions, {samples:,d} times in all. To the same question it gives different answers:
 "{text}" got {distinct} of them, and {right:.0f} % of its responses are correct.
 """)

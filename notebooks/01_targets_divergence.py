@@ -9,8 +9,8 @@
 # %% [markdown]
 # # How far one response is from the capability
 #
-# This page shows why the correctness of one response and the {term}`expected accuracy` of the model are different
-# targets for a confidence, and by exactly how much their {term}`Brier scores <capability Brier>` differ: section
+# This page shows why the correctness of one response and the expected accuracy of the model are different
+# targets for a confidence, and by exactly how much their Brier scores differ: section
 # 3 of the paper, its figure 2 and appendix E.
 
 # %% tags=["parameters", "hide-input"]
@@ -67,7 +67,7 @@ notebook.glue(widest=title)
 
 # %% tags=["finding"]
 # needs numbers
-notebook.say("""
+notebook.finding("""
 One response is a poor stand-in for what the model can do. Averaged over {sets} data sets, the correctness of a fresh
 response, which is 0 or 1, lies {apart:.2f} away from the expected accuracy of its question, and on {widest} {most:.2f}.
 """)

@@ -125,7 +125,7 @@ notebook.glue(
 
 # %% tags=["finding"]
 # needs runs
-notebook.say("""
+notebook.finding("""
 Ten samples of each question cost most scores little precision, and a good probe more. With ten samples in place of all
 that were recorded (usually {usual}), the standard error of a corrected score grows by {ten:.0f} % in the median of {scores}
 scores, and by at most a tenth for {narrow:.0f} % of them. It grows most, by {most:.0f} %, for {worst}.
@@ -133,7 +133,7 @@ scores, and by at most a tenth for {narrow:.0f} % of them. It grows most, by {mo
 
 # %% tags=["finding"]
 # needs probes
-notebook.say("""
+notebook.finding("""
 For the {probes} probes among them that were trained on questions of the same data set it grows by {probe:.0f} % in the
 median, and by at most a tenth for {probe_narrow}.
 """)

@@ -9,7 +9,7 @@
 # %% [markdown]
 # # Five ways to get a confidence
 #
-# This page shows what each [method](../reference/vocabulary.md#methods) of section 4.2 and appendix C of the paper
+# This page shows what each method of section 4.2 and appendix C of the paper
 # asks, what it costs, and what it says about every question, and fits a probe in a few lines.
 
 # %% tags=["parameters", "hide-input"]
@@ -89,7 +89,7 @@ notebook.glue(
 
 # %% tags=["finding"]
 # needs samples
-notebook.say(r"""
+notebook.finding(r"""
 On {dataset} *{best}* orders the questions best (Spearman correlation with $\hat\mu$ {rank:.2f}).
 """)
 

@@ -111,7 +111,7 @@ notebook.glue(
 
 # %% tags=["finding"]
 # needs samples
-notebook.say("""
+notebook.finding("""
 Of {compared} confidences, each of one method on one data set, {better} are significantly closer to the expected
 accuracy than the best constant, and {worse} are significantly further from it:
 {home} of {home_all} are closer for probes trained on questions of the same data set, {far} of {far_all} for probes
@@ -273,7 +273,7 @@ if "spread" in scores:
 # %% tags=["hide-input"]
 # needs samples
 here = load_model(model)
-styles = " and ".join(f"*{style}*" for style in dict.fromkeys(data["prompts"]))
+styles = " and ".join(f"“{style}”" for style in dict.fromkeys(data["prompts"]))
 unlike = [f"prompts are of the styles {styles}, with examples"]
 if any("gguf" in str(way.file) for way in here.weights):
     unlike.append("weights are quantised")

@@ -218,10 +218,10 @@ notebook.glue(
 )
 # %% tags=["finding"]
 # needs probes
-notebook.say("""
+notebook.finding("""
 Used directly, a confidence overestimates pass@k. The tuned linear probe predicts pass@4 and pass@16 significantly better
 than the best constant in {plug_better} of {pairs} cases (a $k$, and a data set with at least {fewest} samples of each
-question) and significantly worse in {plug_worse}. Read as the mean of a {term}`posterior <posterior confidence>`, the
+question) and significantly worse in {plug_worse}. Read as the mean of a posterior, the
 same probe is better than the constant in {over_constant} and worse in {under_constant}; against its own direct use it is
 better in {over_plug} and worse in {under_plug}.
 """)
@@ -275,7 +275,7 @@ concentration[sorted({own_probe[name] for name in probed})].round(2)
 # ## Is the posterior calibrated?
 #
 # A posterior predicts a distribution of the count $c$ of $n$ samples. If it is right, the place of $c$ in that
-# distribution, drawn at random between $P(C < c)$ and $P(C \le c)$, is uniform on $[0, 1]$ {cite:p}`czado2009predictive`.
+# distribution, drawn at random between $P(C < c)$ and $P(C \le c)$, is uniform on $[0, 1]$ (Czado et al., 2009).
 # A U shape says too sure, a hump not sure enough. A single draw may mislead, so the p value is the median over 101.
 
 
@@ -534,8 +534,8 @@ Where both are known, for gpt-oss-20b on MATH-500, they differ by at most {beta_
 #
 # pass@k for $k$ beyond the samples depends on questions that were never solved. The plug-in $1 - (1 - c/n)^k$ gives up
 # every one of them; a line through $\log(-\log \text{pass@}k)$ against $\log k$, carried on, is the *power law* of
-# {cite:t}`schaeffer2025monkeys`; one Beta distribution of $\mu$ is the choice of {cite:t}`kazdan2025efficient`, with
-# extensions by {cite:t}`verine2026estimating`. `extrapolate_pass_at_k` weighs five priors by how well they explain the
+# Schaeffer et al. (2025); one Beta distribution of $\mu$ is the choice of Kazdan et al. (2025), with
+# extensions by Verine et al. (2026). `extrapolate_pass_at_k` weighs five priors by how well they explain the
 # counts. Its interval covers the uncertainty among them, and beside it stand the bounds for *any* prior that explains
 # the counts about as well. Where the two lie far apart, the shape of the prior decides and not the data.
 

@@ -9,7 +9,7 @@
 # %% [markdown]
 # # Spending a budget where it helps
 #
-# A {term}`budget` of samples is divided over questions so that as many as possible are solved at least once; this page
+# A budget of samples is divided over questions so that as many as possible are solved at least once; this page
 # shows how to divide it by a confidence, and whether that helps: section 5.2 and appendix D.2 of the paper.
 
 # %% tags=["parameters", "hide-input"]
@@ -146,7 +146,7 @@ notebook.glue(fewest=int(data.loc[sets, "fewest"].min()))
 
 # %% tags=["finding"]
 # needs rules
-notebook.say("""
+notebook.finding("""
 On this model, dividing a budget by a confidence {verdict}: by *{judged}*, significantly more questions are solved than by
 spending evenly in {better} of {pairs} cases (a budget, and a data set with at least {fewest} samples of each question),
 and significantly fewer in {worse}; {surely} of the gains stand when all cases are judged together (Bonferroni). The mean

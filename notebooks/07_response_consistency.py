@@ -8,9 +8,6 @@
 
 # %% [markdown]
 # # Response consistency: how many votes?
-#
-# This page shows what more votes buy, where they stop helping, and why a {term}`vote <response consistency>`
-# must be scored on samples that it has not seen: appendix C.3 of the paper and its table 6.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
@@ -154,15 +151,12 @@ notebook.glue(
 
 # %% tags=["finding"]
 # needs samples
-notebook.say("""
+notebook.finding("""
 The share of {usual} votes is significantly closer to the expected accuracy than the best constant on {better} of {all_sets}
-data sets, and further from it on {worse}. More votes help: averaged over the {sets} data sets with samples enough for it,
-the score is {few_votes:.3f} with 5 votes and {many_votes:.3f} with {most_votes}. Voting with the samples that also define
-$\\hat\\mu$ would flatter the method significantly in {flattered} of {cells} cases, each a data set and a number of votes
-({surely} when all are judged together, by Bonferroni); the largest difference is {largest:.4f}.
+data sets, and further from it on {worse}.
 """)
 
-# %% mystnb={"figure": {"caption": "Capability Brier score of response consistency (lower is better) with 5, 10 and 20 votes, as far as the samples go. Votes have no part in the expected accuracy unless the page follows the paper. Ticks: the best constant.", "name": "fig-consistency"}, "image": {"alt": "Dot plot with one row for each data set and up to three dots in it. The dots move left, to lower scores, from 5 to 10 and to 20 votes, by less at each step; on some rows they stay right of the tick of the best constant."}} paper=["table-6", "appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
+# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "Capability Brier score of response consistency (lower is better) with 5, 10 and 20 votes, as far as the samples go. Votes have no part in the expected accuracy unless the page follows the paper. Ticks: the best constant.", "name": "fig-consistency"}, "image": {"alt": "Dot plot with one row for each data set and up to three dots in it. The dots move left, to lower scores, from 5 to 10 and to 20 votes, by less at each step; on some rows they stay right of the tick of the best constant."}} paper=["table-6", "appendix-c.3"] evidence=["measured"] reads=["verdicts", "samples"]
 # needs samples
 dots = scores.rename(runs["title"]).reset_index()
 constant = rival.groupby(level="dataset").mean()[by_votes.index]
@@ -172,6 +166,15 @@ axes.plot(constant, range(len(constant)), "k|", ms=14, mew=2)
 axes.grid(visible=True, axis="y")
 axes.set(xlabel="capability Brier score", ylabel="")
 sns.move_legend(axes, "upper left", bbox_to_anchor=(1, 1))
+
+# %%
+# needs samples
+notebook.say("""
+More votes help: averaged over the {sets} data sets with samples enough for it,
+the score is {few_votes:.3f} with 5 votes and {many_votes:.3f} with {most_votes}. Voting with the samples that also define
+$\\hat\\mu$ would flatter the method significantly in {flattered} of {cells} cases, each a data set and a number of votes
+({surely} when all are judged together, by Bonferroni); the largest difference is {largest:.4f}.
+""")
 
 # %% [markdown]
 # ## What the paper reports

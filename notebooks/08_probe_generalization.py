@@ -9,7 +9,7 @@
 # %% [markdown]
 # # Where does a probe still work?
 #
-# This page trains {term}`probes <probe>` on one data set, scores them on others, and asks what of them transfers: the
+# This page trains probes on one data set, scores them on others, and asks what of them transfers: the
 # level of their confidences, or their order (section 4.3.2 of the paper, its appendix C.4 and its table 7).
 
 # %% tags=["parameters", "hide-input"]
@@ -166,7 +166,7 @@ notebook.glue(
 
 # %% tags=["finding"]
 # needs probes
-notebook.say("""
+notebook.finding("""
 A probe that says different things of different questions is significantly better than its own mean on {home_order} data sets that
 it was trained for, on {far_order} others of the same domain, and in {out_order} cases out of domain. Better than the best constant
 of the data set it is in {home_best}, {far_best} and {out_best}; its mean alone beats Uniform random out of domain in {out_level}.

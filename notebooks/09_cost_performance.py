@@ -9,7 +9,7 @@
 # %% [markdown]
 # # What a confidence costs
 #
-# A {term}`confidence` takes tokens, from none to those of ten answers; this page sets
+# A confidence takes tokens, from none to those of ten answers; this page sets
 # its score against its cost, and shows which methods are worth their tokens: figures 3 and 4 of the paper.
 
 # %% tags=["parameters", "hide-input"]
@@ -114,7 +114,7 @@ notebook.glue(
 
 # %% tags=["finding"]
 # needs samples
-notebook.say("""
+notebook.finding("""
 A probe, which writes no token, stands on the Pareto front of {probe_sets} of {sets} data sets; response consistency, which
 costs ten answers, on {vote_sets}; verbalized confidence and P(True) on {asked_sets}. On {constant_sets} the best constant, which
 is free as well, takes the place of the probe.

@@ -151,7 +151,7 @@ notebook.glue(
 )
 
 # %% tags=["finding"]
-notebook.say("""
+notebook.finding("""
 Of {claims} statements that the paper makes about its results, the printed numbers support {supported}, support
 {excepted} with exceptions, and reverse {reversed}; {open} are inconclusive, because no number bears on them. The
 tables agree with each other: {inside} of {oracles} printed errors of Oracle RC lie where two other tables put them.

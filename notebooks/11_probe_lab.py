@@ -9,7 +9,7 @@
 # %% [markdown]
 # # How good is a probe?
 #
-# This page trains {term}`probes <probe>` in many ways (section 4.2 and appendix C.2 of the paper) and scores each once on
+# This page trains probes in many ways (section 4.2 and appendix C.2 of the paper) and scores each once on
 # questions that none has seen: which layers to read, and by which recipe.
 
 # %% tags=["parameters", "hide-input"]
@@ -206,7 +206,7 @@ notebook.glue(
 
 # %% tags=["finding"]
 # needs probes
-notebook.say("""
+notebook.finding("""
 On {pairs} pairs of a model and a data set whose questions differ, a linear probe with a tuned weight decay is significantly
 better than a constant on {tuned_better}; the paper's recipe is on {paper_better}, and worse on {paper_worse}. Lowest over all
 questions scores the probe called {lead}: {lead_gain:.0%} below the paper's recipe ({lead_verdict}).

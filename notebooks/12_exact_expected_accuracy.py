@@ -85,7 +85,7 @@ notebook.glue(
 
 # %% tags=["finding"]
 # needs exact
-notebook.say(r"""
+notebook.finding(r"""
 For short answers the expected accuracy can be computed, and samples agree with it. On {sets} data sets with {questions}
 questions, $\mu$ is known to within 0.05 for {known} without drawing a sample. That costs {passes:.0f} next-token
 distributions a question, where the samples behind $\hat\mu$ took {tokens:.0f} tokens. In units of its standard error,

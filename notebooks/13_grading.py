@@ -155,7 +155,7 @@ notebook.glue(
 
 # %% tags=["finding"]
 # needs answers
-notebook.say("""
+notebook.finding("""
 On {sets} data sets whose right answers come with the book or were at hand when it was built, mean expected accuracy moves by up to {largest_move:.0f}
 points when the samples are graded by another rule; the rule that moves it most is *{which}*.
 """)
@@ -191,7 +191,7 @@ tables.show(
 # %% [markdown]
 # A rule that is too strict misses right answers in another form; one that is too lenient finds 4 in 14, and A in any
 # sentence that has one. No interval over questions or samples shows this error: it is the same in every resample.
-# [What this book counts as an answer](../reference/grading.md) stands with cases.
+# What this book counts as an answer stands with cases.
 #
 # ## Four verdicts
 #
@@ -223,7 +223,7 @@ tables.show(
 # A judge reads meaning where rules read form, and makes errors of its own. Here it sees the question, the right answers
 # and the extracted answer, at temperature 0, and each distinct answer is judged once. Its verdicts are kept beside those
 # of the rules and never mixed with them. Cohen's $\kappa$ subtracts the agreement that chance alone would give
-# {cite:p}`cohen1960coefficient`; a judge that says the same of every answer has $\kappa = 0$, however often it agrees.
+# (Cohen, 1960); a judge that says the same of every answer has $\kappa = 0$, however often it agrees.
 
 # %%
 # needs judge
@@ -256,13 +256,13 @@ judge says of answers that are letter by letter the right one before you use it.
 #
 # Suppose that a person labels some answers, and that the grader calls a share $\mathrm{Se}$ of the right ones correct
 # and a share $\mathrm{Sp}$ of the wrong ones not correct. If a model's accuracy is $\mu$, the grader's mean verdict is
-# $m = \mathrm{Se}\,\mu + (1 - \mathrm{Sp})(1 - \mu)$. Solved for $\mu$ {cite:p}`rogan1978estimating`,
+# $m = \mathrm{Se}\,\mu + (1 - \mathrm{Sp})(1 - \mu)$. Solved for $\mu$ (Rogan and Gladen, 1978),
 #
 # $$
 # \mu = \frac{m + \mathrm{Sp} - 1}{\mathrm{Se} + \mathrm{Sp} - 1}.
-# $$ (eq-rogan-gladen)
+# $$
 #
-# [The page on the error of the grader](../reference/grading.md#the-graders-own-error) says how the uncertainty of $\mathrm{Se}$, $\mathrm{Sp}$ and $m$ becomes one
+# The page on the error of the grader says how the uncertainty of $\mathrm{Se}$, $\mathrm{Sp}$ and $m$ becomes one
 # interval. What would it take here? Suppose a grader with $\mathrm{Se} = 0.98$ and $\mathrm{Sp} = 0.99$.
 
 
@@ -386,7 +386,7 @@ or later.
 # ## Exercises
 #
 # **1 (easy).** A grader with $\mathrm{Se} = 0.9$ and $\mathrm{Sp} = 0.95$ calls 40 % of the answers correct. What is the
-# accuracy? *Hint:* {eq}`eq-rogan-gladen`.
+# accuracy? *Hint:* the equation above.
 
 # %% tags=["hide-cell", "solution"]
 round((0.4 + 0.95 - 1) / (0.9 + 0.95 - 1), 3)
@@ -400,7 +400,7 @@ round((0.4 + 0.95 - 1) / (0.9 + 0.95 - 1), 3)
 change["move"].groupby("rule").mean().idxmax()
 
 # %% [markdown]
-# **3 (hard).** At which sensitivity would {eq}`eq-rogan-gladen` move the accuracy of the largest data set by as much as
+# **3 (hard).** At which sensitivity would the equation move the accuracy of the largest data set by as much as
 # its interval is wide? *Hint:* with $\mathrm{Sp} = 1$, $\mu = m / \mathrm{Se}$.
 
 # %% tags=["hide-cell", "solution"]

@@ -101,7 +101,7 @@ notebook.glue(
 
 # %% tags=["finding"]
 # needs runs
-notebook.say("""
+notebook.finding("""
 Of {made} comparisons on {pairs} pairs of a model and a data set, {supported} support the paper and {reversed}
 contradict it, each by its own 95 % interval; without any difference anywhere about {by_chance:.0f} would seem to do one
 or the other. With the chance of a single false verdict among all of them held to 5 %, {sure} still support it and

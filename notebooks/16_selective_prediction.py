@@ -10,8 +10,8 @@
 # # Answering only where the confidence is high
 #
 # A model that may abstain answers fewer questions and is wrong less often; this page measures how much a confidence is
-# worth for that, and how to promise a {term}`risk`. The paper names selective prediction in section 5.3 and does not try
-# it. {cite:t}`barkan2025capable` let models decide themselves where failure is costly, and find their
+# worth for that, and how to promise a risk. The paper names selective prediction in section 5.3 and does not try
+# it. Barkan et al. (2025) let models decide themselves where failure is costly, and find their
 # decisions rational, given confidences that are too high.
 
 # %% tags=["parameters", "hide-input"]
@@ -109,7 +109,7 @@ notebook.glue(counted=", ".join(counted[::-1]))
 
 # %% tags=["finding"]
 # needs confidences
-notebook.say("""
+notebook.finding("""
 Answering only where the confidence is high risks significantly less than answering at random on {counted}. Data sets
 without a solved question are left out.
 """)
@@ -200,7 +200,7 @@ tables.show(
 # ## Promising a risk
 #
 # Where is the threshold, so that at most a promised share of all questions gets a wrong answer? Read off the curve of
-# some questions, it is too low for new ones. *Conformal risk control* {cite:p}`angelopoulos2024conformal` adds one
+# some questions, it is too low for new ones. *Conformal risk control* (Angelopoulos et al., 2024) adds one
 # question that is wrong with certainty: the lowest threshold $t$ with
 #
 # $$

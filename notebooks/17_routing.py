@@ -173,7 +173,7 @@ notebook.glue(
 
 # %% tags=["finding"]
 # needs runs
-notebook.say("""
+notebook.finding("""
 Routing by a probe of the small model solves significantly more questions than random mixing at equal cost in {better} of
 {cases} cases (a data set and a pair of models) and fewer in {worse}. Compared with a rule that needs no confidence, to
 send the shortest prompts to the large model, it is more in {longer} and fewer in {shorter}. There is something to gain:
@@ -221,7 +221,7 @@ tables.show(
 # %% [markdown] needs="runs"
 # ## Choosing a model for each question
 #
-# {cite:t}`lugoloobi2026encode` route among reasoning models by such probes, and report the accuracy of
+# Lugoloobi et al. (2026) route among reasoning models by such probes, and report the accuracy of
 # the best one for up to 70 % less on MATH, without an interval.
 #
 # A question goes to the model with the highest predicted accuracy less a price times its cost. Each price is a point of the

@@ -95,7 +95,7 @@ notebook.glue(
 
 # %% tags=["finding"]
 # needs runs
-notebook.say("""
+notebook.finding("""
 A probe's mean confidence is usually near the accuracy, and what a model says of itself is not. Over {places} cases (a model
 and a data set), the probe trained on the nearest questions misses the accuracy by {probe:.0f} points in the median, and
 significantly in {probe_wrong} of {probes}; the votes of response consistency miss it by {votes:.0f}. Asking the model misses
@@ -191,7 +191,7 @@ tables.show(
 # ## With a few labels
 #
 # Grade one answer to each of $n$ questions, and let the confidence fill in the others. *Prediction-powered inference*
-# {cite:p}`angelopoulos2023prediction` takes the mean confidence of all other questions, and adds what the labels say it
+# (Angelopoulos et al., 2023) takes the mean confidence of all other questions, and adds what the labels say it
 # misses. The weight $\lambda$ of the confidence is chosen so that a useless one is left out:
 #
 # $$

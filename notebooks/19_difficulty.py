@@ -102,7 +102,7 @@ notebook.glue(
 
 # %% tags=["finding"]
 # needs samples
-notebook.say("""
+notebook.finding("""
 Expected accuracy rises significantly from bin to bin of *{asked}* on {rising} of {sets} data sets, and falls on {falling};
 in the median it rises by {step:.0f} points a bin.
 """)
@@ -229,7 +229,7 @@ tables.show(
 #
 # Two data sets say what people find difficult: a problem of MATH has a level from 1 to 5, and half of the subjects of MMLU
 # have in their name for whom they are, from elementary school (1) to professionals (4). Lugoloobi et al.
-# {cite:p}`lugoloobi2026encode` find that models which reason encode another difficulty than people's. Here the slope of
+# (Lugoloobi et al., 2026) find that models which reason encode another difficulty than people's. Here the slope of
 # $\hat\mu$ on the level tells by how much expected accuracy changes from a level to the next; a subject of MMLU stays
 # whole in its interval.
 

@@ -9,7 +9,7 @@
 # %% [markdown]
 # # The theorems, on data
 #
-# Both theorems of the paper's section 3, which [the page of definitions](../theory/definitions.md) proves, are identities on
+# Both theorems of the paper's section 3, which the page of definitions proves, are identities on
 # counts; this page computes both sides, their form for other proper scores, and the uniform baseline.
 
 # %% tags=["parameters", "hide-input"]
@@ -66,13 +66,13 @@ gap = both["capability Brier"] - both["response Brier"] + both["variance"]
 # %% tags=["hide-input"]
 # needs samples
 power = np.ceil(np.log10(gap.abs().max() + 1e-17))
-notebook.glue(scores=len(both), above=f"$10^{{{power:.0f}}}$")
+notebook.glue(scores=len(both), above=10**power)
 
 # %% tags=["finding"]
 # needs samples
-notebook.say("""
+notebook.finding("""
 Over {scores} pairs of a data set and a method, the capability Brier score and the expected response Brier score less the
-correctness variance differ by less than {above}: rounding, and nothing else.
+correctness variance differ by less than {above:.0e}: rounding, and nothing else.
 """)
 
 # %% mystnb={"figure": {"caption": "Capability against expected response Brier score, one point per method. On each data set the points lie on one line of slope 1, below the dotted diagonal by the correctness variance.", "name": "fig-theorem-2"}, "image": {"alt": "Scatter plot: all points lie below the diagonal, and the points of each data set at one distance from it, which differs between data sets."}} label="theorem-2-gaps" paper=["theorem-2", "equation-9", "equation-10", "equation-3", "equation-7"] evidence=["measured"] reads=["verdicts", "confidences"]
@@ -197,7 +197,7 @@ is 0 or 1.
 # ## Beyond the Brier score
 #
 # Appendix A.3 of the paper says that for strictly convex losses the difference is the Bregman information of the
-# correctness {cite:p}`banerjee2005clustering`. For that the loss has to be written as a divergence, zero where
+# correctness (Banerjee et al., 2005). For that the loss has to be written as a divergence, zero where
 # confidence and target agree:
 #
 # $$

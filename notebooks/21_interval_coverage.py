@@ -10,7 +10,7 @@
 # # Interval coverage: how often an interval covers the truth
 #
 # This page shows how often intervals cover the truth: for one question's $\mu$, exactly (appendix B.1 of the paper), and
-# for a mean over few questions, by simulation. It goes with [the page on estimating μ](../theory/estimating_mu.md).
+# for a mean over few questions, by simulation. It goes with the page on estimating μ.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "smollm2-135m"  # one of `capcal models`; it has most data sets
@@ -65,7 +65,7 @@ notebook.glue(
 )
 
 # %% tags=["finding"]
-notebook.say(r"""
+notebook.finding(r"""
 A 95 % Wald interval, which the paper plans with, covers $\mu$ with a probability of {wald:.2f} at its worst $\mu$, and
 Clopper–Pearson with {exact_least:.3f}; Jeffreys' interval covers with {jeffreys:.3f} on average over $\mu$.
 """)

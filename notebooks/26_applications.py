@@ -231,7 +231,7 @@ for key, (low, high) in ends.items():
 
 # %% tags=["finding"]
 # needs runs
-notebook.say("""
+notebook.finding("""
 A probe is significantly better than the best simple rule in most cases for {helps}; in some for {partly}; and hardly ever
 for {hardly}. In all {made} comparisons a confidence is better in {better} and worse in {worse}: probes in {probe_better}
 and {probe_worse} of {probes}, confidences that the model was asked for in {asked_better} and {asked_worse} of {asks}. With

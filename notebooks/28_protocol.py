@@ -211,7 +211,7 @@ notebook.glue(
 
 # %% tags=["finding"]
 # needs samples
-notebook.say("""
+notebook.finding("""
 The switch to *{most}* shifts the scores that it touches most, by {most_points:.3f} on average, up or down. All
 switches together shift a score by {together:.3f} on average, and by up to {farthest:.3f}: that of {farthest_at} on
 {farthest_on}.
@@ -529,11 +529,11 @@ tables.show(
 #
 # - *Grading.* The paper: a deterministic correctness function; by the public code a language model judges TriviaQA,
 #   SimpleQA and MATH. Here: rules, each verdict kept with its reason; a judge's verdicts are kept
-#   [beside them](../guide/bring_your_own.md#your-judge-and-your-labels), and count where they are asked for.
+#   beside them, and count where they are asked for.
 # - *No answer, or not graded.* The public code counts both as wrong. Here no answer is wrong, and a sample that could not be
 #   graded is not scored and leaves the count.
 # - *Capability Brier.* The paper: the plug-in score with 100 samples. Here also the
-#   [corrected](../theory/estimating_mu.md#the-bias-of-the-plug-in-score) one, which has the intervals.
+#   corrected one, which has the intervals.
 # - *Uncertainty.* The paper gives none. Here every measured score has a 95 % interval (studentised bootstrap over
 #   questions, or over subjects), differences are tested on the same questions, and all methods that may be the best are
 #   marked.

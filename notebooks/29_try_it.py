@@ -9,7 +9,7 @@
 # %% [markdown]
 # # Try it: four experiments in the browser
 #
-# Four small experiments on recorded answers teach what an {term}`expected accuracy` is, how well people and
+# Four small experiments on recorded answers teach what an expected accuracy is, how well people and
 # methods guess it, what a score measures, and where a confidence helps. Nothing needs to be installed.
 
 # %% tags=["parameters", "hide-input"]

@@ -10,7 +10,7 @@
 # # Twenty labelled questions, and a probe trained elsewhere
 #
 # What is the best confidence for a new data set with a few labelled questions: another data set's
-# {term}`probe <probe>` as it is, recalibrated, a constant, or a new probe? This page compares five ways on the same draws.
+# probe as it is, recalibrated, a constant, or a new probe? This page compares five ways on the same draws.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
@@ -118,7 +118,7 @@ notebook.glue(
 
 # %% tags=["finding"]
 # needs pairs
-notebook.say("""
+notebook.finding("""
 With {few} labelled questions of a data set and a probe of another one, {finding}. In at least 95 % of the draws of these questions the recalibrated probe beats the constant
 on {sure} of {pairs} pairs of a data set and a probe, and a new probe that starts from it on {sure_started}.
 """)

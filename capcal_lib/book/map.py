@@ -115,9 +115,9 @@ def _cells(path: Path) -> list[Cell]:
     found = []
     headings = [""]
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
-        source = re.sub(r"^# needs \w+\n", "", "".join(cell["source"]))
+        source = "".join(cell["source"])
         if cell["cell_type"] == "markdown" or "notebook.say(" in source:
-            headings += re.findall(r"^##? (.+)$", source, flags=re.MULTILINE)
+            headings += re.findall(r"^##? (?!needs )(.+)$", source, flags=re.MULTILINE)
             continue
         metadata = cell["metadata"]
         if "paper" not in metadata:

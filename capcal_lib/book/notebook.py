@@ -1,6 +1,4 @@
-"""What a notebook needs: checked parameters, its run store, what is known of its model, and numbers
-by key.
-"""
+"""What a page needs: checked parameters, its run store, its finding, and one line of provenance."""
 
 import ast
 import json
@@ -16,11 +14,12 @@ from typing import Any, get_args
 import pandas as pd
 
 from capcal_lib.book.tables import Html, badge
-from capcal_lib.errors import InputError, sanitize, unknown
+from capcal_lib.errors import InputError, unknown
 from capcal_lib.manifests import IN_CHECKOUT, ROOT, dataset_names, load_model
 from capcal_lib.reported import load_reported
 from capcal_lib.results.scores import Protocol
 
+TOP = ("finding", "provenance", "picture")  # tags of what stands below the title, in this order
 INJECTED = "# Parameters"  # the first line of the cell in which papermill puts what it was given
 ABSENT = "Recorded runs come with the repository, not with the package. "
 HOW = """capcal reproduce --model MODEL --store runs/local
@@ -109,48 +108,49 @@ def about(
     protocol: str = "corrected",
     verdicts: str = "rules",
 ) -> Html:
-    """Say what is behind a page, or what is missing and how to measure it.
+    """Say in one line that unfolds what is behind a page; and what is missing, and how to measure
+    it.
 
     ``runs`` are as ``results.describe_runs`` tells of them, none for a model without samples;
     ``lacking`` is what else the page has cells for and is not there, such as ``probes``, each with
     a sentence that says so; ``protocol`` and ``verdicts`` are said where they are not ours, with
-    the page that shows what they change."""
+    the page that shows what they change. Cells that need what is missing are passed over."""
     known = load_model(model)
-    lines = [f"<strong>{escape(known.title)}</strong>"]
+    lines = []
     for run in runs.to_dict("records"):
         each = " to ".join(dict.fromkeys(f"{run[end]:,}" for end in ("fewest", "most")))
         lines.append(
             f"{badge(run['evidence'])} {escape(run['title'])}: {run['questions']:,} questions, "
             f"{each} samples/question"
         )
-    lines += [
-        f"<strong>Damaged:</strong> {escape(each)}" for each in runs.attrs.get("problems", ())
-    ]
     printed = int((load_reported()["model"] == model).sum())
     if printed:
-        lines.append(
-            f"{badge('reported')} {printed} numbers that the paper prints of "
-            f"{escape(str(known.paper_name))}"
-        )
+        name = escape(str(known.paper_name))
+        lines.append(f"{badge('reported')} {printed} numbers that the paper prints of {name}")
+    notes = [f"Damaged: {problem}" for problem in runs.attrs.get("problems", ())]
     asked = ["the protocol of the paper"] * (protocol == "paper")
     asked += [f"verdicts by {verdicts.replace(':', ' ')}"] * (verdicts != "rules")
     if asked:
-        lines.append(
-            f"By {escape(' and '.join(asked))}; the page “What each correction changes” shows the "
-            "effect."
-        )
+        effect = "the page “What each correction changes” shows the effect."
+        notes.append(f"By {' and '.join(asked)}; {effect}")
     if runs.empty:
-        lines.append(
-            "The run store has no samples of this model, so nothing here is measured. "
-            f"{'' if IN_CHECKOUT else ABSENT}To measure it:<pre>{HOW}</pre>"
-        )
-        lacking = dict.fromkeys(lacking, "")
-    lines += filter(None, map(escape, lacking.values()))
+        notes.append(f"The run store has no samples of {known.title}: nothing here is measured.")
+        notes += [] if IN_CHECKOUT else [ABSENT]
+    else:
+        notes += filter(None, lacking.values())
     words = [word for word, there in (("samples", len(runs)), ("paper", printed)) if not there]
-    words += [word for word in lacking if word not in words]
-    _skip(words)
-    box = f"<div class='capcal-about' data-lacking='{' '.join(words)}'>{'<br>'.join(lines)}</div>"
-    return Html(box.replace("MODEL", escape(model)))
+    words = [*dict.fromkeys([*words, *lacking])]
+    pass_over(words)
+    html = f"<strong>{escape(known.title)}</strong>"
+    if len(runs):
+        html += f" · {len(runs)} data sets · {runs['questions'].sum():,} questions "
+        html += "".join(map(badge, dict.fromkeys(runs["evidence"])))
+    if lines:
+        html = f"<details><summary>{html}</summary>{'<br>'.join(lines)}</details>"
+    html += "".join(f"<p>{escape(note)}</p>" for note in notes)
+    if runs.empty:
+        html += f"<p>To measure it:</p><pre>{HOW.replace('MODEL', escape(model))}</pre>"
+    return Html(f"<div class='capcal-about' data-lacking='{' '.join(words)}'>{html}</div>")
 
 
 def lack(missing: bool, /, **what: str) -> Html | None:
@@ -160,21 +160,21 @@ def lack(missing: bool, /, **what: str) -> Html | None:
     said and every cell is executed."""
     if not missing:
         return None
-    _skip(list(what))
-    said = "<br>".join(map(escape, what.values()))
-    return Html(f"<div class='capcal-about' data-lacking='{' '.join(what)}'>{said}</div>")
+    pass_over(list(what))
+    sentences = "<br>".join(map(escape, what.values()))
+    return Html(f"<div class='capcal-about' data-lacking='{' '.join(what)}'>{sentences}</div>")
 
 
-def _skip(lacking: Sequence[str]) -> None:
+def pass_over(lacking: Sequence[str]) -> None:
     """Let the kernel pass over cells whose first line says that they need what is lacking: ``#
     needs samples``.
     """
     from IPython import get_ipython
 
+    firsts = [f"# needs {word}\n" for word in lacking]
+
     def transform(lines: list[str]) -> list[str]:
-        return (
-            [] if lines and lines[0].strip() in [f"# needs {word}" for word in lacking] else lines
-        )
+        return [] if lines[:1] and lines[0] in firsts else lines
 
     if (shell := get_ipython()) is not None:
         shell.input_transformers_cleanup.append(transform)
@@ -188,17 +188,14 @@ def drop_what_is_lacking(notebook: dict[str, Any]) -> None:
 
     >>> cells = [{"source": "# needs paper", "metadata": {}},
     ...     {"source": "", "metadata": {"needs": "samples"}}]
-    >>> said = [{"data": {"text/html": ["<p class=\\"a\\" data-lacking='samples'>"]}}]
-    >>> page = {"cells": [{"outputs": said, "source": "", "metadata": {}}, *cells]}
+    >>> shown = [{"data": {"text/html": ["<p class=\\"a\\" data-lacking='samples'>"]}}]
+    >>> page = {"cells": [{"outputs": shown, "source": "", "metadata": {}}, *cells]}
     >>> drop_what_is_lacking(page)
     >>> [cell["source"] for cell in page["cells"]]
     ['', '# needs paper']
     """
-    said = [
-        re.search(r"data-lacking='([a-z ]*)'", json.dumps(cell.get("outputs")))
-        for cell in notebook["cells"]
-    ]
-    lacking = {word for match in said if match for word in match[1].split()}
+    outputs = json.dumps([cell.get("outputs") for cell in notebook["cells"]])
+    lacking = " ".join(re.findall(r"data-lacking='([a-z ]*)'", outputs)).split()
 
     def needs(cell: dict[str, Any]) -> str:
         first = re.match(r"# needs (\w+)", "".join(cell["source"]))
@@ -218,7 +215,7 @@ class Text:
 
 
 RECORD = "application/papermill.record/"  # before the types of what is kept and not displayed
-_kept: dict[str, float | str | Html] = {}
+_glued: dict[str, float | str | Html] = {}
 
 
 def glue(**results: float | str | Html) -> None:
@@ -230,68 +227,78 @@ def glue(**results: float | str | Html) -> None:
     from IPython.display import display
 
     for key, value in results.items():
-        _kept[key] = value if isinstance(value, int | str | Html) else float(value)
-        shown, metadata = format_display_data(_kept[key])  # type: ignore[no-untyped-call]
+        _glued[key] = value if isinstance(value, int | str | Html) else float(value)
+        shown, metadata = format_display_data(_glued[key])  # type: ignore[no-untyped-call]
         metadata["scrapbook"] = {"name": key, "mime_prefix": RECORD}
         record = {RECORD + kind: data for kind, data in shown.items()}
         display(record, raw=True, metadata=metadata)  # type: ignore[no-untyped-call]
 
 
-def say(text: str) -> Text:
-    """Show a text in Markdown, with the results that the page has kept.
+def plain(text: str) -> str:
+    """Write a text of others so that neither Markdown, MyST nor HTML reads anything into it.
 
-    ``{key}`` or ``{key:.2f}`` stands for what :func:`glue` keeps under that key; other braces, such
-    as those of formulas, stay. The book sets it as text of the page.
+    >>> plain("<b> *a*")
+    '\\\\<b\\\\> \\\\*a\\\\*'
+    """
+    return re.sub(r"([\\`*_{}\[\]<>&$#~|!^:@])", r"\\\1", " ".join(text.split()))
 
-    >>> _kept["share"] = 0.256
-    >>> say(r"A share of {share:.0%} has $\\hat{\\mu} > 0$.").markdown
+
+def say(text: str, /, **results: float | str) -> Text:
+    """Show a text in Markdown, with results.
+
+    ``{key}`` or ``{key:.2f}`` stands for one of the ``results``, or for what :func:`glue` keeps
+    under that key; braces of formulas stay. Text among the results is shown as it is, whatever
+    marks it holds. `InputError` for a key that was not given.
+
+    >>> say(r"A share of {share:.0%} has $\\hat{\\mu} > 0$.", share=0.256).markdown
     'A share of 26 % has $\\\\hat{\\\\mu} > 0$.'
     """
+    given = _glued | results
 
     def spell(found: re.Match[str]) -> str:
-        if found[1] not in _kept:
-            return found[0]
-        spelt = format(_kept[found[1]], found[2] or "")
-        return re.sub(r"(?<=\d)%", " %", spelt)
+        if found[1] not in given:
+            raise unknown("result", found[1], given)
+        spelt = format(given[found[1]], found[2] or "")
+        return plain(spelt) if isinstance(given[found[1]], str) else spelt.replace("%", " %")
 
-    return Text(re.sub(r"\{(\w+)(?::([^{}]*))?\}", spell, text.strip()))
+    return Text(re.sub(r"(?<![\w^_{}\\])\{(\w+)(?::([^{}]*))?\}", spell, text.strip()))
 
 
-def set_as_text(notebook: dict[str, Any]) -> None:
-    """Turn the cells of an executed page that only :func:`say` something into text cells.
-
-    Those tagged ``finding`` come below the title: what was found, before how.
-
-    >>> said = {"output_type": "execute_result", "data": {"text/markdown": ["Two of three."]}}
-    >>> cell = {"cell_type": "code", "source": "notebook.say(...)", "outputs": [said]}
-    >>> page = {"cells": [cell | {"metadata": {}}]}
-    >>> set_as_text(page)
-    >>> page["cells"]
-    [{'cell_type': 'markdown', 'metadata': {}, 'source': 'Two of three.'}]
+def finding(text: str, /, **results: float | str) -> Text:
+    """Show the finding of a page in large type: one sentence, with at most four of the ``results``,
+    as in :func:`say`.
     """
-    cells: list[dict[str, Any]] = []
-    findings: list[dict[str, Any]] = []
-    for cell in notebook["cells"]:
-        source = "".join(cell["source"])
-        if cell["cell_type"] != "code" or not re.match(r"(# needs \w+\n)?notebook\.say\(", source):
-            cells.append(cell)
-            continue
-        if len(cell["outputs"]) != 1:
-            raise InputError(
-                f"a cell says nothing, and none shows what it lacks: {sanitize(source, 80)}; "
-                "notebook.about or notebook.lack has to be the last line of a cell"
-            )
-        (said,) = cell["outputs"]
-        text = {
-            "cell_type": "markdown",
-            "metadata": {},
-            "source": "".join(said["data"]["text/markdown"]),
-        }
-        if "id" in cell:
-            text["id"] = cell["id"]
-        is_finding = "finding" in cell["metadata"].get("tags", ())
-        (findings if is_finding else cells).append(text)
-    notebook["cells"] = [*cells[:1], *findings, *cells[1:]]
+    style = "class='capcal-finding' style='font-size: 1.35em; line-height: 1.35'"
+    return Text(f"<div {style}>\n\n{say(text, **results).markdown}\n\n</div>")
+
+
+def lay_out(notebook: dict[str, Any]) -> None:
+    """Lay an executed page out for the book: below the title its finding, the line of provenance
+    and the picture, by their tags; then all others. What only shows text hides its code.
+
+    >>> cell = {"cell_type": "code", "source": "# needs samples\\nnotebook.say(...)",
+    ...     "metadata": {"tags": ["finding"]}}
+    >>> title = {"cell_type": "markdown", "source": "# Title", "metadata": {}}
+    >>> page = {"cells": [title, {**title, "source": "Text."}, cell]}
+    >>> lay_out(page)
+    >>> [cell["source"] for cell in page["cells"]]
+    ['# Title', 'notebook.say(...)', 'Text.']
+    """
+    title, *cells = notebook["cells"]
+    for cell in cells:
+        cell["source"] = re.sub(r"^# needs \w+\n", "", "".join(cell["source"]))
+        tags = cell["metadata"].setdefault("tags", [])
+        if re.match(r"notebook\.(say|finding)\(", cell["source"]):
+            tags.append("remove-input")
+        if "injected-parameters" in tags:
+            tags.append("hide-input")
+        if "notebook.about(" in cell["source"]:
+            tags.append("provenance")
+
+    def place(cell: dict[str, Any]) -> int:
+        return next((TOP.index(tag) for tag in cell["metadata"]["tags"] if tag in TOP), len(TOP))
+
+    notebook["cells"] = [title, *sorted(cells, key=place)]
 
 
 def check_outputs(executed: Path) -> None:

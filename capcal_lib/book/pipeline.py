@@ -17,7 +17,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from capcal_lib.book.map import check_evidence, map_page
-from capcal_lib.book.notebook import check_outputs, drop_what_is_lacking, set_as_text
+from capcal_lib.book.notebook import check_outputs, lay_out
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import (
     BOOK,
@@ -319,11 +319,7 @@ def _run(page: Page, notebooks: Path, executed: Path, root: Path, given: dict[st
     except (CellTimeoutError, DeadKernelError) as error:
         raise InputError(str(error).splitlines()[0]) from None
     notebook = json.loads(unfinished.read_text(encoding="utf-8"))
-    drop_what_is_lacking(notebook)
-    set_as_text(notebook)
-    for cell in notebook["cells"]:
-        if "injected-parameters" in cell["metadata"].get("tags", ()):
-            cell["metadata"]["tags"].append("hide-input")
+    lay_out(notebook)
     unfinished.write_text(json.dumps(notebook, indent=1), encoding="utf-8")
     unfinished.replace(executed)
     return time.monotonic() - started

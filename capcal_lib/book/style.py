@@ -53,8 +53,8 @@ def font_files() -> list[Path]:
 
 
 def set_style() -> None:
-    """Give matplotlib and seaborn the book's look; in a notebook, figures become SVG and numbers
-    have four digits.
+    """Give matplotlib and seaborn the book's look; in a notebook, figures become SVG, for the book,
+    and PNG, for JupyterLab, and numbers have four digits.
     """
     import warnings
 
@@ -101,7 +101,7 @@ def set_style() -> None:
         shell.run_line_magic("precision", "%.4g")
         np.set_printoptions(precision=4)
         pd.set_option("display.precision", 4)
-        set_matplotlib_formats("svg", bbox_inches=None, metadata={"Date": None})  # type: ignore[no-untyped-call]
+        set_matplotlib_formats("svg", "png", bbox_inches=None, metadata={"Date": None})  # type: ignore[no-untyped-call]
 
 
 def label_lines(axes: Any) -> None:

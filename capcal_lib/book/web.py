@@ -108,8 +108,6 @@ REWRITES = {
     ),
     # An option keeps its hyphens.
     r'<span class="pre">(--[\w-]+)</span>': r'<span class="pre capcal-together">\1</span>',
-    # what a kernel has to know, and no reader
-    r'(<span></span>)?<span class="c1"># needs \w+</span>\n': r"\1",
     '<div id="pst-primary-sidebar"': (
         '<div role="navigation" aria-label="The book" id="pst-primary-sidebar"'
     ),

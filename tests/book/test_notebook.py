@@ -5,14 +5,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bs4 import BeautifulSoup
+from markdown_it.renderer import RendererHTML
 
 from capcal_lib.book.notebook import (
     about,
     check_outputs,
     check_parameters,
+    finding,
     glue,
+    lay_out,
     open_store,
-    set_as_text,
+    say,
 )
 from capcal_lib.book.tables import Html, badge
 from capcal_lib.errors import InputError
@@ -122,24 +126,52 @@ def test_a_page_says_whose_protocol_and_verdicts_it_follows() -> None:
         check_parameters(asked)
 
 
-def test_a_finding_stands_below_the_title_and_other_texts_where_they_are() -> None:
-    def say(text: str, *tags: str) -> dict[str, Any]:
-        shown = {"data": {"text/markdown": [text]}}
-        told = {"source": 'notebook.say("…")', "outputs": [shown], "metadata": {"tags": [*tags]}}
-        return {"cell_type": "code", "id": text, **told}
+def test_a_page_begins_with_its_finding_its_provenance_and_its_picture() -> None:
+    def code(source: str, *tags: str) -> dict[str, Any]:
+        return {"cell_type": "code", "source": source, "metadata": {"tags": [*tags]}}
 
     title = {"cell_type": "markdown", "source": "# Title", "metadata": {}}
-    code = {"cell_type": "code", "source": "1 + 1", "outputs": [], "metadata": {}}
-    page = {"cells": [title, code, say("later"), say("first", "finding"), say("next", "finding")]}
-    set_as_text(page)
-    assert [cell["source"] for cell in page["cells"]] == [
-        "# Title",
-        "first",
-        "next",
-        "1 + 1",
-        "later",
-    ]
-    assert [cell["cell_type"] for cell in page["cells"]].count("markdown") == 4
+    cells = [code("1"), code("notebook.about()", "hide-input"), code("# needs samples\n2")]
+    cells += [code("3", "picture"), code("notebook.say()"), code("notebook.finding()", "finding")]
+    page = {"cells": [title, *cells]}
+    lay_out(page)
+    order = ["# Title", "notebook.finding()", "notebook.about()", "3", "1", "2", "notebook.say()"]
+    assert [cell["source"] for cell in page["cells"]] == order
+    says = [cell for cell in page["cells"] if "remove-input" in cell["metadata"].get("tags", ())]
+    assert [cell["source"] for cell in says] == ["notebook.finding()", "notebook.say()"]
+
+
+def test_a_text_refuses_a_result_that_it_was_not_given() -> None:
+    glue(kept=0.25)
+    text = r"{kept:.0%} and {more} of $k_{eval}$, $\frac{a}{b}$, $\text{kept}$"
+    expected = r"25 % and 3 of $k_{eval}$, $\frac{a}{b}$, $\text{kept}$"
+    assert say(text, more=3).markdown == expected
+    with pytest.raises(InputError, match=r"unknown result 'bound'; known: .*kept"):
+        say("inside on {kept} data sets, the bounds on {bound}")
+    assert "class='capcal-finding'" in finding("{kept}").markdown
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "<img src=x onerror=alert(1)>",
+        "{download}`../../../etc/hostname`",
+        "a\n\n:::{include} /etc/hostname\n:::",
+        "[x](javascript:alert(1)) ![y](z) **b** $\\mu$ &lt; <https://x.y>",
+    ],
+)
+def test_text_of_others_is_shown_as_it_is_and_is_no_markup(hostile: str) -> None:
+    from markdown_it import MarkdownIt
+    from myst_parser.config.main import MdParserConfig
+    from myst_parser.parsers.mdit import create_md_parser
+
+    said = say("The question “{text}”.", text=hostile).markdown
+    shown = BeautifulSoup(MarkdownIt().render(said), "html.parser")
+    assert shown.text.strip() == f"The question “{' '.join(hostile.split())}”."
+    assert {tag.name for tag in shown.find_all()} == {"p"}
+    myst = create_md_parser(MdParserConfig(enable_extensions={"dollarmath"}), RendererHTML)
+    [_, inline, _] = myst.parse(said)
+    assert {child.type for child in inline.children or ()} <= {"text", "text_special"}
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def run_cells(name: str, **parameters: object) -> dict[str, Any]:
     )
     namespace: dict[str, Any] = {"__name__": "__main__", "In": [injected]}
     lacking: list[str] = []  # what `about` tells the kernel to pass over
-    with patch.object(notebook, "_skip", lacking.extend):
+    with patch.object(notebook, "pass_over", lacking.extend):
         for code in (cells[0].source, injected, *(cell.source for cell in cells[1:])):
             if code.split("\n")[0].removeprefix("# needs ") not in lacking:
                 exec(compile(code, name, "exec"), namespace)
