@@ -496,7 +496,6 @@ MODES = {
     "Retry-After: 1e9": chat_server.status(429, Retry_After="1000000000"),
     "the key in a refusal": chat_server.echo(400),
     "broken off": chat_server.cut,
-    "without end": chat_server.huge,
     "late": chat_server.slow(0.3),
     "another model": chat_server.other_model,
     "no JSON": chat_server.raw(b"<html>"),
@@ -542,7 +541,7 @@ def servers(bench: Bench) -> Outcome:
             )
         return sum(drawn.failed.values()), missing
 
-    hasty = partial(openai.OpenAIEngine, patience=0.2, requests_in_flight=4)
+    hasty = partial(openai.OpenAIEngine, patience=0.2, in_flight=4)
     settings = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": ""}
     try:
         with patch.object(openai, "OpenAIEngine", hasty), patch.dict(os.environ, settings):

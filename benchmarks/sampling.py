@@ -39,6 +39,7 @@ from capcal_lib.sampling.engines import Engine, Failure, Request
 from capcal_lib.sampling.weights import ensure_weights
 
 MODEL = load_model("smollm2-135m")
+AT_ONCE = 64  # requests of the plain way to ask a server
 QUESTIONS, ROUNDS = 4, 2
 # samples of a question that are asked for one after the other, at a rate that does not depend on
 # how many
@@ -192,7 +193,7 @@ def with_openai() -> Iterator[dict[str, Way]]:
     """Draw from a server: requests for one sample each, one by one and 64 at a time, and the
     engine.
     """
-    from capcal_lib.sampling.engines.openai import REQUESTS_IN_FLIGHT, OpenAIEngine
+    from capcal_lib.sampling.engines.openai import OpenAIEngine
 
     with serving() as url, httpx2.Client(timeout=None) as client:
         engine = OpenAIEngine(MODEL, base_url=url)
@@ -208,7 +209,7 @@ def with_openai() -> Iterator[dict[str, Way]]:
             )
 
         def at_once(requests: Sequence[Request], sampling: Sampling) -> int:
-            with ThreadPoolExecutor(REQUESTS_IN_FLIGHT) as pool:
+            with ThreadPoolExecutor(AT_ONCE) as pool:
                 jobs = [
                     pool.submit(ask, one, sampling) for one in requests for _ in one.sample_indices
                 ]
@@ -216,7 +217,7 @@ def with_openai() -> Iterator[dict[str, Way]]:
 
         yield {
             "one by one": one_by_one,
-            f"{REQUESTS_IN_FLIGHT} at a time": at_once,
+            f"{AT_ONCE} at a time": at_once,
             "engine": engine_way(engine),
         }
 

@@ -135,6 +135,8 @@ class Model(Manifest):
     paper_name: str | None = None  # as in the paper's tables; None where it is not in the paper
     engine: Name  # one of ours, or one that another package offers
     served_as: Text | None = None  # what a server calls it, such as llama3.1:8b; None: by its name
+    omit: tuple[Text, ...] = ()  # settings that its server refuses, such as seed: not sent
+    vllm: dict[str, Any] = {}  # arguments of vLLM's engine, such as tensor_parallel_size
     weights: tuple[Weights, ...] = ()  # tried in order
     parameters: int | None = None
     layers: int | None = (

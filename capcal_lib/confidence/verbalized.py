@@ -78,7 +78,7 @@ def verbalized(
             for sample in group:
                 probability = parse_probability(sample.response)
                 values[sample.question_id] = np.nan if probability is None else probability
-                tokens[sample.question_id] += sample.completion_tokens
+                tokens[sample.question_id] += max(1, sample.completion_tokens)  # 0: unknown
                 texts[sample.question_id] = sample.response[-KEPT_CHARACTERS:]
     warn_unanswered((reason for name, reason in failed.items() if not tokens[name]), len(ids))
     return estimated(

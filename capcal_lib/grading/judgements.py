@@ -58,7 +58,7 @@ def judge_run(
         raise InputError(f"a judge is for short and mathematical answers, and {dataset} has none")
     made_with = {
         "judge": model.name,
-        "weights": weights_digest(model),
+        "weights": weights_digest(model, engine),
         "engine": engine_name(model, engine),
         "prompt": judge_prompt_digest(questions[rows["question_id"].iloc[0]].answer.kind),
     }

@@ -94,7 +94,8 @@ def read_states(
     path = features_file(run, layers)
     model = asked_model(run)
     questions = sampled_questions(run)
-    refuse_other(run, "weights", run.identity.weights, weights_digest(model))
+    weights = weights_digest(model, run.identity.engine)
+    refuse_other(run, "weights", run.identity.weights, weights)
     prompts = {
         name: prompt_digest(answer_messages(one, model.prompt_style))
         for name, one in questions.items()

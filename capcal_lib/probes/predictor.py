@@ -81,7 +81,8 @@ def load_predictor(
         raise InputError(f"{dataset} has no training split, so there is nothing to learn from")
     run = find_run(store, model, dataset, split)
     asked = asked_model(run)
-    refuse_other(run, "weights", run.identity.weights, weights_digest(asked))
+    weights = weights_digest(asked, run.identity.engine)
+    refuse_other(run, "weights", run.identity.weights, weights)
     probe = train(run)
     questions, _ = training_data(run)
     width = conformal_half_width(

@@ -17,5 +17,5 @@ class Sample:
     response: str
     reasoning: str | None  # kept apart from the answer and never graded
     finish_reason: FinishReason
-    prompt_tokens: int
-    completion_tokens: int  # every generated token, the end-of-turn token included
+    prompt_tokens: int  # 0 where a log or a server does not say
+    completion_tokens: int  # every generated token, the end-of-turn token included; likewise

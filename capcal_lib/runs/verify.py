@@ -132,7 +132,8 @@ def _plain(found: Iterator[str]) -> Iterator[str]:
 def _samples(run: Run, problems: list[str]) -> pd.DataFrame:
     """Read the key and the digest of each row, and note what is wrong with the rows."""
     identity = run.identity
-    least = 0 if identity.engine == IMPORTED else 1  # 0 where a log does not say
+    # 0 where a log or a server does not say
+    least = 0 if identity.engine in (IMPORTED, "openai") else 1
     tokens = {
         "prompt_tokens": identity.sampling.context_tokens,
         "completion_tokens": identity.sampling.max_tokens,

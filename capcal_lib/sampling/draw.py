@@ -64,6 +64,7 @@ class RunOptions(TypedDict, total=False):
     settings: Mapping[
         str, Any
     ]  # others than the manifest's, such as ``temperature`` or ``prompt_style``: another run
+    in_flight: int | None  # samples that a server is asked for at a time; None: its usual number
     say: (
         Say | None
         # takes what deserves a line at the start: how a new run differs from others, what damage
@@ -148,6 +149,7 @@ def open_run(
     engine: str | None = None,
     seed: int = 0,
     settings: Mapping[str, Any] = MappingProxyType({}),
+    in_flight: int | None = None,
     say: Say | None = None,
 ) -> Iterator[Drawing]:
     """Open a run for drawing up to k samples a question; a session that draws nothing leaves no
@@ -177,7 +179,7 @@ def open_run(
         @cache
         def start() -> tuple[Engine, Meter]:
             ask = Ask(questions=len(asked), k=k)
-            opened = open_engine(manifest, engine)
+            opened = open_engine(manifest, engine, in_flight=in_flight)
             return opened, stack.enter_context(session(writer.run, ask, _circumstances()))
 
         yield Drawing(
@@ -215,7 +217,7 @@ def describe(
     """Describe the run that samples these questions: its identity, and what it is made with."""
     identity = Identity(
         model=model.name,
-        weights=weights_digest(model),
+        weights=weights_digest(model, engine),
         dataset=dataset,
         split=split,
         questions=questions_digest(questions),
@@ -231,6 +233,8 @@ def describe(
         "questions": check_questions(dataset, split, questions),
         "reproducible": engine_sources()[identity.engine].reproducible,
     }
+    if identity.engine == "openai":
+        facts["server"] = os.environ.get("OPENAI_BASE_URL", "").rpartition("@")[2]
     return Record(identity=identity, made_with=_circumstances() | facts)
 
 

@@ -23,6 +23,7 @@ from capcal_lib.runs.artifacts import Sampled
 from capcal_lib.runs.files import file_digest
 from capcal_lib.runs.samples import IMPORTED
 
+SERVED = "served:"  # begins what stands for the weights of a model that a server has
 PROVENANCE = "provenance.json"  # in the folder: where its weights came from
 HUB_FILES = ["*.safetensors", "*.json", "*.jinja", "*.txt", "*.model"]
 CHUNK = 1 << 20
@@ -127,8 +128,11 @@ def _keep_provenance(folder: Path, facts: dict[str, Any]) -> None:
     temporary.replace(folder / PROVENANCE)
 
 
-def weights_digest(model: Model) -> str:
+def weights_digest(model: Model, engine: str | None = None) -> str:
     """Return what identifies a model's weights: the SHA-256 of the GGUF file, or ``hub@commit``.
+
+    Which weights a server has nobody knows: with the engine ``openai`` it is ``served:``, the name
+    that the server has for the model, and the settings that it is not told.
 
     Read from the manifest where that pins the weights, else from the folder of the weights, which
     is then made. ``"none"`` for a model without weights.
@@ -137,6 +141,9 @@ def weights_digest(model: Model) -> str:
     >>> weights_digest(load_model("smollm2-135m"))[:12]
     'b179c9523d0e'
     """
+    if (engine or model.engine) == "openai":
+        omitted = f" (its own {', '.join(model.omit)})" if model.omit else ""
+        return f"{SERVED} {model.served_as or model.name}{omitted}"
     if (pin := pinned_digest(model)) is not None:
         return pin
     return str(
@@ -160,6 +167,8 @@ def check_weights(sampled: Sampled) -> Iterator[str]:
     """Yield what is wrong with the weights that a run was made with."""
     identity = sampled.run.identity
     model = load_model(identity.model)
+    if identity.weights.startswith(SERVED):
+        return
     yield from damaged_weights(model)
     pin = pinned_digest(model)
     if identity.engine != IMPORTED and pin is not None and pin != identity.weights:

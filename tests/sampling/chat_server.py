@@ -209,20 +209,6 @@ def cut(exchange: Exchange, body: dict[str, Any]) -> bool:
     return True
 
 
-def huge(exchange: Exchange, body: dict[str, Any]) -> bool:
-    """Send without end, until the client hangs up."""
-    exchange.send_response(200)
-    exchange.send_header("Transfer-Encoding", "chunked")
-    exchange.end_headers()
-    piece = b"%x\r\n%s\r\n" % (1 << 16, b" " * (1 << 16))
-    exchange.close_connection = True
-    try:
-        while True:
-            exchange.wfile.write(piece)
-    except OSError:
-        return True
-
-
 def echo(code: int) -> Fault:
     """Refuse, saying what the request was authorized with."""
 

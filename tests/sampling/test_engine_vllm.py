@@ -332,7 +332,7 @@ def test_a_server_with_two_ranks_gives_the_rows_of_the_engine_in_process(
     ]
     same = np.mean([one == other for one, other in zip(rows, here, strict=True)])
     assert same > 0.95  # up to rounding: the ranks batch differently
-    assert draw(OpenAIEngine(MODEL, base_url=server, requests_in_flight=3), part(asked, 3, 9)) == [
+    assert draw(OpenAIEngine(MODEL, base_url=server, in_flight=3), part(asked, 3, 9)) == [
         row for row in rows if 3 <= row.sample_index < 9
     ]
 

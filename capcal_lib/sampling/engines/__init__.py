@@ -9,8 +9,8 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.manifests import IN_CHECKOUT, Model, Sampling, load_prompts
+from capcal_lib.manifests import IN_CHECKOUT, Model, Sampling, cache_dir, load_prompts
 from capcal_lib.questions import Question
 from capcal_lib.questions.prompts import Messages
 from capcal_lib.runs.samples import Sample
@@ -62,6 +62,7 @@ ENGINES = {
     ),
 }
 
+LIGHT = ("simulated", "openai")  # hold no model, so that any number may be open
 SAMPLES_A_REQUEST = 16
 
 Purpose = Literal["answer", "verbalized"]
@@ -137,6 +138,12 @@ class Engine(Protocol):
         ``output_hidden_states``. ``mean`` and ``max`` pool these layers + 1 states, number by
         number: shape (n_requests, hidden_size). ``all`` keeps them: shape (n_requests, layers + 1,
         hidden_size). Always float32, and pooled as such."""
+        ...
+
+    def close(self) -> None:
+        """Give back the memory and the processes that the model takes; it cannot be asked after
+        that.
+        """
         ...
 
 
@@ -224,7 +231,7 @@ def engine_sources() -> dict[str, Source]:
     return {point.name: Source(point.value) for point in entry_points(group=GROUP)} | ENGINES
 
 
-def check_engine(model: Model, name: str | None = None) -> None:
+def check_engine(model: Model, name: str | None = None, *, url: str | None = None) -> None:
     """Refuse an engine that cannot be opened here: unknown, not installed, or a server that is not
     named.
     """
@@ -243,7 +250,7 @@ def check_engine(model: Model, name: str | None = None) -> None:
         raise InputError(
             f"{model.name!r} is asked by completion, which the openai engine cannot; take another"
         )
-    if name == "openai" and not os.environ.get("OPENAI_BASE_URL"):
+    if name == "openai" and not (url or os.environ.get("OPENAI_BASE_URL")):
         raise InputError(
             "the openai engine needs the address of a server; say for instance: export "
             "OPENAI_BASE_URL="
@@ -251,38 +258,52 @@ def check_engine(model: Model, name: str | None = None) -> None:
         )
 
 
-def open_engine(model: Model, name: str | None = None) -> Engine:
+def open_engine(
+    model: Model, name: str | None = None, *, url: str | None = None, in_flight: int | None = None
+) -> Engine:
     """Open the engine ``name``, or the one in the model's manifest; `InputError` as `check_engine`.
+
+    One model is in memory at a time: the engine that was opened last is given again where it is the
+    same, and closed before another is opened. ``url`` is the address of a server, else the one of
+    ``OPENAI_BASE_URL``, and ``in_flight`` the most samples that it is asked for at a time; other
+    engines need neither.
 
     >>> from capcal_lib.manifests import load_model
     >>> open_engine(load_model("simulated")).family
     'simulated'
     """
-    check_engine(model, name)
+    check_engine(model, name, url=url)
     name = engine_name(model, name)
-    kept = _OPEN.get()
-    key = name, model.name, load_prompts(model.prompt_style).completion, model.dtype
-    if kept is not None and key in kept:
-        return kept[key]
-    if kept is not None:
-        kept.clear()  # one model is in memory at a time
-    module, _, kind = engine_sources()[name].place.partition(":")
-    engine: Engine = getattr(import_module(module), kind)(model)
-    if kept is not None:
-        kept[key] = engine
-    return engine
+    source = engine_sources()[name]
+    module, _, kind = source.place.partition(":")
+    make = getattr(import_module(module), kind)
+    if name == "openai":
+        make = partial(make, base_url=url, **({"in_flight": in_flight} if in_flight else {}))
+    if name in LIGHT:
+        engine: Engine = make(model)
+        return engine
+    how_asked = {"sampling", "by_dataset", "prompt_style", "notes"}
+    key = name, model.model_dump_json(exclude=how_asked), cache_dir()
+    if key not in _open:
+        close_engine()
+        _open[key] = make(model)
+    return _open[key]
 
 
-_OPEN: ContextVar[dict[tuple[object, ...], Engine] | None] = ContextVar(
-    "open engines", default=None
-)
+def close_engine() -> None:
+    """Close the engine that was opened last, if one is open."""
+    while _open:
+        _, engine = _open.popitem()
+        getattr(engine, "close", lambda: None)()  # another package's may have none
+
+
+_open: dict[tuple[object, ...], Engine] = {}  # the one that was opened last
 
 
 @contextmanager
 def engines_stay_open() -> Iterator[None]:
-    """Keep the engine that is opened within, so that several steps in a row load the model once."""
-    token = _OPEN.set({})
+    """Close at the end what is opened within."""
     try:
         yield
     finally:
-        _OPEN.reset(token)
+        close_engine()

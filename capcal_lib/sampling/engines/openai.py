@@ -3,58 +3,63 @@ or many.
 """
 
 import asyncio
-import math
+import logging
 import os
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, Any
+from copy import copy
+from functools import cached_property
+from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.questions.reasoning import split_reasoning
-from capcal_lib.runs.samples import FinishReason, Sample
+from capcal_lib.runs.samples import Sample
 from capcal_lib.sampling import engines
 from capcal_lib.sampling.engines import SAMPLES_A_REQUEST, Failure, Request
 from capcal_lib.sampling.engines.chat import answer_start
-from capcal_lib.sampling.engines.client import Away, Client, Refused, Server, Unanswered
+from capcal_lib.sampling.engines.client import Away, Client, Refused, Unanswered, words
 
-REQUESTS_IN_FLIGHT = 64
+SAMPLES_IN_FLIGHT = 1024  # more than one GPU runs at once, and as many as a server of eight wants
 PATIENCE = 600.0  # seconds to wait for a server that is away
 MOST_LOGPROBS = 20  # most that the protocol gives
 TEMPLATE_TOKENS = 1024  # more than a chat template adds to its messages
-ANSWER_BYTES, TOKEN_BYTES = (
-    1 << 20,
-    512,
-)  # at most of an answer, and more for every token that is asked for
-LISTING_BYTES = 4 << 20
 LISTING_SECONDS = 30.0
 
 # Servers that fill in what a request leaves open from the model's own settings, and take it where
 # it is said.
 OPEN_SERVERS = ("vllm", "sglang", "llamacpp")
 
+# Of the words that servers have for how an answer ended: those of its limit, and of their own
+# interference. All others, such as stop, eos_token or end_turn, are natural.
+LIMIT = re.compile(r"length|max\w*tokens|token\w*limit", re.IGNORECASE)
+INTERFERENCE = re.compile(
+    r"filter|safety|error|abort|cancel|block|prohibit|recitation", re.IGNORECASE
+)
+DATE = re.compile(r"[-@:](\d{4}|\d{4}-?\d{2}-?\d{2}|latest)")
+
 Group = list[Sample] | Failure
 Job = tuple[Request, tuple[int, ...]]  # samples of one question with consecutive indices
 
 
 class OpenAIEngine:
-    """Sample through an OpenAI-compatible server, at most ``requests_in_flight`` requests at a
-    time.
+    """Sample through an OpenAI-compatible server, with at most ``in_flight`` samples under way.
 
     The server must list the model as its manifest's ``served_as`` says, else under its name or that
     of its hub repository. Its address, up to ``/v1``, and its key are given, or stand in
     ``OPENAI_BASE_URL`` and ``OPENAI_API_KEY``; neither the key nor a password in the address is
     ever shown. ``patience`` and what is asked again are those of `Client`; what cannot be drawn is
-    a `Failure`.
+    a `Failure`. A setting that the manifest names under ``omit`` is not sent.
 
     One request asks for up to 16 samples of one question (``n``), or for one where the server does
     not do ``n``. vLLM gives choice i of a request the request's seed + i, which is what is sent, so
     a sample is the same whatever is asked beside it, up to rounding. Where a server counts tokens
     for all choices together, they are divided in proportion to the length of the texts; vLLM is
-    asked for the tokens of each."""
+    asked for the tokens of each. Where it counts none, or what cannot be, they are 0: unknown."""
 
     family = "openai"
 
@@ -65,19 +70,20 @@ class OpenAIEngine:
         base_url: str | None = None,
         api_key: str | None = None,
         patience: float = PATIENCE,
-        requests_in_flight: int = REQUESTS_IN_FLIGHT,
+        in_flight: int = SAMPLES_IN_FLIGHT,
     ) -> None:
-        if base_url is None:
-            engines.check_engine(model, self.family)
         self.model = model
-        self.patience = patience
-        self.requests_in_flight = requests_in_flight
+        self.in_flight = in_flight
         key = api_key or os.environ.get("OPENAI_API_KEY", "")
-        self.server = Server.locate(base_url or os.environ["OPENAI_BASE_URL"], key)
+        address = base_url or os.environ.get("OPENAI_BASE_URL", "")
+        self.client = Client(address, key, patience=patience)
         hubs = dict.fromkeys(way.hub for way in model.weights if way.hub)
         self.names = [model.served_as] if model.served_as else [model.name, *hubs]
         self.name, self.software = self._listed()
         self.does_n: bool | None = None  # None until a server has shown it
+
+    def close(self) -> None:
+        """Do nothing: no connection is kept."""
 
     def sample(self, requests: Sequence[Request], sampling: Sampling, seed: int) -> Iterator[Group]:
         """Draw every wanted sample, yielding those of a request as it is answered, in no particular
@@ -85,13 +91,16 @@ class OpenAIEngine:
 
         A prompt that leaves no room for an answer in ``context_tokens`` makes a `Failure`, too.
         """
+        most = min(SAMPLES_A_REQUEST, self.in_flight)
         jobs = [
             (request, part)
             for request in requests
-            for part in engines.consecutive(request.sample_indices)
+            for part in engines.consecutive(request.sample_indices, most)
         ]
         drawing = _Drawing(self, sampling, seed)
-        yield from drawing.client.each(jobs, drawing.draw)
+        yield from drawing.client.each(
+            jobs, drawing.draw, self.in_flight, weight=lambda job: len(job[1])
+        )
 
     def next_token_logprobs(
         self, requests: Sequence[Request], words: Sequence[str], sampling: Sampling, seed: int
@@ -122,13 +131,13 @@ class OpenAIEngine:
                 emit("the server gives no log-probabilities")
                 return
             pieces = [place.token for place in given.content]
-            response = answer.choices[0].message.parts()[1].strip()
+            response = answer.choices[0].message.parts[1].strip()
             start = answer_start(pieces)
             answered, ends, rest = "".join(pieces[start or 0 :]).lstrip().partition(response or " ")
             if (
                 start is None or answered or not ends or rest.strip()[:1] not in ("", "<")
             ):  # a mark may end it
-                tokens[row] = answer.usage.completion_tokens
+                tokens[row] = len(pieces)
                 return
             tokens[row] = start + 1
             read.append(row)
@@ -137,7 +146,8 @@ class OpenAIEngine:
             }
             result[row] = [logprobs.get(word, np.nan) for word in words]
 
-        engines.warn_unanswered(drawing.client.each(range(len(requests)), ask), len(requests))
+        unanswered = drawing.client.each(range(len(requests)), ask, self.in_flight)
+        engines.warn_unanswered(unanswered, len(requests))
         if read and np.isnan(result[read]).all():  # the server's fault, so that all are asked anew
             tokens[read] = 0
             lacking = f"none of {', '.join(words)} is among the likeliest tokens of any answer"
@@ -155,37 +165,30 @@ class OpenAIEngine:
         """Return the name under which the server lists the model, and the software that it says it
         is.
         """
-        url = self.server.url
-        client = self.client()
+        client = self.client
 
         async def ask(path: str, emit: Callable[[_Listing], None]) -> None:
-            emit(
-                await client.ask(
-                    "GET", path, _Listing.model_validate_json, LISTING_BYTES, LISTING_SECONDS
-                )
-            )
+            emit(await client.ask("GET", path, _Listing.model_validate_json, LISTING_SECONDS))
 
         try:
-            [listing] = client.each(["/models"], ask)
+            [listing] = client.each(["/models"], ask, 1)
         except Away as error:
-            raise InputError(f"no server answers at {url}: {error}") from None
+            raise InputError(f"no server answers at {client.url}: {error}") from None
         except Unanswered as error:
-            raise InputError(f"{url}/models: {error}; does OPENAI_BASE_URL end in /v1?") from None
+            raise InputError(
+                f"{client.url}/models: {error}; does OPENAI_BASE_URL end in /v1?"
+            ) from None
         listed = {card.id: card.owned_by for card in listing.data}
-        for name in self.names:
-            if name in listed:
-                return name, listed[name]
+        alike = [one for one in listed if any(same_model(one, name) for name in self.names)]
+        for name in [name for name in self.names if name in listed] + alike[:1]:
+            return name, listed[name] or ""
         raise InputError(
-            f"the server at {url} lists {self.server.show(', '.join(listed)) or 'no model'}, not "
+            f"the server at {client.url} lists {client.show(', '.join(listed)) or 'no model'}, not "
             f"{' or '.join(self.names)}; serve the model under that name, with vLLM: "
-            f"--served-model-name {self.names[0]}"
+            f"--served-model-name {self.names[0]}; or say in its manifest served_as"
         )
 
-    def client(self) -> Client:
-        """Return a client for one call of the engine."""
-        return Client(self.server, patience=self.patience, at_once=self.requests_in_flight)
-
-    def body(self, request: Request, sampling: Sampling) -> dict[str, Any]:
+    def body(self, request: Request, sampling: Sampling, **options: Any) -> dict[str, Any]:
         """Put the messages and the settings in the words of the protocol."""
         body: dict[str, Any] = {
             "model": self.name,
@@ -200,13 +203,31 @@ class OpenAIEngine:
             body["top_k"] = sampling.top_k
         if self.software == "vllm":
             body["return_token_ids"] = True
-        if self.model.chat_template:
-            body["chat_template_kwargs"] = self.model.chat_template
-        if (
-            "reasoning_effort" in self.model.chat_template
-        ):  # gpt-oss has no template in vLLM, but this
-            body["reasoning_effort"] = self.model.chat_template["reasoning_effort"]
-        return body
+        switches = self.model.chat_template
+        if switches:
+            body["chat_template_kwargs"] = switches
+        if "reasoning_effort" in switches:  # gpt-oss has no template in vLLM, but this
+            body["reasoning_effort"] = switches["reasoning_effort"]
+        body |= options
+        return {name: value for name, value in body.items() if name not in self.model.omit}
+
+    def check_name(self, answered: str) -> None:
+        """Refuse the answer of another model; note a name that differs by a date or a folder."""
+        if answered in self.known:
+            return
+        shown = self.client.show(answered)
+        if not any(same_model(answered, name) for name in self.known):
+            raise Unanswered(
+                f"the server answered as another model, {shown!r}, not as {self.name!r}; where it "
+                "is the same, say so in the manifest with served_as"
+            )
+        self.known.add(answered)
+        logging.getLogger(__name__).warning(f"the server calls {self.name!r} {shown!r}")
+
+    @cached_property
+    def known(self) -> set[str]:
+        """Return the names by which the model has been called."""
+        return {self.name, *self.names}
 
 
 class _Drawing:
@@ -216,77 +237,65 @@ class _Drawing:
         self.engine = engine
         self.sampling = sampling
         self.seed = seed
-        self.client = engine.client()
-        self.trial = asyncio.Lock()
+        self.client = copy(engine.client)
         self.prompts: dict[str, int] = {}  # tokens, by question id
         self.reading: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    async def post(self, request: Request, first: int = 0, **options: Any) -> "_Answer":
-        """Ask for samples from index ``first`` on; the answer is this model's, with ``n`` choices,
-        or one.
+    async def post(
+        self, request: Request, first: int = 0, choices: int = 1, **options: Any
+    ) -> "_Answer":
+        """Ask for samples from index ``first`` on; the answer is this model's, with so many
+        choices.
         """
-        body = self.engine.body(request, self.sampling) | options
-        body["seed"] = engines.question_seed(self.seed, request.question.id) + first
-        choices = options.get("n", 1)
-        most = math.inf  # tokens of the prompt, where one only wants to know them
+        options["seed"] = engines.question_seed(self.seed, request.question.id) + first
+        if choices > 1:
+            options["n"] = choices
         if "max_tokens" not in options:
-            body["max_tokens"] = await self._limit(request)
-            most = self.sampling.context_tokens
+            options["max_tokens"] = await self._limit(request)
 
         def read(content: bytes) -> _Answer:
             answer = _read(content, choices)
-            said = choices * body["max_tokens"]
-            usage = answer.usage
-            if not (0 < usage.prompt_tokens <= most and choices <= usage.completion_tokens <= said):
-                raise ValueError(
-                    f"{usage.prompt_tokens} tokens read and {usage.completion_tokens} written, "
-                    "which cannot be"
-                )
-            if answer.model and answer.model not in self.engine.names:
-                other = self.client.server.show(answer.model)
-                raise Unanswered(
-                    f"the server answered as another model, {other!r}, not as {self.engine.name!r}"
-                )
+            if answer.model:
+                self.engine.check_name(answer.model)
             return answer
 
-        limit = ANSWER_BYTES + TOKEN_BYTES * choices * body["max_tokens"] * (
-            5 if "logprobs" in body else 1
-        )
-        return await self.client.post("/chat/completions", body, read, limit)
+        body = self.engine.body(request, self.sampling, **options)
+        return await self.client.post("/chat/completions", body, read)
 
     async def draw(self, job: Job, emit: Callable[[Group], None]) -> None:
         """Draw consecutive samples of a question, with one request where the server does ``n``."""
         request, indices = job
-        if len(indices) > 1 and self.engine.does_n is False:
+        engine = self.engine
+        many = len(indices) > 1
+        if many and engine.does_n is False:
             await asyncio.gather(*(self.draw((request, (index,)), emit) for index in indices))
             return
         try:
-            answer = await self.post(request, indices[0], n=len(indices))
+            answer = await self.post(request, indices[0], len(indices))
         except _OtherCount:
-            self.engine.does_n = False
+            engine.does_n = False
             await self.draw(job, emit)
         except Unanswered as error:
-            if isinstance(error, Refused) and len(indices) > 1 and not await self._does_n(request):
-                await self.draw(job, emit)
-            else:
+            alone = None
+            if many and isinstance(error, Refused) and not engine.does_n:
+                alone = await self._alone(request, indices[0])
+            if alone is None:
                 emit(Failure(request.question.id, indices, str(error)))
+                return
+            engine.does_n = False
+            self._emit(request, indices[:1], alone, emit)
+            await self.draw((request, indices[1:]), emit)
         else:
-            if len(indices) > 1 and self.engine.does_n is None:
-                self.engine.does_n = True
+            if many and engine.does_n is None:
+                engine.does_n = True
             self._emit(request, indices, answer, emit)
 
-    async def _does_n(self, request: Request) -> bool:
-        """Find out, once, whether what was refused is ``n``: then one sample of the same question
-        is not.
-        """
-        async with self.trial:
-            if self.engine.does_n is None:
-                try:
-                    await self.post(request, max_tokens=1)
-                    self.engine.does_n = False
-                except Unanswered:
-                    self.engine.does_n = True  # for all that is known
-            return self.engine.does_n
+    async def _alone(self, request: Request, index: int) -> "_Answer | None":
+        """Ask for one sample of what was refused: if that is answered, ``n`` was the matter."""
+        try:
+            return await self.post(request, index)
+        except Unanswered:
+            return None
 
     async def _limit(self, request: Request) -> int:
         """Return how many tokens an answer may have: ``max_tokens``, or what the prompt leaves of
@@ -301,8 +310,9 @@ class _Drawing:
             return most
         name = request.question.id
         async with self.reading[name]:
-            if name not in self.prompts:  # one token tells how many the prompt has
-                self.prompts[name] = (await self.post(request, max_tokens=1)).usage.prompt_tokens
+            if name not in self.prompts:  # one token tells how many the prompt has, where it does
+                answer = await self.post(request, max_tokens=1)
+                self.prompts[name] = _count(answer.usage, "prompt_tokens", 1 << 31)
         prompt = self.prompts[name]
         if prompt >= context:
             raise Unanswered(
@@ -319,22 +329,24 @@ class _Drawing:
         emit: Callable[[Group], None],
     ) -> None:
         name = request.question.id
+        prompt = _count(answer.usage, "prompt_tokens", self.sampling.context_tokens)
+        counts = _tokens(answer, self.sampling.max_tokens)
         samples = []
-        for index, choice, tokens in zip(indices, answer.choices, _tokens(answer), strict=True):
-            if choice.finish_reason not in ("stop", "length"):
-                how = self.client.server.show(choice.finish_reason)
+        for index, choice, tokens in zip(indices, answer.choices, counts, strict=True):
+            end = choice.finish_reason or ""
+            if INTERFERENCE.search(end):
+                how = self.client.show(end)
                 emit(Failure(name, (index,), f"the server ended an answer with {how!r}"))
                 continue
-            finish: FinishReason = "stop" if choice.finish_reason == "stop" else "length"
-            reasoning, response = choice.message.parts()
+            reasoning, response = choice.message.parts
             samples.append(
                 Sample(
                     question_id=name,
                     sample_index=index,
                     response=response,
                     reasoning=reasoning,
-                    finish_reason=finish,
-                    prompt_tokens=answer.usage.prompt_tokens,
+                    finish_reason="length" if LIMIT.search(end) else "stop",
+                    prompt_tokens=prompt,
                     completion_tokens=tokens,
                 )
             )
@@ -342,12 +354,24 @@ class _Drawing:
             emit(samples)
 
 
-_Count = Annotated[int, Field(ge=0, le=2**31 - 1)]  # what the store holds
+def same_model(name: str, other: str) -> bool:
+    """Tell whether two names are of one model: but for case, folders, ``.gguf`` and a date at the
+    end of one.
+
+    >>> same_model("openai/gpt-4.1-mini-2025-04-14", "gpt-4.1-mini")
+    True
+    >>> same_model("/models/X.gguf", "x"), same_model("qwen3-80b", "qwen3-8b")
+    (True, False)
+    """
+    plain = [one.rpartition("/")[2].casefold().removesuffix(".gguf") for one in (name, other)]
+    short, long = sorted(plain, key=len)
+    rest = long.removeprefix(short)
+    return rest == "" or (rest != long and DATE.fullmatch(rest) is not None)
 
 
 class _Card(BaseModel):
     id: str
-    owned_by: str = ""
+    owned_by: str | None = None
 
 
 class _Listing(BaseModel):
@@ -359,6 +383,7 @@ class _Message(BaseModel):
     reasoning_content: str | None = None
     reasoning: str | None = None
 
+    @property
     def parts(self) -> tuple[str | None, str]:
         """Return the reasoning, from its own field or from the text, and the answer."""
         apart = self.reasoning_content or self.reasoning
@@ -381,22 +406,17 @@ class _Logprobs(BaseModel):
 
 
 class _Choice(BaseModel):
-    index: int
     message: _Message
+    index: int = 0
     finish_reason: str | None = None
     logprobs: _Logprobs | None = None
     token_ids: list[int] | None = None
 
 
-class _Usage(BaseModel):
-    prompt_tokens: _Count
-    completion_tokens: _Count
-
-
 class _Answer(BaseModel):
+    choices: list[_Choice]
     model: str | None = None  # some do not say
-    choices: Annotated[list[_Choice], Field(max_length=SAMPLES_A_REQUEST)]
-    usage: _Usage
+    usage: Any = None  # likewise
 
 
 class _OtherCount(Exception):
@@ -408,24 +428,37 @@ def _read(content: bytes, choices: int) -> _Answer:
     try:
         answer = _Answer.model_validate_json(content)
     except ValidationError as error:
+        text = content.decode(errors="replace")
+        if (said := words(text)) != text:  # an error, though the status is 200
+            raise ValueError(said) from None
         first = error.errors(include_url=False)[0]
         raise ValueError(f"{'.'.join(map(str, first['loc']))} {first['msg']}".strip()) from None
     answer.choices.sort(key=lambda choice: choice.index)
     if [choice.index for choice in answer.choices] != list(range(choices)):
-        if choices > 1:
+        if choices > 1 and answer.choices:
             raise _OtherCount
-        raise ValueError(f"{len(answer.choices)} choices where one was asked for")
+        raise ValueError(f"{len(answer.choices)} choices where {choices} were asked for")
     return answer
 
 
-def _tokens(answer: _Answer) -> list[int]:
+def _count(usage: Any, name: str, most: int) -> int:
+    """Return a number of tokens, 1 to ``most``; 0 where the server says none, or what cannot be."""
+    value = usage.get(name) if isinstance(usage, dict) else None
+    return int(value) if isinstance(value, int | float) and 1 <= value <= most else 0
+
+
+def _tokens(answer: _Answer, most: int) -> list[int]:
     """Return the number of tokens of each choice: its own, or its share of them all by the length
     of the text.
     """
-    if all(choice.token_ids for choice in answer.choices):
-        return [len(choice.token_ids or ()) for choice in answer.choices]
+    counts = [len(choice.token_ids or ()) for choice in answer.choices]
+    if all(1 <= count <= most for count in counts):
+        return counts
+    total = _count(answer.usage, "completion_tokens", most * len(counts))
+    if total < len(counts):
+        return [0] * len(counts)
     lengths = [
-        1 + sum(len(part or "") for part in choice.message.parts()) for choice in answer.choices
+        1 + sum(len(part or "") for part in choice.message.parts) for choice in answer.choices
     ]
-    ends = np.cumsum(lengths) / sum(lengths) * answer.usage.completion_tokens
-    return [int(tokens) for tokens in np.diff(ends.round(), prepend=0)]
+    ends = np.cumsum(lengths) / sum(lengths) * (total - len(counts))  # beside one token of each
+    return [min(1 + int(share), most) for share in np.diff(ends.round(), prepend=0)]
