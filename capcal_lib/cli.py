@@ -137,6 +137,7 @@ DatasetName = Annotated[
 SplitName = Annotated[str | None, Option(help="Default: the data set's evaluation split.")]
 Store = Annotated[Path, Option(help="Folder of the run store.", envvar="CAPCAL_STORE")]
 Engine = Annotated[str | None, Option(help="Default: the engine of the model's manifest.")]
+InFlight = Annotated[int | None, Option(help="Samples that a server is asked for at a time.")]
 Seed = Annotated[int, Option(help="Decides the rows; another seed is another run.")]
 OnlyModel = Annotated[
     str | None, Option(help="Only this model's runs.", autocompletion=model_names)
@@ -211,6 +212,7 @@ def sample(
         Path | None, Option(metavar="FILE", help="Only these questions: an id a line.")
     ] = None,
     engine: Engine = None,
+    in_flight: InFlight = None,
     store: Store = LOCAL_RUNS,
     seed: Seed = 0,
     settings: dict[str, Any] = {},  # noqa: B006
@@ -225,6 +227,7 @@ def sample(
         "limit": limit,
         "ids": ids and _read_ids(ids),
         "engine": engine,
+        "in_flight": in_flight,
         "seed": seed,
     }
     with _progress(f"{model} on {dataset}") as progress:
@@ -282,6 +285,10 @@ def reproduce(
     verdicts: Annotated[
         str | None, Option(help="rules, or judge:MODEL; default: the recipe's.")
     ] = None,
+    judge_url: Annotated[
+        str | None, Option(help="Address of the judge's server, if it has its own.")
+    ] = None,
+    in_flight: InFlight = None,
     precision: Annotated[
         float | None,
         Option(help="Top up samples until 95 % intervals reach about so far to either side."),
@@ -306,6 +313,8 @@ def reproduce(
         engine=engine,
         features_engine=features_engine,
         verdicts=verdicts,
+        judge_url=judge_url,
+        in_flight=in_flight,
         precision=precision,
         seed=seed,
     )

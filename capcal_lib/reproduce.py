@@ -105,6 +105,10 @@ class Order:
     engine: str | None = None  # another than the one in the model's manifest
     features_engine: str | None = None  # for hidden states, where the engine gives none
     verdicts: str | None = None  # rules or judge:MODEL; None: the recipe's
+    judge_url: str | None = (
+        None  # of the judge's server; None: the engine's own, or OPENAI_BASE_URL
+    )
+    in_flight: int | None = None  # samples that a server is asked for at a time; None: as usual
     precision: float | None = None  # half-width up to which data sets are topped up
     seed: int = 0
 
@@ -151,11 +155,17 @@ class Order:
     def engine_of(self, step: str) -> str:
         """Return the engine that does a step; an empty name where the one that is named cannot."""
         if step == "judge":
-            return engine_name(load_model(str(self.judge)), self.engine)
+            known = "openai" if self.judge_url else self.engine
+            return engine_name(load_model(str(self.judge)), known)
         engine = engine_name(load_model(self.model), self.engine)
         if step != STATES:
             return engine
         return self.features_engine or ("" if engine == "openai" else engine)
+
+    def server(self, step: str) -> dict[str, Any]:
+        """Return how the server of a step is asked."""
+        url = self.judge_url if step == "judge" else None
+        return {"url": url, "in_flight": self.in_flight}
 
     def run(self, dataset: str, split: str) -> Run | None:
         """Return the run on a split, if it has been begun."""
@@ -201,7 +211,8 @@ def make_plan(order: Order) -> pd.DataFrame:
             rows.append(step)
     # Hidden states last, for vLLM is opened anew for them and slower then, or a server gives none;
     # but another model judges after them, because one model is in memory at a time.
-    late = {STATES: 2, "judge": 1 if order.judge == order.model or order.engine == "openai" else 3}
+    own = order.judge not in (None, order.model) and order.engine_of("judge") != "openai"
+    late = {STATES: 2, "judge": 3 if own else 1}
     late[TOP_UP] = 4  # by all scores that there are
     rows.sort(key=lambda step: late.get(step["step"], 0))
     return pd.DataFrame(rows)
@@ -336,7 +347,8 @@ def _attempt(
     """Carry out a step; return why it failed, if it did, and note an engine that is gone."""
     try:
         if row["requests"]:
-            open_engine(load_model(str(order.judge) if who[1] else order.model), row["engine"])
+            model = load_model(str(order.judge) if who[1] else order.model)
+            open_engine(model, row["engine"], **order.server(row["step"]))
     except InputError as error:
         gone[who] = str(error)
         return str(error)
@@ -355,7 +367,8 @@ def _check_engines(order: Order, plan: pd.DataFrame) -> None:
     needed = plan[(plan["requests"] > 0) & (plan["engine"] != "")]
     for step, engine in dict.fromkeys(zip(needed["step"], needed["engine"], strict=True)):
         try:
-            check_engine(load_model(str(order.judge) if step == "judge" else order.model), engine)
+            model = load_model(str(order.judge) if step == "judge" else order.model)
+            check_engine(model, engine, url=order.server(step)["url"])
         except InputError as error:
             if step != "judge":
                 raise
@@ -439,11 +452,12 @@ def _do(order: Order, row: Mapping[Any, Any]) -> int:
     if step == STATES:
         return len(extract(run, engine=row["engine"]))
     if step == "judge":
-        judged = judge_run(run, str(order.judge), engine=row["engine"])
+        server = order.server(step)
+        judged = judge_run(run, str(order.judge), engine=row["engine"], **server)
         new = judged.new
         failed = judged.failed
     else:
-        tokens = estimate(run, step, engine=row["engine"]).tokens
+        tokens = estimate(run, step, engine=row["engine"], in_flight=order.in_flight).tokens
         new = int((tokens > 0).sum())
         failed = int((tokens == 0).sum())
     if failed:
@@ -463,6 +477,7 @@ def _draw(order: Order, row: Mapping[Any, Any]) -> int:
         limit=row["questions"],
         engine=order.engine,
         seed=order.seed,
+        in_flight=order.in_flight,
     )
     if drawn.new + drawn.present:
         grade_run(drawn.run)
@@ -480,6 +495,7 @@ def _top_up(order: Order, row: Mapping[Any, Any]) -> int:
         raise InputError("not all of the first samples are there")
     asked: dict[str, Any] = {"split": row["split"], "limit": row["questions"]}
     asked |= {"store": order.store, "engine": order.engine, "seed": order.seed}
+    asked |= {"in_flight": order.in_flight}
     with open_run(order.model, row["dataset"], k=RECIPES[order.recipe].samples, **asked) as drawing:
         new = drawing.draw({str(name): int(k) for name, k in needed.items()})
         run = drawing.writer.run
@@ -487,7 +503,8 @@ def _top_up(order: Order, row: Mapping[Any, Any]) -> int:
     if new:
         grade_run(run)
         if order.judge and load_dataset(row["dataset"]).kind in JUDGED:
-            judge_run(run, order.judge, engine=order.engine_of("judge"))
+            judge = order.engine_of("judge")
+            judge_run(run, order.judge, engine=judge, **order.server("judge"))
     if failed:
         raise (InputError if new else Unanswered)(f"{failed.total()} samples failed")
     return new

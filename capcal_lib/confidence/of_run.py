@@ -36,7 +36,9 @@ RESERVED = {
 }  # names that are something else
 
 
-def estimate(run: Run, method: str, *, engine: str | None = None) -> Confidence:
+def estimate(
+    run: Run, method: str, *, engine: str | None = None, in_flight: int | None = None
+) -> Confidence:
     """Ask the model for its confidence in each sampled question of a run, once, and keep the
     answer.
 
@@ -68,7 +70,7 @@ def estimate(run: Run, method: str, *, engine: str | None = None) -> Confidence:
     if lacking:
         model = asked_model(run)
         seed = run.identity.seed
-        source = open_engine(model, engine)
+        source = open_engine(model, engine, in_flight=in_flight)
         for start in range(0, len(lacking), CHUNK):
             part = lacking[start : start + CHUNK]
             fresh = (p_true if method == "p-true" else verbalized)(source, model, part, seed=seed)

@@ -37,7 +37,13 @@ class Judged(NamedTuple):
 
 
 def judge_run(
-    run: Run, judge_name: str, *, engine: str | None = None, progress: Progress | None = None
+    run: Run,
+    judge_name: str,
+    *,
+    engine: str | None = None,
+    url: str | None = None,
+    in_flight: int | None = None,
+    progress: Progress | None = None,
 ) -> Judged:
     """Judge every distinct short or mathematical answer of a graded run that this judge has not
     judged yet.
@@ -47,6 +53,7 @@ def judge_run(
     prompt are replaced.
 
     ``judge_name`` is a model of the manifests, ``engine`` another than the one that stands there,
+    ``url`` the address of its server, ``in_flight`` the most answers it is asked about at a time,
     and ``progress`` is called with the numbers of answers judged and to judge. `InputError` for an
     unknown model or engine, a run without verdicts, without such answers or without answers to
     compare with, or a corrupt file."""
@@ -70,7 +77,7 @@ def judge_run(
     if lacking.empty:
         return Judged(0, len(pairs), 0)
     cases = [(questions[name], extracted) for name, extracted in lacking.itertuples(index=False)]
-    source = open_engine(model, engine)
+    source = open_engine(model, engine, url=url, in_flight=in_flight)
     new = 0
     for start in range(0, len(cases), CHUNK):
         chunk = cases[start : start + CHUNK]

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
@@ -263,8 +262,8 @@ def open_engine(
 ) -> Engine:
     """Open the engine ``name``, or the one in the model's manifest; `InputError` as `check_engine`.
 
-    One model is in memory at a time: the engine that was opened last is given again where it is the
-    same, and closed before another is opened. ``url`` is the address of a server, else the one of
+    One model is in memory at a time: an engine that holds one is given again where it is asked for
+    again, and closed before another is opened. ``url`` is the address of a server, else the one of
     ``OPENAI_BASE_URL``, and ``in_flight`` the most samples that it is asked for at a time; other
     engines need neither.
 
@@ -274,20 +273,22 @@ def open_engine(
     """
     check_engine(model, name, url=url)
     name = engine_name(model, name)
-    source = engine_sources()[name]
-    module, _, kind = source.place.partition(":")
-    make = getattr(import_module(module), kind)
-    if name == "openai":
-        make = partial(make, base_url=url, **({"in_flight": in_flight} if in_flight else {}))
-    if name in LIGHT:
-        engine: Engine = make(model)
-        return engine
     how_asked = {"sampling", "by_dataset", "prompt_style", "notes"}
-    key = name, model.model_dump_json(exclude=how_asked), cache_dir()
-    if key not in _open:
+    completes = load_prompts(model.prompt_style).completion
+    what = model.model_dump_json(exclude=how_asked)
+    key = name, what, completes, cache_dir(), url, in_flight
+    if key in _open:
+        return _open[key]
+    if name not in LIGHT:
         close_engine()
-        _open[key] = make(model)
-    return _open[key]
+    module, _, kind = engine_sources()[name].place.partition(":")
+    server: dict[str, Any] = {"base_url": url} if name == "openai" else {}
+    if name == "openai" and in_flight is not None:
+        server["in_flight"] = in_flight
+    engine: Engine = getattr(import_module(module), kind)(model, **server)
+    if _staying or name not in LIGHT:
+        _open[key] = engine
+    return engine
 
 
 def close_engine() -> None:
@@ -297,13 +298,16 @@ def close_engine() -> None:
         getattr(engine, "close", lambda: None)()  # another package's may have none
 
 
-_open: dict[tuple[object, ...], Engine] = {}  # the one that was opened last
+_open: dict[tuple[object, ...], Engine] = {}  # one that holds a model, and any others
+_staying: list[None] = []  # not empty within `engines_stay_open`
 
 
 @contextmanager
 def engines_stay_open() -> Iterator[None]:
-    """Close at the end what is opened within."""
+    """Open each engine once within, a server's too, and close them at the end."""
+    _staying.append(None)
     try:
         yield
     finally:
+        _staying.pop()
         close_engine()

@@ -72,6 +72,8 @@ class OpenAIEngine:
         patience: float = PATIENCE,
         in_flight: int = SAMPLES_IN_FLIGHT,
     ) -> None:
+        if in_flight < 1:
+            raise InputError(f"at least 1 sample must be in flight; got {in_flight}")
         self.model = model
         self.in_flight = in_flight
         key = api_key or os.environ.get("OPENAI_API_KEY", "")
