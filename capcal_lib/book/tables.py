@@ -1,10 +1,10 @@
-"""Draw tables as HTML that works without a network: escaped, captioned with their evidence, and
-offered as CSV.
+"""Draw tables that speak without a style sheet and without a network: escaped, captioned with their
+evidence, and offered as CSV.
 """
 
 import re
 from base64 import b64encode
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby
@@ -21,31 +21,17 @@ from capcal_lib.manifests import DOMAINS, dataset_names, load_dataset
 Evidence = Literal["measured", "reported", "read off", "simulated"]
 Format = str | Callable[[object], str]
 ROWS = 20  # that a table shows unfolded
-NUMBER = re.compile(
-    r"[-−+±<>≥≤≈~]?[\d,.]+( ?%)?( \[.*\])?"
-)  # and an interval, which is set below it
-METHOD_REM, COST_REM = (
-    7.8,
-    2.6,
-)  # widths of columns, for a page's column of 42 rem at 1280: it holds
-SCORE_REM, BARE_REM = 5.65, 4.5  # six scores with their intervals, or seven without
+NUMBER = re.compile(r"[-−+±<>≥≤≈~]?[\d,.]+( ?%)?( \[.*\])?")  # and an interval, set below it
+FORMULA = re.compile(r"[\s\x00-\x1f]*[=+\-@＝＋－＠]")  # what a spreadsheet would compute
 NOT_COMPETING = ("Oracle RC", "Oracle CC")
-OTHER = "other"  # domain of a data set that is not known
-WRAPS = {  # how a cell of this class is marked
-    "best": "<strong>{}</strong>",
-    "may-be-best": "≈ {}",
-    "second": "<u>{}</u>",
-    "beats-uniform": "<strong>{}</strong>",
-}
-LEGEND = {  # what each mark means, in the order of the legend
-    "interval": "in brackets: 95 % interval",
-    "few": "†: a few questions carry it, and it may be too narrow",
-    "best": "<strong>bold</strong>: significantly lower than every other method",
-    "may-be-best": "≈: not significantly worse than the lowest",
-    "second": "<u>underlined</u>: second lowest",
-    "alike": "grey: all questions are alike, so nothing is compared",
-    "printed": "<strong>bold</strong>: lowest printed, <u>underlined</u>: second lowest",
-    "beats-uniform": "<strong>bold</strong>: significantly lower than Uniform random",
+SHIFT_LETTERS = dict(zip(SHIFTS, "abc", strict=True))  # beside the tints
+LEGEND = {  # what each mark in a cell means
+    "<br><small>[": "in brackets: 95 % interval",
+    "]†": "†: a few questions carry it, and it may be too narrow",
+    "<strong>": "bold: {bold}",
+    "≈": "≈: not significantly worse than the lowest",
+    "<u>": "underlined: second lowest",
+    "‡": "‡: all questions are alike, so nothing is compared",
 }
 
 
@@ -96,22 +82,41 @@ def show(
     column that is not there.
 
     >>> table = pd.DataFrame({"method": ["P(True)"], "Brier": [0.12345]})
-    >>> "<td class='number'>0.123</td>" in show(table, "Scores.", evidence="measured").html
+    >>> ">0.123</td>" in show(table, "Scores.", evidence="measured").html
     True
     """
     if any(name is not None for name in table.index.names):
         table = table.reset_index()
-    marks = _marks(table, caption, evidence)
+    marks = _evidence(table, caption, evidence)
     if "evidence" in table and len(marks) < 2:
         table = table.drop(columns="evidence")
     for column in formats:
         if column not in table:
             raise unknown("column", column, map(str, table.columns))
-    cells = {name: _cells(table[name], digits, formats.get(str(name))) for name in table.columns}
-    heads = [_head(str(name), _is_number(table[name])) for name in table.columns]
-    return _figure(
-        heads, [_row(row) for row in zip(*cells.values(), strict=True)], caption, marks, table
+    cells = pd.DataFrame(
+        {name: _cells(table[name], digits, formats.get(str(name))) for name in table.columns}
     )
+    numeric = [name for name in table.columns if _is_number(table[name])]
+    return _draw(cells, numeric, caption, marks, table)
+
+
+def _cells(column: "pd.Series[Any]", digits: int, form: Format | None) -> list[str]:
+    """Return the HTML of each cell of a column."""
+    if form is None:
+        real, whole = is_float_dtype(column), is_integer_dtype(column)
+        form = f"{{:z,.{digits}f}}" if real else "{:,}" if whole else "{}"
+    write = form.format if isinstance(form, str) else form
+    cells = []
+    for value in column:
+        if isinstance(value, Html):
+            cells.append(value.html)
+        elif column.name == "evidence":
+            cells.append(badge(value))
+        else:
+            cells.append("–" if pd.isna(value) else escape(write(value)))
+    if _is_number(column):
+        return [re.sub(r" (\[.*\])$", r"<br><small>\1</small>", cell) for cell in cells]
+    return cells
 
 
 def show_scores(
@@ -125,76 +130,97 @@ def show_scores(
 
     The lowest score of a data set is bold where it is significantly lower than all others; where
     several may be the best they are marked ``≈``; the second lowest is underlined. Oracles do not
-    compete. Cells of probes are tinted by shift. Where no two questions differ, cells are grey and
+    compete. Cells of probes have a tint and a letter by shift. Where no two questions differ,
     nothing is marked. The data sets stand under their domains. What is not said here is as in
     :func:`show`.
 
     ``scores`` are those of ``results.score``: one row a (dataset, method), as columns or as the
     index, and ``brier``; where they are there, also ``low`` and ``high``, ``may_be_best``,
     ``missing`` and ``questions``, ``few``, ``varies`` (some questions differ in expected accuracy),
-    and ``evidence``. A column ``cost`` stands beside the
-    methods; ``printed``, "best" or "second", is shown as papers print it, bold or underlined;
-    ``beats_uniform`` says what is to be bold in place of the best."""
+    and ``evidence``. A column ``cost`` stands beside the methods; ``printed``, "best" or "second",
+    is shown as papers print it, bold or underlined; ``beats_uniform`` says what is to be bold in
+    place of the best."""
     table = scores.reset_index() if any(scores.index.names) else scores
-    marks = _marks(table, caption, evidence)
-    datasets = _by_domain(table["dataset"])
-    compared = _compared(table).to_dict("records")
-    cells = {(row["method"], row["dataset"]): _score(row, digits) for row in compared}
-    costs = dict(zip(table["method"], table["cost"], strict=True)) if "cost" in table else {}
-    heads = [_head("Method", False)]
-    widths = [METHOD_REM]
-    if costs:
-        heads.append(_head("Cost", True))
-        widths.append(COST_REM)
-    above = _domains([domain for domain, _ in datasets.values()], widths)
-    heads += [_head(title, True) for _, title in datasets.values()]
-    names = dict.fromkeys(table["method"])
-    rows = []
-    for method in sorted(names, key=lambda name: str(name).startswith("Oracle")):  # last
-        row = [("", escape(str(method)))]
-        if costs:
-            row.append(("number", escape(str(costs[method]))))
-        row += [cells.get((method, name), ("number", "–")) for name in datasets]
-        rows.append(_row(row))
-    bare = "low" not in table or bool(table["low"].isna().all())
-    width = sum(widths) + (BARE_REM if bare else SCORE_REM) * len(datasets)
-    style = f" style='width:{width:.1f}rem'"
-    shown = _figure([*above, *heads], rows, caption, marks, table, kind="scores", style=style)
-    legend = _legend(list(cells.values()), printed="printed" in table)
-    return Html(shown.html.replace("</figure>", f"{legend}</figure>"))
+    marks = _evidence(table, caption, evidence)
+    names = table["dataset"].unique().tolist()
+    found = {name: load_dataset(name) for name in names if name in dataset_names()}
+    domains = {name: found[name].domain if name in found else "other" for name in names}
+    names = sorted(names, key=lambda name: [*DOMAINS, "other"].index(domains[name]))
+    spelt = table.assign(cell=_spell(table, digits))
+    wide = spelt.pivot(index="method", columns="dataset", values="cell")[names].fillna("–")
+    methods = sorted(table["method"].unique(), key=lambda name: name.startswith("Oracle"))
+    wide = wide.loc[methods].rename(columns=lambda name: getattr(found.get(name), "title", name))
+    numeric = list(wide.columns)
+    if "cost" in table:
+        cost = table.drop_duplicates("method").set_index("method")["cost"]
+        wide.insert(0, "Cost", [escape(str(cost[name])) for name in methods])
+    spans = [(one, len(list(same))) for one, same in groupby(domains[name] for name in names)]
+    above = "".join(f"<th scope='colgroup' colspan='{n}'>{escape(one)}</th>" for one, n in spans)
+    above = f"<tr><td colspan='{wide.shape[1] + 1 - len(names)}'></td>{above}</tr>"
+    wide.insert(0, "Method", [escape(name) for name in methods])
+    return _draw(
+        wide,
+        ["Cost", *numeric],
+        caption,
+        marks,
+        table,
+        above=above if len(spans) > 1 else "",
+        legend=_legend("".join(spelt["cell"]), table),
+    )
 
 
-def _by_domain(names: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Return the domain and the title of each data set, those of one domain side by side."""
-    known = dataset_names()
-    found = {}
-    for name in dict.fromkeys(names):
-        found[name] = (OTHER, str(name))
-        if name in known:
-            dataset = load_dataset(name)
-            found[name] = (dataset.domain, dataset.title)
-    order = {domain: place for place, domain in enumerate(DOMAINS)}
-    return dict(sorted(found.items(), key=lambda item: order.get(item[1][0], len(order))))
+def _legend(text: str, table: pd.DataFrame) -> str:
+    """Say what the marks of the cells mean, of those that they have."""
+    bold = "significantly lower than every other method"
+    if "beats_uniform" in table:
+        bold = "significantly lower than Uniform random"
+    elif "printed" in table:
+        bold = "lowest printed"
+    said = [meaning.format(bold=bold) for mark, meaning in LEGEND.items() if mark in text]
+    shifts = [f"{a} {far}" for far, a in SHIFT_LETTERS.items() if f"<sup>{a}</sup>" in text]
+    said += [f"probes: {', '.join(shifts)}"] if shifts else []
+    legend = "; ".join(said)
+    return f"{legend[:1].upper()}{legend[1:]}." if said else ""
 
 
-def _compared(table: pd.DataFrame) -> pd.DataFrame:
-    """Say of each score how it stands among those of its data set: ``mark``, ``second`` lowest, and
-    of how many questions that were ``asked`` it was taken.
-    """
+def _spell(table: pd.DataFrame, digits: int) -> list[str]:
+    """Write each score with its marks, its interval, and the share of confidences missing."""
     table = table.copy()
-    datasets = table["dataset"]
-    if "missing" in table:
-        table["asked"] = table.groupby("dataset")["questions"].transform("max")
+    competing = ~table["method"].isin(NOT_COMPETING)
+    sets = table["dataset"]
     if "may_be_best" in table:
-        competing = ~table["method"].isin(NOT_COMPETING)
-        best = table["may_be_best"].astype(bool)
-        alone = best.groupby(datasets).transform("sum") == 1
-        table["mark"] = ""
-        table.loc[best & competing, "mark"] = "may-be-best"
-        table.loc[best & competing & alone, "mark"] = "best"
-        place = table["brier"].where(competing).groupby(datasets).rank(method="first")
-        table["second"] = place == 2
-    return table
+        best = table["may_be_best"].astype(bool) & competing
+        alone = best.groupby(sets).transform("sum") == 1
+        table["best"], table["alike"] = best & alone, best & ~alone
+        table["second"] = table["brier"].where(competing).groupby(sets).rank("first") == 2
+    if "missing" in table:
+        table["share"] = table["missing"] / table.groupby("dataset")["questions"].transform("max")
+    cells = []
+    for row in table.to_dict("records"):
+        if pd.isna(row["brier"]):
+            cells.append("–")
+            continue
+        text = f"{row['brier']:z.{digits}f}"
+        if not row.get("varies", True):
+            cells.append(f"{text}<sup>‡</sup>")
+            continue
+        if row.get("second") or row.get("printed") == "second":
+            text = f"<u>{text}</u>"
+        if row.get("best") or row.get("beats_uniform") or row.get("printed") == "best":
+            text = f"<strong>{text}</strong>"
+        if row.get("alike"):
+            text = f"≈ {text}"
+        if far := shift(str(row["method"]), str(row["dataset"])):
+            css = far.replace(" ", "-")
+            text = f"<span class='{css}'>{text}</span><sup>{SHIFT_LETTERS[far]}</sup>"
+        if not pd.isna(row.get("low")):
+            few = "†" if row.get("few") else ""
+            interval = f"[{row['low']:z.{digits}f}, {row['high']:z.{digits}f}]"
+            text += f"<br><small>{interval}{few}</small>"
+        if row.get("missing"):
+            text += f"<br><small>{row['share']:.1%} missing</small>"
+        cells.append(text)
+    return cells
 
 
 def intervals(table: pd.DataFrame, estimate: str, digits: int) -> "pd.Series[str]":
@@ -204,30 +230,36 @@ def intervals(table: pd.DataFrame, estimate: str, digits: int) -> "pd.Series[str
     >>> intervals(gains, "gain", 1).tolist()
     ['1.2 [-0.5, 3.0]']
     """
-    number = f"{{:z.{digits}f}}"
-    spelt = table[[estimate, "low", "high"]].map(number.format)
+    spelt = table[[estimate, "low", "high"]].map(f"{{:z.{digits}f}}".format)
     return spelt[estimate] + " [" + spelt["low"] + ", " + spelt["high"] + "]"
 
 
 def csv_link(table: pd.DataFrame, name: str, text: str = "CSV") -> str:
-    """Write a link under which a browser saves a table, without its index.
+    """Write a link under which a browser saves a table, without its index, and without cells that a
+    spreadsheet would take for formulas.
 
     >>> csv_link(pd.DataFrame({"k": [1]}), "All of them.").split(" href")[0]
     "<a class='capcal-csv' download='all-of-them.csv'"
     """
+
+    def guard(value: object) -> object:
+        formula = isinstance(value, str) and FORMULA.match(value) and not NUMBER.fullmatch(value)
+        return f"'{value}" if formula else value
+
+    guarded = table.map(guard).rename(columns=guard)
     file = re.sub(r"\W+", "-", name.lower()).strip("-")[:48] or "table"
-    data = b64encode(table.to_csv(index=False).encode()).decode()
+    data = b64encode(guarded.to_csv(index=False).encode()).decode()
     href = f"data:text/csv;base64,{data}"
     return f"<a class='capcal-csv' download='{file}.csv' href='{href}'>{escape(text)}</a>"
 
 
-def tabs(parts: Mapping[str, Sequence[Html]]) -> Html:
+def tabs(parts: Mapping[str, Iterable[Html]]) -> Html:
     """Put what is shown under the name of its tab; the first tab is open.
 
     >>> tabs({"one": [Html("<p>1</p>")], "two": [Html("<p>2</p>")]}).html.count("checked")
     1
     """
-    group = "tabs-" + crc32("".join(parts).encode()).to_bytes(4).hex()
+    group = f"tabs-{crc32(''.join(parts).encode()):08x}"
     html = ""
     for number, (name, shown) in enumerate(parts.items()):
         here = f"{group}-{number}"
@@ -239,34 +271,15 @@ def tabs(parts: Mapping[str, Sequence[Html]]) -> Html:
     return Html(f"<div class='sd-tab-set docutils'>{html}</div>")
 
 
-def _domains(domains: Sequence[str], before: Sequence[float]) -> list[str]:
-    """Return the head row that names the domain of neighbouring columns; none where all are of one
-    domain.
-
-    The first row of a table decides the widths of its columns: ``before`` are those before the
-    scores, in rem."""
-    if len(set(domains)) < 2:
-        return []
-    spans = [(domain, len(list(same))) for domain, same in groupby(domains)]
-    cells = [
-        f"<th scope='colgroup' colspan='{span}'>{escape(domain or 'other')}</th>"
-        for domain, span in spans
-    ]
-    return [*(f"<td style='width:{width}rem'></td>" for width in before), *cells, "</tr><tr>"]
-
-
-def _marks(table: pd.DataFrame, caption: str, evidence: str | Sequence[str] | None) -> list[str]:
+def _evidence(table: pd.DataFrame, caption: str, evidence: str | Sequence[str] | None) -> list[str]:
     if not len(table):
         raise InputError(f"there is nothing to show under {caption!r}; leave the table out")
     if evidence is None:
-        marks = list(dict.fromkeys(table["evidence"])) if "evidence" in table else []
-    else:
-        marks = [evidence] if isinstance(evidence, str) else list(evidence)
+        evidence = table["evidence"].unique().tolist() if "evidence" in table else []
+    marks = [evidence] if isinstance(evidence, str) else list(evidence)
     if not marks and any(map(is_numeric_dtype, table.dtypes)):
-        raise InputError(
-            f"the numbers under {caption!r} name no evidence; known: "
-            f"{', '.join(get_args(Evidence))}"
-        )
+        known = ", ".join(get_args(Evidence))
+        raise InputError(f"the numbers under {caption!r} name no evidence; known: {known}")
     return marks
 
 
@@ -274,130 +287,39 @@ def _is_number(column: "pd.Series[Any]") -> bool:
     if is_numeric_dtype(column) and not is_bool_dtype(column):
         return True
     there = [value for value in column if not pd.isna(value) and value not in ("", "–")]
-    return bool(there) and all(
-        isinstance(value, str) and NUMBER.fullmatch(value) for value in there
-    )
+    return bool(there) and all(isinstance(one, str) and NUMBER.fullmatch(one) for one in there)
 
 
-def _cells(column: "pd.Series[Any]", digits: int, form: Format | None) -> list[tuple[str, str]]:
-    """Return the class and the HTML of each cell of a column."""
-    css = "number" if _is_number(column) else ""
-    if column.name == "evidence":
-        return [(css, badge(str(value))) for value in column]
-    if form is None:
-        form = (
-            f"{{:z,.{digits}f}}"
-            if is_float_dtype(column)
-            else "{:,}"
-            if is_integer_dtype(column)
-            else "{}"
-        )
-    write = form.format if isinstance(form, str) else form
-    cells = []
-    for value in column:
-        if isinstance(value, Html):
-            cells.append(value.html)
-        else:
-            cells.append("–" if pd.isna(value) else escape(write(value)))
-    return [
-        (css, re.sub(r" (\[.*\])$", r"<small>\1</small>", cell) if css else cell) for cell in cells
-    ]
-
-
-def _head(name: str, number: bool) -> str:
-    if not name:
-        return "<td></td>"
-    return f"<th scope='col'{_css('number' if number else '')}>{escape(name)}</th>"
-
-
-def _row(cells: Iterable[tuple[str, str]]) -> str:
-    (css, first), *rest = cells
-    others = "".join(f"<td{_css(css)}>{html}</td>" for css, html in rest)
-    return f"<tr><th scope='row'{_css(css)}>{first}</th>{others}</tr>"
-
-
-def _css(names: str) -> str:
-    return f" class='{names}'" if names else ""
-
-
-def _score(row: Mapping[Hashable, Any], digits: int) -> tuple[str, str]:
-    """Return the class and the HTML of a score: the number, its interval, and the share of
-    confidences missing.
-    """
-    if pd.isna(row["brier"]):
-        return "number", "–"
-    text = f"{row['brier']:z.{digits}f}"
-    if not row.get("varies", True):
-        return "number alike", text
-    css = ["second"] if row.get("second") else []
-    if row.get("mark"):
-        css.append(row["mark"])
-    if row.get("beats_uniform"):
-        css.append("beats-uniform")
-    for name in css:
-        text = WRAPS[name].format(text)
-    if row.get("printed") in ("best", "second"):
-        text = WRAPS[row["printed"]].format(text)
-    if far := shift(str(row["method"]), str(row["dataset"])):
-        css.append(far.replace(" ", "-"))
-    if not pd.isna(row.get("low")):
-        few = "†" if row.get("few") else ""
-        text += f"<small>[{row['low']:z.{digits}f}, {row['high']:z.{digits}f}]{few}</small>"
-    if row.get("missing"):
-        text += f"<small>{row['missing'] / row['asked']:.1%} missing</small>"
-    return " ".join(["number", *css]), text
-
-
-def _legend(cells: Sequence[tuple[str, str]], *, printed: bool) -> str:
-    """Say what the marks of a table mean, of those that it has."""
-    names = {name for css, _ in cells for name in css.split()}
-    text = "".join(html for _, html in cells)
-    if "<small>[" in text:
-        names.add("interval")
-    if "]†" in text:
-        names.add("few")
-    if printed:
-        names.add("printed")
-    said = [meaning for name, meaning in LEGEND.items() if name in names]
-    tints = {far.replace(" ", "-"): far for far in SHIFTS}
-    shifts = [f"<span class='{css}'>{far}</span>" for css, far in tints.items() if css in names]
-    if shifts:
-        said.append(f"probes: {', '.join(shifts)}")
-    legend = "; ".join(said)
-    if said:
-        return f"<p class='capcal-legend'>{legend[:1].upper()}{legend[1:]}.</p>"
-    return ""
-
-
-def _figure(
-    heads: Sequence[str],
-    rows: Sequence[str],
+def _draw(
+    cells: pd.DataFrame,
+    numeric: Container[object],
     caption: str,
     marks: Sequence[str],
     table: pd.DataFrame,
-    kind: str = "",
-    style: str = "",
+    *,
+    above: str = "",
+    legend: str = "",
 ) -> Html:
-    """Put rows under their heads: the first ones open, the others folded; caption, evidence and CSV
-    above.
+    """Put cells of HTML under their heads, and a row ``above`` these: the first ones open, the
+    others folded.
     """
-    link = csv_link(table, caption)
     label = escape(caption)
-    css = f"capcal {kind}".strip()
-
-    def body(part: Sequence[str]) -> str:
-        head = f"<thead><tr>{''.join(heads)}</tr></thead>"
-        table = (
-            f"<table class='{css}' aria-label='{label}'{style}>"
-            f"{head}<tbody>{''.join(part)}</tbody></table>"
-        )
-        return (
-            f"<div class='capcal-scroll' tabindex='0' role='group' "
-            f"aria-label='{label}'>{table}</div>"
-        )
-
-    html = body(rows[:ROWS])
+    css = [" class='number'" if name in numeric else "" for name in cells.columns]
+    heads = [
+        f"<th scope='col'{kind}>{escape(str(name))}</th>" if name else "<td></td>"
+        for name, kind in zip(cells.columns, css, strict=True)
+    ]
+    rows = []
+    for first, *others in cells.itertuples(index=False, name=None):
+        row = "".join(f"<td{kind}>{cell}</td>" for cell, kind in zip(others, css[1:], strict=True))
+        rows.append(f"<tr><th scope='row'{css[0]}>{first}</th>{row}</tr>")
+    start = "<div class='capcal-scroll' tabindex='0' role='group'>"
+    start += f"<table class='capcal{' scores' * bool(legend)}' aria-label='{label}'>"
+    start += f"<thead>{above}<tr>{''.join(heads)}</tr></thead><tbody>"
+    html = f"{start}{''.join(rows[:ROWS])}</tbody></table></div>"
     if rest := rows[ROWS:]:
-        html += f"<details><summary>{len(rest)} more rows</summary>{body(rest)}</details>"
-    said = " ".join([label, *map(badge, marks), link])
+        html += f"<details><summary>{len(rest)} more rows</summary>{start}{''.join(rest)}"
+        html += "</tbody></table></div></details>"
+    html += f"<p class='capcal-legend'>{legend}</p>" if legend else ""
+    said = " ".join([label, *map(badge, marks), csv_link(table, caption)])
     return Html(f"<figure class='capcal-table'><figcaption>{said}</figcaption>{html}</figure>")
