@@ -86,6 +86,7 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python tests/size.py
 
 # Make runs/recorded whole again (about ten minutes from nothing). What is there is kept, the rest is drawn with the
 # same seeds, which gives the same rows up to rounding. To repeat everything,

@@ -5,14 +5,13 @@ import pkgutil
 import re
 import runpy
 from pathlib import Path
+from posixpath import dirname, join, normpath
 
 import pytest
 import typer
 import yaml
-from bs4 import BeautifulSoup
 
 from capcal_lib.book.pipeline import GLUED, MAP, book_pages
-from capcal_lib.book.web import minutes, redirect
 from capcal_lib.cli import app
 from capcal_lib.grading import grade
 from capcal_lib.manifests import BOOK, NOTEBOOKS, ROOT, load_model, manifest_problems
@@ -61,32 +60,13 @@ def test_the_contents_are_the_written_pages_and_the_executed_notebooks():
     assert sorted(listed()) == sorted(written | executed | {MAP})
 
 
-def test_every_address_that_a_page_had_leads_to_one(tmp_path):
+def test_every_address_that_a_page_had_leads_to_one():
     moved = CONFIG["sphinx"]["config"]["redirects"]
-    assert set(moved.values()) <= set(listed())
+    targets = {normpath(join(dirname(old), new)) for old, new in moved.items()}
+    assert targets <= {f"{page}.html" for page in listed()}
     assert not set(moved) & set(listed())
     gone = {"15_first_success", "22_audit_in_detail", "24_claims_in_detail", "27_later_numbers"}
     assert {f"notebooks/{name}" for name in gone} <= set(moved)
-    redirect(tmp_path, moved)
-    for old, new in moved.items():
-        page = BeautifulSoup((tmp_path / f"{old}.html").read_text(encoding="utf-8"), "html.parser")
-        there = page.select_one("a")["href"]
-        assert page.select_one("meta[http-equiv=refresh]")["content"] == f"0; url={there}"
-        assert (tmp_path / f"{old}.html").parent.joinpath(there).resolve() == (
-            tmp_path / f"{new}.html"
-        )
-
-
-def test_a_page_takes_the_minutes_of_its_words_and_of_what_it_shows():
-    from docutils import nodes
-
-    page = nodes.section()
-    assert minutes(page) == 1
-    page += [nodes.paragraph(text="word " * 1000), nodes.image(), nodes.image()]
-    page += nodes.raw(text="<figure class='capcal-table'>a</figure>" * 2)
-    page += [nodes.container(classes=["cell"]) for _ in range(4)]
-    page += nodes.container(classes=["cell", "tag_hide-input"])
-    assert minutes(page) == 1000 / 200 + (2 + 2 + 4) / 4
 
 
 def test_every_work_cited_is_in_the_references():

@@ -18,7 +18,6 @@ from urllib.parse import quote, unquote, urlsplit
 import pandas as pd
 import pytest
 import yaml
-from bs4 import BeautifulSoup
 
 from capcal_lib.applications import risk_coverage
 from capcal_lib.book.style import FACE, TEXT_FACE
@@ -324,21 +323,6 @@ def test_a_table_is_sorted_by_its_heads(browser: Any) -> None:
     tab.get_by_role("button", name="method").first.press("Enter")
     assert column(1) == names
     tab.close()
-
-
-def test_the_paths_of_the_front_page_take_the_minutes_of_their_pages() -> None:
-    def soup(page: str) -> Any:
-        return BeautifulSoup((HTML / page).read_text(encoding="utf-8"), "html.parser")
-
-    def minutes(page: str) -> int:
-        return int(soup(page).select_one(".capcal-minutes").text.split()[0])
-
-    cards = [card for card in soup("index.html").select(".sd-card") if card.select(".capcal-sum")]
-    assert len(cards) == 3
-    for card in cards:
-        pages = {link["href"].partition("#")[0] for link in card.select("a")}
-        timed = [page for page in pages if not page.startswith("reference/")]
-        assert int(card.select_one(".capcal-sum").text) == sum(map(minutes, timed)) > 0
 
 
 def test_an_old_address_leads_to_its_page(browser: Any) -> None:
