@@ -164,8 +164,8 @@ class Order:
 
     def server(self, step: str) -> dict[str, Any]:
         """Return how the server of a step is asked."""
-        url = self.judge_url if step == "judge" else None
-        return {"url": url, "in_flight": self.in_flight}
+        asked = {"url": self.judge_url if step == "judge" else None, "in_flight": self.in_flight}
+        return {name: value for name, value in asked.items() if value is not None}
 
     def run(self, dataset: str, split: str) -> Run | None:
         """Return the run on a split, if it has been begun."""
@@ -368,7 +368,7 @@ def _check_engines(order: Order, plan: pd.DataFrame) -> None:
     for step, engine in dict.fromkeys(zip(needed["step"], needed["engine"], strict=True)):
         try:
             model = load_model(str(order.judge) if step == "judge" else order.model)
-            check_engine(model, engine, url=order.server(step)["url"])
+            check_engine(model, engine, url=order.server(step).get("url"))
         except InputError as error:
             if step != "judge":
                 raise
@@ -457,7 +457,7 @@ def _do(order: Order, row: Mapping[Any, Any]) -> int:
         new = judged.new
         failed = judged.failed
     else:
-        tokens = estimate(run, step, engine=row["engine"], in_flight=order.in_flight).tokens
+        tokens = estimate(run, step, engine=row["engine"], **order.server(step)).tokens
         new = int((tokens > 0).sum())
         failed = int((tokens == 0).sum())
     if failed:

@@ -36,18 +36,16 @@ RESERVED = {
 }  # names that are something else
 
 
-def estimate(
-    run: Run, method: str, *, engine: str | None = None, in_flight: int | None = None
-) -> Confidence:
+def estimate(run: Run, method: str, *, engine: str | None = None, **server: Any) -> Confidence:
     """Ask the model for its confidence in each sampled question of a run, once, and keep the
     answer.
 
-    It is asked with the run's sampling settings and seed. A question that has an answer is not
-    asked again, whatever the engine; one that the engine failed to ask, which took no tokens, is,
-    and by P(True) also one without a confidence, which may be the server's fault.
-    What is answered is kept 1,000 questions at a time; where none of so many is, no more are asked.
-    Returns one row a question that was asked, sorted by id. Unknown methods, corrupt files, and
-    runs whose questions or way of asking have changed are refused."""
+    It is asked with the run's sampling settings and seed, a ``server`` as `open_engine` says. A
+    question that has an answer is not asked again, whatever the engine; one that the engine failed
+    to ask, which took no tokens, is, and by P(True) also one without a confidence, which may be the
+    server's fault. What is answered is kept 1,000 questions at a time; where none of so many is, no
+    more are asked. Returns one row a question that was asked, sorted by id. Unknown methods,
+    corrupt files, and runs whose questions or way of asking have changed are refused."""
     if method in (own := plugins()):
         try:
             rows = list(own[method].load()(run))
@@ -70,7 +68,7 @@ def estimate(
     if lacking:
         model = asked_model(run)
         seed = run.identity.seed
-        source = open_engine(model, engine, in_flight=in_flight)
+        source = open_engine(model, engine, **server)
         for start in range(0, len(lacking), CHUNK):
             part = lacking[start : start + CHUNK]
             fresh = (p_true if method == "p-true" else verbalized)(source, model, part, seed=seed)

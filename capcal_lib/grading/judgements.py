@@ -5,7 +5,7 @@ beside the verdicts.
 weights, its engine and the digest of the prompt. The verdicts of the rules stay what every page
 counts, unless it asks for a judge's by name."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 import pyarrow as pa
@@ -41,9 +41,8 @@ def judge_run(
     judge_name: str,
     *,
     engine: str | None = None,
-    url: str | None = None,
-    in_flight: int | None = None,
     progress: Progress | None = None,
+    **server: Any,
 ) -> Judged:
     """Judge every distinct short or mathematical answer of a graded run that this judge has not
     judged yet.
@@ -53,10 +52,9 @@ def judge_run(
     prompt are replaced.
 
     ``judge_name`` is a model of the manifests, ``engine`` another than the one that stands there,
-    ``url`` the address of its server, ``in_flight`` the most answers it is asked about at a time,
-    and ``progress`` is called with the numbers of answers judged and to judge. `InputError` for an
-    unknown model or engine, a run without verdicts, without such answers or without answers to
-    compare with, or a corrupt file."""
+    ``server`` how `open_engine` asks one, and ``progress`` is called with the numbers of answers
+    judged and to judge. `InputError` for an unknown model or engine, a run without verdicts,
+    without such answers or without answers to compare with, or a corrupt file."""
     model = load_model(judge_name)
     questions = answered_questions(run)
     rows = _judged(run, read_verdicts(run))
@@ -77,7 +75,7 @@ def judge_run(
     if lacking.empty:
         return Judged(0, len(pairs), 0)
     cases = [(questions[name], extracted) for name, extracted in lacking.itertuples(index=False)]
-    source = open_engine(model, engine, url=url, in_flight=in_flight)
+    source = open_engine(model, engine, **server)
     new = 0
     for start in range(0, len(cases), CHUNK):
         chunk = cases[start : start + CHUNK]

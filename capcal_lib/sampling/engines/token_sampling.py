@@ -1,15 +1,9 @@
 """Draw tokens from next-token logits by inverse CDF, one uniform number a token."""
 
-import math
-
 import torch
 from torch import Tensor
 
 from capcal_lib.manifests import Sampling
-
-# the vocabulary is searched block first, then inside the block: no cumulative sum over all of it
-BLOCK = 256
-NUCLEUS = 1024  # a top-p set rarely holds more tokens; where it does, the row is sorted in full
 
 
 def draw_tokens(logits: Tensor, rows: Tensor, uniforms: Tensor, sampling: Sampling) -> Tensor:
@@ -28,73 +22,27 @@ def draw_tokens(logits: Tensor, rows: Tensor, uniforms: Tensor, sampling: Sampli
     """
     if sampling.temperature == 0:
         return logits.argmax(-1)[rows]
-    blocks = _masses(logits, sampling).view(len(logits), -1, BLOCK)
-    upto = blocks.sum(-1, dtype=torch.float64).cumsum(-1)[rows]
-    target = uniforms * upto[:, -1]
-    block = (upto <= target[:, None]).sum(-1)
-    before = torch.nn.functional.pad(upto, (1, 0)).gather(1, block[:, None])[:, 0]
-    inside = blocks[rows, block].double().cumsum(-1)
-    # The block's sum is rounded in another order here, so a target near its end could come to lie
-    # behind it.
-    largest = torch.nextafter(inside[:, -1], torch.zeros_like(before))
-    rest = torch.minimum(target - before, largest)
-    place = (inside <= rest[:, None]).sum(-1)
-    return block * BLOCK + place
-
-
-def token_probabilities(logits: Tensor, sampling: Sampling) -> Tensor:
-    """Return the probability with which `draw_tokens` draws each token: (n_rows, vocabulary),
-    float64, rows sum to 1.
-
-    >>> settings = Sampling(temperature=1.0, top_k=2, max_tokens=1, context_tokens=8)
-    >>> token_probabilities(torch.tensor([[0.6, 0.2, 0.1]]).log(),
-    ...     settings).round(decimals=3).tolist()
-    [[0.75, 0.25, 0.0]]
-    """
-    if sampling.temperature == 0:
-        return torch.nn.functional.one_hot(logits.argmax(-1), logits.shape[-1]).double()
-    mass = _masses(logits, sampling)[:, : logits.shape[-1]].double()
-    return mass / mass.sum(-1, keepdim=True)
+    upto = _masses(logits, sampling).double().cumsum(-1)
+    total = upto[rows, -1]
+    targets = torch.minimum(uniforms * total, torch.nextafter(total, torch.zeros_like(total)))
+    drawn = [
+        torch.searchsorted(upto[row], target, right=True)
+        for row, target in zip(rows.tolist(), targets, strict=True)
+    ]
+    return torch.stack(drawn)
 
 
 def _masses(logits: Tensor, sampling: Sampling) -> Tensor:
-    """Return what each token's probability is proportional to, and zeros up to whole blocks of
-    tokens.
-    """
-    n_rows, vocabulary = logits.shape
-    width = math.ceil(vocabulary / BLOCK) * BLOCK
-    mass = logits.new_zeros(n_rows, width, dtype=torch.float32)
-    scaled = mass[:, :vocabulary]
-    highest = logits.amax(-1, keepdim=True)
-    torch.sub(logits.float(), highest.float(), out=scaled)
-    scaled.div_(sampling.temperature).exp_()
-    if sampling.top_k is not None and sampling.top_k < vocabulary:
-        limit = scaled.topk(sampling.top_k).values[:, -1:]
-        mass.masked_fill_(mass < limit, 0)
-    if sampling.top_p < 1:
-        limit = _nucleus_limit(scaled, sampling.top_p)[:, None]
-        mass.masked_fill_(mass < limit, 0)
-    return mass
-
-
-def _nucleus_limit(mass: Tensor, top_p: float) -> Tensor:
-    """Return the smallest mass in each row's top-p set: the fewest tokens that together hold at
-    least ``top_p``.
-    """
-    wanted = top_p * mass.sum(-1, dtype=torch.float64)
-    limit = torch.empty_like(mass[:, 0])
-    todo = torch.arange(len(mass), device=mass.device)
-    vocabulary = mass.shape[1]
-    for size in (min(NUCLEUS, vocabulary), vocabulary):
-        largest = mass[todo].topk(size).values
-        upto = largest.double().cumsum(-1)
-        last = (upto < wanted[todo, None]).sum(-1)
-        found = last < size
-        if size == vocabulary:
-            found[:] = True
-        place = last[found].clamp(max=size - 1)
-        limit[todo[found]] = largest[found, place]
-        todo = todo[~found]
-        if not len(todo):
-            break
-    return limit
+    """Return what each token's probability is proportional to."""
+    scores = logits.float()
+    mass = (scores - scores.amax(-1, keepdim=True)).div_(sampling.temperature).exp_()
+    vocabulary = mass.shape[-1]
+    most = min(sampling.top_k or vocabulary, vocabulary)
+    if most == vocabulary and sampling.top_p == 1:
+        return mass
+    largest = mass.topk(most).values
+    mass.masked_fill_(mass < largest[:, -1:], 0)
+    # The fewest tokens that together hold at least top_p of what is left.
+    wanted = sampling.top_p * mass.sum(-1, keepdim=True, dtype=torch.float64)
+    last = (largest.double().cumsum(-1) < wanted).sum(-1, keepdim=True)
+    return mass.masked_fill_(mass < largest.gather(-1, last.clamp(max=most - 1)), 0)
