@@ -184,7 +184,7 @@ def test_answers_are_read_by_question_and_sample(tmp_path: Path) -> None:
 
 def test_no_samples_in_the_range_is_said(tmp_path: Path) -> None:
     folder = make(tmp_path, k=2, limit=1)
-    with pytest.raises(InputError, match="k must be a whole number from 1"):
+    with pytest.raises(InputError, match="k_eval must be a whole number from 1"):
         read_answers(Run(folder), k=0)
 
 
