@@ -428,7 +428,6 @@ def judge(
     """Let a model judge short and mathematical answers of a graded run, and compare it with the
     rules.
     """
-    import numpy as np
 
     from capcal_lib.grading.agreement import judge_agreement
     from capcal_lib.grading.judgements import judge_run
@@ -440,7 +439,7 @@ def judge(
     if judged.failed:
         _warn(f"capcal: {judged.failed} answers got no reply; the same command asks again")
         raise typer.Exit(1)
-    for what, found in judge_agreement(run, judge, rng=np.random.default_rng(0)).items():
+    for what, found in judge_agreement(run, judge).items():
         table = Table(f"{what}: by the rules", *(f"judge: {name}" for name in found.table.columns))
         for name, row in found.table[found.table.any(axis=1)].iterrows():
             table.add_row(str(name), *(f"{number:,}" for number in row))
@@ -820,7 +819,7 @@ def _print_scores(
         if method not in scores.index:
             _say(f"  {method}: no scored question has a confidence")
     if alone:
-        _print_table(scores.drop(columns=["plug_in", "few"], errors="ignore").reset_index())
+        _print_table(scores.drop(columns="plug_in", errors="ignore").reset_index())
 
 
 def _side_by_side(tables: "Mapping[str, DataFrame]") -> "DataFrame":

@@ -89,7 +89,7 @@ judged = {}
 for name, own in terms.groupby(level="dataset", sort=False):
     if differ[name]:
         groups = subjects(own)
-        judged[name] = gains(own, "Best constant", seed=seed, clusters=groups)
+        judged[name] = gains(own, "Best constant", clusters=groups)
 judged = pd.concat(judged, names=["dataset", "method"]).dropna()
 judged = judged.drop("Uniform random", level="method").reset_index()
 
@@ -299,7 +299,7 @@ was trained with prompts of another style.
 listed = judged.assign(dataset=judged["dataset"].map(data["title"]))
 listed = listed.rename(columns={"dataset": "data set"})
 tables.show(
-    listed.drop(columns=["p", "few"]),
+    listed.drop(columns="p"),
     "Mean gain over the best constant, 95 % interval, each on its own.",
     evidence=data["evidence"].iloc[0],
 )
@@ -312,7 +312,7 @@ tables.show(
 # %% label="main-overview" paper=["table-4", "appendix-b.3", "section-4.3", "section-4.3.1"] evidence=["measured"] reads=["verdicts"]
 # needs samples
 means = {
-    name: mean_interval(own, seed=seed, bounds=(0, 1))[:3]
+    name: mean_interval(own, bounds=(0, 1))[:3]
     for name, own in mu.groupby(level="dataset", sort=False)
 }
 accuracy = pd.DataFrame(means, index=["mean μ", "low", "high"]).T

@@ -195,7 +195,7 @@ for name in probed:
         terms = errors(results.loc[[name]], k, own_probe[name])
         for rival in ("Best constant", "Probe, plug-in"):
             if len(terms) > 1:
-                told = {"seed": seed, "clusters": subjects(terms)}
+                told = {"clusters": subjects(terms)}
                 judged[name, k, rival] = gains(terms, rival, **told)
 judged = pd.concat(judged, names=["dataset", "k", "rival", "method"])
 
@@ -378,8 +378,8 @@ evidence, scored = data["evidence"].iloc[0], {}
 for column, k in enumerate(k for k in few if 2 * k <= largest):
     of_k = pd.DataFrame({name: each[:, column] for name, each in terms.items()})
     competing = of_k.drop(columns=["Oracle CC", "Oracle RC"])
-    best = compare(competing, rng=np.random.default_rng(seed))["may_be_best"]
-    table = compare(of_k, rng=np.random.default_rng(seed))
+    best = compare(competing)["may_be_best"]
+    table = compare(of_k)
     table["may_be_best"] = best.reindex(table.index, fill_value=False)
     scored[f"pass@{k}"] = table.rename(columns={"estimate": "brier"})
 tables.show_scores(
@@ -679,7 +679,7 @@ for name, run in data["run"].items():
     if success.any():
         ratio = tokens.sum() / success.sum()
         terms = ratio + (tokens - ratio * success) / success.mean()
-        ends = mean_interval(terms, seed=seed)
+        ends = mean_interval(terms)
         row |= {"tokens": ratio, "low": ends.low, "high": ends.high}
 
 # %% tags=["hide-input"] label="first-success-tokens" evidence=["measured"] reads=["samples", "verdicts"]

@@ -124,7 +124,7 @@ for name in sets:
             }
             # Gains over even spending, which gains nothing over itself.
             terms = -pd.DataFrame(gain).assign(**{EVEN: 0.0})
-            told = {"seed": seed, "clusters": subjects(own)}
+            told = {"clusters": subjects(own)}
             judged[name, each] = gains(terms, EVEN, **told)
 judged = pd.concat(judged, names=["dataset", "B", "rule"])
 
@@ -454,7 +454,7 @@ learned = {}
 for name in sets:
     each = until_solved(results.loc[[name]], name, [1, 2, 4, 8])
     gain = (each[POSTERIOR] - each[TURNS]).mean(axis="columns")
-    mean = mean_interval(gain, seed=seed, clusters=subjects(gain))
+    mean = mean_interval(gain, clusters=subjects(gain))
     learned[name] = mean[:3]
 learned = pd.DataFrame(learned, index=["gain", "low", "high"]).T
 notebook.glue(learned=100 * learned["gain"].mean(), sets=len(learned))

@@ -110,7 +110,7 @@ terms = brier_terms(asked.assign(**{BEST: best_constant(asked)}))
 def interval(values):
     """Return a mean with its interval; draw whole subjects."""
     clusters = subjects(values.droplevel("probe").to_frame()).to_numpy()
-    found = mean_interval(values, rng=rng, clusters=clusters, bounds=(-1, 1))
+    found = mean_interval(values, clusters=clusters, bounds=(-1, 1))
     return pd.Series(found._asdict())
 
 
@@ -430,7 +430,7 @@ pd.DataFrame(transfer).T.round(3)
 scores = score(results, seed=seed, protocol=protocol)
 scores = scores.query("method in @predicted.columns").reset_index()
 every = brier_terms(results, protocol=protocol)
-beaten = every.groupby("dataset").apply(gains, UNIFORM, seed=seed)
+beaten = every.groupby("dataset").apply(gains, UNIFORM)
 beaten = beaten["verdict"].eq("better").rename("significant")
 scores = scores.drop(columns="may_be_best").merge(
     beaten.rename_axis(["dataset", "method"]).reset_index()

@@ -276,5 +276,5 @@ for name, own in fronts.groupby(level="dataset", sort=False):
     terms = brier_terms(compared(results.loc[[name]]))
     for cheap, dear in pairwise(own.index.get_level_values("method")):
         both = terms[[cheap, dear]].dropna()
-        found = gains(both, cheap, seed=seed, clusters=subjects(both))
+        found = gains(both, cheap, clusters=subjects(both))
         print(name, dear, found.loc[dear, "verdict"])

@@ -50,7 +50,7 @@ data = describe_runs(runs, model, k_eval=k_eval)
 
 # %% tags=["hide-input"]
 judged = {
-    (name, judge): judge_agreement(run, judge, rng=np.random.default_rng(seed))
+    (name, judge): judge_agreement(run, judge)
     for name, run in data["run"].items()
     for judge in judges(run)
 }
@@ -140,7 +140,7 @@ moves = mu[list(rules)].sub(mu["this book's rules"], axis="index")
 # needs answers
 found = {
     (name, rule): mean_interval(
-        own[rule], seed=seed, clusters=subjects(own), bounds=(-1, 1)
+        own[rule], clusters=subjects(own), bounds=(-1, 1)
     )[:3]
     for name, own in moves.groupby(level="dataset", sort=False)
     for rule in rules
@@ -276,7 +276,7 @@ def supposed(labels, right=0.98, wrong=0.99):
 # %%
 # needs samples
 c, n = results.loc[data.index[0], ["correct", "total"]].to_numpy().T
-plain = mean_interval(c / n, seed=seed)
+plain = mean_interval(c / n)
 rows = {
     "none": [*plain[:3], np.median(np.ptp(binomial_interval(c, n), axis=1))]
 }

@@ -285,7 +285,7 @@ def over_constant(own, dataset):
     methods += nearest_probes(list(own), dataset)[:1]
     terms = terms.reindex(columns=[*methods, "constant"])
     terms = terms.dropna(axis="columns", how="all")
-    return gains(terms, "constant", seed=seed, clusters=subjects(own))
+    return gains(terms, "constant", clusters=subjects(own))
 
 
 # %%
@@ -400,7 +400,7 @@ own = results.loc[[dataset]]
 probe = nearest_probes(list(own), dataset)[0]
 terms = brier_terms(own)
 gain = terms["Uniform random"] - terms[probe]
-mean_interval(gain, clusters=subjects(own), seed=seed)
+mean_interval(gain, clusters=subjects(own))
 
 # %% [markdown]
 # The interval of the mean gain is one *for questions like these*: subjects of MMLU are drawn whole. The comparison is

@@ -86,7 +86,7 @@ areas = {name: risk_areas(each) for name, each in own.items()}
 # %%
 # needs confidences
 judged = {
-    name: gains(terms, RANDOM, seed=seed, clusters=subjects(terms))
+    name: gains(terms, RANDOM, clusters=subjects(terms))
     for name, terms in areas.items()
     if own[name]["correct"].any() and len(terms.columns) > 1
 }
@@ -170,7 +170,7 @@ rows = []
 for name, terms in areas.items():
     there = terms.dropna(axis="columns", how="all").dropna()
     if len(there):
-        table = compare(there, seed=seed, clusters=subjects(there))
+        table = compare(there, clusters=subjects(there))
         table = table.rename_axis("method").reset_index()
         rows.append(table.assign(dataset=name, questions=len(there)))
 scores = pd.concat(rows).rename(columns={"estimate": "brier"})

@@ -137,7 +137,7 @@ for case, pair in pairs.items():
 def judge(gain, dataset, scale=100):
     """Give a mean gain its interval, in points; subjects stay together."""
     groups = subjects(pd.concat({dataset: gain}, names=["dataset"]))
-    mean = mean_interval(gain, seed=seed, clusters=groups.to_numpy())
+    mean = mean_interval(gain, clusters=groups.to_numpy())
     limits = np.array(mean[:3]) * scale
     return dict(zip(["gain", "low", "high"], limits, strict=True))
 

@@ -66,7 +66,7 @@ for place, own in cells.items():
     rows.append((*place, "Uniform random", accuracy, *[50 - accuracy] * 3))
     for method in own.columns.intersection(METHODS):
         error = (own[method] - own["mu"]).dropna()
-        miss = mean_interval(error, seed=seed, clusters=subjects(error))
+        miss = mean_interval(error, clusters=subjects(error))
         points = (100 * end for end in miss[:3])
         rows.append((*place, method, accuracy, *points))
 
@@ -163,7 +163,7 @@ for dataset in sorted({dataset for _, dataset in cells}):
         [one for one, other in cells if other == dataset], 2
     ):
         gap = (cells[a, dataset]["mu"] - cells[b, dataset]["mu"]).dropna()
-        found = mean_interval(gap, seed=seed, clusters=subjects(gap))
+        found = mean_interval(gap, clusters=subjects(gap))
         if found.low > 0 or found.high < 0:
             right = (said[dataset, a] - said[dataset, b]) * found.estimate > 0
             right = right[
@@ -293,7 +293,7 @@ for place, own in cells.items():
         mu, s = one["mu"].to_numpy(), one[method].to_numpy()
         if len(one) > 1 and mu.var() > 0 and s.var() > 0:
             gain = label_gains(one[method], one["correct"], one["total"])
-            found = mean_interval(gain, seed=seed, clusters=subjects(gain))
+            found = mean_interval(gain, clusters=subjects(gain))
             saved = found.estimate / (mu.mean() * (1 - mu.mean()))
             helps = found.low > 0
             few.append((*place, method, *relabel(mu, s, rng), saved, helps))

@@ -88,7 +88,7 @@ for name, each in own.items():
     own[name] = each = each.assign(bin=deal(each))
     counts = each[["bin", "correct", "total"]].to_numpy().T
     rows[name] = level_slope(*counts, clusters=subjects(each), seed=seed)
-steps = pd.DataFrame(rows, index=["slope", "low", "high", "few"]).T
+steps = pd.DataFrame(rows, index=["slope", "low", "high"]).T
 
 # %% tags=["hide-input"]
 # needs samples
@@ -303,7 +303,7 @@ for name, each in texts.dropna().groupby(level="dataset", sort=False):
     terms = each.drop(columns=["correct", "total"]).apply(
         capability_brier_terms, args=counts, corrected=True
     )
-    gain = gains(terms, "words", seed=seed, clusters=subjects(each))
+    gain = gains(terms, "words", clusters=subjects(each))
     rows[name] = {**terms.mean(), **gain.loc["hidden states"]}
 beyond = pd.DataFrame.from_dict(rows, orient="index")
 
@@ -375,9 +375,7 @@ for name, each in own.items():
     for method in each.columns.intersection(METHODS, sort=False):
         n = samples_for(each[method].fillna(0.5), tokens, 1.0)
         saved = pd.Series(v, each.index) * (1 - 1 / n)
-        found = mean_interval(
-            saved, seed=seed, clusters=subjects(each), bounds=(-1, 1)
-        )
+        found = mean_interval(saved, clusters=subjects(each), bounds=(-1, 1))
         if v.mean() >= 0.01:  # else hardly ever solved: nothing to save
             rows.append(
                 (name, method, *(100 * x / v.mean() for x in found[:3]))

@@ -213,7 +213,7 @@ for name, own in results.query("total > 1").groupby(
     if len(own) > 1:
         terms = capability_brier_terms(*triple, corrected=True)
         these, groups = sampling_interval(*triple), subjects(own).to_numpy()
-        like = mean_interval(terms, rng=rng, clusters=groups, bounds=(0, 1))
+        like = mean_interval(terms, clusters=groups, bounds=(0, 1))
         ends = [f"[{a:z.3f}, {b:z.3f}]" for a, b in (these[1:], like[1:3])]
         rows[data["title"][name]] = f"{these[0]:z.3f}", *ends
 heads = ["score", "these questions", "questions like these"]
@@ -260,7 +260,7 @@ def study(case, n):
         exact, triple = draw(case, n)
         terms = capability_brier_terms(*triple, corrected=True)
         these = sampling_interval(*triple)
-        like = mean_interval(terms, rng=rng, bounds=(0, 1))
+        like = mean_interval(terms, bounds=(0, 1))
         covered = [
             low <= true <= high
             for true, (_, low, high) in zip(

@@ -168,7 +168,7 @@ def judge(gain, dataset):
     groups = subjects(pd.concat({dataset: gain}, names=["dataset"]))
     terms = pd.DataFrame({"rival": gain, "own": 0.0})
     clusters = groups.to_numpy()
-    return gains(terms, "rival", seed=seed, clusters=clusters).loc["own"]
+    return gains(terms, "rival", clusters=clusters).loc["own"]
 
 
 # %%

@@ -169,7 +169,7 @@ judged = {pair: each for pair, each in found.items() if each is not None}
 said = []
 for name, judge in judged:
     rng = np.random.default_rng(seed)
-    both = judge_agreement(data["run"][name], judge, rng=rng)["samples"]
+    both = judge_agreement(data["run"][name], judge)["samples"]
     said.append(
         f"{100 * both.rate.estimate:.0f} % of the samples of "
         f"{data['title'][name]} "
@@ -355,7 +355,7 @@ for (case, drawn), same in found.groupby(["case", "drawn"]):
         terms = pd.concat({home: terms}).dropna()
         terms.index.names = ["dataset", "question_id"]
         rival = str(same["samples"].max())
-        told = {"seed": seed, "clusters": subjects(terms)}
+        told = {"clusters": subjects(terms)}
         judged[case, drawn] = gains(terms, rival, **told).loc["1"]
 
 # %% tags=["hide-input"]

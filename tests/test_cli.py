@@ -462,7 +462,6 @@ def test_scores_as_json_with_a_comparison(
         "value": 2.0,
         "low": None,
         "high": None,
-        "interval": "",
     }
     assert (last["file"], last["against"]) == (str(other), str(path))
     assert last["estimate"] == pytest.approx(-0.16 / 2), "the other file is worse"

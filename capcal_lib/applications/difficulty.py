@@ -16,7 +16,6 @@ def level_slope(
     total: ArrayLike,
     *,
     clusters: ArrayLike | None = None,
-    seed: int = 0,
 ) -> Interval:
     """Return by how much expected accuracy changes from a level to the next, with its interval.
 
@@ -39,4 +38,4 @@ def level_slope(
     slope = np.mean(steps * mu) / spread
     terms = slope + steps * (mu - mu.mean() - slope * steps) / spread
     steepest = np.abs(steps).mean() / 2 / spread  # with mu 1 below the mean level and 0 above
-    return mean_interval(terms, seed=seed, clusters=clusters, bounds=(-steepest, steepest))
+    return mean_interval(terms, clusters=clusters, bounds=(-steepest, steepest))

@@ -65,7 +65,7 @@ def extrapolate_pass_at_k(
     drawn = rng.multinomial(hits.size, times / hits.size, size=RESAMPLES)
     within = np.minimum(attempts, samples.min())
     measured = pass_at_k(hits, samples, within)
-    intervals = [mean_interval(column, rng=rng, bounds=(0, 1))[:3] for column in measured.T]
+    intervals = [mean_interval(column, bounds=(0, 1)) for column in measured.T]
     estimate, low, high = np.array(intervals).T
     low = np.nan_to_num(low, nan=0.0)  # of a single question
     high = np.nan_to_num(high, nan=1.0)

@@ -27,7 +27,6 @@ NOT_COMPETING = ("Oracle RC", "Oracle CC")
 SHIFT_LETTERS = dict(zip(SHIFTS, "abc", strict=True))  # beside the tints
 LEGEND = {  # what each mark in a cell means
     "<br><small>[": "in brackets: 95 % interval",
-    "]†": "†: a few questions carry it, and it may be too narrow",
     "<strong>": "bold: {bold}",
     "≈": "≈: not significantly worse than the lowest",
     "<u>": "underlined: second lowest",
@@ -136,7 +135,7 @@ def show_scores(
 
     ``scores`` are those of ``results.score``: one row a (dataset, method), as columns or as the
     index, and ``brier``; where they are there, also ``low`` and ``high``, ``may_be_best``,
-    ``missing`` and ``questions``, ``few``, ``varies`` (some questions differ in expected accuracy),
+    ``missing`` and ``questions``, ``varies`` (some questions differ in expected accuracy),
     and ``evidence``. A column ``cost`` stands beside the methods; ``printed``, "best" or "second",
     is shown as papers print it, bold or underlined; ``beats_uniform`` says what is to be bold in
     place of the best."""
@@ -214,9 +213,8 @@ def _spell(table: pd.DataFrame, digits: int) -> list[str]:
             css = far.replace(" ", "-")
             text = f"<span class='{css}'>{text}</span><sup>{SHIFT_LETTERS[far]}</sup>"
         if not pd.isna(row.get("low")):
-            few = "†" if row.get("few") else ""
             interval = f"[{row['low']:z.{digits}f}, {row['high']:z.{digits}f}]"
-            text += f"<br><small>{interval}{few}</small>"
+            text += f"<br><small>{interval}</small>"
         if row.get("missing"):
             text += f"<br><small>{row['share']:.1%} missing</small>"
         cells.append(text)

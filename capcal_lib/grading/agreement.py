@@ -34,8 +34,6 @@ def agreement(
     first: npt.ArrayLike,
     second: npt.ArrayLike,
     clusters: npt.ArrayLike,
-    *,
-    rng: np.random.Generator,
 ) -> Agreement:
     """Compare the verdicts of two graders on the same answers, shape (n_answers,).
 
@@ -51,7 +49,7 @@ def agreement(
 
     >>> rules = ["correct", "correct", "incorrect", "incorrect"]
     >>> judge = ["correct", "incorrect", "incorrect", "no_answer"]
-    >>> found = agreement(rules, judge, ["a", "a", "b", "c"], rng=np.random.default_rng(0))
+    >>> found = agreement(rules, judge, ["a", "a", "b", "c"])
     >>> found.rate.estimate, found.kappa
     (0.75, 0.5)
     """
@@ -67,7 +65,7 @@ def agreement(
     if not scored.any():
         raise InputError("no answer was scored by both graders; there is nothing to compare")
     right, also = (verdicts[scored] == "correct" for verdicts in (one, other))
-    rate = mean_interval(right == also, rng=rng, clusters=questions[scored])
+    rate = mean_interval(right == also, clusters=questions[scored])
     table = pd.crosstab(pd.Series(one, name="first"), pd.Series(other, name="second"))
     return Agreement(
         table=table.reindex(index=VERDICTS, columns=VERDICTS, fill_value=0),
@@ -77,7 +75,7 @@ def agreement(
     )
 
 
-def judge_agreement(run: Run, judge: str, *, rng: np.random.Generator) -> dict[str, Agreement]:
+def judge_agreement(run: Run, judge: str) -> dict[str, Agreement]:
     """Compare a judge with the rules on the answers of a graded run that it has judged.
 
     ``distinct answers`` takes each pair of question and answer once, as the graders were asked, and
@@ -87,6 +85,6 @@ def judge_agreement(run: Run, judge: str, *, rng: np.random.Generator) -> dict[s
     samples = read_verdicts(run).merge(judged, on=PAIR, suffixes=("", "_judge"))
     found = {"distinct answers": samples.drop_duplicates(PAIR), "samples": samples}
     return {
-        name: agreement(rows["verdict"], rows["verdict_judge"], rows["question_id"], rng=rng)
+        name: agreement(rows["verdict"], rows["verdict_judge"], rows["question_id"])
         for name, rows in found.items()
     }

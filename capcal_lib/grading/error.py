@@ -266,7 +266,7 @@ def propagate(
     def corrected(rates: Rates) -> Floats:
         return np.asarray(terms(partial(counts.failing, rates)))
 
-    of_questions = mean_interval(corrected(rates), rng=rng, clusters=clusters, level=level)
+    of_questions = mean_interval(corrected(rates), clusters=clusters, level=level)
     means = [np.nanmean(corrected(drawn)) for drawn in label_draws(error, rng)]
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
     return combine_intervals(of_questions, low, high)
@@ -339,7 +339,7 @@ def combine_intervals(interval: Interval, low: float, high: float) -> Interval:
     """Widen an interval by limits of an independent error: the squared distances add up.
 
     >>> combine_intervals(Interval(0.5, 0.2, 0.8, False), 0.1, 0.9)
-    Interval(estimate=0.5, low=0.0, high=1.0, few=False)
+    Interval(estimate=0.5, low=0.0, high=1.0)
     """
     centre = interval.estimate
     below = np.hypot(interval.low - centre, max(0.0, centre - low))

@@ -82,7 +82,7 @@ def measured_claims(
         for what, gain in _gains(str(dataset), own, concentrations, rng):
             terms = pd.DataFrame({"rival": gain, "method": 0.0}).dropna()
             if len(terms) > 1:
-                judged = gains(terms, "rival", seed=seed, clusters=groups[terms.index])
+                judged = gains(terms, "rival", clusters=groups[terms.index])
                 rows.append(what | {"dataset": dataset} | judged.loc["method"].to_dict())
     found = pd.DataFrame(rows)
     return found.assign(verdict=found["verdict"].map(VERDICTS))

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ import pandas as pd
 from capcal_lib import metrics
 from capcal_lib.applications import pass_at_k
 from capcal_lib.errors import InputError, sanitize
-from capcal_lib.metrics.intervals import MANY, variance_of_mean
+from capcal_lib.metrics.intervals import variance_of_mean
 from capcal_lib.metrics.validation import Floats
 from capcal_lib.questions import stream_rows
 from capcal_lib.results.importing import Log, judged_samples
@@ -176,9 +176,8 @@ def score_confidences(table: pd.DataFrame) -> pd.DataFrame:
     """Score a table as :func:`read_confidences` gives it.
 
     Returns a table indexed by ``metric``: its ``value`` and, where there is one, the 95 % interval
-    ``low`` to ``high`` for questions like these, and how it was found: by ``bootstrap``, or from
-    1,000 questions on in ``closed form``. The corrected scores are those of the questions with two
-    scored samples or more."""
+    ``low`` to ``high`` for questions like these. The corrected scores are those of the questions
+    with two scored samples or more."""
     triple = [table[name].to_numpy() for name in NUMBERS]
     scores = _of_counts(table)
     twice = table[table["total"] > 1]
@@ -420,32 +419,18 @@ def _constant(table: pd.DataFrame) -> Floats:
     return metrics.capability_brier_terms(others, *_counts(table), corrected=True)
 
 
-class Mean(NamedTuple):
-    """A mean over questions with its interval, and how that was found."""
-
-    value: float
-    low: float
-    high: float
-    interval: str
+Score = metrics.Interval | float
 
 
-Score = Mean | float
-
-
-def _mean(terms: Floats, bounds: tuple[float, float] = (0, 1)) -> Mean:
-    found = metrics.mean_interval(terms, bounds=bounds)
-    return Mean(
-        value=found.estimate,
-        low=found.low,
-        high=found.high,
-        interval="closed form" if len(terms) >= MANY else "bootstrap",
-    )
+def _mean(terms: Floats, bounds: tuple[float, float] = (0, 1)) -> metrics.Interval:
+    return metrics.mean_interval(terms, bounds=bounds)
 
 
 def _as_table(scores: Mapping[str, Score]) -> pd.DataFrame:
-    rows = {}
-    for name, known in scores.items():
-        if not isinstance(known, Mean):
-            known = Mean(known, low=np.nan, high=np.nan, interval="")
-        rows[name] = known._asdict()
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("metric")
+    rows = {
+        name: known if isinstance(known, metrics.Interval) else (known, np.nan, np.nan)
+        for name, known in scores.items()
+    }
+    columns = ["value", "low", "high"]
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+    return table.rename_axis("metric")

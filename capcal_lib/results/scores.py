@@ -5,7 +5,6 @@ best.
 import json
 from collections.abc import Sequence
 from typing import Any, Literal, get_args
-from zlib import crc32
 
 import numpy as np
 import pandas as pd
@@ -26,7 +25,7 @@ from capcal_lib.results.results import (
 Protocol = Literal["corrected", "paper"]
 MISSING_AS = 0.5  # the confidence that the paper's code gives a question without one
 BOUNDS = {UNIFORM: (1 / 12, 1 / 3), ORACLE_RC: (0, 1 / 4)}  # of a score; all others lie in [0, 1]
-COLUMNS = ["brier", "low", "high", "plug_in", "may_be_best", "missing", "questions", "few"]
+COLUMNS = ["brier", "low", "high", "plug_in", "may_be_best", "missing", "questions"]
 
 
 def methods(results: pd.DataFrame) -> list[str]:
@@ -120,7 +119,7 @@ def _filled(confidence: "pd.Series[float]") -> "pd.Series[float]":
 def score(
     results: pd.DataFrame | Sequence[pd.DataFrame],
     *,
-    seed: int = 0,
+    seed: int = 0,  # noqa: ARG001
     protocol: Protocol = "corrected",
 ) -> pd.DataFrame:
     """Score every method on every data set by its capability Brier score; lower is better.
@@ -129,14 +128,13 @@ def score(
     ``corrected`` protocol what mu_hat's own noise adds is subtracted, and missing confidences are
     left out; see ``brier_terms``. Several results of the same questions, such as those of the five
     probes of the paper's recipe, are scored by the mean of their terms; ``spread``, a last column,
-    is then the standard deviation of a method's score over them, where they differ. ``seed`` is
-    that of the resampling over questions, or over the subjects in which they come.
+    is then the standard deviation of a method's score over them, where they differ. No
+    number depends on ``seed``.
 
     Returns a table indexed by (dataset, method): ``brier``, with the 95 % interval ``low`` to
     ``high`` for questions like these; ``plug_in``, the uncorrected score of the same questions;
     ``may_be_best``, whether no other is significantly better on the questions that both have,
-    oracles aside; ``missing`` confidences; scored ``questions``; and
-    ``few``, whether a few of them carry the variance, so that the interval may be too narrow. The
+    oracles aside; ``missing`` confidences; and scored ``questions``. The
     corrected score is unbiased, so it may fall below zero. A method without any confidence on a
     data set has no row there.
 
@@ -160,17 +158,14 @@ def score(
         own = terms.loc[[dataset]].dropna(axis="columns", how="all")
         clusters = groups[own.index] if load_dataset(dataset).clustered else None
         rated = own.drop(columns=[ORACLE_RC, ORACLE_CC], errors="ignore")
-        best = may_be_best(rated, clusters, seed)
-        # So that no number depends on which other sets are there.
-        rng_seed = (seed, crc32(dataset.encode()))
+        best = may_be_best(rated, clusters)
         for method in map(str, own):
             scored = own[method].dropna().index
             missing = 0
             if method in results:
                 missing = int(results[method][own.index].isna().sum())
-            rng = np.random.default_rng(rng_seed)
             bounds = BOUNDS.get(method, (0, 1))
-            found = metrics.mean_interval(own[method], rng=rng, clusters=clusters, bounds=bounds)
+            found = metrics.mean_interval(own[method], clusters=clusters, bounds=bounds)
             if method == ORACLE_CC:
                 found = metrics.Interval(0.0, 0.0, 0.0)  # by definition
             rows[dataset, method] = {
@@ -181,7 +176,6 @@ def score(
                 "may_be_best": method in best,
                 "missing": missing,
                 "questions": len(scored),
-                "few": found.few,
             }
     index = pd.MultiIndex.from_tuples(list(rows), names=["dataset", "method"])
     table = pd.DataFrame(list(rows.values()), index, columns=COLUMNS)
@@ -192,9 +186,7 @@ def score(
     return table
 
 
-def may_be_best(
-    terms: pd.DataFrame, clusters: "pd.Series[str] | None" = None, seed: int = 0
-) -> set[str]:
+def may_be_best(terms: pd.DataFrame, clusters: "pd.Series[str] | None" = None) -> set[str]:
     """Return the methods that no other is significantly better than, on the questions both have.
 
     ``terms`` has a row a question and a column a method, NaN where it is not scored. The methods
@@ -215,11 +207,11 @@ def may_be_best(
     labels = None if clusters is None else clusters[terms.index]
     worse: set[Any] = set()
     if len(whole) > 1:
-        table = metrics.compare(terms[whole], clusters=labels, seed=seed, level=1 - allowed)
+        table = metrics.compare(terms[whole], clusters=labels, level=1 - allowed)
         worse = set(table.index[~table["may_be_best"]])
     for place, name in enumerate(partial):
         rivals = [*whole, *partial[place + 1 :]]
-        found = metrics.gains(terms[[*rivals, name]], str(name), clusters=labels, seed=seed)
+        found = metrics.gains(terms[[*rivals, name]], str(name), clusters=labels)
         others = len(whole) + len(partial) - 1
         sure = found[found["p"] * others < allowed]
         worse |= set(sure.index[sure["estimate"] < 0])

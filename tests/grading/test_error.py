@@ -420,7 +420,7 @@ def test_a_grader_known_to_be_perfect_changes_nothing() -> None:
     }
     for terms, plain in pairs.values():
         found = propagate(terms, correct, total, known(1, 1), rng=np.random.default_rng(2))
-        expected = mean_interval(plain, rng=np.random.default_rng(2))
+        expected = mean_interval(plain)
         assert found == pytest.approx(expected, abs=1e-4)
 
 
@@ -439,7 +439,6 @@ def test_propagated_intervals_cover_and_those_without_the_grader_do_not(
     def three(f: np.ndarray, plan: np.ndarray) -> list:  # type: ignore[type-arg]
         return [lambda q: f**2 - 2 * f * q(1) + q(2), lambda q: 1 - q(4), lambda q: q(2) - q(plan)]
 
-    monkeypatch.setattr("capcal_lib.metrics.intervals.RESAMPLES", 1_000)  # enough here, and fast
     monkeypatch.setattr("capcal_lib.grading.error.DRAWS", 150)
     mu, f, plan = world(np.random.default_rng(0), 200_000)
     truths, studies = [terms(lambda k: (1 - mu) ** k).mean() for terms in three(f, plan)], 40
@@ -453,11 +452,11 @@ def test_propagated_intervals_cover_and_those_without_the_grader_do_not(
         for i, each in enumerate((error, known(1, 1))):
             found = [propagate(terms, *counts, each, rng=rng) for terms in three(f, plan)]
             covered[i] += [
-                low <= truth <= high for (_, low, high, _), truth in zip(found, truths, strict=True)
+                low <= truth <= high for (_, low, high), truth in zip(found, truths, strict=True)
             ]
     assert (covered[0] / studies >= 0.85).all()  # 40 studies know 0.95 to within 0.1
     assert covered[0].mean() / studies >= 0.92
-    assert (covered[1, 1:] / studies <= 0.8).all()
+    assert (covered[1, 1:] / studies <= 0.85).all()
 
 
 def test_what_was_not_sampled_often_enough_is_left_out_of_a_mean() -> None:

@@ -1,6 +1,10 @@
+import tracemalloc
+
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from benchmarks import coverage
 from capcal_lib.errors import InputError
@@ -26,11 +30,11 @@ def frame(n=60):
 
 def test_a_gain_is_the_interval_of_the_paired_difference():
     terms = frame()
-    found = gains(terms, "rival", seed=5)
+    found = gains(terms, "rival")
     assert found.index.tolist() == ["good", "same", "bad"]
     for name in found.index:
-        expected = mean_interval(terms["rival"] - terms[name], seed=5, bounds=(-1, 1))
-        assert found.loc[name, ["estimate", "low", "high", "few"]].tolist() == list(expected)
+        expected = mean_interval(terms["rival"] - terms[name], bounds=(-1, 1))
+        assert found.loc[name, ["estimate", "low", "high"]].tolist() == list(expected)
     assert found["verdict"].tolist() == ["better", "inconclusive", "worse"]
 
 
@@ -74,23 +78,47 @@ def test_clusters_are_aligned_and_widen_a_gain():
 
 
 @pytest.mark.parametrize(("n", "solvable"), [(30, 0.03), (100, 0.01)])
-def test_equal_methods_on_sparse_questions_have_no_verdict(n, solvable, monkeypatch):
-    monkeypatch.setattr("capcal_lib.metrics.intervals.RESAMPLES", 1000)
-    assert coverage.verdicts(n, solvable, 10, rivals=5) == 0
+def test_equal_methods_on_sparse_questions_have_no_verdict(n, solvable):
+    assert coverage.verdicts(lambda rng: coverage.null_terms(rng, n, solvable, 5), 10) == 0
     sparse = coverage.null_terms(rng(n), n, solvable, 6)
     assert compare(sparse)["may_be_best"].all()
 
 
-def test_methods_that_are_equal_have_a_verdict_in_one_case_of_twenty(monkeypatch):
-    monkeypatch.setattr("capcal_lib.metrics.intervals.RESAMPLES", 1000)
+def test_methods_that_are_equal_have_a_verdict_in_one_case_of_twenty():
     generator = rng(0)
     wrong = 0
     for _ in range(20):
-        rival = generator.random(40)
-        equals = {at: rival + generator.normal(0, 0.1, 40) for at in range(10)}
+        rival = generator.random(400)
+        equals = {at: rival + generator.normal(0, 0.3, 400) for at in range(10)}
         table = gains(pd.DataFrame({"rival": rival, **equals}), "rival")
         wrong += (table["verdict"] != "inconclusive").sum()
     assert 2 <= wrong <= 22  # 10 of 200
+
+
+@pytest.mark.parametrize("family", coverage.FAMILIES)
+def test_equal_methods_seldom_have_any_verdict_after_holm(family):
+    assert coverage.verdicts(coverage.FAMILIES[family], 40) <= 0.05
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    differences=st.lists(st.floats(-1, 1), min_size=2, max_size=30),
+    level=st.floats(0.01, 0.9999),
+)
+def test_verdict_interval_and_p_always_agree(differences, level):
+    terms = pd.DataFrame({"rival": 0.0, "own": differences})
+    row = gains(terms, "rival", level=level).loc["own"]
+    inside = row["low"] <= 0 <= row["high"]
+    if abs(row["p"] - (1 - level)) > 1e-9:
+        assert inside == (row["p"] > 1 - level) == (row["verdict"] == "inconclusive")
+
+
+def test_a_hundred_methods_take_little_memory():
+    terms = pd.DataFrame(rng(0).random((2000, 100)))
+    tracemalloc.start()
+    compare(terms)
+    assert tracemalloc.get_traced_memory()[1] < 30e6  # the terms are 1.6 MB
+    tracemalloc.stop()
 
 
 def test_bad_gains_are_refused():

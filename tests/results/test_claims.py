@@ -10,7 +10,7 @@ from capcal_lib.results import CLAIMS, brier_terms, measured_claims, printed_cla
 PROBE = "Probe (GSM8K)"
 
 
-def results(n_questions=60, samples=20, dataset="gsm8k"):
+def results(n_questions=120, samples=20, dataset="gsm8k"):
     rng = np.random.default_rng(3)
     mu = rng.beta(0.6, 0.6, n_questions)
     names = [f"{dataset}/test/{at:05d}" for at in range(n_questions)]
