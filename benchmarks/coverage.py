@@ -3,8 +3,8 @@
 Run as ``python benchmarks/coverage.py [STUDIES]``. A world draws the terms of n questions, or of
 the questions of n clusters. The table shows how often three 95 % intervals hold the truth:
 Student's t, the percentiles of a plain bootstrap over questions or clusters, and `mean_interval`,
-with its median width. Then how often any of many comparisons of methods that are equal in truth has a
-verdict, after Holm."""
+with its median width. Then how often any of many comparisons of equal methods has a verdict, after
+Holm."""
 
 import sys
 from collections.abc import Callable

@@ -19,7 +19,6 @@ store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 protocol: str = "corrected"  # or paper: as the paper did it
 verdicts: str = "rules"  # or judge:MODEL, where it has judged
-seed: int = 0  # of the resampling behind the intervals
 
 # %% tags=["hide-input"]
 import pandas as pd
@@ -74,7 +73,7 @@ def load(name):
 # needs samples
 parts = load(model)
 results = parts[0]
-scores = score(parts, seed=seed, protocol=protocol)
+scores = score(parts, protocol=protocol)
 mu = results["correct"] / results["total"]
 differ = mu.groupby(level="dataset").nunique() > 1  # some questions are solved
 
@@ -334,7 +333,7 @@ for name in model_names():
     shown, known = [], describe_runs(runs, name, **asked)["evidence"]
     if name != model and "measured" in set(known):
         own = load(name)
-        scored = score(own, seed=seed, protocol=protocol)
+        scored = score(own, protocol=protocol)
         shown.append(show(name, own[0], scored))
     if name != model and name in set(reported["model"]):
         shown += show_printed(name)

@@ -15,7 +15,7 @@ store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 protocol: str = "corrected"  # or paper: as the paper did it
 verdicts: str = "rules"  # or judge:MODEL, where it has judged
-seed: int = 0  # of the intervals and of the exercises
+seed: int = 0  # of the exercises
 
 # %% tags=["hide-input"]
 from collections import Counter
@@ -119,7 +119,7 @@ rival = brier_terms(results, protocol=protocol)["constant"]
 known, optimism = {}, {}
 for case, own in terms.join(rival).groupby(["dataset", "votes"], sort=False):
     own = own.droplevel("votes")
-    how = {"seed": seed, "clusters": subjects(own)}
+    how = {"clusters": subjects(own)}
     known[case] = gains(own[["constant", counted]], "constant", **how)
     own = own[["held-out", "same pool"]]
     optimism[case] = gains(own, "held-out", **how)

@@ -18,7 +18,7 @@ store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 protocol: str = "corrected"  # or paper: as the paper did it
 verdicts: str = "rules"  # or judge:MODEL, where it has judged
-seed: int = 0  # of the intervals
+seed: int = 0  # of all that is drawn here
 
 # %% tags=["hide-input"]
 import numpy as np

@@ -16,7 +16,6 @@
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
-seed: int = 0  # of the resampling behind the intervals
 
 # %% tags=["hide-input"]
 from itertools import pairwise
@@ -76,7 +75,7 @@ tokens = costs(runs, model, k_eval=k_eval).rename_axis(columns="method")
 rows = {}
 for name, own in results.groupby(level="dataset", sort=False):
     if own["correct"].any():
-        found = score(compared(own), seed=seed).loc[name]
+        found = score(compared(own)).loc[name]
         rows[name] = found.drop(["Uniform random", "Oracle RC", "Oracle CC"])
 scores = pd.concat(rows, names=["dataset", "method"])
 scores = scores[["brier", "low", "high"]].join(tokens.stack().rename("tokens"))

@@ -16,7 +16,7 @@
 model: str = "smollm2-135m"  # one of `capcal models`; it has the built-in sets
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
-seed: int = 0  # of the intervals
+seed: int = 0  # of what is drawn of the labels
 
 # %% tags=["hide-input"]
 import numpy as np

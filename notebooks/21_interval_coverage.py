@@ -29,8 +29,8 @@ from capcal_lib.metrics import (
     coverage_probability,
     mean_interval,
 )
-from capcal_lib.results import describe_runs, load_results, methods, subjects
-from scipy.stats import binom, norm
+from capcal_lib.results import describe_runs, load_results
+from scipy.stats import binom, norm, t
 
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())
@@ -42,9 +42,7 @@ results = load_results(runs, model, k_eval=k_eval, recipe=None).query(
     "total > 0"
 )
 intervals = ["jeffreys", "wilson", "clopper-pearson", "wald"]
-said = [name for name in methods(results) if results[name].notna().any()]
-none = {"said": "No confidence of this model is recorded."}
-notebook.about(model, data, lacking={} if said else none)
+notebook.about(model, data)
 
 # %% [markdown]
 # With $k$ samples there are only $k + 1$ possible counts, so the probability that an interval covers $\mu$ is a finite sum,
@@ -182,125 +180,88 @@ the paper's 100 is enough by either.
 """)
 
 # %% [markdown]
-# ## A mean over few questions: two intervals
+# ## A mean over few questions: three intervals
 #
-# A score is a mean of one term a question. Its interval *for these questions* covers the error of sampling alone: what
-# would come out if the same questions were asked again. Its interval *for questions like these*
-# lets whole questions vary, and is what two models or methods are to be compared by; `mean_interval` is a studentised
-# bootstrap below 1,000 questions, and reaches as far as unseen questions may take it. Every score of this book has the second one. Both, for one confidence of this model:
+# A score is a mean of one term a question, and its interval lets whole questions vary. Three ways to find it: Student's
+# $t$, the percentiles of a plain bootstrap, and `mean_interval`, which is the interval of every score in this book.
 
 
 # %%
-def sampling_interval(s, c, n):
-    """Return the corrected score with its interval for these questions."""
-    score = capability_brier_terms(s, c, n, corrected=True).mean()
-    mu = (c + 0.5) / (n + 1)  # samples that all agree leave a doubt
-    v = mu * (1 - mu)
-    # Of a corrected term, were the samples of its question drawn anew:
-    variance = 4 * (s - mu) ** 2 * v / n + 2 * v**2 / (n * (n - 1))
-    width = norm.ppf(0.975) * np.sqrt(variance.sum()) / len(s)
-    return float(score), float(score - width), float(score + width)
+def student(terms):
+    error = terms.std(ddof=1) / np.sqrt(len(terms))
+    return t.interval(0.95, len(terms) - 1, terms.mean(), error)
 
 
-# %% label="two-intervals" evidence=["measured"] reads=["verdicts", "confidences"]
-# needs said
-rows = {}
-for name, own in results.query("total > 1").groupby(
-    level="dataset", sort=False
-):
-    own = own.dropna(subset=said[:1])
-    triple = own[said[0]], own["correct"], own["total"]
-    if len(own) > 1:
-        terms = capability_brier_terms(*triple, corrected=True)
-        these, groups = sampling_interval(*triple), subjects(own).to_numpy()
-        like = mean_interval(terms, clusters=groups, bounds=(0, 1))
-        ends = [f"[{a:z.3f}, {b:z.3f}]" for a, b in (these[1:], like[1:3])]
-        rows[data["title"][name]] = f"{these[0]:z.3f}", *ends
-heads = ["score", "these questions", "questions like these"]
-tables.show(
-    pd.DataFrame(rows, index=heads).T.rename_axis("data set"),
-    f"Corrected capability Brier score of {said[0]} with two 95 % intervals.",
-    evidence=data["evidence"].iloc[0],
-)
+def bootstrap(terms):
+    drawn = rng.choice(terms, (1_000, len(terms))).mean(axis=1)
+    return np.quantile(drawn, [0.025, 0.975])
+
+
+def this(terms):
+    return mean_interval(terms, bounds=(0, 1))[1:]
+
 
 # %% [markdown]
-# Do they cover the true score, of these questions and of all? Here are three populations of questions:
+# `mean_interval` is $t$ again, on the terms and half a question more at either bound of the score. It assumes that
+# questions are independent draws, and that what is too rare to be seen among them weighs no more than about one question
+# at a bound. Do they cover the score of all questions? Three populations:
 
 # %%
 cases = {
     "U-shaped": lambda n: (mu := rng.beta(0.3, 0.3, n), (mu + 0.5) / 2),
     "sparse": lambda n: (rng.beta(0.05, 1.0, n), np.full(n, 0.05)),
-    "gross misses": lambda n: (
-        mu := rng.beta(0.3, 0.3, n),
-        np.where(rng.random(n) < 0.05, 1 - mu, mu),
+    "rare misses": lambda n: (
+        mu := rng.beta(0.5, 0.5, n),
+        np.where(rng.random(n) < 0.01, mu < 0.5, mu).clip(0.02, 0.98),
     ),
 }
 
 # %% [markdown]
 # *U-shaped*: most questions are nearly always or nearly never answered right, and confidences go half the way. *Sparse*:
-# most are never answered right, and one small confidence is given to all. *Gross misses*: the confidence is perfect, and
-# for one question in twenty exactly reversed.
+# most are never answered right, and one small confidence is given to all. *Rare misses*: the confidence is right, and
+# for one question in a hundred grossly wrong.
 
 
 # %%
+STUDIES = 200
+
+
 def draw(case, n):
-    """Draw questions and samples: the true terms, and s, c, n."""
+    """Draw n questions and their samples; return the terms of the score."""
     mu, s = cases[case](n)
-    return (s - mu) ** 2, (s, rng.binomial(k_eval, mu), np.full(n, k_eval))
-
-
-# %%
-STUDIES = 60
+    counts = rng.binomial(k_eval, mu), np.full(n, k_eval)
+    return capability_brier_terms(s, *counts, corrected=True)
 
 
 def study(case, n):
-    """Count how often both intervals cover their true score, and warn."""
-    truth, counts = draw(case, 100_000)[0].mean(), np.zeros(3)
+    """Return how often each interval holds the score of all questions."""
+    truth, held = draw(case, 300_000).mean(), np.zeros(3)
     for _ in range(STUDIES):
-        exact, triple = draw(case, n)
-        terms = capability_brier_terms(*triple, corrected=True)
-        these = sampling_interval(*triple)
-        like = mean_interval(terms, bounds=(0, 1))
-        covered = [
-            low <= true <= high
-            for true, (_, low, high) in zip(
-                (truth, exact.mean()), (like[:3], these), strict=True
-            )
-        ]
-        counts += [*covered, like.few]
-    return counts / STUDIES
+        terms = draw(case, n)
+        ends = student(terms), bootstrap(terms), this(terms)
+        held += [low <= truth <= high for low, high in ends]
+    return held / STUDIES
 
 
 # %% label="mean-coverage" evidence=["simulated"]
-rows = {(case, n): study(case, n) for case in cases for n in (30, 60, 200)}
-heads = ["questions like these", "these questions", "few"]
-means = pd.DataFrame(rows, index=heads).T
+rows = {(case, n): study(case, n) for case in cases for n in (30, 100, 200)}
+means = pd.DataFrame(rows, index=["t", "bootstrap", "this interval"]).T
 means = means.rename_axis(["population", "questions"])
 tables.show(
     means,
-    f"Share of {STUDIES} studies of each row whose 95 % intervals cover their "
-    "true scores, and share in which few questions carry it.",
+    f"Share of {STUDIES} studies of each row whose 95 % intervals hold the score "
+    "of all questions.",
     digits=2,
     evidence="simulated",
 )
 
 # %% tags=["hide-input"]
-like = means["questions like these"].groupby(level="population", sort=False)
-notebook.glue(
-    **like.min().set_axis(["shaped", "sparse", "gross"]),
-    these=means["these questions"].min(),
-    studies=STUDIES,
-    known=1.96 * np.sqrt(0.95 * 0.05 / STUDIES),
-    warned=means.loc[("gross misses", 30), "few"],
-)
+notebook.glue(least=means["this interval"].min(), t=means["t"].min())
 
 # %%
 notebook.say("""
-For questions like these, the least coverage is {shaped:.2f} over U-shaped and {sparse:.2f} over sparse questions, each known
-from {studies} studies to about ±{known:.2f}. For these questions alone it is {these:.2f}. Rare gross misses are the hard case: with 30
-questions one study in five sees none of them, and no interval knows what was not seen; so it reaches as far as unseen
-questions may take the mean. The least coverage there is {gross:.2f}. With 30 questions `few` is set in a share of
-{warned:.2f} of the studies: look at the few questions that carry the score.
+With 30 questions three studies in four see none of the rare misses, and no interval knows what was not seen. $t$ holds the
+score in {t:.2f} at the least, this interval in {least:.2f}; it pays by its width where nothing rare is left to see.
 """)
 
 # %% [markdown]
@@ -310,7 +271,7 @@ questions may take the mean. The least coverage there is {gross:.2f}. With 30 qu
 #   a guideline only.
 # - Coverage of an interval for $\mu$ needs no simulation: it is a sum of $k + 1$ terms. Jeffreys and Wilson are right on
 #   average, Clopper–Pearson always and at a price.
-# - An interval over few questions has to reach as far as what it has not seen; `few` says where that matters.
+# - An interval over few questions has to allow for what it has not seen: half a question more at either bound does.
 #
 # ## Exercises
 #
@@ -330,14 +291,8 @@ pd.DataFrame({k_eval: exact["Jeffreys"], 2 * k_eval: doubled}).loc[
 ].idxmin()
 
 # %% [markdown]
-# **3 (hard).** How often does a percentile bootstrap cover the true score of 30 questions with gross misses? *Hint:* draw the
-# questions anew 1,000 times and take quantiles of the means.
+# **3 (hard).** How wide is this interval where all of 100 terms are 0, and how wide is Jeffreys' interval for 0 of 100? *Hint:*
+# `np.zeros(100)`.
 
 # %% tags=["hide-cell", "solution"]
-truth, held = draw("gross misses", 100_000)[0].mean(), 0
-for _ in range(200):
-    terms = capability_brier_terms(*draw("gross misses", 30)[1], corrected=True)
-    means = rng.choice(terms, (1_000, 30)).mean(axis=1)
-    low, high = np.quantile(means, [0.025, 0.975])
-    held += low <= truth <= high
-held / 200
+this(np.zeros(100)), binomial_interval([0], 100)[0]

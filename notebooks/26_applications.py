@@ -16,7 +16,6 @@
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`; all are shown
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
-seed: int = 0  # of the intervals
 
 # %% tags=["hide-input"]
 from itertools import combinations

@@ -18,7 +18,7 @@ store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 k_c: int = 10  # samples that vote
 learning_from: str = ""  # training data set; empty: those with most questions
-seed: int = 0  # of the intervals and of what is drawn
+seed: int = 0  # of what is drawn
 
 # %% tags=["hide-input"]
 import numpy as np
@@ -534,7 +534,7 @@ tables.show(
 #   graded is not scored and leaves the count.
 # - *Capability Brier.* The paper: the plug-in score with 100 samples. Here also the
 #   corrected one, which has the intervals.
-# - *Uncertainty.* The paper gives none. Here every measured score has a 95 % interval (studentised bootstrap over
+# - *Uncertainty.* The paper gives none. Here every measured score has a 95 % interval (over
 #   questions, or over subjects), differences are tested on the same questions, and all methods that may be the best are
 #   marked.
 # - *Samples.* A hundred of each question in both.
