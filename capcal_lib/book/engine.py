@@ -1,23 +1,24 @@
 """Papermill's engine for the pages: what needs samples that a model has not is not in the result.
 
-Papermill loads it by its entry point, and then takes it whenever no other engine is named. To a
-notebook that is none of ours nothing happens.
+Papermill loads it by its entry point, while it is imported itself, and then takes it whenever no
+other engine is named. To a notebook that is none of ours nothing happens.
 """
 
 from typing import Any
 
-from papermill.engines import NBClientEngine, papermill_engines
-
 from capcal_lib.book.notebook import drop_what_is_lacking
 
 
-class Engine(NBClientEngine):  # type: ignore[misc]
-    """Execute a notebook, and drop its cells that need what was found to be lacking."""
+def __getattr__(name: str) -> Any:
+    if name != "Engine":
+        raise AttributeError(name)
+    from papermill.engines import NBClientEngine, papermill_engines
 
-    @classmethod
-    def execute_managed_notebook(cls, nb_man: Any, kernel_name: str, **settings: Any) -> None:
-        super().execute_managed_notebook(nb_man, kernel_name, **settings)
-        drop_what_is_lacking(nb_man.nb)
+    class Engine(NBClientEngine):  # type: ignore[misc]
+        @classmethod
+        def execute_managed_notebook(cls, nb_man: Any, kernel_name: str, **settings: Any) -> None:
+            super().execute_managed_notebook(nb_man, kernel_name, **settings)
+            drop_what_is_lacking(nb_man.nb)
 
-
-papermill_engines.register(None, Engine)
+    papermill_engines.register(None, Engine)
+    return Engine

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from posixpath import dirname, relpath
 from types import MappingProxyType
 from typing import Any, get_args
 
@@ -272,15 +273,18 @@ def finding(text: str, /, **results: float | str) -> Text:
     return Text(f"<div {style}>\n\n{say(text, **results).markdown}\n\n</div>")
 
 
-def lay_out(notebook: dict[str, Any]) -> None:
+def lay_out(notebook: dict[str, Any], name: str, versions: Mapping[str, str]) -> None:
     """Lay an executed page out for the book: below the title its finding, the line of provenance
     and the picture, by their tags; then all others. What only shows text hides its code.
+
+    A page of which there are several ``versions``, the model of each by its name, has links to the
+    others below its title.
 
     >>> cell = {"cell_type": "code", "source": "# needs samples\\nnotebook.say(...)",
     ...     "metadata": {"tags": ["finding"]}}
     >>> title = {"cell_type": "markdown", "source": "# Title", "metadata": {}}
     >>> page = {"cells": [title, {**title, "source": "Text."}, cell]}
-    >>> lay_out(page)
+    >>> lay_out(page, "01_page", {"01_page": "simulated"})
     >>> [cell["source"] for cell in page["cells"]]
     ['# Title', 'notebook.say(...)', 'Text.']
     """
@@ -294,6 +298,18 @@ def lay_out(notebook: dict[str, Any]) -> None:
             tags.append("hide-input")
         if "notebook.about(" in cell["source"]:
             tags.append("provenance")
+        if "/" in name:  # labels are those of the first version
+            cell["metadata"].get("mystnb", {}).get("figure", {}).pop("name", None)
+    if len(versions) > 1:
+        links = [
+            load_model(model).title
+            if page == name
+            else f"[{load_model(model).title}]({relpath(page, dirname(name))}.ipynb)"
+            for page, model in versions.items()
+        ]
+        heading, _, rest = "".join(title["source"]).partition("\n")
+        heading += f": {load_model(versions[name]).title}" if "/" in name else ""
+        title["source"] = f"{heading}\n\n{' · '.join(links)}\n{rest}"
 
     def place(cell: dict[str, Any]) -> int:
         return next((TOP.index(tag) for tag in cell["metadata"]["tags"] if tag in TOP), len(TOP))

@@ -1,5 +1,6 @@
 """Execute the notebooks whose inputs have changed, and build the book from them."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -9,14 +10,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
-from multiprocessing import get_context
 from pathlib import Path
 
-from capcal_lib.book.map import check_evidence, map_page
+from capcal_lib.book.map import map_page
 from capcal_lib.book.notebook import check_outputs, lay_out
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import (
@@ -35,11 +35,12 @@ from capcal_lib.manifests import (
 DEFAULT_MODEL = (
     "qwen2.5-coder-1.5b"  # its expected accuracies differ most, of those recorded on public data
 )
+MAIN_TABLE, PAPER_MODELS = "04_main_table", ("olmo-3-7b-instruct", "qwen3-8b", "gpt-oss-20b")
 MAP = "reference/paper_map"
 WORKERS = 2
 CELL_TIMEOUT_S = 600
 CONFIG = ROOT if IN_CHECKOUT else BOOK  # where _config.yml lies
-GLUED = r"```\{glue:any\} (\w+)\n:doc: notebooks/([\w./-]+)\.ipynb\n```"  # in a page
+OWN_INDEX = "# Capability calibration of {}\n\n```{{tableofcontents}}\n```\n"
 
 Say = Callable[[str], object]
 
@@ -71,7 +72,7 @@ class Book:
 
 def notebook_names() -> list[str]:
     """List the notebooks in the order in which they are read."""
-    return sorted(path.stem for path in NOTEBOOKS.glob("[0-9]*.py"))
+    return sorted(path.stem for path in NOTEBOOKS.glob("[0-9]*.ipynb"))
 
 
 def default_model(notebook: str) -> str:
@@ -83,19 +84,22 @@ def default_model(notebook: str) -> str:
     >>> default_model("04_main_table") == DEFAULT_MODEL
     True
     """
-    text = (NOTEBOOKS / f"{notebook}.py").read_text(encoding="utf-8")
-    return re.findall(r'^model: str = "(.+?)"', text, flags=re.MULTILINE)[0]
+    text = (NOTEBOOKS / f"{notebook}.ipynb").read_text(encoding="utf-8")
+    return re.findall(r'"model: str = \\"(.+?)\\"', text)[0]
 
 
 def book_pages(models: Sequence[str] = ()) -> list[Page]:
     """List the pages of a book: each notebook once, for the first of the models.
 
-    Without models they are those of the book as it is published: each with its default one."""
-    shown = [load_model(name).name for name in models]
-    return [
-        Page(notebook, shown[0] if shown else default_model(notebook), notebook)
-        for notebook in notebook_names()
-    ]
+    Without models they are those of the book as it is published: each with its default one, and the
+    main table for each model of the paper."""
+    if models:
+        model = load_model(models[0]).name
+        return [Page(notebook, model, notebook) for notebook in notebook_names()]
+    pages = [Page(notebook, default_model(notebook), notebook) for notebook in notebook_names()]
+    if any(page.notebook == MAIN_TABLE for page in pages):
+        pages += [Page(MAIN_TABLE, model, f"{MAIN_TABLE}/{model}") for model in PAPER_MODELS]
+    return pages
 
 
 def model_pages(models: Sequence[str]) -> list[Page]:
@@ -124,53 +128,85 @@ def execute(
     again the next time.
     """
     check_installed("papermill", "ipykernel", "myst_nb")
+    folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     if store is None and not RECORDED_RUNS.is_dir():
-        store = folder.resolve() / "no_runs"  # a wheel has none: pages say so
+        store = folder / "no_runs"  # a wheel has none: pages say so
         store.mkdir(exist_ok=True)
-    if own := own_manifests():
+    own = own_manifests()
+    if own:
         os.environ[OWN_MANIFESTS] = str(own)  # for kernels, which run elsewhere
-    places = filter(None, (MANIFESTS, own, store or RECORDED_RUNS))
-    data = [path for place in places for path in place.rglob("*") if path.is_file()]
-    code = [*(ROOT / "capcal_lib").rglob("*.py"), *ROOT.glob("requirements.lock")]
-    shared = _digest([*code, *(path for path in data if path.name != "lock")])
-    given = {}
-    if store:
-        given["store"] = str(store)
-    if verdicts != "rules":
-        given["verdicts"] = verdicts
-    keys = {page: _page_key(page, shared, given) for page in pages}
-    stale = []
-    for page, key in keys.items():
-        if _last_key(page.executed(folder)) == key:
-            say(f"unchanged  {page.name}")
-        else:
-            stale.append(page)
-    log = folder / "kernels.log"
+    # More threads than cores wait for each other.
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // WORKERS)))
+    inputs = hashlib.sha256()
+    for place in filter(None, (ROOT / "capcal_lib", MANIFESTS, own, store or RECORDED_RUNS)):
+        for path in sorted(place.rglob("*")):
+            if path.is_file() and path.suffix != ".pyc" and path.name != "lock":
+                inputs.update(f"{path.relative_to(place)}\0".encode())
+                inputs.update(hashlib.sha256(path.read_bytes()).digest())
+    if (lock := ROOT / "requirements.lock").exists():
+        inputs.update(lock.read_bytes())
+    run = partial(_run, folder=folder, inputs=inputs.hexdigest(), store=store, verdicts=verdicts)
     failed: dict[Page, str] = {}
-    with ProcessPoolExecutor(
-        WORKERS, get_context("spawn"), initializer=_settle, initargs=(log,)
-    ) as pool:
-        jobs = {
-            pool.submit(_run, page, NOTEBOOKS, page.executed(folder), _home(), given): page
-            for page in stale
-        }
+    pages = list(pages)
+    with (
+        contextlib.chdir(ROOT if IN_CHECKOUT else Path.cwd()),
+        ThreadPoolExecutor(WORKERS) as pool,
+    ):
+        jobs = {pool.submit(run, page): page for page in pages}
         try:
             for number, job in enumerate(as_completed(jobs), start=1):
                 page = jobs[job]
-                place = f"{number:>3} of {len(stale)}   {page.name}"
                 try:
-                    seconds = job.result()
+                    done = job.result()
                 except InputError as error:
                     failed[page] = str(error)
-                    say(f"{place} failed")
-                    continue
-                _key_file(page.executed(folder)).write_text(keys[page], encoding="utf-8")
-                say(f"{place}, {seconds:.0f} s")
+                    done = "failed"
+                say(f"{number:>3} of {len(pages)}   {page.name}, {done}")
         except BaseException:
-            pool.shutdown(cancel_futures=True)
+            pool.shutdown(wait=False, cancel_futures=True)
             raise
     return failed
+
+
+def _run(page: Page, folder: Path, inputs: str, store: Path | None, verdicts: str) -> str:
+    """Execute one page if it is not what its inputs make, and return what was done."""
+    import papermill
+    from jupyter_core.utils import ensure_event_loop
+    from nbclient.exceptions import CellTimeoutError, DeadKernelError
+    from papermill.exceptions import PapermillExecutionError
+
+    source = (NOTEBOOKS / f"{page.notebook}.ipynb").resolve()
+    text = source.read_text(encoding="utf-8")
+    parameters = {"model": page.model}
+    if store:
+        parameters["store"] = str(store)
+    if verdicts != "rules" and '"verdicts: str' in text:
+        parameters["verdicts"] = verdicts
+    key = hashlib.sha256(f"{inputs}\n{text}\n{parameters}".encode()).hexdigest()
+    executed, unfinished = page.executed(folder), page.unfinished(folder)
+    if executed.exists() and key in executed.read_text(encoding="utf-8"):
+        return "unchanged"
+    executed.parent.mkdir(parents=True, exist_ok=True)
+    started = time.monotonic()
+    try:
+        with contextlib.closing(ensure_event_loop()):  # of this thread
+            notebook = papermill.execute_notebook(
+                source,
+                unfinished,
+                parameters=parameters,
+                progress_bar=False,
+                execution_timeout=CELL_TIMEOUT_S,
+                extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
+            )
+    except PapermillExecutionError as error:
+        raise InputError(f"cell {error.exec_count}: {error.ename}: {error.evalue}") from None
+    except (CellTimeoutError, DeadKernelError) as error:
+        raise InputError(str(error).splitlines()[0]) from None
+    notebook.metadata["inputs"] = key
+    unfinished.write_text(json.dumps(notebook, indent=1), encoding="utf-8")
+    unfinished.replace(executed)
+    return f"{time.monotonic() - started:.0f} s"
 
 
 def build_book(
@@ -185,8 +221,8 @@ def build_book(
 
     ``models`` are those of :func:`book_pages`; ``store`` and ``verdicts`` those of :func:`execute`;
     ``out``, by default ``build`` at the root, is for all that is made. A page that failed is shown
-    as far as it came, and so is one on which a cell writes to stderr, shows a path of this machine
-    or does not show the evidence that it declares. `InputError` where the build fails."""
+    as far as it came, and so is one on which a cell writes to stderr or shows a path of this
+    machine. `InputError` where the build fails."""
     check_installed("jupyter_book")
     if not models and not RECORDED_RUNS.is_dir():
         raise InputError(
@@ -197,39 +233,31 @@ def build_book(
     pages = book_pages(models)
     folder = out / "notebooks"
     failed = execute(pages, folder, store=store, verdicts=verdicts, say=say)
-    sources = {
-        page: page.unfinished(folder) if page in failed else page.executed(folder) for page in pages
-    }
-    wanted = {path: path.relative_to(BOOK) for path in _files(BOOK)}
     for page in pages:
-        own = not models and page.model == default_model(page.notebook)
         try:
             if page not in failed:
-                check_outputs(sources[page])
-                check_evidence(sources[page], marks=own)
+                check_outputs(page.executed(folder))
         except InputError as error:
             failed[page] = str(error)
-        wanted[sources[page]] = Path("notebooks") / f"{page.name}.ipynb"
-    where = out / "paper_map.md"
-    where.write_text(map_page(), encoding="utf-8")
-    wanted[where] = Path(f"{MAP}.md")
-    source = out / "book_source"
-    _mirror(wanted, source, _own_text(sources) if models or failed else str)
-    toc = out / "_toc.yml"
+    _write_sources(out / "book_source", pages, folder, failed, own=bool(models))
     contents = (BOOK / "_toc.yml").read_text(encoding="utf-8")
-    if (
-        toc.exists() and toc.read_text(encoding="utf-8") != contents
-    ):  # sections that move break what Sphinx remembers
+    if models:  # the pages of the paper's models are not in it
+        contents = re.sub(r" +sections:\n( +- file: notebooks/.+/.+\n)+", "", contents)
+    if _write(out / "_toc.yml", contents.encode()):  # moves break what Sphinx remembers
         shutil.rmtree(out / "book" / "_build" / ".doctrees", ignore_errors=True)
-    toc.write_text(contents, encoding="utf-8")
-    config = out / "_config.yml"
     settings = (CONFIG / "_config.yml").read_text(encoding="utf-8")
-    config.write_text(settings.replace("book/static/", f"{BOOK}/static/"), encoding="utf-8")
+    _write(out / "_config.yml", settings.replace("book/static/", f"{BOOK}/static/").encode())
     tool = Path(sys.executable).with_name("jupyter-book")
-    command: list[str | Path] = [tool, "build", source, "-n"]
-    command += ["--config", config, "--toc", toc, "--path-output", out / "book", "--keep-going"]
-    if not failed:
-        command.append("-W")
+    command: list[str | Path] = [
+        tool,
+        "build",
+        "book_source",
+        "-n",
+        "--keep-going",
+        "--path-output",
+        "book",
+    ]
+    command += ["--config", out / "_config.yml", "--toc", out / "_toc.yml", *["-W"] * (not failed)]
     log = out / "book.log"
     with log.open("w", encoding="utf-8") as file:
         plain = os.environ | {"NO_COLOR": "1"}
@@ -238,9 +266,41 @@ def build_book(
         )
     if done.returncode:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-        told = [line for line in lines if "WARNING" in line or "ERROR" in line] or lines[-5:]
-        raise InputError(f"the book does not build; see {log}:\n" + "\n".join(told[:20]))
+        reasons = [line for line in lines if "WARNING" in line or "ERROR" in line] or lines[-5:]
+        raise InputError(f"the book does not build; see {log}:\n" + "\n".join(reasons[:20]))
     return Book(out / "book" / "_build" / "html" / "index.html", failed)
+
+
+def _write_sources(
+    source: Path, pages: Sequence[Page], folder: Path, failed: Mapping[Page, str], *, own: bool
+) -> None:
+    """Write what Sphinx reads: written pages, the map, and executed pages as the book lays them
+    out.
+    """
+    for path in BOOK.rglob("*"):
+        if path.is_file() and "tools" not in path.relative_to(BOOK).parts:
+            _write(source / path.relative_to(BOOK), path.read_bytes())
+    if own:
+        _write(source / "index.md", OWN_INDEX.format(load_model(pages[0].model).title).encode())
+    _write(source / f"{MAP}.md", map_page().encode())
+    for page in pages:
+        path = page.unfinished(folder) if page in failed else page.executed(folder)
+        if not path.exists():  # executed, and refused for what it shows
+            path = page.executed(folder)
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+        versions = {each.name: each.model for each in pages if each.notebook == page.notebook}
+        lay_out(notebook, page.name, versions)
+        text = json.dumps(notebook, indent=1)
+        _write(source / "notebooks" / f"{page.name}.ipynb", text.encode())
+
+
+def _write(path: Path, content: bytes) -> bool:
+    """Write a file if it changes, so that Sphinx reads only what did; and say whether it did."""
+    if path.exists() and path.read_bytes() == content:
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return True
 
 
 def check_installed(*modules: str) -> None:
@@ -251,120 +311,3 @@ def check_installed(*modules: str) -> None:
         raise InputError(
             f"pages need {' and '.join(lacking)}, not installed; say: pip install {package}"
         )
-
-
-def _own_text(sources: Mapping[Page, Path]) -> Callable[[str], str]:
-    """Fit a text to a book of one's own.
-
-    A card or a block with what no page of the book computes is left out."""
-    texts = {page.name: path.read_text(encoding="utf-8") for page, path in sources.items()}
-    glued = {name: re.findall(r'"name": "(\w+)"', text) for name, text in texts.items()}
-
-    def keep(card: re.Match[str]) -> str:
-        taken = re.findall(r"\{glue:text\}`notebooks/([^:]+)\.ipynb::(\w+)", card[0])
-        taken += [(page, key) for key, page in re.findall(GLUED, card[0])]
-        if all(key in glued[page] for page, key in taken):
-            return card[0]
-        return ""
-
-    return partial(re.sub, rf"(?ms)^:::\{{grid-item-card\}}.*?^:::\n|{GLUED}", keep)
-
-
-def _files(book: Path) -> list[Path]:
-    """Return the files of the pages, without the tools beside them."""
-    tools = book / "tools"
-    return [path for path in book.rglob("*") if path.is_file() and tools not in path.parents]
-
-
-def _home() -> Path:
-    """Return the folder in which pages are executed."""
-    return ROOT if IN_CHECKOUT else Path.cwd()
-
-
-def _settle(log: Path) -> None:
-    """Send what kernels say about themselves to a file, and share the cores; what fails comes back
-    as an error.
-    """
-    file = log.open("ab")
-    os.dup2(file.fileno(), sys.stderr.fileno())
-    # jsonschema does without it, and its grammar of addresses takes seconds to build.
-    sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
-    # More threads than cores wait for each other.
-    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // WORKERS)))
-
-
-def _run(page: Page, notebooks: Path, executed: Path, root: Path, given: dict[str, str]) -> float:
-    """Execute one page in a process of its own, and return the seconds it took."""
-    import papermill
-    from nbclient.exceptions import CellTimeoutError, DeadKernelError
-    from papermill.exceptions import PapermillExecutionError
-
-    started = time.monotonic()
-    executed.parent.mkdir(parents=True, exist_ok=True)
-    source = notebooks / f"{page.notebook}.ipynb"
-    unfinished = executed.with_suffix(".unfinished.ipynb")
-    if '"verdicts: str' not in source.read_text(encoding="utf-8"):  # the page has no such parameter
-        given = {name: value for name, value in given.items() if name != "verdicts"}
-    try:
-        papermill.execute_notebook(
-            source,
-            unfinished,
-            parameters={"model": page.model} | given,
-            progress_bar=False,
-            execution_timeout=CELL_TIMEOUT_S,
-            cwd=root,
-        )
-    except PapermillExecutionError as error:
-        raise InputError(f"cell {error.exec_count}: {error.ename}: {error.evalue}") from None
-    except (CellTimeoutError, DeadKernelError) as error:
-        raise InputError(str(error).splitlines()[0]) from None
-    notebook = json.loads(unfinished.read_text(encoding="utf-8"))
-    lay_out(notebook)
-    unfinished.write_text(json.dumps(notebook, indent=1), encoding="utf-8")
-    unfinished.replace(executed)
-    return time.monotonic() - started
-
-
-def _digest(paths: Iterable[Path]) -> str:
-    digest = hashlib.sha256()
-    for path in sorted(paths):
-        digest.update(str(path).encode() + b"\0")
-        digest.update(hashlib.sha256(path.read_bytes()).digest())
-    return digest.hexdigest()
-
-
-def _page_key(page: Page, shared: str, given: dict[str, str]) -> str:
-    notebook = (NOTEBOOKS / f"{page.notebook}.ipynb").read_text(encoding="utf-8")
-    return hashlib.sha256(f"{shared}\n{notebook}\n{page.model}\n{given}".encode()).hexdigest()
-
-
-def _key_file(executed: Path) -> Path:
-    return executed.with_suffix(".key")
-
-
-def _last_key(executed: Path) -> str | None:
-    """Return the key by which a page was last executed; None where it is not."""
-    kept = _key_file(executed)
-    if executed.exists() and kept.exists():
-        return kept.read_text(encoding="utf-8")
-    return None
-
-
-def _mirror(files: dict[Path, Path], target: Path, change: Callable[[str], str] = str) -> None:
-    """Make target hold exactly these files; an unchanged one keeps its time, so that Sphinx
-    rebuilds only the rest.
-
-    ``change`` is applied to the text of pages.
-    """
-    wanted = {target / relative for relative in files.values()}
-    for path in list(target.rglob("*")):
-        if path.is_file() and path not in wanted:
-            path.unlink()
-    for source, relative in files.items():
-        copy = target / relative
-        content = source.read_bytes()
-        if source.suffix in (".md", ".ipynb"):
-            content = change(content.decode()).encode()
-        if not copy.exists() or copy.read_bytes() != content:
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_bytes(content)

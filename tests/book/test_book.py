@@ -11,7 +11,7 @@ import pytest
 import typer
 import yaml
 
-from capcal_lib.book.pipeline import GLUED, MAP, book_pages
+from capcal_lib.book.pipeline import MAP, book_pages
 from capcal_lib.cli import app
 from capcal_lib.grading import grade
 from capcal_lib.manifests import BOOK, NOTEBOOKS, ROOT, load_model, manifest_problems
@@ -22,6 +22,7 @@ CSS = (BOOK / "static" / "capcal.css").read_text(encoding="utf-8")
 PAGES = sorted(BOOK.rglob("*.md"))
 WRITTEN = [*PAGES, *sorted((ROOT / "docs").glob("*.md"))]  # with what is beside the book
 SOURCES = [*PAGES, *sorted(NOTEBOOKS.glob("[0-9]*.py"))]
+GLUED = r"```\{glue:any\} (\w+)\n:doc: notebooks/([\w./-]+)\.ipynb\n```"  # in a page
 FENCE = re.compile(r"^```.*?^```$", flags=re.DOTALL | re.MULTILINE)
 
 
@@ -33,7 +34,12 @@ def listed() -> list[str]:
     toc = yaml.safe_load((BOOK / "_toc.yml").read_text(encoding="utf-8"))
     return [
         toc["root"],
-        *(chapter["file"] for part in toc["parts"] for chapter in part["chapters"]),
+        *(
+            page["file"]
+            for part in toc["parts"]
+            for chapter in part["chapters"]
+            for page in (chapter, *chapter.get("sections", ()))
+        ),
     ]
 
 

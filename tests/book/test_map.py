@@ -3,24 +3,20 @@
 import json
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from capcal_lib.book.map import (
     REPORTED_FILES,
     RUN_FILES,
-    Cell,
-    Item,
-    check_evidence,
-    joined,
     load_items,
     map_page,
     notebook_cells,
-    shown,
     slug,
 )
 from capcal_lib.book.pipeline import DEFAULT_MODEL, notebook_names
-from capcal_lib.errors import InputError
+from capcal_lib.book.tables import Evidence
 from capcal_lib.manifests import BOOK, RECORDED_RUNS, ROOT
 
 PAPER = ROOT.parent / "shared" / "paper" / "paper.tex"
@@ -94,8 +90,10 @@ def test_the_paper_has_as_many_of_each_kind() -> None:
 
 
 def test_every_item_has_a_place_and_every_table_and_figure_of_results_a_cell() -> None:
-    rows = joined(ITEMS, CELLS)
-    assert list(rows) == [item.key for item in ITEMS]
+    rows = {item.key: [cell for cell in CELLS if item.key in cell.paper] for item in ITEMS}
+    assert len(rows) == len(ITEMS)
+    assert {key for cell in CELLS for key in cell.paper} <= set(rows)
+    assert [item.key for item in ITEMS if not (rows[item.key] or item.pages or item.why)] == []
     told = {"table-1", "figure-1"}  # these two explain, and have a written page
     assert {
         item.key for item in ITEMS if item.kind in ("table", "figure") and not rows[item.key]
@@ -171,156 +169,22 @@ def test_an_anchor_is_that_of_the_books_builder() -> None:
         assert slug(heading) == default_slugify(heading)
 
 
-ONE = Item(key="table-9", kind="table", number="Table 9", title="One")
-CELL = Cell(
-    "04_main_table", "Main table", "Scores", "here", ("table-9",), ("measured",), ("verdicts",)
-)
-
-
-def test_an_item_that_is_nowhere_is_an_error() -> None:
-    assert joined([ONE], [CELL]) == {"table-9": [CELL]}
-    with pytest.raises(
-        InputError, match="Table 9 of the paper is nowhere: no cell names 'table-9'"
-    ):
-        joined([ONE], [])
-    assert joined([ONE.model_copy(update={"why": "prose"})], []) == {"table-9": []}
-
-
-def test_a_cell_for_nothing_in_the_paper_is_an_error() -> None:
-    with pytest.raises(
-        InputError, match="unknown item of the paper in cell 'here' of 04_main_table 'table-9'"
-    ):
-        joined([], [CELL])
-
-
-def write(path: Path, metadata: dict[str, object], html: str = "") -> Path:
-    outputs = (
-        [{"output_type": "display_data", "data": {"text/html": [html]}, "metadata": {}}]
-        if html
-        else []
-    )
-    cells = [
-        {"cell_type": "markdown", "metadata": {}, "source": ["# A title\n", "\n", "## A section"]},
-        {"cell_type": "code", "metadata": metadata, "source": ["1"], "outputs": outputs},
-    ]
-    path.write_text(json.dumps({"cells": cells}), encoding="utf-8")
-    return path
-
-
-GOOD = {
-    "label": "here",
-    "paper": ["table-2"],
-    "evidence": ["measured"],
-    "reads": ["verdicts", "main"],
-}
+def test_a_cell_has_a_label_of_its_own_known_evidence_and_known_files() -> None:
+    labels = [cell.label for cell in CELLS]
+    assert len(set(labels)) == len(labels)
+    for cell in CELLS:
+        assert cell.evidence, cell.label
+        assert set(cell.evidence) <= set(get_args(Evidence)), cell.label
+        assert set(cell.reads) <= {*RUN_FILES, *REPORTED_FILES}, cell.label
 
 
 def test_a_cell_is_read_with_its_title_and_section(tmp_path: Path) -> None:
-    write(tmp_path / "01_one.ipynb", GOOD)
-    assert notebook_cells(tmp_path) == [
-        Cell(
-            "01_one",
-            "A title",
-            "A section",
-            "here",
-            ("table-2",),
-            ("measured",),
-            ("verdicts", "main"),
-        )
+    metadata = {"label": "here", "paper": ["table-2"], "evidence": ["measured"]}
+    cells = [
+        {"cell_type": "markdown", "metadata": {}, "source": ["# A title\n", "\n", "## A section"]},
+        {"cell_type": "code", "metadata": metadata, "source": ["# needs samples\n", "1"]},
     ]
-    figure = {
-        "mystnb": {"figure": {"name": "fig-one"}},
-        **{key: GOOD[key] for key in ("paper", "evidence")},
-    }
-    write(tmp_path / "01_one.ipynb", figure)
-    assert notebook_cells(tmp_path)[0].label == "fig-one"
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"label": ""}, "01_one.ipynb: a cell for table-2 has no label; give it one"),
-        ({"evidence": []}, "01_one: cell 'here' names no evidence"),
-        (
-            {"evidence": ["guessed"]},
-            "unknown evidence of cell 'here' 'guessed'; known: measured, read off",
-        ),
-        ({"reads": ["verdict"]}, "unknown file read by cell 'here' 'verdict'; known: "),
-    ],
-)
-def test_a_cell_that_says_too_little_is_an_error(
-    tmp_path: Path, change: dict[str, object], message: str
-) -> None:
-    write(tmp_path / "01_one.ipynb", GOOD | change)
-    with pytest.raises(InputError, match=re.escape(message)):
-        notebook_cells(tmp_path)
-
-
-def test_what_executed_pages_show_is_read_from_their_outputs(tmp_path: Path) -> None:
-    mark = '<span class="evidence measured">measured</span>'
-    write(tmp_path / "01_one.ipynb", GOOD | {"evidence": ["measured", "reported"]}, mark)
-    write(tmp_path / "02_figure.ipynb", GOOD | {"paper": ["figure-1"]}, "<img>")
-    write(tmp_path / "03_gated.ipynb", GOOD | {"paper": ["figure-2"]})
-    assert shown(tmp_path) == {"table-2": {"measured"}, "figure-1": {"measured"}}
-
-
-def test_a_label_that_stands_twice_is_an_error(tmp_path: Path) -> None:
-    write(tmp_path / "01_one.ipynb", GOOD)
-    write(tmp_path / "02_two.ipynb", GOOD)
-    with pytest.raises(
-        InputError, match="the notebooks: the label 'here' stands twice; make it unique"
-    ):
-        notebook_cells(tmp_path)
-
-
-@pytest.mark.parametrize("content", ["", "items: 3", "items: [{key: a}]", "other: []"])
-def test_a_broken_list_is_one_clear_line(tmp_path: Path, content: str) -> None:
-    path = tmp_path / "paper.yaml"
-    path.write_text(content, encoding="utf-8")
-    with pytest.raises(InputError, match=r"paper\.yaml: not a list of the paper's items") as error:
-        load_items(path)
-    assert "\n" not in str(error.value)
-
-
-def test_declared_evidence_is_that_of_the_output(tmp_path: Path) -> None:
-    shown = '<span class="evidence measured">measured</span>'
-    check_evidence(write(tmp_path / "a.ipynb", GOOD, shown))
-    check_evidence(write(tmp_path / "a.ipynb", GOOD, "Scores. Evidence: measured."))
-    check_evidence(write(tmp_path / "a.ipynb", GOOD, "<svg></svg>"))
-    with pytest.raises(
-        InputError, match=r"a\.ipynb: cell 'here' declares measured and shows reported, simulated"
-    ):
-        check_evidence(
-            write(
-                tmp_path / "a.ipynb",
-                GOOD,
-                shown.replace("measured", "reported") + "Evidence: simulated.",
-            )
-        )
-
-
-def test_a_cell_that_declares_reported_shows_what_is_reported_whichever_the_model(
-    tmp_path: Path,
-) -> None:
-    cell = GOOD | {"evidence": ["reported"]}
-    mark = '<span class="evidence reported">reported</span>'
-    check_evidence(write(tmp_path / "a.ipynb", cell, mark), marks=False)
-    for nothing in (
-        "",
-        "<p>the paper has no numbers of this model</p>",
-        mark.replace("reported", "read-off"),
-    ):
-        with pytest.raises(
-            InputError, match=r"a\.ipynb: cell 'here' declares reported and shows nothing that is"
-        ):
-            check_evidence(write(tmp_path / "a.ipynb", cell, nothing), marks=False)
-    check_evidence(
-        write(tmp_path / "a.ipynb", GOOD | {"evidence": ["measured"]}, mark), marks=False
-    )
-    check_evidence(
-        write(
-            tmp_path / "a.ipynb",
-            GOOD | {"evidence": ["read off"]},
-            mark.replace("reported", "read-off"),
-        )
-    )
+    (tmp_path / "01_one.ipynb").write_text(json.dumps({"cells": cells}), encoding="utf-8")
+    [cell] = notebook_cells(tmp_path)
+    assert (cell.notebook, cell.title, cell.section) == ("01_one", "A title", "A section")
+    assert (cell.label, cell.paper, cell.reads) == ("here", ["table-2"], [])

@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -134,11 +135,28 @@ def test_a_page_begins_with_its_finding_its_provenance_and_its_picture() -> None
     cells = [code("1"), code("notebook.about()", "hide-input"), code("# needs samples\n2")]
     cells += [code("3", "picture"), code("notebook.say()"), code("notebook.finding()", "finding")]
     page = {"cells": [title, *cells]}
-    lay_out(page)
+    lay_out(page, "01_page", {"01_page": "simulated"})
     order = ["# Title", "notebook.finding()", "notebook.about()", "3", "1", "2", "notebook.say()"]
     assert [cell["source"] for cell in page["cells"]] == order
     says = [cell for cell in page["cells"] if "remove-input" in cell["metadata"].get("tags", ())]
     assert [cell["source"] for cell in says] == ["notebook.finding()", "notebook.say()"]
+
+
+def test_a_page_of_several_models_links_the_others_and_has_labels_of_its_own() -> None:
+    figure = {"figure": {"caption": "A.", "name": "fig-a"}}
+    versions = {"04_main": "simulated", "04_main/qwen3-8b": "qwen3-8b"}
+    heads, labels = [], []
+    for name in versions:
+        title = {"cell_type": "markdown", "source": "# Title", "metadata": {}}
+        cell = {"cell_type": "code", "source": "1", "metadata": {"mystnb": deepcopy(figure)}}
+        page = {"cells": [title, cell]}
+        lay_out(page, name, versions)
+        heads.append(page["cells"][0]["source"])
+        labels.append(cell["metadata"]["mystnb"]["figure"].get("name"))
+    assert labels == ["fig-a", None]
+    other = "Qwen3-8B (non-thinking)"
+    assert heads[0] == f"# Title\n\nSimulated model · [{other}](04_main/qwen3-8b.ipynb)\n"
+    assert heads[1] == f"# Title: {other}\n\n[Simulated model](../04_main.ipynb) · {other}\n"
 
 
 def test_a_text_refuses_a_result_that_it_was_not_given() -> None:
