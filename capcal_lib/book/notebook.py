@@ -24,7 +24,7 @@ TOP = ("finding", "provenance", "picture")  # tags of what stands below the titl
 INJECTED = "# Parameters"  # the first line of the cell in which papermill puts what it was given
 ABSENT = "Recorded runs come with the repository, not with the package. "
 HOW = """capcal reproduce --model MODEL --store runs/local
-papermill notebooks/04_main_table.ipynb out.ipynb -p model MODEL -p store runs/local"""
+papermill THIS_PAGE.ipynb out.ipynb -p model MODEL -p store runs/local  # no out.ipynb: prints JSON"""
 
 
 def check_parameters(namespace: Mapping[str, Any]) -> None:
@@ -301,12 +301,11 @@ def lay_out(notebook: dict[str, Any], name: str, versions: Mapping[str, str]) ->
         if "/" in name:  # labels are those of the first version
             cell["metadata"].get("mystnb", {}).get("figure", {}).pop("name", None)
     if len(versions) > 1:
-        links = [
-            load_model(model).title
-            if page == name
-            else f"[{load_model(model).title}]({relpath(page, dirname(name))}.ipynb)"
-            for page, model in versions.items()
-        ]
+        links = []
+        for page, model in versions.items():
+            place = relpath(f"{page}.ipynb", dirname(name))
+            text = load_model(model).title
+            links.append(text if page == name else f"[{text}]({place})")
         heading, _, rest = "".join(title["source"]).partition("\n")
         heading += f": {load_model(versions[name]).title}" if "/" in name else ""
         title["source"] = f"{heading}\n\n{' · '.join(links)}\n{rest}"
