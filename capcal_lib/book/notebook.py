@@ -24,7 +24,7 @@ TOP = ("finding", "provenance", "picture")  # tags of what stands below the titl
 INJECTED = "# Parameters"  # the first line of the cell in which papermill puts what it was given
 ABSENT = "Recorded runs come with the repository, not with the package. "
 HOW = """capcal reproduce --model MODEL --store runs/local
-papermill THIS_PAGE.ipynb out.ipynb -p model MODEL -p store runs/local  # no out.ipynb: prints JSON"""
+papermill THIS_PAGE.ipynb out.ipynb -p model MODEL -p store runs/local  # out.ipynb or JSON here"""
 
 
 def check_parameters(namespace: Mapping[str, Any]) -> None:
@@ -303,9 +303,9 @@ def lay_out(notebook: dict[str, Any], name: str, versions: Mapping[str, str]) ->
     if len(versions) > 1:
         links = []
         for page, model in versions.items():
-            place = relpath(f"{page}.ipynb", dirname(name))
+            target = relpath(f"{page}.ipynb", dirname(name))
             text = load_model(model).title
-            links.append(text if page == name else f"[{text}]({place})")
+            links.append(text if page == name else f"[{text}]({target})")
         heading, _, rest = "".join(title["source"]).partition("\n")
         heading += f": {load_model(versions[name]).title}" if "/" in name else ""
         title["source"] = f"{heading}\n\n{' · '.join(links)}\n{rest}"
