@@ -1,0 +1,179 @@
+"""Every page is whole where papermill made it: for a model of the paper, for the embedded one, and
+for a store with one set. And JupyterLab shows its figure."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import papermill
+import pytest
+
+from capcal_lib.book.pipeline import notebook_names
+from capcal_lib.manifests import NOTEBOOKS, RECORDED_RUNS, ROOT
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+
+
+@pytest.fixture(scope="module")
+def one_set(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    store = tmp_path_factory.mktemp("store")
+    for split in ("test", "train"):
+        run = f"simulated/mini-elements-{split}"
+        shutil.copytree(RECORDED_RUNS / run, store / run)
+    return store
+
+
+def texts(cell: dict[str, Any]) -> Iterator[str]:
+    """List what a reader reads of a cell, but not its code."""
+    if cell["cell_type"] == "markdown":
+        yield cell["source"]
+    for output in cell.get("outputs", ()):
+        yield output.get("text", "")
+        data = output.get("data", {})
+        yield data.get("text/markdown", "")
+        yield re.sub(r"<[^>]*>|base64,\S*", " ", data.get("text/html", ""))
+
+
+def faults(notebook: dict[str, Any]) -> list[str]:
+    """List placeholders, roles, dead links and headings, and figures that only the book shows."""
+    found = []
+    heading = ""
+    for cell in notebook["cells"]:
+        source = cell["source"]
+        for text in texts(cell):
+            plain = re.sub(r"\$\$.*?\$\$|\$[^$]*\$|`[^`]*`", "", text, flags=re.DOTALL)
+            found += re.findall(r"\{\w*(?::[^}]*)?\}", plain)  # a placeholder or a role
+            found += re.findall(r"\]\(\.\./[^)]*\)|\bnan\b|<bound method|<Figure", plain)
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {})
+            if "image/svg+xml" in data and "image/png" not in data:
+                found.append(f"no PNG: {source[:60]}")
+        if re.match(r"# needs \w+", source) and not cell.get("outputs"):
+            continue
+        if cell["cell_type"] == "markdown":
+            marks = re.findall(r"^(#+) (.+)$", source, flags=re.MULTILINE)
+            if marks and heading and len(marks[0][0]) <= len(heading.split()[0]):
+                found.append(f"a heading over nothing: {heading}")
+            after = source.rsplit("\n#", 1)[-1] if marks else source
+            bare = marks and "\n" not in after.strip()
+            heading = " ".join(marks[-1]) if bare else ""
+        else:
+            heading = ""
+    return found
+
+
+def run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **parameters: str) -> Path:
+    monkeypatch.chdir(ROOT)
+    page = tmp_path / f"{name}.ipynb"
+    papermill.execute_notebook(
+        NOTEBOOKS / f"{name}.ipynb", page, parameters=parameters, progress_bar=False
+    )
+    return page
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+@pytest.mark.parametrize("case", ["gpt-oss-20b", "smollm2-135m", "one set"])
+@pytest.mark.parametrize("name", notebook_names())
+def test_a_page_is_whole(
+    name: str, case: str, one_set: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {"model": case}
+    if case == "one set":
+        given = {"model": "simulated", "store": str(one_set)}
+    notebook = json.loads(run(name, tmp_path, monkeypatch, **given).read_text(encoding="utf-8"))
+    assert faults(as_text(notebook)) == []
+
+
+def as_text(notebook: dict[str, Any]) -> dict[str, Any]:
+    """Join the lines in which a notebook keeps its texts."""
+    for cell in notebook["cells"]:
+        cell["source"] = "".join(cell["source"])
+        for output in cell.get("outputs", ()):
+            output["text"] = "".join(output.get("text", ""))
+            data = output.get("data", {})
+            output["data"] = {kind: "".join(text) for kind, text in data.items()}
+    return notebook
+
+
+@pytest.mark.parametrize(
+    ("cell", "fault"),
+    [
+        ({"cell_type": "markdown", "source": "On {held} of {runs} sets."}, "{held}"),
+        ({"cell_type": "markdown", "source": "See {term}`probe`."}, "{term}"),
+        ({"cell_type": "markdown", "source": "See [it](../theory/a.md)."}, "](../theory/a.md)"),
+        (
+            {
+                "cell_type": "code",
+                "source": "f",
+                "outputs": [{"data": {"image/svg+xml": "<svg/>"}}],
+            },
+            "no PNG: f",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_page_is_seen(cell: dict[str, Any], fault: str) -> None:
+    assert fault in faults({"cells": [cell]})
+
+
+def test_formulas_and_whole_sections_are_no_faults() -> None:
+    sources = ["# Title", "Text with $\\hat{\\mu}_{eval}$ and `{code}`.", "## A section\n\nText."]
+    cells = [{"cell_type": "markdown", "source": source} for source in sources]
+    assert faults({"cells": cells}) == []
+    dead = [{"cell_type": "markdown", "source": source} for source in ("## One", "## Two\n\nText")]
+    assert faults({"cells": dead}) == ["a heading over nothing: ## One"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+def test_jupyterlab_shows_the_figure_and_folds_the_solutions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("jupyterlab")
+    from playwright.sync_api import sync_playwright
+
+    page = run("07_response_consistency", tmp_path, monkeypatch)
+    lab = [Path(sys.executable).with_name("jupyter-lab"), "--no-browser", "--allow-root"]
+    lab += ["--ServerApp.port=0", "--IdentityProvider.token=", f"--ServerApp.root_dir={tmp_path}"]
+    home = {f"JUPYTER_{kind}_DIR": str(tmp_path / kind) for kind in ("CONFIG", "RUNTIME")}
+    home["JUPYTERLAB_SETTINGS_DIR"] = str(tmp_path / "settings")
+    with (
+        (tmp_path / "log").open("w") as log,
+        subprocess.Popen(lab, stderr=log, env=os.environ | home) as server,
+        sync_playwright() as playwright,
+    ):
+        try:
+            address = None
+            while not address:
+                assert server.poll() is None, (tmp_path / "log").read_text()
+                time.sleep(0.2)
+                address = re.search(r"http://127\.0\.0\.1:\d+/", (tmp_path / "log").read_text())
+            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+            tab = browser.new_page(viewport={"width": 1280, "height": 6000})
+            tab.goto(f"{address[0]}lab/tree/{page.name}")
+            figure = tab.locator(".jp-RenderedImage img").first
+            figure.wait_for(timeout=60_000)
+            assert figure.evaluate("image => image.naturalWidth") > 500
+            assert (
+                tab.locator(".capcal-finding p").first.evaluate(
+                    "p => parseFloat(getComputedStyle(p).fontSize)"
+                )
+                > 15
+            )
+            assert "<Figure" not in tab.locator(".jp-NotebookPanel").inner_text()
+            solution = tab.locator(".jp-CodeCell").last
+            assert solution.locator(".jp-InputCollapser, .jp-Placeholder").count() > 0
+            assert "consistency(" not in solution.inner_text()
+            if shot := os.environ.get("CAPCAL_SHOT"):
+                tab.screenshot(path=shot)
+            browser.close()
+        finally:
+            server.terminate()
