@@ -10,6 +10,7 @@ import re
 import shutil
 from base64 import b64encode
 from collections.abc import Mapping
+from functools import partial
 from html import escape
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -33,14 +34,16 @@ def class_facts(chosen: pd.DataFrame) -> dict[str, Any]:
     right, total = chosen["correct"], chosen["total"]
     share = right / total
     intervals = binomial_interval(np.arange(6), 10)
+    score = partial(capability_brier, correct=right, total=total, corrected=True)
     facts: dict[str, Any] = {
         "model": load_model(CLASS_MODEL).title,
         "total": int(total.max()),
         "questions": "\n".join(f"{place}. {text}" for place, text in _numbered(chosen)),
         "blank": "| | question | my s | key μ̂ | (s − μ̂)² |\n|---|---|---|---|---|\n",
         "key": "| | question | correct | μ̂ |\n|---|---|---|---|\n",
-        "half": f"{_score(0.5, chosen):.3f}",
-        "constant": f"{_score(share.mean(), chosen):.3f}",
+        "mean": f"{share.mean():.2f}",
+        "half": f"{score(share * 0 + 0.5):.3f}",
+        "constant": f"{score((share.sum() - share) / (len(share) - 1)):.3f}",
         "uniform": f"{uniform_baseline_brier(right, total, corrected=True):.3f}",
     }
     for (place, text), c, n in zip(_numbered(chosen), right, total, strict=True):
@@ -55,12 +58,6 @@ def _numbered(chosen: pd.DataFrame) -> list[tuple[int, str]]:
     return list(enumerate(chosen["question"], start=1))
 
 
-def _score(confidence: float, chosen: pd.DataFrame) -> float:
-    """Score one confidence for all questions."""
-    said = np.full(len(chosen), confidence)
-    return capability_brier(said, chosen["correct"], chosen["total"], corrected=True)
-
-
 def fill(text: str, executed: Path, facts: Mapping[str, Any]) -> str:
     """Put numbers and figures into Markdown for ``{{page:key}}``.
 
@@ -68,7 +65,9 @@ def fill(text: str, executed: Path, facts: Mapping[str, Any]) -> str:
     class set, or ``static`` for a drawing. `InputError` for a key that its page does not have, and
     for braces or formulas that would be read as they are.
     """
-    drawings = {path.stem: _image(path.read_text("utf-8"), "") for path in STATIC.glob("*.svg")}
+    drawings = {
+        path.stem: _image(path.read_text("utf-8"), "", "drawing") for path in STATIC.glob("*.svg")
+    }
     pages: dict[str, Mapping[str, Any]] = {"class": facts, "static": drawings}
 
     def take(found: re.Match[str]) -> str:
@@ -99,7 +98,8 @@ def fill(text: str, executed: Path, facts: Mapping[str, Any]) -> str:
 def slides(filled: str) -> str:
     """Write filled Markdown as slides: one page of HTML that needs the folder ``reveal`` beside it.
 
-    A slide ends at ``---``, and what follows ``Note (5 min):`` on it is for the speaker.
+    A slide ends at ``---``, and what follows ``Note (5 min):`` on it is for the speaker. A figure
+    of a page comes when the room has guessed what it will show.
     """
     sections, minutes = "", 0
     for part in SLIDE.split(filled):
@@ -107,7 +107,8 @@ def slides(filled: str) -> str:
         clock = f"<p class='minutes'>{minutes} to {minutes + note} min</p>" if note else ""
         minutes += note
         aside = f"<aside class='notes'>{_html(said)}</aside>"
-        sections += f"<section>{_html(shown)}{clock}{aside}</section>\n"
+        body = _html(shown).replace("<img class='figure'", "<img class='figure fragment'")
+        sections += f"<section>{body}{clock}{aside}</section>\n"
     return _page("slides.html", filled, sections)
 
 
@@ -148,9 +149,9 @@ def _page(template: str, filled: str, body: str) -> str:
     return page.replace("{title}", escape(title)).replace("{body}", body)
 
 
-def _image(svg: str, alt: str) -> str:
+def _image(svg: str, alt: str, kind: str = "figure") -> str:
     code = b64encode(svg.encode()).decode()
-    return f'<img alt="{escape(alt)}" src="data:image/svg+xml;base64,{code}">'
+    return f'<img class=\'{kind}\' alt="{escape(alt)}" src="data:image/svg+xml;base64,{code}">'
 
 
 def _shown(notebook: Mapping[str, Any]) -> dict[str, Any]:

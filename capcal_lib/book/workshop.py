@@ -5,12 +5,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import beta
 
 from capcal_lib.manifests import RECORDED_RUNS
 from capcal_lib.questions import load_questions
 from capcal_lib.results import load_results
 
 CLASS_MODEL = "smollm2-135m"
+CLASS_MEAN, CONCENTRATION = 0.35, 3
 CLASS_SETS = ("mini-capitals", "mini-elements")
 LIVE_SET, LIVE_QUESTIONS = "mini-capitals", 16  # what the live page asks
 
@@ -40,17 +42,20 @@ def to_guess(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def spread(results: pd.DataFrame, number: int = 10, *, seed: int = 2026) -> pd.DataFrame:
-    """Choose rows of ``correct`` and ``total`` whose expected accuracies are spread from 0 to 1,
-    and mix them.
+    """Choose rows of ``correct`` and ``total`` whose expected accuracies are spread as a Beta
+    distribution of mean `CLASS_MEAN`, so that one half is not the best constant; and mix them.
 
-    >>> counts = pd.DataFrame({"correct": [9, 0, 10, 1, 5], "total": 10})
+    >>> counts = pd.DataFrame({"correct": [9, 0, 10, 1, 3], "total": 10})
     >>> sorted(spread(counts, 3)["correct"])
-    [0, 5, 10]
+    [1, 3, 9]
     """
     mixed = results.sample(frac=1, random_state=np.random.default_rng(seed))
     mu = mixed["correct"] / mixed["total"]
     chosen: list[Any] = []
-    for share in np.linspace(0, 1, min(number, len(results))):  # the nearest question that is left
+    number = min(number, len(results))
+    even = (np.arange(number) + 0.5) / number
+    shares = beta.ppf(even, CONCENTRATION * CLASS_MEAN, CONCENTRATION * (1 - CLASS_MEAN))
+    for share in shares:  # the nearest question that is left
         chosen.append((mu.drop(chosen) - share).abs().idxmin())
     return results.loc[chosen].sample(frac=1, random_state=np.random.default_rng(seed))
 
