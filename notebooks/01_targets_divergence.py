@@ -31,7 +31,7 @@ from capcal_lib.metrics import (
     expected_response_brier,
 )
 from capcal_lib.reported import load_reported
-from capcal_lib.results import describe_runs, load_results, methods
+from capcal_lib.results import describe_runs, judged_by, load_results, methods
 
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())
@@ -194,10 +194,10 @@ counts this is an identity, so that the last column may hold nothing but roundin
 parts = {}
 own = results.loc[[widest]].dropna(axis="columns", how="all")
 for name in methods(own):
-    asked = own.dropna(subset=[name])
-    counts = asked["correct"], asked["total"]
-    response = expected_response_brier(asked[name], *counts)
-    capability = capability_brier(asked[name], *counts)
+    asked = judged_by(own, name)
+    s, counts = asked["confidence"], (asked["correct"], asked["total"])
+    response = expected_response_brier(s, *counts)
+    capability = capability_brier(s, *counts)
     variance = correctness_variance(*counts)
     gap = capability - (response - variance)
     parts[name] = response, variance, capability, gap

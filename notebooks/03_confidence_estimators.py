@@ -40,7 +40,13 @@ from capcal_lib.probes import (
 from capcal_lib.questions import Answer, Question
 from capcal_lib.questions.prompts import p_true_messages, verbalized_messages
 from capcal_lib.reported import load_reported
-from capcal_lib.results import costs, describe_runs, load_results, methods
+from capcal_lib.results import (
+    costs,
+    describe_runs,
+    judged_by,
+    load_results,
+    methods,
+)
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
@@ -79,7 +85,17 @@ here = results.loc[spread].dropna(axis="columns", how="all")
 own = nearest_probe(here, spread)
 others = [name for name in here if name.startswith("Probe") and name != own]
 here = here.drop(columns=others)
-ranks = here[methods(here)].corrwith(mu.loc[spread], method="spearman")
+judged = pd.concat({name: judged_by(here, name) for name in methods(here)})
+judged = judged.rename_axis(["method", "question_id"])
+judged["mu"] = judged["correct"] / judged["total"]
+
+
+def rank(own):
+    """Return Spearman's correlation of a confidence with mu_hat."""
+    return own["confidence"].corr(own["mu"], method="spearman")
+
+
+ranks = judged.groupby("method", sort=False).apply(rank)
 
 # %% tags=["hide-input"]
 # needs samples
@@ -98,16 +114,14 @@ On {dataset} *{best}* orders the questions best (Spearman correlation with $\hat
 
 # %% mystnb={"figure": {"caption": "Expected accuracy against confidence: a point for each question, a panel for each method.", "name": "fig-confidences"}, "image": {"alt": "Scatter plots, one a method, each with a diagonal. Verbalized confidence gathers at a few values, P(True) and the probe in a band each; response consistency spreads from left to right."}} paper=["section-4.2", "appendix-c"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
-long = here[methods(here)].assign(mu=mu.loc[spread])
-long = long.melt("mu", var_name="method", value_name="confidence")
 grid = sns.relplot(
-    long,
+    judged.reset_index(),
     x="confidence",
     y="mu",
     hue="method",
     col="method",
     col_wrap=2,
-    palette=style.palette(long["method"], spread),
+    palette=style.palette(methods(here), spread),
     alpha=0.6,
     height=2.6,
     aspect=1.35,
@@ -239,12 +253,12 @@ this *tuned* probe is ours, and [the page on how good a probe is](11_probe_lab.i
 # needs samples
 by_set = {}
 for name, rows in results.groupby(level="dataset", sort=False):
-    said = rows[methods(results)]
-    varied = said.loc[:, said.nunique() > 1]
     if mu.loc[name].nunique() > 1:
-        by_set[load_dataset(name).title] = varied.corrwith(
-            mu.loc[[name]], method="spearman"
-        )
+        by_set[load_dataset(name).title] = {
+            method: rank(own.assign(mu=own["correct"] / own["total"]))
+            for method in methods(results)
+            if (own := judged_by(rows, method))["confidence"].nunique() > 1
+        }
 order = pd.DataFrame(by_set).reindex(methods(results)).rename_axis("method")
 tables.show(
     order,

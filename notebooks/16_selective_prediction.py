@@ -32,7 +32,14 @@ from capcal_lib.confidence import TITLES
 from capcal_lib.manifests import load_dataset
 from capcal_lib.metrics import compare, gains
 from capcal_lib.probes import nearest_probe
-from capcal_lib.results import costs, describe_runs, load_results, subjects
+from capcal_lib.results import (
+    costs,
+    describe_runs,
+    judged_by,
+    load_results,
+    methods,
+    subjects,
+)
 
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())
@@ -41,7 +48,7 @@ runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval)
 results = load_results(runs, model, k_eval=k_eval).query("total > 1")
 solved = results[results.groupby(level="dataset")["correct"].transform("any")]
-there = [solved[name].any() for name in solved.columns.drop("total")[1:]]
+there = [solved[name].any() for name in methods(solved)]
 none = {"confidences": "No confidence of a question that is ever solved."}
 evidence = data["evidence"].iloc[0] if len(data) else "simulated"
 notebook.about(model, data, lacking={} if any(there) else none)
@@ -59,12 +66,11 @@ RANDOM, PROBE, VOTES = "At random", "Probe", "Response consistency"
 
 def risk_areas(own):
     """Return the terms of each confidence's area, a row a question."""
-    c, n = own["correct"], own["total"]
-    areas = {RANDOM: 1 - c / n}
-    for name in own.columns.drop(["correct", "total"]):
-        known = own[name].notna()
-        terms = risk_area_terms(own[name][known], c[known], n[known])
-        areas[name] = pd.Series(terms, own.index[known])
+    areas = {RANDOM: 1 - own["correct"] / own["total"]}
+    for name in methods(own):
+        known = judged_by(own, name)
+        terms = risk_area_terms(*known.to_numpy().T)
+        areas[name] = pd.Series(terms, known.index)
     return pd.DataFrame(areas, own.index)
 
 
@@ -72,15 +78,11 @@ def risk_areas(own):
 # needs samples
 own = {}
 for name, each in results.groupby(level="dataset", sort=False):
-    methods = [
-        *TITLES.values(),
-        VOTES,
-        nearest_probe(each.dropna(axis=1), name),
-    ]
-    each = each[["correct", "total", *(m for m in methods if m in each)]]
     each = each.dropna(axis="columns", how="all")
+    nearest = nearest_probe(each.dropna(axis=1), name)
+    others = [m for m in each if m.startswith("Probe") and m != nearest]
     each = each.fillna({m: 0.5 for m in TITLES.values() if m in each})
-    own[name] = each.rename(columns={methods[-1]: PROBE})
+    own[name] = each.drop(columns=others).rename(columns={nearest: PROBE})
 areas = {name: risk_areas(each) for name, each in own.items()}
 
 # %%
@@ -122,8 +124,8 @@ shown = notebook.choose_dataset(dataset, data, gained.idxmax())
 each = own[shown]
 c, n = each["correct"], each["total"]
 curves = {
-    name: risk_coverage(each[name][seen], c[seen], n[seen])
-    for name, seen in each.drop(columns=["correct", "total"]).notna().items()
+    name: risk_coverage(*judged_by(each, name).to_numpy().T)
+    for name in methods(each)
 }
 (first, drawn), rest = split_counts(c, n, rng=np.random.default_rng(seed))
 curves["Honest oracle"] = risk_coverage(first / drawn, *rest)
@@ -280,8 +282,8 @@ def halves(s, c, n, rng, times=100):
 kept, rng = {}, np.random.default_rng(seed)
 for name, each in own.items():
     each = each.assign(**{RANDOM: rng.random(len(each))})
-    for method in each.columns.drop(["correct", "total"]):
-        columns = each[[method, "correct", "total"]].dropna().to_numpy().T
+    for method in methods(each):
+        columns = judged_by(each, method).to_numpy().T
         kept[load_dataset(name).title, method] = halves(*columns, rng)
 kept = pd.DataFrame(kept, index=["answered", "wrong"]).T
 

@@ -31,7 +31,7 @@ from capcal_lib.book import notebook, style, tables
 from capcal_lib.manifests import load_dataset, load_model, model_names
 from capcal_lib.metrics import mean_interval
 from capcal_lib.probes import nearest_probe
-from capcal_lib.results import describe_runs, load_results, subjects
+from capcal_lib.results import describe_runs, judged_by, load_results, subjects
 
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())
@@ -65,7 +65,8 @@ for place, own in cells.items():
     accuracy = 100 * own["mu"].mean()
     rows.append((*place, "Uniform random", accuracy, *[50 - accuracy] * 3))
     for method in own.columns.intersection(METHODS):
-        error = (own[method] - own["mu"]).dropna()
+        known = judged_by(own, method)
+        error = known["confidence"] - known["correct"] / known["total"]
         miss = mean_interval(error, clusters=subjects(error))
         points = (100 * end for end in miss[:3])
         rows.append((*place, method, accuracy, *points))
@@ -263,7 +264,7 @@ the confidence is good.
 # needs runs
 notebook.say("""
 On the recorded runs {labels} questions are labelled, over and over, and the accuracy on all recorded questions is to be
-covered. Response consistency is left out: its column rests on all recorded samples. *Labels saved* is the share of a
+covered. *Labels saved* is the share of a
 label's variance that the confidence explains on other questions: with it, that many fewer labels do.
 """)
 

@@ -27,7 +27,7 @@ from capcal_lib.metrics import (
     expected_response_brier,
     expected_response_loss,
 )
-from capcal_lib.results import describe_runs, load_results, methods
+from capcal_lib.results import describe_runs, judged_by, load_results, methods
 
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())
@@ -51,17 +51,17 @@ notebook.about(model, data)
 rows = []
 for dataset, asked in results.groupby(level="dataset", sort=False):
     for method in methods(asked):
-        known = asked.dropna(subset=[method])
+        known = judged_by(asked, method)
         if known.empty:
             continue
-        counts = known["correct"], known["total"]
+        s, counts = known["confidence"], (known["correct"], known["total"])
         rows.append(
             {
                 "data set": data.loc[dataset, "title"],
                 "method": method,
-                "response": expected_response_brier(known[method], *counts),
+                "response": expected_response_brier(s, *counts),
                 "variance": correctness_variance(*counts),
-                "capability": capability_brier(known[method], *counts),
+                "capability": capability_brier(s, *counts),
             }
         )
 scores = pd.DataFrame(rows)
@@ -168,8 +168,9 @@ tables.show(
 # needs samples
 sides = {}
 for method in methods(largest):
-    known = largest.dropna(subset=[method])
-    s, c, n = known[method].clip(0.001, 0.999), known["correct"], known["total"]
+    known = judged_by(largest, method)
+    s, c, n = known.to_numpy().T
+    s = s.clip(0.001, 0.999)
     for score in ("brier", "log", "spherical") if len(known) else ():
         response = expected_response_loss(s, c, n, score=score).mean()
         least = expected_response_loss(c / n, c, n, score=score).mean()

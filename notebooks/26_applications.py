@@ -39,6 +39,7 @@ from capcal_lib.metrics import adjusted, gains
 from capcal_lib.probes import describe_probes, nearest_probe
 from capcal_lib.results import (
     describe_runs,
+    judged_by,
     load_pair,
     load_results,
     routers,
@@ -113,10 +114,10 @@ for name in real:
     for dataset, own, probe in load_sets(name):
         for method in [*ASKED, VOTES, probe]:
             if method in own:
-                known = own.dropna(subset=[method])
-                counts = known["correct"], known["total"], known["tokens"]
+                known = judged_by(own, method).join(own["tokens"])
                 kind = PROBE if method == probe else method
-                found = gains_of(known[method], *counts, sure.get(method))
+                columns = (known[name] for name in known)
+                found = gains_of(*columns, sure.get(method))
                 for use, gain in found.items():
                     if kind != VOTES or use not in SPENT:
                         gained[use, kind, name, "", dataset] = gain

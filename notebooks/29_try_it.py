@@ -30,7 +30,13 @@ from capcal_lib.manifests import RECORDED_RUNS, load_dataset, load_model
 from capcal_lib.metrics import binomial_interval, capability_brier
 from capcal_lib.probes import nearest_probe, nearest_probes
 from capcal_lib.questions import at_hand, load_questions
-from capcal_lib.results import describe_runs, load_results, methods, score
+from capcal_lib.results import (
+    describe_runs,
+    judged_by,
+    load_results,
+    methods,
+    score,
+)
 
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())
@@ -38,6 +44,10 @@ style.set_style()
 runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval)
 results = load_results(runs, model, k_eval=k_eval).query("total > 1")
+if "votes total" in results:  # samples that vote judge nobody on this page
+    voted = results["votes total"] > 1
+    others = results.loc[voted, ["votes correct", "votes total"]].astype(int)
+    results.loc[voted, ["correct", "total"]] = others.to_numpy()
 mu = results["correct"] / results["total"]
 notebook.about(model, data)
 
@@ -259,8 +269,7 @@ first = max(fair or sets, key=variance.get)
 here = results.loc[first].dropna(axis="columns", how="all")
 kept = {}
 for method in methods(here):
-    own = here.dropna(subset=[method])
-    curve = risk_coverage(own[method], own["correct"], own["total"])
+    curve = risk_coverage(*judged_by(here, method).to_numpy().T)
     risk = np.interp([0.25, 0.5, 1], curve["coverage"], curve["risk"])
     kept[method] = dict(zip(["25 %", "50 %", "100 %"], 1 - risk, strict=True))
 kept = pd.DataFrame(kept).T.rename_axis("method")

@@ -28,7 +28,7 @@ from capcal_lib.metrics.validation import Floats, check_int
 from capcal_lib.runs.run import Run
 from capcal_lib.runs.store import read_samples
 
-COLUMNS = ["confidence", "term", "plug_in"]
+COLUMNS = ["confidence", "correct", "total", "term", "plug_in"]
 SPLITS = 100  # of a question's samples into votes and others
 # Answers in canonical form, so that equal answers are equal texts; None for no answer.
 Votes = Sequence[str | None]
@@ -76,10 +76,9 @@ class Answers:
 
 
 def run_consistency(run: Run, *, k_eval: int = 100, k_c: int = 10) -> Confidence:
-    """Let k_c samples of a run vote, where a question has two more that they can be scored against.
-
-    The confidence is the mean share of the majority over many choices of k_c among the first k_eval
-    samples; ``split_votes`` scores it."""
+    """Let the first k_c samples of a run vote, where a question has two more that they can be
+    scored against.
+    """
     votes = run_votes(run, k_eval, k_c)
     cost = round(np.nan_to_num(k_c * mean_tokens(run)))
     return estimated(list(votes.index), votes["confidence"].to_numpy(), tokens=cost)
@@ -104,20 +103,19 @@ def run_votes(run: Run, k_eval: int, k_c: int, verdicts: str = "rules") -> pd.Da
 
 
 def split_votes(answers: Answers, k_c: int, *, splits: int = SPLITS, seed: int = 0) -> pd.DataFrame:
-    """Let k_c of a question's samples vote, score the vote against the others, and average over
-    many splits.
-
-    No sample judges itself, and none is set aside: each split scores its vote without bias against
-    samples that had no part in it, and so does the mean over splits, with less noise (a
-    U-statistic, here over ``splits`` random ones; a question's are the same whichever others there
-    are).
+    """Let k_c of a question's samples vote, and score votes against the samples that did not.
 
     Returns a row a question with k_c + 2 samples or more, indexed by ``question_id``:
-    ``confidence``, the mean share of the majority, in [1 / k_c, 1]; ``term``, the mean corrected
-    capability Brier term; ``plug_in``, the mean uncorrected one. Splits without an answer among the
-    votes, or without two scored samples beside them, are left out; NaN where all are. References:
-    Hoeffding, "A class of statistics with asymptotically normal distribution", Annals of
-    Mathematical Statistics 19 (1948).
+    ``confidence``, the majority's share of the first k_c samples, in [1 / k_c, 1], NaN without an
+    answer among them; ``correct`` and ``total``, the counts of the other samples, by which alone it
+    may be judged; and what the capability Brier score is the mean of: ``term``, the corrected term
+    of a vote, and ``plug_in``, the uncorrected one, each averaged over ``splits`` random choices of
+    the voters. No sample judges itself and none is set aside: each split scores its vote without
+    bias, and so does the mean over them, with less noise (a U-statistic; a question's are the same
+    whichever others there are). Splits without an answer among the votes, or without two scored
+    samples beside them, are left out; NaN where all are. References: Hoeffding, "A class of
+    statistics with asymptotically normal distribution", Annals of Mathematical Statistics 19
+    (1948).
     """
     check_int("k_c", k_c, least=1)
     rows = {}
@@ -128,26 +126,26 @@ def split_votes(answers: Answers, k_c: int, *, splits: int = SPLITS, seed: int =
         rng = np.random.default_rng([seed, crc32(name.encode())])
         texts = answers.canonical[row][drawn]
         correct = answers.correct[row][drawn]
-        order = rng.permuted(np.tile(np.arange(len(texts)), (splits, 1)), axis=1)
+        places = np.arange(len(texts))
+        order = rng.permuted(np.tile(places, (splits, 1)), axis=1)
+        order = np.vstack([places, order])  # the first vote is that of the first samples
         share = _majority_shares(texts, order[:, :k_c])
         outcomes = correct[order[:, k_c:]]
-        hits = np.nansum(outcomes, axis=1)
-        scored = (~np.isnan(outcomes)).sum(axis=1)
-        known = (share > 0) & (scored > 1)
-        rows[name] = dict.fromkeys(COLUMNS, np.nan)
-        if known.any():
-            s = share[known]
-            n = scored[known]
-            mu = hits[known] / n
-            loss = (s - mu) ** 2
-            noise = mu * (1 - mu) / (n - 1)
-            rows[name] = {
-                "confidence": s.mean(),
-                "term": (loss - noise).mean(),
-                "plug_in": loss.mean(),
-            }
+        total = (~np.isnan(outcomes)).sum(axis=1)
+        mu = np.nansum(outcomes, axis=1) / np.where(total > 0, total, np.nan)
+        scored = (share > 0) & (total > 1)
+        plug_in = np.where(scored, (share - mu) ** 2, np.nan)
+        term = plug_in - mu * (1 - mu) / np.where(scored, total - 1, np.nan)
+        scored[0] = False
+        rows[name] = {
+            "confidence": share[0] if share[0] > 0 else np.nan,
+            "correct": np.nansum(outcomes[0]),
+            "total": total[0],
+            "term": term[scored].mean() if scored.any() else np.nan,
+            "plug_in": plug_in[scored].mean() if scored.any() else np.nan,
+        }
     table = pd.DataFrame.from_dict(rows, orient="index", columns=COLUMNS)
-    return table.rename_axis("question_id")
+    return table.rename_axis("question_id").astype({"correct": int, "total": int})
 
 
 def _majority_shares(texts: npt.NDArray[np.object_], votes: npt.NDArray[np.int64]) -> Floats:

@@ -6,11 +6,12 @@ Loading reads what is kept in the store and computes nothing else: probes have a
 ``capcal probe`` has trained them and kept what they predict.
 
 **Which samples count.** The samples 0 to k_eval - 1 of a question define its expected accuracy.
-k_c of them vote on response consistency, and are scored against the others, over many splits, so
-that no sample judges itself and none is set aside; ``score`` finds these terms in the ``attrs`` of
-the table, which ``join`` drops and ``assign`` keeps."""
+The first k_c of them are the vote of *Response consistency*, which may be judged by the others
+alone: their counts are the columns ``votes correct`` and ``votes total``, which
+:func:`judged_by` puts beside it. For the Brier score any k_c of them vote and are scored against
+the rest, over many splits, so that no sample judges itself and none is set aside; a question's
+means over the splits are ``votes term`` and ``votes plug-in``."""
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -37,7 +38,7 @@ UNIFORM = "Uniform random"
 ORACLE_RC = "Oracle RC"
 ORACLE_CC = "Oracle CC"
 CONSISTENCY = "Response consistency"
-SPLITS = "votes by dataset and question"  # in attrs, as JSON: confidence, term and plug-in term
+VOTES = ["votes correct", "votes total", "votes term", "votes plug-in"]
 
 
 def load_results(
@@ -57,11 +58,12 @@ def load_results(
 
     Returns a table indexed by (dataset, question_id): ``correct`` and ``total`` (scored samples, at
     most k_eval), then a column a method with its confidences in [0, 1], NaN where a question has
-    none; the last are those of probes. Empty where nothing is graded.
+    none; the last are those of probes. What votes may be judged by follows, see above. Empty where
+    nothing is graded.
 
     ``datasets`` are names; None takes all that have a graded run, largest first. The first
-    ``k_eval`` samples define mu_hat, and ``k_c`` of them vote, see ``confidence.consistency``; or,
-    without ``held_out``, the first ``k_c`` vote and judge themselves, as in the paper's code.
+    ``k_eval`` samples define mu_hat, and the first ``k_c`` of them vote; without ``held_out`` they
+    judge themselves, as in the paper's code, and there are no columns for others.
     ``verdicts`` says whose count: ``rules``, or ``judge:MODEL`` for short and mathematical answers.
     ``choice`` says which of several runs on a split, such as ``"seed=1"``: see
     ``runs.find_run``.
@@ -79,11 +81,10 @@ def load_results(
     >>> results = load_results(RECORDED_RUNS, "smollm2-135m", datasets=["mini-exam"])
     >>> list(results)[:5]
     ['correct', 'total', 'Verbalized confidence', 'P(True)', 'Response consistency']
-    >>> list(results)[-2:]
-    ['Probe (Mini exam)', 'Probe (TriviaQA)']
+    >>> list(results)[-6:-2]
+    ['Probe (Mini exam)', 'Probe (TriviaQA)', 'votes correct', 'votes total']
     """
     tables = {}
-    splits = {}
     stale: list[str] = []
     probes: set[str] = set()
     runs = _runs(store, model, datasets, choice)
@@ -94,13 +95,14 @@ def load_results(
         }
         if held_out:
             voted = run.cached(run_votes, k_eval, k_c, verdicts)
-            columns[CONSISTENCY] = voted["confidence"]
-            splits[name] = voted.T.to_dict("list")
+            if len(voted):
+                columns |= dict(
+                    zip([CONSISTENCY, *VOTES], (voted[name] for name in voted), strict=True)
+                )
         else:
             paper = run.cached(paper_consistency, k_c)
-            columns[CONSISTENCY] = pd.Series(paper.values, paper.question_ids)
-        if columns[CONSISTENCY].empty:
-            del columns[CONSISTENCY]
+            if len(paper.values):
+                columns[CONSISTENCY] = pd.Series(paper.values, paper.question_ids)
         counts = run.cached(count_run, k_eval, verdicts)[COUNTS]
         tables[name] = counts.join(pd.DataFrame(columns))
         if recipe is not None:
@@ -113,15 +115,31 @@ def load_results(
     if tables:
         results = pd.concat(tables, names=INDEX)
     first = [name for name in (*COUNTS, *TITLES.values(), CONSISTENCY) if name in results]
-    own = sorted(set(map(str, results)) - set(first) - probes)
+    votes = [name for name in VOTES if name in results]
+    own = sorted(set(map(str, results)) - set(first) - probes - set(votes))
     last = [title for title in probe_titles() if title in probes]
     largest_first = sorted(tables, key=lambda name: -len(tables[name]))
     rows = largest_first if datasets is None else list(tables)
-    results = results.loc[rows, [*first, *own, *last]]
-    if held_out:
-        results.attrs[SPLITS] = json.dumps(splits)
+    results = results.loc[rows, [*first, *own, *last, *votes]]
     results.attrs["problems"] = _problems(store, model, runs, datasets is None) + stale
     return results
+
+
+def judged_by(results: pd.DataFrame, method: str) -> pd.DataFrame:
+    """Return a method's confidences beside the counts that they may be judged by.
+
+    A table of ``confidence``, ``correct`` and ``total`` under the index of ``results``, of the
+    questions that have a confidence and a scored sample. The counts of votes are those of the
+    samples that did not vote; of every other method, those of all samples.
+
+    >>> from capcal_lib.manifests import RECORDED_RUNS
+    >>> results = load_results(RECORDED_RUNS, "smollm2-135m", datasets=["mini-exam"])
+    >>> judged_by(results, "P(True)")["total"].max(), judged_by(results, CONSISTENCY)["total"].max()
+    (np.int64(100), np.int64(90))
+    """
+    counts = VOTES[:2] if method == CONSISTENCY and VOTES[1] in results else COUNTS
+    table = results[[method, *counts]].set_axis(["confidence", *COUNTS], axis="columns").dropna()
+    return table[table["total"] > 0].astype(dict.fromkeys(COUNTS, int))
 
 
 def describe_runs(

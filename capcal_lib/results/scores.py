@@ -2,7 +2,6 @@
 best.
 """
 
-import json
 from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
@@ -17,8 +16,8 @@ from capcal_lib.results.results import (
     COUNTS,
     ORACLE_CC,
     ORACLE_RC,
-    SPLITS,
     UNIFORM,
+    VOTES,
     subjects,
 )
 
@@ -29,8 +28,8 @@ COLUMNS = ["brier", "low", "high", "plug_in", "may_be_best", "missing", "questio
 
 
 def methods(results: pd.DataFrame) -> list[str]:
-    """List the methods of results: its columns after the counts."""
-    return [name for name in map(str, results) if name not in COUNTS]
+    """List the methods of results: its columns but those of counts."""
+    return [name for name in map(str, results) if name not in (*COUNTS, *VOTES)]
 
 
 def brier_terms(results: pd.DataFrame, *, protocol: Protocol = "corrected") -> pd.DataFrame:
@@ -66,9 +65,8 @@ def brier_terms(results: pd.DataFrame, *, protocol: Protocol = "corrected") -> p
             terms.loc[there.index, method] = metrics.capability_brier_terms(
                 *triple, corrected=corrected
             )
-    voted = _split_terms(results)
-    if len(voted):
-        terms.loc[voted.index, CONSISTENCY] = voted["term" if corrected else "plug_in"]
+    if CONSISTENCY in results and VOTES[-1] in results:
+        terms[CONSISTENCY] = results["votes term" if corrected else "votes plug-in"]
     return terms
 
 
@@ -90,22 +88,6 @@ def best_constant(results: pd.DataFrame) -> "pd.Series[float]":
     by_dataset = mu_hat.groupby(level="dataset")
     others = by_dataset.transform("count") - 1
     return (by_dataset.transform("sum") - mu_hat) / others.where(others > 0)
-
-
-def _split_terms(results: pd.DataFrame) -> pd.DataFrame:
-    """Return the terms of votes that were scored against other samples, where they are known."""
-    kept = json.loads(results.attrs.get(SPLITS, "{}"))
-    rows = {}
-    for dataset, own in kept.items():
-        for name, row in own.items():
-            rows[dataset, name] = row
-    columns = ["confidence", "term", "plug_in"]
-    voted = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
-    if CONSISTENCY not in results or voted.empty:
-        return voted.iloc[:0]
-    voted = voted.set_axis(pd.MultiIndex.from_tuples(rows, names=results.index.names))
-    voted = voted.reindex(results.index)
-    return voted[voted["confidence"] == results[CONSISTENCY]]  # and nobody else's since
 
 
 def _filled(confidence: "pd.Series[float]") -> "pd.Series[float]":
@@ -162,8 +144,9 @@ def score(
         for method in map(str, own):
             scored = own[method].dropna().index
             missing = 0
-            if method in results:
-                missing = int(results[method][own.index].isna().sum())
+            if method in results:  # of votes, a split's of any
+                asked = own if method == CONSISTENCY and VOTES[-1] in results else results
+                missing = int(asked[method][own.index].isna().sum())
             bounds = BOUNDS.get(method, (0, 1))
             found = metrics.mean_interval(own[method], clusters=clusters, bounds=bounds)
             if method == ORACLE_CC:

@@ -117,13 +117,13 @@ def test_blocks_and_their_targets_share_no_sample_and_so_have_no_optimism() -> N
 def test_a_split_score_is_the_mean_over_all_splits() -> None:
     letters, k_c = "AAB.BA", 3
     z = [float(letter == "A") for letter in letters]
-    shares, terms = [], []
+    terms = []
     for votes in combinations(range(6), k_c):
         (s,) = consistency([[None if letters[at] == "." else letters[at] for at in votes]])
-        shares.append(s)
         terms.append(term(s, [z[at] for at in range(6) if at not in votes]))
     found = split_votes(said([letters]), k_c, splits=20_000).iloc[0]
-    assert found["confidence"] == pytest.approx(np.mean(shares), abs=0.005)
+    assert found["confidence"] == pytest.approx(2 / 3), "of the first three"
+    assert (found["correct"], found["total"]) == (1, 3), "of the others"
     assert found["term"] == pytest.approx(np.mean(terms), abs=0.005)
 
 

@@ -13,8 +13,8 @@ from capcal_lib.grading import GRADER_VERSION
 from capcal_lib.grading.verdicts import FILE, SCHEMA, grade_run, read_verdicts
 from capcal_lib.manifests import RECORDED_RUNS, load_dataset
 from capcal_lib.questions import load_questions
-from capcal_lib.results import brier_terms, costs, describe_runs, load_results, subjects
-from capcal_lib.results.results import CONSISTENCY
+from capcal_lib.results import brier_terms, costs, describe_runs, judged_by, load_results, subjects
+from capcal_lib.results.results import CONSISTENCY, VOTES
 from capcal_lib.runs import Run
 from capcal_lib.runs.files import write_table
 from capcal_lib.runs.store import read_samples
@@ -47,7 +47,7 @@ def test_counts_are_those_of_the_first_k_eval_samples(tmp_path: Path) -> None:
     verdicts = read_verdicts(Run(make(tmp_path, k=6)))
     results = load_results(tmp_path, "simulated", k_eval=4, k_c=2)
     assert results.index.names == ["dataset", "question_id"]
-    assert list(results) == ["correct", "total", CONSISTENCY]
+    assert list(results) == ["correct", "total", CONSISTENCY, *VOTES]
     for (dataset, question), row in results.iterrows():
         mine = verdicts[(verdicts["question_id"] == question) & (verdicts["sample_index"] < 4)][
             "verdict"
@@ -75,8 +75,9 @@ def test_votes_are_scored_against_the_other_samples(tmp_path: Path) -> None:
     assert np.isnan(terms[b])
     kept = brier_terms(results.assign(other=0.5))[CONSISTENCY].droplevel("dataset")
     assert kept[a] == terms[a]
-    mine = brier_terms(results.assign(**{CONSISTENCY: 0.25}))[CONSISTENCY]
-    assert mine.droplevel("dataset")[a] == pytest.approx((0.25 - 0.75) ** 2 - 0.1875 / 3)
+    assert judged_by(results, CONSISTENCY).to_numpy().tolist() == [[1, 2, 3]], "not by the voter"
+    others = results.assign(other=0.5)
+    assert judged_by(others, "other").to_numpy().tolist() == [[0.5, 3, 4], [0.5, 0, 4]]
     paper = load_results(tmp_path, "simulated", k_eval=4, k_c=2, held_out=False).loc[SET]
     np.testing.assert_allclose(paper.loc[[a, b], CONSISTENCY], [1, np.nan])
 
@@ -87,7 +88,8 @@ def test_what_is_written_anew_is_read_anew(tmp_path: Path) -> None:
     for verdict, count in (("correct", 3), ("incorrect", 0)):
         by_hand(folder, {name: [("C", verdict)] * 3})
         found = load_results(tmp_path, "simulated", k_eval=3, k_c=1).loc[(SET, name)]
-        assert found.tolist() == [count, 3, 1.0]
+        assert found[["correct", "total", CONSISTENCY]].tolist() == [count, 3, 1.0]
+        assert found[["votes correct", "votes total"]].tolist() == [2 * count / 3, 2]
 
 
 def test_votes_of_the_papers_protocol_equal_a_naive_count_of_recorded_samples() -> None:
