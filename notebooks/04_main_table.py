@@ -8,10 +8,6 @@
 
 # %% [markdown]
 # # Main table
-#
-# Which confidence is closest to the expected accuracy?
-# Every confidence of one model is scored against the expected accuracy of its question, on every data set: table 2 and
-# section 4.3 of the paper.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
@@ -51,7 +47,7 @@ notebook.about(model, data, protocol=protocol, verdicts=verdicts)
 # The rival of every method is the best constant, the mean of the other questions' $\hat\mu$: it knows the data set, and
 # nothing of the question. Where the page follows the paper, probes are those of its five splits of the training questions.
 
-# %%
+# %% tags=["hide-input"]
 held_out = protocol != "paper"  # votes are scored by other samples
 recipe, splits = ("tuned", 1) if held_out else ("paper", 5)
 
@@ -111,20 +107,49 @@ notebook.glue(
 # %% tags=["finding"]
 # needs samples
 notebook.finding("""
-Of {compared} confidences, each of one method on one data set, {better} are significantly closer to the expected
-accuracy than the best constant, and {worse} are significantly further from it:
-{home} of {home_all} are closer for probes trained on questions of the same data set, {far} of {far_all} for probes
-trained on others, and {other} of {other_all} for asking the model or counting its votes.
+On questions like those of their training, probes are closer to the expected accuracy than the best constant on {home} of
+{home_all} data sets; on other questions, on {far} of {far_all}.
 """)
 
-# %% mystnb={"figure": {"caption": "Capability Brier score of every method on every data set (lower is better). A dot left of the best constant's tick knows something of the questions. Crosses: the oracles.", "name": "fig-scores"}, "image": {"alt": "Dot plot with a row a data set and a dot a method. Oracle CC stands at zero and in-distribution probes near the left end of their rows, left of the brown tick of the best constant; most other dots lie right of it, some beyond the black tick of Uniform random."}} paper=["table-2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "Capability Brier score of every method on every data set (lower is better). A dot left of the best constant's tick knows something of the questions. Crosses: the oracles.", "name": "fig-scores"}, "image": {"alt": "Dot plot with a row a data set and a dot a method. Oracle CC stands at zero and in-distribution probes near the left end of their rows, left of the brown tick of the best constant; most other dots lie right of it, some beyond the black tick of Uniform random."}} paper=["table-2"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs samples
 shown = scores.reset_index()
 _ = ScoreDisplay.from_scores(shown[shown["dataset"].map(differ)])
 
 # %%
+# needs samples
+notebook.say("""
+Of {compared} confidences, each of one method on one data set, {better} are significantly closer to the expected accuracy
+than the best constant, and {worse} are significantly further from it. Asking the model, or counting its votes, is closer
+in {other} of {other_all} cases.
+""")
+
+# %%
 reported = printed_scores()
 printed = reported[reported["model"] == model]
+
+
+# %% tags=["hide-input"]
+def show_printed(name):
+    """Show the printed scores of a model, and its mean accuracies."""
+    accuracies = load_reported("mean_accuracy").query("model == @name")
+    titles = [load_dataset(one).title for one in accuracies["dataset"]]
+    means = pd.DataFrame({"data set": titles, "mean μ": accuracies["value"]})
+    look = {"digits": 4, "evidence": "reported"}
+    return [
+        tables.show_scores(
+            reported[reported["model"] == name],
+            "Printed capability Brier score (lower is better), and cost in "
+            "tokens (L: an answer).",
+            **look,
+        ),
+        tables.show(means, "Mean expected accuracy as printed.", **look),
+    ]
+
+
+# %% tags=["picture", "hide-input"]
+# needs paper
+tables.Html("".join(table.html for table in show_printed(model)))
 
 # %% [markdown] needs="paper"
 # ## As the paper prints it
@@ -156,12 +181,18 @@ notebook.glue(
     over_constant=int(beaten["a constant"].sum()),
 )
 
+# %% tags=["finding"]
+# needs paper
+notebook.finding("""
+Of {cells} scores that the paper prints, {over_constant} are lower than that of the best constant; a probe's is the lowest
+on {probe_sets} of {printed_sets} data sets.
+""")
+
 # %%
 # needs paper
 notebook.say("""
-Of {cells} printed scores {over_constant} are lower than that of the best constant, and {beaten} lower than that of
-*Uniform random*, which knows nothing. The lowest score is that of a probe on {probe_sets} of {printed_sets} data sets;
-{own_sets} of these probes were trained on questions of the same data set.
+{beaten} of the {cells} are lower than that of *Uniform random*, which knows nothing; {own_sets} of the probes with the lowest
+score were trained on questions of the same data set.
 """)
 
 # %% tags=["hide-input"]
@@ -177,29 +208,6 @@ tables.show(
 # needs paper
 rivals = constant.reset_index().assign(method="Best constant")
 _ = ScoreDisplay.from_scores(pd.concat([printed, rivals]))
-
-
-# %% tags=["hide-input"]
-def show_printed(name):
-    """Show the printed scores of a model, and its mean accuracies."""
-    accuracies = load_reported("mean_accuracy").query("model == @name")
-    titles = [load_dataset(one).title for one in accuracies["dataset"]]
-    means = pd.DataFrame({"data set": titles, "mean μ": accuracies["value"]})
-    look = {"digits": 4, "evidence": "reported"}
-    return [
-        tables.show_scores(
-            reported[reported["model"] == name],
-            "Printed capability Brier score (lower is better), and cost in "
-            "tokens (L: an answer).",
-            **look,
-        ),
-        tables.show(means, "Mean expected accuracy as printed.", **look),
-    ]
-
-
-# %%
-# needs paper
-tables.Html("".join(table.html for table in show_printed(model)))
 
 # %% [markdown] needs="samples"
 # ## From samples to scores
