@@ -196,3 +196,42 @@ def asked(samples: int = 0) -> list[Request]:
         Request(one, ({"role": "user", "content": text},), tuple(range(samples)))
         for one, text in zip(QUESTIONS[:2], texts, strict=True)
     ]
+
+
+class Plain:
+    """A checkpoint in plain transformers, with its own attention and without a cache."""
+
+    def __init__(self, model: Model, folder: Path) -> None:
+        import torch
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+
+        self.model = model
+        self.tokenizer: Any = AutoTokenizer.from_pretrained(folder)
+        self.network: Any = AutoModelForCausalLM.from_pretrained(
+            folder, dtype=torch.float32, attn_implementation="eager"
+        )
+
+    def read(self, request: Request, said: Sequence[int] = ()) -> Any:
+        """Return what the network puts out for a prompt and what was said."""
+        import torch
+
+        ids = [*encode(self.tokenizer, self.model, request), *said]
+        with torch.inference_mode():
+            return self.network(torch.tensor([ids]), use_cache=False, output_hidden_states=True)
+
+    def answer(self, request: Request, most: int) -> str:
+        """Return the likeliest token after the likeliest, as text."""
+        said: list[int] = []
+        while len(said) < most:
+            said.append(int(self.read(request, said).logits[0, -1].argmax()))
+            if said[-1] == self.tokenizer.eos_token_id:
+                break
+        return str(self.tokenizer.decode(said, skip_special_tokens=True)).strip()
+
+    def states(self, request: Request) -> np.ndarray:
+        """Return the states of the last token, (layers + 1, hidden_size)."""
+        return np.stack([layer[0, -1].numpy() for layer in self.read(request).hidden_states])
+
+    def logprobs(self, request: Request) -> np.ndarray:
+        """Return the log-probability of each first token."""
+        return np.asarray(self.read(request).logits[0, -1].log_softmax(-1).numpy())

@@ -14,16 +14,17 @@ from pathlib import Path
 
 import httpx2
 import numpy as np
+import psutil
 import pytest
 
 from capcal_lib.confidence.p_true import NO, YES
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import Sampling, load_model
+from capcal_lib.manifests import Model, Sampling, load_model
 from capcal_lib.questions import load_questions
 from capcal_lib.questions.prompts import p_true_messages
 from capcal_lib.runs.samples import Sample
-from capcal_lib.sampling.engines import Engine, Failure, Request
-from capcal_lib.sampling.engines.chat import encode
+from capcal_lib.sampling.engines import Engine, Failure, Request, engines_stay_open, open_engine
+from capcal_lib.sampling.engines.chat import encode, single_tokens
 from capcal_lib.sampling.engines.openai import OpenAIEngine
 from capcal_lib.sampling.weights import ensure_weights
 from tests.sampling import architectures
@@ -60,10 +61,23 @@ def part(asked: list[Request], start: int, stop: int) -> list[Request]:
 
 
 @pytest.fixture(scope="module")
-def engine() -> Engine:
+def engine() -> Iterator[Engine]:
     from capcal_lib.sampling.engines.vllm import VllmEngine
 
-    return VllmEngine(MODEL)
+    opened = VllmEngine(MODEL)
+    yield opened
+    opened.close()
+
+
+def with_arguments(model: Model = MODEL, **changes: object) -> Model:
+    """Return the model with other arguments of vLLM, and little memory."""
+    return model.model_copy(update={"vllm": {"kv_cache_memory_bytes": 1 << 28} | changes})
+
+
+def processes() -> list[str]:
+    """List vLLM's processes below this one."""
+    listed = psutil.Process().children(recursive=True)
+    return [one.name() for one in listed if "VLLM" in " ".join(one.cmdline()) + one.name()]
 
 
 @pytest.fixture(scope="module")
@@ -179,23 +193,21 @@ def test_prompts_and_first_token_probabilities_are_those_of_transformers(engine:
 
 
 @pytest.mark.parametrize("architecture", architectures.ARCHITECTURES)
-def test_the_architectures_of_the_paper_are_those_of_transformers(
-    architecture: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_architectures_of_the_paper_are_those_of_plain_transformers(
+    architecture: str, tmp_path: Path
 ) -> None:
-    from capcal_lib.sampling.engines import vllm
-    from capcal_lib.sampling.engines.transformers import TransformersEngine
+    from capcal_lib.sampling.engines.vllm import VllmEngine
 
-    monkeypatch.setattr(vllm, "CPU_CACHE_BYTES", 1 << 28)
-    monkeypatch.setattr(vllm, "CPU_REPLICAS", 2)
-    folder, model = architectures.checkpoint(tmp_path, architecture), architectures.manifest()
-    ours, theirs = vllm.VllmEngine(model, folder), TransformersEngine(model, folder)
-    replicas = ours.engines
+    folder = architectures.checkpoint(tmp_path, architecture)
+    model = with_arguments(architectures.manifest())
+    ours, plain = VllmEngine(model, folder), architectures.Plain(model, folder)
     asked = architectures.asked
     try:
         # So many tokens that every window leaves the beginning of the shorter prompt behind, too.
         greedy = SAMPLING.model_copy(update={"temperature": 0.0, "max_tokens": 100})
-        assert draw(ours, asked(1), greedy) == draw(theirs, asked(1), greedy)
-
+        assert [row.response for row in draw(ours, asked(1), greedy)] == [
+            plain.answer(request, 100) for request in asked()
+        ]
         rows = draw(ours, asked(20))
         assert len({row.response for row in rows}) > 20
         assert draw(ours, asked(20), seed=1) != rows
@@ -205,38 +217,90 @@ def test_the_architectures_of_the_paper_are_those_of_transformers(
             for row in draw(ours, part(asked(20)[::-1], start, start + 7))
         ]
         assert sorted(pieces, key=lambda row: (row.question_id, row.sample_index)) == rows
-        for replica in replicas:
-            ours.engines = [replica]
-            assert draw(ours, asked(20)) == rows
-        ours.engines = replicas
 
-        states, expected = (one.hidden_states(asked(), "all") for one in (ours, theirs))
+        states = ours.hidden_states(asked(), "all")
+        expected = np.stack([plain.states(request) for request in asked()])
         size = np.abs(expected).max(axis=(0, 2), keepdims=True)
         assert (np.abs(states - expected) / size).max() < 1e-3
         true = [Request(one, p_true_messages(one, model.prompt_style)) for one in QUESTIONS[:3]]
-        said, known = (
-            np.exp(one.next_token_logprobs(true, [*YES, *NO], SAMPLING, 0)[0])
-            for one in (ours, theirs)
-        )
-        np.testing.assert_allclose(said, known, atol=1e-5)
+        words = [*YES, *NO]
+        said = ours.next_token_logprobs(true, words, SAMPLING, 0)[0]
+        single = single_tokens(plain.tokenizer, words)
+        for row, request in zip(said, true, strict=True):
+            known = plain.logprobs(request)[list(single.values())]
+            np.testing.assert_allclose(np.exp(row[list(single)]), np.exp(known), atol=1e-5)
     finally:
-        for replica in replicas:
-            replica.engine_core.shutdown()
+        ours.close()
 
 
 @pytest.mark.parametrize("architecture", architectures.REASONERS)
-def test_answers_are_told_from_the_reasoning_before_them(
-    architecture: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from capcal_lib.sampling.engines import vllm
+def test_answers_are_told_from_the_reasoning_before_them(architecture: str, tmp_path: Path) -> None:
+    from capcal_lib.sampling.engines.vllm import VllmEngine
 
-    monkeypatch.setattr(vllm, "CPU_CACHE_BYTES", 1 << 28)
     folder = architectures.reasoning_checkpoint(tmp_path, architecture)
-    engine = vllm.VllmEngine(architectures.manifest(), folder)
+    engine = VllmEngine(with_arguments(architectures.manifest()), folder)
     try:
         architectures.check_reasoning(engine, architecture)
     finally:
-        engine.engines[0].engine_core.shutdown()
+        engine.close()
+
+
+def test_a_model_is_closed_before_the_next_is_opened() -> None:
+    """As a judge's is after the model's."""
+    before = len(processes())
+    counts = []
+    with engines_stay_open():
+        for changes in ({}, {"max_num_seqs": 64}):
+            engine = open_engine(with_arguments(**changes), "vllm")
+            assert len(draw(engine, requests(1, 2))) == 2
+            counts.append(len(processes()) - before)
+    assert counts == [2, 2]  # an engine and its worker
+    assert len(processes()) == before
+
+
+def test_on_an_h100_its_own_defaults_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    from vllm import AsyncEngineArgs
+    from vllm.platforms import current_platform
+    from vllm.usage.usage_lib import UsageContext
+
+    from capcal_lib.sampling.engines.vllm import settings_of
+
+    folder = ensure_weights(MODEL)
+    monkeypatch.setattr(type(current_platform), "is_cpu", lambda self: False)
+    monkeypatch.setattr(type(current_platform), "device_count", lambda *_: 8)
+    monkeypatch.setattr(type(current_platform), "get_device_total_memory", lambda *_: 80 << 30)
+    monkeypatch.setattr(type(current_platform), "get_device_name", lambda *_: "NVIDIA H100 80GB")
+    settings = settings_of(MODEL, folder)
+    assert (settings["tensor_parallel_size"], settings["data_parallel_size"]) == (1, 8)
+    assert settings.keys().isdisjoint({"max_num_seqs", "max_num_batched_tokens"})
+    tokens, sequences = AsyncEngineArgs.get_batch_defaults(8)
+    assert sequences[UsageContext.LLM_CLASS] == 1024
+    assert tokens[UsageContext.LLM_CLASS] == 16384
+    split = MODEL.model_copy(update={"vllm": {"tensor_parallel_size": 2, "quantization": "fp8"}})
+    settings = settings_of(split, folder)
+    assert (settings["tensor_parallel_size"], settings["data_parallel_size"]) == (2, 4)
+    assert settings["quantization"] == "fp8"
+
+
+def test_the_engine_is_opened_as_vllms_own_users_open_it(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from vllm import AsyncEngineArgs
+    from vllm.usage.usage_lib import UsageContext
+
+    from capcal_lib.sampling.engines import vllm
+
+    asked = {}
+    stop = RuntimeError("far enough")
+
+    def look(self: object, context: object) -> None:
+        asked["context"] = context
+        raise stop
+
+    monkeypatch.setattr(AsyncEngineArgs, "create_engine_config", look)
+    with pytest.raises(InputError, match="vLLM could not open 'smollm2-135m': far enough"):
+        vllm.VllmEngine(MODEL)
+    assert asked["context"] == UsageContext.LLM_CLASS
 
 
 def test_a_prompt_that_fills_the_context_is_refused(engine: Engine) -> None:
@@ -288,35 +352,41 @@ def test_stopping_early_leaves_nothing_behind(engine: Engine) -> None:
     np.testing.assert_array_equal(engine.hidden_states(requests(3, 0)), states)
 
 
-def test_two_replicas_give_the_rows_of_one_until_one_of_them_dies(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from capcal_lib.sampling.engines import vllm
+def test_two_copies_give_the_rows_of_one_until_one_of_them_dies(engine: Engine) -> None:
+    from capcal_lib.sampling.engines.vllm import VllmEngine
 
     asked = requests(4, 40)
     rows, states = draw(engine, asked), engine.hidden_states(asked)
-    monkeypatch.setattr(vllm, "CPU_REPLICAS", 2)
-    monkeypatch.setattr(vllm, "CPU_CACHE_BYTES", 1 << 29)
-    two = vllm.VllmEngine(MODEL)
-    shares = []
-    for one in two.engines:
-        add = one.add_request
-        monkeypatch.setattr(
-            one, "add_request", lambda *given, add=add, one=one: shares.append(one) or add(*given)
-        )
-    again = draw(two, asked)
-    assert [shares.count(one) for one in two.engines] == [6, 6]  # of parts of 16, 16 and 8 samples
-    assert [(row.question_id, row.sample_index) for row in again] == [
-        (r.question_id, r.sample_index) for r in rows
-    ]
-    assert (
-        np.mean([one == other for one, other in zip(again, rows, strict=True)]) > 0.95
-    )  # up to rounding
-    np.testing.assert_allclose(two.hidden_states(asked), states, atol=1e-3)
-    two.engines[1].engine_core.resources.engine_manager.processes[0].kill()
-    with pytest.raises(InputError, match="vLLM stopped"):
-        draw(two, asked)
-    two.engines[0].engine_core.shutdown()
+    two = VllmEngine(with_arguments(data_parallel_size=2))
+    try:
+        again = draw(two, asked)
+        assert [(row.question_id, row.sample_index) for row in again] == [
+            (row.question_id, row.sample_index) for row in rows
+        ]
+        same = np.mean([one == other for one, other in zip(again, rows, strict=True)])
+        assert same > 0.95  # up to rounding
+        np.testing.assert_allclose(two.hidden_states(asked), states, atol=1e-3)
+        two._llm.engine_core.resources.engine_manager.processes[1].kill()
+        with pytest.raises(InputError, match="vLLM stopped"):
+            draw(two, requests(20, 40), seed=1)
+    finally:
+        two.close()
+
+
+def test_a_compiled_network_gives_its_states_without_a_second_load(engine: Engine) -> None:
+    from capcal_lib.sampling.engines.vllm import VllmEngine
+
+    asked = requests(3, 2)
+    rows, states = draw(engine, asked), engine.hidden_states(asked, "all")
+    compiled = VllmEngine(with_arguments(enforce_eager=False))
+    try:
+        assert len(draw(compiled, asked)) == len(rows)
+        found = compiled.hidden_states(asked, "all")
+        size = np.abs(states).max(axis=(0, 2), keepdims=True)
+        assert (np.abs(found - states) / size).max() < 1e-3
+        assert len(draw(compiled, asked)) == len(rows)
+    finally:
+        compiled.close()
 
 
 def test_a_server_with_two_ranks_gives_the_rows_of_the_engine_in_process(

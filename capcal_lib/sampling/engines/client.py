@@ -3,19 +3,18 @@
 import asyncio
 import json
 import math
-import queue
 import random
 from base64 import b64encode
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from contextlib import aclosing, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, suppress
 from email.utils import parsedate_to_datetime
 from time import monotonic, time
 from typing import Any, TypeVar
 
 import httpx2
-from anyio.from_thread import start_blocking_portal
 
 from capcal_lib.errors import InputError, sanitize
+from capcal_lib.sampling.engines.streams import each
 
 ATTEMPTS = 4  # for a request whose answer cannot be used, or takes longer than the time limit
 ANSWER_SECONDS = 3600.0  # generous, because to give up on slow answers would favour short ones
@@ -101,46 +100,23 @@ class Client:
         in_flight: int,
         weight: Callable[[T], int] = lambda _: 1,
     ) -> Iterator[R]:
-        """Call ``do(item, emit)`` for every item, and yield what it emits as it comes.
-
-        The weights of those under way add up to at most ``in_flight``. They run in a loop in a
-        thread: this thread may have one (a notebook has). What one of them raises, and closing the
-        iterator, as an interrupt does, stops the work at once."""
-        results: queue.SimpleQueue[tuple[R] | None] = queue.SimpleQueue()
+        """Call ``do(item, emit)`` for every item as `streams.each` does, with a connection each."""
         _allow_files(in_flight + FILES)
+        around = self._connected()
+        return each(items, do, in_flight=in_flight, weight=weight, around=around)
 
-        async def run() -> None:
-            free = asyncio.Semaphore(in_flight)
-            self._gone: str | None = None
-            self._heard = -math.inf  # when the server last answered, however
-            self._http = httpx2.AsyncClient(
-                headers=self.headers,
-                auth=self.login,
-                timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
-                limits=httpx2.Limits(max_connections=None),
-            )
-
-            async def work(item: T) -> None:
-                await do(item, lambda result: results.put((result,)))
-                for _ in range(weight(item)):
-                    free.release()
-
-            async with aclosing(self._http), asyncio.TaskGroup() as group:
-                for item in items:
-                    for _ in range(weight(item)):
-                        await free.acquire()
-                    group.create_task(work(item))
-
-        with start_blocking_portal(name="requests") as portal:
-            running = portal.start_task_soon(run)
-            running.add_done_callback(lambda _: results.put(None))
-            try:
-                while (result := results.get()) is not None:
-                    yield result[0]
-                if failure := running.exception():
-                    raise failure.exceptions[0] if isinstance(failure, ExceptionGroup) else failure
-            finally:
-                running.cancel()
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[None]:
+        self._gone: str | None = None
+        self._heard = -math.inf  # when the server last answered, however
+        self._http = httpx2.AsyncClient(
+            headers=self.headers,
+            auth=self.login,
+            timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
+            limits=httpx2.Limits(max_connections=None),
+        )
+        async with self._http:
+            yield
 
     async def post(self, path: str, body: dict[str, Any], read: Callable[[bytes], T]) -> T:
         """Post a body as JSON and return what ``read`` makes of the answer, over failures that

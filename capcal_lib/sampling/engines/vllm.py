@@ -3,27 +3,20 @@ its CPU.
 """
 
 import os
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from inspect import signature
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from anyio.from_thread import start_blocking_portal
 
 from capcal_lib.errors import InputError, sanitize
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.runs.samples import FinishReason, Sample
-from capcal_lib.sampling.engines import (
-    SAMPLES_A_REQUEST,
-    Layers,
-    Request,
-    check_shape,
-    consecutive,
-    pooled,
-    question_seed,
-)
+from capcal_lib.sampling.engines import Layers, Request, check_shape, pooled, question_seed
 from capcal_lib.sampling.engines.chat import (
     answer_limit,
     begin_answers,
@@ -31,30 +24,43 @@ from capcal_lib.sampling.engines.chat import (
     encode,
     single_tokens,
 )
+from capcal_lib.sampling.engines.streams import each
 from capcal_lib.sampling.weights import ensure_weights
 
 if TYPE_CHECKING:
     from torch import Tensor
-    from vllm import LLMEngine, SamplingParams
+    from vllm import SamplingParams
     from vllm.outputs import CompletionOutput
+    from vllm.v1.engine.async_llm import AsyncLLM
 
-SAMPLES_IN_FLIGHT = 8192  # several times what vLLM runs at once, so that it never waits for us
-POLL_SECONDS = 0.002
+SAMPLES_IN_FLIGHT = 1 << 14  # more than vLLM runs at once on eight GPUs, so that it never waits
 SHARE_OF_WEIGHTS = 0.6  # of a GPU's memory; the rest is for keys and values
-CPU_SAMPLES_AT_ONCE = 256
-CPU_TOKENS_AT_ONCE = 2048
-CPU_CACHE_BYTES = 2 << 30  # keys and values
-CPU_REPLICAS = 1  # more are for trying out: they share the cores
+# How vLLM is opened on a CPU, where one only tries out.
+CPU = {
+    "dtype": "float32",  # bfloat16 is mostly slower there
+    "enforce_eager": True,
+    "max_num_seqs": 256,
+    "kv_cache_memory_bytes": 2 << 30,
+    # of the prefix cache; what is left over of a prompt is read again for every sample
+    "block_size": 32,
+    "enable_chunked_prefill": False,  # a seeded prompt that is read in pieces stops the CPU build
+}
+# Its newer runner of models (V2) needs a GPU, so nothing here has been tried with it.
+ENVIRONMENT = {
+    "VLLM_LOGGING_LEVEL": "WARNING",
+    "VLLM_NO_USAGE_STATS": "1",
+    "VLLM_USE_V2_MODEL_RUNNER": "0",
+}
 
 
 class VllmEngine:
     """Sample with vLLM: the checkpoint's type on GPUs, float32 on the CPU.
 
-    As few GPUs as hold the model make a replica, an engine in its own process, and there are as
-    many as fit. Samples of a question share its prompt in vLLM's prefix cache. They are asked for
-    in parts of 16 at most, each of the replica with the least to do, and given back when done.
-    Rounding: sums depend on the batch, the more so in bfloat16, and a draw that falls inside such a
-    difference changes.
+    It is opened with the defaults of vLLM's own ``LLM``, and what the manifest says under ``vllm``.
+    As few GPUs as hold the model make a copy of it, and there are as many copies as fit, by vLLM's
+    data parallelism. Samples of a question share its prompt in vLLM's prefix cache, and are given
+    back one by one when done. Rounding: sums depend on the batch, the more so in bfloat16, and a
+    draw that falls inside such a difference changes.
 
     ``folder`` holds the weights; None gets them through `ensure_weights`.
     """
@@ -62,60 +68,92 @@ class VllmEngine:
     family = "vllm"
 
     def __init__(self, model: Model, folder: Path | None = None) -> None:
-        for name, value in {"VLLM_LOGGING_LEVEL": "WARNING", "VLLM_NO_USAGE_STATS": "1"}.items():
+        for name, value in ENVIRONMENT.items():
             os.environ.setdefault(name, value)
         from transformers import AutoTokenizer
 
-        self.folder = folder or ensure_weights(model)
         self.model = model
-        self.tokenizer: Any = AutoTokenizer.from_pretrained(self.folder)
-        self.context = model.sampling.context_tokens
-        self.engines = self._open()
-        config = self.engines[0].model_config
-        check_shape(model, config.get_total_num_hidden_layers(), config.get_hidden_size())
+        folder = folder or ensure_weights(model)
+        self.tokenizer: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        self._numbers = count()  # of requests
+        self._held = ExitStack()
+        self._loop = self._held.enter_context(start_blocking_portal(name="vllm"))
+        try:
+            self._llm: AsyncLLM = self._loop.call(_open, settings_of(model, folder))
+            self._held.callback(self._loop.call, self._llm.shutdown)
+            config = self._llm.model_config
+            self.context = config.max_model_len
+            self._whole = config.get_total_num_hidden_layers() + 1, config.get_hidden_size()
+            check_shape(model, self._whole[0] - 1, self._whole[1])
+        except Exception as error:
+            self.close()
+            if isinstance(error, RuntimeError | ValueError | ImportError):
+                raise InputError(
+                    f"vLLM could not open {model.name!r}: {sanitize(error)}"
+                ) from error
+            raise
+
+    def close(self) -> None:
+        """End vLLM's processes."""
+        self._held.close()
 
     def sample(
         self, requests: Sequence[Request], sampling: Sampling, seed: int
     ) -> Iterator[list[Sample]]:
-        """Draw every wanted sample, yielding up to 16 of a question together as they are done."""
+        """Draw every wanted sample, yielding each when it is done."""
         if sampling.context_tokens > self.context:
             raise InputError(
                 f"context_tokens = {sampling.context_tokens} is more than the {self.context} of "
                 "the manifest of "
                 f"{self.model.name!r}, with which vLLM was opened; change the manifest"
             )
-        for request, indices, prompt, choices in self._draw(requests, sampling, seed):
+        for request, index, prompt, choice in self._draw(requests, sampling, seed):
+            finish: FinishReason = "stop" if choice.finish_reason == "stop" else "length"
+            said = list(choice.token_ids)
+            reasoning, response = decode(
+                self.tokenizer, self.model, prompt, said[:-1] if finish == "stop" else said
+            )
             yield [
-                self._sample(request, index, prompt, choice)
-                for index, choice in zip(indices, choices, strict=True)
+                Sample(
+                    question_id=request.question.id,
+                    sample_index=index,
+                    response=response,
+                    reasoning=reasoning,
+                    finish_reason=finish,
+                    prompt_tokens=len(prompt),
+                    completion_tokens=len(said),
+                )
             ]
 
     def _draw(
         self, requests: Sequence[Request], sampling: Sampling, seed: int
-    ) -> Iterator[tuple[Request, tuple[int, ...], list[int], list["CompletionOutput"]]]:
-        """Yield a request, some of its samples, its prompt and what was said, as they are done."""
+    ) -> Iterator[tuple[Request, int, list[int], "CompletionOutput"]]:
+        """Yield a request, the index of a sample, its prompt and what was said, as it is done."""
         from vllm import SamplingParams
 
         wanted = [request for request in requests if request.sample_indices]
-        most = 1 if sampling.temperature == 0 else SAMPLES_A_REQUEST
-        parts = []
-        jobs = []
-        for request, prompt in zip(wanted, self._prompts(wanted, sampling), strict=True):
-            for indices in consecutive(request.sample_indices, most):
-                parameters = SamplingParams(
-                    n=len(indices),
+        prompts = self._prompts(wanted, sampling)
+        asked = [
+            (request, index, prompt)
+            for request, prompt in zip(wanted, prompts, strict=True)
+            for index in request.sample_indices
+        ]
+        jobs = (
+            (
+                prompt,
+                SamplingParams(
                     temperature=sampling.temperature,
                     top_p=sampling.top_p,
                     top_k=sampling.top_k or -1,
                     max_tokens=answer_limit(prompt, request, sampling),
-                    seed=question_seed(seed, request.question.id)
-                    + indices[0],  # vLLM adds each choice's index
+                    seed=question_seed(seed, request.question.id) + index,
                     detokenize=False,
-                )
-                parts.append((request, indices))
-                jobs.append((prompt, parameters))
-        for number, choices in self._finished(jobs):
-            yield *parts[number], jobs[number][0], choices
+                ),
+            )
+            for request, index, prompt in asked
+        )
+        for number, choice in self._finished(jobs):
+            yield *asked[number], choice
 
     def next_token_logprobs(
         self, requests: Sequence[Request], words: Sequence[str], sampling: Sampling, seed: int
@@ -126,7 +164,7 @@ class VllmEngine:
         def draw(asked: list[Request]) -> Iterator[tuple[str, list[int]]]:
             replies = self._draw(asked, sampling, seed)
             return (
-                (request.question.id, list(choice.token_ids)) for request, _, _, [choice] in replies
+                (request.question.id, list(choice.token_ids)) for request, *_, choice in replies
             )
 
         begun, tokens = begin_answers(self.tokenizer, self.model, requests, draw)
@@ -142,7 +180,7 @@ class VllmEngine:
             detokenize=False,
         )
         prompts = self._prompts(list(begun.values()), sampling)
-        for row, [choice] in self._finished([(prompt, parameters.clone()) for prompt in prompts]):
+        for row, choice in self._finished((prompt, parameters.clone()) for prompt in prompts):
             [said] = choice.logprobs or [{}]
             for column, token in single.items():
                 result[places[row], column] = said[token].logprob
@@ -151,46 +189,52 @@ class VllmEngine:
     def hidden_states(self, requests: Sequence[Request], layers: Layers = "mean") -> np.ndarray:
         """Return hidden states as `Engine` says.
 
-        Every replica reads one prompt at a time, all of them side by side, each from where it parts
-        from those in the prefix cache, and of each only the last position is kept. A network that
-        vLLM has compiled cannot be looked into, so on GPUs it is opened anew, as it is written,
-        when hidden states are first asked for; sampling after that is slower."""
-        if not (config := self.engines[0].model_config).enforce_eager:
-            for engine in self.engines:
-                engine.engine_core.shutdown()
-            self.engines = self._open(enforce_eager=True)
-        width = config.get_hidden_size()
-        shape = (config.get_total_num_hidden_layers() + 1, width) if layers == "all" else (width,)
+        Every copy of the model reads one prompt at a time, all of them side by side, and of each
+        only the last position is kept. Where vLLM has compiled the network, what was written is
+        run in its place meanwhile."""
+        shape = self._whole if layers == "all" else self._whole[1:]
         result = np.empty((len(requests), *shape), dtype=np.float32)
         prompts = self._prompts(requests, self.model.sampling)
-        with _death_told():
-            for start in range(0, len(prompts), len(self.engines)):
-                read = self._states(prompts[start : start + len(self.engines)], layers)
-                for row, states in enumerate(read, start):
-                    if not states:
-                        raise InputError(
-                            f"the vllm engine cannot tell the layers of {self.model.name!r} apart; "
-                            "extract hidden states with --engine transformers"
-                        )
-                    result[row] = np.frombuffer(states, dtype=np.float32).reshape(shape)
+        copies = len(self._llm.engine_core.core_engines)
+        for start in range(0, len(prompts), copies):
+            read = self._states(prompts[start : start + copies], layers)
+            for row, states in enumerate(read, start):
+                if not states:
+                    raise InputError(
+                        f"the vllm engine cannot tell the layers of {self.model.name!r} apart; "
+                        "extract hidden states with --engine transformers"
+                    )
+                result[row] = np.frombuffer(states, dtype=np.float32).reshape(shape)
         return result
 
     def _states(self, prompts: list[list[int]], layers: Layers) -> list[bytes]:
-        """Read a prompt on each replica, at most as many as there are, and return their states."""
+        """Read a prompt on each copy, at most as many as there are, and return their states."""
         from vllm import SamplingParams
 
-        busy = self.engines[: len(prompts)]
-        jobs = []
-        for engine, prompt in zip(busy, prompts, strict=True):
-            engine.collective_rpc("watch_position", args=(len(prompt) - 1,))
-            jobs.append((prompt, SamplingParams(max_tokens=1, temperature=0, detokenize=False)))
+        parameters = SamplingParams(
+            max_tokens=1, temperature=0, detokenize=False, skip_reading_prefix_cache=True
+        )
+        for rank, prompt in enumerate(prompts):
+            self._tell(rank, "watch_position", len(prompt) - 1)
         try:
-            for _ in self._finished(jobs):  # each on the idlest: the first on the first, and so on
+            jobs = [(prompt, parameters.clone()) for prompt in prompts]
+            for _ in self._finished(jobs, on_ranks=True):
                 pass
         finally:
-            # Every GPU of a replica has them.
-            states = [engine.collective_rpc("end_watch", args=(layers,))[0] for engine in busy]
+            # Every GPU of a copy has them.
+            states = [self._tell(rank, "end_watch", layers)[0] for rank in range(len(prompts))]
         return states
+
+    def _tell(self, rank: int, method: str, *given: Any) -> list[Any]:
+        """Call a method of `PositionWatcher` on the workers of one copy of the model."""
+        core: Any = self._llm.engine_core
+
+        async def tell() -> list[Any]:
+            engine = core.core_engines[rank]
+            call = method, None, given, None
+            return list(await core._call_utility_async("collective_rpc", *call, engine=engine))
+
+        return self._loop.call(tell)
 
     def _prompts(self, requests: Sequence[Request], sampling: Sampling) -> list[list[int]]:
         """Return the prompts as tokens; one that leaves no room for an answer is refused."""
@@ -199,85 +243,34 @@ class VllmEngine:
             answer_limit(prompt, request, sampling)
         return prompts
 
-    def _open(self, **settings: Any) -> list["LLMEngine"]:
-        from vllm import EngineArgs, LLMEngine
-
-        settings = {
-            "model": str(self.folder),
-            "max_model_len": self.context,
-            "enable_prefix_caching": True,
-        } | settings
-        watcher = f"{PositionWatcher.__module__}.{PositionWatcher.__qualname__}"
-        settings |= {"disable_log_stats": True, "worker_extension_cls": watcher}
-        try:
-            machines = _machines(self.model, self.folder, self.context)
-            return [
-                LLMEngine.from_engine_args(EngineArgs(**machine | settings)) for machine in machines
-            ]
-        except (RuntimeError, ValueError, ImportError) as error:
-            raise InputError(
-                f"vLLM could not open {self.model.name!r}: {sanitize(error)}"
-            ) from error
-
     def _finished(
-        self, prompts: Sequence[tuple[list[int], "SamplingParams"]]
-    ) -> Iterator[tuple[int, list["CompletionOutput"]]]:
-        """Run prompts, a first one on the first replica, and yield the index and choices of each as
-        it is done.
+        self, jobs: Iterable[tuple[list[int], "SamplingParams"]], *, on_ranks: bool = False
+    ) -> Iterator[tuple[int, "CompletionOutput"]]:
+        """Run prompts, the first on the first copy and so on where asked, and yield the number and
+        the answer of each as it is done.
         """
         from vllm.sampling_params import RequestOutputKind
+        from vllm.v1.engine.exceptions import EngineDeadError
 
-        waiting = iter(enumerate(prompts))
-        flying: list[dict[str, int]] = [
-            {} for _ in self.engines
-        ]  # samples, by the index of the prompt
-        with _death_told():
-            try:
-                while True:
-                    loads = [sum(own.values()) for own in flying]
-                    while min(loads) < SAMPLES_IN_FLIGHT and (entry := next(waiting, None)):
-                        (number, (prompt, parameters)) = entry
-                        idlest = loads.index(min(loads))
-                        parameters.output_kind = RequestOutputKind.FINAL_ONLY
-                        self.engines[idlest].add_request(
-                            str(number), {"prompt_token_ids": prompt}, parameters
-                        )
-                        flying[idlest][str(number)] = parameters.n
-                        loads[idlest] += parameters.n
-                    if not any(flying):
-                        return
-                    time.sleep(POLL_SECONDS)
-                    for engine, own in zip(self.engines, flying, strict=True):
-                        # of one that was killed, nothing would ever come
-                        engine.engine_core.ensure_alive()
-                        for output in (
-                            () if engine.engine_core.outputs_queue.empty() else engine.step()
-                        ):
-                            if output.finished:
-                                del own[output.request_id]
-                                yield int(output.request_id), output.outputs
-            finally:
-                for engine, own in zip(self.engines, flying, strict=True):
-                    if own:
-                        engine.abort_request(list(own))
+        async def run(job: Any, emit: Any) -> None:
+            number, (prompt, parameters) = job
+            parameters.output_kind = RequestOutputKind.FINAL_ONLY
+            stream = self._llm.generate(
+                {"prompt_token_ids": prompt},
+                parameters,
+                str(next(self._numbers)),
+                data_parallel_rank=number if on_ranks else None,
+            )
+            async for output in stream:
+                emit((number, output.outputs[0]))
 
-    def _sample(
-        self, request: Request, index: int, prompt: list[int], choice: "CompletionOutput"
-    ) -> Sample:
-        finish: FinishReason = "stop" if choice.finish_reason == "stop" else "length"
-        said = list(choice.token_ids)
-        reasoning, response = decode(
-            self.tokenizer, self.model, prompt, said[:-1] if finish == "stop" else said
-        )
-        return Sample(
-            question_id=request.question.id,
-            sample_index=index,
-            response=response,
-            reasoning=reasoning,
-            finish_reason=finish,
-            prompt_tokens=len(prompt),
-            completion_tokens=len(said),
-        )
+        try:
+            yield from each(enumerate(jobs), run, in_flight=SAMPLES_IN_FLIGHT, portal=self._loop)
+        except EngineDeadError as error:
+            raise InputError(
+                "vLLM stopped, for the reason that it has printed above; what was drawn is kept, "
+                "and the same command goes on from there"
+            ) from error
 
 
 class PositionWatcher:
@@ -319,6 +312,13 @@ class PositionWatcher:
             normed = normed[0] if isinstance(normed, tuple) else normed
             self.watched_states.append(normed.flatten(0, -2)[here].float())
 
+        # vLLM's own switch: a network that it has compiled runs as it is written.
+        compiled = [
+            part for part in network.modules() if getattr(part, "do_not_compile", None) is False
+        ]
+        for part in compiled:
+            part.do_not_compile = True
+        self.compiled = compiled
         self.watching = [network.register_forward_pre_hook(begin, with_kwargs=True)]
         self.watching += [
             layer.register_forward_pre_hook(enter, with_kwargs=True) for layer in layers
@@ -334,54 +334,54 @@ class PositionWatcher:
 
         for hook in self.watching:
             hook.remove()
+        for part in self.compiled:
+            part.do_not_compile = False
         states = torch.cat(self.watched_states) if self.watched_states else torch.empty(0)
         if len(states) != self.model_config.get_total_num_hidden_layers() + 1:
             return b""
         return bytes(pooled(states, layers).cpu().numpy().tobytes())
 
 
-@contextmanager
-def _death_told() -> Iterator[None]:
-    """Say in a line that vLLM's own process has ended."""
-    from vllm.v1.engine.exceptions import EngineDeadError
+def _open(settings: dict[str, Any]) -> "AsyncLLM":
+    """Open vLLM as its ``LLM`` does, but for any number of copies."""
+    from vllm import AsyncEngineArgs
+    from vllm.usage.usage_lib import UsageContext
+    from vllm.v1.engine.async_llm import AsyncLLM
 
-    try:
-        yield
-    except EngineDeadError as error:
-        raise InputError(
-            "vLLM stopped, for the reason that it has printed above; what was drawn is kept, and "
-            "the same command "
-            "goes on from there"
-        ) from error
+    return AsyncLLM.from_engine_args(
+        AsyncEngineArgs(**settings), usage_context=UsageContext.LLM_CLASS
+    )
 
 
-def _machines(model: Model, folder: Path, context: int) -> list[dict[str, Any]]:
-    """Return the settings of each replica on the machine that this is."""
+def settings_of(model: Model, folder: Path) -> dict[str, Any]:
+    """Return the arguments with which vLLM is opened on this machine: the manifest's before ours,
+    and vLLM's own defaults for all others.
+    """
     from vllm.platforms import current_platform
 
+    watcher = f"{PositionWatcher.__module__}.{PositionWatcher.__qualname__}"
+    settings: dict[str, Any] = {
+        "model": str(folder),
+        "max_model_len": model.sampling.context_tokens,
+        "enable_prefix_caching": True,
+        "disable_log_stats": True,
+        "worker_extension_cls": watcher,
+        "trust_remote_code": False,
+    }
     if current_platform.is_cpu():
-        cpu = {
-            "dtype": model.dtype or "float32",  # bfloat16 is mostly slower there
-            "enforce_eager": True,
-            "max_num_seqs": CPU_SAMPLES_AT_ONCE,
-            "kv_cache_memory_bytes": CPU_CACHE_BYTES,
-            # of the prefix cache; what is left over of a prompt is read again for every sample
-            "block_size": 32,
-            # a seeded prompt that is read in pieces stops the CPU build
-            "enable_chunked_prefill": False,
-            "max_num_batched_tokens": max(context, CPU_TOKENS_AT_ONCE),
-        }
-        return [cpu] * CPU_REPLICAS
-    weights = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
-    gpus = current_platform.device_count()
-    ranks = gpus_for(weights, gpus, current_platform.get_device_total_memory())
-    one = {"dtype": model.dtype or "auto", "tensor_parallel_size": ranks}
-    if gpus < 2 * ranks:
-        return [one]
-    return [
-        one | {"device_ids": [*range(first, first + ranks)]}
-        for first in range(0, gpus - ranks + 1, ranks)
-    ]
+        settings |= CPU
+        # a prompt is read at once
+        settings["max_num_batched_tokens"] = max(model.sampling.context_tokens, 2048)
+    else:
+        weights = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
+        gpus = current_platform.device_count()
+        ranks = gpus_for(weights, gpus, current_platform.get_device_total_memory())
+        settings["tensor_parallel_size"] = ranks = model.vllm.get("tensor_parallel_size", ranks)
+        ranks *= model.vllm.get("pipeline_parallel_size", 1)
+        settings["data_parallel_size"] = max(1, gpus // ranks)
+    if model.dtype:
+        settings["dtype"] = model.dtype
+    return settings | model.vllm
 
 
 def gpus_for(weights: int, gpus: int, memory: int) -> int:

@@ -1,0 +1,55 @@
+"""Do many things at a time in a loop of its own, and give back what comes as it comes."""
+
+import asyncio
+import queue
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import TypeVar
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def each(
+    items: Iterable[T],
+    do: Callable[[T, Callable[[R], None]], Awaitable[None]],
+    *,
+    in_flight: int,
+    weight: Callable[[T], int] = lambda _: 1,
+    around: AbstractAsyncContextManager[object] | None = None,
+    portal: BlockingPortal | None = None,
+) -> Iterator[R]:
+    """Call ``do(item, emit)`` for every item, and yield what it emits as it comes.
+
+    The weights of those under way add up to at most ``in_flight``. They run in the loop of
+    ``portal``, or one of their own in a thread, since this thread may have one (a notebook has),
+    and within ``around``. What one of them raises, and closing the iterator, as an interrupt does,
+    stops the work at once."""
+    results: queue.SimpleQueue[tuple[R] | None] = queue.SimpleQueue()
+
+    async def run() -> None:
+        free = asyncio.Semaphore(in_flight)
+
+        async def work(item: T) -> None:
+            await do(item, lambda result: results.put((result,)))
+            for _ in range(weight(item)):
+                free.release()
+
+        async with around or nullcontext(), asyncio.TaskGroup() as group:
+            for item in items:
+                for _ in range(weight(item)):
+                    await free.acquire()
+                group.create_task(work(item))
+
+    with nullcontext(portal) if portal else start_blocking_portal(name="requests") as loop:
+        running = loop.start_task_soon(run)
+        running.add_done_callback(lambda _: results.put(None))
+        try:
+            while (result := results.get()) is not None:
+                yield result[0]
+            if failure := running.exception():
+                raise failure.exceptions[0] if isinstance(failure, ExceptionGroup) else failure
+        finally:
+            running.cancel()
