@@ -24,6 +24,7 @@ from capcal_lib.runs.files import file_digest
 from capcal_lib.runs.samples import IMPORTED
 
 SERVED = "served:"  # begins what stands for the weights of a model that a server has
+ALTERING = ("hf_overrides", "kv_cache_dtype", "quantization")  # arguments of vLLM
 PROVENANCE = "provenance.json"  # in the folder: where its weights came from
 HUB_FILES = ["*.safetensors", "*.json", "*.jinja", "*.txt", "*.model"]
 CHUNK = 1 << 20
@@ -132,7 +133,8 @@ def weights_digest(model: Model, engine: str | None = None) -> str:
     """Return what identifies a model's weights: the SHA-256 of the GGUF file, or ``hub@commit``.
 
     Which weights a server has nobody knows: with the engine ``openai`` it is ``served:``, the name
-    that the server has for the model, and the settings that it is not told.
+    that the server has for the model, and the settings that it is not told. What the manifest has
+    vLLM do to the weights stands behind them.
 
     Read from the manifest where that pins the weights, else from the folder of the weights, which
     is then made. ``"none"`` for a model without weights.
@@ -144,11 +146,14 @@ def weights_digest(model: Model, engine: str | None = None) -> str:
     if (engine or model.engine) == "openai":
         omitted = f" (its own {', '.join(model.omit)})" if model.omit else ""
         return f"{SERVED} {model.served_as or model.name}{omitted}"
-    if (pin := pinned_digest(model)) is not None:
-        return pin
-    return str(
-        json.loads((ensure_weights(model) / PROVENANCE).read_text(encoding="utf-8"))["digest"]
-    )
+    digest = pinned_digest(model)
+    if digest is None:
+        provenance = (ensure_weights(model) / PROVENANCE).read_text(encoding="utf-8")
+        digest = str(json.loads(provenance)["digest"])
+    altered = {name: model.vllm[name] for name in ALTERING if name in model.vllm}
+    if altered and (engine or model.engine) == "vllm":
+        return f"{digest} {json.dumps(altered, sort_keys=True)}"
+    return digest
 
 
 def pinned_digest(model: Model) -> str | None:
@@ -171,7 +176,11 @@ def check_weights(sampled: Sampled) -> Iterator[str]:
         return
     yield from damaged_weights(model)
     pin = pinned_digest(model)
-    if identity.engine != IMPORTED and pin is not None and pin != identity.weights:
+    if (
+        identity.engine != IMPORTED
+        and pin is not None
+        and pin != identity.weights.partition(" ")[0]
+    ):
         yield f"made with the weights {identity.weights[:16]}, the manifest has {pin[:16]}"
 
 

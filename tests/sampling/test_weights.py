@@ -191,6 +191,17 @@ def test_pinned_weights_are_known_without_getting_them() -> None:
     assert weights_digest(manifest(*both)) == "1" * 64
 
 
+def test_what_vllm_does_to_weights_is_part_of_what_they_are() -> None:
+    plain = load_model("qwen3-8b")
+    more = {"max_num_seqs": 64, "quantization": "fp8"}
+    known = weights_digest(plain)
+    assert weights_digest(plain.model_copy(update={"vllm": {"max_num_seqs": 64}})) == known
+    changed = plain.model_copy(update={"vllm": more})
+    assert weights_digest(changed) == f'{known} {{"quantization": "fp8"}}'
+    assert weights_digest(changed, "transformers") == known
+    assert weights_digest(changed, "openai") == "served: qwen3-8b"
+
+
 def test_another_manifest_gets_its_own_folder(tmp_path: Path) -> None:
     for revision in ("x", "y"):
         with pytest.raises(InputError):
