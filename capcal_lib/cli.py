@@ -792,7 +792,8 @@ def _score_models(models: list[str], store: Path, counted: dict[str, Any], as_js
         for name, run in runs.iterrows():
             asked = [method_title(method) for method in methods_of(run["run"])]
             own, questions = (
-                table.loc[[str(name)]].droplevel("dataset") for table in (scores, results)
+                table[table.index.get_level_values("dataset") == name].droplevel("dataset")
+                for table in (scores, results)
             )
             title = f"{model} on {name}, {run['evidence']}"
             parts[title] = own, questions
@@ -800,7 +801,7 @@ def _score_models(models: list[str], store: Path, counted: dict[str, Any], as_js
                 _print_scores(title, own, questions, asked, alone=len(models) == 1)
     if len(models) > 1 and not as_json:
         _print_table(_side_by_side(tables).reset_index())
-    if not as_json:
+    if not as_json and any(map(len, tables.values())):
         marked = "* may be best" if len(models) > 1 else "may be best"
         _say(f"{marked}: no other is significantly better on questions that both have")
     return parts
@@ -815,10 +816,12 @@ def _print_scores(
     _say(f"{title}: 95 % intervals for questions like these")
     for line in in_short(questions):
         _say(f"  {line}")
+    if scores.empty:
+        _say("  a score takes two samples of a question; draw more with: capcal sample --k 2")
     for method in asked:
-        if method not in scores.index:
+        if len(scores) and method not in scores.index:
             _say(f"  {method}: no scored question has a confidence")
-    if alone:
+    if alone and len(scores):
         _print_table(scores.drop(columns="plug_in", errors="ignore").reset_index())
 
 
@@ -828,8 +831,9 @@ def _side_by_side(tables: "Mapping[str, DataFrame]") -> "DataFrame":
 
     columns = []
     for model, scores in tables.items():
+        best = scores["may_be_best"].fillna(False).map({True: "*", False: ""})
         cells = [
-            f"{row.brier:.3f} [{row.low:z.3f}, {row.high:z.3f}]{'*' if row.may_be_best else ''}"
+            f"{row.brier:.3f} [{row.low:z.3f}, {row.high:z.3f}]{best[row.Index]}"
             for row in scores.itertuples()
         ]
         columns.append(pd.Series(cells, scores.index, name=model))

@@ -188,7 +188,7 @@ def _spell(table: pd.DataFrame, digits: int) -> list[str]:
     competing = ~table["method"].isin(NOT_COMPETING)
     sets = table["dataset"]
     if "may_be_best" in table:
-        best = table["may_be_best"].astype(bool) & competing
+        best = table["may_be_best"].fillna(False).astype(bool) & competing
         alone = best.groupby(sets).transform("sum") == 1
         table["best"], table["alike"] = best & alone, best & ~alone
         table["second"] = table["brier"].where(competing).groupby(sets).rank("first") == 2

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from capcal_lib import metrics
-from capcal_lib.applications import pass_at_k
+from capcal_lib.applications import others_mean, pass_at_k
 from capcal_lib.errors import InputError, sanitize
 from capcal_lib.metrics.intervals import variance_of_mean
 from capcal_lib.metrics.validation import Floats
@@ -186,7 +186,8 @@ def score_confidences(table: pd.DataFrame) -> pd.DataFrame:
     if corrected:
         terms = _brier(twice)
         scores[CORRECTED] = _mean(terms)
-        scores["gain over the best constant"] = _mean(_constant(twice) - terms, (-1, 1))
+        if len(twice) > 1:
+            scores["gain over the best constant"] = _mean(_constant(twice) - terms, (-1, 1))
         scores["noise floor of the plug-in"] = metrics.noise_floor(*_counts(twice))
     known = twice if corrected else table
     split = metrics.isotonic_split(*(known[name] for name in NUMBERS), corrected=corrected)
@@ -194,7 +195,8 @@ def score_confidences(table: pd.DataFrame) -> pd.DataFrame:
     scores["miscalibration"] = split.miscalibration
     scores["discrimination"] = split.discrimination
     scores["expected response Brier"] = metrics.expected_response_brier(*triple)
-    scores["correctness variance"] = metrics.correctness_variance(*triple[1:])
+    if corrected:
+        scores["correctness variance"] = metrics.correctness_variance(*triple[1:])
     scores["log loss"] = float(loss.mean())
     if np.isfinite(loss).all():
         scores["log loss"] = _mean(loss, (0, max(1, loss.max())))
@@ -305,6 +307,8 @@ def in_short(table: pd.DataFrame) -> list[str]:
 
 def in_words(name: str, table: pd.DataFrame, scores: pd.DataFrame) -> str:
     """Say in a sentence what a file's score says."""
+    if len(table) < 2:
+        return "one question says nothing of others: scores and intervals take two or more"
     if "best constant" not in scores.index:
         return (
             "with one scored sample a question, questions that differ and the noise of sampling "
@@ -414,8 +418,7 @@ def _brier(table: pd.DataFrame) -> Floats:
 
 def _constant(table: pd.DataFrame) -> Floats:
     """Return corrected terms of the best constant: the mean of mu_hat of the other questions."""
-    mu = (table["correct"] / table["total"]).to_numpy()
-    others = (mu.sum() - mu) / (len(mu) - 1)
+    others = others_mean(table["correct"] / table["total"]).to_numpy()
     return metrics.capability_brier_terms(others, *_counts(table), corrected=True)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from capcal_lib import metrics
+from capcal_lib.applications import others_mean
 from capcal_lib.errors import unknown
 from capcal_lib.manifests import load_dataset
 from capcal_lib.results.results import (
@@ -22,6 +23,7 @@ from capcal_lib.results.results import (
 )
 
 Protocol = Literal["corrected", "paper"]
+ROUNDING = 1e-12  # methods that are the same in all parts differ by this at most
 MISSING_AS = 0.5  # the confidence that the paper's code gives a question without one
 BOUNDS = {UNIFORM: (1 / 12, 1 / 3), ORACLE_RC: (0, 1 / 4)}  # of a score; all others lie in [0, 1]
 COLUMNS = ["brier", "low", "high", "plug_in", "may_be_best", "missing", "questions"]
@@ -85,9 +87,7 @@ def best_constant(results: pd.DataFrame) -> "pd.Series[float]":
     [0.75, 0.5, 0.25]
     """
     mu_hat = (results["correct"] / results["total"]).where(results["total"] > 0)
-    by_dataset = mu_hat.groupby(level="dataset")
-    others = by_dataset.transform("count") - 1
-    return (by_dataset.transform("sum") - mu_hat) / others.where(others > 0)
+    return mu_hat.groupby(level="dataset").transform(others_mean)
 
 
 def _filled(confidence: "pd.Series[float]") -> "pd.Series[float]":
@@ -115,8 +115,8 @@ def score(
 
     Returns a table indexed by (dataset, method): ``brier``, with the 95 % interval ``low`` to
     ``high`` for questions like these; ``plug_in``, the uncorrected score of the same questions;
-    ``may_be_best``, whether no other is significantly better on the questions that both have,
-    oracles aside; ``missing`` confidences; and scored ``questions``. The
+    ``may_be_best``, whether no other is significantly better on the questions that both have, NA
+    for the oracles, which do not compete; ``missing`` confidences; and scored ``questions``. The
     corrected score is unbiased, so it may fall below zero. A method without any confidence on a
     data set has no row there.
 
@@ -156,16 +156,17 @@ def score(
                 "low": found.low,
                 "high": found.high,
                 "plug_in": plug_in[method][scored].mean(),
-                "may_be_best": method in best,
+                "may_be_best": method in best if method in rated else None,
                 "missing": missing,
                 "questions": len(scored),
             }
     index = pd.MultiIndex.from_tuples(list(rows), names=["dataset", "method"])
     table = pd.DataFrame(list(rows.values()), index, columns=COLUMNS)
+    table["may_be_best"] = table["may_be_best"].astype("boolean")
     if len(parts) > 1:
         means = [one.groupby(level="dataset").mean().stack() for one in each]
         spread = pd.concat(means, axis="columns").std(axis="columns")
-        table["spread"] = spread.where(spread > 0).reindex(table.index)
+        table["spread"] = spread.where(spread > ROUNDING).reindex(table.index)
     return table
 
 
