@@ -831,10 +831,10 @@ def _side_by_side(tables: "Mapping[str, DataFrame]") -> "DataFrame":
 
     columns = []
     for model, scores in tables.items():
-        best = scores["may_be_best"].fillna(False).map({True: "*", False: ""})
+        best = scores["may_be_best"].fillna(False)
         cells = [
-            f"{row.brier:.3f} [{row.low:z.3f}, {row.high:z.3f}]{best[row.Index]}"
-            for row in scores.itertuples()
+            f"{row.brier:.3f} [{row.low:z.3f}, {row.high:z.3f}]{'*' if mark else ''}"
+            for row, mark in zip(scores.itertuples(), best, strict=True)
         ]
         columns.append(pd.Series(cells, scores.index, name=model))
     return pd.concat(columns, axis="columns", sort=False).fillna("")
