@@ -23,8 +23,9 @@ from capcal_lib.results.scores import Protocol
 TOP = ("finding", "provenance", "picture")  # tags of what stands below the title, in this order
 INJECTED = "# Parameters"  # the first line of the cell in which papermill puts what it was given
 ABSENT = "Recorded runs come with the repository, not with the package. "
-HOW = """capcal reproduce --model MODEL --store runs/local
-papermill THIS_PAGE.ipynb out.ipynb -p model MODEL -p store runs/local  # out.ipynb or JSON here"""
+HOW = """<p>To measure it (without out.ipynb, papermill prints the notebook):</p>
+<pre>capcal reproduce --model MODEL --store runs/local
+papermill THIS_PAGE.ipynb out.ipynb -p model MODEL -p store runs/local</pre>"""
 
 
 def check_parameters(namespace: Mapping[str, Any]) -> None:
@@ -150,7 +151,7 @@ def about(
         html = f"<details><summary>{html}</summary>{'<br>'.join(lines)}</details>"
     html += "".join(f"<p>{escape(note)}</p>" for note in notes)
     if runs.empty:
-        html += f"<p>To measure it:</p><pre>{HOW.replace('MODEL', escape(model))}</pre>"
+        html += HOW.replace("MODEL", escape(model))
     return Html(f"<div class='capcal-about' data-lacking='{' '.join(words)}'>{html}</div>")
 
 

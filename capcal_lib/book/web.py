@@ -7,6 +7,12 @@ from typing import Any
 
 from capcal_lib.book.style import font_files
 
+GLOSSARY = "reference/vocabulary"
+PLAIN_WORDS = {  # of the glossary, that every reader knows
+    *("question", "sample", "response", "judge", "verdict", "temperature", "k", "coverage", "risk"),
+    *("uncertainty", "supported", "reversed", "inconclusive"),
+}
+
 
 def _keep_percent(app: Any, doctree: Any, name: str) -> None:  # noqa: ARG001
     """Keep a number and its per cent sign on one line, in all text that is not code."""
@@ -16,6 +22,32 @@ def _keep_percent(app: Any, doctree: Any, name: str) -> None:  # noqa: ARG001
         if not isinstance(text.parent, nodes.literal | nodes.literal_block | nodes.raw):
             kept = re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", text)
             text.parent.replace(text, nodes.Text(kept))
+
+
+def _explain(app: Any, doctree: Any, name: str) -> None:
+    """Explain each term of the glossary, on hover, where a page first uses it."""
+    from docutils import nodes
+
+    if name.startswith("reference/") or GLOSSARY not in app.env.found_docs:
+        return
+    definitions = {}
+    for item in app.env.get_doctree(GLOSSARY).findall(nodes.definition_list_item):
+        text = next(item.findall(nodes.paragraph)).astext().replace(r"\hat\mu", "μ̂")
+        for term in item.findall(nodes.term):
+            definitions[term.astext().lower()] = re.sub(r"\s+", " ", text.replace(r"\mu", "μ"))
+    terms = sorted(definitions.keys() - PLAIN_WORDS, key=len, reverse=True)
+    pattern = re.compile(rf"\b({'|'.join(map(re.escape, terms))})s?\b", re.IGNORECASE)
+    explained = set()
+    for text in [one for one in doctree.findall(nodes.Text) if type(one.parent) is nodes.paragraph]:
+        parts, place = [], 0
+        for found in pattern.finditer(text):
+            if (term := found[1].lower()) not in explained:
+                explained.add(term)
+                parts.append(nodes.Text(text[place : found.start()]))
+                parts.append(nodes.abbreviation("", found[0], explanation=definitions[term]))
+                place = found.end()
+        if parts:
+            text.parent.replace(text, [*parts, nodes.Text(text[place:])])
 
 
 REWRITES = {
@@ -86,6 +118,7 @@ def setup(app: Any) -> dict[str, bool]:
     )
     app.connect("config-inited", _launch)
     app.connect("doctree-resolved", _keep_percent)
+    app.connect("doctree-resolved", _explain)
     app.connect("build-finished", _rewrite)
     app.connect("build-finished", _fonts)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

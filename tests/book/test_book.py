@@ -6,12 +6,15 @@ import re
 import runpy
 from pathlib import Path
 from posixpath import dirname, join, normpath
+from types import SimpleNamespace
 
 import pytest
 import typer
 import yaml
+from docutils import nodes
 
 from capcal_lib.book.pipeline import MAP, book_pages
+from capcal_lib.book.web import GLOSSARY, _explain
 from capcal_lib.cli import app
 from capcal_lib.grading import grade
 from capcal_lib.manifests import BOOK, NOTEBOOKS, ROOT, load_model, manifest_problems
@@ -253,3 +256,25 @@ def test_every_number_taken_from_a_notebook_is_computed_there():
         assert re.search(
             rf"\b{key}=|\"{key}\":", (NOTEBOOKS / f"{notebook}.py").read_text(encoding="utf-8")
         ), (notebook, key)
+
+
+def test_a_term_is_explained_where_a_page_first_uses_it():
+    def page(*paragraphs):
+        document = nodes.section()
+        document += [nodes.paragraph(text, text) for text in paragraphs]
+        return document
+
+    terms = nodes.definition_list_item()
+    terms += nodes.term("", "probe")
+    terms += nodes.definition("", nodes.paragraph("", r"It reads hidden states for $\mu$."))
+    found = {GLOSSARY}
+    env = SimpleNamespace(found_docs=found, get_doctree=lambda _: terms)
+    first = page("A question for two Probes, or one probe.", "A probe.")
+    _explain(SimpleNamespace(env=env), first, "notebooks/04_main_table")
+    [explained] = first.findall(nodes.abbreviation)
+    assert explained.astext() == "Probes"
+    assert explained["explanation"] == "It reads hidden states for $μ$."
+    assert [each.astext() for each in first] == [
+        "A question for two Probes, or one probe.",
+        "A probe.",
+    ]
