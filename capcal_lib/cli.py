@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar, cast, get_a
 
 import typer
 from rich.console import Console
-from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from typer import Argument, Option
@@ -857,38 +856,54 @@ def status(
     dataset: OnlyDataset = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what each run of a store has, what it lacks, what it took, and how long a drawing still
-    takes.
-    """
+    """Show what each run of a store has, what it lacks, and what is next for it."""
     from capcal_lib.grading import GRADER_VERSION
     from capcal_lib.grading.judgements import judge_progress
-    from capcal_lib.runs.status import as_row, line, next_step, survey
+    from capcal_lib.runs.status import SHOWN, survey
 
-    for run in survey(store, model, dataset, grader=GRADER_VERSION, judged=judge_progress):
-        if as_json or not out.is_terminal:
-            _say(as_row(run) if as_json else line(run))
-        else:
-            name, found = map(printable, line(run).split(": ", 1))
-            out.print(name, style="bold", highlight=False)
-            out.print(Padding(found, (0, 0, 0, 2)), highlight=False)
-        if not as_json and (step := next_step(run)):
-            step = _with_options(step, sys.argv)
-            out.print(f"  next: {step}", highlight=False, soft_wrap=not out.is_terminal)
+    table = survey(store, model, dataset, grader=GRADER_VERSION, judged=judge_progress)
+    if as_json:
+        _say_rows(table)
+        return
+    if len(table):
+        _print_table(table[SHOWN])
+    for run in table.to_dict("records"):
+        for problem in run["problems"] or ():
+            _say(f"{run['model']}, {run['dataset']} ({run['split']}), {run['run']}: {problem}")
+        if run["command"]:
+            _say(f"next: {_with_options(run['command'], sys.argv)}")
 
 
-RunName = Annotated[str, Argument(metavar="RUN", help="Its key, or its folder.")]
+RunName = Annotated[
+    str | None, Argument(metavar="[RUN]", help="Its key, or its folder; or --model and --dataset.")
+]
+
+
+def _named(
+    run: str | None, model: str | None, dataset: str | None, split: str | None, store: Path
+) -> "Run":
+    from capcal_lib.results.look import named_run
+
+    if run is not None:
+        return named_run(store, run)
+    if model is None or dataset is None:
+        raise InputError("name a run by its key, or by --model and --dataset")
+    return _run(model, dataset, split, store)
 
 
 @command("show 1f0c2 --question mini-capitals/test/3")
 def show(
-    run: RunName,
+    run: RunName = None,
     question: Annotated[str | None, Option(help="Show its samples and their verdicts.")] = None,
+    model: OnlyModel = None,
+    dataset: OnlyDataset = None,
+    split: SplitName = None,
     store: Store = LOCAL_RUNS,
 ) -> None:
     """Show the questions of a run with their counts, or one with its samples and verdicts."""
-    from capcal_lib.results.look import look_up, named_run, questions_of
+    from capcal_lib.results.look import look_up, questions_of
 
-    found = named_run(store, run)
+    found = _named(run, model, dataset, split, store)
     if question is None:
         _print_table(questions_of(found))
         return
@@ -905,23 +920,25 @@ def show(
 
 @command("rm 1f0c2 --store runs/local --yes")
 def rm(
-    run: RunName,
+    run: RunName = None,
     yes: Annotated[bool, Option("--yes", help="Remove it; else it is only shown.")] = False,
+    model: OnlyModel = None,
+    dataset: OnlyDataset = None,
+    split: SplitName = None,
     store: Store = LOCAL_RUNS,
 ) -> None:
     """Show a run, and with --yes remove it with all that was made from it."""
-    from capcal_lib.grading.judgements import judge_progress
-    from capcal_lib.results.look import named_run
-    from capcal_lib.runs.status import line, run_status
+    from capcal_lib.runs.status import run_status
     from capcal_lib.runs.store import remove_run
 
-    found = named_run(store, run)
-    try:
-        _say(line(run_status(found, judged=judge_progress(found))))
-    except InputError as damage:
-        _say(f"{found}: {damage}")
+    found = _named(run, model, dataset, split, store)
+    state = run_status(found)
+    _say(f"{found}: {state['samples'] or 0} samples, verdicts: {state['verdicts'] or 'no'}")
+    for problem in state["problems"]:
+        _say(problem)
     if not yes:
-        _say(f"nothing is removed; to remove it say: capcal rm {run} --yes")
+        options = shlex.join([found.folder.name, "--store", str(store), "--yes"])
+        _say(f"nothing is removed; to remove it say: capcal rm {options}")
         return
     remove_run(found)
     _say(f"removed {found}")
@@ -955,24 +972,19 @@ def verify(
     deep: Annotated[
         bool, Option("--deep", help="Grade some responses again, and compare.")
     ] = False,
-    record: Annotated[
-        bool,
-        Option(
-            "--record", help="Take down the digests of files without one, if all else is right."
-        ),
-    ] = False,
 ) -> None:
     """Check every run of a store: one line a run, ok or all that is wrong with it; exit status 1
     where anything is.
     """
     from capcal_lib.grading import GRADER_VERSION
     from capcal_lib.grading.verdicts import verdicts_follow
+    from capcal_lib.probes.predictions import check_predictions
     from capcal_lib.runs.verify import verify_store
     from capcal_lib.sampling.weights import check_weights
 
     wrong = False
-    checks = [check_weights, *[verdicts_follow] * deep]
-    given: dict[str, Any] = {"grader": GRADER_VERSION, "checks": checks, "record": record}
+    checks = [check_weights, check_predictions, *[verdicts_follow] * deep]
+    given: dict[str, Any] = {"grader": GRADER_VERSION, "checks": checks}
     for checked in verify_store(store, model, dataset, **given):
         wrong |= bool(checked.problems)
         _say(checked)

@@ -15,7 +15,6 @@ import pyarrow as pa
 from capcal_lib.errors import InputError
 from capcal_lib.probes.features import extract, read_states
 from capcal_lib.runs.artifacts import COORDINATES, matrix, vectors
-from capcal_lib.runs.files import remove_file
 from capcal_lib.runs.run import Run
 from capcal_lib.sampling.engines import engines_stay_open
 
@@ -59,7 +58,7 @@ def keep_coordinates(training: Run, evaluation: Run, *, engine: str | None = Non
         kept = pa.table({"question_id": table["question_id"], "coordinates": rows})
         run.write(COORDINATES, kept.replace_schema_metadata({"directions": training.folder.name}))
     for file in chain(*parts):
-        remove_file(file)
+        file.unlink(missing_ok=True)
 
 
 def layer_thirds(

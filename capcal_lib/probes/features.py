@@ -17,7 +17,7 @@ from capcal_lib.manifests import Model
 from capcal_lib.questions import Question
 from capcal_lib.questions.prompts import answer_messages, prompt_digest
 from capcal_lib.runs.artifacts import FEATURES, PART, matrix, vectors
-from capcal_lib.runs.files import remove_file, write_table
+from capcal_lib.runs.files import write_table
 from capcal_lib.runs.run import Run
 from capcal_lib.sampling.draw import answer_requests
 from capcal_lib.sampling.engines import Engine, Layers, open_engine
@@ -80,7 +80,7 @@ def extract(
     if parts:
         write_table(features_file(run, layers), table)
         for part in parts:
-            remove_file(part)
+            part.unlink(missing_ok=True)
     return read_features(run, layers)[1]
 
 

@@ -9,7 +9,7 @@ makes them again."""
 from __future__ import annotations  # keeps signatures short in help()
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -35,8 +35,16 @@ from capcal_lib.probes.training import (
     validation_run,
 )
 from capcal_lib.runs import Run
-from capcal_lib.runs.artifacts import COORDINATES, FEATURES, JUDGEMENTS, PREDICTIONS, VERDICTS
-from capcal_lib.runs.files import changed_files, recorded_digest
+from capcal_lib.runs.artifacts import (
+    COORDINATES,
+    FEATURES,
+    JUDGEMENTS,
+    PREDICTIONS,
+    VERDICTS,
+    Sampled,
+    changed_files,
+    content_digest,
+)
 
 VERSION = 1  # of the recipes: another where they predict other numbers
 _AGAIN = "delete it and make it again with: capcal probe"
@@ -229,6 +237,18 @@ def describe_probes(
     return table.reindex(columns=columns).rename(columns={"training": "dataset"})
 
 
+def check_predictions(sampled: Sampled) -> Iterator[str]:
+    """Yield which predictions that are kept with a run are stale or no record of probes."""
+    run = sampled.run
+    for name in run.names(PREDICTIONS):
+        for title, (about, _) in _read(run, name).items():
+            if changed := _what_changed(about, run):
+                yield (
+                    f"predictions of {title} ({name}) are stale, since {changed}: capcal probe "
+                    "makes them again"
+                )
+
+
 def probe_titles() -> list[str]:
     """List what the probes of all data sets are called, in the order of the data sets."""
     return list(dict.fromkeys(load_dataset(name).probe for name in dataset_names()))
@@ -278,7 +298,7 @@ def _digests(recipe: Recipe, verdicts: str, source: Run, run: Run) -> dict[str, 
     taught_by = [source, validation_run(source) if recipe == "paper" else None]
     paths += [one.path(kind) for one in taught_by if one for kind in (*states, *labels)]
     home = run.folder.parents[1]
-    return {path.relative_to(home).as_posix(): recorded_digest(path) for path in paths}
+    return {path.relative_to(home).as_posix(): content_digest(path) for path in paths}
 
 
 def _name(recipe: Recipe, verdicts: str) -> str:

@@ -3,10 +3,12 @@
 Whatever reads, checks, merges or counts such files walks over these descriptions; a new kind of
 file is one more of them."""
 
-import json
-from collections.abc import Callable, Iterable, Iterator
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +18,8 @@ import pandas as pd
 import pyarrow as pa
 
 from capcal_lib.errors import InputError
-from capcal_lib.manifests import load_model
 from capcal_lib.questions import Question
-from capcal_lib.questions.prompts import answer_messages, prompt_digest
-from capcal_lib.runs.files import changed_files, read_table
+from capcal_lib.runs.files import read_table, size_of
 
 if TYPE_CHECKING:
     from capcal_lib.runs.run import Run
@@ -38,7 +38,8 @@ class Sampled:
     """A run that is being checked, and what is known of it."""
 
     run: "Run"
-    samples: pd.DataFrame  # question_id, sample_index, digest
+    present: dict[str, int]  # which samples there are, by question; see `runs.store.Present`
+    digest: str  # of all of them
     questions: dict[str, Question] | None  # None where they are not on this machine
     grader: str | None = None  # the present version; None does not compare
     facts: list[str] = field(default_factory=list)  # what was looked at, and what could not be
@@ -53,7 +54,7 @@ class Artifact:
     command: str  # of ``capcal``, that makes it
     key: tuple[str, ...]  # what identifies a row
     schema: pa.Schema
-    check: Callable[[pa.Table, Sampled], Iterator[str]]  # yields what is wrong with its values
+    value: str  # the column that others are made from
     whole: bool = True  # there is a row of all that was sampled
     made: tuple[str, ...] = ()  # what its metadata must say of how it was made
     optional: tuple[str, ...] = ()  # columns that older files lack
@@ -131,74 +132,41 @@ def some_keys(rows: pd.DataFrame, key: list[str]) -> str:
     return some(" ".join(map(str, each)) for each in first)
 
 
-def _check_verdicts(table: pa.Table, sampled: Sampled) -> Iterator[str]:
-    made = table.schema.metadata
-    version = made[b"grader"].decode()
-    if sampled.grader and version not in (sampled.grader, GIVEN):
-        yield f"graded by version {version} of the grader, now {sampled.grader}: grade again"
-    keys = ["question_id", "sample_index"]
-    digests = table.select(keys).to_pandas().merge(sampled.samples, on=keys, how="left")["digest"]
-    if b"rows" in made and digests.notna().all():
-        digest = f"{sum(map(int, digests)) % 2**64:016x}"
-        if made[b"rows"].decode() != digest:
-            yield "the verdicts were made from other samples than these: grade again"
-    yield from _check_outcomes(table, sampled)
+def content_digest(path: Path) -> str:
+    """Return the digest of what a file says, whatever bytes say it: of its key and its values, by
+    key; zeros where there is none.
+    """
+    if size_of(path) is None:
+        return "0" * 64
+    state = path.stat()
+    return _content_digest(path, state.st_size, state.st_mtime_ns)
 
 
-def _check_outcomes(table: pa.Table, sampled: Sampled) -> Iterator[str]:  # noqa: ARG001
-    if unknown := set(table["verdict"].to_pylist()) - OUTCOMES:
-        yield f"unknown verdicts: {some(sorted(map(str, unknown)))}"
+@lru_cache(1 << 10)
+def _content_digest(path: Path, *state: int) -> str:  # noqa: ARG001
+    artifact = artifact_of(path.name)
+    if artifact is None:
+        raise InputError(f"{path}: not a file that is kept beside samples")
+    table = artifact.read(path).sort_by([(name, "ascending") for name in artifact.key])
+    digest = hashlib.sha256()
+    for name in (*artifact.key, artifact.value):
+        if pa.types.is_nested(table.schema.field(name).type):
+            digest.update(matrix(table, name).tobytes())
+        else:
+            digest.update(pd.util.hash_array(table[name].to_pandas().to_numpy()).tobytes())
+    return digest.hexdigest()
 
 
-def _check_confidences(table: pa.Table, sampled: Sampled) -> Iterator[str]:  # noqa: ARG001
-    values = table["confidence"].to_pandas()
-    wrong = int((values.notna() & ~values.between(0, 1)).sum())
-    if wrong:
-        yield f"{wrong} confidences out of range; a confidence lies in [0, 1]"
-
-
-def _check_predictions(table: pa.Table, sampled: Sampled) -> Iterator[str]:
-    yield from _check_confidences(table, sampled)
-    for source in json.loads(table.schema.metadata[b"sources"]):
-        changed = changed_files(sampled.run.folder.parents[1], source["digests"])
-        if changed:
-            yield (
-                f"predictions of the probe of {source['training']} are stale, since "
-                f"{some(changed)} changed: capcal probe makes them again"
-            )
-
-
-def _check_states(table: pa.Table, sampled: Sampled) -> Iterator[str]:
-    identity = sampled.run.identity
-    states = matrix(table, "features")
-    if bad := sum(not np.isfinite(each).all() for each in states):
-        yield f"hidden states of {bad} questions are not finite"
-    size = load_model(identity.model).hidden_size
-    if size is not None and states.shape[-1] != size:
-        yield f"hidden states of size {states.shape[-1]}, the manifest has {size}"
-    known = sampled.questions or {}
-    if known and "prompt" in table.column_names:
-        rows = table.select(["question_id", "prompt"]).to_pylist()
-        other = [
-            row["question_id"]
-            for row in rows
-            if (question := known.get(row["question_id"]))
-            and row["prompt"] != prompt_digest(answer_messages(question, identity.prompt_style))
-        ]
-        if other:
-            yield f"hidden states of {len(other)} questions are after other prompts: {some(other)}"
-
-
-def _check_coordinates(table: pa.Table, sampled: Sampled) -> Iterator[str]:  # noqa: ARG001
-    if not np.isfinite(matrix(table, "coordinates")).all():
-        yield "coordinates are not all finite"
-
-
-def _check_exact(table: pa.Table, sampled: Sampled) -> Iterator[str]:  # noqa: ARG001
-    exact = table.to_pandas()
-    wrong = ~(exact["lower"].between(0, exact["upper"] + 1e-9) & (exact["upper"] <= 1 + 1e-9))
-    if wrong.any():
-        yield f"exact accuracies of {int(wrong.sum())} questions out of range"
+def changed_files(home: Path, digests: Mapping[str, str]) -> list[str]:
+    """Name the files in runs under a folder whose content is another than their digests say; what
+    is in a run that is not there is not compared.
+    """
+    return [
+        name
+        for name, digest in digests.items()
+        if not re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*/[\w-][\w.-]*", name)
+        or ((home / name).parent.is_dir() and content_digest(home / name) != digest)
+    ]
 
 
 VERDICTS = Artifact(
@@ -206,6 +174,7 @@ VERDICTS = Artifact(
     title="verdicts",
     command="grade",
     key=("question_id", "sample_index"),
+    value="verdict",
     schema=pa.schema(
         [
             QUESTION,
@@ -215,7 +184,6 @@ VERDICTS = Artifact(
             ("reason", pa.string()),
         ]
     ),
-    check=_check_verdicts,
     made=("grader",),
 )
 JUDGEMENTS = Artifact(
@@ -223,6 +191,7 @@ JUDGEMENTS = Artifact(
     title="judgements",
     command="judge",
     key=("judge", "question_id", "extracted"),
+    value="verdict",
     schema=pa.schema(
         [
             ("judge", pa.string()),
@@ -235,7 +204,6 @@ JUDGEMENTS = Artifact(
             ("words", pa.string()),
         ]
     ),
-    check=_check_outcomes,
     whole=False,
 )
 CONFIDENCES = Artifact(
@@ -243,6 +211,7 @@ CONFIDENCES = Artifact(
     title="confidences",
     command="confidence",
     key=("question_id",),
+    value="confidence",
     schema=pa.schema(
         [
             QUESTION,
@@ -251,15 +220,14 @@ CONFIDENCES = Artifact(
             ("text", pa.string()),
         ]
     ),
-    check=_check_confidences,
 )
 FEATURES = Artifact(
     name="features*.parquet",
     title="hidden states",
     command="features",
     key=("question_id",),
+    value="features",
     schema=pa.schema([QUESTION, ("prompt", pa.string()), ("features", STATES)]),
-    check=_check_states,
     optional=("prompt",),
 )
 COORDINATES = Artifact(
@@ -267,8 +235,8 @@ COORDINATES = Artifact(
     title="coordinates",
     command="coordinates",
     key=("question_id",),
+    value="coordinates",
     schema=pa.schema([QUESTION, ("coordinates", STATES), ("statistics", pa.list_(pa.int32()))]),
-    check=_check_coordinates,
     made=("directions",),
     optional=("statistics",),
 )
@@ -277,6 +245,7 @@ EXACT = Artifact(
     title="exact accuracies",
     command="exact",
     key=("question_id",),
+    value="lower",
     schema=pa.schema(
         [
             QUESTION,
@@ -285,7 +254,6 @@ EXACT = Artifact(
             ("passes", pa.int64()),
         ]
     ),
-    check=_check_exact,
     whole=False,
 )
 PREDICTIONS = Artifact(
@@ -293,6 +261,7 @@ PREDICTIONS = Artifact(
     title="predictions of probes",
     command="probe",
     key=("question_id", "training", "split"),
+    value="confidence",
     schema=pa.schema(
         [
             QUESTION,
@@ -301,7 +270,6 @@ PREDICTIONS = Artifact(
             ("confidence", pa.float32()),
         ]
     ),
-    check=_check_predictions,
     whole=False,
     made=("sources",),
 )

@@ -1,211 +1,145 @@
-"""The files of a run: each is written whole or not at all, and its SHA-256 stands in the run's
-``SHA256SUMS``.
+"""The files of a run: each is written whole under another name, and then renamed.
 
-``sha256sum -c SHA256SUMS`` checks them, and so does every read. While a file is replaced, made or
-removed the digests before and after both stand there (zeros for no file), so that a kill at any
-moment leaves a file that one of them fits. The journal and the locks have no digest: each line of
-the journal carries its own checksum. Where there is no ``SHA256SUMS``, as in runs of earlier
-versions, nothing is checked; the first write takes down what it finds."""
+Everything in a run's folder is a regular file: a link, a pipe or a folder is refused before it is
+opened."""
 
 import errno
-import fcntl
 import hashlib
 import os
-import re
 import secrets
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from functools import lru_cache
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from filelock import FileLock, Timeout
 
 from capcal_lib.errors import InputError, sanitize
 
-SUMS = "SHA256SUMS"
-# held for the moment of a write; who draws samples holds another for as long as that takes
-LOCK = "sums.lock"
-NO_FILE = "0" * 64
-WITHOUT_DIGEST = re.compile(r"\..*|lock|journal|SHA256SUMS|.*\.(lock|damaged)")
-LEFT_OVER = re.compile(r"\..*\.tmp|\..*\.parquet\.\d+|\.run\.json")
-_LINE = re.compile(r"([0-9a-f]{64})  ([^/]+)")
-_Content = TypeVar("_Content")
-_held = threading.local()
+FOOTER = 1 << 24  # bytes, or entries, of what a file says of itself
+WAIT = 2.0  # seconds for a lock that is held for a moment
+BATCH = 1 << 16  # rows
 
 
-Sums = dict[
-    str, tuple[str, ...]
-]  # the digests of each file by its name: one, or two where a write was stopped
+def size_of(path: Path) -> int | None:
+    """Return the bytes of a file of a run, None where there is none; refuse what is no regular
+    file.
+    """
+    try:
+        state = path.lstat()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    if not stat.S_ISREG(state.st_mode):
+        raise InputError(f"{path}: not a regular file, as all files of a run are; remove it")
+    return state.st_size
+
+
+def read_bytes(path: Path, most: int = FOOTER) -> bytes:
+    """Read a small file of a run."""
+    size = size_of(path)
+    if size is None or size > most:
+        raise InputError(f"{path}: {'missing' if size is None else 'too large'}; restore the file")
+    with _readable(path):
+        return path.read_bytes()
 
 
 def file_digest(path: Path) -> str:
-    """Return the SHA-256 of a file, or zeros where there is none."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except FileNotFoundError:
-        return NO_FILE
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def state_of(folder: Path) -> tuple[tuple[str, int, int, int], ...]:
-    """Return the name, place, size and time of change of each file: as long as they are the same,
-    nothing was written.
-    """
-    found = []
-    with suppress(FileNotFoundError):  # also of a file that another process removes meanwhile
-        for each in os.scandir(folder):
-            if not each.name.startswith(".") and not each.name.endswith("lock"):
-                stat = each.stat()
-                found.append((each.name, stat.st_ino, stat.st_size, stat.st_mtime_ns))
-    return tuple(sorted(found))
+@contextmanager
+def open_parquet(path: Path) -> Iterator[pq.ParquetFile]:
+    """Open a parquet file of a run; a missing or corrupt one is an InputError."""
+    if size_of(path) is None:
+        raise InputError(f"{path}: missing; restore the file, or make it again")
+    with _readable(path), path.open("rb") as file:  # pyarrow takes no path that is not UTF-8
+        opened = pq.ParquetFile(
+            file,
+            page_checksum_verification=True,
+            thrift_string_size_limit=FOOTER,
+            thrift_container_size_limit=FOOTER,
+        )
+        for text in (opened.schema_arrow.metadata or {}).values():
+            text.decode()
+        yield opened
 
 
-def files_of(folder: Path) -> list[Path]:
-    """List the files of a run that need a digest, sorted."""
-    return sorted(
-        path
-        for path in folder.iterdir()
-        if path.is_file() and not WITHOUT_DIGEST.fullmatch(path.name)
-    )
+def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
+    """Read a parquet file of a run; a missing or corrupt one is an InputError."""
+    with open_parquet(path) as file:
+        return file.read(columns, use_threads=False)
 
 
-def read_sums(folder: Path) -> Sums:
-    """Read the digests on record; `InputError` for a line that is no digest and name."""
-    path = folder / SUMS
-    sums = Sums()
-    text = path.read_bytes().decode(errors="surrogateescape") if path.exists() else ""
-    for number, line in enumerate(text.removesuffix("\n").split("\n") if text else (), 1):
-        match = _LINE.fullmatch(line)
-        if match is None:
-            raise InputError(f"{path}, line {number}: not a digest and a name; restore the file")
-        sums[match[2]] = (*sums.get(match[2], ()), match[1])
-    return sums
+def read_batches(path: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """Read columns of a parquet file of a run, so many rows at a time."""
+    with open_parquet(path) as file:
+        for batch in file.iter_batches(BATCH, columns=list(columns), use_threads=False):
+            yield pa.Table.from_batches([batch])
 
 
-def damage(folder: Path) -> list[str]:
-    """Name the files of a run that are gone, or not as their digests say.
-
-    A file is read once, and again only after it has changed."""
-    found: list[str] = []
-    for _ in range(3):  # a writer may replace files meanwhile
-        there = {name: state for name, *state in state_of(folder)}
-        found = []
-        for name, known in read_sums(folder).items():
-            if name not in there:
-                found += [f"{name} is gone"] * (NO_FILE not in known)
-            elif _known_digest(folder / name, *there[name]) not in known:
-                found.append(f"{name} is not as its digest says")
-        if not found:
-            break
-    return found
-
-
-@lru_cache(1 << 14)
-def _known_digest(path: Path, *state: int) -> str:  # noqa: ARG001
-    return file_digest(path)
-
-
-def recorded_digest(path: Path) -> str:
-    """Return the digest of a file of a run as it is on record, or of its bytes where none is; zeros
-    where there is no file.
-    """
-    known = read_sums(path.parent).get(path.name, ())
-    if len(known) == 1:
-        return known[0]
-    return file_digest(path)
-
-
-def changed_files(home: Path, digests: Mapping[str, str]) -> list[str]:
-    """Name the files in runs under a folder that are others than their digests say; what is in a
-    run that is not there is not compared.
-    """
-    return [
-        name
-        for name, digest in digests.items()
-        if (home / name).parent.is_dir() and recorded_digest(home / name) != digest
-    ]
-
-
-def record_digests(folder: Path) -> None:
-    """Take down the digests of files that have none on record."""
-    with hold(folder):
-        sums = read_sums(folder)
-        lacking: Sums = {
-            path.name: (file_digest(path),) for path in files_of(folder) if path.name not in sums
-        }
-        if lacking:
-            _write_sums(folder, sums | lacking)
-
-
-def write_table(path: Path, table: pa.Table) -> None:
-    """Write a parquet file of a run, which names the run in its metadata.
+def write_table(path: Path, table: pa.Table) -> Path:
+    """Write a parquet file of a run; a ``*`` in its name becomes the SHA-256 of its bytes.
 
     The bytes of vectors are split by their significance: the exponents of hidden states are alike
     and their fractions are not, and apart the former compress.
     """
-    named = table.replace_schema_metadata(
-        (table.schema.metadata or {}) | {b"run": path.parent.name.encode()}
-    )
-    scalars = [field.name for field in named.schema if not pa.types.is_nested(field.type)]
-    write_file(
-        path,
-        lambda file: pq.write_table(
-            named,
+    scalars = [field.name for field in table.schema if not pa.types.is_nested(field.type)]
+
+    def write(file: IO[bytes]) -> None:
+        pq.write_table(
+            table,
             file,
             compression="zstd",
             use_dictionary=scalars,
             use_byte_stream_split=True,
             write_page_checksum=True,
-        ),
-    )
+        )
+
+    return write_file(path, write)
 
 
-def write_file(path: Path, write: Callable[[IO[bytes]], object]) -> None:
+def write_file(path: Path, write: Callable[[IO[bytes]], object]) -> Path:
     """Write a file of a run; `InputError`, and what was there stays, where the folder cannot be
     written or is full.
     """
-    with hold(path.parent):
-        temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    temporary = path.with_name(f".{path.name.replace('*', '')}.{secrets.token_hex(8)}.tmp")
+    with plain_errors(path.parent):
         try:
             with temporary.open("xb") as file:
                 write(file)
                 file.flush()
                 os.fsync(file.fileno())
-            _change(path, file_digest(temporary), lambda: temporary.replace(path))
+            if "*" in path.name:
+                path = path.with_name(path.name.replace("*", file_digest(temporary)))
+            temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
-
-
-def remove_file(path: Path, aside: Path | None = None) -> None:
-    """Remove a file of a run, or set it aside under another name."""
-    with hold(path.parent):
-        _change(
-            path, NO_FILE, lambda: path.rename(aside) if aside else path.unlink(missing_ok=True)
-        )
+    return path
 
 
 @contextmanager
-def hold(folder: Path) -> Iterator[None]:
-    """Let nobody else write files of a run meanwhile, and clear what a killed writer has left
-    half-written.
-    """
-    held = _held.__dict__.setdefault("folders", set[Path]())
-    if folder in held:
-        yield
-        return
-    with plain_errors(folder), (folder / LOCK).open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        held.add(folder)
+def hold(folder: Path, name: str = "files.lock") -> Iterator[None]:
+    """Let nobody else read, change and write files of a run meanwhile."""
+    size_of(folder / name)
+    with plain_errors(folder):
+        lock = FileLock(folder / name, timeout=WAIT)
         try:
-            for path in folder.iterdir():
-                if LEFT_OVER.fullmatch(path.name):
-                    path.unlink()
+            lock.acquire()
+        except Timeout:
+            raise InputError(
+                f"{folder} is being written by another process; wait for it, or use another --store"
+            ) from None
+        try:
             yield
         finally:
-            held.discard(folder)
+            lock.release()
 
 
 @contextmanager
@@ -224,83 +158,15 @@ def plain_errors(folder: Path) -> Iterator[None]:
         ) from None
 
 
-def read_bytes(path: Path) -> bytes:
-    """Read a file of a run; one that is missing or not as its digest says is an InputError."""
-    return _read(path, lambda file: file.read())
-
-
-def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read a parquet file of a run; a missing or corrupt one is an InputError."""
-    return _read(
-        path, lambda file: pq.ParquetFile(file, page_checksum_verification=True).read(columns)
-    )
-
-
-def _read(path: Path, read: Callable[[pa.BufferReader], _Content]) -> _Content:
-    reason = f"its digest is not the one in {SUMS}"
-    for _ in range(3):  # a writer may replace the file meanwhile
-        try:
-            # pyarrow's own memory: a thread of it that lets go of a Python object as Python ends
-            # aborts the process.
-            with path.open("rb") as file:
-                content = pa.allocate_buffer(os.fstat(file.fileno()).st_size)
-                file.readinto(content)
-            known = read_sums(path.parent).get(path.name)
-            if known is None or hashlib.sha256(content).hexdigest() in known:
-                return read(pa.BufferReader(content))
-        except InputError:
-            raise
-        except Exception as error:  # what a damaged footer makes of the reading can be any
-            reason = sanitize(str(error).splitlines()[0] if str(error) else type(error).__name__)
-            break
-    raise InputError(
-        f"{path}: missing or corrupt ({reason}); restore the file, or delete it and make it again"
-    )
-
-
-def _change(path: Path, digest: str, change: Callable[[], object]) -> None:
-    """Do what gives a file another digest, so that at any moment its digest is on record."""
-    folder = path.parent
-    name = path.name
-    there = (folder / SUMS).exists()
-    sums = (
-        read_sums(folder)
-        if there
-        else {other.name: (file_digest(other),) for other in files_of(folder)}
-    )
-    for other, known in sums.items():  # a write that was stopped was done, or was not
-        if len(known) > 1 and (now := file_digest(folder / other)) in known:
-            sums[other] = (now,)
-    sums = {other: known for other, known in sums.items() if known != (NO_FILE,)}
-    _write_sums(folder, sums | {name: (*sums.get(name, (NO_FILE,)), digest)})
-    change()
-    _sync(folder)
-    done: Sums = {name: (digest,)} if digest != NO_FILE else {}
-    _write_sums(
-        folder,
-        {other: known for other, known in sums.items() if other != name} | done,
-        synced=False,
-    )
-
-
-def _write_sums(folder: Path, sums: Mapping[str, Sequence[str]], *, synced: bool = True) -> None:
-    lines = [f"{digest}  {name}\n" for name, digests in sorted(sums.items()) for digest in digests]
-    temporary = folder / f".{SUMS}.{secrets.token_hex(8)}.tmp"
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
     try:
-        with temporary.open("xb") as file:
-            file.write("".join(lines).encode(errors="surrogateescape"))
-            if synced:
-                file.flush()
-                os.fsync(file.fileno())
-        temporary.replace(folder / SUMS)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _sync(folder: Path) -> None:
-    """Wait until the names in a folder are on the disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        yield
+    except InputError:
+        raise
+    except (OSError, ValueError, MemoryError, pa.ArrowException) as error:
+        reason = sanitize(str(error).splitlines()[0] if str(error) else type(error).__name__)
+        raise InputError(
+            f"{path}: missing or corrupt ({reason}); restore the file, or delete it and make it "
+            "again"
+        ) from None

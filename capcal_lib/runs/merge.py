@@ -1,14 +1,16 @@
 """Merge run stores that were drawn on several machines.
 
 Runs with one identity become one, with the rows of all; others stay runs of their own. Two
-different rows under one key are refused before anything is written. Of verdicts, confidences and
-hidden states, what the target has stands, and what it lacks is taken over."""
+different rows under one key are refused before anything is written. Parts and files are copied
+where the target has none of their rows, so that what was made from them stays as it was; of
+verdicts, confidences and hidden states, what the target has stands, and what it lacks is added."""
 
+import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -17,7 +19,7 @@ from capcal_lib.runs import files, store
 from capcal_lib.runs.artifacts import PART, VERDICTS, Artifact, artifact_of
 from capcal_lib.runs.files import hold
 from capcal_lib.runs.run import Run, is_folder, open_runs, run_of
-from capcal_lib.runs.sessions import add_sessions
+from capcal_lib.runs.sessions import add_lines, read_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,26 +39,14 @@ def merge(into: Path, sources: Sequence[Path]) -> list[Merged]:
 
     ``into`` is the folder of a run store, existing or not, ``sources`` are those of run stores or
     of single runs. Merging again changes nothing, and a merge that was stopped is completed by the
-    same call. Nobody else can write any of the runs meanwhile. `InputError` for a source that holds
-    no run, a run that is corrupt or being written, and a sample that two of them have with
-    different content; then nothing was taken over."""
+    same call. `InputError` for a source that holds no run, a run that is corrupt or being written,
+    and a sample that two of them have with different content; then nothing was taken over."""
     copies: dict[Run, list[Run]] = {}
     for run in (run for source in sources for run in _runs(source)):
         copies.setdefault(run_of(into, run.identity), []).append(run)
-    with ExitStack() as stack:
-        writers = {
-            target: stack.enter_context(_open(into, runs))
-            for target, runs in copies.items()
-            if is_folder(target.folder)
-        }
-        for target, runs in copies.items():
-            _check([target, *runs] if target in writers else runs)
-        for target, runs in copies.items():
-            if target not in writers:
-                writers[target] = stack.enter_context(_open(into, runs))
-                if writers[target].rows:  # another merge has made it meanwhile
-                    _check([target, *runs])
-        return [_take(writers[target], run) for target, runs in copies.items() for run in runs]
+    for target, runs in copies.items():
+        _check([target, *runs] if is_folder(target.folder) else runs)
+    return [taken for runs in copies.values() for taken in _merge_one(into, runs)]
 
 
 def _runs(source: Path) -> list[Run]:
@@ -65,107 +55,126 @@ def _runs(source: Path) -> list[Run]:
         runs = [Run(source)] if (source / "run.json").exists() else open_runs(source)
     if not runs:
         raise InputError(f"{source} is neither a run nor a store with runs in it")
+    for run in runs:
+        if store.is_being_written(run):
+            raise InputError(f"{run} is being written by another process; wait for it")
     return runs
 
 
-@contextmanager
-def _open(into: Path, copies: Sequence[Run]) -> Iterator[store.Writer]:
-    """Open the run that these copies go into; nobody may write them, either."""
-    with store.open_writer(into, copies[0].record) as writer, ExitStack() as stack:
-        for copy in copies:
-            if copy.folder.resolve() != writer.folder.resolve():
-                stack.enter_context(store.no_writer(copy))
-        yield writer
-
-
 def _check(copies: Sequence[Run]) -> None:
-    """Refuse copies of a run that have different rows under one key."""
-    known: pd.DataFrame | None = None
+    """Refuse copies of a run that have different rows under one key.
+
+    A part of one name is the same in all. Of each other row 128 bits are compared."""
+    names = [{part.name for part in store.parts_of(copy)} for copy in copies]
+    shared = set.intersection(*names)
+    found = []
     for copy in copies if len(copies) > 1 else ():
-        rows = store.gather_samples(copy, _whole_digests)
-        if known is not None:
-            both = known.merge(rows, on=store.KEY, suffixes=("", "_other"))
-            differing = both[both["digest"] != both["digest_other"]]
-            if len(differing):
-                question, index = differing.iloc[0][store.KEY]
-                seen = " or ".join(map(str, copies[: copies.index(copy)]))
+        for part in store.parts_of(copy):
+            if part.name not in shared:
+                found += [_digests(rows) for rows in _part_rows(part)]
+    every = np.concatenate(found) if found else np.zeros((0, 2), np.uint64)
+    every = every[np.lexsort(every.T[::-1])]
+    differing = (every[1:, 0] == every[:-1, 0]) & (every[1:, 1] != every[:-1, 1])
+    if not differing.any():
+        return
+    key = every[1:][differing][0, 0]
+    for copy in copies:
+        for rows in store.stream_samples(copy):
+            for question, index in rows.loc[_digests(rows)[:, 0] == key, store.KEY].to_numpy():
                 raise InputError(
-                    f"sample {index} of {question} is one thing in {seen}, another in {copy}; "
-                    "nothing was merged: keep one of the two runs, or merge into another store"
+                    f"sample {index} of {question} is one thing in {copy}, another in one of "
+                    f"{', '.join(map(str, copies))}; nothing was merged: keep one of them, or "
+                    "merge into another store"
                 )
-        known = rows if known is None else pd.concat([known, rows]).drop_duplicates(store.KEY)
 
 
-def _whole_digests(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the key of each row and a digest of all that it holds."""
-    digests = pd.util.hash_pandas_object(rows, index=False, categorize=False)
-    return rows[store.KEY].assign(digest=digests)
+def _digests(rows: pd.DataFrame) -> "np.ndarray[tuple[int, ...], np.dtype[np.uint64]]":
+    """Return a digest of the key of each row, and one of all that it holds, (n_rows, 2)."""
+    parts = (rows[store.KEY], rows[store.SCHEMA.names])
+    digests = [pd.util.hash_pandas_object(part, index=False, categorize=False) for part in parts]
+    return np.column_stack([digest.to_numpy() for digest in digests])
 
 
-def _take(writer: store.Writer, run: Run) -> Merged:
-    taken = 0
-
-    def adopt(rows: pd.DataFrame) -> pd.DataFrame:
-        nonlocal taken
-        taken += writer.adopt(rows)
-        return rows[store.KEY].assign(digest=store.row_digests(rows))
-
-    digests = store.gather_samples(run, adopt)
-    add_sessions(writer.run, run)
-    beside = [path for path in sorted(run.folder.iterdir()) if PART not in path.name]
-    notes = [
-        _take_facts(path, artifact, writer.run, digests)
-        for path in beside
-        if (artifact := artifact_of(path.name))
-    ]
-    return Merged(
-        source=run,
-        target=writer.run,
-        rows=taken,
-        present=len(digests) - taken,
-        notes=tuple(filter(None, notes)),
-    )
+def _part_rows(part: Path) -> Iterator[pd.DataFrame]:
+    return (table.to_pandas() for table in store.part_tables(part, store.SCHEMA.names))
 
 
-def _take_facts(source: Path, artifact: Artifact, run: Run, digests: pd.DataFrame) -> str | None:
-    """Take over the rows of a file that a run lacks; return what is to be said."""
+def _merge_one(into: Path, copies: Sequence[Run]) -> Iterator[Merged]:
+    with store.open_writer(into, copies[0].record) as writer:
+        for copy in copies:
+            if copy.folder.resolve() == writer.folder.resolve():
+                yield Merged(copy, writer.run, 0, writer.rows, ())
+                continue
+            before = writer.rows
+            rows = sum(_take_part(writer, part) for part in store.parts_of(copy))
+            own = set(read_lines(writer.run))
+            add_lines(writer.run, [line for line in read_lines(copy) if line not in own])
+            beside = [path for path in sorted(copy.folder.iterdir()) if PART not in path.name]
+            notes = [
+                _take_file(path, artifact, copy, writer.run)
+                for path in beside
+                if (artifact := artifact_of(path.name))
+            ]
+            yield Merged(
+                copy,
+                writer.run,
+                writer.rows - before,
+                rows - (writer.rows - before),
+                tuple(filter(None, notes)),
+            )
+
+
+def _take_part(writer: store.Writer, part: Path) -> int:
+    """Copy a part, or those of its rows that are lacking; return how many it has."""
+    theirs = store.Present()
+    rows = sum(len(store.add_keys(theirs, table)) for table in store.part_tables(part, store.KEY))
+    own = writer.present
+    if not any(bits & own.get(name, 0) for name, bits in theirs.items()):
+        _copy(part, writer.folder / part.name)
+        own.update({name: bits | own.get(name, 0) for name, bits in theirs.items()})
+    elif any(bits & ~own.get(name, 0) for name, bits in theirs.items()):
+        for table in _part_rows(part):
+            writer.adopt(table)
+    return rows
+
+
+def _copy(source: Path, target: Path) -> None:
+    with source.open("rb") as content:
+        files.write_file(target, lambda file: shutil.copyfileobj(content, file))
+
+
+def _take_file(source: Path, artifact: Artifact, copy: Run, run: Run) -> str | None:
+    """Take over a file, or the rows of it that a run lacks; return what is to be said."""
     target = run.folder / source.name
     key = list(artifact.key)
     try:
         theirs = artifact.read(source)
     except InputError as error:
         return f"left out: {error}"
-    made = _made(theirs)
-    rows = theirs.select(key).to_pandas()
-    if artifact is VERDICTS:
-        rows = rows.merge(digests, on=key, how="left")
-        said = (theirs.schema.metadata or {}).get(b"rows")
-        other = rows["digest"].isna().any()
-        if other or (said and said.decode() != store.digest_of_rows(rows["digest"])):
-            return f"left out {source}, which was made from other samples; grade again"
+    made = theirs.schema.metadata or {}
+    rows = made.get(b"rows") if artifact is VERDICTS else None
+    if rows and rows.decode() != store.digest_of_graded(copy, theirs):
+        return f"left out {source}, which was made from other samples; grade again"
     with hold(run.folder):
-        own = artifact.read(target) if target.exists() else theirs.slice(0, 0)
-        if _made(own) != made or not own.schema.equals(theirs.schema):
+        if files.size_of(target) is None:
+            _copy(source, target)
+            return None
+        own = artifact.read(target)
+        if _how(own) != _how(theirs) or not own.schema.equals(theirs.schema):
             return f"left out {source}, which was made in another way than {target}"
         known = pd.MultiIndex.from_frame(own.select(key).to_pandas())
-        lacking = ~pd.MultiIndex.from_frame(rows[key]).isin(known)
-        if not lacking.any() and target.exists():
-            return None
-        if artifact is VERDICTS:
-            before = (own.schema.metadata or {}).get(b"rows") if target.exists() else b"0"
-            before = before or store.digest_of_graded(run, own)
-            digest = store.digest_of_rows(rows.loc[lacking, "digest"], int(before, 16))
-            made[b"rows"] = digest.encode()
-        both = pa.concat_tables([own, theirs.filter(pa.array(lacking, pa.bool_()))])
-        table = both.sort_by([(name, "ascending") for name in key])
-        files.write_table(target, table.replace_schema_metadata(made))
+        lacking = ~pd.MultiIndex.from_frame(theirs.select(key).to_pandas()).isin(known)
+        if lacking.any():
+            both = pa.concat_tables([own, theirs.filter(pa.array(lacking, pa.bool_()))])
+            both = both.sort_by([(name, "ascending") for name in key])
+            made = own.schema.metadata or {}
+            if artifact is VERDICTS:
+                made = made | {b"rows": store.digest_of_graded(run, both).encode()}
+            files.write_table(target, both.replace_schema_metadata(made))
     return None
 
 
-def _made(table: pa.Table) -> dict[bytes, bytes]:
+def _how(table: pa.Table) -> dict[bytes, bytes]:
     """Return what a file's metadata say of how it was made, but for its run and rows."""
-    return {
-        name: value
-        for name, value in (table.schema.metadata or {}).items()
-        if name not in (b"run", b"rows")
-    }
+    made = table.schema.metadata or {}
+    return {name: value for name, value in made.items() if name not in (b"run", b"rows")}

@@ -6,18 +6,17 @@ import os
 import shutil
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from glob import escape
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import Field, ValidationError
 
 from capcal_lib.errors import InputError, unknown
 from capcal_lib.manifests import DType, Manifest, PromptStyle, Sampling, load_model
 from capcal_lib.runs import files
 from capcal_lib.runs.artifacts import PART, Artifact
-from capcal_lib.runs.files import NO_FILE
 
 CACHED = 256  # values; the oldest goes first
 _Value = TypeVar("_Value")
@@ -92,14 +91,13 @@ class Run:
     @property
     def has_samples(self) -> bool:
         """Tell whether there may be any sample, by the names of the files."""
-        there = (self.folder.glob(name) for name in ("journal", "samples-*.parquet"))
-        return any(path for found in there for path in found)
+        return any(self.folder.glob("samples-*.parquet"))
 
     @property
     def options(self) -> str:
         """Return the options that name the run to a command."""
         run = self.identity
-        key = f" --run {run.key}" if len(list(self.folder.parent.glob("*/run.json"))) > 1 else ""
+        key = f" --run {run.key}" if len(_runs_in(self.folder.parent)) > 1 else ""
         return f"--model {run.model} --dataset {run.dataset} --split {run.split}{key}"
 
     def path(self, artifact: Artifact, name: str = "") -> Path:
@@ -108,7 +106,7 @@ class Run:
 
     def has(self, artifact: Artifact, name: str = "") -> bool:
         """Tell whether a file is there."""
-        return self.path(artifact, name).exists()
+        return files.size_of(self.path(artifact, name)) is not None
 
     def names(self, artifact: Artifact) -> list[str]:
         """List what tells the files of a kind apart, sorted."""
@@ -123,21 +121,19 @@ class Run:
         `InputError` where it is missing, with the command that makes it, which may need an
         ``option``; where it is damaged; and for one with other columns."""
         path = self.path(artifact, name)
-        if path.exists():
+        if self.has(artifact, name):
             return artifact.read(path)
-        words = f"no {artifact.label(path.name)} in {self}"
-        if NO_FILE not in files.read_sums(self.folder).get(path.name, (NO_FILE,)):
-            words = f"{path} is gone, though its digest is on record"
         raise InputError(
-            f"{words}; make them with: capcal {artifact.command} {self.options}{option}"
+            f"no {artifact.label(path.name)} in {self}; make them with: capcal {artifact.command} "
+            f"{self.options}{option}"
         )
 
     def count(self, artifact: Artifact, name: str = "") -> int:
         """Count the rows of a file that may be there, as far as its footer tells."""
-        path = self.path(artifact, name)
-        if path.exists():
-            return int(pq.read_metadata(path).num_rows)
-        return 0
+        if not self.has(artifact, name):
+            return 0
+        with files.open_parquet(self.path(artifact, name)) as file:
+            return int(file.metadata.num_rows)
 
     def write(self, artifact: Artifact, table: pa.Table, name: str = "") -> None:
         """Write a file that is kept beside the samples."""
@@ -148,7 +144,8 @@ class Run:
 
         Who gets it must not change it."""
         key = (self, make, given)
-        state = files.state_of(self.folder)
+        names = self.folder.glob("[!.]*")
+        state = [(path.name, path.lstat().st_mtime_ns, path.lstat().st_size) for path in names]
         known = _cache.get(key)
         if known is None or known[0] != state:
             known = state, make(self, *given)
@@ -183,7 +180,9 @@ def open_runs(
     """List the runs of a store, sorted by their folders; those with this model, data set, split and
     seed, where they are given.
 
-    `InputError` for a store that is no folder, or a run whose record is corrupt.
+    What is asked for is compared with the names of the folders first, so that a run whose record is
+    damaged is listed by them, and only where a seed is asked for left out. `InputError` for a store
+    that is no folder.
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> runs = open_runs(RECORDED_RUNS, model="smollm2-135m", dataset="gsm8k")
@@ -194,22 +193,27 @@ def open_runs(
         raise InputError(f"{store} is not a folder; name a run store with --store")
     wanted = {"model": model, "dataset": dataset, "split": split, "seed": seed}
     asked = {name: value for name, value in wanted.items() if value is not None}
-    folders = {path.parent for path in Path(store).glob("*/*/*/run.json")}
-    folders |= {path.parent for path in Path(store).glob(f"*/*/*/{files.SUMS}") if _is_lost(path)}
-    runs = [Run(folder) for folder in sorted(folders)]
-    if not asked:
-        return runs
+    splits = Path(store).glob(f"{escape(model) if model else '[!.]*'}/[!.]*-*")
+    runs = [run for folder in sorted(splits) for run in _runs_in(folder)]
+    return [run for run in runs if _is_asked(run, asked)]
+
+
+def _runs_in(folder: Path) -> list[Run]:
+    """List the runs of a split: a temporary or half-removed folder is none."""
     return [
-        run
-        for run in runs
-        if all(run.identity.settings[name] == value for name, value in asked.items())
+        Run(path)
+        for path in sorted(folder.glob("[!.]*"))
+        if is_folder(path) and any(path.glob("run.json")) | any(path.glob("samples-*.parquet"))
     ]
 
 
-def _is_lost(sums: Path) -> bool:
-    """Tell whether the record of a run is gone that its digests name."""
-    known = files.read_sums(sums.parent).get("run.json", (NO_FILE,))
-    return NO_FILE not in known and not (sums.parent / "run.json").exists()
+def _is_asked(run: Run, asked: dict[str, Any]) -> bool:
+    try:
+        return all(run.identity.settings[name] == value for name, value in asked.items())
+    except InputError:
+        dataset, _, split = run.folder.parent.name.rpartition("-")
+        named = {"model": asked.get("model"), "dataset": dataset, "split": split}
+        return all(named.get(name) == value for name, value in asked.items())
 
 
 def find_run(
@@ -252,9 +256,7 @@ def list_fitting(
     store: Path | str, model: str, dataset: str, split: str, choice: str | None = None
 ) -> list[Run]:
     """List a model's runs on a split that fit a choice of ``find_run``, sorted."""
-    parent = Path(store) / model / f"{dataset}-{split}"
-    there = sorted(parent.glob("*/run.json")) if is_folder(parent) else []
-    runs = [Run(path.parent) for path in there]
+    runs = _runs_in(Path(store) / model / f"{dataset}-{split}")
     return [run for run in runs if not choice or _fits(run.identity, choice)]
 
 
@@ -266,7 +268,7 @@ def choose_runs(store: Path, choice: str, into: Path) -> Path:
     shutil.rmtree(into, ignore_errors=True)
     into.mkdir(parents=True)
     for split in sorted({run.folder.parent for run in open_runs(store)}):
-        beside = [Run(path.parent) for path in sorted(split.glob("*/run.json"))]
+        beside = _runs_in(split)
         fitting = [run for run in beside if _fits(run.identity, choice)]
         for run in fitting or beside:
             place = into / run.folder.relative_to(store)

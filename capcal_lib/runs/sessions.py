@@ -1,8 +1,8 @@
 """Sessions: what each sitting of drawing asked for, did and took. Facts of the making, which decide
 no row.
 
-A run keeps them in ``sessions.jsonl``, one line each time a session has something new to say; its
-last line counts. A session that was killed says so by never having said that it ended."""
+``sessions.jsonl`` has a line of each when it starts, and one when it ends; the last one counts, so
+that one that was killed has drawn nothing on record, and what it asked for is known."""
 
 import json
 import math
@@ -10,21 +10,16 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
-from capcal_lib.errors import InputError
 from capcal_lib.manifests import Manifest
-from capcal_lib.runs.files import hold, read_bytes, read_sums, write_file
+from capcal_lib.runs.files import plain_errors, read_bytes, size_of
 from capcal_lib.runs.run import Run
 from capcal_lib.runs.samples import Sample
 
 FILE = "sessions.jsonl"
-FIRST_BEAT = (
-    5.0  # seconds; then each time the session is a tenth older, which is a hundred lines a day
-)
 
 
 class Ask(Manifest):
@@ -42,19 +37,35 @@ class Session(Manifest):
     started: str  # UTC, ISO 8601
     ask: Ask
     state: Literal["drawing", "ended"]
-    seconds: float  # of wall time so far
+    seconds: float  # of wall time
     rows: int
     tokens: int  # completion tokens
     made_with: dict[str, str]  # versions, hardware
 
 
 def read_sessions(run: Run) -> list[Session]:
-    """Read the sessions of a run, each as it last was, in the order of their start."""
-    last = {
-        (session.started, session.made_with.get("machine", "")): session
-        for session in _parsed(_lines(run))
-    }
+    """Read the sessions of a run, in the order of their start; a torn line is left out."""
+    last = {}
+    for line in read_lines(run):
+        with suppress(ValidationError):
+            session = Session.model_validate_json(line)
+            last[session.started, session.made_with.get("machine", "")] = session
     return sorted(last.values(), key=lambda session: session.started)
+
+
+def read_lines(run: Run) -> list[str]:
+    """Read the lines of a run's sessions."""
+    path = run.folder / FILE
+    text = read_bytes(path).decode(errors="replace") if size_of(path) is not None else ""
+    return [line for line in text.splitlines() if line]
+
+
+def add_lines(run: Run, lines: Iterable[str]) -> None:
+    """Add lines to a run's sessions; after one that was torn begins a new one."""
+    path = run.folder / FILE
+    size_of(path)
+    with plain_errors(run.folder), path.open("a", encoding="utf-8") as file:
+        file.write("".join(f"\n{line}\n" for line in lines))
 
 
 def wanted(asks: Iterable[Ask]) -> list[int]:
@@ -73,68 +84,35 @@ def wanted(asks: Iterable[Ask]) -> list[int]:
     ]
 
 
-def add_sessions(run: Run, other: Run) -> None:
-    """Add the lines of another copy of a run that this one does not have."""
-    with hold(run.folder):
-        own = set(_lines(run))
-        _append(run, [line for line in _lines(other) if line not in own])
-
-
-def mend_sessions(run: Run, notes: list[str]) -> None:
-    """Keep what can be read of a damaged file."""
-    path = run.folder / FILE
-    try:
-        _lines(run)
-    except InputError:
-        lines = (
-            path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
-        )
-        _write(path, (line for line in lines if _parsed([line])))
-        notes.append(f"{FILE} was damaged: kept what can be read of it")
-
-
 class Meter:
     """Count what a session draws. Made by ``session``."""
 
-    def __init__(self, run: Run, ask: Ask, made_with: dict[str, str]) -> None:
-        self.rows = self.tokens = 0
-        self._run = run
-        self._clock = time.monotonic()
-        self._next = FIRST_BEAT
-        self._facts: dict[str, Any] = {
-            "started": datetime.now(UTC).isoformat(),
-            "ask": ask,
-            "made_with": made_with,
-        }
+    rows = tokens = 0
 
     def add(self, samples: Iterable[Sample]) -> None:
-        """Count samples, and now and then write down how many there are."""
+        """Count samples."""
         for sample in samples:
             self.rows += 1
             self.tokens += sample.completion_tokens
-        age = time.monotonic() - self._clock
-        if age >= self._next:
-            self.write("drawing")
-            self._next = 1.1 * age
-
-    def write(self, state: Literal["drawing", "ended"]) -> None:
-        """Write down how far the session is."""
-        seconds = round(time.monotonic() - self._clock, 3)
-        session = Session(
-            **self._facts, state=state, seconds=seconds, rows=self.rows, tokens=self.tokens
-        )
-        _append(self._run, [json.dumps(session.model_dump())])
 
 
 @contextmanager
 def session(run: Run, ask: Ask, made_with: dict[str, str]) -> Iterator[Meter]:
     """Keep account of a session, from its start to its end by whatever means but a kill."""
-    meter = Meter(run, ask, made_with)
-    meter.write("drawing")
+    meter = Meter()
+    clock = time.monotonic()
+    facts: dict[str, Any] = {"started": datetime.now(UTC).isoformat(), "ask": ask.model_dump()}
+
+    def write(state: str) -> None:
+        seconds = round(time.monotonic() - clock, 3)
+        counted = {"seconds": seconds, "rows": meter.rows, "tokens": meter.tokens}
+        add_lines(run, [json.dumps(facts | {"state": state, "made_with": made_with} | counted)])
+
+    write("drawing")
     try:
         yield meter
     finally:
-        meter.write("ended")
+        write("ended")
 
 
 def rates(sessions: Iterable[Session]) -> tuple[float, float, float]:
@@ -150,31 +128,3 @@ def rates(sessions: Iterable[Session]) -> tuple[float, float, float]:
         sum(session.rows for session in took) / seconds,
         sum(session.tokens for session in took) / seconds,
     )
-
-
-def _lines(run: Run) -> list[str]:
-    path = run.folder / FILE
-    if path.exists() or FILE in read_sums(run.folder):
-        return read_bytes(path).decode(errors="replace").splitlines()
-    return []
-
-
-def _parsed(lines: Iterable[str]) -> list[Session]:
-    sessions = []
-    for line in lines:
-        with suppress(ValidationError):  # a line that was torn, in runs of earlier versions
-            sessions.append(Session.model_validate_json(line))
-    return sessions
-
-
-def _append(run: Run, lines: list[str]) -> None:
-    """Append lines; where that fails, the disk is full or the like, which the rows themselves will
-    say.
-    """
-    with suppress(InputError), hold(run.folder):
-        if lines:
-            _write(run.folder / FILE, [*_lines(run), *lines])
-
-
-def _write(path: Path, lines: Iterable[str]) -> None:
-    write_file(path, lambda file: file.write("".join(f"{line}\n" for line in lines).encode()))

@@ -1,42 +1,23 @@
 """The state of a store: what each run has, what it lacks, and what it took."""
 
-import json
-import math
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
+
+from capcal_lib.errors import InputError
+from capcal_lib.runs import files
 from capcal_lib.runs import store as runs
 from capcal_lib.runs.artifacts import ARTIFACTS, GIVEN, JUDGEMENTS, VERDICTS
-from capcal_lib.runs.run import Identity, Run, open_runs
+from capcal_lib.runs.run import Run, open_runs
 from capcal_lib.runs.samples import IMPORTED
 from capcal_lib.runs.sessions import Ask, Session, rates, read_sessions, wanted
 
 Judged = dict[str, tuple[int, int]]  # of each judge: distinct answers judged, and to judge
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
-    """One run. Numbers that nothing is known of are NaN."""
-
-    identity: Identity
-    samples: int
-    each: tuple[int, int]  # least and most samples a question
-    asked: str  # what most is lacking of, or the largest that was asked for: questions x k
-    options: str  # of `capcal sample`, that ask for it again
-    questions: int  # sampled
-    lacking: int  # samples that were asked for and are not there
-    tokens: int  # completion tokens
-    seconds: float  # wall time of the recorded sessions
-    samples_per_second: float
-    tokens_per_second: float
-    writer: str | None  # who is drawing now
-    seconds_left: float  # for what is lacking, at the pace of the writer at work
-    graded: str
-    problems: tuple[str, ...]  # what is missing or damaged
-    beside: dict[str, str]  # whether a file beside the samples covers them, by its name
-    judged: Judged
+# what fits a line; the other columns are for who reads all of them
+SHOWN = ["model", "dataset", "split", "run", "questions", "samples", "lacking", "verdicts", "next"]
 
 
 def survey(
@@ -46,20 +27,48 @@ def survey(
     *,
     grader: str | None = None,
     judged: Callable[[Run], Judged] = lambda _: {},
-) -> Iterator[Status]:
-    """Yield the state of each run of a store, or of those of a model or data set, as
-    ``run_status``.
+) -> pd.DataFrame:
+    """Return a row of each run of a store, or of those of a model or data set, as ``run_status``.
 
-    ``judged`` counts how far the judges of a run are.
+    ``judged`` counts how far the judges of a run are. `InputError` for a store that is no folder.
 
-    `InputError` for a store that is no folder, or a corrupt run.
+    >>> from capcal_lib.manifests import RECORDED_RUNS
+    >>> survey(RECORDED_RUNS, "simulated", "mini-exam")[["split", "lacking"]].to_dict("records")
+    [{'split': 'test', 'lacking': 0}]
     """
-    for run in open_runs(store, model=model, dataset=dataset):
-        yield run_status(run, grader, judged(run))
+    found = open_runs(store, model=model, dataset=dataset)
+    return pd.DataFrame([run_status(run, grader, judged) for run in found], columns=COLUMNS)
 
 
-def run_status(run: Run, grader: str | None = None, judged: Judged | None = None) -> Status:
-    """Return the state of one run; verdicts by another version of the grader are called stale."""
+def run_status(
+    run: Run, grader: str | None = None, judged: Callable[[Run], Judged] = lambda _: {}
+) -> dict[str, Any]:
+    """Return the state of one run: a value for each of ``COLUMNS``.
+
+    ``lacking`` counts the samples that were asked for and are not there, ``next`` says which
+    command is next, which ``command`` writes out, ``beside`` how much of the questions each other
+    file covers. Verdicts by another version of the grader are called stale. Of a damaged run there
+    are ``problems``, and of what cannot be read no numbers."""
+    dataset, _, split = run.folder.parent.name.rpartition("-")
+    row = dict.fromkeys(COLUMNS) | {
+        "model": run.folder.parents[1].name,
+        "dataset": dataset,
+        "split": split,
+        "run": run.folder.name,
+        "beside": {},
+        "judged": {},
+        "next": "verify",
+        "command": "capcal verify",
+    }
+    try:
+        row["problems"] = runs.problems_of(run)
+        row |= _read(run, grader, judged)
+    except InputError as error:
+        row["problems"] = (*(row["problems"] or ()), str(error))
+    return row
+
+
+def _read(run: Run, grader: str | None, judged: Callable[[Run], Judged]) -> dict[str, Any]:
     identity = run.identity
     sessions = read_sessions(run)
     each: Counter[str] = Counter()
@@ -69,28 +78,30 @@ def run_status(run: Run, grader: str | None = None, judged: Judged | None = None
         tokens += int(rows["completion_tokens"].sum())
     lacking, ask = (0, None) if identity.engine == IMPORTED else _lacking(each, sessions)
     seconds, samples_per_second, tokens_per_second = rates(sessions)
-    writer = runs.writer_at_work(run)
-    now = sessions[-1] if sessions else None
-    at_work = writer and now and now.state == "drawing" and now.rows
-    return Status(
-        identity=identity,
-        samples=each.total(),
-        each=(min(each.values(), default=0), max(each.values(), default=0)),
-        asked=_asked(ask) if ask else "those imported",
-        options=_options(ask) if ask else "",
-        questions=len(each),
-        lacking=lacking,
-        tokens=tokens,
-        seconds=seconds,
-        samples_per_second=samples_per_second,
-        tokens_per_second=tokens_per_second,
-        writer=writer,
-        seconds_left=lacking * now.seconds / now.rows if now and at_work else math.nan,
-        graded=_graded(run, each.total(), grader),
-        problems=runs.problems_of(run),
-        beside=dict(_beside(run, len(each))),
-        judged=judged or {},
-    )
+    row = {
+        "dataset": identity.dataset,
+        "split": identity.split,
+        "questions": len(each),
+        "samples": each.total(),
+        "fewest": min(each.values(), default=0),
+        "most": max(each.values(), default=0),
+        "lacking": lacking,
+        "tokens": tokens,
+        "seconds": seconds,
+        "samples_per_second": samples_per_second,
+        "tokens_per_second": tokens_per_second,
+        "verdicts": _graded(run, each.total(), grader),
+        "beside": dict(_beside(run, len(each))),
+        "judged": judged(run),
+    }
+    step = _next_step(run, row, ask)
+    writing = runs.is_being_written(run)
+    word = "(drawing)" if writing else step.split()[1] if step else ""
+    return row | {"next": word, "command": "" if writing else step}
+
+
+COLUMNS = [*SHOWN[:-1], "fewest", "most", "tokens", "seconds", "samples_per_second"]
+COLUMNS += ["tokens_per_second", "beside", "judged", "problems", "next", "command"]
 
 
 def _lacking(each: dict[str, int], sessions: list[Session]) -> tuple[int, Ask]:
@@ -107,14 +118,6 @@ def _lacking(each: dict[str, int], sessions: list[Session]) -> tuple[int, Ask]:
     return lacking, max(short, key=lambda one: (one[0], one[1].k * one[1].questions))[1]
 
 
-def _asked(ask: Ask) -> str:
-    return f"{ask.questions:,} x {ask.k}"
-
-
-def _options(ask: Ask) -> str:
-    return f"--limit {ask.questions} --k {ask.k}"
-
-
 def _short(there: list[int], asks: list[Ask]) -> int:
     """Count what lacks of what was asked for; ``there``: samples of each question, most first."""
     every = wanted(asks)
@@ -125,91 +128,43 @@ def _short(there: list[int], asks: list[Ask]) -> int:
 def _graded(run: Run, samples: int, grader: str | None) -> str:
     if not run.has(VERDICTS):
         return "no"
-    table = run.read(VERDICTS)
-    version = table.schema.metadata[b"grader"].decode()
+    with files.open_parquet(run.path(VERDICTS)) as file:
+        version = (file.schema_arrow.metadata or {}).get(b"grader", b"unknown").decode()
+        rows = file.metadata.num_rows
     if grader and version not in (grader, GIVEN):
         return f"stale: grader {version}, now {grader}"
-    if len(table) == samples:
-        return "yes"
-    return f"stale: {len(table):,} of {samples:,}"
+    return "yes" if rows == samples else f"stale: {rows:,} of {samples:,}"
 
 
 def _beside(run: Run, questions: int) -> Iterator[tuple[str, str]]:
     """Yield the name of each other file beside the samples, and how much of them it covers."""
     for artifact in ARTIFACTS:
         for name in run.names(artifact) if artifact not in (VERDICTS, JUDGEMENTS) else ():
-            table = run.read(artifact, name)
-            rows = table.num_rows
-            if "confidence" in table.column_names:
-                rows -= table["confidence"].null_count
+            with files.open_parquet(run.path(artifact, name)) as file:
+                rows = file.metadata.num_rows
+                place = file.schema_arrow.get_field_index("confidence")
+                for group in range(file.num_row_groups if place >= 0 else 0):
+                    counted = file.metadata.row_group(group).column(place).statistics
+                    rows -= counted.null_count if counted and counted.null_count else 0
             covered = f"{rows:,} of {questions:,}" if artifact.whole else f"{rows:,} rows"
             yield run.path(artifact, name).stem, "yes" if rows == questions else covered
 
 
-def as_row(status: Status) -> str:
-    """Return the state as a JSON object in one line; what is not known is null."""
-    row = asdict(status) | {
-        "identity": status.identity.model_dump(mode="json"),
-        "key": status.identity.key,
-    }
-    known = {
-        name: None if isinstance(value, float) and math.isnan(value) else value
-        for name, value in row.items()
-    }
-    return json.dumps(known)
-
-
-def line(status: Status) -> str:
-    """Say all of it in one line, for a log.
-
-    >>> from capcal_lib.manifests import RECORDED_RUNS
-    >>> print(line(next(survey(RECORDED_RUNS, "simulated", "mini-exam"))))  # doctest: +ELLIPSIS
-    simulated on mini-exam (test), run ...: ... samples of ... questions, none lacking ...
+def _next_step(run: Run, row: dict[str, Any], ask: Ask | None) -> str:
+    """Return the command that makes what a run lacks; nothing where it has all that a score
+    needs.
     """
-    run = status.identity
-    lacking = f"{status.lacking:,} lacking" if status.lacking else "none lacking"
-    if status.lacking and status.writer:
-        left = "" if math.isnan(status.seconds_left) else f", {duration(status.seconds_left)} to go"
-        lacking += f" ({status.writer} is at work{left})"
-    pace = f"{status.samples_per_second:,.1f} samples/s, {status.tokens_per_second:,.0f} tokens/s"
-    parts = [
-        f"{status.samples:,} samples of {status.questions:,} questions, {lacking} of "
-        f"{status.asked}",
-        f"{' to '.join(map(str, dict.fromkeys(status.each)))} each",
-        f"{status.tokens:,} tokens",
-        f"{duration(status.seconds)}, {pace}" if status.seconds else "",
-        *status.problems,
-        f"verdicts: {status.graded}",
-        *(f"{name}: {covered}" for name, covered in status.beside.items()),
-        *(
-            f"judge {name}: {done:,} of {all_of_them:,} answers"
-            for name, (done, all_of_them) in status.judged.items()
-        ),
-    ]
-    return (
-        f"{run.model} on {run.dataset} ({run.split}), run {run.key}: "
-        f"{'; '.join(filter(None, parts))}"
-    )
-
-
-def next_step(status: Status) -> str:
-    """Say what would be next for a run: the command that makes what it lacks; nothing where it has
-    all that a score needs.
-    """
-    run = status.identity
-    graded = status.graded
-    named = f"--model {run.model} --dataset {run.dataset} --split {run.split}"
-    if status.writer:
-        return ""
-    if status.lacking or not status.samples:
-        return f"capcal sample {named} {status.options}"
-    if graded != "yes":
-        return f"capcal grade {named}"
-    for judge, (done, all_of_them) in status.judged.items():
+    if row["lacking"] or not row["samples"]:
+        return f"capcal sample {run.options}" + (
+            f" --limit {ask.questions} --k {ask.k}" if ask and ask.questions else " --k 100"
+        )
+    if row["verdicts"] != "yes":
+        return f"capcal grade {run.options}"
+    for judge, (done, all_of_them) in row["judged"].items():
         if done < all_of_them:
-            return f"capcal judge {named} --judge {judge}"
-    if not status.beside and run.engine != IMPORTED:
-        return f"capcal confidence {named} --method p-true"
+            return f"capcal judge {run.options} --judge {judge}"
+    if not row["beside"] and run.identity.engine != IMPORTED:
+        return f"capcal confidence {run.options} --method p-true"
     return ""
 
 

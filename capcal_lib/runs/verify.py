@@ -1,27 +1,32 @@
 """Check that a run is what it says it is, and whole."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-import pandas as pd
+import numpy as np
+import pyarrow as pa
 
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import load_dataset
 from capcal_lib.questions import Question, at_hand, load_questions, questions_digest, subset
 from capcal_lib.runs import store as runs
 from capcal_lib.runs.artifacts import (
+    GIVEN,
     NAMED,
+    OUTCOMES,
     PART,
     VERDICTS,
     Artifact,
     Sampled,
     artifact_of,
+    matrix,
     some,
     some_keys,
 )
-from capcal_lib.runs.files import NO_FILE, SUMS, files_of, read_bytes, read_sums, record_digests
+from capcal_lib.runs.files import open_parquet, read_batches, read_table, size_of
 from capcal_lib.runs.run import Identity, Run, is_folder
 from capcal_lib.runs.samples import IMPORTED
 from capcal_lib.runs.sessions import Ask, read_sessions
@@ -51,7 +56,6 @@ def verify_store(
     *,
     grader: str | None = None,
     checks: Sequence[Check] = (),
-    record: bool = False,
 ) -> Iterator[Checked]:
     """Check each run of a store, or those of a model or data set, as ``verify_run`` does; without
     any it is refused.
@@ -67,7 +71,7 @@ def verify_store(
     if not found:
         raise InputError(f"no run to check in {store}; see: capcal status --store {store}")
     for run in found:
-        yield verify_run(run, grader=grader, checks=checks, record=record)
+        yield verify_run(run, grader=grader, checks=checks)
 
 
 def verify_run(
@@ -75,26 +79,24 @@ def verify_run(
     *,
     grader: str | None = None,
     checks: Sequence[Check] = (),
-    record: bool = False,
 ) -> Checked:
-    """Check one run: its record and digests, its rows, and every file beside them.
+    """Check one run: its record, its rows, and every file beside them.
 
-    Every file must have the digest that is on record; the record must match the folder; the digest
+    The bytes of every part must be as its name says; the record must match the folder; the digest
     of the questions the one that the manifest pins; each row must be there once, none missing that
-    was asked for; tokens must be positive; every file beside the samples as its ``Artifact`` says.
-    ``grader`` is the version that verdicts must be by, ``checks`` are those of other rooms;
-    ``record`` takes down the digests of files that have none, where nothing else is wrong."""
+    was asked for; every file beside the samples as its ``Artifact`` says. ``grader`` is the version
+    that verdicts must be by, ``checks`` are those of other rooms."""
     problems: list[str] = []
     try:
         made = run.record
-        samples = _samples(run, problems)
+        present, digest = _count(run, problems)
     except InputError as error:
         return Checked(run, (str(error).removeprefix(f"{run}: "),), ())
     identity = made.identity
     graded = run.has(VERDICTS)
     versions = [f"{name} {made.made_with[name]}" for name in VERSIONS if name in made.made_with]
     facts = [
-        f"{len(samples):,} samples of {samples['question_id'].nunique():,} questions",
+        f"{_total(present):,} samples of {len(present):,} questions",
         ", ".join(versions),
     ]
     questions = _questions(identity, facts)
@@ -105,7 +107,8 @@ def verify_run(
         facts.append("not graded")
     sampled = Sampled(
         run=run,
-        samples=samples,
+        present=present,
+        digest=f"{digest % 2**64:016x}",
         questions=questions,
         grader=grader,
         facts=facts,
@@ -113,11 +116,10 @@ def verify_run(
     found = [
         _digests(sampled),
         _completeness(sampled),
-        *(_file(path, sampled) for path in files_of(run.folder)),
+        *(_file(path, sampled) for path in sorted(run.folder.glob("[!.]*"))),
         *(check(sampled) for check in checks),
     ]
     problems += [problem for each in found for problem in _plain(each)]
-    problems += _plain(_on_record(run, record and not problems))
     return Checked(run, tuple(problems), tuple(filter(None, facts)))
 
 
@@ -129,8 +131,10 @@ def _plain(found: Iterator[str]) -> Iterator[str]:
         yield str(error)
 
 
-def _samples(run: Run, problems: list[str]) -> pd.DataFrame:
-    """Read the key and the digest of each row, and note what is wrong with the rows."""
+def _count(run: Run, problems: list[str]) -> tuple[runs.Present, int]:
+    """Return which samples there are and the sum of their digests, and note what is wrong with the
+    rows.
+    """
     identity = run.identity
     # 0 where a log or a server does not say
     least = 0 if identity.engine in (IMPORTED, "openai") else 1
@@ -138,58 +142,30 @@ def _samples(run: Run, problems: list[str]) -> pd.DataFrame:
         "prompt_tokens": identity.sampling.context_tokens,
         "completion_tokens": identity.sampling.max_tokens,
     }
-
-    def check(rows: pd.DataFrame) -> pd.DataFrame:
+    present = runs.Present()
+    digest = 0
+    numbers: Counter[str] = Counter()
+    named: dict[str, str] = {}
+    for rows in runs.stream_samples(run):
+        runs.add_keys(present, pa.Table.from_pandas(rows[runs.KEY], preserve_index=False))
+        digest += int(runs.row_digests(rows).sum())
         wrong = {
             f"{name} outside {least} to {most}": ~rows[name].between(least, most)
             for name, most in tokens.items()
         }
         wrong["an unknown finish"] = ~rows["finish_reason"].isin(["stop", "length"])
         wrong["no response"] = rows["response"].isna()
-        return rows[runs.KEY].assign(digest=runs.row_digests(rows), **wrong)
-
-    samples = runs.gather_samples(run, check).sort_values(runs.KEY, ignore_index=True)
-    for words in samples.columns.drop([*runs.KEY, "digest"]):
-        found = samples[samples.pop(words)]
-        if len(found):
-            problems.append(f"{len(found)} rows with {words}: {some_keys(found, runs.KEY)}")
-    twice = runs.count_rows(run) - len(samples)
-    if twice:
-        problems.append(f"{twice} rows are there twice")
-    if lines := runs.read_journal(run).damaged:
-        problems.append(
-            f"{lines} damaged lines in the journal; their rows are drawn again with: capcal sample"
-        )
+        for words, bad in wrong.items():
+            if bad.any():
+                numbers[words] += int(bad.sum())
+                named.setdefault(words, some_keys(rows[bad], runs.KEY))
+    problems += [f"{number} rows with {words}: {named[words]}" for words, number in numbers.items()]
     damaged = sorted(path.name for path in run.folder.glob("*.damaged"))
     if damaged:
         problems.append(
             f"set aside as damaged: {some(damaged)}; delete it once its rows are drawn again"
         )
-    return samples
-
-
-def _on_record(run: Run, record: bool) -> Iterator[str]:
-    """Compare the names of the files with those on record; whoever reads a file has compared its
-    digest.
-    """
-    if record:
-        record_digests(run.folder)
-    sums = read_sums(run.folder)
-    there = {path.name for path in files_of(run.folder)}
-    expected = {
-        name for name, known in sums.items() if NO_FILE not in known
-    }  # a removal may have been stopped
-    if not sums:
-        yield (
-            f"no digests on record, which is no {SUMS}; take them down with: capcal verify --record"
-        )
-        return
-    for words, names in (
-        ("without a digest on record", there - sums.keys()),
-        ("gone", expected - there),
-    ):
-        if names:
-            yield f"{words}: {some(sorted(names))}"
+    return present, digest
 
 
 def _questions(run: Identity, facts: list[str]) -> dict[str, Question] | None:
@@ -226,13 +202,12 @@ def _completeness(sampled: Sampled) -> Iterator[str]:
 
     Imported samples may be of any number.
     """
-    indices = sampled.samples.groupby("question_id")["sample_index"]
-    there = {str(name): set(group) for name, group in indices}
+    there = sampled.present
     asks = [session.ask for session in read_sessions(sampled.run)]
     imported = sampled.run.identity.engine == IMPORTED
-    most = 0 if asks or imported else max(sampled.samples["sample_index"], default=-1) + 1
+    most = 0 if asks or imported else max((bits.bit_length() for bits in there.values()), default=0)
     ks = dict.fromkeys(there, most)
-    most_first = sorted(there, key=lambda name: len(there[name]), reverse=True)
+    most_first = sorted(there, key=lambda name: there[name].bit_count(), reverse=True)
     for ask in asks:
         if sampled.questions is None and len(there) < ask.questions:
             yield f"{ask.questions} questions were asked, {len(there)} are there"
@@ -241,12 +216,12 @@ def _completeness(sampled: Sampled) -> Iterator[str]:
     # Gaps count also below what was asked for: a question has the first of its samples, or none.
     missing = 0
     named = list[str]()
-    for name, k in ks.items():
-        have = there.get(name, set())
-        until = max(k, 1 + max(have, default=-1))
-        missing += until - len(have)
-        if until > len(have) and len(named) <= NAMED:
-            gaps = (index for index in range(until) if index not in have)
+    for name, k in sorted(ks.items()):
+        bits = there.get(name, 0)
+        until = max(k, bits.bit_length())
+        missing += until - bits.bit_count()
+        if until > bits.bit_count() and len(named) <= NAMED:
+            gaps = (index for index in range(until) if not bits >> index & 1)
             named += [f"{name} {index}" for index in islice(gaps, NAMED)]
     if missing:
         yield f"{missing} samples missing: {some(named)}"
@@ -266,35 +241,84 @@ def _asked_for(sampled: Sampled, ask: Ask, most_first: list[str]) -> dict[str, i
 
 
 def _file(path: Path, sampled: Sampled) -> Iterator[str]:
-    """Check a file beside the samples as its description says."""
+    """Check a file beside the samples as its description says; that it is a regular one, of
+    all.
+    """
+    size_of(path)
     artifact = artifact_of(path.name)
-    if artifact is None:
-        if not path.name.startswith("samples-"):  # these are read above
-            read_bytes(path)
-        return
+    if artifact is VERDICTS:
+        yield from _verdicts(path, sampled)
+    elif artifact:
+        yield from _rows(path, artifact, sampled)
+
+
+def _verdicts(path: Path, sampled: Sampled) -> Iterator[str]:
+    """Check the verdicts, which may be as many as the samples."""
+    with open_parquet(path) as file:
+        schema = file.schema_arrow
+        if not VERDICTS.fits(schema.empty_table()):
+            yield f"{path.name} is not a file of `capcal grade`; delete it and grade again"
+            return
+    made = {name: text.decode() for name, text in (schema.metadata or {}).items()}
+    graded = runs.Present()
+    twice = 0
+    unknown = set[str]()
+    for table in read_batches(path, [*runs.KEY, "verdict"]):
+        twice += runs.add_keys(graded, table).count(False)
+        unknown |= set(table["verdict"].unique().to_pylist()) - OUTCOMES
+    if twice:
+        yield f"{twice} verdicts are there twice"
+    if unknown:
+        yield f"unknown verdicts: {some(sorted(map(str, unknown)))}"
+    whole = True
+    for words, one, other in (
+        ("of what was not sampled", graded, sampled.present),
+        ("missing", sampled.present, graded),
+    ):
+        rest = {name: bits & ~other.get(name, 0) for name, bits in one.items()}
+        if number := _total(rest):
+            whole = False
+            first = [
+                f"{name} {bits.bit_length() - 1}" for name, bits in sorted(rest.items()) if bits
+            ]
+            yield f"{number} verdicts {words}: {some(first)}"
+    version = made[b"grader"]
+    if sampled.grader and version not in (sampled.grader, GIVEN):
+        yield f"graded by version {version} of the grader, now {sampled.grader}: grade again"
+    digest = (
+        sampled.digest if whole else runs.digest_of_graded(sampled.run, read_table(path, runs.KEY))
+    )
+    if made.get(b"rows", digest) != digest:
+        yield "the verdicts were made from other samples than these: grade again"
+
+
+def _rows(path: Path, artifact: Artifact, sampled: Sampled) -> Iterator[str]:
+    """Check a file with rows of questions."""
     table = artifact.read(path)
-    key = sampled.run.identity.key
-    other = (table.schema.metadata or {}).get(b"run", key.encode()).decode()
-    if other != key:
-        yield f"{path.name} was made for run {other}"
     title = artifact.label(path.name)
     rows = table.select(list(artifact.key)).to_pandas()
-    twice = rows[rows.duplicated()]
-    if len(twice):
-        yield f"{len(twice)} {title} are there twice: {some_keys(twice, list(artifact.key))}"
-    yield from _cover(artifact, title, rows, sampled.samples, PART in path.name)
-    yield from artifact.check(table, sampled)
+    if twice := int(rows.duplicated().sum()):
+        named = some_keys(rows[rows.duplicated()], list(artifact.key))
+        yield f"{twice} {title} are there twice: {named}"
+    there = set(rows["question_id"])
+    alone = sorted(there - sampled.present.keys())
+    lacking = sorted(sampled.present.keys() - there)
+    if alone:
+        yield f"{len(alone)} {title} of what was not sampled: {some(alone)}"
+    if lacking and artifact.whole and PART not in path.name:
+        yield f"{len(lacking)} {title} missing: {some(lacking)}"
+    values = table[artifact.value]
+    if artifact.value == "verdict":
+        if unknown := set(values.unique().to_pylist()) - OUTCOMES:
+            yield f"unknown verdicts: {some(sorted(map(str, unknown)))}"
+    elif pa.types.is_nested(values.type):
+        if not np.isfinite(matrix(table, artifact.value)).all():
+            yield f"{title} are not all finite"
+    else:
+        numbers = values.to_pandas()
+        if wrong := int((numbers.notna() & ~numbers.between(0, 1)).sum()):
+            yield f"{wrong} {title} out of range; a confidence lies in [0, 1]"
 
 
-def _cover(
-    artifact: Artifact, title: str, rows: pd.DataFrame, samples: pd.DataFrame, unfinished: bool
-) -> Iterator[str]:
-    """Compare what a file has rows of with what was sampled."""
-    key = [name for name in runs.KEY if name in artifact.key]
-    sampled = samples[key].drop_duplicates()
-    sides = rows[key].drop_duplicates().merge(sampled, on=key, how="outer", indicator=True)
-    alone, lacking = (sides[sides["_merge"] == side] for side in ("left_only", "right_only"))
-    if len(alone):
-        yield f"{len(alone)} {title} of what was not sampled: {some_keys(alone, key)}"
-    if len(lacking) and artifact.whole and not unfinished:
-        yield f"{len(lacking)} {title} missing: {some_keys(lacking, key)}"
+def _total(present: runs.Present) -> int:
+    return sum(bits.bit_count() for bits in present.values())
