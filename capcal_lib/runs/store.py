@@ -232,10 +232,10 @@ class Writer:
 
     def flush(self) -> None:
         """Write the rows that are pending."""
-        pending, self._pending, self._size = self._pending, [], 0
-        if pending:
-            self.add_part(pa.Table.from_pylist(pending, schema=SCHEMA))
-            self._small += len(pending) < ROWS // 2
+        if self._pending:
+            self.add_part(pa.Table.from_pylist(self._pending, schema=SCHEMA))
+            self._small += len(self._pending) < ROWS // 2
+        self._pending, self._size = [], 0
         if self._small >= SMALL_PARTS:
             self._join()
         self._written = time.monotonic()

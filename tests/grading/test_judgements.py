@@ -32,7 +32,7 @@ from capcal_lib.results import describe_runs, load_results
 from capcal_lib.runs import Run
 from capcal_lib.runs.files import write_table
 from capcal_lib.runs.samples import Sample
-from capcal_lib.runs.status import line, next_step, run_status
+from capcal_lib.runs.status import run_status
 from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.engines import Failure, Request
 from capcal_lib.sampling.engines.simulated import SimulatedEngine
@@ -168,9 +168,9 @@ def test_the_most_frequent_answers_come_first_and_a_stop_loses_less_than_a_chunk
         judge_run(Run(run), JUDGE)
     kept = read_judgements(Run(run), JUDGE)
     assert len(kept) == 8
-    status = run_status(Run(run), judged=judge_progress(Run(run)))
-    assert line(status).endswith(f"; judge simulated: 8 of {len(distinct(run))} answers")
-    assert next_step(status).endswith(
+    status = run_status(Run(run), judged=judge_progress)
+    assert status["judged"] == {"simulated": (8, len(distinct(run)))}
+    assert status["command"].endswith(
         "judge --model simulated --dataset mini-capitals --split test --judge simulated"
     )
     times = read_verdicts(Run(run)).groupby(PAIR).size()

@@ -20,7 +20,7 @@ from capcal_lib.manifests import RECORDED_RUNS, load_model
 from capcal_lib.questions import load_questions
 from capcal_lib.runs import Run, find_run
 from capcal_lib.runs import store as store_module
-from capcal_lib.runs.files import SUMS, write_table
+from capcal_lib.runs.files import write_table
 from capcal_lib.runs.run import Record
 from capcal_lib.runs.samples import Sample
 from capcal_lib.runs.store import KEY, open_writer, read_samples, row_digests
@@ -54,7 +54,7 @@ def test_every_sample_is_graded_as_alone(run: Path) -> None:
 def test_a_run_of_many_shards_is_graded_as_one_of_a_single_shard(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_module, "ROWS_PER_SHARD", 3)
+    monkeypatch.setattr(store_module, "ROWS", 3)
     split = sample("simulated", SET, k=4, limit=5, store=tmp_path / "split").run.folder
     assert len(list(split.glob("samples-*"))) > 2
     assert grade_run(Run(split)) == grade_run(Run(run))
@@ -176,7 +176,6 @@ def test_a_changed_question_set_is_refused(run: Path) -> None:
     digest = Run(run).record.identity.questions
     text = record.read_text().replace(digest, "0" * len(digest))
     record.write_text(text)
-    (run / SUMS).unlink()
     run = run.rename(run.with_name(Record.model_validate_json(text).identity.key))
     with pytest.raises(
         InputError, match=r"the questions of mini-exam \(test\) are not those that were sampled"

@@ -22,7 +22,6 @@ from capcal_lib.probes import (
 from capcal_lib.results import load_results
 from capcal_lib.runs import Run, find_run, open_runs
 from capcal_lib.runs.artifacts import PREDICTIONS
-from capcal_lib.runs.files import SUMS
 from capcal_lib.runs.verify import verify_run
 from tests.probes.test_training import MODEL, PROBE, SET, change, make, with_states
 
@@ -153,7 +152,6 @@ def test_a_damaged_file_is_refused(
         {b"sources": given}
     )
     pq.write_table(table, path)
-    (run.folder / SUMS).unlink()
     with pytest.raises(InputError, match=message):
         predictions_of(run)
 
@@ -162,7 +160,6 @@ def test_other_columns_are_refused(tmp_path: Path) -> None:
     _, run = stores(tmp_path)
     path = run.path(PREDICTIONS, "tuned")
     pq.write_table(pa.table({"question_id": ["a"]}), path)
-    (run.folder / SUMS).unlink()
     with pytest.raises(InputError, match="not a file of `capcal probe`"):
         predictions_of(run)
 

@@ -23,7 +23,6 @@ from capcal_lib.probes import (
 )
 from capcal_lib.probes.features import extract, read_features
 from capcal_lib.runs import Run, find_run
-from capcal_lib.runs.files import SUMS
 from capcal_lib.sampling.draw import sample
 
 MODEL, SET = "simulated", "mini-exam"
@@ -49,7 +48,6 @@ def change(run: Path, **identity: str) -> None:
     record = Run(run).record
     other = record.model_copy(update={"identity": record.identity.model_copy(update=identity)})
     (run / "run.json").write_text(other.model_dump_json())
-    (run / SUMS).unlink()
     run.rename(run.with_name(other.identity.key))
 
 

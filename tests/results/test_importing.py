@@ -28,7 +28,7 @@ from capcal_lib.results import costs, importing, load_results
 from capcal_lib.results.importing import import_samples
 from capcal_lib.runs import Run
 from capcal_lib.runs.merge import merge
-from capcal_lib.runs.status import next_step, run_status
+from capcal_lib.runs.status import run_status
 from capcal_lib.runs.store import read_samples
 from tests.folders import list_runs, verify_run
 
@@ -106,7 +106,7 @@ def test_a_model_of_imported_samples_is_not_asked(take: Take) -> None:
     with pytest.raises(InputError, match=r"imported.*confidence --from FILE"):
         estimate(run, "p-true")
     grade_run(run)
-    assert next_step(run_status(run)) == ""
+    assert run_status(run)["command"] == ""
 
 
 @pytest.mark.parametrize("file", ["counts.eval", "counts.json"])
@@ -152,7 +152,7 @@ def test_choices_and_given_verdicts(take: Take, tmp_path: Path) -> None:
     assert grade_run(theirs.run).new == 0
     assert (theirs.run.folder / "verdicts.parquet").read_bytes() == before
     assert verify_run(theirs.run, deep=True).problems == ()
-    assert run_status(theirs.run).graded == "yes"
+    assert run_status(theirs.run)["verdicts"] == "yes"
     [merged] = merge(tmp_path / "both", [theirs.run.folder])
     assert merged.notes == ()
     assert len(load_results(tmp_path / "both", "other")) == 1
@@ -192,7 +192,7 @@ def test_batch_output_on_questions_that_are_known(take: Take, tmp_path: Path) ->
     assert set(samples["finish_reason"]) == {"length"}
     assert outcomes(done.run.folder) == {one.id: ["correct", "incorrect"], two.id: ["correct"]}
     assert verify_run(done.run, deep=True).problems == (), "of which there are not equally many"
-    assert run_status(done.run).lacking == 0
+    assert run_status(done.run)["lacking"] == 0
     assert costs(tmp_path / "store", "simulated").empty or True
     rows[2] = {"custom_id": one.id, "response": batch("", "a third")["response"]}
     more = take(lines(tmp_path / "more.jsonl", *rows), model="simulated", dataset="mini-capitals")

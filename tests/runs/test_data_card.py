@@ -31,17 +31,17 @@ def table() -> str:
         verdicts = pd.read_parquet(run.folder / "verdicts.parquet")
         scored = verdicts[verdicts["verdict"] != "not_scored"]
         mu = (scored["verdict"] == "correct").groupby(scored["question_id"]).mean()
-        least, most = status.each
+        least, most = status["fewest"], status["most"]
         rows.append(
             {
                 "model": identity.model,
                 "data set": f"{identity.dataset} ({identity.split})",
-                "questions": f"{status.questions:,}",
+                "questions": f"{status['questions']:,}",
                 "samples each": f"{least}" if least == most else f"{least} to {most}",
                 "mean share correct": f"{mu.mean():.3f}",
                 "between": f"{mu.between(0.1, 0.9, inclusive='neither').mean():.0%}",
-                "tokens": f"{status.tokens:,}",
-                "hours": hours(run, status.samples),
+                "tokens": f"{status['tokens']:,}",
+                "hours": hours(run, status["samples"]),
             }
         )
     lines = [list(rows[0]), ["---"] * len(rows[0]), *[list(row.values()) for row in rows]]

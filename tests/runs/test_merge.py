@@ -31,7 +31,7 @@ def bytes_of(store: Path) -> dict[str, bytes]:
     return {
         path.relative_to(store).as_posix(): path.read_bytes()
         for path in store.rglob("*")
-        if path.is_file() and path.name != "lock"
+        if path.is_file() and not path.name.endswith("lock")
     }
 
 
@@ -72,7 +72,7 @@ def test_runs_of_many_shards_merge_as_those_of_few(
     two: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     merge(tmp_path / "few", two)
-    monkeypatch.setattr(store_module, "ROWS_PER_SHARD", 2)
+    monkeypatch.setattr(store_module, "ROWS", 2)
     apart = tmp_path / "apart"
     sample("simulated", SET, k=6, limit=3, store=apart)
     assert [(run.rows, run.present) for run in merge(tmp_path / "many", [apart, two[1]])] == [
@@ -162,7 +162,7 @@ def test_a_run_that_is_being_written_is_not_merged_into(tmp_path: Path) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
     with open_writer(other, RECORD) as writer:
         writer.append([row("c", 0)])
-    with open_writer(one, RECORD), pytest.raises(InputError, match="is being written by pid"):
+    with open_writer(one, RECORD), pytest.raises(InputError, match="is being written by another"):
         merge(one, [other])
 
 

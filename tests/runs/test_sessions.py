@@ -5,22 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capcal_lib.errors import InputError
 from capcal_lib.runs import Run
-from capcal_lib.runs import sessions as sessions_module
-from capcal_lib.runs.files import SUMS
 from capcal_lib.runs.samples import Sample
-from capcal_lib.runs.sessions import (
-    FILE,
-    Ask,
-    Session,
-    add_sessions,
-    mend_sessions,
-    rates,
-    read_sessions,
-    session,
-    wanted,
-)
+from capcal_lib.runs.sessions import Ask, Session, rates, read_sessions, session, wanted
 
 ASK = Ask(questions=3, k=5)
 
@@ -58,42 +45,6 @@ def test_a_session_that_an_error_ends_has_ended(tmp_path: Path) -> None:
     assert [(one.state, one.rows) for one in read_sessions(Run(tmp_path))] == [("ended", 1)]
 
 
-def test_a_killed_session_is_known_up_to_its_last_word(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sessions_module, "FIRST_BEAT", 0.0)
-    meter = sessions_module.Meter(Run(tmp_path), ASK, {})
-    meter.write("drawing")
-    meter.add([sampled(3)])
-    kept(tmp_path, [1])
-    assert [(one.state, one.rows) for one in read_sessions(Run(tmp_path))] == [
-        ("drawing", 1),
-        ("ended", 1),
-    ]
-
-
-def test_a_file_cut_at_any_byte_is_refused_and_mended_but_for_the_torn_line(tmp_path: Path) -> None:
-    for tokens in ([1], [2, 3]):
-        kept(tmp_path, tokens)
-    path, sums = tmp_path / FILE, tmp_path / SUMS
-    whole, digests = path.read_bytes(), sums.read_bytes()
-    lines = whole.splitlines(keepends=True)
-    ends = [sum(map(len, lines[: number + 1])) for number in range(len(lines))]
-    for cut in range(0, len(whole), 7):
-        path.write_bytes(whole[:cut])
-        sums.write_bytes(digests)
-        with pytest.raises(InputError, match="its digest is not the one in"):
-            read_sessions(Run(tmp_path))
-        notes: list[str] = []
-        mend_sessions(Run(tmp_path), notes)
-        assert notes == ["sessions.jsonl was damaged: kept what can be read of it"]
-        there = sum(end - 1 <= cut for end in ends)  # a line that lacks its newline alone is whole
-        before = len(read_sessions(Run(tmp_path)))
-        assert before == {0: 0, 1: 1, 2: 1, 3: 2, 4: 2}[there]
-        kept(tmp_path, [9])
-        assert len(read_sessions(Run(tmp_path))) == before + 1
-
-
 def test_no_file_is_no_sessions_and_no_rate(tmp_path: Path) -> None:
     assert read_sessions(Run(tmp_path)) == []
     seconds, *speeds = rates([])
@@ -114,17 +65,6 @@ def test_rates_are_over_all_sessions() -> None:
         )
 
     assert rates([took(1.0, 10, 100), took(3.0, 50, 300)]) == (4.0, 15.0, 100.0)
-
-
-def test_sessions_of_another_copy_are_added_once(tmp_path: Path) -> None:
-    one, two = tmp_path / "one", tmp_path / "two"
-    for folder in (one, two):
-        folder.mkdir()
-        kept(folder, [1])
-    for _ in range(2):
-        add_sessions(Run(one), Run(two))
-        assert len(read_sessions(Run(one))) == 2
-        assert len((one / FILE).read_text().splitlines()) == 4
 
 
 @given(st.lists(st.tuples(st.integers(1, 6), st.integers(1, 9)), max_size=4))

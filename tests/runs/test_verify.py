@@ -17,7 +17,7 @@ from capcal_lib.grading.verdicts import FILE, grade_run
 from capcal_lib.manifests import RECORDED_RUNS
 from capcal_lib.probes.features import extract
 from capcal_lib.runs import Run
-from capcal_lib.runs.files import SUMS, files_of, write_table
+from capcal_lib.runs.files import write_table
 from capcal_lib.runs.run import Record
 from capcal_lib.runs.verify import verify_store
 from capcal_lib.sampling.draw import sample
@@ -60,7 +60,10 @@ def shard(folder: Path) -> Path:
 
 def rewrite(path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
     table = pq.read_table(path)
-    write_table(path, change(table).replace_schema_metadata(table.schema.metadata))
+    path.unlink()
+    name = "samples-*.parquet" if path.name.startswith("samples-") else path.name
+    changed = change(table).replace_schema_metadata(table.schema.metadata)
+    write_table(path.with_name(name), changed)
 
 
 def put(table: pa.Table, column: str, value: object, row: int = 0) -> pa.Table:
@@ -74,11 +77,10 @@ def put(table: pa.Table, column: str, value: object, row: int = 0) -> pa.Table:
 def edit_seed(folder: Path) -> None:
     path = folder / "run.json"
     path.write_text(path.read_text().replace('"seed": 0', '"seed": 1'))
-    (folder / SUMS).unlink()
 
 
-def double(folder: Path) -> None:
-    (folder / "samples-00007.parquet").write_bytes(shard(folder).read_bytes())
+def link_out(folder: Path) -> None:
+    (folder / "notes.txt").symlink_to("/etc/hostname")
 
 
 def spoil_features(folder: Path) -> None:
@@ -88,35 +90,27 @@ def spoil_features(folder: Path) -> None:
     write_table(folder / FEATURES, pa.table({"question_id": ids, "features": features}))
 
 
-def rewrite_as(path: Path, metadata: dict[str, str]) -> None:
-    pq.write_table(pq.read_table(path).replace_schema_metadata(metadata), path)
-    (path.parent / SUMS).unlink()
-
-
 def unknown_set(folder: Path) -> None:
     path = folder / "run.json"
     text = path.read_text().replace('"mini-exam"', '"mini-nothing"')
     path.write_text(text)
-    (folder / SUMS).unlink()
     folder.rename(folder.with_name(Record.model_validate_json(text).identity.key))
 
 
 WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
     "an edited record": (edit_seed, "not of its folder"),
-    "no record": (lambda run: (run / "run.json").unlink(), "run.json: missing or corrupt"),
-    "a torn shard": (lambda run: shard(run).write_bytes(b"PAR1"), "missing or corrupt"),
+    "no record": (lambda run: (run / "run.json").unlink(), "run.json: missing; restore the file"),
+    "a torn part": (lambda run: shard(run).write_bytes(b"PAR1"), "not those that its name says"),
     "a missing row": (
         lambda run: rewrite(shard(run), lambda rows: rows.slice(1)),
         "1 samples missing: mini-exam/",
     ),
     "two rows for one sample": (
-        lambda run: [
-            double(run),
-            rewrite(run / "samples-00007.parquet", lambda rows: put(rows, "response", "other")),
-        ],
+        lambda run: write_table(
+            run / "samples-*.parquet", put(pq.read_table(shard(run)), "response", "other")
+        ),
         "two different rows for sample",
     ),
-    "rows twice": (double, "rows are there twice"),
     "no tokens": (
         lambda run: rewrite(shard(run), lambda rows: put(rows, "completion_tokens", 0)),
         "1 rows with completion_tokens outside 1 to 256: mini-exam/",
@@ -174,28 +168,9 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda run: rewrite(shard(run), lambda rows: put(rows, "response", "other")),
         "the verdicts were made from other samples than these",
     ),
-    "hidden states after another prompt": (
-        lambda run: rewrite(
-            run / FEATURES, lambda rows: put(rows, "prompt", "0123456789abcdef", 3)
-        ),
-        "hidden states of 1 questions are after other prompts",
-    ),
-    "a file of another run": (
-        lambda run: rewrite_as(run / FEATURES, {"run": "0123456789ab"}),
-        "features.parquet was made for run 0123456789ab",
-    ),
-    "a file without a digest": (
-        lambda run: (run / "notes.txt").write_text("mine"),
-        "without a digest on record: notes.txt",
-    ),
-    "a file that is gone": (lambda run: (run / FEATURES).unlink(), "gone: features.parquet"),
-    "a line of the journal": (
-        lambda run: (run / "journal").write_bytes(b"00000000 {}\n"),
-        "1 damaged lines in the journal",
-    ),
+    "a link": (link_out, "notes.txt: not a regular file"),
     "an unknown data set": (lambda run: unknown_set(run), "unknown data set 'mini-nothing'"),
-    "no digests": (lambda run: (run / SUMS).unlink(), "capcal verify --record"),
-    "features that are not finite": (spoil_features, "hidden states of 6 questions are not finite"),
+    "features that are not finite": (spoil_features, "hidden states are not all finite"),
 }
 
 
@@ -212,37 +187,6 @@ def test_what_is_wrong_is_named_in_one_line(
     assert message in str(checked)
     assert "\n" not in str(checked)
     assert checked.problems
-
-
-def test_no_flip_goes_unseen_and_none_is_a_traceback(run: Path) -> None:
-    extract(Run(run), layers="all")
-    rng = np.random.default_rng(0)
-    for path in [*files_of(run), run / SUMS]:
-        content = path.read_bytes()
-        for place in rng.integers(len(content), size=6):
-            flipped = bytearray(content)
-            flipped[place] ^= 1 << rng.integers(8)
-            path.write_bytes(flipped)
-            (problem, *_) = verify_run(Run(run)).problems
-            assert "\n" not in problem
-        path.write_bytes(content)
-    assert verify_run(Run(run)).problems == ()
-
-
-def test_a_removal_that_was_stopped_is_no_loss(run: Path) -> None:
-    (run / SUMS).write_text(f"{'0' * 64}  part\n{'1' * 64}  part\n{(run / SUMS).read_text()}")
-    assert verify_run(Run(run)).problems == ()
-
-
-def test_digests_are_taken_down_once_and_never_replaced(run: Path) -> None:
-    (run / SUMS).unlink()
-    assert verify_run(Run(run), record=True).problems == ()
-    before = (run / SUMS).read_text()
-    (run / "notes.txt").write_text("mine")
-    assert verify_run(Run(run), record=True).problems == ()
-    assert set(before.splitlines()) < set((run / SUMS).read_text().splitlines())
-    (run / "notes.txt").write_text("changed")
-    assert "its digest is not the one" in str(verify_run(Run(run), record=True))
 
 
 def test_verdicts_that_do_not_follow_are_found_by_grading_again(run: Path) -> None:
@@ -290,7 +234,6 @@ def test_questions_and_weights_are_compared_with_the_manifests(tmp_path: Path) -
 
     key = Identity.model_validate_json(json.dumps(record["identity"])).key
     path.write_text(json.dumps(record))
-    (folder / SUMS).unlink()
     checked = str(verify_run(Run(folder.rename(folder.with_name(key)))))
     assert "made with the questions 0000000000000000, the manifest has" in checked
     assert "made with the weights 1111111111111111, the manifest has none" in checked
