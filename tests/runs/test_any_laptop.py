@@ -25,7 +25,7 @@ merge(Path(sys.argv[1]), [run.folder])
 
 def test_runs_are_read_and_scored_without_modules_that_only_posix_has(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(tmp_path / "store")],
+        [sys.executable, "-W", "ignore:only soft file lock", "-c", SCRIPT, str(tmp_path / "store")],
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
