@@ -28,17 +28,15 @@ import pandas as pd
 import seaborn as sns
 from capcal_lib.applications import (
     allocate,
-    attempt_order,
     budget_gains,
     honest_oracle,
-    solved_by_budget,
     success_rate,
     success_terms,
 )
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.confidence import TITLES
 from capcal_lib.manifests import load_dataset, load_model
-from capcal_lib.metrics import gains, mean_interval
+from capcal_lib.metrics import gains
 from capcal_lib.probes import describe_probes, nearest_probe
 from capcal_lib.reported import load_reported
 from capcal_lib.results import describe_runs, load_results, subjects
@@ -200,10 +198,9 @@ shares = {rule: solved(*said, *counts) for rule, said in rules.items()}
 rng = np.random.default_rng(seed)
 drawn = []
 for _ in range(10):
-    known = honest_oracle(*counts, rng=rng)
-    nu = known.concentration
-    drawn.append(solved(known.confidence, nu, known.correct, known.total))
-left = known.total.min()  # of a question's samples
+    said, nu, *rest = honest_oracle(*counts, rng=rng)
+    drawn.append(solved(said, nu, *rest))
+left = rest[1].min()  # of a question's samples
 oracle = np.where(np.array(budgets) < left, np.mean(drawn, axis=0), np.nan)
 shares["Honest oracle"] = oracle
 if protocol == "paper":
@@ -217,7 +214,7 @@ rates = pd.DataFrame(shares, index=pd.Index(budgets, name="B"))
 # %% tags=["hide-input"]
 # needs samples
 ours = {EVEN: style.INK, PLUG_IN: "#2b6450", POSTERIOR: "#46a281"}
-ours |= {"Honest oracle": "#6b6b6b", "In turns until solved": "#3866bd"}
+ours |= {"Honest oracle": "#6b6b6b"}
 ours |= {"Oracle CC, in sample": "#8a5a44", "Oracle RC, in sample": "#b9962f"}
 palette = style.palette(set(rates) - set(ours)) | ours
 
@@ -370,13 +367,6 @@ assert (greedy(guesses, 200) == allocate(guesses, 200)).all()
 allocate([0.9, 0.5, 0.1, 0.0], 12, concentration=2)
 
 # %% [markdown]
-# One sort serves all budgets: with all samples in the order of their gains, a budget buys the first ones.
-
-# %%
-order = attempt_order([0.9, 0.5, 0.1, 0.0], 12, concentration=2)
-order[:12], np.bincount(order[:12], minlength=4)
-
-# %% [markdown]
 # ## The success rate of an allocation
 #
 # The success rate of an allocation is the share of questions solved at least once, when each question's samples are
@@ -395,86 +385,10 @@ plans = {
 }
 
 # %% [markdown]
-# ## Stop at the first success
-#
-# All of that decides before the first sample is drawn. Whoever can tell a correct answer when it comes can stop there,
-# and spend the rest elsewhere. Then what counts is the chance that the next sample succeeds after $k$ failures, $s$ for
-# a confidence used directly and $s\nu/(\nu+k)$ for a posterior, which learns from each failure. To take the
-# question with the highest chance is optimal: no other rule solves more with as many samples.
-
-# %%
-attempt_order([0.9, 0.5, 0.1, 0.0], 3, concentration=2, sequential=True)
-
-# %% [markdown]
-# A question leaves the order once it is solved, and its place goes to the next one. `solved_by_budget` gives every rule
-# the same *expected* number of samples, exactly. Here two questions, each tried up to three times:
-
-# %% label="budget-sequential-example" evidence=["simulated"]
-order = attempt_order([0.9, 0.1], 3, concentration=2, sequential=True)
-solved_by_budget(order, [9, 1], [10, 10], [1, 2], sequential=True).round(3)
-
-# %% [markdown] needs="samples"
-# The simple rule to beat goes through the questions in turns, until each is solved.
-
-
-# %%
-# needs samples
-def until_solved(own, dataset, budgets):
-    """Return the chance to solve each question, trying until solved."""
-    counts = own["correct"], own["total"]
-    rules = {"In turns until solved": (pd.Series(0.5, own.index), None)}
-    rules |= confidences(own, dataset)
-    found = {}
-    for rule, (s, nu) in rules.items():
-        order = attempt_order(
-            s, own["total"], concentration=nu, sequential=rule != TURNS
-        )
-        chances = solved_by_budget(order, *counts, budgets, sequential=True)
-        found[rule] = pd.DataFrame(chances, own.index, budgets)
-    return found
-
-
-TURNS = "In turns until solved"
-stopped = until_solved(own, shown, budgets)
-rates_stopped = pd.DataFrame({rule: s.mean() for rule, s in stopped.items()})
-rates_stopped.insert(0, EVEN, rates[EVEN])
-
-# %% mystnb={"figure": {"caption": "Questions solved against the expected number of samples a question, where a question is left once it is solved. The posterior takes the question whose next sample is most likely to succeed.", "name": "fig-budget-sequential"}, "image": {"alt": "Line plot of the share of questions solved against the budget. All lines rise; even spending is the lowest, in turns until solved above it, and the posterior beside that."}} evidence=["measured"] reads=["verdicts", "confidences", "features"]
-# needs samples
-axes = sns.lineplot(rates_stopped, palette=palette, dashes=False)
-axes.set(xscale="log", xlabel="B, expected samples a question", title=title)
-axes.set(ylabel="questions solved")
-axes.set_xticks(budgets, budgets)
-axes.minorticks_off()
-sns.move_legend(axes, "center left", bbox_to_anchor=(1, 0.5))
-
-# %% tags=["hide-input"]
-# needs probes
-learned = {}
-for name in sets:
-    each = until_solved(results.loc[[name]], name, [1, 2, 4, 8])
-    gain = (each[POSTERIOR] - each[TURNS]).mean(axis="columns")
-    mean = mean_interval(gain, clusters=subjects(gain))
-    learned[name] = mean[:3]
-learned = pd.DataFrame(learned, index=["gain", "low", "high"]).T
-notebook.glue(learned=100 * learned["gain"].mean(), sets=len(learned))
-notebook.glue(more=int((learned["low"] > 0).sum()))
-notebook.glue(fewer=int((learned["high"] < 0).sum()))
-
-# %%
-# needs probes
-notebook.say("""
-To going in turns, on average over budgets of one to eight samples, the posterior's rule adds {learned:.1f} points: it solves
-significantly more questions on {more} of {sets} data sets and fewer on {fewer}. Most of what stopping gains needs no
-confidence.
-""")
-
-# %% [markdown]
 # ## Summary
 #
 # - Optimal allocation needs no search: take the largest gains, or find the gain that all of them beat.
 # - A confidence that is too sure wastes samples; as a posterior it costs less where it is wrong.
-# - Where a success can be told, stop at it, and let every failure lower the confidence.
 # - Score an oracle on samples that it has not seen, and compare with even spending at the same budget.
 #
 # ## Exercises

@@ -17,9 +17,7 @@ raises an :class:`~capcal_lib.errors.InputError` that names the first row at fau
 
 from capcal_lib.applications.budget import (
     allocate,
-    attempt_order,
     honest_oracle,
-    solved_by_budget,
     spending_terms,
     split_counts,
     success_rate,
@@ -38,7 +36,6 @@ from capcal_lib.applications.gains import (
     pass_at_k_gains,
     pass_at_k_gains_over_answer,
 )
-from capcal_lib.applications.labels import accuracy_from_labels
 from capcal_lib.applications.passk import pass_at_k, pass_at_k_error_terms, simulate_pass_at_k
 from capcal_lib.applications.posterior import fit_concentration, posterior_places
 from capcal_lib.applications.routing import frontier, frontier_gains, mixing_gain_terms, route
@@ -48,9 +45,7 @@ from capcal_lib.applications.topping_up import Components, score_components
 __all__ = [
     "Components",
     "abstaining_gains",
-    "accuracy_from_labels",
     "allocate",
-    "attempt_order",
     "attempts_gains",
     "budget_gains",
     "budget_gains_over_answer",
@@ -74,7 +69,6 @@ __all__ = [
     "route",
     "score_components",
     "simulate_pass_at_k",
-    "solved_by_budget",
     "spending_terms",
     "split_counts",
     "success_rate",

@@ -8,10 +8,13 @@ from __future__ import annotations  # keeps ArrayLike short in help()
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import betaln
 
 from capcal_lib.errors import InputError
 from capcal_lib.metrics import validation as check
 from capcal_lib.metrics.validation import Floats
+
+PLUG_IN = 1e9  # a concentration from which a posterior is its mean, as far as floats tell
 
 
 def pass_at_k(correct: ArrayLike, total: ArrayLike, ks: ArrayLike) -> Floats:
@@ -67,12 +70,13 @@ def simulate_pass_at_k(
     nu = as_concentration(concentration, s.size)[:, None]
     with np.errstate(divide="ignore"):  # log(0) = -inf at s = 1 is right
         log_unsolved = np.log1p(-s) * attempts
-    finite = np.isfinite(nu) & (s < 1)
-    if finite.any():
-        weight = np.where(finite, nu, 1.0)
-        b = np.where(finite, (1 - s) * weight, 1.0)
-        posterior = log_rising_ratio(b, s * weight, attempts)
-        log_unsolved = np.where(finite, posterior, log_unsolved)
+    inside = (nu < PLUG_IN) & (s > 0) & (s < 1)
+    if inside.any():
+        weight = np.where(inside, nu, 1.0)
+        a = np.maximum(s * weight, 1e-300)
+        b = np.maximum((1 - s) * weight, 1e-300)
+        posterior = np.minimum(betaln(a, b + attempts) - betaln(a, b), 0)
+        log_unsolved = np.where(inside, posterior, log_unsolved)
     return -np.expm1(log_unsolved)
 
 
@@ -119,37 +123,3 @@ def as_concentration(concentration: ArrayLike | None, n_questions: int) -> Float
     rule = "but must be above 0; None takes confidences at their word"
     check.check_rows("concentration", nu, ~(nu > 0), rule)
     return nu
-
-
-def log_rising_ratio(z: ArrayLike, gap: ArrayLike, k: ArrayLike) -> Floats:
-    """Return log of z (z + 1) ... (z + k - 1) over the same product from z + gap, without
-    cancellation; at most 0.
-
-    For z above 0 and gap at least 0. The first eight factors are taken singly; for the rest
-    Stirling's series is good to 13 digits.
-
-    >>> log_rising_ratio([1.0, 2e12], 1.0, 3)
-    array([-1.38629436e+00, -1.50000000e-12])
-    """
-    low, apart, factors = (np.asarray(given, dtype=np.float64) for given in (z, gap, k))
-    head = np.zeros(np.broadcast_shapes(low.shape, apart.shape, factors.shape))
-    for i in range(8):  # the product of 1 + gap/(z + i), less 1
-        head += np.where(factors > i, (1 + head) * (apart / (low + i)), 0.0)
-    start = low + 8
-    rest = np.maximum(factors - 8, 0.0)
-    end = start + rest
-    other = start + apart
-    other_end = other + rest
-    correction = _stirling(end) - _stirling(other_end) + (_stirling(other) - _stirling(start))
-    tail: Floats = (
-        (start - 0.5) * np.log1p(rest / start * apart / other_end)
-        - apart * np.log1p(rest / other)
-        - rest * np.log1p(apart / end)
-        + correction
-    )
-    return np.minimum(tail - np.log1p(head), 0.0)
-
-
-def _stirling(z: Floats) -> Floats:
-    y = 1 / (z * z)
-    return (1 / 12 - y * (1 / 360 - y * (1 / 1260 - y * (1 / 1680 - y / 1188)))) / z

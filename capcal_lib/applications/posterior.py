@@ -9,7 +9,6 @@ from __future__ import annotations  # keeps ArrayLike short in help()
 import numpy as np
 from numpy.typing import ArrayLike
 
-from capcal_lib.applications.passk import log_rising_ratio
 from capcal_lib.errors import InputError
 from capcal_lib.metrics.validation import Floats, align, as_confidence, as_counts
 
@@ -33,8 +32,8 @@ def fit_concentration(confidence: ArrayLike, correct: ArrayLike, total: ArrayLik
     >>> fit_concentration([0.5] * 4, [5, 4, 5, 6], [10] * 4)
     inf
     """
-    from scipy.optimize import minimize_scalar
-    from scipy.special import gammaln
+    from scipy.optimize import minimize_scalar  # slow to import
+    from scipy.stats import betabinom, binom
 
     given = align(confidence=confidence, correct=correct, total=total)
     counts = as_counts(*given[1:], scored=1)
@@ -45,29 +44,18 @@ def fit_concentration(confidence: ArrayLike, correct: ArrayLike, total: ArrayLik
             "samples or more of some questions"
         )
     clipped = np.clip(as_confidence(given[0]), CERTAIN, 1 - CERTAIN)
-    rows = [column[several] for column in (clipped, *counts)]
-    pairs, times = np.unique(
-        np.column_stack(rows), axis=0, return_counts=True
-    )  # equal rows are worked out once
-    s = pairs[:, 0].astype(np.float64)
-    c, n = pairs[:, 1:].T.astype(np.int64)
-    choices = gammaln(n + 1.0) - gammaln(c + 1.0) - gammaln(n - c + 1.0)
+    rows = np.column_stack([column[several] for column in (clipped, *counts)])
+    (s, c, n), times = (each.T for each in np.unique(rows, axis=0, return_counts=True))
 
-    def likelihood(nu: float) -> float:
-        if np.isinf(nu):  # the binomial
-            return float(times @ (choices + (c * np.log(s) + (n - c) * np.log1p(-s))))
-        spread = log_rising_ratio(s * nu, (1 - s) * nu, c) + log_rising_ratio(
-            (1 - s) * nu, s * nu + c, n - c
-        )
-        return float(times @ (choices + spread))
+    def loss(log_nu: float) -> float:
+        nu = np.exp(log_nu)
+        return -float(times @ betabinom.logpmf(c, n, s * nu, (1 - s) * nu))
 
     grid = np.linspace(np.log(SMALLEST), np.log(LARGEST), 24)
-    start = int(np.argmax([likelihood(float(nu)) for nu in np.exp(grid)]))
+    start = int(np.argmin([loss(log_nu) for log_nu in grid]))
     bounds = grid[max(start - 1, 0)], grid[min(start + 1, grid.size - 1)]
-    found = minimize_scalar(
-        lambda log_nu: -likelihood(float(np.exp(log_nu))), bounds=bounds, method="bounded"
-    )
-    spread_helps = -found.fun > likelihood(np.inf) + 1e-9
+    found = minimize_scalar(loss, bounds=bounds, method="bounded")
+    spread_helps = -found.fun > times @ binom.logpmf(c, n, s) + 1e-9
     if spread_helps and start < grid.size - 1:
         return float(np.exp(found.x))
     return float("inf")

@@ -8,20 +8,19 @@ from capcal_lib.applications import allocate, honest_oracle, success_rate
 
 def test_what_it_knows_and_what_is_left_are_all_samples():
     correct, total = np.array([0, 3, 7, 20]), np.array([20, 20, 15, 20])
-    known = honest_oracle(correct, total, rng=np.random.default_rng(1))
-    assert known.total.tolist() == [10, 10, 8, 10]
-    seen = total - known.total
-    told = known.confidence * known.concentration
-    prior = known.concentration - seen
+    s, nu, right, left = honest_oracle(correct, total, rng=np.random.default_rng(1))
+    assert left.tolist() == [10, 10, 8, 10]
+    seen = total - left
+    prior = nu - seen
     assert np.ptp(prior) == pytest.approx(0, abs=1e-9)
     # The posterior mean: the known counts, and the mean of the data set as a prior.
-    mean = (correct - known.correct).sum() / seen.sum()
-    assert told == pytest.approx(correct - known.correct + mean * prior)
+    mean = (correct - right).sum() / seen.sum()
+    assert s * nu == pytest.approx(correct - right + mean * prior)
 
 
 def test_questions_that_do_not_differ_have_one_confidence():
-    known = honest_oracle([5] * 40, [10] * 40, rng=np.random.default_rng(0))
-    assert np.ptp(known.confidence) == 0
+    s, *_ = honest_oracle([5] * 40, [10] * 40, rng=np.random.default_rng(0))
+    assert np.ptp(s) == 0
 
 
 def test_where_no_question_differs_it_solves_no_more_than_even_spending():
@@ -30,9 +29,7 @@ def test_where_no_question_differs_it_solves_no_more_than_even_spending():
     correct = rng.binomial(total, 0.3)
     gained = []
     for _ in range(20):
-        known = honest_oracle(correct, total, rng=rng)
-        counts = known.correct, known.total
-        asked = {"max_per_question": known.total, "concentration": known.concentration}
-        plan = allocate(known.confidence, 800, **asked)
+        s, nu, *counts = honest_oracle(correct, total, rng=rng)
+        plan = allocate(s, 800, max_per_question=counts[1], concentration=nu)
         gained.append(success_rate(plan, *counts) - success_rate([2] * 400, *counts))
     assert abs(np.mean(gained)) < 0.02

@@ -198,15 +198,6 @@ def test_bad_concentrations_are_refused(concentration, message):
         assert str(error.value).startswith(message)
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.floats(1e-6, 1e12), st.floats(1e-9, 1e12), st.integers(0, 10**6))
-def test_a_ratio_of_rising_products_is_that_of_its_factors(z, gap, k):
-    """Small gaps far from zero are what a difference of two log-gammas would lose."""
-    expected = -np.log1p(gap / (z + np.arange(k))).sum()
-    assert log_rising_ratio(z, gap, k) == pytest.approx(expected, rel=1e-5, abs=0)
-    assert log_rising_ratio(z, gap, k) == pytest.approx(expected, rel=1e-11, abs=1e-13)
-
-
 def test_the_error_of_a_prediction_is_unbiased():
     """Summed over all counts that n samples can give."""
     n, ks, promised = 12, [1, 2, 6], [0.1, 0.5, 0.95]
