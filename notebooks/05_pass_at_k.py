@@ -535,13 +535,12 @@ Where both are known, for gpt-oss-20b on MATH-500, they differ by at most {beta_
 # pass@k for $k$ beyond the samples depends on questions that were never solved. The plug-in $1 - (1 - c/n)^k$ gives up
 # every one of them; a line through $\log(-\log \text{pass@}k)$ against $\log k$, carried on, is the *power law* of
 # Schaeffer et al. (2025); one Beta distribution of $\mu$ is the choice of Kazdan et al. (2025), with
-# extensions by Verine et al. (2026). `extrapolate_pass_at_k` weighs five priors by how well they explain the
-# counts. Its interval covers the uncertainty among them, and beside it stand the bounds for *any* prior that explains
-# the counts about as well. Where the two lie far apart, the shape of the prior decides and not the data.
+# extensions by Verine et al. (2026). `extrapolate_pass_at_k` estimates by a Beta as well, and its limits are those of
+# *any* prior that explains the counts. Where they lie far apart, the shape of the prior decides and not the data.
 
 # %%
-rng, c = np.random.default_rng(seed), [0, 0, 1, 3, 12, 20] * 20
-extrapolate_pass_at_k(c, [20] * 120, [100, 10_000], rng=rng).round(3)
+c = [0, 0, 1, 3, 12, 20] * 20
+extrapolate_pass_at_k(c, [20] * 120, [100, 10_000]).round(3)
 
 # %% [markdown] needs="samples"
 # To try it on recorded samples, ten of each question predict pass@k of all of them. What all say is the truth to be met,
@@ -558,7 +557,7 @@ def meet(own, few=10):
         return None  # nothing to go on
     drawn = rng.hypergeometric(correct, total - correct, few)
     size = np.full(len(own), few)
-    row = extrapolate_pass_at_k(drawn, size, [most], rng=rng).iloc[0]
+    row = extrapolate_pass_at_k(drawn, size, [most]).iloc[0]
     row["plug-in"] = simulate_pass_at_k(drawn / few, [most]).mean()
     row["actual"] = pass_at_k(correct, total, [most]).mean()
     return row
@@ -577,9 +576,7 @@ if len(met):
     notebook.glue(
         held=int(table.eval("low <= actual <= high").sum()), runs=len(table)
     )
-    notebook.glue(bound=int(table.eval("lowest <= actual <= highest").sum()))
     names = {"low": "95 % from", "high": "to", "estimate": "predicted"}
-    names |= {"lowest": "any prior from", "highest": "up to"}
     columns = ["k", "actual", *names.values(), "plug-in"]
     beyond = tables.show(
         table.astype({"k": int}).rename(columns=names)[columns],
@@ -592,7 +589,7 @@ beyond if len(met) else notebook.lack(True, reach="No data set has 50 samples.")
 # %%
 # needs reach
 notebook.say("""
-The interval covers the actual value on {held} of {runs} data sets, the bounds on {bound}.
+The limits hold the actual value on {held} of {runs} data sets.
 """)
 
 # %% [markdown]

@@ -137,15 +137,14 @@ def _about_the_price(
 
 def _in_turns(most: Floats, amount: float) -> Floats:
     """Deal ``amount`` one by one to the rows in turn, to none more than its ``most``."""
-    rounds = np.zeros(1)
-    dealt = np.minimum(most, 0)
+    dealt = np.zeros(len(most))
     while amount > 0 and (dealt < most).any():
-        waiting = dealt < most
-        rounds = max(1.0, amount // waiting.sum())
-        more = np.minimum(most - dealt, rounds) * waiting
-        if more.sum() > amount:  # the last round, first rows first
-            more[np.flatnonzero(waiting)[int(amount) :]] = 0
-        dealt = dealt + more
+        waiting = np.flatnonzero(dealt < most)
+        rounds = amount // len(waiting)
+        if not rounds:  # the last round, first rows first
+            waiting = waiting[: int(amount)]
+        more = np.minimum((most - dealt)[waiting], max(rounds, 1))
+        dealt[waiting] += more
         amount -= more.sum()
     return dealt
 

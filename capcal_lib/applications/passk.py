@@ -56,7 +56,7 @@ def simulate_pass_at_k(
     Plug-in: 1 - (1 - s)^k, as the paper has it (appendix "Process of simulating Pass@k curve"), to
     full relative precision however small s or large k. That is concave in s, so a confidence that
     is right on average promises too much. A posterior Beta(a, b) = Beta(s nu, (1 - s) nu), ours,
-    gives its mean, 1 - B(a, b + k)/B(a, b), to about 12 digits.
+    gives its mean, 1 - B(a, b + k)/B(a, b), to within 1e-9 for nu up to a million.
 
     >>> simulate_pass_at_k([0.5, 1e-12], [1, 2])
     array([[5.0e-01, 7.5e-01],

