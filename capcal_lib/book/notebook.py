@@ -1,6 +1,5 @@
 """What a page needs: checked parameters, its run store, its finding, and one line of provenance."""
 
-import ast
 import json
 import re
 import sys
@@ -43,23 +42,15 @@ def check_parameters(namespace: Mapping[str, Any]) -> None:
     """
     declared: dict[str, type] = namespace.get("__annotations__", {})
     cells = [cell for cell in namespace.get("In", []) if cell.startswith(INJECTED)]
-    assigned = [
-        node for cell in cells for node in ast.parse(cell).body if isinstance(node, ast.Assign)
-    ]
-    given = [
-        target.id for node in assigned for target in node.targets if isinstance(target, ast.Name)
-    ]
-    for name in given:
-        if name not in declared:
-            raise unknown("parameter", name, declared)
+    for given in re.findall(r"^(\w+) = ", "\n".join(cells), flags=re.MULTILINE):
+        if given not in declared:
+            raise unknown("parameter", given, declared)
     for name, kind in declared.items():
-        value = namespace[name]
-        accepted = (int, float) if kind is float else (kind,)
-        if type(value) not in accepted:
-            got = type(value).__name__
+        value, got = namespace[name], type(namespace[name])
+        if got is not kind and (kind, got) != (float, int):
+            allowed = f"must be of type {kind.__name__}"
             raise InputError(
-                f"parameter {name} must be of type {kind.__name__}; got {value!r}, which is of "
-                f"type {got}"
+                f"parameter {name} {allowed}; got {value!r}, which is of type {got.__name__}"
             )
         if kind is int and value < 0:
             raise InputError(f"parameter {name} must not be negative; got {value}")
@@ -118,41 +109,35 @@ def about(
     a sentence that says so; ``protocol`` and ``verdicts`` are said where they are not ours, with
     the page that shows what they change. Cells that need what is missing are passed over."""
     known = load_model(model)
-    lines = []
-    for run in runs.to_dict("records"):
-        each = " to ".join(dict.fromkeys(f"{run[end]:,}" for end in ("fewest", "most")))
-        lines.append(
-            f"{badge(run['evidence'])} {escape(run['title'])}: {run['questions']:,} questions, "
-            f"{each} samples/question"
-        )
+    title = escape(known.title)
+    lines = [
+        f"{badge(run['evidence'])} {escape(run['title'])}: {run['questions']:,} questions, "
+        + " to ".join(dict.fromkeys([f"{run['fewest']:,}", f"{run['most']:,}"]))
+        + " samples/question"
+        for run in runs.to_dict("records")
+    ]
     printed = int((load_reported()["model"] == model).sum())
     if printed:
-        name = escape(str(known.paper_name))
-        lines.append(f"{badge('reported')} {printed} numbers that the paper prints of {name}")
+        lines.append(f"{badge('reported')} {printed} numbers that the paper prints of {title}")
     notes = [f"Damaged: {problem}" for problem in runs.attrs.get("problems", ())]
     asked = ["the protocol of the paper"] * (protocol == "paper")
     asked += [f"verdicts by {verdicts.replace(':', ' ')}"] * (verdicts != "rules")
     if asked:
         effect = "the page “What each correction changes” shows the effect."
         notes.append(f"By {' and '.join(asked)}; {effect}")
-    if runs.empty:
-        notes.append(f"The run store has no samples of {known.title}: nothing here is measured.")
-        notes += [] if IN_CHECKOUT else [ABSENT]
-    else:
-        notes += filter(None, lacking.values())
-    words = [word for word, there in (("samples", len(runs)), ("paper", printed)) if not there]
-    words = [*dict.fromkeys([*words, *lacking])]
-    pass_over(words)
-    html = f"<strong>{escape(known.title)}</strong>"
+    words = [] if printed else ["paper"]
+    html, how = f"<strong>{title}</strong>", ""
     if len(runs):
         html += f" · {len(runs)} data sets · {runs['questions'].sum():,} questions "
         html += "".join(map(badge, dict.fromkeys(runs["evidence"])))
+        notes += filter(None, lacking.values())
+    else:
+        notes.append(f"The run store has no samples of {known.title}: nothing here is measured.")
+        notes += [] if IN_CHECKOUT else [ABSENT]
+        words, how = ["samples", *words], HOW.replace("MODEL", escape(model))
     if lines:
         html = f"<details><summary>{html}</summary>{'<br>'.join(lines)}</details>"
-    html += "".join(f"<p>{escape(note)}</p>" for note in notes)
-    if runs.empty:
-        html += HOW.replace("MODEL", escape(model))
-    return Html(f"<div class='capcal-about' data-lacking='{' '.join(words)}'>{html}</div>")
+    return _missing([*words, *lacking], notes, html, how)
 
 
 def lack(missing: bool, /, **what: str) -> Html | None:
@@ -160,11 +145,14 @@ def lack(missing: bool, /, **what: str) -> Html | None:
 
     ``what`` has a sentence for each word of ``# needs``. Where nothing is ``missing``, nothing is
     said and every cell is executed."""
-    if not missing:
-        return None
-    pass_over(list(what))
-    sentences = "<br>".join(map(escape, what.values()))
-    return Html(f"<div class='capcal-about' data-lacking='{' '.join(what)}'>{sentences}</div>")
+    return _missing(list(what), list(what.values())) if missing else None
+
+
+def _missing(words: Sequence[str], notes: Sequence[str], above: str = "", below: str = "") -> Html:
+    """Pass over the cells that need what is missing, and say so."""
+    pass_over(words)
+    html = above + "".join(f"<p>{escape(note)}</p>" for note in notes) + below
+    return Html(f"<div class='capcal-about' data-lacking='{' '.join(words)}'>{html}</div>")
 
 
 def pass_over(lacking: Sequence[str]) -> None:
