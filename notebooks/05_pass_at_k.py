@@ -143,7 +143,7 @@ for name in probed:
     true = pass_at_k(each["correct"], each["total"], few).mean(axis=0)
     low, high = band(each[own_probe[name]], nu, few)
     within += list((low <= true) & (true <= high))
-inside = {True: "inside the band", False: "outside the band for some $k$"}
+inside = {True: "inside the band", False: "outside the band for some k"}
 if probe:
     low, high = band(own[probe], concentration[probe], ks)
     actual = lines["Actual"]
@@ -161,7 +161,6 @@ if probe:
 axes.set(xscale="log", xlabel="k", ylabel="pass@k", title=title)
 axes.set_xticks(ticks := [k for k in (1, 4, 16, 64) if k <= largest], ticks)
 axes.minorticks_off()
-style.label_lines(axes)
 
 # %%
 # needs probes
@@ -647,7 +646,6 @@ marks = [1, 2, 3, 5, 7, 10, 20, 30, 50, 100, 200, 500, 1000]
 ends = drawn.min(axis=None), drawn.max(axis=None)
 axes.set_yticks(marks := [k for k in marks if ends[0] <= k <= ends[1]], marks)
 axes.minorticks_off()
-style.label_lines(axes)
 
 # %% [markdown] needs="samples"
 # In tokens: the samples in the order in which they were drawn, up to the first correct one, and no further. What is paid

@@ -4,7 +4,7 @@ evidence, and offered as CSV.
 
 import re
 from base64 import b64encode
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby
@@ -26,10 +26,10 @@ FORMULA = re.compile(r"[\s\x00-\x1f]*[=+\-@＝＋－＠]")  # what a spreadsheet
 NOT_COMPETING = ("Oracle RC", "Oracle CC")
 SHIFT_LETTERS = dict(zip(SHIFTS, "abc", strict=True))  # beside the tints
 LEGEND = {  # what each mark in a cell means
-    "<br><small>[": "in brackets: 95 % interval",
-    "<strong>": "bold: {bold}",
+    "<small>[": "in brackets: 95 % interval",
+    "<strong>": "bold: significantly lower than every other method, or the lowest printed",
     "≈": "≈: not significantly worse than the lowest",
-    "<u>": "underlined: second lowest",
+    "<u>": "underlined: second lowest printed",
     "‡": "‡: all questions are alike, so nothing is compared",
 }
 
@@ -128,24 +128,28 @@ def show_scores(
     """Draw scores as a row a method and a column a data set, each with its interval below it.
 
     The lowest score of a data set is bold where it is significantly lower than all others; where
-    several may be the best they are marked ``≈``; the second lowest is underlined. Oracles do not
-    compete. Cells of probes have a tint and a letter by shift. Where no two questions differ,
-    nothing is marked. The data sets stand under their domains. What is not said here is as in
-    :func:`show`.
+    several may be the best they are marked ``≈``. Oracles do not compete. Cells of probes have a
+    tint and a letter by shift. Where no two questions differ, nothing is marked. The data sets
+    stand under their domains. What is not said here is as in :func:`show`.
 
     ``scores`` are those of ``results.score``: one row a (dataset, method), as columns or as the
     index, and ``brier``; where they are there, also ``low`` and ``high``, ``may_be_best``,
-    ``missing`` and ``questions``, ``varies`` (some questions differ in expected accuracy),
-    and ``evidence``. A column ``cost`` stands beside the methods; ``printed``, "best" or "second",
-    is shown as papers print it, bold or underlined; ``beats_uniform`` says what is to be bold in
-    place of the best."""
+    ``missing`` and ``questions``, ``varies`` (some questions differ in expected accuracy), and
+    ``evidence``. A column ``cost`` stands beside the methods; ``printed``, "best" or "second", is
+    shown as papers print it, bold or underlined."""
     table = scores.reset_index() if any(scores.index.names) else scores
     marks = _evidence(table, caption, evidence)
     names = table["dataset"].unique().tolist()
     found = {name: load_dataset(name) for name in names if name in dataset_names()}
     domains = {name: found[name].domain if name in found else "other" for name in names}
     names = sorted(names, key=lambda name: [*DOMAINS, "other"].index(domains[name]))
-    spelt = table.assign(cell=_spell(table, digits))
+    best = table.get("may_be_best", pd.Series(False, table.index)).astype(bool)
+    best &= ~table["method"].isin(NOT_COMPETING)
+    alone = best.groupby(table["dataset"]).transform("sum") == 1
+    spelt = table.assign(best=best, alone=alone)
+    if "missing" in table:
+        spelt["missing"] /= table.groupby("dataset")["questions"].transform("max")
+    spelt["cell"] = [_spell(row, digits) for row in spelt.to_dict("records")]
     wide = spelt.pivot(index="method", columns="dataset", values="cell")[names].fillna("–")
     methods = sorted(table["method"].unique(), key=lambda name: name.startswith("Oracle"))
     wide = wide.loc[methods].rename(columns=lambda name: getattr(found.get(name), "title", name))
@@ -164,61 +168,40 @@ def show_scores(
         marks,
         table,
         above=above if len(spans) > 1 else "",
-        legend=_legend("".join(spelt["cell"]), table),
+        legend=_legend("".join(spelt["cell"])),
     )
 
 
-def _legend(text: str, table: pd.DataFrame) -> str:
-    """Say what the marks of the cells mean, of those that they have."""
-    bold = "significantly lower than every other method"
-    if "beats_uniform" in table:
-        bold = "significantly lower than Uniform random"
-    elif "printed" in table:
-        bold = "lowest printed"
-    said = [meaning.format(bold=bold) for mark, meaning in LEGEND.items() if mark in text]
+def _spell(row: Mapping[Hashable, Any], digits: int) -> str:
+    """Write a score with its marks, its interval, and the share of confidences missing."""
+    if pd.isna(row["brier"]):
+        return "–"
+    text = f"{row['brier']:z.{digits}f}"
+    if not row.get("varies", True):
+        return f"{text}<sup>‡</sup>"
+    if (row["best"] and row["alone"]) or row.get("printed") == "best":
+        text = f"<strong>{text}</strong>"
+    elif row["best"]:
+        text = f"≈ {text}"
+    elif row.get("printed") == "second":
+        text = f"<u>{text}</u>"
+    if far := shift(str(row["method"]), str(row["dataset"])):
+        css = far.replace(" ", "-")
+        text = f"<span class='{css}'>{text}</span><sup>{SHIFT_LETTERS[far]}</sup>"
+    if not pd.isna(row.get("low")):
+        text += f"<br><small>[{row['low']:z.{digits}f}, {row['high']:z.{digits}f}]</small>"
+    if row.get("missing"):
+        text += f"<br><small>{row['missing']:.1%} missing</small>"
+    return text
+
+
+def _legend(text: str) -> str:
+    """Say what the marks of cells mean, of those that they have."""
+    said = [meaning for mark, meaning in LEGEND.items() if mark in text]
     shifts = [f"{a} {far}" for far, a in SHIFT_LETTERS.items() if f"<sup>{a}</sup>" in text]
     said += [f"probes: {', '.join(shifts)}"] if shifts else []
     legend = "; ".join(said)
     return f"{legend[:1].upper()}{legend[1:]}." if said else ""
-
-
-def _spell(table: pd.DataFrame, digits: int) -> list[str]:
-    """Write each score with its marks, its interval, and the share of confidences missing."""
-    table = table.copy()
-    competing = ~table["method"].isin(NOT_COMPETING)
-    sets = table["dataset"]
-    if "may_be_best" in table:
-        best = table["may_be_best"].fillna(False).astype(bool) & competing
-        alone = best.groupby(sets).transform("sum") == 1
-        table["best"], table["alike"] = best & alone, best & ~alone
-        table["second"] = table["brier"].where(competing).groupby(sets).rank("first") == 2
-    if "missing" in table:
-        table["share"] = table["missing"] / table.groupby("dataset")["questions"].transform("max")
-    cells = []
-    for row in table.to_dict("records"):
-        if pd.isna(row["brier"]):
-            cells.append("–")
-            continue
-        text = f"{row['brier']:z.{digits}f}"
-        if not row.get("varies", True):
-            cells.append(f"{text}<sup>‡</sup>")
-            continue
-        if row.get("second") or row.get("printed") == "second":
-            text = f"<u>{text}</u>"
-        if row.get("best") or row.get("beats_uniform") or row.get("printed") == "best":
-            text = f"<strong>{text}</strong>"
-        if row.get("alike"):
-            text = f"≈ {text}"
-        if far := shift(str(row["method"]), str(row["dataset"])):
-            css = far.replace(" ", "-")
-            text = f"<span class='{css}'>{text}</span><sup>{SHIFT_LETTERS[far]}</sup>"
-        if not pd.isna(row.get("low")):
-            interval = f"[{row['low']:z.{digits}f}, {row['high']:z.{digits}f}]"
-            text += f"<br><small>{interval}</small>"
-        if row.get("missing"):
-            text += f"<br><small>{row['share']:.1%} missing</small>"
-        cells.append(text)
-    return cells
 
 
 def intervals(table: pd.DataFrame, estimate: str, digits: int) -> "pd.Series[str]":

@@ -136,23 +136,3 @@ def test_a_figure_fills_the_column_with_text_that_can_be_read():
     width = float(re.search(r'<svg[^>]* width="([\d.]+)pt"', svg)[1]) * 96 / 72
     assert width >= 640
     assert svg == again
-
-
-def test_lines_are_named_at_their_ends_and_names_do_not_overlap():
-    _, axes = plt.subplots(figsize=(style.WIDTH, style.HEIGHT))
-    names = ["P(True)", "Oracle RC", "Oracle CC"]
-    sns.lineplot(
-        {"x": [1, 2] * 3, "y": [0, 0.5, 0, 0.501, 0, 1], "name": np.repeat(names, 2)},
-        x="x", y="y", hue="name", palette=palette(names),
-    )  # fmt: skip
-    style.label_lines(axes)
-    assert axes.get_legend() is None
-    assert [text.get_text() for text in axes.texts] == names
-    assert [text.xy for text in axes.texts] == [(2, 0.5), (2, 0.501), (2, 1)]
-    assert [mpl.colors.to_hex(text.get_color()) for text in axes.texts] == [
-        method_color(name) for name in names
-    ]
-    low, next_, _ = (text.xyann[1] for text in axes.texts)
-    assert 12 < next_ - low < 14
-    style.label_lines(axes)  # nothing left to do
-    plt.close("all")
