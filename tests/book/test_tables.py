@@ -172,7 +172,7 @@ def test_bold_is_only_who_is_best_alone() -> None:
     )
     assert html.count(">≈ ") == 2
     assert html.count("<strong>0.") == 1
-    assert "bold: significantly lower than every other method; ≈: not significantly worse" in html
+    assert "or the lowest printed; ≈: not significantly worse" in html
     reported = SCORES.drop(columns=["low", "high", "may_be_best", "missing", "questions"])
     plain = show_scores(reported, "As printed.", digits=4, evidence="reported").html
     assert ">0.1000</td>" in plain
