@@ -118,7 +118,7 @@ recorded: $(READY)
 	$(BIN)/capcal exact --model $$model --dataset mini-exam --store $(RECORDED); \
 	$(BIN)/capcal exact --model $$model --dataset mini-capitals --epsilon 0.02 --store $(RECORDED); done
 	$(call probes,simulated smollm2-135m,tuned paper stacked kernel)
-	$(BIN)/capcal verify --record --store $(RECORDED)
+	$(BIN)/capcal verify --store $(RECORDED)
 
 # The same for the real data sets, whose questions come from the hub or from CAPCAL_DATA_DIR: hours without a GPU.
 # model:data set:split:questions:samples a question; a training split after the split that it is for
@@ -156,7 +156,7 @@ recorded-real: $(READY)
 	done
 	$(BIN)/capcal judge --model smollm2-135m --dataset mini-capitals --judge qwen2.5-coder-0.5b --store $(RECORDED)
 	$(call probes,smollm2-135m qwen2.5-coder-0.5b qwen2.5-coder-1.5b,tuned paper stacked kernel length words)
-	$(BIN)/capcal verify --record --store $(RECORDED)
+	$(BIN)/capcal verify --store $(RECORDED)
 
 # Derive the .ipynb files from their py:percent sources; cells that stay keep their ids, so a diff shows what changed.
 notebooks: $(READY)

@@ -51,10 +51,9 @@ from capcal_lib.results.exact import enumerate_answers
 from capcal_lib.results.importing import import_samples
 from capcal_lib.results.score_file import read_confidences, score_confidences
 from capcal_lib.runs import Run, find_run, open_runs
-from capcal_lib.runs.files import LEFT_OVER, SUMS, read_bytes, read_table
+from capcal_lib.runs.files import read_bytes, read_table
 from capcal_lib.runs.merge import merge
-from capcal_lib.runs.samples import Sample
-from capcal_lib.runs.store import open_writer, read_samples
+from capcal_lib.runs.store import read_samples
 from capcal_lib.runs.verify import verify_run
 from capcal_lib.sampling.draw import sample
 from capcal_lib.sampling.engines import openai
@@ -179,7 +178,7 @@ class Bench:
                 said for said in verify_run(Run(run)).problems if "samples" not in said
             ]:
                 return f"{step}: {run}: {problems}"
-            if left := [path.name for path in run.iterdir() if LEFT_OVER.fullmatch(path.name)]:
+            if left := [path.name for path in run.iterdir() if path.name.endswith(".tmp")]:
                 return f"{step}: left behind {left}"
         return ""
 
@@ -345,35 +344,21 @@ def odd_places(bench: Bench) -> Outcome:
 
 @cache
 def _runs(folder: Path) -> list[Path]:
-    """Return the shipped runs, and new ones: one after all steps, one that has a journal."""
+    """Return the shipped runs, and new ones after all steps."""
     new = folder / "new"
     shutil.copytree(folder / "start", new)
     for step in STEPS.values():
         step(new)
-    record = Run(evaluated(new)).record
-    rows = read_samples(Run(evaluated(new))).to_dict("records")
-    with open_writer(folder / "open", record) as writer:
-        writer.append(Sample(**row | {"reasoning": None}) for row in rows)
-        shutil.copytree(writer.folder, folder / "journal" / "m" / "d" / writer.folder.name)
-    return [
-        run.folder
-        for store in (RECORDED_RUNS, *2 * [new], *4 * [folder / "journal"])
-        for run in open_runs(store)
-    ]
+    return [run.folder for store in (RECORDED_RUNS, *4 * [new]) for run in open_runs(store)]
 
 
 def flips(bench: Bench) -> Outcome:
-    """Flip a bit, cut a file short, or write other bytes over some of it; then read it as
+    """Flip a bit of a part, cut it short, or write other bytes over some of it; then read it as
     everything reads it.
     """
     rng = bench.rng
     original = rng.choice(_runs(bench.folder))
-    files = [
-        path
-        for path in original.iterdir()
-        if path.name not in ("lock", "sums.lock") and path.stat().st_size
-    ]
-    name = rng.choice(files).name
+    name = rng.choice(sorted(original.glob("samples-*"))).name
     folder = bench.folder / "flipped" / "m" / "d" / original.name
     shutil.rmtree(bench.folder / "flipped", ignore_errors=True)
     shutil.copytree(original, folder)
@@ -395,14 +380,8 @@ def flips(bench: Bench) -> Outcome:
     path.write_bytes(content)
     kind = "shipped" if RECORDED_RUNS in original.parents else "new"
     try:
-        if name == "journal":
-            rows = read_samples(Run(folder))
-            strange = len(rows.merge(read_samples(Run(original)))) < len(rows)
-            said = verify_run(Run(folder)).problems
-        elif name == SUMS:
-            strange, said = contents(folder) != contents(original), verify_run(Run(folder)).problems
-        else:
-            strange, said = _seen(path) != _seen(original / name), ()
+        read_samples(Run(folder))
+        strange, said = _seen(path) != _seen(original / name), ()
     except InputError as error:
         return f"{kind}: refused", "" if "\n" not in str(error) else str(error)
     except Exception:
@@ -479,9 +458,11 @@ def _racing(folder: Path, place: int, conflict: bool) -> Path:
     if conflict and place == 1:
         from capcal_lib.runs.files import write_table
 
-        rows = pq.read_table(run / "samples-00000.parquet")
+        (part,) = run.glob("samples-*")
+        rows = pq.read_table(part)
+        part.unlink()
         changed = pa.array(["another", *rows["response"].to_pylist()[1:]])
-        write_table(run / "samples-00000.parquet", rows.set_column(2, "response", changed))
+        write_table(run / "samples-*.parquet", rows.set_column(2, "response", changed))
     grade_run(Run(run))
     return store
 

@@ -23,10 +23,10 @@ from capcal_lib.manifests import ROOT
 from capcal_lib.runs import Run, open_runs
 from capcal_lib.runs.store import read_samples
 
-# The command itself, with smaller shards than it makes, so that a short run has many.
+# The command itself, with smaller parts than it makes, so that a short run has many.
 COMMAND = (
     "from capcal_lib import cli; from capcal_lib.runs import store; "
-    "store.ROWS_PER_SHARD = {rows}; cli.main()"
+    "store.ROWS, store.SECONDS = {rows}, 0.05; cli.main()"
 )
 SEALED = "samples-"
 
@@ -126,7 +126,7 @@ def _cut_one(store: Path, rng: random.Random, figures: Figures) -> None:
     files = [
         path
         for path in store.rglob("*")
-        if path.is_file() and path.name != "lock" and path.suffix not in (".damaged", ".lock")
+        if path.is_file() and path.suffix not in (".damaged", ".lock", "")
     ]
     files = [path for path in files if path.stat().st_size]
     if not files:
@@ -147,24 +147,19 @@ def _cut_one(store: Path, rng: random.Random, figures: Figures) -> None:
 
 def _note(said: str, figures: Figures) -> None:
     for words in (
-        "cut off a torn tail",
         "was damaged: set aside",
-        "is gone",
         "was damaged: written anew",
-        "was damaged: kept",
     ):
         figures.repairs[words] += said.count(words)
 
 
 def _size(store: Path, *patterns: str) -> int:
-    """Return the bytes of the files of a run, by default journal and shards; they may come and go
+    """Return the bytes of the files of a run, by default its parts; they may come and go
     meanwhile.
     """
     total = 0
     for path in [
-        path
-        for pattern in patterns or ("journal", f"{SEALED}*.parquet")
-        for path in store.rglob(pattern)
+        path for pattern in patterns or (f"{SEALED}*.parquet",) for path in store.rglob(pattern)
     ]:
         try:
             total += path.stat().st_size

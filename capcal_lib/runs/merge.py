@@ -65,7 +65,7 @@ def _check(copies: Sequence[Run]) -> None:
     """Refuse copies of a run that have different rows under one key.
 
     A part of one name is the same in all. Of each other row 128 bits are compared."""
-    names = [{part.name for part in store.parts_of(copy)} for copy in copies]
+    names = [{store.part_name(part) for part in store.parts_of(copy)} for copy in copies]
     shared = set.intersection(*names)
     found = []
     for copy in copies if len(copies) > 1 else ():
@@ -130,7 +130,7 @@ def _take_part(writer: store.Writer, part: Path) -> int:
     rows = sum(len(store.add_keys(theirs, table)) for table in store.part_tables(part, store.KEY))
     own = writer.present
     if not any(bits & own.get(name, 0) for name, bits in theirs.items()):
-        _copy(part, writer.folder / part.name)
+        _copy(part, writer.folder / store.part_name(part))
         own.update({name: bits | own.get(name, 0) for name, bits in theirs.items()})
     elif any(bits & ~own.get(name, 0) for name, bits in theirs.items()):
         for table in _part_rows(part):
