@@ -151,7 +151,7 @@ def test_the_page_has_a_row_an_item_and_only_links_to_pages_of_the_book() -> Non
         assert page.count(f"* - **{item.number}** ") == 1
     for target in re.findall(r"\]\(\.\./notebooks/([^)#]*)\.ipynb", page):
         assert target in notebook_names()
-    assert "notebooks/04_main_table.ipynb#the-other-models" in page
+    assert "notebooks/04_main_table.ipynb#all-scores" in page
     assert page.count(":::{list-table}") == page.count("\n:::\n")
 
 
