@@ -320,9 +320,11 @@ def _convert(gguf: Path, folder: Path) -> None:
     ):  # progress bars that no switch turns off
         warnings.simplefilter("ignore")
         model: Any = AutoModelForCausalLM.from_pretrained(
-            gguf.parent, gguf_file=gguf.name, dtype=torch.float32
+            gguf.parent, gguf_file=gguf.name, dtype=torch.float32, trust_remote_code=False
         )
-        tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
+        tokenizer = AutoTokenizer.from_pretrained(
+            gguf.parent, gguf_file=gguf.name, trust_remote_code=False
+        )
         # What was read is no longer quantised; left in place, these two would make saving refuse.
         model.hf_quantizer = None
         if hasattr(model.config, "quantization_config"):

@@ -103,6 +103,7 @@ class ChatServer:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 1024
     allow_reuse_address = True
     chat: ChatServer
 

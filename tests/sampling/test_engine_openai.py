@@ -32,6 +32,8 @@ from capcal_lib.sampling.engines import (
     check_engine,
     client,
     consecutive,
+    engines_stay_open,
+    open_engine,
     question_seed,
 )
 from capcal_lib.sampling.engines.openai import OpenAIEngine
@@ -1062,3 +1064,27 @@ def test_the_bodies_are_json_that_every_server_reads() -> None:
     with ChatServer() as server:
         body = open_at(server).body(requests(1, 1)[0], SAMPLING)
     assert json.loads(json.dumps(body)) == body
+
+
+def test_a_judge_may_have_a_server_of_its_own(served: ChatServer) -> None:
+    with ChatServer(models=("judge",)) as other, engines_stay_open():
+        judge = MODEL.model_copy(update={"name": "judge"})
+        engine = open_engine(judge, "openai", url=other.url, in_flight=3)
+        assert open_engine(MODEL, "openai") is not engine
+        assert open_engine(judge, "openai", url=other.url, in_flight=3) is engine
+        rows = [row for group in engine.sample(requests(2, 4), SAMPLING, 0) for row in group]  # type: ignore[union-attr]
+        assert len(rows) == 8
+        assert len(other.asked) == 4
+    assert not served.asked
+    with pytest.raises(InputError, match="at least 1 sample must be in flight; got 0"):
+        open_engine(MODEL, "openai", in_flight=0)
+
+
+@pytest.mark.parametrize("address", ["http://[::1]:99999/v1", "nonsense", "http://127.0.0.1:9/v1"])
+def test_an_address_that_leads_nowhere_is_one_line(tmp_path: Path, address: str) -> None:
+    command = "sample --model smollm2-135m --dataset mini-capitals --k 1 --engine openai --store"
+    ended = capcal(*command.split(), tmp_path, OPENAI_BASE_URL=address)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.startswith("capcal: ")
+    assert len(ended.stderr.splitlines()) == 1
+    assert not list(tmp_path.rglob("*.parquet"))

@@ -6,8 +6,10 @@ import math
 import random
 from base64 import b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from email.utils import parsedate_to_datetime
+from functools import partial
+from itertools import cycle
 from time import monotonic, time
 from typing import Any, TypeVar
 
@@ -22,6 +24,7 @@ CONNECT_SECONDS = 30.0
 LONGEST_WAIT = 30.0  # seconds between two attempts, unless the server asks for more,
 LONGEST_RETRY_AFTER = 300.0  # which it may up to here
 KEY_LENGTH = 8  # a shorter key, such as "-" or "EMPTY", is no secret, and may be a word
+CONNECTIONS_A_POOL = 32  # a pool looks at all of its connections for every request
 AWAY = (429, 502, 503, 504)  # too busy, or restarting behind a gateway
 FILES = 256  # that this process has open beside its connections, at most
 
@@ -102,20 +105,25 @@ class Client:
     ) -> Iterator[R]:
         """Call ``do(item, emit)`` for every item as `streams.each` does, with a connection each."""
         _allow_files(in_flight + FILES)
-        around = self._connected()
+        around = self._connected(in_flight)
         return each(items, do, in_flight=in_flight, weight=weight, around=around)
 
     @asynccontextmanager
-    async def _connected(self) -> AsyncIterator[None]:
+    async def _connected(self, in_flight: int) -> AsyncIterator[None]:
         self._gone: str | None = None
         self._heard = -math.inf  # when the server last answered, however
-        self._http = httpx2.AsyncClient(
+        new = partial(
+            httpx2.AsyncClient,
             headers=self.headers,
             auth=self.login,
+            verify=httpx2.create_ssl_context(),
             timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
             limits=httpx2.Limits(max_connections=None),
         )
-        async with self._http:
+        async with AsyncExitStack() as stack:
+            pools = in_flight // CONNECTIONS_A_POOL + 1
+            each_pool = [await stack.enter_async_context(new()) for _ in range(pools)]
+            self._pools = cycle(each_pool)
             yield
 
     async def post(self, path: str, body: dict[str, Any], read: Callable[[bytes], T]) -> T:
@@ -158,7 +166,7 @@ class Client:
         bad one."""
         try:
             async with asyncio.timeout(seconds):
-                answer = await self._http.request(method, self.url + path, **content)
+                answer = await next(self._pools).request(method, self.url + path, **content)
             status = answer.status_code
             if status not in AWAY:
                 self._heard = monotonic()
