@@ -189,6 +189,8 @@ class Selection(Manifest):
     a column.
     """
 
+    drop: dict[str, Any] = {}  # rows with this value in a column are left out
+    without: tuple[Name, ...] = ()  # the questions of these other splits are left out
     unique: str | None = None  # of rows alike in this column only the first is taken
     sample: Count | None = None  # then so many at random, kept in the order of the file
     seed: int = 42
@@ -205,6 +207,8 @@ class Split(Manifest):
     file: str | None = (
         None  # JSONL, CSV (plain or gzipped) or parquet; seen from the manifest's folder
     )
+    number: Text | None = None  # a column that holds the row's number, from 0
+    columns: "Columns | None" = None  # None: those of the data set
     select: Selection | None = None
     rows: Count | None = None
     hub_rows: Count | None = (

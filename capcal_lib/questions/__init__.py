@@ -226,6 +226,7 @@ def _gpqa(row: Row, split: str, position: int) -> Question:  # noqa: ARG001
 _READERS: dict[str, Reader] = {
     "aime25": _aime25,
     "gpqa": _gpqa,
+    "later-gpqa": _gpqa,
     "gsm8k": _gsm8k,
     "math500": _math,
     "mmlu": _mmlu,
@@ -351,7 +352,12 @@ def load_split(dataset: str, split: str | None = None) -> tuple[tuple[Question, 
     source, provenance, rows = _rows(manifest, split)
     questions: dict[str, Question] = {}
     subjects: Counter[str] = Counter()
-    read: Reader = _READERS.get(dataset, partial(_by_columns, manifest))
+    by_columns = manifest.model_copy(update={"columns": entry.columns or manifest.columns})
+    read: Reader = _READERS.get(dataset, partial(_by_columns, by_columns))
+    if entry.number:
+        rows = ({entry.number: number} | row for number, row in enumerate(rows))
+    others = entry.select.without if entry.select else ()
+    left_out = {one.id for other in others for one in load_questions(dataset, other)}
     for number, row in enumerate(rows if entry.select is None else _selected(rows, entry.select)):
         where = f"{source}, row {number}"
         subject = row.get("subject", "") if dataset == "mmlu" else ""
@@ -368,7 +374,7 @@ def load_split(dataset: str, split: str | None = None) -> tuple[tuple[Question, 
             ) from None
         except (AttributeError, IndexError, TypeError, ValueError) as error:
             raise InputError(f"{where}: malformed ({error})") from None
-        if question is None:
+        if question is None or question.id in left_out:
             continue
         if question.id in questions:
             raise InputError(
@@ -502,6 +508,8 @@ def _entry(manifest: Dataset, split: str) -> Split:
 
 def _selected(rows: Iterable[Row], select: Selection) -> list[Row]:
     """Take the rows that a manifest selects, in their order."""
+    dropped = select.drop.items()
+    rows = [row for row in rows if not any(row[name] == value for name, value in dropped)]
     rows = list(rows)
     if select.unique is not None:
         first: dict[Any, Row] = {}

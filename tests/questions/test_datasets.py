@@ -309,6 +309,34 @@ def test_the_hubs_columns() -> None:
     assert (first.id, last.id) == ("mmlu/validation/anatomy/0", "mmlu/validation/virology/0")
 
 
+def test_training_questions_are_none_of_those_evaluated(tmp_path: Path, unpinned: Path) -> None:
+    """Rows keep their number in the larger set, which the options of GPQA follow from."""
+    places = {
+        "google/simpleqa-verified": [{"original_index": 1, "problem": "New?", "answer": "b"}],
+        "basicv8vc/SimpleQA": [{"problem": f"Q{n}", "answer": "a"} for n in range(3)],
+        "gneubig/aime-1983-2024": [
+            {"ID": f"{year}-1", "Year": year, "Question": "How many?", "Answer": 7}
+            for year in (1983, 2024, 2023)
+        ],
+    }
+    for name in ("later-simpleqa", "later-aime"):
+        path = unpinned / "datasets" / f"{name}.yaml"
+        text = path.read_text()
+        for hub, rows in places.items():
+            file = tmp_path / f"{hub.replace('/', '-')}.jsonl"
+            file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+            text = re.sub(
+                rf"hub: {hub}\n(    config: .*\n)?    hub_split: .*\n    revision: .*\n",
+                f"file: {file}\n",
+                text,
+            )
+        path.write_text(text)
+    assert [one.id for one in load_questions("later-simpleqa", "eval")] == ["1"]
+    assert [one.id for one in load_questions("later-simpleqa", "train")] == ["0", "2"]
+    assert [one.id for one in load_questions("later-aime", "1983-2023")] == ["1983-1", "2023-1"]
+    assert load_questions("later-aime", "1983-2023")[0].answer == Answer("number", "7")
+
+
 @pytest.mark.usefixtures("hub")
 def test_the_papers_simpleqa() -> None:
     assert load_questions("simpleqa-verified") == (
