@@ -7,7 +7,9 @@ import pandas as pd
 from capcal_lib.errors import InputError
 from capcal_lib.grading import Outcome
 from capcal_lib.grading.judgements import verdicts_by
+from capcal_lib.runs.artifacts import VERDICTS
 from capcal_lib.runs.run import Run
+from capcal_lib.runs.store import KEY, MOST_SAMPLES
 
 
 def count_verdicts(verdicts: pd.DataFrame, *, first: int = 0, k: int) -> pd.DataFrame:
@@ -30,7 +32,11 @@ def count_verdicts(verdicts: pd.DataFrame, *, first: int = 0, k: int) -> pd.Data
     rows = verdicts[verdicts["sample_index"].between(first, first + k - 1)]
     if rows.empty:
         raise InputError(f"no samples with index {first} to {first + k - 1}; draw more, or lower k")
-    table = rows.groupby(["question_id", "verdict"]).size().unstack(fill_value=0)
+    return _by_question(rows.groupby(["question_id", "verdict"]).size())
+
+
+def _by_question(sizes: "pd.Series[int]") -> pd.DataFrame:
+    table = sizes.unstack(fill_value=0)
     table = table.reindex(columns=[*get_args(Outcome)], fill_value=0)
     table.insert(1, "total", table[["correct", "incorrect", "no_answer"]].sum(axis="columns"))
     return table.rename_axis(columns=None)
@@ -39,7 +45,17 @@ def count_verdicts(verdicts: pd.DataFrame, *, first: int = 0, k: int) -> pd.Data
 def count_run(run: Run, k_eval: int | None = None, verdicts: str = "rules") -> pd.DataFrame:
     """Count the verdicts, by the rules or a judge, of the first k_eval samples of a run's
     questions; of all for None.
+
+    Those by the rules are counted as they are read, so that memory grows with questions only.
     """
+    if verdicts == "rules" and (k_eval is None or k_eval >= 1):
+        most = MOST_SAMPLES if k_eval is None else k_eval
+        sizes = [
+            rows[rows["sample_index"] < most].groupby(["question_id", "verdict"]).size()
+            for rows in run.batches(VERDICTS, [*KEY, "verdict"])
+        ]
+        if sum(map(len, sizes)):
+            return _by_question(pd.concat(sizes).groupby(level=[0, 1]).sum())
     rows = verdicts_by(run, verdicts)
     most = int(rows["sample_index"].max()) + 1 if k_eval is None else k_eval
     return count_verdicts(rows, k=most)

@@ -4,12 +4,13 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from glob import escape
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
+import pandas as pd
 import pyarrow as pa
 from pydantic import Field, ValidationError
 
@@ -120,9 +121,21 @@ class Run:
 
         `InputError` where it is missing, with the command that makes it, which may need an
         ``option``; where it is damaged; and for one with other columns."""
+        return artifact.read(self._made(artifact, name, option))
+
+    def batches(self, artifact: Artifact, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
+        """Read columns of a file that is kept beside the samples, some 65,000 rows at a time;
+        `InputError` as by ``read``.
+        """
+        for table in files.read_batches(self._made(artifact), columns):
+            if table.column_names != [*columns]:
+                artifact.read(self.path(artifact))
+            yield table.to_pandas()
+
+    def _made(self, artifact: Artifact, name: str = "", option: str = "") -> Path:
         path = self.path(artifact, name)
         if self.has(artifact, name):
-            return artifact.read(path)
+            return path
         raise InputError(
             f"no {artifact.label(path.name)} in {self}; make them with: capcal {artifact.command} "
             f"{self.options}{option}"

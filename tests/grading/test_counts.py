@@ -4,7 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capcal_lib.errors import InputError
-from capcal_lib.grading.counts import count_verdicts
+from capcal_lib.grading.counts import count_run, count_verdicts
+from capcal_lib.grading.verdicts import read_verdicts
+from capcal_lib.manifests import RECORDED_RUNS
+from capcal_lib.runs import files, open_runs
 
 VERDICTS = ("correct", "incorrect", "no_answer", "not_scored")
 
@@ -66,3 +69,14 @@ def test_refuses_no_samples() -> None:
 def test_the_samples_that_are_not_there_are_named(first: int, k: int, said: str) -> None:
     with pytest.raises(InputError, match=f"no samples with index {said}; draw more"):
         count_verdicts(frame([("a", 0, "correct")]), first=first, k=k)
+
+
+def test_counts_of_a_run_are_those_of_its_verdicts_however_few_are_read_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (run,) = open_runs(RECORDED_RUNS, model="simulated", dataset="mini-exam", split="test")
+    verdicts = read_verdicts(run)
+    for batch, k in ((700, 120), (10**6, 3), (7_000, 1)):
+        monkeypatch.setattr(files, "BATCH", batch)
+        expected = count_verdicts(verdicts, k=k)
+        pd.testing.assert_frame_equal(count_run(run, None if k == 120 else k), expected)
