@@ -109,15 +109,13 @@ recorded: $(READY)
 	  $(BIN)/capcal sample --model $$model --dataset $$dataset --split train --k 10 --store $(RECORDED); \
 	  for split in test train; do \
 	    $(BIN)/capcal grade --model $$model --dataset $$dataset --split $$split --store $(RECORDED); \
+	    $(BIN)/capcal features --model $$model --dataset $$dataset --split $$split --store $(RECORDED); \
 	  done; \
 	  for method in p-true verbalized; do \
 	    $(BIN)/capcal confidence --model $$model --dataset $$dataset --method $$method --store $(RECORDED); \
 	  done; \
-	  $(BIN)/capcal coordinates --model $$model --dataset $$dataset --store $(RECORDED); \
-	done; \
-	$(BIN)/capcal exact --model $$model --dataset mini-exam --store $(RECORDED); \
-	$(BIN)/capcal exact --model $$model --dataset mini-capitals --epsilon 0.02 --store $(RECORDED); done
-	$(call probes,simulated smollm2-135m,tuned paper stacked kernel)
+	done; done
+	$(call probes,simulated smollm2-135m,tuned paper)
 	$(BIN)/capcal verify --store $(RECORDED)
 
 # The same for the real data sets, whose questions come from the hub or from CAPCAL_DATA_DIR: hours without a GPU.
@@ -146,16 +144,16 @@ recorded-real: $(READY)
 	  set -- $$(echo $$run | tr : ' '); \
 	  $(BIN)/capcal sample --model $$1 --dataset $$2 --split $$3 --limit $$4 --k $$5 --store $(RECORDED); \
 	  $(BIN)/capcal grade --model $$1 --dataset $$2 --split $$3 --store $(RECORDED); \
+	  $(BIN)/capcal features --model $$1 --dataset $$2 --split $$3 --store $(RECORDED); \
 	  case $$2:$$3 in \
-	    *:train|mmlu:test) $(BIN)/capcal coordinates --model $$1 --dataset $$2 --store $(RECORDED);; \
-	    *) $(BIN)/capcal features --model $$1 --dataset $$2 --split $$3 --store $(RECORDED); \
-	    for method in p-true verbalized; do \
+	    *:train|mmlu:test) ;; \
+	    *) for method in p-true verbalized; do \
 	      $(BIN)/capcal confidence --model $$1 --dataset $$2 --method $$method --store $(RECORDED); \
 	    done;; \
 	  esac; \
 	done
 	$(BIN)/capcal judge --model smollm2-135m --dataset mini-capitals --judge qwen2.5-coder-0.5b --store $(RECORDED)
-	$(call probes,smollm2-135m qwen2.5-coder-0.5b qwen2.5-coder-1.5b,tuned paper stacked kernel length words)
+	$(call probes,smollm2-135m qwen2.5-coder-0.5b qwen2.5-coder-1.5b,tuned paper)
 	$(BIN)/capcal verify --store $(RECORDED)
 
 # Derive the .ipynb files from their py:percent sources; cells that stay keep their ids, so a diff shows what changed.

@@ -43,11 +43,9 @@ from capcal_lib.grading import grade
 from capcal_lib.grading.judgements import judge_run
 from capcal_lib.grading.verdicts import grade_run
 from capcal_lib.manifests import MANIFESTS, RECORDED_RUNS, read_yaml
-from capcal_lib.probes.coordinates import keep_coordinates
 from capcal_lib.probes.features import extract
 from capcal_lib.questions import Answer, load_questions, stream_rows
 from capcal_lib.reproduce import Order, reproduce
-from capcal_lib.results.exact import enumerate_answers
 from capcal_lib.results.importing import import_samples
 from capcal_lib.results.score_file import read_confidences, score_confidences
 from capcal_lib.runs import Run, find_run, open_runs
@@ -76,10 +74,6 @@ STEPS: dict[str, Callable[[Path], object]] = {
     "P(True)": lambda store: estimate(Run(evaluated(store)), "p-true"),
     "verbalized": lambda store: estimate(Run(evaluated(store)), "verbalized"),
     "features": lambda store: extract(Run(evaluated(store))),
-    "coordinates": lambda store: keep_coordinates(
-        Run(evaluated(store, SET, "train")), Run(evaluated(store))
-    ),
-    "exact": lambda store: enumerate_answers(Run(evaluated(store))),
     "judge": lambda store: judge_run(Run(evaluated(store, SHORT)), "simulated"),
     "import": lambda store: import_samples(
         [store / "rows.jsonl"],

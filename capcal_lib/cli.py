@@ -595,30 +595,7 @@ def features(
     _say(f"{matrix.shape[0]} questions, {' x '.join(map(str, matrix.shape[1:]))} features each")
 
 
-@command("coordinates --model smollm2-135m --dataset mini-capitals")
-@choosing
-def coordinates(
-    model: ModelName,
-    dataset: DatasetName,
-    engine: Engine = None,
-    store: Store = LOCAL_RUNS,
-    choice: str | None = None,
-) -> None:
-    """Keep where the questions of a data set's two splits lie in all layers, which the kernel probe
-    reads, and the features of both, from one reading. Stopped, it goes on from there.
-    """
-    from capcal_lib.manifests import load_dataset
-    from capcal_lib.probes.coordinates import keep_coordinates
-
-    training = load_dataset(dataset).training_split
-    if training is None:
-        raise InputError(f"{dataset} has no training split, so there is nothing to learn from")
-    runs = (_run(model, dataset, split, store, choice) for split in (training, None))
-    keep_coordinates(*runs, engine=engine)
-    _say(f"coordinates of {dataset} kept with its two runs")
-
-
-@command("probe --model smollm2-135m --recipe stacked")
+@command("probe --model smollm2-135m")
 @choosing
 def probe(
     model: ModelName,
@@ -628,9 +605,7 @@ def probe(
             help="Predict only its evaluation split; again for more.", autocompletion=dataset_names
         ),
     ] = None,
-    recipe: Annotated[
-        str, Option(help="tuned, paper, stacked, kernel; of the text alone: length, words.")
-    ] = "tuned",
+    recipe: Annotated[str, Option(help="tuned, or paper: as the paper trains it.")] = "tuned",
     verdicts: Verdicts = "rules",
     store: Store = LOCAL_RUNS,
     choice: str | None = None,
@@ -650,8 +625,7 @@ def probe(
     if kept.empty:
         raise InputError(
             f"{store} has no graded runs of {model} on a training and an evaluation split that "
-            "have the hidden states which this recipe reads; make them with: capcal features; "
-            "for the recipes stacked and kernel with: capcal coordinates"
+            "have hidden states; make them with: capcal features"
         )
     for row in kept.reset_index().to_dict("records"):
         known = f"concentration {row['concentration']:.3g}"
@@ -659,26 +633,6 @@ def probe(
             known = "one sample a question, so no concentration: take it at its word"
         state = "made" if row["made"] else "was there"
         _say(f"{row['dataset']}: {row['probe']}, {row['questions']} questions, {known}; {state}")
-
-
-@command("exact --model smollm2-135m --dataset mini-exam")
-@of_a_run
-def exact(
-    run: "Run",
-    engine: Engine = None,
-    epsilon: Annotated[float, Option(help="Leave out answers less likely than this.")] = 1e-3,
-) -> None:
-    """Compute expected accuracy from the probabilities of whole answers, where these are short; no
-    sampling.
-    """
-    from capcal_lib.results.exact import WIDEST, enumerate_answers
-
-    found = enumerate_answers(run, engine=engine, epsilon=epsilon)
-    known = (found["upper"] - found["lower"] <= WIDEST).sum()
-    _say(
-        f"{known} of {len(found)} known to within {WIDEST}; {found['passes'].mean():.0f} passes a "
-        "question"
-    )
 
 
 @command("score mine.csv --html report.html")

@@ -304,8 +304,8 @@ notebook.glue(
 notebook.say("""
 On average a probe gains over Uniform random {shares}. The AUROC lies significantly above 0.5 on {own_rank} data sets of
 the probe's own, on {near_rank} of its domain, and on {away_rank} out of domain. A probe whose AUROC is above 0.5 and
-whose order gains nothing knows the order and has the wrong spread or level; a few labels mend that, see
-[the page on few labels](31_few_labels.ipynb).
+whose order gains nothing knows the order and has the wrong spread or level. With a few labelled questions of the new data set,
+say their mean: it gains as much as recalibrating the probe of another set on them.
 """)
 
 # %% [markdown]

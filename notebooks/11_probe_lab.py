@@ -10,7 +10,7 @@
 # # How good is a probe?
 #
 # This page trains probes in many ways (section 4.2 and appendix C.2 of the paper) and scores each once on
-# questions that none has seen: which layers to read, and by which recipe.
+# questions that none has seen.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
@@ -19,8 +19,6 @@ k_eval: int = 100  # samples that define mu_hat
 seed: int = 0  # of all that is drawn here
 
 # %% tags=["hide-input"]
-import warnings
-
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -33,40 +31,27 @@ from capcal_lib.manifests import (
 )
 from capcal_lib.metrics import gains
 from capcal_lib.probes import (
-    BLOCKS,
-    KernelProbe,
     LinearProbe,
     PaperProbe,
     TunedProbe,
     read_predictions,
     runs_for_probes,
-    stacked_blocks,
-    train,
     training_data,
 )
-from capcal_lib.probes.stacked import mixture_weights
 from capcal_lib.results import (
     brier_terms,
     describe_runs,
     load_results,
     subjects,
 )
-from capcal_lib.runs.artifacts import COORDINATES
-from scipy.optimize import minimize
-from scipy.special import betaln, digamma, expit
-from sklearn.decomposition import PCA
-from sklearn.ensemble import ExtraTreesRegressor
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
-from sklearn.neural_network import MLPRegressor
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())
 style.set_style()
-warnings.simplefilter("ignore", ConvergenceWarning)
 rng = np.random.default_rng(seed)
 runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval)
@@ -102,12 +87,7 @@ def varies(mu):
 # %% tags=["hide-input"]
 OWN = {name: load_dataset(name).probe for name in dataset_names()}
 CONSTANT, PAPER = "constant", "paper's recipe"
-RECIPES = {
-    "words of the question": "words",
-    "tuned linear": "tuned",
-    "kernel": "kernel",
-    "stacked": "stacked",
-}
+RECIPES = {"tuned linear": "tuned"}
 
 
 # %% tags=["hide-input"]
@@ -166,12 +146,12 @@ if terms.empty:
 sets = [
     name
     for name in own_terms.index.unique("dataset")
-    if training[name].has(COORDINATES) and evaluation[name].has(COORDINATES)
+    if name in training and name in evaluation
 ]
 if not sets:
     lacking["own"] = (
-        "No training split of this model has samples and hidden states of all "
-        "layers, and an evaluation split whose questions differ."
+        "No training split of this model has samples and hidden states, "
+        "and an evaluation split whose questions differ."
     )
 notebook.about(model, data, lacking=lacking)
 
@@ -192,24 +172,18 @@ def against(rival, **settings):
 table = against(CONSTANT)
 better = table["verdict"].eq("better").groupby(table["probe"]).sum()
 worse = table["verdict"].eq("worse").groupby(table["probe"]).sum()
-whole = gains(terms, PAPER, clusters=clusters, adjust="holm")
-lead = whole["estimate"].idxmax()
 notebook.glue(
     pairs=len(pairs),
     tuned_better=int(better["tuned linear"]),
     paper_better=int(better[PAPER]),
     paper_worse=int(worse[PAPER]),
-    lead=lead,
-    lead_gain=whole["estimate"][lead] / terms[PAPER].mean(),
-    lead_verdict=whole["verdict"][lead],
 )
 
 # %% tags=["finding"]
 # needs probes
 notebook.finding("""
 On {pairs} pairs of a model and a data set whose questions differ, a linear probe with a tuned weight decay is significantly
-better than a constant on {tuned_better}; the paper's recipe is on {paper_better}, and worse on {paper_worse}. Lowest over all
-questions scores the probe called {lead}: {lead_gain:.0%} below the paper's recipe ({lead_verdict}).
+better than a constant on {tuned_better}; the paper's recipe is on {paper_better}, and worse on {paper_worse}.
 """)
 
 # %% tags=["hide-input"]
@@ -218,13 +192,13 @@ long = table.melt(
     ["model", "dataset", "probe"], ["estimate", "low", "high"], "end", "gain"
 )
 green = style.SHIFT_COLORS[style.IN_DISTRIBUTION]
-colors = [style.MUTED, "tan", green, style.OWN, style.INK]
+colors = [style.MUTED, green]
 long["pair"] = [
     f"{load_dataset(name).title}\n{title.removesuffix('-Instruct')}"
     for title, name in zip(long["model"], long["dataset"], strict=True)
 ]
 
-# %% mystnb={"figure": {"caption": "Capability Brier score of a constant, the mean of the training questions, less that of each probe, with 95 % intervals paired on the same questions; right of the line a probe is better.", "name": "fig-predictors"}, "image": {"alt": "Dot plot with intervals, one row for each pair of data set and model. The tuned, kernel and stacked probes lie together right of zero on most rows; the paper's recipe lies left of them, and the words of the question nearer to zero."}} paper=["table-5", "appendix-c.2", "section-4.2"] evidence=["measured"] reads=["verdicts", "features"] tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Capability Brier score of a constant, the mean of the training questions, less that of each probe, with 95 % intervals paired on the same questions; right of the line a probe is better.", "name": "fig-predictors"}, "image": {"alt": "Dot plot with intervals, one row for each pair of data set and model. The tuned probe lies right of zero on most rows, and the paper's recipe left of it."}} paper=["table-5", "appendix-c.2", "section-4.2"] evidence=["measured"] reads=["verdicts", "features"] tags=["hide-input"]
 # needs probes
 axes = sns.pointplot(
     long,
@@ -232,7 +206,7 @@ axes = sns.pointplot(
     y="pair",
     hue="probe",
     palette=colors,
-    markers=["X", "s", "o", "^", "D"],
+    markers=["X", "s"],
     linestyle="none",
     dodge=0.55,
     estimator="median",  # of a mean and its two limits
@@ -250,20 +224,14 @@ sns.move_legend(
 # ## A bench of recipes
 #
 # Every probe learns from the training split of its data set alone, whatever it chooses it chooses by cross-validation
-# there, and it is scored once on the evaluation split. All but the words read one pass over the prompt, so that none costs
-# more than another when it predicts. Left out are pairs whose $\hat\mu$ varies by 0.01 or less: there a constant is all
+# there, and it is scored once on the evaluation split. Left out are pairs whose $\hat\mu$ varies by 0.01 or less: there a constant is all
 # that can be learnt.
 #
 # - The **constant** is the mean expected accuracy of the training questions, the rival of all.
 # - The **paper's recipe** is linear on the mean over layers, trained by stochastic gradient descent; a fifth of the training
 #   questions chooses learning rate and epoch. Its score is the mean over five choices of that fifth.
-# - The **words of the question** are read by ridge regression; no model is asked.
 # - The **tuned linear** probe has the form and the loss of the paper's, solved to its optimum, with the weight decay chosen
 #   by cross-validation. It is the probe of all other pages.
-# - The **kernel** probe is kernel ridge regression on 64 principal directions of each third of the layers.
-# - The **stacked** probe is a mean of linear probes, kernel probes and the constant, weighed by what they predict of
-#   left-out training questions. The settings of the kernel and of the stacked probe were chosen on training questions of
-#   the built-in sets of SmolLM2-135M, but with these test sets at hand, so that their lead may flatter them.
 
 # %% label="probes-scores" paper=["appendix-c.2", "table-5"] evidence=["measured"] reads=["verdicts", "features"]
 # needs probes
@@ -299,232 +267,39 @@ tables.show(
 # %% [markdown] needs="own"
 # ## What else was tried
 #
-# Can more be read at the same cost? Other layers and other methods, for the data sets of one model. What is kept with the
-# runs are hidden states of the last token of the prompt: their mean over layers, and 64 principal directions of each third
-# of the layers.
+# Other layers, kernels, stacks of probes, networks, trees and a Gaussian process were tried on these runs: the best was lower
+# than the tuned probe on one pair of a model and a data set, and level on the others, too little for what each adds. A kernel
+# is fitted here in a few lines, on at most a thousand training questions, its decay chosen on them by cross-validation.
 
 # %%
 # needs own
-MOST = 1000  # questions for a kernel
-known = {name: training_data(training[name])[0] for name in sets}
-asked = {name: training_data(evaluation[name])[0] for name in sets}
-
-
-def states(run, questions):
-    """Return hidden states, (n_questions, n_features), read in five ways."""
-    blocks = stacked_blocks(run, questions.index)
-    thirds = [blocks[name] for name in BLOCKS[1:]]
-    return {**blocks, "all thirds": np.hstack(thirds)}
-
-
-learn = {name: states(training[name], known[name]) for name in sets}
-ask = {name: states(evaluation[name], asked[name]) for name in sets}
-tuned = {name: train(training[name]).probe for name in sets}
-
-# %% [markdown] needs="own"
-# **Which layers?** The tuned probe on each third of the layers, and on all thirds side by side.
-
-
-# %%
-# needs own
-def by_layers(name):
-    counts = known[name].to_numpy().T
-    said = {}
-    for part, features in learn[name].items():
-        if part != BLOCKS[0]:  # which is the tuned probe of the bench
-            probe = TunedProbe().fit(features, *counts)
-            said[f"linear, {part}"] = probe.predict(ask[name][part])
-    return said
-
-
-# %% [markdown] needs="own"
-# **All of these?** A *wide stack* of the tuned probe on each part, of kernel probes and of the constant, weighed by what each
-# predicts of left-out training questions. Kernels take time by the cube of the number of questions, so that beyond 1,000
-# they are left out.
-
-
-# %%
-# needs own
-def by_stacking(name):
-    correct, total = known[name].to_numpy().T
-    mean = correct.sum() / total.sum()
-    left_out, predicted = [np.full(len(total), mean)], [mean]
-    for part, features in learn[name].items():
-        probes = [tuned[name] if part == BLOCKS[0] else TunedProbe()]
-        if len(total) <= MOST:
-            probes.append(KernelProbe())
-        for probe in probes:
-            if probe.out_of_fold_ is None:
-                probe.fit(features, correct, total)
-            left_out.append(probe.out_of_fold_)
-            predicted.append(probe.predict(ask[name][part]))
-    weights = mixture_weights(np.array(left_out), correct, total)
-    mixed = sum(w * each for w, each in zip(weights, predicted, strict=True))
-    return {"wide stack": mixed}
-
-
-# %% [markdown] needs="own"
-# **Linear or not?** A network with a hidden layer, trees, and a Gaussian process that is told how noisy each $\hat\mu$ is. The
-# network's decay, 10, was the best of 10, 100 and 1,000 by cross-validation on training questions of GSM8K and MMLU.
-
-
-# %%
-# needs own
-def by_regression(name):
-    correct, total = known[name].to_numpy().T
-    mu = correct / total
-    noise = (mu * (1 - mu) + 0.05) / total
-    trees = ExtraTreesRegressor(min_samples_leaf=5, random_state=seed)
-    layer = {"hidden_layer_sizes": 16, "solver": "lbfgs"}
-    network = MLPRegressor(**layer, alpha=10, random_state=seed)
-    regressors = {"hidden layer": network, "trees": trees}
-    if len(mu) <= MOST:
-        process = ConstantKernel() * RBF(10.0) + WhiteKernel(0.1)
-        gaussian = GaussianProcessRegressor(process, alpha=noise)
-        regressors["Gaussian process"] = gaussian
-    said = {}
-    for kind, regressor in regressors.items():
-        way = make_pipeline(StandardScaler(), regressor)
-        way.fit(learn[name]["all thirds"], mu - mu.mean())
-        predicted = way.predict(ask[name]["all thirds"]) + mu.mean()
-        said[kind] = predicted.clip(0, 1)
-    return said
-
-
-# %% [markdown] needs="own"
-# **Another likelihood?** The counts of a question are Beta-binomial around what a linear probe says, with the concentration
-# $\nu$ and the weight decay of the tuned probe: a question's tenth sample then counts for less than its first.
-
-
-# %%
-# needs own
-def beta_binomial(features, correct, total, nu, decay):
-    """Fit weights, the bias first, to Beta-binomial counts."""
-
-    def loss(weights):
-        s = expit(features @ weights).clip(1e-4, 1 - 1e-4)
-        right, wrong = nu * s, nu * (1 - s)
-        hits, misses = correct + right, total - correct + wrong
-        likelihood = betaln(hits, misses) - betaln(right, wrong)
-        slope = digamma(hits) - digamma(right)
-        slope = (slope - digamma(misses) + digamma(wrong)) * nu * s * (1 - s)
-        shrunk = np.append(0, weights[1:])
-        penalty = decay / 2 * shrunk @ shrunk
-        pull = features.T @ slope / len(s)
-        return penalty - likelihood.mean(), decay * shrunk - pull
-
-    start = np.zeros(features.shape[1])
-    return minimize(loss, start, jac=True, method="L-BFGS-B").x
-
-
-# %%
-# needs own
-def fewer(features):
-    """Return what rotates features into fewer columns; a penalty stays."""
-    return PCA(min(600, *features.shape), random_state=seed)
-
-
-# %%
-# needs own
-def by_likelihood(name):
-    correct, total = known[name].to_numpy().T
-    mean = learn[name][BLOCKS[0]]
-    nu = np.nan_to_num(tuned[name].concentration_, nan=1.0, posinf=1e3)
-    rotate = make_pipeline(StandardScaler(), fewer(mean)).fit(mean)
-    rows = np.insert(rotate.transform(mean), 0, 1, axis=1)
-    unseen = np.insert(rotate.transform(ask[name][BLOCKS[0]]), 0, 1, axis=1)
-    weights = beta_binomial(rows, correct, total, nu, tuned[name].weight_decay_)
-    return {"Beta-binomial": expit(unseen @ weights)}
-
-
-# %% [markdown] needs="own"
-# **More data sets?** One model for all data sets of a style of prompt: a level for each, weights that all share, and weights
-# of this data set's own.
-
-
-# %%
-# needs own
-def by_sharing(name):
-    alike = data["prompts"].loc[sets].eq(data.loc[name, "prompts"])
-    names = sorted(alike[alike].index, key=lambda each: each != name)
-    scalers = {
-        each: StandardScaler().fit(learn[each][BLOCKS[0]]) for each in names
-    }
-    parts = [scalers[each].transform(learn[each][BLOCKS[0]]) for each in names]
-    of = np.repeat(names, list(map(len, parts)))
-    rows, own = np.concatenate(parts), (of == name)[:, None]
-    levels = 100 * np.array(of[:, None] == names, float)  # hardly shrunk
-    features = np.hstack([rows, rows * own, levels])
-    rotate = fewer(features).fit(features)
-    counts = pd.concat([known[each] for each in names])
-    probe = LinearProbe(weight_decay=2 * tuned[name].weight_decay_)
-    probe.fit(rotate.transform(features), counts["correct"], counts["total"])
-    unseen = scalers[name].transform(ask[name][BLOCKS[0]])
-    level = np.tile(np.eye(len(names))[0] * 100, (len(unseen), 1))
-    asked_of = rotate.transform(np.hstack([unseen, unseen, level]))
-    return {"several sets": probe.predict(asked_of)}
-
-
-# %% [markdown] needs="own"
-# Each way predicts the questions of the evaluation splits once, and stands beside the recipes of the bench.
-
-# %%
-# needs own
-ways = (by_layers, by_stacking, by_regression, by_likelihood, by_sharing)
-said = {
-    name: pd.concat(
-        [pd.DataFrame(way(name), asked[name].index) for way in ways], axis=1
-    )
-    for name in sets
-}
-said = pd.concat(said, names=["dataset", "question_id"])
-counts = load_results(runs, model, k_eval=k_eval)[["correct", "total"]]
-tried = brier_terms(counts.join(said, how="inner"))[list(said)]
-tried = own_terms.join(tried, how="inner")
+known = {name: training_data(training[name]) for name in sets}
+kernel = make_pipeline(
+    StandardScaler(),
+    GridSearchCV(KernelRidge(kernel="rbf"), {"alpha": [0.1, 1, 10]}),
+)
+tried = {}
+for name in sets:
+    questions, features = known[name]
+    asked, unseen = training_data(evaluation[name])
+    mu = questions["correct"] / questions["total"]
+    few = rng.permutation(len(mu))[:1000]
+    fitted = kernel.fit(features[few], mu.iloc[few] - mu.mean())
+    predicted = (fitted.predict(unseen) + mu.mean()).clip(0, 1)
+    tried[name] = pd.DataFrame({"kernel": predicted}, asked.index)
+tried = pd.concat(tried, names=["dataset", "question_id"])
 
 # %% label="probes-tried" paper=["appendix-c.2", "table-5"] evidence=["measured"] reads=["verdicts", "features"]
 # needs own
-groups = subjects(tried).to_numpy()
-whole = gains(tried, PAPER, clusters=groups, adjust="holm")
-table = tried.groupby("dataset", sort=False).mean().T
-table = table.rename(columns=lambda name: load_dataset(name).title)
-table["gain"], table["verdict"] = whole["estimate"], whole["verdict"]
+counts = load_results(runs, model, k_eval=k_eval)[["correct", "total"]]
+both = brier_terms(counts.join(tried, how="inner"))[["kernel"]]
+both = own_terms.join(both, how="inner")
+table = both.groupby("dataset", sort=False).mean()
 tables.show(
-    table.rename_axis("way").fillna({"verdict": "–"}),
-    "Corrected capability Brier score (lower is better), and the gain over the "
-    "paper's recipe on all of them.",
+    table.rename(lambda name: load_dataset(name).title).rename_axis("data set"),
+    "Corrected capability Brier score (lower is better).",
     evidence=evidence,
 )
-
-# %% tags=["hide-input"]
-# needs own
-ratios = table.drop(columns=["gain", "verdict"]).drop(index=PAPER)
-ratios = ratios.div(table.loc[PAPER, ratios.columns].astype(float))
-tenth = (ratios <= 0.9).sum(axis="columns")
-mean_ratio = ratios.mean(axis="columns")
-nearest = mean_ratio.idxmin()
-notebook.glue(
-    ways=len(table),
-    own_sets=len(sets),
-    tenth=int(tenth.max()),
-    nearest=nearest,
-    nearest_gains=", ".join(
-        f"{100 - 100 * ratio:.0f} % on {name}"
-        for name, ratio in ratios.loc[nearest].items()
-    ),
-    surely=int(whole["verdict"].eq("better").sum()),
-)
-
-# %%
-# needs own
-notebook.say("""
-Of {ways} ways, the best is a tenth or more below the paper's recipe on {tenth} of {own_sets} data sets. On average the nearest
-is *{nearest}*: lower by {nearest_gains}. Together over all questions {surely} ways are
-significantly better. The lowest of so many is flattered, the more so as these questions were looked at while the ways were
-chosen; each way's own settings come from training questions alone. The tuned probe stays the one that the other pages use: it reads
-what the paper's does, and has one setting. Pooling over the tokens of
-a prompt, and the distribution of the first answer token beside the states, were not tried: runs do not keep them.
-""")
 
 # %% [markdown] needs="own"
 # ## The search for a learning rate
@@ -534,10 +309,10 @@ a prompt, and the distribution of the first answer token beside the states, were
 
 # %%
 # needs own
-mu = {name: each.eval("correct / total") for name, each in known.items()}
+mu = {name: each.eval("correct / total") for name, (each, _) in known.items()}
 widest = max(sets, key=lambda name: mu[name].var())
-few = known[widest].head(300)
-searched = PaperProbe().fit(learn[widest][BLOCKS[0]][:300], *few.to_numpy().T)
+few, features = known[widest]
+searched = PaperProbe().fit(features[:300], *few.head(300).to_numpy().T)
 by_rate = searched.search_.groupby(["rate", "standardize"])["brier"].mean()
 
 # %% label="settings-search" paper=["table-5", "appendix-c.2"] evidence=["measured"] reads=["verdicts", "features"]
@@ -557,7 +332,7 @@ tables.show(
 # ## Summary
 #
 # - A probe is only as good as the constant that it beats; where nothing can be predicted, the mean is the best probe.
-# - With a few hundred questions the weight decay matters more than the kind of probe, and than the layers that it reads.
+# - With a few hundred questions the weight decay matters more than the kind of probe.
 # - One sample of many questions teaches more than many of few: the
 #   [learning curves](28_protocol.ipynb#one-sample-of-many-questions) have the price of each point in tokens.
 # - A report lists all that was tried, and tests with that number in mind.

@@ -16,7 +16,7 @@
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`; all are shown
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
-recipe: str = "tuned"  # of the probes; or stacked, kernel, paper
+recipe: str = "tuned"  # of the probes; or paper
 seed: int = 0  # of the drawn responses
 
 # %% tags=["hide-input"]

@@ -18,8 +18,6 @@ store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 
 # %% tags=["hide-input"]
-from itertools import combinations
-
 import pandas as pd
 import seaborn as sns
 from capcal_lib.applications import (
@@ -27,8 +25,6 @@ from capcal_lib.applications import (
     attempts_gains,
     budget_gains,
     evaluation_gains,
-    frontier,
-    frontier_gains,
     label_gains,
     pass_at_k_gains,
 )
@@ -37,14 +33,7 @@ from capcal_lib.confidence import TITLES
 from capcal_lib.manifests import load_dataset, load_model, model_names
 from capcal_lib.metrics import adjusted, gains
 from capcal_lib.probes import describe_probes, nearest_probe
-from capcal_lib.results import (
-    describe_runs,
-    judged_by,
-    load_pair,
-    load_results,
-    routers,
-    subjects,
-)
+from capcal_lib.results import describe_runs, judged_by, load_results, subjects
 from capcal_lib.runs import read_samples
 
 # %% tags=["hide-input"]
@@ -66,9 +55,9 @@ notebook.about(model, described[model], lacking={} if real else none)
 # %% tags=["hide-input"]
 ASKED, VOTES, PROBE = [*TITLES.values()], "Response consistency", "Probe"
 METHODS = [*ASKED, VOTES, PROBE]
-USES = ["pass@k", "First success", "Budget", "Abstaining", "Routing"]
+USES = ["pass@k", "First success", "Budget", "Abstaining"]
 USES += ["Labels saved", "Evaluation"]
-SPENT = ["Budget", "Routing", "Evaluation"]  # less than ten votes cost
+SPENT = ["Budget", "Evaluation"]  # less than ten votes cost
 VERDICTS = ["better", "inconclusive", "worse"]
 
 # %% [markdown] needs="runs"
@@ -120,40 +109,8 @@ for name in real:
                 found = gains_of(*columns, sure.get(method))
                 for use, gain in found.items():
                     if kind != VOTES or use not in SPENT:
-                        gained[use, kind, name, "", dataset] = gain
+                        gained[use, kind, name, dataset] = gain
 
-
-# %% [markdown] needs="runs"
-# A router has two models, and its rival is the better of two rules that know nothing of a question: random mixing, and the
-# shortest prompts to the large model. [The page on routing](17_routing.ipynb) has the details.
-
-
-# %%
-# needs runs
-def routing_gains(pair):
-    """Return each router's gain over random mixing at equal cost."""
-    known = pair.reading + pair.writing.mean()  # before the answer is there
-    found = {}
-    for name, predicted, asking in routers(pair):
-        paid = pair.cost + asking
-        own = frontier(predicted, known + asking, pair.rates, paid)
-        found[name] = frontier_gains(*own, pair.rates, pair.cost)
-    return found
-
-
-# %%
-# needs runs
-for small, large in combinations(real, 2):
-    for dataset in described[small].index.intersection(described[large].index):
-        pair = load_pair(runs, small, large, dataset, k_eval=k_eval)
-        if not pair.rates.any(axis=None):
-            continue
-        found = routing_gains(pair)
-        simple = found["Prompt length"]
-        simple = simple if simple.mean() > 0 else 0 * simple
-        for method in [name for name in (*ASKED, PROBE) if name in found]:
-            key = "Routing", method, small, large, dataset
-            gained[key] = found[method] - simple
 
 # %% tags=["hide-input"]
 # needs runs
@@ -173,7 +130,7 @@ def judge(gain, dataset):
 
 # %%
 # needs runs
-keys = ["use", "method", "model", "to", "dataset"]
+keys = ["use", "method", "model", "dataset"]
 found = {
     key: judge(gain, key[-1])
     for key, gain in gained.items()
@@ -293,9 +250,8 @@ tables.show(
 # | [First success](05_pass_at_k.ipynb) | squared error of the tries, at most 16 | the other questions' mean |
 # | [Budget](06_budget_allocation.ipynb) | questions solved by two samples each in the mean | even spending |
 # | [Abstaining](16_selective_prediction.ipynb) | area under the risk-coverage curve | at random |
-# | [Routing](17_routing.ipynb) | questions solved at equal cost, over nine budgets | random mixing, or shortest prompts to the large model |
 # | [Labels saved](18_benchmarking.ipynb) | variance of a label explained | the labels' mean |
-# | [Evaluation](19_difficulty.ipynb) | sampling variance of the accuracy at equal tokens | even spending |
+# | Evaluation | sampling variance of the accuracy at equal tokens | even spending |
 #
 # A probe is the one whose training set is nearest, never chosen by a score, and is taken as the mean of a posterior whose
 # concentration is fitted on its training questions. Confidences that the model was asked for, and votes, have no training
@@ -309,7 +265,7 @@ one[["model", "dataset", "estimate", "low", "high"]].round(3).head(3)
 
 # %% [markdown] needs="runs"
 # Comparisons on one run are not independent of each other: read the pattern, and not a single cell. Each cell counts, over
-# models or pairs of models, the significantly better (+) and the significantly worse (−) comparisons; an empty one of a
+# models, the significantly better (+) and the significantly worse (−) comparisons; an empty one of a
 # colour has neither.
 
 
@@ -332,7 +288,7 @@ signs = found.assign(
 )
 order = [f"{method}: {use}" for method in METHODS[::-1] for use in USES]
 
-# %% mystnb={"figure": {"caption": "Verdicts by method, application and data set: how many comparisons are significantly better (+) and worse (−). Green where more are better, red where more are worse, grey where none is or both are alike, empty where nothing was compared.", "name": "fig-applications-sets"}, "image": {"alt": "Heat map with a row for each method and application and a column for each data set. Rows of the probe are green or grey, but for pass@k on SimpleQA and routing; rows of asked confidences are red or grey."}} label="applications-runs" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
+# %% mystnb={"figure": {"caption": "Verdicts by method, application and data set: how many comparisons are significantly better (+) and worse (−). Green where more are better, red where more are worse, grey where none is or both are alike, empty where nothing was compared.", "name": "fig-applications-sets"}, "image": {"alt": "Heat map with a row for each method and application and a column for each data set. Rows of the probe are green or grey, but for pass@k on SimpleQA; rows of asked confidences are red or grey."}} label="applications-runs" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 # needs runs
 cells = {"index": "row", "columns": "dataset"}
 net = signs.pivot_table(values="sign", aggfunc="mean", **cells)
@@ -352,11 +308,10 @@ _ = axes.set(xlabel="", ylabel="")
 # %% tags=["hide-input", "hide-output"] label="applications-all" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 # needs runs
 listed = found.rename(columns={"use": "application", "estimate": "gain"})
-for place in ("model", "to"):
-    titles_of = {each: load_model(each).short_title for each in real}
-    listed[place] = listed[place].replace(titles_of)
+titles_of = {each: load_model(each).short_title for each in real}
+listed["model"] = listed["model"].replace(titles_of)
 listed["data set"] = [load_dataset(name).title for name in found["dataset"]]
-about = ["application", "method", "model", "to", "data set"]
+about = ["application", "method", "model", "data set"]
 tables.show(
     listed[[*about, "gain", "low", "high", "p (Holm)", "verdict"]],
     "All comparisons: mean gain with its 95 % interval, by which a confidence "

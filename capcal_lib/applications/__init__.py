@@ -1,4 +1,4 @@
-"""What a confidence is good for: pass@k, budgets, abstaining, routing, the design of a study
+"""What a confidence is good for: pass@k, budgets, abstaining, the design of a study
 (section 5 of the paper).
 
 Shared by all functions here:
@@ -23,7 +23,6 @@ from capcal_lib.applications.budget import (
     success_rate,
     success_terms,
 )
-from capcal_lib.applications.difficulty import level_slope
 from capcal_lib.applications.extrapolation import extrapolate_pass_at_k
 from capcal_lib.applications.gains import (
     abstaining_gains,
@@ -38,7 +37,6 @@ from capcal_lib.applications.gains import (
 )
 from capcal_lib.applications.passk import pass_at_k, pass_at_k_error_terms, simulate_pass_at_k
 from capcal_lib.applications.posterior import fit_concentration, posterior_places
-from capcal_lib.applications.routing import frontier, frontier_gains, mixing_gain_terms, route
 from capcal_lib.applications.selective import risk_area_terms, risk_coverage
 from capcal_lib.applications.topping_up import Components, score_components
 
@@ -52,12 +50,8 @@ __all__ = [
     "evaluation_gains",
     "extrapolate_pass_at_k",
     "fit_concentration",
-    "frontier",
-    "frontier_gains",
     "honest_oracle",
     "label_gains",
-    "level_slope",
-    "mixing_gain_terms",
     "others_mean",
     "pass_at_k",
     "pass_at_k_error_terms",
@@ -66,7 +60,6 @@ __all__ = [
     "posterior_places",
     "risk_area_terms",
     "risk_coverage",
-    "route",
     "score_components",
     "simulate_pass_at_k",
     "spending_terms",

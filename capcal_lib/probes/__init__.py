@@ -1,9 +1,7 @@
 """Probes: read the confidence from the model's hidden states."""
 
-from capcal_lib.probes.adapt import adapt, score_few_labels
 from capcal_lib.probes.estimator import Probe
 from capcal_lib.probes.features import extract_features, read_features
-from capcal_lib.probes.kernel import KernelProbe
 from capcal_lib.probes.linear import LinearProbe
 from capcal_lib.probes.predictions import (
     describe_probes,
@@ -14,8 +12,6 @@ from capcal_lib.probes.predictions import (
 )
 from capcal_lib.probes.predictor import Predictor, conformal_half_width, load_predictor
 from capcal_lib.probes.sgd import PaperProbe
-from capcal_lib.probes.stacked import BLOCKS, StackedProbe
-from capcal_lib.probes.text import TextProbe
 from capcal_lib.probes.training import (
     Recipe,
     TrainedProbe,
@@ -23,25 +19,19 @@ from capcal_lib.probes.training import (
     nearest_probe,
     nearest_probes,
     runs_for_probes,
-    stacked_blocks,
     train,
     training_data,
 )
 from capcal_lib.probes.tuned import TunedProbe
 
 __all__ = [
-    "BLOCKS",
-    "KernelProbe",
     "LinearProbe",
     "PaperProbe",
     "Predictor",
     "Probe",
     "Recipe",
-    "StackedProbe",
-    "TextProbe",
     "TrainedProbe",
     "TunedProbe",
-    "adapt",
     "conformal_half_width",
     "describe_probes",
     "draw_training",
@@ -55,8 +45,6 @@ __all__ = [
     "read_features",
     "read_predictions",
     "runs_for_probes",
-    "score_few_labels",
-    "stacked_blocks",
     "train",
     "training_data",
 ]

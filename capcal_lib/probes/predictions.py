@@ -24,8 +24,6 @@ from capcal_lib.manifests import Dataset, dataset_names, load_dataset, load_mode
 from capcal_lib.metrics.validation import check_int
 from capcal_lib.probes.features import read_features
 from capcal_lib.probes.training import (
-    ALL_LAYERS,
-    READS,
     RECIPES,
     SEED,
     Recipe,
@@ -36,7 +34,6 @@ from capcal_lib.probes.training import (
 )
 from capcal_lib.runs import Run
 from capcal_lib.runs.artifacts import (
-    COORDINATES,
     FEATURES,
     JUDGEMENTS,
     PREDICTIONS,
@@ -85,8 +82,7 @@ def keep_predictions(
     What is there and not stale stays, and nothing is trained for it. Returns a row a (dataset,
     probe), such as ``("gsm8k", "Probe (TriviaQA)")``: ``questions`` that taught the probe, its
     ``concentration``, and whether it was ``made`` now. A probe says nothing of another style of
-    prompt, nor, where its recipe reads all layers, of a run whose coordinates lie along other
-    directions: such pairs have no row.
+    prompt: such pairs have no row.
 
     Without ``datasets``, all whose evaluation split has hidden states are predicted. ``recipe`` is
     that of ``train``, ``verdicts`` whose the probes learn (a judge's where it has judged the
@@ -110,7 +106,7 @@ def keep_predictions(
         now: Predicted = {}
         made = set()
         for taught_by, source in training:
-            if not goes_with(recipe, source, run):
+            if not goes_with(source, run):
                 continue
             title = taught_by.probe
             if title in kept and _is_of(kept[title][0], source, run):
@@ -259,8 +255,8 @@ def _predict(
 ) -> tuple[Source, pd.DataFrame]:
     """Train a probe, and predict the questions of a run by each of its splits."""
     trained = train(source, recipe=recipe, verdicts=verdicts)
-    ids, _ = read_features(run)
-    said = trained.probe.predict_splits(READS[recipe](run, ids))
+    ids, features = read_features(run)
+    said = trained.probe.predict_splits(features)
     about = Source(
         training=dataset.name,
         run=source.identity.key,
@@ -292,11 +288,10 @@ def _what_changed(about: Source, run: Run) -> str:
 
 def _digests(recipe: Recipe, verdicts: str, source: Run, run: Run) -> dict[str, str]:
     """Return the digests of all that a probe reads, of its training run and of the predicted."""
-    states = [FEATURES, COORDINATES] if recipe in ALL_LAYERS else [FEATURES]
     labels = [VERDICTS] if verdicts == "rules" else [VERDICTS, JUDGEMENTS]
-    paths = [run.path(kind) for kind in states]
+    paths = [run.path(FEATURES)]
     taught_by = [source, validation_run(source) if recipe == "paper" else None]
-    paths += [one.path(kind) for one in taught_by if one for kind in (*states, *labels)]
+    paths += [one.path(kind) for one in taught_by if one for kind in (FEATURES, *labels)]
     home = run.folder.parents[1]
     return {path.relative_to(home).as_posix(): content_digest(path) for path in paths}
 

@@ -8,7 +8,6 @@ from __future__ import annotations  # keeps signatures short in help()
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,23 +17,17 @@ import pandas as pd
 
 from capcal_lib.errors import InputError, unknown
 from capcal_lib.grading.counts import count_run
-from capcal_lib.grading.verdicts import run_questions
 from capcal_lib.manifests import Dataset, dataset_names, load_dataset
 from capcal_lib.metrics.validation import check_int
-from capcal_lib.probes.coordinates import read_coordinates
 from capcal_lib.probes.estimator import Probe
 from capcal_lib.probes.features import read_features
-from capcal_lib.probes.kernel import KernelProbe
 from capcal_lib.probes.sgd import PaperProbe
-from capcal_lib.probes.stacked import BLOCKS, StackedProbe
-from capcal_lib.probes.text import TextProbe, length, words
 from capcal_lib.probes.tuned import TunedProbe
-from capcal_lib.runs.artifacts import COORDINATES, FEATURES, VERDICTS
+from capcal_lib.runs.artifacts import FEATURES, VERDICTS
 from capcal_lib.runs.run import Run, differences, find_run, list_fitting
 
-Recipe = Literal["tuned", "paper", "kernel", "stacked", "length", "words"]
+Recipe = Literal["tuned", "paper"]
 Role = Literal["training", "evaluation"]
-ALL_LAYERS: tuple[Recipe, ...] = ("kernel", "stacked")  # recipes that read more than the mean
 SEED = 0  # of every probe that is kept
 _SAME = (
     "weights",
@@ -127,9 +120,7 @@ def train(run: Run, *, recipe: Recipe = "tuned", verdicts: str = "rules") -> Tra
     """Train a probe on the training questions of a run; once, while its files stay as they are.
 
     ``tuned``: linear, its decay chosen by cross-validation; ``paper``: linear, as the paper trains
-    it, on five splits; ``kernel``: kernel ridge regression on all layers; ``stacked``: linear and
-    kernel probes on all layers, weighed by cross-validation. These two need the run's coordinates.
-    ``length`` and ``words`` read the questions' text alone, which the data set has to be here for.
+    it, on five splits.
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> from capcal_lib.runs import find_run
@@ -153,13 +144,13 @@ def validation_run(run: Run) -> Run | None:
         return None
     found = find_run(*place, choice)
     whole = all(map(found.has, (VERDICTS, FEATURES)))
-    return found if whole and goes_with("paper", run, found) else None
+    return found if whole and goes_with(run, found) else None
 
 
 def _train(run: Run, recipe: Recipe, verdicts: str, validation: Run | None) -> TrainedProbe:
     def rows(of: Run) -> tuple[Any, Any, Any]:
-        questions, _ = training_data(of, verdicts)
-        return READS[recipe](of, questions.index), questions["correct"], questions["total"]
+        questions, features = training_data(of, verdicts)
+        return features, questions["correct"], questions["total"]
 
     questions, _ = training_data(run, verdicts)
     probe: Probe
@@ -175,63 +166,7 @@ def _train(run: Run, recipe: Recipe, verdicts: str, validation: Run | None) -> T
     )
 
 
-def stacked_blocks(run: Run, question_ids: Iterable[str]) -> dict[str, npt.NDArray[np.float32]]:
-    """Return what a kernel or a stacked probe reads of questions of a run, in their order.
-
-    Where some of it is not kept, the error says what to do.
-    """
-    names, features = read_features(run)
-    kept = read_coordinates(run)
-    blocks = [
-        (names, features),
-        *((kept.question_ids, third) for third in np.moveaxis(kept.points, 1, 0)),
-    ]
-    chosen = list(question_ids)
-    places = [pd.Index(ids).get_indexer(pd.Index(chosen)) for ids, _ in blocks]
-    if any((rows < 0).any() for rows in places):
-        raise InputError(
-            f"{run}: some questions have no hidden states of all layers; run: capcal coordinates"
-        )
-    return {
-        name: matrix[rows] for name, (_, matrix), rows in zip(BLOCKS, blocks, places, strict=True)
-    }
-
-
-def _all_layers(run: Run, question_ids: Iterable[str]) -> npt.NDArray[np.float32]:
-    """Put what is kept of the lower, middle and upper layers side by side."""
-    blocks = stacked_blocks(run, question_ids)
-    return np.hstack([blocks[name] for name in BLOCKS[1:]])
-
-
-def _mean_of_layers(run: Run, question_ids: Iterable[str]) -> npt.NDArray[np.float32]:
-    """Read the hidden states' mean over layers."""
-    names, features = read_features(run)
-    return features[pd.Index(names).get_indexer(pd.Index(question_ids))]
-
-
-def _texts(run: Run, question_ids: Iterable[str]) -> list[str]:
-    """Read the questions' text."""
-    questions = run_questions(run)
-    return [questions[question_id].text for question_id in question_ids]
-
-
-RECIPES: dict[Recipe, Callable[[], Probe]] = {
-    "tuned": TunedProbe,
-    "paper": PaperProbe,
-    "kernel": KernelProbe,
-    "stacked": StackedProbe,
-    "length": partial(TextProbe, length),
-    "words": partial(TextProbe, words),
-}
-# What each reads of questions of a run, in their order.
-READS: dict[Recipe, Callable[[Run, Iterable[str]], Any]] = {
-    "tuned": _mean_of_layers,
-    "paper": _mean_of_layers,
-    "kernel": _all_layers,
-    "stacked": stacked_blocks,
-    "length": _texts,
-    "words": _texts,
-}
+RECIPES: dict[Recipe, Callable[[], Probe]] = {"tuned": TunedProbe, "paper": PaperProbe}
 
 
 def runs_for_probes(
@@ -291,28 +226,11 @@ def nearest_probe(methods: Iterable[str], dataset: str) -> str | None:
     return next(iter(nearest_probes(methods, dataset)), None)
 
 
-def goes_with(recipe: Recipe, training: Run, run: Run) -> bool:
-    """Say whether a probe that is trained on one run has something to say of another.
+def goes_with(training: Run, run: Run) -> bool:
+    """Tell whether a probe that is trained on one run has something to say of another: whether they
+    share a style of prompt.
 
-    Not where they were asked in another style of prompt, nor, where it reads all layers, where
-    their coordinates lie along other directions. Refused are runs of the same style, but with other
-    weights or another prompt.
-    """
-    if not _same_style(training, run):
-        return False
-    if recipe not in ALL_LAYERS:
-        return True
-    along = _directions(training)
-    return along is not None and along == _directions(run)
-
-
-def _directions(run: Run) -> str | None:
-    return read_coordinates(run).directions if run.has(COORDINATES) else None
-
-
-def _same_style(training: Run, run: Run) -> bool:
-    """Say whether two runs share a style of prompt; refuse those that do, but with other weights or
-    another prompt.
+    Refused are runs of the same style, but with other weights or another prompt.
     """
     one = training.identity
     other = run.identity

@@ -28,7 +28,6 @@ from capcal_lib.manifests import (
     load_dataset,
     use_cache_without_hub,
 )
-from capcal_lib.questions.levels import human_levels
 
 __all__ = [
     "FORMATS",
@@ -38,7 +37,6 @@ __all__ = [
     "at_hand",
     "check_questions",
     "field_of",
-    "human_levels",
     "load_questions",
     "load_split",
     "planned_rows",

@@ -1,29 +1,21 @@
 """Results: one tidy table of runs, its scores with intervals, and the state of a store."""
 
 from capcal_lib.results.claims import CLAIMS, measured_claims, printed_claims
-from capcal_lib.results.exact import WIDEST, read_exact
-from capcal_lib.results.pairs import Pair, cascade, load_pair, routers
 from capcal_lib.results.results import costs, describe_runs, judged_by, load_results, subjects
 from capcal_lib.results.scores import MISSING_AS, best_constant, brier_terms, methods, score
 
 __all__ = [
     "CLAIMS",
     "MISSING_AS",
-    "WIDEST",
-    "Pair",
     "best_constant",
     "brier_terms",
-    "cascade",
     "costs",
     "describe_runs",
     "judged_by",
-    "load_pair",
     "load_results",
     "measured_claims",
     "methods",
     "printed_claims",
-    "read_exact",
-    "routers",
     "score",
     "subjects",
 ]

@@ -230,32 +230,6 @@ FEATURES = Artifact(
     schema=pa.schema([QUESTION, ("prompt", pa.string()), ("features", STATES)]),
     optional=("prompt",),
 )
-COORDINATES = Artifact(
-    name="coordinates.parquet",
-    title="coordinates",
-    command="coordinates",
-    key=("question_id",),
-    value="coordinates",
-    schema=pa.schema([QUESTION, ("coordinates", STATES), ("statistics", pa.list_(pa.int32()))]),
-    made=("directions",),
-    optional=("statistics",),
-)
-EXACT = Artifact(
-    name="exact.parquet",
-    title="exact accuracies",
-    command="exact",
-    key=("question_id",),
-    value="lower",
-    schema=pa.schema(
-        [
-            QUESTION,
-            ("lower", pa.float64()),
-            ("upper", pa.float64()),
-            ("passes", pa.int64()),
-        ]
-    ),
-    whole=False,
-)
 PREDICTIONS = Artifact(
     name="predictions-*.parquet",
     title="predictions of probes",
@@ -273,4 +247,4 @@ PREDICTIONS = Artifact(
     whole=False,
     made=("sources",),
 )
-ARTIFACTS = (VERDICTS, JUDGEMENTS, CONFIDENCES, FEATURES, COORDINATES, EXACT, PREDICTIONS)
+ARTIFACTS = (VERDICTS, JUDGEMENTS, CONFIDENCES, FEATURES, PREDICTIONS)

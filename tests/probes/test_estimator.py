@@ -8,16 +8,9 @@ from hypothesis import strategies as st
 
 from capcal_lib.applications import fit_concentration, simulate_pass_at_k
 from capcal_lib.errors import InputError
-from capcal_lib.probes import (
-    KernelProbe,
-    PaperProbe,
-    Probe,
-    StackedProbe,
-    TunedProbe,
-    draw_training,
-)
+from capcal_lib.probes import PaperProbe, Probe, TunedProbe, draw_training
 
-PROBES = (TunedProbe(), PaperProbe(), KernelProbe(), StackedProbe())
+PROBES = (TunedProbe(), PaperProbe())
 
 
 def data(samples: int, questions: int = 60) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -27,18 +20,13 @@ def data(samples: int, questions: int = 60) -> tuple[np.ndarray, np.ndarray, np.
     return features, rng.binomial(samples, mu), np.full(questions, samples)
 
 
-def read_by(probe: Probe, features: np.ndarray) -> object:
-    return {"middle layers": features} if isinstance(probe, StackedProbe) else features
-
-
 @pytest.mark.parametrize("probe", PROBES, ids=lambda probe: type(probe).__name__)
 def test_every_probe_learns_from_one_sample_a_question_but_not_its_concentration(
     probe: Probe,
 ) -> None:
     features, correct, total = data(1, questions=200)
-    given = read_by(probe, features)
-    assert probe.fit(given, correct, total) is probe
-    predicted = probe.predict(given)
+    assert probe.fit(features, correct, total) is probe
+    predicted = probe.predict(features)
     assert np.corrcoef(predicted, features[:, 0])[0, 1] > 0.7
     assert probe.out_of_fold_ is not None
     assert probe.out_of_fold_.shape == (200,)
@@ -50,7 +38,7 @@ def test_every_probe_learns_from_one_sample_a_question_but_not_its_concentration
 @pytest.mark.parametrize("probe", PROBES, ids=lambda probe: type(probe).__name__)
 def test_the_concentration_is_that_of_the_counts_around_what_was_left_out(probe: Probe) -> None:
     features, correct, total = data(8)
-    probe.fit(read_by(probe, features), correct, total)
+    probe.fit(features, correct, total)
     assert probe.out_of_fold_ is not None
     expected = fit_concentration(probe.out_of_fold_, correct, total)
     assert probe.concentration_ == expected
@@ -74,7 +62,7 @@ def test_a_probe_says_whether_it_is_fitted(probe: Probe) -> None:
     with pytest.raises(InputError, match="not fitted; call fit"):
         fresh.predict([[1.0]])
     features, correct, total = data(4)
-    assert "not fitted" not in repr(fresh.fit(read_by(probe, features), correct, total))
+    assert "not fitted" not in repr(fresh.fit(features, correct, total))
 
 
 @given(

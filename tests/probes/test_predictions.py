@@ -179,14 +179,14 @@ def test_every_recorded_run_with_hidden_states_has_fresh_predictions() -> None:
     for run in open_runs(RECORDED_RUNS):
         if load_dataset(run.identity.dataset).evaluation_split != run.identity.split:
             continue
-        for recipe in ("tuned", "paper", "stacked", "kernel"):
+        for recipe in ("tuned", "paper"):
             predicted, stale = predictions_of(run, recipe=recipe)  # type: ignore[arg-type]
             assert stale == []
             found += predicted.shape[1]
-    assert found > 100
+    assert found > 50
 
 
 def test_a_recipe_that_is_unknown_is_refused() -> None:
     run = find_run(RECORDED_RUNS, MODEL, SET, "test")
-    with pytest.raises(InputError, match="unknown recipe 'best'; known: kernel, length, paper"):
+    with pytest.raises(InputError, match="unknown recipe 'best'; known: paper, tuned"):
         predictions_of(run, recipe="best")  # type: ignore[arg-type]
