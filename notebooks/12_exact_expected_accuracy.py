@@ -16,7 +16,7 @@
 model: str = "smollm2-135m"  # one of `capcal models`; it runs anywhere
 store: str = "runs/recorded"  # run store, from here or from the root
 dataset: str = "mini-exam"  # one of `capcal datasets`, with questions of choice
-n_questions: int = 40  # that are read
+n_questions: int = 20  # that are read
 k_eval: int = 100  # samples that define mu_hat
 
 # %% tags=["hide-input"]
