@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from capcal_lib.errors import InputError, unknown
-from capcal_lib.grading import Outcome
+from capcal_lib.grading.core import Outcome
 from capcal_lib.grading.judgements import PAIR, read_judgements
 from capcal_lib.grading.verdicts import read_verdicts
 from capcal_lib.metrics.intervals import Interval, mean_interval

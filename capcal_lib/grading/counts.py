@@ -5,7 +5,7 @@ from typing import get_args
 import pandas as pd
 
 from capcal_lib.errors import InputError
-from capcal_lib.grading import Outcome
+from capcal_lib.grading.core import Outcome
 from capcal_lib.grading.judgements import verdicts_by
 from capcal_lib.runs.artifacts import VERDICTS
 from capcal_lib.runs.run import Run

@@ -1,18 +1,15 @@
 r"""Find the final answer in a response; comparing it comes later and elsewhere.
 
-Searched is only what follows the reasoning: a block of it that is not closed has no answer after
-it. The order is that of :func:`extract`, and ``book/reference/grading.md`` says it by cases. A box
-counts unless it is denied, a phrase only where its clause affirms
-(:mod:`capcal_lib.grading.clauses`). A number or a letter must be all of a phrase; a number that
-stands alone must be all of its line, or what follows the last ``=``, "is" or "equals" in it, or the
-only number in a plain sentence that ends with it, with nothing that governs it; mathematics must be
-a number or one formula between delimiters. Nothing else is an answer: no last number, no last
-capital letter."""
+Searched is what follows the reasoning, up to a new turn or a new question. The answer is the last
+box; else the last labelled statement ("the answer is", ``####``) that reads as an answer of its
+kind; else all of a short response; else what a plain last sentence states as its one value. Nothing
+else is an answer: no last number of a text, no stray letter. ``book/reference/grading.md`` says it
+by cases."""
 
 import re
-from typing import NamedTuple
+import unicodedata
 
-from capcal_lib.grading import choice, clauses, number, short
+from capcal_lib.grading import choice, number, short
 from capcal_lib.grading.latex import LONGEST
 from capcal_lib.manifests import Kind
 from capcal_lib.questions.reasoning import answer_text
@@ -25,36 +22,45 @@ _END_MARKS = ("<|return|>", "<|end|>", "<|im_end|>", "<|endoftext|>", "<|eot_id|
 # Control, format and surrogate characters can hide text and break files.
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u0600-\u0605\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ud800-\udfff"
-    "\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+    "\ufe0f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
+_FULL_WIDTH = {mark: mark - 0xFEE0 for mark in range(0xFF01, 0xFF5F)}
+_NEW_TURN = re.compile(
+    r"<\|(?:user|im_start|start_header_id|start)\|>|\[INST\]|<start_of_turn>|###\s?(?:Instruction|Human|User)\b"
+    r"|^[\W\d]{0,6}(?:Problem|Question|Exercise|Q|Human|User)(?:\s?\d{1,3})?\W{0,3}:",
+    re.IGNORECASE | re.MULTILINE,
+)
+_ARROWS = "=>→⇒➜➡∴—–•·>#*- "
 
 
 def final_text(response: str) -> str | None:
-    """Return the end of what follows the reasoning, without invisible characters and end marks;
-    None where the reasoning does not end.
+    """Return the end of what follows the reasoning, up to a new turn or question, without invisible
+    characters and end marks; None where the reasoning does not end.
 
     >>> final_text("<think>7? no, 8</think>8<|im_end|>"), final_text("<think>7")
     ('8', None)
+    >>> final_text("4\\n\\nQuestion: What is 3 + 3?\\nAnswer: 6")
+    '4'
     """
     answer = answer_text(response)
     if answer is None:
         return None
-    text = _INVISIBLE.sub("", answer[-SEARCHED:]).strip()
+    text = _INVISIBLE.sub("", answer[-SEARCHED:]).translate(_FULL_WIDTH).strip()
     while text.endswith(_END_MARKS):
         text = text[: text.rindex("<")].rstrip()
+    for turn in _NEW_TURN.finditer(text):
+        if text[: turn.start()].strip():
+            return text[: turn.start()].strip()
     return text
 
 
-_A_BOX = re.compile(r"\\(?:boxed|fbox)")
 _BOX = re.compile(r"\\(?:boxed|fbox)\s{0,3}\{|\\.|[{}]", re.DOTALL)
-_JOINT = re.compile(r"[\s$,.*]{0,6}\b(or|and)\b[\s$*]{0,6}")
 _BARE_BOX = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z{])[ \t]{0,3}([^\s{}$\\]{1,100})")
-
-
-class _Box(NamedTuple):
-    content: str
-    start: int
-    end: int
+_JOINT = re.compile(r"[\s$,.*]{0,6}\b(or|and)\b[\s$*]{0,6}")
+_DENIED_BOX = re.compile(
+    r"\b(?:not|n't|instead of|rather than|wrong|incorrect|if|suppose|says?|said)\b[^.!?;\n\\]{0,40}$",
+    re.IGNORECASE,
+)
 
 
 def boxed(text: str) -> str | None:
@@ -66,45 +72,30 @@ def boxed(text: str) -> str | None:
     >>> boxed(r"\boxed{1}, not \boxed{2}."), boxed(r"\boxed{1} or \boxed{2}")
     ('1', '1 \\text{ or } 2')
     """
-    if not _A_BOX.search(text):
-        return None
+    boxes = [(box.start(), box.end(), box[1].rstrip(".,;")) for box in _BARE_BOX.finditer(text)]
+    opened: list[re.Match[str]] = []
+    for match in _BOX.finditer(text) if "boxed" in text or "fbox" in text else ():
+        if match[0].endswith("{") and match[0] != r"\{":
+            opened.append(match)
+        elif match[0] == "}" and opened:
+            opening = opened.pop()
+            content = text[opening.end() : match.start()].strip()
+            if len(opening[0]) > 1 and content and "\\boxed" not in content:
+                boxes.append((opening.start(), match.end(), content))
     answer = ""
-    after: _Box | None = None
-    for box in reversed(_boxes(text)):
-        if clauses.denied_box(text, box.start, box.end):
+    after = 0
+    for start, end, content in sorted(boxes, reverse=True):
+        if _DENIED_BOX.search(text[max(0, start - 80) : start]):
             continue
-        joint = _JOINT.fullmatch(text[box.end : after.start]) if after else None
-        if after and not joint:
+        joint = _JOINT.fullmatch(text[end:after]) if answer else None
+        if answer and not joint:
             break
-        answer = box.content + (rf" \text{{ {joint[1]} }} " if joint else "") + answer
-        after = box
+        answer = content + (rf" \text{{ {joint[1]} }} " if joint else "") + answer
+        after = start
     return answer or None
 
 
-def _boxes(text: str) -> list[_Box]:
-    """Return the outermost balanced boxes with something in them, in order."""
-    found: list[_Box] = []
-    open_braces: list[re.Match[str]] = []
-    for match in _BOX.finditer(text):
-        mark = match[0]
-        if mark.endswith("{") and len(mark) != 2:
-            open_braces.append(match)
-        elif mark == "}" and open_braces:
-            opening = open_braces.pop()
-            content = text[opening.end() : match.start()].strip()
-            if len(opening[0]) > 1 and content:
-                box = _Box(content, opening.start(), match.end())
-                if found and found[-1].start > box.start:
-                    box = found[-1]
-                while found and found[-1].start > opening.start():
-                    found.pop()
-                found.append(box)
-    for match in _BARE_BOX.finditer(text):
-        found.append(_Box(match[1].rstrip(".,;"), match.start(), match.end()))
-    return sorted(found, key=lambda box: box.start)
-
-
-_PHRASE = re.compile(
+_LABEL = re.compile(
     r"""
       \bans(?:wer)?(?:\s(?:to|for)\s[^.:\n]{1,80}?)?[\s*_]{0,4}
       (?:\bis\b|\bare\b|\bwas\b|\b(?:would|should|must)\sbe\b|:|=)
@@ -112,133 +103,99 @@ _PHRASE = re.compile(
     | \b(?:correct|right|best)\s(?:option|choice)[\s*_]{0,4}(?:\bis\b|:)
     | ^[\#*_\ ]{0,8}final\sanswer[*_:\ ]{0,8}$
     | ^\#{4}\ (?=[-\d$.])
+    | \b(?:antwort|respuesta|réponse|risposta|resposta|jawaban|cevap|ответ)
+      (?:\s(?:ist|lautet|es|est|è|é|adalah)\b)?[\s*_]{0,4}:?[\s*_]{0,4}
+    | (?:答案|答え|回答|답변|정답|답|الإجابة|الجواب|उत्तर)[\s*_]{0,4}[是は은는هي:]{0,3}[\s*_]{0,4}:?
     """,
     re.VERBOSE | re.IGNORECASE | re.MULTILINE,
 )
 _CHOSEN = re.compile(
     r"""
       \b(?:option|choice)\s[\s*(]{0,3}(?-i:([A-J]))[)*]{0,3}\sis\s(?:the\s)?(?:correct|right|best)\b(?=\s?(?:[.,!*]|$|answer|option|choice|because|since))
-    | (?<![\w'])[(*]{0,3}(?-i:([A-J]))[)*]{0,3}\sis\sthe\s(?:correct|right|best)\s(?:answer
-    |option|choice)\b
-    | (?:\bI(?:'d|'ll|\swould|\swill)?\s(?:choose|pick|select|go\swith)|^choose|^it(?:'s
-    |\sis))\s(?:option\s|answer\s)?[(*]{0,3}(?-i:([A-J]))\b[)*]{0,3}(?=\s?(?:[.,!]|$))
+    | (?:^|\bso\s|\bthus,?\s|[.,]\s)[(*]{0,3}(?-i:([A-J]))[)*]{0,3}\sis\s(?:the\s)?(?:correct|right|best)\b(?=\s?(?:[.,!*]|$|answer|option|choice))
+    | (?:\bI(?:'d|'ll|\swould|\swill)?\s(?:choose|pick|select|go\swith)|^choose
+    |\bit(?:'s|\sis|\smust\sbe))\s(?:option\s|answer\s)?[(*]{0,3}(?-i:([A-J]))\b[)*]{0,3}(?=\s?(?:[.,!]|$))
     """,
     re.VERBOSE | re.IGNORECASE | re.MULTILINE,
 )
-_STATED = re.compile(
-    r"^(?:the\s)?(?:final\s|correct\s)?answer(?:\sis(?:\s?:)?|:)\s*(?=\S)", re.IGNORECASE
-)
-_LEADING_TEXT = re.compile(
-    r"^\\(?:text\w*|mathrm|mbox)\s*\{\s*((?:the\s)?(?:final\s|correct\s)?answer\b[^{}]*)\}",
+# What before a statement in its sentence makes it none: denials, hypotheses, what others say.
+_NOT_SAID = re.compile(
+    r"n't\b|\b(?:not|never|cannot|if|wrong|incorrect|false|says?|said|claims?|thinks?|suppose|"
+    r"according|wrote|asks?|asked|whether)\b|\"[^\"]{0,40}$",
     re.IGNORECASE,
 )
-_CONCLUSION = re.compile(r"\b(?:so|thus|therefore|hence|finally|final|conclu\w+)\b|####")
-_MOST_PHRASES = 100
 _NO_VALUE = re.compile(
     r"(?:not|correct|incorrect|wrong|right|helpful|clear|as follows|below|above|"
     r"given|written|expressed|rounded|found|obtained)\b",
     re.IGNORECASE,
 )
 _DISPLAY = re.compile(r"\s*(?:\$\$(.{1,500}?)\$\$|\\\[(.{1,500}?)\\\])", re.DOTALL)
-_INLINE = re.compile(r"(?:\$([^$]+)\$|\\\((.+?)\\\))(.*)")
-_REMARK = re.compile(r"(?:!|\s\([^()\d]{1,60}\))\s?[.!]?$")
+_INLINE = re.compile(r"(?:\$([^$]+)\$|\\\((.+?)\\\))(?![^.]*(?:[\d$\\]|\b(?:or|and)\b)).*")
+_ABBREVIATION = re.compile(
+    r"(?:^|[\s.])(?:st|dr|mr|mrs|ms|jr|sr|mt|ft|vs|no|prof|gen|col|lt|gov|capt|rev|[^\W\d_])$",
+    re.IGNORECASE,
+)
 _SENTENCE_END = re.compile(
     r"[.!?]\s+(?=\S)|,?\s+because\b|,\s+(?:which|since|as|not|rather|instead)\b"
 )
-_ABBREVIATIONS = frozenset(
-    re.findall(r"\w+", "st dr mr mrs ms jr sr mt ft vs no prof gen col lt gov capt rev")
+_QUESTION = re.compile(  # the name of a song may be one
+    r"\W{0,3}(?:who|what|why|where|when|which|how|do|does|did|are|is|don't|can|will|would|shall)\b",
+    re.IGNORECASE,
 )
+_MOST_LABELS = 100
 
 
-def _phrases(text: str, kind: Kind, aliases: tuple[str, ...]) -> str | None:
-    """Return what the phrases affirm that the answer is: the first of them, but a correction takes
-    the place of what it corrects, and a conclusion that of what led to it.
-    """
-    matches = list(_PHRASE.finditer(text))
+def _labelled(text: str, kind: Kind, aliases: tuple[str, ...]) -> str | None:
+    """Return what the last labelled statement that reads says that the answer is."""
+    matches = list(_LABEL.finditer(text))
     if kind == "choice":
-        matches = sorted([*matches, *_CHOSEN.finditer(text)], key=lambda match: match.start())
-    answer = None
-    concluded = False
-    end = 0
-    for match in matches[:_MOST_PHRASES]:
-        if not clauses.affirms(text, match.start()):
+        matches += _CHOSEN.finditer(text)
+    for match in sorted(matches, key=lambda match: match.start())[: -_MOST_LABELS - 1 : -1]:
+        before = re.split(r"[.!?]\s|\n|\bbut\b", text[max(0, match.start() - 200) : match.start()])
+        if _NOT_SAID.search(before[-1]):
             continue
-        value = _value(text, match, kind)
-        if value is None or not _reads(value, kind, aliases):
-            continue
-        clause = clauses.clause_before(text, match.start()) + match[0].lower()
-        concludes = bool(_CONCLUSION.search(clause))
-        if answer is None or clauses.corrects(text[end : match.start()]) or concludes > concluded:
-            answer = value
-            concluded = concludes
-        end = match.end()
-    return answer
+        value = next(filter(None, match.groups()), None) or _value(text[match.end() :], kind)
+        if value and _reads(value, kind, aliases):
+            return value
+    return None
 
 
-def _value(text: str, match: re.Match[str], kind: Kind) -> str | None:
-    """Return what a phrase says, to its sentence's end; None where that denies it."""
-    if match.re is _CHOSEN:
-        return next(group for group in match.groups() if group)
-    rest = text[match.end() : match.end() + 2 * LONGEST]
+def _value(rest: str, kind: Kind) -> str | None:
+    """Return what follows a label, to its sentence's end; None where that denies it or asks."""
+    rest = rest[: 2 * LONGEST]
     if display := _DISPLAY.match(rest):
-        value = display[1] or display[2]
-        remark = ""
-    else:
-        line = next(iter(rest.strip(" \t\n*_:").splitlines()), "")
-        value = _first_sentence(line)
-        remark = re.split(r"[.!]\s", line[len(value) :], maxsplit=1)[0]
+        return display[1] or display[2]
+    line = next(iter(rest.strip(" \t\n*_:").splitlines()), "")
+    value = _first_sentence(line)
+    remark = line[len(value) : len(value) + 60]
     value = re.sub(r"[*_]+(?=[.!]?$)", "", value.strip())
     asks = (value + remark[:1]).endswith("?") and not _QUESTION.match(value)
-    denied = asks or clauses.denies_after(remark)
-    if not value or denied or _A_BOX.search(value) or _NO_VALUE.match(value):
+    if asks or _NO_VALUE.match(value) or re.search(r"\b(?:is|was) (?:wrong|not)\b", remark[:30]):
         return None
-    if kind in ("math", "number"):
-        value = _formula(value)
-    return _REMARK.sub("", value) if kind == "number" else value
+    if kind in ("math", "number") and (formula := _INLINE.fullmatch(value)):
+        return formula[1] or formula[2]
+    return re.sub(r"(?:!|\s\([^()\d]{1,60}\))\s?[.!]?$", "", value) if kind == "number" else value
 
 
 def _first_sentence(line: str) -> str:
     for match in _SENTENCE_END.finditer(line):
-        if match[0][0] not in ".!?":
-            return line[: match.start()]
-        last = re.split(r"[\s.]", line[: match.start()])[-1].lower()
-        if match.start() and last not in _ABBREVIATIONS and not (len(last) == 1 and last.isalpha()):
+        if match[0][0] not in ".!?" or not _ABBREVIATION.search(line[: match.start()]):
             return line[: match.start()]
     return line
 
 
-def _formula(value: str) -> str:
-    """Take the leading formula of a value where only words follow it."""
-    match = _INLINE.fullmatch(value)
-    if match and not re.search(r"[\d$\\]|\b(?:or|and)\b", match[3]):
-        return match[1] or match[2]
-    return value
-
-
-_WORD = re.compile(r"[^\W\d_]+")
-_RESULT = re.compile(r"=|\bis\b|\bequals\b")
-_ONE_NUMBER = re.compile(
-    r"(?:\(?[^\W\d_]\S*\s(?<!\d\s)){1,13}(?:is|are|was|were|be|equals|makes|gives|get|costs?|has|"
-    r"have|totals|number|total|"
-    r"(?:number|total|sum|to|equal) (?:of|to|is))\s(?:(?:also|just|only|simply|exactly|now|then"
-    r"|still)\s)?\\?\$?(\d[\d,.]{0,20})[.!]?"
+_BOLD = re.compile(r"(?<![\w)\]}])\*\*(?=\S)(.+?)(?<=\S)\*\*")
+_FORMULA = re.compile(r"\$[^$]+\$\.?|\$\$[^$]+\$\$|\\\(.+\\\)\.?|\\\[.+\\\]")
+_STATES = re.compile(
+    r"=|:\s|\b(?:is|are|was|were|be|equals?|makes|gives|get|has|have|costs?|totals?|number|of|to|"
+    r"also|just|only|exactly|now|then|still)\s",
+    re.IGNORECASE,
 )
-_DENIES = re.compile(r"n't\b|\b(?:not|never|cannot)\b", re.IGNORECASE)
-# What makes another number of the one that stands at the end of a sentence, or none.
+# What makes another number of the one that a sentence states, or none.
 _UNSURE = re.compile(
-    r"n't\b|\b(?:not|never|cannot|no|than|least|most|over|under|between|or|from|step|question|if|"
-    r"would|false|wrong)\b",
-    re.IGNORECASE,
-)
-_GOVERNS = re.compile(
-    r"\b(?:half|third|quarter|double|twice|triple|thrice|square|cube|root|power|negative|minus|"
-    r"opposite|inverse|reciprocal|"
-    r"factorial|multiple|fraction|percent|logarithm|log|wrong|incorrect|false|unlike|if|would|"
-    r"than)\b",
-    re.IGNORECASE,
-)
-_QUESTION = re.compile(  # the name of a song may be one
-    r"\W{0,3}(?:who|what|why|where|when|which|how|do|does|did|are|is|don't|can|will|would|shall)\b",
+    r"n't\b|\b(?:not|never|cannot|no|than|least|most|between|or|from|step|question|if|would|false|"
+    r"wrong|incorrect|unlike|half|third|quarter|double|twice|triple|square|cube|root|power|"
+    r"negative|minus|opposite|inverse|reciprocal|factorial|multiple|fraction|logarithm|log)\b|\?",
     re.IGNORECASE,
 )
 _STATEMENT = re.compile(
@@ -246,26 +203,40 @@ _STATEMENT = re.compile(
 )
 
 
-_FORMULA = re.compile(r"\$[^$]+\$\.?|\$\$[^$]+\$\$|\\\(.+\\\)\.?|\\\[.+\\\]")
-_BOLD = re.compile(r"(?<![\w)\]}])\*\*(?=\S)(.+?)(?<=\S)\*\*")
-_POWER = r"(?<=[\w)\]}])\*\*(?=[\d({\\-]|[A-Za-z](?![A-Za-z]))|(?<=[\w)\]}]\s)\*\*(?=\s[\w({\\-])"
-_NO_POWER = re.compile(rf"{_POWER}|(\*\*)")
+def _undecorated(line: str) -> str:
+    """Take signs, arrows and markdown off both ends of a line."""
+    line = _BOLD.sub(r"\1", line)
+    while line and (
+        unicodedata.category(line[0]) == "So" or re.match(r"(?:=>|[→⇒➜∴—•#>])\s?", line)
+    ):
+        line = re.sub(r"^(?:=>|.)\s*", "", line)
+    while line and unicodedata.category(line[-1]) == "So" and line[-1] != "°":
+        line = line[:-1].rstrip()
+    return line.strip("*_` ")
 
 
-def _unbold(text: str) -> str:
-    """Take off markdown's bold, its pairs and what is left of one; the power ``x**2`` stays."""
-    if text.count("**") == 3 and text.startswith("**") and text.endswith("**"):
-        return text[2:-2]  # a power in bold
-    return _NO_POWER.sub(lambda match: "" if match[1] else match[0], _BOLD.sub(r"\1", text))
-
-
-def _bare_line(text: str) -> str | None:
-    line = text.strip()
-    if "\n" in line or _A_BOX.search(line) or len(line) > BARE_CHARACTERS + 4:  # four asterisks
+def _stated(text: str, kind: Kind) -> str | None:
+    """Return the one value that a plain last sentence states; None where that denies it, or where
+    words make another number of it.
+    """
+    line = _undecorated(text.splitlines()[-1].strip()).rstrip(".! ")
+    sentence = re.split(r"[.!?;]\s", line)[-1]
+    if _UNSURE.search(sentence):
         return None
-    line = _unbold(line).strip("*_` ")
-    if 0 < len(line) <= BARE_CHARACTERS and len(_WORD.findall(line)) <= BARE_WORDS:
-        return line
+    *before, last = _STATES.split(sentence)
+    if not before:
+        return None
+    value = last.replace("$", "", last.count("$") - last.count(r"\$")) if "=" in sentence else last
+    bold = re.search(r"\*\*([^*]+)\*\*\W*$", text)
+    for told in (
+        value,
+        bold[1] if bold and not re.search(r"\d", sentence.replace(bold[1], "")) else "",
+    ):
+        found = number.read(told)
+        if found and (
+            kind == "number" or number.unit(re.sub(r"^\W*[\d.,]+", "", told)) is not None
+        ):
+            return told.strip()
     return None
 
 
@@ -288,39 +259,30 @@ def extract(response: str, kind: Kind, aliases: tuple[str, ...] = ()) -> tuple[s
         return None, "empty response"
     content = boxed(text)
     if content:
-        content = _STATED.sub("", _LEADING_TEXT.sub(r"\1", content, count=1), count=1)
+        content = _LABEL.sub(
+            "", re.sub(r"^\\text\s?\{([^{}]*answer[^{}]*)\}", r"\1", content)
+        ).strip()
     if content and (kind != "short" or short.normal(content[:LONGEST])):
         return _tidied(content, kind), "boxed"
-    value = _phrases(text, kind, aliases)
-    if value is not None:
+    if (value := _labelled(text, kind, aliases)) is not None:
         return _tidied(value, kind), "phrase"
-    if kind == "choice" and (opening := choice.opening(text)):
+    if kind == "choice" and (opening := choice.letter(text)) and len(text) > 1:
         return opening, "opening option"
-    line = _bare_line(text)
-    if kind == "number":
-        line = _number_stated(text, line)
-    formula = kind != "math" or (line and (_FORMULA.fullmatch(line) or number.read(line)))
-    if line is not None and formula and _reads(line, kind, aliases):
+    line = _undecorated(text)
+    short_line = (
+        "\n" not in line and 0 < len(line) <= BARE_CHARACTERS and len(line.split()) <= BARE_WORDS
+    )
+    formula = kind != "math" or _FORMULA.fullmatch(line) or number.read(line)
+    if (
+        short_line
+        and formula
+        and _reads(line, kind, aliases)
+        and not (kind == "number" and _UNSURE.search(line))
+    ):
         return _tidied(line, kind), "bare line"
+    if kind in ("math", "number") and (stated := _stated(text, kind)):
+        return _tidied(stated, kind), "last sentence"
     return None, "nothing extractable"
-
-
-def _number_stated(text: str, line: str | None) -> str:
-    """Return what a plain sentence, or a short line, says that it all comes to; nothing where it
-    denies that, or where words make another number of it.
-    """
-    phrase = _PHRASE.search(text)
-    if phrase and not clauses.affirms(text, phrase.start()):
-        return ""
-    if sentence := _ONE_NUMBER.fullmatch(text):
-        if _UNSURE.search(text) or _GOVERNS.search(text):
-            return ""
-        return sentence[1]
-    *before, last = _RESULT.split(line or "")
-    clause = re.split(r"[.!?;]\s", " ".join(before))[-1]
-    if _DENIES.search(line or "") or _GOVERNS.search(clause):
-        return ""
-    return last.strip()
 
 
 def _reads(value: str, kind: Kind, aliases: tuple[str, ...]) -> bool:
@@ -337,7 +299,7 @@ def _tidied(value: str, kind: Kind) -> str:
     if kind == "choice":
         text = choice.letter(value) or short.plain(value)
     elif kind == "short":
-        text = short.plain(_STATEMENT.sub("", value, count=1) if _STATEMENT.match(value) else value)
+        text = short.plain(_STATEMENT.sub("", _undecorated(value), count=1))
     else:
-        text = re.sub(r"(?<![\\.,;])[.,;]{1,9}$", "", " ".join(_unbold(value).split()))
+        text = re.sub(r"(?<![\\.,;])[.,;]{1,9}$", "", " ".join(_undecorated(value).split()))
     return (text or value)[: LONGEST + 1]

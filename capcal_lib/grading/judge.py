@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from capcal_lib.grading import Outcome
+from capcal_lib.grading.core import Outcome
 from capcal_lib.grading.latex import LONGEST
 from capcal_lib.manifests import MANIFESTS, Kind, Model, read_yaml
 from capcal_lib.questions import Answer, Question

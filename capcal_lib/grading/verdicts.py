@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 
 from capcal_lib.errors import InputError
-from capcal_lib.grading import GRADER_VERSION, grade_many
+from capcal_lib.grading.core import GRADER_VERSION, grade_many
 from capcal_lib.manifests import Kind, load_dataset
 from capcal_lib.questions import Question, load_questions, questions_digest
 from capcal_lib.runs import store as runs

@@ -1,0 +1,207 @@
+r"""Grade a response: extract the final answer, then compare it with the right one.
+
+The two steps are apart, have one file for each kind of answer, and no settings:
+:mod:`~capcal_lib.grading.extract`, :mod:`~capcal_lib.grading.math`,
+:mod:`~capcal_lib.grading.number`, :mod:`~capcal_lib.grading.choice`,
+:mod:`~capcal_lib.grading.short`."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from capcal_lib.errors import InputError
+from capcal_lib.grading import choice, math, number, pool, short
+from capcal_lib.grading.extract import extract
+from capcal_lib.grading.latex import LONGEST, clean, only_grows, too_large
+from capcal_lib.manifests import Kind, write_text
+from capcal_lib.questions import Answer
+
+GRADER_VERSION = "5"  # changes whenever a verdict may
+IDS = ("question_id", "sample_index", "sample")  # of a row of a file, kept as they are
+
+Outcome = Literal["correct", "incorrect", "no_answer", "not_scored"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of one response: where the answer was found and what was the matter with it is
+    the ``reason``.
+    """
+
+    # no_answer: nothing extractable; not_scored: the grader failed, never counted as wrong
+    verdict: Outcome
+    extracted: str | None  # at most 500 characters; None for no_answer
+    reason: str
+
+
+def normalize(extracted: str, kind: Kind) -> str:
+    """Return a form that is the same for extracted answers that are cheaply seen to be equal, to
+    group votes by.
+
+    For ``math`` there is no algebra: ``x+1`` and ``1+x`` are two groups.
+
+    >>> (normalize("0.5", "number"), normalize("1/2", "math"), normalize("The Moon", "short"),
+    ...     normalize("c", "choice"))
+    ('1/2', '1/2', 'moon', 'C')
+    """
+    forms = {"math": math, "number": number, "choice": choice, "short": short}
+    return forms[kind].normal(extracted)
+
+
+def grade(response: str, answer: Answer) -> Verdict:
+    r"""Grade one response, safely from any thread; hostile text is refused or graded, never
+    evaluated.
+
+    ``not_scored`` is where the comparison was too hard, and the answer may be right. `InputError`
+    for a gold answer that does not read as its kind, or is longer than 500 characters.
+
+    >>> grade(r"Thus $x = \boxed{\tfrac12}$.", Answer("math", "0.5"))
+    Verdict(verdict='correct', extracted='\\tfrac12', reason='boxed')
+    >>> grade("<think>Perhaps \\boxed{4}?", Answer("number", "4"))
+    Verdict(verdict='no_answer', extracted=None, reason='unfinished reasoning')
+    """
+    return grade_many([(response, answer)])[0]
+
+
+def grade_many(pairs: Sequence[tuple[str, Answer]]) -> list[Verdict]:
+    r"""Grade responses, each with its right answer, as `grade` does, on all cores; return the
+    verdicts in order.
+
+    Equal answers to equal questions are compared once.
+
+    >>> gold = Answer("math", r"\frac{x}{2}")
+    >>> responses = (r"\boxed{0.5x}", r"\boxed{x}", "Hm.")
+    >>> [graded.verdict for graded in grade_many([(text, gold) for text in responses])]
+    ['correct', 'incorrect', 'no_answer']
+    """
+    for answer in {answer for _, answer in pairs}:
+        check_answer(answer)
+    found = [
+        (answer, *extract(response, answer.kind, answer.aliases)) for response, answer in pairs
+    ]
+    distinct = {(answer, extracted) for answer, extracted, _ in found if extracted is not None}
+    equal = {case: _compare(*case) for case in distinct}
+    hard = [case for case, told in equal.items() if told is None]
+    slow = [(gold, text) for answer, text in hard for gold in (answer.gold, *answer.aliases)]
+    slow = [pair for pair in dict.fromkeys(slow) if not any(map(too_large, map(clean, pair)))]
+    settled = dict(zip(slow, pool.settle(math.equal, slow), strict=True)) if slow else {}
+    for answer, text in hard:
+        told = [settled.get((gold, text)) for gold in (answer.gold, *answer.aliases)]
+        beyond = number.read(answer.gold) is not None and only_grows(clean(text))
+        equal[answer, text] = True in told or (None if None in told and not beyond else False)
+    return [
+        Verdict("no_answer", None, how)
+        if extracted is None
+        else _verdict(extracted, how, equal[answer, extracted])
+        for answer, extracted, how in found
+    ]
+
+
+def check_answer(answer: Answer) -> None:
+    """Refuse a gold answer that does not read as its kind."""
+    shown = f"the gold answer {answer.gold!r:.80}"
+    if answer.kind == "number" and number.read(answer.gold) is None:
+        raise InputError(f"{shown} does not read as a number; use the kind 'math' or 'short'")
+    if answer.kind == "choice" and not choice.letter(answer.gold):
+        raise InputError(f"{shown} is not a letter from A to Z")
+    if len(answer.gold) > LONGEST:
+        raise InputError(f"{shown} is longer than {LONGEST} characters")
+
+
+def _compare(answer: Answer, extracted: str) -> bool | None:
+    """Compare with the gold answer and its aliases; None where a worker must tell."""
+    if len(extracted) > LONGEST:
+        return False
+    golds = (answer.gold, *answer.aliases)
+    if answer.kind == "choice":
+        return choice.equal(answer.gold, answer.aliases, extracted)
+    if answer.kind == "short":
+        return short.equal(golds, extracted)
+    if extracted in golds:
+        return True
+    value = number.read(extracted)
+    values = [number.read(gold) for gold in golds]
+    plain = answer.kind == "number" or (not (value and value.unit) and "=" not in "".join(golds))
+    if plain and value and any(right and number.equal(right, value) for right in values):
+        return True
+    if answer.kind == "number" or (plain and value and all(values)):
+        return False
+    if plain and "=" not in extracted and math.normal(extracted) in map(math.normal, golds):
+        return True
+    return None
+
+
+def _verdict(extracted: str, how: str, equal: bool | None) -> Verdict:
+    if len(extracted) > LONGEST:
+        return Verdict("incorrect", extracted[: LONGEST - 1] + "…", f"{how}, too long")
+    if equal is None:
+        return Verdict("not_scored", extracted, "too hard to compare")
+    return Verdict("correct" if equal else "incorrect", extracted, how)
+
+
+def grade_file(in_path: str | Path, out_path: str | Path) -> int:
+    """Grade a JSONL file of ``{kind, gold, aliases?, response}`` into one of ``{verdict, extracted,
+    reason}``.
+
+    Verdicts stand in the order of the rows, a row's ``question_id``, ``sample_index`` and
+    ``sample`` beside them; other keys and empty lines are ignored. The number of rows is returned.
+    The new file is put in place whole: nothing is written where an `InputError` is raised, for a
+    row that is not as it must be (with its line number), a file that cannot be read or written, and
+    an ``out_path`` that is the input or no regular file.
+
+    >>> rows = Path(getfixture("tmp_path")) / "rows.jsonl"
+    >>> _ = rows.write_text('{"kind": "number", "gold": "4", "response": "The answer is 4."}')
+    >>> grade_file(rows, rows.with_name("verdicts.jsonl"))
+    1
+    >>> print(rows.with_name("verdicts.jsonl").read_text(), end="")
+    {"verdict": "correct", "extracted": "4", "reason": "phrase"}
+    """
+    source = Path(in_path)
+    target = Path(out_path)
+    if target.exists() and (not target.is_file() or target.resolve() == source.resolve()):
+        raise InputError(
+            f"cannot write {target}: it is the input or no regular file; give another name after "
+            "--out"
+        )
+    try:
+        lines = source.read_bytes().split(b"\n")
+    except OSError as error:
+        raise InputError(f"cannot read {source}: {error.strerror}") from None
+    rows = []
+    for place, line in enumerate(lines, 1):
+        try:
+            rows += [_row(line)] if line.strip() else []
+        except InputError as error:
+            raise InputError(f"{source}, line {place}: {error}") from None
+    verdicts = grade_many([(row["response"], answer) for row, answer in rows])
+    kept = ({name: row[name] for name in IDS if name in row} for row, _ in rows)
+    graded = [ids | asdict(verdict) for ids, verdict in zip(kept, verdicts, strict=True)]
+    write_text(target, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in graded))
+    return len(verdicts)
+
+
+def _row(line: bytes) -> tuple[dict[str, Any], Answer]:
+    """Return a row of a file, and the right answer that it names."""
+    try:
+        row: Any = json.loads(line.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"not valid JSON: {' '.join(str(error).split())}") from None
+    if not isinstance(row, dict):
+        raise InputError(
+            f"must be an object with kind, gold and response; got {type(row).__name__}"
+        )
+    for key in ("kind", "gold", "response"):
+        if key not in row:
+            raise InputError(
+                f"{key!r} is missing; a row has kind, gold, response and perhaps aliases"
+            )
+        if not isinstance(row[key], str):
+            raise InputError(f"{key!r} must be a text; got {row[key]!r:.60}")
+    aliases = row.get("aliases") or []
+    if not isinstance(aliases, list) or not all(isinstance(alias, str) for alias in aliases):
+        raise InputError(f"'aliases' must be a list of texts; got {aliases!r:.60}")
+    answer = Answer(kind=row["kind"], gold=row["gold"], aliases=tuple(aliases))
+    check_answer(answer)
+    return row, answer
