@@ -8,31 +8,37 @@ from capcal_lib.grading import short
 
 _LETTER = re.compile(r"(?:(?:option|choice)\s)?[(\[]?\s?([A-Za-z])\s?[)\]]?\s?[.:]?", re.IGNORECASE)
 _LETTER_AND_TEXT = re.compile(
-    r"(?:[(\[]([A-Ja-j])[)\]]|([A-Ja-j])\s?[).:]|([A-J])\s[-–—]|([A-J]),|([A-J])(?=\s\()|([A-J])-(?=[A-Z][a-z]))\s{0,3}(.+)",
-    re.DOTALL,
+    r"""
+    (?: [(\[]([A-Ja-j])[)\]] | ([A-Ja-j])\s?(?:[).]{1,2}(?=\s)|:(?=[ ])) | ([A-J])\s[-–—](?=\s)
+      | ([A-J]),(?!\W*[A-J]\b)(?=\s) | ([A-J])(?=\s\() | ([A-J])-(?=[A-Z][a-z]) | ([A-J])\s?(?=\n)
+    )\s{0,3}(?P<rest>.+)
+    """,
+    re.VERBOSE | re.DOTALL,
 )
-_OTHER = re.compile(
-    r"^\W{0,4}([A-J])(?:[.):\]]|\s*$|\s-)|(?<=\s)(?:\(([A-J])\)|([A-J])[.)])(?=[ \t]+\S)"
-    r"|(?:\b(?:or|and)\s|,\s?)\(?([A-J])\b(?!')",
+_ANOTHER = re.compile(
+    r"^\W{0,4}([A-J])(?:[.):\]]|\s*$|\s-)|(?<=\s)(?:\(([A-J])\)|([A-J])\.)(?=[ \t]+\S)"
+    r"|\b(?:or|and)\s\(?([A-J])[.)]",
     re.MULTILINE,
 )
+_LETTER_THEN_TEXT = re.compile(r"([A-J])(?:[,:]?\s|\s?[-–—]\s?)(.+)")
 
 
 def letter(text: str) -> str | None:
-    r"""Read the letter that a text is, or that it opens with, before a bracket or dot and the text of
-    the option; None where it names others as options after it.
+    r"""Read the letter that a text is, or that it opens with, before a bracket or dot and the text
+    of the option; None where it names others as options after it.
 
     >>> letter("(c)"), letter(r"\text{C. water}"), letter("A dog"), letter("A) or B)")
     ('C', 'C', None, None)
     """
-    text = short.plain(text.replace("**", "")).strip("{} ")
+    text = text.replace("**", "").strip()
+    text = text if "\n" in text else short.plain(text).strip("{} ")
     if match := _LETTER.fullmatch(text):
         return match[1].upper()
     if not (match := _LETTER_AND_TEXT.fullmatch(text)):
         return None
-    *chosen, rest = match.groups()
-    first = "".join(filter(None, chosen)).upper()
-    others = {other for found in _OTHER.findall(f" {rest}") for other in found if other}
+    first = next(filter(None, match.groups())).upper()
+    found = _ANOTHER.finditer(text, match.start("rest"))
+    others = {other for another in found for other in another.groups() if other}
     return first if others <= {first} else None
 
 
@@ -44,7 +50,11 @@ def equal(gold: str, aliases: tuple[str, ...], extracted: str) -> bool:
     (True, True, False)
     """
     chosen = letter(extracted)
-    return chosen == letter(gold) if chosen else short.equal(aliases, extracted)
+    if chosen and (chosen <= "J" or chosen == letter(gold)):
+        return chosen == letter(gold)
+    if (match := _LETTER_THEN_TEXT.fullmatch(extracted)) and extracted not in aliases:
+        return match[1] == letter(gold) and short.equal(aliases, match[2])
+    return short.equal(aliases, extracted)
 
 
 def normal(text: str) -> str:

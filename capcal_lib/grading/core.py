@@ -6,6 +6,7 @@ The two steps are apart, have one file for each kind of answer, and no settings:
 :mod:`~capcal_lib.grading.short`."""
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -79,7 +80,7 @@ def grade_many(pairs: Sequence[tuple[str, Answer]]) -> list[Verdict]:
     for answer in {answer for _, answer in pairs}:
         check_answer(answer)
     found = [
-        (answer, *extract(response, answer.kind, answer.aliases)) for response, answer in pairs
+        (answer, *extract(response, answer.kind, _readable(answer))) for response, answer in pairs
     ]
     distinct = {(answer, extracted) for answer, extracted, _ in found if extracted is not None}
     equal = {case: _compare(*case) for case in distinct}
@@ -110,6 +111,14 @@ def check_answer(answer: Answer) -> None:
         raise InputError(f"{shown} is longer than {LONGEST} characters")
 
 
+_BEYOND_NUMBERS = re.compile(r"=|(?<![\\A-Za-z])[A-Za-z]")  # labels, units, variables
+
+
+def _readable(answer: Answer) -> tuple[str, ...]:
+    """Return what else an answer may be read as: the text of the right option, and its letter."""
+    return (*answer.aliases, answer.gold) if answer.kind == "choice" else answer.aliases
+
+
 def _compare(answer: Answer, extracted: str) -> bool | None:
     """Compare with the gold answer and its aliases; None where a worker must tell."""
     if len(extracted) > LONGEST:
@@ -123,12 +132,12 @@ def _compare(answer: Answer, extracted: str) -> bool | None:
         return True
     value = number.read(extracted)
     values = [number.read(gold) for gold in golds]
-    plain = answer.kind == "number" or (not (value and value.unit) and "=" not in "".join(golds))
+    plain = answer.kind == "number" or not any(map(_BEYOND_NUMBERS.search, (extracted, *golds)))
     if plain and value and any(right and number.equal(right, value) for right in values):
         return True
     if answer.kind == "number" or (plain and value and all(values)):
         return False
-    if plain and "=" not in extracted and math.normal(extracted) in map(math.normal, golds):
+    if not value and "=" not in extracted and math.normal(extracted) in map(math.normal, golds):
         return True
     return None
 

@@ -10,7 +10,7 @@ import re
 import unicodedata
 
 from capcal_lib.grading import choice, number, short
-from capcal_lib.grading.latex import LONGEST
+from capcal_lib.grading.latex import LONGEST, clean
 from capcal_lib.manifests import Kind
 from capcal_lib.questions.reasoning import answer_text
 
@@ -58,7 +58,8 @@ _BOX = re.compile(r"\\(?:boxed|fbox)\s{0,3}\{|\\.|[{}]", re.DOTALL)
 _BARE_BOX = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z{])[ \t]{0,3}([^\s{}$\\]{1,100})")
 _JOINT = re.compile(r"[\s$,.*]{0,6}\b(or|and)\b[\s$*]{0,6}")
 _DENIED_BOX = re.compile(
-    r"\b(?:not|n't|instead of|rather than|wrong|incorrect|if|suppose|says?|said)\b[^.!?;\n\\]{0,40}$",
+    r"(?:\b(?:not|instead of|rather than)|n't(?: be)?|\b(?:says?|said|might (?:think|guess|say))"
+    r"|\b(?:wrong|incorrect)(?: answer)?(?: is)?)[\s$*:(]{0,8}$",
     re.IGNORECASE,
 )
 
@@ -111,17 +112,18 @@ _LABEL = re.compile(
 )
 _CHOSEN = re.compile(
     r"""
-      \b(?:option|choice)\s[\s*(]{0,3}(?-i:([A-J]))[)*]{0,3}\sis\s(?:the\s)?(?:correct|right|best)\b(?=\s?(?:[.,!*]|$|answer|option|choice|because|since))
-    | (?:^|\bso\s|\bthus,?\s|[.,]\s)[(*]{0,3}(?-i:([A-J]))[)*]{0,3}\sis\s(?:the\s)?(?:correct|right|best)\b(?=\s?(?:[.,!*]|$|answer|option|choice))
+      (?:\b(?:option|choice)\s[\s*(]{0,3}|(?:^|\b(?:so|thus),?\s|[.,]\s)[(*]{0,3})(?-i:([A-J]))[)*]{0,3}
+      \sis\s(?:the\s)?(?:correct|right|best)\b(?=\s?(?:[.,!*]|$|answer|option|choice|because|since))
     | (?:\bI(?:'d|'ll|\swould|\swill)?\s(?:choose|pick|select|go\swith)|^choose
-    |\bit(?:'s|\sis|\smust\sbe))\s(?:option\s|answer\s)?[(*]{0,3}(?-i:([A-J]))\b[)*]{0,3}(?=\s?(?:[.,!]|$))
+      |\bit(?:'s|\sis|\smust\sbe))\s(?:option\s|answer\s)?
+      [(*]{0,3}(?-i:([A-J]))\b[)*]{0,3}(?=\s?(?:[.,!]|$))
     """,
     re.VERBOSE | re.IGNORECASE | re.MULTILINE,
 )
 # What before a statement in its sentence makes it none: denials, hypotheses, what others say.
 _NOT_SAID = re.compile(
-    r"n't\b|\b(?:not|never|cannot|if|wrong|incorrect|false|says?|said|claims?|thinks?|suppose|"
-    r"according|wrote|asks?|asked|whether)\b|\"[^\"]{0,40}$",
+    r"n't\b|\b(?:not|never|cannot|wrong|incorrect|false|says?|said|claims?|thinks?|suppose|"
+    r"according|unable|doubts?|nobody|rule out|might|wrote|asks?|asked|whether)\b|\"[^\"]{0,40}$",
     re.IGNORECASE,
 )
 _NO_VALUE = re.compile(
@@ -129,6 +131,13 @@ _NO_VALUE = re.compile(
     r"given|written|expressed|rounded|found|obtained)\b",
     re.IGNORECASE,
 )
+_DENIED_AFTER = re.compile(
+    r"\W*(?:which|that|but|this|it)\b[^.]{0,20}\b(?:is|was) (?:wrong|not|false|incorrect)\b"
+)
+_STATED_IN_TEXT = re.compile(
+    r"^\\(?:text\w*|mathrm|mbox)\s?\{([^{}]*answer[^{}]*)\}", re.IGNORECASE
+)
+_STATED = re.compile(r"^(?:the )?(?:final |correct )?answer(?: is|:)[\s:]*", re.IGNORECASE)
 _DISPLAY = re.compile(r"\s*(?:\$\$(.{1,500}?)\$\$|\\\[(.{1,500}?)\\\])", re.DOTALL)
 _INLINE = re.compile(r"(?:\$([^$]+)\$|\\\((.+?)\\\))(?![^.]*(?:[\d$\\]|\b(?:or|and)\b)).*")
 _ABBREVIATION = re.compile(
@@ -151,8 +160,10 @@ def _labelled(text: str, kind: Kind, aliases: tuple[str, ...]) -> str | None:
     if kind == "choice":
         matches += _CHOSEN.finditer(text)
     for match in sorted(matches, key=lambda match: match.start())[: -_MOST_LABELS - 1 : -1]:
-        before = re.split(r"[.!?]\s|\n|\bbut\b", text[max(0, match.start() - 200) : match.start()])
-        if _NOT_SAID.search(before[-1]):
+        before = text[max(0, match.start() - 200) : match.start()]
+        sentence = re.split(r"[.!?]\s|\n|\bbut\b", before)[-1]
+        supposed = "would" in match[0].lower() and re.search(r"\bif\b", sentence, re.IGNORECASE)
+        if supposed or _NOT_SAID.search(re.split(r",\s", sentence)[-1]):
             continue
         value = next(filter(None, match.groups()), None) or _value(text[match.end() :], kind)
         if value and _reads(value, kind, aliases):
@@ -170,7 +181,7 @@ def _value(rest: str, kind: Kind) -> str | None:
     remark = line[len(value) : len(value) + 60]
     value = re.sub(r"[*_]+(?=[.!]?$)", "", value.strip())
     asks = (value + remark[:1]).endswith("?") and not _QUESTION.match(value)
-    if asks or _NO_VALUE.match(value) or re.search(r"\b(?:is|was) (?:wrong|not)\b", remark[:30]):
+    if asks or _NO_VALUE.match(value) or _DENIED_AFTER.match(remark):
         return None
     if kind in ("math", "number") and (formula := _INLINE.fullmatch(value)):
         return formula[1] or formula[2]
@@ -186,10 +197,14 @@ def _first_sentence(line: str) -> str:
 
 _BOLD = re.compile(r"(?<![\w)\]}])\*\*(?=\S)(.+?)(?<=\S)\*\*")
 _FORMULA = re.compile(r"\$[^$]+\$\.?|\$\$[^$]+\$\$|\\\(.+\\\)\.?|\\\[.+\\\]")
-_STATES = re.compile(
-    r"=|:\s|\b(?:is|are|was|were|be|equals?|makes|gives|get|has|have|costs?|totals?|number|of|to|"
-    r"also|just|only|exactly|now|then|still)\s",
-    re.IGNORECASE,
+_STATES = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        "=",
+        r":\s|\b(?:is|are|was|were|be|equals?|makes|gives|get|has|have|costs?|totals?)\s(?:(?:also|just|"
+        r"only|exactly|now|then|still)\s)?",
+        r"\b(?:number|total|of|to)\s",
+    )
 )
 # What makes another number of the one that a sentence states, or none.
 _UNSURE = re.compile(
@@ -207,36 +222,37 @@ def _undecorated(line: str) -> str:
     """Take signs, arrows and markdown off both ends of a line."""
     line = _BOLD.sub(r"\1", line)
     while line and (
-        unicodedata.category(line[0]) == "So" or re.match(r"(?:=>|[→⇒➜∴—•#>])\s?", line)
+        unicodedata.category(line[0]) == "So" or re.match(r"(?:=>|[→⇒➜∴—•#>])\s", line)
     ):
         line = re.sub(r"^(?:=>|.)\s*", "", line)
     while line and unicodedata.category(line[-1]) == "So" and line[-1] != "°":
         line = line[:-1].rstrip()
-    return line.strip("*_` ")
+    return line.strip("*` ")
 
 
 def _stated(text: str, kind: Kind) -> str | None:
     """Return the one value that a plain last sentence states; None where that denies it, or where
     words make another number of it.
     """
-    line = _undecorated(text.splitlines()[-1].strip()).rstrip(".! ")
-    sentence = re.split(r"[.!?;]\s", line)[-1]
-    if _UNSURE.search(sentence):
+    last = text.splitlines()[-1].strip()
+    pairs = ((r"\[", r"\]"), (r"\(", r"\)"))
+    unfinished = text.count("```") % 2 or any(
+        text.count(one) != text.count(two) for one, two in pairs
+    )
+    sentence = re.split(r"[.!?;]\s", _undecorated(last).rstrip(".! "))[-1]
+    if unfinished or _UNSURE.search(sentence) or re.search(r"[=*+/-]\W*$", last.rstrip("*")):
         return None
-    *before, last = _STATES.split(sentence)
-    if not before:
-        return None
-    value = last.replace("$", "", last.count("$") - last.count(r"\$")) if "=" in sentence else last
-    bold = re.search(r"\*\*([^*]+)\*\*\W*$", text)
-    for told in (
-        value,
-        bold[1] if bold and not re.search(r"\d", sentence.replace(bold[1], "")) else "",
-    ):
-        found = number.read(told)
-        if found and (
-            kind == "number" or number.unit(re.sub(r"^\W*[\d.,]+", "", told)) is not None
-        ):
-            return told.strip()
+    told = [states.split(sentence)[-1] for states in _STATES if states.search(sentence)]
+    bold = re.search(r"\*\*([^*]+)\*\*\W*$", last)
+    if bold and not re.search(r"\d", last[: bold.start()]):
+        told.append(bold[1])
+    for value in (value.strip() for value in told):
+        bare = re.sub(r"(?<!\\)\$(?!\d)|\\[()]", "", value)
+        ended = (
+            "=" in sentence or len(text) <= 2 * BARE_CHARACTERS or re.search(r"[.!$)\]*]$", last)
+        )
+        if ended and number.literal(clean(bare), variables=kind == "math"):
+            return bare
     return None
 
 
@@ -259,9 +275,7 @@ def extract(response: str, kind: Kind, aliases: tuple[str, ...] = ()) -> tuple[s
         return None, "empty response"
     content = boxed(text)
     if content:
-        content = _LABEL.sub(
-            "", re.sub(r"^\\text\s?\{([^{}]*answer[^{}]*)\}", r"\1", content)
-        ).strip()
+        content = _STATED.sub("", _STATED_IN_TEXT.sub(r"\1", content))
     if content and (kind != "short" or short.normal(content[:LONGEST])):
         return _tidied(content, kind), "boxed"
     if (value := _labelled(text, kind, aliases)) is not None:
@@ -270,15 +284,15 @@ def extract(response: str, kind: Kind, aliases: tuple[str, ...] = ()) -> tuple[s
         return opening, "opening option"
     line = _undecorated(text)
     short_line = (
-        "\n" not in line and 0 < len(line) <= BARE_CHARACTERS and len(line.split()) <= BARE_WORDS
+        "\n" not in line
+        and 0 < len(line) <= BARE_CHARACTERS
+        and len(re.findall(r"[^\W\d_]+", line)) <= BARE_WORDS
     )
+    if kind == "number":
+        short_line = short_line and not _UNSURE.search(line)
+        line = line.rpartition("=")[2].strip()
     formula = kind != "math" or _FORMULA.fullmatch(line) or number.read(line)
-    if (
-        short_line
-        and formula
-        and _reads(line, kind, aliases)
-        and not (kind == "number" and _UNSURE.search(line))
-    ):
+    if short_line and formula and _reads(line, kind, aliases):
         return _tidied(line, kind), "bare line"
     if kind in ("math", "number") and (stated := _stated(text, kind)):
         return _tidied(stated, kind), "last sentence"
@@ -290,7 +304,8 @@ def _reads(value: str, kind: Kind, aliases: tuple[str, ...]) -> bool:
     if kind == "number":
         return number.read(value) is not None
     if kind == "choice":
-        return choice.letter(value) is not None or short.equal(aliases, value)
+        letter = choice.letter(value)
+        return bool(letter and (letter <= "J" or letter in aliases)) or short.equal(aliases, value)
     return bool(short.normal(value) if kind == "short" else value.strip())
 
 
@@ -301,5 +316,7 @@ def _tidied(value: str, kind: Kind) -> str:
     elif kind == "short":
         text = short.plain(_STATEMENT.sub("", _undecorated(value), count=1))
     else:
-        text = re.sub(r"(?<![\\.,;])[.,;]{1,9}$", "", " ".join(_undecorated(value).split()))
+        text = re.sub(
+            r"(?<![\\.,;])[.,;]{1,9}$", "", " ".join(_BOLD.sub(r"\1", value).strip("*` ").split())
+        )
     return (text or value)[: LONGEST + 1]

@@ -57,6 +57,12 @@ _SPELLINGS = tuple(
         ),
         (r"\\text\{\s*(\\[$%])?\s*\}", r"\1 "),
         (r"\{\\text\{\s*(\d+)\s*\}\s*\}|(?<=_)\\text\{\s*(\d+)\s*\}", r"{\1\2}"),
+        (
+            rf"(\\(?:sin|cos|tan|cot|sec|csc)\s*[({{]?\s*)([\d.]+)\s*\^\s*\{{?\s*\\circ{_END}\s*\}}?",
+            r"\1\\frac{\2\\pi}{180}",
+        ),
+        (r"(\.\d*)\((\d+)\)", r"\1\\overline{\2}"),
+        (r"(?<![A-Za-z\\])C\s?\(\s*(\d+)\s*,\s*(\d+)\s*\)", r"\\binom{\1}{\2}"),
         (rf"\^\s*(?:\\circ|\{{\s*\\circ\s*\}})|\\(?:degree|circ){_END}", r"\\text{ degrees}"),
         (r"(?<=\d)\s*\^?\s*(?:\{|\\text\{)+\s*(st|nd|rd|th)\s*\}+", r"\1"),  # 12^{\text{th}}
         (r"(\.\d*)\\(?:dot|bar)\s*\{?(\d+)\}?", r"\1\\overline{\2}"),
@@ -100,7 +106,7 @@ def clean(text: str) -> str:
 
 
 _NUMBER = r"\d+(?:\.\d+)?"
-_POWER = re.compile(rf"\^\s?(?:\{{[^{{}}]*?)?-?({_NUMBER})")
+_POWER = re.compile(rf"(?<![A-Za-z])\^\s?(?:\{{[^{{}}]*?)?-?({_NUMBER})")
 _TOWER = re.compile(r"\^\s?(?:\{[^{}]*|\w)\}?\s?\^")  # also 9^9^9 and (a^b)^c
 _FACTORIAL = re.compile(rf"({_NUMBER})\s?!|[)}}!]\s?!|\\binom\s?\{{\s?({_NUMBER})")
 _SUM = re.compile(rf"\\(?:sum|prod)\s?_.*?\^\s?\{{?[^{{}}]*?({_NUMBER})(?:\s?\^)?")

@@ -6,6 +6,7 @@ units, capital letters. It runs in worker processes alone."""
 
 import re
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
@@ -234,7 +235,7 @@ def _same_scalar(gold: str, other: str, *, words: bool) -> bool:
         if found := _UNIT.fullmatch(text):
             units.append(number.unit(found[2]))
             gold, other = (found[1], other) if place == 0 else (gold, found[1])
-    if len(units) == 2 and units[0] != units[1]:
+    if None in units or (len(units) == 2 and units[0] != units[1]):
         return False
     letters = [set(re.findall("[A-Za-z]", _COMMAND.sub(" ", text))) for text in (gold, other)]
     if {*map(str.lower, letters[0])} == {*map(str.lower, letters[1])} and letters[0] != letters[1]:
@@ -271,17 +272,24 @@ _EXACT = (
     (re.compile(r"((?<![_^.\d])\d+(?:\.\d+)?(?=\(|\\binom)|\)(?=[(\d]))"), r"\1\\cdot "),
     (re.compile(r"\\log_e(?![a-z])"), r"\\ln "),
 )
+_DECIMAL = re.compile(r"\d*\.\d+|\d+\.")
 
 
 @lru_cache(maxsize=4096)
 def parse(text: str) -> Any:
-    """Parse a scalar into a SymPy expression; None where Math-Verify cannot, or loses a variable."""
+    """Parse a scalar as a SymPy expression; None where Math-Verify cannot, or loses a variable."""
     import math_verify
     import sympy
     from latex2sympy2_extended import NormalizationConfig
 
     for pattern, replacement in _EXACT:
         text = pattern.sub(replacement, text)
+    text = _DECIMAL.sub(
+        lambda found: (
+            rf"\frac{{{Fraction(found[0]).numerator}}}{{{Fraction(found[0]).denominator}}}"
+        ),
+        text,
+    )
     # Its stripping of units would read 2m as 2.
     settings = NormalizationConfig(units=False, malformed_operators=True, nits=False, boxed="none")
     config = math_verify.LatexExtractionConfig(
@@ -315,11 +323,13 @@ def normal(text: str) -> str:
 def _normal(form: Form) -> str:
     if form.parts:
         parts = list(map(_normal, form.parts))
-        if form.shape in ("list", "{}", "union"):
+        if form.shape in ("list", "{}") and len(parts) > 1:
             return ",".join(sorted(parts))
+        if form.shape == "union":
+            return "|".join(sorted(parts))
         return f"{form.shape[0]}{','.join(parts)}{form.shape[-1]}"
     value = number.literal(form.text, variables=True) if form.shape == "scalar" else None
     if value:
         return str(value.value)
     text = re.sub(r"\\text\s?\{([^{}]*)\}", r"\1", form.text)
-    return text.lower() if form.shape == "word" else text.replace(" ", "")
+    return text.lower() if len(text) > 1 and form.shape == "word" else _JOINED.sub("", text)

@@ -22,29 +22,12 @@ class Number(NamedTuple):
     unit: str = ""
 
 
-_SMALL = [
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-]
-_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+_SMALL = re.findall(
+    r"\w+",
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
+    "fifteen sixteen seventeen eighteen nineteen",
+)
+_TENS = re.findall(r"\w+", "twenty thirty forty fifty sixty seventy eighty ninety")
 _VALUES = {name: value for value, name in enumerate(_SMALL)} | {
     name: 10 * value for value, name in enumerate(_TENS, 2)
 }
@@ -88,7 +71,7 @@ _UNITS = {
         mm millimeter millimetre|cm centimeter centimetre|m meter metre|km kilometer kilometre
         inch in inches|ft foot feet|yard yd|mile mi|mg milligram|g gram gm|kg kilogram|lb pound
         oz ounce|ml milliliter millilitre|l liter litre|second sec s|minute min|hour hr h|day|week
-        month|year yr|a.m. am|p.m. pm|degree deg|radian rad|$ dollar usd us$|cent ¢|€ euro eur
+        acre|month|year yr|a.m am|p.m pm|degree deg|radian rad|$ dollar usd us$|cent ¢|€ euro eur
         £ gbp|¥ yen jpy|rs rupee ₹|% percent|mph|unit
     """.replace("\n", "|").split("|")
     for name in line.split()
@@ -109,10 +92,10 @@ def unit(text: str) -> str | None:
         .removeprefix("(")
     )
     if text and not re.fullmatch(
-        r"(?:[^\W\d_]|[$%€£¥₹¢])(?:[^\W\d_]|[$%€£¥₹¢.'’,()/-]|\^-?[234]|\s)*", text
+        r"(?:[^\W\d_]|[$%€£¥₹¢])(?:[^\W\d_]|[$%€£¥₹¢.'’()/-]|\^-?[234]|\s)*", text
     ):
         return None
-    words = re.sub(r"\bper\b|/", " / ", text).split()
+    words = re.sub(r"\bper\b|/", " / ", text.removesuffix(" old")).split()
     if len(words) > MOST_WORDS or _CHANGING & set(words) or words[:1] in (["squared"], ["cubed"]):
         return None
     name = power = ""
@@ -134,42 +117,13 @@ def unit(text: str) -> str | None:
 
 MOST_WORDS = 4  # after a number; more of them are a sentence
 _CHANGING = frozenset(
-    [
-        "and",
-        "but",
-        "or",
-        "to",
-        "plus",
-        "minus",
-        "times",
-        "over",
-        "between",
-        "through",
-        "versus",
-        "than",
-        "modulo",
-        "mod",
-        "divided",
-        "factorial",
-        "dozen",
-        "dozens",
-        "hundred",
-        "hundreds",
-        "half",
-        "halves",
-        "third",
-        "thirds",
-        "quarter",
-        "quarters",
-        "tenth",
-        "tenths",
-        "hundredth",
-        "hundredths",
-        "thousandth",
-        "thousandths",
-        "fifth",
-        "fifths",
-    ]
+    re.findall(
+        r"\w+",
+        "and but or to plus minus times over between through versus than modulo mod divided "
+        "factorial dozen dozens hundred hundreds half halves third thirds quarter quarters tenth "
+        "tenths hundredth hundredths thousandth thousandths millionth millionths that into we is "
+        "are was have with if then",
+    )
 )
 _DECIMAL = r"(?:(?:\d{1,3}(?:,\d{3})+|\d{1,3}(?:\x20\d{3})+|\d+)(?:\.\d*)?|\.\d+)"
 _CURRENCY = r"(?:(?:US)?\\?\$|[€£¥₹]|USD\b|Rs\.?)"
@@ -208,7 +162,7 @@ def literal(text: str, *, variables: bool = False) -> Number | None:
     if match is None or value is None:
         return None
     bare = re.sub(r"\\text\s?\{[^{}]*\}", "", match["rest"])
-    if _LETTERS.search(bare) and (variables or not unit(bare)):
+    if _LETTERS.search(bare) and (variables or not (unit(bare) or bare.strip().isupper())):
         return None
     if variables and bare.strip() and not inside and unit(bare) == "" and len(bare.strip()) < 4:
         return None

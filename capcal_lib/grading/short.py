@@ -16,7 +16,7 @@ from capcal_lib.grading import number
 
 _ARTICLES = re.compile(r"(?<!\S)(?:a|an|the)(?!\S)")
 _WRAPPED = re.compile(r"\\(?:text\w*|mbox|hbox|mathrm|mathbf|mathit|emph)\s?\{([^{}]*)\}")
-_MARKS = re.compile(r"\*\*|`|\\[()\[\]]|\\(?=[&%$#_])|(?<!\\)\$(?!\s?\d[^$]*$)")
+_MARKS = re.compile(r"\*\*|\\[()\[\]]|\\(?=[&%$#_])|(?<!\\)\$(?!\s?\d[^$]*$)")
 _MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 _MEANINGFUL = tuple(
     (re.compile(pattern), replacement)
@@ -29,6 +29,10 @@ _MEANINGFUL = tuple(
         (r"(?<!\w)([A-Z])\s(?=[A-Z](?!\w))", r"\1"),
     )
 )
+_ORDINALS = re.findall(
+    r"\w+", "zeroth first second third fourth fifth sixth seventh eighth ninth tenth"
+)
+_ORDINAL = re.compile(rf"\b({'|'.join(_ORDINALS)})\b|(?<=\d)(?:st|nd|rd|th)\b")
 _DATES = tuple(
     (re.compile(pattern), replacement)
     for pattern, replacement in (
@@ -50,7 +54,7 @@ def plain(text: str) -> str:
     for _ in range(3):  # \textbf{\text{...}}
         text = _WRAPPED.sub(r"\1", text)
     text = re.sub(r"~|\\[ ,]", " ", _MARKS.sub("", text))
-    return " ".join(text.split()).strip("*_\"'“” ").rstrip(".!,;").strip("*_\"'“” ")
+    return " ".join(text.split()).strip("*_\"'“”` ").rstrip(".!,;").strip("*_\"'“”` ")
 
 
 def normal(text: str) -> str:
@@ -70,7 +74,7 @@ def _number(text: str) -> number.Number | None:
     """Read a number, bare or with a unit: ``12 Monkeys``, ``1960s`` and ``12th`` are none."""
     bare = re.sub(r"^(?:a|an|the)\s+", "", text.strip(), flags=re.IGNORECASE)
     value = number.read(bare) if re.search(r"\d", number.digits(bare)) else None
-    if value is None or re.search(r"\d'?(?:s|st|nd|rd|th)\b", bare, re.IGNORECASE):
+    if value is None or re.search(r"\d'?(?:s|st|nd|rd|th)s?\b", bare, re.IGNORECASE):
         return None
     return value if value.unit or not re.search(r"\d\W*[^\W\d_]", number.digits(bare)) else None
 
@@ -84,9 +88,11 @@ def _words(text: str) -> str:
         "NFC", "".join(mark for mark in marks if unicodedata.category(mark) != "Mn")
     ).lower()
     text = "".join(
-        " " if mark not in "+#" and unicodedata.category(mark)[0] in "PS" else mark for mark in text
+        " " if (mark not in "+#" and unicodedata.category(mark)[0] == "P") or mark == "`" else mark
+        for mark in text
     )
     text = " ".join(number.digits(" ".join(text.split())).split())
+    text = _ORDINAL.sub(lambda match: f"{_ORDINALS.index(match[1]) if match[1] else ''}th", text)
     for pattern, replacement in _DATES:
         text = pattern.sub(replacement, text)
     return " ".join(_ARTICLES.sub(" ", text).split()) or text

@@ -18,16 +18,15 @@ from hypothesis import strategies as st
 from capcal_lib.errors import InputError
 from capcal_lib.grading import (
     Verdict,
-    extract,
     grade,
     grade_file,
     grade_many,
     latex,
-    math,
     normalize,
     number,
     short,
 )
+from capcal_lib.grading.extract import extract
 from capcal_lib.manifests import KINDS, ROOT, Kind
 from capcal_lib.questions import Answer
 
@@ -101,18 +100,14 @@ def test_extraction_says_what_and_where(
 @pytest.mark.parametrize(
     ("kind", "response", "expected"),
     [
-        ("number", r"\boxed{several}", Verdict("incorrect", "several", "boxed, not a number")),
+        ("number", r"\boxed{several}", Verdict("incorrect", "several", "boxed")),
         ("number", r"\boxed{seven}", Verdict("correct", "seven", "boxed")),
-        (
-            "number",
-            r"\boxed{7 squared}",
-            Verdict("not_scored", "7 squared", "unknown unit 'squared'"),
-        ),
+        ("number", r"\boxed{7 squared}", Verdict("incorrect", "7 squared", "boxed")),
         ("number", "7 apples", Verdict("correct", "7 apples", "bare line")),
         (
             "math",
             r"\boxed{9^{9^{9^9}}}",
-            Verdict("not_scored", "9^{9^{9^9}}", "too large"),
+            Verdict("not_scored", "9^{9^{9^9}}", "too hard to compare"),
         ),
         (
             "math",
@@ -173,8 +168,6 @@ SPELT = re.findall(
 @given(st.lists(st.sampled_from([*SPELT, "real except", " ", "\n"]), max_size=4).map("".join))
 def test_plain_text_is_cleaned_as_every_text(text: str) -> None:
     slowly = text.translate(latex._CHARACTERS)
-    if latex._OF_AN_ANGLE.search(slowly):
-        slowly = latex._ANGLE.sub(r"\\frac{\1\\pi}{180}", slowly)
     for pattern, replacement in latex._SPELLINGS:
         slowly = pattern.sub(replacement, slowly)
     assert latex.clean(text) == slowly.strip().rstrip(".,;").strip()
@@ -307,24 +300,12 @@ def test_votes_group_by_normal_form(kind: Kind, same: list[str], other: str) -> 
 
 
 def test_equal_normal_forms_are_equal_answers() -> None:
-    golds = [
-        case for case in CASES if case["kind"] == "math" and case["response"].startswith(r"\boxed")
-    ]
-    for case in golds:
-        found = extract(case["response"], "math")[0]
-        if (
-            found
-            and len(found) < latex.LONGEST
-            and normalize(found, "math") == normalize(case["gold"], "math")
-        ):
+    for case in CASES:
+        found = extract(case["response"], "math")[0] if case["kind"] == "math" else None
+        if found and normalize(found, "math") == normalize(case["gold"], "math"):
             # Labels and units are left out of the normal form.
-            form, other = math.read(case["gold"]), math.read(found)
-            assert (
-                form is None
-                or other is None
-                or case["expected"] == "correct"
-                or form.label
-                or form.unit
+            assert case["expected"] == "correct" or re.search(
+                r"=|\$|text|mbox|_", case["gold"] + found
             )
 
 

@@ -18,8 +18,7 @@ from capcal_lib.questions import Answer
 
 HALF = Answer("math", r"\frac{x}{2}")
 RIGHT, WRONG = r"\boxed{0.5x}", r"\boxed{0.25x}"
-# Ten logarithms to the base x of one another: within the limits on size, but minutes of evaluation.
-ENDLESS = r"\log_{x}" * 9 + "y"
+ENDLESS = "(x+y+z)^{99}"  # within the limits on size, but minutes of evaluation
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -29,8 +28,8 @@ def _no_workers_left() -> Iterator[None]:
     pool.close()
 
 
-def settle(*pairs: tuple[str, str], limit: float = 5.0) -> list[bool | str]:
-    return pool.settle(math.equal_slowly, pairs, workers=1, time_limit=limit)
+def settle(*pairs: tuple[str, str], limit: float = 5.0) -> list[bool | None]:
+    return pool.settle(math.equal, pairs, time_limit=limit)
 
 
 def workers_of(parent: int) -> list[int]:
@@ -49,14 +48,14 @@ def test_a_comparison_that_takes_too_long_is_not_scored_and_the_rest_is() -> Non
         "incorrect",
         "correct",
     ]
-    assert (verdicts[1].reason, verdicts[1].extracted) == ("grader time limit", ENDLESS)
+    assert (verdicts[1].reason, verdicts[1].extracted) == ("too hard to compare", ENDLESS)
 
 
 def test_all_workers_take_sets_in_the_same_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """By another order, this comparison ends within a second and cannot tell."""
     monkeypatch.setenv("PYTHONHASHSEED", "1")
     pool.close()
-    assert settle((r"\frac{x}{2}", ENDLESS), limit=2.0) == ["grader time limit"]
+    assert settle((r"\frac{x}{2}", ENDLESS), limit=2.0) == [None]
 
 
 def test_a_killed_worker_is_replaced_and_only_its_comparison_lost() -> None:
@@ -64,8 +63,8 @@ def test_a_killed_worker_is_replaced_and_only_its_comparison_lost() -> None:
     [first] = workers_of(os.getpid())
     timer = threading.Timer(0.5, os.kill, (first, signal.SIGKILL))
     timer.start()
-    assert settle(("x", ENDLESS), ("x", "x+0"), ("x", "2x"), limit=20.0) == [
-        "grader worker stopped",
+    assert settle((HALF.gold, ENDLESS), ("x", "x+0"), ("x", "2x"), limit=20.0) == [
+        None,
         True,
         False,
     ]
@@ -81,7 +80,7 @@ def test_a_worker_that_stands_still_is_killed_by_the_clock(monkeypatch: pytest.M
         0.5, os.kill, (first, signal.SIGCONT)
     ).start()  # it takes up its work, and then stands still
     threading.Timer(0.7, os.kill, (first, signal.SIGSTOP)).start()
-    assert settle(("x", ENDLESS), limit=1.5) == ["grader time limit"]
+    assert settle((HALF.gold, ENDLESS), limit=1.5) == [None]
     time.sleep(0.2)
     assert first not in workers_of(os.getpid())
 
@@ -121,13 +120,12 @@ def test_hard_expressions_stay_within_a_second_of_processor_time_and_their_memor
     soft, hard = resource.prlimit(worker, resource.RLIMIT_AS)
     assert soft == hard
     assert used < soft <= used + pool.MEMORY_LIMIT
-    unknown = ("grader time limit", pool.UNKNOWN)
     for payload in PAYLOADS:
-        assert settle(("x+1", payload), limit=pool.TIME_LIMIT)[0] in (False, *unknown), payload
+        assert settle(("x+1", payload), limit=pool.TIME_LIMIT)[0] in (False, None), payload
         for each in workers_of(os.getpid()):
             peak = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{each}/status").read_text())
             assert peak is not None
-            assert int(peak[1]) < 220 * 1024, payload
+            assert int(peak[1]) < 320 * 1024, payload
 
 
 def test_threads_may_grade_at_once() -> None:
