@@ -436,7 +436,7 @@ def judge(
         judged = judge_run(run, judge, engine=judge_engine, progress=progress)
     _say(f"{judged.new} distinct answers judged, {judged.present} were there")
     if judged.failed:
-        _warn(f"capcal: {judged.failed} answers got no reply; the same command asks again")
+        _warn(f"capcal: {judged.failed} answers got no reply ({judged.reason}); ask again")
         raise typer.Exit(1)
     for what, found in judge_agreement(run, judge).items():
         table = Table(f"{what}: by the rules", *(f"judge: {name}" for name in found.table.columns))

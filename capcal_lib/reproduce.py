@@ -456,12 +456,14 @@ def _do(order: Order, row: Mapping[Any, Any]) -> int:
         judged = judge_run(run, str(order.judge), engine=row["engine"], **server)
         new = judged.new
         failed = judged.failed
+        why = f": {judged.reason}" if failed else ""
     else:
         tokens = estimate(run, step, engine=row["engine"], **order.server(step)).tokens
         new = int((tokens > 0).sum())
         failed = int((tokens == 0).sum())
+        why = ""
     if failed:
-        raise (InputError if new else Unanswered)(f"{failed} requests got no answer")
+        raise (InputError if new else Unanswered)(f"{failed} requests got no answer{why}")
     return new
 
 

@@ -16,13 +16,11 @@
 model: str = "smollm2-135m"  # one of `capcal models`; it has the built-in sets
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
-seed: int = 0  # of what is drawn of the labels
 
 # %% tags=["hide-input"]
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from capcal_lib.applications import allocate
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.grading import (
     corrected_mean,
@@ -31,7 +29,6 @@ from capcal_lib.grading import (
     judge_agreement,
     judges,
     normalize,
-    propagate,
     read_verdicts,
     run_questions,
 )
@@ -40,7 +37,7 @@ from capcal_lib.grading import (
 from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.metrics import binomial_interval, mean_interval
 from capcal_lib.questions import at_hand
-from capcal_lib.results import describe_runs, load_results, methods, subjects
+from capcal_lib.results import describe_runs, load_results, subjects
 from capcal_lib.runs import KEY, read_samples
 
 notebook.check_parameters(globals())
@@ -72,10 +69,6 @@ if not known:
 results = load_results(runs, model, k_eval=k_eval, recipe=None).query(
     "total > 0"
 )
-own = results.loc[list(data.index[:1])].dropna(axis="columns", how="all")
-said = methods(own)
-if not said:
-    lacking["said"] = "No confidence is recorded for the largest data set."
 notebook.about(model, data, lacking=lacking)
 
 
@@ -306,76 +299,6 @@ With the fewest labels of the table, the interval of a single question's $\mu$ i
 that assumes an error-free grader. That is the honest width for what is known of the grader.
 """)
 
-# %% [markdown] needs="said"
-# ## Into scores, pass@k and budgets
-#
-# A grader's error does not stop at accuracy. A capability Brier score, pass@k and the gain of a budget are all means of
-# powers of $1-\mu$. With $q = (1-\mu)\,\mathrm{Sp} + \mu\,(1-\mathrm{Se})$ the chance that a verdict is not
-# correct, $(1-\mu)^k$ is a polynomial in $q$, whose powers the counts estimate without bias. `propagate` puts the
-# noise of samples, of questions and of labels into one interval. It takes each number as a function of these powers:
-
-# %%
-# needs said
-own = results.loc[list(data.index[:1])].dropna(subset=said[:1])
-s, (c, n) = own[said[0]].to_numpy(), own[["correct", "total"]].to_numpy().T
-f, plan = 1 - s, allocate(s, 2 * len(s), max_per_question=n)
-numbers = {
-    "capability Brier": lambda failing: f**2 - 2 * f * failing(1) + failing(2),
-    "pass@4": lambda failing: 1 - failing(4),
-    "gain of a budget": lambda failing: failing(2) - failing(plan),
-}
-
-# %%
-# needs said
-rng = np.random.default_rng(seed)
-propagate(numbers["pass@4"], c, n, supposed(100), rng=rng)
-
-# %% [markdown] needs="said"
-# The budget is two samples a question, divided by the confidence, and the gain is that over spending evenly. A grader that
-# is known to be right, on ten thousand labels of either kind, leaves the error of samples and questions alone:
-
-# %%
-# needs said
-graders = {"none": supposed(10_000, 1, 1)}
-graders |= {f"{each} + {each}": supposed(each) for each in (50, 200)}
-joint = {
-    (number, labels): propagate(
-        terms,
-        c,
-        n,
-        error,
-        rng=np.random.default_rng(seed),
-        clusters=subjects(own),
-    )[:3]
-    for number, terms in numbers.items()
-    for labels, error in graders.items()
-}
-
-# %% tags=["hide-input"] label="grader-propagated" paper=["section-5.1", "section-5.2"] evidence=["measured", "simulated"] reads=["verdicts", "confidences"]
-# needs said
-joint = pd.DataFrame(joint, index=["estimate", "low", "high"]).T
-joint["width"] = joint["high"] - joint["low"]
-tables.show(
-    joint.rename_axis(["number", "labels"]),
-    f"{data['title'].iloc[0]}, {said[0]}: without and with the grader's "
-    "error (labels supposed).",
-    evidence=[data["evidence"].iloc[0], "simulated"],
-)
-
-# %% tags=["hide-input"]
-# needs said
-wider = joint["width"].unstack()
-wider = wider["50 + 50"] / wider["none"]
-notebook.glue(least=wider.min(), most=wider.max(), widest=str(wider.idxmax()))
-
-# %%
-# needs said
-notebook.say("""
-With the fewest labels the intervals are {least:.2f} to {most:.2f} times as wide, most for *{widest}*. Estimates move as
-well: where wrong answers pass as right now and then, a question that is never solved looks like one that is solved sooner
-or later.
-""")
-
 # %% [markdown]
 # ## Summary
 #
@@ -405,5 +328,5 @@ change["move"].groupby("rule").mean().idxmax()
 
 # %% tags=["hide-cell", "solution"]
 # needs samples
-m, low, high, _ = plain
+m, low, high = plain
 float(np.round(m / (m + high - low), 3))

@@ -256,7 +256,7 @@ def test_a_judge_that_is_refused_says_so(
     run(monkeypatch, capsys, "grade", *where)
     status, _, err = run(monkeypatch, capsys, "judge", *where, "--judge", "simulated")
     assert status == 1
-    assert "answers got no reply; the same command asks again" in err
+    assert "answers got no reply (" in err
     assert re.fullmatch(
         r"(\d+) of \1 questions were not answered: \1 times: status 400: no", caplog.messages[-1]
     )

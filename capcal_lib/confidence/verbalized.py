@@ -1,6 +1,7 @@
 """Verbalized confidence: the model says how likely a right answer is (paper, section 4.2)."""
 
 import re
+import unicodedata
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,14 +21,14 @@ READ_CHARACTERS = 10_000
 # in the text.
 _BOX = re.compile(r"\\boxed\s{0,3}\{((?:[^{}]|\{[^{}]{0,40}\}){1,60})\}")
 _NUMBER = r"(?:[0-9]{0,30}\.[0-9]{1,30}|0,[0-9]{1,30}|[0-9]{1,30}(?:,[0-9]{1,2}|\.)?)"
-_PERCENT = r"(?:\s?(?:%|percent\b))"
+_PERCENT = r"(?:\s?(?:%|per\s?cent\b))"
 _ESTIMATE = re.compile(
     rf"""
     (?<![\w.,/−–-])                            # not inside a word, a date or another number
-    (?P<label>(?:P|probability|confidence)\s{{0,3}}[=:≈~]\s{{0,3}})?
+    (?P<label>(?:P|probability|confidence)["']?\s{{0,3}}[=:≈~]\s{{0,3}})?
     (?P<first>{_NUMBER}) (?P<percent>{_PERCENT})?
     (?: \s{{0,3}}(?:-|–|—|\bto\b|\band\b)\s{{0,3}} (?P<high>{_NUMBER}) (?P<high_percent>{_PERCENT})?
-      | \s{{0,3}}(?:/|\bout\ of\b)\s{{0,3}} (?P<whole>{_NUMBER}) )?
+      | \s{{0,3}}(?:/|\bout\ of\b|\bin\b)\s{{0,3}} (?P<whole>{_NUMBER}) )?
     (?![\w%/] | [.,][0-9])
     """,
     re.VERBOSE | re.ASCII | re.IGNORECASE,
@@ -104,7 +105,7 @@ def parse_probability(text: str) -> float | None:
     said = answer_text(text)
     if said is None:
         return None
-    said = said[-READ_CHARACTERS:]
+    said = unicodedata.normalize("NFKC", said[-READ_CHARACTERS:])
     boxes = _BOX.findall(said)
     if boxes:
         found = (_probability(_ESTIMATE.fullmatch(_plain(box))) for box in reversed(boxes))
@@ -114,13 +115,14 @@ def parse_probability(text: str) -> float | None:
     if alone:
         return _probability(alone)
     estimates = [match for match in _ESTIMATE.finditer(said) if _is_estimate(match)]
-    return _probability(estimates[-1]) if estimates else None
+    labelled = [match for match in estimates if match["label"]]
+    return _probability((labelled or estimates)[-1]) if estimates else None
 
 
 def _plain(text: str) -> str:
     """Take away the markup that models put around a number."""
     text = _FRACTION.sub(r"\1/\2", _MARKUP.sub(r"\1", text))
-    for mark in ("\\%", "{,}", "\\,", "\\!", "\\(", "\\)", "$", "*", "`"):
+    for mark in ("\\%", "{,}", "\\,", "\\!", "\\(", "\\)", "$", "*", "`", "\\approx", "{", "}"):
         text = text.replace(mark, {"\\%": "%", "{,}": ","}.get(mark, ""))
     return text.strip().rstrip(".").strip()
 
@@ -148,10 +150,13 @@ def _probability(match: re.Match[str] | None) -> float | None:
     value = _number(match["first"])
     if match["whole"]:
         whole = _number(match["whole"])
+        if value + whole == 100:  # 50/50 and 30/70 are odds
+            whole = 100
         value = value / whole if whole else np.inf
     elif match["high"]:
         value = (value + _number(match["high"])) / 2
-    if match["percent"] or match["high_percent"]:
+    scaled = match["label"] and value > 1 and value == int(value)  # confidence: 85
+    if match["percent"] or match["high_percent"] or scaled:
         value /= 100
     return value if 0 <= value <= 1 else None
 

@@ -14,30 +14,22 @@ count the correct and the scored samples of each question, shape (n_questions,).
 other values than those named, a level out of range and a grader whose sensitivity and specificity
 do not sum to more than 1 raise ``InputError``."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from capcal_lib.applications import pass_at_k
 from capcal_lib.errors import InputError
-from capcal_lib.metrics.intervals import Interval, mean_interval
+from capcal_lib.metrics.intervals import Interval
 from capcal_lib.metrics.validation import (
     Floats,
-    Ints,
     as_counts,
     as_numbers,
-    as_whole,
     check_rows,
     check_share,
     same_length,
 )
-
-DRAWS = 400
-Failing = Callable[[ArrayLike], Floats]
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,128 +215,6 @@ def corrected_mean(
         high=float(high[0]),
         clipped=clipped != estimate,
     )
-
-
-def propagate(
-    terms: Callable[[Failing], Floats],
-    correct: ArrayLike,
-    total: ArrayLike,
-    error: GraderError,
-    *,
-    rng: np.random.Generator,
-    clusters: ArrayLike | None = None,
-    level: float = 0.95,
-) -> Interval:
-    """Carry the grader's error, and that of samples and questions, into any mean of powers of 1 -
-    mu.
-
-    ``terms`` is a function of ``failing``, and returns one term a question. ``failing(k)`` returns
-    unbiased estimates of (1 - mu)^k, k one number or one a question; NaN where fewer than k samples
-    were scored. With f = 1 - s, a capability Brier score has the terms f^2 - 2 f failing(1) +
-    failing(2), pass@k 1 - failing(k), and the gain of an allocation a over another one b failing(b)
-    - failing(a).
-
-    The verdicts show a failure with the chance q = (1 - mu) Sp + mu (1 - Se), so that (1 - mu)^k is
-    a polynomial in q, whose powers are estimated without bias.
-    :func:`~capcal_lib.metrics.mean_interval` holds what samples and questions add; draws of Se and
-    Sp from the posteriors of their labels what the grader adds. The two are independent: the
-    limits' squared distances from the estimate add up (Zou and Donner, "Construction of confidence
-    limits about effect measures", Statistics in Medicine 27, 2008). It takes the grader to err
-    alike on all questions and samples.
-
-    >>> error = grader_error([1] * 95 + [0] * 5 + [0] * 100, [1] * 100 + [0] * 100)
-    >>> correct, s = np.array([0, 9, 50, 80, 95] * 20), np.array([0.0, 0.2, 0.4, 0.8, 1.0] * 20)
-    >>> brier = lambda failing: (1 - s) ** 2 - 2 * (1 - s) * failing(1) + failing(2)
-    >>> interval = propagate(brier, correct, [100] * 100, error, rng=np.random.default_rng(0))
-    >>> [round(value, 3) for value in interval[:3]]
-    [0.005, -0.018, 0.027]
-    """
-    rates = Rates(error.sensitivity.estimate, error.specificity.estimate)
-    _rogan_gladen(np.zeros(1), *rates)  # refuses a grader that is no better than a coin
-    counts = _Counts(*as_counts(correct, total))
-
-    def corrected(rates: Rates) -> Floats:
-        return np.asarray(terms(partial(counts.failing, rates)))
-
-    of_questions = mean_interval(corrected(rates), clusters=clusters, level=level)
-    means = [np.nanmean(corrected(drawn)) for drawn in label_draws(error, rng)]
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
-    return combine_intervals(of_questions, low, high)
-
-
-class Rates(NamedTuple):
-    """How often a grader says right of right answers, and wrong of wrong ones."""
-
-    sensitivity: float
-    specificity: float
-
-
-class _Counts:
-    """Counts of questions, and the powers of their chances that they estimate without bias."""
-
-    def __init__(self, correct: Ints, total: Ints) -> None:
-        self.total = total
-        self.pairs, self.row = np.unique(
-            np.column_stack([correct, total]), axis=0, return_inverse=True
-        )
-        self.known: dict[int, Floats] = {}
-
-    def powers(self, most: int) -> Floats:
-        """Estimate the powers of the chance of a failing verdict, 0 to ``most``: (n_pairs, most +
-        1); 0 beyond the samples, where none is used.
-        """
-        if most not in self.known:
-            ks = np.arange(1, max(1, most) + 1)
-            solved = pass_at_k(self.pairs[:, 0], self.pairs[:, 1], ks)[:, :most]
-            ones = np.ones(len(self.pairs))
-            self.known[most] = np.column_stack([ones, np.nan_to_num(1 - solved)])
-        return self.known[most]
-
-    def failing(self, rates: Rates, k: ArrayLike) -> Floats:
-        """Estimate (1 - mu)^k of each question for a grader of these rates."""
-        attempts = np.broadcast_to(as_whole("k", np.atleast_1d(k), least=0), self.total.shape)
-        powers = unmix_powers(self.powers(int(attempts.max())), rates)
-        return np.where(attempts <= self.total, powers[self.row, attempts], np.nan)
-
-
-def unmix_powers(powers: Floats, rates: Rates) -> Floats:
-    """Return the powers of 1 - mu from those of q = (1 - mu) Sp + mu (1 - Se); one a column, from 0
-    on.
-
-    >>> unmix_powers(np.array([[1.0, 0.3, 0.09]]), Rates(0.9, 0.9)).round(4)
-    array([[1.    , 0.25  , 0.0625]])
-    """
-    from scipy.special import comb  # slow to import
-
-    youden = rates.sensitivity + rates.specificity - 1
-    errs = 1 - rates.sensitivity
-    k = np.arange(powers.shape[1])
-    others = np.maximum(k - k[:, None], 0)
-    shares = comb(k, k[:, None]) * (-errs) ** others
-    return np.asarray(powers @ (shares / youden**k))
-
-
-def label_draws(error: GraderError, rng: np.random.Generator) -> list[Rates]:
-    """Draw rates from the posteriors of the labels that measured them."""
-
-    def posterior(rate: float, labels: float) -> list[float]:
-        return rng.beta(labels * rate + 0.5, labels * (1 - rate) + 0.5, DRAWS).tolist()
-
-    sensitivity = posterior(error.sensitivity.estimate, error.right)
-    specificity = posterior(error.specificity.estimate, error.wrong)
-    return [Rates(*pair) for pair in zip(sensitivity, specificity, strict=True)]
-
-
-def combine_intervals(interval: Interval, low: float, high: float) -> Interval:
-    """Widen an interval by limits of an independent error: the squared distances add up.
-
-    >>> combine_intervals(Interval(0.5, 0.2, 0.8, False), 0.1, 0.9)
-    Interval(estimate=0.5, low=0.0, high=1.0)
-    """
-    centre = interval.estimate
-    below = np.hypot(interval.low - centre, max(0.0, centre - low))
-    above = np.hypot(interval.high - centre, max(0.0, high - centre))
-    return interval._replace(low=float(centre - below), high=float(centre + above))
 
 
 def _scored(correct: ArrayLike, total: ArrayLike) -> tuple[np.ndarray, Floats, Floats]:

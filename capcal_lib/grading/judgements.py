@@ -5,6 +5,8 @@ beside the verdicts.
 weights, its engine and the digest of the prompt. The verdicts of the rules stay what every page
 counts, unless it asks for a judge's by name."""
 
+import time
+from collections import Counter
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -25,7 +27,7 @@ FILE = JUDGEMENTS.name
 SCHEMA = JUDGEMENTS.schema
 PAIR = ["question_id", "extracted"]
 MADE_WITH = ["judge", "weights", "engine", "prompt"]
-CHUNK = 200  # answers judged between two writes of the file
+WRITE_SECONDS = 5.0  # between two writes of the file
 
 
 class Judged(NamedTuple):
@@ -34,6 +36,7 @@ class Judged(NamedTuple):
     new: int  # judged now
     present: int  # judged before
     failed: int  # to which the engine gave no reply; the next call asks again
+    reason: str = ""  # why, most often
 
 
 def judge_run(
@@ -76,24 +79,37 @@ def judge_run(
         return Judged(0, len(pairs), 0)
     cases = [(questions[name], extracted) for name, extracted in lacking.itertuples(index=False)]
     source = open_engine(model, engine, **server)
+    failed: list[str] = []
+    fresh: list[dict[str, str]] = []
     new = 0
-    for start in range(0, len(cases), CHUNK):
-        chunk = cases[start : start + CHUNK]
-        fresh = []
-        for place, judgement in judge(source, model, chunk):
-            question, extracted = chunk[place]
-            found = {"verdict": judgement.verdict, "words": judgement.words}
-            fresh.append(made_with | {"question_id": question.id, "extracted": extracted} | found)
+    written = time.monotonic()
+    try:
+        for place, judgement in judge(source, model, cases, failed):
+            question, extracted = cases[place]
+            answer = {"question_id": question.id, "extracted": extracted}
+            fresh.append(made_with | answer | judgement._asdict())
+            new += 1
             if progress:
-                progress(new + len(fresh), len(cases))
-        if fresh:
-            with hold(run.folder):  # another judge may have written meanwhile
-                both = pd.concat([_current(run, made_with), pd.DataFrame(fresh)])
-                table = pa.Table.from_pandas(both, schema=SCHEMA, preserve_index=False)
-                order = [(name, "ascending") for name in JUDGEMENTS.key]
-                run.write(JUDGEMENTS, table.sort_by(order))
-        new += len(fresh)
-    return Judged(new, len(pairs) - len(lacking), len(cases) - new)
+                progress(new, len(cases))
+            if time.monotonic() - written > WRITE_SECONDS:
+                _keep(run, made_with, fresh)
+                fresh = []
+                written = time.monotonic()
+    finally:
+        _keep(run, made_with, fresh)
+    reason = Counter(failed).most_common(1)[0][0] if failed else ""
+    return Judged(new, len(pairs) - len(lacking), len(failed), reason)
+
+
+def _keep(run: Run, made_with: dict[str, str], fresh: list[dict[str, str]]) -> None:
+    """Add judgements to the file; of two of one answer, by judges at once, the first stays."""
+    if not fresh:
+        return
+    with hold(run.folder):  # another judge may have written meanwhile
+        both = pd.concat([_current(run, made_with), pd.DataFrame(fresh)])
+        both = both.drop_duplicates(list(JUDGEMENTS.key))
+        table = pa.Table.from_pandas(both, schema=SCHEMA, preserve_index=False)
+        run.write(JUDGEMENTS, table.sort_by([(name, "ascending") for name in JUDGEMENTS.key]))
 
 
 def judges(run: Run) -> list[str]:
@@ -172,7 +188,7 @@ def _judged(run: Run, rows: pd.DataFrame) -> pd.DataFrame:
 
 def _read(run: Run) -> pd.DataFrame:
     table = run.read(JUDGEMENTS) if run.has(JUDGEMENTS) else SCHEMA.empty_table()
-    return table.to_pandas()
+    return table.to_pandas().drop_duplicates(list(JUDGEMENTS.key))
 
 
 def _current(run: Run, made_with: dict[str, str]) -> pd.DataFrame:

@@ -182,6 +182,15 @@ def test_a_malformed_confidence_is_refused(ids, values, more, message):
         ("I cannot say", None),
         ("nan", None),
         ("1e9", None),
+        # odds, counts, labels, full width
+        ("It is a coin flip: 50/50.", 0.5),
+        ("Chances are 30/70.", 0.3),
+        ("3 in 4", 0.75),
+        ("85 per cent", 0.85),
+        ("\uff18\uff15\uff05", 0.85),
+        ('{"confidence": 85}', 0.85),
+        (r"\boxed{\approx 0.8}", 0.8),
+        ("Confidence: 0.7 (I was at 0.9 before)", 0.7),
         # reasoning is never read
         (r"<think>\boxed{0.9}</think>\boxed{0.2}", 0.2),
         (r"thoughts: \boxed{0.9}</think>", None),

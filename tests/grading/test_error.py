@@ -5,18 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capcal_lib.applications import pass_at_k, success_terms
 from capcal_lib.errors import InputError
-from capcal_lib.grading.error import (
-    Failing,
-    GraderError,
-    corrected_mean,
-    corrected_mu,
-    grader_error,
-    propagate,
-)
-from capcal_lib.metrics import capability_brier_terms, mean_interval
-from capcal_lib.metrics.intervals import Interval, binomial_interval
+from capcal_lib.grading.error import GraderError, corrected_mean, corrected_mu, grader_error
+from capcal_lib.metrics.intervals import binomial_interval
 
 Z = 1.959963984540054
 
@@ -331,12 +322,7 @@ def test_the_order_and_names_of_questions_do_not_matter(labels: list[tuple[bool,
 @pytest.mark.parametrize("said", [[1, 0, 1, 0], [0, 0, 0, 0]])
 def test_a_grader_no_better_than_a_coin_is_refused(said: list[int]) -> None:
     error = grader_error(said, [1, 1, 0, 0])
-    one = lambda failing: failing(1)  # noqa: E731
-    for call in (
-        corrected_mu,
-        corrected_mean,
-        lambda *given: propagate(one, *given, rng=np.random.default_rng(0)),
-    ):
+    for call in (corrected_mu, corrected_mean):
         with pytest.raises(
             InputError, match=r"do not sum to more than 1: so far as the labels tell"
         ):
@@ -375,92 +361,3 @@ def test_few_labels_may_leave_it_open_whether_a_grader_is_better_than_a_coin() -
 def test_faults(call, message: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(InputError, match=message):
         call()
-
-
-# The error carried into other numbers
-
-
-def known(sensitivity: float, specificity: float, size: float = 1e9) -> GraderError:
-    return GraderError(Interval(sensitivity, 0, 1), Interval(specificity, 0, 1), size, size)
-
-
-@settings(max_examples=6, deadline=None)
-@given(st.floats(0, 1), st.floats(0.6, 1), st.floats(0.6, 1), st.integers(0, 9), st.integers(9, 14))
-def test_powers_of_failing_are_unbiased(
-    mu: float, sensitivity: float, specificity: float, k: int, n: int
-) -> None:
-    """The expectation over all counts, by the binomial chances of what the grader sees."""
-    seen: list[np.ndarray] = []
-
-    def terms(failing: Failing) -> np.ndarray:
-        seen.append(failing(k))
-        return seen[0]
-
-    counts, p = np.arange(n + 1), mu * sensitivity + (1 - mu) * (1 - specificity)
-    grader = known(sensitivity, specificity)
-    propagate(terms, counts, [n] * (n + 1), grader, rng=np.random.default_rng(0))
-    chance = [math.comb(n, c) * p**c * (1 - p) ** (n - c) for c in range(n + 1)]
-    assert chance @ seen[0] == pytest.approx((1 - mu) ** k, abs=1e-9)
-
-
-def test_a_grader_known_to_be_perfect_changes_nothing() -> None:
-    rng = np.random.default_rng(1)
-    correct, total, s = rng.integers(0, 21, 60), np.full(60, 20), rng.random(60)
-    plan, f = rng.integers(0, 9, 60), 1 - s
-    pairs = {
-        "brier": (
-            lambda q: f**2 - 2 * f * q(1) + q(2),
-            capability_brier_terms(s, correct, total, corrected=True),
-        ),
-        "pass@8": (lambda q: 1 - q(8), pass_at_k(correct, total, [8])[:, 0]),
-        "gain": (
-            lambda q: q(3) - q(plan),
-            success_terms(plan, correct, total) - pass_at_k(correct, total, [3])[:, 0],
-        ),
-    }
-    for terms, plain in pairs.values():
-        found = propagate(terms, correct, total, known(1, 1), rng=np.random.default_rng(2))
-        expected = mean_interval(plain)
-        assert found == pytest.approx(expected, abs=1e-4)
-
-
-def test_propagated_intervals_cover_and_those_without_the_grader_do_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Over questions, samples, verdicts and labels drawn anew, for a score, pass@4 and the gain of
-    an allocation.
-    """
-
-    def world(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        mu = rng.beta(0.5, 0.5, n)
-        s = np.clip(mu + rng.normal(0, 0.25, n), 0, 1)
-        return mu, 1 - s, np.where(s < 0.5, 3, 1)
-
-    def three(f: np.ndarray, plan: np.ndarray) -> list:  # type: ignore[type-arg]
-        return [lambda q: f**2 - 2 * f * q(1) + q(2), lambda q: 1 - q(4), lambda q: q(2) - q(plan)]
-
-    monkeypatch.setattr("capcal_lib.grading.error.DRAWS", 150)
-    mu, f, plan = world(np.random.default_rng(0), 200_000)
-    truths, studies = [terms(lambda k: (1 - mu) ** k).mean() for terms in three(f, plan)], 40
-    covered = np.zeros((2, 3))
-    for seed in range(studies):
-        rng = np.random.default_rng(seed)
-        mu, f, plan = world(rng, 150)
-        right = rng.binomial(40, mu)
-        counts = rng.binomial(right, 0.85) + rng.binomial(40 - right, 0.08), np.full(150, 40)
-        error = labels(rng.binomial(60, 0.85), 60, rng.binomial(60, 0.92), 60)
-        for i, each in enumerate((error, known(1, 1))):
-            found = [propagate(terms, *counts, each, rng=rng) for terms in three(f, plan)]
-            covered[i] += [
-                low <= truth <= high for (_, low, high), truth in zip(found, truths, strict=True)
-            ]
-    assert (covered[0] / studies >= 0.85).all()  # 40 studies know 0.95 to within 0.1
-    assert covered[0].mean() / studies >= 0.92
-    assert (covered[1, 1:] / studies <= 0.85).all()
-
-
-def test_what_was_not_sampled_often_enough_is_left_out_of_a_mean() -> None:
-    found = propagate(
-        lambda q: q(3), [0, 0, 0, 1], [2, 3, 4, 4], known(1, 1), rng=np.random.default_rng(0)
-    )
-    assert found.estimate == pytest.approx((1 + 1 + 1 / 4) / 3)
