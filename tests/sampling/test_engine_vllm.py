@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import httpx2
@@ -76,8 +77,12 @@ def with_arguments(model: Model = MODEL, **changes: object) -> Model:
 
 def processes() -> list[str]:
     """List vLLM's processes below this one."""
-    listed = psutil.Process().children(recursive=True)
-    return [one.name() for one in listed if "VLLM" in " ".join(one.cmdline()) + one.name()]
+    found = []
+    for one in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):  # one that ends meanwhile
+            if one.status() != psutil.STATUS_ZOMBIE and "VLLM" in " ".join(one.cmdline()):
+                found.append(one.name())
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -266,10 +271,14 @@ def test_on_an_h100_its_own_defaults_count(monkeypatch: pytest.MonkeyPatch) -> N
     from capcal_lib.sampling.engines.vllm import settings_of
 
     folder = ensure_weights(MODEL)
-    monkeypatch.setattr(type(current_platform), "is_cpu", lambda self: False)
-    monkeypatch.setattr(type(current_platform), "device_count", lambda *_: 8)
-    monkeypatch.setattr(type(current_platform), "get_device_total_memory", lambda *_: 80 << 30)
-    monkeypatch.setattr(type(current_platform), "get_device_name", lambda *_: "NVIDIA H100 80GB")
+    monkeypatch.setattr(type(current_platform), "is_cpu", lambda self: False, raising=False)
+    monkeypatch.setattr(type(current_platform), "device_count", lambda *_: 8, raising=False)
+    monkeypatch.setattr(
+        type(current_platform), "get_device_total_memory", lambda *_: 80 << 30, raising=False
+    )
+    monkeypatch.setattr(
+        type(current_platform), "get_device_name", lambda *_: "NVIDIA H100 80GB", raising=False
+    )
     settings = settings_of(MODEL, folder)
     assert (settings["tensor_parallel_size"], settings["data_parallel_size"]) == (1, 8)
     assert settings.keys().isdisjoint({"max_num_seqs", "max_num_batched_tokens"})

@@ -3,6 +3,7 @@
 A sample follows from the model, the messages, the settings and (seed, question id, sample index)
 alone, up to rounding."""
 
+import atexit
 import hashlib
 import logging
 import os
@@ -298,6 +299,7 @@ def close_engine() -> None:
         getattr(engine, "close", lambda: None)()  # another package's may have none
 
 
+atexit.register(close_engine)
 _open: dict[tuple[object, ...], Engine] = {}  # one that holds a model, and any others
 _staying: list[None] = []  # not empty within `engines_stay_open`
 

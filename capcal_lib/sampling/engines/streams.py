@@ -3,10 +3,11 @@
 import asyncio
 import queue
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TypeVar
 
-from anyio.from_thread import BlockingPortal, start_blocking_portal
+from anyio.from_thread import start_blocking_portal
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -19,13 +20,13 @@ def each(
     in_flight: int,
     weight: Callable[[T], int] = lambda _: 1,
     around: AbstractAsyncContextManager[object] | None = None,
-    portal: BlockingPortal | None = None,
+    loop: asyncio.AbstractEventLoop | None = None,
 ) -> Iterator[R]:
     """Call ``do(item, emit)`` for every item, and yield what it emits as it comes.
 
-    The weights of those under way add up to at most ``in_flight``. They run in the loop of
-    ``portal``, or one of their own in a thread, since this thread may have one (a notebook has),
-    and within ``around``. What one of them raises, and closing the iterator, as an interrupt does,
+    The weights of those under way add up to at most ``in_flight``. They run in ``loop``, which runs
+    in another thread, or in one of their own, since this thread may have one (a notebook has), and
+    within ``around``. What one of them raises, and closing the iterator, as an interrupt does,
     stops the work at once."""
     results: queue.SimpleQueue[tuple[R] | None] = queue.SimpleQueue()
 
@@ -43,8 +44,13 @@ def each(
                     await free.acquire()
                 group.create_task(work(item))
 
-    with nullcontext(portal) if portal else start_blocking_portal(name="requests") as loop:
-        running = loop.start_task_soon(run)
+    with nullcontext() if loop else start_blocking_portal(name="requests") as portal:
+        running: Future[None]
+        if portal is not None:
+            running = portal.start_task_soon(run)
+        else:
+            assert loop is not None
+            running = asyncio.run_coroutine_threadsafe(run(), loop)
         running.add_done_callback(lambda _: results.put(None))
         try:
             while (result := results.get()) is not None:

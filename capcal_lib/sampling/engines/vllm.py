@@ -2,16 +2,16 @@
 its CPU.
 """
 
+import asyncio
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from inspect import signature
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from threading import Thread
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from anyio.from_thread import start_blocking_portal
 
 from capcal_lib.errors import InputError, sanitize
 from capcal_lib.manifests import Model, Sampling
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from vllm import SamplingParams
     from vllm.outputs import CompletionOutput
     from vllm.v1.engine.async_llm import AsyncLLM
+
+T = TypeVar("T")
 
 SAMPLES_IN_FLIGHT = 1 << 14  # more than vLLM runs at once on eight GPUs, so that it never waits
 SHARE_OF_WEIGHTS = 0.6  # of a GPU's memory; the rest is for keys and values
@@ -76,11 +78,12 @@ class VllmEngine:
         folder = folder or ensure_weights(model)
         self.tokenizer: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
         self._numbers = count()  # of requests
-        self._held = ExitStack()
-        self._loop = self._held.enter_context(start_blocking_portal(name="vllm"))
+        self._loop = asyncio.new_event_loop()
+        # a daemon, so that a command that ends does not wait for it
+        Thread(target=self._loop.run_forever, name="vllm", daemon=True).start()
+        self._llm: AsyncLLM | None = None
         try:
-            self._llm: AsyncLLM = self._loop.call(_open, settings_of(model, folder))
-            self._held.callback(self._loop.call, self._llm.shutdown)
+            self._llm = self._run(_open(settings_of(model, folder)))
             config = self._llm.model_config
             self.context = config.max_model_len
             self._whole = config.get_total_num_hidden_layers() + 1, config.get_hidden_size()
@@ -95,7 +98,14 @@ class VllmEngine:
 
     def close(self) -> None:
         """End vLLM's processes."""
-        self._held.close()
+        if self._llm is not None:
+            self._run(_shut(self._llm))
+        self._llm = None
+        self._loop.call_soon_threadsafe(self._loop.stop)
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do something in the loop that vLLM lives in."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def sample(
         self, requests: Sequence[Request], sampling: Sampling, seed: int
@@ -195,7 +205,7 @@ class VllmEngine:
         shape = self._whole if layers == "all" else self._whole[1:]
         result = np.empty((len(requests), *shape), dtype=np.float32)
         prompts = self._prompts(requests, self.model.sampling)
-        copies = len(self._llm.engine_core.core_engines)
+        copies = len(self._core.core_engines)
         for start in range(0, len(prompts), copies):
             read = self._states(prompts[start : start + copies], layers)
             for row, states in enumerate(read, start):
@@ -225,16 +235,21 @@ class VllmEngine:
             states = [self._tell(rank, "end_watch", layers)[0] for rank in range(len(prompts))]
         return states
 
+    @property
+    def _core(self) -> Any:
+        assert self._llm is not None, "closed"
+        return self._llm.engine_core
+
     def _tell(self, rank: int, method: str, *given: Any) -> list[Any]:
         """Call a method of `PositionWatcher` on the workers of one copy of the model."""
-        core: Any = self._llm.engine_core
+        core = self._core
 
         async def tell() -> list[Any]:
             engine = core.core_engines[rank]
             call = method, None, given, None
             return list(await core._call_utility_async("collective_rpc", *call, engine=engine))
 
-        return self._loop.call(tell)
+        return self._run(tell())
 
     def _prompts(self, requests: Sequence[Request], sampling: Sampling) -> list[list[int]]:
         """Return the prompts as tokens; one that leaves no room for an answer is refused."""
@@ -252,10 +267,12 @@ class VllmEngine:
         from vllm.sampling_params import RequestOutputKind
         from vllm.v1.engine.exceptions import EngineDeadError
 
+        llm: Any = self._llm
+
         async def run(job: Any, emit: Any) -> None:
             number, (prompt, parameters) = job
             parameters.output_kind = RequestOutputKind.FINAL_ONLY
-            stream = self._llm.generate(
+            stream = llm.generate(
                 {"prompt_token_ids": prompt},
                 parameters,
                 str(next(self._numbers)),
@@ -265,7 +282,7 @@ class VllmEngine:
                 emit((number, output.outputs[0]))
 
         try:
-            yield from each(enumerate(jobs), run, in_flight=SAMPLES_IN_FLIGHT, portal=self._loop)
+            yield from each(enumerate(jobs), run, in_flight=SAMPLES_IN_FLIGHT, loop=self._loop)
         except EngineDeadError as error:
             raise InputError(
                 "vLLM stopped, for the reason that it has printed above; what was drawn is kept, "
@@ -342,7 +359,11 @@ class PositionWatcher:
         return bytes(pooled(states, layers).cpu().numpy().tobytes())
 
 
-def _open(settings: dict[str, Any]) -> "AsyncLLM":
+async def _shut(llm: "AsyncLLM") -> None:
+    llm.shutdown()
+
+
+async def _open(settings: dict[str, Any]) -> "AsyncLLM":
     """Open vLLM as its ``LLM`` does, but for any number of copies."""
     from vllm import AsyncEngineArgs
     from vllm.usage.usage_lib import UsageContext
