@@ -49,7 +49,7 @@ def grade_run(run: Run) -> Graded:
     made = table.schema.metadata or {}
     if made.get(b"grader") == GIVEN.encode():
         return Graded(0, 0, {})
-    follows = b"rows" not in made or made[b"rows"].decode() == runs.digest_of_graded(run, table)
+    follows = b"rows" not in made or made[b"rows"].decode() == runs.digest_of_graded(run, [table])
     old = table.to_pandas()
     stands = follows and made.get(b"grader") == GRADER_VERSION.encode()
     current = old[(old["verdict"] != "not_scored") & stands]

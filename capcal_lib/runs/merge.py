@@ -148,18 +148,25 @@ def _take_file(source: Path, artifact: Artifact, copy: Run, run: Run) -> str | N
     target = run.folder / source.name
     key = list(artifact.key)
     try:
-        theirs = artifact.read(source)
+        with files.open_parquet(source) as file:
+            made = file.schema_arrow.metadata or {}
+            if not artifact.fits(file.schema_arrow.empty_table()):
+                return f"left out {source}, which is not a file of `capcal {artifact.command}`"
+        rows = made.get(b"rows") if artifact is VERDICTS else None
+        if rows and rows.decode() != store.digest_of_graded(
+            copy, files.read_batches(source, store.KEY)
+        ):
+            return f"left out {source}, which was made from other samples; grade again"
+        if artifact is not VERDICTS:  # these have been read
+            artifact.read(source)
     except InputError as error:
         return f"left out: {error}"
-    made = theirs.schema.metadata or {}
-    rows = made.get(b"rows") if artifact is VERDICTS else None
-    if rows and rows.decode() != store.digest_of_graded(copy, theirs):
-        return f"left out {source}, which was made from other samples; grade again"
     with hold(run.folder):
         if files.size_of(target) is None:
             _copy(source, target)
             return None
         own = artifact.read(target)
+        theirs = artifact.read(source)
         if _how(own) != _how(theirs) or not own.schema.equals(theirs.schema):
             return f"left out {source}, which was made in another way than {target}"
         known = pd.MultiIndex.from_frame(own.select(key).to_pandas())
@@ -169,7 +176,7 @@ def _take_file(source: Path, artifact: Artifact, copy: Run, run: Run) -> str | N
             both = both.sort_by([(name, "ascending") for name in key])
             made = own.schema.metadata or {}
             if artifact is VERDICTS:
-                made = made | {b"rows": store.digest_of_graded(run, both).encode()}
+                made = made | {b"rows": store.digest_of_graded(run, [both]).encode()}
             files.write_table(target, both.replace_schema_metadata(made))
     return None
 

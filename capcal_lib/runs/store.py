@@ -100,12 +100,13 @@ def row_digests(rows: pd.DataFrame) -> "pd.Series[int]":
     return pd.util.hash_pandas_object(rows[[*KEY, "response"]], index=False, categorize=False)
 
 
-def digest_of_graded(run: Run, verdicts: pa.Table) -> str:
+def digest_of_graded(run: Run, verdicts: Iterable[pa.Table]) -> str:
     """Return the digest of those samples of a run that have these verdicts, in whatever order they
     were written.
     """
     graded = Present()
-    add_keys(graded, verdicts)
+    for table in verdicts:
+        add_keys(graded, table)
     total = 0
     for samples in stream_samples(run, ["response"]):
         keys = zip(samples["question_id"], samples["sample_index"], strict=True)
@@ -143,15 +144,6 @@ def remove_run(run: Run) -> None:
     for parent in (run.folder.parent, run.folder.parent.parent):
         with suppress(OSError):  # which holds other runs
             parent.rmdir()
-
-
-def count_rows(run: Run) -> int:
-    """Count the rows in all parts of a run; a row that is in two of them counts twice."""
-    total = 0
-    for path in parts_of(run):
-        with files.open_parquet(path) as part:
-            total += part.metadata.num_rows
-    return total
 
 
 def parts_of(run: Run, *, sound: bool | None = None) -> list[Path]:

@@ -26,7 +26,7 @@ from capcal_lib.runs.artifacts import (
     some,
     some_keys,
 )
-from capcal_lib.runs.files import open_parquet, read_batches, read_table, size_of
+from capcal_lib.runs.files import open_parquet, read_batches, size_of
 from capcal_lib.runs.run import Identity, Run, is_folder
 from capcal_lib.runs.samples import IMPORTED
 from capcal_lib.runs.sessions import Ask, read_sessions
@@ -286,7 +286,9 @@ def _verdicts(path: Path, sampled: Sampled) -> Iterator[str]:
     if sampled.grader and version not in (sampled.grader, GIVEN):
         yield f"graded by version {version} of the grader, now {sampled.grader}: grade again"
     digest = (
-        sampled.digest if whole else runs.digest_of_graded(sampled.run, read_table(path, runs.KEY))
+        sampled.digest
+        if whole
+        else runs.digest_of_graded(sampled.run, read_batches(path, runs.KEY))
     )
     if made.get(b"rows", digest) != digest:
         yield "the verdicts were made from other samples than these: grade again"
