@@ -360,6 +360,9 @@ class PositionWatcher:
 
 
 async def _shut(llm: "AsyncLLM") -> None:
+    if llm.output_handler is not None:
+        llm.output_handler.cancel()  # or it reports that the processes are gone
+        await asyncio.sleep(0)
     llm.shutdown()
 
 
