@@ -377,8 +377,9 @@ evidence, scored = data["evidence"].iloc[0], {}
 for column, k in enumerate(k for k in few if 2 * k <= largest):
     of_k = pd.DataFrame({name: each[:, column] for name, each in terms.items()})
     competing = of_k.drop(columns=["Oracle CC", "Oracle RC"])
-    best = compare(competing)["may_be_best"]
-    table = compare(of_k)
+    groups = subjects(results.loc[[shown]]).to_numpy()
+    best = compare(competing, clusters=groups)["may_be_best"]
+    table = compare(of_k, clusters=groups)
     table["may_be_best"] = best.reindex(table.index, fill_value=False)
     scored[f"pass@{k}"] = table.rename(columns={"estimate": "brier"})
 tables.show_scores(
@@ -669,12 +670,13 @@ def to_first_success(run):
 # needs samples
 rows = {}
 for name, run in data["run"].items():
-    tokens, success = to_first_success(run).to_numpy().T
+    asked = pd.concat({name: to_first_success(run)}, names=["dataset"])
+    tokens, success = asked.to_numpy().T
     row = rows[data.loc[name, "title"]] = {"solved": success.mean()}
     if success.any():
         ratio = tokens.sum() / success.sum()
         terms = ratio + (tokens - ratio * success) / success.mean()
-        ends = mean_interval(terms)
+        ends = mean_interval(terms, clusters=subjects(asked).to_numpy())
         row |= {"tokens": ratio, "low": ends.low, "high": ends.high}
 
 # %% tags=["hide-input"] label="first-success-tokens" evidence=["measured"] reads=["samples", "verdicts"]

@@ -24,7 +24,6 @@ from capcal_lib.metrics.validation import (
 )
 
 Recalibration = Literal["isotonic", "beta", "platt"]
-EDGE = 1e-6  # confidences of 0 and 1 have no logit
 PENALTY = 1e-4  # a trace, which keeps the optimum finite where confidences separate the questions
 
 
@@ -34,7 +33,10 @@ class Calibrator:
     ``isotonic``: the best non-decreasing steps by squared error, joined by lines; ``platt``:
     sigmoid(a logit(s) + c); ``beta``: sigmoid(a log(s) - b log(1 - s) + c) with a and b at least 0,
     which bends either end by itself. The latter two are fitted by cross-entropy against mu_hat;
-    isotonic takes the most questions, Platt the fewest.
+    isotonic takes the most questions, Platt the fewest. For these
+    two, confidences are drawn to one half first, s to (s m + 1/2)/(m + 1) with m the root of the
+    number of questions learned from, as the minimax estimate of a share is: confidences of exactly
+    0 and 1 have no logit, and hardly any share is so sure.
 
     References: Niculescu-Mizil and Caruana, "Predicting good probabilities with supervised
     learning", ICML 2005; Kull, Silva Filho and Flach, "Beta calibration", AISTATS 2017.
@@ -49,12 +51,26 @@ class Calibrator:
             raise unknown("recalibration", method, get_args(Recalibration))
         self.method = method
         self.fitted_: Any = None
+        self.weight_ = 0.0
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
+        """Return the parameters, for scikit-learn."""
+        return {"method": self.method}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, for scikit-learn."""
+        self.__init__(**(self.get_params() | params))  # type: ignore[misc]
+        return self
+
+    def __repr__(self) -> str:
+        return f"Calibrator(method={self.method!r})"
 
     def fit(self, confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> Self:
         """Learn from confidences and counts of questions, each of shape (n_questions,)."""
         from sklearn.isotonic import IsotonicRegression  # slow to import
 
         s, mu, _ = as_scored(confidence, correct, total)
+        self.weight_ = float(np.sqrt(len(s)))
         if self.method == "isotonic":
             # Rounded: the fit is NaN at confidences that differ in their last bit.
             self.fitted_ = IsotonicRegression(out_of_bounds="clip").fit(s.round(12), mu)
@@ -74,7 +90,7 @@ class Calibrator:
         return like(confidence, expit(self._features(s) @ self.fitted_))
 
     def _features(self, s: Floats) -> Floats:
-        inside = np.clip(s, EDGE, 1 - EDGE)
+        inside = (s * self.weight_ + 0.5) / (self.weight_ + 1)
         below = np.log(inside)
         above = -np.log1p(-inside)
         columns = [below, above] if self.method == "beta" else [below + above]

@@ -2,6 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit, logit
+from sklearn.base import clone
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
@@ -33,12 +34,13 @@ def test_isotonic_is_that_of_scikit_learn():
 
 def test_logistic_is_that_of_scikit_learn():
     s, correct, total = world(200, 5)
-    x = logit(s)[:, None]
+    m = np.sqrt(200)  # confidences are drawn to one half by the minimax estimate of a share
+    x = logit((s * m + 0.5) / (m + 1))[:, None]
     theirs = LogisticRegression(C=1e8, tol=1e-10, max_iter=1000).fit(
         np.r_[x, x], [1] * 200 + [0] * 200, sample_weight=np.r_[correct, total - correct]
     )
     given = np.linspace(0.05, 0.95, 50)
-    expected = theirs.predict_proba(logit(given)[:, None])[:, 1]
+    expected = theirs.predict_proba(logit((given * m + 0.5) / (m + 1))[:, None])[:, 1]
     np.testing.assert_allclose(
         Calibrator("platt").fit(s, correct, total).predict(given), expected, atol=2e-3
     )
@@ -193,3 +195,24 @@ def test_a_series_gives_a_series_and_what_is_not_fitted_says_so():
     assert cross_fitted(given, correct, total).index.equals(given.index)
     with pytest.raises(InputError, match="call fit first"):
         Calibrator().predict([0.5])
+
+
+@pytest.mark.parametrize("method", ["platt", "beta"])
+def test_confidences_of_exactly_0_and_1_are_made_no_worse(method):
+    """The share of ten draws, often 0 or 1, is recalibrated by ten other samples."""
+    r = rng(4)
+    mu = r.beta(0.5, 0.5, 4000)
+    s = r.binomial(10, mu) / 10
+    calibrator = Calibrator(method).fit(s[:1000], r.binomial(10, mu[:1000]), 10)
+    after = calibrator.predict(s[1000:])
+    assert np.mean((after - mu[1000:]) ** 2) < np.mean((s[1000:] - mu[1000:]) ** 2)
+
+
+def test_a_calibrator_is_an_estimator_of_scikit_learn():
+    calibrator = Calibrator("beta").fit([0.1, 0.9], [1, 3], 4)
+    copy = clone(calibrator)
+    assert repr(copy) == "Calibrator(method='beta')"
+    assert copy.get_params() == {"method": "beta"}
+    assert copy.set_params(method="platt").method == "platt"
+    with pytest.raises(InputError, match="call fit first"):
+        copy.predict([0.5])
