@@ -289,6 +289,7 @@ def open_engine(
     engine: Engine = getattr(import_module(module), kind)(model, **server)
     if _staying or name not in LIGHT:
         _open[key] = engine
+    atexit.register(close_engine)  # before what the engine itself does at the end
     return engine
 
 
@@ -299,7 +300,6 @@ def close_engine() -> None:
         getattr(engine, "close", lambda: None)()  # another package's may have none
 
 
-atexit.register(close_engine)
 _open: dict[tuple[object, ...], Engine] = {}  # one that holds a model, and any others
 _staying: list[None] = []  # not empty within `engines_stay_open`
 
