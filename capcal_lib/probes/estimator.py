@@ -7,12 +7,13 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import BaseEstimator
 
 from capcal_lib.applications import fit_concentration
 from capcal_lib.metrics.validation import Floats, Ints
 
 
-class Probe(ABC):
+class Probe(BaseEstimator, ABC):  # type: ignore[misc]
     """An estimator of mu from what a model shows of a question before it answers.
 
     ``fit(features, correct, total)`` learns from questions and returns the probe;

@@ -65,10 +65,6 @@ class PaperProbe(Probe):
         self.probes_: tuple[LinearProbe, ...] = ()
         self.search_: pd.DataFrame | None = None
 
-    def __repr__(self) -> str:
-        fitted = f"{len(self.probes_)} splits" if self.probes_ else "not fitted"
-        return f"<PaperProbe(seed={self.seed}), {fitted}>"
-
     def fit(
         self,
         features: npt.ArrayLike,

@@ -126,7 +126,7 @@ def train(run: Run, *, recipe: Recipe = "tuned", verdicts: str = "rules") -> Tra
     >>> from capcal_lib.runs import find_run
     >>> trained = train(find_run(RECORDED_RUNS, "smollm2-135m", "mini-capitals", "train"))
     >>> len(trained.question_ids), trained.probe
-    (283, <TunedProbe(seed=0), weight decay 0.3>)
+    (283, TunedProbe())
     """
     if recipe not in RECIPES:
         raise unknown("recipe", recipe, RECIPES)

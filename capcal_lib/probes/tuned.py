@@ -17,7 +17,6 @@ from capcal_lib.probes.linear import (
 )
 
 FOLDS = 5
-_TOLERANCE = 1e-7  # by which an objective may miss its minimum while decays are compared
 DECAYS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 
 
@@ -47,12 +46,6 @@ class TunedProbe(Probe):
         self.weight_decay_: float | None = None
         self.coef_: Floats | None = None
         self.intercept_: float | None = None
-
-    def __repr__(self) -> str:
-        fitted = "not fitted"
-        if self.weight_decay_ is not None:
-            fitted = f"weight decay {self.weight_decay_:g}"
-        return f"<TunedProbe(seed={self.seed}), {fitted}>"
 
     def fit(
         self, features: npt.ArrayLike, correct: npt.ArrayLike, total: npt.ArrayLike
@@ -108,13 +101,14 @@ def _path(training: Matrix, mu: Floats, unseen: Matrix) -> Floats:
     shares = np.full(len(rows), 1 / len(rows))
     curvature = CURVATURE["bce"] * squares / len(rows)
     predicted = np.empty((len(DECAYS), len(others)))
-    start = None
-    for row, decay in reversed(
-        list(enumerate(DECAYS))
-    ):  # from the flattest, each from the one before
-        units = 1 / (curvature + decay)
-        start = minimise(
-            "bce", columns, mu, shares, decay, units.__mul__, start=start, tolerance=_TOLERANCE
+    found = None
+    for row, decay in reversed(list(enumerate(DECAYS))):  # from the flattest, each from the last
+        units = 1 / np.sqrt(curvature + decay)
+        start = None if found is None else np.append(found[:-1] / units, found[-1])
+        scale = units.__mul__
+        point = minimise(
+            "bce", columns, mu, shares, decay, scale, scale, start=start, steepness=1e-5
         )
-        predicted[row] = expit(unseen_columns @ start[0] + start[1])
+        found = np.append(units * point[:-1], point[-1])
+        predicted[row] = expit(unseen_columns @ found[:-1] + found[-1])
     return predicted

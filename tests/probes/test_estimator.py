@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 from capcal_lib.applications import fit_concentration, simulate_pass_at_k
 from capcal_lib.errors import InputError
@@ -56,13 +57,12 @@ def test_single_samples_beside_others_do_not_move_the_concentration() -> None:
 
 
 @pytest.mark.parametrize("probe", PROBES, ids=lambda probe: type(probe).__name__)
-def test_a_probe_says_whether_it_is_fitted(probe: Probe) -> None:
+def test_a_probe_is_an_estimator_of_scikit_learn(probe: Probe) -> None:
     fresh = type(probe)()
-    assert "not fitted" in repr(fresh)
+    assert clone(probe).get_params() == probe.get_params() == fresh.get_params()
+    assert repr(type(probe)(seed=3)) == f"{type(probe).__name__}(seed=3)"
     with pytest.raises(InputError, match="not fitted; call fit"):
         fresh.predict([[1.0]])
-    features, correct, total = data(4)
-    assert "not fitted" not in repr(fresh.fit(features, correct, total))
 
 
 @given(
