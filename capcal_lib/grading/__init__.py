@@ -23,7 +23,7 @@ from capcal_lib.grading.judgements import (  # isort: skip
     verdicts_by,
 )
 from capcal_lib.grading.agreement import Agreement, judge_agreement
-from capcal_lib.grading.counts import count_run, count_verdicts
+from capcal_lib.grading.counts import accuracy_bounds, count_run, count_verdicts
 from capcal_lib.grading.error import GraderError, corrected_mean, corrected_mu, grader_error
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "GraderError",
     "Outcome",
     "Verdict",
+    "accuracy_bounds",
     "corrected_mean",
     "corrected_mu",
     "count_run",

@@ -11,6 +11,8 @@ from capcal_lib.runs.artifacts import VERDICTS
 from capcal_lib.runs.run import Run
 from capcal_lib.runs.store import KEY, MOST_SAMPLES
 
+UNSCORED = 0.02  # share of samples from which tables show the bounds
+
 
 def count_verdicts(verdicts: pd.DataFrame, *, first: int = 0, k: int) -> pd.DataFrame:
     """Count the verdicts of the samples first to first + k - 1 of each question; disjoint ranges
@@ -40,6 +42,19 @@ def _by_question(sizes: "pd.Series[int]") -> pd.DataFrame:
     table = table.reindex(columns=[*get_args(Outcome)], fill_value=0)
     table.insert(1, "total", table[["correct", "incorrect", "no_answer"]].sum(axis="columns"))
     return table.rename_axis(columns=None)
+
+
+def accuracy_bounds(counts: pd.DataFrame) -> tuple[float, float]:
+    """Bound mean expected accuracy by counts as of `count_verdicts`: with all samples that are not
+    scored wrong, and with all of them right.
+
+    >>> counts = pd.DataFrame({"correct": [1, 2], "total": [2, 4], "not_scored": [2, 0]})
+    >>> accuracy_bounds(counts)
+    (0.375, 0.625)
+    """
+    samples = counts["total"] + counts["not_scored"]
+    most = (counts["correct"] + counts["not_scored"]) / samples
+    return float((counts["correct"] / samples).mean()), float(most.mean())
 
 
 def count_run(run: Run, k_eval: int | None = None, verdicts: str = "rules") -> pd.DataFrame:

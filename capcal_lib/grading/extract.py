@@ -24,13 +24,12 @@ _INVISIBLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u0600-\u0605\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ud800-\udfff"
     "\ufe0f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
-_FULL_WIDTH = {mark: mark - 0xFEE0 for mark in range(0xFF01, 0xFF5F)}
+_FULL_WIDTH = {mark: mark - 0xFEE0 for mark in range(0xFF01, 0xFF5F)} | {0x3002: "."}
 _NEW_TURN = re.compile(
     r"<\|(?:user|im_start|start_header_id|start)\|>|\[INST\]|<start_of_turn>|###\s?(?:Instruction|Human|User)\b"
-    r"|^[\W\d]{0,6}(?:Problem|Question|Exercise|Q|Human|User)(?:\s?\d{1,3})?\W{0,3}:",
+    r"|^[ \t#*>().\d-]{0,6}(?:Problem|Question|Exercise|Q|Human|User)(?:\s?\d{1,3})?\W{0,3}:",
     re.IGNORECASE | re.MULTILINE,
 )
-_ARROWS = "=>→⇒➜➡∴—–•·>#*- "
 
 
 def final_text(response: str) -> str | None:
@@ -220,11 +219,11 @@ _STATEMENT = re.compile(
 
 def _undecorated(line: str) -> str:
     """Take signs, arrows and markdown off both ends of a line."""
-    line = _BOLD.sub(r"\1", line)
+    line = _BOLD.sub(r"\1", line).strip("*` ")
     while line and (
-        unicodedata.category(line[0]) == "So" or re.match(r"(?:=>|[→⇒➜∴—•#>])\s", line)
+        unicodedata.category(line[0]) == "So" or re.match(r"(?:=>|#{1,6}|[→⇒➜∴—•>])\s", line)
     ):
-        line = re.sub(r"^(?:=>|.)\s*", "", line)
+        line = re.sub(r"^(?:=>|#+|.)\s*", "", line)
     while line and unicodedata.category(line[-1]) == "So" and line[-1] != "°":
         line = line[:-1].rstrip()
     return line.strip("*` ")
@@ -240,7 +239,7 @@ def _stated(text: str, kind: Kind) -> str | None:
         text.count(one) != text.count(two) for one, two in pairs
     )
     sentence = re.split(r"[.!?;]\s", _undecorated(last).rstrip(".! "))[-1]
-    if unfinished or _UNSURE.search(sentence) or re.search(r"[=*+/-]\W*$", last.rstrip("*")):
+    if unfinished or _UNSURE.search(sentence) or re.search(r"[=+/*-]\s*$", last.rstrip("*")):
         return None
     told = [states.split(sentence)[-1] for states in _STATES if states.search(sentence)]
     bold = re.search(r"\*\*([^*]+)\*\*\W*$", last)

@@ -17,6 +17,7 @@ import pandas as pd
 from capcal_lib import metrics
 from capcal_lib.applications import others_mean, pass_at_k
 from capcal_lib.errors import InputError, sanitize
+from capcal_lib.grading.counts import UNSCORED, accuracy_bounds, count_verdicts
 from capcal_lib.metrics.intervals import variance_of_mean
 from capcal_lib.metrics.validation import Floats
 from capcal_lib.questions import stream_rows
@@ -81,6 +82,9 @@ def read_log(path: Path) -> Counted:
         "questions without a scored sample": lost,
     }
     notes = [f"{number} {what} left out" for what, number in left_out.items() if number]
+    if (samples["verdict"] == "not_scored").mean() > UNSCORED:
+        low, high = accuracy_bounds(count_verdicts(samples.assign(sample_index=0), k=1))
+        notes.append(f"accuracy {low:.3f} if all not scored were wrong, {high:.3f} if right")
     if samples.attrs["verdicts"] == "rules":
         notes.append("graded by the rules, since not every sample of the log has a verdict")
     return Counted(table, tuple(notes))
