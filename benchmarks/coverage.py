@@ -66,6 +66,23 @@ def noisy_gross(rng: Rng, n: int, noise: float = 0.1) -> tuple[Floats, Floats]:
     return np.where(miss, mu < 0.5, np.clip(mu + rng.normal(0, noise, n), 0, 1)), mu
 
 
+def two_sets(rng: Rng, n: int) -> tuple[Floats, Floats]:
+    """Half of the questions are foretold exactly, the others get one half."""
+    mu = rng.beta(0.5, 2, n)
+    return np.where(rng.random(n) < 0.5, mu, 0.5), mu
+
+
+def lumpy(rng: Rng, n: int) -> tuple[Floats, Floats]:
+    """Confidences are rounded to 0, one half and 1."""
+    mu = rng.beta(0.2, 0.6, n)
+    return np.round(2 * mu) / 2, mu
+
+
+def overconfident(rng: Rng, n: int) -> tuple[Floats, Floats]:
+    """Nearly every question is solved, and said to be; one in fifty is hopeless."""
+    return np.full(n, 0.98), np.where(rng.random(n) < 0.02, 0.0, rng.beta(30, 1, n))
+
+
 def scored(world: Callable[[Rng, int], tuple[Floats, Floats]], samples: int) -> "World":
     """Return the corrected terms of a world's confidences."""
 
@@ -116,6 +133,9 @@ WORLDS: dict[str, tuple[World, Bounds]] = {
     "rare gross misses": (scored(rare_gross, 100), SCORE),
     "noisy, rare misses": (scored(noisy_gross, 100), SCORE),
     "noisier, rare misses": (scored(lambda rng, n: noisy_gross(rng, n, 0.2), 100), SCORE),
+    "two sets": (scored(two_sets, 2), SCORE),
+    "lumpy": (scored(lumpy, 20), SCORE),
+    "overconfident": (scored(overconfident, 10), SCORE),
     "alike, apart by .05": (alike(0.05), APART),
     "alike, apart by .1": (alike(0.1), APART),
     "clusters, accuracy": (clustered("accuracy"), SCORE),
