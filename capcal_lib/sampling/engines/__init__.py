@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -93,16 +93,6 @@ class Failure:
     reason: str  # one line, bounded
 
 
-@dataclass(frozen=True, slots=True)
-class LikelyAnswers:
-    """Answers that a model may give to a question, each with the probability of drawing it."""
-
-    question_id: str
-    responses: tuple[str, ...]  # the same text more than once, where different tokens spell it
-    probabilities: tuple[float, ...]  # add up to 1 less what lies in the answers that were left out
-    passes: int  # times that the network was asked for a next token
-
-
 class Engine(Protocol):
     """What every engine can do; each says only where it differs. What it cannot do is an
     `InputError`.
@@ -143,19 +133,6 @@ class Engine(Protocol):
     def close(self) -> None:
         """Give back the memory and the processes that the model takes; it cannot be asked after
         that.
-        """
-        ...
-
-
-@runtime_checkable
-class EnumeratingEngine(Engine, Protocol):
-    """An engine that can also say how probable each whole answer is."""
-
-    def likely_answers(
-        self, requests: Sequence[Request], sampling: Sampling, epsilon: float
-    ) -> Iterator[LikelyAnswers]:
-        """Yield each request's answers, sampled with these settings, that are likelier than
-        ``epsilon``.
         """
         ...
 

@@ -13,7 +13,7 @@ import numpy as np
 from capcal_lib.manifests import Model, Sampling
 from capcal_lib.questions import Answer, Question
 from capcal_lib.runs.samples import Sample
-from capcal_lib.sampling.engines import Layers, LikelyAnswers, Request
+from capcal_lib.sampling.engines import Layers, Request
 
 SHAPES = ((1.0, 8.0), (8.0, 1.0), (1.0, 1.0))
 SHARES = (0.4, 0.4, 0.2)
@@ -85,19 +85,6 @@ class SimulatedEngine:
         for request in requests:
             if request.sample_indices:
                 yield [_draw(request, index, sampling, seed) for index in request.sample_indices]
-
-    def likely_answers(
-        self,
-        requests: Sequence[Request],
-        sampling: Sampling,  # noqa: ARG002 -- its answers are what they are
-        epsilon: float,
-    ) -> Iterator[LikelyAnswers]:
-        """Yield every answer that `sample` may draw, but those less likely than ``epsilon``."""
-        for request in requests:
-            answers = {text: p for text, p in _answers(request.question).items() if p >= epsilon}
-            yield LikelyAnswers(
-                request.question.id, tuple(answers), tuple(answers.values()), passes=1
-            )
 
     def next_token_logprobs(
         self,
@@ -187,20 +174,6 @@ def _answered(question: Question, rng: np.random.Generator) -> str:
     else:
         given = str(rng.choice(_wrong_answers(question.id, question.answer), p=WRONG_SHARES))
     return PHRASES[rng.integers(len(PHRASES))].format(given)
-
-
-def _answers(question: Question) -> dict[str, float]:
-    """Return the probability of each answer that `_answered` may give."""
-    mu = true_mu(question.id)
-    given = {question.answer.gold: mu}
-    for wrong, share in zip(
-        _wrong_answers(question.id, question.answer), WRONG_SHARES, strict=True
-    ):
-        given[str(wrong)] = (1 - mu) * (1 - NO_ANSWER) * share
-    phrased = {
-        phrase.format(text): p / len(PHRASES) for text, p in given.items() for phrase in PHRASES
-    }
-    return phrased | {UNSURE: (1 - mu) * NO_ANSWER}
 
 
 def _stated(question: Question, rng: np.random.Generator) -> str:
