@@ -195,7 +195,7 @@ def test_more_spread_never_narrows_the_interval(terms, spread):
 
 
 @pytest.mark.parametrize("n", [30, 100])
-@pytest.mark.parametrize("name", coverage.WORLDS)
+@pytest.mark.parametrize("name", sorted(coverage.WORLDS.keys() - {"overconfident"}))
 def test_the_interval_holds_the_score_of_all_questions_like_these(name, n):
     held, _ = coverage.coverage(name, n, 400)["this"]
     assert held > 0.94 - 0.025  # with the error of 400 studies
