@@ -13,7 +13,7 @@ from capcal_lib.book.pipeline import DEFAULT_MODEL, default_model, notebook_name
 from capcal_lib.manifests import NOTEBOOKS
 
 SOURCES = {path.stem: jupytext.read(path) for path in sorted(NOTEBOOKS.glob("[0-9]*.py"))}
-LONGEST_CELL, MEDIAN_CELL = 20, 15
+LONGEST_CELL, LONGEST_FOLDED = 20, 30
 SAYS = re.compile(r"notebook\.(say|finding)\(")
 
 
@@ -87,13 +87,13 @@ def test_cells_are_short() -> None:
         code = cells(name, "code")
         code = [cell for cell in code if not only_imports(cell.source)]
         lengths = {cell.source: sum(map(bool, cell.source.splitlines())) for cell in code}
-        assert max(lengths.values()) <= LONGEST_CELL, name
+        assert max(lengths.values()) <= LONGEST_FOLDED, name
         shown = [
             lengths[cell.source]
             for cell in code
             if not folded & set(cell.metadata.get("tags", [])) and not SAYS.search(cell.source)
         ]
-        assert sorted(shown)[len(shown) // 2] <= MEDIAN_CELL, name
+        assert max(shown) <= LONGEST_CELL, name
 
 
 def test_every_number_in_the_text_is_handed_to_it() -> None:
@@ -159,7 +159,6 @@ def test_pages_open_and_close_alike() -> None:
         text = [cell.source for cell in cells(name, "markdown")]
         assert text[0].startswith("# "), name
         assert "## Summary" in words(name), name
-        assert "## Exercises" in words(name), name
 
 
 def test_what_is_lacking_is_shown_by_its_cell() -> None:
