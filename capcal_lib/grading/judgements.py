@@ -23,7 +23,6 @@ from capcal_lib.sampling.draw import Progress
 from capcal_lib.sampling.engines import engine_name, open_engine
 from capcal_lib.sampling.weights import weights_digest
 
-FILE = JUDGEMENTS.name
 SCHEMA = JUDGEMENTS.schema
 PAIR = ["question_id", "extracted"]
 MADE_WITH = ["judge", "weights", "engine", "prompt"]
