@@ -16,7 +16,7 @@ from capcal_lib.grading import judgements
 from capcal_lib.grading.counts import count_verdicts
 from capcal_lib.grading.judge import read_grade
 from capcal_lib.grading.judgements import (
-    FILE,
+    JUDGEMENTS,
     PAIR,
     judge_progress,
     judge_run,
@@ -132,7 +132,7 @@ def test_each_distinct_answer_is_judged_once(run: Path, stern: type[Stern]) -> N
 
 def test_what_decides_a_judgement_stands_beside_it(run: Path) -> None:
     judge_run(Run(run), JUDGE)
-    rows = pq.read_table(run / FILE).to_pandas()
+    rows = pq.read_table(run / JUDGEMENTS.name).to_pandas()
     made = rows[["judge", "weights", "engine", "prompt"]].drop_duplicates()
     assert made.to_numpy().tolist() == [
         ["simulated", "none", "simulated", judgements.judge_prompt_digest()]
@@ -209,7 +209,7 @@ def test_another_prompt_replaces_and_another_judge_stands_beside(
         lambda kind: "another",
     )
     assert judge_run(Run(run), JUDGE)[:3] == (number, 0, 0)
-    rows = pq.read_table(run / FILE).to_pandas()
+    rows = pq.read_table(run / JUDGEMENTS.name).to_pandas()
     assert rows.groupby(["judge", "prompt"]).size().to_dict() == {
         ("simulated", "another"): number,
         ("smollm2-135m", rows.loc[rows["judge"] == "smollm2-135m", "prompt"].iloc[0]): number,
@@ -289,7 +289,7 @@ def test_an_ungraded_run_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_corrupt_file_is_one_clear_line(run: Path) -> None:
-    write_table(run / FILE, pa.table({"question_id": ["a"]}))
+    write_table(run / JUDGEMENTS.name, pa.table({"question_id": ["a"]}))
     for call in (judge_run, read_judgements):
         with pytest.raises(InputError, match="not a file of `capcal judge`; delete it"):
             call(Run(run), JUDGE)
@@ -305,7 +305,7 @@ def test_progress_is_told(run: Path) -> None:
 
 
 def test_the_recorded_judgements_are_those_of_this_prompt_and_this_reader() -> None:
-    files = sorted(RECORDED_RUNS.glob(f"*/*/*/{FILE}"))
+    files = sorted(RECORDED_RUNS.glob(f"*/*/*/{JUDGEMENTS.name}"))
     assert files
     for file in files:
         rows = pq.read_table(file).to_pandas()
