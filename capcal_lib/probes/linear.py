@@ -20,6 +20,8 @@ Solve = Callable[[Floats], Floats]
 CURVATURE: dict[Loss, float] = {"bce": 1 / 4, "binomial": 1 / 4, "mse": 1 / 8}
 _LARGEST = 1e30  # sizes whose squares stay numbers
 _SMALLEST = 1e-30
+_SKETCH = 1_024  # questions that stand for all in the curvature
+_SMALL = 2**22  # numbers, up to which all is computed in double precision
 _STEEPEST = 1e-3  # where fitting may end, in coordinates in which the curvature is at most 1
 _ITERATIONS = 2_000
 
@@ -41,8 +43,8 @@ class LinearProbe(BaseEstimator):  # type: ignore[misc]
     Here the optimum is reached, so there is no learning rate, number of epochs or seed to choose;
     `PaperProbe` trains as the paper does.
 
-    L-BFGS runs in coordinates in which the bound of the curvature is the identity, so that some
-    tens of steps are enough whatever the features' spectrum.
+    L-BFGS runs in coordinates in which the curvature is near the identity, so that some tens of
+    steps are enough whatever the features' spectrum.
 
     >>> features = np.array([[-2.0], [-1.0], [1.0], [2.0]])
     >>> probe = LinearProbe(weight_decay=1e-3).fit(features, correct=[1, 3, 7, 9],
@@ -70,9 +72,9 @@ class LinearProbe(BaseEstimator):  # type: ignore[misc]
         """Fit to features (n_questions, n_features), finite, and counts (n_questions,); return the
         probe.
         """
-        from scipy.linalg import cholesky, solve_triangular
-
         matrix, hits, samples = training_rows(features, correct, total)
+        if matrix.size < _SMALL:
+            matrix = matrix.astype(np.float64)
         shares = np.full(len(samples), 1 / len(samples))  # of the loss: every question the same
         if self.loss == "binomial":
             shares = samples / samples.sum()  # every sample
@@ -83,25 +85,14 @@ class LinearProbe(BaseEstimator):  # type: ignore[misc]
         deviation = columns.std(axis=0, dtype=np.float64)
         rounding = 8 * np.finfo(matrix.dtype).eps + len(matrix) * np.finfo(np.float64).eps
         deviation[deviation <= rounding * np.abs(centre) + _SMALLEST] = 0
-        penalty = np.full_like(deviation, self.weight_decay)
-        if self.standardize:
-            penalty *= deviation**2
-        curvature = CURVATURE[self.loss] * deviation**2 + penalty
-        units = np.divide(1, np.sqrt(curvature), out=np.zeros_like(penalty), where=deviation > 0)
-        scaled = columns * units.astype(matrix.dtype)
-        bound = scaled.T @ scaled * matrix.dtype.type(CURVATURE[self.loss] / len(matrix))
-        ridge = penalty * units**2 + np.sqrt(np.finfo(matrix.dtype).eps)
-        bound[np.diag_indices_from(bound)] += ridge.astype(matrix.dtype)
-        root = cholesky(bound, overwrite_a=True, check_finite=False)
-
-        def from_unit(point: Floats) -> Floats:
-            return units * solve_triangular(root, point, check_finite=False)
-
-        def to_unit(gradient: Floats) -> Floats:
-            return solve_triangular(root, units * gradient, trans="T", check_finite=False)
-
-        point = minimise(self.loss, columns, hits / samples, shares, penalty, from_unit, to_unit)
-        self.coef_ = from_unit(point[:-1])
+        scale = deviation if self.standardize else np.ones_like(deviation)
+        inverse = np.divide(1, scale, out=np.zeros_like(scale), where=deviation > 0)
+        columns *= inverse.astype(matrix.dtype)
+        to_weights = _unit_basis(
+            columns, CURVATURE[self.loss], (deviation * inverse) ** 2, self.weight_decay
+        )
+        point = minimise(self.loss, columns, hits / samples, shares, self.weight_decay, *to_weights)
+        self.coef_ = inverse * to_weights[0](point[:-1])
         self.intercept_ = float(point[-1] - centre.astype(np.float64) @ self.coef_)
         return self
 
@@ -115,6 +106,37 @@ class LinearProbe(BaseEstimator):  # type: ignore[misc]
         return np.asarray(expit(matrix @ np.asarray(self.coef_) + (self.intercept_ or 0.0)))
 
 
+def _unit_basis(
+    columns: Matrix, curvature: float, variance: Floats, penalty: float
+) -> tuple[Solve, Solve]:
+    """Return what makes weights of a point in coordinates in which the curvature is near 1, and its
+    transpose.
+
+    The curvature is that of some of the questions in their principal directions, and a diagonal
+    for what these leave out: the median feature's variance, or more where a feature's is huge.
+    """
+    from scipy.linalg import eigh
+
+    size = min(len(columns), _SKETCH)
+    missed = max(0.5 * (1 - size / len(columns)), 1e-3)
+    spread = curvature * np.maximum(np.median(variance), variance / 100)
+    diagonal = penalty + missed * spread
+    units = np.divide(1, np.sqrt(diagonal), out=np.zeros_like(spread), where=variance > 0)
+    rows = columns[np.linspace(0, len(columns) - 1, size).round().astype(int)]
+    rows = rows * (units * np.sqrt((1 - missed) * curvature / size)).astype(rows.dtype)
+    squares, vectors = eigh(rows @ rows.T, overwrite_a=True, check_finite=False)
+    apart = squares > 4 * np.finfo(rows.dtype).eps * max(squares[-1], 1.0)
+    squares = squares[apart]
+    directions = (vectors[:, apart] / np.sqrt(squares)).T @ rows
+    shrink = 1 / np.sqrt(1 + squares) - 1
+
+    def stretch(point: Floats) -> Floats:
+        along = directions @ point.astype(rows.dtype)
+        return point + directions.T @ (shrink * along).astype(rows.dtype)
+
+    return lambda point: units * stretch(point), lambda gradient: stretch(units * gradient)
+
+
 def minimise(
     loss: Loss,
     columns: Matrix,
@@ -125,7 +147,7 @@ def minimise(
     to_unit: Solve,
     *,
     start: Floats | None = None,
-    steepness: float = 1e-7,
+    steepness: float = 1e-6,
 ) -> Floats:
     """Minimise sum(shares · loss) + sum(penalty · weights²) / 2 by L-BFGS; return the point of the
     optimum, its bias last.
