@@ -7,7 +7,7 @@
 # ---
 
 # %% [markdown]
-# # Do the paper's four claims hold on small models?
+# # Does what the paper claims hold on small models?
 #
 # The conclusions of the paper's sections 4.3.2, 5.1 and 5.2, put to every model with recorded runs, all far smaller than
 # the paper's, and to the paper's own printed numbers.
@@ -30,13 +30,15 @@ from capcal_lib.metrics import adjusted, gains, mean_interval
 from capcal_lib.probes import describe_probes, nearest_probes, read_predictions
 from capcal_lib.reported import constant_score, load_reported
 from capcal_lib.results import (
-    CLAIMS,
     best_constant,
     brier_terms,
+    costs,
     describe_runs,
+    judge_claim,
     load_results,
     measured_claims,
     printed_claims,
+    read_claims,
     subjects,
 )
 
@@ -59,9 +61,9 @@ none = {"runs": "No model has measured samples and a probe here."}
 notebook.about(model, described[model], lacking={} if real else none)
 
 # %% [markdown] needs="runs"
-# A claim about methods is many comparisons: of a method and a rival, on one model and one data set, on the same questions
-# and samples. A comparison is *supported* where the interval of the method's mean gain lies above zero, *reversed* where
-# it lies below, and else *inconclusive*.
+# A statement about methods is many comparisons: of a method and a rival, on one model and one data set, on the same
+# questions and samples. A comparison is *supported* where the method's mean gain is significantly above zero, *reversed*
+# where it is below, and else *inconclusive*; significance is that after Holm's method among all comparisons here.
 
 
 # %%
@@ -79,42 +81,76 @@ def judge(name):
 measured = pd.concat([judge(name) for name in real])
 measured["p (Holm)"] = adjusted(measured["p"].to_numpy(), "holm")
 sure = measured["p (Holm)"] < 0.05
-measured["after Holm"] = measured["verdict"].where(sure, "inconclusive")
+measured["alone"] = measured["verdict"]
+measured["verdict"] = measured["alone"].where(sure, "inconclusive")
 
 # %%
 # needs runs
-verdicts = measured.groupby("comparison")["verdict"]
-counts = verdicts.value_counts().unstack(fill_value=0)
-counts = counts.reindex(list(CLAIMS), columns=VERDICTS, fill_value=0)
+claims = read_claims()
+of_paper = claims["comparisons"].explode().unique()
+printed = printed_claims()
+
+
+def spell(verdicts):
+    """Count verdicts: supported / inconclusive / reversed."""
+    found = " / ".join(str((verdicts == each).sum()) for each in VERDICTS)
+    return found.replace(" ", "\N{NO-BREAK SPACE}")
+
+
+def judge_statement(found, claim):
+    """Say what becomes of a statement, and the counts behind it."""
+    own = found[found["comparison"].isin(claim["comparisons"])]
+    return f"{judge_claim(own, claim['rule'])}: {spell(own['verdict'])}"
+
+
+# %%
+# needs runs
+words = {
+    column: [judge_statement(found, claim) for _, claim in claims.iterrows()]
+    for column, found in {"measured": measured, "printed": printed}.items()
+}
+statements = claims[["place", "says"]].assign(**words)
 
 # %% tags=["hide-input"]
 # needs runs
+spent = pd.concat({name: costs(runs, name, k_eval=k_eval) for name in real})
+answer = pd.concat({name: described[name]["tokens"] for name in real})
+both = spent[["Response consistency"]].assign(answer=answer).dropna()
+dearer = both["Response consistency"] > both["answer"]
+row = {
+    "place": "section 4.3.2",
+    "says": "Response consistency costs more than the answer",
+    "measured": f"{'holds' if dearer.all() else 'undecided'}: "
+    f"{dearer.sum()} of {len(dearer)}",
+    "printed": "",
+}
+statements.loc[len(statements)] = row
+word = statements["measured"].str.partition(":")[0].value_counts()
 notebook.glue(
-    made=len(measured),
+    made=int(measured["comparison"].isin(of_paper).sum()),
     pairs=len(measured[["model", "dataset"]].drop_duplicates()),
-    supported=int(counts["supported"].sum()),
-    reversed=int(counts["reversed"].sum()),
-    by_chance=len(measured) / 20,
-    sure=int((measured["after Holm"] == "supported").sum()),
-    sure_reversed=int((measured["after Holm"] == "reversed").sum()),
+    statements=len(statements),
+    holds=int(word.get("holds", 0)),
+    undecided=int(word.get("undecided", 0)),
+    fails=int(word.get("does not hold", 0)),
 )
 
 # %% tags=["finding"]
 # needs runs
 notebook.finding("""
-Of {made} comparisons on {pairs} pairs of a model and a data set, {supported} support the paper and {reversed}
-contradict it, each by its own 95 % interval; without any difference anywhere about {by_chance:.0f} would seem to do one
-or the other. With the chance of a single false verdict among all of them held to 5 %, {sure} still support it and
-{sure_reversed} contradict it.
+Of {statements} statements of the paper that can be asked of small models, {holds} hold here, {undecided} stay undecided
+and {fails} do not hold.
 """)
 
 # %%
 printed = printed_claims().assign(source="printed")
 shown = [measured.assign(source="measured")] if real else []
 every = pd.concat([*shown, printed], ignore_index=True)
-every["row"] = pd.Categorical(every["comparison"], list(CLAIMS), ordered=True)
+of_paper = read_claims()["comparisons"].explode().unique()
+every = every[every["comparison"].isin(of_paper)]
+every["row"] = pd.Categorical(every["comparison"], of_paper, ordered=True)
 
-# %% mystnb={"figure": {"caption": "Share of the comparisons of each row that support the paper, are inconclusive, or are reversed. Measured: by 95 % intervals; printed: by the sign of the difference of printed numbers (budgets: read off a figure).", "name": "fig-four-claims"}, "image": {"alt": "Two panels of horizontal bars with a row for each of twelve comparisons. The rows of claims 1 and 3 are nearly all supported where measured; those of claim 2 are mixed; those of claim 4 are mostly supported or inconclusive for the probe and reversed where the model was asked. In print, votes beat the probe more often than not."}} paper=["section-4.3.2", "section-5.1", "section-5.2"] evidence=["measured", "reported", "read off"] reads=["verdicts", "samples", "confidences", "features", "main", "consistency", "passk_math500", "passk_aime25", "budget"]
+# %% mystnb={"figure": {"caption": "Share of the comparisons behind each statement of the paper that are supported, inconclusive, or reversed. Measured: after Holm; printed: by the sign of the difference of printed numbers (budgets: read off a figure).", "name": "fig-claims-small"}, "image": {"alt": "Two panels of horizontal bars with a row for each comparison behind a statement. In-distribution probes are nearly all supported; asking the model is mixed, in print as measured; pass@k and budgets are mostly supported or inconclusive for the probe."}} paper=["section-4.3.2", "section-5.1", "section-5.2"] evidence=["measured", "reported", "read off"] reads=["verdicts", "samples", "confidences", "features", "main", "consistency", "passk_math500", "passk_aime25", "budget"]
 grid = sns.displot(
     every,
     y="row",
@@ -131,143 +167,37 @@ grid.figure.set(layout_engine="constrained", size_inches=(style.WIDTH, 4.6))
 sns.move_legend(grid, "outside lower center", ncols=3, title="")
 
 
-# %%
-def spell(verdicts):
-    """Count verdicts: supported / inconclusive / reversed."""
-    found = " / ".join(str((verdicts == each).sum()) for each in VERDICTS)
-    return found.replace(" ", "\N{NO-BREAK SPACE}")
-
-
-def counted(found, column="verdict"):
-    """Count the verdicts of each comparison."""
-    return found.groupby("comparison")[column].agg(spell)
-
-
-# %% label="findings-claims" paper=["section-4.3.2", "section-5.1", "section-5.2"] evidence=["measured", "reported", "read off"] reads=["verdicts", "samples", "confidences", "features", "main", "consistency", "passk_math500", "passk_aime25", "budget"] tags=["hide-input"]
-columns = {"claim": pd.Series(CLAIMS)}
-if real:
-    columns["measured"] = counted(measured)
-    columns["after Holm"] = counted(measured, "after Holm")
-columns["printed"] = counted(printed)
-table = pd.DataFrame(columns).reindex(list(CLAIMS)).rename_axis("comparison")
-tables.show(
-    table,
-    "Comparisons that are supported / inconclusive / reversed: measured, with "
-    "false verdicts excluded by Holm's method, and in the paper's print.",
-    evidence=["measured", "reported", "read off"],
-)
-
-# %% [markdown]
-# ## The four claims
-#
-# A claim is called supported or reversed where more than half of its comparisons are. The second is supported where
-# asking is better in some comparisons and worse in others.
-
-
-# %%
-def majority(verdicts):
-    """Name the verdict that more than half of the comparisons have."""
-    share = verdicts.value_counts(normalize=True)
-    return share.index[0] if share.iloc[0] > 0.5 else "inconclusive"
-
-
-def depends(verdicts):
-    """Call a claim supported where both better and worse occur."""
-    both = {"supported", "reversed"} <= set(verdicts)
-    return "supported" if both else "inconclusive"
-
-
-# %%
-ASKED = ["Verbalized > Uniform random", "P(True) > Uniform random"]
-OWN = "In-distribution probe > Uniform random"
-VOTES = "Probe > response consistency"
-PASS = "pass@k: probe > Oracle RC"
-BUDGET = "Budget: probe > even"
-FOUR = {
-    "1. A probe trained on such questions beats a random number": [OWN],
-    "2. Whether asking beats it depends on the model": ASKED,
-    "3. A probe beats ten votes, which cost far more": [VOTES],
-    "4. It predicts pass@k better than one known answer": [PASS],
-    "4. It spends a budget better than evenly": [BUDGET],
-}
-
-
-# %%
-def verdict(found, comparisons):
-    """Say what becomes of a claim, and the counts behind it."""
-    own = found[found["comparison"].isin(comparisons)]["verdict"]
-    name = depends(own) if comparisons == ASKED else majority(own)
-    return f"{name}: {spell(own)}"
-
-
-# %% label="findings-four" paper=["section-4.3.2", "section-5.1", "section-5.2"] evidence=["measured", "reported", "read off"] reads=["verdicts", "samples", "confidences", "features", "main", "consistency", "passk_math500", "passk_aime25", "budget"]
+# %% label="findings-four" paper=["section-4.3.2", "section-5.1", "section-5.2"] evidence=["measured", "reported", "read off"] reads=["verdicts", "samples", "confidences", "features", "main", "passk_math500", "passk_aime25", "budget"] tags=["hide-input"]
 # needs runs
-both = {"measured": measured, "printed in the paper": printed}
-four = pd.DataFrame(
-    {
-        column: {words: verdict(found, rows) for words, rows in FOUR.items()}
-        for column, found in both.items()
-    }
-)
 shown = tables.show(
-    four.rename_axis("claim"),
-    "The paper's four claims: comparisons that are supported / inconclusive / "
-    "reversed.",
+    statements.rename(columns={"says": "the paper says"})[
+        ["the paper says", "place", "measured", "printed"]
+    ],
+    "What the paper says: comparisons that are supported / inconclusive / "
+    "reversed, after Holm; of printed numbers by their sign.",
     evidence=["measured", "reported", "read off"],
 )
 notebook.glue(four_claims=shown)
 shown
 
-# %% tags=["hide-input"]
-# needs runs
-KEYS = {
-    "own": OWN,
-    "other": "Other probe > Uniform random",
-    "asking": "Probe > asking",
-    "said": ASKED[0],
-    "yes": ASKED[1],
-    "votes": VOTES,
-    "passes": PASS,
-    "constant": "pass@k: probe > constant",
-    "told": "pass@k: asked > constant",
-    "spent": BUDGET,
-    "paid": "Budget: asked > even",
-}
-for key, comparison in KEYS.items():
-    row = counts.loc[comparison]
-    won, lost, made = map(int, (row["supported"], row["reversed"], row.sum()))
-    notebook.glue(**{key: won, f"{key}_not": lost, f"{key}_all": made})
+# %% [markdown] needs="runs"
+# A statement holds where more than half of its comparisons are supported; that a method does *not always* work holds
+# where one is reversed; that something *depends on the model* holds where one comparison on one data set is supported on
+# a model and reversed on another. Printed numbers have no interval.
+#
+# ## What the paper does not ask
+#
+# These comparisons are questions of this book, and count neither for the paper nor against it.
 
-# %% tags=["hide-input"]
+# %% label="findings-claims" evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"] tags=["hide-input"]
 # needs runs
-votes = printed[printed["comparison"] == VOTES]["verdict"]
-notebook.glue(
-    votes_print=int((votes == "reversed").sum()), votes_print_all=len(votes)
+others = measured[~measured["comparison"].isin(of_paper)]
+counts = others.groupby("comparison", sort=False)["verdict"].agg(spell)
+tables.show(
+    counts.rename("better / inconclusive / worse"),
+    "Findings of the book, after Holm.",
+    evidence="measured",
 )
-
-# %%
-# needs runs
-notebook.say("""
-**Claim 1, a probe has the best cost-performance.** A probe writes no token. Trained on the data set's own training
-split, it is better than *Uniform random* in {own} of {own_all} comparisons; trained on another data set in {other} of
-{other_all}, and worse in {other_not}. The nearest probe is better than asking the model, for a verbalized confidence or
-P(True), in {asking} of {asking_all}. But *Uniform random* is easily beaten: where a model mostly fails, a constant near
-its mean accuracy does it.
-
-**Claim 2, what asking is worth depends on the model.** Verbalized confidence is better than *Uniform random* in {said} of
-{said_all} comparisons and worse in {said_not}; P(True) is better in {yes} and worse in {yes_not}.
-
-**Claim 3, response consistency is costly.** Ten votes cost ten responses. They are further from the expected accuracy
-than the nearest probe in {votes} of {votes_all} comparisons, and closer in {votes_not}. In the paper's print they are
-closer in {votes_print} of {votes_print_all}: its models answer more consistently than these.
-
-**Claim 4, a confidence helps to predict pass@k and to spend a budget.** The nearest probe predicts pass@k better than
-*Oracle RC*, which knows whether one response is right, in {passes} of {passes_all} comparisons and worse in {passes_not};
-better than a constant in {constant}, worse in {constant_not}. Confidences that the model was asked for are better than a
-constant in {told} of {told_all} and worse in {told_not}. A budget divided by a probe solves more questions than an even
-one in {spent} of {spent_all} comparisons and fewer in {spent_not}; one divided by asking solves fewer in {paid_not} of
-{paid_all}.
-""")
 
 # %% [markdown] needs="runs"
 # ## Who knows more than a constant
@@ -315,26 +245,21 @@ def wins(method):
     return (of == MARKS[0]).sum(), (of == MARKS[2]).sum(), len(of)
 
 
-def often(won, of):
-    """Say in a word how often."""
-    ends = {0.9: "nearly always", 0.5: "mostly", 0.2: "sometimes", 0: "rarely"}
-    return next(word for least, word in ends.items() if won >= least * of)
-
-
 # %% tags=["hide-input"]
 # needs runs
 home_won, home_lost, home_of = wins(HOME)
-vote_won, _, vote_of = wins("Response consistency")
+vote_won, vote_lost, vote_of = wins("Response consistency")
 pairs = zip(wins("Verbalized confidence"), wins("P(True)"), strict=True)
 said_won, said_lost, said_of = map(sum, pairs)
+sizes = [load_model(name).parameters / 1e9 for name in real]
 answer = (
-    f"<p class='capcal-answer'><strong>Its hidden states "
-    f"{often(home_won, home_of)} know; what it says of itself "
-    f"{often(said_won, said_of)} does.</strong> A probe trained on such "
-    f"questions beats the best constant in {home_won} of {home_of} cases and "
-    f"loses to it in {home_lost}; asking the model beats it in {said_won} of "
-    f"{said_of} and loses in {said_lost}; ten votes beat it in {vote_won} of "
-    f"{vote_of}. {tables.badge('measured')}</p>"
+    f"<p class='capcal-answer'><strong>Measured on models of "
+    f"{min(sizes):.2f} to {max(sizes):.1f} billion parameters, quantised:"
+    f"</strong> a probe trained on such questions is closer to it than one "
+    f"number for all questions in {home_won} of {home_of} cases and further "
+    f"in {home_lost}; asking the model is closer in {said_won} of {said_of} "
+    f"and further in {said_lost}; ten votes are closer in {vote_won} of "
+    f"{vote_of} and further in {vote_lost}. {tables.badge('measured')}</p>"
 )
 notebook.glue(answer=tables.Html(answer))
 
@@ -448,8 +373,7 @@ adjusted(pd.Series([0.001, 0.02, 0.04, 0.3]).to_numpy(), "holm")
 
 # %% [markdown]
 # A p-value here is the level at which the interval of the mean gain, over questions or over subjects, just leaves out
-# zero; so it holds what unseen questions may do, as the interval does. Several $k$, budgets and probes on one run are not
-# independent of each other: read the pattern, and not a single cell. All comparisons, folded, with a CSV of them:
+# zero; so it holds what unseen questions may do, as the interval does. All comparisons, folded, with a CSV of them:
 
 # %% tags=["hide-input", "hide-output"] label="findings-all" paper=["section-4.3.2", "section-5.1", "section-5.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 # needs runs
@@ -460,9 +384,10 @@ listed["data set"] = [load_dataset(name).title for name in listed["data set"]]
 about = ["model", "data set", "method", "rival", "at"]
 tables.show(
     listed[[*about, "gain", "low", "high", "p (Holm)", "verdict"]],
-    "All measured comparisons: mean gain with its 95 % interval.",
+    "All measured comparisons: mean gain with its 95 % interval, and the "
+    "verdict after Holm.",
     evidence="measured",
-    **{"p (Holm)": "{:.2g}"},
+    **{"p (Holm)": lambda p: "< .001" if p < 0.001 else f"{p:.3f}"},
 )
 
 # %% [markdown]
@@ -513,29 +438,28 @@ tables.show(
 #
 # ## Exercises
 #
-# **1 (easy).** Which rows have no reversed comparison left once the family-wise error is controlled? *Hint:* the column
-# *after Holm*.
+# **1 (easy).** How many of all comparisons would be called supported or reversed without Holm's method? *Hint:* the
+# column `alone`.
 
 # %% tags=["hide-cell", "solution"]
 # needs runs
-left = counted(measured, "after Holm")
-list(left.index[left.str.endswith("0") & ~left.str.endswith("10")])
+measured[["alone", "verdict"]].apply(lambda each: each.value_counts())
 
 # %% [markdown]
-# **2 (medium).** Which rows change if only the data sets of the paper are counted? *Hint:* the built-in sets' names begin
-# with `mini-`.
+# **2 (medium).** Which statements change if only the data sets of the paper are counted? *Hint:* the built-in sets' names
+# begin with `mini-`.
 
 # %% tags=["hide-cell", "solution"]
 # needs runs
 public = measured[~measured["dataset"].str.startswith("mini-")]
-counted(public).reindex(list(CLAIMS)).rename("public data sets")
+[judge_statement(public, claim) for _, claim in claims.iterrows()]
 
 # %% [markdown]
-# **3 (hard).** Judge the probe's pass@k on the data set shown above with a plug-in confidence. What is left of claim 4?
+# **3 (hard).** Judge the probe's pass@k on the data set shown above with a plug-in confidence. What is left of it?
 # *Hint:* leave the concentrations out.
 
 # %% tags=["hide-cell", "solution"]
 # needs runs
 plain = measured_claims(own, {})
-plain = plain[plain["comparison"].isin([PASS, KEYS["constant"]])]
-plain.set_index(["comparison", "at"])[["estimate", "verdict"]].round(3)
+plain = plain[plain["comparison"].str.startswith("pass@k: probe")]
+plain.set_index("comparison")[["estimate", "verdict"]].round(3)

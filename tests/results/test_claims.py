@@ -5,7 +5,13 @@ import pandas as pd
 import pytest
 
 from capcal_lib.metrics import gains
-from capcal_lib.results import CLAIMS, brier_terms, measured_claims, printed_claims
+from capcal_lib.results import (
+    brier_terms,
+    judge_claim,
+    measured_claims,
+    printed_claims,
+    read_claims,
+)
 
 PROBE = "Probe (GSM8K)"
 
@@ -36,9 +42,24 @@ def row(found, comparison, at=""):
     return chosen.iloc[0]
 
 
-def test_every_comparison_is_of_a_claim(found):
-    assert set(found["comparison"]) <= set(CLAIMS)
-    assert set(CLAIMS.values()) == {1, 2, 3, 4}
+def test_every_statement_of_the_paper_names_comparisons_that_are_made(found):
+    made = {*found["comparison"], *printed_claims()["comparison"]}
+    for claim in read_claims().itertuples():
+        assert set(claim.comparisons) <= made, claim.says
+
+
+def test_no_cell_is_counted_twice(found):
+    assert not found.duplicated(["comparison", "dataset", "method"]).any()
+    assert (found["comparison"].value_counts() <= 2).all()  # two are asked
+
+
+def test_a_statement_on_models_needs_opposite_signs_on_one_data_set():
+    rows = [("a", "m", "d", "supported"), ("a", "m", "e", "reversed")]
+    columns = ["comparison", "model", "dataset", "verdict"]
+    assert judge_claim(pd.DataFrame(rows, columns=columns), "differs") == "undecided"
+    rows.append(("a", "n", "d", "reversed"))
+    assert judge_claim(pd.DataFrame(rows, columns=columns), "differs") == "holds"
+    assert judge_claim(pd.DataFrame(rows, columns=columns), "most") == "does not hold"
 
 
 def test_a_comparison_is_the_gain_of_the_metrics(found):
@@ -50,15 +71,15 @@ def test_a_comparison_is_the_gain_of_the_metrics(found):
 
 
 def test_a_knowing_probe_supports_what_an_overconfident_voice_reverses(found):
-    assert row(found, "Probe > asking")["verdict"] == "supported"
-    assert row(found, "pass@k: probe > constant", "k = 4")["verdict"] == "supported"
-    assert row(found, "pass@k: asked > constant", "k = 4")["verdict"] == "reversed"
+    assert row(found, "Probe > asking (Verbalized confidence)")["verdict"] == "supported"
+    assert row(found, "pass@k: probe > constant", "k = 16")["verdict"] == "supported"
+    assert row(found, "Verbalized > Uniform random")["verdict"] == "reversed"
 
 
 def test_a_k_without_a_sample_left_is_not_compared(found):
-    assert set(found["at"]) == {"", "k = 4", "k = 16", "B = 1", "B = 2", "B = 4"}
+    assert set(found["at"]) == {"", "k = 16", "B = 2"}
     few = measured_claims(results(samples=3), {})
-    assert set(few["at"]) == {"", "B = 1"}
+    assert set(few["at"]) == {""}
 
 
 def test_the_same_seed_gives_the_same_verdicts(found):
@@ -67,7 +88,6 @@ def test_the_same_seed_gives_the_same_verdicts(found):
 
 def test_printed_numbers_have_a_verdict_by_their_sign():
     printed = printed_claims()
-    assert set(printed["comparison"]) <= set(CLAIMS)
     signs = printed.groupby("verdict")["estimate"].agg(["min", "max"])
     assert signs.loc["supported", "min"] > 0
     assert signs.loc["reversed", "max"] < 0
