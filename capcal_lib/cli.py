@@ -144,6 +144,8 @@ OnlyModel = Annotated[
 OnlyDataset = Annotated[
     str | None, Option(help="Only the runs on this data set.", autocompletion=dataset_names)
 ]
+Scorer = Annotated[str | None, Option(help="Of a log with several scorers or filters, this one.")]
+Regrade = Annotated[bool, Option("--regrade", help="Grade logs by the rules, not as they say.")]
 AsJson = Annotated[bool, Option("--json", help="One JSON object a line.")]
 Models = Annotated[
     list[str] | None, Option("--model", help="Default: the book's.", autocompletion=model_names)
@@ -545,9 +547,10 @@ def import_files(
     column: Annotated[
         list[str] | None, Option(help="Where it is, such as gold=doc.answer.")
     ] = None,
+    scorer: Scorer = None,
     verdicts: Annotated[
-        bool, Option("--verdicts", help="Take the file's verdicts and grade nothing.")
-    ] = False,
+        bool, Option("--verdicts/--regrade", help="Take the log's, or grade by the rules.")
+    ] = True,
     store: Store = LOCAL_RUNS,
     settings: dict[str, Any] = {},  # noqa: B006
 ) -> None:
@@ -567,13 +570,18 @@ def import_files(
         "split": split,
         "kind": kind,
         "columns": columns,
-        "verdicts": verdicts,
+        "scorer": scorer,
+        "regrade": not verdicts,
     }
     done = import_samples(files, model=model, dataset=dataset, **asked, settings=settings)
     for path in done.made:
         _say(f"wrote {path}")
-    left_out = f", {done.left_out} rows without a response left out" if done.left_out else ""
-    _say(f"{done.new} samples imported, {done.present} were there{left_out}; {done.run}")
+    for note in done.notes:
+        _say(note)
+    _say(f"{done.new} samples imported, {done.present} were there; {done.run}")
+    if not done.judged:
+        named = shlex.join(["--model", model, "--dataset", dataset])
+        _say(f"next: {_with_options(f'capcal grade {named}', sys.argv)}")
 
 
 @command("features --model smollm2-135m --dataset mini-capitals")
@@ -656,6 +664,8 @@ def score(
     verdicts: Verdicts = "rules",
     store: Store = LOCAL_RUNS,
     choice: str | None = None,
+    scorer: Scorer = None,
+    regrade: Regrade = False,
     as_json: AsJson = False,
     html: Annotated[Path | None, Option(metavar="OUT", help="Write a report as one page.")] = None,
 ) -> None:
@@ -671,7 +681,8 @@ def score(
         if html and html.exists() and read.exists() and html.samefile(read):
             raise InputError(f"--html {html} would overwrite {read}, which is read; name another")
     if files:
-        parts = _score_files(files, against, as_json)
+        of_logs = {"scorer": scorer, "regrade": regrade}
+        parts = _score_files(files, against, as_json, of_logs)
     else:
         counted = {"datasets": [dataset] if dataset else None, "verdicts": verdicts}
         parts = _score_models(model or [], store, counted | {"choice": choice}, as_json)
@@ -685,11 +696,13 @@ def score(
 Parts = dict[str, tuple["DataFrame", "DataFrame"]]  # of a report: scores, and their questions
 
 
-def _score_files(files: list[Path], against: Path | None, as_json: bool) -> Parts:
+def _score_files(
+    files: list[Path], against: Path | None, as_json: bool, of_logs: dict[str, Any]
+) -> Parts:
     """Print the scores of files, and return them for a report."""
     from capcal_lib.results import score_file
 
-    read = {str(file): score_file.read_file(file) for file in files}
+    read = {str(file): score_file.read_file(file, **of_logs) for file in files}
     tables = {name: each.table for name, each in read.items()}
     rival = str(against or files[0])
     if rival not in tables:

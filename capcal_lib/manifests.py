@@ -235,7 +235,7 @@ class Columns(Manifest):
     answer: Text = "answer"  # for choices the letter, the option's text, or its number from 0
     aliases: Text | None = None  # None: "aliases", if it is there
     choices: Text | tuple[Text, ...] | None = (
-        None  # a column with a list, or a column an option; None as above
+        None  # a column with a list, or with texts and labels, or a column an option; None as above
     )
     subject: Text | None = None
 

@@ -10,9 +10,10 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import takewhile
+from itertools import chain, takewhile
 from pathlib import Path
 from string import ascii_uppercase
 from typing import IO, Any, Final, get_args
@@ -52,7 +53,7 @@ GPQA_SEED = 42
 SUBSET_SEED = 42
 LINE = 1 << 26
 FILE = 1 << 32  # characters of a file of rows
-FORMATS = (".jsonl", ".jsonl.gz", ".csv", ".csv.gz", ".parquet")
+FORMATS = (".jsonl", ".jsonl.gz", ".json", ".csv", ".csv.gz", ".parquet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,9 +247,10 @@ def _by_columns(manifest: Dataset, row: Row, split: str, position: int) -> Quest
     text = _text(field_of(row, columns.question))
     subject = _text(_optional(row, columns.subject, "subject") or "")
     answer = field_of(row, columns.answer)
-    options = _options(row, columns)
+    options, labels = _options(row, columns)
     if kind == "choice" and options:
-        return _choice(question_id, text, options, _letter(answer, options), subject)
+        letter = _letter(answer, options, labels)
+        return _choice(question_id, text, options, letter, subject)
     if options:
         raise ValueError(f"it has choices, but the manifest says kind: {kind}")
     also = _listed(_optional(row, columns.aliases, "aliases"))
@@ -282,42 +284,54 @@ def _text(value: Any) -> str:
 
 
 def _listed(value: Any) -> list[Any]:
-    """Take a list as it is, as JSON in a text, or a single value; nothing where there is none."""
-    if isinstance(value, str) and value.lstrip().startswith("["):
-        value = json.loads(value)
+    """Take a list as it is, or a list of texts as JSON in a text (``[-2, 7]`` is an interval), or a
+    single value; nothing where there is none.
+    """
+    if isinstance(value, str) and re.match(r'\s*\[\s*["\]]', value):
+        with suppress(ValueError):
+            value = json.loads(value)
     if value in (None, ""):
         return []
-    if isinstance(value, list):
-        return value
-    return [value]
+    return value if isinstance(value, list) else [value]
 
 
-def _options(row: Row, columns: Columns) -> list[str]:
+def _options(row: Row, columns: Columns) -> tuple[list[str], list[str]]:
+    """Return the options of a row, and the labels that it gives them, such as 1 to 4 in ARC."""
     if isinstance(columns.choices, tuple):  # a column each; the last ones may be empty
         cells = [field_of(row, name) for name in columns.choices]
         options = [_text(cell) for cell in takewhile(lambda cell: cell not in (None, ""), cells)]
         if any(cell not in (None, "") for cell in cells[len(options) :]):
             raise ValueError("an option is empty")
-        return options
-    return [_text(option) for option in _listed(_optional(row, columns.choices, "choices"))]
+        return options, []
+    named = columns.choices.removesuffix(".text") if columns.choices else None
+    choices = _optional(row, named, "choices")
+    if isinstance(choices, str) and choices.lstrip().startswith("["):
+        choices = json.loads(choices)
+    if isinstance(choices, list) and all(isinstance(choice, dict) for choice in choices):
+        choices = {key: [choice[key] for choice in choices] for key in ("text", "label")}
+    labels = choices.get("label", []) if isinstance(choices, dict) else []
+    options = choices["text"] if isinstance(choices, dict) else choices
+    return [_text(option) for option in _listed(options)], [str(label).strip() for label in labels]
 
 
-def _letter(answer: Any, options: Sequence[str]) -> str:
-    """Read the right option: its text, its letter, or its number from 0."""
-    said = _text(answer)
-    letter = said.upper() if len(said) == 1 and said.upper() in LETTERS[: len(options)] else None
-    if isinstance(answer, str) and options.count(said) == 1:
-        if letter not in (None, LETTERS[options.index(said)]):
+def _letter(answer: Any, options: Sequence[str], labels: Sequence[str]) -> str:
+    """Read the right option: its label, its text, its letter, or its number from 0."""
+    name = _text(answer)
+    if labels:
+        return LETTERS[labels.index(name)]
+    letter = name.upper() if len(name) == 1 and name.upper() in LETTERS[: len(options)] else None
+    if isinstance(answer, str) and options.count(name) == 1:
+        if letter not in (None, LETTERS[options.index(name)]):
             raise ValueError(
-                f"the answer {said!r} is the letter of one option and the text of another"
+                f"the answer {name!r} is the letter of one option and the text of another"
             )
-        return LETTERS[options.index(said)]
+        return LETTERS[options.index(name)]
     if letter:
         return letter
-    if said.isdecimal() and int(said) < len(options):
-        return LETTERS[int(said)]
+    if name.isdecimal() and int(name) < len(options):
+        return LETTERS[int(name)]
     raise ValueError(
-        f"the answer {said!r} is neither an option's text nor its letter nor its number from 0"
+        f"the answer {name!r} is neither an option's text nor its letter nor its number from 0"
     )
 
 
@@ -582,26 +596,19 @@ def _ways(manifest: Dataset, entry: Split) -> str:
 
 
 def stream_rows(path: Path) -> Iterator[Row]:
-    """Yield the rows of a JSONL or CSV file, plain or gzipped, or of a parquet file; an error names
-    the row.
+    """Yield the rows of a JSONL or CSV file, plain or gzipped, of a JSON array, or of a parquet
+    file; an error names the row.
     """
     name = path.name.lower()
     number = 0
     if not name.endswith(FORMATS):
         raise InputError(f"{path}: not a file of rows; the formats are {', '.join(FORMATS)}")
     try:
-        if name.endswith(".parquet"):
-            import pyarrow.parquet as pq
-
-            with path.open("rb") as file:  # pyarrow takes no path that is not UTF-8
-                for batch in pq.ParquetFile(file).iter_batches():
-                    yield from batch.to_pylist()
-            return
-        opened = gzip.open if name.endswith(".gz") else open
-        with opened(path, "rt", encoding="utf-8-sig", newline="") as lines:
-            for row in _csv(_bounded(lines)) if ".csv" in name[-7:] else _jsonl(_bounded(lines)):
-                yield row
-                number += 1
+        for row in _parquet(path) if name.endswith(".parquet") else _texts(path, name):
+            if not isinstance(row, dict):
+                raise ValueError("not a JSON object")
+            yield row
+            number += 1
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file") from None
     except (json.JSONDecodeError, RecursionError) as error:
@@ -610,8 +617,36 @@ def stream_rows(path: Path) -> Iterator[Row]:
         raise InputError(
             f"{path}: corrupt after row {number}: {error}; copy the file again"
         ) from None
+    except InputError:
+        raise
     except (ValueError, csv.Error) as error:  # pyarrow's errors are ValueErrors too
         raise InputError(f"{path}, row {number}: {error}") from None
+
+
+def _parquet(path: Path) -> Iterator[Row]:
+    import pyarrow.parquet as pq
+
+    with path.open("rb") as file:  # pyarrow takes no path that is not UTF-8
+        for batch in pq.ParquetFile(file).iter_batches():
+            yield from batch.to_pylist()
+
+
+def _texts(path: Path, name: str) -> Iterator[Any]:
+    opened = gzip.open if name.endswith(".gz") else open
+    with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
+        lines = _bounded(file)
+        if ".csv" in name[-7:]:
+            for row in csv.DictReader(lines, strict=True):
+                if None in row or None in row.values():
+                    raise ValueError("it has another number of fields than the header")
+                yield row
+            return
+        first = next(filter(str.strip, lines), "")
+        if name.endswith(".json") or first.lstrip().startswith("["):
+            whole = json.loads("".join([first, *lines]))
+            yield from whole if isinstance(whole, list) else [whole]
+        elif first:
+            yield from map(json.loads, filter(str.strip, chain([first], lines)))
 
 
 def _bounded(lines: IO[str]) -> Iterator[str]:
@@ -624,21 +659,6 @@ def _bounded(lines: IO[str]) -> Iterator[str]:
         if len(line) > LINE or total > FILE:
             raise ValueError(f"more than {LINE >> 20} MiB in a line, or {FILE >> 30} GiB in all")
         yield line
-
-
-def _jsonl(lines: Iterable[str]) -> Iterator[Row]:
-    for line in filter(str.strip, lines):
-        row = json.loads(line)
-        if not isinstance(row, dict):
-            raise ValueError("not a JSON object")
-        yield row
-
-
-def _csv(lines: Iterable[str]) -> Iterator[Row]:
-    for row in csv.DictReader(lines, strict=True):
-        if None in row or None in row.values():
-            raise ValueError("it has another number of fields than the header")
-        yield dict(row)
 
 
 def _hub_rows(manifest: Dataset, entry: Split) -> Iterable[Row]:

@@ -17,11 +17,13 @@ import pandas as pd
 from capcal_lib import metrics
 from capcal_lib.applications import others_mean, pass_at_k
 from capcal_lib.errors import InputError, sanitize
+from capcal_lib.grading import grade_many
 from capcal_lib.grading.counts import UNSCORED, accuracy_bounds, count_verdicts
+from capcal_lib.grading.verdicts import NOT_STATED
 from capcal_lib.metrics.intervals import variance_of_mean
 from capcal_lib.metrics.validation import Floats
-from capcal_lib.questions import stream_rows
-from capcal_lib.results.importing import Log, judged_samples
+from capcal_lib.questions import Answer, stream_rows
+from capcal_lib.results.logs import items_of, kind_of, read_log
 from capcal_lib.results.scores import may_be_best
 
 NUMBERS = ["confidence", "correct", "total"]
@@ -44,49 +46,52 @@ class Counted:
     notes: tuple[str, ...] = ()
 
 
-def read_file(path: Path) -> Counted:
-    """Read what is to be scored, see :func:`read_confidences` and :func:`read_log`."""
-    if path.name.endswith((".eval", ".json")):
-        return read_log(path)
-    if path.name.endswith((".jsonl", ".jsonl.gz")):
-        first = next(iter(stream_rows(path)), {})
-        if "confidence" not in first and ("resps" in first or "response" in first):
-            return read_log(path)
+def read_file(path: Path, *, scorer: str | None = None, regrade: bool = False) -> Counted:
+    """Read what is to be scored, see :func:`read_confidences` and :func:`read_counts`."""
+    rows = path.name.endswith((".json", ".jsonl", ".jsonl.gz", ".parquet"))
+    if path.suffix == ".eval" or path.is_dir():
+        return read_counts(path, scorer=scorer, regrade=regrade)
+    if rows and "confidence" not in next(iter(stream_rows(path)), {"confidence": None}):
+        return read_counts(path, scorer=scorer, regrade=regrade)
     table = read_confidences(path)
     single = int((table["total"] == 1).sum())
     note = f"{single} of {len(table)} questions have one scored sample: no corrected score"
     return Counted(table, (note,) * (single > 0))
 
 
-def read_log(path: Path) -> Counted:
-    """Count the verdicts of a log, or those of the rules where it has none for every sample.
+def read_counts(path: Path, *, scorer: str | None = None, regrade: bool = False) -> Counted:
+    """Count the verdicts of a log, see :func:`~capcal_lib.results.logs.read_log`, or those of the
+    rules where it has none.
 
     `InputError` where no sample of it has a verdict."""
-    log = Log([path])
-    samples = judged_samples(list(log))
+    log = read_log([path], scorer=scorer, regrade=regrade)
+    items = items_of(log.samples)
+    rows = [row["item"].id for row in log.samples]
+    if log.judged:
+        verdicts = [row["verdict"] for row in log.samples]
+    else:
+        if any(item.gold == NOT_STATED for item in items.values()):
+            raise InputError(f"{path}: the samples have neither answers nor a verdict each")
+        kind = kind_of(items.values())
+        answers = {name: Answer(kind, one.gold, one.aliases) for name, one in items.items()}
+        cases = [(row["response"], answers[row["item"].id]) for row in log.samples]
+        verdicts = [verdict.verdict for verdict in grade_many(cases)]
+    samples = pd.DataFrame({"question_id": rows, "verdict": verdicts})
     scored = samples[samples["verdict"] != "not_scored"]
     if scored.empty:
         raise InputError(f"{path}: no sample has a verdict, nor an answer that could be graded")
     by_question = scored.assign(right=scored["verdict"] == "correct").groupby("question_id")
-    table = pd.DataFrame(
-        {
-            "correct": by_question["right"].sum(),
-            "total": by_question["right"].size(),
-            "gold": by_question["gold"].first(),
-        }
-    )
-    lost = samples["question_id"].nunique() - len(table)
-    left_out = {
-        "requests without a response": log.left_out,
-        "samples that could not be graded": len(samples) - len(scored),
-        "questions without a scored sample": lost,
-    }
-    notes = [f"{number} {what} left out" for what, number in left_out.items() if number]
+    table = pd.DataFrame({"correct": by_question["right"].sum()})
+    table["total"] = by_question["right"].size()
+    table["gold"] = [items[str(name)].gold for name in table.index]
+    notes = list(log.notes)
+    if not log.judged and len(scored) < len(samples):
+        notes.append(f"{len(samples) - len(scored)} samples that could not be graded left out")
+    if lost := len(items) - len(table):
+        notes.append(f"{lost} questions without a scored sample left out")
     if (samples["verdict"] == "not_scored").mean() > UNSCORED:
         low, high = accuracy_bounds(count_verdicts(samples.assign(sample_index=0), k=1))
         notes.append(f"accuracy {low:.3f} if all not scored were wrong, {high:.3f} if right")
-    if samples.attrs["verdicts"] == "rules":
-        notes.append("graded by the rules, since not every sample of the log has a verdict")
     return Counted(table, tuple(notes))
 
 

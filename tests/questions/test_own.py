@@ -249,7 +249,7 @@ def test_rows_that_cannot_be_asked(
         (
             "law.xlsx",
             b"",
-            "not a file of rows; the formats are .jsonl, .jsonl.gz, .csv, .csv.gz, .parquet",
+            "not a file of rows; the formats are .jsonl, .jsonl.gz, .json, .csv, .csv.gz, .parquet",
         ),
     ],
 )
@@ -261,6 +261,27 @@ def test_files_that_cannot_be_read(
         load_questions("law")
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("choices", "answer", "letter"),
+    [
+        ({"text": ["red", "blue", "grey"], "label": ["1", "2", "3"]}, "2", "B"),
+        ({"text": ["red", "blue", "grey"], "label": ["1", "2", "3"]}, "3", "C"),
+        ([{"label": "A", "text": "red"}, {"label": "B", "text": "blue"}], "B", "B"),
+        ({"text": ["C", "D", "A"], "label": ["A", "B", "C"]}, "A", "A"),
+        ({"text": ["4", "1"], "label": [4, 1]}, 1, "B"),
+    ],
+)
+@pytest.mark.parametrize("column", ["", "columns: {choices: choices.text, answer: answer}\n"])
+def test_labels_of_options_are_read(
+    describe: Describe, choices: Any, answer: Any, letter: str, column: str
+) -> None:
+    row = {"id": "a", "question": "Sky?", "choices": choices, "answer": answer}
+    describe(kind="choice", more=column).write_bytes(jsonl([row]))
+    [question] = load_questions("law")
+    assert question.answer.gold == letter
+    assert question.options == len(choices["text"] if isinstance(choices, dict) else choices)
 
 
 def test_a_missing_file_says_where_it_belongs(describe: Describe) -> None:

@@ -24,7 +24,7 @@ from capcal_lib.grading.judgements import judge_run
 from capcal_lib.grading.verdicts import grade_run, read_verdicts
 from capcal_lib.manifests import OWN_MANIFESTS, load_dataset, load_model
 from capcal_lib.questions import load_questions
-from capcal_lib.results import costs, importing, load_results
+from capcal_lib.results import costs, importing, load_results, logs
 from capcal_lib.results.importing import import_samples
 from capcal_lib.runs import Run
 from capcal_lib.runs.merge import merge
@@ -125,7 +125,7 @@ def test_a_log_of_inspect_with_epochs(take: Take, file: str) -> None:
     assert (two.kind, two.gold, two.aliases) == ("number", "6", ("six",))
     for row, verdict in zip(samples.itertuples(), read_verdicts_of(done.run.folder), strict=True):
         gold = {"3": "7", "w1": "8", "w2": "6"}[row.question_id]
-        assert (verdict == "correct") == (gold in row.response.replace("seven", "7")), row
+        assert (verdict == "correct") == (gold in row.response), "as inspect's match says it"
     assert verify_run(done.run, deep=True).problems == ()
 
 
@@ -135,17 +135,13 @@ def read_verdicts_of(folder: Path) -> list[str]:
 
 
 def test_choices_and_given_verdicts(take: Take, tmp_path: Path) -> None:
-    graded = take(LOGS / "even.eval", dataset="even", settings={"temperature": 1.0})
+    hot = {"temperature": 1.0}
+    graded = take(LOGS / "even.eval", dataset="even", settings=hot, regrade=True)
     question = load_questions("even")[0]
     assert question.text == "Which is even?\nA. 1\nB. 2\nC. 3"
     assert question.answer.gold == "B"
-    theirs = take(
-        LOGS / "even.eval",
-        dataset="even",
-        model="other",
-        settings={"temperature": 1.0},
-        verdicts=True,
-    )
+    theirs = take(LOGS / "even.eval", dataset="even", model="other", settings=hot)
+    assert (graded.judged, theirs.judged) == (False, True)
     assert read_verdicts_of(graded.run.folder) == read_verdicts(theirs.run)["verdict"].tolist()
     assert sorted(read_verdicts(theirs.run)["verdict"]) == ["correct", "incorrect"]
     before = (theirs.run.folder / "verdicts.parquet").read_bytes()
@@ -310,18 +306,15 @@ def test_a_bad_file_is_one_line_and_leaves_nothing(
 def test_logs_that_are_bombs_or_no_logs_are_refused(
     take: Take, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(importing, "MEMBER_BYTES", 1 << 12)
+    monkeypatch.setattr(logs, "MEMBER_BYTES", 1 << 12)
     path = tmp_path / "bomb.eval"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("samples/1_epoch_1.json", b" " * (1 << 20))
     with pytest.raises(InputError, match="larger than"):
         take(path)
-    monkeypatch.setattr(importing, "MEMBER_BYTES", 60)
-    with pytest.raises(InputError, match=r"counts\.eval: sample 0: "):
+    monkeypatch.setattr(logs, "MEMBER_BYTES", 60)
+    with pytest.raises(InputError, match=r"counts\.eval: "):
         take(LOGS / "counts.eval")
-    monkeypatch.setattr(importing, "LOG_BYTES", 100)
-    with pytest.raises(InputError, match="larger than"):
-        take(LOGS / "counts.json")
     (tmp_path / "no.eval").write_bytes(b"PK nothing")
     with pytest.raises(InputError, match="not a log of inspect_ai"):
         take(tmp_path / "no.eval")
@@ -386,25 +379,6 @@ def test_other_content_under_the_number_of_a_sample_is_refused(take: Take, tmp_p
     assert read_samples(Run(list_runs(tmp_path / "store")[0]))["response"].tolist() == ["1"]
 
 
-@pytest.mark.parametrize("question", ["q", "another"])
-def test_a_log_that_grows_while_it_is_read_is_refused(
-    take: Take, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, question: str
-) -> None:
-    log = lines(tmp_path / "a.jsonl", good())
-    find = importing.load_questions
-
-    def find_while_it_grows(*arguments: Any) -> Any:
-        with log.open("a") as file:
-            file.write(json.dumps(good(question_id=question)) + "\n")
-        return find(*arguments)
-
-    monkeypatch.setattr(importing, "load_questions", find_while_it_grows)
-    with pytest.raises(InputError, match="the files changed while they were read"):
-        take(log, settings={"temperature": 1.0})
-    assert list_runs(tmp_path / "store") == []
-    assert not list((tmp_path / "own").rglob("*.*"))
-
-
 def test_odd_names_and_texts_survive(take: Take, tmp_path: Path) -> None:
     odd = "ä/../\x1b[2J\n𝕏"
     folder = tmp_path / "a b\udcff"
@@ -418,11 +392,7 @@ def test_odd_names_and_texts_survive(take: Take, tmp_path: Path) -> None:
     assert done.run.record.identity.sampling.temperature == 0
 
 
-@pytest.mark.parametrize("bound", ["BATCH_ROWS", "BATCH_SIZE"])
-def test_samples_are_numbered_and_checked_across_batches(
-    take: Take, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str
-) -> None:
-    monkeypatch.setattr(importing, bound, 2)
+def test_samples_are_numbered_as_they_come(take: Take, tmp_path: Path) -> None:
     rows = [
         {"question_id": name, "response": f"{name} {number}", "verdict": number % 2, "t": 0}
         for number in range(5)

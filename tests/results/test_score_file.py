@@ -12,8 +12,8 @@ from capcal_lib.results.score_file import (
     in_words,
     overview,
     read_confidences,
+    read_counts,
     read_file,
-    read_log,
     say_difference,
     score_confidences,
     score_counts,
@@ -22,7 +22,7 @@ from capcal_lib.results.score_file import (
 from capcal_lib.results.scores import may_be_best
 
 LOG = Path(__file__).parent / "logs" / "samples_counts.jsonl"
-BY_RULES = "graded by the rules, since not every sample of the log has a verdict"
+BY_RULES = "graded by the rules, since the log has no verdict on each sample"
 CSV = "question_id,confidence,correct,total\na,0.5,1,2\nb,1.0,2,2\n"
 BAD = {
     "no confidence": (
@@ -105,7 +105,7 @@ def test_files_that_count_differently_are_not_compared(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="apart and one have no question_id in common"):
         compare_files({"one": first, "apart": read_confidences(apart)}, "one")
     with pytest.raises(InputError, match="log is a log without confidences"):
-        compare_files({"one": first, "log": read_log(LOG).table}, "one")
+        compare_files({"one": first, "log": read_counts(LOG).table}, "one")
 
 
 @pytest.mark.parametrize("name", ["mine.parquet", "mine.jsonl"])
@@ -190,7 +190,7 @@ def test_a_log_is_counted_as_it_is() -> None:
     assert "a confidence has to beat" in in_words("log", table, scores)
     assert read_file(LOG).notes == (BY_RULES,)
     epochs = read_file(LOG.with_name("counts.eval"))
-    assert epochs.notes == (), "each epoch has its verdict"
+    assert epochs.notes == ("verdicts of the log: match",), "each epoch has its verdict"
     assert epochs.table["total"].tolist() == [3, 3, 3]
     other = table.assign(gold=["8", "6", "9"])
     with pytest.raises(InputError, match="question '2' has another right answer in b than in a"):
@@ -202,16 +202,16 @@ def test_a_log_is_counted_as_it_is() -> None:
 
 def test_what_a_log_leaves_out_is_said(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
-    rows = [("a", "4", "4"), ("a", "4", None), ("b", "5", "6")]
-    path.write_text(
-        "".join(
-            json.dumps({"question_id": name, "gold": gold, "response": said}) + "\n"
-            for name, gold, said in rows
-        )
-    )
+    rows: list[dict[str, object]] = [
+        {"question_id": "a", "gold": "4", "response": "4"},
+        {"question_id": "a", "gold": "4", "response": None},
+        {"question_id": "a", "gold": "4", "response": None, "error": "status 500"},
+        {"question_id": "b", "gold": "5", "response": "6"},
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     found = read_file(path)
     assert found.notes == ("1 requests without a response left out", BY_RULES)
-    assert found.table["total"].tolist() == [1, 1]
+    assert found.table["total"].tolist() == [2, 1], "no text is an answer without one"
 
 
 def test_one_sample_does_not_take_the_corrected_score_from_the_others(tmp_path: Path) -> None:

@@ -1,0 +1,257 @@
+"""What other harnesses write, as their own reports of faults show it; made up anew."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from capcal_lib.errors import InputError
+from capcal_lib.questions import load_questions
+from capcal_lib.results.importing import import_samples
+from capcal_lib.results.logs import list_files, read_log
+from capcal_lib.results.score_file import read_file
+
+
+def write(path: Path, *rows: object) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def inspect(path: Path, *scores: Any, **change: Any) -> Path:
+    """A log of ten free answers that no rule could grade, with the scores given."""
+    samples = [
+        {
+            "id": number,
+            "epoch": 1,
+            "input": f"Explain {number}.",
+            "target": "A good explanation.",
+            "output": {"choices": [{"message": {"content": "It is so."}}]},
+            "scores": score if isinstance(score, dict) else {"judge": {"value": score}},
+        }
+        | change
+        for number, score in enumerate(scores)
+    ]
+    log = {"version": 2, "status": "success", "eval": {"task": "t"}, "plan": {}, "samples": samples}
+    path.write_text(json.dumps(log))
+    return path
+
+
+def harness(number: int, *texts: str, target: Any = "4", **change: Any) -> dict[str, Any]:
+    row = {
+        "doc_id": number,
+        "doc": {"question": f"What is {number}?"},
+        "target": target,
+        "arguments": {"gen_args_0": {"arg_0": "What?", "arg_1": {"temperature": 0.5}}},
+        "resps": [list(texts)],
+        "metrics": ["exact_match"],
+    }
+    return row | change
+
+
+def accuracy(path: Path, **options: Any) -> tuple[int, int]:
+    table = read_file(path, **options).table
+    return int(table["correct"].sum()), int(table["total"].sum())
+
+
+@pytest.mark.parametrize(
+    ("values", "right", "scored"),
+    [
+        (["C"] * 8 + ["I", "P"], 8, 9),
+        ([1.0] * 8 + [0.0, 0.5], 8, 9),
+        ([1] * 8 + [0, float("nan")], 8, 9),
+        (["CORRECT"] * 7 + ["INCORRECT", "NOT_ATTEMPTED", "?"], 7, 9),
+        (["yes"] * 3 + ["No", "perhaps"], 3, 4),
+        ([True, False, "true", "False", None], 2, 4),
+        ([100.0, 0.0, 100, 37.5], 2, 3),
+        (["100%", "0%", "100%", "1%"], 2, 3),
+    ],
+)
+def test_a_verdict_that_is_no_yes_or_no_concerns_its_own_sample(
+    tmp_path: Path, values: list[Any], right: int, scored: int
+) -> None:
+    path = inspect(tmp_path / "log.json", *values)
+    assert accuracy(path) == (right, scored)
+    [taken, left_out, *_] = read_file(path).notes
+    assert taken == "verdicts of the log: judge"
+    assert left_out.startswith("1 samples without yes or no left out (")
+    assert "read as yes or no: C/I, CORRECT/INCORRECT" in left_out
+
+
+@pytest.mark.parametrize("values", [[0.65], [0.2, 0.4, 1.0, 0.7], ["A", "B", "C-"]])
+def test_scores_between_yes_and_no_are_refused_and_graded_if_asked(
+    tmp_path: Path, values: list[Any]
+) -> None:
+    path = inspect(tmp_path / "log.json", *values)
+    with pytest.raises(InputError, match=r"scores \(judge\) are no yes or no .* --regrade"):
+        read_file(path)
+    assert accuracy(path, regrade=True) == (0, len(values))
+
+
+@pytest.mark.parametrize("name", ["humaneval", "wmt"])
+def test_tasks_that_no_rule_grades_are_taken_at_their_word_or_refused(
+    tmp_path: Path, name: str
+) -> None:
+    metric = {"humaneval": "pass@1", "wmt": "bleu"}[name]
+    single = [harness(n, "x", metrics=[metric], **{metric: float(n % 2)}) for n in range(4)]
+    assert accuracy(write(tmp_path / f"samples_{name}.jsonl", *single)) == (2, 4)
+    several = [harness(0, *"abcd", metrics=[metric], **{metric: 0.75})]
+    with pytest.raises(InputError, match=f"scores .{metric}. are no yes or no on each sample"):
+        read_file(write(tmp_path / "samples_more.jsonl", *several))
+
+
+def test_the_scorer_is_said_and_can_be_chosen(tmp_path: Path) -> None:
+    both = [{"refused": {"value": 0.0}, "match": {"value": "CI"[n == 4]}} for n in range(5)]
+    path = inspect(tmp_path / "log.json", *both)
+    assert accuracy(path) == (4, 5), "words of what is correct go before numbers of anything"
+    assert read_file(path).notes[0] == "verdicts of the log: match (--scorer takes: refused)"
+    assert accuracy(path, scorer="refused") == (0, 5)
+    with pytest.raises(InputError, match="unknown scorer 'other'; known: match, refused"):
+        read_file(path, scorer="other")
+    f1 = [
+        harness(n, "x", metrics=["f1", "em"], f1=[0.4, 1.0, 0.6][n], em=[0, 1, 0][n])
+        for n in range(3)
+    ]
+    assert accuracy(write(tmp_path / "samples_f1.jsonl", *f1)) == (1, 3)
+    filters = [
+        harness(n, "x", filter=kept, exact_match=float(kept == "flexible-extract"))
+        for n in range(3)
+        for kept in ("strict-match", "flexible-extract")
+    ]
+    path = write(tmp_path / "samples_gsm8k.jsonl", *filters)
+    assert accuracy(path) == (0, 3), "of scorers that say equally much, the first"
+    assert accuracy(path, scorer="flexible-extract") == (3, 3)
+
+
+def test_repeated_rows_are_no_repeated_samples(tmp_path: Path) -> None:
+    strict, flexible = [1.0, 0.0, 0.0], [1.0, 1.0, 0.0]
+    rows = [harness(n, "x", exact_match=score[n]) for n in range(3) for score in (strict, flexible)]
+    path = write(tmp_path / "samples_old.jsonl", *rows)
+    assert accuracy(path) == (1, 3), "two filters without a name"
+    assert accuracy(path, scorer="exact_match (2)") == (2, 3)
+    padded = [harness(n, "x", exact_match=1.0, filter="none") for n in (0, 1, 2, 0)]
+    assert accuracy(write(tmp_path / "samples_padded.jsonl", *padded)) == (3, 3)
+    different = [harness(0, text, exact_match=1.0) for text in "xy"]
+    assert accuracy(write(tmp_path / "samples_drawn.jsonl", *different)) == (2, 2)
+    log = json.loads(inspect(tmp_path / "log.json", "C", "I").read_text())
+    log["samples"].append(log["samples"][0])
+    path.with_name("log.json").write_text(json.dumps(log))
+    found = read_file(tmp_path / "log.json")
+    assert found.table["total"].tolist() == [1, 1]
+    assert found.notes[0] == "1 repeated rows left out: the same sample again"
+
+
+@pytest.mark.parametrize("message", [{"content": None}, {"content": None, "refusal": "No."}, None])
+def test_no_text_is_an_answer_without_text(tmp_path: Path, message: Any) -> None:
+    choices = [{"message": message, "finish_reason": "length"}] if message else []
+    row = {"custom_id": "a", "response": {"status_code": 200, "body": {"choices": choices}}}
+    [sample] = read_log([write(tmp_path / "batch.jsonl", row)]).samples
+    assert sample["response"] == ""
+    failed = {"custom_id": "b", "response": None, "error": {"message": "expired"}}
+    log = read_log([write(tmp_path / "batch.jsonl", row, failed)])
+    assert (len(log.samples), log.failed) == (1, 1)
+    path = inspect(tmp_path / "log.json", *"CCCCII", output={"choices": []})
+    assert {row["verdict"] for row in read_log([path]).samples} == {"correct", "no_answer"}
+    assert accuracy(path) == (4, 6)
+
+
+INTERVALS = [
+    ("[-2,7]", r"\boxed{[-2,7]}", r"\boxed{-2}"),
+    ("[0,1)", r"\boxed{[0,1)}", r"\boxed{[0,1]}"),
+    ("[1, 2, 3]", r"\boxed{[1,2,3]}", r"\boxed{1}"),
+]
+
+
+@pytest.mark.parametrize(("gold", "right", "wrong"), INTERVALS)
+def test_an_answer_in_brackets_stays_a_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gold: str, right: str, wrong: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    row = {"question_id": "a", "question": "Solve.", "gold": gold}
+    path = write(tmp_path / "rows.jsonl", row | {"response": right}, row | {"response": wrong})
+    import_samples(
+        [path], model="m", dataset="d", store=tmp_path, kind="math", settings={"temperature": 1.0}
+    )
+    assert load_questions("d")[0].answer.gold == gold
+    row = {"doc": {}, "target": gold}
+    assert read_log([write(path, harness(0, "x") | row)]).samples[0]["item"].gold == gold
+
+
+def test_targets_are_lists_where_all_of_a_log_are(tmp_path: Path) -> None:
+    listed = "['Sunset Blvd', 'Sunset Boulevard']"
+    rows = [harness(0, "Sunset Boulevard", "x", target=listed), harness(1, "a", target='["b"]')]
+    path = write(tmp_path / "samples_triviaqa.jsonl", *rows)
+    items = [row["item"] for row in read_log([path]).samples]
+    assert [(item.gold, item.aliases) for item in items[1:]] == [
+        ("Sunset Blvd", ("Sunset Boulevard",)),
+        ("b", ()),
+    ]
+    assert accuracy(path) == (1, 3)
+    one = read_log([write(path, rows[0], harness(1, "a", target="[sic]"))]).samples[0]
+    assert one["item"].gold == listed, "a text among texts"
+
+
+def test_tasks_of_a_group_keep_their_questions_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    files = [
+        write(
+            tmp_path / f"samples_mmlu_{task}_2025-01-01T10-00-00.jsonl",
+            *(harness(n, "B", target="B", doc={"question": f"{task} {n}?"}) for n in range(2)),
+        )
+        for task in ("law", "art")
+    ]
+    asked: dict[str, Any] = {"model": "m", "store": tmp_path / "store"}
+    import_samples(files, dataset="mmlu-both", **asked)
+    names = [question.id for question in load_questions("mmlu-both")]
+    assert names == ["mmlu_law/0", "mmlu_law/1", "mmlu_art/0", "mmlu_art/1"]
+    import_samples(files[:1], dataset="one", **asked)
+    with pytest.raises(InputError, match=r"question '0' of one is 'law 0\?', in the file 'art 0"):
+        import_samples(files[1:], dataset="one", **asked)
+    assert list_files([tmp_path]) == sorted(files)
+    with pytest.raises(InputError, match="a folder without"):
+        list_files([tmp_path / "store"])
+
+
+def test_other_formats_are_read_or_named(tmp_path: Path) -> None:
+    rows = [harness(n, "x", exact_match=1.0) for n in range(2)]
+    for name in ("samples_a.jsonl", "samples_a.json"):
+        (tmp_path / name).write_text(json.dumps(rows, indent=1))
+        assert accuracy(tmp_path / name) == (2, 2), "an array"
+    table = pd.DataFrame(
+        {
+            "doc": [{"id": "0", "query": "2 + 2?", "choices": ["5", "4"], "gold_index": [1]}],
+            "model_response": [{"text": ["4"]}],
+            "metric": [{"em": 1.0}],
+        }
+    )
+    table.to_parquet(tmp_path / "details_t.parquet")
+    assert accuracy(tmp_path / "details_t.parquet") == (1, 1)
+    for content, message in (
+        ({"results": {}, "configs": {}}, "give samples_"),
+        (
+            {"adapter_spec": {}, "request_states": []},
+            "scenario state of HELM.*write a row a sample",
+        ),
+        ({"score": 0.5, "convos": []}, "results of simple-evals"),
+        ({"eval": {}, "plan": {}, "status": "error"}, "status error, with no samples in it"),
+        ({"a": 1}, "no 'question_id'"),
+    ):
+        (tmp_path / "other.json").write_text(json.dumps(content))
+        with pytest.raises(InputError, match=message):
+            read_file(tmp_path / "other.json")
+
+
+@pytest.mark.parametrize("asked", ["Text.", [{"role": "system", "content": "Be."}], []])
+def test_a_log_of_odd_messages_is_read(tmp_path: Path, asked: Any) -> None:
+    path = inspect(
+        tmp_path / "log.json", "C", "I", input=asked or [{"role": "user", "content": None}]
+    )
+    assert accuracy(path) == (1, 2)
+    older = json.loads(path.read_text())
+    for sample in older["samples"]:
+        sample["score"] = sample.pop("scores")["judge"]
+    path.write_text(json.dumps(older))
+    assert accuracy(path) == (1, 2), "before format 2 a sample had one score"
