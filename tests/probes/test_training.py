@@ -155,3 +155,13 @@ def test_the_nearest_probe_is_real_and_chosen_by_its_training_set() -> None:
         "Probe (Mini capitals)",
     ]
     assert nearest_probe(["P(True)"], SET) is None
+
+
+def test_among_probes_of_a_domain_the_papers_is_nearest_and_not_the_first_by_name() -> None:
+    given = ["Probe (AIME)", "Probe (GSM8K)", "Probe (MATH)", "Probe (TriviaQA + GSM8K)"]
+    for probes in (given, given[::-1]):
+        assert nearest_probe(probes, "aime25") == "Probe (MATH)"
+        assert nearest_probe(probes, "math500") == "Probe (MATH)"
+        assert nearest_probe(probes, "gsm8k") == "Probe (GSM8K)"
+        in_size = ["Probe (MATH)", "Probe (GSM8K)", "Probe (AIME)"]  # of 11,998, 7,473 and 919
+        assert nearest_probes(probes, "mmlu") == in_size
