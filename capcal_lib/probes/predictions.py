@@ -21,7 +21,6 @@ from capcal_lib.errors import InputError, sanitize, unknown
 from capcal_lib.grading.judge import JUDGED
 from capcal_lib.grading.judgements import judges
 from capcal_lib.manifests import Dataset, dataset_names, load_dataset, load_model
-from capcal_lib.metrics.validation import check_int
 from capcal_lib.probes.features import read_features
 from capcal_lib.probes.training import (
     RECIPES,
@@ -135,7 +134,7 @@ def read_predictions(
     *,
     datasets: Iterable[str] | None = None,
     recipe: Recipe = "tuned",
-    split: int = 0,
+    split: int | None = None,
     verdicts: str = "rules",
     choice: str | None = None,
 ) -> pd.DataFrame:
@@ -143,8 +142,9 @@ def read_predictions(
 
     Returns predictions in [0, 1], indexed by (dataset, question_id), a column a training set, such
     as ``Probe (TriviaQA)``; NaN where a probe says nothing of a data set. ``attrs["stale"]`` has a
-    line for each that is stale, which is left out. ``split`` says which of the five of the paper's
-    recipe, 0 to 4; the other arguments are those of ``keep_predictions``.
+    line for each that is stale, which is left out. Of the five probes of the paper's recipe it is
+    the mean, or by ``split``, 0 to 4, one of them; the other arguments are those of
+    ``keep_predictions``.
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> asked = ["gsm8k", "triviaqa"]
@@ -172,13 +172,14 @@ def read_predictions(
 
 
 def predictions_of(
-    run: Run, *, recipe: Recipe = "tuned", split: int = 0, verdicts: str = "rules"
+    run: Run, *, recipe: Recipe = "tuned", split: int | None = None, verdicts: str = "rules"
 ) -> tuple[pd.DataFrame, list[str]]:
     """Read what probes predict of the questions of a run.
 
     Returns predictions in [0, 1], indexed by question_id, a column a probe, such as ``Probe
     (TriviaQA)``, and a line for each that is stale, which has no column. No columns where none are
-    kept. ``split`` says which of the five of the paper's recipe, 0 to 4.
+    kept. Of the five probes of the paper's recipe it is the mean, or by ``split``, 0 to 4, one of
+    them.
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> from capcal_lib.runs import find_run
@@ -187,7 +188,6 @@ def predictions_of(
     >>> predicted.shape, list(predicted), stale
     ((100, 1), ['Probe (GSM8K)'], [])
     """
-    check_int("split", split, least=0)
     columns = {}
     stale = []
     for title, (about, predicted) in _kept(run, recipe, verdicts).items():
@@ -196,6 +196,8 @@ def predictions_of(
                 f"{title} on {run.identity.dataset}, {recipe}: stale, since {changed}; make it "
                 f"again with: capcal probe --model {run.identity.model} --recipe {recipe}"
             )
+        elif split is None:
+            columns[title] = predicted.mean(axis="columns")
         elif split not in predicted:
             raise InputError(
                 f"split is a number from 0 to {len(predicted.columns) - 1}; got {split}"

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from capcal_lib.errors import InputError
-from capcal_lib.metrics.validation import Floats, check_int
+from capcal_lib.metrics.validation import Floats
 from capcal_lib.probes.estimator import Probe
 from capcal_lib.probes.linear import LOSSES, LinearProbe, Matrix, not_fitted, training_rows
 
@@ -46,10 +46,10 @@ class PaperProbe(Probe):
 
     Each of the five ``probes_`` has another fifth of the questions as its validation data; where
     there are validation questions of their own, as the paper has them for MATH, they choose in its
-    place, and the fifth is left out all the same. What the
-    recipe gives depends on its split, so no one split stands for it: show the mean of what the five
-    score, with its spread. (The mean of their predictions scores better than they do, and is no
-    probe of the paper.) ``out_of_fold_``, (n_questions,), is what is predicted for each training
+    place, and the fifth is left out all the same. What the recipe gives depends on its split, so no
+    one split stands for it. A table of scores has the mean of what the five score, with its spread;
+    where one confidence is needed, it is the mean of what they predict, which scores no worse than
+    they do on average. ``out_of_fold_``, (n_questions,), is what is predicted for each training
     question by the probe whose weights were not fitted to it; its learning rate and its epoch were
     chosen with it, though. ``search_`` has a row a split, a way to take the features and a learning
     rate: ``split``, ``standardize``, ``rate``, and the ``brier`` score on the validation questions.
@@ -117,12 +117,13 @@ class PaperProbe(Probe):
         self._keep(out_of_fold, hits, samples)
         return self
 
-    def predict(self, features: npt.ArrayLike, *, split: int = 0) -> Floats:
-        """Predict mu, (n_questions,), by the probe of one of the splits, 0 to 4."""
+    def predict(self, features: npt.ArrayLike, *, split: int | None = None) -> Floats:
+        """Predict mu, (n_questions,), the mean of the five probes, or by one, 0 to 4."""
         if not self.probes_:
             raise not_fitted()
-        check_int("split", split, least=0)
-        if split >= len(self.probes_):
+        if split is None:
+            return np.asarray(np.mean(self.predict_splits(features), axis=0))
+        if split not in range(len(self.probes_)):
             raise InputError(f"split is a number from 0 to {len(self.probes_) - 1}; got {split}")
         return self.probes_[split].predict(features)
 

@@ -52,7 +52,7 @@ def load_results(
     choice: str | None = None,
     held_out: bool = True,
     recipe: Recipe | None = "tuned",
-    split: int = 0,
+    split: int | None = None,
 ) -> pd.DataFrame:
     """Load the counts and confidences of a model's graded runs on evaluation splits.
 
@@ -69,7 +69,7 @@ def load_results(
     ``runs.find_run``.
 
     ``recipe`` is that of the probes, see ``probes.keep_predictions``; None leaves them out.
-    ``split`` says which of the five of the paper's recipe, 0 to 4.
+    Of the five probes of the paper's recipe it is the mean, or by ``split``, 0 to 4, one of them.
     ``results.attrs["problems"]`` names what of these runs is missing or damaged, such as a file of
     confidences that is on record and gone, or predictions of a probe that were made from other
     files than are there now; empty where all is there.

@@ -77,8 +77,12 @@ def test_the_splits_of_the_papers_recipe_are_kept(tmp_path: Path) -> None:
     for split, probe in enumerate(train(source, recipe="paper").probe.probes_):
         predicted, _ = predictions_of(run, recipe="paper", split=split)
         np.testing.assert_allclose(predicted[PROBE][names], probe.predict(features), atol=1e-7)
-    with pytest.raises(InputError, match="split is a number from 0 to 4; got 5"):
-        predictions_of(run, recipe="paper", split=5)
+    both = [predictions_of(run, recipe="paper", split=split)[0] for split in range(5)]
+    mean = load_results(tmp_path, MODEL, recipe="paper").loc[SET]
+    pd.testing.assert_series_equal(mean[PROBE], sum(one[PROBE] for one in both) / 5)
+    for split in (-1, 5):
+        with pytest.raises(InputError, match=f"split is a number from 0 to 4; got {split}"):
+            predictions_of(run, recipe="paper", split=split)
 
 
 @pytest.mark.parametrize("changed", ["verdicts", "features", "recipe", "run"])
