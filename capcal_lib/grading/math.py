@@ -172,7 +172,7 @@ def _bracketed(text: str) -> Form | None:
 def equal(gold: str, other: str) -> bool:
     r"""Say whether two answers are equal; only the workers should call it, for it may take long.
 
-    >>> equal("[0,1)", r"0 \le x < 1"), equal("1,2", "2 \text{ and } 1"), equal("52_8", "52_9")
+    >>> equal("[0,1)", r"0 \le x < 1"), equal("1,2", r"2 \text{ and } 1"), equal("52_8", "52_9")
     (True, True, False)
     """
     return _same(read(clean(gold)), read(clean(other)))

@@ -34,7 +34,7 @@ def survey(
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> survey(RECORDED_RUNS, "simulated", "mini-exam")[["split", "lacking"]].to_dict("records")
-    [{'split': 'test', 'lacking': 0}]
+    [{'split': 'test', 'lacking': 0}, {'split': 'train', 'lacking': 0}]
     """
     found = open_runs(store, model=model, dataset=dataset)
     return pd.DataFrame([run_status(run, grader, judged) for run in found], columns=COLUMNS)

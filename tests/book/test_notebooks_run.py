@@ -34,12 +34,6 @@ PAIRS += [
 SMALL = {"28_protocol": {"learning_from": "mini-exam"}}  # its largest sets take a minute
 
 
-@pytest.fixture(autouse=True)
-def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages take less time where nobody reads their intervals."""
-    monkeypatch.setattr("capcal_lib.metrics.intervals.RESAMPLES", 500)
-
-
 def run_cells(name: str, **parameters: object) -> dict[str, Any]:
     """Run a notebook's code the way papermill does: its parameters, then the given ones, then the
     rest.
