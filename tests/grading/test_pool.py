@@ -59,11 +59,11 @@ def test_all_workers_take_sets_in_the_same_order(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_killed_worker_is_replaced_and_only_its_comparison_lost() -> None:
-    assert settle(("x", "0.5x+0.5x")) == [True]
+    assert settle(("2x", "x+x")) == [True]
     [first] = workers_of(os.getpid())
     timer = threading.Timer(0.5, os.kill, (first, signal.SIGKILL))
     timer.start()
-    assert settle((HALF.gold, ENDLESS), ("x", "x+0"), ("x", "2x"), limit=20.0) == [
+    assert settle((HALF.gold, ENDLESS), ("2x", "x+x+0"), ("2x", "3x"), limit=20.0) == [
         None,
         True,
         False,
