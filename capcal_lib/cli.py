@@ -388,20 +388,11 @@ def _show_plan(order: Any, rate: float | None) -> None:
 
 
 def _print_table(table: "DataFrame") -> None:
-    """Print a table with at most four decimals; whole numbers above 1 have none."""
-    import pandas as pd
-
-    def spell(cell: Any) -> str:
-        if isinstance(cell, str) or pd.api.types.is_bool(cell):
-            return str(cell)
-        if pd.isna(cell):
-            return ""
-        counted = not isinstance(cell, float) or (cell > 1 and cell.is_integer())
-        return f"{cell:,.0f}" if counted else f"{cell:z,.4f}"
+    from capcal_lib.results.score_file import spell_cell
 
     shown = Table(*map(str, table), box=None)
     for row in table.itertuples(index=False):
-        shown.add_row(*map(spell, row))
+        shown.add_row(*map(spell_cell, row))
     out.print(shown)
 
 
@@ -664,6 +655,13 @@ def score(
     verdicts: Verdicts = "rules",
     store: Store = LOCAL_RUNS,
     choice: str | None = None,
+    key: Annotated[
+        Path | None,
+        Option(metavar="FILE", help="Take correct and total from here, by question_id."),
+    ] = None,
+    drop_missing: Annotated[
+        bool, Option("--drop-missing", help="Leave out questions without a confidence.")
+    ] = False,
     scorer: Scorer = None,
     regrade: Regrade = False,
     as_json: AsJson = False,
@@ -677,19 +675,21 @@ def score(
         raise InputError(
             "name either files, such as mine.csv (- is standard input), or a --model that has runs"
         )
-    for read in files or ():
+    for read in (*(files or ()), *filter(None, [key])):
         if html and html.exists() and read.exists() and html.samefile(read):
             raise InputError(f"--html {html} would overwrite {read}, which is read; name another")
     if files:
-        of_logs = {"scorer": scorer, "regrade": regrade}
-        parts = _score_files(files, against, as_json, of_logs)
+        options: dict[str, Any] = {"key": key, "drop_missing": drop_missing}
+        options |= {"scorer": scorer, "regrade": regrade}
+        parts, lines = _score_files(files, against, as_json, options)
     else:
         counted = {"datasets": [dataset] if dataset else None, "verdicts": verdicts}
         parts = _score_models(model or [], store, counted | {"choice": choice}, as_json)
+        lines = []
     if html:
         from capcal_lib.book.report import write_report
 
-        write_report(html, parts)
+        write_report(html, parts, lines, [*(files or ()), *filter(None, [key])])
         _warn(f"wrote {html}")
 
 
@@ -697,13 +697,15 @@ Parts = dict[str, tuple["DataFrame", "DataFrame"]]  # of a report: scores, and t
 
 
 def _score_files(
-    files: list[Path], against: Path | None, as_json: bool, of_logs: dict[str, Any]
-) -> Parts:
-    """Print the scores of files, and return them for a report."""
+    files: list[Path], against: Path | None, as_json: bool, options: dict[str, Any]
+) -> tuple[Parts, list[str]]:
+    """Print the scores of files, and return them for a report, with what is said of them."""
+    import pandas as pd
+
     from capcal_lib.results import score_file
 
-    read = {str(file): score_file.read_file(file, **of_logs) for file in files}
-    tables = {name: each.table for name, each in read.items()}
+    read = {str(file): score_file.read_file(file, **options) for file in files}
+    tables = score_file.tell_apart({name: counted.table for name, counted in read.items()})
     rival = str(against or files[0])
     if rival not in tables:
         raise unknown("file", rival, tables)
@@ -711,25 +713,34 @@ def _score_files(
         raise InputError("a file is named twice; name each once")
     scores = {name: score_file.score_table(table) for name, table in tables.items()}
     found = score_file.compare_files(tables, rival)
+    lines = [f"{name}: {note}" for name, counted in read.items() for note in counted.notes]
+    if len(tables) == 1:
+        lines.append(score_file.in_words(rival, tables[rival], scores[rival]))
+    else:
+        lines.append("may be best: no other is significantly better on questions that both have")
+    apart = [name for name in tables if name != rival and name not in found.index]
+    lines += [f"{name} and {rival} ask different questions: not compared" for name in apart]
+    lines += [score_file.say_difference(str(other), rival, row) for other, row in found.iterrows()]
+    parts = {name: (scores[name], table) for name, table in tables.items()}
+    overview = score_file.overview(tables, scores)
+    if len(tables) > 1 and all("confidence" in table for table in tables.values()):
+        counts = pd.concat([table[["correct", "total"]] for table in tables.values()])
+        questions = counts[~counts.index.duplicated()]
+        columns = {name: table["confidence"] for name, table in tables.items()}
+        parts = {" and ".join(tables): (overview, questions.assign(**columns))}
     if as_json:
         for name, rows in scores.items():
             _say_rows(rows.reset_index(), file=name)
         _say_rows(found.rename_axis("file").reset_index(), against=rival)
-        return score_file.report_parts(tables, scores)
+        return parts, lines
     if len(tables) == 1:
         _say(f"{rival}: 95 % intervals for questions like these")
         _print_table(scores[rival].reset_index())
     else:
-        _print_table(score_file.overview(tables, scores).rename_axis("file").reset_index())
-        _say("may be best: no other is significantly better on questions that both have")
-    for file, each in read.items():
-        for note in each.notes:
-            _say(f"{file}: {note}")
-    if len(tables) == 1:
-        _say(score_file.in_words(rival, tables[rival], scores[rival]))
-    for other, row in found.iterrows():
-        _say(score_file.say_difference(str(other), rival, row))
-    return score_file.report_parts(tables, scores)
+        _print_table(overview.rename_axis("file").reset_index())
+    for line in lines:
+        _say(line)
+    return parts, lines
 
 
 def _score_models(models: list[str], store: Path, counted: dict[str, Any], as_json: bool) -> Parts:
@@ -740,6 +751,7 @@ def _score_models(models: list[str], store: Path, counted: dict[str, Any], as_js
     from capcal_lib.confidence.of_run import method_title, methods_of
     from capcal_lib.results import describe_runs, load_results
     from capcal_lib.results import score as score_results
+    from capcal_lib.runs.status import survey
 
     parts: Parts = {}
     tables = {}
@@ -748,9 +760,10 @@ def _score_models(models: list[str], store: Path, counted: dict[str, Any], as_js
         for problem in results.attrs["problems"]:
             _warn(f"capcal: {problem}")
         if results.empty:
-            raise InputError(
-                f"{store} has no graded run; make one with: capcal sample --model {model}"
-            )
+            steps = survey(store, model)
+            commands = [command for command in steps["command"] if command]
+            first = commands[0] if commands else f"capcal sample --model {model}"
+            raise InputError(f"{store} has no graded run of {model}; go on with: {first}")
         tables[model] = scores = score_results(results)
         if as_json:
             _say_rows(scores.reset_index(), model=model)
@@ -788,7 +801,8 @@ def _print_scores(
         if len(scores) and method not in scores.index:
             _say(f"  {method}: no scored question has a confidence")
     if alone and len(scores):
-        _print_table(scores.drop(columns="plug_in", errors="ignore").reset_index())
+        heads = {"brier": "Brier, corrected", "may_be_best": "may be best"}
+        _print_table(scores.drop(columns="plug_in").rename(columns=heads).reset_index())
 
 
 def _side_by_side(tables: "Mapping[str, DataFrame]") -> "DataFrame":

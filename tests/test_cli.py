@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
+from hashlib import sha256
+from importlib import metadata
 from importlib.metadata import version
 from io import StringIO
 from pathlib import Path
@@ -481,6 +483,34 @@ def test_scores_as_json_with_a_comparison(
     assert page.read_text().count(f"<th>{other}</th>") == 4  # scored, decomposed, pass@k, a gain
     for wrong in ((path, other, "--against", tmp_path), (path, path)):
         assert run(monkeypatch, capsys, "score", *wrong)[0] == 2
+
+
+def test_a_report_says_what_was_scored_and_what_came_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"q{n},{n / 100},{n // 5},20\n" for n in range(100))
+    Path("one.csv").write_text("question_id,confidence,correct,total\n" + rows)
+    Path("key.csv").write_text(Path("one.csv").read_text())
+    flat = "".join(f"q{n},50%\n" for n in range(99))
+    Path("two.csv").write_text("question_id,confidence\n" + flat + "q99,\n")
+    asked = ("one.csv", "two.csv", "--key", "key.csv")
+    assert run(monkeypatch, capsys, "score", *asked)[0] == 2
+    html = ("--drop-missing", "--html", "report.html")
+    status, out, _ = run(monkeypatch, capsys, "score", *asked, *html)
+    assert status == 0
+    assert "two.csv: 1 of 100 questions without a confidence left out" in out
+    assert "two.csv: 99 confidences read as percentages, divided by 100" in out
+    assert "Brier, corrected" in out
+    page = Path("report.html").read_text()
+    assert out.splitlines()[-1].startswith("one.csv is better than two.csv by 0.")
+    assert f"<p>{out.splitlines()[-1]}</p>" in page
+    for name in ("one.csv", "two.csv", "key.csv"):
+        assert f"{name} (SHA-256 {sha256(Path(name).read_bytes()).hexdigest()})" in page
+    assert f"capcal {metadata.version('capcal')}, 20" in page
+    assert "<td>100</td>" in page
+    assert "100.0000" not in page
+    assert "may be best: no other is significantly better" in page
 
 
 def test_the_first_minute_of_the_readme_is_what_one_sees(

@@ -5,8 +5,12 @@ no script.
 import base64
 import io
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from hashlib import sha256
 from html import escape
+from importlib.metadata import version
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +22,9 @@ from capcal_lib.book.style import set_style
 from capcal_lib.errors import sanitize
 from capcal_lib.manifests import write_text
 from capcal_lib.metrics import Interval, isotonic_split, mean_interval, smooth_ece
-from capcal_lib.plots import PassAtKDisplay, ReliabilityDisplay, palette
+from capcal_lib.plots import PassAtKDisplay, ReliabilityDisplay, known_color
 from capcal_lib.results.results import COUNTS
+from capcal_lib.results.score_file import MEANINGS, spell_cell
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -47,25 +52,48 @@ img {{ max-width: 100% }}
 </style></head><body><h1>Capability calibration</h1>
 <p>Confidences are compared with expected accuracy μ, the chance that a fresh sample is right.
 Intervals are 95 % intervals for questions like these.</p>
-{}</body></html>
+{}{}{}</body></html>
 """
+MARKS = "osD^v<>P*X"
 
 
-def write_report(path: Path, parts: Mapping[str, tuple[pd.DataFrame, pd.DataFrame]]) -> None:
+def write_report(
+    path: Path,
+    parts: Mapping[str, tuple[pd.DataFrame, pd.DataFrame]],
+    lines: Iterable[str] = (),
+    files: Iterable[Path] = (),
+) -> None:
     """Write a page with a chapter a part: scores, decomposition, reliability, pass@k and the gain
     of allocating by it.
 
     A part has a title, a table of scores that is shown as it is, and its questions: ``correct``,
-    ``total``, then a column a method with its confidences. Names may come from anywhere; all are
-    escaped. A path that is there and no regular file is refused."""
-    write_text(path, _PAGE.format("".join(_chapter(title, *part) for title, part in parts.items())))
+    ``total``, then a column a method with its confidences. ``lines`` stand first, what was scored
+    last, with the digests of ``files``. Names may come from anywhere; all are escaped. A path that
+    is there and no regular file is refused."""
+    stated = "".join(f"<p>{escape(sanitize(line, 1_000))}</p>" for line in lines)
+    chapters = "".join(_chapter(title, *part) for title, part in parts.items())
+    digests = [
+        f"{escape(sanitize(file))} (SHA-256 {sha256(file.read_bytes()).hexdigest()})"
+        for file in files
+        if file.is_file()
+    ]
+    made = f"capcal {version('capcal')}, {datetime.now(UTC):%Y-%m-%d}"
+    write_text(path, _PAGE.format(stated, chapters, f"<p>{', '.join([made, *digests])}</p>"))
 
 
 def _chapter(title: str, scores: pd.DataFrame, questions: pd.DataFrame) -> str:
     known = questions[questions["total"] > 1].reset_index(drop=True)
+    known = known.select_dtypes("number")
     known.columns = pd.Index([sanitize(name, 100) for name in known])
     names = [str(name) for name in known if name not in COUNTS and known[name].notna().any()]
-    body = [f"<h2>{escape(sanitize(title))}</h2>", _html(scores)]
+    shown = [*map(str, scores.index), *map(str, scores)]
+    meanings = "; ".join(
+        f"{name}: {meaning}"
+        for name, meaning in MEANINGS.items()
+        if any(name.rstrip("k") in f"capability {head}" for head in shown)
+    )
+    explained = f"<p><small>{escape(meanings)}</small></p>"
+    body = [f"<h2>{escape(sanitize(title))}</h2>", _html(scores), explained]
     if known.empty:
         return "".join([*body, "<p>No question has two scored samples.</p>"])
     if not names:
@@ -73,7 +101,7 @@ def _chapter(title: str, scores: pd.DataFrame, questions: pd.DataFrame) -> str:
     triples = {name: known[[name, *COUNTS]].dropna() for name in names}
     split = {
         name: isotonic_split(*triple.to_numpy().T, corrected=True)._asdict()
-        | {"smooth calibration error": smooth_ece(*triple.to_numpy().T)}
+        | {"smooth ECE, plug-in": smooth_ece(*triple.to_numpy().T)}
         for name, triple in triples.items()
     }
     body += [
@@ -81,7 +109,7 @@ def _chapter(title: str, scores: pd.DataFrame, questions: pd.DataFrame) -> str:
         "remove, less "
         "discrimination, plus uncertainty, the variance of μ over questions (isotonic "
         "regression).</p>",
-        _html(pd.DataFrame(split).T),
+        _html(pd.DataFrame(split).T.rename(columns={"score": "Brier, corrected"})),
     ]
     if len(known) > SHOWN:
         known = known.sample(SHOWN, random_state=0)
@@ -98,7 +126,7 @@ def _reliability(triples: Mapping[str, pd.DataFrame]) -> str:
 
     def draw(plt: Any) -> "Figure":
         figure: Figure = plt.figure(figsize=(SIDE * COLUMNS, SIDE * rows))
-        colors = palette(triples)
+        colors = _colors(triples)
         for place, (name, triple) in enumerate(triples.items(), start=1):
             ax = figure.add_subplot(rows, COLUMNS, place, title=name)
             ReliabilityDisplay.from_counts(*triple.to_numpy().T, ax=ax, color=colors[name])
@@ -122,10 +150,12 @@ def _pass_at_k(known: pd.DataFrame, triples: Mapping[str, pd.DataFrame]) -> str:
         for _, row in measured.curve.iterrows():
             found = Interval(row["measured"], row["low"], row["high"])
             table.loc[f"k = {row['k']:.0f}", "measured"] = _spell(found)
-        for name, color in palette(triples).items():
+        for (name, color), mark in zip(_colors(triples).items(), cycle(MARKS[1:]), strict=False):
             triple = triples[name].to_numpy().T
-            said = PassAtKDisplay.from_counts(*triple, name=name, ax=ax, color=color)
-            table[name] = said.curve["promised"].to_numpy()[: len(table)]
+            promised = PassAtKDisplay.from_counts(*triple, name=name, ax=ax, color=color)
+            ax.get_lines()[-1].set_marker(mark)
+            ax.legend()
+            table[name] = promised.curve["promised"].to_numpy()[: len(table)]
         return figure
 
     text = (
@@ -151,6 +181,12 @@ def _gains(triples: Mapping[str, pd.DataFrame]) -> str:
     return f"<h3>Gain of allocating samples</h3><p>{text}</p>{_html(table)}"
 
 
+def _colors(names: Iterable[str]) -> dict[str, str]:
+    """Return the colours of methods: those of the book, and of others one apart from the other."""
+    own = iter(cycle(f"C{place}" for place in range(10)))
+    return {name: known_color(name) or next(own) for name in names}
+
+
 def _spell(interval: Interval, unit: int = 1, digits: int = 3) -> str:
     estimate, low, high = (f"{unit * end:z.{digits}f}" for end in interval[:3])
     return f"{estimate} [{low}, {high}]"
@@ -160,7 +196,7 @@ def _html(table: pd.DataFrame) -> str:
     plain = table.rename_axis(index=None, columns=None).rename(
         columns=lambda name: str(name).replace("_", " ")
     )
-    html = plain.to_html(border=0, na_rep="", float_format="{:z,.4f}".format)
+    html = plain.map(spell_cell).to_html(border=0)
     return f"<div>{html}</div>"
 
 

@@ -4,12 +4,12 @@ they are.
 A log of lm-evaluation-harness (``samples_*.jsonl``) or inspect_ai (``.eval``, ``.json``) has counts
 and no confidences: it is scored by its accuracy, and says what a confidence would have to beat."""
 
+import io
 import sys
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -29,15 +29,32 @@ from capcal_lib.results.scores import may_be_best
 NUMBERS = ["confidence", "correct", "total"]
 POWERS = (2, 4, 8, 16, 32, 64)  # the k of pass@k, as far as every question has samples
 MOST = 1_000_000  # questions; where it takes more, no number is said
+EQUAL = 1e-9  # confidences of two files are the same, but for rounding
 CORRECTED = "capability Brier, corrected"
 PLUG_IN = "capability Brier, plug-in"
+ECE = "ECE, ten bins, corrected"
 CONSTANT = "the best constant"
 Z = 1.96 + 0.84  # a difference is found by a 95 % interval in four of five studies
+MISSING = {"", "nan", "none", "null", "na", "n/a"}
+MEANINGS = {
+    "accuracy": "the mean of mu_hat, the share of a question's scored samples that are correct",
+    "pass@k": "the chance that one of k samples is correct, without bias",
+    "noise": "the share of the spread of mu_hat over questions that is noise of sampling",
+    "best constant": "the corrected Brier score of always saying the mean of the other questions",
+    "uniform random": "the corrected Brier score of uniform random numbers",
+    PLUG_IN: "the mean of (confidence - mu_hat)^2; lower is better",
+    CORRECTED: "the same less what the noise of mu_hat adds, so that it may fall below 0",
+    "gain over the best constant": "by which the corrected score is lower than the best constant's",
+    "miscalibration": "what recalibration can remove of the score",
+    "discrimination": "how far confidences tell questions apart; higher is better",
+    "ECE, ten bins": "the mean distance of confidence and mu_hat in ten bins; corrected for noise, "
+    "or plug-in, as it is usually reported",
+    "may be best": "no other is significantly better on the questions that both have",
+}
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """What a file holds: a row a question, indexed by question_id, and what was left out of it.
+class Counted(NamedTuple):
+    """What a file holds: a row a question, indexed by question_id, and how it was read.
 
     The table has ``correct``, ``total`` and ``confidence``; that of a log has the right answer,
     ``gold``, in place of a confidence."""
@@ -46,17 +63,31 @@ class Counted:
     notes: tuple[str, ...] = ()
 
 
-def read_file(path: Path, *, scorer: str | None = None, regrade: bool = False) -> Counted:
+def read_file(
+    path: Path,
+    *,
+    key: Path | None = None,
+    drop_missing: bool = False,
+    scorer: str | None = None,
+    regrade: bool = False,
+) -> Counted:
     """Read what is to be scored, see :func:`read_confidences` and :func:`read_counts`."""
     rows = path.name.endswith((".json", ".jsonl", ".jsonl.gz", ".parquet"))
     if path.suffix == ".eval" or path.is_dir():
         return read_counts(path, scorer=scorer, regrade=regrade)
     if rows and "confidence" not in next(iter(stream_rows(path)), {"confidence": None}):
         return read_counts(path, scorer=scorer, regrade=regrade)
-    table = read_confidences(path)
-    single = int((table["total"] == 1).sum())
-    note = f"{single} of {len(table)} questions have one scored sample: no corrected score"
-    return Counted(table, (note,) * (single > 0))
+    table, notes = read_confidences(path, key=key, drop_missing=drop_missing)
+    if single := int((table["total"] == 1).sum()):
+        few = f"{single} of {len(table)} questions have one scored sample: no corrected score"
+        notes = (*notes, few)
+    sure = ((table["confidence"] == 0) & (table["correct"] > 0)) | (
+        (table["confidence"] == 1) & (table["correct"] < table["total"])
+    )
+    if sure.any():
+        infinite = "questions have a confidence of 0 or 1 and samples to the contrary"
+        notes = (*notes, f"log loss is infinite: {sure.sum()} {infinite}")
+    return Counted(table, notes)
 
 
 def read_counts(path: Path, *, scorer: str | None = None, regrade: bool = False) -> Counted:
@@ -84,6 +115,7 @@ def read_counts(path: Path, *, scorer: str | None = None, regrade: bool = False)
     table = pd.DataFrame({"correct": by_question["right"].sum()})
     table["total"] = by_question["right"].size()
     table["gold"] = [items[str(name)].gold for name in table.index]
+    table["question"] = [items[str(name)].text for name in table.index]
     notes = list(log.notes)
     if not log.judged and len(scored) < len(samples):
         notes.append(f"{len(samples) - len(scored)} samples that could not be graded left out")
@@ -95,45 +127,72 @@ def read_counts(path: Path, *, scorer: str | None = None, regrade: bool = False)
     return Counted(table, tuple(notes))
 
 
-def read_confidences(path: Path) -> pd.DataFrame:
+def read_confidences(path: Path, *, key: Path | None = None, drop_missing: bool = False) -> Counted:
     """Read and check confidences and counts: a row a question, indexed by question_id as it is
     written.
 
-    The file is JSONL or parquet by its name, else CSV; ``-`` is CSV from standard input.
+    The file is JSONL, JSON or parquet by its name, else CSV, separated by commas, semicolons or
+    tabs; ``-`` is CSV from standard input. Percentages are divided by 100, and rows of a
+    ``correct`` of 0 or 1 without a ``total`` are counted. The counts are those of a ``key`` where
+    one is given. Rows without a confidence are left out with ``drop_missing``. Notes say so.
 
     `InputError` for a file that cannot be read, columns that are missing (those found are listed),
-    rows with too many fields, or a value that is not allowed; the row is named by its place and id.
+    or a value that is not allowed; the row is named by its place and id.
     """
     table = _read_texts(path)
-    missing = [name for name in ("question_id", *NUMBERS) if name not in table]
-    if missing:
-        found = sanitize(", ".join(map(str, table)))
+    notes: list[str] = []
+    if key is not None:
+        table = _join_key(path, table, key, notes)
+    elif "total" not in table and {"question_id", "correct"} <= set(table):
+        table = _count_rows(table, notes)
+    if lacking := [name for name in ("question_id", *NUMBERS) if name not in table]:
+        found = ", ".join(map(str, table))
         raise InputError(
-            f"{path}: no column {', '.join(missing)}; needed: question_id, {', '.join(NUMBERS)}; "
-            f"found: {found}"
+            f"{path}: no column {', '.join(lacking)}; needed: question_id, {', '.join(NUMBERS)}; "
+            f"found: {sanitize(found)}"
         )
     if table.empty:
         raise InputError(f"{path}: there are no rows")
-    numbers = table[NUMBERS].apply(pd.to_numeric, errors="coerce")
+    missing = table["confidence"].str.lower().isin(MISSING)
+    if drop_missing:
+        notes.append(f"{missing.sum()} of {len(table)} questions without a confidence left out")
+        table = table[~missing]
+    elif missing.any():
+        first = int(missing.to_numpy().argmax())
+        rule = (
+            f"has no confidence, as {missing.sum()} of {len(table)} rows; --drop-missing leaves "
+            "them out"
+        )
+        raise _row_error(path, table, first, rule)
+    numbers = table[["correct", "total"]].apply(pd.to_numeric, errors="coerce")
+    numbers.insert(0, "confidence", _read_shares(table["confidence"], notes))
     for rule, wrong in _rules(table["question_id"], numbers).items():
         if wrong.any():
             raise _row_error(path, table, int(wrong.to_numpy().argmax()), rule)
-    return numbers.astype({"correct": np.int64, "total": np.int64}).set_index(table["question_id"])
+    if table.empty:
+        raise InputError(f"{path}: no question has a confidence")
+    whole = numbers.astype({"correct": np.int64, "total": np.int64})
+    return Counted(whole.set_index(table["question_id"]), tuple(notes))
 
 
 def _is_csv(path: Path) -> bool:
-    return not path.name.endswith((".jsonl", ".jsonl.gz", ".parquet"))
+    return not path.name.endswith((".json", ".jsonl", ".jsonl.gz", ".parquet"))
 
 
 def _read_texts(path: Path) -> pd.DataFrame:
-    """Read a table as it is written, every cell a text."""
+    """Read a table as it is written, every cell a text; the index is the line or row."""
     try:
         if not _is_csv(path):
             return pd.DataFrame(stream_rows(path), dtype=object).fillna("").astype(str)
-        source = sys.stdin if str(path) == "-" else path
+        source: Any = io.StringIO(sys.stdin.read()) if str(path) == "-" else path
+        head = str(pd.read_csv(source, sep="\x01", nrows=0).columns[0])
+        if isinstance(source, io.StringIO):
+            source.seek(0)
+        separator = max(",;\t", key=head.count)
+        asked: dict[str, Any] = {"sep": separator, "skipinitialspace": True, "dtype": str}
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            return pd.read_csv(source, dtype=str, keep_default_na=False, index_col=False)
+            table = pd.read_csv(source, keep_default_na=False, index_col=False, **asked)
     except pd.errors.ParserWarning:
         raise InputError(
             f"{path}: rows have more fields than the header; quote fields that hold a comma"
@@ -143,6 +202,56 @@ def _read_texts(path: Path) -> pd.DataFrame:
     except (OSError, ValueError) as error:
         reason = sanitize(str(error).splitlines()[0])
         raise InputError(f"{path}: cannot be read as CSV: {reason}") from None
+    table = table.rename(columns=str.strip)
+    for name in table.columns.intersection(["question_id", *NUMBERS]):
+        table[name] = table[name].str.strip()
+    if separator == ";" and "confidence" in table:  # where commas are decimal
+        table["confidence"] = table["confidence"].str.replace(",", ".")
+    table.index += 2
+    return table
+
+
+def _join_key(path: Path, table: pd.DataFrame, key: Path, notes: list[str]) -> pd.DataFrame:
+    """Take the counts of questions from a key."""
+    counts = _read_texts(key)
+    for file, known, needed in ((key, counts, NUMBERS[1:]), (path, table, [])):
+        if lacking := [name for name in ("question_id", *needed) if name not in known]:
+            raise InputError(f"{file}: no column {', '.join(lacking)}")
+    counts = counts.drop_duplicates("question_id").set_index("question_id")[NUMBERS[1:]]
+    strangers = ~table["question_id"].isin(counts.index)
+    if strangers.any():
+        name = sanitize(table["question_id"][strangers].iloc[0], 80)
+        raise InputError(f"{path}: question {name!r} is not in the key {key}")
+    notes.append(f"counts of {key}: {len(table)} of its {len(counts)} questions")
+    alone = table.drop(columns=NUMBERS[1:], errors="ignore")
+    return alone.join(counts, on="question_id")
+
+
+def _count_rows(table: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
+    """Count rows of a ``correct`` of 0 or 1, or true or false, as samples."""
+    words = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "false": 0, "true": 1}
+    correct = table["correct"].str.lower().map(words)
+    if correct.isna().any():
+        return table
+    keys = [name for name in ("question_id", "confidence") if name in table]
+    rows = table.assign(correct=correct.astype(int), total=1, place=table.index)
+    groups = rows.groupby(keys, sort=False)[["correct", "total", "place"]]
+    counted = groups.agg({"correct": "sum", "total": "sum", "place": "first"}).reset_index()
+    notes.append(f"no total: {len(table)} rows counted as samples of {len(counted)} questions")
+    return counted.set_index("place").astype(str)
+
+
+def _read_shares(cells: "pd.Series[str]", notes: list[str]) -> "pd.Series[float]":
+    """Read confidences, as shares or as percentages."""
+    marked = cells.str.endswith("%")
+    numbers = pd.to_numeric(cells.str.rstrip("% "), errors="coerce")
+    percent = marked
+    # A few above 1 are mistakes; where most are, there is one reading.
+    if not marked.any() and numbers.between(0, 100).all() and (numbers > 1).mean() > 0.5:
+        percent = ~marked
+    if percent.any():
+        notes.append(f"{percent.sum()} confidences read as percentages, divided by 100")
+    return numbers.where(~percent, numbers / 100)
 
 
 def _rules(ids: "pd.Series[str]", numbers: pd.DataFrame) -> dict[str, "pd.Series[bool]"]:
@@ -155,7 +264,7 @@ def _rules(ids: "pd.Series[str]", numbers: pd.DataFrame) -> dict[str, "pd.Series
         "has no question_id": ids == "",
         "stands in two rows; keep one": ids.duplicated(),
         "has something else than numbers": numbers.isna().any(axis="columns"),
-        "has a confidence outside [0, 1]": ~confidence.between(0, 1),
+        "has a confidence outside [0, 1]; divide percentages by 100": ~confidence.between(0, 1),
         "has counts that are not whole numbers": ~whole | ~np.isfinite(total),
         "needs a scored sample (total of 1 or more)": total < 1,
         "has more correct samples than scored ones, or fewer than 0": ~correct.between(0, total),
@@ -167,7 +276,7 @@ def _row_error(path: Path, table: pd.DataFrame, row: int, rule: str) -> InputErr
     cells = table.iloc[row]
     values = ", ".join(f"{name} {sanitize(cells[name], 40)!r}" for name in NUMBERS)
     name = sanitize(cells["question_id"], 80)
-    place = f"line {row + 2}" if _is_csv(path) else f"row {row}"
+    place = f"{'line' if _is_csv(path) else 'row'} {table.index[row]}"
     return InputError(f"{path}, {place}: question {name!r} {rule}: {values}")
 
 
@@ -209,8 +318,9 @@ def score_confidences(table: pd.DataFrame) -> pd.DataFrame:
     scores["log loss"] = float(loss.mean())
     if np.isfinite(loss).all():
         scores["log loss"] = _mean(loss, (0, max(1, loss.max())))
-    scores["ECE, ten bins"] = metrics.binned_ece(*triple)
-    scores["smooth ECE"] = metrics.smooth_ece(*triple)
+    scores["ECE, ten bins, plug-in"] = metrics.binned_ece(*triple, corrected=False)
+    scores[ECE] = metrics.binned_ece(*triple)
+    scores["smooth ECE, plug-in"] = metrics.smooth_ece(*triple)
     scores["AUROC"] = metrics.soft_auroc(*triple)
     scores["Spearman with mu_hat"] = metrics.spearman(*triple)
     return _as_table(scores)
@@ -238,17 +348,23 @@ def compare_files(tables: Mapping[str, pd.DataFrame], against: str) -> pd.DataFr
             f"{sanitize(logs[0])} is a log without confidences, which cannot be compared with "
             "those of the other files; score it by itself"
         )
-    for name in tables:
-        if name != against:
-            _check_pair(tables, name, against, same=["gold"] if logs else ["correct", "total"])
-    return _gains(pd.DataFrame({name: _terms(table) for name, table in tables.items()}), against)
+    same = ["gold"] if logs else ["correct", "total"]
+    compared = [name for name in tables if name == against or _have_pairs(tables, name, against)]
+    for name in compared:
+        _check_pair(tables, name, against, same)
+    if not logs and len(compared) < len(tables):
+        other = min(tables.keys() - set(compared))
+        raise InputError(f"{sanitize(other)} and {sanitize(against)} have no question_id in common")
+    terms = pd.DataFrame({name: _terms(tables[name]) for name in compared})
+    return _gains(terms, against, "accuracy of every question" if logs else "confidences")
 
 
-def _gains(terms: pd.DataFrame, against: str) -> pd.DataFrame:
+def _gains(terms: pd.DataFrame, against: str, what: str = "confidences") -> pd.DataFrame:
     found = metrics.gains(terms, against)
     differences = [(terms[against] - terms[name]).dropna().to_numpy() for name in found.index]
     return found.assign(
         questions=[len(each) for each in differences],
+        same=[what * bool((abs(each) < EQUAL).all()) for each in differences],
         needed=[_needed(each) for each in differences],
     )
 
@@ -259,41 +375,21 @@ def overview(
     """Put the scores of files side by side, a row a file, with the interval of the Brier score, or
     of the accuracy of logs.
 
-    ``may be best`` says that no other file is significantly better on the questions that both
-    have."""
+    The Brier score is the corrected one where all files have it."""
+    brier = CORRECTED if all(CORRECTED in known.index for known in scores.values()) else PLUG_IN
     rows = {}
     for name, known in scores.items():
-        value = known["value"]
-        brier = CORRECTED if CORRECTED in known.index else PLUG_IN
         shown = brier if brier in known.index else "accuracy"  # a log has no Brier score
-        rows[name] = {
-            "questions": value["questions"],
-            "accuracy": value["accuracy"],
-            "Brier": value.get(brier),
-            "low": known["low"][shown],
-            "high": known["high"][shown],
-            "log loss": value.get("log loss"),
-            "ECE, ten bins": value.get("ECE, ten bins"),
-            "AUROC": value.get("AUROC"),
-        }
+        parts = (
+            known["value"].reindex(["questions", "accuracy", brier]),
+            known.loc[shown, ["low", "high"]],
+            known["value"].reindex(["log loss", ECE, "AUROC"]),
+        )
+        rows[name] = pd.concat(parts)
+    table = pd.DataFrame(rows).T.dropna(axis="columns", how="all")
     best = may_be_best(pd.DataFrame({name: _terms(table) for name, table in tables.items()}))
-    table = pd.DataFrame.from_dict(rows, orient="index").dropna(axis="columns", how="all")
-    return table.assign(**{"may be best": [name in best for name in tables]})
-
-
-def report_parts(
-    tables: Mapping[str, pd.DataFrame], scores: Mapping[str, pd.DataFrame]
-) -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
-    """Return scores and questions as a report takes them: confidences of several files together."""
-    if len(tables) == 1 or any("confidence" not in table for table in tables.values()):
-        return {
-            name: (scores[name], table.drop(columns="gold", errors="ignore"))
-            for name, table in tables.items()
-        }
-    counts = pd.concat([table[["correct", "total"]] for table in tables.values()])
-    questions = counts[~counts.index.duplicated()]
-    said = {name: table["confidence"] for name, table in tables.items()}
-    return {" and ".join(tables): (overview(tables, scores), questions.assign(**said))}
+    heads = {PLUG_IN: "Brier, plug-in", CORRECTED: "Brier, corrected"}
+    return table.rename(columns=heads).assign(**{"may be best": [name in best for name in tables]})
 
 
 def in_short(table: pd.DataFrame) -> list[str]:
@@ -327,7 +423,7 @@ def in_words(name: str, table: pd.DataFrame, scores: pd.DataFrame) -> str:
         value = scores["value"]
         return (
             f"{value['noise']:.0%} of the spread over questions is noise of sampling; a confidence "
-            f"has to beat {value['best constant']:.3f}, the score of always saying "
+            f"has to beat {value['best constant']:z.3f}, the score of always saying "
             f"{value['accuracy']:.2f}"
         )
     twice = table[table["total"] > 1]
@@ -341,6 +437,8 @@ def say_difference(name: str, against: str, gain: "pd.Series[Any]") -> str:
     on = f"on {gain['questions']:,} questions"
     if against != CONSTANT:
         on += " that both have"
+    if gain["same"]:
+        return f"{name} and {against} have the same {gain['same']} {on}"
     if gain["verdict"] == "better":
         return f"{name} is better than {against} by {_spell(estimate, low, high)}, {on}"
     if gain["verdict"] == "worse":
@@ -354,16 +452,47 @@ def say_difference(name: str, against: str, gain: "pd.Series[Any]") -> str:
 
 
 def _spell(estimate: float, low: float, high: float) -> str:
-    return f"{estimate:.3f} [{low:z.3f}, {high:z.3f}]"
+    return f"{estimate:z.3f} [{low:z.3f}, {high:z.3f}]"
+
+
+def tell_apart(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """Put the file before the ids of logs that ask other questions under the same ids."""
+    apart = dict(tables)
+    first: dict[str, str] = {}
+    for name, table in tables.items():
+        if "question" in table:
+            known = pd.Series([first.get(str(one)) for one in table.index], table.index)
+            if known.notna().any() and not (known == table["question"]).any():
+                apart[name] = table.set_index(name + ": " + table.index.astype(str))
+            first = dict(table["question"]) | first
+    return apart
+
+
+def spell_cell(cell: Any) -> str:
+    """Spell a cell with at most four decimals; whole numbers above 1 have none.
+
+    >>> [spell_cell(cell) for cell in (300.0, 0.25, -0.00001, True, None, "a")]
+    ['300', '0.2500', '0.0000', 'yes', '', 'a']
+    """
+    if isinstance(cell, str):
+        return cell
+    if pd.isna(cell):
+        return ""
+    if pd.api.types.is_bool(cell):
+        return "yes" if cell else "no"
+    counted = not isinstance(cell, float) or (cell > 1 and cell.is_integer())
+    return f"{cell:,.0f}" if counted else f"{cell:z,.4f}"
+
+
+def _have_pairs(tables: Mapping[str, pd.DataFrame], name: str, against: str) -> bool:
+    return len(tables[name].index.intersection(tables[against].index)) > 0
 
 
 def _check_pair(
     tables: Mapping[str, pd.DataFrame], name: str, against: str, same: list[str]
 ) -> None:
-    """Refuse files that have no question in common, or whose questions are not the same."""
+    """Refuse files whose questions are not the same."""
     common = tables[name].index.intersection(tables[against].index)
-    if common.empty:
-        raise InputError(f"{sanitize(name)} and {sanitize(against)} have no question_id in common")
     first = tables[name].loc[common]
     second = tables[against].loc[common]
     unlike = (first[same] != second[same]).any(axis="columns")

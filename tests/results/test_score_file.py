@@ -18,6 +18,7 @@ from capcal_lib.results.score_file import (
     score_confidences,
     score_counts,
     score_table,
+    tell_apart,
 )
 from capcal_lib.results.scores import may_be_best
 
@@ -27,12 +28,14 @@ CSV = "question_id,confidence,correct,total\na,0.5,1,2\nb,1.0,2,2\n"
 BAD = {
     "no confidence": (
         CSV.replace("0.5", ""),
-        "line 2: question 'a' has something else than numbers",
+        "line 2: question 'a' has no confidence, as 1 of 2 rows; --drop-missing leaves them out",
     ),
+    "not there": (CSV.replace("1.0", "NaN"), "line 3: question 'b' has no confidence"),
     "not a number": (
-        CSV.replace("0.5", "NaN"),
+        CSV.replace("0.5", "high"),
         "line 2: question 'a' has something else than numbers",
     ),
+    "one percentage": (CSV.replace("0.5", "50"), "line 2: .* outside .*; divide percentages by"),
     "more correct than total": (
         CSV.replace("2,2", "3,2"),
         "line 3: question 'b' has more correct samples",
@@ -70,7 +73,7 @@ def test_ids_are_kept_as_they_are_written(tmp_path: Path) -> None:
     path.write_text(
         "question_id,confidence,correct,total\n01,0.5,1,2\n1,0.5,1,2\nNA,0.5,1,2\nnull,0.5,1,2\n"
     )
-    assert read_confidences(path).index.tolist() == ["01", "1", "NA", "null"]
+    assert read_confidences(path).table.index.tolist() == ["01", "1", "NA", "null"]
 
 
 def test_scores_are_those_of_the_metrics_whatever_the_order_of_rows(tmp_path: Path) -> None:
@@ -82,7 +85,7 @@ def test_scores_are_those_of_the_metrics_whatever_the_order_of_rows(tmp_path: Pa
     paths = [tmp_path / "one.csv", tmp_path / "other.csv"]
     table.to_csv(paths[0], index=False)
     table.sample(frac=1, random_state=2).to_csv(paths[1], index=False)
-    tables = [read_confidences(path) for path in paths]
+    tables = [read_confidences(path).table for path in paths]
     first, second = map(score_confidences, tables)
     expected = capability_brier(
         table["confidence"], table["correct"], table["total"], corrected=True
@@ -99,11 +102,11 @@ def test_files_that_count_differently_are_not_compared(tmp_path: Path) -> None:
     one.write_text(CSV)
     other.write_text(CSV.replace("2,2", "1,2"))
     apart.write_text(CSV.replace("a,", "c,").replace("b,", "d,"))
-    first = read_confidences(one)
+    first = read_confidences(one).table
     with pytest.raises(InputError, match="question 'b' has other counts in other than in one"):
-        compare_files({"one": first, "other": read_confidences(other)}, "one")
+        compare_files({"one": first, "other": read_confidences(other).table}, "one")
     with pytest.raises(InputError, match="apart and one have no question_id in common"):
-        compare_files({"one": first, "apart": read_confidences(apart)}, "one")
+        compare_files({"one": first, "apart": read_confidences(apart).table}, "one")
     with pytest.raises(InputError, match="log is a log without confidences"):
         compare_files({"one": first, "log": read_counts(LOG).table}, "one")
 
@@ -116,12 +119,12 @@ def test_other_formats_are_read_alike(name: str, tmp_path: Path) -> None:
     table.to_parquet(path) if name.endswith("parquet") else table.to_json(
         path, orient="records", lines=True
     )
-    pd.testing.assert_frame_equal(read_confidences(path), read_confidences(csv))
+    pd.testing.assert_frame_equal(read_confidences(path).table, read_confidences(csv).table)
     bad = table.assign(confidence=[0.5, None])
     bad.to_parquet(path) if name.endswith("parquet") else bad.to_json(
         path, orient="records", lines=True
     )
-    with pytest.raises(InputError, match="row 1: question 'b' has something else than numbers"):
+    with pytest.raises(InputError, match="row 1: question 'b' has no confidence, as 1 of 2 rows"):
         read_confidences(path)
 
 
@@ -138,7 +141,96 @@ def test_log_loss_and_binned_error_by_hand() -> None:
     scores = score_confidences(table)
     loss = -(mu * np.log(said) + (1 - mu) * np.log(1 - said))
     assert scores.loc["log loss", "value"] == pytest.approx(loss.mean())
-    assert scores.loc["ECE, ten bins", "value"] == pytest.approx(binned_ece(said, 4 * mu, 4))
+    assert scores.loc["ECE, ten bins, corrected", "value"] == pytest.approx(
+        binned_ece(said, 4 * mu, 4)
+    )
+    usual = binned_ece(said, 4 * mu, 4, corrected=False)
+    assert scores.loc["ECE, ten bins, plug-in", "value"] == pytest.approx(usual)
+
+
+SPELLED = {
+    "tabs": ("mine.tsv", CSV.replace(",", "\t"), ""),
+    "semicolons": ("mine.csv", CSV.replace(",", ";"), ""),
+    "decimal commas": ("mine.csv", CSV.replace(",", ";").replace(".", ","), ""),
+    "spaces": ("mine.csv", CSV.replace(",", ", "), ""),
+    "more spaces": ("mine.csv", CSV.replace(",", " ,\t"), ""),
+    "signs": ("mine.csv", CSV.replace("0.5", "50 %").replace("1.0", "100%"), "2 confidences read"),
+    "percentages": ("mine.csv", CSV.replace("0.5", "50").replace("1.0", "100"), "2 confidences"),
+    "records": (
+        "mine.json",
+        json.dumps(
+            [
+                {"question_id": "a", "confidence": 0.5, "correct": 1, "total": 2},
+                {"question_id": "b", "confidence": 1.0, "correct": 2, "total": 2},
+            ]
+        ),
+        "",
+    ),
+    "rows": (
+        "mine.csv",
+        "question_id,confidence,correct\na,.5,0\nb,1,1\na,.5,1\nb,1,1\n",
+        "no total: 4 rows counted as samples of 2 questions",
+    ),
+    "words": (
+        "mine.csv",
+        "correct,question_id,confidence\nFalse,a,.5\nTrue,a,.5\ntrue,b,1\nTRUE,b,1\n",
+        "no total: 4 rows counted as samples of 2 questions",
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "note"), SPELLED.values(), ids=SPELLED)
+def test_one_table_is_read_however_it_is_spelled(
+    name: str, content: str, note: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text(content)
+    found = read_confidences(tmp_path / name)
+    assert found.table.to_numpy().tolist() == [[0.5, 1, 2], [1, 2, 2]]
+    assert found.table.index.tolist() == ["a", "b"]
+    assert "".join(found.notes).startswith(note)
+    assert bool(found.notes) == bool(note)
+
+
+def test_counts_come_from_a_key_and_missing_confidences_go_if_asked(tmp_path: Path) -> None:
+    key, mine = tmp_path / "key.csv", tmp_path / "mine.csv"
+    key.write_text("question_id,question,correct,total\na,Why?,1,2\nb,How?,2,2\nc,Who?,0,2\n")
+    mine.write_text("question_id,question,confidence\nb,How?,1.0\na,Why?,\n")
+    with pytest.raises(InputError, match="line 3: question 'a' has no confidence"):
+        read_file(mine, key=key)
+    found = read_file(mine, key=key, drop_missing=True)
+    assert found.table.to_dict("index") == {"b": {"confidence": 1.0, "correct": 2, "total": 2}}
+    assert found.notes == (
+        f"counts of {key}: 2 of its 3 questions",
+        "1 of 2 questions without a confidence left out",
+    )
+    mine.write_text("question_id,confidence\nz,1.0\n")
+    with pytest.raises(InputError, match=r"question 'z' is not in the key .*key\.csv"):
+        read_file(mine, key=key)
+    with pytest.raises(InputError, match=r"mine\.csv: no column correct, total"):
+        read_file(mine, key=mine)
+
+
+def test_an_infinite_log_loss_says_of_how_many(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text(CSV.replace("0.5", "0").replace("2,2", "1,2"))
+    assert read_file(path).notes[-1].startswith("log loss is infinite: 2 questions have a")
+
+
+def test_logs_of_other_tasks_are_not_compared(tmp_path: Path) -> None:
+    tables = {}
+    for name in "ab":
+        rows = [
+            {"question_id": n, "question": f"{name}{n}", "response": "B", "gold": "B"} for n in "01"
+        ]
+        path = tmp_path / f"{name}.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        tables[name] = read_file(path).table
+    apart = tell_apart(tables)
+    assert apart["b"].index.tolist() == ["b: 0", "b: 1"]
+    assert compare_files(apart, "a").empty
+    scores = {name: score_table(table) for name, table in apart.items()}
+    assert overview(apart, scores)["may be best"].all()
+    assert tell_apart({"a": tables["a"], "c": tables["a"]})["c"].index.tolist() == ["0", "1"]
 
 
 def table_of(mu: np.ndarray, noise: float, rng: np.random.Generator) -> pd.DataFrame:
@@ -156,6 +248,10 @@ def test_what_two_files_say_is_said_with_its_direction() -> None:
         said = say_difference(other, rival, row)
         assert said.startswith("sharp is better than blunt by 0."), "whichever comes first"
         assert said.endswith("on 300 questions that both have")
+    tables["copy"] = tables["sharp"] + {"confidence": 1e-11, "correct": 0, "total": 0}
+    row = compare_files(tables, "sharp").loc["copy"]
+    said = say_difference("copy", "sharp", row)
+    assert said == "copy and sharp have the same confidences on 300 questions that both have"
     tables["like"] = table_of(mu, 0.1, rng)
     row = compare_files(tables, "sharp").loc["like"]
     said = say_difference("like", "sharp", row)
