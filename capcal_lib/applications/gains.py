@@ -116,35 +116,6 @@ def budget_gains(
     return _by_question(gained - spending_terms(spent, more, correct, total), confidence)
 
 
-def budget_gains_over_answer(
-    confidence: Column,
-    correct: Column,
-    total: Column,
-    each: int,
-    *,
-    concentration: float | None = None,
-    rng: np.random.Generator,
-    draws: int = 20,
-) -> Column:
-    """Return the questions solved by dividing a budget, beyond those that *Oracle RC* solves, which
-    divides it by whether one drawn answer is right. Both spend the other samples; a mean over
-    ``draws`` of the answers known.
-    """
-    budget = each * len(total)
-    left = total - 1
-    asked: dict[str, Any] = {"max_per_question": left, "concentration": concentration}
-    spent = allocate(confidence, budget, **asked)
-    more = allocate(confidence, 5 * budget // 4, **asked)
-    gained = np.zeros(len(total))
-    for _ in range(draws):
-        known = rng.random(len(total)) < correct / total
-        counts = correct - known, left
-        oracle = allocate(known.astype(float), budget, max_per_question=left)
-        gained += success_terms(spent, *counts) - success_terms(oracle, *counts)
-        gained -= spending_terms(spent, more, *counts)
-    return _by_question(gained / draws, confidence)
-
-
 def evaluation_gains(confidence: Column, correct: Column, total: Column, tokens: Column) -> Column:
     """Return the sampling variance of a measured accuracy that is saved by asking more of the
     questions where the confidence expects answers to differ, at equal ``tokens`` in all.

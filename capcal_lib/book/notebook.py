@@ -140,6 +140,18 @@ def about(
     return _missing([*words, *lacking], notes, html, how)
 
 
+def evidence_of(*runs: pd.DataFrame) -> str:
+    """Say what numbers made from runs are: ``simulated``, where a run of any is, else ``measured``.
+
+    ``runs`` are as for `about`.
+
+    >>> evidence_of(pd.DataFrame({"evidence": ["measured", "simulated"]}))
+    'simulated'
+    """
+    marks = {mark for described in runs for mark in described["evidence"]}
+    return "simulated" if "simulated" in marks else "measured"
+
+
 def lack(missing: bool, /, **what: str) -> Html | None:
     """Say what turned out not to be there, and pass over the cells that need it.
 

@@ -15,7 +15,7 @@ from capcal_lib.book.tables import Html, badge, show
 from capcal_lib.errors import InputError, unknown
 
 Kind = Literal["coin", "theorem", "guess", "explorer", "abstain"]
-MARKS = ("better", "inconclusive", "worse")
+MARKS = {"worse": "worse", "no better": "inconclusive", "better": "better"}  # and their classes
 BYTES = 300_000  # that a widget may add to its page
 
 
@@ -49,43 +49,28 @@ def widget(
     )
 
 
-def verdict_grid(
-    found: pd.DataFrame, *, rows: Sequence[str], columns: Sequence[str], caption: str, evidence: str
-) -> Html:
-    """Draw comparisons as marks: a row a method, a column a model, a mark a data set.
+def verdict_grid(found: pd.DataFrame, *, rows: Sequence[str], caption: str, evidence: str) -> Html:
+    """Draw comparisons as marks: a row a kind of method, a column a verdict, a mark a comparison.
 
-    ``found`` has the columns ``method``, ``model``, ``dataset`` and ``verdict``, one of `MARKS`; a
-    cell says in words how many are better and worse.
+    ``found`` has the columns ``kind``, ``model``, ``dataset`` and ``verdict``, one of `MARKS`; a
+    cell says in words how many there are.
 
-    >>> one = {"method": "P(True)", "model": "A", "dataset": "MMLU", "verdict": "better"}
-    >>> drawn = verdict_grid(pd.DataFrame([one]), rows=["P(True)"], columns=["A"],
-    ...     caption="Against a constant.", evidence="measured")
-    >>> drawn.html.count("title='MMLU: better'"), "1 of 1 better" in drawn.html
+    >>> one = {"kind": "P(True)", "model": "A", "dataset": "MMLU", "verdict": "better"}
+    >>> drawn = verdict_grid(pd.DataFrame([one]), rows=["P(True)"], caption="Against a constant.",
+    ...     evidence="measured")
+    >>> drawn.html.count("title='MMLU, A: better'"), "1 of 1" in drawn.html
     (1, True)
     """
-    cells = {}
-    for column in columns:
-        own = found[found["model"] == column]
-        cells[column] = [_marks(own[own["method"] == row]) for row in rows]
-    table = pd.DataFrame(cells, index=pd.Index(rows, name=""))
-    legend = ""
-    for each in MARKS:
-        legend += f"<span class='verdicts'><i class='{each}'></i></span> {each} "
-    html = show(table, caption, evidence=evidence).html
-    return Html(
-        "<div class='verdict-grid'>"
-        f"{html.replace('</figure>', f'<p class=capcal-legend>{legend}</p></figure>')}</div>"
-    )
-
-
-def _marks(cell: pd.DataFrame) -> Html:
-    """Draw the marks of a cell, the better ones first, and count them in words."""
-    if cell.empty:
-        return Html("–")
-    marks = ""
-    for each in MARKS:
-        for name in cell.loc[cell["verdict"] == each, "dataset"]:
-            marks += f"<i class='{each}' title='{escape(name)}: {each}'></i>"
-    better, _, worse = ((cell["verdict"] == each).sum() for each in MARKS)
-    said = f"{better} of {len(cell)} better" + (f", {worse} worse" if worse else "")
-    return Html(f"<span class='verdicts' aria-hidden='true'>{marks}</span><small>{said}</small>")
+    cells: dict[str, list[Html]] = {verdict: [] for verdict in MARKS}
+    for row in rows:
+        own = found[found["kind"] == row]
+        for verdict, mark in MARKS.items():
+            of = own[own["verdict"] == verdict]
+            marks = "".join(
+                f"<i class='{mark}' title='{escape(f'{name}, {model}: {verdict}')}'></i>"
+                for name, model in zip(of["dataset"], of["model"], strict=True)
+            )
+            drawn = f"<span class='verdicts' aria-hidden='true'>{marks}</span>"
+            cells[verdict].append(Html(f"{drawn}<small>{len(of)} of {len(own)}</small>"))
+    table = pd.DataFrame(cells, index=pd.Index(rows, name="confidence"))
+    return Html(f"<div class='verdict-grid'>{show(table, caption, evidence=evidence).html}</div>")

@@ -9,7 +9,6 @@ from capcal_lib.applications import (
     allocate,
     attempts_gains,
     budget_gains,
-    budget_gains_over_answer,
     evaluation_gains,
     label_gains,
     others_mean,
@@ -101,13 +100,6 @@ def test_a_question_that_takes_more_of_the_budget_pays_for_it():
     price = np.ptp(paid) / np.ptp(spent)
     assert price > 0.01
     assert paid == pytest.approx(price * (spent - 2))
-
-
-def test_knowing_mu_gains_over_one_known_answer():
-    hard = pd.Series([0, 0, 1, 2, 5, 9, 10, 10] * 6)
-    total = pd.Series(10, hard.index)
-    rng = np.random.default_rng(0)
-    assert budget_gains_over_answer(hard / 10, hard, total, 2, rng=rng).mean() > 0
 
 
 def test_an_even_evaluation_is_the_rule_without_a_confidence():

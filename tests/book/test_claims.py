@@ -1,9 +1,11 @@
 """The paper's statements as data: what each compares is there."""
 
 import pandas as pd
+import pytest
 import yaml
 
-from capcal_lib.manifests import MANIFESTS
+from capcal_lib.book.claims import compare_printed, load_claims, verdict_of
+from capcal_lib.manifests import MANIFESTS, NOTEBOOKS
 from capcal_lib.reported import load_reported
 
 CLAIMS = yaml.safe_load((MANIFESTS / "claims.yaml").read_text(encoding="utf-8"))["claims"]
@@ -36,3 +38,46 @@ def test_one_statement_by_hand() -> None:
     )
     lower = table["Oracle RC"] - table["Probe (MATH)"] >= 0.0001
     assert int(lower.sum()) == 5
+
+
+def test_what_is_measured_is_compared_on_the_page() -> None:
+    page = (NOTEBOOKS / "14_small_models.py").read_text(encoding="utf-8")
+    for claim in CLAIMS:
+        for name in claim.get("measured", ()):
+            plain = name.removeprefix("not ")
+            end = plain.split(" ", 1)[1] if plain.endswith("probe < uniform") else plain
+            assert end in page or plain.startswith("tokens"), name
+
+
+@pytest.mark.parametrize(
+    ("holds", "fails", "neither", "wording", "verdict"),
+    [
+        (3, 0, 0, "every", "supported"),
+        (2, 0, 1, "every", "in part"),
+        (2, 0, 1, "most", "supported"),
+        (1, 0, 1, "most", "in part"),
+        (1, 9, 0, "some", "supported"),
+        (0, 2, 1, "most", "reversed"),
+        (0, 1, 9, "most", "inconclusive"),
+        (0, 0, 0, "every", "inconclusive"),
+    ],
+)
+def test_a_verdict_goes_by_the_wording(
+    holds: int, fails: int, neither: int, wording: str, verdict: str
+) -> None:
+    results = ["holds"] * holds + ["fails"] * fails + ["neither"] * neither
+    assert verdict_of(pd.Series(results, dtype=str), wording) == verdict
+
+
+def test_what_asking_is_worth_depends_on_the_model_in_print() -> None:
+    """Counted naively over the cells of table 2."""
+    claim = load_claims().loc[["What asking is worth depends on the model"]]
+    results = compare_printed(claim)["result"]
+    main = load_reported("main").pivot(index=["dataset", "model"], columns="method", values="value")
+    expected = 0
+    for method in ("Verbalized confidence", "P(True)"):
+        for _, own in main.groupby(level="dataset"):
+            better = own[method] < own["Uniform random"]
+            expected += better.any() and not better.all()
+    assert (results == "holds").sum() == expected
+    assert len(results) == 14

@@ -1,0 +1,104 @@
+"""What the paper's text says of its results, as comparisons of two printed numbers: all of
+``data_manifests/claims.yaml``."""
+
+import pandas as pd
+import yaml
+
+from capcal_lib.manifests import MANIFESTS
+from capcal_lib.plots import shift
+from capcal_lib.reported import load_reported
+
+KEYS = ["model", "dataset"]
+ROUNDING = 0.00005  # of a number that is printed with four digits
+
+
+def load_claims() -> pd.DataFrame:
+    """Return a row a claim, indexed by what it ``says``: its ``place`` in the paper, its
+    ``wording``, the comparisons it is ``measured`` by, and the pairs of printed numbers.
+
+    >>> load_claims().loc["More votes score better in general", "wording"]
+    'most'
+    """
+    claims = pd.DataFrame(yaml.safe_load((MANIFESTS / "claims.yaml").read_text("utf-8"))["claims"])
+    return claims.set_index("says")
+
+
+def compare_printed(claims: pd.DataFrame) -> pd.DataFrame:
+    """Say of each comparison of two printed numbers whether it bears a claim out.
+
+    Returns the columns ``says`` and ``result``: ``holds`` or ``fails`` where rounding cannot change
+    it, else ``hidden by rounding``.
+    """
+    budget = load_reported("budget", source="reference code")
+    printed = pd.concat([load_reported(), budget], ignore_index=True)
+    printed["precision"] = printed["precision"].fillna(ROUNDING)
+    pairs = zip(printed["method"], printed["dataset"], strict=True)
+    printed["shift"] = [shift(*pair) for pair in pairs]
+    brier = load_reported("main").rename(columns={"value": "brier"})[[*KEYS, "method", "brier"]]
+    printed = printed.merge(brier, how="left", on=[*KEYS, "method"])
+    printed["place"] = printed.groupby(["table", *KEYS, "k"])["brier"].rank()
+    results = {
+        says: _results(claim.dropna(), printed[printed["table"].isin(claim["tables"])])
+        for says, claim in claims[claims["pairs"].notna()].iterrows()
+    }
+    return pd.concat(results, names=["says", None]).rename("result").reset_index("says")
+
+
+def _results(claim: pd.Series, printed: pd.DataFrame) -> "pd.Series[str]":
+    by = claim.get("by", KEYS)
+    found = []
+    for lower, higher in claim["pairs"]:
+        low = _side(printed, lower, by, claim.get("lower"))
+        high = _side(printed, higher, by, claim.get("higher"))
+        found.append(low.merge(high, on=by, suffixes=(" low", " high")))
+    both = pd.concat(found, ignore_index=True)
+    gap = (both["value high"] - both["value low"]).round(9)
+    rounding = (both["precision high"] + both["precision low"]).round(9)
+    result = pd.Series("hidden by rounding", both.index)
+    result[gap >= rounding] = "holds"
+    result[-gap >= rounding] = "fails"
+    if claim.get("tie"):
+        result[gap == 0] = "holds"
+    if claim.get("opposite"):
+        return opposite(result, both["dataset"] + both["method low"]).reset_index(drop=True)
+    return result
+
+
+def _side(printed: pd.DataFrame, query: str, by: list[str], reduce: str | None) -> pd.DataFrame:
+    """Select the numbers of one side of a claim, reduced to one a group."""
+    numbers = printed.query(query)[[*by, "method", "value", "precision"]]
+    if reduce == "second":
+        return pd.DataFrame(numbers.sort_values("value").groupby(by).nth(1))
+    if reduce:
+        return numbers.groupby(by)[["value", "precision"]].agg(reduce).reset_index()
+    return numbers
+
+
+def opposite(results: "pd.Series[str]", group: "pd.Series[str]") -> "pd.Series[str]":
+    """Say of each group of comparisons, one of a model each, whether it holds both signs.
+
+    >>> signs = pd.Series(["holds", "fails", "holds"])
+    >>> opposite(signs, pd.Series(["mmlu", "mmlu", "gsm8k"])).tolist()
+    ['fails', 'holds']
+    """
+    signs = results.groupby(group).agg(set)
+    return signs.map({"holds", "fails"}.issubset).map({True: "holds", False: "fails"})
+
+
+def verdict_of(results: "pd.Series[str]", wording: str) -> str:
+    """Judge a claim by its own wording, from comparisons that hold, fail, or say neither.
+
+    ``supported``, where as many hold as the wording asks for: ``every``, ``most`` (more than half)
+    or ``some``. Else ``reversed``, where more than half fail; ``in part``, where more hold than
+    fail; and ``inconclusive``.
+
+    >>> verdict_of(pd.Series(["holds", "holds", "fails"]), "every")
+    'in part'
+    """
+    right, wrong = (results == "holds").sum(), (results == "fails").sum()
+    enough = {"every": len(results), "most": len(results) // 2 + 1, "some": 1}[wording]
+    if len(results) and right >= enough:
+        return "supported"
+    if wrong > len(results) / 2:
+        return "reversed"
+    return "in part" if right > wrong else "inconclusive"
