@@ -480,7 +480,7 @@ def confidence(
 
     Or keep your own: capcal confidence --model M --dataset D --from FILE.csv --name length
     """
-    from capcal_lib.confidence.consistency import run_consistency
+    from capcal_lib.confidence.consistency import mean_tokens, run_votes
     from capcal_lib.confidence.of_run import (
         METHODS,
         estimate,
@@ -500,7 +500,8 @@ def confidence(
     if file and name:
         found = place_confidence(run, name, list(stream_rows(file)))
     elif method == "consistency":
-        found = run_consistency(run)
+        found = run_votes(run, k_eval=100, k_c=10)
+        found["tokens"] = 10 * mean_tokens(run)
         if not len(found):
             raise InputError(
                 "no question has 12 samples, of which 10 vote; draw them with: capcal sample --k "
@@ -508,9 +509,10 @@ def confidence(
             )
     else:
         found = estimate(run, str(method), engine=engine)
-    counted = ", ".join(f"{number} {status}" for status, number in found.status_counts().items())
-    _say(f"{method or name}: {counted}; {found.tokens.sum()} tokens")
-    lost = (found.status == "missing") & (found.tokens > 0)
+    missing = found["confidence"].isna()
+    counted = f"{(~missing).sum()} ok, {missing.sum()} missing"
+    _say(f"{method or name}: {counted}; {found['tokens'].sum():.0f} tokens")
+    lost = missing & (found["tokens"] > 0)
     if method in METHODS and lost.any():
         _warn(f"capcal: {lost.sum()} are missing: {why_missing(str(method), found)}")
         if method == "p-true":

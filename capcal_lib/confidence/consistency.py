@@ -18,12 +18,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from capcal_lib.confidence.estimates import Confidence, estimated
 from capcal_lib.errors import InputError
 from capcal_lib.grading import normalize
 from capcal_lib.grading.judgements import verdicts_by
 from capcal_lib.grading.verdicts import kinds_of, read_verdicts
-from capcal_lib.metrics import capability_brier_terms
 from capcal_lib.metrics.validation import Floats, check_int
 from capcal_lib.runs.run import Run
 from capcal_lib.runs.store import read_samples
@@ -72,19 +70,9 @@ class Answers:
     canonical: npt.NDArray[np.object_]
     correct: Floats  # 1 or 0; NaN where not scored, or no sample
     drawn: npt.NDArray[np.bool_]  # whether there is a sample
-    tokens: float  # mean completion tokens of a sample
 
 
-def run_consistency(run: Run, *, k_eval: int = 100, k_c: int = 10) -> Confidence:
-    """Let the first k_c samples of a run vote, where a question has two more that they can be
-    scored against.
-    """
-    votes = run_votes(run, k_eval, k_c)
-    cost = round(np.nan_to_num(k_c * mean_tokens(run)))
-    return estimated(list(votes.index), votes["confidence"].to_numpy(), tokens=cost)
-
-
-def paper_consistency(run: Run, k_c: int = 10) -> Confidence:
+def paper_consistency(run: Run, k_c: int = 10) -> "pd.Series[float]":
     """Let the first k_c samples of a run vote, as the paper's code does, which count for mu_hat
     too.
     """
@@ -92,14 +80,12 @@ def paper_consistency(run: Run, k_c: int = 10) -> Confidence:
     rows = rows[rows["sample_index"] < k_c]
     answers = pd.Series(canonical(run, rows), rows.index, dtype=object).groupby(rows["question_id"])
     votes = {str(name): list(group) for name, group in answers if len(group) == k_c}
-    cost = round(np.nan_to_num(k_c * mean_tokens(run)))
-    return estimated(list(votes), consistency(list(votes.values())), tokens=cost)
+    return pd.Series(consistency(list(votes.values())), list(votes), dtype=float)
 
 
 def run_votes(run: Run, k_eval: int, k_c: int, verdicts: str = "rules") -> pd.DataFrame:
     """Return :func:`split_votes` of the samples of a run that count, indexed by question_id."""
-    answers = read_answers(run, k=k_eval, verdicts=verdicts)
-    return split_votes(answers, k_c)
+    return split_votes(read_answers(run, k=k_eval, verdicts=verdicts), k_c)
 
 
 def split_votes(answers: Answers, k_c: int, *, splits: int = SPLITS, seed: int = 0) -> pd.DataFrame:
@@ -179,13 +165,7 @@ def read_answers(run: Run, *, k: int, verdicts: str = "rules") -> Answers:
     texts[at] = canonical(run, rows)
     correct[at] = np.where(rows["verdict"] == "not_scored", np.nan, rows["verdict"] == "correct")
     drawn[at] = True
-    return Answers(
-        question_ids=ids,
-        canonical=texts,
-        correct=correct,
-        drawn=drawn,
-        tokens=mean_tokens(run),
-    )
+    return Answers(ids, texts, correct, drawn)
 
 
 def canonical(run: Run, verdicts: pd.DataFrame) -> list[str | None]:
@@ -206,53 +186,3 @@ def mean_tokens(run: Run) -> float:
     """Return the mean completion tokens of a run's samples; NaN where none is known."""
     tokens = read_samples(run, ["completion_tokens"])["completion_tokens"]
     return float(tokens[tokens > 0].mean())
-
-
-def vote_terms(answers: Answers, k_c: int) -> pd.DataFrame:
-    """Let every block of k_c samples of a question vote in turn, and score each vote in two ways:
-    one row a block.
-
-    A question with n samples has n // k_c blocks, and none with fewer than k_c + 2 samples. ``row``
-    is the question's; ``confidence`` the majority's share of the block; ``right`` whether its
-    answer is correct, a share where samples that agree were graded differently; ``disjoint`` the
-    corrected capability Brier term against mu_hat of the samples outside the block, ``same pool``
-    that against mu_hat of all samples. NaN without a confidence, or with fewer than two scored
-    samples outside."""
-    check_int("k_c", k_c, least=1)
-    rows = []
-    for row, drawn in enumerate(answers.drawn):
-        texts = answers.canonical[row][drawn].tolist()
-        correct = answers.correct[row][drawn]
-        if len(texts) < k_c + 2:
-            continue
-        hits = int((correct == 1).sum())
-        total = int((~np.isnan(correct)).sum())
-        for start in range(0, len(texts) // k_c * k_c, k_c):
-            votes = texts[start : start + k_c]
-            outcomes = correct[start : start + k_c]
-            winner, share = majority(votes)
-            is_scored = ~np.isnan(outcomes)
-            agree = np.array([winner is not None and vote == winner for vote in votes])
-            won = outcomes[agree & is_scored]
-            found = {
-                "row": row,
-                "confidence": share,
-                "right": won.mean() if len(won) else np.nan,
-                "correct": hits,
-                "scored": total,
-                "correct outside": hits - int(outcomes[is_scored].sum()),
-                "outside": total - int(is_scored.sum()),
-            }
-            rows.append(found)
-    names = ["row", "confidence", "right", "correct", "scored", "correct outside", "outside"]
-    table = pd.DataFrame(rows, columns=names)
-    known = table["confidence"].notna() & (table["outside"] > 1)
-    votes_of = {"disjoint": ["correct outside", "outside"], "same pool": ["correct", "scored"]}
-    for name, counts in votes_of.items():
-        table[name] = np.nan
-        if known.any():
-            correct, scored = table.loc[known, counts].to_numpy().T
-            confidence = table.loc[known, "confidence"].to_numpy()
-            terms = capability_brier_terms(confidence, correct, scored, corrected=True)
-            table.loc[known, name] = terms
-    return table[["row", "confidence", "right", "disjoint", "same pool"]]

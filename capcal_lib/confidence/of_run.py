@@ -1,14 +1,16 @@
 """The confidences of a run's sampled questions, kept beside its samples."""
 
 import re
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 
-from capcal_lib.confidence.estimates import Confidence, estimated
+from capcal_lib.confidence.estimates import Estimate, tabulate
 from capcal_lib.confidence.p_true import p_true
 from capcal_lib.confidence.verbalized import verbalized
 from capcal_lib.errors import InputError, sanitize, unknown
@@ -17,14 +19,14 @@ from capcal_lib.manifests import Model, load_model
 from capcal_lib.questions import Question
 from capcal_lib.questions.prompts import template_digest
 from capcal_lib.runs.artifacts import CONFIDENCES
-from capcal_lib.runs.files import write_table
 from capcal_lib.runs.run import Run
 from capcal_lib.runs.samples import IMPORTED
 from capcal_lib.runs.store import KEY, read_samples
 from capcal_lib.sampling.engines import open_engine
 
 METHODS = ("p-true", "verbalized")  # that ask the model
-CHUNK = 1_000  # questions that are asked before their answers are written
+CHUNK = 1_000  # questions of which one must be answered, before more are asked
+WRITE_SECONDS = 5.0  # between two writes of the file
 TITLES = {"verbalized": "Verbalized confidence", "p-true": "P(True)"}
 RESERVED = {
     *METHODS,
@@ -36,80 +38,87 @@ RESERVED = {
 }  # names that are something else
 
 
-def estimate(run: Run, method: str, *, engine: str | None = None, **server: Any) -> Confidence:
+def estimate(run: Run, method: str, *, engine: str | None = None, **server: Any) -> pd.DataFrame:
     """Ask the model for its confidence in each sampled question of a run, once, and keep the
     answer.
 
     It is asked with the run's sampling settings and seed, a ``server`` as `open_engine` says. A
     question that has an answer is not asked again, whatever the engine; one that the engine failed
     to ask, which took no tokens, is, and by P(True) also one without a confidence, which may be the
-    server's fault. What is answered is kept 1,000 questions at a time; where none of so many is, no
-    more are asked. Returns one row a question that was asked, sorted by id. Unknown methods,
-    corrupt files, and runs whose questions or way of asking have changed are refused."""
-    if method in (own := plugins()):
+    server's fault. What is answered is kept every few seconds; where none of 1,000 questions is, no
+    more are asked. Returns what ``read_confidence`` does. Unknown methods, corrupt files, and runs
+    whose questions or way of asking have changed are refused."""
+    if method in (installed := plugins()):
         try:
-            rows = list(own[method].load()(run))
+            rows = list(installed[method].load()(run))
         except Exception as error:  # whatever it is that somebody installed
             raise InputError(
-                f"the method {method!r} of {own[method].value} failed: {sanitize(error)}"
+                f"the method {method!r} of {installed[method].value} failed: {sanitize(error)}"
             ) from None
         return place_confidence(run, method, rows)
     if method not in METHODS:
-        raise unknown("method", method, (*METHODS, *own))
-    kept = CONFIDENCES.schema.empty_table()
+        raise unknown("method", method, (*METHODS, *installed))
+    known = tabulate([])
     if run.has(CONFIDENCES, method):
-        kept = run.read(CONFIDENCES, method)
-    said = kept["tokens"].to_numpy() > 0  # where the engine failed, nothing was said
+        known = read_confidence(run, method)
+        known = known[known["tokens"] > 0]  # where the engine failed, nothing was said
     if method == "p-true":
-        said &= kept["confidence"].is_valid().to_numpy()
-    kept = kept.filter(pa.array(said))
-    known = set(kept["question_id"].to_pylist())
-    lacking = [question for name, question in sampled_questions(run).items() if name not in known]
-    if lacking:
-        model = asked_model(run)
-        seed = run.identity.seed
-        source = open_engine(model, engine, **server)
+        known = known.dropna(subset="confidence")
+    lacking = [
+        question for name, question in sampled_questions(run).items() if name not in known.index
+    ]
+    if not lacking:
+        return known
+    model = asked_model(run)
+    source = open_engine(model, engine, **server)
+    ask = p_true if method == "p-true" else verbalized
+    fresh: list[Estimate] = []
+    written = time.monotonic()
+    try:
         for start in range(0, len(lacking), CHUNK):
             part = lacking[start : start + CHUNK]
-            fresh = (p_true if method == "p-true" else verbalized)(source, model, part, seed=seed)
-            kept = pa.concat_tables([kept, _table(fresh)]).sort_by("question_id")
-            run.write(CONFIDENCES, kept, method)
-            if not fresh.tokens.any():
+            for answer in ask(source, model, part, seed=run.identity.seed):
+                fresh.append(answer)
+                if time.monotonic() - written > WRITE_SECONDS:
+                    _write(run, method, known, fresh)
+                    written = time.monotonic()
+            if not any(answer.tokens for answer in fresh[start:]):
                 break
+    finally:
+        if fresh:
+            _write(run, method, known, fresh)
     return read_confidence(run, method)
 
 
-def why_missing(method: str, found: Confidence) -> str:
+def _write(run: Run, method: str, known: pd.DataFrame, fresh: Sequence[Estimate]) -> None:
+    table = pd.concat([known, tabulate(fresh)] if len(known) else [tabulate(fresh)])
+    rows = pa.Table.from_pandas(table.sort_index().reset_index(), schema=CONFIDENCES.schema)
+    run.write(CONFIDENCES, rows, method)
+
+
+def why_missing(method: str, confidences: pd.DataFrame) -> str:
     """Say why confidences are missing, of those that the model was asked for."""
     if method == "p-true":
         return (
             "the engine told the probability of no spelling of Yes, or of none of No, at the "
             "answer's first token; a server must return log-probabilities of the likeliest tokens"
         )
-    missing = [
-        text
-        for text, status in zip(found.texts, found.status, strict=True)
-        if text and status == "missing"
-    ]
-    example = f", such as {sanitize(missing[0], 80)!r}" if missing else ""
+    texts = confidences.loc[confidences["confidence"].isna(), "text"].dropna()
+    example = f", such as {sanitize(texts.iloc[0], 80)!r}" if len(texts) else ""
     return f"the reply states no probability{example}"
 
 
-def read_confidence(run: Run, method: str) -> Confidence:
-    """Read the confidences that ``estimate`` kept; the error where there are none names what makes
-    them.
+def read_confidence(run: Run, method: str) -> pd.DataFrame:
+    """Read the confidences that are kept with a run, indexed by question_id: confidence in [0, 1],
+    NaN where missing, tokens and text; the error where there are none names what makes them.
     """
     confidence_file(run, method)  # refuses a name that is none
-    own = method not in {*METHODS, *plugins()}
-    option = f" --from FILE --name {method}" if own else f" --method {method}"
-    table = run.read(CONFIDENCES, method, option=option)
-    ids, values, tokens, texts = table.columns
-    return estimated(
-        ids.to_pylist(), values.to_numpy(), tokens=tokens.to_numpy(), texts=texts.to_pylist()
-    )
+    asked = method in {*METHODS, *plugins()}
+    option = f" --method {method}" if asked else f" --from FILE --name {method}"
+    return run.read(CONFIDENCES, method, option=option).to_pandas().set_index("question_id")
 
 
-def place_confidence(run: Run, name: str, rows: Iterable[Mapping[str, Any]]) -> Confidence:
+def place_confidence(run: Run, name: str, rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """Keep the confidences of a method of one's own with a run, in the place of those that it had
     under this name.
 
@@ -117,44 +126,49 @@ def place_confidence(run: Run, name: str, rows: Iterable[Mapping[str, Any]]) -> 
     letters, digits, ``_``, ``.`` and ``-``. Each of the rows, such as ``table.to_dict("records")``,
     has ``question_id`` and ``confidence`` in [0, 1] (empty, None or NaN where there is none), and
     if known ``tokens``, the completion tokens that it took. A sampled question without a row has no
-    confidence; a question twice is refused, and one that the run has not sampled. Returns one row a
-    sampled question, sorted by id."""
-    path = confidence_file(run, name)
+    confidence; a question twice is refused, and one that the run has not sampled. Returns what
+    ``read_confidence`` does."""
+    confidence_file(run, name)
     if name in RESERVED:
         raise InputError(f"{name!r} is something else already; give your method another name")
-    found: dict[str, tuple[float, int]] = {}
+    sampled = sorted(read_samples(run, KEY)["question_id"].unique())
+    estimates = {question: Estimate(question, float("nan"), 0) for question in sampled}
+    placed: set[str] = set()
     for number, row in enumerate(rows):
         try:
             question = str(row["question_id"])
             cell = row["confidence"]
-            spent = row.get("tokens") or 0
-            read = float("nan") if cell in (None, "") else float(cell), int(spent)
+            tokens = row.get("tokens") or 0
+            confidence = float("nan") if cell in (None, "") else float(cell)
+            estimate = Estimate(question, confidence, int(tokens))
         except KeyError as error:
             raise InputError(
                 f"row {number} has no column {error}, it has {', '.join(map(str, row))[:200]}"
             ) from None
         except (TypeError, ValueError):
             raise InputError(
-                f"row {number}, question {question!r}: {cell!r} or {spent!r} is no number"
+                f"row {number}, question {question!r}: {cell!r} or {tokens!r} is no number"
             ) from None
-        if question in found:
+        if question in placed:
             raise InputError(f"question {question!r} has more than one confidence; keep one")
-        found[question] = read
-    names = sorted(read_samples(run, KEY)["question_id"].unique())
-    strangers = sorted(found.keys() - set(names))
-    if strangers or not found:
+        if confidence < 0 or confidence > 1 or estimate.tokens < 0:
+            raise InputError(
+                f"question {question!r}: a confidence lies in [0, 1] or is NaN, and tokens are not "
+                f"negative; got {cell!r} and {tokens!r}"
+            )
+        placed.add(question)
+        estimates[question] = estimate
+    strangers = sorted(placed - set(sampled))
+    if strangers or not placed:
         known = (
-            f"such as {strangers[0]!r}; its ids look like {names[0]!r}"
-            if strangers and names
+            f"such as {strangers[0]!r}; its ids look like {sampled[:1]}"
+            if strangers
             else "give some"
         )
         raise InputError(
-            f"{run} has not sampled {len(strangers)} of the {len(found)} questions, {known}"
+            f"{run} has not sampled {len(strangers)} of the {len(placed)} questions, {known}"
         )
-    values, tokens = zip(
-        *(found.get(question, (float("nan"), 0)) for question in names), strict=True
-    )
-    write_table(path, _table(estimated(names, values, tokens=tokens)))
+    _write(run, name, tabulate([]), list(estimates.values()))
     return read_confidence(run, name)
 
 
@@ -164,9 +178,9 @@ def plugins() -> dict[str, EntryPoint]:
     Each is a function that takes a :class:`~capcal_lib.runs.Run` and gives the rows of
     :func:`place_confidence`."""
     return {
-        each.name: each
-        for each in entry_points(group="capcal.methods")
-        if each.name not in RESERVED
+        point.name: point
+        for point in entry_points(group="capcal.methods")
+        if point.name not in RESERVED
     }
 
 
@@ -230,9 +244,3 @@ def refuse_other(run: Run, what: str, then: object, now: object) -> None:
         raise InputError(
             f"{run}: sampled with other {what} ({then}) than there are now ({now}); sample it again"
         )
-
-
-def _table(confidence: Confidence) -> pa.Table:
-    values = pa.array(confidence.values, from_pandas=True)  # NaN becomes null
-    columns = [confidence.question_ids.tolist(), values, confidence.tokens, confidence.texts]
-    return pa.table(columns, schema=CONFIDENCES.schema)

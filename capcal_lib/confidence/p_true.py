@@ -2,11 +2,11 @@
 4.2).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from capcal_lib.confidence.estimates import Confidence, estimated
+from capcal_lib.confidence.estimates import Estimate
 from capcal_lib.manifests import Model
 from capcal_lib.metrics.validation import Floats
 from capcal_lib.questions import Question
@@ -17,10 +17,13 @@ YES = ("Yes", " Yes", "yes", " yes", "YES", " YES")
 NO = ("No", " No", "no", " no", "NO", " NO")
 
 
-def p_true(engine: Engine, model: Model, questions: Sequence[Question], *, seed: int) -> Confidence:
-    """Ask the model whether it can answer each question, and weigh Yes against No.
+def p_true(
+    engine: Engine, model: Model, questions: Sequence[Question], *, seed: int
+) -> Iterator[Estimate]:
+    """Ask the model whether it can answer each question, and weigh Yes against No; yield an
+    estimate a question, in their order.
 
-    The confidence, in the order of the questions, is P(Yes) / (P(Yes) + P(No)) over the first
+    The confidence is P(Yes) / (P(Yes) + P(No)) over the first
     answer token at temperature 1, each word in all its spellings. It costs one token a question; a
     model that reasons does so first, as ``seed`` decides, at the cost of a response. It is missing
     where the reasoning comes to no answer, the engine says nothing of one of the words, or neither
@@ -34,7 +37,8 @@ def p_true(engine: Engine, model: Model, questions: Sequence[Question], *, seed:
     ]
     logprobs, tokens = engine.next_token_logprobs(requests, [*YES, *NO], model.sampling, seed)
     shares = yes_share(logprobs[:, : len(YES)], logprobs[:, len(YES) :])
-    return estimated([question.id for question in questions], shares, tokens=tokens)
+    for question, share, spent in zip(questions, shares, tokens, strict=True):
+        yield Estimate(question.id, float(share), int(spent))
 
 
 def yes_share(yes: Floats, no: Floats) -> Floats:

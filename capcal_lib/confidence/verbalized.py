@@ -2,12 +2,12 @@
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from capcal_lib.confidence.estimates import Confidence, estimated
-from capcal_lib.manifests import Model, Sampling
+from capcal_lib.confidence.estimates import Estimate
+from capcal_lib.manifests import Model
 from capcal_lib.questions import Question
 from capcal_lib.questions.prompts import verbalized_messages
 from capcal_lib.questions.reasoning import answer_text
@@ -38,24 +38,17 @@ _FRACTION = re.compile(r"\\[dt]?frac\{([0-9.]{1,30})\}\{([0-9.]{1,30})\}")
 
 
 def verbalized(
-    engine: Engine,
-    model: Model,
-    questions: Sequence[Question],
-    *,
-    seed: int,
-    sampling: Sampling | None = None,
-) -> Confidence:
-    """Ask the model for the probability that it answers each question correctly; one value a
-    question, in their order.
+    engine: Engine, model: Model, questions: Sequence[Question], *, seed: int
+) -> Iterator[Estimate]:
+    """Ask the model for the probability that it answers each question correctly; yield an estimate
+    a question, as they come.
 
     A question whose words hold no probability is asked again, three times at most; after that its
     confidence is missing. The tokens of all attempts are counted (the paper's code counts those of
-    the last only); where the engine answered at none, they are 0, and why is logged. ``sampling``
-    replaces the model's own settings, such as by more tokens for the reasoning."""
-    ids = [question.id for question in questions]
-    values = dict.fromkeys(ids, np.nan)
-    tokens = dict.fromkeys(ids, 0)
-    texts: dict[str, str | None] = dict.fromkeys(ids)
+    the last only); where the engine answered at none, they are 0, and why is logged."""
+    asked = {question.id: question for question in questions}
+    tokens = dict.fromkeys(asked, 0)
+    texts: dict[str, str] = {}
     failed: dict[str, str] = {}
     for attempt in range(ATTEMPTS):
         requests = [
@@ -65,26 +58,25 @@ def verbalized(
                 sample_indices=(attempt,),
                 purpose="verbalized",
             )
-            for question in questions
-            if np.isnan(values[question.id])
+            for question in asked.values()
         ]
-        if not requests or (
-            attempt and not any(tokens.values())
-        ):  # none was answered, and none would be
+        if not requests or (attempt and not texts):  # none was answered, and none would be
             break
-        for group in engine.sample(requests, sampling or model.sampling, seed):
+        for group in engine.sample(requests, model.sampling, seed):
             if isinstance(group, Failure):  # asked again like one whose words hold no probability
                 failed[group.question_id] = group.reason
                 continue
             for sample in group:
+                name = sample.question_id
+                tokens[name] += max(1, sample.completion_tokens)  # 0: unknown
+                texts[name] = sample.response[-KEPT_CHARACTERS:]
                 probability = parse_probability(sample.response)
-                values[sample.question_id] = np.nan if probability is None else probability
-                tokens[sample.question_id] += max(1, sample.completion_tokens)  # 0: unknown
-                texts[sample.question_id] = sample.response[-KEPT_CHARACTERS:]
-    warn_unanswered((reason for name, reason in failed.items() if not tokens[name]), len(ids))
-    return estimated(
-        ids, list(values.values()), tokens=list(tokens.values()), texts=list(texts.values())
-    )
+                if probability is not None:
+                    del asked[name]
+                    yield Estimate(name, probability, tokens[name], texts[name])
+    warn_unanswered((reason for name, reason in failed.items() if not tokens[name]), len(tokens))
+    for name in asked:
+        yield Estimate(name, np.nan, tokens[name], texts.get(name))
 
 
 def parse_probability(text: str) -> float | None:

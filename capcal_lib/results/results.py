@@ -18,7 +18,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from capcal_lib.confidence import Confidence
 from capcal_lib.confidence.consistency import mean_tokens, paper_consistency, run_votes
 from capcal_lib.confidence.of_run import TITLES, method_title, methods_of, read_confidence
 from capcal_lib.grading.counts import count_run
@@ -90,9 +89,7 @@ def load_results(
     runs = _runs(store, model, datasets, choice)
     for name, run in runs.items():
         said = run.cached(_confidences)
-        columns = {
-            method: pd.Series(kept.values, kept.question_ids) for method, kept in said.items()
-        }
+        columns = {method: kept["confidence"] for method, kept in said.items()}
         if held_out:
             voted = run.cached(run_votes, k_eval, k_c, verdicts)
             if len(voted):
@@ -101,8 +98,8 @@ def load_results(
                 )
         else:
             paper = run.cached(paper_consistency, k_c)
-            if len(paper.values):
-                columns[CONSISTENCY] = pd.Series(paper.values, paper.question_ids)
+            if len(paper):
+                columns[CONSISTENCY] = paper
         counts = run.cached(count_run, k_eval, verdicts)[COUNTS]
         tables[name] = counts.join(pd.DataFrame(columns))
         if recipe is not None:
@@ -206,7 +203,7 @@ def costs(
     tables = {}
     for name, run in _runs(store, model, datasets).items():
         said = run.cached(_confidences)
-        found = {method: kept.tokens.mean() for method, kept in said.items()}
+        found = {method: kept["tokens"].mean() for method, kept in said.items()}
         if len(run.cached(run_votes, k_eval, k_c, "rules")):
             found[CONSISTENCY] = np.round(k_c * mean_tokens(run))  # NaN where none is known
         tables[name] = pd.Series(found, dtype=np.float64)
@@ -257,6 +254,6 @@ def _problems(store: Path | str, model: str, runs: dict[str, Run], every: bool) 
     ]
 
 
-def _confidences(run: Run) -> dict[str, Confidence]:
+def _confidences(run: Run) -> dict[str, pd.DataFrame]:
     """Read the confidences that are kept with a run, by method."""
     return {method_title(method): read_confidence(run, method) for method in methods_of(run)}

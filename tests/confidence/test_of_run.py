@@ -4,12 +4,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
 from capcal_lib.cli import app
 from capcal_lib.confidence import of_run
+from capcal_lib.confidence.estimates import tabulate
 from capcal_lib.confidence.of_run import (
     METHODS,
     confidence_file,
@@ -66,13 +68,11 @@ def use(monkeypatch: pytest.MonkeyPatch, engine: type[SimulatedEngine]) -> None:
 def test_what_is_kept_is_what_the_method_said(run: Path, method: str) -> None:
     kept = estimate(Run(run), method)
     engine, questions = open_engine(MODEL), sampled(run)
-    said = (p_true if method == "p-true" else verbalized)(engine, MODEL, questions, seed=0)
-    for one in (kept, read_confidence(Run(run), method)):
-        assert one.question_ids.tolist() == [question.id for question in questions]
-        np.testing.assert_array_equal(one.values, said.values)
-        assert one.status.tolist() == said.status.tolist()
-        assert one.tokens.tolist() == said.tokens.tolist()
-        assert one.texts == said.texts
+    asked = (p_true if method == "p-true" else verbalized)(engine, MODEL, questions, seed=0)
+    expected = tabulate(asked).loc[[question.id for question in questions]]
+    expected = expected.astype({"text": "str"})
+    for table in (kept, read_confidence(Run(run), method)):
+        pd.testing.assert_frame_equal(table, expected, check_dtype=False)
 
 
 def test_missing_values_and_odd_texts_survive(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,10 +88,9 @@ def test_missing_values_and_odd_texts_survive(run: Path, monkeypatch: pytest.Mon
     use(monkeypatch, Speaking)
     kept = estimate(Run(run), "verbalized")
     again = read_confidence(Run(run), "verbalized")
-    assert {"ok", "missing"} == set(again.status)
-    np.testing.assert_array_equal(kept.values, again.values)
-    assert np.isnan(again.values).sum() == again.status_counts()["missing"]
-    assert again.texts == tuple(words[len(name) % 3] for name in again.question_ids)
+    assert again["confidence"].isna().nunique() == 2, "some have one, and some do not"
+    pd.testing.assert_frame_equal(kept, again)
+    assert again["text"].tolist() == [words[len(name) % 3] for name in again.index]
     assert (again.tokens > 0).all()
 
 
@@ -103,14 +102,14 @@ def test_a_question_is_asked_once_whatever_the_engine(
     written = confidence_file(Run(run), method).stat().st_mtime_ns
     use(monkeypatch, Failing)
     again = estimate(Run(run), method, engine="simulated")
-    np.testing.assert_array_equal(again.values, first.values)
+    pd.testing.assert_frame_equal(again, first)
     assert confidence_file(Run(run), method).stat().st_mtime_ns == written
 
 
 def test_another_seed_gives_other_words(run: Path, tmp_path: Path) -> None:
-    first = estimate(Run(run), "verbalized").values
+    first = estimate(Run(run), "verbalized")["confidence"]
     seeded = sample("simulated", SET, k=1, limit=8, store=tmp_path, seed=1).run.folder
-    other = estimate(Run(seeded), "verbalized").values
+    other = estimate(Run(seeded), "verbalized")["confidence"]
     assert (first != other).any()
     assert tmp_path in run.parents
 
@@ -123,9 +122,7 @@ def test_questions_sampled_later_are_asked_alone(tmp_path: Path) -> None:
     for method in METHODS:
         grown, at_once = estimate(Run(folder), method), estimate(Run(whole), method)
         assert (len(few[method]), len(grown)) == (3, 8)
-        assert grown.question_ids.tolist() == at_once.question_ids.tolist()
-        np.testing.assert_array_equal(grown.values, at_once.values)
-        assert grown.texts == at_once.texts
+        pd.testing.assert_frame_equal(grown, at_once)
 
 
 def test_a_model_that_is_asked_in_another_way_since_is_refused(
@@ -190,14 +187,19 @@ def test_what_a_server_refuses_is_summed_up_and_asked_again(
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_failing_engine_leaves_nothing_half_written(
+def test_a_failing_engine_leaves_what_it_answered(
     run: Path, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
-    before = sorted(run.iterdir())
-    use(monkeypatch, Failing)
-    with pytest.raises(RuntimeError, match="out of memory"):
-        estimate(Run(run), method)
-    assert sorted(run.iterdir()) == before
+    before = {*run.iterdir()}
+    with monkeypatch.context() as patch:
+        use(patch, Failing)
+        with pytest.raises(RuntimeError, match="out of memory"):
+            estimate(Run(run), method)
+    answered = [] if method == "p-true" else [confidence_file(Run(run), method)]
+    assert {*run.iterdir()} - before == {*answered}
+    if answered:
+        assert len(read_confidence(Run(run), method)) == 1
+    assert len(estimate(Run(run), method)) == 8
 
 
 def test_an_unknown_method_is_refused(run: Path) -> None:
@@ -237,11 +239,10 @@ def test_a_corrupt_file_is_one_clear_line(run: Path) -> None:
 def test_the_recorded_confidences_are_made_again() -> None:
     folder = find_run(RECORDED_RUNS, "simulated", SET, "test").folder
     kept, questions = read_confidence(Run(folder), "p-true"), run_questions(Run(folder))
-    assert kept.question_ids.tolist() == sorted(questions)
-    fresh = p_true(
-        open_engine(MODEL), MODEL, [questions[name] for name in kept.question_ids[::20]], seed=0
-    )
-    np.testing.assert_allclose(kept.values[::20], fresh.values, rtol=1e-12)
+    assert kept.index.tolist() == sorted(questions)
+    some = [questions[name] for name in kept.index[::20]]
+    fresh = tabulate(p_true(open_engine(MODEL), MODEL, some, seed=0))
+    np.testing.assert_allclose(kept["confidence"][::20], fresh["confidence"], rtol=1e-12)
 
 
 # A method of one's own
@@ -257,8 +258,8 @@ def rows_for(run: Path) -> list[dict[str, Any]]:
 def test_ones_own_method_is_placed_and_listed(run: Path) -> None:
     estimate(Run(run), "p-true")
     placed = place_confidence(Run(run), "length", rows_for(run)[::-1])
-    assert placed.values.tolist() == [number / 8 for number in range(8)]
-    assert placed.tokens.tolist() == list(range(8))
+    assert placed["confidence"].tolist() == [number / 8 for number in range(8)]
+    assert placed["tokens"].tolist() == list(range(8))
     assert methods_of(Run(run)) == ["p-true", "length"]
     place_confidence(
         Run(run),
@@ -266,8 +267,8 @@ def test_ones_own_method_is_placed_and_listed(run: Path) -> None:
         [*rows_for(run)[1:], {"question_id": sampled(run)[0].id, "confidence": ""}],
     )
     again = read_confidence(Run(run), "length")
-    assert again.status.tolist() == ["missing"] + ["ok"] * 7
-    assert again.tokens[0] == 0
+    assert again["confidence"].isna().tolist() == [True] + [False] * 7
+    assert again["tokens"].iloc[0] == 0
     with pytest.raises(InputError, match="unknown method 'length'"):
         estimate(Run(run), "length")
 
@@ -283,13 +284,16 @@ def test_the_name_of_something_else_is_refused(run: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"confidence": 1.5}, r"a confidence lies in \[0, 1\] or is NaN; question '.*' has 1\.5"),
+        (
+            {"confidence": 1.5},
+            r"question '.*': a confidence lies in \[0, 1\] .*; got 1\.5 and 0",
+        ),
         ({"confidence": "high"}, "row 0, question '.*': 'high' or 0 is no number"),
         ({"confidence": [1]}, "is no number"),
-        ({"tokens": -1, "confidence": 1}, "tokens cannot be negative"),
+        ({"tokens": -1, "confidence": 1}, "tokens are not negative; got 1 and -1"),
         (
             {"question_id": "other"},
-            "has not sampled 1 of the 8 questions, such as 'other'; its ids look like 'mini-cap",
+            "has not sampled 1 of the 8 questions, such as 'other'; its ids look like \\['mini-cap",
         ),
     ],
 )

@@ -11,6 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+from capcal_lib.confidence.estimates import tabulate
 from capcal_lib.confidence.p_true import p_true  # noqa: E402 -- the rest needs torch
 from capcal_lib.confidence.verbalized import verbalized  # noqa: E402
 from capcal_lib.questions import load_questions  # noqa: E402
@@ -99,26 +100,26 @@ def test_p_true_is_read_where_the_answer_begins_and_nowhere_else(
     tmp_path: Path, style: str, expected: float
 ) -> None:
     engine = make(tmp_path, style)
-    found = p_true(engine, engine.model, QUESTIONS, seed=0)
-    ok = found.status == "ok"
-    np.testing.assert_allclose(found.values[ok], expected, atol=1e-5)
-    assert 5 < ok.sum() < len(QUESTIONS)  # some reasonings end without an answer
-    assert set(found.status[~ok]) == {"missing"}
+    found = tabulate(p_true(engine, engine.model, QUESTIONS, seed=0))
+    known = found.dropna(subset="confidence")
+    np.testing.assert_allclose(known["confidence"], expected, atol=1e-5)
+    assert 5 < len(known) < len(QUESTIONS)  # some reasonings end without an answer
     least = {"harmony": 4, "think": 5, "opened": 4}[
         style
     ]  # the marks, a word of reasoning where there must be one
-    assert found.tokens[ok].min() == least
-    assert len(set(found.tokens.tolist())) > 2
-    again = p_true(engine, engine.model, QUESTIONS[::-1], seed=0)
-    np.testing.assert_array_equal(again.tokens[::-1], found.tokens)
-    assert (p_true(engine, engine.model, QUESTIONS, seed=1).tokens != found.tokens).any()
+    assert known["tokens"].min() == least
+    assert found["tokens"].nunique() > 2
+    again = tabulate(p_true(engine, engine.model, QUESTIONS[::-1], seed=0))
+    assert again["tokens"].equals(found["tokens"][::-1])
+    other = tabulate(p_true(engine, engine.model, QUESTIONS, seed=1))
+    assert not other["tokens"].equals(found["tokens"])
 
 
 def test_a_reasoning_that_the_prompt_has_closed_costs_nothing(tmp_path: Path) -> None:
     engine = make(tmp_path, "closed")
-    found = p_true(engine, engine.model, QUESTIONS, seed=0)
-    np.testing.assert_allclose(found.values, 0.75, atol=1e-5)
-    assert set(found.tokens.tolist()) == {1}
+    found = tabulate(p_true(engine, engine.model, QUESTIONS, seed=0))
+    np.testing.assert_allclose(found["confidence"], 0.75, atol=1e-5)
+    assert set(found["tokens"]) == {1}
 
 
 @pytest.mark.parametrize("style", ["harmony", "think", "opened"])
@@ -134,8 +135,8 @@ def test_what_is_said_in_words_is_read_behind_the_reasoning(tmp_path: Path, styl
     assert answered >= {"", "Yes", "No", r"\boxed{0.7}"}
     assert not any("<" in text for text in answered)
     assert {sample.reasoning for sample in group} - {None}
-    found = verbalized(engine, engine.model, QUESTIONS, seed=0)
-    ok = found.status == "ok"
-    assert ok.sum() > 5
-    assert set(found.values[ok]) == {0.7}
-    assert found.tokens.min() >= {"harmony": 5, "think": 6, "opened": 5}[style]
+    found = tabulate(verbalized(engine, engine.model, QUESTIONS, seed=0))
+    known = found["confidence"].dropna()
+    assert len(known) > 5
+    assert set(known) == {0.7}
+    assert found["tokens"].min() >= {"harmony": 5, "think": 6, "opened": 5}[style]

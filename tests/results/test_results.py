@@ -121,7 +121,7 @@ def test_confidences_join_by_question_and_not_by_position(tmp_path: Path) -> Non
         )  # another order, and two questions without
     results = load_results(tmp_path, "simulated", k_eval=3).loc[SET]
     kept = read_confidence(Run(folder), "p-true")
-    for question, value in zip(kept.question_ids, kept.values, strict=True):
+    for question, value in kept["confidence"].items():
         assert results.loc[question, "P(True)"] == value
     assert results["P(True)"].isna().sum() == 2
     table = costs(tmp_path, "simulated", k_eval=3)

@@ -925,13 +925,15 @@ def test_a_failed_verbalized_confidence_is_missing_and_asked_again(
     served.fault = lambda number, body: (
         status(400) if bad in body["messages"][-1]["content"] else None
     )
-    found = verbalized(open_at(served), MODEL, CHOSEN, seed=0)
-    np.testing.assert_array_equal(found.values, [0.7, 0.7, np.nan, 0.7])
-    assert found.status.tolist() == ["ok", "ok", "missing", "ok"]
-    assert np.isnan(estimate(Run(folder), "verbalized", engine="openai").values).sum() == 1
+    found = {
+        one.question_id: one.confidence
+        for one in verbalized(open_at(served), MODEL, CHOSEN, seed=0)
+    }
+    np.testing.assert_array_equal([found[one.id] for one in CHOSEN], [0.7, 0.7, np.nan, 0.7])
+    assert np.isnan(estimate(Run(folder), "verbalized", engine="openai")["confidence"]).sum() == 1
     served.fault = lambda number, body: None
     asked = len(served.asked)
-    assert estimate(Run(folder), "verbalized", engine="openai").values.tolist() == [
+    assert estimate(Run(folder), "verbalized", engine="openai")["confidence"].tolist() == [
         0.7,
         0.7,
         0.7,
@@ -949,9 +951,9 @@ def test_one_refused_question_leaves_the_p_true_of_the_others(
         status(400) if bad in body["messages"][-1]["content"] else tops
     )
     found = estimate(Run(folder), "p-true", engine="openai")
-    assert np.isnan(found.values).tolist() == [name == CHOSEN[2].id for name in found.question_ids]
+    assert found.index[found["confidence"].isna()].tolist() == [CHOSEN[2].id]
     served.fault = always(tops)
-    assert not np.isnan(estimate(Run(folder), "p-true", engine="openai").values).any()
+    assert estimate(Run(folder), "p-true", engine="openai")["confidence"].notna().all()
 
 
 def test_an_answer_without_yes_and_no_is_asked_again(tmp_path: Path, served: ChatServer) -> None:
@@ -962,10 +964,10 @@ def test_an_answer_without_yes_and_no_is_asked_again(tmp_path: Path, served: Cha
         "logprobs": {"content": [other | {"top_logprobs": [other]}]},
     }
     found = estimate(Run(folder), "p-true", engine="openai")
-    assert set(found.status) == {"missing"}
+    assert found["confidence"].isna().all()
     assert "a server must return log-probabilities" in why_missing("p-true", found)
     served.fault = always(tops)
-    assert set(estimate(Run(folder), "p-true", engine="openai").status) == {"ok"}
+    assert estimate(Run(folder), "p-true", engine="openai")["confidence"].notna().all()
     asked = len(served.asked)
     estimate(Run(folder), "p-true", engine="openai")
     assert len(served.asked) <= asked + 1, "what is known is not asked again"
