@@ -143,7 +143,7 @@ def show_scores(
     found = {name: load_dataset(name) for name in names if name in dataset_names()}
     domains = {name: found[name].domain if name in found else "other" for name in names}
     names = sorted(names, key=lambda name: [*DOMAINS, "other"].index(domains[name]))
-    best = table.get("may_be_best", pd.Series(False, table.index)).astype(bool)
+    best = table.get("may_be_best", pd.Series(False, table.index)).fillna(False).astype(bool)
     best &= ~table["method"].isin(NOT_COMPETING)
     alone = best.groupby(table["dataset"]).transform("sum") == 1
     spelt = table.assign(best=best, alone=alone)
