@@ -433,7 +433,7 @@ def judge(
         raise typer.Exit(1)
     for what, found in judge_agreement(run, judge).items():
         table = Table(f"{what}: by the rules", *(f"judge: {name}" for name in found.table.columns))
-        for name, row in found.table[found.table.any(axis=1)].iterrows():
+        for name, row in found.table.iterrows():
             table.add_row(str(name), *(f"{number:,}" for number in row))
         out.print(table)
         rate = found.rate

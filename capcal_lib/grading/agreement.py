@@ -1,78 +1,54 @@
 """How far two graders of the same answers agree."""
 
-from dataclasses import dataclass
-from typing import get_args
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from capcal_lib.errors import InputError, unknown
-from capcal_lib.grading.core import Outcome
+from capcal_lib.errors import InputError
 from capcal_lib.grading.judgements import PAIR, read_judgements
 from capcal_lib.grading.verdicts import read_verdicts
 from capcal_lib.metrics.intervals import Interval, mean_interval
-from capcal_lib.metrics.validation import same_length
 from capcal_lib.runs.run import Run
 
-VERDICTS: tuple[Outcome, ...] = get_args(Outcome)
 
-
-@dataclass(frozen=True, eq=False)
-class Agreement:
+class Agreement(NamedTuple):
     """What two graders said of the same answers."""
 
     table: pd.DataFrame  # (verdict of the first, verdict of the second): how many answers
     rate: Interval  # share of the compared answers that both or neither count as right
-    kappa: (
-        float  # Cohen's: 1 is perfect, 0 is what chance gives; NaN where chance alone agrees always
-    )
+    kappa: float  # Cohen's: 1 is perfect, 0 is chance; NaN where chance alone agrees always
     left_out: int  # answers that one of the two did not score
 
 
 def agreement(
-    first: npt.ArrayLike,
-    second: npt.ArrayLike,
-    clusters: npt.ArrayLike,
+    first: "pd.Series[str]", second: "pd.Series[str]", clusters: "pd.Series[str]"
 ) -> Agreement:
     """Compare the verdicts of two graders on the same answers, shape (n_answers,).
 
     Rate and kappa compare what counts for mu: correct or not, ``incorrect`` and ``no_answer``
-    alike. An answer that one of them did not score is in the table, and in neither number. The
-    rate's interval is one over whole ``clusters``, the question of each answer, since a grader that
-    errs on one answer to it tends to err on the next.
-
-    `InputError` for lengths that differ, an unknown verdict, or no answer that both scored.
+    alike; an answer that one of them did not score is in the table, and in neither. The rate's
+    interval is one over whole ``clusters``, the question of each answer, since a grader that errs
+    on one answer to it tends to err on the next. `InputError` for no answer that both scored.
 
     References: Cohen, "A coefficient of agreement for nominal scales", Educational and
     Psychological Measurement, 1960.
 
-    >>> rules = ["correct", "correct", "incorrect", "incorrect"]
-    >>> judge = ["correct", "incorrect", "incorrect", "no_answer"]
-    >>> found = agreement(rules, judge, ["a", "a", "b", "c"])
-    >>> found.rate.estimate, found.kappa
+    >>> rules = pd.Series(["correct", "correct", "incorrect", "incorrect"])
+    >>> judge = pd.Series(["correct", "incorrect", "incorrect", "no_answer"])
+    >>> result = agreement(rules, judge, pd.Series(["a", "a", "b", "c"]))
+    >>> result.rate.estimate, result.kappa
     (0.75, 0.5)
     """
     from sklearn.metrics import cohen_kappa_score  # slow to import
 
-    one, other, questions = (
-        np.asarray(column, dtype=object) for column in (first, second, clusters)
-    )
-    same_length(first=one, second=other, clusters=questions)
-    for verdict in {*one, *other} - set(VERDICTS):
-        raise unknown("verdict", verdict, VERDICTS)
-    scored = (one != "not_scored") & (other != "not_scored")
+    scored = (first != "not_scored") & (second != "not_scored")
     if not scored.any():
         raise InputError("no answer was scored by both graders; there is nothing to compare")
-    right, also = (verdicts[scored] == "correct" for verdicts in (one, other))
-    rate = mean_interval(right == also, clusters=questions[scored])
-    table = pd.crosstab(pd.Series(one, name="first"), pd.Series(other, name="second"))
-    return Agreement(
-        table=table.reindex(index=VERDICTS, columns=VERDICTS, fill_value=0),
-        rate=rate,
-        kappa=float(cohen_kappa_score(right, also)) if len({*right, *also}) > 1 else float("nan"),
-        left_out=int(np.sum(~scored)),
-    )
+    right, also = (verdicts[scored] == "correct" for verdicts in (first, second))
+    rate = mean_interval((right == also).to_numpy(), clusters=clusters[scored].to_numpy())
+    kappa = float(cohen_kappa_score(right, also)) if len({*right, *also}) > 1 else np.nan
+    return Agreement(pd.crosstab(first, second), rate, kappa, int((~scored).sum()))
 
 
 def judge_agreement(run: Run, judge: str) -> dict[str, Agreement]:
