@@ -323,7 +323,7 @@ def reproduce(
         _show_plan(order, rate)
         return
     with _progress(f"reproducing {model}", "requests") as progress:
-        done = recipes.reproduce(order, progress)
+        done = recipes.reproduce(order, progress, _warn)
     _print_table(done.scores.reset_index())
     page = ["papermill", _from_here(NOTEBOOKS / "04_main_table.ipynb"), "page.ipynb"]
     page += ["-p", "model", model]
@@ -606,13 +606,16 @@ def probe(
             help="Predict only its evaluation split; again for more.", autocompletion=dataset_names
         ),
     ] = None,
+    mix: Annotated[
+        str, Option(help="One probe on several training sets, such as triviaqa-1000,gsm8k.")
+    ] = "",
     recipe: Annotated[str, Option(help="tuned, or paper: as the paper trains it.")] = "tuned",
     verdicts: Verdicts = "rules",
     store: Store = LOCAL_RUNS,
     choice: str | None = None,
 ) -> None:
-    """Train a probe on each training run of a model, and keep what it predicts of the evaluation
-    splits.
+    """Train a probe on each training run of a model, or with --mix on several together, and keep
+    what it predicts of the evaluation splits.
 
     Needs verdicts and hidden states: capcal grade, capcal features. What is there stays, unless
     what it was made from has changed.
@@ -622,6 +625,7 @@ def probe(
     if recipe not in get_args(Recipe):
         raise unknown("recipe", recipe, get_args(Recipe))
     asked: dict[str, Any] = {"datasets": dataset, "verdicts": verdicts, "choice": choice}
+    asked |= {"mix": mix.split(",") if mix else (), "say": _warn}
     kept = keep_predictions(store, model, recipe=cast(Recipe, recipe), **asked)
     if kept.empty:
         raise InputError(

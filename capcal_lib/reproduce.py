@@ -16,7 +16,7 @@ Every step takes up what is there, so a second call after a stop goes on. The en
 for all of them. A step that fails leaves the others done."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -296,13 +296,16 @@ def time_requests(order: Order, plan: pd.DataFrame) -> pd.DataFrame:
     return timed
 
 
-def reproduce(order: Order, progress: Progress | None = None) -> Reproduced:
+def reproduce(
+    order: Order, progress: Progress | None = None, say: Callable[[str], None] | None = None
+) -> Reproduced:
     """Carry out what :func:`make_plan` plans, as far as it goes, and score what there is.
 
     Refused before anything is drawn: an engine that cannot be opened here, and questions that
     cannot be had, such as those of a gated set. A step that fails is left for the next call, and so
     are those whose engine has answered nothing; the others are done. ``progress`` is called with
-    the requests done and to do."""
+    the requests done and to do, and ``say`` with a line a probe that is trained, see
+    ``keep_predictions``."""
     plan = make_plan(order)
     _check_engines(order, plan)
     for dataset, split in dict.fromkeys(zip(plan["dataset"], plan["split"], strict=True)):
@@ -336,6 +339,7 @@ def reproduce(order: Order, progress: Progress | None = None) -> Reproduced:
         recipe=RECIPES[order.recipe].probe,
         verdicts=verdicts,
         choice=asked["choice"],
+        say=say,
     )
     table = beside_printed(order.store, order.model, datasets=graded, verdicts=verdicts, **asked)
     return Reproduced(table, rest, verdicts)

@@ -219,7 +219,7 @@ weight = np.concatenate([share, 1 - share]) / len(share)
 
 # %%
 # needs samples
-decay = train(source).probe.weight_decay_  # chosen by cross-validation
+decay = train(source).weight_decay_  # chosen by cross-validation
 by_hand = LogisticRegression(C=1 / decay, max_iter=5000, tol=1e-8)
 by_hand.fit(twice, label, sample_weight=weight)
 ids, states = read_features(data.loc[spread, "run"])

@@ -6,15 +6,14 @@ from capcal_lib.probes.linear import LinearProbe
 from capcal_lib.probes.predictions import (
     describe_probes,
     keep_predictions,
+    order_probes,
     predictions_of,
-    probe_titles,
     read_predictions,
 )
 from capcal_lib.probes.predictor import Predictor, conformal_half_width, load_predictor
 from capcal_lib.probes.sgd import PaperProbe
 from capcal_lib.probes.training import (
     Recipe,
-    TrainedProbe,
     draw_training,
     nearest_probe,
     nearest_probes,
@@ -30,7 +29,6 @@ __all__ = [
     "Predictor",
     "Probe",
     "Recipe",
-    "TrainedProbe",
     "TunedProbe",
     "conformal_half_width",
     "describe_probes",
@@ -40,8 +38,8 @@ __all__ = [
     "load_predictor",
     "nearest_probe",
     "nearest_probes",
+    "order_probes",
     "predictions_of",
-    "probe_titles",
     "read_features",
     "read_predictions",
     "runs_for_probes",

@@ -22,7 +22,7 @@ class Probe(BaseEstimator, ABC):  # type: ignore[misc]
     help. One sample a question is enough to learn mu from.
     """
 
-    out_of_fold_: Floats | None = None
+    out_of_fold_: Floats
     _counts: tuple[Ints, Ints]
 
     @abstractmethod
@@ -47,7 +47,7 @@ class Probe(BaseEstimator, ABC):  # type: ignore[misc]
         refuse: take the confidences at their word, by ``concentration=None``.
         """
         correct, total = self._counts
-        if self.out_of_fold_ is None or total.max() < 2:
+        if total.max() < 2:
             return float("nan")
         return fit_concentration(self.out_of_fold_, correct, total)
 

@@ -8,9 +8,11 @@ makes them again."""
 
 from __future__ import annotations  # keeps signatures short in help()
 
+import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
@@ -20,23 +22,24 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from capcal_lib.errors import InputError, sanitize, unknown
 from capcal_lib.grading.judge import JUDGED
 from capcal_lib.grading.judgements import judges
-from capcal_lib.manifests import Dataset, dataset_names, load_dataset, load_model
+from capcal_lib.manifests import dataset_names, load_dataset, load_model
 from capcal_lib.probes.features import read_features
 from capcal_lib.probes.training import (
-    RECIPES,
     SEED,
     Recipe,
     goes_with,
     runs_for_probes,
     train,
-    validation_run,
+    validation_runs,
 )
 from capcal_lib.runs import Run
 from capcal_lib.runs.artifacts import (
     FEATURES,
     JUDGEMENTS,
+    PART,
     PREDICTIONS,
     VERDICTS,
+    Artifact,
     Sampled,
     changed_files,
     content_digest,
@@ -51,8 +54,8 @@ class Source(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
 
-    training: str  # the data set
-    run: str  # the key of the training run
+    training: str  # the data set, or several, joined by +
+    run: str  # the key of the training run, or of several
     recipe: str
     version: int
     seed: int
@@ -71,9 +74,11 @@ def keep_predictions(
     model: str,
     *,
     datasets: Iterable[str] | None = None,
+    mix: Sequence[str] = (),
     recipe: Recipe = "tuned",
     verdicts: str = "rules",
     choice: str | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> pd.DataFrame:
     """Train a probe on each of a model's training runs, and keep what it predicts of the evaluation
     splits.
@@ -81,51 +86,78 @@ def keep_predictions(
     What is there and not stale stays, and nothing is trained for it. Returns a row a (dataset,
     probe), such as ``("gsm8k", "Probe (TriviaQA)")``: ``questions`` that taught the probe, its
     ``concentration``, and whether it was ``made`` now. A probe says nothing of another style of
-    prompt: such pairs have no row.
+    prompt than it has seen: such pairs have no row.
 
-    Without ``datasets``, all whose evaluation split has hidden states are predicted. ``recipe`` is
-    that of ``train``, ``verdicts`` whose the probes learn (a judge's where it has judged the
-    training run; else that probe is left out), and ``choice`` that of ``find_run``. Hidden states
-    of the same style of prompt, but from other weights or another prompt, are refused.
+    Without ``datasets``, all whose evaluation split has hidden states are predicted. With ``mix``,
+    names of data sets, one probe is trained on the training runs of all of them together (paper,
+    appendix C.4), ``Probe (TriviaQA + GSM8K)``; where one is kept, it is made again with the
+    others. ``say`` is called with a line a probe and a split of the paper's recipe; stopped, it
+    goes on after the last.
+    ``recipe`` is that of ``train``, ``verdicts`` whose the probes learn (a judge's where it has
+    judged the training run; else that probe is left out), and ``choice`` that of ``find_run``.
+    Hidden states of the same style of prompt, but from other weights or another prompt, are
+    refused.
     """
     name = load_model(model).name
-    wanted = None if datasets is None else {load_dataset(each).name for each in datasets}
-    training = [
-        (dataset, run)
+    training = {
+        dataset.name: run
         for dataset, run in runs_for_probes(store, name, "training", choice=choice)
         if verdicts == "rules"
         or dataset.kind not in JUDGED
         or verdicts.removeprefix("judge:") in judges(run)
-    ]
+    }
+    if mix and (len({*mix}) < 2 or not {*mix} <= training.keys()):
+        raise InputError(
+            f"a mixture takes two or more of the training sets with verdicts and hidden states, "
+            f"{', '.join(training) or 'none'}; got {', '.join(mix)}"
+        )
+    evaluation = _evaluation(store, model, datasets, choice)
+    known = {
+        each.training for run in evaluation for each, _ in _kept(run, recipe, verdicts).values()
+    }
+    mixtures = [each for each in sorted(known) if "+" in each and {*each.split("+")} <= {*training}]
     rows = []
-    for dataset, run in runs_for_probes(store, name, "evaluation", choice=choice):
-        if wanted is not None and dataset.name not in wanted:
-            continue
-        kept = _kept(run, recipe, verdicts)
-        now: Predicted = {}
-        made = set()
-        for taught_by, source in training:
-            if not goes_with(source, run):
-                continue
-            title = taught_by.probe
-            if title in kept and _is_of(kept[title][0], source, run):
-                now[title] = kept[title]
-            else:
-                now[title] = _predict(taught_by, source, run, recipe, verdicts)
-                made.add(title)
-        if now and (made or list(kept) != list(now)):
-            _write(run, _name(recipe, verdicts), now)
-        for title, (about, _) in now.items():
-            row = {
-                "dataset": dataset.name,
-                "probe": title,
-                "questions": about.questions,
-                "concentration": about.concentration,
-                "made": title in made,
-            }
+    for names in ["+".join(mix)] if mix else [*training, *mixtures]:
+        taught_by = [training[name] for name in names.split("+")]
+        title = probe_title(names)
+        digests = _digests(taught_by, recipe, verdicts)
+        now: dict[str, Any] = {
+            "training": names,
+            "run": "+".join(run.identity.key for run in taught_by),
+            "recipe": recipe,
+            "version": VERSION,
+            "seed": SEED,
+            "verdicts": verdicts,
+        }
+        read = {
+            run: {**now, "digests": digests | _digest(run, FEATURES)}
+            for run in evaluation
+            if goes_with(taught_by, run)
+        }
+        due = [run for run in read if _about(run, title, recipe, verdicts) != read[run]]
+        if due:
+            state = hashlib.sha256(repr((now, digests)).encode()).hexdigest()[:16]
+            checkpoint = taught_by[0].folder / f".{PART}probe-{state}.json"
+            if say:
+                say(f"training {title}")
+            asked: dict[str, Any] = {"checkpoint": checkpoint, "say": say}
+            trained = train(*taught_by, recipe=recipe, verdicts=verdicts, **asked)
+            taught = len(trained.out_of_fold_), trained.concentration_
+        for run in due:
+            ids, features = read_features(run)
+            predicted = pd.DataFrame(dict(enumerate(trained.predict_splits(features))), index=ids)
+            about = Source(**read[run], questions=taught[0], concentration=taught[1])
+            made = {title: (about, predicted.astype(np.float32))}
+            _write(run, _name(recipe, verdicts), _kept(run, recipe, verdicts) | made)
+        if due:
+            checkpoint.unlink(missing_ok=True)
+        for run in read:
+            about, _ = _kept(run, recipe, verdicts)[title]
+            row = [run.identity.dataset, title, about.questions, about.concentration, run in due]
             rows.append(row)
     columns = ["dataset", "probe", "questions", "concentration", "made"]
-    return pd.DataFrame(rows, columns=columns).set_index(["dataset", "probe"])
+    table = pd.DataFrame(rows, columns=columns).set_index(["dataset", "probe"])
+    return table.sort_index(level="dataset", sort_remaining=False, kind="stable")
 
 
 def read_predictions(
@@ -152,23 +184,18 @@ def read_predictions(
     >>> list(predicted), list(predicted.groupby("dataset").size())
     (['Probe (GSM8K)', 'Probe (MMLU)', 'Probe (TriviaQA)'], [100, 200])
     """
-    name = load_model(model).name
-    wanted = None if datasets is None else {load_dataset(each).name for each in datasets}
-    tables = {}
     stale = []
-    for dataset, run in runs_for_probes(store, name, "evaluation", choice=choice):
-        if wanted is None or dataset.name in wanted:
-            said, old = predictions_of(run, recipe=recipe, split=split, verdicts=verdicts)
-            stale += old
-            if not said.empty:
-                tables[dataset.name] = said
-    if tables:
-        found = pd.concat(tables, names=["dataset", "question_id"])
-    else:
-        found = pd.DataFrame(index=pd.MultiIndex.from_tuples([], names=["dataset", "question_id"]))
-    found = found[[title for title in probe_titles() if title in found]]
-    found.attrs["stale"] = stale
-    return found
+    none = pd.MultiIndex.from_tuples([], names=["dataset", "question_id"])
+    found = [pd.DataFrame(index=none)]
+    for run in _evaluation(store, model, datasets, choice):
+        predicted, old = predictions_of(run, recipe=recipe, split=split, verdicts=verdicts)
+        stale += old
+        if len(predicted):
+            found.append(pd.concat({run.identity.dataset: predicted}, names=none.names))
+    table = pd.concat(found)
+    table = table[order_probes(map(str, table))]
+    table.attrs["stale"] = stale
+    return table
 
 
 def predictions_of(
@@ -226,7 +253,7 @@ def describe_probes(
     {'Probe (GSM8K)': 1200, 'Probe (MMLU)': 3000, 'Probe (TriviaQA)': 3000}
     """
     rows = {}
-    for _, run in runs_for_probes(store, load_model(model).name, "evaluation", choice=choice):
+    for run in _evaluation(store, model, None, choice):
         for title, (about, _) in _kept(run, recipe, verdicts).items():
             if not _what_changed(about, run):
                 rows[title] = about.model_dump(exclude={"digests"})
@@ -247,35 +274,37 @@ def check_predictions(sampled: Sampled) -> Iterator[str]:
                 )
 
 
-def probe_titles() -> list[str]:
-    """List what the probes of all data sets are called, in the order of the data sets."""
-    return list(dict.fromkeys(load_dataset(name).probe for name in dataset_names()))
+def probe_title(training: str) -> str:
+    """Return what the probe of a training set, or of several joined by ``+``, is called.
+
+    >>> probe_title("triviaqa-1000+gsm8k")
+    'Probe (TriviaQA + GSM8K)'
+    """
+    names = [load_dataset(name).probe for name in training.split("+")]
+    return f"Probe ({' + '.join(name[len('Probe (') : -1] for name in names)})"
 
 
-def _predict(
-    dataset: Dataset, source: Run, run: Run, recipe: Recipe, verdicts: str
-) -> tuple[Source, pd.DataFrame]:
-    """Train a probe, and predict the questions of a run by each of its splits."""
-    trained = train(source, recipe=recipe, verdicts=verdicts)
-    ids, features = read_features(run)
-    said = trained.probe.predict_splits(features)
-    about = Source(
-        training=dataset.name,
-        run=source.identity.key,
-        recipe=recipe,
-        version=VERSION,
-        seed=SEED,
-        verdicts=verdicts,
-        questions=len(trained.question_ids),
-        concentration=trained.probe.concentration_,
-        digests=_digests(recipe, verdicts, source, run),
+def order_probes(titles: Iterable[str]) -> list[str]:
+    """List probes in the order of the data sets, then those of several."""
+    known = [load_dataset(name).probe for name in dataset_names()]
+    return sorted(titles, key=lambda one: (known.index(one) if one in known else len(known), one))
+
+
+def _evaluation(
+    store: Path | str, model: str, datasets: Iterable[str] | None, choice: str | None
+) -> list[Run]:
+    """List a model's runs on these evaluation splits, or on all, that have hidden states."""
+    wanted = None if datasets is None else {load_dataset(each).name for each in datasets}
+    runs = runs_for_probes(store, load_model(model).name, "evaluation", choice=choice)
+    return [run for dataset, run in runs if wanted is None or dataset.name in wanted]
+
+
+def _about(run: Run, title: str, recipe: Recipe, verdicts: str) -> dict[str, Any]:
+    """Say what the predictions of a probe that are kept were made from, if any are."""
+    kept = _kept(run, recipe, verdicts)
+    return (
+        kept[title][0].model_dump(exclude={"questions", "concentration"}) if title in kept else {}
     )
-    return about, pd.DataFrame(dict(enumerate(said)), index=ids).astype(np.float32)
-
-
-def _is_of(about: Source, source: Run, run: Run) -> bool:
-    """Tell whether predictions are those that a training run would give now."""
-    return about.run == source.identity.key and not _what_changed(about, run)
 
 
 def _what_changed(about: Source, run: Run) -> str:
@@ -288,20 +317,23 @@ def _what_changed(about: Source, run: Run) -> str:
     return f"{' and '.join(changed)} changed" if changed else ""
 
 
-def _digests(recipe: Recipe, verdicts: str, source: Run, run: Run) -> dict[str, str]:
-    """Return the digests of all that a probe reads, of its training run and of the predicted."""
-    labels = [VERDICTS] if verdicts == "rules" else [VERDICTS, JUDGEMENTS]
-    paths = [run.path(FEATURES)]
-    taught_by = [source, validation_run(source) if recipe == "paper" else None]
-    paths += [one.path(kind) for one in taught_by if one for kind in (FEATURES, *labels)]
+def _digests(taught_by: Sequence[Run], recipe: Recipe, verdicts: str) -> dict[str, str]:
+    """Return the digests of all that a probe learns from."""
+    kinds = [FEATURES, VERDICTS, *([] if verdicts == "rules" else [JUDGEMENTS])]
+    read = [*taught_by, *(validation_runs(taught_by) if recipe == "paper" else [])]
+    return {name: digest for run in read for name, digest in _digest(run, *kinds).items()}
+
+
+def _digest(run: Run, *kinds: Artifact) -> dict[str, str]:
+    paths = map(run.path, kinds)
     home = run.folder.parents[1]
     return {path.relative_to(home).as_posix(): content_digest(path) for path in paths}
 
 
 def _name(recipe: Recipe, verdicts: str) -> str:
     """Return what tells files of predictions apart."""
-    if recipe not in RECIPES:
-        raise unknown("recipe", recipe, RECIPES)
+    if recipe not in get_args(Recipe):
+        raise unknown("recipe", recipe, get_args(Recipe))
     judged = "" if verdicts == "rules" else "-" + re.sub(r"[^\w.-]", "-", verdicts)
     return recipe + judged
 
@@ -345,5 +377,5 @@ def _read(run: Run, name: str) -> Predicted:
         ):
             raise InputError(f"{path}: a question twice, or no confidence in [0, 1]; {_AGAIN}")
         wide = own.pivot(index="question_id", columns="split", values="confidence")
-        predicted[load_dataset(about.training).probe] = about, wide.astype(np.float64)
+        predicted[probe_title(about.training)] = about, wide.astype(np.float64)
     return predicted

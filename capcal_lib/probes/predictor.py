@@ -15,10 +15,11 @@ from capcal_lib.errors import InputError
 from capcal_lib.manifests import Model, load_dataset
 from capcal_lib.metrics import Interval
 from capcal_lib.metrics.validation import align, check_share
+from capcal_lib.probes.estimator import Probe
 from capcal_lib.probes.features import extract_features
-from capcal_lib.probes.training import TrainedProbe, train, training_data
+from capcal_lib.probes.training import train, training_data
 from capcal_lib.questions import Answer, Question
-from capcal_lib.runs import find_run
+from capcal_lib.runs import Run, find_run
 from capcal_lib.sampling.engines import Engine, open_engine
 from capcal_lib.sampling.weights import weights_digest
 
@@ -29,7 +30,8 @@ class Predictor:
 
     engine: Engine
     model: Model
-    probe: TrainedProbe
+    run: Run  # whose training questions taught the probe
+    probe: Probe
     half_width: float
     level: float
 
@@ -41,15 +43,15 @@ class Predictor:
         training data's kind; lettered options belong into it, as
         :func:`~capcal_lib.questions.with_options` writes them."""
         if isinstance(question, str):
-            kind = load_dataset(self.probe.run.identity.dataset).kind
+            kind = load_dataset(self.run.identity.dataset).kind
             question = Question("asked", question, Answer(kind, "unknown"))
         features = extract_features(self.engine, self.model, [question])
-        mu = float(self.probe.probe.predict(features)[0])
+        mu = float(self.probe.predict(features)[0])
         return Interval(mu, max(0.0, mu - self.half_width), min(1.0, mu + self.half_width))
 
     def __repr__(self) -> str:
-        split = self.probe.run.folder.parent.name
-        trained = f"trained on {len(self.probe.question_ids)} questions of {split}"
+        trained = f"trained on {len(self.probe.out_of_fold_)} questions of "
+        trained += self.run.folder.parent.name
         return (
             f"<Predictor, {self.model.name}, {trained}, within {self.half_width:.2f} at "
             f"{self.level:.0%}>"
@@ -86,11 +88,12 @@ def load_predictor(
     probe = train(run)
     questions, _ = training_data(run)
     width = conformal_half_width(
-        probe.out_of_fold, questions["correct"] / questions["total"], level=level
+        probe.out_of_fold_, questions["correct"] / questions["total"], level=level
     )
     return Predictor(
         engine=open_engine(asked, engine),
         model=asked,
+        run=run,
         probe=probe,
         half_width=width,
         level=level,

@@ -2,7 +2,12 @@
 
 from __future__ import annotations  # keeps ArrayLike short in help()
 
-from collections.abc import Iterator
+import json
+import time
+from collections.abc import Callable, Iterator
+from operator import methodcaller
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +17,7 @@ from capcal_lib.errors import InputError
 from capcal_lib.metrics.validation import Floats
 from capcal_lib.probes.estimator import Probe
 from capcal_lib.probes.linear import LOSSES, LinearProbe, Matrix, not_fitted, training_rows
+from capcal_lib.runs.files import write_file
 
 LEARNING_RATES = (
     1e-2,
@@ -72,9 +78,14 @@ class PaperProbe(Probe):
         total: npt.ArrayLike,
         *,
         validation: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike] | None = None,
+        checkpoint: Path | None = None,
+        say: Callable[[str], None] | None = None,
     ) -> PaperProbe:
         """Fit to features (n_questions, n_features) and counts (n_questions,), five rows or
         more; ``validation`` has features and counts of validation questions, if there are any.
+
+        ``checkpoint`` is a file of these very questions: it gets each split as it ends, and those
+        that it has are not trained again. ``say`` is called with a line a split that was trained.
         """
         from sklearn.model_selection import KFold
 
@@ -86,34 +97,32 @@ class PaperProbe(Probe):
         if validation is not None:
             rows, right, drawn = training_rows(*validation, least=1, needs="the paper's recipe")
             judging = rows, right / drawn
+        done: list[dict[str, Any]] = []
+        if checkpoint and checkpoint.is_file():
+            done = json.loads(checkpoint.read_bytes())
         probes = []
-        search: list[dict[str, float]] = []
         out_of_fold = np.empty(len(matrix))
         folds = KFold(SPLITS, shuffle=True, random_state=self.seed).split(matrix)
         for split, (train, held_out) in enumerate(folds):
-            rng = np.random.default_rng([self.seed, split])
-            chosen_by, target = judging or (matrix[held_out], mu[held_out])
-            known = matrix[train], mu[train], chosen_by, target
-            trained = [
-                *_train(*known, standardize=False, rng=rng),
-                *_train(*known, standardize=True, rng=rng),
-            ]
-            scores = []
-            for rate, probe in trained:
-                brier = float(np.mean((probe.predict(chosen_by) - target) ** 2))
-                scores.append(brier)
-                row = {
-                    "split": split,
-                    "standardize": probe.standardize,
-                    "rate": rate,
-                    "brier": brier,
-                }
-                search.append(row)
-            _, best = trained[int(np.argmin(scores))]
-            probes.append(best)
-            out_of_fold[held_out] = best.predict(matrix[held_out])
+            if split == len(done):
+                start = time.monotonic()
+                chosen_by, target = judging or (matrix[held_out], mu[held_out])
+                rng = np.random.default_rng([self.seed, split])
+                best = _best(matrix[train], mu[train], chosen_by, target, rng)
+                done.append({"split": split, **best})
+                if checkpoint:
+                    write_file(checkpoint, methodcaller("write", json.dumps(done).encode()))
+                if say:
+                    say(f"split {split + 1} of {SPLITS} in {time.monotonic() - start:.0f} s")
+            chosen = done[split]
+            probe = LinearProbe(weight_decay=WEIGHT_DECAY, standardize=chosen["standardize"])
+            probe.coef_, probe.intercept_ = np.array(chosen["coef"]), chosen["intercept"]
+            probes.append(probe)
+            out_of_fold[held_out] = probe.predict(matrix[held_out])
         self.probes_ = tuple(probes)
-        self.search_ = pd.DataFrame(search)
+        self.search_ = pd.DataFrame(
+            [{"split": each["split"], **row} for each in done for row in each["search"]]
+        )
         self._keep(out_of_fold, hits, samples)
         return self
 
@@ -132,17 +141,40 @@ class PaperProbe(Probe):
         return tuple(probe.predict(features) for probe in self.probes_)
 
 
+def _best(
+    matrix: Matrix, target: Floats, held_out: Matrix, held_target: Floats, rng: np.random.Generator
+) -> dict[str, Any]:
+    """Train one probe a learning rate, features raw and standardised; return the best, and the
+    scores of all that do not diverge at once.
+    """
+    from scipy.special import expit
+
+    found = []
+    for standardize in (False, True):
+        ways = _train(matrix, target, held_out, held_target, standardize, rng)
+        for rate, coef, intercept in ways:
+            errors = expit(held_out @ coef + intercept) - held_target
+            row = {"standardize": standardize, "rate": rate, "brier": float(np.mean(errors**2))}
+            found.append((row, coef, intercept))
+    best, coef, intercept = min(found, key=lambda way: way[0]["brier"])
+    return {
+        "standardize": best["standardize"],
+        "coef": coef.tolist(),
+        "intercept": intercept,
+        "search": [row for row, _, _ in found],
+    }
+
+
 def _train(
     matrix: Matrix,
     target: Floats,
     held_out: Matrix,
     held_target: Floats,
-    *,
     standardize: bool,
     rng: np.random.Generator,
-) -> Iterator[tuple[float, LinearProbe]]:
-    """Train one probe a learning rate, all on the same batches; leave out those that diverge at
-    once.
+) -> Iterator[tuple[float, Floats, float]]:
+    """Yield learning rates and the weights and the bias that they come to on the same batches;
+    leave out those that diverge at once.
     """
     centre = np.zeros(matrix.shape[1])
     scale = np.ones(matrix.shape[1])
@@ -179,10 +211,8 @@ def _train(
         lowest[better] = score[better]
     for place in np.flatnonzero(np.isfinite(lowest)):
         column = best[:, place].astype(np.float64)
-        probe = LinearProbe(weight_decay=WEIGHT_DECAY, standardize=standardize)
-        probe.coef_ = column[:-1] / scale
-        probe.intercept_ = float(column[-1] - centre @ probe.coef_)
-        yield LEARNING_RATES[place], probe
+        coef = column[:-1] / scale
+        yield LEARNING_RATES[place], coef, float(column[-1] - centre @ coef)
 
 
 def _cross_entropy(logits: npt.NDArray[np.float32], target: Floats) -> tuple[Floats, Floats]:

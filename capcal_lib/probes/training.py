@@ -7,9 +7,8 @@ nothing of another, so that training and evaluation runs go together by their st
 from __future__ import annotations  # keeps signatures short in help()
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -29,32 +28,8 @@ from capcal_lib.runs.run import Run, differences, find_run, list_fitting
 Recipe = Literal["tuned", "paper"]
 Role = Literal["training", "evaluation"]
 SEED = 0  # of every probe that is kept
-_SAME = (
-    "weights",
-    "dtype",
-    "prompt_template",
-    "chat_template",
-)  # in runs whose hidden states are of one kind
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class TrainedProbe:
-    """A probe, and the questions of the run that it is trained on."""
-
-    run: Run
-    recipe: Recipe
-    probe: Probe
-    # by question_id: what is predicted for a training question without its help
-    out_of_fold: pd.Series[float]
-
-    def __repr__(self) -> str:
-        where = f"{len(self.out_of_fold)} questions of {self.run.folder.parent.name}"
-        return f"<TrainedProbe, recipe {self.recipe}, {where}, {self.probe!r}>"
-
-    @property
-    def question_ids(self) -> list[str]:
-        """List the training questions."""
-        return [str(name) for name in self.out_of_fold.index]
+_WEIGHTS = ("weights", "dtype")
+_SAME = (*_WEIGHTS, "prompt_template", "chat_template")  # in runs of one style of prompt
 
 
 def training_data(
@@ -116,57 +91,59 @@ def draw_training(
     return drawn.assign(correct=correct, total=samples)
 
 
-def train(run: Run, *, recipe: Recipe = "tuned", verdicts: str = "rules") -> TrainedProbe:
-    """Train a probe on the training questions of a run; once, while its files stay as they are.
+def train(
+    *runs: Run,
+    recipe: Recipe = "tuned",
+    verdicts: str = "rules",
+    checkpoint: Path | None = None,
+    say: Callable[[str], None] | None = None,
+) -> Probe:
+    """Train a probe on the training questions of a run, or of several together.
 
     ``tuned``: linear, its decay chosen by cross-validation; ``paper``: linear, as the paper trains
-    it, on five splits.
+    it, on five splits, each kept in ``checkpoint`` and told by ``say`` as it ends.
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> from capcal_lib.runs import find_run
-    >>> trained = train(find_run(RECORDED_RUNS, "smollm2-135m", "mini-capitals", "train"))
-    >>> len(trained.question_ids), trained.probe
-    (283, TunedProbe())
+    >>> train(find_run(RECORDED_RUNS, "smollm2-135m", "mini-capitals", "train")).weight_decay_
+    3.0
     """
-    if recipe not in RECIPES:
-        raise unknown("recipe", recipe, RECIPES)
-    return run.cached(_train, recipe, verdicts, validation_run(run) if recipe == "paper" else None)
+    if recipe not in get_args(Recipe):
+        raise unknown("recipe", recipe, get_args(Recipe))
 
+    def rows(sources: Iterable[Run]) -> tuple[Any, Any, Any]:
+        questions, features = zip(*(training_data(run, verdicts) for run in sources), strict=True)
+        known = pd.concat(questions)
+        return np.concatenate(features), known["correct"], known["total"]
 
-def validation_run(run: Run) -> Run | None:
-    """Return the run beside a training run by which the paper's recipe chooses its probe, if there
-    is one: on the validation split, graded, and with hidden states."""
-    identity = run.identity
-    split = load_dataset(identity.dataset).validation_split
-    place = run.folder.parents[2], identity.model, identity.dataset, f"{split}"
-    choice = f"seed={identity.seed}"
-    if split is None or not list_fitting(*place, choice):
-        return None
-    found = find_run(*place, choice)
-    whole = all(map(found.has, (VERDICTS, FEATURES)))
-    return found if whole and goes_with(run, found) else None
-
-
-def _train(run: Run, recipe: Recipe, verdicts: str, validation: Run | None) -> TrainedProbe:
-    def rows(of: Run) -> tuple[Any, Any, Any]:
-        questions, features = training_data(of, verdicts)
-        return features, questions["correct"], questions["total"]
-
-    questions, _ = training_data(run, verdicts)
-    probe: Probe
-    if validation is None:
-        probe = RECIPES[recipe]().fit(*rows(run))
-    else:
-        probe = PaperProbe().fit(*rows(run), validation=rows(validation))
-    return TrainedProbe(
-        run=run,
-        recipe=recipe,
-        probe=probe,
-        out_of_fold=pd.Series(probe.out_of_fold_, questions.index),
+    if recipe == "tuned":
+        return TunedProbe().fit(*rows(runs))
+    judging = validation_runs(runs)
+    return PaperProbe().fit(
+        *rows(runs),
+        validation=rows(judging) if judging else None,
+        checkpoint=checkpoint,
+        say=say,
     )
 
 
-RECIPES: dict[Recipe, Callable[[], Probe]] = {"tuned": TunedProbe, "paper": PaperProbe}
+def validation_runs(runs: Iterable[Run]) -> list[Run]:
+    """List the runs beside training runs by which the paper's recipe chooses its probe: on the
+    validation splits, graded, and with hidden states. None where one of them has none.
+    """
+    found = []
+    for run in runs:
+        identity = run.identity
+        split = load_dataset(identity.dataset).validation_split
+        place = run.folder.parents[2], identity.model, identity.dataset, f"{split}"
+        choice = f"seed={identity.seed}"
+        if split is None or not list_fitting(*place, choice):
+            return []
+        beside = find_run(*place, choice)
+        if not all(map(beside.has, (VERDICTS, FEATURES))) or not goes_with([run], beside):
+            return []
+        found.append(beside)
+    return found
 
 
 def runs_for_probes(
@@ -227,21 +204,23 @@ def nearest_probe(methods: Iterable[str], dataset: str) -> str | None:
     return next(iter(nearest_probes(methods, dataset)), None)
 
 
-def goes_with(training: Run, run: Run) -> bool:
-    """Tell whether a probe that is trained on one run has something to say of another: whether they
-    share a style of prompt.
+def goes_with(training: Iterable[Run], run: Run) -> bool:
+    """Tell whether a probe that is trained on runs has something to say of another: whether one of
+    them shares its style of prompt.
 
-    Refused are runs of the same style, but with other weights or another prompt.
+    Refused are runs of the same style, but with other weights or another prompt; and, of a probe
+    with something to say, runs of any style with other weights.
     """
-    one = training.identity
-    other = run.identity
-    if one.prompt_style != other.prompt_style:
+    style = run.identity.prompt_style
+    if style not in {source.identity.prompt_style for source in training}:
         return False
-    differing = [line for line in differences(one, other) if line.split(":")[0] in _SAME]
-    if differing:
-        raise InputError(
-            f"a probe trained on {training} cannot predict {run}: they differ in "
-            f"{'; '.join(differing)}; "
-            "sample one of them again, or move it to another --store"
-        )
+    for source in training:
+        same = _SAME if source.identity.prompt_style == style else _WEIGHTS
+        lines = differences(source.identity, run.identity)
+        if differing := [line for line in lines if line.split(":")[0] in same]:
+            raise InputError(
+                f"a probe trained on {source} cannot predict {run}: they differ in "
+                f"{'; '.join(differing)}; "
+                "sample one of them again, or move it to another --store"
+            )
     return True

@@ -22,7 +22,7 @@ from capcal_lib.confidence.consistency import mean_tokens, paper_consistency, ru
 from capcal_lib.confidence.of_run import TITLES, method_title, methods_of, read_confidence
 from capcal_lib.grading.counts import count_run
 from capcal_lib.manifests import load_dataset, load_model
-from capcal_lib.probes import Recipe, predictions_of, probe_titles
+from capcal_lib.probes import Recipe, order_probes, predictions_of
 from capcal_lib.questions import subjects_of
 from capcal_lib.runs import find_run
 from capcal_lib.runs.artifacts import VERDICTS
@@ -114,7 +114,7 @@ def load_results(
     first = [name for name in (*COUNTS, *TITLES.values(), CONSISTENCY) if name in results]
     votes = [name for name in VOTES if name in results]
     own = sorted(set(map(str, results)) - set(first) - probes - set(votes))
-    last = [title for title in probe_titles() if title in probes]
+    last = order_probes(probes)
     largest_first = sorted(tables, key=lambda name: -len(tables[name]))
     rows = largest_first if datasets is None else list(tables)
     results = results.loc[rows, [*first, *own, *last, *votes]]

@@ -1,6 +1,9 @@
 """Predictions that are kept: made once, made again where something changed."""
 
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +15,16 @@ import pytest
 from capcal_lib.errors import InputError
 from capcal_lib.manifests import RECORDED_RUNS, load_dataset
 from capcal_lib.probes import (
+    PaperProbe,
+    Recipe,
+    TunedProbe,
     describe_probes,
     keep_predictions,
     predictions,
     predictions_of,
     read_features,
     train,
+    training_data,
 )
 from capcal_lib.results import load_results
 from capcal_lib.runs import Run, find_run, open_runs
@@ -37,12 +44,12 @@ def test_what_is_kept_is_what_the_probe_predicts(tmp_path: Path) -> None:
     predicted, stale = predictions_of(run)
     names, features = read_features(run)
     trained = train(source)
-    expected = trained.probe.predict(features)
+    expected = trained.predict(features)
     assert stale == []
     np.testing.assert_allclose(predicted[PROBE][names], expected, atol=1e-7)
     about = describe_probes(tmp_path, MODEL).loc[PROBE]
-    assert about["concentration"] == trained.probe.concentration_
-    assert about["questions"] == len(trained.question_ids)
+    assert about["concentration"] == trained.concentration_
+    assert about["questions"] == len(trained.out_of_fold_)
     assert about["run"] == source.identity.key
     assert verify_run(run).problems == ()
 
@@ -74,7 +81,7 @@ def test_the_splits_of_the_papers_recipe_are_kept(tmp_path: Path) -> None:
     source, run = stores(tmp_path)
     keep_predictions(tmp_path, MODEL, recipe="paper")
     names, features = read_features(run)
-    for split, probe in enumerate(train(source, recipe="paper").probe.probes_):
+    for split, probe in enumerate(train(source, recipe="paper").probes_):
         predicted, _ = predictions_of(run, recipe="paper", split=split)
         np.testing.assert_allclose(predicted[PROBE][names], probe.predict(features), atol=1e-7)
     both = [predictions_of(run, recipe="paper", split=split)[0] for split in range(5)]
@@ -194,3 +201,102 @@ def test_a_recipe_that_is_unknown_is_refused() -> None:
     run = find_run(RECORDED_RUNS, MODEL, SET, "test")
     with pytest.raises(InputError, match="unknown recipe 'best'; known: paper, tuned"):
         predictions_of(run, recipe="best")  # type: ignore[arg-type]
+
+
+OTHER = "mini-capitals"
+MIXED = "Probe (Mini exam + Mini capitals)"
+
+
+def mixed_store(store: Path) -> None:
+    for name in (SET, OTHER, "mini-arithmetic"):
+        with_states(store, dataset=name, limit=10)
+    for name in (SET, OTHER):
+        with_states(store, dataset=name, split="train", limit=30)
+
+
+@pytest.mark.parametrize("recipe", ["tuned", "paper"])
+def test_one_probe_learns_from_several_training_sets(tmp_path: Path, recipe: Recipe) -> None:
+    mixed_store(tmp_path)
+    keep_predictions(tmp_path, MODEL, recipe=recipe)
+    before = load_results(tmp_path, MODEL, recipe=recipe)
+    made = keep_predictions(tmp_path, MODEL, mix=[SET, OTHER], recipe=recipe)
+    assert made["made"].all()
+    assert made.index.tolist() == [(name, MIXED) for name in ("mini-arithmetic", OTHER, SET)]
+    assert (made["questions"] == 60).all()
+    after = load_results(tmp_path, MODEL, recipe=recipe)
+    assert list(after) == [*before, MIXED]
+    pd.testing.assert_frame_equal(after[list(before)], before)
+
+    runs = [find_run(tmp_path, MODEL, name, "train") for name in (SET, OTHER)]
+    (first, one), (second, other) = map(training_data, runs)
+    counts = pd.concat([first, second])
+    naive = (TunedProbe if recipe == "tuned" else PaperProbe)()
+    naive.fit(np.vstack([one, other]), counts["correct"], counts["total"])
+    names, features = read_features(find_run(tmp_path, MODEL, "mini-arithmetic", "test"))
+    predicted = after.loc["mini-arithmetic"][MIXED][names]
+    np.testing.assert_allclose(predicted, naive.predict(features), atol=1e-6)
+
+
+@pytest.mark.parametrize("changed", [SET, OTHER])
+def test_a_mixture_is_stale_by_either_source_and_made_again_with_the_others(
+    tmp_path: Path, changed: str
+) -> None:
+    mixed_store(tmp_path)
+    keep_predictions(tmp_path, MODEL, mix=[SET, OTHER])
+    make(tmp_path, dataset=changed, split="train", k=5, limit=30)
+    run = find_run(tmp_path, MODEL, "mini-arithmetic", "test")
+    predicted, stale = predictions_of(run)
+    assert predicted.empty
+    assert MIXED in stale[0]
+    assert f"{changed}-train" in stale[0]
+    made = keep_predictions(tmp_path, MODEL)["made"]
+    assert made.all()
+    assert ("mini-arithmetic", MIXED) in made
+    assert predictions_of(run)[1] == []
+
+
+def test_a_mixture_of_two_styles_of_prompt_predicts_both(tmp_path: Path) -> None:
+    mixed_store(tmp_path)
+    for split in ("test", "train"):
+        change(find_run(tmp_path, MODEL, OTHER, split).folder, prompt_style="steps")
+    predicted = keep_predictions(tmp_path, MODEL).index
+    assert (OTHER, PROBE) not in predicted
+    assert (OTHER, MIXED) in keep_predictions(tmp_path, MODEL, mix=[SET, OTHER]).index
+    change(find_run(tmp_path, MODEL, OTHER, "train").folder, weights="another")
+    with pytest.raises(InputError, match="they differ in weights"):
+        keep_predictions(tmp_path, MODEL, mix=[SET, OTHER])
+
+
+@pytest.mark.parametrize("mix", [[SET], [SET, SET], [SET, "gsm8k"], [SET, "nothing"]])
+def test_a_mixture_of_what_is_not_there_is_refused(tmp_path: Path, mix: list[str]) -> None:
+    mixed_store(tmp_path)
+    with pytest.raises(InputError, match="mini-capitals, mini-exam; got mini-exam"):
+        keep_predictions(tmp_path, MODEL, mix=mix)
+    assert predictions_of(find_run(tmp_path, MODEL, SET, "test"))[0].empty
+
+
+def test_a_kill_loses_at_most_one_split(tmp_path: Path) -> None:
+    source, run = stores(tmp_path / "stopped")
+    shutil.copytree(tmp_path / "stopped", tmp_path / "whole")
+    command = [sys.executable, "-m", "capcal_lib.cli", "probe", "--model", MODEL]
+    command += ["--recipe", "paper", "--store", str(tmp_path / "stopped")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        for line in process.stderr or ():
+            if "split 2 of 5" in line:
+                process.kill()
+    assert predictions_of(run, recipe="paper")[0].empty
+    assert verify_run(source).problems == ()
+    said: list[str] = []
+    keep_predictions(tmp_path / "stopped", MODEL, recipe="paper", say=said.append)
+    trained = [line.split(" in ")[0] for line in said]
+    assert trained[0] == f"training {PROBE}"
+    assert trained[-2:] == ["split 4 of 5", "split 5 of 5"]
+    assert "split 2 of 5" not in trained
+    assert not list(source.folder.glob(".*"))
+    keep_predictions(tmp_path / "whole", MODEL, recipe="paper")
+    assert (
+        run.path(PREDICTIONS, "paper").read_bytes()
+        == Run(tmp_path / "whole" / run.folder.relative_to(tmp_path / "stopped"))
+        .path(PREDICTIONS, "paper")
+        .read_bytes()
+    )

@@ -48,7 +48,8 @@ def test_half_widths_of_recorded_models_cover_as_they_say() -> None:
         ("smollm2-135m", "mini-capitals", "test"),
         ("qwen2.5-coder-1.5b", "triviaqa", "validation"),
     ):
-        probe = train(find_run(RECORDED_RUNS, model, dataset, "train"))
+        source = find_run(RECORDED_RUNS, model, dataset, "train")
+        probe = train(source)
         names, features = read_features(find_run(RECORDED_RUNS, model, dataset, split))
         counts = (
             load_results(RECORDED_RUNS, model, datasets=[dataset])
@@ -56,11 +57,11 @@ def test_half_widths_of_recorded_models_cover_as_they_say() -> None:
             .loc[names]
             .query("total > 0")
         )
-        predicted = pd.Series(probe.probe.predict(features), names)[counts.index]
+        predicted = pd.Series(probe.predict(features), names)[counts.index]
         away = (predicted - counts["correct"] / counts["total"]).abs()
-        learned, _ = training_data(probe.run)
+        learned, _ = training_data(source)
         covered += list(
-            away <= conformal_half_width(probe.out_of_fold, learned["correct"] / learned["total"])
+            away <= conformal_half_width(probe.out_of_fold_, learned["correct"] / learned["total"])
         )
     assert 0.88 <= np.mean(covered) <= 0.96, np.mean(covered)
 
