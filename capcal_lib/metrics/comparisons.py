@@ -148,3 +148,38 @@ def _columns(terms: pd.DataFrame, clusters: ArrayLike | None) -> tuple[Floats, A
     if clusters is not None:
         _, clusters = align_index(terms=terms, clusters=clusters)
     return values, clusters
+
+
+def may_be_best(terms: pd.DataFrame, clusters: pd.Series[str] | None = None) -> set[str]:
+    """Return the methods that no other is significantly better than, on the questions both have.
+
+    ``terms`` has a row a question and a column a method, NaN where it is not scored. The methods
+    hold the best one with confidence 0.95. Those that have all questions are compared at once,
+    see ``compare``; one that lacks some, pair by pair with each of the others, so that it takes
+    no question from the comparison of those.
+
+    >>> import pandas as pd
+    >>> terms = pd.DataFrame({"good": [0.1, 0.2] * 20, "bad": [0.6, 0.5] * 20, "few": np.nan})
+    >>> terms.loc[:3, "few"] = 0.3
+    >>> sorted(may_be_best(terms))
+    ['few', 'good']
+    """
+    terms = terms.dropna(axis="columns", how="all").dropna(how="all")
+    gaps = terms.isna().any()
+    whole = list(terms.columns[~gaps])
+    partial = list(terms.columns[gaps])
+    allowed = 0.025 if partial else 0.05  # of error, for each of the two ways to compare
+    labels = None if clusters is None else clusters[terms.index]
+    worse: set[Any] = set()
+    if len(whole) > 1:
+        table = compare(terms[whole], clusters=labels, level=1 - allowed)
+        worse = set(table.index[~table["may_be_best"]])
+    for place, name in enumerate(partial):
+        rivals = [*whole, *partial[place + 1 :]]
+        found = gains(terms[[*rivals, name]], str(name), clusters=labels)
+        others = len(whole) + len(partial) - 1
+        sure = found[found["p"] * others < allowed]
+        worse |= set(sure.index[sure["estimate"] < 0])
+        if (sure["estimate"] > 0).any():
+            worse.add(name)
+    return {str(name) for name in terms if name not in worse}

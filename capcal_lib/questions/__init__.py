@@ -18,7 +18,7 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import IO, Any, Final, get_args
 
-from capcal_lib.errors import InputError, unknown
+from capcal_lib.errors import InputError, not_installed, unknown
 from capcal_lib.manifests import (
     Columns,
     Dataset,
@@ -33,6 +33,7 @@ from capcal_lib.manifests import (
 __all__ = [
     "FORMATS",
     "LETTERS",
+    "NOT_STATED",
     "Answer",
     "Question",
     "at_hand",
@@ -49,6 +50,7 @@ __all__ = [
 ]
 
 LETTERS: Final = ascii_uppercase  # of options
+NOT_STATED = "(not stated)"  # the answer to an imported question, where verdicts came instead
 GPQA_SEED = 42
 SUBSET_SEED = 42
 LINE = 1 << 26
@@ -665,7 +667,9 @@ def _hub_rows(manifest: Dataset, entry: Split) -> Iterable[Row]:
     use_cache_without_hub()
     try:
         from datasets import load_dataset as load_from_hub
-
+    except ModuleNotFoundError as error:
+        raise not_installed(error) from None
+    try:
         logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # no line for every retry
         return load_from_hub(
             entry.hub, entry.config, split=entry.hub_split, revision=entry.revision

@@ -17,8 +17,14 @@ import yaml
 from capcal_lib import manifests
 from capcal_lib.errors import InputError, sanitize
 from capcal_lib.grading import grade
-from capcal_lib.grading.verdicts import NOT_STATED, write_verdicts
-from capcal_lib.questions import Question, check_questions, load_questions, questions_digest
+from capcal_lib.grading.verdicts import write_verdicts
+from capcal_lib.questions import (
+    NOT_STATED,
+    Question,
+    check_questions,
+    load_questions,
+    questions_digest,
+)
 from capcal_lib.results.logs import Item, Row, items_of, kind_of, list_files, read_log
 from capcal_lib.runs.artifacts import GIVEN
 from capcal_lib.runs.files import file_digest

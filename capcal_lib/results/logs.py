@@ -17,12 +17,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-
 from capcal_lib import manifests
 from capcal_lib.errors import InputError, sanitize, unknown
-from capcal_lib.grading.verdicts import NOT_STATED
-from capcal_lib.questions import field_of, stream_rows
+from capcal_lib.questions import NOT_STATED, field_of, stream_rows
 
 Row = dict[str, Any]
 MEMBER_BYTES = 1 << 26  # of one sample of a log
@@ -415,6 +412,8 @@ def _archive(path: Path) -> Iterator[Row]:
 
 def _member(archive: zipfile.ZipFile, file: io.BufferedReader, member: zipfile.ZipInfo) -> bytes:
     if member.compress_type == 93:  # zstd, which zipfile knows from Python 3.14 on
+        import pyarrow as pa
+
         file.seek(member.header_offset + 26)
         name, extra = (int.from_bytes(file.read(2), "little") for _ in range(2))
         file.seek(name + extra, io.SEEK_CUR)

@@ -17,17 +17,14 @@ import pandas as pd
 from capcal_lib import metrics
 from capcal_lib.applications import others_mean, pass_at_k
 from capcal_lib.errors import InputError, sanitize
-from capcal_lib.grading import grade_many
-from capcal_lib.grading.counts import UNSCORED, accuracy_bounds, count_verdicts
-from capcal_lib.grading.verdicts import NOT_STATED
 from capcal_lib.metrics.intervals import variance_of_mean
 from capcal_lib.metrics.validation import Floats
-from capcal_lib.questions import Answer, stream_rows
+from capcal_lib.questions import NOT_STATED, Answer, stream_rows
 from capcal_lib.results.logs import items_of, kind_of, read_log
-from capcal_lib.results.scores import may_be_best
 
 NUMBERS = ["confidence", "correct", "total"]
 POWERS = (2, 4, 8, 16, 32, 64)  # the k of pass@k, as far as every question has samples
+UNSCORED = 0.02  # share of samples from which the bounds are said
 MOST = 1_000_000  # questions; where it takes more, no number is said
 EQUAL = 1e-9  # confidences of two files are the same, but for rounding
 CORRECTED = "capability Brier, corrected"
@@ -101,6 +98,8 @@ def read_counts(path: Path, *, scorer: str | None = None, regrade: bool = False)
     if log.judged:
         verdicts = [row["verdict"] for row in log.samples]
     else:
+        from capcal_lib.grading import grade_many  # which takes more than is installed for files
+
         if any(item.gold == NOT_STATED for item in items.values()):
             raise InputError(f"{path}: the samples have neither answers nor a verdict each")
         kind = kind_of(items.values())
@@ -121,8 +120,10 @@ def read_counts(path: Path, *, scorer: str | None = None, regrade: bool = False)
         notes.append(f"{len(samples) - len(scored)} samples that could not be graded left out")
     if lost := len(items) - len(table):
         notes.append(f"{lost} questions without a scored sample left out")
-    if (samples["verdict"] == "not_scored").mean() > UNSCORED:
-        low, high = accuracy_bounds(count_verdicts(samples.assign(sample_index=0), k=1))
+    unscored = samples["verdict"] == "not_scored"
+    if unscored.mean() > UNSCORED:
+        right = samples["verdict"] == "correct"
+        low, high = (one.groupby(rows).mean().mean() for one in (right, right | unscored))
         notes.append(f"accuracy {low:.3f} if all not scored were wrong, {high:.3f} if right")
     return Counted(table, tuple(notes))
 
@@ -387,7 +388,9 @@ def overview(
         )
         rows[name] = pd.concat(parts)
     table = pd.DataFrame(rows).T.dropna(axis="columns", how="all")
-    best = may_be_best(pd.DataFrame({name: _terms(table) for name, table in tables.items()}))
+    best = metrics.may_be_best(
+        pd.DataFrame({name: _terms(table) for name, table in tables.items()})
+    )
     heads = {PLUG_IN: "Brier, plug-in", CORRECTED: "Brier, corrected"}
     return table.rename(columns=heads).assign(**{"may be best": [name in best for name in tables]})
 

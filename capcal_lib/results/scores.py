@@ -3,7 +3,7 @@ best.
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -140,7 +140,7 @@ def score(
         own = terms.loc[[dataset]].dropna(axis="columns", how="all")
         clusters = groups[own.index] if load_dataset(dataset).clustered else None
         rated = own.drop(columns=[ORACLE_RC, ORACLE_CC], errors="ignore")
-        best = may_be_best(rated, clusters)
+        best = metrics.may_be_best(rated, clusters)
         for method in map(str, own):
             scored = own[method].dropna().index
             missing = 0
@@ -168,37 +168,3 @@ def score(
         spread = pd.concat(means, axis="columns").std(axis="columns")
         table["spread"] = spread.where(spread > ROUNDING).reindex(table.index)
     return table
-
-
-def may_be_best(terms: pd.DataFrame, clusters: "pd.Series[str] | None" = None) -> set[str]:
-    """Return the methods that no other is significantly better than, on the questions both have.
-
-    ``terms`` has a row a question and a column a method, NaN where it is not scored. The methods
-    hold the best one with confidence 0.95. Those that have all questions are compared at once, see
-    :func:`~capcal_lib.metrics.compare`; one that lacks some, pair by pair with each of the others,
-    so that it takes no question from the comparison of those.
-
-    >>> terms = pd.DataFrame({"good": [0.1, 0.2] * 20, "bad": [0.6, 0.5] * 20, "few": np.nan})
-    >>> terms.loc[:3, "few"] = 0.3
-    >>> sorted(may_be_best(terms))
-    ['few', 'good']
-    """
-    terms = terms.dropna(axis="columns", how="all").dropna(how="all")
-    gaps = terms.isna().any()
-    whole = list(terms.columns[~gaps])
-    partial = list(terms.columns[gaps])
-    allowed = 0.025 if partial else 0.05  # of error, for each of the two ways to compare
-    labels = None if clusters is None else clusters[terms.index]
-    worse: set[Any] = set()
-    if len(whole) > 1:
-        table = metrics.compare(terms[whole], clusters=labels, level=1 - allowed)
-        worse = set(table.index[~table["may_be_best"]])
-    for place, name in enumerate(partial):
-        rivals = [*whole, *partial[place + 1 :]]
-        found = metrics.gains(terms[[*rivals, name]], str(name), clusters=labels)
-        others = len(whole) + len(partial) - 1
-        sure = found[found["p"] * others < allowed]
-        worse |= set(sure.index[sure["estimate"] < 0])
-        if (sure["estimate"] > 0).any():
-            worse.add(name)
-    return {str(name) for name in terms if name not in worse}

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from capcal_lib.errors import InputError
-from capcal_lib.metrics import binned_ece, capability_brier
+from capcal_lib.metrics import binned_ece, capability_brier, may_be_best
 from capcal_lib.results.score_file import (
     compare_files,
     in_words,
@@ -20,7 +20,6 @@ from capcal_lib.results.score_file import (
     score_table,
     tell_apart,
 )
-from capcal_lib.results.scores import may_be_best
 
 LOG = Path(__file__).parent / "logs" / "samples_counts.jsonl"
 BY_RULES = "graded by the rules, since the log has no verdict on each sample"

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capcal_lib.errors import InputError
+from capcal_lib.metrics import may_be_best
 from capcal_lib.results import best_constant, brier_terms, methods, score
-from capcal_lib.results.scores import may_be_best
 
 NAN = np.nan
 
