@@ -39,7 +39,7 @@ from capcal_lib.probes.features import extract
 from capcal_lib.probes.sgd import SPLITS
 from capcal_lib.questions import load_questions, planned_rows
 from capcal_lib.reported import load_reported
-from capcal_lib.results import load_results, methods, score, subjects
+from capcal_lib.results import describe_runs, load_results, methods, score, subjects
 from capcal_lib.results.results import CONSISTENCY, COUNTS, ORACLE_CC, ORACLE_RC, UNIFORM
 from capcal_lib.results.scores import Protocol
 from capcal_lib.runs.artifacts import CONFIDENCES, FEATURES, VERDICTS
@@ -395,14 +395,14 @@ def beside_printed(
     verdicts: str = "rules",
     choice: str | None = None,
 ) -> pd.DataFrame:
-    """Set measured scores beside the paper's printed ones, by the protocol of a recipe.
+    """Set scores beside the paper's printed ones, by the protocol of a recipe.
 
-    Returns a table indexed by (dataset, method): the score ``measured`` with its interval ``low``
-    to ``high``; by the paper's recipe the ``spread`` of a probe over its five splits, a standard
+    Returns a table indexed by (dataset, method): the score ``brier`` with its interval ``low`` to
+    ``high``; by the paper's recipe the ``spread`` of a probe over its five splits, a standard
     deviation; ``printed``; their ``difference``; and whether the printed one lies ``within`` the
     interval. Like is set beside like: from what is printed, a plug-in score of 100 samples, a
     ``corrected`` score is compared with what is left without the noise of these. NaN and missing
-    where the paper prints nothing."""
+    where the paper prints nothing. ``evidence`` is that of the samples, measured or simulated."""
     how = RECIPES[recipe]
     parts = [
         load_results(
@@ -417,8 +417,8 @@ def beside_printed(
         )
         for split in range(SPLITS if how.probe == "paper" else 1)
     ]
-    table = score(parts, protocol=how.protocol).rename(columns={"brier": "measured"})
-    table = table[["measured", "low", "high", *(["spread"] if len(parts) > 1 else [])]]
+    table = score(parts, protocol=how.protocol)
+    table = table[["brier", "low", "high", *(["spread"] if len(parts) > 1 else [])]]
     main = load_reported("main").query("model == @model")
     known = main.set_index(["dataset", "method"])["value"].to_dict()
     printed = []
@@ -431,9 +431,11 @@ def beside_printed(
             value += noise if method in (UNIFORM, ORACLE_RC) else -noise
         printed.append(value)
     table["printed"] = printed
-    table["difference"] = table["measured"] - table["printed"]
+    table["difference"] = table["brier"] - table["printed"]
     within = (table["low"] <= table["printed"]) & (table["printed"] <= table["high"])
     table["within"] = within.astype("boolean").mask(table["printed"].isna())
+    runs = describe_runs(store, model, datasets=datasets, verdicts=verdicts, choice=choice)
+    table["evidence"] = table.index.get_level_values("dataset").map(runs["evidence"])
     return table
 
 

@@ -39,7 +39,8 @@ style.set_style()
 rng = np.random.default_rng(seed)
 runs = notebook.open_store(store)
 results = load_results(runs, model, k_eval=k_eval).query("total > 1")
-notebook.about(model, describe_runs(runs, model, k_eval=k_eval))
+data = describe_runs(runs, model, k_eval=k_eval)
+notebook.about(model, data)
 
 # %% tags=["hide-input"]
 printed = load_reported("main").query("method == 'Uniform random'")
@@ -124,13 +125,12 @@ table["correctness variance"] = table["mean |C − μ|"] / 2
 
 # %% tags=["hide-input"] label="targets-distance" paper=["figure-11", "appendix-e", "section-4.1"] evidence=["measured"] reads=["verdicts"]
 # needs samples
-evidence = "simulated" if model == "simulated" else "measured"
 named = table.rename(index=lambda name: load_dataset(name).title)
 tables.show(
     named.rename_axis("data set"),
     "How far the two targets lie apart, and the share of questions with "
     "0.1 < μ̂ < 0.9.",
-    evidence=evidence,
+    evidence=notebook.evidence_of(data),
 )
 
 # %% [markdown]
@@ -143,8 +143,8 @@ tables.show(
 # %%
 found = {}
 for name in model_names():
-    simulated = load_model(name).engine == "simulated"
-    if not simulated or name == model:  # never beside what is measured
+    mark = notebook.evidence_of(describe_runs(runs, name, k_eval=k_eval))
+    if mark == notebook.evidence_of(data):  # the kinds never share a figure
         counts = load_results(runs, name, k_eval=k_eval, recipe=None)
         counts = counts.query("total > 1")
         c, n = counts["correct"], counts["total"]
@@ -156,7 +156,7 @@ reported = printed.pivot(index="model", columns="dataset", values="distance")
 
 # %% tags=["hide-input"]
 both = {
-    "measured": measured,
+    notebook.evidence_of(data): measured,
     "reported": reported.drop(measured.index, errors="ignore"),
 }
 wide = pd.concat(both).rename(columns=lambda name: load_dataset(name).title)
@@ -165,7 +165,7 @@ wide.index = [
 ]
 notebook.glue(nearest=float(wide.min().min()), farthest=float(wide.max().max()))
 
-# %% mystnb={"figure": {"caption": "Mean distance of one response's correctness from the expected accuracy. Above the line it is measured from samples, below it comes from the paper's printed baseline. White: the model has no samples of the data set here, or the paper prints none.", "name": "fig-divergence-grid"}, "image": {"alt": "Heat map of models against data sets, with a line between measured and reported models. Distances run from nearly 0, where almost every question is always right or always wrong, to about a third on multiple-choice exams."}} paper=["figure-11", "appendix-e"] evidence=["measured", "reported"] reads=["verdicts", "main"] label="targets-everywhere"
+# %% mystnb={"figure": {"caption": "Mean distance of one response's correctness from the expected accuracy. Above the line it comes from samples, below it from the paper's printed baseline. White: the model has no samples of the data set here, or the paper prints none.", "name": "fig-divergence-grid"}, "image": {"alt": "Heat map of models against data sets, with a line between measured and reported models. Distances run from nearly 0, where almost every question is always right or always wrong, to about a third on multiple-choice exams."}} paper=["figure-11", "appendix-e"] evidence=["measured", "reported"] reads=["verdicts", "main"] label="targets-everywhere"
 light = sns.light_palette("#17616b", as_cmap=True)
 look = {"vmin": 0, "vmax": 0.8, "annot_kws": {"size": 9, "color": style.INK}}
 axes = sns.heatmap(wide, annot=True, fmt=".2f", cmap=light, cbar=False, **look)

@@ -45,7 +45,7 @@ notebook.about(model, data)
 real = [
     name for name in model_names() if load_model(name).engine != "simulated"
 ]
-if model == "simulated":  # never beside what is measured
+if "simulated" in set(data["evidence"]):  # never beside what is measured
     real = [model]
 
 

@@ -60,7 +60,7 @@ results = load_results(runs, model, held_out=protocol != "paper", **asked)
 recipe = "paper" if protocol == "paper" else "tuned"
 predicted = read_predictions(runs, model, recipe=recipe, verdicts=verdicts)
 results = results.assign(**predicted).query("total > 0")
-evidence = "simulated" if model == "simulated" else "measured"
+evidence = notebook.evidence_of(data)
 enough = {"Verbalized confidence", "P(True)"} <= {*results}
 enough = enough and predicted.notna().any(axis=None)
 few = {"samples": "Its runs lack confidences in words, P(True) or a probe."}

@@ -41,7 +41,7 @@ style.set_style()
 runs = notebook.open_store(store)
 counted = {"k_eval": k_eval, "verdicts": verdicts}
 data = describe_runs(runs, model, **counted)
-evidence = "simulated" if "simulated" in set(data["evidence"]) else "measured"
+evidence = notebook.evidence_of(data)
 varied, judged = data[data["most"] > 1], pd.DataFrame()
 ONE = (
     "Every question has one scored sample: its accuracy is known, and a score "

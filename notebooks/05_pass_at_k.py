@@ -78,7 +78,7 @@ notebook.about(
 # %% tags=["hide-input"]
 # needs counts
 results["Best constant"] = best_constant(results)
-evidence = "simulated" if "simulated" in set(data["evidence"]) else "measured"
+evidence = notebook.evidence_of(data)
 spread = (results["correct"] / results["total"]).groupby(level="dataset").var()
 deep = [name for name in own_probes if data.loc[name, "fewest"] >= 32]
 most_varied = max(deep or [*own_probes] or spread.index, key=spread.get)

@@ -55,8 +55,8 @@ style.set_style()
 rng = np.random.default_rng(seed)
 runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval)
-simulated = load_model(model).engine == "simulated"
-evidence = "simulated" if simulated else "measured"
+evidence = notebook.evidence_of(data)
+simulated = evidence == "simulated"
 real = [
     name for name in model_names() if load_model(name).engine != "simulated"
 ]

@@ -228,6 +228,7 @@ notebook.glue(
     reversed=int(tally.get("reversed", 0)),
     open=int(tally.get("inconclusive", 0)),
     models=len(real),
+    evidence=evidence,
     smallest=min(sizes) / 1e9,
     largest=max(sizes) / 1e9,
     sets=sets.index.nunique(),

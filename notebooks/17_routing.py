@@ -50,6 +50,7 @@ shared = [
 none = {
     "runs": "No two models of this store have solved a question of one data set."
 }
+evidence = notebook.evidence_of(*(described[name] for name in real))
 notebook.about(model, described[model], lacking={} if shared else none)
 
 # %% [markdown] needs="runs"
@@ -146,7 +147,7 @@ _ = axes.set(xlabel="solved of a hundred, against random mixing", ylabel="")
 tables.show(
     gains,
     "Gain over random mixing at equal cost, in questions solved of a hundred.",
-    evidence="measured",
+    evidence=evidence,
     digits=1,
 )
 

@@ -39,6 +39,7 @@ known = {
 }
 real = [each for each in known if "measured" in set(known[each]["evidence"])]
 none = {"runs": "No model of this store has measured samples.", "ranks": ""}
+evidence = notebook.evidence_of(*(known[name] for name in real))
 notebook.about(model, known[model], lacking={} if real else none)
 
 # %%
@@ -138,7 +139,7 @@ tables.show(
     wide.reindex(columns=METHODS).fillna("–").rename_axis(columns=None),
     "Accuracy in per cent, and mean confidence less accuracy in points "
     "(*: the 95 % interval leaves out 0).",
-    evidence="measured",
+    evidence=evidence,
     accuracy="{:.1f}",
 )
 
@@ -182,7 +183,7 @@ tables.show(
     pairs.set_axis(["ranked rightly", "of"], axis="columns"),
     "Pairs of models, of those whose accuracies differ significantly, that "
     "the mean confidence ranks rightly.",
-    evidence="measured",
+    evidence=evidence,
 )
 
 # %% [markdown]

@@ -50,6 +50,7 @@ real = [
 ]
 real.sort(key=lambda name: load_model(name).parameters or 0)
 none = {"runs": "No model of this store has a solved question."}
+evidence = notebook.evidence_of(*(described[name] for name in real))
 notebook.about(model, described[model], lacking={} if real else none)
 
 # %% tags=["hide-input"]
@@ -226,7 +227,7 @@ tables.show(
     wide.rename_axis("application").rename_axis(columns=None),
     "Comparisons in which a confidence is better / inconclusive / worse, all "
     "judged together by Holm's method.",
-    evidence="measured",
+    evidence=evidence,
 )
 
 # %% [markdown]
@@ -307,7 +308,7 @@ tables.show(
     listed[[*about, "gain", "low", "high", "p (Holm)", "verdict"]],
     "All comparisons: mean gain with its own 95 % interval, and the verdict of "
     "all together.",
-    evidence="measured",
+    evidence=evidence,
     digits=4,
     **{"p (Holm)": lambda p: "< .001" if p < 0.001 else f"{p:.3f}"},
 )

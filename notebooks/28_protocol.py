@@ -420,7 +420,7 @@ tables.show(
     "the samples of each, with thousands of tokens in brackets; and of the "
     "best constant.",
     digits=4,
-    evidence="simulated" if simulated else "measured",
+    evidence=notebook.evidence_of(data),
 )
 
 # %% [markdown] needs="trained"

@@ -257,7 +257,7 @@ def test_printed_scores_stand_beside_measured_ones_without_their_noise(
     results = load_results(tmp_path, "simulated")
     mu = results["correct"] / results["total"]
     plug_in = ((results["P(True)"] - mu) ** 2).mean()
-    assert table.loc["P(True)", "measured"] == pytest.approx(plug_in)
+    assert table.loc["P(True)", "brier"] == pytest.approx(plug_in)
 
 
 def test_the_papers_probe_is_the_mean_over_its_splits_with_their_spread(tmp_path: Path) -> None:
@@ -271,7 +271,7 @@ def test_the_papers_probe_is_the_mean_over_its_splits_with_their_spread(tmp_path
         for split in range(5)
         for each in [read_predictions(tmp_path, "simulated", recipe="paper", split=split)]
     ]
-    assert table.loc[name, "measured"] == pytest.approx(np.mean(scores))
+    assert table.loc[name, "brier"] == pytest.approx(np.mean(scores))
     assert table.loc[name, "spread"] == pytest.approx(np.std(scores, ddof=1))
     assert table.loc["P(True)":"P(True)", "spread"].isna().all()
 

@@ -90,6 +90,8 @@ def test_a_page_is_whole(
         given = {"model": "simulated", "store": str(one_set)}
     notebook = json.loads(run(name, tmp_path, monkeypatch, **given).read_text(encoding="utf-8"))
     assert faults(as_text(notebook)) == []
+    if case == "one set":  # simulated, throughout
+        assert "evidence measured" not in json.dumps(notebook)
 
 
 def as_text(notebook: dict[str, Any]) -> dict[str, Any]:
