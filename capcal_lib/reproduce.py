@@ -435,7 +435,7 @@ def beside_printed(
     within = (table["low"] <= table["printed"]) & (table["printed"] <= table["high"])
     table["within"] = within.astype("boolean").mask(table["printed"].isna())
     runs = describe_runs(store, model, datasets=datasets, verdicts=verdicts, choice=choice)
-    table["evidence"] = table.index.get_level_values("dataset").map(runs["evidence"])
+    table["evidence"] = table.index.get_level_values("dataset").map(runs["evidence"].to_dict())
     return table
 
 
