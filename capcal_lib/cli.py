@@ -755,6 +755,7 @@ def _score_models(models: list[str], store: Path, counted: dict[str, Any], as_js
     ``counted`` says which verdicts of which runs count, as in ``load_results``."""
 
     from capcal_lib.confidence.of_run import method_title, methods_of
+    from capcal_lib.grading.counts import UNSCORED
     from capcal_lib.results import describe_runs, load_results
     from capcal_lib.results import score as score_results
     from capcal_lib.runs.status import survey
@@ -784,6 +785,9 @@ def _score_models(models: list[str], store: Path, counted: dict[str, Any], as_js
             parts[title] = own, questions
             if not as_json:
                 _print_scores(title, own, questions, asked, alone=len(models) == 1)
+            if not as_json and run["not scored"] > UNSCORED:
+                bounds = "accuracy {0[all wrong]:.3f} with them wrong, {0[all right]:.3f} right"
+                _say(f"  {run['not scored']:.1%} are not scored: {bounds.format(run)}")
     if len(models) > 1 and not as_json:
         _print_table(_side_by_side(tables).reset_index())
     if not as_json and any(map(len, tables.values())):

@@ -19,6 +19,7 @@ verdicts: str = "rules"  # or judge:MODEL, where it has judged
 # %% tags=["hide-input"]
 import pandas as pd
 from capcal_lib.book import notebook, style, tables
+from capcal_lib.grading.counts import UNSCORED
 from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.metrics import adjusted, capability_brier, gains, mean_interval
 from capcal_lib.plots import ScoreDisplay
@@ -318,6 +319,10 @@ accuracy = pd.DataFrame(means, index=["mean μ", "low", "high"]).T
 # %% tags=["hide-input"] label="main-overview" paper=["table-4", "appendix-b.3", "section-4.3", "section-4.3.1"] evidence=["measured"] reads=["verdicts"]
 # needs samples
 accuracy.insert(0, "questions", data["questions"])
+if (data["not scored"] > UNSCORED).any():  # and so what they are decides
+    bounds = {"all wrong": "μ, these wrong", "all right": "μ, these right"}
+    shown = data[["not scored", *bounds]].rename(columns=bounds)
+    accuracy = accuracy.join(shown)
 tables.show(
     accuracy.rename(index=data["title"]).rename_axis("data set"),
     "Mean expected accuracy, 95 % interval for questions like these.",

@@ -20,7 +20,7 @@ import pandas as pd
 
 from capcal_lib.confidence.consistency import mean_tokens, paper_consistency, run_votes
 from capcal_lib.confidence.of_run import TITLES, method_title, methods_of, read_confidence
-from capcal_lib.grading.counts import count_run
+from capcal_lib.grading.counts import accuracy_bounds, count_run
 from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.probes import Recipe, order_probes, predictions_of
 from capcal_lib.questions import subjects_of
@@ -32,7 +32,7 @@ from capcal_lib.runs.store import problems_of
 INDEX = ["dataset", "question_id"]
 COUNTS = ["correct", "total"]
 DESCRIBED = ["dataset", "title", "domain", "prompts", "questions", "fewest", "most", "samples"]
-DESCRIBED += ["no answer", "not scored", "tokens", "evidence", "run"]
+DESCRIBED += ["no answer", "not scored", "all wrong", "all right", "tokens", "evidence", "run"]
 UNIFORM = "Uniform random"
 ORACLE_RC = "Oracle RC"
 ORACLE_CC = "Oracle CC"
@@ -153,8 +153,9 @@ def describe_runs(
 
     Returns a table indexed by dataset: its ``title`` and ``domain``; the ``prompts`` style;
     ``questions``; scored samples a question, ``fewest`` to ``most``; all ``samples`` counted, and
-    the shares of them with ``no answer`` and ``not scored``; mean completion ``tokens`` of a
-    sample; ``evidence``, measured or simulated; and the ``run``. ``attrs["problems"]`` as there."""
+    the shares of them with ``no answer`` and ``not scored``; mean expected accuracy with those not
+    scored ``all wrong`` and ``all right``; mean completion ``tokens`` of a sample; ``evidence``,
+    measured or simulated; and the ``run``. ``attrs["problems"]`` as there."""
     rows = []
     runs = _runs(store, model, datasets, choice)
     for name, run in runs.items():
@@ -164,6 +165,7 @@ def describe_runs(
         total = counts["total"]
         samples = int(counts[["total", "not_scored"]].to_numpy().sum())
         shares = counts[["no_answer", "not_scored"]].sum() / max(1, samples)
+        low, high = accuracy_bounds(counts)
         row = {
             "dataset": name,
             "title": manifest.title,
@@ -175,6 +177,8 @@ def describe_runs(
             "samples": samples,
             "no answer": shares["no_answer"],
             "not scored": shares["not_scored"],
+            "all wrong": low,
+            "all right": high,
             "tokens": mean_tokens(run),
             "evidence": "simulated" if identity.engine == "simulated" else "measured",
             "run": run,

@@ -6,7 +6,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
+from capcal_lib.cli import app
 from capcal_lib.confidence.of_run import confidence_file, estimate, read_confidence
 from capcal_lib.errors import InputError
 from capcal_lib.grading import GRADER_VERSION
@@ -177,3 +179,15 @@ def test_subjects_group_the_questions_of_clustered_sets_alone() -> None:
     assert load_dataset("mmlu").clustered
     assert 1 < groups["mmlu"].nunique() < len(groups["mmlu"])
     assert groups[SET].is_unique
+
+
+def test_what_is_not_scored_bounds_the_accuracy(tmp_path: Path) -> None:
+    folder = make(tmp_path, k=4, limit=2)
+    one, two = sorted(set(read_verdicts(Run(folder))["question_id"]))
+    right, lost = ("A", "correct"), (None, "not_scored")
+    by_hand(folder, {one: [right, right, lost, lost], two: [right, ("B", "incorrect")] * 2})
+    [run] = describe_runs(tmp_path, "simulated").to_dict("records")
+    assert (run["not scored"], run["all wrong"], run["all right"]) == (0.25, 0.5, 0.75)
+    command = ["score", "--model", "simulated", "--store", str(tmp_path)]
+    shown = CliRunner().invoke(app, command).stdout
+    assert "25.0% are not scored: accuracy 0.500 with them wrong, 0.750 right" in shown
