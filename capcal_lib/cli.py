@@ -12,8 +12,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial, wraps
-from inspect import Parameter, Signature, signature
 from math import isnan
 from operator import attrgetter
 from pathlib import Path
@@ -39,21 +37,11 @@ SECONDS_BETWEEN_LINES = 10.0
 STOPPED = 130  # the exit status of a command that Ctrl-C ended
 COLUMNS_IN_A_FILE = 160
 SHOWN = 2_000  # characters of a response
-SETTINGS = {
-    "temperature": float,
-    "top_p": float,
-    "max_tokens": int,
-    "prompt_style": str,
-}  # that make another run
-HELP = {
-    "run": "This key, or the beginning of it.",
-    "max_tokens": "New tokens of an answer.",
-    "prompt_style": "A file of prompts/; short@3 has 3 of its examples.",
-}
-KEPT = {
-    f"--{name.replace('_', '-')}"
-    for name in ("model", "dataset", "split", "store", "run", "seed", *SETTINGS)
-}
+KEPT = ("--model", "--dataset", "--split", "--store", "--run", "--seed", "--manifests")
+ANOTHER = "Another run"
+SCORE, DRAW, GRADE = "Score what you have", "Draw samples", "From samples"
+STORE, NAMES, BOOK = "The store", "Models and data sets", "The book"
+PANELS = [SCORE, DRAW, GRADE, STORE, NAMES, BOOK]
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -67,64 +55,16 @@ err = Console(stderr=True, markup=False)
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
-def command(example: str, name: str | None = None) -> Callable[[_Command], _Command]:
+def command(panel: str, example: str, name: str | None = None) -> Callable[[_Command], _Command]:
     """Register a command with an example, which its help ends with."""
-    return app.command(name, epilog=f"Example: capcal {example}")
 
+    def register(function: _Command) -> _Command:
+        paragraphs = str(function.__doc__).split("\n\n")
+        text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+        epilog = f"Example: capcal {example}"
+        return app.command(name, help=text, epilog=epilog, rich_help_panel=panel)(function)
 
-def setting_options(
-    function: Callable[..., None], panel: str = "Another run", **others: type
-) -> Callable[..., None]:
-    """Give a command an option for each setting of a run, and others; it gets those that are typed
-    as ``settings``.
-    """
-    options = others | SETTINGS
-
-    @wraps(function)
-    def command(**given: Any) -> None:
-        typed = {name: value for name in options if (value := given.pop(name)) is not None}
-        function(**given, settings=typed)
-
-    hidden = ("settings", "choice")
-    shown = [each for name, each in signature(function).parameters.items() if name not in hidden]
-    for name, kind in options.items():
-        option = Option(f"--{name.replace('_', '-')}", help=HELP.get(name), rich_help_panel=panel)
-        shown.append(
-            Parameter(
-                name,
-                Parameter.KEYWORD_ONLY,
-                default=None,
-                annotation=Annotated[kind | None, option],
-            )
-        )
-    command.__signature__ = Signature(shown)  # type: ignore[attr-defined]
-    command.__annotations__ = {each.name: each.annotation for each in shown}
-    return command
-
-
-def choosing(function: Callable[..., None]) -> Callable[..., None]:
-    """Let options choose among several runs; the command gets what they say as ``choice``."""
-
-    @wraps(function)
-    def choose(settings: dict[str, Any], **given: Any) -> None:
-        said = [value if name == "run" else f"{name}={value}" for name, value in settings.items()]
-        function(**given, choice=",".join(said) or None)
-
-    return setting_options(choose, "Of several runs, the one with", run=str, seed=int)
-
-
-def of_a_run(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that name a run; it gets the run, first of all."""
-    where = signature(_run).parameters.values()
-
-    @wraps(function)
-    def command(**given: Any) -> None:
-        function(_run(**{each.name: given.pop(each.name) for each in where}), **given)
-
-    _, *own = signature(function).parameters.values()
-    shown = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in (*where, *own)]
-    command.__signature__ = Signature(shown)  # type: ignore[attr-defined]
-    return choosing(command)
+    return register
 
 
 ModelName = Annotated[
@@ -138,6 +78,17 @@ Store = Annotated[Path, Option(help="Folder of the run store.", envvar="CAPCAL_S
 Engine = Annotated[str | None, Option(help="Default: the engine of the model's manifest.")]
 InFlight = Annotated[int | None, Option(help="Samples that a server is asked for at a time.")]
 Seed = Annotated[int, Option(help="Decides the rows; another seed is another run.")]
+Choice = Annotated[
+    str | None,
+    Option("--run", help="Of several runs that of this key, or seed=1,temperature=0.2."),
+]
+Temperature = Annotated[float | None, Option(rich_help_panel=ANOTHER)]
+TopP = Annotated[float | None, Option(rich_help_panel=ANOTHER)]
+MaxTokens = Annotated[int | None, Option(help="New tokens of an answer.", rich_help_panel=ANOTHER)]
+PromptStyle = Annotated[
+    str | None,
+    Option(help="A file of prompts/; short@3 has 3 of its examples.", rich_help_panel=ANOTHER),
+]
 OnlyModel = Annotated[
     str | None, Option(help="Only this model's runs.", autocompletion=model_names)
 ]
@@ -157,17 +108,19 @@ ShownStore = Annotated[
 
 
 def _run(
-    model: ModelName,
-    dataset: DatasetName,
-    split: SplitName = None,
-    store: Store = LOCAL_RUNS,
-    choice: str | None = None,
+    model: str, dataset: str, split: str | None, store: Path, choice: str | None = None
 ) -> "Run":
     from capcal_lib.manifests import load_dataset, load_model
     from capcal_lib.runs import find_run
 
     load_model(model)
     return find_run(store, model, dataset, split or load_dataset(dataset).evaluation_split, choice)
+
+
+def _typed(*values: Any) -> dict[str, Any]:
+    """Return the settings of a run that were typed."""
+    names = ("temperature", "top_p", "max_tokens", "prompt_style")
+    return {name: value for name, value in zip(names, values, strict=True) if value is not None}
 
 
 def _version(wanted: bool) -> None:
@@ -201,8 +154,7 @@ def options(
         os.environ[OWN_MANIFESTS] = str(manifests.absolute())
 
 
-@command("sample --model smollm2-135m --dataset mini-capitals --k 20 --limit 40")
-@setting_options
+@command(DRAW, "sample --model smollm2-135m --dataset mini-capitals --k 20 --limit 40")
 def sample(
     model: ModelName,
     dataset: DatasetName,
@@ -216,11 +168,15 @@ def sample(
     in_flight: InFlight = None,
     store: Store = LOCAL_RUNS,
     seed: Seed = 0,
-    settings: dict[str, Any] = {},  # noqa: B006
+    temperature: Temperature = None,
+    top_p: TopP = None,
+    max_tokens: MaxTokens = None,
+    prompt_style: PromptStyle = None,
 ) -> None:
     """Draw the samples that the store lacks. Stop it at any time; the same command goes on."""
     from capcal_lib.sampling.draw import sample as draw
 
+    settings = _typed(temperature, top_p, max_tokens, prompt_style)
     asked: dict[str, Any] = {
         "k": k,
         "store": store,
@@ -262,7 +218,7 @@ def _read_ids(path: Path) -> list[str]:
     return names
 
 
-@command("reproduce --model smollm2-135m --dataset mini-capitals --limit 20")
+@command(DRAW, "reproduce --model smollm2-135m --dataset mini-capitals --limit 20")
 def reproduce(
     model: ModelName,
     dataset: Annotated[
@@ -396,26 +352,36 @@ def _print_table(table: "DataFrame") -> None:
     out.print(shown)
 
 
-@command("grade --model smollm2-135m --dataset mini-capitals")
-@of_a_run
-def grade(run: "Run") -> None:
+@command(GRADE, "grade --model smollm2-135m --dataset mini-capitals")
+def grade(
+    model: ModelName,
+    dataset: DatasetName,
+    split: SplitName = None,
+    store: Store = LOCAL_RUNS,
+    choice: Choice = None,
+) -> None:
     """Grade the samples that have no verdict by the current grader."""
     from capcal_lib.grading.verdicts import grade_run
 
-    graded = grade_run(run)
+    graded = grade_run(_run(model, dataset, split, store, choice))
     _say(f"{graded.new} samples graded, {graded.again} graded again")
     for (old, new), number in sorted(graded.flipped.items()):
         _say(f"{number} flipped from {old} to {new}")
 
 
-@command("judge --model smollm2-135m --dataset triviaqa --judge gpt-oss-20b")
-@of_a_run
+@command(GRADE, "judge --model smollm2-135m --dataset triviaqa --judge gpt-oss-20b")
 def judge(
-    run: "Run",
+    model: ModelName,
+    dataset: DatasetName,
     judge: Annotated[str, Option(help="The model that judges, of `capcal models`.")],
     judge_engine: Annotated[
         str | None, Option(help="Default: the engine of the judge's manifest.")
     ] = None,
+    judge_url: Annotated[str | None, Option(help="Address of the judge's server.")] = None,
+    in_flight: InFlight = None,
+    split: SplitName = None,
+    store: Store = LOCAL_RUNS,
+    choice: Choice = None,
 ) -> None:
     """Let a model judge short and mathematical answers of a graded run, and compare it with the
     rules.
@@ -424,9 +390,12 @@ def judge(
     from capcal_lib.grading.agreement import judge_agreement
     from capcal_lib.grading.judgements import judge_run
 
-    identity = run.identity
-    with _progress(f"{judge} judges {identity.model} on {identity.dataset}", "answers") as progress:
-        judged = judge_run(run, judge, engine=judge_engine, progress=progress)
+    run = _run(model, dataset, split, store, choice)
+    given = {"url": judge_url, "in_flight": in_flight}
+    server = {name: value for name, value in given.items() if value is not None}
+    engine = judge_engine or ("openai" if judge_url else None)
+    with _progress(f"{judge} judges {model} on {dataset}", "answers") as progress:
+        judged = judge_run(run, judge, engine=engine, progress=progress, **server)
     _say(f"{judged.new} distinct answers judged, {judged.present} were there")
     if judged.failed:
         _warn(f"capcal: {judged.failed} answers got no reply ({judged.reason}); ask again")
@@ -444,7 +413,7 @@ def judge(
         )
 
 
-@command("grade-file responses.jsonl --out verdicts.jsonl", "grade-file")
+@command(SCORE, "grade-file responses.jsonl --out verdicts.jsonl", "grade-file")
 def grade_file(
     rows: Annotated[
         Path, Argument(metavar="IN.jsonl", help="Rows {kind, gold, aliases?, response}.")
@@ -458,8 +427,7 @@ def grade_file(
     _say(f"wrote {verdicts}")
 
 
-@command("confidence --model smollm2-135m --dataset mini-capitals --method p-true")
-@choosing
+@command(GRADE, "confidence --model smollm2-135m --dataset mini-capitals --method p-true")
 def confidence(
     model: ModelName,
     dataset: DatasetName,
@@ -473,7 +441,7 @@ def confidence(
     split: SplitName = None,
     engine: Engine = None,
     store: Store = LOCAL_RUNS,
-    choice: str | None = None,
+    choice: Choice = None,
 ) -> None:
     """Estimate a confidence for each question of a run, and keep it; consistency votes
     with the run's samples.
@@ -527,8 +495,7 @@ def confidence(
         raise typer.Exit(1)
 
 
-@command("import samples_law.jsonl --model my-model --dataset law", "import")
-@partial(setting_options, panel="Of the samples, where the files do not say")
+@command(SCORE, "import samples_law.jsonl --model my-model --dataset law", "import")
 def import_files(
     files: Annotated[list[Path], Argument(metavar="FILE...", help="All files of a run.")],
     model: Annotated[str, Option(help="A known one, or what a new one is called.")],
@@ -545,7 +512,10 @@ def import_files(
         bool, Option("--verdicts/--regrade", help="Take the log's, or grade by the rules.")
     ] = True,
     store: Store = LOCAL_RUNS,
-    settings: dict[str, Any] = {},  # noqa: B006
+    temperature: Temperature = None,
+    top_p: TopP = None,
+    max_tokens: MaxTokens = None,
+    prompt_style: PromptStyle = None,
 ) -> None:
     """Make a run of samples that exist: lm-evaluation-harness, inspect_ai, batch output, JSONL, CSV
     or parquet.
@@ -566,6 +536,7 @@ def import_files(
         "scorer": scorer,
         "regrade": not verdicts,
     }
+    settings = _typed(temperature, top_p, max_tokens, prompt_style)
     done = import_samples(files, model=model, dataset=dataset, **asked, settings=settings)
     for path in done.made:
         _say(f"wrote {path}")
@@ -577,12 +548,15 @@ def import_files(
         _say(f"next: {_with_options(f'capcal grade {named}', sys.argv)}")
 
 
-@command("features --model smollm2-135m --dataset mini-capitals")
-@of_a_run
+@command(GRADE, "features --model smollm2-135m --dataset mini-capitals")
 def features(
-    run: "Run",
+    model: ModelName,
+    dataset: DatasetName,
     layers: Annotated[str, Option(help="mean or max over the layers, or all of them.")] = "mean",
     engine: Engine = None,
+    split: SplitName = None,
+    store: Store = LOCAL_RUNS,
+    choice: Choice = None,
 ) -> None:
     """Extract the hidden states that a probe reads, and keep them with the run. Stopped, it goes on
     from there.
@@ -592,12 +566,12 @@ def features(
 
     if layers not in get_args(Layers):
         raise unknown("layers", layers, get_args(Layers))
+    run = _run(model, dataset, split, store, choice)
     matrix = extract(run, layers=cast(Layers, layers), engine=engine)
     _say(f"{matrix.shape[0]} questions, {' x '.join(map(str, matrix.shape[1:]))} features each")
 
 
-@command("probe --model smollm2-135m")
-@choosing
+@command(GRADE, "probe --model smollm2-135m")
 def probe(
     model: ModelName,
     dataset: Annotated[
@@ -612,7 +586,7 @@ def probe(
     recipe: Annotated[str, Option(help="tuned, or paper: as the paper trains it.")] = "tuned",
     verdicts: Verdicts = "rules",
     store: Store = LOCAL_RUNS,
-    choice: str | None = None,
+    choice: Choice = None,
 ) -> None:
     """Train a probe on each training run of a model, or with --mix on several together, and keep
     what it predicts of the evaluation splits.
@@ -640,8 +614,7 @@ def probe(
         _say(f"{row['dataset']}: {row['probe']}, {row['questions']} questions, {known}; {state}")
 
 
-@command("score mine.csv --html report.html")
-@choosing
+@command(SCORE, "score mine.csv --html report.html")
 def score(
     files: Annotated[
         list[Path] | None,
@@ -660,7 +633,7 @@ def score(
     dataset: OnlyDataset = None,
     verdicts: Verdicts = "rules",
     store: Store = LOCAL_RUNS,
-    choice: str | None = None,
+    choice: Choice = None,
     key: Annotated[
         Path | None,
         Option(metavar="FILE", help="Take correct and total from here, by question_id."),
@@ -840,7 +813,7 @@ def _say_rows(table: "DataFrame", **named: str) -> None:
         _say(row)
 
 
-@command("status --store runs/recorded --model smollm2-135m")
+@command(STORE, "status --store runs/recorded --model smollm2-135m")
 def status(
     store: Store = LOCAL_RUNS,
     model: OnlyModel = None,
@@ -882,7 +855,7 @@ def _named(
     return _run(model, dataset, split, store)
 
 
-@command("show 1f0c2 --question mini-capitals/test/3")
+@command(STORE, "show 1f0c2 --question mini-capitals/test/3")
 def show(
     run: RunName = None,
     question: Annotated[str | None, Option(help="Show its samples and their verdicts.")] = None,
@@ -909,7 +882,7 @@ def show(
         _say(f"    {row['response'][:SHOWN]}")
 
 
-@command("rm 1f0c2 --store runs/local --yes")
+@command(STORE, "rm 1f0c2 --store runs/local --yes")
 def rm(
     run: RunName = None,
     yes: Annotated[bool, Option("--yes", help="Remove it; else it is only shown.")] = False,
@@ -935,7 +908,7 @@ def rm(
     _say(f"removed {found}")
 
 
-@command("merge runs/local shard-1 shard-2")
+@command(STORE, "merge runs/local shard-1 shard-2")
 def merge(
     into: Annotated[Path, Argument(metavar="INTO", help="A run store, existing or not.")],
     sources: Annotated[list[Path], Argument(metavar="FROM...", help="Run stores, or single runs.")],
@@ -955,7 +928,7 @@ def merge(
             _say(line)
 
 
-@command("verify --store runs/recorded")
+@command(STORE, "verify --store runs/recorded")
 def verify(
     store: Store = LOCAL_RUNS,
     model: OnlyModel = None,
@@ -983,7 +956,7 @@ def verify(
         raise typer.Exit(1)
 
 
-@command("new dataset law")
+@command(NAMES, "new dataset law")
 def new(
     what: Annotated[str, Argument(metavar="model|dataset")],
     name: Annotated[str, Argument(metavar="NAME", help="What yours is called.")],
@@ -1001,7 +974,7 @@ def new(
     _say(f"try it: capcal sample {pair} --k 4 --limit 3")
 
 
-@command("datasets --json")
+@command(NAMES, "datasets --json")
 def datasets(as_json: AsJson = False) -> None:
     """List the data sets."""
     from capcal_lib.manifests import load_dataset
@@ -1010,7 +983,7 @@ def datasets(as_json: AsJson = False) -> None:
     _list(map(load_dataset, dataset_names()), heads, as_json)
 
 
-@command("models --json")
+@command(NAMES, "models --json")
 def models(as_json: AsJson = False) -> None:
     """List the models."""
     from capcal_lib.manifests import load_model
@@ -1046,12 +1019,11 @@ def _list(found: Iterable[Any], heads: dict[str, str], as_json: bool) -> None:
         _warn(f"capcal: left out: {problem}")
 
 
-@command("notebooks --model smollm2-135m --out pages")
-@choosing
+@command(BOOK, "notebooks --model smollm2-135m --out pages")
 def notebooks(
     model: Models = None,
     store: ShownStore = None,
-    choice: str | None = None,
+    choice: Choice = None,
     verdicts: Verdicts = "rules",
     folder: Annotated[
         Path | None, Option("--out", metavar="DIR", help="Default: build/notebooks.")
@@ -1068,12 +1040,11 @@ def notebooks(
     _list_failed(failed)
 
 
-@command("book --model smollm2-135m --store runs/local --out my-book")
-@choosing
+@command(BOOK, "book --model smollm2-135m --store runs/local --out my-book")
 def book(
     model: Models = None,
     store: ShownStore = None,
-    choice: str | None = None,
+    choice: Choice = None,
     verdicts: Verdicts = "rules",
     folder: Annotated[Path | None, Option("--out", metavar="DIR", help="Default: build.")] = None,
 ) -> None:
@@ -1112,6 +1083,11 @@ def _folder(store: Path | None, choice: str | None) -> Path | None:
     if choice:
         return choose_runs(store or RECORDED_RUNS, choice, BUILD / "chosen")
     return store and store.resolve()
+
+
+app.registered_commands.sort(
+    key=lambda one: (PANELS.index(str(one.rich_help_panel)), one.callback is not score)
+)
 
 
 def main() -> None:
@@ -1160,11 +1136,7 @@ def _with_options(message: str, typed: list[str]) -> str:
     words = [
         part for word in typed for part in (word.split("=", 1) if word.startswith("--") else [word])
     ]
-    given = {
-        name: words[place + 1]
-        for place, name in enumerate(words[:-1])
-        if name in [*KEPT, "--manifests"]
-    }
+    given = {name: words[place + 1] for place, name in enumerate(words[:-1]) if name in KEPT}
 
     def complete(found: re.Match[str]) -> str:
         name = found[1]
