@@ -137,13 +137,13 @@ SCORES = pd.DataFrame(
         ("Uniform random", "mmlu", 0.2, 0.18, 0.22, False, 0, 10),
         ("P(True)", "mmlu", 0.1, 0.05, 0.15, True, 1, 10),
         ("Probe (GSM8K)", "mmlu", 0.3, 0.2, 0.4, False, 0, 10),
-        ("Oracle CC", "mmlu", 0.0, 0.0, 0.0, False, 0, 10),
+        ("Oracle CC", "mmlu", 0.0, 0.0, 0.0, None, 0, 10),
         ("Uniform random", "triviaqa", 0.2, 0.1, 0.3, True, 0, 10),
         ("P(True)", "triviaqa", 0.19, 0.1, 0.3, True, 0, 10),
         ("Uniform random", "mine", 0.2, np.nan, np.nan, False, 0, 10),
     ],
     columns=["method", "dataset", "brier", "low", "high", "may_be_best", "missing", "questions"],
-)
+).astype({"may_be_best": "boolean"})
 
 
 def test_scores_are_a_row_a_method_and_a_column_a_data_set_by_domain() -> None:
