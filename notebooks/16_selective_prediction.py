@@ -30,7 +30,7 @@ from capcal_lib.applications import risk_area_terms, risk_coverage, split_counts
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.confidence import TITLES
 from capcal_lib.manifests import load_dataset
-from capcal_lib.metrics import compare, gains
+from capcal_lib.metrics import adjusted, compare, gains
 from capcal_lib.probes import nearest_probe
 from capcal_lib.results import (
     costs,
@@ -50,7 +50,9 @@ results = load_results(runs, model, k_eval=k_eval).query("total > 1")
 solved = results[results.groupby(level="dataset")["correct"].transform("any")]
 there = [solved[name].any() for name in methods(solved)]
 none = {"confidences": "No confidence of a question that is ever solved."}
-evidence = data["evidence"].iloc[0] if len(data) else "simulated"
+evidence = "simulated" if "simulated" in set(data["evidence"]) else "measured"
+if results.empty:
+    none["samples"] = "A risk takes two scored samples of a question."
 notebook.about(model, data, lacking={} if any(there) else none)
 
 # %% [markdown] needs="samples"
@@ -96,24 +98,33 @@ judged = pd.concat(judged, names=["dataset", "method"]).dropna()
 
 # %% tags=["hide-input"]
 # needs confidences
+holm = adjusted(judged["p"].to_numpy(), "holm") < 0.05
+judged["verdict"] = judged["verdict"].where(holm, "inconclusive")
 verdicts = judged["verdict"].groupby("method").value_counts()
 verdicts = verdicts.unstack(fill_value=0)
 verdicts = verdicts.reindex(columns=["better", "inconclusive", "worse"])
 verdicts = verdicts.fillna(0).astype(int)
-order = [*TITLES.values(), VOTES, PROBE]
-verdicts = verdicts.reindex([name for name in order if name in verdicts.index])
-counted = [
-    f"{row['better']} of {row.sum()} data sets by *{name}* (more on "
-    f"{row['worse']})"
-    for name, row in verdicts.iterrows()
+order = [
+    name
+    for name in (PROBE, VOTES, *reversed(TITLES.values()))
+    if name in verdicts.index
 ]
-notebook.glue(counted=", ".join(counted[::-1]))
+verdicts = verdicts.loc[order]
+best, last = verdicts.iloc[0], verdicts.iloc[-1]
+notebook.glue(
+    first=order[0].lower(),
+    first_better=int(best["better"]),
+    first_sets=int(best.sum()),
+    last=order[-1],
+    last_better=int(last["better"]),
+    last_sets=int(last.sum()),
+)
 
 # %% tags=["finding"]
 # needs confidences
 notebook.finding("""
-Answering only where the confidence is high risks significantly less than answering at random on {counted}. Data sets
-without a solved question are left out.
+Answering where a {first} is confident risks less than answering at random on {first_better} of {first_sets} data sets;
+{last} tells on {last_better} of {last_sets}.
 """)
 
 # %%
@@ -138,15 +149,32 @@ nearest = nearest_probe(results.loc[[shown]].dropna(axis=1, how="all"), shown)
 palette |= {"Honest oracle": style.MUTED}
 palette |= {PROBE: style.method_color(nearest, shown)} if nearest else {}
 
-# %% mystnb={"figure": {"caption": "Risk of the most confident questions against the share of questions answered, on the data set where the probe gains most, or the one asked for. Dotted: at random. The honest oracle orders questions by one half of their samples and is scored on the other.", "name": "fig-risk-coverage"}, "image": {"alt": "Line plot of risk, the expected share of wrong answers, against coverage. All curves meet at full coverage; the oracle is lowest, and the better a confidence orders questions, the lower its curve."}} paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "Whoever answers half of the questions should answer those of which the confidence is highest: how much lower is the risk than at full coverage, where all curves end? Shown is the data set on which the probe gains most, or the one asked for; dotted, answering at random. The honest oracle orders questions by one half of their samples and is scored on the other.", "name": "fig-risk-coverage"}, "image": {"alt": "Line plot of risk, the expected share of wrong answers, against coverage. All curves meet at full coverage; the oracle is lowest, and the better a confidence orders questions, the lower its curve."}} paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
 # needs confidences
 axes = sns.lineplot(
-    lines, x="coverage", y="risk", hue="method", palette=palette
+    lines,
+    x="coverage",
+    y="risk",
+    hue="method",
+    style="method",
+    palette=palette,
 )
 axes.axhline(1 - (c / n).mean(), color=style.MUTED, linestyle=":")
 axes.set(xlim=(0, 1), ylim=(0, 1), title=load_dataset(shown).title)
 axes.set(xlabel="coverage: questions answered", ylabel="risk: answers wrong")
-sns.move_legend(axes, "center left", bbox_to_anchor=(1, 0.5), title="")
+sns.move_legend(axes, "lower right", title="")
+
+# %% [markdown] needs="confidences"
+# Votes cost ten more answers to each question; a probe reads the hidden states of the prompt and costs no token. Data sets
+# without a solved question are left out.
+
+# %% label="selective-verdicts" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
+# needs confidences
+tables.show(
+    verdicts.rename_axis("confidence").rename_axis(columns=None),
+    "Data sets by the paired comparison with answering at random, all judged together by Holm.",
+    evidence=evidence,
+)
 
 # %% [markdown]
 # ## The area under the curve
@@ -182,19 +210,6 @@ tables.show_scores(
     scores,
     "Area under the risk-coverage curve (lower is better); cost: tokens a "
     "question.",
-    evidence=evidence,
-)
-
-# %% [markdown] needs="confidences"
-# Response consistency asks for ten more answers to each question; a probe reads the hidden states of the prompt and
-# costs no token.
-
-# %% label="selective-verdicts" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
-# needs confidences
-tables.show(
-    verdicts.rename_axis("confidence").rename_axis(columns=None),
-    "Data sets by the paired comparison of areas with answering at random "
-    "(95 % intervals).",
     evidence=evidence,
 )
 
