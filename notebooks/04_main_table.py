@@ -159,9 +159,12 @@ are judged together by Holm's method, so that the chance of a single false verdi
 reported = printed_scores()
 printed = reported[reported["model"] == model]
 
-# %% [markdown] needs="paper"
+# %% [markdown]
 # ## As the paper prints it
 #
+# The paper prints the scores of three models; each has this page of its own in the book.
+
+# %% [markdown] needs="paper"
 # The printed scores are plug-in scores without intervals, on samples that were not published. Two of its numbers, the score
 # of *Uniform random* and the mean accuracy, give the mean and the variance of $\hat\mu$, and so the score of the best
 # constant:

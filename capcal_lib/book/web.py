@@ -114,7 +114,12 @@ def _launch(_: Any, config: Any) -> None:
 def setup(app: Any) -> dict[str, bool]:
     """Register with Sphinx."""
     app.connect(
-        "autodoc-skip-member", lambda *event: "Alias for field" in str(event[3].__doc__) or None
+        "autodoc-skip-member",
+        lambda *event: (
+            "Alias for field" in str(event[3].__doc__)
+            or event[2].endswith(("_request", "metadata_routing"))  # of scikit-learn's estimators
+            or None
+        ),
     )
     app.connect("config-inited", _launch)
     app.connect("doctree-resolved", _keep_percent)
