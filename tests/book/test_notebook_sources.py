@@ -13,7 +13,7 @@ from capcal_lib.book.pipeline import DEFAULT_MODEL, default_model, notebook_name
 from capcal_lib.manifests import NOTEBOOKS
 
 SOURCES = {path.stem: jupytext.read(path) for path in sorted(NOTEBOOKS.glob("[0-9]*.py"))}
-LONGEST_CELL, LONGEST_FOLDED = 20, 35
+LONGEST_CELL, LONGEST_FOLDED = 26, 35
 SAYS = re.compile(r"notebook\.(say|finding)\(")
 
 
