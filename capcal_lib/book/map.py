@@ -19,21 +19,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from capcal_lib.manifests import BOOK, MANIFESTS, NOTEBOOKS, read_yaml
-from capcal_lib.reported import LATER_TABLES, TABLES
 
-RUN_FILES = {  # by the word that a cell uses, within <store>/<model>/
-    "samples": ("*-test/*/samples-*.parquet",),
-    "verdicts": ("*-test/*/verdicts.parquet",),
-    "confidences": ("*-test/*/confidence-*.parquet",),
-    "features": (
-        "*-test/*/features.parquet",
-        "*-train/*/features.parquet",
-        "*-train/*/verdicts.parquet",
-    ),
-}
-REPORTED_FILES = {name: f"data_manifests/reported/{name}.csv" for name in TABLES} | {
-    name: f"data_manifests/reported/reference_code/{name}.csv" for name in LATER_TABLES
-}
+RUN_FILES = ("samples", "verdicts", "confidences", "features")  # others are printed tables
 HEAD = """# What is where in the paper
 
 Everything in the paper {cite:p}`yang2026capability` that has a number or a heading, in its order,
@@ -141,7 +128,7 @@ def _row(item: Item, cells: Sequence[Cell]) -> list[str]:
     badges = [f"[{mark}]{{.evidence .{mark.replace(' ', '-')}}}" for mark in marks]
     files = dict.fromkeys(file for cell in cells for file in cell.reads)
     named = [file for file in files if file in RUN_FILES]
-    printed = [f"`{Path(REPORTED_FILES[file]).name}`" for file in files if file not in RUN_FILES]
+    printed = [f"`{file}.csv`" for file in files if file not in RUN_FILES]
     if len(printed) > MANY:
         printed = [f"{len(printed)} printed tables"]
     return [

@@ -4,12 +4,11 @@ evidence, and offered as CSV.
 
 import re
 from base64 import b64encode
-from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby
 from typing import Any, Literal, get_args
-from zlib import crc32
 
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_float_dtype, is_integer_dtype, is_numeric_dtype
@@ -232,24 +231,6 @@ def csv_link(table: pd.DataFrame, name: str, text: str = "CSV") -> str:
     data = b64encode(guarded.to_csv(index=False).encode()).decode()
     href = f"data:text/csv;base64,{data}"
     return f"<a class='capcal-csv' download='{file}.csv' href='{href}'>{escape(text)}</a>"
-
-
-def tabs(parts: Mapping[str, Iterable[Html]]) -> Html:
-    """Put what is shown under the name of its tab; the first tab is open.
-
-    >>> tabs({"one": [Html("<p>1</p>")], "two": [Html("<p>2</p>")]}).html.count("checked")
-    1
-    """
-    group = f"tabs-{crc32(''.join(parts).encode()):08x}"
-    html = ""
-    for number, (name, shown) in enumerate(parts.items()):
-        here = f"{group}-{number}"
-        checked = "" if number else " checked"
-        html += f"<input type='radio' name='{group}' id='{here}'{checked}>"
-        html += f"<label class='sd-tab-label' for='{here}'>{escape(name)}</label>"
-        content = "".join(part.html for part in shown)
-        html += f"<div class='sd-tab-content docutils'>{content}</div>"
-    return Html(f"<div class='sd-tab-set docutils'>{html}</div>")
 
 
 def _evidence(table: pd.DataFrame, caption: str, evidence: str | Sequence[str] | None) -> list[str]:

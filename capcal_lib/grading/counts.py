@@ -1,5 +1,6 @@
 """Counts: how many of a question's samples are correct, of how many that were scored."""
 
+from collections.abc import Iterable
 from typing import get_args
 
 import pandas as pd
@@ -14,14 +15,13 @@ from capcal_lib.runs.store import KEY, MOST_SAMPLES
 UNSCORED = 0.02  # share of samples from which tables show the bounds
 
 
-def count_verdicts(verdicts: pd.DataFrame, *, first: int = 0, k: int) -> pd.DataFrame:
-    """Count the verdicts of the samples first to first + k - 1 of each question; disjoint ranges
-    are independent.
+def count_verdicts(verdicts: pd.DataFrame, *, k: int) -> pd.DataFrame:
+    """Count the verdicts of the first k samples of each question.
 
     ``verdicts`` has a row a sample: question_id, sample_index, verdict. Returns a row a question,
     sorted by its id: ``correct``, ``total`` (scored samples: correct, incorrect and no_answer; a
     question with fewer than k keeps those that it has), ``incorrect``, ``no_answer`` and
-    ``not_scored``. `InputError` where no sample lies in the range.
+    ``not_scored``. `InputError` where there is no such sample.
 
     >>> rows = [("q", 0, "correct"), ("q", 1, "no_answer"), ("q", 2, "not_scored"),
     ...     ("q", 3, "correct")]
@@ -29,16 +29,15 @@ def count_verdicts(verdicts: pd.DataFrame, *, first: int = 0, k: int) -> pd.Data
     >>> count_verdicts(verdicts, k=3).to_dict("records")
     [{'correct': 1, 'total': 2, 'incorrect': 0, 'no_answer': 1, 'not_scored': 1}]
     """
-    if k < 1:
-        raise InputError(f"k is a number of samples and must be at least 1; got {k}")
-    rows = verdicts[verdicts["sample_index"].between(first, first + k - 1)]
-    if rows.empty:
-        raise InputError(f"no samples with index {first} to {first + k - 1}; draw more, or lower k")
-    return _by_question(rows.groupby(["question_id", "verdict"]).size())
+    return _count([verdicts], k)
 
 
-def _by_question(sizes: "pd.Series[int]") -> pd.DataFrame:
-    table = sizes.unstack(fill_value=0)
+def _count(parts: Iterable[pd.DataFrame], k: int) -> pd.DataFrame:
+    names = ["question_id", "verdict"]
+    sizes = pd.concat([rows[rows["sample_index"] < k].groupby(names).size() for rows in parts])
+    if sizes.empty:
+        raise InputError(f"no samples with an index below {k}; draw more, or raise k_eval")
+    table = sizes.groupby(names).sum().unstack(fill_value=0)
     table = table.reindex(columns=[*get_args(Outcome)], fill_value=0)
     table.insert(1, "total", table[["correct", "incorrect", "no_answer"]].sum(axis="columns"))
     return table.rename_axis(columns=None)
@@ -63,14 +62,6 @@ def count_run(run: Run, k_eval: int | None = None, verdicts: str = "rules") -> p
 
     Those by the rules are counted as they are read, so that memory grows with questions only.
     """
-    if verdicts == "rules" and (k_eval is None or k_eval >= 1):
-        most = MOST_SAMPLES if k_eval is None else k_eval
-        sizes = [
-            rows[rows["sample_index"] < most].groupby(["question_id", "verdict"]).size()
-            for rows in run.batches(VERDICTS, [*KEY, "verdict"])
-        ]
-        if sum(map(len, sizes)):
-            return _by_question(pd.concat(sizes).groupby(level=[0, 1]).sum())
-    rows = verdicts_by(run, verdicts)
-    most = int(rows["sample_index"].max()) + 1 if k_eval is None else k_eval
-    return count_verdicts(rows, k=most)
+    rules = verdicts == "rules"
+    parts = run.batches(VERDICTS, [*KEY, "verdict"]) if rules else [verdicts_by(run, verdicts)]
+    return _count(parts, MOST_SAMPLES if k_eval is None else k_eval)

@@ -7,18 +7,25 @@ from typing import get_args
 
 import pytest
 
-from capcal_lib.book.map import (
-    REPORTED_FILES,
-    RUN_FILES,
-    load_items,
-    map_page,
-    notebook_cells,
-    slug,
-)
+from capcal_lib.book.map import RUN_FILES, load_items, map_page, notebook_cells, slug
 from capcal_lib.book.pipeline import DEFAULT_MODEL, notebook_names
 from capcal_lib.book.tables import Evidence
-from capcal_lib.manifests import BOOK, RECORDED_RUNS, ROOT
+from capcal_lib.manifests import BOOK, MANIFESTS, RECORDED_RUNS, ROOT
+from capcal_lib.reported import LATER_TABLES, TABLES
 
+REPORTED_FILES = {name: f"{name}.csv" for name in TABLES} | {
+    name: f"reference_code/{name}.csv" for name in LATER_TABLES
+}
+KEPT = {  # within <store>/<model>/
+    "samples": ("*-test/*/samples-*.parquet",),
+    "verdicts": ("*-test/*/verdicts.parquet",),
+    "confidences": ("*-test/*/confidence-*.parquet",),
+    "features": (
+        "*-test/*/features.parquet",
+        "*-train/*/features.parquet",
+        "*-train/*/verdicts.parquet",
+    ),
+}
 PAPER = ROOT.parent / "shared" / "paper" / "paper.tex"
 ITEMS = load_items()
 CELLS = notebook_cells()
@@ -119,10 +126,12 @@ def test_every_written_page_and_its_section_exist() -> None:
 
 def test_every_file_read_exists() -> None:
     for model in (DEFAULT_MODEL, "simulated"):
-        for patterns in RUN_FILES.values():
+        assert {*KEPT} == {*RUN_FILES}
+        for patterns in KEPT.values():
             for pattern in patterns:
                 assert list(RECORDED_RUNS.joinpath(model).glob(pattern)), pattern
-    assert all(ROOT.joinpath(path).exists() for path in REPORTED_FILES.values())
+    folder = MANIFESTS / "reported"
+    assert all(folder.joinpath(path).exists() for path in REPORTED_FILES.values())
 
 
 def test_measured_cells_read_runs_and_reported_ones_read_what_is_reported() -> None:

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from capcal_lib.book.tables import Html, badge, show, show_scores, tabs
+from capcal_lib.book.tables import Html, badge, show, show_scores
 from capcal_lib.errors import InputError
 
 TABLE = pd.DataFrame(
@@ -186,17 +186,6 @@ def test_where_no_two_questions_differ_nothing_is_marked() -> None:
     assert "<strong>" not in html
     assert "≈" not in html
     assert "‡: all questions are alike" in html
-
-
-def test_tabs_name_their_parts_escaped_and_open_the_first() -> None:
-    page = BeautifulSoup(
-        tabs({"<b>": [Html("<p>1</p>")], "two": [Html("<p>2</p>")]}).html, "html.parser"
-    )
-    assert [label.text for label in page.select("label")] == ["<b>", "two"]
-    assert [box.has_attr("checked") for box in page.select("input")] == [True, False]
-    assert [label["for"] for label in page.select("label")] == [
-        box["id"] for box in page.select("input")
-    ]
 
 
 def test_shares_are_of_all_questions() -> None:
