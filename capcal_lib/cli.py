@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from io import TextIOWrapper
 from math import isnan
 from operator import attrgetter
 from pathlib import Path
@@ -49,7 +50,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Capability calibration: sample, grade, estimate confidence, score.",
 )
-out = Console(width=None if sys.stdout.isatty() else COLUMNS_IN_A_FILE, markup=False)
+IN_TERMINAL = sys.stdout is not None and sys.stdout.isatty()
+out = Console(width=None if IN_TERMINAL else COLUMNS_IN_A_FILE, markup=False)
 err = Console(stderr=True, markup=False)
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -971,7 +973,7 @@ def new(
         if what == "model"
         else f"--model smollm2-135m --dataset {name}"
     )
-    _say(f"try it: capcal sample {pair} --k 4 --limit 3")
+    _say(f"try it: {_with_options(f'capcal sample {pair} --k 4 --limit 3', sys.argv)}")
 
 
 @command(NAMES, "datasets --json")
@@ -1092,8 +1094,16 @@ app.registered_commands.sort(
 
 def main() -> None:
     """Run the command; bad input ends it with one line and exit status 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # where the encoding lacks a letter
+    if sys.stdout is None:
+        _warn("capcal: standard output is closed; send it somewhere, such as > out.txt")
+        sys.exit(2)
     try:
-        sys.exit(app(standalone_mode=False))
+        status = app(standalone_mode=False)
+        sys.stdout.flush()
+        sys.exit(status)
     except TyperException as error:  # an option that is unknown, lacking, or no number
         if sys.argv[1:]:  # else its help was asked for, and is printed
             said = sanitize(error.format_message()).rstrip(".")
@@ -1105,6 +1115,9 @@ def main() -> None:
     except ModuleNotFoundError as error:
         _warn(f"capcal: {not_installed(error)}")
         sys.exit(2)
+    except BrokenPipeError:  # who reads it has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
     except OSError as error:  # a disk that is full, a place that may not be written
         _warn(f"capcal: {sanitize(error)}")
         sys.exit(2)

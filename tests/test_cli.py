@@ -1,6 +1,7 @@
 """The command as a person meets it: one line and exit status 2 for bad input, never a traceback."""
 
 import json
+import os
 import re
 import shlex
 import signal
@@ -654,6 +655,61 @@ def test_every_command_explains_itself_with_an_example_that_it_accepts(flag: str
         assert "Example: capcal" in shown.output
         options = {option for parameter in command.params for option in parameter.opts}
         assert {word for word in example if word.startswith("--")} <= options
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "shown", "error"),
+    [
+        ("{} datasets >&-", 2, "", "capcal: standard output is closed"),
+        ("PYTHONIOENCODING=ascii {} models", 0, "\\\\u2013", ""),
+        ("{} datasets --json | head -c 9", 0, '{{"name": ', ""),
+        ("PYTHONIOENCODING=ascii {} score n\u00f6.csv", 2, "", "capcal: n\\\\xf6.csv: cannot"),
+        ("{} new model mine", 0, "try it: capcal sample --model mine", ""),
+    ],
+)
+def test_whatever_becomes_of_its_output_there_is_no_traceback(
+    tmp_path: Path, command: str, status: int, shown: str, error: str
+) -> None:
+    shell = command.format(f"{sys.executable} -m capcal_lib").replace("\\\\", "\\")
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        shell,
+        shell=True,
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == status
+    assert shown.replace("\\\\", "\\").replace("{{", "{") in done.stdout
+    assert done.stderr.startswith(error.replace("\\\\", "\\"))
+    assert done.stderr.count("\n") == bool(error)
+
+
+def test_commands_stand_in_groups_in_the_order_of_use() -> None:
+    shown = CliRunner().invoke(cli.app, ["--help"], env={"COLUMNS": "100"}).output
+    heads = [shown.index(f"─ {panel} ─") for panel in cli.PANELS]
+    assert heads == sorted(heads)
+    assert heads[0] < shown.index("│ score ") < shown.index("│ import ") < heads[1]
+
+
+def test_what_is_next_after_an_import_is_to_grade(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("rows.csv").write_text("question_id,question,response,gold\na,Why?,4,4\nb,How?,5,6\n")
+    named = ("--model", "mine", "--dataset", "sums", "--store", "my runs")
+    status, out, _ = run(monkeypatch, capsys, "import", "rows.csv", *named, "--temperature", 1)
+    assert status == 0
+    hint = shlex.split(out.splitlines()[-1].removeprefix("next: capcal "))
+    assert hint == ["grade", *named]
+    status, _, err = run(monkeypatch, capsys, "score", *named[:2], *named[4:])
+    assert status == 2
+    proposed = err.strip().partition("go on with: capcal ")[2]
+    assert shlex.split(proposed)[0] == "grade"
+    assert run(monkeypatch, capsys, *shlex.split(proposed))[0] == 0
+    assert run(monkeypatch, capsys, "score", *named[:2], *named[4:])[0] == 0
 
 
 def test_version(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
