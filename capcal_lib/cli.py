@@ -315,9 +315,7 @@ def _from_here(path: Path) -> str:
 
 
 def _show_plan(order: Any, rate: float | None) -> None:
-    """Print what a reproduction takes, and what it would take by another recipe."""
-    from dataclasses import replace
-
+    """Print what a reproduction takes."""
     from capcal_lib import reproduce as recipes
     from capcal_lib.runs.status import duration
 
@@ -336,13 +334,6 @@ def _show_plan(order: Any, rate: float | None) -> None:
         _say(
             f"{recipes.NO_STATES}: {lacking:,} prompts are left; name a --features-engine for them"
         )
-    kind = ["dataset", "step"]
-    lengths = steps.groupby(kind)["tokens"].sum() / steps.groupby(kind)["requests"].sum()
-    for name in sorted(recipes.RECIPES.keys() - {order.recipe}):
-        other = recipes.make_plan(replace(order, recipe=name, verdicts=None, precision=None))
-        known = other[kind].join(lengths.rename("length"), on=kind)["length"]
-        tokens = (known * other["requests"]).fillna(other["tokens"]).sum()
-        _say(f"with --recipe {name}: {other['requests'].sum():,} requests, {tokens:,.0f} tokens")
 
 
 def _print_table(table: "DataFrame") -> None:

@@ -9,12 +9,11 @@ import json
 import os
 import re
 import socket
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
@@ -44,8 +43,6 @@ LOCAL_RUNS = (ROOT if IN_CHECKOUT else Path()) / "runs" / "local"
 BUILD = (ROOT if IN_CHECKOUT else Path()) / "build"
 
 OWN_MANIFESTS = "CAPCAL_MANIFESTS"  # the environment variable that names the user's folder
-YAML_BYTES = 1 << 18
-YAML_DEPTH = 16
 
 Name = Annotated[str, Field(pattern=r"^[\w-][\w.-]*$", max_length=100)]  # becomes a part of a path
 Kind = Literal["math", "number", "choice", "short"]
@@ -72,6 +69,8 @@ class Manifest(BaseModel):
     """Refuse unknown keys and wrong types; never change after loading."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    word: ClassVar = ""
+    folder: ClassVar = ""  # of those that are files
 
 
 def _beside(path: str | None, fields: ValidationInfo) -> str | None:
@@ -129,6 +128,8 @@ class PromptOverride(Manifest):
 class Model(Manifest):
     """A model: its weights, how it is asked and sampled, and what the paper calls it."""
 
+    word = "model"
+    folder = "models"
     name: Name
     title: Text = Field(default_factory=lambda fields: fields.get("name", ""))
     licence: str = "not stated"
@@ -243,6 +244,8 @@ class Columns(Manifest):
 class Dataset(Manifest):
     """A set of questions with one kind of answer."""
 
+    word = "data set"
+    folder = "datasets"
     name: Name
     title: Text = Field(default_factory=lambda fields: fields.get("name", ""))
     domain: Text
@@ -298,6 +301,8 @@ class Prompts(Manifest):
     The style ``NAME@3`` is the style ``NAME`` with the first three of its examples for each kind of
     answer."""
 
+    word = "prompt style"
+    folder = "prompts"
     name: Name
     instructions: dict[Kind, Text] = {}  # put under a question, by its kind of answer
     examples: dict[
@@ -310,8 +315,6 @@ class Prompts(Manifest):
 
 
 _Kind = TypeVar("_Kind", Model, Dataset, Prompts)
-_WORDS: dict[type[Manifest], str] = {Model: "model", Dataset: "data set", Prompts: "prompt style"}
-_FOLDERS: dict[type[Manifest], str] = {Model: "models", Dataset: "datasets", Prompts: "prompts"}
 
 
 def cache_dir() -> Path:
@@ -406,41 +409,26 @@ def new_manifests() -> Iterator[list[Path]]:
 
 
 def read_yaml(path: Path) -> Any:
-    """Read a YAML file that anybody may have written.
-
-    Refused: no YAML, more than 256 KiB or 16 levels, an alias, a key said twice.
-    """
+    """Read a YAML file; what is no YAML is refused, and a key that stands twice, or an alias."""
     try:
-        if path.stat().st_size > YAML_BYTES:
-            raise InputError(f"{path}: larger than {YAML_BYTES // 1024} KiB; not a manifest")
-        text = path.read_text(encoding="utf-8")
-        depth = 0
-        for event in yaml.parse(text, yaml.SafeLoader):  # before anything is built
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(
-                event, yaml.CollectionEndEvent
-            )
-            if depth > YAML_DEPTH or isinstance(event, yaml.AliasEvent):
-                what = "an alias" if depth <= YAML_DEPTH else f"more than {YAML_DEPTH} levels"
-                raise InputError(f"{path}: not a valid YAML manifest: {what}; write it out plainly")
-        return yaml.load(text, _Loader)
-    except (yaml.YAMLError, OSError, TypeError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(
-            f"{path}: not a valid YAML manifest: {' '.join(str(error).split())[:300]}"
-        ) from None
+        return yaml.load(path.read_text(encoding="utf-8"), _Loader)
+    except (yaml.YAMLError, OSError, TypeError, ValueError, RecursionError) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise InputError(f"{path}: not a valid YAML manifest: {reason}") from None
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuse a key that stands twice in one mapping."""
+    """Refuse a key that stands twice in one mapping, and aliases, which can grow without end."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("an alias; write it out plainly")
+        return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        said = Counter(self.construct_object(key, deep=True) for key, _ in node.value)
-        key, times = said.most_common(1)[0] if said else (None, 0)
-        if times > 1:
-            raise yaml.constructor.ConstructorError(
-                None, None, f"the key {key!r} stands twice", node.start_mark
-            )
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        if repeated := [key for key in keys if keys.count(key) > 1]:
+            raise yaml.YAMLError(f"the key {repeated[0]!r} stands twice")
         return super().construct_mapping(node, deep)
 
 
@@ -479,13 +467,11 @@ def _problem(error: Mapping[str, Any]) -> str:
 def _paths(kind: type[Manifest], name: str) -> list[Path]:
     """Find the files of one name, or with ``*`` all of a kind: ours first, then the user's."""
     places = filter(None, (MANIFESTS, own_manifests()))
-    return [
-        path for place in places for path in sorted((place / _FOLDERS[kind]).glob(f"{name}.yaml"))
-    ]
+    return [path for place in places for path in sorted((place / kind.folder).glob(f"{name}.yaml"))]
 
 
 def _load(kind: type[_Kind], name: str) -> _Kind:
-    what = _WORDS[kind]
+    what = kind.word
     found = _paths(kind, name) if re.fullmatch(r"[\w.-]+", name) else []
     if not found:
         raise unknown(what, name, {path.stem for path in _paths(kind, "*")})
