@@ -119,7 +119,7 @@ costs ten answers, on {vote_sets}; verbalized confidence and P(True) on {asked_s
 is free as well, takes the place of the probe.
 """)
 
-# %% mystnb={"figure": {"caption": "Corrected capability Brier score, with its 95 % interval, against mean completion tokens a question. Lower left is better. Dashed: the best constant. The probe is a tuned linear one.", "name": "fig-cost"}, "image": {"alt": "A panel a data set with score against tokens on a logarithmic axis that begins at 0. The probe stands at no tokens and mostly below the dashed line; verbalized confidence and P(True) in the middle and above it; response consistency far to the right, in some panels lowest."}} paper=["figure-3", "figure-4", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
+# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "Corrected capability Brier score, with its 95 % interval, against mean completion tokens a question. Lower left is better. Dashed: the best constant. The probe is a tuned linear one.", "name": "fig-cost"}, "image": {"alt": "A panel a data set with score against tokens on a logarithmic axis that begins at 0. The probe stands at no tokens and mostly below the dashed line; verbalized confidence and P(True) in the middle and above it; response consistency far to the right, in some panels lowest."}} paper=["figure-3", "figure-4", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 # needs samples
 drawn = scores.rename(index=data["title"]).reset_index()
 points = drawn[drawn["method"] != CONSTANT]

@@ -189,7 +189,7 @@ All {made} comparisons are judged together by Holm's method. A probe wins somewh
 Asked, the model is better in {asked_better} of {asks} comparisons and worse in {asked_worse}.
 """)
 
-# %% mystnb={"figure": {"caption": "Share of the comparisons of each application, over models and data sets, in which a confidence is better than the best simple rule, inconclusive, or worse, all judged together.", "name": "fig-applications"}, "image": {"alt": "Four panels of horizontal stacked bars, one for each method, with a row for each application. Asked confidences are mostly worse than a simple rule; probes and response consistency are better in a part of the applications and inconclusive in most others."}} paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
+# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "Share of the comparisons of each application, over models and data sets, in which a confidence is better than the best simple rule, inconclusive, or worse, all judged together.", "name": "fig-applications"}, "image": {"alt": "Four panels of horizontal stacked bars, one for each method, with a row for each application. Asked confidences are mostly worse than a simple rule; probes and response consistency are better in a part of the applications and inconclusive in most others."}} paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 # needs runs
 drawn = found.assign(use=pd.Categorical(found["use"], USES, ordered=True))
 grid = sns.displot(
