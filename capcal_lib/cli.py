@@ -772,7 +772,7 @@ def _print_scores(
     for line in in_short(questions):
         _say(f"  {line}")
     if scores.empty:
-        _say("  a score takes two samples of a question; draw more with: capcal sample --k 2")
+        _say("  a score takes two samples of a question: draw or import more")
     for method in asked:
         if len(scores) and method not in scores.index:
             _say(f"  {method}: no scored question has a confidence")

@@ -142,13 +142,14 @@ def soft_auroc(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> f
     >>> soft_auroc([0.9, 0.2], [4, 0], 4), soft_auroc(0.5, [4, 0], 4)
     (1.0, 0.5)
     """
-    from sklearn.metrics import roc_auc_score  # slow to import
-
     s, mu, _ = as_scored(confidence, correct, total)
     if mu.max() == 0 or mu.min() == 1:
         return float("nan")
-    labels = np.repeat([1, 0], len(mu))
-    return float(roc_auc_score(labels, np.tile(s, 2), sample_weight=np.concatenate([mu, 1 - mu])))
+    tie = np.unique(s, return_inverse=True)[1]
+    right = np.bincount(tie, mu)
+    wrong = np.bincount(tie, 1 - mu)
+    below = np.cumsum(wrong) - wrong / 2
+    return float(right @ below / (right.sum() * wrong.sum()))
 
 
 def spearman(confidence: ArrayLike, correct: ArrayLike, total: ArrayLike) -> float:

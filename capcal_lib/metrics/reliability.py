@@ -46,12 +46,14 @@ def isotonic_split(
     >>> [round(part, 4) for part in split]
     [0.1075, 0.0971, 0.1701, 0.1806]
     """
-    from sklearn.isotonic import IsotonicRegression  # slow to import
+    from scipy.optimize import isotonic_regression  # slow to import
 
     s, mu, samples = as_scored(confidence, correct, total, scored=2 if corrected else 1)
     weights = samples / samples.sum()
-    # Rounded: the fit is NaN at confidences that differ in their last bit.
-    fitted = IsotonicRegression().fit_transform(s.round(12), mu, sample_weight=samples)
+    # Equal confidences have one value, and so have those that differ in their last bits.
+    tie = np.unique(s.round(12), return_inverse=True)[1]
+    tied = np.bincount(tie, weights)
+    fitted = isotonic_regression(np.bincount(tie, weights * mu) / tied, weights=tied).x[tie]
     score = weights @ (s - mu) ** 2
     best = weights @ (fitted - mu) ** 2
     flat = weights @ (mu - weights @ mu) ** 2
