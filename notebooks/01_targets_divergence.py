@@ -132,7 +132,7 @@ tables.show(
     table.rename(index=data["title"]).rename_axis("data set"),
     "How far one response lies from the expected accuracy, with its 95 % interval "
     "for questions like these, and the share of questions with 0.1 < μ̂ < 0.9.",
-    evidence=data["evidence"].iloc[0],
+    evidence=notebook.evidence_of(data),
 )
 
 # %% [markdown]
@@ -145,8 +145,8 @@ tables.show(
 # %%
 measured = {}
 for name in model_names():
-    simulated = load_model(name).engine == "simulated"
-    if not simulated or name == model:  # never beside what is measured
+    mark = notebook.evidence_of(describe_runs(runs, name, k_eval=k_eval))
+    if mark == notebook.evidence_of(data):  # the kinds never share a figure
         counts = load_results(runs, name, k_eval=k_eval, recipe=None)
         counts = counts.query("total > 1")
         c, n = counts["correct"], counts["total"]

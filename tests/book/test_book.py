@@ -74,7 +74,13 @@ def test_every_address_that_a_page_had_leads_to_one():
     targets = {normpath(join(dirname(old), new)) for old, new in moved.items()}
     assert targets <= {f"{page}.html" for page in listed()}
     assert not set(moved) & set(listed())
-    gone = {"15_first_success", "21_interval_coverage", "22_audit_in_detail", "24_claims_in_detail", "27_later_numbers"}
+    gone = {
+        "15_first_success",
+        "21_interval_coverage",
+        "22_audit_in_detail",
+        "24_claims_in_detail",
+        "27_later_numbers",
+    }
     assert {f"notebooks/{name}" for name in gone} <= set(moved)
 
 
