@@ -8,9 +8,6 @@
 
 # %% [markdown]
 # # The grader is an instrument
-#
-# This page keeps the samples and changes the grader: how far accuracy moves with the grading rule, what to ask of a model
-# that judges, and how a few hand labels turn a grader's error into part of the interval.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "smollm2-135m"  # one of `capcal models`; it has the built-in sets
@@ -20,7 +17,6 @@ k_eval: int = 100  # samples that define mu_hat
 # %% tags=["hide-input"]
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.grading import (
     corrected_mean,
@@ -32,26 +28,24 @@ from capcal_lib.grading import (
     read_verdicts,
     run_questions,
 )
-
-# %% tags=["hide-input"]
 from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.metrics import binomial_interval, mean_interval
 from capcal_lib.questions import at_hand
 from capcal_lib.results import describe_runs, load_results, subjects
 from capcal_lib.runs import KEY, read_samples
+from matplotlib import pyplot as plt
 
+# %% tags=["hide-input"]
 notebook.check_parameters(globals())
 style.set_style()
 runs = notebook.open_store(store)
 data = describe_runs(runs, model, k_eval=k_eval)
-
-# %% tags=["hide-input"]
 judged = {
     (name, judge): judge_agreement(run, judge)
     for name, run in data["run"].items()
     for judge in judges(run)
 }
-known = [
+at_home = [
     name
     for name in data.index
     if at_hand(name, load_dataset(name).evaluation_split)
@@ -59,26 +53,20 @@ known = [
 lacking = {}
 if not judged:
     lacking["judge"] = "No model has judged these samples yet: capcal judge."
-if not known:
-    lacking["answers"] = (
-        "The right answers of these data sets are not on this machine, so "
-        "that no other rule can be tried: set CAPCAL_DATA_DIR."
-    )
-
-# %% tags=["hide-input"]
-results = load_results(runs, model, k_eval=k_eval, recipe=None).query(
-    "total > 0"
-)
+if not at_home:
+    lacking["answers"] = "No other rule can be tried: the right answers of "
+    lacking["answers"] += "these data sets are not here. Set CAPCAL_DATA_DIR."
 notebook.about(model, data, lacking=lacking)
 
 
-# %% [markdown]
-# Three rules that are easy to write. *Identical text* asks the extracted answer to equal an accepted one, letter by letter.
+# %% [markdown] needs="answers"
+# Three other rules that are easy to write. *Identical text* asks the extracted answer to equal an accepted one, letter by letter.
 # *One contains the other* is what many evaluation scripts do after lower-casing. *Mentioned anywhere* looks for an accepted
 # answer in the whole response and extracts nothing:
 
 
 # %%
+# needs answers
 def identical(answer, extracted, _response):
     return extracted in (answer.gold, *answer.aliases)
 
@@ -108,64 +96,77 @@ rules = {
 # %%
 # needs answers
 def regrade(run):
-    """Grade the extracted answers of a run by every rule: a column each."""
+    """Return the share that each rule calls correct: a row a question."""
     rows = read_verdicts(run).query("sample_index < @k_eval")
     rows = rows.query("verdict != 'not_scored'")
     rows = rows.merge(read_samples(run)[[*KEY, "response"]], on=KEY)
-    text = rows["extracted"].astype(object)
-    text = text.where(text.notna(), None)
-    cases = list(zip(rows["question_id"], text, rows["response"], strict=True))
-    answers = {name: q.answer for name, q in run_questions(run).items()}
+    extracted = [None if pd.isna(text) else text for text in rows["extracted"]]
+    cases = list(
+        zip(rows["question_id"], extracted, rows["response"], strict=True)
+    )
+    questions = run_questions(run)
     right = {"this book's rules": rows["verdict"] == "correct"}
     for name, rule in rules.items():
-        said = {case: rule(answers[case[0]], *case[1:]) for case in set(cases)}
-        right[name] = [said[case] for case in cases]
+        known = {
+            case: rule(questions[case[0]].answer, *case[1:])
+            for case in set(cases)
+        }
+        right[name] = [known[case] for case in cases]
     return pd.DataFrame(right).groupby(rows["question_id"]).mean()
 
 
 # %%
 # needs answers
-here = {name: regrade(data["run"][name]) for name in known}
-mu = pd.concat(here, names=["dataset", "question_id"])
+shares = {name: regrade(data["run"][name]) for name in at_home}
+mu = pd.concat(shares, names=["dataset", "question_id"])
 moves = mu[list(rules)].sub(mu["this book's rules"], axis="index")
+
+# %%
+# needs answers
+change = {
+    (dataset, rule): mean_interval(
+        own[rule], clusters=subjects(own), bounds=(-1, 1)
+    )[:3]
+    for dataset, own in moves.groupby(level="dataset", sort=False)
+    for rule in rules
+}
+change = pd.DataFrame(change, index=["move", "low", "high"]).T
+change = change.rename_axis(["dataset", "rule"])
 
 # %% tags=["hide-input"]
 # needs answers
-found = {
-    (name, rule): mean_interval(
-        own[rule], clusters=subjects(own), bounds=(-1, 1)
-    )[:3]
-    for name, own in moves.groupby(level="dataset", sort=False)
-    for rule in rules
-}
-change = pd.DataFrame(found, index=["move", "low", "high"]).T
-change = change.astype(float).rename_axis(["dataset", "rule"])
+farthest = change["move"].abs().idxmax()
 notebook.glue(
-    largest_move=100 * change["move"].abs().max(),
-    which=str(change["move"].abs().idxmax()[1]),
-    sets=len(here),
+    largest_move=100 * abs(change.loc[farthest, "move"]),
+    where=data["title"][farthest[0]],
+    which=farthest[1],
 )
 
 # %% tags=["finding"]
 # needs answers
 notebook.finding("""
-On {sets} data sets whose right answers come with the book or were at hand when it was built, mean expected accuracy moves by up to {largest_move:.0f}
-points when the samples are graded by another rule; the rule that moves it most is *{which}*.
+The same samples, graded by another rule, give another accuracy: on {where} the rule “{which}” moves it by
+{largest_move:.0f} points.
 """)
 
-# %% mystnb={"figure": {"caption": "How far each rule moves mean expected accuracy from this book's rules, with 95 % intervals of the paired difference over questions.", "name": "fig-strictness"}, "image": {"alt": "Dot plot with a row for each data set and a dot for each rule. Most dots lie at zero or slightly right of it; on Mini elements one contains the other lies far to the right, and identical text and mentioned anywhere far to the left."}}
+# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "How far each rule moves the mean expected accuracy from that of this book's rules, with 95 % intervals of the paired difference over questions. A rule that is too strict misses right answers in another form; one that is too lenient finds 4 in 14, and A in any sentence that has one. No interval over questions shows this error: it is the same whichever questions are drawn.", "name": "fig-strictness"}, "image": {"alt": "Dot plot with a row for each data set and a mark with an interval for each of three rules, one below the other. Most lie at zero or slightly right of it; on Mini elements one contains the other lies far to the right, and identical text and mentioned anywhere far to the left."}}
 # needs answers
-shown = change.reset_index()
-shown["data set"] = shown["dataset"].map(data["title"])
-axes = sns.scatterplot(
-    shown, x="move", y="data set", hue="rule", style="rule", s=60, zorder=3
-)
-axes.hlines(shown["data set"], shown["low"], shown["high"], color=style.MUTED)
+_, axes = plt.subplots(figsize=(style.WIDTH, 1 + 0.6 * len(shares)))
+for place, rule in enumerate(rules):
+    own = change.xs(rule, level="rule")
+    arms = own["move"] - own["low"], own["high"] - own["move"]
+    axes.errorbar(
+        own["move"],
+        np.arange(len(own)) + 0.22 * (place - 1),
+        xerr=np.clip(arms, 0, None),
+        fmt="osD"[place],
+        label=rule,
+    )
+axes.set_yticks(range(len(own)), data["title"][own.index])
 axes.axvline(0, color=style.INK, linewidth=1)
-axes.set(xlabel="change of mean expected accuracy", ylabel="")
-sns.move_legend(
-    axes, "upper center", bbox_to_anchor=(0.4, -0.15), ncols=3, title=""
-)
+axes.invert_yaxis()
+axes.set_xlabel("change of mean expected accuracy")
+_ = axes.figure.legend(loc="outside lower center", ncols=3)
 
 # %% tags=["hide-input"]
 # needs answers
@@ -175,16 +176,14 @@ spelt = change.apply(
 means = mu.groupby(level="dataset", sort=False)["this book's rules"].mean()
 spelt.insert(0, "this book's rules", means)
 tables.show(
-    spelt.loc[list(here)].rename(index=data["title"]).rename_axis("data set"),
+    spelt.loc[at_home].rename(index=data["title"]).rename_axis("data set"),
     "Mean expected accuracy, and its move under other rules with its 95 % "
     "interval.",
-    evidence=data["evidence"].iloc[0],
+    evidence=notebook.evidence_of(data),
 )
 
 # %% [markdown]
-# A rule that is too strict misses right answers in another form; one that is too lenient finds 4 in 14, and A in any
-# sentence that has one. No interval over questions or samples shows this error: it is the same in every resample.
-# What this book counts as an answer stands with cases.
+# What this book counts as an answer stands with cases on the page on grading.
 #
 # ## Four verdicts
 #
@@ -193,21 +192,22 @@ tables.show(
 
 # %%
 # needs samples
-shares = {}
-for name, run in data["run"].items():
-    verdicts = read_verdicts(run).query("sample_index < @k_eval")["verdict"]
-    shares[data["title"][name]] = verdicts.value_counts(normalize=True)
+verdicts = {
+    name: read_verdicts(run).query("sample_index < @k_eval")["verdict"]
+    for name, run in data["run"].items()
+}
+verdicts = pd.concat(verdicts, names=["data set"]).groupby(level="data set")
+counted = verdicts.value_counts(normalize=True).unstack(fill_value=0.0)
 
 # %% tags=["hide-input"]
 # needs samples
 names = ["correct", "incorrect", "no_answer", "not_scored"]
-shares = pd.DataFrame(shares).reindex(names).fillna(0.0).T
+counted = counted.reindex(data.index, columns=names, fill_value=0.0)
+spaced = {name: name.replace("_", " ") for name in names}
 tables.show(
-    shares.rename(columns=lambda name: name.replace("_", " ")).rename_axis(
-        "data set"
-    ),
+    counted.rename(index=data["title"], columns=spaced).rename_axis("data set"),
     "Verdicts by this book's rules, as shares of the samples.",
-    evidence=data["evidence"].iloc[0],
+    evidence=notebook.evidence_of(data),
 )
 
 # %% [markdown]
@@ -220,18 +220,17 @@ tables.show(
 
 # %%
 # needs judge
-agreement = pd.Series(
-    {pair: said["samples"].kappa for pair, said in judged.items()}
-)
-agreement.rename("κ").rename_axis(["dataset", "judge"]).round(2)
+agreement = {pair: both["samples"].kappa for pair, both in judged.items()}
+agreement = pd.Series(agreement, name="κ").rename_axis(["dataset", "judge"])
+best = judged[agreement.idxmax()]["samples"]
+agreement.round(2)
 
 # %% tags=["hide-input"]
 # needs judge
-first = judged[agreement.idxmax()]["samples"]
 notebook.glue(
-    best_kappa=agreement.max(),
+    best_kappa=best.kappa,
     best_judge=load_model(agreement.idxmax()[1]).title,
-    best_rate=first.rate.estimate,
+    best_rate=best.rate.estimate,
 )
 
 # %%
@@ -248,18 +247,22 @@ judge says of answers that are letter by letter the right one before you use it.
 # ## From labels to an interval
 #
 # Suppose that a person labels some answers, and that the grader calls a share $\mathrm{Se}$ of the right ones correct
-# and a share $\mathrm{Sp}$ of the wrong ones not correct. If a model's accuracy is $\mu$, the grader's mean verdict is
-# $m = \mathrm{Se}\,\mu + (1 - \mathrm{Sp})(1 - \mu)$. Solved for $\mu$ (Rogan and Gladen, 1978),
+# and a share $\mathrm{Sp}$ of the wrong ones not correct. From its mean verdict $m$ follows the accuracy (Rogan and Gladen,
+# 1978; derived on the page on grading),
 #
 # $$
 # \mu = \frac{m + \mathrm{Sp} - 1}{\mathrm{Se} + \mathrm{Sp} - 1}.
 # $$
 #
-# The page on the error of the grader says how the uncertainty of $\mathrm{Se}$, $\mathrm{Sp}$ and $m$ becomes one
-# interval. What would it take here? Suppose a grader with $\mathrm{Se} = 0.98$ and $\mathrm{Sp} = 0.99$.
+# The three numbers are uncertain, and `corrected_mean` puts them into one interval.
+
+# %% [markdown] needs="samples"
+# What would it take here, each question taken by itself? Suppose a grader with $\mathrm{Se} = 0.98$ and
+# $\mathrm{Sp} = 0.99$.
 
 
 # %%
+# needs samples
 def supposed(labels, right=0.98, wrong=0.99):
     says = np.arange(labels) < round(labels * right)
     also = np.arange(labels) >= round(labels * wrong)
@@ -268,8 +271,11 @@ def supposed(labels, right=0.98, wrong=0.99):
 
 # %%
 # needs samples
-c, n = results.loc[data.index[0], ["correct", "total"]].to_numpy().T
-plain = mean_interval(c / n)
+largest = data.index[:1]
+asked = {"datasets": largest, "k_eval": k_eval, "recipe": None}
+results = load_results(runs, model, **asked).query("total > 0")
+c, n = results[["correct", "total"]].to_numpy().T
+plain = mean_interval(c / n, bounds=(0, 1))
 rows = {
     "none": [*plain[:3], np.median(np.ptp(binomial_interval(c, n), axis=1))]
 }
@@ -283,7 +289,7 @@ for labels in (50, 100, 200, 500):
 # needs samples
 columns = ["mean μ", "low", "high", "width, one question"]
 by_labels = pd.DataFrame(rows, index=columns).T.rename_axis("labels")
-marks = [data["evidence"].iloc[0], *["simulated"] * (len(by_labels) - 1)]
+marks = [notebook.evidence_of(data), *["simulated"] * (len(by_labels) - 1)]
 widths = by_labels["width, one question"]
 notebook.glue(wider=float(widths.iloc[1] / widths.iloc[0]))
 tables.show(
@@ -296,7 +302,7 @@ tables.show(
 # needs samples
 notebook.say(r"""
 With the fewest labels of the table, the interval of a single question's $\mu$ is {wider:.2f} times as wide as the one
-that assumes an error-free grader. That is the honest width for what is known of the grader.
+that assumes an error-free grader.
 """)
 
 # %% [markdown]
@@ -314,16 +320,8 @@ that assumes an error-free grader. That is the honest width for what is known of
 # %% tags=["hide-cell", "solution"]
 round((0.4 + 0.95 - 1) / (0.9 + 0.95 - 1), 3)
 
-# %% [markdown]
-# **2 (medium).** Which rule is the most lenient on average, and why does it look better there than it is? *Hint:* a rule
-# that finds the right letter in any sentence never calls a wrong answer wrong.
-
-# %% tags=["hide-cell", "solution"]
-# needs answers
-change["move"].groupby("rule").mean().idxmax()
-
-# %% [markdown]
-# **3 (hard).** At which sensitivity would the equation move the accuracy of the largest data set by as much as
+# %% [markdown] needs="samples"
+# **2 (hard).** At which sensitivity would the equation move the accuracy of the largest data set by as much as
 # its interval is wide? *Hint:* with $\mathrm{Sp} = 1$, $\mu = m / \mathrm{Se}$.
 
 # %% tags=["hide-cell", "solution"]
