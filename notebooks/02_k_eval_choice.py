@@ -102,6 +102,7 @@ notebook.glue(
     usual=int(scores["most"].median()),
     ten=ten["percent"].median(),
     narrow=(ten["percent"] <= 10).mean(),
+    most=ten["percent"].max(),
     probe=probes.median(),
 )
 notebook.lack(probes.empty, probes="No probe is trained for these data sets.")
