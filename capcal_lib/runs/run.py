@@ -2,13 +2,13 @@
 
 import hashlib
 import json
-import os
 import shutil
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from glob import escape
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, cast
 
 import pandas as pd
 import pyarrow as pa
@@ -19,9 +19,7 @@ from capcal_lib.manifests import DType, Manifest, PromptStyle, Sampling, load_mo
 from capcal_lib.runs import files
 from capcal_lib.runs.artifacts import PART, Artifact
 
-CACHED = 256  # values; the oldest goes first
 _Value = TypeVar("_Value")
-_cache: dict[Hashable, tuple[object, Any]] = {}
 
 Name = Annotated[str, Field(pattern=r"^\w[\w.-]*$")]  # becomes a part of a path
 
@@ -82,7 +80,7 @@ class Run:
     @property
     def record(self) -> Record:
         """Return what ``run.json`` holds; `InputError` unless it is that of the folder."""
-        return self.cached(_read_record)
+        return _read_record(self.folder / "run.json")
 
     @property
     def identity(self) -> Identity:
@@ -156,17 +154,14 @@ class Run:
         """Return ``make(run, *given)``, made once while no file of the folder changes.
 
         Who gets it must not change it."""
-        key = (self, make, given)
-        names = self.folder.glob("[!.]*")
-        state = [(path.name, path.lstat().st_mtime_ns, path.lstat().st_size) for path in names]
-        known = _cache.get(key)
-        if known is None or known[0] != state:
-            known = state, make(self, *given)
-            _cache.pop(key, None)
-            while len(_cache) >= CACHED:
-                del _cache[next(iter(_cache))]
-            _cache[key] = known
-        return known[1]
+        states = [(path, path.lstat()) for path in sorted(self.folder.glob("[!.]*"))]
+        state = [(path.name, file.st_mtime_ns, file.st_size) for path, file in states]
+        return cast("_Value", _call(make, self, given, tuple(state)))
+
+
+@lru_cache(256)
+def _call(make: Callable[..., object], run: Run, given: Iterable[Hashable], *_: Hashable) -> object:
+    return make(run, *given)
 
 
 def run_of(store: Path, identity: Identity) -> Run:
@@ -276,8 +271,7 @@ def list_fitting(
 def choose_runs(store: Path, choice: str, into: Path) -> Path:
     """Make a store of the runs that a choice leaves, for what reads a store and cannot choose.
 
-    Of a split where nothing fits all runs are taken. A file is one with that of the store, where
-    the disk allows it: no writer changes a file in its place."""
+    Of a split where nothing fits all runs are taken. Each is a link to that of the store."""
     shutil.rmtree(into, ignore_errors=True)
     into.mkdir(parents=True)
     for split in sorted({run.folder.parent for run in open_runs(store)}):
@@ -285,15 +279,9 @@ def choose_runs(store: Path, choice: str, into: Path) -> Path:
         fitting = [run for run in beside if _fits(run.identity, choice)]
         for run in fitting or beside:
             place = into / run.folder.relative_to(store)
-            shutil.copytree(run.folder, place, copy_function=_link)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.symlink_to(run.folder.resolve(), target_is_directory=True)
     return into.resolve()
-
-
-def _link(source: str, target: str) -> None:
-    try:
-        os.link(source, target)
-    except OSError:  # another disk
-        shutil.copy2(source, target)
 
 
 def _fits(identity: Identity, said: str) -> bool:
@@ -318,8 +306,7 @@ def differences(one: Identity, other: Identity) -> list[str]:
     return [f"{name}: {left[name]} / {right[name]}" for name in left if left[name] != right[name]]
 
 
-def _read_record(run: Run) -> Record:
-    path = run.folder / "run.json"
+def _read_record(path: Path) -> Record:
     try:
         record = Record.model_validate_json(files.read_bytes(path))
     except ValidationError as error:
@@ -328,7 +315,7 @@ def _read_record(run: Run) -> Record:
         raise InputError(
             f"{path}: missing or corrupt run record ({problem}); restore the file"
         ) from None
-    if record.identity.key != run.folder.resolve().name:
+    if record.identity.key != path.parent.resolve().name:
         raise InputError(
             f"{path}: its settings are those of run {record.identity.key}, not of its folder, so "
             "it was edited or "
