@@ -96,10 +96,11 @@ check: $(READY)
 RECORDED ?= runs/recorded
 SMALL := mini-capitals mini-elements mini-arithmetic mini-exam
 
-# What probes predict, models by recipes.
+# What probes predict, models by recipes, with further options.
+comma := ,
 define probes
 	set -e; for model in $(1); do for recipe in $(2); do \
-	  $(BIN)/capcal probe --model $$model --recipe $$recipe --store $(RECORDED); \
+	  $(BIN)/capcal probe --model $$model --recipe $$recipe $(3) --store $(RECORDED); \
 	done; done
 endef
 
@@ -154,6 +155,7 @@ recorded-real: $(READY)
 	done
 	$(BIN)/capcal judge --model smollm2-135m --dataset mini-capitals --judge qwen2.5-coder-0.5b --store $(RECORDED)
 	$(call probes,smollm2-135m qwen2.5-coder-0.5b qwen2.5-coder-1.5b,tuned paper)
+	$(call probes,qwen2.5-coder-0.5b qwen2.5-coder-1.5b,tuned paper,--mix triviaqa$(comma)gsm8k)
 	$(BIN)/capcal verify --store $(RECORDED)
 
 # Derive the .ipynb files from their py:percent sources; cells that stay keep their ids, so a diff shows what changed.

@@ -69,6 +69,8 @@ parts = [
     load_results(runs, model, split=split, **counted)
     for split in range(5 if paper else 1)
 ]
+# Probes of two training sets are on the page on their transfer.
+parts = [part[[name for name in part if " + " not in name]] for part in parts]
 results = parts[0]
 scores = score(parts, protocol=protocol)
 

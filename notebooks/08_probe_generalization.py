@@ -8,9 +8,6 @@
 
 # %% [markdown]
 # # Where does a probe still work?
-#
-# This page trains probes on one data set, scores them on others, and asks what of them transfers: the
-# level of their confidences, or their order (section 4.3.2 of the paper, its appendix C.4 and its table 7).
 
 # %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`
@@ -26,19 +23,8 @@ import pandas as pd
 import seaborn as sns
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.manifests import load_dataset, load_model
-from capcal_lib.metrics import (
-    capability_brier,
-    gains,
-    mean_interval,
-    uniform_baseline_brier,
-)
-from capcal_lib.probes import (
-    TunedProbe,
-    draw_training,
-    read_predictions,
-    runs_for_probes,
-    training_data,
-)
+from capcal_lib.metrics import Calibrator, adjusted, capability_brier, gains
+from capcal_lib.probes import draw_training, nearest_probe
 from capcal_lib.reported import load_reported
 from capcal_lib.results import (
     best_constant,
@@ -49,287 +35,294 @@ from capcal_lib.results import (
     subjects,
 )
 from IPython.display import display
+from scipy.stats import t
 
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())
 style.set_style()
-rng = np.random.default_rng(seed)
-runs = notebook.open_store(store)
-results = load_results(runs, model, k_eval=k_eval, verdicts=verdicts)
-results = results[["correct", "total"]]
-recipe = "paper" if protocol == "paper" else "tuned"
-predicted = read_predictions(runs, model, recipe=recipe, verdicts=verdicts)
-predicted = predicted.dropna(axis="columns", how="all")
-results, probes = results.join(predicted, how="inner"), list(predicted)
-results = results[results["total"] > 1]
-data = describe_runs(runs, model, k_eval=k_eval, verdicts=verdicts)
-
-# %% tags=["hide-input"]
-mu = results["correct"] / results["total"]
-varied = [name for name, own in mu.groupby("dataset") if own.var() > 0.01]
-training = {
-    dataset.name: run
-    for dataset, run in runs_for_probes(runs, model, "training")
-}
-evaluation = {
-    dataset.name: run
-    for dataset, run in runs_for_probes(runs, model, "evaluation")
-}
-both = [name for name in varied if name in training and name in evaluation]
-alike = data["prompts"].reindex(both)
-mixes = [
-    tuple(names[:2])
-    for names in alike.groupby(alike).groups.values()
-    if len(names) > 1
+store = notebook.open_store(store)
+asked = {"k_eval": k_eval, "verdicts": verdicts}
+data = describe_runs(store, model, **asked)
+paper = protocol == "paper"
+asked["recipe"] = "paper" if paper else "tuned"
+results = load_results(store, model, **asked)
+probes = [name for name in results if name.startswith("Probe (")]
+results = results[["correct", "total", *probes]].query("total > 1")
+varied = (results["correct"] / results["total"]).groupby("dataset").var() > 0.01
+known = results[probes].groupby("dataset").count().loc[varied].stack()
+mixtures = [name for name in probes if " + " in name]
+pairs = [pair for pair in known[known > 1].index if pair[1] not in mixtures]
+near_pairs = [
+    (name, probe)
+    for name, probe in pairs
+    if style.shift(probe, name) == style.OUT_OF_DISTRIBUTION
+    and known[name, probe] > 60
 ]
-
-# %% tags=["hide-input"]
-lacking = {} if mixes else {"mixture": ""}
-if not probes or not varied:
+lacking = {} if near_pairs else {"near": ""}
+if pairs:
+    lacking["printed"] = ""
+    if not mixtures:
+        lacking["mixture"] = (
+            f"No probe of two training sets is kept: capcal probe --model {model} --mix D,D"
+        )
+else:
+    lacking["mixture"] = ""
     lacking["probes"] = (
-        "No probe of this model predicts questions whose accuracy varies. "
-        "capcal sample, grade, features and probe make them."
+        "No probe predicts questions whose accuracy varies: capcal sample, "
+        "grade, features and probe make them."
     )
-if not both:
-    lacking["own"] = ""
 notebook.about(
     model, data, lacking=lacking, protocol=protocol, verdicts=verdicts
 )
 
+# %% [markdown] needs="probes"
+# A probe tells easy questions from hard ones if what it says is correlated with the expected accuracy. The interval is
+# Fisher's, on $\operatorname{artanh} r$, with the error from the influence of each subject or question on $r$:
+
+
+# %%
+# needs probes
+def correlate(said, mu, groups):
+    """Correlate confidences with accuracies; groups count as one draw."""
+    a, b = ((x - x.mean()) / x.std(ddof=0) for x in (said, mu))
+    r = (a * b).mean()
+    influence = (a * b - r * (a**2 + b**2) / 2).groupby(groups).sum()
+    free = len(influence) - 1
+    error = np.sqrt((influence**2).sum() * (free + 1) / free) / len(a)
+    error, z = error / (1 - r**2), np.arctanh(r)
+    low, high = np.tanh(z + error * t.ppf([0.025, 0.975], free))
+    p = 2 * t.sf(abs(z) / error, free)
+    return {"estimate": r, "low": low, "high": high, "p": p}
+
+
+# %% [markdown] needs="probes"
+# To be taken at its word it has to be closer to the accuracy than a constant, the mean of the other questions:
+
+
+# %%
+# needs probes
+def judge(dataset, probe):
+    """Correlate a probe with the accuracy; compare it with a constant."""
+    own = results.loc[[dataset], ["correct", "total", probe]].dropna()
+    groups = subjects(own)
+    found = correlate(own[probe], own["correct"] / own["total"], groups)
+    found["verdict"] = "better" if found["estimate"] > 0 else "worse"
+    own["constant"] = best_constant(own)
+    terms = brier_terms(own, protocol=protocol)[["constant", probe]]
+    gain = gains(terms, "constant", clusters=groups).set_axis(["gain"])
+    both = pd.concat([pd.DataFrame(found, ["correlation"]), gain])
+    return both.assign(dataset=dataset, probe=probe)
+
+
+# %%
+# needs probes
+ENDS = ["estimate", "low", "high"]
+judged = pd.concat([judge(*pair) for pair in pairs]).dropna()
+judged = judged.rename_axis("measure").reset_index()
+holm = adjusted(judged["p"].to_numpy(), "holm") < 0.05
+judged["verdict"] = judged["verdict"].where(holm, "inconclusive")
+
 # %% tags=["hide-input"]
 # needs probes
-UNIFORM, BEST = "Uniform random", "best constant"
-PARTS = ["level", "order"]
-asked = results.loc[varied].dropna(axis="columns", how="all")
-probes = [name for name in probes if name in asked]
-terms = brier_terms(asked.assign(**{BEST: best_constant(asked)}))
-
-
-# %% tags=["hide-input"]
-# needs probes
-def interval(values):
-    """Return a mean with its interval; draw whole subjects."""
-    clusters = subjects(values.droplevel("probe").to_frame()).to_numpy()
-    found = mean_interval(values, clusters=clusters, bounds=(-1, 1))
-    return pd.Series(found._asdict())
-
-
-def long(columns):
-    """Return a row a question and probe, where the probe says something."""
-    table = columns[probes].rename_axis(columns="probe")
-    return table.stack().dropna()
-
-
-# %% tags=["hide-input"]
-# needs probes
-flat = asked[probes].groupby("dataset").transform("mean")
-flat_terms = brier_terms(asked[["correct", "total"]].join(flat))
-level = flat_terms[probes].rsub(terms[UNIFORM], axis="index")
-order = flat_terms[probes] - terms[probes]
-in_all = terms[probes].rsub(terms[BEST], axis="index")
-parts = {"level": long(level), "order": long(order), "in all": long(in_all)}
-cells = pd.concat(
-    {
-        part: each.groupby(["dataset", "probe"], sort=False)
-        .apply(interval)
-        .unstack()
-        for part, each in parts.items()
-    },
-    names=["part"],
+judged["shift"] = [
+    style.shift(*pair) for pair in judged[["probe", "dataset"]].values
+]
+count = judged.groupby(["measure", "shift"])["verdict"].value_counts()
+count = count.unstack(fill_value=0).reindex(
+    pd.MultiIndex.from_product([["correlation", "gain"], style.SHIFTS]),
+    columns=["better", "inconclusive", "worse"],
+    fill_value=0,
 )
-cells["shift"] = [style.shift(probe, name) for _, name, probe in cells.index]
-
-# %% tags=["hide-input"]
-# needs probes
-clear = cells.assign(sure=cells["low"] > 0, size=1)
-clear = clear.groupby(["part", "shift"])[["sure", "size"]].sum()
-near, far, out = style.SHIFTS
-
-
-def count(part, shift):
-    """Say in how many cells a part is significantly positive."""
-    if (part, shift) not in clear.index:
-        return "none of 0"
-    sure, size = clear.loc[(part, shift)]
-    return f"{sure:.0f} of {size:.0f}"
-
-
+order, constant = count.loc["correlation"], count.loc["gain"]
+size = order.sum(axis=1)
+share = [
+    f"all {n}" if k == n else f"none of {n}" if k == 0 else f"{k} of {n}"
+    for k, n in zip(order["better"], size, strict=True)
+]
+won, lost = (
+    [
+        ", ".join(
+            f"{table.loc[one, verdict]} of {size[one]}" for one in size.index
+        )
+        for table in (order, constant)
+    ]
+    for verdict in ("better", "worse")
+)
 notebook.glue(
-    home_order=count("order", near),
-    far_order=count("order", far),
-    out_order=count("order", out),
-    home_best=count("in all", near),
-    far_best=count("in all", far),
-    out_best=count("in all", out),
-    out_level=count("level", out),
+    order_home=share[0],
+    order_far=share[1],
+    order_out=share[2],
+    order_won=won[0],
+    order_lost=lost[0],
+    constant_won=won[1],
+    constant_lost=lost[1],
 )
 
 # %% tags=["finding"]
 # needs probes
 notebook.finding("""
-A probe that says different things of different questions is significantly better than its own mean on {home_order} data sets that
-it was trained for, on {far_order} others of the same domain, and in {out_order} cases out of domain. Better than the best constant
-of the data set it is in {home_best}, {far_best} and {out_best}; its mean alone beats Uniform random out of domain in {out_level}.
+A probe tells easy questions from hard ones on {order_home} data sets that it was trained for, on {order_far} others of its
+domain, and on {order_out} outside.
 """)
 
-# %% tags=["hide-input"]
+# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "Correlation of what a probe says with the expected accuracy, with 95 % intervals. Right of the line it gives easy questions more than hard ones. Out of the domain that is left to chance.", "name": "fig-transfer"}, "image": {"alt": "Dots with intervals, a row for each probe and data set, coloured by shift. Those of the probe's own data sets lie right of zero, most of its domain too, and those out of domain near zero or left of it."}} paper=["table-7", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
 # needs probes
-TITLES = {
-    "level": "level: its mean\nagainst Uniform random",
-    "order": "order: its differences\nagainst its mean",
-    "in all": "in all: against\nthe best constant",
-}
-drawn = cells.melt(
-    "shift", ["estimate", "low", "high"], "end", "gain", ignore_index=False
-).reset_index()
-drawn["place"] = drawn["shift"].map(style.SHIFTS.index)
-drawn = drawn.sort_values(["place", "probe"], kind="stable")
-drawn["part"] = drawn["part"].map(TITLES)
+drawn = judged[judged["measure"] == "correlation"]
+drawn = drawn.melt(["dataset", "probe", "shift"], ENDS)
 drawn["pair"] = [
     f"{probe} on {load_dataset(name).title}"
-    for name, probe in zip(drawn["dataset"], drawn["probe"], strict=True)
+    for name, probe in drawn[["dataset", "probe"]].values
 ]
-high = 1.5 + 0.3 * drawn["pair"].nunique()
-
-# %% mystnb={"figure": {"caption": "Gains in capability Brier score of each probe on each data set, with 95 % intervals: of the probe's mean over Uniform random, of the probe over its mean, and of the probe over the best constant. Right of the line is better.", "name": "fig-transfer"}, "image": {"alt": "Three panels of dots with intervals, a row for each probe and data set, coloured by shift. In the first nearly all dots lie right of zero. In the second those of the probe's own data set do, and out of domain they lie near zero or left of it. In the third the dots out of domain lie left of zero."}} paper=["table-7", "section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"] tags=["hide-input"]
-# needs probes
-grid = sns.catplot(
-    drawn,
-    kind="point",
-    x="gain",
+drawn["place"] = drawn["shift"].map(style.SHIFTS.index)
+axes = sns.pointplot(
+    drawn.sort_values(["place", "probe"], kind="stable"),
+    x="value",
     y="pair",
-    col="part",
     hue="shift",
     palette=style.SHIFT_COLORS,
     linestyle="none",
     estimator="median",  # of a mean and its two limits
     errorbar=("pi", 100),
-    sharex=False,
-    legend_out=False,
 )
-grid.figure.set_size_inches(style.WIDTH + 1, high)
-grid.refline(x=0, linestyle="-", color=style.INK)
-grid.set_titles("{col_name}").set_axis_labels("gain", "")
-sns.move_legend(grid, "lower center", ncols=3, title="")
-_ = grid.tight_layout(rect=(0, 0.08, 1, 1))
-
-# %% [markdown] needs="probes"
-# ## Level and order
-#
-# Between Uniform random, which says $s \sim U(0, 1)$, and a probe stands the probe's own mean on the data set, said of every
-# question. What the mean gains over Uniform random is the *level*; what the probe gains over its mean is the *order*, which
-# is $2\,\mathrm{cov}(s, \mu) - \mathrm{var}(s)$. The noise of $\hat\mu$ is in none of these gains: it adds the same to
-# both scores.
-
-
-# %%
-# needs probes
-def parts_of(own):
-    """Divide a probe's gain over Uniform random."""
-    said, counts = own["said"], (own["correct"], own["total"])
-    mean = np.full(len(own), said.mean())
-    scores = {
-        "uniform": uniform_baseline_brier(*counts, corrected=True),
-        "mean": capability_brier(mean, *counts, corrected=True),
-        "probe": capability_brier(said, *counts, corrected=True),
-    }
-    return pd.Series(
-        {
-            "mean μ̂": (counts[0] / counts[1]).mean(),
-            "mean said": said.mean(),
-            "level": scores["uniform"] - scores["mean"],
-            "order": scores["mean"] - scores["probe"],
-        }
-    )
-
-
-# %% [markdown] needs="probes"
-# An order may be right where the confidences are not. The soft AUROC is the chance that of two questions, one with a correct
-# sample and another with an incorrect one, the first has the higher confidence. Over pairs of *different* questions the noise
-# of $\hat\mu$ cancels; 0.5 is no order. Its interval draws questions with replacement.
-
-
-# %%
-# needs probes
-def auroc(own, resamples=500):
-    """Return the soft AUROC over pairs of different questions, and its ends."""
-    said, mu = own["said"].to_numpy(), own["correct"] / own["total"]
-    higher = (1 + np.sign(np.subtract.outer(said, said))) / 2
-    pairs = np.outer(mu, 1 - mu)
-    np.fill_diagonal(pairs, 0)
-    size = len(own)
-    drawn = rng.multinomial(size, np.full(size, 1 / size), resamples)
-    drawn = np.concatenate([np.ones((1, size)), drawn])
-    won = ((drawn @ (higher * pairs)) * drawn).sum(axis=1)
-    values = won / ((drawn @ pairs) * drawn).sum(axis=1)
-    low, high = np.nanquantile(values[1:], [0.025, 0.975])
-    return f"{values[0]:.2f} [{low:.2f}, {high:.2f}]"
-
-
-# %% label="probe-parts" paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
-# needs probes
-each = long(asked).rename("said").reset_index("probe")
-each = asked[["correct", "total"]].join(each).groupby(["dataset", "probe"])
-table = each.apply(parts_of).assign(**{"soft AUROC": each.apply(auroc)})
-table = table.rename(lambda name: load_dataset(name).title, level="dataset")
-tables.show(
-    table.rename_axis(["data set", "probe"]),
-    "What each probe says of each data set whose questions differ, what its "
-    "mean gains over Uniform random, and what its order gains beyond.",
-    evidence=data["evidence"].iloc[0],
-)
-
-# %% tags=["hide-input"]
-# needs probes
-shifts = [style.shift(probe, name) for name, probe in each.groups]
-ranked = table.assign(shift=shifts)
-ranked["ordered"] = ranked["soft AUROC"].str.extract(r"\[(.*),")[0] > "0.50"
-ordered = ranked.groupby("shift")["ordered"].agg(["sum", "size"])
-ordered = ordered.reindex(style.SHIFTS, fill_value=0)
-total = table[PARTS].groupby(shifts).mean()
-total = total.reindex(style.SHIFTS).dropna()
-said = [f"{sure} of {size}" for sure, size in ordered.to_numpy()]
-notebook.glue(
-    own_rank=said[0],
-    near_rank=said[1],
-    away_rank=said[2],
-    shares="; ".join(
-        f"{row.level:.3f} by level and {row.order:.3f} by order {shift}"
-        for shift, row in total.iterrows()
-    ),
-)
+axes.figure.set_figheight(1.4 + 0.25 * drawn["pair"].nunique())
+axes.axvline(0, color=style.INK, lw=1)
+axes.set(xlabel="correlation with the expected accuracy", ylabel="")
+_ = axes.legend(title="", loc="lower center", bbox_to_anchor=(0.3, 1), ncols=3)
 
 # %%
 # needs probes
 notebook.say("""
-On average a probe gains over Uniform random {shares}. The AUROC lies significantly above 0.5 on {own_rank} data sets of
-the probe's own, on {near_rank} of its domain, and on {away_rank} out of domain. A probe whose AUROC is above 0.5 and
-whose order gains nothing knows the order and has the wrong spread or level. With a few labelled questions of the new data set,
-say their mean: it gains as much as recalibrating the probe of another set on them.
+On its own data sets, on others of its domain, and on those outside, a probe is significantly correlated with the accuracy on
+{order_won}, and the wrong way round on {order_lost}. Knowing the order is not enough to be taken at its word: against the best
+constant, which has seen samples of the data set, it is better on {constant_won}, and worse on {constant_lost}. All of these are
+judged together by Holm's method; subjects are drawn whole.
 """)
 
-# %% [markdown]
-# ## What the paper reports
+# %% tags=["hide-input"] label="probe-gains" paper=["section-4.3.2"] evidence=["measured"] reads=["verdicts", "features"]
+# needs probes
+table = judged.assign(dataset=judged["dataset"].map(data["title"]))
+table = table.rename(columns={"dataset": "data set"})
+columns = ["data set", "probe", "measure", *ENDS, "verdict"]
+tables.show(
+    table[columns],
+    "Correlation of a probe with the expected accuracy, and its mean gain over the best constant (higher "
+    "is better), with 95 % intervals, and the verdict with all judged together.",
+    evidence=data["evidence"].iloc[0],
+)
+
+# %% [markdown] needs="mixture"
+# ## Two training sets in one
 #
-# The paper trains probes on TriviaQA, on GSM8K, and on both together. The scores are plug-in and have no intervals.
+# The paper merges TriviaQA and GSM8K, and trains one probe on all of their questions (its table 7). `capcal probe --mix D,D`
+# does so with any training sets, and `score` scores it where it is kept.
+
+# %%
+# needs mixture
+mixture = mixtures[0]
+sources = mixture.removeprefix("Probe (").removesuffix(")").split(" + ")
+sources = [f"Probe ({name})" for name in sources]
+parts = [
+    load_results(store, model, split=split, **asked)
+    for split in range(5 if paper else 1)
+]
+columns = ["correct", "total", *sources, mixture]
+scores = score([part[columns] for part in parts], protocol=protocol)
+scores = scores.query("method.str.startswith('Probe')")
+
+# %% tags=["hide-input"] label="probe-mixture" paper=["table-7", "appendix-c.4"] evidence=["measured"] reads=["verdicts", "features"]
+# needs mixture
+tables.show_scores(
+    scores,
+    "Capability Brier score (lower is better) of probes of one training set and of both.",
+    evidence=data["evidence"].iloc[0],
+)
+
+# %% [markdown] needs="mixture"
+# A dash stands where a probe has seen no prompt of the data set's style. What does the second training set change? The rival
+# is the probe of the nearer of the two:
+
+# %%
+# needs mixture
+changes = {}
+for name in varied[varied].index:
+    own = results.loc[[name]].dropna(axis="columns", how="all")
+    single = nearest_probe([one for one in sources if one in own], name)
+    if single and mixture in own:
+        terms = brier_terms(own, protocol=protocol)[[single, mixture]]
+        found = gains(terms, single, clusters=subjects(own))
+        changes[name, single] = found.loc[mixture]
+changes = pd.DataFrame(changes).T.rename_axis(["dataset", "rival"])
+p = changes["p"].to_numpy(float)
+changes["verdict"] = changes["verdict"].where(
+    adjusted(p, "holm") < 0.05, "inconclusive"
+)
+changes[["estimate", "low", "high", "verdict"]]
 
 # %% tags=["hide-input"]
-printed = load_reported("mixing")
+# needs mixture
+notebook.say(
+    "{mixture} is significantly better than the probe of one set on {better} of {sets} data sets, and worse on {worse}.",
+    mixture=mixture,
+    sets=len(changes),
+    better=int(changes["verdict"].eq("better").sum()),
+    worse=int(changes["verdict"].eq("worse").sum()),
+)
+
+# %% [markdown] needs="near"
+# ## Starting from a near probe
+#
+# What are four samples of twenty questions of a new data set good for, where there is a probe of another one of its domain?
+# Corrected scores on the other questions, a mean over fifty draws of the twenty:
+
+
+# %%
+# needs near
+def use_labels(own, probe, rng):
+    """Score three uses of twenty labelled questions on the others."""
+    labelled = draw_training(own, 20, 4, rng=rng)
+    others = own.drop(labelled.index)
+    counts = labelled["correct"], labelled["total"]
+    platt = Calibrator("platt").fit(labelled[probe], *counts)
+    ways = {
+        "as it is": others[probe],
+        "recalibrated": platt.predict(others[probe]),
+        "constant": np.full(len(others), counts[0].sum() / counts[1].sum()),
+    }
+    known = others["correct"], others["total"]
+    return {
+        way: capability_brier(s, *known, corrected=True)
+        for way, s in ways.items()
+    }
+
+
+# %%
+# needs near
+rng = np.random.default_rng(seed)
+few = {}
+for dataset, probe in near_pairs:
+    own = results.loc[dataset, ["correct", "total", probe]].dropna()
+    draws = [use_labels(own, probe, rng) for _ in range(50)]
+    few[dataset, probe] = pd.DataFrame(draws).mean()
+few = pd.DataFrame(few).T.rename_axis(["data set", "probe"])
+few.round(3)
+
+# %% [markdown]
+# ## What the paper prints
+#
+# The paper trains probes on TriviaQA, on GSM8K, and on both together. The scores are plug-in and have no intervals. The best
+# constant follows from what it prints: $m(1-m) - \mathbb{E}[\mu(1-\mu)]$, where $m$ is the mean accuracy and Uniform random
+# scores $1/3 - \mathbb{E}[\mu(1-\mu)]$.
+
+# %% tags=["hide-input"] label="mixing-reported" paper=["table-7", "appendix-c.4"] evidence=["reported"] reads=["mixing"]
+printed = load_reported("mixing").rename(columns={"value": "brier"})
 if model in set(printed["model"]):
-    printed = printed.query("model == @model")
-printed = printed.rename(columns={"value": "brier"})
+    printed = printed[printed["model"] == model]
 place = printed.groupby(["model", "dataset"])["brier"].rank(method="dense")
 printed["printed"] = place.map({1: "best", 2: "second"}).fillna("")
-
-# %% label="mixing-reported" paper=["table-7", "appendix-c.4"] evidence=["reported"] reads=["mixing"] tags=["hide-input"]
 for name, rows in printed.groupby("model", sort=False):
     caption = f"{load_model(name).title}, as printed (lower is better)."
     one = rows[["method", "dataset", "brier", "printed"]]
     display(tables.show_scores(one, caption, digits=4, evidence="reported"))
-
-# %% [markdown]
-# The best constant of a data set follows from what the paper prints. It scores the variance of $\mu$, which is
-# $m(1-m) - \mathbb{E}[\mu(1-\mu)]$ with the mean accuracy $m$; and Uniform random scores $1/3 - \mathbb{E}[\mu(1-\mu)]$.
 
 # %%
 keys = ["model", "dataset"]
@@ -338,15 +331,32 @@ uniform = uniform.set_index(keys)["value"]
 accuracy = load_reported("mean_accuracy").set_index(keys)["value"]
 rivals = pd.DataFrame({"Uniform random": uniform})
 rivals["best constant"] = accuracy * (1 - accuracy) - 1 / 3 + uniform
-pairs = printed.join(rivals, on=keys)
-pairs["shift"] = [*map(style.shift, pairs["method"], pairs["dataset"])]
-lead = pairs.melt(["shift", "brier"], list(rivals), "rival", "score")
+lead = printed.join(rivals, on=keys)
+lead["shift"] = [*map(style.shift, lead["method"], lead["dataset"])]
+lead = lead.melt(["shift", "brier"], list(rivals), "rival", "score")
 lead["gain"] = lead["score"] - lead["brier"]
-worse = lead["gain"].lt(0).groupby([lead["rival"], lead["shift"]], sort=False)
-counted = worse.agg(["sum", "size"]).unstack(0)["sum"].reindex(style.SHIFTS)
-counted.assign(cells=worse.size().unstack(0).iloc[:, 0])
+worse = lead["gain"].lt(0).groupby([lead["rival"], lead["shift"]]).sum()
+cells = lead.groupby("shift").size() // rivals.shape[1]
 
-# %% mystnb={"figure": {"caption": "The score of Uniform random, and that of the best constant, less the paper's scores of probes, by how far the training questions are from the data set. Right of the line a probe is better.", "name": "fig-transfer-reported"}, "image": {"alt": "Two panels of dots with three rows. Against Uniform random nearly all dots within the domain lie right of zero; against the best constant those of other data sets of the domain lie around zero or left of it, and those out of domain spread far to the left."}} paper=["table-7", "appendix-c.4", "section-4.3.2"] evidence=["reported"] reads=["mixing", "main", "mean_accuracy"]
+# %% tags=["hide-input"]
+notebook.glue(
+    **{
+        f"printed_{where}_{rival.split()[0].lower()}": f"{worse[rival, shift]} of {cells[shift]}"
+        for where, shift in zip(
+            ("home", "far", "out"), style.SHIFTS, strict=True
+        )
+        for rival in rivals
+    }
+)
+
+# %% tags=["finding"]
+# needs printed
+notebook.finding("""
+As printed, probes are worse than Uniform random in {printed_far_uniform} cells within their domain, and in
+{printed_out_uniform} outside it.
+""")
+
+# %% mystnb={"figure": {"caption": "The score of Uniform random, and that of the best constant, less the paper's scores of probes. Right of the line a probe is better: against Uniform random it is within its domain, against a constant mostly at home.", "name": "fig-transfer-reported"}, "image": {"alt": "Two panels of dots with three rows. Against Uniform random nearly all dots within the domain lie right of zero; against the best constant those of other data sets of the domain lie around zero or left of it, and those out of domain spread far to the left."}} paper=["table-7", "appendix-c.4", "section-4.3.2"] evidence=["reported"] reads=["mixing", "main", "mean_accuracy"] tags=["hide-input"]
 grid = sns.catplot(
     lead,
     x="gain",
@@ -363,200 +373,19 @@ grid.refline(x=0, linestyle="-", color=style.INK)
 grid.set_titles("against {col_name}").set_axis_labels("gain", "")
 _ = grid.tight_layout()
 
-# %% tags=["hide-input"]
-near, far, out = style.SHIFTS
-cell_count = worse.size().unstack(0).iloc[:, 0]
-notebook.glue(
-    reported_near=int(cell_count[far]),
-    reported_near_uniform=int(counted.loc[far, "Uniform random"]),
-    reported_near_constant=int(counted.loc[far, "best constant"]),
-    reported_out=int(cell_count[out]),
-    reported_out_uniform=int(counted.loc[out, "Uniform random"]),
-    reported_out_constant=int(counted.loc[out, "best constant"]),
-    reported_own=int(cell_count[near]),
-    reported_own_constant=int(counted.loc[near, "best constant"]),
-)
-
 # %%
 notebook.say("""
 The paper says that probes generalise reasonably well to other data sets of their domain, and not consistently out of it. Against
-Uniform random, its rival, that is what its table shows: worse in {reported_near_uniform} of {reported_near} cells within the
-domain, and in {reported_out_uniform} of {reported_out} out of it. Against the best constant a probe is worse in
-{reported_near_constant} of {reported_near}, and in {reported_out_constant} of {reported_out}; on its own data set in
-{reported_own_constant} of {reported_own}. The constant has seen samples of the data set, which such a probe has not, so the two
-comparisons ask different things: whether a probe is better than nothing, and whether it tells questions apart so well that it
-makes up for a level that nobody told it.
-""")
-
-# %% [markdown] needs="own"
-# ## Train here, test there
-#
-# What a probe learns from are the hidden states of questions and their counts of correct samples. The *tuned* linear probe is
-# a logistic regression on $\hat\mu$ whose weight decay is chosen by cross-validation on these questions.
-# [How good is a probe?](11_probe_lab.ipynb) has the recipe of the paper.
-
-# %%
-# needs own
-home = max(both, key=lambda name: mu[name].var())
-questions, features = training_data(training[home])
-probe = TunedProbe().fit(features, questions["correct"], questions["total"])
-home, features.shape, probe.weight_decay_
-
-# %% [markdown] needs="own"
-# It predicts the questions of any split that has hidden states and was asked in the same style of prompt.
-
-# %%
-# needs own
-transfer = {}
-for name in alike[alike == alike[home]].index:
-    unseen, states = training_data(evaluation[name])
-    counts = unseen["correct"], unseen["total"]
-    transfer[name] = {
-        "probe": capability_brier(
-            probe.predict(states), *counts, corrected=True
-        ),
-        "Uniform random": uniform_baseline_brier(*counts, corrected=True),
-    }
-pd.DataFrame(transfer).T.round(3)
-
-# %% [markdown] needs="probes"
-# `capcal probe` trains the same probe on each training split, and `score` scores what it kept everywhere. Cells are tinted by
-# shift, as in the paper; **bold** is what is significantly better than Uniform random on the same questions. That is little
-# where nearly every answer is wrong: a probe that always says nearly 0 does it there, too. A dash stands where the two splits
-# were asked in different styles of prompt, whose hidden states do not compare.
-
-# %%
-# needs probes
-scores = score(results, seed=seed, protocol=protocol)
-scores = scores.query("method in @predicted.columns").reset_index()
-every = brier_terms(results, protocol=protocol)
-beaten = every.groupby("dataset").apply(gains, UNIFORM)
-beaten = beaten["verdict"].eq("better").rename("significant")
-scores = scores.drop(columns="may_be_best").merge(
-    beaten.rename_axis(["dataset", "method"]).reset_index()
-)
-
-# %% label="probe-transfer" paper=["section-4.3.2", "table-7", "appendix-c.4"] evidence=["measured"] reads=["verdicts", "features"]
-# needs probes
-kinds = {False: "Real data sets", True: "Built-in data sets"}
-built_in = scores["dataset"].map(lambda name: load_dataset(name).builtin)
-for kind, rows in scores.groupby(built_in):
-    caption = f"{kinds[kind]}: {protocol} score of probes (lower is better)."
-    evidence = data["evidence"].iloc[0]
-    display(tables.show_scores(rows, caption, evidence=evidence))
-
-# %% [markdown] needs="mixture"
-# ## Mixed training sets
-#
-# The paper merges two training sets into one, and so trains its mixed probe on twice as many questions. A fair comparison
-# gives each probe as many samples: all of one set, all of the other, or half of each. Where the runs have them, the pairs
-# here are two sets that were asked in the same style of prompt.
-
-
-# %%
-# needs mixture
-def draw_mixes(pair):
-    """Draw as many questions, with as many samples, of either set and of both."""
-    known = {name: training_data(training[name])[0] for name in pair}
-    samples = min(each["total"].max() for each in known.values())
-    size = min((each["total"] >= samples).sum() for each in known.values())
-    drawn = {
-        name: draw_training(each, size, samples, rng=rng)
-        for name, each in known.items()
-    }
-    half = pd.concat([each.head(size // 2) for each in drawn.values()])
-    return drawn | {"both": half}
-
-
-# %%
-# needs mixture
-def train_on(drawn, pair):
-    """Fit a tuned probe to questions of a pair of sets."""
-    states = {}
-    for name in pair:
-        known, features = training_data(training[name])
-        states |= dict(zip(known.index, features, strict=True))
-    rows = np.array([states[name] for name in drawn.index])
-    return TunedProbe().fit(rows, drawn["correct"], drawn["total"])
-
-
-# %%
-# needs mixture
-def mixed_terms(pair, draws=3):
-    """Score probes of one set and of both, by question: the mean of draws."""
-    every = []
-    for _ in range(draws):
-        probes = {
-            kind: train_on(drawn, pair)
-            for kind, drawn in draw_mixes(pair).items()
-        }
-        for name in pair:
-            unseen, features = training_data(evaluation[name])
-            said = {
-                kind: probe.predict(features) for kind, probe in probes.items()
-            }
-            table = unseen.assign(**said)
-            every.append(
-                brier_terms(pd.concat({name: table}, names=["dataset"]))
-            )
-    return pd.concat(every).groupby(["dataset", "question_id"]).mean()
-
-
-# %%
-# needs mixture
-mixed = {}
-for pair in mixes:
-    terms_of = mixed_terms(pair)
-    for name, own in terms_of.groupby("dataset", sort=False):
-        other = next(each for each in pair if each != name)
-        kinds = {name: "own set", other: "other set", "both": "half of each"}
-        own = own.rename(columns=kinds)[list(kinds.values())]
-        groups = subjects(own).to_numpy()
-        against = gains(own, "own set", clusters=groups).loc["half of each"]
-        columns = {"gain": against["estimate"], "verdict": against["verdict"]}
-        mixed[load_dataset(name).title] = {**own.mean(), **columns}
-
-# %% label="settings-mixing" paper=["table-7", "appendix-c.4"] evidence=["measured"] reads=["verdicts", "features"]
-# needs mixture
-mixing = pd.DataFrame(mixed).T.rename_axis("scored on").infer_objects()
-tables.show(
-    mixing,
-    "Corrected score of tuned probes trained on as many samples of the data "
-    "set itself, of the other one of its pair, or of both, and the gain by "
-    "mixing (mean of three draws).",
-    evidence=data["evidence"].iloc[0],
-)
-
-# %% tags=["hide-input"]
-# needs mixture
-cost = mixing["half of each"] - mixing["own set"]
-saved = mixing["other set"] - mixing["half of each"]
-notebook.glue(
-    mixing_sets=len(mixing),
-    mixing_worse=int(mixing["verdict"].eq("worse").sum()),
-    mixing_cost=cost.mean(),
-    mixing_saved=saved.mean(),
-    mixing_between=int((cost.gt(0) & saved.gt(0)).sum()),
-    mixing_pairs=" and ".join(
-        " with ".join(load_dataset(name).title for name in pair)
-        for pair in mixes
-    ),
-)
-
-# %%
-# needs mixture
-notebook.say("""
-Mixing {mixing_pairs} at equal numbers of samples costs {mixing_cost:.3f} on average against a probe of the data set's own samples
-(significantly worse on {mixing_worse} of {mixing_sets}), and saves {mixing_saved:.3f} against a probe of the other one's. The mixed
-probe lies {mixing_between} of {mixing_sets} times between the two.
+Uniform random its table shows that: worse in {printed_far_uniform} cells within the domain, and in {printed_out_uniform} out of
+it. Against the best constant a probe is worse in {printed_far_best} and in {printed_out_best}; at home in {printed_home_best}.
 """)
 
 # %% [markdown]
 # ## Summary
 #
-# - Away from its own data set, what a probe gains over Uniform random is mostly its level; look at its order by itself.
+# - A probe knows the order of questions where it was trained, and mostly in the same domain; elsewhere look before you use it.
 # - The best constant of a data set is the rival that asks for order; Uniform random is beaten by almost anything.
-# - Mixed training sets are compared at equal cost: a mixture of twice as many samples should win.
+# - A few labelled questions mend the level of a probe of the same domain. They cannot give it an order that it has not.
 #
 # ## Exercises
 #
@@ -564,18 +393,14 @@ probe lies {mixing_between} of {mixing_sets} times between the two.
 # random? *Hint:* Uniform random scores $1/3 - \mu(1-\mu)$.
 
 # %% tags=["hide-cell", "solution"]
-correct = np.array([0, 0, 100, 100])
-half = capability_brier(np.full(4, 0.5), correct, np.full(4, 100))
-half, uniform_baseline_brier(correct, np.full(4, 100))
+capability_brier(np.full(4, 0.5), [0, 0, 100, 100], np.full(4, 100)), 1 / 3
 
 # %% [markdown]
 # **2 (medium).** In the paper's table, which training set transfers better to the other: TriviaQA to GSM8K, or GSM8K to
 # TriviaQA? *Hint:* compare each with the probe that was trained there.
 
 # %% tags=["hide-cell", "solution"]
-table = printed.pivot_table(
-    index=["model", "method"], columns="dataset", values="brier"
-)
+table = printed.pivot_table("brier", ["model", "method"], "dataset")
 table[["triviaqa", "gsm8k"]].unstack("method").round(3).T
 
 # %% [markdown]

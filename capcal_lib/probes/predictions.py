@@ -181,8 +181,10 @@ def read_predictions(
     >>> from capcal_lib.manifests import RECORDED_RUNS
     >>> asked = ["gsm8k", "triviaqa"]
     >>> predicted = read_predictions(RECORDED_RUNS, "qwen2.5-coder-0.5b", datasets=asked)
-    >>> list(predicted), list(predicted.groupby("dataset").size())
-    (['Probe (GSM8K)', 'Probe (MMLU)', 'Probe (TriviaQA)'], [100, 200])
+    >>> list(predicted)
+    ['Probe (GSM8K)', 'Probe (MMLU)', 'Probe (TriviaQA)', 'Probe (TriviaQA + GSM8K)']
+    >>> predicted.groupby("dataset").size().to_dict()
+    {'gsm8k': 100, 'triviaqa': 200}
     """
     stale = []
     none = pd.MultiIndex.from_tuples([], names=["dataset", "question_id"])
@@ -213,7 +215,7 @@ def predictions_of(
     >>> run = find_run(RECORDED_RUNS, "qwen2.5-coder-0.5b", "gsm8k", "test")
     >>> predicted, stale = predictions_of(run)
     >>> predicted.shape, list(predicted), stale
-    ((100, 1), ['Probe (GSM8K)'], [])
+    ((100, 2), ['Probe (GSM8K)', 'Probe (TriviaQA + GSM8K)'], [])
     """
     columns = {}
     stale = []
@@ -249,8 +251,8 @@ def describe_probes(
     question has two samples, so that confidences can only be taken at their word.
 
     >>> from capcal_lib.manifests import RECORDED_RUNS
-    >>> describe_probes(RECORDED_RUNS, "qwen2.5-coder-0.5b")["questions"].to_dict()
-    {'Probe (GSM8K)': 1200, 'Probe (MMLU)': 3000, 'Probe (TriviaQA)': 3000}
+    >>> describe_probes(RECORDED_RUNS, "smollm2-135m").loc["Probe (GSM8K)", "questions"]
+    np.int64(300)
     """
     rows = {}
     for run in _evaluation(store, model, None, choice):
