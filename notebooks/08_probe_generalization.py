@@ -52,6 +52,8 @@ varied = (results["correct"] / results["total"]).groupby("dataset").var() > 0.01
 known = results[probes].groupby("dataset").count().loc[varied].stack()
 mixtures = [name for name in probes if " + " in name]
 pairs = [pair for pair in known[known > 1].index if pair[1] not in mixtures]
+
+# %% tags=["hide-input"]
 near_pairs = [
     (name, probe)
     for name, probe in pairs
