@@ -47,21 +47,14 @@ runs = notebook.open_store(store)
 described = {
     name: describe_runs(runs, name, k_eval=k_eval) for name in model_names()
 }
-trained = [
-    name
-    for name, data in described.items()
-    if len(data)
-    and read_predictions(runs, name, recipe=recipe).notna().any(axis=None)
-]
 real = [
     name
-    for name in trained
-    if notebook.evidence_of(described[name]) == "measured"
+    for name, data in described.items()
+    if "measured" in set(data["evidence"])
+    and read_predictions(runs, name, recipe=recipe).notna().any(axis=None)
 ]
-real = sorted(
-    real or trained, key=lambda name: load_model(name).parameters or 0
-)
-none = {"runs": "No model has samples and a probe here."}
+real.sort(key=lambda name: load_model(name).parameters)
+none = {"runs": "No model has measured samples and a probe here."}
 evidence = notebook.evidence_of(*(described[name] for name in real))
 notebook.about(model, described[model], lacking={} if real else none)
 

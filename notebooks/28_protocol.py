@@ -17,7 +17,6 @@ model: str = "smollm2-135m"  # one of `capcal models`; it has most data sets
 store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 k_c: int = 10  # samples that vote
-learning_from: str = ""  # training data set; empty: those with most questions
 seed: int = 0  # of what is drawn
 
 # %% tags=["hide-input"]
@@ -36,8 +35,7 @@ from capcal_lib.book import notebook, style, tables
 from capcal_lib.confidence import mean_tokens
 from capcal_lib.errors import InputError
 from capcal_lib.grading import judge_agreement, judges
-from capcal_lib.manifests import load_dataset, load_model, model_names
-from capcal_lib.metrics import capability_brier_terms, gains
+from capcal_lib.manifests import load_dataset, load_model
 from capcal_lib.probes import (
     TunedProbe,
     draw_training,
@@ -45,13 +43,7 @@ from capcal_lib.probes import (
     runs_for_probes,
     training_data,
 )
-from capcal_lib.results import (
-    brier_terms,
-    describe_runs,
-    load_results,
-    score,
-    subjects,
-)
+from capcal_lib.results import brier_terms, describe_runs, load_results, score
 
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())
@@ -74,33 +66,18 @@ def with_training(name):
 
 
 # %% tags=["hide-input"]
-simulated = load_model(model).engine == "simulated"
-real = [
-    name for name in model_names() if load_model(name).engine != "simulated"
-]
-models = [model] if simulated else real
-rows = [row for name in models for row in with_training(name)]
+rows = with_training(model)
 pairs = pd.DataFrame(rows, columns=["model", "dataset", "run", "asked"])
 pairs["questions"] = [len(training_data(run)[0]) for run in pairs["run"]]
 pairs = pairs.query("questions >= 100")  # fewer teach a probe nothing
 
 # %% tags=["hide-input"]
-taught = pairs.query("model == @model").set_index("dataset")
-most = pairs["questions"].clip(upper=1_000).max()
-chosen = "dataset == @learning_from" if learning_from else "questions >= @most"
-learners = pairs.query(chosen).sort_values("dataset", kind="stable")
-learners["case"] = [
-    f"{load_dataset(row.dataset).title}, {load_model(row.model).short_title}"
-    for row in learners.itertuples()
-]
-learners = learners.set_index("case")
+taught = pairs.set_index("dataset")
 lacking = {}
 if taught.empty:
     lacking["trained"] = (
         "No training run of this model with 100 questions or more is recorded."
     )
-if learners.empty:
-    lacking["curve"] = "No training run of 100 questions or more is recorded."
 notebook.about(model, data, lacking=lacking)
 
 # %% [markdown] needs="samples"
@@ -280,149 +257,6 @@ tables.show(
     evidence=data["evidence"].iloc[0],
 )
 
-# %% [markdown] needs="curve"
-# ## One sample of many questions
-#
-# One sample is a noisy label of its question. But a probe averages over questions, and a new question also teaches what
-# another sample of an old one cannot. How much, the recorded training samples say. Probes are trained on $n$ questions with
-# $k$ samples each, drawn from those that there are, and scored on all evaluation questions; below 1,000 questions the score
-# is the mean of five draws.
-
-
-# %%
-# needs curve
-def fit_probe(run, n, k, rng):
-    """Train a probe on k samples of n questions, drawn from a run."""
-    questions, features = training_data(run)
-    drawn = draw_training(questions, n, k, rng=rng)
-    rows = questions.index.get_indexer(drawn.index)
-    return TunedProbe().fit(features[rows], drawn["correct"], drawn["total"])
-
-
-# %%
-# needs curve
-def learn(run, asked, n, k):
-    """Return the mean terms of probes trained on k samples of n questions."""
-    unseen, states = training_data(asked)
-    counts = unseen["correct"], unseen["total"]
-    rng = np.random.default_rng([seed, n, k])
-    terms = []
-    for _ in range(5 if n < 1_000 else 1):  # few questions differ by chance
-        said = fit_probe(run, n, k, rng).predict(states)
-        terms.append(capability_brier_terms(said, *counts, corrected=True))
-    return np.mean(terms, axis=0)
-
-
-# %%
-# needs curve
-SIZES, SAMPLES = (100, 300, 1_000, 3_000, 10_000), (1, 3, 10)
-learned = {}
-for case, row in learners.iterrows():
-    total = training_data(row["run"])[0]["total"]
-    for k in SAMPLES:
-        for n in [n for n in SIZES if n <= (total >= k).sum()]:
-            learned[case, n, k] = learn(row["run"], row["asked"], n, k)
-learned = pd.Series(learned).rename_axis(["case", "questions", "samples"])
-
-# %%
-# needs curve
-curve = learned.map(np.nanmean).rename("score").reset_index()
-each = curve["case"].map(learners["run"].map(mean_tokens))
-curve["tokens"] = curve["questions"] * curve["samples"] * each
-
-# %%
-# needs curve
-constants = {}
-for case, row in learners.iterrows():
-    known, asked = (training_data(row[of])[0] for of in ("run", "asked"))
-    mean = np.full(len(asked), known.eval("correct / total").mean())
-    triple = mean, asked["correct"], asked["total"]
-    terms = capability_brier_terms(*triple, corrected=True)
-    constants[case] = np.nanmean(terms)
-
-# %% [markdown] needs="curve"
-# Where as many samples were drawn of more and of fewer questions, the scores are compared question by question:
-
-# %%
-# needs curve
-judged, found = {}, learned.reset_index(name="terms")
-found["drawn"] = found["questions"] * found["samples"]
-for (case, drawn), same in found.groupby(["case", "drawn"]):
-    if len(same) > 1:
-        terms = same.set_index(same["samples"].astype(str))["terms"]
-        home, asked = learners.loc[case, ["dataset", "asked"]]
-        terms = pd.DataFrame(terms.to_dict(), training_data(asked)[0].index)
-        terms = pd.concat({home: terms}).dropna()
-        terms.index.names = ["dataset", "question_id"]
-        rival = str(same["samples"].max())
-        told = {"clusters": subjects(terms)}
-        judged[case, drawn] = gains(terms, rival, **told).loc["1"]
-
-# %% tags=["hide-input"]
-# needs curve
-judged = pd.DataFrame(judged, index=["estimate", "verdict"]).T
-notebook.glue(
-    equal=len(judged),
-    lower=int((judged["estimate"] > 0).sum()),
-    surely=int((judged["verdict"] == "better").sum()),
-    surely_worse=int((judged["verdict"] == "worse").sum()),
-)
-
-# %%
-# needs curve
-notebook.say("""
-One sample each of more questions gives the lower score in {lower} of {equal} comparisons at the same number of samples,
-significantly so in {surely}; it is significantly higher in {surely_worse}.
-""")
-
-# %% tags=["hide-input"]
-# needs curve
-drawn = curve.astype({"samples": str})
-drawn["thousands"] = drawn["tokens"] / 1_000
-look = {"x": "thousands", "y": "score", "hue": "samples", "style": "samples"}
-look["palette"] = ["#46a281", "#d08a3c", style.OWN]
-look["palette"] = look["palette"][: drawn["samples"].nunique()]
-look |= {"markers": True, "dashes": False, "col_wrap": 3}
-look["facet_kws"] = {"sharey": False}
-
-# %% tags=["hide-input"] mystnb={"figure": {"caption": "Score of the tuned probe against the tokens of its training samples, for designs of more questions (along a line) or more samples of each (from line to line); dotted, the best constant. Lower is better.", "name": "fig-learning-design"}, "image": {"alt": "A panel for each data set and model, with lines for one, three and ten samples a question over the tokens of the training samples on a logarithmic axis. The lines fall to the right; at the same tokens the line of one sample mostly lies lowest."}} paper=["appendix-c.2"] evidence=["measured"] reads=["verdicts", "features", "samples"]
-# needs curve
-grid = sns.relplot(drawn, kind="line", col="case", **look)
-for case, axes in grid.axes_dict.items():
-    axes.axhline(constants[case], color=style.INK, linestyle=":")
-    axes.set_xscale("log")
-    axes.set_xticks(ticks := [0.3, 3, 30, 300], ticks)
-    axes.minorticks_off()
-least, most = drawn["thousands"].agg(["min", "max"])
-grid.set(xlim=(0.7 * least, 1.3 * most)).set_titles("{col_name}")
-grid.set_axis_labels("thousands of training tokens", "score")
-grid.legend.set_title("samples each")
-sns.move_legend(grid, "lower center", ncols=3)
-height = 0.5 + 2.6 * -(-len(learners) // 3)
-grid.figure.set_size_inches(style.WIDTH, height)
-_ = grid.tight_layout(rect=(0, 0.5 / height, 1, 1))
-
-# %% tags=["hide-input"] label="protocol-learning" paper=["appendix-c.2"] evidence=["measured"] reads=["verdicts", "features", "samples"]
-# needs curve
-curve["cell"] = [
-    f"{row.score:z.4f} ({row.tokens / 1_000:,.1f})"
-    for row in curve.itertuples()
-]
-shown = curve.pivot(
-    index=["case", "samples"], columns="questions", values="cell"
-)
-shown = shown.fillna("–")
-shown.columns = [f"{questions:,}" for questions in shown.columns]
-shown["constant"] = shown.index.get_level_values("case").map(constants)
-tables.show(
-    shown,
-    "Score of a probe by the number of its training questions (columns) and "
-    "the samples of each, with thousands of tokens in brackets; and of the "
-    "best constant.",
-    digits=4,
-    evidence=notebook.evidence_of(data),
-)
-
 # %% [markdown] needs="trained"
 # ## The same row for fewer tokens
 #
@@ -434,16 +268,27 @@ tables.show(
 
 # %%
 # needs trained
+def fit_probe(run, n, k, rng):
+    """Train a probe on k samples of n questions, drawn from a run."""
+    questions, features = training_data(run)
+    drawn = draw_training(questions, n, k, rng=rng)
+    rows = questions.index.get_indexer(drawn.index)
+    return TunedProbe().fit(features[rows], drawn["correct"], drawn["total"])
+
+
 def score_sizes(name, k_eval, n, k):
     """Score what is said of a data set, its own probe too, by such sizes."""
     sizes = {"k_eval": k_eval, "k_c": k_c, "recipe": None}
     found = load_results(runs, model, datasets=[name], **sizes)
     unseen, states = training_data(taught.loc[name, "asked"])
-    rng = np.random.default_rng(seed)
-    said = fit_probe(taught.loc[name, "run"], n, k, rng).predict(states)
     asked = found.index.get_level_values("question_id")
-    found["Own probe"] = pd.Series(said, unseen.index).reindex(asked).array
-    return score(found, seed=seed).loc[name]
+    parts = []
+    for draw in range(3):  # the training draw is chance, too
+        rng = np.random.default_rng([seed, draw])
+        said = fit_probe(taught.loc[name, "run"], n, k, rng).predict(states)
+        said = pd.Series(said, unseen.index).reindex(asked).array
+        parts.append(found.assign(**{"Own probe": said}))
+    return score(parts, seed=seed).loc[name]
 
 
 # %%
@@ -470,19 +315,25 @@ scores = scores[~names.str.startswith(("Uniform", "Oracle"))].copy()
 scores["width"] = scores["high"] - scores["low"]
 costs = pd.Series(costs).unstack()[[LEAN, PAPER]] / 1_000
 apart = scores[["brier", "width"]].unstack("sizes")
-moved = (apart["brier", LEAN] - apart["brier", PAPER]).abs()
+wider = apart["width", LEAN] / apart["width", PAPER]
+probes = wider.index.get_level_values("method") == "Own probe"
+chance = scores["spread"].dropna().xs(LEAN, level="sizes")
 notebook.glue(
     share=costs[LEAN].sum() / costs[PAPER].sum(),
-    wider=(apart["width", LEAN] / apart["width", PAPER]).median(),
-    moved=moved.mean(),
-    most_moved=moved.max(),
+    untrained=wider[~probes].median(),
+    untrained_most=wider[~probes].max(),
+    trained=wider[probes].median(),
+    trained_most=wider[probes].max(),
+    chance=chance.mean(),
 )
 
 # %%
 # needs trained
 notebook.say("""
-The lean sizes take {share:.0%} of the tokens. Their intervals are {wider:.2f} times as wide in the median, and the scores
-differ by {moved:.3f} on average and by {most_moved:.3f} at most.
+The lean sizes take {share:.0%} of the tokens. Intervals of methods without training are {untrained:.2f} times as wide in the
+median and {untrained_most:.2f} at most; those of the own probe {trained:.2f} and {trained_most:.2f}. A probe's score also
+depends on which samples taught it: over three training draws it spreads by {chance:.3f} (standard deviation) on average,
+which no interval over questions holds. The rows below are means of these draws.
 """)
 
 # %% tags=["hide-input"] label="protocol-lean" paper=["section-4.1"] evidence=["measured"] reads=["verdicts", "confidences", "features"]
@@ -509,56 +360,37 @@ tables.show(
 
 
 # %% [markdown]
-# ## Where we differ
+# ## Where this differs from the authors' code
 #
-# What the paper does, as far as it says so or its authors' public code shows it, and what is done here. Runs say which of
-# the two they followed.
+# By the authors' public code (commit 9088a5a) where the paper does not say. A score is lower where it is better; ↑ and ↓ say
+# which way our choice moves the number beside the authors', and a dash that it was not measured.
 #
-# **Data and models**
+# | what | the authors' code | here | moves |
+# |---|---|---|---|
+# | Score | plug-in, 100 samples | corrected, with an interval; plug-in by `protocol=paper` | ↓ by the mean of $\hat\mu(1-\hat\mu)/99$, alike for all methods |
+# | Missing confidence | 0.5 | left out and counted; 0.5 by `protocol=paper` | either way, above |
+# | Response consistency | votes share samples with $\hat\mu$, equal strings vote together | judged by the other samples; answers the grader calls equal vote together | ↑ above, by sharing |
+# | Linear probe | gradient descent, grid of rates | *tuned*: its optimum, decay by cross-validation; theirs by `recipe=paper` | either way, above |
+# | Judge's temperature | 1.0 | 0 | – |
+# | Aliases that the judge sees | the first answer (TriviaQA) | up to 20 | accuracy ↑ on TriviaQA |
+# | Judge's prompt | the rubric of SimpleQA, yes or no | our own words, three verdicts, four cases shown | – |
+# | Judge is asked | once a sample | once a distinct answer | – |
+# | Unreadable judgement | incorrect | not scored | accuracy ↑ |
+# | No answer, not graded | incorrect | no answer is incorrect; not graded is not scored | accuracy ↑ |
+# | Answer is searched | in the whole reply | after the reasoning, the last statement | – |
+# | Verbalized confidence | 5,000 tokens, then asked again | as long as an answer may be | fewer missing with gpt-oss |
+# | P(True) | two spellings a word, reasoning cut at 5,000 tokens | six spellings, missing where no answer begins | – |
+# | Prompt of a hidden state | thinking of Qwen left on | the prompt that is sampled | – |
+# | Pooling | bfloat16 | float32 | – |
+# | Labels of a training question | 100 (rebuttal) | 10, by the lean recipe 1 | score of the probe ↑ |
+# | Training share of MATH | all of it, MATH valid chooses | four fifths in each of five splits | score of the probe ↑ |
+# | Validation of a probe | evaluation questions (TriviaQA, GSM8K) | a fifth of the training questions | score of the probe ↑ |
+# | Oracle CC | scored on its own samples | on the other half | ↑ above |
+# | Success of a budget | ten draws that all questions share | its expectation, exact | ↓ by up to some points at one sample |
+# | Answer prompt | the paper's | the same content in our words; the paper's text by its own style | – |
+# | SimpleQA | Verified, 1,000 questions | the same as `simpleqa-verified`; the recorded runs use the whole set | – |
 #
-# - *SimpleQA.* The paper: SimpleQA Verified, 1,000 questions. Here `simpleqa-verified` is that set; the recorded runs use
-#   the original one, 4,326 questions, under the name `simpleqa`, and the two are never shown as one.
-# - *TriviaQA.* The paper: 1,000 questions of the validation split, drawn at random. Here `triviaqa-1000` draws them as the
-#   public code does; the recorded runs use the whole split, `triviaqa`, and subsets of it.
-# - *Models.* The paper: three of 7 to 20 billion parameters. Here: small models that a laptop runs, with prompts for small
-#   models, on random subsets of the questions, the training splits too. The paper's models are shown by its printed
-#   numbers until somebody measures them.
-# - *Question sets.* Here are four small ones of ours besides, so that every page runs without a download.
-#
-# **Grading and targets**
-#
-# - *Grading.* The paper: a deterministic correctness function; by the public code a language model judges TriviaQA,
-#   SimpleQA and MATH. Here: rules, each verdict kept with its reason; a judge's verdicts are kept
-#   beside them, and count where they are asked for.
-# - *No answer, or not graded.* The public code counts both as wrong. Here no answer is wrong, and a sample that could not be
-#   graded is not scored and leaves the count.
-# - *Capability Brier.* The paper: the plug-in score with 100 samples. Here also the
-#   corrected one, which has the intervals.
-# - *Uncertainty.* The paper gives none. Here every measured score has a 95 % interval (over
-#   questions, or over subjects), differences are tested on the same questions, and all methods that may be the best are
-#   marked.
-# - *Samples.* A hundred of each question in both.
-#
-# **Confidences**
-#
-# - *Response consistency.* The paper does not say whether its votes are among the samples that define $\hat\mu$. Here they
-#   are not; [what sharing does](07_response_consistency.ipynb) is measured.
-# - *A missing confidence.* The paper does not say what becomes of it; the public code imputes 0.5. Here it is missing, and
-#   counted.
-# - *P(True) of a reasoning model.* The public code reads a reasoning that was cut off at its first token. Here it is read
-#   where the answer begins, and is missing where it never does.
-# - *Oracle CC.* The paper scores it on the counts that it reports. Here it is scored on held-out samples.
-# - *Probes.* The paper: a linear probe by stochastic gradient descent, its learning rate from a grid, its best epoch kept.
-#   Here the *tuned* probe is the default: the same model and loss on standardised features, solved to its optimum, the
-#   weight decay chosen by cross-validation on the training questions. [Probes](11_probe_lab.ipynb) shows both.
-# - *Calibration errors.* In two of the public scripts a confidence of exactly 1 is in no bin. Here the last bin is closed.
-#
-# **Applications**
-#
-# - *pass@k.* The paper: $1-(1-s)^k$. Here also for a *posterior confidence*, a Beta distribution with mean $s$ and a
-#   concentration fitted on other questions.
-# - *Budget.* The paper allocates greedily and does not say how success was computed. Here the allocation is optimal for the
-#   stated confidences (the greedy one is), also for posterior ones, and its expected success is exact.
+# Runs of small models differ in more: quantised weights, prompts with examples, subsets of questions. Runs say all of it.
 
 # %% [markdown]
 # ## Summary
@@ -566,7 +398,7 @@ tables.show(
 # - Corrections are switches: each can be taken back, and its effect is a number.
 # - A correction that adds the same to every method changes no comparison; one that touches a method alone can.
 # - An oracle that has seen its own target is no bound for what a confidence can reach.
-# - Samples teach a probe most on questions that it has not seen, and a score hardly needs a hundred of each question.
+# - A score of a method without training hardly needs a hundred samples of each question; a probe depends on its draw too.
 #
 # ## Exercises
 #

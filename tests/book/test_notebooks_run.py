@@ -31,7 +31,6 @@ PAIRS += [
     ("03_confidence_estimators", "simulated"),
     ("05_pass_at_k", "smollm2-135m"),
 ]
-SMALL = {"28_protocol": {"learning_from": "mini-exam"}}  # its largest sets take a minute
 
 
 def run_cells(name: str, **parameters: object) -> dict[str, Any]:
@@ -57,7 +56,7 @@ def run_cells(name: str, **parameters: object) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("name", "model"), PAIRS, ids=["-".join(pair) for pair in PAIRS])
 def test_it_runs(name: str, model: str) -> None:
-    assert run_cells(name, model=model, **SMALL.get(name, {}))["model"] == model
+    assert run_cells(name, model=model)["model"] == model
 
 
 @pytest.mark.parametrize("recipe", ["lean", "paper"])
