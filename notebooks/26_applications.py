@@ -8,9 +8,6 @@
 
 # %% [markdown]
 # # Does a confidence help?
-#
-# This page compares each use of a confidence that the paper names with the best simple rule that uses none, at equal cost,
-# on every recorded run.
 
 # %% tags=["parameters", "hide-input"]
 model: str = "qwen2.5-coder-1.5b"  # one of `capcal models`; all are shown
@@ -18,23 +15,24 @@ store: str = "runs/recorded"  # run store, from here or from the root
 k_eval: int = 100  # samples that define mu_hat
 
 # %% tags=["hide-input"]
+import numpy as np
 import pandas as pd
 import seaborn as sns
 from capcal_lib.applications import (
-    abstaining_gains,
-    attempts_gains,
     budget_gains,
-    evaluation_gains,
-    label_gains,
+    others_mean,
     pass_at_k_gains,
+    risk_area_terms,
 )
 from capcal_lib.book import notebook, style, tables
 from capcal_lib.confidence import TITLES
 from capcal_lib.manifests import load_dataset, load_model, model_names
-from capcal_lib.metrics import adjusted, gains
+from capcal_lib.metrics import adjusted, correctness_variance_terms, gains
 from capcal_lib.probes import describe_probes, nearest_probe
 from capcal_lib.results import describe_runs, judged_by, load_results, subjects
 from capcal_lib.runs import read_samples
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import cross_val_predict
 
 # %% tags=["hide-input"]
 notebook.check_parameters(globals())
@@ -56,27 +54,33 @@ notebook.about(model, described[model], lacking={} if real else none)
 # %% tags=["hide-input"]
 ASKED, VOTES, PROBE = [*TITLES.values()], "Response consistency", "Probe"
 METHODS = [*ASKED, VOTES, PROBE]
-USES = ["pass@k", "First success", "Budget", "Abstaining"]
-USES += ["Labels saved", "Evaluation"]
+USES = ["pass@k", "Budget", "Abstaining", "Labels saved", "Evaluation"]
 SPENT = ["Budget", "Evaluation"]  # less than ten votes cost
 VERDICTS = ["better", "inconclusive", "worse"]
 
 # %% [markdown] needs="runs"
-# The *gain* on a question is what a confidence adds there to the simple rule. Each function below takes confidences and counts
-# of correct and of all samples, and returns a gain a question; [what each is](#what-is-compared) stands further down.
+# The *gain* on a question is what a confidence adds there to the best rule without one. For abstaining it is the risk at
+# random less the term of the area under the risk-coverage curve; for labels, the variance that a line through the confidence
+# explains; for an evaluation, the sampling variance that is saved where answers are expected to differ.
 
 
 # %%
 def gains_of(s, correct, total, tokens, nu):
     """Return what a confidence gains in each use, question by question."""
-    given = s, correct, total
+    given, mu = (s, correct, total), correct / total
+    line = cross_val_predict(
+        LinearRegression(), s.to_frame(), mu, cv=min(10, len(mu))
+    )
+    wanted = np.sqrt(s * (1 - s))
+    wanted = 0.25 + 0.75 * wanted / max(wanted.mean(), 1e-9)
+    asked = wanted * tokens.sum() / (wanted * tokens).sum()
+    variance = correctness_variance_terms(correct, total, corrected=True)
     return {
         "pass@k": pass_at_k_gains(*given, 16, concentration=nu),
-        "First success": attempts_gains(*given, 16, concentration=nu),
         "Budget": budget_gains(*given, 2, concentration=nu),
-        "Evaluation": evaluation_gains(*given, tokens),
-        "Abstaining": abstaining_gains(*given),
-        "Labels saved": label_gains(*given),
+        "Abstaining": 1 - mu - risk_area_terms(*given),
+        "Labels saved": (mu - others_mean(mu)) ** 2 - (mu - line) ** 2,
+        "Evaluation": variance * (1 - 1 / asked),
     }
 
 
@@ -159,10 +163,7 @@ counts = counts.reindex(METHODS, fill_value=0)
 probed, asked = counts.loc[PROBE], counts.loc[ASKED].sum()
 uses = found[found["method"] == PROBE].groupby("use", sort=False)["verdict"]
 won = uses.agg(lambda verdicts: (verdicts == "better").sum())
-lost = uses.agg(lambda verdicts: (verdicts == "worse").sum())
 spoken = won.index.str.lower().str.replace("budget", "spending a budget")
-spoken = pd.Series(spoken, won.index) + " (" + won.astype(str) + " better"
-spoken += ", " + lost.astype(str) + " worse of " + uses.size().astype(str) + ")"
 notebook.glue(
     made=len(found),
     probes=int(probed.sum()),
@@ -178,18 +179,11 @@ notebook.glue(
 # %% tags=["finding"]
 # needs runs
 notebook.finding("""
-A probe is better than the best simple rule in {probe_better} of {probes} comparisons and worse in {probe_worse}; what the
-model says of itself is worse in {asked_worse} of its own.
+A probe beats the best rule without a confidence in {probe_better} of {probes} comparisons and loses in {probe_worse}; asking
+the model loses in {asked_worse}.
 """)
 
-# %%
-# needs runs
-notebook.say("""
-All {made} comparisons are judged together by Holm's method. A probe wins somewhere for {helps}; and nowhere for {never}.
-Asked, the model is better in {asked_better} of {asks} comparisons and worse in {asked_worse}.
-""")
-
-# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "Share of the comparisons of each application, over models and data sets, in which a confidence is better than the best simple rule, inconclusive, or worse, all judged together.", "name": "fig-applications"}, "image": {"alt": "Four panels of horizontal stacked bars, one for each method, with a row for each application. Asked confidences are mostly worse than a simple rule; probes and response consistency are better in a part of the applications and inconclusive in most others."}} paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
+# %% tags=["picture", "hide-input"] mystnb={"figure": {"caption": "A use that needs only the order of questions, such as abstaining, is served by more confidences than one that needs the number, such as pass@k. Share of the comparisons, over models and data sets, in which a confidence is better than the best rule without one, inconclusive, or worse; an empty row is not compared.", "name": "fig-applications"}, "image": {"alt": "Four panels of horizontal stacked bars, one for each method, with a row for each application. Asked confidences are inconclusive or worse, but for abstaining; probes are better in a part of them and inconclusive in all others; response consistency is better for abstaining and worse for pass@k."}} paper=["section-5.3", "appendix-d.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 # needs runs
 drawn = found.assign(use=pd.Categorical(found["use"], USES, ordered=True))
 grid = sns.displot(
@@ -208,6 +202,13 @@ grid.set(xlabel="share", ylabel="", xticks=[0, 0.5, 1])
 grid.set(xticklabels=["0", "0.5", "1"]).set_titles("{col_name}")
 grid.figure.set(layout_engine="constrained", size_inches=(style.WIDTH, 3.4))
 sns.move_legend(grid, "outside lower center", ncols=3, title="")
+
+# %%
+# needs runs
+notebook.say("""
+Asking is better in {asked_better} of {asks} comparisons and worse in {asked_worse}. All {made} are judged together by Holm's method; those on
+one run are not independent of each other, so read the pattern and not a single cell.
+""")
 
 
 # %% tags=["hide-input"]
@@ -233,13 +234,12 @@ tables.show(
 # %% [markdown]
 # ## What is compared
 #
-# Every comparison stays within one model, one data set and the same questions. A verdict is that of the mean gain over
-# questions, or over subjects, with all comparisons of the page judged together.
+# Every comparison stays within one model, one data set and the same questions. The paper names these uses
+# and tries the first two (section 5); the rivals are of this book.
 #
 # | application | gain | best simple rule |
 # |---|---|---|
 # | [pass@k](05_pass_at_k.ipynb) | squared error of the predicted pass@16 | the other questions' mean |
-# | [First success](05_pass_at_k.ipynb) | squared error of the tries, at most 16 | the other questions' mean |
 # | [Budget](06_budget_allocation.ipynb) | questions solved by two samples each in the mean | even spending |
 # | [Abstaining](16_selective_prediction.ipynb) | area under the risk-coverage curve | at random |
 # | [Labels saved](18_benchmarking.ipynb) | variance of a label explained | the labels' mean |
@@ -249,53 +249,6 @@ tables.show(
 # concentration is fitted on its training questions. Confidences that the model was asked for, and votes, have no training
 # questions and are used directly; a missing one counts as one half. Ten votes cost more than a budget spends, so response
 # consistency is left out there; elsewhere its cost is not counted.
-
-# %%
-# needs runs
-one = found[(found["use"] == "Abstaining") & (found["method"] == PROBE)]
-one[["model", "dataset", "estimate", "low", "high"]].round(3).head(3)
-
-# %% [markdown] needs="runs"
-# Comparisons on one run are not independent of each other: read the pattern, and not a single cell. Each cell counts, over
-# models, the significantly better (+) and the significantly worse (−) comparisons; an empty one of a
-# colour has neither.
-
-
-# %%
-# needs runs
-def count_signs(verdicts):
-    """Count what is better and worse: +2 −1."""
-    often = {"+": sum(verdicts == "better"), "−": sum(verdicts == "worse")}
-    return " ".join(f"{sign}{count}" for sign, count in often.items() if count)
-
-
-titles = {
-    name: "Built-in sets" if known.builtin else known.title
-    for name, known in ((d, load_dataset(d)) for d in found["dataset"].unique())
-}
-signs = found.assign(
-    sign=found["verdict"].map({"better": 1, "inconclusive": 0, "worse": -1}),
-    dataset=found["dataset"].map(titles),
-    row=found["method"] + ": " + found["use"],
-)
-order = [f"{method}: {use}" for method in METHODS[::-1] for use in USES]
-
-# %% mystnb={"figure": {"caption": "Verdicts by method, application and data set: how many comparisons are significantly better (+) and worse (−). Green where more are better, red where more are worse, grey where none is or both are alike, empty where nothing was compared.", "name": "fig-applications-sets"}, "image": {"alt": "Heat map with a row for each method and application and a column for each data set. Rows of the probe are green or grey, but for pass@k on SimpleQA; rows of asked confidences are red or grey."}} label="applications-runs" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
-# needs runs
-cells = {"index": "row", "columns": "dataset"}
-net = signs.pivot_table(values="sign", aggfunc="mean", **cells)
-told = signs.pivot_table(values="verdict", aggfunc=count_signs, **cells)
-rows = [row for row in order if row in net.index]
-places = {"index": rows, "columns": list(dict.fromkeys(titles.values()))}
-net, told = net.reindex(**places), told.reindex(**places).fillna("")
-tints = sns.blend_palette(["#e8899c", "#d9d9d9", "#74beb4"], as_cmap=True)
-look = {"cmap": tints, "vmin": -1, "vmax": 1, "cbar": False, "linewidths": 1}
-look["annot_kws"] = {"size": 9.5, "color": style.INK}
-look["yticklabels"] = True  # of every row
-axes = sns.heatmap(net, annot=told, fmt="", **look)
-axes.figure.set_size_inches(style.WIDTH, 1 + 0.26 * len(rows))
-axes.grid(visible=False)
-_ = axes.set(xlabel="", ylabel="")
 
 # %% tags=["hide-input", "hide-output"] label="applications-all" paper=["section-5.3"] evidence=["measured"] reads=["verdicts", "samples", "confidences", "features"]
 # needs runs
@@ -322,13 +275,12 @@ tables.show(
 #
 # ## Exercises
 #
-# **1 (easy).** Which applications have no significantly worse probe? *Hint:* the column of the probe.
+# **1 (easy).** On which data sets does a probe help in any use? *Hint:* the verdict `better`.
 
 # %% tags=["hide-cell", "solution"]
 # needs runs
-probes = found[found["method"] == PROBE]
-lost = probes[probes["verdict"] == "worse"]["use"]
-sorted(set(probes["use"]) - set(lost))
+won = found[(found["method"] == PROBE) & (found["verdict"] == "better")]
+won.groupby("dataset")["use"].unique()
 
 # %% [markdown]
 # **2 (medium).** Use a probe's confidence directly, without a posterior. What changes in pass@k and budgets on one data set? *Hint:*

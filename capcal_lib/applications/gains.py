@@ -15,8 +15,6 @@ import pandas as pd
 
 from capcal_lib.applications.budget import allocate, spending_terms, success_terms
 from capcal_lib.applications.passk import pass_at_k, simulate_pass_at_k
-from capcal_lib.applications.selective import risk_area_terms
-from capcal_lib.metrics import correctness_variance_terms
 
 Column = pd.Series  # of one number a question
 
@@ -72,25 +70,6 @@ def pass_at_k_gains_over_answer(
     return _by_question(mu * if_right + (1 - mu) * if_wrong, confidence)
 
 
-def attempts_gains(
-    confidence: Column,
-    correct: Column,
-    total: Column,
-    limit: int = 16,
-    *,
-    concentration: float | None = None,
-) -> Column:
-    """Return by how much less the squared error of the predicted attempts to a first success is
-    than that of the other questions' mean. Attempts are a share of the ``limit`` where one gives
-    up.
-    """
-    ks = np.arange(1, limit)
-    said = simulate_pass_at_k(confidence, ks, concentration=concentration)
-    expected = 1 - said.sum(axis=1) / limit
-    actual = _by_question(1 - pass_at_k(correct, total, ks).sum(axis=1) / limit, confidence)
-    return (others_mean(actual) - actual) ** 2 - (expected - actual) ** 2
-
-
 def budget_gains(
     confidence: Column,
     correct: Column,
@@ -98,53 +77,20 @@ def budget_gains(
     each: int,
     *,
     concentration: float | None = None,
-    most: Column | None = None,
 ) -> Column:
     """Return the questions solved by dividing a budget of ``each`` samples a question in the mean,
-    beyond those of even spending. ``most`` bounds the samples of a question (default: ``total``).
+    beyond those of even spending; no question gets more than ``total``.
 
     The budget is shared, so that each question's spending counts at its price
     (:func:`spending_terms`).
     """
-    most = total if most is None else most
     budget = each * len(total)
-    asked: dict[str, Any] = {"max_per_question": most, "concentration": concentration}
+    asked: dict[str, Any] = {"max_per_question": total, "concentration": concentration}
     spent = allocate(confidence, budget, **asked)
     more = allocate(confidence, 5 * budget // 4, **asked)
     even = success_terms(np.minimum(each, total), correct, total)
     gained = success_terms(spent, correct, total) - even
     return _by_question(gained - spending_terms(spent, more, correct, total), confidence)
-
-
-def evaluation_gains(confidence: Column, correct: Column, total: Column, tokens: Column) -> Column:
-    """Return the sampling variance of a measured accuracy that is saved by asking more of the
-    questions where the confidence expects answers to differ, at equal ``tokens`` in all.
-
-    Samples go by the standard deviation sqrt(s (1 - s)), and a quarter of them evenly.
-    """
-    wanted = np.sqrt(confidence * (1 - confidence))
-    wanted = 0.25 + 0.75 * wanted / max(wanted.mean(), 1e-9)
-    dealt = wanted * tokens.sum() / (wanted * tokens).sum()
-    variance = correctness_variance_terms(correct, total, corrected=True)
-    return _by_question(variance * (1 - 1 / dealt), confidence)
-
-
-def abstaining_gains(confidence: Column, correct: Column, total: Column) -> Column:
-    """Return how much smaller the area under the risk-coverage curve is than at random."""
-    area = risk_area_terms(confidence, correct, total)
-    return _by_question(1 - correct / total - area, confidence)
-
-
-def label_gains(confidence: Column, correct: Column, total: Column) -> Column:
-    """Return the variance of a question's share of correct samples that a line through the
-    confidence explains, cross-validated: what it saves of labels for the mean accuracy.
-    """
-    from sklearn.linear_model import LinearRegression
-    from sklearn.model_selection import cross_val_predict
-
-    mu = correct / total
-    line = cross_val_predict(LinearRegression(), confidence.to_frame(), mu, cv=min(10, len(mu)))
-    return (mu - others_mean(mu)) ** 2 - (mu - line) ** 2
 
 
 def _by_question(values: Any, confidence: Column) -> Column:

@@ -5,12 +5,8 @@ import pandas as pd
 import pytest
 
 from capcal_lib.applications import (
-    abstaining_gains,
     allocate,
-    attempts_gains,
     budget_gains,
-    evaluation_gains,
-    label_gains,
     others_mean,
     pass_at_k,
     pass_at_k_gains,
@@ -23,7 +19,6 @@ CONFIDENCE = pd.Series([0.1, 0.4, 0.5, 0.9], INDEX)
 CORRECT = pd.Series([0, 3, 6, 10], INDEX)
 TOTAL = pd.Series([10, 10, 10, 10], INDEX)
 GIVEN = (CONFIDENCE, CORRECT, TOTAL)
-OUR_OWN = (CORRECT / TOTAL, CORRECT, TOTAL)
 
 
 def test_the_mean_of_the_others_leaves_out_the_question_and_what_is_missing():
@@ -65,16 +60,6 @@ def test_too_few_samples_are_not_scored():
     assert gain.isna().tolist() == [False, True, False, False]
 
 
-def test_attempts_are_those_up_to_a_success_or_the_limit():
-    limit, s = 3, CONFIDENCE
-    expected_attempts = 1 + (1 - s) + (1 - s) ** 2
-    nothing_yet = [1 - pass_at_k(CORRECT, TOTAL, [k])[:, 0] for k in (1, 2)]
-    actual = (1 + nothing_yet[0] + nothing_yet[1]) / limit
-    constant = others_mean(pd.Series(actual, INDEX))
-    expected = (constant - actual) ** 2 - (expected_attempts / limit - actual) ** 2
-    assert attempts_gains(*GIVEN, limit).tolist() == pytest.approx(expected.tolist())
-
-
 def test_one_confidence_for_all_gains_nothing_on_an_even_budget():
     same = pd.Series(0.5, INDEX)
     assert budget_gains(same, CORRECT, TOTAL, 2).abs().max() < 1e-12
@@ -100,26 +85,3 @@ def test_a_question_that_takes_more_of_the_budget_pays_for_it():
     price = np.ptp(paid) / np.ptp(spent)
     assert price > 0.01
     assert paid == pytest.approx(price * (spent - 2))
-
-
-def test_an_even_evaluation_is_the_rule_without_a_confidence():
-    tokens = pd.Series(5.0, INDEX)
-    even = evaluation_gains(pd.Series(0.5, INDEX), CORRECT, TOTAL, tokens)
-    assert even.abs().max() < 1e-12
-    assert evaluation_gains(*OUR_OWN, tokens).sum() > 0
-
-
-def test_abstaining_by_mu_is_better_than_at_random_and_backwards_worse():
-    assert abstaining_gains(*OUR_OWN).mean() > 0
-    assert abstaining_gains(1 - CORRECT / TOTAL, CORRECT, TOTAL).mean() < 0
-
-
-def test_labels_are_saved_where_a_line_explains_mu():
-    mu = np.linspace(0, 1, 41)
-    correct = pd.Series((20 * mu).round().astype(int))
-    total = pd.Series(20, correct.index)
-    knowing = label_gains(pd.Series(mu / 2), correct, total)
-    variance = ((correct / total - others_mean(correct / total)) ** 2).mean()
-    assert knowing.mean() > 0.9 * variance
-    shuffled = pd.Series(np.random.default_rng(1).permutation(mu))
-    assert label_gains(shuffled, correct, total).mean() < 0.1 * variance
